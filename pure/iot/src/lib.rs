@@ -1,0 +1,1 @@
+//! The `.iot` trace file.

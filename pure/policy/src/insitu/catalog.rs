@@ -1,0 +1,83 @@
+//! The catalogue of strategies: one row each. It feeds the command line, `iolab strategies`, the
+//! documentation and the conformance suite.
+
+use super::{Null, SpecError, Strategy};
+
+/// Classes of a strategy, as data: what may stand above what is decided from these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits {
+    /// What it changes: `–`, `data`, `metadata` or `data and metadata`.
+    pub scope: &'static str,
+    /// Which calls influence each other: `none`, `single`, `several`.
+    pub interference: &'static str,
+    /// What it remembers.
+    pub state: &'static str,
+    /// Whether a program sees the same file and the same results as without it.
+    pub keeps_semantics: bool,
+    /// For tests only: it makes trouble on purpose.
+    pub cruel: bool,
+}
+
+/// What a row's builder gets: the parameters as written, in order.
+pub type Parameters = [(String, String)];
+
+/// One strategy.
+pub struct Row {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// How to write it.
+    pub usage: &'static str,
+    /// Its classes.
+    pub traits: Traits,
+    /// Makes one for one file.
+    pub build: fn(&Parameters) -> Result<Box<dyn Strategy>, SpecError>,
+}
+
+/// All strategies.
+pub struct Catalog;
+
+impl Catalog {
+    /// Every row, in the order of documentation.
+    pub const ROWS: &[Row] = &[Row {
+        name: "null",
+        summary: "changes nothing; shows what the machinery itself costs",
+        usage: "null[:paths=GLOB,exclude=GLOB]",
+        traits: Traits {
+            scope: "–",
+            interference: "none",
+            state: "–",
+            keeps_semantics: true,
+            cruel: false,
+        },
+        build: |parameters| {
+            refuse_all(parameters)?;
+            Ok(Box::new(Null))
+        },
+    }];
+
+    /// The row of that name.
+    pub fn find(name: &str) -> Result<&'static Row, SpecError> {
+        Self::ROWS.iter().find(|row| row.name == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ROWS.iter().map(|row| row.name).collect();
+            SpecError {
+                message: format!("there is no strategy `{name}`"),
+                hint: format!("choose from {}; see `iolab strategies`", names.join(", ")),
+            }
+        })
+    }
+}
+
+/// For a strategy without parameters of its own.
+fn refuse_all(parameters: &Parameters) -> Result<(), SpecError> {
+    match parameters.first() {
+        None => Ok(()),
+        Some((key, _)) => Err(unknown(key, "paths, exclude")),
+    }
+}
+
+/// The error for a parameter nobody knows.
+pub(super) fn unknown(key: &str, known: &str) -> SpecError {
+    SpecError { message: format!("no parameter `{key}`"), hint: format!("known are {known}") }
+}

@@ -1,0 +1,201 @@
+//! In-situ strategies: what an unmodified program's calls on one file are turned into.
+//!
+//! One [`Stack`] of strategies serves one file (inode) of one process. The driver feeds it the
+//! program's calls on that file, one at a time, and carries out what comes out at the bottom.
+//! Payload never passes through here: actions name places, the driver moves bytes.
+//!
+//! **Discipline of a step.** Every event is answered by a batch of actions in `out`: first any
+//! number of `Copy`, then exactly one of
+//! * `Perform`: hand this call to the stage below; its outcome comes back as `Performed`,
+//! * `WakeAt`: nothing until then; `Woke` comes back (cruel members and timers),
+//! * `Answer`: the call that arrived is over, with this outcome.
+//!
+//! A new strategy is one file and one row in `catalog.rs`.
+
+pub mod catalog;
+mod null;
+mod spec;
+mod stack;
+
+pub use catalog::{Catalog, Traits};
+pub use null::Null;
+pub use spec::{Selection, SpecError, StrategySpec};
+pub use stack::{Command, Slot, Stack};
+
+use iolab_vocab::Nanos;
+
+/// An open file description of the file, as numbered by the driver: dup'ed descriptors share one,
+/// opening the file twice makes two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Handle(pub u32);
+
+/// An error number as the system gives it (`ENOSPC` is 28 on Linux).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Errno(pub i32);
+
+/// What a call came to: bytes moved, a position or 0; or why it failed.
+pub type Outcome = Result<u64, Errno>;
+
+/// Where in the file a transfer goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum At {
+    /// At the file position of the description, which moves along. For a description opened with
+    /// append, a write goes to the end of the file instead.
+    Position,
+    /// At this offset; the file position stays.
+    Offset(u64),
+}
+
+/// What a seek is relative to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Whence {
+    /// The start of the file.
+    Start,
+    /// The file position.
+    Current,
+    /// The end of the file.
+    End,
+    /// The next data or hole (`SEEK_DATA`, `SEEK_HOLE`), by its system number.
+    Sparse(i32),
+}
+
+/// How a description was opened, as far as strategies care.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Access {
+    /// Reads are allowed.
+    pub read: bool,
+    /// Writes are allowed.
+    pub write: bool,
+    /// Every write goes to the end of the file.
+    pub append: bool,
+    /// Opened with `O_SYNC`, `O_DSYNC` or `O_DIRECT`: the program wants its calls as they are.
+    pub synchronous: bool,
+}
+
+/// What a stage is asked to do with one description of its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Call {
+    /// The description exists from now on (the open itself is done). `file_bytes` is the file's
+    /// size below at that moment, `position` the file position (0 for a fresh open).
+    Open {
+        /// How it was opened.
+        access: Access,
+        /// Size of the file below.
+        file_bytes: u64,
+        /// File position below.
+        position: u64,
+    },
+    /// Transfer from the file.
+    Read {
+        /// From where.
+        at: At,
+        /// Bytes asked for.
+        length: u64,
+    },
+    /// Transfer into the file.
+    Write {
+        /// To where.
+        at: At,
+        /// Bytes asked for.
+        length: u64,
+    },
+    /// Move the file position; the outcome is the new position.
+    Seek {
+        /// Distance from `whence`.
+        offset: i64,
+        /// What the distance is relative to.
+        whence: Whence,
+    },
+    /// Make the file durable (`fsync`; `fdatasync` when `data_only`).
+    Sync {
+        /// Leave metadata behind that is not needed to read the data back.
+        data_only: bool,
+    },
+    /// Set the file's size.
+    Truncate {
+        /// New size.
+        length: u64,
+    },
+    /// Make the file below look exactly as the program believes it does, data and file position:
+    /// something that strategies do not follow is about to look at it (stat, mmap, fork, a lock,
+    /// sendfile, another name for the file). Ends at the stage that holds nothing back.
+    Settle,
+    /// The last descriptor of the description goes away; what was held back must be out before
+    /// the answer. The close itself is done by the driver afterwards.
+    Close,
+}
+
+/// Where the bytes of a transfer lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// In the memory of the call that arrived at this stage, from this byte of it.
+    Caller(u64),
+    /// In this stage's own staging memory, from this byte of it.
+    Staging(u64),
+    /// No bytes move.
+    Nowhere,
+}
+
+/// What a stage is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Event {
+    /// The stage above (or the program) made a call.
+    Arrived {
+        /// On which description.
+        handle: Handle,
+        /// Which.
+        call: Call,
+    },
+    /// What this stage asked of the one below came to this.
+    Performed(Outcome),
+    /// The moment of the last `WakeAt` has come.
+    Woke,
+}
+
+/// What a stage wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    /// Copy bytes between the caller's memory and the staging memory, at once.
+    Copy {
+        /// From there.
+        from: Place,
+        /// To there.
+        to: Place,
+        /// This many.
+        length: u64,
+    },
+    /// Ask the stage below; the data of a transfer is at `memory`.
+    Perform {
+        /// On which description.
+        handle: Handle,
+        /// What.
+        call: Call,
+        /// Where the bytes lie.
+        memory: Place,
+    },
+    /// Send `Woke` at that time.
+    WakeAt(Nanos),
+    /// The call that arrived is over.
+    Answer(Outcome),
+}
+
+/// One strategy on one file: a stage of a [`Stack`].
+pub trait Strategy: Send {
+    /// Bytes of staging memory the driver must provide; constant over the strategy's life.
+    fn staging_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Whether `now` matters; a driver may pass `Nanos::ZERO` to a stack in which nobody looks.
+    fn reads_clock(&self) -> bool {
+        false
+    }
+
+    /// Bytes the program believes written that are not below yet.
+    fn held_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Reacts to one event, by the discipline in the module's opening.
+    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>);
+}

@@ -1,0 +1,135 @@
+//! A strategy as written on a command line: `write-back:buffer=1m,paths=GLOB,exclude=GLOB`.
+
+use super::Strategy;
+use super::catalog::Catalog;
+use std::fmt;
+
+/// Why a strategy could not be made of what was written. `hint` is a way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecError {
+    /// What is wrong, naming the offender.
+    pub message: String,
+    /// What to write instead.
+    pub hint: String,
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+/// Which files a strategy is for: absolute paths, by glob (`*`, `**`, `?`, `[ab]`, `{a,b}`).
+/// A glob without a `/` is matched against the file name alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// A path must match one of these; none means every path.
+    pub paths: Vec<String>,
+    /// … and none of these.
+    pub exclude: Vec<String>,
+}
+
+impl Selection {
+    /// Whether the file at that absolute path is chosen.
+    pub fn chooses(&self, path: &str) -> bool {
+        let any = |globs: &[String]| globs.iter().any(|glob| glob_matches(glob, path));
+        (self.paths.is_empty() || any(&self.paths)) && !any(&self.exclude)
+    }
+}
+
+fn glob_matches(glob: &str, path: &str) -> bool {
+    let subject = if glob.contains('/') { path } else { path.rsplit('/').next().unwrap_or(path) };
+    fast_glob::glob_match(glob, subject)
+}
+
+/// A parsed strategy: what to build, with which parameters, for which files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StrategySpec {
+    /// As it was written.
+    pub text: String,
+    /// Name of the row in the catalogue.
+    pub name: &'static str,
+    /// Parameters but `paths` and `exclude`, as written.
+    pub parameters: Vec<(String, String)>,
+    /// The files it is for.
+    pub selection: Selection,
+}
+
+impl StrategySpec {
+    /// Reads and checks one strategy. Parameters are checked by building it once.
+    pub fn parse(text: &str) -> Result<StrategySpec, SpecError> {
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let row = Catalog::find(name)?;
+        let mut spec = StrategySpec {
+            text: text.to_owned(),
+            name: row.name,
+            parameters: Vec::new(),
+            selection: Selection::default(),
+        };
+        for parameter in split_outside_braces(rest).filter(|part| !part.is_empty()) {
+            let Some((key, value)) = parameter.split_once('=') else {
+                return Err(SpecError {
+                    message: format!("`{parameter}` in strategy `{text}` is not `name=value`"),
+                    hint: format!("write {}", row.usage),
+                });
+            };
+            match key {
+                "paths" => spec.selection.paths.push(value.to_owned()),
+                "exclude" => spec.selection.exclude.push(value.to_owned()),
+                _ => spec.parameters.push((key.to_owned(), value.to_owned())),
+            }
+        }
+        (row.build)(&spec.parameters).map_err(|error| SpecError {
+            message: format!("strategy `{text}`: {}", error.message),
+            hint: format!("write {}", row.usage),
+        })?;
+        Ok(spec)
+    }
+
+    /// A fresh strategy for one file.
+    pub fn build(&self) -> Box<dyn Strategy> {
+        let row = Catalog::find(self.name).expect("a parsed strategy is in the catalogue");
+        (row.build)(&self.parameters).expect("a parsed strategy has been built once")
+    }
+}
+
+/// Commas inside `{…}` belong to a glob, the others separate parameters.
+fn split_outside_braces(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0;
+    text.split(move |c| {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        c == ',' && depth == 0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_glob_without_a_slash_is_about_the_file_name() {
+        let chooses = |glob: &str, path| {
+            Selection { paths: vec![glob.into()], exclude: vec![] }.chooses(path)
+        };
+        assert!(chooses("*.chk", "/a/b/c.chk"));
+        assert!(!chooses("*.chk", "/a/b.chk/c"));
+        assert!(chooses("/a/**/*.chk", "/a/b/c.chk"));
+        assert!(chooses("{x,c}.chk", "/a/c.chk"));
+    }
+
+    #[test]
+    fn an_unknown_strategy_or_parameter_is_named_with_a_way_out() {
+        let error = StrategySpec::parse("write-bakc").unwrap_err();
+        assert!(error.message.contains("write-bakc") && error.hint.contains("null"), "{error:?}");
+        let error = StrategySpec::parse("null:size=3").unwrap_err();
+        assert!(error.message.contains("size"), "{error:?}");
+        let error = StrategySpec::parse("null:paths").unwrap_err();
+        assert!(error.message.contains("`paths`"), "{error:?}");
+    }
+}

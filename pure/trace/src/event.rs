@@ -1,0 +1,82 @@
+//! One call of a program (or one piece of work of a simulated component), as a flat row.
+
+use crate::{Function, Header};
+use iolab_vocab::{FileId, Nanos};
+
+/// One row of a trace. Which argument stands in which field is a property of the function's
+/// class; `docs/format/trace.md` has the table. Fields that mean nothing for a class are -1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Rank of the process in its parallel program; -1 when it has none.
+    pub rank: i32,
+    /// Index into `Header::processes`.
+    pub process: u32,
+    /// Thread within the process, 0 is the first one seen.
+    pub thread: u32,
+    /// What was called.
+    pub function: Function,
+    /// Index into `Header::files`, or `FileId::NONE`.
+    pub file: FileId,
+    /// Descriptor the call was made on, -1 for none.
+    pub fd: i32,
+    /// Absolute byte offset in the file, also for calls that use the file position (derived from
+    /// the calls before them); for a seek the offset asked for.
+    pub offset: i64,
+    /// Bytes asked for; for an open the size of the file at that moment.
+    pub length: i64,
+    /// Class dependent: open flags, whence, the new descriptor asked for, the other file.
+    pub argument: i64,
+    /// When the call began, in nanoseconds since the trace's time zero.
+    pub start: Nanos,
+    /// When it returned.
+    pub end: Nanos,
+    /// What it returned: bytes moved, a descriptor, a position, 0; a failure is `-errno`.
+    pub result: i64,
+    /// Row number of the call this one was made inside of (stdio's own `write`), -1 for none.
+    pub parent: i64,
+}
+
+impl Event {
+    /// An event of `function` with every other field empty, to be filled by struct update.
+    pub const fn of(function: Function) -> Event {
+        Event {
+            rank: -1,
+            process: 0,
+            thread: 0,
+            function,
+            file: FileId::NONE,
+            fd: -1,
+            offset: -1,
+            length: -1,
+            argument: -1,
+            start: Nanos::ZERO,
+            end: Nanos::ZERO,
+            result: 0,
+            parent: -1,
+        }
+    }
+
+    /// How long the call took.
+    pub const fn duration(&self) -> Nanos {
+        self.end.since(self.start)
+    }
+
+    /// Bytes that really moved: the result of a read or write that did not fail.
+    pub const fn moved_bytes(&self) -> u64 {
+        if self.function.class().moves_data() && self.result > 0 { self.result as u64 } else { 0 }
+    }
+
+    /// The error number of a failed call.
+    pub const fn errno(&self) -> Option<i32> {
+        if self.result < 0 { Some(-self.result as i32) } else { None }
+    }
+}
+
+/// A whole trace in memory, sorted by start time within each (process, thread).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trace {
+    /// Where it comes from and what it lacks.
+    pub header: Header,
+    /// The rows.
+    pub events: Vec<Event>,
+}

@@ -1,0 +1,320 @@
+//! The one annotated table of functions. The recorder's wrappers, replay, the simulator, the
+//! documentation and the tests all read it, so no function is forgotten twice.
+//!
+//! A row: `CONSTANT = code "name" Layer Class (arguments) -> result [symbols]`. Arguments are named by
+//! what they are (`path`, `fd`, `buffer`, `length`, `offset`, …). The code is stored in spools and
+//! never changes meaning; the name is what stands in the `op` column of a trace.
+
+use std::fmt;
+
+/// Hands every row of the table to the macro `$callback`.
+#[macro_export]
+macro_rules! for_each_function {
+    ($callback:ident) => {
+        $callback! {
+            OPEN = 1 "open" Posix Open (path flags mode) -> descriptor [open open64 __open_2 __open64_2];
+            OPENAT = 2 "openat" Posix Open (directory path flags mode) -> descriptor [openat openat64 __openat_2 __openat64_2];
+            CREAT = 3 "creat" Posix Open (path mode) -> descriptor [creat creat64];
+            INHERITED = 4 "inherited" Posix Open () -> descriptor [];
+            CLOSE = 5 "close" Posix Close (fd) -> status [close];
+            CLOSE_RANGE = 6 "close_range" Posix Close (first last flags) -> status [close_range closefrom];
+            READ = 10 "read" Posix Read (fd buffer length) -> moved [read __read_chk];
+            PREAD = 11 "pread" Posix Read (fd buffer length offset) -> moved [pread pread64 __pread_chk __pread64_chk];
+            READV = 12 "readv" Posix Read (fd vector count) -> moved [readv];
+            PREADV = 13 "preadv" Posix Read (fd vector count offset) -> moved [preadv preadv64];
+            PREADV2 = 14 "preadv2" Posix Read (fd vector count offset flags) -> moved [preadv2 preadv64v2];
+            WRITE = 20 "write" Posix Write (fd buffer length) -> moved [write];
+            PWRITE = 21 "pwrite" Posix Write (fd buffer length offset) -> moved [pwrite pwrite64];
+            WRITEV = 22 "writev" Posix Write (fd vector count) -> moved [writev];
+            PWRITEV = 23 "pwritev" Posix Write (fd vector count offset) -> moved [pwritev pwritev64];
+            PWRITEV2 = 24 "pwritev2" Posix Write (fd vector count offset flags) -> moved [pwritev2 pwritev64v2];
+            LSEEK = 30 "lseek" Posix Seek (fd offset whence) -> position [lseek lseek64];
+            FSYNC = 40 "fsync" Posix Sync (fd) -> status [fsync];
+            FDATASYNC = 41 "fdatasync" Posix Sync (fd) -> status [fdatasync];
+            SYNC_FILE_RANGE = 42 "sync_file_range" Posix Sync (fd offset length flags) -> status [sync_file_range];
+            SYNCFS = 43 "syncfs" Posix Sync (fd) -> status [syncfs];
+            SYNC = 44 "sync" Posix Sync () -> nothing [sync];
+            FTRUNCATE = 50 "ftruncate" Posix Truncate (fd length) -> status [ftruncate ftruncate64];
+            TRUNCATE = 51 "truncate" Posix Truncate (path length) -> status [truncate truncate64];
+            FALLOCATE = 52 "fallocate" Posix Allocate (fd mode offset length) -> status [fallocate fallocate64];
+            POSIX_FALLOCATE = 53 "posix_fallocate" Posix Allocate (fd offset length) -> error [posix_fallocate posix_fallocate64];
+            FADVISE = 54 "posix_fadvise" Posix Advise (fd offset length advice) -> error [posix_fadvise posix_fadvise64];
+            DUP = 60 "dup" Posix Dup (fd) -> descriptor [dup];
+            DUP2 = 61 "dup2" Posix Dup (fd new_fd) -> descriptor [dup2];
+            DUP3 = 62 "dup3" Posix Dup (fd new_fd flags) -> descriptor [dup3];
+            FCNTL_DUPFD = 63 "fcntl(F_DUPFD)" Posix Dup (fd minimum) -> descriptor [];
+            FCNTL_LOCK = 64 "fcntl(F_SETLK)" Posix Lock (fd lock) -> status [];
+            FCNTL_SETFL = 65 "fcntl(F_SETFL)" Posix Control (fd flags) -> status [];
+            FLOCK = 66 "flock" Posix Lock (fd operation) -> status [flock];
+            LOCKF = 67 "lockf" Posix Lock (fd operation length) -> status [lockf lockf64];
+            MMAP = 70 "mmap" Posix Map (address length protection flags fd offset) -> address [mmap mmap64];
+            MUNMAP = 71 "munmap" Posix Unmap (address length) -> status [munmap];
+            MSYNC = 72 "msync" Posix Sync (address length flags) -> status [msync];
+            SENDFILE = 80 "sendfile" Posix Copy (out_fd in_fd offset length) -> moved [sendfile sendfile64];
+            COPY_FILE_RANGE = 81 "copy_file_range" Posix Copy (in_fd in_offset out_fd out_offset length flags) -> moved [copy_file_range];
+            SPLICE = 82 "splice" Posix Copy (in_fd in_offset out_fd out_offset length flags) -> moved [splice];
+            FSTAT = 90 "fstat" Posix Stat (fd status) -> status [fstat fstat64];
+            STAT = 91 "stat" Posix Stat (path status) -> status [stat stat64];
+            LSTAT = 92 "lstat" Posix Stat (path status) -> status [lstat lstat64];
+            FSTATAT = 93 "fstatat" Posix Stat (directory path status flags) -> status [fstatat fstatat64];
+            STATX = 94 "statx" Posix Stat (directory path flags mask status) -> status [statx];
+            ACCESS = 95 "access" Posix Stat (path mode) -> status [access];
+            RENAME = 100 "rename" Posix Rename (path new_path) -> status [rename];
+            RENAMEAT = 101 "renameat" Posix Rename (directory path new_directory new_path) -> status [renameat renameat2];
+            LINK = 102 "link" Posix Rename (path new_path) -> status [link];
+            UNLINK = 103 "unlink" Posix Unlink (path) -> status [unlink];
+            UNLINKAT = 104 "unlinkat" Posix Unlink (directory path flags) -> status [unlinkat];
+            REMOVE = 105 "remove" Posix Unlink (path) -> status [remove];
+            MKDIR = 106 "mkdir" Posix MakeDirectory (path mode) -> status [mkdir];
+            MKDIRAT = 107 "mkdirat" Posix MakeDirectory (directory path mode) -> status [mkdirat];
+            RMDIR = 108 "rmdir" Posix RemoveDirectory (path) -> status [rmdir];
+            OPENDIR = 109 "opendir" Posix ListDirectory (path) -> stream [opendir];
+            CHDIR = 110 "chdir" Posix Process (path) -> status [chdir];
+            FCHDIR = 111 "fchdir" Posix Process (fd) -> status [fchdir];
+            FORK = 120 "fork" Posix Process () -> process [fork];
+            VFORK = 121 "vfork" Posix Process () -> process [vfork];
+            EXEC = 122 "exec" Posix Process (path arguments environment) -> status [];
+            POSIX_SPAWN = 123 "posix_spawn" Posix Process (path) -> error [posix_spawn posix_spawnp];
+            EXIT = 124 "exit" Posix Process (status) -> nothing [_exit _Exit];
+            SYSTEM = 125 "system" Posix Process (command) -> status [system];
+            AIO_READ = 130 "aio_read" Posix Read (block) -> status [aio_read aio_read64];
+            AIO_WRITE = 131 "aio_write" Posix Write (block) -> status [aio_write aio_write64];
+            IO_URING_SETUP = 132 "io_uring_setup" Posix Unseen (entries) -> descriptor [];
+            FOPEN = 200 "fopen" Stdio Open (path mode_text) -> stream [fopen fopen64];
+            FDOPEN = 201 "fdopen" Stdio Open (fd mode_text) -> stream [fdopen];
+            FREOPEN = 202 "freopen" Stdio Open (path mode_text stream) -> stream [freopen freopen64];
+            FCLOSE = 203 "fclose" Stdio Close (stream) -> status [fclose];
+            FREAD = 210 "fread" Stdio Read (buffer size count stream) -> items [fread fread_unlocked __fread_chk];
+            FGETS = 211 "fgets" Stdio Read (buffer length stream) -> text [fgets fgets_unlocked __fgets_chk];
+            FGETC = 212 "fgetc" Stdio Read (stream) -> character [fgetc getc fgetc_unlocked getc_unlocked];
+            GETLINE = 213 "getline" Stdio Read (line capacity stream) -> moved [getline getdelim];
+            FWRITE = 220 "fwrite" Stdio Write (buffer size count stream) -> items [fwrite fwrite_unlocked];
+            FPUTS = 221 "fputs" Stdio Write (text stream) -> status [fputs fputs_unlocked];
+            FPUTC = 222 "fputc" Stdio Write (character stream) -> character [fputc putc fputc_unlocked putc_unlocked];
+            FPRINTF = 223 "fprintf" Stdio Write (stream format) -> moved [];
+            FSEEK = 230 "fseek" Stdio Seek (stream offset whence) -> status [fseek fseeko fseeko64];
+            REWIND = 231 "rewind" Stdio Seek (stream) -> nothing [rewind];
+            FFLUSH = 240 "fflush" Stdio Flush (stream) -> status [fflush fflush_unlocked];
+            COMPUTE = 400 "compute" Compute Compute () -> nothing [];
+            DEVICE_READ = 410 "device read" Device Read () -> moved [];
+            DEVICE_WRITE = 411 "device write" Device Write () -> moved [];
+            SEND = 420 "send" Network Message () -> moved [];
+            RECEIVE = 421 "receive" Network Message () -> moved [];
+            PERFORM = 430 "perform" Insitu Decision () -> moved [];
+            COPY = 431 "copy" Insitu Decision () -> moved [];
+            ANSWER = 432 "answer" Insitu Decision () -> moved [];
+            WAIT = 433 "wait" Insitu Decision () -> nothing [];
+        }
+    };
+}
+
+/// The layer a call belongs to. Calls of a lower layer made inside one of a higher layer have it
+/// as parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    /// System calls through libc.
+    Posix,
+    /// `FILE` streams.
+    Stdio,
+    /// MPI-IO.
+    Mpiio,
+    /// Time between calls, where it is kept as rows of its own.
+    Compute,
+    /// What an in-situ strategy decided.
+    Insitu,
+    /// A storage device of a simulated platform.
+    Device,
+    /// A link or switch of a simulated platform.
+    Network,
+}
+
+impl Layer {
+    /// As written in the `layer` column.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Layer::Posix => "posix",
+            Layer::Stdio => "stdio",
+            Layer::Mpiio => "mpiio",
+            Layer::Compute => "compute",
+            Layer::Insitu => "insitu",
+            Layer::Device => "device",
+            Layer::Network => "network",
+        }
+    }
+}
+
+/// What kind of thing a function does; decides what the fields of its events mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "each is the field's own word")]
+pub enum Class {
+    Open,
+    Close,
+    Read,
+    Write,
+    Seek,
+    Sync,
+    Flush,
+    Truncate,
+    Allocate,
+    Advise,
+    Dup,
+    Lock,
+    Control,
+    Map,
+    Unmap,
+    Copy,
+    Stat,
+    Rename,
+    Unlink,
+    MakeDirectory,
+    RemoveDirectory,
+    ListDirectory,
+    Process,
+    Unseen,
+    Compute,
+    Message,
+    Decision,
+}
+
+impl Class {
+    /// Whether a result above zero counts bytes of file data.
+    pub const fn moves_data(self) -> bool {
+        matches!(self, Class::Read | Class::Write | Class::Copy)
+    }
+}
+
+/// A row of the table, named by its stable code.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Function(pub u16);
+
+/// What the table says about a function.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The function.
+    pub function: Function,
+    /// As written in the `op` column.
+    pub name: &'static str,
+    /// Its layer.
+    pub layer: Layer,
+    /// Its class.
+    pub class: Class,
+    /// What its arguments are, in order.
+    pub arguments: &'static [&'static str],
+    /// What its return value is.
+    pub result: &'static str,
+    /// The dynamic symbols that are calls of it.
+    pub symbols: &'static [&'static str],
+}
+
+macro_rules! table {
+    ($($constant:ident = $code:literal $name:literal $layer:ident $class:ident
+       ($($argument:ident)*) -> $result:ident [$($symbol:ident)*];)*) => {
+        /// Every row, by ascending code.
+        pub const TABLE: &[Row] = &[$(Row {
+            function: Function($code),
+            name: $name,
+            layer: Layer::$layer,
+            class: Class::$class,
+            arguments: &[$(stringify!($argument)),*],
+            result: stringify!($result),
+            symbols: &[$(stringify!($symbol)),*],
+        }),*];
+
+        #[allow(missing_docs, reason = "the name in the table says it")]
+        impl Function {
+            $(pub const $constant: Function = Function($code);)*
+        }
+    };
+}
+
+for_each_function!(table);
+
+/// Position in `TABLE` by code, 255 for a code that is no function: a lookup costs one load.
+const INDEX: [u8; 512] = {
+    let mut index = [255; 512];
+    let mut row = 0;
+    while row < TABLE.len() {
+        index[TABLE[row].function.0 as usize] = row as u8;
+        row += 1;
+    }
+    index
+};
+
+impl Function {
+    /// Its row; `None` for a code this version does not know (from a damaged or newer trace).
+    pub const fn row(self) -> Option<&'static Row> {
+        if self.0 as usize >= INDEX.len() {
+            return None;
+        }
+        match INDEX[self.0 as usize] {
+            255 => None,
+            row => Some(&TABLE[row as usize]),
+        }
+    }
+
+    /// As written in the `op` column; `?` for an unknown code.
+    pub const fn name(self) -> &'static str {
+        match self.row() {
+            Some(row) => row.name,
+            None => "?",
+        }
+    }
+
+    /// Its layer; an unknown code counts as POSIX.
+    pub const fn layer(self) -> Layer {
+        match self.row() {
+            Some(row) => row.layer,
+            None => Layer::Posix,
+        }
+    }
+
+    /// Its class; an unknown code is something unseen.
+    pub const fn class(self) -> Class {
+        match self.row() {
+            Some(row) => row.class,
+            None => Class::Unseen,
+        }
+    }
+
+    /// Whether the call names its offset itself instead of using the file position.
+    pub fn is_positioned(self) -> bool {
+        self.row().is_some_and(|row| row.arguments.contains(&"offset")) && self.class().moves_data()
+    }
+
+    /// The function of that name.
+    pub fn from_name(name: &str) -> Option<Function> {
+        TABLE.iter().find(|row| row.name == name).map(|row| row.function)
+    }
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_code_name_and_symbol_stands_in_the_table_once() {
+        let codes: BTreeSet<_> = TABLE.iter().map(|row| row.function).collect();
+        let names: BTreeSet<_> = TABLE.iter().map(|row| row.name).collect();
+        let symbols: Vec<_> = TABLE.iter().flat_map(|row| row.symbols).collect();
+        let unique: BTreeSet<_> = symbols.iter().collect();
+        assert_eq!((codes.len(), names.len()), (TABLE.len(), TABLE.len()));
+        assert_eq!(unique.len(), symbols.len());
+    }
+
+    #[test]
+    fn a_code_finds_its_row_and_an_unknown_code_finds_none() {
+        for row in TABLE {
+            assert_eq!(Function::from_name(row.name), Some(row.function));
+            assert_eq!(row.function.name(), row.name);
+        }
+        assert!(Function(9).row().is_none());
+        assert!(Function(60_000).row().is_none());
+    }
+}

@@ -1,0 +1,121 @@
+//! What a trace says about itself: origin, clock, files, processes, and what it lacks.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of the header and the columns; readers refuse a larger one.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// How a trace came to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// A real program, by the preloaded library.
+    #[default]
+    Recorded,
+    /// The simulator.
+    Simulated,
+    /// Reissued from another trace on real files.
+    Replayed,
+    /// A foreign format; what was inferred is listed in `Header::inferred`.
+    Imported,
+}
+
+/// Which clock the times were read from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Clock {
+    /// `tsc`, `monotonic` or `virtual`.
+    pub source: String,
+    /// `CLOCK_MONOTONIC` nanoseconds at the trace's time zero; 0 for a virtual clock.
+    pub zero_monotonic_ns: u64,
+    /// Unix time in nanoseconds at the trace's time zero; 0 for a virtual clock.
+    pub zero_unix_ns: u64,
+    /// Times were rounded to multiples of this; 1 is exact.
+    pub resolution_ns: u64,
+}
+
+/// A file of the trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileEntry {
+    /// Absolute path as the program named it.
+    pub path: String,
+    /// Type of the file system it is on (`ext4`, `tmpfs`, …), empty when not known.
+    pub file_system: String,
+}
+
+/// A process of the trace, or a component of a simulated cluster (then `name` says which).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessEntry {
+    /// What to call its rows: `rank 3`, `bash`, `server 2`.
+    pub name: String,
+    /// Process number the system gave it, 0 when simulated.
+    pub pid: u32,
+    /// Process number of its parent, 0 when not known.
+    pub parent_pid: u32,
+    /// Rank in its parallel program, -1 for none.
+    pub rank: i32,
+    /// Command line.
+    pub command: Vec<String>,
+    /// Host it ran on.
+    pub host: String,
+    /// First and last moment seen, nanoseconds since time zero.
+    pub start_ns: u64,
+    /// See `start_ns`.
+    pub end_ns: u64,
+    /// `exited`, or `cut` when the process ended without telling (a signal, a crash).
+    pub ending: String,
+}
+
+/// What is missing from a trace and why; all zero means nothing is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Losses {
+    /// Calls that happened but were not kept, by reason (`spool full`, `spool limit`, …).
+    pub lost_calls: BTreeMap<String, u64>,
+    /// Calls left out by rule, by rule (`/dev`, `/proc`, `pipe`, `socket`, …).
+    pub left_out_calls: BTreeMap<String, u64>,
+    /// Things that cannot be seen this way and were noticed (`io_uring`, `mmap stores`, a program
+    /// that did not load the library).
+    pub unseen: Vec<String>,
+}
+
+/// The header of a trace. Stored as JSON in the metadata of the `.iot` file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Header {
+    /// See `FORMAT_VERSION`.
+    pub format_version: u32,
+    /// How the trace came to be.
+    pub origin: Origin,
+    /// Version of iolab that wrote it.
+    pub iolab_version: String,
+    /// Host of the first process.
+    pub host: String,
+    /// Command line that was recorded or simulated.
+    pub command: Vec<String>,
+    /// Working directory of the command.
+    pub working_directory: String,
+    /// Variables that matter to I/O and MPI.
+    pub environment: BTreeMap<String, String>,
+    /// Mount points with their file system type.
+    pub mounts: BTreeMap<String, String>,
+    /// Clock of the times.
+    pub clock: Clock,
+    /// How calls were seen: `entry-patch`, `plt-only`, `none`.
+    pub interposer: String,
+    /// Cost of recording one call, measured at start-up, nanoseconds; 0 when not recorded.
+    pub overhead_ns: u64,
+    /// Strategies that were applied, as written on the command line.
+    pub strategies: Vec<String>,
+    /// Files by `FileId`.
+    pub files: Vec<FileEntry>,
+    /// Processes by `Event::process`.
+    pub processes: Vec<ProcessEntry>,
+    /// What is missing.
+    pub losses: Losses,
+    /// Facts that were inferred instead of observed (`offsets of fd 3 of process 2`).
+    pub inferred: Vec<String>,
+}

@@ -1,0 +1,14 @@
+//! What a trace is: events, the functions they are calls of, and the header that says where they
+//! come from.
+//!
+//! A trace that was recorded, one that was simulated and one that was imported are the same kind
+//! of thing, so that any two can be laid side by side. This crate has no file format in it: the
+//! raw spool of a running program is `spool`, the finished `.iot` file is the crate `iolab-iot`.
+
+mod event;
+pub mod function;
+mod header;
+
+pub use event::{Event, Trace};
+pub use function::{Class, Function, Layer};
+pub use header::{Clock, FORMAT_VERSION, FileEntry, Header, Losses, Origin, ProcessEntry};

@@ -1,0 +1,40 @@
+//! How a command fails in front of a person: what is wrong, then a way out.
+
+use iolab_policy::insitu::SpecError;
+use std::fmt;
+
+/// `error: …` and, where there is one, `hint: …`.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure without a way out of its own.
+    pub(crate) fn new(message: impl fmt::Display) -> Failure {
+        Failure { message: message.to_string(), hint: None }
+    }
+
+    /// The same failure with a way out.
+    pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Failure {
+        self.hint = Some(hint.to_string());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<SpecError> for Failure {
+    fn from(error: SpecError) -> Failure {
+        Failure::new(&error.message).hint(&error.hint)
+    }
+}

@@ -1,0 +1,33 @@
+//! The `iolab` command: one sub-command per capability, each in its own file.
+//!
+//! Results go to stdout, progress to stderr; a failure names the offender and a way out.
+
+mod failure;
+mod strategies;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use std::process::ExitCode;
+
+/// A laboratory for parallel I/O: measure, record, explain, simulate, reshape, verify.
+#[derive(Parser)]
+#[command(name = "iolab", version, max_term_width = 100)]
+struct Iolab {
+    #[command(subcommand)]
+    capability: Capability,
+}
+
+#[derive(Subcommand)]
+enum Capability {
+    Strategies(strategies::Arguments),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Iolab::parse().capability {
+        Capability::Strategies(arguments) => strategies::run(&arguments),
+    };
+    outcome.unwrap_or_else(|failure: Failure| {
+        eprintln!("{failure}");
+        ExitCode::FAILURE
+    })
+}
