@@ -1,1 +1,4 @@
-//! The discrete-event simulator.
+//! The discrete-event simulator: virtual clock, event queue, platforms, and the models that run
+//! on them.
+
+pub mod queue;
