@@ -1,7 +1,8 @@
 //! The catalogue of strategies: one row each. It feeds the command line, `iolab strategies`, the
 //! documentation and the conformance suite.
 
-use super::{Null, SpecError, Strategy};
+use super::write_back::Settings;
+use super::{Cruel, Null, SeekElide, SpecError, Strategy, WriteBack};
 
 /// Classes of a strategy, as data: what may stand above what is decided from these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,27 +36,74 @@ pub struct Row {
     pub build: fn(&Parameters) -> Result<Box<dyn Strategy>, SpecError>,
 }
 
+const NULL: Row = Row {
+    name: "null",
+    summary: "changes nothing; shows what the machinery itself costs",
+    usage: "null[:paths=GLOB,exclude=GLOB]",
+    traits: Traits {
+        scope: "–",
+        interference: "none",
+        state: "–",
+        keeps_semantics: true,
+        cruel: false,
+    },
+    build: |parameters| {
+        refuse_all(parameters)?;
+        Ok(Box::new(Null))
+    },
+};
+
+const SEEK_ELIDE: Row = Row {
+    name: "seek-elide",
+    summary: "keeps file positions itself: seeks cost nothing, seek + transfer becomes one call",
+    usage: "seek-elide[:paths=GLOB,exclude=GLOB]",
+    traits: Traits {
+        scope: "metadata",
+        interference: "single",
+        state: "position",
+        keeps_semantics: true,
+        cruel: false,
+    },
+    build: |parameters| {
+        refuse_all(parameters)?;
+        Ok(Box::<SeekElide>::default())
+    },
+};
+
+const WRITE_BACK: Row = Row {
+    name: "write-back",
+    summary: "holds small writes back and writes them out sorted, merged and large",
+    usage: "write-back[:buffer=1m,largest=16k,age=SECONDS,paths=GLOB,exclude=GLOB]",
+    traits: Traits {
+        scope: "data",
+        interference: "several",
+        state: "buffer per file",
+        keeps_semantics: true,
+        cruel: false,
+    },
+    build: |parameters| Ok(Box::new(WriteBack::new(Settings::parse(parameters)?))),
+};
+
+const CRUEL: Row = Row {
+    name: "cruel",
+    summary: "for tests: delays, cuts transfers short and fails them, at random by seed",
+    usage: "cruel[:seed=1,short=PERCENT,fail=PERCENT,errno=28,delay=MICROSECONDS,paths=GLOB]",
+    traits: Traits {
+        scope: "data",
+        interference: "single",
+        state: "random sequence",
+        keeps_semantics: false,
+        cruel: true,
+    },
+    build: |parameters| Ok(Box::new(Cruel::parse(parameters)?)),
+};
+
 /// All strategies.
 pub struct Catalog;
 
 impl Catalog {
     /// Every row, in the order of documentation.
-    pub const ROWS: &[Row] = &[Row {
-        name: "null",
-        summary: "changes nothing; shows what the machinery itself costs",
-        usage: "null[:paths=GLOB,exclude=GLOB]",
-        traits: Traits {
-            scope: "–",
-            interference: "none",
-            state: "–",
-            keeps_semantics: true,
-            cruel: false,
-        },
-        build: |parameters| {
-            refuse_all(parameters)?;
-            Ok(Box::new(Null))
-        },
-    }];
+    pub const ROWS: &[Row] = &[NULL, SEEK_ELIDE, WRITE_BACK, CRUEL];
 
     /// The row of that name.
     pub fn find(name: &str) -> Result<&'static Row, SpecError> {

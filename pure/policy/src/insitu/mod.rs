@@ -13,14 +13,24 @@
 //! A new strategy is one file and one row in `catalog.rs`.
 
 pub mod catalog;
+mod cruel;
+mod descriptions;
+pub mod guest;
+mod held;
 mod null;
+mod seek_elide;
 mod spec;
 mod stack;
+mod write_back;
 
 pub use catalog::{Catalog, Traits};
+pub use cruel::Cruel;
+pub use guest::Guest;
 pub use null::Null;
+pub use seek_elide::SeekElide;
 pub use spec::{Selection, SpecError, StrategySpec};
 pub use stack::{Command, Slot, Stack};
+pub use write_back::WriteBack;
 
 use iolab_vocab::Nanos;
 
@@ -73,6 +83,9 @@ pub struct Access {
 }
 
 /// What a stage is asked to do with one description of its file.
+///
+/// `Open`, `Flush`, `Settle` and `Close` are handed down like every other call, so that each stage
+/// of a stack hears of them; at the bottom a driver answers them with `Ok(0)` and does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Call {
     /// The description exists from now on (the open itself is done). `file_bytes` is the file's
@@ -116,9 +129,21 @@ pub enum Call {
         /// New size.
         length: u64,
     },
-    /// Make the file below look exactly as the program believes it does, data and file position:
-    /// something that strategies do not follow is about to look at it (stat, mmap, fork, a lock,
-    /// sendfile, another name for the file). Ends at the stage that holds nothing back.
+    /// Reserve or deallocate space (`fallocate`), with the system's mode bits.
+    Allocate {
+        /// Mode bits of the system; 0 extends the file when the range leaves it.
+        mode: i32,
+        /// First byte of the range.
+        offset: u64,
+        /// Length of the range.
+        length: u64,
+    },
+    /// Make the data below look as the program believes it does: something that strategies do
+    /// not follow is about to look at the file (stat, a lock, another open of it). `handle` may be
+    /// any description of the file.
+    Flush,
+    /// As `Flush`, and make the file position below true as well: from here on the description
+    /// may be used by others (fork, sendfile, mmap).
     Settle,
     /// The last descriptor of the description goes away; what was held back must be out before
     /// the answer. The close itself is done by the driver afterwards.

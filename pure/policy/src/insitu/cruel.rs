@@ -1,0 +1,113 @@
+//! The cruel strategy: transfers are delayed, cut short or failed, at random but repeatably.
+//! Everything it does the system may do too, so a program or strategy above it that comes to harm
+//! has a defect. For tests only.
+
+use super::catalog::{Parameters, unknown};
+use super::null::memory_of;
+use super::{Action, Call, Errno, Event, Handle, SpecError, Strategy};
+use iolab_vocab::{Nanos, Random, Seed};
+
+/// See the module. Chances are in percent.
+#[derive(Clone, Debug)]
+pub struct Cruel {
+    random: Random,
+    short_percent: u64,
+    fail_percent: u64,
+    errno: Errno,
+    delay: Nanos,
+    delayed: Option<(Handle, Call)>,
+}
+
+impl Cruel {
+    /// Reads `seed=1,short=30,fail=10,errno=28,delay=100`. Without any of `short`, `fail` and
+    /// `delay` it cuts every third transfer short.
+    pub fn parse(parameters: &Parameters) -> Result<Cruel, SpecError> {
+        let (mut seed, mut short, mut fail, mut errno, mut delay_us) = (1, None, 0, 28, 0);
+        for (key, value) in parameters {
+            let number = || number(key, value, if key == "seed" { u64::MAX } else { 1_000_000 });
+            match key.as_str() {
+                "seed" => seed = number()?,
+                "short" => short = Some(percent(key, number()?)?),
+                "fail" => fail = percent(key, number()?)?,
+                "errno" => errno = number()?,
+                "delay" => delay_us = number()?,
+                _ => {
+                    let known = "seed, short, fail, errno, delay, paths, exclude";
+                    return Err(unknown(key, known));
+                }
+            }
+        }
+        let default_short = if fail == 0 && delay_us == 0 { 33 } else { 0 };
+        Ok(Cruel {
+            random: Random::new(Seed(seed)),
+            short_percent: short.unwrap_or(default_short),
+            fail_percent: fail,
+            errno: Errno(errno as i32),
+            delay: Nanos(delay_us * 1000),
+            delayed: None,
+        })
+    }
+
+    fn happens(&mut self, percent: u64) -> bool {
+        percent > 0 && self.random.below(100) < percent
+    }
+
+    fn shortened(&mut self, call: Call) -> Call {
+        match call {
+            Call::Read { at, length } if length > 1 && self.happens(self.short_percent) => {
+                Call::Read { at, length: 1 + self.random.below(length - 1) }
+            }
+            Call::Write { at, length } if length > 1 && self.happens(self.short_percent) => {
+                Call::Write { at, length: 1 + self.random.below(length - 1) }
+            }
+            other => other,
+        }
+    }
+
+    fn go_on(&mut self, handle: Handle, call: Call, out: &mut Vec<Action>) {
+        let transfers = matches!(call, Call::Read { .. } | Call::Write { .. });
+        if transfers && self.happens(self.fail_percent) {
+            return out.push(Action::Answer(Err(self.errno)));
+        }
+        let call = self.shortened(call);
+        out.push(Action::Perform { handle, call, memory: memory_of(call) });
+    }
+}
+
+fn number(key: &str, value: &str, most: u64) -> Result<u64, SpecError> {
+    value.parse().ok().filter(|number| *number <= most).ok_or_else(|| SpecError {
+        message: format!("{key}: `{value}` is not a whole number from 0 to {most}"),
+        hint: format!("for example {key}=1"),
+    })
+}
+
+fn percent(key: &str, number: u64) -> Result<u64, SpecError> {
+    if number <= 100 {
+        return Ok(number);
+    }
+    Err(SpecError {
+        message: format!("{key}: {number} percent is more than all"),
+        hint: format!("for example {key}=30"),
+    })
+}
+
+impl Strategy for Cruel {
+    fn reads_clock(&self) -> bool {
+        self.delay > Nanos::ZERO
+    }
+
+    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
+        match event {
+            Event::Arrived { handle, call } if self.delay > Nanos::ZERO => {
+                self.delayed = Some((handle, call));
+                out.push(Action::WakeAt(now.after(self.delay)));
+            }
+            Event::Arrived { handle, call } => self.go_on(handle, call, out),
+            Event::Woke => {
+                let (handle, call) = self.delayed.take().expect("only a delayed call wakes");
+                self.go_on(handle, call, out);
+            }
+            Event::Performed(outcome) => out.push(Action::Answer(outcome)),
+        }
+    }
+}

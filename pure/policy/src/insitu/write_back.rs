@@ -1,0 +1,539 @@
+//! Write-back: small writes are collected in memory and reach the file as few large ones.
+//!
+//! Per file and process: up to `buffer` bytes are held back (default 1 MiB; measured, larger ones
+//! leave the cache and gain nothing), written out when the buffer is full, when the program syncs
+//! or closes, when it reads what is partly held, and whenever something looks at the file that
+//! strategies do not follow (`Flush`, `Settle`). Writes above `largest` (default 16 KiB: copying
+//! them costs what the saved call gains) go straight through. Reads of held bytes are answered
+//! from memory. What is written out is sorted by offset and merged.
+//!
+//! File positions live here, so seeks cost nothing below. Descriptions opened with append hold
+//! their data in order at the believed end of the file and write it out by appending.
+//!
+//! Failures (`ENOSPC`, `EIO`) while writing out are the result of the call that made it necessary,
+//! if that is a write, a sync or a close, and are kept for the next one of these otherwise. The
+//! bytes stay held for another try until the last description is closed.
+//! Ancestor: the write-back strategy of Schmidtke 2017.
+
+use super::catalog::{Parameters, unknown};
+use super::descriptions::{Descriptions, seek_target};
+use super::held::Held;
+use super::null::memory_of;
+use super::{Action, At, Call, Errno, Event, Handle, Outcome, Place, SpecError, Strategy, Whence};
+use iolab_vocab::{Extent, Nanos, parse_bytes};
+
+const EIO: Errno = Errno(5);
+const EINTR: Errno = Errno(4);
+
+/// Parameters of write-back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Bytes held back per file at most.
+    pub buffer_bytes: u64,
+    /// Writes above this many bytes go straight through.
+    pub largest_bytes: u64,
+    /// Held bytes older than this are written out by the next call on the file.
+    pub age_ns: Option<u64>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { buffer_bytes: 1 << 20, largest_bytes: 16 << 10, age_ns: None }
+    }
+}
+
+impl Settings {
+    /// Reads `buffer=1m,largest=16k,age=2s`.
+    pub fn parse(parameters: &Parameters) -> Result<Settings, SpecError> {
+        let mut settings = Settings::default();
+        for (key, value) in parameters {
+            match key.as_str() {
+                "buffer" => settings.buffer_bytes = size(key, value)?,
+                "largest" => settings.largest_bytes = size(key, value)?,
+                "age" => settings.age_ns = Some(seconds(key, value)?),
+                _ => return Err(unknown(key, "buffer, largest, age, paths, exclude")),
+            }
+        }
+        let limit = 1 << 40;
+        if settings.buffer_bytes == 0 || settings.buffer_bytes > limit {
+            return Err(SpecError {
+                message: format!("a buffer of {} bytes is out of range", settings.buffer_bytes),
+                hint: "choose between 1 byte and 1t; 1m is a good start".into(),
+            });
+        }
+        Ok(settings)
+    }
+}
+
+fn size(key: &str, value: &str) -> Result<u64, SpecError> {
+    parse_bytes(value).map_err(|error| SpecError {
+        message: format!("{key}: {error}"),
+        hint: format!("for example {key}=1m"),
+    })
+}
+
+fn seconds(key: &str, value: &str) -> Result<u64, SpecError> {
+    let number: Option<f64> = value.trim_end_matches('s').parse().ok();
+    match number.filter(|seconds| (0.0..1e9).contains(seconds)) {
+        Some(seconds) => Ok((seconds * 1e9) as u64),
+        None => Err(SpecError {
+            message: format!("{key}: `{value}` is not a number of seconds"),
+            hint: format!("for example {key}=2s"),
+        }),
+    }
+}
+
+/// See the module.
+pub struct WriteBack {
+    settings: Settings,
+    descriptions: Descriptions,
+    held: Held,
+    /// Whom the held bytes are written out by.
+    writer: Handle,
+    /// The held bytes are the end of the file and go out by appending.
+    appending: bool,
+    /// Size of the file below, as far as this process knows.
+    file_bytes: u64,
+    /// A failure to write out that no call has reported yet.
+    failure: Option<Errno>,
+    /// When the oldest held byte arrived.
+    held_since: Nanos,
+    task: Task,
+}
+
+/// What is under way below, and what it is for.
+#[derive(Clone, Copy, Debug)]
+enum Task {
+    Idle,
+    /// A run of held bytes is being written out; then `call` goes on. `taken` bytes of a write
+    /// are held already.
+    WritingOut {
+        extent: Extent,
+        handle: Handle,
+        call: Call,
+        taken: u64,
+    },
+    /// The program's own call.
+    Passed {
+        handle: Handle,
+        call: Call,
+    },
+    /// The position below is being made true for a settle.
+    Positioning {
+        handle: Handle,
+    },
+}
+
+impl Strategy for WriteBack {
+    /// The buffer, and as much again to put pieces in order before they go out.
+    fn staging_bytes(&self) -> u64 {
+        2 * self.settings.buffer_bytes
+    }
+
+    fn reads_clock(&self) -> bool {
+        self.settings.age_ns.is_some()
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.held.bytes()
+    }
+
+    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
+        match event {
+            Event::Arrived { handle, call } => self.arrived(now, handle, call, out),
+            Event::Performed(outcome) => self.performed(now, outcome, out),
+            Event::Woke => unreachable!("write-back never asks to be woken"),
+        }
+    }
+}
+
+impl WriteBack {
+    /// Write-back for one file.
+    pub fn new(settings: Settings) -> WriteBack {
+        WriteBack {
+            settings,
+            descriptions: Descriptions::default(),
+            held: Held::new(),
+            writer: Handle(0),
+            appending: false,
+            file_bytes: 0,
+            failure: None,
+            held_since: Nanos::ZERO,
+            task: Task::Idle,
+        }
+    }
+
+    fn arrived(&mut self, now: Nanos, handle: Handle, call: Call, out: &mut Vec<Action>) {
+        if let Call::Open { access, file_bytes, position } = call {
+            self.descriptions.open(handle, access, position);
+            self.file_bytes = file_bytes;
+        }
+        if self.is_stale(now) || self.must_write_out(handle, call) {
+            self.write_out(handle, call, 0, out);
+        } else {
+            self.carry_on(now, handle, call, out);
+        }
+    }
+
+    fn is_stale(&self, now: Nanos) -> bool {
+        let age_limit = self.settings.age_ns.filter(|_| !self.held.is_empty());
+        age_limit.is_some_and(|limit| now.since(self.held_since).get() >= limit)
+    }
+
+    /// Whether the held bytes have to be out before `call` can go on.
+    fn must_write_out(&mut self, handle: Handle, call: Call) -> bool {
+        if self.held.is_empty() {
+            return false;
+        }
+        let description = *self.descriptions.get(handle);
+        match call {
+            Call::Open { .. } => false,
+            Call::Write { at, length } => {
+                let appends = description.access.append;
+                let extent = self.write_extent(handle, at, length);
+                appends != self.appending
+                    || (appends && (handle != self.writer || at != At::Position))
+                    || (length > self.longest_held() && (appends || self.held.overlaps(extent)))
+            }
+            Call::Read { at, length } => {
+                let extent = self.read_extent(handle, at, length);
+                let beyond = extent.end() > self.file_bytes && self.held.end() > extent.offset;
+                !self.held.covers(extent) && (beyond || self.held.overlaps(extent))
+            }
+            Call::Seek { whence, .. } => matches!(whence, Whence::Sparse(_)),
+            Call::Sync { .. } | Call::Truncate { .. } | Call::Allocate { .. } => true,
+            Call::Flush | Call::Settle | Call::Close => true,
+        }
+    }
+
+    /// The extent of the file a read is about.
+    fn read_extent(&mut self, handle: Handle, at: At, length: u64) -> Extent {
+        match at {
+            At::Offset(offset) => Extent::new(offset, length),
+            At::Position => Extent::new(self.descriptions.get(handle).position, length),
+        }
+    }
+
+    /// The extent of the file a write is about: the end of the file for appends.
+    fn write_extent(&mut self, handle: Handle, at: At, length: u64) -> Extent {
+        match self.descriptions.get(handle).access.append {
+            true if at == At::Position => Extent::new(self.end(), length),
+            _ => self.read_extent(handle, at, length),
+        }
+    }
+
+    /// Longer writes than this go straight through.
+    fn longest_held(&self) -> u64 {
+        self.settings.largest_bytes.min(self.settings.buffer_bytes)
+    }
+
+    /// The size of the file as the program believes it to be.
+    fn end(&self) -> u64 {
+        self.file_bytes.max(self.held.end())
+    }
+
+    /// Goes on with `call` when nothing stands in its way any more.
+    fn carry_on(&mut self, now: Nanos, handle: Handle, call: Call, out: &mut Vec<Action>) {
+        match call {
+            Call::Write { at, length } => self.write(now, handle, at, length, out),
+            Call::Read { at, length } => self.read(handle, at, length, out),
+            Call::Seek { offset, whence } => self.seek(handle, offset, whence, out),
+            Call::Settle => self.settle(handle, out),
+            _ => self.pass(handle, call, call, out),
+        }
+    }
+
+    fn write(&mut self, now: Nanos, handle: Handle, at: At, length: u64, out: &mut Vec<Action>) {
+        let access = self.descriptions.get(handle).access;
+        let call = Call::Write { at, length };
+        if let Some(errno) = self.failure.take_if(|_| access.write) {
+            return out.push(Action::Answer(Err(errno)));
+        }
+        let through = length == 0
+            || length > self.longest_held()
+            || !access.write
+            || access.synchronous
+            || (access.append && at != At::Position);
+        if through {
+            return self.pass_transfer(handle, call, out);
+        }
+        let extent = self.write_extent(handle, at, length);
+        if extent.offset.checked_add(length).is_none_or(|end| end > i64::MAX as u64) {
+            return self.pass_transfer(handle, call, out);
+        }
+        if self.held.is_empty() {
+            self.held_since = now;
+        }
+        (self.writer, self.appending) = (handle, access.append);
+        let room = self.settings.buffer_bytes - self.held.fill();
+        let taken = if self.held.holds_all(extent) { length } else { length.min(room) };
+        if taken > 0 {
+            self.held.hold(Extent::new(extent.offset, taken), 0, out);
+        }
+        if taken == length {
+            return self.answer_transfer(handle, at, extent, out);
+        }
+        self.write_out(handle, call, taken, out);
+    }
+
+    fn answer_transfer(&mut self, handle: Handle, at: At, extent: Extent, out: &mut Vec<Action>) {
+        if at == At::Position {
+            self.descriptions.get(handle).position = extent.end();
+        }
+        out.push(Action::Answer(Ok(extent.length)));
+    }
+
+    fn read(&mut self, handle: Handle, at: At, length: u64, out: &mut Vec<Action>) {
+        let extent = self.read_extent(handle, at, length);
+        let readable = self.descriptions.get(handle).access.read;
+        if length == 0 || !readable || !self.held.covers(extent) {
+            return self.pass_transfer(handle, Call::Read { at, length }, out);
+        }
+        for piece in self.held.pieces_in(extent) {
+            let to = Place::Caller(piece.extent.offset - extent.offset);
+            let length = piece.extent.length;
+            out.push(Action::Copy { from: Place::Staging(piece.at), to, length });
+        }
+        self.answer_transfer(handle, at, extent, out);
+    }
+
+    fn seek(&mut self, handle: Handle, offset: i64, whence: Whence, out: &mut Vec<Action>) {
+        let end = self.end();
+        let asks_below = whence == Whence::End && self.held.is_empty();
+        let description = self.descriptions.get(handle);
+        match seek_target(description.position, end, offset, whence) {
+            Some(target) if !asks_below => {
+                if let Ok(position) = target {
+                    description.position = position;
+                }
+                out.push(Action::Answer(target));
+            }
+            _ => {
+                let call = Call::Seek { offset, whence };
+                self.pass(handle, call, call, out);
+            }
+        }
+    }
+
+    fn settle(&mut self, handle: Handle, out: &mut Vec<Action>) {
+        let description = *self.descriptions.get(handle);
+        if description.position == description.below {
+            return self.pass(handle, Call::Settle, Call::Settle, out);
+        }
+        self.task = Task::Positioning { handle };
+        let offset = description.position as i64;
+        let call = Call::Seek { offset, whence: Whence::Start };
+        out.push(Action::Perform { handle, call, memory: Place::Nowhere });
+    }
+
+    /// A transfer at the position goes down as one at an offset, but for appends.
+    fn pass_transfer(&mut self, handle: Handle, call: Call, out: &mut Vec<Action>) {
+        let description = *self.descriptions.get(handle);
+        let at = At::Offset(description.position);
+        let below = match call {
+            Call::Read { at: At::Position, length } => Call::Read { at, length },
+            Call::Write { at: At::Position, length } if !description.access.append => {
+                Call::Write { at, length }
+            }
+            other => other,
+        };
+        self.pass(handle, call, below, out);
+    }
+
+    fn pass(&mut self, handle: Handle, call: Call, below: Call, out: &mut Vec<Action>) {
+        self.task = Task::Passed { handle, call };
+        out.push(Action::Perform { handle, call: below, memory: memory_of(below) });
+    }
+
+    /// Writes the first run of held bytes out; `call` goes on when all are out.
+    fn write_out(&mut self, handle: Handle, call: Call, taken: u64, out: &mut Vec<Action>) {
+        let run = self.held.first_run(self.settings.buffer_bytes);
+        let (first, last) = (run[0], run[run.len() - 1]);
+        let extent = Extent::new(first.extent.offset, last.extent.end() - first.extent.offset);
+        let memory = if run.len() == 1 { first.at } else { self.settings.buffer_bytes };
+        if run.len() > 1 {
+            out.extend(run.iter().map(|piece| Action::Copy {
+                from: Place::Staging(piece.at),
+                to: Place::Staging(memory + piece.extent.offset - extent.offset),
+                length: piece.extent.length,
+            }));
+        }
+        let at = if self.appending { At::Position } else { At::Offset(extent.offset) };
+        self.task = Task::WritingOut { extent, handle, call, taken };
+        out.push(Action::Perform {
+            handle: self.writer,
+            call: Call::Write { at, length: extent.length },
+            memory: Place::Staging(memory),
+        });
+    }
+
+    fn performed(&mut self, now: Nanos, outcome: Outcome, out: &mut Vec<Action>) {
+        match std::mem::replace(&mut self.task, Task::Idle) {
+            Task::WritingOut { extent, handle, call, taken } => {
+                self.wrote(now, extent, outcome, (handle, call, taken), out);
+            }
+            Task::Passed { handle, call } => self.passed(handle, call, outcome, out),
+            Task::Positioning { handle } => {
+                if let Ok(position) = outcome {
+                    self.descriptions.get(handle).below = position;
+                }
+                self.pass(handle, Call::Settle, Call::Settle, out);
+            }
+            Task::Idle => unreachable!("nothing was asked of the stage below"),
+        }
+    }
+
+    /// A run went out, in full, in part or not at all.
+    fn wrote(
+        &mut self,
+        now: Nanos,
+        extent: Extent,
+        outcome: Outcome,
+        (handle, call, taken): (Handle, Call, u64),
+        out: &mut Vec<Action>,
+    ) {
+        match outcome {
+            Err(EINTR) => return self.write_out(handle, call, taken, out),
+            Ok(moved) if moved > 0 => {
+                let written = Extent::new(extent.offset, moved.min(extent.length));
+                self.held.discard(written);
+                self.file_bytes = self.file_bytes.max(written.end());
+                if self.appending {
+                    self.descriptions.get(self.writer).below = written.end();
+                }
+            }
+            failed => {
+                let errno = failed.err().unwrap_or(EIO);
+                return self.could_not_write_out(errno, handle, call, taken, out);
+            }
+        }
+        if !self.held.is_empty() {
+            return self.write_out(handle, call, taken, out);
+        }
+        match call {
+            Call::Write { at, length } if taken > 0 => {
+                self.hold_rest(now, handle, at, length, taken, out);
+            }
+            _ => self.carry_on(now, handle, call, out),
+        }
+    }
+
+    /// The rest of a write that overfilled the buffer finds an empty one.
+    fn hold_rest(
+        &mut self,
+        now: Nanos,
+        handle: Handle,
+        at: At,
+        length: u64,
+        taken: u64,
+        out: &mut Vec<Action>,
+    ) {
+        let start = match at {
+            At::Offset(offset) => offset,
+            At::Position if self.appending => self.file_bytes - taken,
+            At::Position => self.descriptions.get(handle).position,
+        };
+        self.held_since = now;
+        self.held.hold(Extent::new(start + taken, length - taken), taken, out);
+        self.answer_transfer(handle, at, Extent::new(start, length), out);
+    }
+
+    /// The call that needed the room or the order gets the failure if it is one that reports such
+    /// things; else the failure waits for one.
+    fn could_not_write_out(
+        &mut self,
+        errno: Errno,
+        handle: Handle,
+        call: Call,
+        taken: u64,
+        out: &mut Vec<Action>,
+    ) {
+        match call {
+            Call::Write { at, .. } if taken > 0 => {
+                self.failure = Some(errno);
+                let start = self.held_start_of(handle, at, taken);
+                self.answer_transfer(handle, at, Extent::new(start, taken), out);
+            }
+            Call::Open { .. } | Call::Flush | Call::Settle | Call::Close => {
+                self.failure = Some(errno);
+                match call {
+                    Call::Settle => self.settle(handle, out),
+                    _ => self.pass(handle, call, call, out),
+                }
+            }
+            _ => out.push(Action::Answer(Err(errno))),
+        }
+    }
+
+    /// Where a write began of which `taken` bytes are held.
+    fn held_start_of(&mut self, handle: Handle, at: At, taken: u64) -> u64 {
+        match at {
+            At::Offset(offset) => offset,
+            At::Position if self.appending => self.end() - taken,
+            At::Position => self.descriptions.get(handle).position,
+        }
+    }
+
+    /// The program's own call came back.
+    fn passed(&mut self, handle: Handle, call: Call, outcome: Outcome, out: &mut Vec<Action>) {
+        if let Ok(value) = outcome {
+            self.learn(handle, call, value);
+        }
+        let outcome = match call {
+            Call::Sync { .. } | Call::Close => self.failure.take().map_or(outcome, Err),
+            _ => outcome,
+        };
+        if call == Call::Close {
+            self.close(handle);
+        }
+        out.push(Action::Answer(outcome));
+    }
+
+    /// What could not be written out is left to another description, if one can.
+    fn close(&mut self, handle: Handle) {
+        self.descriptions.close(handle);
+        if self.held.is_empty() || self.writer != handle {
+            return;
+        }
+        match self.descriptions.writer(self.appending) {
+            Some(writer) => self.writer = writer,
+            None => self.held.clear(),
+        }
+    }
+
+    /// What a call that succeeded below says about positions and the size.
+    fn learn(&mut self, handle: Handle, call: Call, value: u64) {
+        let append = self.descriptions.get(handle).access.append;
+        match call {
+            Call::Write { .. } if append => {
+                self.file_bytes += value;
+                let end = self.file_bytes;
+                let description = self.descriptions.get(handle);
+                description.below = end;
+                if matches!(call, Call::Write { at: At::Position, .. }) {
+                    description.position = end;
+                }
+            }
+            Call::Write { at, length: _ } => {
+                let extent = self.write_extent(handle, at, value);
+                self.file_bytes = self.file_bytes.max(extent.end());
+                if at == At::Position {
+                    self.descriptions.get(handle).position = extent.end();
+                }
+            }
+            Call::Read { at: At::Position, .. } => self.descriptions.get(handle).position += value,
+            Call::Seek { offset, whence } => {
+                let description = self.descriptions.get(handle);
+                (description.position, description.below) = (value, value);
+                if whence == Whence::End {
+                    self.file_bytes = (value as i64).saturating_sub(offset).max(0) as u64;
+                }
+            }
+            Call::Truncate { length } => self.file_bytes = length,
+            Call::Allocate { mode: 0, offset, length } => {
+                self.file_bytes = self.file_bytes.max(offset.saturating_add(length));
+            }
+            _ => {}
+        }
+    }
+}
