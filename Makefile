@@ -1,0 +1,75 @@
+# iolab: `make study` shows what it is for, `make test` proves that it works.
+#
+# Rust, gcc and Python are assumed; everything else is installed by tools/setup/install
+# (by apt as root or with sudo, otherwise it says what to install, or takes wheels into build/).
+# A second run of either target only does what is left to do.
+
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+BUILD := build
+CARGO := $(shell command -v cargo || echo $(HOME)/.cargo/bin/cargo)
+IOLAB := target/release/iolab
+STUDY := $(BUILD)/study
+RUNS ?= 7
+
+# Wrappers of MPI families that came as wheels come first; see tools/setup/install.
+export PATH := $(CURDIR)/$(BUILD)/mpi/bin:$(dir $(CARGO)):$(PATH)
+
+.PHONY: help study study-jacobi test test-long bench lint build setup clean
+
+help:
+	@echo 'make study         record, explain, simulate and reshape the bundled example: one HTML page'
+	@echo 'make study-jacobi  the same for a parallel solver under MPI'
+	@echo 'make test          everything that must hold (also what .ci/run calls)'
+	@echo 'make test-long     the same with the slow tests'
+	@echo 'make bench         the figures of benchmarks/'
+	@echo 'make lint          formatting and clippy'
+
+build: setup
+	$(CARGO) build --release --workspace
+
+setup:
+	@tools/setup/install study
+
+study: build
+	@$(MAKE) --no-print-directory -s -C examples/checkpoint BUILD=$(CURDIR)/$(BUILD)/examples
+	@mkdir -p $(STUDY)/output
+	$(IOLAB) study --runs $(RUNS) --output $(STUDY)/output --results $(STUDY) -- \
+		$(BUILD)/examples/checkpoint $(STUDY)/output
+	@echo
+	@echo 'The report: file://$(CURDIR)/$(STUDY)/study.html'
+
+# Open MPI refuses to run as root unless told twice; only examples and tests tell it.
+study-jacobi: export OMPI_ALLOW_RUN_AS_ROOT := 1
+study-jacobi: export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+study-jacobi: build
+	@tools/setup/install mpi
+	@$(MAKE) --no-print-directory -s -C examples/jacobi BUILD=$(CURDIR)/$(BUILD)/examples
+	@mkdir -p $(STUDY)-jacobi/output
+	$(IOLAB) study --runs $(RUNS) --output $(STUDY)-jacobi/output --results $(STUDY)-jacobi -- \
+		mpiexec -n 2 $(BUILD)/examples/jacobi $(STUDY)-jacobi/output
+	@echo
+	@echo 'The report: file://$(CURDIR)/$(STUDY)-jacobi/study.html'
+
+test:
+	@tools/setup/install test
+	@tools/setup/run-tests
+
+test-long:
+	@tools/setup/install test
+	@tools/setup/run-tests --long
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+bench: build
+	@tools/setup/install test
+	@for script in benchmarks/*.sh benchmarks/*.py; do \
+		[ -e "$$script" ] || continue; echo "== $$script"; "$$script" || exit 1; done
+
+clean:
+	rm -rf $(BUILD)
+	$(CARGO) clean
