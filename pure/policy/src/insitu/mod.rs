@@ -14,6 +14,7 @@
 
 pub mod catalog;
 mod cruel;
+mod decision;
 mod descriptions;
 pub mod guest;
 mod held;
@@ -25,6 +26,7 @@ mod write_back;
 
 pub use catalog::{Catalog, Traits};
 pub use cruel::Cruel;
+pub use decision::decision;
 pub use guest::Guest;
 pub use null::Null;
 pub use seek_elide::SeekElide;

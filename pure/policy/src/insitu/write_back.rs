@@ -505,16 +505,16 @@ impl WriteBack {
     fn learn(&mut self, handle: Handle, call: Call, value: u64) {
         let append = self.descriptions.get(handle).access.append;
         match call {
-            Call::Write { .. } if append => {
+            Call::Write { .. } if value == 0 => {}
+            Call::Write { at, .. } if append => {
                 self.file_bytes += value;
-                let end = self.file_bytes;
-                let description = self.descriptions.get(handle);
-                description.below = end;
-                if matches!(call, Call::Write { at: At::Position, .. }) {
-                    description.position = end;
+                if at == At::Position {
+                    let end = self.file_bytes;
+                    let description = self.descriptions.get(handle);
+                    (description.position, description.below) = (end, end);
                 }
             }
-            Call::Write { at, length: _ } => {
+            Call::Write { at, .. } => {
                 let extent = self.write_extent(handle, at, value);
                 self.file_bytes = self.file_bytes.max(extent.end());
                 if at == At::Position {

@@ -1,0 +1,130 @@
+//! A stack's command as a row of a trace, so that what strategies decided can be looked at in the
+//! timeline and compared between a live run, a replay and a simulation.
+//!
+//! | command | function | fd | offset | length | argument | result |
+//! |---|---|---|---|---|---|---|
+//! | copy | `copy` | – | byte of the source | bytes | source slot + 16 × target slot | byte of the target |
+//! | perform | `perform` | handle | offset, −1 at the position; distance of a seek | bytes, new size | call + 16 × memory slot + 256 × whence | byte of the memory |
+//! | answer | `answer` | – | – | – | – | the answer, `-errno` for a failure |
+//! | wake at | `wait` | – | – | – | – | – |
+//!
+//! Slots: 0 nowhere, 1 the program's memory, 2 + n the staging memory of stage n. Calls: 1 open,
+//! 2 read, 3 write, 4 seek, 5 sync, 6 data sync, 7 truncate, 8 allocate, 9 flush, 10 settle,
+//! 11 close. When a wait ends is the driver's business, so it is not part of the decision.
+
+use super::{At, Call, Command, Slot};
+use iolab_trace::{Event, Function};
+
+/// The row of a command; file, process, thread and times are the driver's to fill in.
+pub fn decision(command: &Command) -> Event {
+    match *command {
+        Command::Copy { from, to, length } => Event {
+            offset: byte(from),
+            length: length as i64,
+            argument: slot(from) + 16 * slot(to),
+            result: byte(to),
+            ..Event::of(Function::COPY)
+        },
+        Command::Perform { handle, call, memory } => {
+            let (offset, length) = numbers(call);
+            Event {
+                fd: handle.0 as i32,
+                offset,
+                length,
+                argument: kind(call) + 16 * slot(memory) + 256 * whence(call),
+                result: byte(memory),
+                ..Event::of(Function::PERFORM)
+            }
+        }
+        Command::Answer(outcome) => Event {
+            result: outcome.map_or_else(|errno| -i64::from(errno.0), |value| value as i64),
+            ..Event::of(Function::ANSWER)
+        },
+        Command::WakeAt(_) => Event::of(Function::WAIT),
+    }
+}
+
+fn slot(slot: Slot) -> i64 {
+    match slot {
+        Slot::Nowhere => 0,
+        Slot::Program(_) => 1,
+        Slot::Staging { stage, .. } => 2 + i64::from(stage),
+    }
+}
+
+fn byte(slot: Slot) -> i64 {
+    match slot {
+        Slot::Nowhere => 0,
+        Slot::Program(offset) | Slot::Staging { offset, .. } => offset as i64,
+    }
+}
+
+fn kind(call: Call) -> i64 {
+    match call {
+        Call::Open { .. } => 1,
+        Call::Read { .. } => 2,
+        Call::Write { .. } => 3,
+        Call::Seek { .. } => 4,
+        Call::Sync { data_only: false } => 5,
+        Call::Sync { data_only: true } => 6,
+        Call::Truncate { .. } => 7,
+        Call::Allocate { .. } => 8,
+        Call::Flush => 9,
+        Call::Settle => 10,
+        Call::Close => 11,
+    }
+}
+
+fn whence(call: Call) -> i64 {
+    match call {
+        Call::Seek { whence, .. } => i64::from(whence.number()),
+        _ => 0,
+    }
+}
+
+fn numbers(call: Call) -> (i64, i64) {
+    let place = |at| match at {
+        At::Position => -1,
+        At::Offset(offset) => offset as i64,
+    };
+    match call {
+        Call::Read { at, length } | Call::Write { at, length } => (place(at), length as i64),
+        Call::Seek { offset, .. } => (offset, -1),
+        Call::Truncate { length } => (-1, length as i64),
+        Call::Allocate { offset, length, .. } => (offset as i64, length as i64),
+        Call::Open { file_bytes, .. } => (-1, file_bytes as i64),
+        _ => (-1, -1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Errno, Handle, Whence};
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn different_commands_make_different_rows() {
+        let staging = Slot::Staging { stage: 0, offset: 0 };
+        let perform = |call, memory| Command::Perform { handle: Handle(0), call, memory };
+        let write = |at| Call::Write { at, length: 8 };
+        let commands = [
+            Command::Copy { from: Slot::Program(0), to: staging, length: 8 },
+            Command::Copy { from: staging, to: Slot::Program(0), length: 8 },
+            perform(write(At::Position), staging),
+            perform(write(At::Offset(0)), staging),
+            perform(write(At::Offset(0)), Slot::Program(0)),
+            perform(Call::Read { at: At::Offset(0), length: 8 }, Slot::Program(0)),
+            perform(Call::Seek { offset: 0, whence: Whence::End }, Slot::Nowhere),
+            perform(Call::Seek { offset: 0, whence: Whence::Start }, Slot::Nowhere),
+            perform(Call::Flush, Slot::Nowhere),
+            perform(Call::Settle, Slot::Nowhere),
+            perform(Call::Close, Slot::Nowhere),
+            Command::Answer(Ok(5)),
+            Command::Answer(Err(Errno(5))),
+        ];
+        let rows: BTreeSet<String> =
+            commands.iter().map(|command| format!("{:?}", decision(command))).collect();
+        assert_eq!(rows.len(), commands.len());
+    }
+}

@@ -1,0 +1,384 @@
+//! The family's conformance suite: every strategy of the catalogue, alone, above and below others,
+//! must be indistinguishable from the file itself. A random program runs on a stack over a model
+//! file, and beside it on a plain model file; every answer, every byte read and the final contents
+//! must agree. A new strategy is enrolled by its row in the catalogue.
+
+use iolab_policy::insitu::{
+    Access, At, Call, Catalog, Command, Errno, Event, Handle, Outcome, Slot, Stack, StrategySpec,
+    Whence,
+};
+use iolab_vocab::{Nanos, Random, Seed};
+use std::collections::BTreeMap;
+
+const ENOSPC: Errno = Errno(28);
+
+/// The plainest file there is, with the semantics of Linux.
+#[derive(Clone, Default)]
+struct File {
+    bytes: Vec<u8>,
+    positions: BTreeMap<Handle, (u64, Access)>,
+    /// Writes beyond this size fail.
+    capacity: Option<u64>,
+}
+
+impl File {
+    fn carry_out(&mut self, handle: Handle, call: Call, memory: &mut [u8]) -> Outcome {
+        let size = self.bytes.len() as u64;
+        let (position, access) = self.positions.get(&handle).copied().unwrap_or_default();
+        match call {
+            Call::Read { .. } if !access.read => Err(Errno(9)),
+            Call::Write { .. } | Call::Truncate { .. } if !access.write => Err(Errno(9)),
+            Call::Read { at, .. } => {
+                let offset = if let At::Offset(offset) = at { offset } else { position };
+                let from = offset.min(size) as usize;
+                let moved = memory.len().min(self.bytes.len() - from);
+                memory[..moved].copy_from_slice(&self.bytes[from..from + moved]);
+                self.advance(handle, at, offset + moved as u64);
+                Ok(moved as u64)
+            }
+            Call::Write { at, .. } => {
+                let offset = match at {
+                    _ if access.append => size,
+                    At::Offset(offset) => offset,
+                    At::Position => position,
+                };
+                let end = offset + memory.len() as u64;
+                if memory.is_empty() {
+                    return Ok(0);
+                }
+                if self.capacity.is_some_and(|capacity| end > capacity) {
+                    return Err(ENOSPC);
+                }
+                self.bytes.resize((size.max(end)) as usize, 0);
+                self.bytes[offset as usize..end as usize].copy_from_slice(memory);
+                self.advance(handle, at, end);
+                Ok(memory.len() as u64)
+            }
+            Call::Seek { offset, whence } => {
+                let base = match whence {
+                    Whence::Start => 0,
+                    Whence::Current => position,
+                    _ => size,
+                };
+                let target = base as i64 + offset;
+                if target < 0 {
+                    return Err(Errno(22));
+                }
+                self.advance(handle, At::Position, target as u64);
+                Ok(target as u64)
+            }
+            Call::Truncate { length } => {
+                self.bytes.resize(length as usize, 0);
+                Ok(0)
+            }
+            Call::Allocate { offset, length, .. } => {
+                self.bytes.resize(size.max(offset + length) as usize, 0);
+                Ok(0)
+            }
+            Call::Sync { .. } | Call::Open { .. } | Call::Flush | Call::Settle | Call::Close => {
+                Ok(0)
+            }
+        }
+    }
+
+    fn advance(&mut self, handle: Handle, at: At, to: u64) {
+        if at == At::Position {
+            self.positions.get_mut(&handle).expect("opened").0 = to;
+        }
+    }
+}
+
+/// Runs one call through the stack, moving real bytes.
+struct Driver {
+    stack: Stack,
+    staging: Vec<Vec<u8>>,
+    below: File,
+    now: Nanos,
+    commands: Vec<Command>,
+}
+
+impl Driver {
+    fn new(strategies: &[&str]) -> Driver {
+        let build = |text: &&str| StrategySpec::parse(text).expect("a good strategy").build();
+        let stack = Stack::new(strategies.iter().map(build).collect());
+        let staging = stack.staging_bytes().map(|bytes| vec![0; bytes as usize]).collect();
+        Driver { stack, staging, below: File::default(), now: Nanos::ZERO, commands: Vec::new() }
+    }
+
+    fn call(&mut self, handle: Handle, call: Call, memory: &mut [u8]) -> Outcome {
+        let mut event = Event::Arrived { handle, call };
+        loop {
+            let mut out = Vec::new();
+            self.stack.step(self.now, event, &mut out);
+            self.commands.extend(&out);
+            let (conclusion, copies) = out.split_last().expect("a conclusion");
+            for copy in copies {
+                self.copy(*copy, memory);
+            }
+            event = match *conclusion {
+                Command::Answer(outcome) => return outcome,
+                Command::WakeAt(time) => {
+                    self.now = time;
+                    Event::Woke
+                }
+                Command::Perform { handle, call, memory: slot } => {
+                    Event::Performed(self.perform(handle, call, slot, memory))
+                }
+                Command::Copy { .. } => panic!("a batch must not end with a copy"),
+            };
+        }
+    }
+
+    fn copy(&mut self, command: Command, memory: &mut [u8]) {
+        let Command::Copy { from, to, length } = command else {
+            panic!("{command:?} stands before the end of its batch")
+        };
+        let bytes = self.place(from, length, memory).to_vec();
+        self.place(to, length, memory).copy_from_slice(&bytes);
+    }
+
+    fn place<'a>(&'a mut self, slot: Slot, length: u64, memory: &'a mut [u8]) -> &'a mut [u8] {
+        let (whole, offset) = match slot {
+            Slot::Program(offset) => (memory, offset),
+            Slot::Staging { stage, offset } => (&mut self.staging[stage as usize][..], offset),
+            Slot::Nowhere => return &mut [],
+        };
+        &mut whole[offset as usize..(offset + length) as usize]
+    }
+
+    fn perform(&mut self, handle: Handle, call: Call, slot: Slot, memory: &mut [u8]) -> Outcome {
+        let length = match call {
+            Call::Read { length, .. } | Call::Write { length, .. } => length,
+            _ => 0,
+        };
+        let mut bytes = self.place(slot, length, memory).to_vec();
+        let outcome = self.below.carry_out(handle, call, &mut bytes);
+        if matches!(call, Call::Read { .. }) {
+            self.place(slot, length, memory).copy_from_slice(&bytes);
+        }
+        outcome
+    }
+}
+
+const ACCESSES: [Access; 4] = [
+    Access { read: true, write: true, append: false, synchronous: false },
+    Access { read: true, write: true, append: true, synchronous: false },
+    Access { read: false, write: true, append: false, synchronous: false },
+    Access { read: true, write: false, append: false, synchronous: false },
+];
+
+fn random_call(random: &mut Random) -> Call {
+    let at = match random.below(2) {
+        0 => At::Position,
+        _ => At::Offset(random.below(600)),
+    };
+    let length = match random.below(12) {
+        0 => 0,
+        1 => 100 + random.below(200),
+        _ => 1 + random.below(40),
+    };
+    match random.below(16) {
+        0..=7 => Call::Write { at, length },
+        8..=10 => Call::Read { at, length },
+        11 | 12 => {
+            let whence = [Whence::Start, Whence::Current, Whence::End][random.below(3) as usize];
+            Call::Seek { offset: random.below(400) as i64 - 100, whence }
+        }
+        13 => Call::Sync { data_only: random.below(2) == 0 },
+        14 => Call::Flush,
+        _ => match random.below(3) {
+            0 => Call::Truncate { length: random.below(500) },
+            1 => Call::Allocate { mode: 0, offset: random.below(300), length: random.below(300) },
+            _ => Call::Settle,
+        },
+    }
+}
+
+/// One random program on `strategies` and on a plain file, side by side.
+fn compare(strategies: &[&str], seed: u64, calls: usize) {
+    let mut random = Random::new(Seed(seed));
+    let mut driver = Driver::new(strategies);
+    let mut plain = File::default();
+    let handles: Vec<Handle> = (0..1 + random.below(3) as u32).map(Handle).collect();
+    for &handle in &handles {
+        let access = ACCESSES[random.below(4) as usize];
+        plain.positions.insert(handle, (0, access));
+        driver.below.positions.insert(handle, (0, access));
+        let call = Call::Open { access, file_bytes: 0, position: 0 };
+        assert_eq!(driver.call(handle, call, &mut []), Ok(0));
+    }
+    for number in 0..calls {
+        let handle = handles[random.below(handles.len() as u64) as usize];
+        let call = random_call(&mut random);
+        let scene = format!("{strategies:?}, seed {seed}, call {number}: {call:?} on {handle:?}");
+        let length = match call {
+            Call::Read { length, .. } | Call::Write { length, .. } => length as usize,
+            _ => 0,
+        };
+        let mut expected_memory: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
+        let mut memory = expected_memory.clone();
+        let expected = plain.carry_out(handle, call, &mut expected_memory);
+        assert_eq!(driver.call(handle, call, &mut memory), expected, "{scene}");
+        assert_eq!(memory, expected_memory, "{scene}");
+        if matches!(call, Call::Flush | Call::Sync { .. } | Call::Settle) {
+            assert_eq!(driver.below.bytes, plain.bytes, "{scene}");
+            assert_eq!(driver.stack.held_bytes(), 0, "{scene}");
+        }
+        if call == Call::Settle {
+            assert_eq!(driver.below.positions[&handle].0, plain.positions[&handle].0, "{scene}");
+        }
+    }
+    for &handle in &handles {
+        assert_eq!(driver.call(handle, Call::Close, &mut []), Ok(0));
+    }
+    assert_eq!(driver.below.bytes, plain.bytes, "{strategies:?}, seed {seed}, after close");
+}
+
+/// Every strategy that keeps semantics, with parameters that make its corners frequent.
+fn honest() -> Vec<String> {
+    let honest = Catalog::ROWS.iter().filter(|row| row.traits.keeps_semantics);
+    honest
+        .flat_map(|row| match row.name {
+            "write-back" => vec![
+                "write-back:buffer=64".to_owned(),
+                "write-back:buffer=1k,largest=90".to_owned(),
+                "write-back:buffer=1m".to_owned(),
+                "write-back:buffer=200,age=0".to_owned(),
+            ],
+            name => vec![name.to_owned()],
+        })
+        .collect()
+}
+
+#[test]
+fn every_honest_strategy_is_indistinguishable_from_the_file() {
+    for strategy in honest() {
+        for seed in 0..4000 {
+            compare(&[&strategy], seed, 60);
+        }
+    }
+}
+
+#[test]
+fn honest_strategies_may_stand_on_each_other() {
+    let honest = honest();
+    for above in &honest {
+        for below in &honest {
+            for seed in 0..60 {
+                compare(&[above, below], seed, 60);
+            }
+        }
+    }
+}
+
+/// Appending in one go what could only be written in part: the file must end up whole.
+#[test]
+fn write_back_survives_short_writes_below_it() {
+    for seed in 0..200 {
+        let cruel = format!("cruel:seed={seed},short=60");
+        let mut driver = Driver::new(&["write-back:buffer=256", &cruel]);
+        let mut expected = Vec::new();
+        let handle = open(&mut driver, ACCESSES[(seed % 2) as usize]);
+        for i in 0..200_u8 {
+            let mut record = [i; 23];
+            let call = Call::Write { at: At::Position, length: 23 };
+            assert_eq!(driver.call(handle, call, &mut record), Ok(23));
+            expected.extend(record);
+        }
+        assert_eq!(driver.call(handle, Call::Close, &mut []), Ok(0));
+        assert_eq!(driver.below.bytes, expected, "seed {seed}");
+    }
+}
+
+fn open(driver: &mut Driver, access: Access) -> Handle {
+    let handle = Handle(0);
+    driver.below.positions.insert(handle, (0, access));
+    let call = Call::Open { access, file_bytes: 0, position: 0 };
+    assert_eq!(driver.call(handle, call, &mut []), Ok(0));
+    handle
+}
+
+/// A full disk: every byte count the program was told is either on the file or was followed by
+/// an error at a later write, sync or close.
+#[test]
+fn a_full_disk_is_told_and_never_swallowed() {
+    for capacity in [0, 1, 100, 256, 300, 999, 1000] {
+        for ending in [Call::Sync { data_only: false }, Call::Close] {
+            let mut driver = Driver::new(&["write-back:buffer=256"]);
+            driver.below.capacity = Some(capacity);
+            let handle = open(&mut driver, ACCESSES[0]);
+            let mut outcomes = Vec::new();
+            for _ in 0..100 {
+                let call = Call::Write { at: At::Position, length: 10 };
+                outcomes.push(driver.call(handle, call, &mut [7; 10]));
+            }
+            outcomes.push(driver.call(handle, ending, &mut []));
+            let told: u64 = outcomes[..100].iter().flatten().sum();
+            let arrived = driver.below.bytes.len() as u64;
+            let failed = outcomes.contains(&Err(ENOSPC));
+            assert!(told == arrived || failed, "{told} told, {arrived} arrived, no error");
+            assert_eq!(failed, capacity < 1000, "capacity {capacity}");
+        }
+    }
+}
+
+#[test]
+fn a_failed_flush_before_a_stat_is_reported_by_the_next_close() {
+    let mut driver = Driver::new(&["write-back"]);
+    driver.below.capacity = Some(5);
+    let handle = open(&mut driver, ACCESSES[0]);
+    let call = Call::Write { at: At::Position, length: 10 };
+    assert_eq!(driver.call(handle, call, &mut [1; 10]), Ok(10));
+    assert_eq!(driver.call(handle, Call::Flush, &mut []), Ok(0));
+    assert_eq!(driver.call(handle, Call::Close, &mut []), Err(ENOSPC));
+}
+
+#[test]
+fn write_back_turns_a_thousand_small_appends_into_few_large_writes() {
+    let mut driver = Driver::new(&["write-back:buffer=16k"]);
+    let handle = open(&mut driver, ACCESSES[0]);
+    for _ in 0..1000 {
+        let call = Call::Write { at: At::Position, length: 64 };
+        assert_eq!(driver.call(handle, call, &mut [1; 64]), Ok(64));
+    }
+    assert_eq!(driver.call(handle, Call::Close, &mut []), Ok(0));
+    let lengths: Vec<u64> = driver.commands.iter().filter_map(written).collect();
+    assert_eq!(lengths, [16384, 16384, 16384, 14848]);
+}
+
+fn written(command: &Command) -> Option<u64> {
+    match command {
+        Command::Perform { call: Call::Write { length, .. }, .. } => Some(*length),
+        _ => None,
+    }
+}
+
+#[test]
+fn random_small_writes_go_out_sorted_and_merged() {
+    let mut driver = Driver::new(&["write-back"]);
+    let handle = open(&mut driver, ACCESSES[0]);
+    for block in [7, 2, 5, 0, 6, 1, 3, 4] {
+        let call = Call::Write { at: At::Offset(block * 10), length: 10 };
+        driver.call(handle, call, &mut [block as u8; 10]).expect("written");
+    }
+    driver.call(handle, Call::Close, &mut []).expect("closed");
+    assert_eq!(driver.commands.iter().filter_map(written).collect::<Vec<_>>(), [80]);
+    let expected: Vec<u8> = (0..80).map(|i| i / 10).collect();
+    assert_eq!(driver.below.bytes, expected);
+}
+
+#[test]
+fn seek_elide_sends_no_seek_below_but_to_find_the_end() {
+    let mut driver = Driver::new(&["seek-elide"]);
+    let handle = open(&mut driver, ACCESSES[0]);
+    for i in 0..10 {
+        let seek = Call::Seek { offset: i * 10, whence: Whence::Start };
+        assert_eq!(driver.call(handle, seek, &mut []), Ok(i as u64 * 10));
+        let write = Call::Write { at: At::Position, length: 10 };
+        assert_eq!(driver.call(handle, write, &mut [1; 10]), Ok(10));
+    }
+    let is_seek =
+        |command: &&Command| matches!(command, Command::Perform { call: Call::Seek { .. }, .. });
+    assert_eq!(driver.commands.iter().filter(is_seek).count(), 0);
+    assert_eq!(driver.below.bytes.len(), 100);
+}
