@@ -1,1 +1,45 @@
-//! The `.iot` trace file.
+//! The `.iot` trace file: Parquet in, Parquet out.
+//!
+//! A trace is an ordinary Parquet file that DuckDB, Polars and pandas open as it is; what makes it
+//! a trace is its columns and the header in its metadata, both described byte by byte in
+//! `docs/format/trace.md`. Millions of rows are handled one row group at a time by [`Writer`] and
+//! [`Reader`]; [`write`] and [`read`] do the whole of a small trace in memory.
+//!
+//! Promised: what was written comes back, and whatever happened to the file in between is an
+//! [`IotError`] that names the offender, never a panic. Checksums over every byte give that promise,
+//! because the Parquet library does panic on some damaged files (see `seal`). A trace rewritten by
+//! another tool (DuckDB, say) has no checksums; it is read, but unprotected.
+
+mod columns;
+mod error;
+mod reader;
+mod seal;
+mod writer;
+
+pub use columns::GROUP_ROWS;
+pub use error::IotError;
+pub use reader::Reader;
+pub use writer::Writer;
+
+use iolab_trace::Trace;
+use parquet::file::reader::ChunkReader;
+
+/// Metadata key of the header's JSON.
+pub const HEADER_KEY: &str = "iolab.header";
+
+/// Writes a whole trace. Rows are sorted by (rank, process, thread, start) and parents follow.
+pub fn write<W: std::io::Write + Send>(trace: &Trace, sink: W) -> Result<(), IotError> {
+    let mut writer = Writer::new(sink)?;
+    writer.append(&trace.events)?;
+    writer.finish(&trace.header).map(drop)
+}
+
+/// Reads a whole trace into memory, about 100 bytes per event.
+pub fn read<R: ChunkReader + 'static>(source: R) -> Result<Trace, IotError> {
+    let mut reader = Reader::new(source)?;
+    let mut events = Vec::new();
+    for group in &mut reader {
+        events.append(&mut group?);
+    }
+    Ok(Trace { header: reader.header().clone(), events })
+}

@@ -1,0 +1,102 @@
+//! What was written comes back.
+
+mod traces;
+
+use bytes::Bytes;
+use iolab_iot::{GROUP_ROWS, IotError, Reader, Writer, read};
+use iolab_trace::{Event, Function, Header, Trace};
+use iolab_vocab::{FileId, Nanos};
+use proptest::prelude::*;
+use traces::{bytes, header, trace};
+
+#[test]
+fn a_trace_comes_back_as_it_was() {
+    for count in [0, 1, 2, 1000] {
+        let trace = trace(count, 1);
+        assert_eq!(read(Bytes::from(bytes(&trace))).unwrap(), trace);
+    }
+}
+
+#[test]
+fn every_function_of_the_table_comes_back() {
+    let rows = iolab_trace::function::TABLE.iter();
+    let events = rows.map(|row| Event::of(row.function)).collect();
+    let trace = Trace { header: header(), events };
+    assert_eq!(read(Bytes::from(bytes(&trace))).unwrap(), trace);
+}
+
+#[test]
+fn rows_are_sorted_by_thread_and_start_and_their_parents_follow() {
+    let call = |rank: i32, start: u64, end: u64, parent: i64| Event {
+        rank,
+        start: Nanos(start),
+        end: Nanos(end),
+        parent,
+        ..Event::of(Function::WRITE)
+    };
+    // As a recorder logs them: in the order of return, the inner call before the outer one.
+    let events = vec![call(1, 5, 6, 2), call(0, 7, 9, -1), call(1, 5, 8, -1), call(0, 1, 2, -1)];
+    let back = read(Bytes::from(bytes(&Trace { header: header(), events }))).unwrap();
+    let wanted = [call(0, 1, 2, -1), call(0, 7, 9, -1), call(1, 5, 8, -1), call(1, 5, 6, 2)];
+    assert_eq!(back.events, wanted);
+}
+
+#[test]
+fn an_inner_call_waits_for_its_outer_call_across_row_groups() {
+    let at =
+        |start: u64| Event { start: Nanos(start), end: Nanos(start), ..Event::of(Function::READ) };
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    let filler: Vec<Event> = (0..GROUP_ROWS as u64 - 1).map(at).collect();
+    writer.append(&filler).unwrap();
+    let outer = GROUP_ROWS as u64;
+    writer.append(&[Event { parent: outer as i64, ..at(outer) }]).unwrap();
+    writer.append(&[at(outer), at(outer + 1)]).unwrap();
+    let file = writer.finish(&header()).unwrap();
+
+    let mut reader = Reader::new(Bytes::from(file)).unwrap();
+    assert_eq!(reader.rows(), GROUP_ROWS as u64 + 2);
+    let groups: Vec<_> = reader.by_ref().map(|group| group.unwrap()).collect();
+    assert_eq!(groups.iter().map(Vec::len).sum::<usize>(), GROUP_ROWS + 2);
+    let inner = groups.iter().flatten().find(|event| event.parent >= 0).unwrap();
+    let outer_event = groups.iter().flatten().nth(inner.parent as usize).unwrap();
+    assert_eq!((outer_event.start, outer_event.parent), (Nanos(outer), -1));
+}
+
+#[test]
+fn the_writer_refuses_what_no_reader_could_use() {
+    let refused = |event: Event| {
+        let trace = Trace { header: header(), events: vec![event] };
+        iolab_iot::write(&trace, Vec::new()).unwrap_err()
+    };
+    let good = Event::of(Function::READ);
+    assert!(matches!(refused(Event::of(Function(9))), IotError::Row { row: 0, .. }));
+    assert!(matches!(refused(Event { parent: 1, ..good }), IotError::Row { row: 0, .. }));
+    assert!(matches!(refused(Event { end: Nanos(u64::MAX), ..good }), IotError::Row { .. }));
+    let error = refused(Event { file: FileId(2), ..good }).to_string();
+    assert!(error.contains("lists 2 of file, but an event names file 2"), "{error}");
+    assert!(matches!(refused(Event { process: 2, ..good }), IotError::Header(_)));
+}
+
+#[test]
+fn the_writer_stamps_the_format_version() {
+    let header = Header { format_version: 0, ..header() };
+    let file = bytes(&Trace { header, events: Vec::new() });
+    let version = Reader::new(Bytes::from(file)).unwrap().header().format_version;
+    assert_eq!(version, iolab_trace::FORMAT_VERSION);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn any_numbers_in_any_field_come_back(
+        rank: i32, thread: u32, fd: i32, offset: i64, length: i64, argument: i64, result: i64,
+        start in 0..=i64::MAX as u64, end in 0..=i64::MAX as u64,
+    ) {
+        let event = Event {
+            rank, thread, fd, offset, length, argument, result,
+            start: Nanos(start), end: Nanos(end), ..Event::of(Function::PWRITE)
+        };
+        let trace = Trace { header: header(), events: vec![event] };
+        prop_assert_eq!(read(Bytes::from(bytes(&trace))).unwrap(), trace);
+    }
+}
