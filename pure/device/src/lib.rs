@@ -1,6 +1,83 @@
-//! Models of media, links and hosts: a request and the present in, a cost or completion out.
+//! Models of media: a request and the time of its start go in, its completion comes out.
+//!
+//! Each model is one file with a page in `docs/models/` that says where its numbers come from and
+//! how far they can be trusted. [`DeviceModel`] is what a platform file says; [`Device`] is one
+//! drive at work, made from it.
 
+mod catalog;
 mod cost_table;
+mod flash;
+mod hdd;
 pub mod local;
+mod nvme;
+mod ram;
+mod units;
 
+pub use catalog::{Device, DeviceModel};
 pub use cost_table::{CostTable, CostTableError};
+pub use flash::FlashModel;
+pub use hdd::{Hdd, HddModel};
+pub use nvme::{Nvme, NvmeModel};
+pub use ram::RamModel;
+pub use units::{Rate, Size, Time};
+
+use iolab_vocab::{Extent, FileId, Nanos};
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// From the device.
+    Read,
+    /// To the device.
+    Write,
+}
+
+/// One request to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Which way.
+    pub direction: Direction,
+    /// Which file (or region) of the device.
+    pub file: FileId,
+    /// Which bytes of it.
+    pub extent: Extent,
+}
+
+/// How far the device had to move before it could transfer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Seek {
+    /// Not at all: the access continues the last one.
+    #[default]
+    None,
+    /// A little: rotation and a track-to-track seek.
+    Near,
+    /// Anywhere.
+    Far,
+}
+
+/// What serving one request comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// From start to completion.
+    pub duration: Nanos,
+    /// How far the device had to move.
+    pub seek: Seek,
+}
+
+/// Nanoseconds of a duration computed in double precision: whole seconds and fraction apart, the
+/// fraction cut off, never rounded. The published evaluation depends on this digit.
+pub fn nanos(seconds: f64) -> Nanos {
+    let whole = seconds.trunc();
+    Nanos((whole as u64).saturating_mul(1_000_000_000) + ((seconds - whole) * 1e9) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_packet_takes_the_published_time() {
+        assert_eq!(nanos(102_400.0 / 104_857_600.0), Nanos(976_562));
+        assert_eq!(nanos(102_400.0 / 1_048_576_000.0), Nanos(97_656));
+    }
+}

@@ -1,4 +1,5 @@
 //! The discrete-event simulator: virtual clock, event queue, platforms, and the models that run
 //! on them.
 
+pub mod platform;
 pub mod queue;

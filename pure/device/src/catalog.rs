@@ -1,0 +1,91 @@
+//! The catalogue of devices: one variant each, from the platform file to the drive at work.
+
+use crate::{Access, FlashModel, Hdd, HddModel, Nvme, NvmeModel, RamModel, Service};
+use iolab_vocab::Nanos;
+use serde::Deserialize;
+
+/// A device as a platform file describes it, by `model = "…"`.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(tag = "model", rename_all = "kebab-case")]
+pub enum DeviceModel {
+    /// A hard disk.
+    Hdd(HddModel),
+    /// Constant and rate.
+    Flash(FlashModel),
+    /// Memory.
+    Ram(RamModel),
+    /// A drive with channels and a queue.
+    Nvme(NvmeModel),
+}
+
+impl DeviceModel {
+    /// What is wrong with it, if anything.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            DeviceModel::Hdd(model) if !(model.rpm.is_finite() && model.rpm > 0.0) => {
+                Err(format!("rpm = {} must be above 0", model.rpm))
+            }
+            DeviceModel::Nvme(model) if !(1..=4096).contains(&model.channels) => {
+                Err(format!("channels = {} must be 1 to 4096", model.channels))
+            }
+            DeviceModel::Nvme(model) if !(1..=65_536).contains(&model.queue_depth) => {
+                Err(format!("queue_depth = {} must be 1 to 65536", model.queue_depth))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Its name in platform files.
+    pub fn name(&self) -> &'static str {
+        match self {
+            DeviceModel::Hdd(_) => "hdd",
+            DeviceModel::Flash(_) => "flash",
+            DeviceModel::Ram(_) => "ram",
+            DeviceModel::Nvme(_) => "nvme",
+        }
+    }
+
+    /// One drive of this model.
+    pub fn build(&self) -> Device {
+        match self {
+            DeviceModel::Hdd(model) => Device::Hdd(Hdd::new(*model)),
+            DeviceModel::Flash(model) => Device::Flash(*model),
+            DeviceModel::Ram(model) => Device::Ram(*model),
+            DeviceModel::Nvme(model) => Device::Nvme(Nvme::new(*model)),
+        }
+    }
+}
+
+/// A drive at work.
+#[derive(Clone, Debug)]
+pub enum Device {
+    /// A hard disk.
+    Hdd(Hdd),
+    /// Constant and rate.
+    Flash(FlashModel),
+    /// Memory.
+    Ram(RamModel),
+    /// A drive with channels and a queue.
+    Nvme(Nvme),
+}
+
+impl Device {
+    /// Serves an access that starts `now`.
+    #[inline]
+    pub fn serve(&mut self, now: Nanos, access: Access) -> Service {
+        match self {
+            Device::Hdd(disk) => disk.serve(access),
+            Device::Flash(flash) => flash.serve(access),
+            Device::Ram(ram) => ram.serve(access),
+            Device::Nvme(drive) => drive.serve(now, access),
+        }
+    }
+
+    /// How many accesses it wants in flight; 1 for a drive that does one at a time.
+    pub fn queue_depth(&self) -> u32 {
+        match self {
+            Device::Nvme(drive) => drive.queue_depth(),
+            _ => 1,
+        }
+    }
+}
