@@ -171,6 +171,7 @@ impl Guest {
             Class::Stat | Class::Rename | Class::Unlink | Class::Lock => {
                 self.flush_file(event.file, out);
                 out.push(Step::Native);
+                self.follow_name(event);
             }
             Class::Map | Class::Copy | Class::Control => {
                 self.release_file(event.file, out);
@@ -181,6 +182,25 @@ impl Guest {
             }
             Class::Process => self.process(event, out),
             _ => out.push(Step::Native),
+        }
+    }
+
+    /// An open file keeps its stack when its name changes or goes away; the old name is free for
+    /// another file.
+    fn follow_name(&mut self, event: &Event) {
+        let name = match event.function.class() {
+            Class::Rename if event.function == Function::LINK => return,
+            Class::Rename if event.argument >= 0 => FileId(event.argument as u32),
+            Class::Unlink => FileId::NONE,
+            _ => return,
+        };
+        if name != FileId::NONE
+            && let Some(replaced) = self.stack_of(name)
+        {
+            self.stacks.get_mut(&replaced).expect("just found").file = FileId::NONE;
+        }
+        if let Some(stack) = self.stack_of(event.file) {
+            self.stacks.get_mut(&stack).expect("just found").file = name;
         }
     }
 
@@ -217,6 +237,7 @@ impl Guest {
     }
 
     fn stack_of(&self, file: FileId) -> Option<StackId> {
+        file.index()?;
         self.stacks.iter().find(|(_, staged)| staged.file == file).map(|(&stack, _)| stack)
     }
 
@@ -332,13 +353,13 @@ impl Guest {
     fn process(&mut self, event: &Event, out: &mut Vec<Step>) {
         match event.function {
             Function::FORK | Function::EXEC => {
-                for file in self.files(|_| true) {
-                    self.release_file(file, out);
+                for stack in self.stacks_with(|_| true) {
+                    self.release(stack, out);
                 }
             }
             Function::VFORK | Function::POSIX_SPAWN | Function::SYSTEM => {
-                for file in self.files(|description| !description.close_on_exec) {
-                    self.release_file(file, out);
+                for stack in self.stacks_with(|description| !description.close_on_exec) {
+                    self.release(stack, out);
                 }
                 self.flush_all(out);
             }
@@ -348,21 +369,24 @@ impl Guest {
         out.push(Step::Native);
     }
 
-    /// Files with a description that satisfies `which`, each once, in the order of their stacks.
-    fn files(&self, which: impl Fn(&Description) -> bool) -> Vec<FileId> {
+    /// Stacks with a description that satisfies `which`, in order.
+    fn stacks_with(&self, which: impl Fn(&Description) -> bool) -> Vec<StackId> {
         let has = |staged: &Staged| staged.handles.iter().any(|h| which(&self.descriptions[h]));
-        self.stacks.values().filter(|staged| has(staged)).map(|staged| staged.file).collect()
+        self.stacks.iter().filter(|(_, staged)| has(staged)).map(|(&stack, _)| stack).collect()
     }
 
     fn flush_all(&self, out: &mut Vec<Step>) {
-        for staged in self.stacks.values() {
-            self.flush_file(staged.file, out);
+        for (&stack, staged) in &self.stacks {
+            self.flush(stack, staged, out);
         }
     }
 
     fn flush_file(&self, file: FileId, out: &mut Vec<Step>) {
         let Some(stack) = self.stack_of(file) else { return };
-        let staged = &self.stacks[&stack];
+        self.flush(stack, &self.stacks[&stack], out);
+    }
+
+    fn flush(&self, stack: StackId, staged: &Staged, out: &mut Vec<Step>) {
         if !staged.released {
             out.push(Step::Stage {
                 stack,
@@ -374,8 +398,13 @@ impl Guest {
     }
 
     fn release_file(&mut self, file: FileId, out: &mut Vec<Step>) {
-        let Some(stack) = self.stack_of(file) else { return };
-        let staged = self.stacks.get_mut(&stack).expect("just found");
+        if let Some(stack) = self.stack_of(file) {
+            self.release(stack, out);
+        }
+    }
+
+    fn release(&mut self, stack: StackId, out: &mut Vec<Step>) {
+        let staged = self.stacks.get_mut(&stack).expect("a stack that exists");
         if std::mem::replace(&mut staged.released, true) {
             return;
         }

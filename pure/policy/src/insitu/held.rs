@@ -89,17 +89,32 @@ impl Held {
         self.pieces_in(extent).next().is_some()
     }
 
+    /// Holds `extent` if it lies in the piece touched last or extends it within `capacity` bytes of
+    /// staging memory; says where its bytes go.
+    #[inline]
+    pub(super) fn absorb(&mut self, extent: Extent, capacity: u64) -> Option<u64> {
+        if self.extends_tail(extent) && self.fill + extent.length <= capacity {
+            let at = self.fill;
+            self.tail.extent.length += extent.length;
+            self.fill += extent.length;
+            self.held_bytes += extent.length;
+            return Some(at);
+        }
+        let inside = self.tail.extent.contains(extent);
+        inside.then(|| self.tail.at + (extent.offset - self.tail.extent.offset))
+    }
+
+    /// End of the piece touched last.
+    pub(super) fn tail_end(&self) -> u64 {
+        self.tail.extent.end()
+    }
+
     /// Holds `extent`, whose bytes lie in the caller's memory from `from`.
     pub(super) fn hold(&mut self, extent: Extent, from: u64, out: &mut Vec<Action>) {
         if !self.extends_tail(extent) && !self.tail.extent.contains(extent) {
             self.make_tail(extent);
         }
-        let at = self.tail.at + (extent.offset - self.tail.extent.offset);
-        if self.extends_tail(extent) {
-            self.tail.extent.length += extent.length;
-            self.fill += extent.length;
-            self.held_bytes += extent.length;
-        }
+        let at = self.absorb(extent, u64::MAX).expect("the piece touched last takes the extent");
         out.push(Action::Copy {
             from: Place::Caller(from),
             to: Place::Staging(at),

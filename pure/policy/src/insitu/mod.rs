@@ -223,6 +223,14 @@ pub trait Strategy: Send {
         0
     }
 
+    /// The short way for the commonest case: a write that arrives and that `step` would answer at
+    /// once with one copy of all its bytes into staging memory. Returns where they go, the write
+    /// being answered with its full length; `None` changes nothing and means: ask `step`.
+    /// Deciding otherwise than `step` would is a defect; the conformance suite compares the two.
+    fn absorb(&mut self, _handle: Handle, _at: At, _length: u64) -> Option<u64> {
+        None
+    }
+
     /// Reacts to one event, by the discipline in the module's opening.
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>);
 }

@@ -4,7 +4,7 @@
 //! the program's memory and one staging area per stage. Cost per event: the stages it passes, no
 //! allocation once the scratch vectors have grown.
 
-use super::{Action, Call, Event, Handle, Outcome, Place, Strategy};
+use super::{Action, At, Call, Event, Handle, Outcome, Place, Strategy};
 use iolab_vocab::Nanos;
 
 /// An absolute place: the program's own memory, or the staging memory of a stage.
@@ -89,6 +89,14 @@ impl Stack {
     /// Bytes held back by all stages together.
     pub fn held_bytes(&self) -> u64 {
         self.stages.iter().map(|stage| stage.strategy.held_bytes()).sum()
+    }
+
+    /// The short way for a write the top stage takes in whole at once: the byte of stage 0's
+    /// staging memory its bytes are to be copied to. The same as `step` answering with one
+    /// [`Command::Copy`] and [`Command::Answer`] of `length`; `None` means that `step` must decide.
+    #[inline]
+    pub fn absorb(&mut self, handle: Handle, at: At, length: u64) -> Option<u64> {
+        self.stages[0].strategy.absorb(handle, at, length)
     }
 
     /// Feeds one event: a call of the program, or what came of the last `Perform` or `WakeAt`.

@@ -1,0 +1,163 @@
+//! The rules by which a recorded process reaches its stacks, each as a short recording.
+
+use iolab_policy::insitu::guest::{Step, open_flags};
+use iolab_policy::insitu::{At, Call, Guest, StrategySpec};
+use iolab_trace::{Event, Function};
+use iolab_vocab::FileId;
+
+const FILE: FileId = FileId(0);
+const OTHER: FileId = FileId(1);
+
+fn on(function: Function, fd: i32) -> Event {
+    Event { file: FILE, fd, ..Event::of(function) }
+}
+
+fn open(file: FileId, fd: i32, flags: i64) -> Event {
+    let result = i64::from(fd);
+    Event { file, argument: flags, length: 0, result, ..Event::of(Function::OPEN) }
+}
+
+fn write(fd: i32, length: i64) -> Event {
+    Event { length, result: length, ..on(Function::WRITE, fd) }
+}
+
+/// The steps of a recording, each in a word: the call a stack hears (`!` if it is the program's
+/// own), `native`, `begin`, `end`.
+fn steps(events: &[Event]) -> Vec<String> {
+    let specs = [StrategySpec::parse("null:paths=*.chk").expect("a good strategy")];
+    let mut guest = Guest::new(&specs);
+    let mut out = Vec::new();
+    for event in events {
+        let path = if event.file == OTHER { "/d/log.txt" } else { "/d/a.chk" };
+        guest.step(event, path, &mut out);
+    }
+    out.iter().map(word).collect()
+}
+
+fn word(step: &Step) -> String {
+    let Step::Stage { call, own, .. } = step else {
+        return match step {
+            Step::Begin { .. } => "begin".into(),
+            Step::End { .. } => "end".into(),
+            _ => "native".into(),
+        };
+    };
+    let debug = format!("{call:?}");
+    let name = debug.split_whitespace().next().expect("a call has a name").to_lowercase();
+    if *own { format!("{name}!") } else { name }
+}
+
+#[test]
+fn a_file_nobody_chose_is_carried_out_as_recorded() {
+    let close = Event { file: OTHER, ..on(Function::CLOSE, 4) };
+    assert_eq!(steps(&[open(OTHER, 4, 1), write(4, 8), close]), ["native"; 3]);
+}
+
+#[test]
+fn a_chosen_file_is_staged_from_open_to_close() {
+    let events = [open(FILE, 3, 1), write(3, 8), on(Function::FSYNC, 3), on(Function::CLOSE, 3)];
+    let expected = ["native", "begin", "open", "write!", "sync!", "close", "native", "end"];
+    assert_eq!(steps(&events), expected);
+}
+
+#[test]
+fn synchronous_direct_and_failed_opens_are_not_staged() {
+    for flags in [open_flags::DATA_SYNC, open_flags::SYNC, open_flags::DIRECT, open_flags::PATH] {
+        assert_eq!(steps(&[open(FILE, 3, 1 | flags), write(3, 8)]), ["native"; 2]);
+    }
+    let failed = Event { result: -2, ..open(FILE, 3, 1) };
+    let not_regular = Event { length: -1, ..open(FILE, 3, 1) };
+    assert_eq!(steps(&[failed, not_regular, write(3, 8)]), ["native"; 3]);
+}
+
+#[test]
+fn a_dup_keeps_the_description_until_its_last_descriptor_closes() {
+    let dup = Event { result: 5, ..on(Function::DUP, 3) };
+    let events =
+        [open(FILE, 3, 1), dup, on(Function::CLOSE, 3), write(5, 8), on(Function::CLOSE, 5)];
+    let expected = [
+        "native", "begin", "open", "native", "flush", "native", "write!", "close", "native", "end",
+    ];
+    assert_eq!(steps(&events), expected);
+}
+
+#[test]
+fn dup2_over_a_staged_descriptor_closes_it_first() {
+    let dup2 = Event { fd: 9, result: 3, ..Event::of(Function::DUP2) };
+    let events = [open(FILE, 3, 1), write(3, 8), dup2, write(3, 8)];
+    let expected = ["native", "begin", "open", "write!", "close", "native", "end", "native"];
+    assert_eq!(steps(&events), expected);
+}
+
+#[test]
+fn stat_and_a_second_open_flush_and_share_the_stack() {
+    let events = [open(FILE, 3, 1), on(Function::STAT, -1), open(FILE, 4, 0), write(3, 8)];
+    let expected =
+        ["native", "begin", "open", "flush", "native", "flush", "native", "open", "write!"];
+    assert_eq!(steps(&events), expected);
+}
+
+#[test]
+fn a_fork_settles_and_releases_everything() {
+    let events = [open(FILE, 3, 1), open(FILE, 4, 1), Event::of(Function::FORK), write(3, 8)];
+    let found = steps(&events);
+    assert_eq!(found[6..], ["settle", "settle", "native", "native"], "{found:?}");
+}
+
+#[test]
+fn a_spawn_releases_only_what_the_child_inherits() {
+    let kept = open(FILE, 3, 1 | open_flags::CLOSE_ON_EXEC);
+    let spawn = Event::of(Function::POSIX_SPAWN);
+    assert_eq!(steps(&[kept, spawn, write(3, 8)])[3..], ["flush", "native", "write!"]);
+    let inherited = open(FILE, 3, 1);
+    assert_eq!(steps(&[inherited, spawn, write(3, 8)])[3..], ["settle", "native", "native"]);
+}
+
+#[test]
+fn a_mapping_releases_the_file_until_it_is_opened_anew() {
+    let events = [
+        open(FILE, 3, 2),
+        on(Function::MMAP, 3),
+        write(3, 8),
+        on(Function::CLOSE, 3),
+        open(FILE, 3, 1),
+        write(3, 8),
+    ];
+    let expected = [
+        "native", "begin", "open", "settle", "native", "native", "native", "end", "native",
+        "begin", "open", "write!",
+    ];
+    assert_eq!(steps(&events), expected);
+}
+
+#[test]
+fn positioned_calls_keep_their_offset_and_others_use_the_position() {
+    let specs = [StrategySpec::parse("null").expect("a good strategy")];
+    let mut guest = Guest::new(&specs);
+    let mut out = Vec::new();
+    guest.step(&open(FILE, 3, 1), "/a", &mut out);
+    out.clear();
+    let pwrite = Event { offset: 40, length: 8, ..on(Function::PWRITE, 3) };
+    guest.step(&pwrite, "/a", &mut out);
+    guest.step(&Event { offset: 40, ..write(3, 8) }, "/a", &mut out);
+    let places: Vec<At> = out
+        .iter()
+        .map(|step| match step {
+            Step::Stage { call: Call::Write { at, length: 8 }, own: true, .. } => *at,
+            other => panic!("{other:?} is not the write"),
+        })
+        .collect();
+    assert_eq!(places, [At::Offset(40), At::Position]);
+}
+
+#[test]
+fn a_renamed_file_keeps_its_stack_and_the_old_name_is_free() {
+    let rename = Event { argument: 2, ..on(Function::RENAME, -1) };
+    let stat_new = Event { file: FileId(2), ..Event::of(Function::STAT) };
+    let events = [open(FILE, 3, 1), write(3, 8), rename, stat_new, open(FILE, 4, 1)];
+    let expected = [
+        "native", "begin", "open", "write!", "flush", "native", "flush", "native", "native",
+        "begin", "open",
+    ];
+    assert_eq!(steps(&events), expected);
+}
