@@ -1,0 +1,262 @@
+//! The SVG of a chart.
+//!
+//! Colours are classes, not attributes, so that one `STYLE` (in the page, or inside a document of its
+//! own) serves light and dark. Eight series colours, chosen to be told apart by colour-blind eyes
+//! (Okabe and Ito 2008, darkened or lightened for contrast of 3:1 against the ground).
+
+use super::scale::Placed;
+use super::{Chart, Mark, Point, Scale, Series};
+use crate::page::escape;
+use std::fmt::Write;
+
+/// How the classes in a chart look, light and dark.
+pub const STYLE: &str = "\
+.chart-svg{font:12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;--c0:#0b6bb8;--c1:#c8560a;--c2:#0a8463;--c3:#a24f8d;--c4:#8a6d00;--c5:#2f8fbd;--c6:#b3372f;--c7:#5a6270;--ink:#1d2329;--soft:#59636e;--line:#d5dade}\
+@media(prefers-color-scheme:dark){.chart-svg{--c0:#5aa9e6;--c1:#f0883e;--c2:#3fb98f;--c3:#d48cc0;--c4:#d4b13f;--c5:#7cc7ea;--c6:#f0736a;--c7:#a3adb8;--ink:#e6eaee;--soft:#9aa5b1;--line:#333b44}}\
+.chart-svg text{fill:var(--soft)}.chart-svg .name{fill:var(--ink)}.chart-svg .grid{stroke:var(--line);stroke-width:1}.chart-svg .base{stroke:var(--soft);stroke-width:1}\
+.chart-svg .line{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round;stroke-linecap:round}.chart-svg .area{fill:var(--c);opacity:.18}.chart-svg .fill{fill:var(--c)}.chart-svg .error{stroke:var(--c);stroke-width:1.5;fill:none}.chart-svg .bar-error{stroke:var(--ink);stroke-width:1.2;fill:none}\
+.chart-svg .s0{--c:var(--c0)}.chart-svg .s1{--c:var(--c1)}.chart-svg .s2{--c:var(--c2)}.chart-svg .s3{--c:var(--c3)}.chart-svg .s4{--c:var(--c4)}.chart-svg .s5{--c:var(--c5)}.chart-svg .s6{--c:var(--c6)}.chart-svg .s7{--c:var(--c7)}";
+
+/// Above this many values the single ones get no tooltip: the file would grow with the data.
+const TOOLTIP_COUNT_MAX: usize = 300;
+
+/// Rough width of a character of the 12 px font.
+const CHARACTER_PX: f64 = 6.4;
+
+struct Frame<'a> {
+    chart: &'a Chart,
+    x: Placed<'a>,
+    y: Placed<'a>,
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+/// The chart as an SVG document of its own, with a title.
+pub(super) fn document(chart: &Chart) -> String {
+    let inner = format!("<style>{STYLE}</style>{}", drawing(chart));
+    open(chart, &inner)
+}
+
+/// The chart as a figure of a page.
+pub(super) fn figure(chart: &Chart) -> String {
+    let caption = match chart.caption.is_empty() {
+        true => String::new(),
+        false => format!("<p class=\"caption\">{}</p>", escape(&chart.caption)),
+    };
+    let title = escape(&chart.title);
+    let svg = open(chart, &drawing(chart));
+    format!(
+        "<figure class=\"chart\"><figcaption><h3>{title}</h3></figcaption>{svg}{caption}</figure>"
+    )
+}
+
+fn open(chart: &Chart, inner: &str) -> String {
+    let (width, height) = chart.size;
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart-svg\" viewBox=\"0 0 {width} {height}\" \
+         width=\"{width}\" height=\"{height}\" role=\"img\" aria-label=\"{}\">{inner}</svg>",
+        escape(&chart.title)
+    )
+}
+
+fn drawing(chart: &Chart) -> String {
+    let frame = frame(chart);
+    let mut out = String::new();
+    draw_axes(&mut out, &frame);
+    let bars = chart.series.iter().filter(|series| series.mark == Mark::Bars).count();
+    let mut bar = 0;
+    for (index, series) in chart.series.iter().enumerate() {
+        let _ = write!(out, "<g class=\"s{}\">", index % 8);
+        match series.mark {
+            Mark::Bars => {
+                draw_bars(&mut out, &frame, series, bar, bars);
+                bar += 1;
+            }
+            Mark::Points => draw_points(&mut out, &frame, series),
+            Mark::Line => draw_line(&mut out, &frame, series),
+            Mark::Steps | Mark::Area => draw_steps(&mut out, &frame, series),
+        }
+        out.push_str("</g>");
+    }
+    draw_legend(&mut out, chart);
+    out
+}
+
+fn frame(chart: &Chart) -> Frame<'_> {
+    let (width, height) = (f64::from(chart.size.0), f64::from(chart.size.1));
+    let points = || chart.series.iter().flat_map(|series| series.points.iter());
+    let heights = || points().flat_map(|point| [Some(point.y), point.error.map(|ends| ends.1)]);
+    let legend = if chart.series.len() > 1 { 20.0 } else { 0.0 };
+    let (top, bottom) = (22.0 + legend, height - 40.0);
+    let y = Placed::new(&chart.y, heights().flatten(), (bottom, top));
+    let widest = y.ticks(5).iter().map(|tick| tick.1.chars().count()).max().unwrap_or(0);
+    let left = 14.0 + widest as f64 * CHARACTER_PX;
+    let right = width - 16.0;
+    let x = Placed::new(&chart.x, points().map(|point| point.x), (left, right));
+    Frame { chart, x, y, left, right, top, bottom }
+}
+
+fn draw_axes(out: &mut String, frame: &Frame<'_>) {
+    let Frame { chart, left, right, top, bottom, .. } = frame;
+    for (at, text) in frame.y.ticks(5) {
+        let _ = write!(
+            out,
+            "<path class=\"grid\" d=\"M{left:.1} {at:.1}H{right:.1}\"/>\
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            left - 7.0,
+            at + 4.0,
+            escape(&text)
+        );
+    }
+    let ticks = frame.x.ticks(7);
+    let stride = crowding(&ticks, right - left);
+    for (at, text) in ticks.iter().step_by(stride) {
+        let _ = write!(
+            out,
+            "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            bottom + 16.0,
+            escape(text)
+        );
+    }
+    let _ = write!(
+        out,
+        "<path class=\"base\" d=\"M{left:.1} {0:.1}H{right:.1}\"/>\
+         <text class=\"name\" x=\"4\" y=\"{1:.1}\">{2}</text>\
+         <text class=\"name\" x=\"{right:.1}\" y=\"{3:.1}\" text-anchor=\"end\">{4}</text>",
+        frame.y.base(),
+        top - 9.0,
+        escape(&chart.y.label),
+        bottom + 33.0,
+        escape(&chart.x.label)
+    );
+}
+
+/// Every how many ticks a text fits.
+fn crowding(ticks: &[(f64, String)], width: f64) -> usize {
+    let longest = ticks.iter().map(|tick| tick.1.chars().count()).max().unwrap_or(0);
+    let needed = (longest as f64 + 1.5) * CHARACTER_PX * ticks.len() as f64;
+    ((needed / width).ceil() as usize).max(1)
+}
+
+/// Pixels of the points both axes can show.
+fn places<'a>(
+    frame: &'a Frame<'_>,
+    series: &'a Series,
+) -> impl Iterator<Item = (f64, f64, &'a Point)> {
+    let place = |point: &'a Point| Some((frame.x.place(point.x)?, frame.y.place(point.y)?, point));
+    series.points.iter().filter_map(place)
+}
+
+fn tooltip(frame: &Frame<'_>, series: &Series, point: &Point) -> String {
+    if series.points.len() > TOOLTIP_COUNT_MAX {
+        return String::new();
+    }
+    let x = match &frame.chart.x.scale {
+        Scale::Categories(names) => names.get(point.x as usize).cloned().unwrap_or_default(),
+        _ => frame.chart.x.unit.format(point.x),
+    };
+    let unit = frame.chart.y.unit;
+    let interval = match point.error {
+        Some((low, high)) => format!(" ({} to {})", unit.format(low), unit.format(high)),
+        None => String::new(),
+    };
+    let value = unit.format(point.y);
+    format!("<title>{}</title>", escape(&format!("{}: {x}, {value}{interval}", series.label)))
+}
+
+fn draw_line(out: &mut String, frame: &Frame<'_>, series: &Series) {
+    let mut path = String::new();
+    for (x, y, _) in places(frame, series) {
+        let _ = write!(path, "{}{x:.1} {y:.1}", if path.is_empty() { 'M' } else { 'L' });
+    }
+    let _ = write!(out, "<path class=\"line\" d=\"{path}\"/>");
+    if series.points.len() <= 40 {
+        draw_points(out, frame, series);
+    }
+}
+
+fn draw_points(out: &mut String, frame: &Frame<'_>, series: &Series) {
+    for (x, y, point) in places(frame, series) {
+        draw_error(out, frame, "error", x, point);
+        let title = tooltip(frame, series, point);
+        let _ = write!(
+            out,
+            "<circle class=\"fill\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\">{title}</circle>"
+        );
+    }
+}
+
+fn draw_error(out: &mut String, frame: &Frame<'_>, class: &str, x: f64, point: &Point) {
+    let ends =
+        point.error.and_then(|(low, high)| Some((frame.y.place(low)?, frame.y.place(high)?)));
+    if let Some((low, high)) = ends {
+        let _ = write!(
+            out,
+            "<path class=\"{class}\" d=\"M{0:.1} {low:.1}h8m-4 0V{high:.1}m-4 0h8\"/>",
+            x - 4.0
+        );
+    }
+}
+
+fn draw_steps(out: &mut String, frame: &Frame<'_>, series: &Series) {
+    let mut path = String::new();
+    let mut ends = None;
+    for (x, y, _) in places(frame, series) {
+        match ends {
+            None => {
+                let _ = write!(path, "M{x:.1} {y:.1}");
+                ends = Some((x, x));
+            }
+            Some((first, _)) => {
+                let _ = write!(path, "H{x:.1}V{y:.1}");
+                ends = Some((first, x));
+            }
+        }
+    }
+    if let (Mark::Area, Some((first, last))) = (series.mark, ends) {
+        let base = frame.y.base();
+        let _ = write!(out, "<path class=\"area\" d=\"{path}H{last:.1}V{base:.1}H{first:.1}Z\"/>");
+    }
+    let _ = write!(out, "<path class=\"line\" d=\"{path}\"/>");
+}
+
+fn draw_bars(out: &mut String, frame: &Frame<'_>, series: &Series, index: usize, count: usize) {
+    let slot = match frame.chart.x.scale {
+        Scale::Categories(_) => frame.x.category_width(),
+        _ => (frame.right - frame.left) / series.points.len().max(1) as f64,
+    };
+    let width = (slot * 0.72 / count as f64).clamp(1.0, 64.0);
+    let base = frame.y.base();
+    for (x, y, point) in places(frame, series) {
+        let left = x + (index as f64 - count as f64 / 2.0) * width;
+        let title = tooltip(frame, series, point);
+        let _ = write!(
+            out,
+            "<rect class=\"fill\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"1.5\">{title}</rect>",
+            y.min(base),
+            (width - 1.0).max(1.0),
+            (base - y).abs().max(0.5)
+        );
+        draw_error(out, frame, "bar-error", left + width / 2.0, point);
+    }
+}
+
+fn draw_legend(out: &mut String, chart: &Chart) {
+    if chart.series.len() < 2 {
+        return;
+    }
+    let mut x = 4.0;
+    for (index, series) in chart.series.iter().enumerate() {
+        let _ = write!(
+            out,
+            "<g class=\"s{}\"><rect class=\"fill\" x=\"{x:.1}\" y=\"4\" width=\"10\" height=\"10\" rx=\"2\"/></g>\
+             <text class=\"name\" x=\"{:.1}\" y=\"13\">{}</text>",
+            index % 8,
+            x + 15.0,
+            escape(&series.label)
+        );
+        x += 34.0 + series.label.chars().count() as f64 * CHARACTER_PX;
+    }
+}

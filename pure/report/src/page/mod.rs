@@ -1,0 +1,219 @@
+//! One HTML file that opens on double click: a headline, tables, findings, charts, and a timeline of
+//! one or more traces. Data in, bytes out.
+//!
+//! The file needs nothing else: no network, no second file, no server. The timeline is drawn by the
+//! script of `tools/viewer`, which is built beforehand and embedded; it reads the traces from the
+//! compact form of `docs/format/timeline.md` (about 4 bytes per event, a third more as base64).
+//! Every number on the page is computed here or by the caller; the script only draws.
+//!
+//! ```
+//! use iolab_report::page::{Page, Section, Table, Timeline, render};
+//! use iolab_trace::{Event, Function, Trace};
+//!
+//! let trace = Trace { events: vec![Event::of(Function::WRITE)], ..Trace::default() };
+//! let page = Page {
+//!     title: "A study".into(),
+//!     headline: "Write-back makes it 3.1 times faster.".into(),
+//!     sections: vec![Section::Table(
+//!         Table::new("Strategies", ["strategy", "measured"]).row(["null", "1.20 s"]),
+//!     )],
+//!     timelines: vec![Timeline { label: "recorded".into(), trace: &trace }],
+//!     ..Page::default()
+//! };
+//! let html = render(&page);
+//! assert!(html.starts_with(b"<!doctype html>"));
+//! ```
+
+mod column;
+mod html;
+mod order;
+mod timeline;
+
+use crate::chart::Chart;
+use iolab_trace::Trace;
+
+pub(crate) use html::escape;
+pub use html::render;
+pub use timeline::{Kind, encode};
+
+/// A page, from top to bottom.
+#[derive(Clone, Debug, Default)]
+pub struct Page<'a> {
+    /// Title of the window and first line.
+    pub title: String,
+    /// The one sentence to take home.
+    pub headline: String,
+    /// Small facts under the headline: `("host", "node05")`, `("command", "…")`.
+    pub facts: Vec<(String, String)>,
+    /// What follows. Without a `Section::Timeline` among them the timeline comes last.
+    pub sections: Vec<Section>,
+    /// Traces to draw above each other on one time axis.
+    pub timelines: Vec<Timeline<'a>>,
+}
+
+/// A trace with the name its rows are given.
+#[derive(Clone, Debug)]
+pub struct Timeline<'a> {
+    /// `recorded`, `simulated: write-back`, …
+    pub label: String,
+    /// What is drawn.
+    pub trace: &'a Trace,
+}
+
+/// A part of a page.
+#[derive(Clone, Debug)]
+pub enum Section {
+    /// A heading with paragraphs.
+    Text {
+        /// Heading, may be empty.
+        title: String,
+        /// Plain text, one paragraph each.
+        paragraphs: Vec<String>,
+    },
+    /// A table.
+    Table(Table),
+    /// Findings, most important first.
+    Findings(Vec<Finding>),
+    /// Charts, as many beside each other as fit.
+    Charts(Vec<Chart>),
+    /// Where the timeline stands.
+    Timeline,
+}
+
+/// A table of text. A column whose cells all begin with a digit or a sign is set as numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// Heading above it.
+    pub title: String,
+    /// Column names.
+    pub columns: Vec<String>,
+    /// Rows of as many cells.
+    pub rows: Vec<Vec<Cell>>,
+    /// Sentence under it, may be empty.
+    pub caption: String,
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// What stands there.
+    pub text: String,
+    /// How it is set.
+    pub tone: Tone,
+    /// A bar behind the text, as a share of the cell's width (0 to 1).
+    pub bar: Option<f64>,
+}
+
+/// How something is meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// A plain statement.
+    #[default]
+    Plain,
+    /// Good news: faster, identical.
+    Good,
+    /// Worth a look.
+    Doubtful,
+    /// Wrong: differing output, slower, failed.
+    Bad,
+    /// Less important than what is around it.
+    Quiet,
+}
+
+/// Something that was found, with what supports it and what helps.
+#[derive(Clone, Debug, Default)]
+pub struct Finding {
+    /// One line: `Tiny sequential writes to checkpoint.bin`.
+    pub title: String,
+    /// `Bad` for what costs most; shown as a mark beside the title.
+    pub tone: Tone,
+    /// What was seen, with numbers.
+    pub evidence: String,
+    /// What to do about it.
+    pub remedy: String,
+    /// What it would bring, may be empty: `predicted 3.1× faster (2.4 to 3.6)`.
+    pub gain: String,
+    /// Places in the timelines that show it.
+    pub jumps: Vec<Jump>,
+}
+
+/// A place in a timeline.
+#[derive(Clone, Debug, Default)]
+pub struct Jump {
+    /// What the button says: `the slowest call`, `all 12,288 writes`.
+    pub label: String,
+    /// Index into `Page::timelines`.
+    pub timeline: usize,
+    /// First moment shown, nanoseconds of the trace.
+    pub start_ns: u64,
+    /// Last moment shown.
+    pub end_ns: u64,
+    /// Row number in `Trace::events` of the event to select.
+    pub row: Option<usize>,
+    /// Text to put into the filter, so that only these calls stand out: a path or a function name.
+    pub filter: String,
+}
+
+impl Table {
+    /// An empty table with these columns.
+    pub fn new<const N: usize>(title: impl Into<String>, columns: [&str; N]) -> Table {
+        let columns = columns.iter().map(|&name| name.to_owned()).collect();
+        Table { title: title.into(), columns, ..Table::default() }
+    }
+
+    /// The table with one more row.
+    pub fn row<const N: usize>(mut self, cells: [impl Into<Cell>; N]) -> Table {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The table with a sentence under it.
+    pub fn caption(mut self, caption: impl Into<String>) -> Table {
+        self.caption = caption.into();
+        self
+    }
+}
+
+impl Cell {
+    /// A cell set in a tone.
+    pub fn toned(text: impl Into<String>, tone: Tone) -> Cell {
+        Cell { text: text.into(), tone, bar: None }
+    }
+
+    /// A cell with a bar behind it.
+    pub fn bar(text: impl Into<String>, share: f64) -> Cell {
+        Cell { text: text.into(), tone: Tone::Plain, bar: Some(share) }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Cell {
+        Cell { text: text.into(), tone: Tone::Plain, bar: None }
+    }
+}
+
+impl Jump {
+    /// A jump to the events at these row numbers of `trace`, which is the page's timeline `timeline`;
+    /// the first of them is selected. `None` when there is no such row.
+    pub fn to_rows(
+        label: impl Into<String>,
+        timeline: usize,
+        trace: &Trace,
+        rows: impl IntoIterator<Item = usize>,
+    ) -> Option<Jump> {
+        let mut jump: Option<Jump> = None;
+        for row in rows {
+            let Some(event) = trace.events.get(row) else { continue };
+            let jump = jump.get_or_insert_with(|| Jump {
+                timeline,
+                start_ns: event.start.0,
+                end_ns: event.end.0,
+                row: Some(row),
+                ..Jump::default()
+            });
+            jump.start_ns = jump.start_ns.min(event.start.0);
+            jump.end_ns = jump.end_ns.max(event.end.0);
+        }
+        jump.map(|jump| Jump { label: label.into(), ..jump })
+    }
+}

@@ -1,0 +1,158 @@
+//! The order events are drawn in: per process and thread one band, per depth of nesting one row.
+//!
+//! A call made inside another one stands one row below it. Calls of one thread that overlap without
+//! being nested (asynchronous ones, a simulated device with a queue) are moved down to the first free
+//! row, so within a row no two events overlap and a viewer can find any moment by bisection.
+
+use iolab_trace::{Event, Trace};
+
+/// Rows a thread may have at most; what overlaps still further is left overlapping in the last one.
+const DEPTH_MAX: u8 = 63;
+
+/// A run of events of one thread at one depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) process: u32,
+    pub(super) thread: u32,
+    pub(super) depth: u8,
+    /// Position of its first event in `Order::events`.
+    pub(super) first: usize,
+    pub(super) count: usize,
+}
+
+/// Row numbers of the trace in drawing order, and how they fall into rows.
+pub(super) struct Order {
+    pub(super) events: Vec<u32>,
+    pub(super) rows: Vec<Row>,
+}
+
+/// What nests: how many calls an event stands in.
+fn nesting(events: &[Event]) -> Vec<u8> {
+    let mut depths = vec![0; events.len()];
+    if events.iter().all(|event| event.parent < 0) {
+        return depths;
+    }
+    for (row, depth) in depths.iter_mut().enumerate() {
+        *depth = ancestors(events, row);
+    }
+    depths
+}
+
+/// How many ancestors a row has; a damaged trace whose parents form a ring ends at `DEPTH_MAX`.
+fn ancestors(events: &[Event], row: usize) -> u8 {
+    let mut depth = 0;
+    let mut at = row;
+    while depth < DEPTH_MAX {
+        match parent_of(events, at) {
+            Some(parent) => at = parent,
+            None => break,
+        }
+        depth += 1;
+    }
+    depth
+}
+
+/// The row of the call this one was made in, if it is a row of the same thread.
+pub(super) fn parent_of(events: &[Event], row: usize) -> Option<usize> {
+    let event = &events[row];
+    let parent = usize::try_from(event.parent).ok()?;
+    let above = events.get(parent)?;
+    let same_thread = (above.process, above.thread) == (event.process, event.thread);
+    (same_thread && parent != row).then_some(parent)
+}
+
+/// Finds the drawing order of a trace.
+pub(super) fn order(trace: &Trace) -> Order {
+    assert!(trace.events.len() < u32::MAX as usize, "a page holds fewer than 2^32 events");
+    let events = &trace.events;
+    let mut depths = nesting(events);
+    let mut sorted: Vec<u32> = (0..events.len() as u32).collect();
+    let by_time = |&row: &u32| {
+        let event = &events[row as usize];
+        (event.process, event.thread, event.start, depths[row as usize], row)
+    };
+    if !sorted.is_sorted_by_key(by_time) {
+        sorted.sort_by_key(by_time);
+    }
+    separate(events, &sorted, &mut depths);
+    let band = |&row: &u32| {
+        let event = &events[row as usize];
+        (event.process, event.thread, depths[row as usize])
+    };
+    sorted.sort_by_key(band);
+    let rows = runs(&sorted, band);
+    Order { events: sorted, rows }
+}
+
+/// Moves events down until no two of a row overlap.
+fn separate(events: &[Event], sorted: &[u32], depths: &mut [u8]) {
+    let mut free_from = [0; DEPTH_MAX as usize + 1];
+    let mut band = None;
+    for &row in sorted {
+        let event = &events[row as usize];
+        if band != Some((event.process, event.thread)) {
+            band = Some((event.process, event.thread));
+            free_from.fill(0);
+        }
+        let depth = &mut depths[row as usize];
+        while *depth < DEPTH_MAX && free_from[*depth as usize] > event.start.0 {
+            *depth += 1;
+        }
+        free_from[*depth as usize] = event.end.0.max(event.start.0);
+    }
+}
+
+/// Cuts the ordered events into rows.
+fn runs(sorted: &[u32], band: impl Fn(&u32) -> (u32, u32, u8)) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    for (first, row) in sorted.iter().enumerate() {
+        let (process, thread, depth) = band(row);
+        match rows.last_mut() {
+            Some(last) if (last.process, last.thread, last.depth) == (process, thread, depth) => {
+                last.count += 1;
+            }
+            _ => rows.push(Row { process, thread, depth, first, count: 1 }),
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolab_trace::Function;
+    use iolab_vocab::Nanos;
+
+    fn event(thread: u32, start: u64, end: u64, parent: i64) -> Event {
+        Event { thread, start: Nanos(start), end: Nanos(end), parent, ..Event::of(Function::WRITE) }
+    }
+
+    fn depths_of(events: Vec<Event>) -> Vec<(u32, u8, usize)> {
+        let trace = Trace { events, ..Trace::default() };
+        order(&trace).rows.iter().map(|row| (row.thread, row.depth, row.count)).collect()
+    }
+
+    #[test]
+    fn a_call_made_inside_another_stands_one_row_below_it() {
+        let events = vec![event(0, 0, 10, -1), event(0, 2, 8, 0), event(0, 12, 20, -1)];
+        assert_eq!(depths_of(events), [(0, 0, 2), (0, 1, 1)]);
+    }
+
+    #[test]
+    fn calls_that_overlap_without_nesting_get_rows_of_their_own() {
+        let events = vec![event(0, 0, 10, -1), event(0, 5, 15, -1), event(0, 10, 20, -1)];
+        assert_eq!(depths_of(events), [(0, 0, 2), (0, 1, 1)]);
+    }
+
+    #[test]
+    fn threads_do_not_share_rows_whatever_the_order_of_the_trace() {
+        let events = vec![event(1, 0, 10, -1), event(0, 5, 15, -1), event(1, 20, 30, -1)];
+        assert_eq!(depths_of(events), [(0, 0, 1), (1, 0, 2)]);
+    }
+
+    #[test]
+    fn parents_that_form_a_ring_or_do_not_exist_do_no_harm() {
+        let ring = vec![event(0, 0, 10, 1), event(0, 0, 10, 0), event(0, 20, 30, 99)];
+        assert_eq!(depths_of(ring).iter().map(|row| row.2).sum::<usize>(), 3);
+    }
+}
