@@ -3,8 +3,10 @@
 //! The page cache stands between the program and the medium, so most calls cost processor time
 //! and only `fsync` and cold reads wait. A write costs its table by request size (`overwrite`),
 //! plus `extend_ns` when it grows the file, plus a fresh-page cost for each page no one has
-//! touched before: from 4 KiB on, that first touch is most of an append. What a file has cached
-//! and dirty is kept per file in [`LocalFile`]; a call costs O(log ranges) here.
+//! touched before: from 4 KiB on, that first touch is most of an append. Pages first touched by
+//! one large write lie in large folios, and on ext4 every later write into such a folio walks its
+//! blocks: `folio` is that surcharge, five times the cost of a small write after one of 4 MiB.
+//! What a file has cached and dirty is kept in [`LocalFile`]; a call costs O(log ranges) here.
 //!
 //! Source, range and error of every parameter: `docs/models/local.md`.
 
@@ -47,6 +49,8 @@ pub struct WriteCosts {
     pub extend_ns: f64,
     /// What each page touched for the first time adds, by size of the request it is part of.
     pub fresh_page: CostTable,
+    /// What a write into cached pages pays more, by size of the request that first touched them.
+    pub folio: CostTable,
 }
 
 /// Costs of reading.
@@ -96,12 +100,11 @@ pub struct CallCosts {
 pub struct SyncCosts {
     /// `fsync` of a file without unwritten data.
     pub clean_ns: f64,
-    /// `fsync` or `fdatasync` after data went into blocks that exist.
+    /// `fsync` or `fdatasync` after a page of data went into blocks that exist; more data adds
+    /// what it adds to `extend`.
     pub overwrite_ns: f64,
-    /// `fsync` or `fdatasync` after the file grew (its metadata must go too).
-    pub extend_ns: f64,
-    /// What each mebibyte of unwritten data adds.
-    pub dirty_mib_ns: f64,
+    /// `fsync` or `fdatasync` after the file grew (its metadata must go too), by unwritten bytes.
+    pub extend: CostTable,
 }
 
 /// Costs of carrying a strategy in the program, nanoseconds of processor time.
@@ -140,8 +143,6 @@ impl LocalStorage {
             ("call.directory_ns", call.directory_ns),
             ("sync.clean_ns", sync.clean_ns),
             ("sync.overwrite_ns", sync.overwrite_ns),
-            ("sync.extend_ns", sync.extend_ns),
-            ("sync.dirty_mib_ns", sync.dirty_mib_ns),
             ("intercept.hook_ns", intercept.hook_ns),
             ("intercept.step_ns", intercept.step_ns),
             ("intercept.load_ns", intercept.load_ns),
@@ -167,9 +168,12 @@ impl LocalStorage {
             cost += costs.extend_ns;
             file.grew = true;
         }
-        let fresh_pages = file.touch(extent);
-        if fresh_pages > 0 {
-            cost += fresh_pages as f64 * costs.fresh_page.at(extent.length);
+        let touched = file.touch(extent);
+        if touched.fresh_pages > 0 {
+            cost += touched.fresh_pages as f64 * costs.fresh_page.at(extent.length);
+        }
+        if touched.folio_bytes > 0 {
+            cost += costs.folio.at(touched.folio_bytes);
         }
         file.size_bytes = file.size_bytes.max(extent.end());
         file.dirty_bytes += extent.length;
@@ -181,23 +185,27 @@ impl LocalStorage {
         let inside = extent.intersection(Extent::new(0, file.size_bytes));
         let cached = self.read.cached.at(inside.length);
         match &self.read.cold {
-            Some(cold) if file.cold && file.touch(inside) > 0 => whole(cold.at(inside.length)),
+            Some(cold) if file.cold && file.touch(inside).fresh_pages > 0 => {
+                whole(cold.at(inside.length))
+            }
             _ => whole(cached),
         }
     }
 
     /// `fsync` or `fdatasync`; the file is clean afterwards.
     pub fn sync(&self, file: &mut LocalFile) -> Nanos {
-        let costs = &self.sync;
-        let base = match (file.grew, file.dirty_bytes) {
-            (true, _) => costs.extend_ns,
-            (false, 0) => costs.clean_ns,
-            (false, _) => costs.overwrite_ns,
-        };
-        // Bytes written twice go to the medium once; a page is the least that goes.
-        let dirty_bytes = file.dirty_bytes.min(file.cached_bytes()) as f64;
+        // Bytes written twice go to the medium once.
+        let dirty_bytes = file.dirty_bytes.min(file.cached_bytes());
+        let (grew, costs) = (file.grew, &self.sync);
         (file.grew, file.dirty_bytes) = (false, 0);
-        whole(base + costs.dirty_mib_ns * dirty_bytes / MIB)
+        whole(match (grew, dirty_bytes) {
+            (true, _) => costs.extend.at(dirty_bytes),
+            (false, 0) => costs.clean_ns,
+            (false, _) => {
+                let more_ns = costs.extend.at(dirty_bytes) - costs.extend.at(PAGE_BYTES);
+                costs.overwrite_ns + more_ns.max(0.0)
+            }
+        })
     }
 
     /// `ftruncate`, or an `open` that empties the file (then without the cost of the call).
@@ -241,8 +249,26 @@ pub struct LocalFile {
     pub grew: bool,
     /// Nothing of it is cached at first; else what existed counts as cached.
     pub cold: bool,
-    /// Cached pages: first page to page after the last, disjoint, not adjacent.
-    cached: BTreeMap<u64, u64>,
+    /// Cached pages by first page: disjoint; neighbours differ in their folios.
+    cached: BTreeMap<u64, Run>,
+}
+
+/// Cached pages that lie together and were first touched alike.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Run {
+    /// The page after the last.
+    end: u64,
+    /// Size of the requests that first touched them; 0 when not known.
+    folio_bytes: u64,
+}
+
+/// What a request met in the cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Touched {
+    /// Pages that were not cached.
+    fresh_pages: u64,
+    /// Size of the request that first touched the page the request begins in; 0 if it is fresh.
+    folio_bytes: u64,
 }
 
 impl LocalFile {
@@ -250,52 +276,61 @@ impl LocalFile {
     pub fn existing(size_bytes: u64, cold: bool) -> LocalFile {
         let mut file = LocalFile { size_bytes, cold, ..LocalFile::default() };
         if !cold && size_bytes > 0 {
-            file.cached.insert(0, size_bytes.div_ceil(PAGE_BYTES));
+            file.cached.insert(0, Run { end: size_bytes.div_ceil(PAGE_BYTES), folio_bytes: 0 });
         }
         file
     }
 
     /// Bytes of the cached pages.
     pub fn cached_bytes(&self) -> u64 {
-        self.cached.iter().map(|(first, end)| (end - first) * PAGE_BYTES).sum()
+        self.cached.iter().map(|(first, run)| (run.end - first) * PAGE_BYTES).sum()
     }
 
-    /// Makes the pages of `extent` cached and tells how many were not.
-    fn touch(&mut self, extent: Extent) -> u64 {
+    /// Makes the pages of `extent` cached.
+    fn touch(&mut self, extent: Extent) -> Touched {
         if extent.is_empty() {
-            return 0;
+            return Touched::default();
         }
         let (first, end) = (extent.offset / PAGE_BYTES, extent.end().div_ceil(PAGE_BYTES));
-        let before = self.cached.range(..=first).next_back().map(|(a, b)| (*a, *b));
-        if before.is_some_and(|(_, before_end)| end <= before_end) {
-            return 0;
+        let before = self.cached.range(..=first).next_back().map(|(_, run)| *run);
+        let under = before.filter(|run| first < run.end);
+        let folio_bytes = under.map_or(0, |run| run.folio_bytes);
+        let mut at = under.map_or(first, |run| run.end);
+        let mut fresh_pages = 0;
+        while at < end {
+            let next = self.cached.range(at..end).next().map(|(start, run)| (*start, run.end));
+            let gap_end = next.map_or(end, |(start, _)| start);
+            if at < gap_end {
+                fresh_pages += gap_end - at;
+                self.insert(at, Run { end: gap_end, folio_bytes: extent.length });
+            }
+            at = next.map_or(end, |(_, run_end)| run_end);
         }
-        let mut merged = (first, end);
-        let mut known_pages = 0;
-        let joined: Vec<(u64, u64)> = before
-            .filter(|(_, before_end)| *before_end >= first)
-            .into_iter()
-            .chain(self.cached.range(first + 1..=end).map(|(a, b)| (*a, *b)))
-            .collect();
-        for (a, b) in joined {
-            known_pages += b.min(end).saturating_sub(a.max(first));
-            merged = (merged.0.min(a), merged.1.max(b));
-            self.cached.remove(&a);
+        Touched { fresh_pages, folio_bytes }
+    }
+
+    /// Adds a run of pages that were not cached, joined with the one before it if alike.
+    fn insert(&mut self, first: u64, run: Run) {
+        if let Some((_, before)) = self.cached.range_mut(..first).next_back()
+            && before.end == first
+            && before.folio_bytes == run.folio_bytes
+        {
+            before.end = run.end;
+            return;
         }
-        self.cached.insert(merged.0, merged.1);
-        end - first - known_pages
+        self.cached.insert(first, run);
     }
 
     /// Forgets the pages from `length` on and tells how many bytes that frees.
     fn shrink(&mut self, length: u64) -> u64 {
         let keep = length.div_ceil(PAGE_BYTES);
         let beyond = self.cached.split_off(&keep);
-        let mut pages: u64 = beyond.iter().map(|(first, end)| end - first).sum();
-        if let Some((_, end)) = self.cached.iter_mut().next_back()
-            && *end > keep
+        let mut pages: u64 = beyond.iter().map(|(first, run)| run.end - first).sum();
+        if let Some((_, run)) = self.cached.iter_mut().next_back()
+            && run.end > keep
         {
-            pages += *end - keep;
-            *end = keep;
+            pages += run.end - keep;
+            run.end = keep;
         }
         pages * PAGE_BYTES
     }
@@ -315,6 +350,7 @@ mod tests {
                 overwrite: table(&[(0, 100.0), (1000, 200.0)]),
                 extend_ns: 7.0,
                 fresh_page: CostTable::constant(1000.0),
+                folio: table(&[(1 << 20, 0.0), (1 << 21, 90.0)]),
             },
             read: ReadCosts {
                 cached: CostTable::constant(50.0),
@@ -337,8 +373,7 @@ mod tests {
             sync: SyncCosts {
                 clean_ns: 1.0,
                 overwrite_ns: 500.0,
-                extend_ns: 800.0,
-                dirty_mib_ns: 1024.0,
+                extend: table(&[(0, 800.0), (1 << 20, 1824.0)]),
             },
             intercept: InterceptCosts {
                 hook_ns: 5.0,
@@ -369,8 +404,21 @@ mod tests {
         storage.write(&mut file, Extent::new(20 * PAGE_BYTES, 1));
         assert_eq!(file.cached_bytes(), 2 * PAGE_BYTES);
         // Pages 19 to 40: two of them are cached.
-        let fresh = file.touch(Extent::new(19 * PAGE_BYTES, 22 * PAGE_BYTES));
-        assert_eq!((fresh, file.cached_bytes()), (20, 22 * PAGE_BYTES));
+        let touched = file.touch(Extent::new(19 * PAGE_BYTES, 22 * PAGE_BYTES));
+        assert_eq!((touched.fresh_pages, file.cached_bytes()), (20, 22 * PAGE_BYTES));
+    }
+
+    #[test]
+    fn a_small_write_pays_for_the_large_one_that_made_its_pages() {
+        let (storage, mut file) = (storage(), LocalFile::default());
+        storage.write(&mut file, Extent::new(0, 1 << 21));
+        assert_eq!(storage.write(&mut file, Extent::new(4096, 1000)), Nanos(290));
+        let mut small = LocalFile::default();
+        for page in 0..512 {
+            storage.write(&mut small, Extent::new(page * PAGE_BYTES, PAGE_BYTES));
+        }
+        assert_eq!(storage.write(&mut small, Extent::new(4096, 1000)), Nanos(200));
+        assert_eq!(small.cached.len(), 1);
     }
 
     #[test]
@@ -381,7 +429,7 @@ mod tests {
         // 800 for growth, 4 for 4 KiB at 1024 ns/MiB.
         assert_eq!(storage.sync(&mut file), Nanos(804));
         storage.write(&mut file, Extent::new(0, 2048));
-        assert_eq!(storage.sync(&mut file), Nanos(502));
+        assert_eq!(storage.sync(&mut file), Nanos(500));
         assert_eq!(storage.sync(&mut file), Nanos(1));
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Results go to stdout, progress to stderr; a failure names the offender and a way out.
 
+mod calibrate;
 mod failure;
 mod strategies;
 
@@ -19,11 +20,13 @@ struct Iolab {
 
 #[derive(Subcommand)]
 enum Capability {
+    Calibrate(calibrate::Arguments),
     Strategies(strategies::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Iolab::parse().capability {
+        Capability::Calibrate(arguments) => calibrate::run(&arguments),
         Capability::Strategies(arguments) => strategies::run(&arguments),
     };
     outcome.unwrap_or_else(|failure: Failure| {

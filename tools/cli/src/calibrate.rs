@@ -1,0 +1,171 @@
+//! `iolab calibrate`: measures this machine's storage into a platform file.
+
+use crate::failure::Failure;
+use clap::Args;
+use iolab_device::local::LocalStorage;
+use iolab_host::calibrate::{
+    Calibration, Check, InterceptProbe, Spawning, calibrate, check, probe_spawns, probe_writes,
+};
+use iolab_host::file_system_of;
+use serde::Serialize;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+/// Measure what calls cost on the file system of a directory, and write a platform file for
+/// `iolab simulate`. Takes some seconds; files are made in the directory and removed again.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Directory on the file system to measure
+    directory: PathBuf,
+    /// Where the platform file goes
+    #[arg(short, long, default_value = "this-machine.toml")]
+    output: PathBuf,
+    /// Afterwards do small workloads for real and by the model, and print the error
+    #[arg(long)]
+    check: bool,
+    /// Print the parameters and their errors as JSON
+    #[arg(long)]
+    json: bool,
+    /// Run as the guest of a measurement: append to the directory's file, or start processes
+    #[arg(long, hide = true, value_parser = ["writes", "spawns"])]
+    probe: Option<String>,
+}
+
+/// The platform file: the part of it that calibration knows.
+#[derive(Serialize)]
+struct ThisMachine<'a> {
+    name: &'a str,
+    local: &'a LocalStorage,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if let Some(probe) = &arguments.probe {
+        return run_probe(probe, &arguments.directory);
+    }
+    let calibration = measure(&arguments.directory)?;
+    let text = toml::to_string(&ThisMachine { name: "this-machine", local: &calibration.storage })
+        .map_err(Failure::new)?;
+    fs::write(&arguments.output, text)
+        .map_err(|error| Failure::new(format!("{}: {error}", arguments.output.display())))?;
+    let checks = match arguments.check {
+        true => check(&calibration.storage, &arguments.directory).map_err(Failure::new)?,
+        false => Vec::new(),
+    };
+    match arguments.json {
+        true => print_json(&calibration, &checks),
+        false => print_text(&calibration, &checks),
+    }
+    eprintln!("wrote {}", arguments.output.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Calibrates for the file system of `directory`, telling progress on stderr.
+pub(crate) fn measure(directory: &Path) -> Result<Calibration, Failure> {
+    let file_system = file_system_of(directory).map_err(|error| {
+        Failure::new(format!("{}: {error}", directory.display()))
+            .hint("give a directory that exists and can be written to")
+    })?;
+    let intercept = InterceptProbe { writes: &guest_writes, spawns: &guest_spawns };
+    let mut progress = |stage: &str| eprintln!("calibrate: {stage}");
+    let with_guests = calibrate(directory, &file_system, Some(&intercept), &mut progress);
+    match with_guests {
+        Err(error) if error.cause.kind() == io::ErrorKind::Unsupported => {
+            eprintln!(
+                "calibrate: strategies cannot be measured here ({error}), using documented costs"
+            );
+            calibrate(directory, &file_system, None, &mut progress)
+        }
+        other => other,
+    }
+    .map_err(|error| Failure::new(error).hint("give a directory that can be written to"))
+}
+
+fn run_probe(probe: &str, place: &Path) -> Result<ExitCode, Failure> {
+    let cost_ns = match probe {
+        "writes" => probe_writes(place),
+        _ => probe_spawns(),
+    };
+    println!("{}", cost_ns.map_err(Failure::new)?);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn guest_writes(strategy: Option<&str>, path: &Path) -> io::Result<f64> {
+    guest("writes", strategy, path)
+}
+
+fn guest_spawns(spawning: Spawning) -> io::Result<f64> {
+    let strategy = (spawning == Spawning::Preloaded).then_some("null:paths=nothing-is-called-so");
+    guest("spawns", strategy, Path::new("."))
+}
+
+/// Runs this program again as a guest of `iolab run` (or bare) and reads the number it prints.
+fn guest(probe: &str, strategy: Option<&str>, place: &Path) -> io::Result<f64> {
+    let iolab = std::env::current_exe()?;
+    let mut command = Command::new(&iolab);
+    if let Some(strategy) = strategy {
+        command.args(["run", "--apply", strategy, "--"]).arg(&iolab);
+    }
+    command.arg("calibrate").arg("--probe").arg(probe).arg(place).stderr(Stdio::piped());
+    let output = command.output()?;
+    let unsupported = |what: String| io::Error::new(io::ErrorKind::Unsupported, what);
+    if !output.status.success() {
+        return Err(unsupported(
+            String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; "),
+        ));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.trim().parse().map_err(|_| unsupported(format!("the probe said `{}`", text.trim())))
+}
+
+fn print_text(calibration: &Calibration, checks: &[Check]) {
+    println!("{:<26} {:>14} {:>9} {:>9}", "parameter", "ns", "spread", "fit error");
+    for fit in &calibration.fits {
+        let fit_error = fit.interpolation_error.map_or("–".to_owned(), percent);
+        let spread = percent(fit.spread);
+        println!("{:<26} {:>14.1} {spread:>9} {fit_error:>9}", fit.parameter, fit.value_ns);
+    }
+    if !checks.is_empty() {
+        println!(
+            "\n{:<44} {:>12} {:>12} {:>7}",
+            "check, ns per round", "measured", "predicted", "error"
+        );
+    }
+    for check in checks {
+        let (measured, predicted) = (check.measured_ns, check.predicted_ns);
+        let error = format!("{:+.0} %", check.error() * 100.0);
+        println!("{:<44} {measured:>12.0} {predicted:>12.0} {error:>7}", check.workload);
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn print_json(calibration: &Calibration, checks: &[Check]) {
+    let parameters: Vec<_> = calibration
+        .fits
+        .iter()
+        .map(|fit| {
+            serde_json::json!({
+                "parameter": fit.parameter,
+                "value_ns": fit.value_ns,
+                "spread": fit.spread,
+                "interpolation_error": fit.interpolation_error,
+            })
+        })
+        .collect();
+    let checks: Vec<_> = checks
+        .iter()
+        .map(|check| {
+            serde_json::json!({
+                "workload": check.workload,
+                "measured_ns": check.measured_ns,
+                "predicted_ns": check.predicted_ns,
+                "error": check.error(),
+            })
+        })
+        .collect();
+    println!("{}", serde_json::json!({ "parameters": parameters, "checks": checks }));
+}
