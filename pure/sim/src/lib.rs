@@ -1,5 +1,6 @@
 //! The discrete-event simulator: virtual clock, event queue, platforms, and the models that run
 //! on them.
 
+pub mod guest;
 pub mod platform;
 pub mod queue;

@@ -13,6 +13,7 @@ pub use check::PlatformError;
 pub use iolab_device::{Rate, Size, Time};
 
 use iolab_device::DeviceModel;
+use iolab_device::local::LocalStorage;
 use serde::Deserialize;
 
 /// A platform as written down.
@@ -37,6 +38,8 @@ pub struct Platform {
     /// Links between switches.
     #[serde(default)]
     pub links: Vec<Link>,
+    /// Storage of the machine the programs themselves run on, as `iolab calibrate` writes it.
+    pub local: Option<LocalStorage>,
 }
 
 /// How messages and requests are cut.
@@ -193,10 +196,17 @@ pub const PRESETS: &[(&str, &str)] = &[
 impl Platform {
     /// Reads a platform; the error shows the place.
     pub fn parse(text: &str) -> Result<Platform, PlatformError> {
-        toml::from_str(text).map_err(|error| PlatformError {
+        let platform: Platform = toml::from_str(text).map_err(|error| PlatformError {
             message: format!("this platform cannot be read: {}", error.to_string().trim_end()),
             hint: "docs/models/platform.md lists every key; presets show examples".to_owned(),
-        })
+        })?;
+        match platform.local.as_ref().map_or(Ok(()), LocalStorage::check) {
+            Ok(()) => Ok(platform),
+            Err(message) => Err(PlatformError {
+                message: format!("[local]: {message}"),
+                hint: "measure it anew with `iolab calibrate DIR`".to_owned(),
+            }),
+        }
     }
 
     /// The preset of that name.
