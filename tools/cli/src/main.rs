@@ -4,7 +4,9 @@
 
 mod calibrate;
 mod failure;
+mod replay;
 mod strategies;
+mod trace_file;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -21,12 +23,14 @@ struct Iolab {
 #[derive(Subcommand)]
 enum Capability {
     Calibrate(calibrate::Arguments),
+    Replay(replay::Arguments),
     Strategies(strategies::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Iolab::parse().capability {
         Capability::Calibrate(arguments) => calibrate::run(&arguments),
+        Capability::Replay(arguments) => replay::run(&arguments),
         Capability::Strategies(arguments) => strategies::run(&arguments),
     };
     outcome.unwrap_or_else(|failure: Failure| {

@@ -1,0 +1,145 @@
+//! The descriptor tables of the recorded processes, with real descriptors behind the recorded
+//! numbers.
+
+use iolab_trace::{Event, Trace};
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// An open file description, as far as the referee follows it.
+#[derive(Debug, Default)]
+pub(crate) struct Description {
+    file: u32,
+    position: Mutex<i64>,
+    append: AtomicBool,
+    shared: AtomicBool,
+}
+
+impl Description {
+    pub(crate) fn new(file: u32, position: i64, append: bool) -> Description {
+        let description = Description { file, ..Description::default() };
+        description.move_to(position);
+        description.set_append(append);
+        description
+    }
+
+    /// Where the file position must be.
+    pub(crate) fn position(&self) -> i64 {
+        *self.position.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn move_to(&self, position: i64) {
+        *self.position.lock().unwrap_or_else(PoisonError::into_inner) = position;
+    }
+
+    pub(crate) fn append(&self) -> bool {
+        self.append.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_append(&self, append: bool) {
+        self.append.store(append, Ordering::Relaxed);
+    }
+
+    /// Whether several processes move the position, so that the trace cannot know it exactly.
+    pub(crate) fn shared(&self) -> bool {
+        self.shared.load(Ordering::Relaxed)
+    }
+}
+
+/// One descriptor.
+#[derive(Debug)]
+pub(crate) struct Descriptor {
+    pub(crate) fd: OwnedFd,
+    pub(crate) description: Arc<Description>,
+}
+
+/// What stands behind a recorded number.
+#[derive(Clone, Debug)]
+pub(crate) enum Entry {
+    /// A file below the scratch directory.
+    Real(Arc<Descriptor>),
+    /// Something that is no regular file: a terminal, a socket, a directory.
+    Foreign,
+}
+
+type Table = BTreeMap<i32, Entry>;
+
+/// The tables of all processes.
+pub(crate) struct Tables {
+    tables: Vec<Mutex<Table>>,
+    /// The process each one got its descriptors from.
+    parents: Vec<Option<usize>>,
+    by_pid: BTreeMap<u32, usize>,
+}
+
+impl Tables {
+    pub(crate) fn new(trace: &Trace, processes: usize) -> Tables {
+        let entries = &trace.header.processes;
+        let mut by_pid = BTreeMap::new();
+        let mut parents = Vec::new();
+        for (index, entry) in entries.iter().enumerate() {
+            // A program that was executed in place has its predecessor's number.
+            let predecessor = by_pid.insert(entry.pid, index);
+            let parent = by_pid.get(&entry.parent_pid).copied().filter(|&parent| parent != index);
+            parents.push(predecessor.or(parent));
+        }
+        parents.resize(processes, None);
+        Tables { tables: (0..processes).map(|_| Mutex::default()).collect(), parents, by_pid }
+    }
+
+    fn table(&self, process: usize) -> std::sync::MutexGuard<'_, Table> {
+        self.tables[process].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, event: &Event) -> Option<Entry> {
+        self.get_fd(event.process, event.fd)
+    }
+
+    pub(crate) fn get_fd(&self, process: u32, fd: i32) -> Option<Entry> {
+        self.table(process as usize).get(&fd).cloned()
+    }
+
+    pub(crate) fn insert(&self, process: u32, fd: i32, entry: Entry) {
+        self.table(process as usize).insert(fd, entry);
+    }
+
+    /// Some descriptor of the process that is open on that file.
+    pub(crate) fn open_on(&self, process: u32, file: i64) -> Option<Arc<Descriptor>> {
+        let table = self.table(process as usize);
+        table.values().rev().find_map(|entry| match entry {
+            Entry::Real(open) if i64::from(open.description.file) == file => Some(Arc::clone(open)),
+            _ => None,
+        })
+    }
+
+    /// Takes the entries of a range of numbers out.
+    pub(crate) fn remove(&self, process: u32, first: i32, last: i32) -> Vec<Entry> {
+        let mut table = self.table(process as usize);
+        let numbers: Vec<i32> = table.range(first..=last.max(first)).map(|(&fd, _)| fd).collect();
+        numbers.into_iter().filter_map(|fd| table.remove(&fd)).collect()
+    }
+
+    /// The child sees everything its parent has open, at shared positions.
+    pub(crate) fn fork(&self, parent: u32, child_pid: i64) {
+        let child = u32::try_from(child_pid).ok().and_then(|pid| self.by_pid.get(&pid));
+        let Some(&child) = child.filter(|&&child| child != parent as usize) else { return };
+        let inherited = self.table(parent as usize).clone();
+        inherited.values().for_each(mark_shared);
+        self.table(child).extend(inherited);
+    }
+
+    /// The entry a descriptor was inherited from, if the trace has the process it came from.
+    pub(crate) fn inherited(&self, process: u32, fd: i32) -> Option<Entry> {
+        let parent = self.parents[process as usize]?;
+        let entry = self.get_fd(parent as u32, fd)?;
+        mark_shared(&entry);
+        Some(entry)
+    }
+}
+
+fn mark_shared(entry: &Entry) {
+    if let Entry::Real(descriptor) = entry {
+        descriptor.description.shared.store(true, Ordering::Relaxed);
+    }
+}

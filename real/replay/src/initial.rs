@@ -1,0 +1,169 @@
+//! What must have been there before the program ran, as far as its calls tell.
+//!
+//! The first call that depends on a file's existence decides: an open without `O_CREAT` that
+//! succeeded found it, one that failed with `ENOENT` did not. Its size is that of the first open
+//! that saw it untouched.
+
+use iolab_policy::insitu::guest::open_flags as flags;
+use iolab_trace::{Class, Event, Function, Trace};
+use std::collections::BTreeSet;
+
+const ENOENT: i64 = -2;
+const EEXIST: i64 = -17;
+const EISDIR: i64 = -21;
+
+/// One file before the program ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Initial {
+    /// Whether it was there; `None` when no call depends on it.
+    pub(crate) existed: Option<bool>,
+    /// Its size.
+    pub(crate) bytes: u64,
+    /// It is a directory.
+    pub(crate) directory: bool,
+    /// The size may still be learnt from the first open.
+    size_open: bool,
+}
+
+impl Initial {
+    fn learn(&mut self, existed: bool) {
+        if self.existed.is_none() {
+            self.existed = Some(existed);
+            self.size_open = existed;
+        }
+    }
+
+    fn learn_size(&mut self, bytes: i64) {
+        if std::mem::take(&mut self.size_open) {
+            self.bytes = bytes.max(0) as u64;
+        }
+    }
+}
+
+/// The state before the first call, by file.
+pub(crate) fn initial_files(trace: &Trace, order: &[usize]) -> Vec<Initial> {
+    let mut files = vec![Initial::default(); trace.header.files.len()];
+    for &row in order {
+        let event = &trace.events[row];
+        if let Some(index) = event.file.index().filter(|&index| index < files.len()) {
+            observe(event, index, &mut files);
+        }
+    }
+    let directories = parents(trace);
+    for (entry, file) in trace.header.files.iter().zip(&mut files) {
+        file.directory |= directories.contains(entry.path.as_str());
+    }
+    files
+}
+
+fn observe(event: &Event, index: usize, files: &mut [Initial]) {
+    let file = &mut files[index];
+    match event.function.class() {
+        Class::Open => opened(event, file),
+        Class::Stat | Class::Unlink if event.result >= 0 => file.learn(true),
+        Class::Rename if event.result >= 0 => {
+            file.learn(true);
+            file.size_open = false;
+            let target = usize::try_from(event.argument).ok().and_then(|i| files.get_mut(i));
+            target.into_iter().for_each(|target| target.learn(false));
+        }
+        Class::MakeDirectory => {
+            file.directory = true;
+            file.learn(event.result == EEXIST);
+        }
+        Class::RemoveDirectory | Class::ListDirectory if event.result >= 0 => {
+            file.directory = true;
+            file.learn(true);
+        }
+        Class::Truncate | Class::Allocate | Class::Write if event.result >= 0 => {
+            file.learn(true);
+            file.size_open = false;
+        }
+        _ if event.result == ENOENT => file.learn(false),
+        _ => {}
+    }
+}
+
+fn opened(event: &Event, file: &mut Initial) {
+    let has = |flag| event.argument & flag == flag;
+    match event.result {
+        ENOENT => file.learn(false),
+        EEXIST => file.learn(true),
+        EISDIR => {
+            file.directory = true;
+            file.learn(true);
+        }
+        result if result < 0 => {}
+        _ if event.length < 0 => {
+            file.directory |= has(flags::DIRECTORY);
+            file.learn(true);
+        }
+        _ if event.function == Function::INHERITED => {
+            file.learn(true);
+            file.learn_size(event.length);
+        }
+        _ => {
+            // An empty file that may be created here need not have been there.
+            let created = has(flags::CREATE) && (has(flags::EXCLUSIVE) || event.length == 0);
+            file.learn(!created);
+            if has(flags::TRUNCATE) {
+                file.size_open = false;
+            }
+            file.learn_size(event.length);
+        }
+    }
+}
+
+/// Every path that has another one below it.
+fn parents(trace: &Trace) -> BTreeSet<&str> {
+    let mut parents = BTreeSet::new();
+    for entry in &trace.header.files {
+        let mut path = entry.path.as_str();
+        while let Some((parent, _)) = path.rsplit_once('/') {
+            if parent.is_empty() || !parents.insert(parent) {
+                break;
+            }
+            path = parent;
+        }
+    }
+    parents
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolab_trace::FileEntry;
+    use iolab_vocab::FileId;
+
+    fn after(events: &[Event]) -> Initial {
+        let mut trace = Trace::default();
+        trace.header.files = vec![FileEntry { path: "/d/f".into(), ..FileEntry::default() }];
+        trace.events = events.iter().map(|e| Event { file: FileId(0), ..*e }).collect();
+        let order: Vec<usize> = (0..events.len()).collect();
+        initial_files(&trace, &order)[0]
+    }
+
+    fn open(argument: i64, length: i64, result: i64) -> Event {
+        Event { argument, length, result, ..Event::of(Function::OPEN) }
+    }
+
+    #[test]
+    fn a_file_that_could_be_opened_without_creating_it_was_there_with_that_size() {
+        let file = after(&[open(0, 100, 3)]);
+        assert_eq!((file.existed, file.bytes), (Some(true), 100));
+    }
+
+    #[test]
+    fn a_file_that_was_missing_first_is_not_there_although_it_can_be_opened_later() {
+        let file = after(&[open(0, -1, ENOENT), open(flags::CREATE, 0, 3), open(0, 100, 4)]);
+        assert_eq!(file.existed, Some(false));
+    }
+
+    #[test]
+    fn a_looked_at_file_gets_its_size_from_the_first_open_unless_that_truncates() {
+        let stat = Event::of(Function::STAT);
+        assert_eq!(after(&[stat, open(1, 77, 3)]).bytes, 77);
+        let emptied = after(&[stat, open(1 | flags::TRUNCATE, 0, 3), open(0, 50, 4)]);
+        assert_eq!((emptied.existed, emptied.bytes), (Some(true), 0));
+    }
+}

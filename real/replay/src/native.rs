@@ -1,0 +1,352 @@
+//! A recorded call, carried out on the scratch files.
+
+use crate::content::fill;
+use crate::descriptors::{Description, Descriptor, Entry, Tables};
+use crate::scratch::Scratch;
+use iolab_policy::insitu::guest::open_flags as flags;
+use iolab_trace::{Class, Event, Function};
+use rustix::fs::{self, Advice, AtFlags, FallocateFlags, Mode, OFlags, SeekFrom};
+use rustix::io::{self, Errno};
+use std::sync::Arc;
+
+/// What became of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// It was issued: bytes, a position, 0; or its error.
+    Result(Result<u64, Errno>),
+    /// It was not issued, for this reason.
+    Skipped(&'static str),
+}
+
+const UNKNOWN_DESCRIPTOR: Done = Done::Skipped("on a descriptor whose opening is not in the trace");
+const FOREIGN: Done = Done::Skipped("on something that is no regular file");
+const OUTSIDE: Done = Done::Skipped("failed for a reason outside the files");
+/// What one transfer moves at most on Linux.
+const TRANSFER_BYTES_MAX: i64 = 0x7fff_f000;
+
+/// Issues calls on the scratch tree.
+pub(crate) struct Native<'a> {
+    pub(crate) scratch: &'a Scratch,
+    pub(crate) tables: Tables,
+}
+
+impl Native<'_> {
+    /// Carries `event` out. The bytes of a read are in `memory` afterwards.
+    pub(crate) fn carry_out(&self, event: &Event, memory: &mut Vec<u8>) -> Done {
+        if !is_reproducible(event) {
+            return OUTSIDE;
+        }
+        match event.function.class() {
+            Class::Open => self.open(event),
+            Class::Close => self.close(event),
+            Class::Dup => self.dup(event),
+            Class::Read | Class::Write => self.transfer(event, memory),
+            Class::Seek => self.on_descriptor(event, |d| seek(d, event.offset, event.argument)),
+            Class::Sync => self.sync(event),
+            Class::Truncate => self.truncate(event),
+            Class::Allocate => self.on_descriptor(event, |d| allocate(d, event)),
+            Class::Advise => self.on_descriptor(event, |d| advise(d, event)),
+            Class::Control => self.on_descriptor(event, |d| control(d, event)),
+            Class::Copy => self.copy(event),
+            Class::Stat => self.stat(event),
+            Class::Rename => self.rename(event),
+            Class::Unlink | Class::RemoveDirectory => self.remove(event),
+            Class::MakeDirectory => self.by_path(event, |root, path| {
+                fs::mkdirat(root, path, Mode::from_raw_mode(0o755)).map(|()| 0)
+            }),
+            Class::ListDirectory => self.by_path(event, |root, path| {
+                fs::openat(root, path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+                    .map(|_| 0)
+            }),
+            Class::Process => {
+                if event.function == Function::FORK {
+                    self.tables.fork(event.process, event.result);
+                }
+                Done::Skipped("of processes, which are threads here")
+            }
+            Class::Lock => Done::Skipped("locks, which the recorded order stands for"),
+            Class::Map | Class::Unmap => {
+                Done::Skipped("mappings, whose stores are not in the trace")
+            }
+            _ => Done::Skipped("that have no effect on files"),
+        }
+    }
+
+    /// Runs `call` on the real descriptor of the event, if it has one.
+    fn on_descriptor(
+        &self,
+        event: &Event,
+        call: impl FnOnce(&Descriptor) -> Result<u64, Errno>,
+    ) -> Done {
+        match self.tables.get(event) {
+            Some(Entry::Real(descriptor)) => Done::Result(call(&descriptor)),
+            Some(Entry::Foreign) => FOREIGN,
+            None if event.errno() == Some(Errno::BADF.raw_os_error()) => {
+                Done::Result(Err(Errno::BADF))
+            }
+            None => UNKNOWN_DESCRIPTOR,
+        }
+    }
+
+    /// Runs `call` on the place of the event's file.
+    fn by_path(
+        &self,
+        event: &Event,
+        call: impl FnOnce(std::os::fd::BorrowedFd<'_>, &std::path::Path) -> Result<u64, Errno>,
+    ) -> Done {
+        match event.file.index().and_then(|file| self.scratch.place(file)) {
+            Some(place) => Done::Result(call(self.scratch.root(), place)),
+            None => FOREIGN,
+        }
+    }
+
+    fn open(&self, event: &Event) -> Done {
+        let fd = event.result as i32;
+        let inherited = event.function == Function::INHERITED;
+        if inherited && let Some(entry) = self.tables.get_fd(event.process, fd) {
+            self.tables.insert(event.process, fd, entry);
+            return Done::Skipped("that only show what a process inherited");
+        }
+        if inherited && let Some(entry) = self.tables.inherited(event.process, fd) {
+            self.tables.insert(event.process, fd, entry);
+            return Done::Skipped("that only show what a process inherited");
+        }
+        if event.result >= 0 && event.length < 0 {
+            self.tables.insert(event.process, fd, Entry::Foreign);
+            return FOREIGN;
+        }
+        let wanted = open_flags(event);
+        let mode = Mode::from_raw_mode(0o644);
+        let opened = self.by_path(event, |root, path| {
+            let file = fs::openat(root, path, wanted | OFlags::CLOEXEC, mode)?;
+            let position = if inherited { event.offset.max(0) } else { 0 };
+            if position > 0 {
+                fs::seek(&file, SeekFrom::Start(position as u64))?;
+            }
+            let append = wanted.contains(OFlags::APPEND);
+            let description = Arc::new(Description::new(event.file.0, position, append));
+            let entry = Entry::Real(Arc::new(Descriptor { fd: file, description }));
+            self.tables.insert(event.process, fd, entry);
+            Ok(event.result.max(0) as u64)
+        });
+        if opened == FOREIGN && event.result >= 0 {
+            self.tables.insert(event.process, fd, Entry::Foreign);
+        }
+        opened
+    }
+
+    fn close(&self, event: &Event) -> Done {
+        let last = match event.function {
+            Function::CLOSE_RANGE if event.argument >= 0 => {
+                i32::try_from(event.argument).unwrap_or(i32::MAX)
+            }
+            _ => event.fd,
+        };
+        let closed = self.tables.remove(event.process, event.fd, last);
+        match (closed.first(), event.errno()) {
+            (None, Some(errno)) => Done::Result(Err(Errno::from_raw_os_error(errno))),
+            (None, None) if event.function != Function::CLOSE_RANGE => UNKNOWN_DESCRIPTOR,
+            (Some(Entry::Foreign), _) => FOREIGN,
+            _ => Done::Result(Ok(0)),
+        }
+    }
+
+    fn dup(&self, event: &Event) -> Done {
+        let result = event.result.max(0) as u64;
+        let (Some(Entry::Foreign), true) = (self.tables.get(event), event.result >= 0) else {
+            return self.on_descriptor(event, |descriptor| {
+                let description = Arc::clone(&descriptor.description);
+                let copy = Arc::new(Descriptor { fd: io::dup(&descriptor.fd)?, description });
+                self.tables.insert(event.process, event.result as i32, Entry::Real(copy));
+                Ok(result)
+            });
+        };
+        self.tables.insert(event.process, event.result as i32, Entry::Foreign);
+        FOREIGN
+    }
+
+    fn transfer(&self, event: &Event, memory: &mut Vec<u8>) -> Done {
+        self.on_descriptor(event, |descriptor| {
+            self.load(event, memory);
+            let moved = match (event.function.class(), event.function.is_positioned()) {
+                (Class::Read, true) => {
+                    positioned(event, |at| io::pread(&descriptor.fd, memory.as_mut_slice(), at))
+                }
+                (Class::Read, false) => io::read(&descriptor.fd, memory.as_mut_slice()),
+                (_, true) => positioned(event, |at| io::pwrite(&descriptor.fd, memory, at)),
+                (_, false) => io::write(&descriptor.fd, memory),
+            };
+            Ok(moved? as u64)
+        })
+    }
+
+    /// Puts into `memory` what the program had there: the file's own bytes for a write.
+    pub(crate) fn load(&self, event: &Event, memory: &mut Vec<u8>) {
+        memory.resize(event.length.clamp(0, TRANSFER_BYTES_MAX) as usize, 0);
+        if event.function.class() == Class::Write {
+            let seed = event.file.index().map_or(0, |file| self.scratch.seed(file));
+            fill(seed, event.offset.max(0) as u64, memory);
+        }
+    }
+
+    fn sync(&self, event: &Event) -> Done {
+        match event.function {
+            Function::FSYNC => self.on_descriptor(event, |d| fs::fsync(&d.fd).map(|()| 0)),
+            Function::FDATASYNC => self.on_descriptor(event, |d| fs::fdatasync(&d.fd).map(|()| 0)),
+            // Whole file systems: only the scratch tree's own is touched.
+            Function::SYNC | Function::SYNCFS => {
+                Done::Result(fs::syncfs(self.scratch.root()).map(|()| 0))
+            }
+            _ => Done::Skipped("that sync part of a file or a mapping"),
+        }
+    }
+
+    fn truncate(&self, event: &Event) -> Done {
+        let length = event.length.max(0) as u64;
+        match event.function {
+            Function::FTRUNCATE => {
+                self.on_descriptor(event, |d| fs::ftruncate(&d.fd, length).map(|()| 0))
+            }
+            _ => self.by_path(event, |root, path| {
+                let file = fs::openat(root, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+                fs::ftruncate(&file, length).map(|()| 0)
+            }),
+        }
+    }
+
+    /// The trace does not name the target's descriptor; any one of the process that is open on the
+    /// target file will do.
+    fn copy(&self, event: &Event) -> Done {
+        let Some(target) = self.tables.open_on(event.process, event.argument) else {
+            return Done::Skipped("that copy to something that is no file");
+        };
+        self.on_descriptor(event, |source| {
+            let length = event.length.clamp(0, TRANSFER_BYTES_MAX) as usize;
+            let mut at = event.offset.max(0) as u64;
+            let moves = source.description.position() == event.offset;
+            let offset = if moves { None } else { Some(&mut at) };
+            let moved = fs::copy_file_range(&source.fd, offset, &target.fd, None, length)?;
+            let advance =
+                |d: &Descriptor| d.description.move_to(d.description.position() + moved as i64);
+            if moves {
+                advance(source);
+            }
+            advance(&target);
+            Ok(moved as u64)
+        })
+    }
+
+    fn stat(&self, event: &Event) -> Done {
+        match event.function {
+            Function::FSTAT => self.on_descriptor(event, |d| fs::fstat(&d.fd).map(|_| 0)),
+            _ => self.by_path(event, |root, path| {
+                fs::statat(root, path, AtFlags::SYMLINK_NOFOLLOW).map(|_| 0)
+            }),
+        }
+    }
+
+    fn rename(&self, event: &Event) -> Done {
+        let target = usize::try_from(event.argument).ok().and_then(|file| self.scratch.place(file));
+        let Some(target) = target else { return FOREIGN };
+        self.by_path(event, |root, path| match event.function {
+            Function::LINK => fs::linkat(root, path, root, target, AtFlags::empty()).map(|()| 0),
+            _ => fs::renameat(root, path, root, target).map(|()| 0),
+        })
+    }
+
+    fn remove(&self, event: &Event) -> Done {
+        self.by_path(event, |root, path| {
+            let directory = event.function.class() == Class::RemoveDirectory
+                || fs::statat(root, path, AtFlags::SYMLINK_NOFOLLOW)
+                    .is_ok_and(|found| fs::FileType::from_raw_mode(found.st_mode).is_dir());
+            let may_be =
+                matches!(event.function, Function::RMDIR | Function::UNLINKAT | Function::REMOVE);
+            let how = if directory && may_be { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+            fs::unlinkat(root, path, how).map(|()| 0)
+        })
+    }
+}
+
+/// Errors that follow from the state of files and descriptors, and come again here.
+fn is_reproducible(event: &Event) -> bool {
+    let Some(errno) = event.errno() else { return true };
+    let of_files =
+        [Errno::NOENT, Errno::BADF, Errno::EXIST, Errno::NOTDIR, Errno::ISDIR, Errno::NOTEMPTY];
+    let seek = event.function.class() == Class::Seek && errno == Errno::INVAL.raw_os_error();
+    seek || of_files.iter().any(|known| known.raw_os_error() == errno)
+}
+
+fn open_flags(event: &Event) -> OFlags {
+    let wanted = match event.function {
+        Function::CREAT => 1 | flags::CREATE | flags::TRUNCATE,
+        Function::INHERITED => event.argument & (flags::ACCESS_MODE | flags::APPEND),
+        // O_DIRECT needs aligned memory, which the trace says nothing about.
+        _ => event.argument & !(flags::DIRECT | flags::PATH),
+    };
+    let known = flags::ACCESS_MODE
+        | flags::CREATE
+        | flags::EXCLUSIVE
+        | flags::TRUNCATE
+        | flags::APPEND
+        | flags::DATA_SYNC
+        | flags::SYNC
+        | flags::DIRECTORY
+        | flags::TEMPORARY;
+    OFlags::from_bits_retain((wanted & known) as u32)
+}
+
+fn positioned(
+    event: &Event,
+    call: impl FnOnce(u64) -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    u64::try_from(event.offset).map_err(|_| Errno::INVAL).and_then(call)
+}
+
+pub(crate) fn seek(descriptor: &Descriptor, offset: i64, whence: i64) -> Result<u64, Errno> {
+    let absolute = || u64::try_from(offset).map_err(|_| Errno::INVAL);
+    let target = match whence {
+        0 => SeekFrom::Start(absolute()?),
+        1 => SeekFrom::Current(offset),
+        2 => SeekFrom::End(offset),
+        3 => SeekFrom::Data(absolute()?),
+        4 => SeekFrom::Hole(absolute()?),
+        _ => return Err(Errno::INVAL),
+    };
+    fs::seek(&descriptor.fd, target)
+}
+
+pub(crate) fn allocate_range(
+    descriptor: &Descriptor,
+    mode: i64,
+    offset: u64,
+    length: u64,
+) -> Result<u64, Errno> {
+    let mode = FallocateFlags::from_bits_retain(mode as u32);
+    fs::fallocate(&descriptor.fd, mode, offset, length).map(|()| 0)
+}
+
+fn allocate(descriptor: &Descriptor, event: &Event) -> Result<u64, Errno> {
+    let (offset, length) = (event.offset.max(0) as u64, event.length.max(0) as u64);
+    allocate_range(descriptor, event.argument.max(0), offset, length)
+}
+
+fn advise(descriptor: &Descriptor, event: &Event) -> Result<u64, Errno> {
+    let advice = match event.argument {
+        1 => Advice::Random,
+        2 => Advice::Sequential,
+        3 => Advice::WillNeed,
+        4 => Advice::DontNeed,
+        5 => Advice::NoReuse,
+        _ => Advice::Normal,
+    };
+    let length = std::num::NonZero::new(event.length.max(0) as u64);
+    fs::fadvise(&descriptor.fd, event.offset.max(0) as u64, length, advice).map(|()| 0)
+}
+
+fn control(descriptor: &Descriptor, event: &Event) -> Result<u64, Errno> {
+    let append = event.argument & flags::APPEND != 0;
+    let wanted = if append { OFlags::APPEND } else { OFlags::empty() };
+    fs::fcntl_setfl(&descriptor.fd, wanted)?;
+    descriptor.description.set_append(append);
+    Ok(0)
+}

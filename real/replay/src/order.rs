@@ -1,0 +1,260 @@
+//! Who comes when: one total order of the calls, and the tickets that keep it where calls meet.
+//!
+//! Calls of different threads overlap, and the trace does not say when inside its duration a call
+//! took effect. The middle is the best guess; a lock took effect at its end, and whatever a child
+//! does comes after the start of the call that made it. A call draws a ticket for every resource
+//! it touches: its file, the descriptor table of its process, the names of files. Since tickets
+//! are drawn in one total order, waiting for them cannot deadlock.
+
+use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::guest::{Guest, StackId, Step};
+use iolab_trace::{Class, Event, Function, Layer, Trace};
+use iolab_vocab::FileId;
+use std::collections::BTreeMap;
+
+/// A resource and the turn at which a call may have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    pub(crate) resource: u32,
+    pub(crate) turn: u32,
+}
+
+/// What each thread does, call by call.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// Rows of the trace to reissue, in total order.
+    pub(crate) order: Vec<usize>,
+    /// By (process, thread): indices into `order`.
+    pub(crate) threads: BTreeMap<(u32, u32), Vec<u32>>,
+    /// How many resources there are.
+    pub(crate) resources: usize,
+    tickets: Vec<Ticket>,
+    ticket_ends: Vec<u32>,
+    steps: Vec<Step>,
+    step_ends: Vec<u32>,
+}
+
+impl Plan {
+    pub(crate) fn new(trace: &Trace, strategies: &[StrategySpec]) -> Plan {
+        let mut plan = Plan { order: total_order(trace), ..Plan::default() };
+        for (place, &row) in plan.order.iter().enumerate() {
+            let event = &trace.events[row];
+            plan.threads.entry((event.process, event.thread)).or_default().push(place as u32);
+        }
+        let mut resources = Resources::new(trace);
+        plan.resources = resources.turns.len();
+        let alone = plan.threads.len() == 1;
+        let mut guests = Guests::new(trace, strategies);
+        let mut wanted = Vec::new();
+        for place in 0..plan.order.len() {
+            let event = &trace.events[plan.order[place]];
+            let first_step = plan.steps.len();
+            guests.step(event, &mut plan.steps);
+            plan.step_ends.push(plan.steps.len() as u32);
+            if !alone {
+                wanted.clear();
+                resources.touched(event, &mut wanted);
+                let files =
+                    plan.steps[first_step..].iter().filter_map(|step| guests.file_of(event, step));
+                wanted.extend(files.filter_map(|file| file.index()).map(|index| index as u32));
+                resources.draw(&mut wanted, &mut plan.tickets);
+            }
+            plan.ticket_ends.push(plan.tickets.len() as u32);
+        }
+        plan
+    }
+
+    /// Tickets of the call at this place of the order.
+    pub(crate) fn tickets(&self, place: u32) -> &[Ticket] {
+        &self.tickets[range(&self.ticket_ends, place)]
+    }
+
+    /// What to do for the call at this place of the order.
+    pub(crate) fn steps(&self, place: u32) -> &[Step] {
+        &self.steps[range(&self.step_ends, place)]
+    }
+}
+
+fn range(ends: &[u32], place: u32) -> std::ops::Range<usize> {
+    let place = place as usize;
+    let start = if place == 0 { 0 } else { ends[place - 1] };
+    start as usize..ends[place] as usize
+}
+
+fn total_order(trace: &Trace) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..trace.events.len())
+        .filter(|&row| trace.events[row].function.layer() == Layer::Posix)
+        .collect();
+    order.sort_by_key(|&row| {
+        let event = &trace.events[row];
+        (moment(event), event.process, event.thread, row)
+    });
+    order
+}
+
+/// When a call most likely took effect.
+fn moment(event: &Event) -> u64 {
+    match event.function.class() {
+        Class::Process => event.start.0,
+        Class::Lock => event.end.0,
+        _ => event.start.0 + event.duration().0 / 2,
+    }
+}
+
+/// Counts turns: one resource per file, one for all names, one per process.
+struct Resources {
+    turns: Vec<u32>,
+    files: u32,
+    seen: Vec<bool>,
+    by_pid: BTreeMap<u32, u32>,
+}
+
+impl Resources {
+    fn new(trace: &Trace) -> Resources {
+        let (files, processes) = (trace.header.files.len(), process_count(trace));
+        let pids = trace.header.processes.iter().enumerate();
+        Resources {
+            turns: vec![0; files + 1 + processes],
+            files: files as u32,
+            seen: vec![false; processes],
+            by_pid: pids.map(|(index, entry)| (entry.pid, index as u32)).collect(),
+        }
+    }
+
+    fn names(&self) -> u32 {
+        self.files
+    }
+
+    fn table(&self, process: u32) -> u32 {
+        self.files + 1 + process
+    }
+
+    fn touched(&mut self, event: &Event, out: &mut Vec<u32>) {
+        out.extend(event.file.index().filter(|&i| i < self.files as usize).map(|i| i as u32));
+        let class = event.function.class();
+        let is_first = !std::mem::replace(&mut self.seen[event.process as usize], true);
+        let changes_table = matches!(class, Class::Open | Class::Close | Class::Dup);
+        if is_first || changes_table || class == Class::Process {
+            out.push(self.table(event.process));
+        }
+        let names = matches!(
+            class,
+            Class::Open
+                | Class::Rename
+                | Class::Unlink
+                | Class::MakeDirectory
+                | Class::RemoveDirectory
+                | Class::ListDirectory
+                | Class::Stat
+        );
+        if names {
+            out.push(self.names());
+        }
+        if matches!(class, Class::Rename | Class::Copy)
+            && (0..self.files.into()).contains(&event.argument)
+        {
+            out.push(event.argument as u32);
+        }
+        if event.function == Function::FORK
+            && let Some(&child) =
+                u32::try_from(event.result).ok().and_then(|pid| self.by_pid.get(&pid))
+        {
+            out.push(self.table(child));
+        }
+    }
+
+    fn draw(&mut self, wanted: &mut Vec<u32>, out: &mut Vec<Ticket>) {
+        wanted.sort_unstable();
+        wanted.dedup();
+        for &resource in &*wanted {
+            let turn = &mut self.turns[resource as usize];
+            out.push(Ticket { resource, turn: *turn });
+            *turn += 1;
+        }
+    }
+}
+
+/// Processes the events name; a damaged header may list fewer.
+pub(crate) fn process_count(trace: &Trace) -> usize {
+    let named = trace.events.iter().map(|event| event.process as usize + 1).max().unwrap_or(0);
+    named.max(trace.header.processes.len())
+}
+
+/// The interpretation of each process's calls by its strategies.
+struct Guests<'a> {
+    trace: &'a Trace,
+    strategies: &'a [StrategySpec],
+    guests: BTreeMap<u32, Guest>,
+    files: BTreeMap<(u32, StackId), FileId>,
+}
+
+impl<'a> Guests<'a> {
+    fn new(trace: &'a Trace, strategies: &'a [StrategySpec]) -> Guests<'a> {
+        Guests { trace, strategies, guests: BTreeMap::new(), files: BTreeMap::new() }
+    }
+
+    fn step(&mut self, event: &Event, out: &mut Vec<Step>) {
+        if self.strategies.is_empty() {
+            return out.push(Step::Native);
+        }
+        let file = event.file.index().and_then(|index| self.trace.header.files.get(index));
+        let path = file.map_or("", |entry| entry.path.as_str());
+        let first = out.len();
+        let guest = self.guests.entry(event.process).or_insert_with(|| Guest::new(self.strategies));
+        guest.step(event, path, out);
+        for step in &out[first..] {
+            if let Step::Begin { stack, file } = step {
+                self.files.insert((event.process, *stack), *file);
+            }
+        }
+    }
+
+    /// The file a step is about, so that it can be waited for.
+    fn file_of(&self, event: &Event, step: &Step) -> Option<FileId> {
+        match step {
+            Step::Stage { stack, .. } => self.files.get(&(event.process, *stack)).copied(),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolab_trace::FileEntry;
+    use iolab_vocab::Nanos;
+
+    fn call(thread: u32, file: u32, start: u64) -> Event {
+        Event {
+            thread,
+            file: FileId(file),
+            start: Nanos(start),
+            end: Nanos(start + 4),
+            length: 8,
+            ..Event::of(Function::PWRITE)
+        }
+    }
+
+    #[test]
+    fn threads_take_turns_at_a_shared_file_and_only_there() {
+        let mut trace = Trace::default();
+        trace.header.files = vec![FileEntry::default(), FileEntry::default()];
+        trace.events = vec![call(0, 0, 10), call(0, 1, 30), call(1, 0, 20)];
+        let plan = Plan::new(&trace, &[]);
+        assert_eq!(plan.order, [0, 2, 1]);
+        let on_file = |place, file| {
+            plan.tickets(place).iter().find(|ticket| ticket.resource == file).map(|t| t.turn)
+        };
+        assert_eq!((on_file(0, 0), on_file(1, 0), on_file(2, 0)), (Some(0), Some(1), None));
+        assert_eq!(on_file(2, 1), Some(0));
+    }
+
+    #[test]
+    fn a_single_thread_needs_no_tickets() {
+        let mut trace = Trace::default();
+        trace.header.files = vec![FileEntry::default()];
+        trace.events = vec![call(0, 0, 10), call(0, 0, 30)];
+        let plan = Plan::new(&trace, &[]);
+        assert!(plan.tickets(0).is_empty() && plan.tickets(1).is_empty());
+    }
+}

@@ -1,0 +1,99 @@
+//! What a replay comes to: a summary, or the reason why not.
+
+use iolab_trace::Event;
+use iolab_vocab::Nanos;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+/// A replay that went as recorded.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Processes of the trace.
+    pub processes: u64,
+    /// Threads of the trace, each a thread of the replay.
+    pub threads: u64,
+    /// Calls that were issued and came out as recorded.
+    pub calls: u64,
+    /// Bytes they read.
+    pub read_bytes: u64,
+    /// Bytes they wrote.
+    pub written_bytes: u64,
+    /// Calls that were not issued, by reason.
+    pub skipped: BTreeMap<&'static str, u64>,
+    /// From the first call to the end of the last thread.
+    pub elapsed: Nanos,
+    /// What the strategies decided, in order, as rows of a trace.
+    pub decisions: Vec<Event>,
+    /// What else a reader of the numbers should know.
+    pub notes: Vec<String>,
+}
+
+/// The first call that did not come out as recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Row of the trace.
+    pub row: u64,
+    /// The call, for people: process, thread, function, file.
+    pub call: String,
+    /// What was compared: `result`, `offset`, `data`, `position at close`.
+    pub what: &'static str,
+    /// As the trace has it.
+    pub recorded: String,
+    /// As it came out.
+    pub replayed: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference { row, call, what, recorded, replayed } = self;
+        write!(f, "row {row}, {call}: {what} was {recorded}, is {replayed} in the replay")
+    }
+}
+
+/// Why a replay ended early.
+#[derive(Debug)]
+pub enum ReplayError {
+    /// The scratch directory has something in it.
+    DirectoryInUse(PathBuf),
+    /// A path of the trace leads nowhere below the scratch directory.
+    StrangePath(String),
+    /// The scratch tree could not be prepared.
+    Prepare {
+        /// What could not be made.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A call came out differently.
+    Different(Box<Difference>),
+}
+
+impl ReplayError {
+    /// A way out, where there is one.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            ReplayError::DirectoryInUse(_) => {
+                Some("name an empty or a new directory, or allow it with --into-used-directory")
+            }
+            ReplayError::StrangePath(_) => Some("the trace is damaged; record it again"),
+            ReplayError::Prepare { .. } => Some("choose a directory with room that you may write"),
+            ReplayError::Different(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReplayError::DirectoryInUse(path) => write!(f, "{} is not empty", path.display()),
+            ReplayError::StrangePath(path) => write!(f, "`{path}` is no absolute path"),
+            ReplayError::Prepare { path, error } => {
+                write!(f, "cannot prepare {}: {error}", path.display())
+            }
+            ReplayError::Different(difference) => write!(f, "the replay differs: {difference}"),
+        }
+    }
+}
+
+impl std::error::Error for ReplayError {}

@@ -1,0 +1,179 @@
+//! The scratch tree: where the files of a trace lie during a replay, and nothing outside it.
+//!
+//! A path of the trace, taken as text without `.` and `..`, becomes a path relative to the scratch
+//! directory and is opened through a descriptor of that directory. No symbolic links are made, and
+//! a used directory that has one on such a path is refused, so no call can lead out.
+
+use crate::content::{fill, seed_of};
+use crate::initial::Initial;
+use crate::{ReplayError, Settings};
+use iolab_trace::Trace;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+/// Files that existed are filled up to this many bytes altogether; the rest is left sparse.
+const FILL_BYTES_MAX: u64 = 1 << 30;
+
+/// The prepared tree.
+pub(crate) struct Scratch {
+    root: File,
+    places: Vec<Option<PathBuf>>,
+    seeds: Vec<u64>,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Scratch {
+    /// Makes the tree as it was before the program ran.
+    pub(crate) fn prepare(
+        settings: &Settings,
+        trace: &Trace,
+        initial: &[Initial],
+    ) -> Result<Scratch, ReplayError> {
+        let directory = settings.directory.as_path();
+        fs::create_dir_all(directory).map_err(at(directory))?;
+        let is_empty = fs::read_dir(directory).map_err(at(directory))?.next().is_none();
+        if !is_empty && !settings.into_used_directory {
+            return Err(ReplayError::DirectoryInUse(directory.to_owned()));
+        }
+        let files = &trace.header.files;
+        let mut scratch = Scratch {
+            root: File::open(directory).map_err(at(directory))?,
+            places: files.iter().map(|entry| relative(&entry.path)).collect(),
+            seeds: files.iter().map(|entry| seed_of(&entry.path)).collect(),
+            notes: Vec::new(),
+        };
+        if !is_empty {
+            scratch.clear_the_way(directory)?;
+        }
+        scratch.make_directories(directory, initial)?;
+        scratch.make_files(directory, initial)?;
+        Ok(scratch)
+    }
+
+    /// The directory everything lies below.
+    pub(crate) fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
+    /// Where a file lies, relative to the root; `None` for what has no path.
+    pub(crate) fn place(&self, file: usize) -> Option<&Path> {
+        self.places.get(file)?.as_deref()
+    }
+
+    /// What a file's content is drawn from.
+    pub(crate) fn seed(&self, file: usize) -> u64 {
+        self.seeds.get(file).copied().unwrap_or_default()
+    }
+
+    /// In a directory that was in use: removes files in the way, refuses links.
+    fn clear_the_way(&self, directory: &Path) -> Result<(), ReplayError> {
+        for place in self.places.iter().flatten() {
+            for prefix in place.ancestors().filter(|prefix| !prefix.as_os_str().is_empty()) {
+                let path = directory.join(prefix);
+                match fs::symlink_metadata(&path) {
+                    Ok(found) if found.is_symlink() => {
+                        let error = io::Error::other("it is a symbolic link and could lead out");
+                        return Err(ReplayError::Prepare { path, error });
+                    }
+                    Ok(found) if found.is_file() => fs::remove_file(&path).map_err(at(&path))?,
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Directories above every file, but for those the program makes itself.
+    fn make_directories(&self, directory: &Path, initial: &[Initial]) -> Result<(), ReplayError> {
+        let made_later: Vec<&Path> = (initial.iter().zip(&self.places))
+            .filter(|(file, _)| file.directory && file.existed == Some(false))
+            .filter_map(|(_, place)| place.as_deref())
+            .collect();
+        for (file, place) in initial.iter().zip(&self.places) {
+            let Some(place) = place else { continue };
+            let wanted = match file.directory {
+                true => Some(place.as_path()),
+                false => place.parent(),
+            };
+            // Up to the first directory that the program makes.
+            let ancestors: Vec<&Path> = wanted.into_iter().flat_map(Path::ancestors).collect();
+            let there = ancestors.iter().rev().take_while(|path| !made_later.contains(path));
+            if let Some(deepest) = there.last() {
+                let path = directory.join(deepest);
+                fs::create_dir_all(&path).map_err(at(&path))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn make_files(&mut self, directory: &Path, initial: &[Initial]) -> Result<(), ReplayError> {
+        let mut budget = FILL_BYTES_MAX;
+        for (index, file) in initial.iter().enumerate() {
+            let (Some(place), Some(true), false) =
+                (&self.places[index], file.existed, file.directory)
+            else {
+                continue;
+            };
+            let path = directory.join(place);
+            if path.is_dir() {
+                continue;
+            }
+            let filled = file.bytes.min(budget);
+            budget -= filled;
+            make_file(&path, self.seeds[index], filled, file.bytes).map_err(at(&path))?;
+            if filled < file.bytes {
+                self.notes.push(format!("{} is left sparse beyond {filled} bytes", path.display()));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn make_file(path: &Path, seed: u64, filled: u64, bytes: u64) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    let mut block = vec![0; filled.min(1 << 20) as usize];
+    let mut at = 0;
+    while at < filled {
+        let length = (filled - at).min(block.len() as u64) as usize;
+        fill(seed, at, &mut block[..length]);
+        file.write_all(&block[..length])?;
+        at += length as u64;
+    }
+    file.set_len(bytes)
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> ReplayError + '_ {
+    move |error| ReplayError::Prepare { path: path.to_owned(), error }
+}
+
+/// An absolute path as a path below the root, by its text alone; the root itself is `.`.
+fn relative(path: &str) -> Option<PathBuf> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.strip_prefix('/')?.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            // No system makes such a name; a damaged trace may.
+            part if part.contains('\0') || part.len() > 255 => return None,
+            part => parts.push(part),
+        }
+    }
+    Some(if parts.is_empty() { PathBuf::from(".") } else { parts.iter().collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_path_of_a_trace_leads_out_of_the_scratch_directory() {
+        for path in ["/../../etc/passwd", "/a/../../etc/passwd", "//etc/./passwd"] {
+            assert_eq!(relative(path), Some(PathBuf::from("etc/passwd")), "{path}");
+        }
+        assert_eq!(relative("/"), Some(PathBuf::from(".")));
+        assert_eq!(relative("pipe:[42]"), None);
+        assert_eq!(relative("/a\0b"), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! The driver of the strategies' stacks in a replay: what comes out at the bottom is carried out
+//! on the scratch files.
+
+use crate::descriptors::Descriptor;
+use crate::native::{allocate_range, seek};
+use iolab_policy::insitu::guest::StackId;
+use iolab_policy::insitu::{
+    At, Call, Command, Errno, Event, Guest, Handle, Outcome, Slot, Stack, StrategySpec, decision,
+};
+use iolab_trace::Event as Row;
+use iolab_vocab::Nanos;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const EBADF: Errno = Errno(9);
+
+/// One stack with its memory and descriptions.
+pub(crate) struct Staged {
+    stack: Stack,
+    /// Memory by region: the program's first, then one per stage.
+    regions: Vec<Vec<u8>>,
+    descriptors: BTreeMap<Handle, Arc<Descriptor>>,
+    commands: Vec<Command>,
+}
+
+type Table = BTreeMap<(u32, StackId), Arc<Mutex<Staged>>>;
+
+/// Stacks by process and number.
+#[derive(Default)]
+pub(crate) struct Stacks {
+    stacks: Mutex<Table>,
+}
+
+impl Stacks {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
+        self.stacks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn begin(&self, process: u32, id: StackId, specs: &[StrategySpec], path: &str) {
+        let strategies = Guest::chosen(specs, path).map(StrategySpec::build).collect();
+        let stack = Stack::new(strategies);
+        let staging = stack.staging_bytes().map(|bytes| vec![0; bytes as usize]);
+        let regions = std::iter::once(Vec::new()).chain(staging).collect();
+        let staged = Staged { stack, regions, descriptors: BTreeMap::new(), commands: Vec::new() };
+        self.lock().insert((process, id), Arc::new(Mutex::new(staged)));
+    }
+
+    pub(crate) fn end(&self, process: u32, id: StackId) {
+        self.lock().remove(&(process, id));
+    }
+
+    pub(crate) fn get(&self, process: u32, id: StackId) -> Option<Arc<Mutex<Staged>>> {
+        self.lock().get(&(process, id)).cloned()
+    }
+}
+
+/// What a thread brings along when it feeds a stack.
+pub(crate) struct Feeder<'a> {
+    /// The memory of the program's call.
+    pub(crate) memory: &'a mut Vec<u8>,
+    /// When the replay began.
+    pub(crate) began: Instant,
+    /// Rows of what was decided, without file, process and thread.
+    pub(crate) decisions: &'a mut Vec<Row>,
+}
+
+impl Staged {
+    /// The description a handle stands for exists from now on.
+    pub(crate) fn adopt(&mut self, handle: Handle, descriptor: Arc<Descriptor>) {
+        self.descriptors.insert(handle, descriptor);
+    }
+
+    /// Feeds one call and carries out what comes of it, to its answer.
+    pub(crate) fn feed(&mut self, handle: Handle, call: Call, feeder: &mut Feeder) -> Outcome {
+        if call == Call::Flush && self.stack.held_bytes() == 0 {
+            return Ok(0);
+        }
+        std::mem::swap(&mut self.regions[0], feeder.memory);
+        let answer = self.follow(Event::Arrived { handle, call }, feeder);
+        std::mem::swap(&mut self.regions[0], feeder.memory);
+        if call == Call::Close {
+            self.descriptors.remove(&handle);
+        }
+        answer
+    }
+
+    fn follow(&mut self, first: Event, feeder: &mut Feeder) -> Outcome {
+        let mut event = first;
+        let mut commands = std::mem::take(&mut self.commands);
+        let answer = loop {
+            commands.clear();
+            self.stack.step(now(feeder.began), event, &mut commands);
+            let (last, copies) = commands.split_last().expect("a step concludes");
+            for copy in copies {
+                feeder.decisions.push(decision(copy));
+                if let Command::Copy { from, to, length } = *copy {
+                    self.copy(from, to, length as usize);
+                }
+            }
+            let started = now(feeder.began);
+            event = match *last {
+                Command::Perform { handle, call, memory } => {
+                    Event::Performed(self.perform(handle, call, memory))
+                }
+                Command::WakeAt(time) => {
+                    std::thread::sleep(Duration::from_nanos(time.since(now(feeder.began)).0));
+                    Event::Woke
+                }
+                Command::Answer(outcome) => {
+                    feeder.decisions.push(timed(last, started, feeder.began));
+                    break outcome;
+                }
+                Command::Copy { .. } => unreachable!("a step does not conclude with a copy"),
+            };
+            feeder.decisions.push(timed(last, started, feeder.began));
+        };
+        self.commands = commands;
+        answer
+    }
+
+    fn copy(&mut self, from: Slot, to: Slot, length: usize) {
+        let (Some((source, start)), Some((target, place))) = (region(from), region(to)) else {
+            return;
+        };
+        if source == target {
+            return self.regions[source].copy_within(start..start + length, place);
+        }
+        let [source, target] =
+            self.regions.get_disjoint_mut([source, target]).expect("two different regions");
+        target[place..place + length].copy_from_slice(&source[start..start + length]);
+    }
+
+    fn perform(&mut self, handle: Handle, call: Call, memory: Slot) -> Outcome {
+        let descriptor = self.descriptors.get(&handle).ok_or(EBADF)?;
+        let length = match call {
+            Call::Read { length, .. } | Call::Write { length, .. } => length as usize,
+            _ => 0,
+        };
+        let bytes = match region(memory) {
+            Some((index, start)) => &mut self.regions[index][start..start + length],
+            None => &mut [],
+        };
+        loop {
+            match carry_out(descriptor, call, bytes) {
+                Err(rustix::io::Errno::INTR) => {}
+                outcome => return outcome.map_err(|errno| Errno(errno.raw_os_error())),
+            }
+        }
+    }
+}
+
+fn carry_out(
+    descriptor: &Descriptor,
+    call: Call,
+    bytes: &mut [u8],
+) -> Result<u64, rustix::io::Errno> {
+    let fd = &descriptor.fd;
+    match call {
+        Call::Read { at: At::Position, .. } => rustix::io::read(fd, bytes).map(|n| n as u64),
+        Call::Read { at: At::Offset(at), .. } => rustix::io::pread(fd, bytes, at).map(|n| n as u64),
+        Call::Write { at: At::Position, .. } => rustix::io::write(fd, bytes).map(|n| n as u64),
+        Call::Write { at: At::Offset(at), .. } => {
+            rustix::io::pwrite(fd, bytes, at).map(|n| n as u64)
+        }
+        Call::Seek { offset, whence } => seek(descriptor, offset, i64::from(whence.number())),
+        Call::Sync { data_only: true } => rustix::fs::fdatasync(fd).map(|()| 0),
+        Call::Sync { data_only: false } => rustix::fs::fsync(fd).map(|()| 0),
+        Call::Truncate { length } => rustix::fs::ftruncate(fd, length).map(|()| 0),
+        Call::Allocate { mode, offset, length } => {
+            allocate_range(descriptor, i64::from(mode), offset, length)
+        }
+        Call::Open { .. } | Call::Flush | Call::Settle | Call::Close => Ok(0),
+    }
+}
+
+/// The index of a slot's region and the byte in it.
+fn region(slot: Slot) -> Option<(usize, usize)> {
+    match slot {
+        Slot::Program(byte) => Some((0, byte as usize)),
+        Slot::Staging { stage, offset } => Some((1 + stage as usize, offset as usize)),
+        Slot::Nowhere => None,
+    }
+}
+
+fn now(began: Instant) -> Nanos {
+    Nanos(began.elapsed().as_nanos() as u64)
+}
+
+fn timed(command: &Command, start: Nanos, began: Instant) -> Row {
+    Row { start, end: now(began), ..decision(command) }
+}

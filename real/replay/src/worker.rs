@@ -1,0 +1,359 @@
+//! The threads of a replay and their referee.
+
+use crate::content::first_stranger;
+use crate::descriptors::{Descriptor, Entry, Tables};
+use crate::native::{Done, Native};
+use crate::order::{Plan, process_count};
+use crate::scratch::Scratch;
+use crate::staged::{Feeder, Stacks};
+use crate::turns::Turns;
+use crate::{Difference, Pace, ReplayError, Settings, Summary};
+use iolab_policy::insitu::guest::Step;
+use iolab_policy::insitu::{Call, Handle, Outcome};
+use iolab_trace::{Class, Event, Function, Trace};
+use iolab_vocab::{FileId, Nanos};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Runs every thread of the plan to its end, or until a call differs.
+pub(crate) fn run(
+    trace: &Trace,
+    plan: &Plan,
+    scratch: &Scratch,
+    settings: &Settings,
+) -> Result<Summary, ReplayError> {
+    let processes = process_count(trace);
+    let stage = Theatre {
+        trace,
+        plan,
+        settings,
+        native: Native { scratch, tables: Tables::new(trace, processes) },
+        stacks: Stacks::default(),
+        turns: Turns::new(plan.resources),
+        strange: files_with_strange_content(trace),
+        began: Instant::now(),
+        first_start: plan.order.first().map_or(Nanos::ZERO, |&row| trace.events[row].start),
+    };
+    let actors: Vec<Actor> = std::thread::scope(|scope| {
+        let threads: Vec<_> = plan
+            .threads
+            .values()
+            .map(|places| scope.spawn(|| Actor::new(&stage).play(places)))
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("actors do not panic")).collect()
+    });
+    let elapsed = Nanos(stage.began.elapsed().as_nanos() as u64);
+    conclude(actors, processes, elapsed)
+}
+
+fn conclude(actors: Vec<Actor>, processes: usize, elapsed: Nanos) -> Result<Summary, ReplayError> {
+    let mut summary = Summary {
+        processes: processes as u64,
+        threads: actors.len() as u64,
+        elapsed,
+        ..Summary::default()
+    };
+    let mut decisions: Vec<(u32, Event)> = Vec::new();
+    let mut first: Option<(u32, Difference)> = None;
+    for actor in actors {
+        summary.calls += actor.calls;
+        summary.read_bytes += actor.read_bytes;
+        summary.written_bytes += actor.written_bytes;
+        for (reason, count) in actor.skipped {
+            *summary.skipped.entry(reason).or_default() += count;
+        }
+        decisions.extend(actor.decisions);
+        let earlier = |place: u32| first.as_ref().is_none_or(|(known, _)| place < *known);
+        first = match actor.difference {
+            Some((place, difference)) if earlier(place) => Some((place, difference)),
+            _ => first,
+        };
+    }
+    if let Some((_, difference)) = first {
+        return Err(ReplayError::Different(Box::new(difference)));
+    }
+    decisions.sort_by_key(|(place, _)| *place);
+    summary.decisions = decisions.into_iter().map(|(_, row)| row).collect();
+    Ok(summary)
+}
+
+/// Files whose bytes may have come from elsewhere: by a copy, a mapping or another name.
+fn files_with_strange_content(trace: &Trace) -> Vec<bool> {
+    let mut strange = vec![false; trace.header.files.len()];
+    for event in &trace.events {
+        let class = event.function.class();
+        if matches!(class, Class::Rename | Class::Copy | Class::Map) {
+            let other = u32::try_from(event.argument).map_or(FileId::NONE, FileId);
+            for file in [event.file, other].into_iter().filter_map(FileId::index) {
+                strange.get_mut(file).into_iter().for_each(|flag| *flag = true);
+            }
+        }
+    }
+    strange
+}
+
+/// What all threads share.
+struct Theatre<'a> {
+    trace: &'a Trace,
+    plan: &'a Plan,
+    settings: &'a Settings,
+    native: Native<'a>,
+    stacks: Stacks,
+    turns: Turns,
+    strange: Vec<bool>,
+    began: Instant,
+    first_start: Nanos,
+}
+
+/// One thread of the trace.
+struct Actor<'a> {
+    theatre: &'a Theatre<'a>,
+    memory: Vec<u8>,
+    decided: Vec<Event>,
+    calls: u64,
+    read_bytes: u64,
+    written_bytes: u64,
+    skipped: BTreeMap<&'static str, u64>,
+    decisions: Vec<(u32, Event)>,
+    difference: Option<(u32, Difference)>,
+}
+
+impl<'a> Actor<'a> {
+    fn new(theatre: &'a Theatre<'a>) -> Actor<'a> {
+        Actor {
+            theatre,
+            memory: Vec::new(),
+            decided: Vec::new(),
+            calls: 0,
+            read_bytes: 0,
+            written_bytes: 0,
+            skipped: BTreeMap::new(),
+            decisions: Vec::new(),
+            difference: None,
+        }
+    }
+
+    fn play(mut self, places: &[u32]) -> Actor<'a> {
+        let theatre = self.theatre;
+        for &place in places {
+            let row = theatre.plan.order[place as usize];
+            let event = &theatre.trace.events[row];
+            self.wait_for_time(event);
+            let tickets = theatre.plan.tickets(place);
+            if !theatre.turns.wait(tickets) {
+                return self;
+            }
+            if let Err((what, recorded, replayed)) = self.perform(place, event) {
+                theatre.turns.stop();
+                let (row, call) = (row as u64, describe(theatre.trace, event));
+                self.difference = Some((place, Difference { row, call, what, recorded, replayed }));
+                return self;
+            }
+            theatre.turns.pass_on(tickets);
+        }
+        self
+    }
+
+    fn wait_for_time(&self, event: &Event) {
+        if self.theatre.settings.pace == Pace::Timed {
+            let due = Duration::from_nanos(event.start.since(self.theatre.first_start).0);
+            std::thread::sleep(due.saturating_sub(self.theatre.began.elapsed()));
+        }
+    }
+
+    fn perform(&mut self, place: u32, event: &Event) -> Result<(), Mismatch> {
+        let mut done = Done::Skipped("that have no effect on files");
+        for step in self.theatre.plan.steps(place) {
+            match *step {
+                Step::Native => {
+                    self.check_position_before_close(event)?;
+                    done = self.theatre.native.carry_out(event, &mut self.memory);
+                }
+                Step::Begin { stack, file } => self.begin(event, stack, file),
+                Step::End { stack } => self.theatre.stacks.end(event.process, stack),
+                Step::Stage { stack, handle, call, own } => {
+                    let outcome = self.stage(place, event, stack, handle, call);
+                    if own {
+                        let outcome = outcome.map_err(|errno| Errno::from_raw_os_error(errno.0));
+                        done = Done::Result(outcome);
+                    }
+                }
+            }
+        }
+        self.judge(event, done)
+    }
+
+    fn begin(&self, event: &Event, stack: iolab_policy::insitu::guest::StackId, file: FileId) {
+        let entry = file.index().and_then(|index| self.theatre.trace.header.files.get(index));
+        let path = entry.map_or("", |entry| entry.path.as_str());
+        self.theatre.stacks.begin(event.process, stack, &self.theatre.settings.strategies, path);
+    }
+
+    fn stage(
+        &mut self,
+        place: u32,
+        event: &Event,
+        stack: iolab_policy::insitu::guest::StackId,
+        handle: Handle,
+        call: Call,
+    ) -> Outcome {
+        const EBADF: iolab_policy::insitu::Errno = iolab_policy::insitu::Errno(9);
+        let theatre = self.theatre;
+        let staged = theatre.stacks.get(event.process, stack).ok_or(EBADF)?;
+        let mut staged = staged.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if matches!(call, Call::Open { .. })
+            && let Some(Entry::Real(descriptor)) =
+                theatre.native.tables.get_fd(event.process, event.result as i32)
+        {
+            staged.adopt(handle, descriptor);
+        }
+        theatre.native.load(event, &mut self.memory);
+        let (memory, decisions) = (&mut self.memory, &mut self.decided);
+        let outcome =
+            staged.feed(handle, call, &mut Feeder { memory, began: theatre.began, decisions });
+        let (file, process, thread, rank) = (event.file, event.process, event.thread, event.rank);
+        let rows = self.decided.drain(..);
+        self.decisions
+            .extend(rows.map(|row| (place, Event { file, process, thread, rank, ..row })));
+        outcome
+    }
+
+    /// Compares what came out with what was recorded.
+    fn judge(&mut self, event: &Event, done: Done) -> Result<(), Mismatch> {
+        let outcome = match done {
+            Done::Skipped(reason) => {
+                *self.skipped.entry(reason).or_default() += 1;
+                return Ok(());
+            }
+            Done::Result(outcome) => outcome,
+        };
+        self.calls += 1;
+        let result = match outcome {
+            Ok(value) => value as i64,
+            Err(errno) => -i64::from(errno.raw_os_error()),
+        };
+        let counts = event.function.class().moves_data() || event.function.class() == Class::Seek;
+        // Asynchronous transfers return before they are done; a descriptor's number is free.
+        let exact = event.result < 0 || (counts && !is_asynchronous(event));
+        if if exact { result != event.result } else { result < 0 } {
+            return Err(("result", shown(event.result), shown(result)));
+        }
+        self.follow_position(event, result)?;
+        self.check_data(event, result)
+    }
+
+    /// Holds the file position the trace implies against the one the replay has.
+    fn follow_position(&mut self, event: &Event, result: i64) -> Result<(), Mismatch> {
+        let class = event.function.class();
+        if result > 0 {
+            match class {
+                Class::Read => self.read_bytes += result as u64,
+                Class::Write => self.written_bytes += result as u64,
+                Class::Copy => {
+                    self.read_bytes += result as u64;
+                    self.written_bytes += result as u64;
+                }
+                _ => {}
+            }
+        }
+        let moves = matches!(class, Class::Read | Class::Write | Class::Seek);
+        if result < 0 || !moves || event.function.is_positioned() || is_asynchronous(event) {
+            return Ok(());
+        }
+        let Some(Entry::Real(descriptor)) = self.theatre.native.tables.get(event) else {
+            return Ok(());
+        };
+        let description = &descriptor.description;
+        if class == Class::Seek {
+            description.move_to(result);
+            return Ok(());
+        }
+        let appends = description.append() && class == Class::Write;
+        let position = description.position();
+        let known = event.offset >= 0;
+        if known && !appends && !description.shared() && event.offset != position {
+            return Err(("offset", shown(event.offset), shown(position)));
+        }
+        let from = if known && (appends || description.shared()) { event.offset } else { position };
+        description.move_to(from + result);
+        Ok(())
+    }
+
+    fn check_data(&self, event: &Event, result: i64) -> Result<(), Mismatch> {
+        if event.function.class() != Class::Read || result <= 0 || event.offset < 0 {
+            return Ok(());
+        }
+        let Some(file) = event.file.index().filter(|&file| !self.theatre.strange[file]) else {
+            return Ok(());
+        };
+        let seed = self.theatre.native.scratch.seed(file);
+        let bytes = &self.memory[..(result as usize).min(self.memory.len())];
+        match first_stranger(seed, event.offset as u64, bytes) {
+            None => Ok(()),
+            Some(at) => Err((
+                "data",
+                "the bytes of that place in that file".to_owned(),
+                format!("something else at byte {at}"),
+            )),
+        }
+    }
+
+    /// Before the last descriptor goes, the real file position must be where the referee has it.
+    fn check_position_before_close(&self, event: &Event) -> Result<(), Mismatch> {
+        if event.function.class() != Class::Close || event.function == Function::CLOSE_RANGE {
+            return Ok(());
+        }
+        let Some(Entry::Real(descriptor)) = self.theatre.native.tables.get(event) else {
+            return Ok(());
+        };
+        let description = &descriptor.description;
+        // Strategies keep positions of their own, other processes move shared ones.
+        if !self.theatre.settings.strategies.is_empty() || description.shared() {
+            return Ok(());
+        }
+        let (expected, real) = (description.position(), position(&descriptor));
+        match real == Some(expected) {
+            true => Ok(()),
+            false => Err((
+                "position at close",
+                shown(expected),
+                real.map_or("unknown".to_owned(), shown),
+            )),
+        }
+    }
+}
+
+/// What was compared, the recorded and the replayed value.
+type Mismatch = (&'static str, String, String);
+
+fn position(descriptor: &Arc<Descriptor>) -> Option<i64> {
+    let position = rustix::fs::seek(&descriptor.fd, rustix::fs::SeekFrom::Current(0));
+    position.ok().map(|position| position as i64)
+}
+
+fn is_asynchronous(event: &Event) -> bool {
+    matches!(event.function, Function::AIO_READ | Function::AIO_WRITE)
+}
+
+/// A result for people: errors by their text.
+fn shown(result: i64) -> String {
+    match i32::try_from(result) {
+        Ok(errno) if errno < 0 => std::io::Error::from_raw_os_error(-errno).to_string(),
+        _ => result.to_string(),
+    }
+}
+
+fn describe(trace: &Trace, event: &Event) -> String {
+    let file = event.file.index().and_then(|index| trace.header.files.get(index));
+    let path = file.map_or("no file", |entry| entry.path.as_str());
+    let (process, thread) = (event.process, event.thread);
+    format!(
+        "{} of {} bytes at {} on fd {} ({path}) by process {process} thread {thread}",
+        event.function.name(),
+        event.length,
+        event.offset,
+        event.fd,
+    )
+}

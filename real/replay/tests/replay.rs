@@ -1,0 +1,315 @@
+//! Replays of small made-up programs, plain and through strategies.
+
+use iolab_policy::insitu::StrategySpec;
+use iolab_replay::{Pace, ReplayError, Settings, Summary, replay};
+use iolab_trace::{Event, FileEntry, Function, ProcessEntry, Trace};
+use iolab_vocab::{FileId, Nanos, Random, Seed};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const O_RDWR_CREAT: i64 = 0o102;
+const O_APPEND: i64 = 0o2000;
+
+/// A program that does what it is told on files in memory, and writes the trace of it.
+#[derive(Default)]
+struct Program {
+    trace: Trace,
+    sizes: Vec<i64>,
+    positions: BTreeMap<i32, (usize, i64)>,
+    clock: u64,
+    thread: u32,
+}
+
+impl Program {
+    fn new(paths: &[&str]) -> Program {
+        let mut program = Program { sizes: vec![0; paths.len()], ..Program::default() };
+        let entry = |path: &&str| FileEntry { path: path.to_string(), ..FileEntry::default() };
+        program.trace.header.files = paths.iter().map(entry).collect();
+        program.trace.header.processes = vec![ProcessEntry { pid: 100, ..ProcessEntry::default() }];
+        program
+    }
+
+    fn push(&mut self, event: Event) {
+        self.clock += 10;
+        let (start, end) = (Nanos(self.clock), Nanos(self.clock + 5));
+        self.trace.events.push(Event { start, end, thread: self.thread, ..event });
+    }
+
+    fn open(&mut self, file: usize, fd: i32, flags: i64) {
+        self.positions.insert(fd, (file, 0));
+        self.push(Event {
+            file: FileId(file as u32),
+            length: self.sizes[file],
+            argument: flags,
+            result: fd.into(),
+            ..Event::of(Function::OPEN)
+        });
+    }
+
+    fn on(&mut self, fd: i32, event: Event) {
+        let file = FileId(self.positions[&fd].0 as u32);
+        self.push(Event { fd, file, ..event });
+    }
+
+    fn write(&mut self, fd: i32, length: i64) {
+        let (file, at) = self.positions[&fd];
+        self.positions.insert(fd, (file, at + length));
+        self.sizes[file] = self.sizes[file].max(at + length);
+        self.on(fd, Event { offset: at, length, result: length, ..Event::of(Function::WRITE) });
+    }
+
+    fn pwrite(&mut self, fd: i32, offset: i64, length: i64) {
+        let file = self.positions[&fd].0;
+        self.sizes[file] = self.sizes[file].max(offset + length);
+        self.on(fd, Event { offset, length, result: length, ..Event::of(Function::PWRITE) });
+    }
+
+    fn read(&mut self, fd: i32, length: i64) {
+        let (file, at) = self.positions[&fd];
+        let result = length.min(self.sizes[file] - at).max(0);
+        self.positions.insert(fd, (file, at + result));
+        self.on(fd, Event { offset: at, length, result, ..Event::of(Function::READ) });
+    }
+
+    fn seek(&mut self, fd: i32, to: i64) {
+        self.positions.get_mut(&fd).unwrap().1 = to;
+        self.on(fd, Event { offset: to, argument: 0, result: to, ..Event::of(Function::LSEEK) });
+    }
+
+    fn truncate(&mut self, fd: i32, length: i64) {
+        let file = self.positions[&fd].0;
+        self.sizes[file] = length;
+        self.on(fd, Event { length, ..Event::of(Function::FTRUNCATE) });
+    }
+
+    fn close(&mut self, fd: i32) {
+        self.on(fd, Event::of(Function::CLOSE));
+        self.positions.remove(&fd);
+    }
+}
+
+/// A long random life of two files.
+fn random_program(seed: u64) -> Trace {
+    let mut random = Random::new(Seed(seed));
+    let mut program = Program::new(&["/data/there", "/data/deep/new"]);
+    program.sizes[0] = 5000;
+    for fd in [3, 4] {
+        program.open(fd as usize - 3, fd, if fd == 3 { 2 } else { O_RDWR_CREAT });
+    }
+    for _ in 0..400 {
+        let fd = 3 + random.below(2) as i32;
+        let (place, length) = (random.below(20_000) as i64, 1 + random.below(700) as i64);
+        match random.below(12) {
+            0..5 => program.write(fd, length),
+            5..7 => program.pwrite(fd, place, length),
+            7..9 => program.read(fd, length),
+            9 => program.seek(fd, place),
+            10 => program.on(fd, Event::of(Function::FSYNC)),
+            _ => program.truncate(fd, place),
+        }
+    }
+    program.close(3);
+    program.close(4);
+    program.trace
+}
+
+fn settings(directory: &Path, strategies: &[&str]) -> Settings {
+    Settings {
+        directory: directory.to_owned(),
+        into_used_directory: false,
+        strategies: strategies.iter().map(|text| StrategySpec::parse(text).unwrap()).collect(),
+        pace: Pace::AsFastAsPossible,
+    }
+}
+
+fn replay_into(directory: &Path, trace: &Trace, strategies: &[&str]) -> Summary {
+    replay(trace, &settings(directory, strategies)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut pending = vec![directory.to_owned()];
+    while let Some(next) = pending.pop() {
+        for entry in std::fs::read_dir(&next).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => pending.push(path),
+                false => {
+                    let name = path.strip_prefix(directory).unwrap().display().to_string();
+                    found.insert(name, std::fs::read(&path).unwrap());
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_replay_issues_every_call_and_leaves_the_recorded_sizes() {
+    let scratch = tempfile::tempdir().unwrap();
+    let trace = random_program(1);
+    let summary = replay_into(scratch.path(), &trace, &[]);
+    assert_eq!(summary.calls, trace.events.len() as u64);
+    assert!(summary.skipped.is_empty(), "{:?}", summary.skipped);
+    let written: u64 = (trace.events.iter())
+        .filter(|event| matches!(event.function, Function::WRITE | Function::PWRITE))
+        .map(Event::moved_bytes)
+        .sum();
+    assert_eq!(summary.written_bytes, written);
+    assert_eq!(contents(scratch.path()).len(), 2);
+}
+
+#[test]
+fn whatever_the_strategies_the_files_end_up_the_same() {
+    for seed in 0..20 {
+        let trace = random_program(seed);
+        let plain = tempfile::tempdir().unwrap();
+        replay_into(plain.path(), &trace, &[]);
+        let expected = contents(plain.path());
+        let stacks: [&[&str]; 5] = [
+            &["null"],
+            &["write-back"],
+            &["write-back:buffer=1k"],
+            &["seek-elide"],
+            &["seek-elide", "write-back:buffer=4k", "null"],
+        ];
+        for strategies in stacks {
+            let reshaped = tempfile::tempdir().unwrap();
+            let summary = replay_into(reshaped.path(), &trace, strategies);
+            assert!(!summary.decisions.is_empty());
+            let same = contents(reshaped.path()) == expected;
+            assert!(same, "seed {seed}: {strategies:?} left other files than the plain replay");
+        }
+    }
+}
+
+#[test]
+fn a_result_that_cannot_come_again_ends_the_replay_at_that_call() {
+    for (row_offset, change) in [(0, 1), (1, -1)] {
+        let mut trace = random_program(3);
+        let reads = trace.events.iter().enumerate();
+        let mut reads = reads.filter(|(_, e)| e.function == Function::READ && e.result > 1);
+        let row = reads.nth(row_offset).unwrap().0;
+        trace.events[row].result += change;
+        let scratch = tempfile::tempdir().unwrap();
+        match replay(&trace, &settings(scratch.path(), &[])) {
+            Err(ReplayError::Different(difference)) => {
+                assert_eq!((difference.row, difference.what), (row as u64, "result"));
+                assert!(difference.call.contains("/data/"), "{difference}");
+            }
+            other => panic!("the changed row {row} was not noticed: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_recorded_offset_that_does_not_follow_from_the_calls_before_is_noticed() {
+    let mut program = Program::new(&["/f"]);
+    program.open(0, 3, O_RDWR_CREAT);
+    program.write(3, 100);
+    program.write(3, 100);
+    program.trace.events[2].offset = 96;
+    let scratch = tempfile::tempdir().unwrap();
+    match replay(&program.trace, &settings(scratch.path(), &[])) {
+        Err(ReplayError::Different(difference)) => {
+            assert_eq!((difference.row, difference.what), (2, "offset"));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_strategy_that_cuts_transfers_short_is_a_difference() {
+    let scratch = tempfile::tempdir().unwrap();
+    let outcome = replay(&random_program(5), &settings(scratch.path(), &["cruel"]));
+    assert!(matches!(outcome, Err(ReplayError::Different(_))), "{outcome:?}");
+}
+
+#[test]
+fn threads_write_one_file_in_the_recorded_order() {
+    let mut program = Program::new(&["/shared", "/own"]);
+    program.open(0, 3, O_RDWR_CREAT | O_APPEND);
+    program.open(1, 4, O_RDWR_CREAT);
+    let mut random = Random::new(Seed(9));
+    for turn in 0..2000 {
+        program.thread = random.below(4) as u32;
+        match turn % 3 {
+            0 => program.pwrite(4, turn * 10, 25),
+            _ => program.write(3, 1 + random.below(90) as i64),
+        }
+    }
+    program.thread = 2;
+    program.close(3);
+    program.close(4);
+    let (plain, reshaped) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let summary = replay_into(plain.path(), &program.trace, &[]);
+    assert_eq!((summary.threads, summary.calls), (4, program.trace.events.len() as u64));
+    replay_into(reshaped.path(), &program.trace, &["write-back"]);
+    let files = contents(plain.path());
+    assert_eq!(files, contents(reshaped.path()));
+    assert_eq!(files["shared"].len() as i64, program.sizes[0]);
+}
+
+#[test]
+fn a_child_goes_on_where_its_parent_left_the_shared_position() {
+    let mut program = Program::new(&["/log"]);
+    program.trace.header.processes.push(ProcessEntry {
+        pid: 101,
+        parent_pid: 100,
+        ..ProcessEntry::default()
+    });
+    program.open(0, 3, O_RDWR_CREAT);
+    program.write(3, 10);
+    program.push(Event { result: 101, ..Event::of(Function::FORK) });
+    for length in [20, 30] {
+        program.write(3, length);
+        program.trace.events.last_mut().unwrap().process = 1;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    replay_into(scratch.path(), &program.trace, &[]);
+    assert_eq!(contents(scratch.path())["log"].len(), 60);
+}
+
+#[test]
+fn errors_and_names_come_out_as_recorded() {
+    let mut program = Program::new(&["/d/a", "/d/b", "/made", "/made/c", "/missing"]);
+    let on = |file: u32, function| Event { file: FileId(file), ..Event::of(function) };
+    program.push(Event { result: -2, ..on(4, Function::STAT) });
+    program.push(on(2, Function::MKDIR));
+    program.push(Event { result: -17, ..on(2, Function::MKDIR) });
+    program.open(3, 3, O_RDWR_CREAT);
+    program.write(3, 40);
+    program.close(3);
+    program.push(Event { argument: 1, ..on(0, Function::RENAME) });
+    program.push(Event { result: -2, ..on(0, Function::UNLINK) });
+    program.push(on(1, Function::UNLINK));
+    program.push(Event { fd: 77, result: -9, ..Event::of(Function::CLOSE) });
+    program.push(Event { result: -13, argument: 0, ..on(4, Function::OPEN) });
+    let scratch = tempfile::tempdir().unwrap();
+    let summary = replay_into(scratch.path(), &program.trace, &[]);
+    assert_eq!(summary.skipped["failed for a reason outside the files"], 1);
+    assert_eq!(contents(scratch.path()).keys().collect::<Vec<_>>(), ["made/c"]);
+}
+
+#[test]
+fn a_directory_in_use_is_refused_unless_it_is_meant() {
+    let scratch = tempfile::tempdir().unwrap();
+    std::fs::write(scratch.path().join("precious"), "data").unwrap();
+    let trace = random_program(2);
+    let mut settings = settings(scratch.path(), &[]);
+    assert!(matches!(replay(&trace, &settings), Err(ReplayError::DirectoryInUse(_))));
+    settings.into_used_directory = true;
+    replay(&trace, &settings).unwrap();
+    replay(&trace, &settings).unwrap();
+    assert_eq!(std::fs::read(scratch.path().join("precious")).unwrap(), b"data");
+}
+
+#[test]
+fn a_link_in_a_used_directory_does_not_lead_out_of_it() {
+    let (scratch, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::os::unix::fs::symlink(outside.path(), scratch.path().join("data")).unwrap();
+    let used = Settings { into_used_directory: true, ..settings(scratch.path(), &[]) };
+    let outcome = replay(&random_program(2), &used);
+    assert!(matches!(outcome, Err(ReplayError::Prepare { .. })), "{outcome:?}");
+    assert!(contents(outside.path()).is_empty());
+}

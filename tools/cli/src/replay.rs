@@ -1,0 +1,122 @@
+//! `iolab replay`: the recorded calls once more, on scratch files, checked call by call.
+
+use crate::failure::Failure;
+use crate::trace_file;
+use clap::Args;
+use iolab_policy::insitu::StrategySpec;
+use iolab_replay::{Pace, ReplayError, Settings, Summary, replay};
+use iolab_trace::{Header, Origin, Trace};
+use iolab_vocab::format_bytes;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Reissue the calls of a trace on scratch files and verify that each comes out as recorded:
+/// bytes, offsets, positions, errors. The first call that differs is named, and the exit code is
+/// not 0. Nothing outside the scratch directory is touched.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The trace
+    trace: PathBuf,
+    /// Scratch directory, empty or new; the files of the trace are made below it
+    #[arg(long, value_name = "DIR")]
+    into: PathBuf,
+    /// Strategy between the calls and the files, as for `iolab run`; may be repeated, top first
+    #[arg(long, value_name = "STRATEGY")]
+    apply: Vec<String>,
+    /// Issue each call as soon as the one before it is done (the default)
+    #[arg(long, conflicts_with = "timed")]
+    as_fast_as_possible: bool,
+    /// Issue no call before its recorded time
+    #[arg(long)]
+    timed: bool,
+    /// Write what the strategies decided as a trace
+    #[arg(long, value_name = "FILE.iot")]
+    decisions: Option<PathBuf>,
+    /// Allow a directory that has something in it; files of the same names are replaced
+    #[arg(long)]
+    into_used_directory: bool,
+    /// Print the summary as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let strategies = arguments.apply.iter().map(|text| StrategySpec::parse(text));
+    let settings = Settings {
+        directory: arguments.into.clone(),
+        into_used_directory: arguments.into_used_directory,
+        strategies: strategies.collect::<Result<_, _>>()?,
+        pace: if arguments.timed { Pace::Timed } else { Pace::AsFastAsPossible },
+    };
+    let mut trace = trace_file::load(&arguments.trace)?;
+    let summary = match replay(&trace, &settings) {
+        Ok(summary) => summary,
+        Err(error) => return different(arguments, &error),
+    };
+    if let Some(path) = &arguments.decisions {
+        let header = std::mem::take(&mut trace.header);
+        let strategies = arguments.apply.clone();
+        let header = Header { origin: Origin::Replayed, strategies, ..header };
+        trace_file::save(path, &Trace { header, events: summary.decisions.clone() })?;
+    }
+    match arguments.json {
+        true => println!("{:#}", as_json(&summary)),
+        false => print(&summary),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn different(arguments: &Arguments, error: &ReplayError) -> Result<ExitCode, Failure> {
+    if let (true, ReplayError::Different(difference)) = (arguments.json, error) {
+        let value = serde_json::json!({
+            "identical": false,
+            "row": difference.row,
+            "call": difference.call,
+            "what": difference.what,
+            "recorded": difference.recorded,
+            "replayed": difference.replayed,
+        });
+        println!("{value:#}");
+    }
+    let failure = Failure::new(error);
+    Err(match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    })
+}
+
+fn as_json(summary: &Summary) -> serde_json::Value {
+    serde_json::json!({
+        "identical": true,
+        "processes": summary.processes,
+        "threads": summary.threads,
+        "calls": summary.calls,
+        "read_bytes": summary.read_bytes,
+        "written_bytes": summary.written_bytes,
+        "skipped": summary.skipped,
+        "decisions": summary.decisions.len(),
+        "elapsed_ns": summary.elapsed.0,
+        "notes": summary.notes,
+    })
+}
+
+fn print(summary: &Summary) {
+    println!(
+        "{} calls of {} threads in {} processes came out as recorded, in {:.3} s",
+        summary.calls,
+        summary.threads,
+        summary.processes,
+        summary.elapsed.seconds()
+    );
+    println!(
+        "read {}, wrote {}",
+        format_bytes(summary.read_bytes),
+        format_bytes(summary.written_bytes)
+    );
+    for (reason, count) in &summary.skipped {
+        println!("not reissued: {count} calls {reason}");
+    }
+    for note in &summary.notes {
+        println!("note: {note}");
+    }
+}

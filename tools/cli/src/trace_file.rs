@@ -1,0 +1,40 @@
+//! Traces on disk, for every sub-command that reads or writes one.
+
+use crate::failure::Failure;
+use iolab_iot::IotError;
+use iolab_trace::Trace;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+/// Reads the whole trace at `path`.
+pub(crate) fn load(path: &Path) -> Result<Trace, Failure> {
+    let file = File::open(path).map_err(|error| {
+        Failure::new(format!("{}: {error}", path.display()))
+            .hint("traces are made by `iolab record -o RUN.iot -- COMMAND`")
+    })?;
+    iolab_iot::read(file).map_err(|error| of(path, &error))
+}
+
+/// Writes a whole trace to `path`; what was there is replaced only when all of it is written.
+pub(crate) fn save(path: &Path, trace: &Trace) -> Result<(), Failure> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = Path::new(&partial);
+    let written = File::create(partial)
+        .map_err(IotError::Io)
+        .and_then(|file| iolab_iot::write(trace, BufWriter::new(file)))
+        .and_then(|()| std::fs::rename(partial, path).map_err(IotError::Io));
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(partial);
+        of(path, &error)
+    })
+}
+
+fn of(path: &Path, error: &IotError) -> Failure {
+    let failure = Failure::new(format!("{}: {error}", path.display()));
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
