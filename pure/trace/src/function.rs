@@ -1,9 +1,11 @@
 //! The one annotated table of functions. The recorder's wrappers, replay, the simulator, the
 //! documentation and the tests all read it, so no function is forgotten twice.
 //!
-//! A row: `CONSTANT = code "name" Layer Class (arguments) -> result [symbols]`. Arguments are named by
-//! what they are (`path`, `fd`, `buffer`, `length`, `offset`, …). The code is stored in spools and
-//! never changes meaning; the name is what stands in the `op` column of a trace.
+//! A row: `CONSTANT = code "name" Layer Class (arguments) -> result [symbols]`, then optionally
+//! `also (other arguments) [symbols]` for symbols of another signature, then optionally
+//! `by_hand [symbols]` for those whose wrapper cannot be generated (variadic, returning twice, not
+//! returning). Arguments are named by what they are (`path`, `fd`, `buffer`, `length`, …). The code
+//! is stored in spools and never changes meaning; the name stands in the `op` column of a trace.
 
 use std::fmt;
 
@@ -12,14 +14,14 @@ use std::fmt;
 macro_rules! for_each_function {
     ($callback:ident) => {
         $callback! {
-            OPEN = 1 "open" Posix Open (path flags mode) -> descriptor [open open64 __open_2 __open64_2];
-            OPENAT = 2 "openat" Posix Open (directory path flags mode) -> descriptor [openat openat64 __openat_2 __openat64_2];
+            OPEN = 1 "open" Posix Open (path flags mode) -> descriptor [open open64] also (path flags) [__open_2 __open64_2];
+            OPENAT = 2 "openat" Posix Open (directory path flags mode) -> descriptor [openat openat64] also (directory path flags) [__openat_2 __openat64_2];
             CREAT = 3 "creat" Posix Open (path mode) -> descriptor [creat creat64];
             INHERITED = 4 "inherited" Posix Open () -> descriptor [];
             CLOSE = 5 "close" Posix Close (fd) -> status [close];
-            CLOSE_RANGE = 6 "close_range" Posix Close (first last flags) -> status [close_range closefrom];
-            READ = 10 "read" Posix Read (fd buffer length) -> moved [read __read_chk];
-            PREAD = 11 "pread" Posix Read (fd buffer length offset) -> moved [pread pread64 __pread_chk __pread64_chk];
+            CLOSE_RANGE = 6 "close_range" Posix Close (first last flags) -> status [close_range] by_hand [closefrom];
+            READ = 10 "read" Posix Read (fd buffer length) -> moved [read] also (fd buffer length capacity) [__read_chk];
+            PREAD = 11 "pread" Posix Read (fd buffer length offset) -> moved [pread pread64] also (fd buffer length offset capacity) [__pread_chk __pread64_chk];
             READV = 12 "readv" Posix Read (fd vector count) -> moved [readv];
             PREADV = 13 "preadv" Posix Read (fd vector count offset) -> moved [preadv preadv64];
             PREADV2 = 14 "preadv2" Posix Read (fd vector count offset flags) -> moved [preadv2 preadv64v2];
@@ -42,7 +44,7 @@ macro_rules! for_each_function {
             DUP = 60 "dup" Posix Dup (fd) -> descriptor [dup];
             DUP2 = 61 "dup2" Posix Dup (fd new_fd) -> descriptor [dup2];
             DUP3 = 62 "dup3" Posix Dup (fd new_fd flags) -> descriptor [dup3];
-            FCNTL_DUPFD = 63 "fcntl(F_DUPFD)" Posix Dup (fd minimum) -> descriptor [];
+            FCNTL_DUPFD = 63 "fcntl(F_DUPFD)" Posix Dup (fd minimum) -> descriptor [] by_hand [fcntl fcntl64];
             FCNTL_LOCK = 64 "fcntl(F_SETLK)" Posix Lock (fd lock) -> status [];
             FCNTL_SETFL = 65 "fcntl(F_SETFL)" Posix Control (fd flags) -> status [];
             FLOCK = 66 "flock" Posix Lock (fd operation) -> status [flock];
@@ -53,14 +55,17 @@ macro_rules! for_each_function {
             SENDFILE = 80 "sendfile" Posix Copy (out_fd in_fd offset length) -> moved [sendfile sendfile64];
             COPY_FILE_RANGE = 81 "copy_file_range" Posix Copy (in_fd in_offset out_fd out_offset length flags) -> moved [copy_file_range];
             SPLICE = 82 "splice" Posix Copy (in_fd in_offset out_fd out_offset length flags) -> moved [splice];
-            FSTAT = 90 "fstat" Posix Stat (fd status) -> status [fstat fstat64];
-            STAT = 91 "stat" Posix Stat (path status) -> status [stat stat64];
-            LSTAT = 92 "lstat" Posix Stat (path status) -> status [lstat lstat64];
-            FSTATAT = 93 "fstatat" Posix Stat (directory path status flags) -> status [fstatat fstatat64];
+            FSTAT = 90 "fstat" Posix Stat (fd status) -> status [fstat fstat64] also (version fd status) [__fxstat __fxstat64];
+            STAT = 91 "stat" Posix Stat (path status) -> status [stat stat64] also (version path status) [__xstat __xstat64];
+            LSTAT = 92 "lstat" Posix Stat (path status) -> status [lstat lstat64] also (version path status) [__lxstat __lxstat64];
+            FSTATAT = 93 "fstatat" Posix Stat (directory path status flags) -> status [fstatat fstatat64] also (version directory path status flags) [__fxstatat __fxstatat64];
             STATX = 94 "statx" Posix Stat (directory path flags mask status) -> status [statx];
-            ACCESS = 95 "access" Posix Stat (path mode) -> status [access];
+            ACCESS = 95 "access" Posix Stat (path mode) -> status [access euidaccess eaccess];
+            FACCESSAT = 96 "faccessat" Posix Stat (directory path mode flags) -> status [faccessat];
+            READLINK = 97 "readlink" Posix Stat (path buffer length) -> moved [readlink];
+            READLINKAT = 98 "readlinkat" Posix Stat (directory path buffer length) -> moved [readlinkat];
             RENAME = 100 "rename" Posix Rename (path new_path) -> status [rename];
-            RENAMEAT = 101 "renameat" Posix Rename (directory path new_directory new_path) -> status [renameat renameat2];
+            RENAMEAT = 101 "renameat" Posix Rename (directory path new_directory new_path) -> status [renameat] also (directory path new_directory new_path flags) [renameat2];
             LINK = 102 "link" Posix Rename (path new_path) -> status [link];
             UNLINK = 103 "unlink" Posix Unlink (path) -> status [unlink];
             UNLINKAT = 104 "unlinkat" Posix Unlink (directory path flags) -> status [unlinkat];
@@ -71,27 +76,29 @@ macro_rules! for_each_function {
             OPENDIR = 109 "opendir" Posix ListDirectory (path) -> stream [opendir];
             CHDIR = 110 "chdir" Posix Process (path) -> status [chdir];
             FCHDIR = 111 "fchdir" Posix Process (fd) -> status [fchdir];
-            FORK = 120 "fork" Posix Process () -> process [fork];
-            VFORK = 121 "vfork" Posix Process () -> process [vfork];
-            EXEC = 122 "exec" Posix Process (path arguments environment) -> status [];
-            POSIX_SPAWN = 123 "posix_spawn" Posix Process (path) -> error [posix_spawn posix_spawnp];
-            EXIT = 124 "exit" Posix Process (status) -> nothing [_exit _Exit];
+            LINKAT = 113 "linkat" Posix Rename (directory path new_directory new_path flags) -> status [linkat];
+            SYMLINK = 114 "symlink" Posix Rename (path new_path) -> status [symlink];
+            FORK = 120 "fork" Posix Process () -> process [] by_hand [fork];
+            VFORK = 121 "vfork" Posix Process () -> process [] by_hand [vfork];
+            EXEC = 122 "exec" Posix Process (path arguments environment) -> status [] by_hand [execve execv execvp execvpe execl execlp execle fexecve execveat];
+            POSIX_SPAWN = 123 "posix_spawn" Posix Process (child path actions attributes arguments environment) -> error [posix_spawn posix_spawnp];
+            EXIT = 124 "exit" Posix Process (status) -> nothing [] by_hand [_exit _Exit quick_exit];
             SYSTEM = 125 "system" Posix Process (command) -> status [system];
             AIO_READ = 130 "aio_read" Posix Read (block) -> status [aio_read aio_read64];
             AIO_WRITE = 131 "aio_write" Posix Write (block) -> status [aio_write aio_write64];
-            IO_URING_SETUP = 132 "io_uring_setup" Posix Unseen (entries) -> descriptor [];
+            IO_URING_SETUP = 132 "io_uring_setup" Posix Unseen (entries) -> descriptor [] by_hand [syscall];
             FOPEN = 200 "fopen" Stdio Open (path mode_text) -> stream [fopen fopen64];
             FDOPEN = 201 "fdopen" Stdio Open (fd mode_text) -> stream [fdopen];
             FREOPEN = 202 "freopen" Stdio Open (path mode_text stream) -> stream [freopen freopen64];
             FCLOSE = 203 "fclose" Stdio Close (stream) -> status [fclose];
-            FREAD = 210 "fread" Stdio Read (buffer size count stream) -> items [fread fread_unlocked __fread_chk];
-            FGETS = 211 "fgets" Stdio Read (buffer length stream) -> text [fgets fgets_unlocked __fgets_chk];
+            FREAD = 210 "fread" Stdio Read (buffer size count stream) -> items [fread fread_unlocked] also (buffer capacity size count stream) [__fread_chk __fread_unlocked_chk];
+            FGETS = 211 "fgets" Stdio Read (buffer length stream) -> text [fgets fgets_unlocked] also (buffer capacity length stream) [__fgets_chk __fgets_unlocked_chk];
             FGETC = 212 "fgetc" Stdio Read (stream) -> character [fgetc getc fgetc_unlocked getc_unlocked];
-            GETLINE = 213 "getline" Stdio Read (line capacity stream) -> moved [getline getdelim];
+            GETLINE = 213 "getline" Stdio Read (line capacity stream) -> moved [getline] also (line capacity delimiter stream) [getdelim __getdelim];
             FWRITE = 220 "fwrite" Stdio Write (buffer size count stream) -> items [fwrite fwrite_unlocked];
             FPUTS = 221 "fputs" Stdio Write (text stream) -> status [fputs fputs_unlocked];
             FPUTC = 222 "fputc" Stdio Write (character stream) -> character [fputc putc fputc_unlocked putc_unlocked];
-            FPRINTF = 223 "fprintf" Stdio Write (stream format) -> moved [];
+            FPRINTF = 223 "fprintf" Stdio Write (stream format arguments) -> moved [vfprintf] also (stream check format arguments) [__vfprintf_chk] by_hand [fprintf __fprintf_chk];
             FSEEK = 230 "fseek" Stdio Seek (stream offset whence) -> status [fseek fseeko fseeko64];
             REWIND = 231 "rewind" Stdio Seek (stream) -> nothing [rewind];
             FFLUSH = 240 "fflush" Stdio Flush (stream) -> status [fflush fflush_unlocked];
@@ -202,13 +209,16 @@ pub struct Row {
     pub arguments: &'static [&'static str],
     /// What its return value is.
     pub result: &'static str,
-    /// The dynamic symbols that are calls of it.
+    /// The dynamic symbols that are calls of it and whose wrapper is generated.
     pub symbols: &'static [&'static str],
+    /// The dynamic symbols that are calls of it and whose wrapper is written by hand.
+    pub by_hand: &'static [&'static str],
 }
 
 macro_rules! table {
     ($($constant:ident = $code:literal $name:literal $layer:ident $class:ident
-       ($($argument:ident)*) -> $result:ident [$($symbol:ident)*];)*) => {
+       ($($argument:ident)*) -> $result:ident [$($symbol:ident)*]
+       $(also ($($other:ident)*) [$($also:ident)*])* $(by_hand [$($hand:ident)*])?;)*) => {
         /// Every row, by ascending code.
         pub const TABLE: &[Row] = &[$(Row {
             function: Function($code),
@@ -217,7 +227,8 @@ macro_rules! table {
             class: Class::$class,
             arguments: &[$(stringify!($argument)),*],
             result: stringify!($result),
-            symbols: &[$(stringify!($symbol)),*],
+            symbols: &[$(stringify!($symbol),)* $($(stringify!($also),)*)*],
+            by_hand: &[$($(stringify!($hand)),*)?],
         }),*];
 
         #[allow(missing_docs, reason = "the name in the table says it")]
@@ -302,7 +313,8 @@ mod tests {
     fn every_code_name_and_symbol_stands_in_the_table_once() {
         let codes: BTreeSet<_> = TABLE.iter().map(|row| row.function).collect();
         let names: BTreeSet<_> = TABLE.iter().map(|row| row.name).collect();
-        let symbols: Vec<_> = TABLE.iter().flat_map(|row| row.symbols).collect();
+        let symbols: Vec<_> =
+            TABLE.iter().flat_map(|row| row.symbols.iter().chain(row.by_hand)).collect();
         let unique: BTreeSet<_> = symbols.iter().collect();
         assert_eq!((codes.len(), names.len()), (TABLE.len(), TABLE.len()));
         assert_eq!(unique.len(), symbols.len());

@@ -8,6 +8,7 @@
 mod event;
 pub mod function;
 mod header;
+pub mod spool;
 
 pub use event::{Event, Trace};
 pub use function::{Class, Function, Layer};

@@ -1,1 +1,36 @@
-//! The preloaded library.
+//! The preloaded library: sees the calls a program makes on its files, records them, and hosts the
+//! in-situ strategies.
+//!
+//! A call takes this way: a wrapper generated from the function table (`wrappers`) names its
+//! arguments in a [`call::Call`]; the hook of its kind (`hook`) looks the descriptor up
+//! (`descriptor`), takes the time, lets the stage of strategies answer (`stage`) or does the system
+//! call itself (`system`), and hands a 64-byte record to the `recorder`. Libc's own calls (stdio,
+//! aio) reach the same wrappers because the entry points in libc are overwritten (`patch`).
+//!
+//! What a guest may rely on: nothing here allocates, locks, unwinds or uses buffered output; state
+//! is `.bss` atomics; a hook that runs before `start` or after the end passes through; `errno` is
+//! touched only to report the call's own failure. Regular files are called by raw system calls;
+//! whatever may block is called so that a thread can still be cancelled in it.
+//!
+//! Cost: 5 ns per call for the detour, two clock readings (18 ns with the time-stamp counter) and
+//! about 2 ns for the record while its pages are warm.
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+compile_error!(
+    "the preloaded library knows Linux on x86-64 only; other parts of iolab build alone"
+);
+
+pub(crate) mod call;
+pub(crate) mod descriptor;
+pub(crate) mod hook;
+pub(crate) mod mode;
+pub(crate) mod next;
+mod patch;
+pub(crate) mod path;
+pub(crate) mod process;
+pub(crate) mod recorder;
+pub(crate) mod stage;
+mod start;
+pub(crate) mod system;
+pub(crate) mod thread;
+mod wrappers;

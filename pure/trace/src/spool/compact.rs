@@ -1,0 +1,232 @@
+//! Chunks on disk after the launcher took them out: each record as its difference to the one
+//! before, about 12 bytes instead of 64, so that a long run does not fill the disk.
+//!
+//! A frame: magic `IODR`, length of the body, process index, chunk index, tag, record count
+//! (six u32), then the body. A record of the body: a u16 with a bit for each field that differs
+//! from the prediction, then those fields as LEB128 of the zigzag difference. The prediction of
+//! `start` is the record before's `end`, of `end` this `start` plus the last duration, of `offset`
+//! the end of the last transfer, of all others the last value. A frame that is cut short ends the
+//! file.
+
+use super::{CHUNK_BYTES, CHUNK_RECORDS, Record, read_u32};
+
+const FRAME_MAGIC: u32 = u32::from_le_bytes(*b"IODR");
+const HEAD_BYTES: usize = 24;
+const FIELDS: usize = 10;
+
+/// The records of one use of one chunk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DrainedChunk {
+    /// Index of the process file in the run.
+    pub process: u32,
+    /// Chunk within the file.
+    pub chunk: u32,
+    /// Tag of this use.
+    pub tag: u32,
+    /// The records that were valid.
+    pub records: Vec<Record>,
+}
+
+fn fields(record: &Record) -> [u64; FIELDS] {
+    [
+        record.start,
+        record.end,
+        record.offset as u64,
+        record.length as u64,
+        record.argument as u64,
+        record.result as u64,
+        u64::from(record.number),
+        record.fd as u64,
+        u64::from(record.function),
+        u64::from(record.thread),
+    ]
+}
+
+fn predicted(last: &Record, start: u64) -> [u64; FIELDS] {
+    let mut all = fields(last);
+    all[0] = last.end;
+    all[1] = start.wrapping_add(last.end.wrapping_sub(last.start));
+    if last.offset >= 0 {
+        all[2] = (last.offset as u64).wrapping_add(last.length as u64);
+    }
+    all
+}
+
+fn put_varint(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..70).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+const fn zigzag(difference: u64) -> u64 {
+    (difference << 1) ^ ((difference as i64 >> 63) as u64)
+}
+
+const fn unzigzag(value: u64) -> u64 {
+    (value >> 1) ^ (value & 1).wrapping_neg()
+}
+
+fn put_record(record: &Record, last: &Record, out: &mut Vec<u8>) {
+    let (now, then) = (fields(record), predicted(last, record.start));
+    let mask_at = out.len();
+    out.extend([0, 0]);
+    let mut mask = 0u16;
+    for index in 0..FIELDS {
+        if now[index] != then[index] {
+            mask |= 1 << index;
+            put_varint(zigzag(now[index].wrapping_sub(then[index])), out);
+        }
+    }
+    out[mask_at..mask_at + 2].copy_from_slice(&mask.to_le_bytes());
+}
+
+fn take_record(bytes: &mut &[u8], last: &Record, tag: u32) -> Option<Record> {
+    let (mask, rest) = bytes.split_at_checked(2)?;
+    let mask = u16::from_le_bytes([mask[0], mask[1]]);
+    *bytes = rest;
+    let mut start = last.end;
+    if mask & 1 != 0 {
+        start = start.wrapping_add(unzigzag(take_varint(bytes)?));
+    }
+    let mut now = predicted(last, start);
+    now[0] = start;
+    for (index, field) in now.iter_mut().enumerate().skip(1) {
+        if mask & 1 << index != 0 {
+            *field = field.wrapping_add(unzigzag(take_varint(bytes)?));
+        }
+    }
+    Some(Record {
+        start: now[0],
+        end: now[1],
+        offset: now[2] as i64,
+        length: now[3] as i64,
+        argument: now[4] as i64,
+        result: now[5] as i64,
+        number: now[6] as u32,
+        fd: now[7] as i32,
+        function: now[8] as u16,
+        thread: now[9] as u16,
+        tag,
+    })
+}
+
+/// Appends one chunk to the bytes of a `drained` file. `chunk_bytes` is the chunk as it lies in
+/// memory; records that are not valid are left out.
+pub fn encode_drained(process: u32, chunk: u32, tag: u32, chunk_bytes: &[u8], out: &mut Vec<u8>) {
+    let head = out.len();
+    out.resize(head + HEAD_BYTES, 0);
+    let (mut last, mut count) = (Record::default(), 0u32);
+    for slot in 1..=CHUNK_RECORDS.min(chunk_bytes.len() / super::RECORD_BYTES) {
+        let Some(record) = Record::read(chunk_bytes, slot, tag) else { continue };
+        put_record(&record, &last, out);
+        (last, count) = (record, count + 1);
+    }
+    let body = (out.len() - head - HEAD_BYTES) as u32;
+    for (index, word) in [FRAME_MAGIC, body, process, chunk, tag, count].into_iter().enumerate() {
+        out[head + index * 4..head + index * 4 + 4].copy_from_slice(&word.to_le_bytes());
+    }
+}
+
+/// Takes the next chunk off the front of a `drained` file; `None` at its end or where it is cut.
+pub fn decode_drained(bytes: &mut &[u8]) -> Option<DrainedChunk> {
+    let body = read_u32(bytes, 4) as usize;
+    if read_u32(bytes, 0) != FRAME_MAGIC || body > 4 * CHUNK_BYTES {
+        return None;
+    }
+    let mut rest = bytes.get(HEAD_BYTES..HEAD_BYTES + body)?;
+    let [process, chunk, tag, count] = [8, 12, 16, 20].map(|at| read_u32(bytes, at));
+    let mut records = Vec::with_capacity(count.min(CHUNK_RECORDS as u32) as usize);
+    let mut last = Record::default();
+    for _ in 0..count {
+        last = take_record(&mut rest, &last, tag)?;
+        records.push(last);
+    }
+    *bytes = &bytes[HEAD_BYTES + body..];
+    Some(DrainedChunk { process, chunk, tag, records })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spool::{RECORD_BYTES, TEXT};
+    use iolab_vocab::{Random, Seed};
+
+    fn chunk_of(records: &[Record]) -> Vec<u8> {
+        let mut bytes = vec![0; RECORD_BYTES];
+        for record in records {
+            bytes.extend(fields(record)[..6].iter().flat_map(|word| word.to_le_bytes()));
+            bytes.extend(record.number.to_le_bytes());
+            bytes.extend(record.fd.to_le_bytes());
+            bytes.extend(record.function.to_le_bytes());
+            bytes.extend(record.thread.to_le_bytes());
+            bytes.extend(record.tag.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn random_record(random: &mut Random) -> Record {
+        Record {
+            start: random.bits(),
+            end: random.bits(),
+            offset: random.bits() as i64,
+            length: random.bits() as i64 >> random.below(64),
+            argument: -1,
+            result: random.bits() as i64,
+            number: random.bits() as u32,
+            fd: random.bits() as i32,
+            function: if random.below(2) == 0 { TEXT } else { 21 },
+            thread: random.bits() as u16,
+            tag: 3,
+        }
+    }
+
+    #[test]
+    fn any_records_come_back_as_they_were() {
+        let mut random = Random::new(Seed(1));
+        let records: Vec<_> = (0..500).map(|_| random_record(&mut random)).collect();
+        let mut out = Vec::new();
+        encode_drained(4, 5, 3, &chunk_of(&records), &mut out);
+        let mut rest = out.as_slice();
+        let drained = decode_drained(&mut rest).unwrap();
+        assert_eq!((drained.process, drained.chunk, drained.tag), (4, 5, 3));
+        assert_eq!(drained.records, records);
+        assert!(rest.is_empty());
+    }
+
+    #[test]
+    fn a_loop_of_writes_takes_few_bytes_and_a_cut_frame_is_no_frame() {
+        let records: Vec<_> = (0..1000u64)
+            .map(|i| Record {
+                start: 1000 * i,
+                end: 1000 * i + 900 + i % 7,
+                offset: 64 * i as i64,
+                length: 64,
+                result: 64,
+                tag: 1,
+                function: 21,
+                ..Record::default()
+            })
+            .collect();
+        let mut out = Vec::new();
+        encode_drained(0, 0, 1, &chunk_of(&records), &mut out);
+        assert!(out.len() < 1000 * 8, "{} bytes", out.len());
+        for cut in [0, 3, HEAD_BYTES, out.len() / 2, out.len() - 1] {
+            assert_eq!(decode_drained(&mut &out[..cut]), None);
+        }
+    }
+}

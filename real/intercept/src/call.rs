@@ -1,0 +1,190 @@
+//! A call on its way through the library: its function and its arguments by name.
+//!
+//! The wrappers fill the fields that are arguments of their function; the rest stays [`ABSENT`].
+//! All of it is inlined: of the structure only the fields that are used exist at run time, as long
+//! as its address is taken nowhere but in cold code, which gets a copy.
+
+use crate::next::Next;
+use crate::system;
+use iolab_trace::Function;
+
+/// The value of an argument the function does not have: -1 where a record shows it.
+pub(crate) const ABSENT: usize = usize::MAX;
+
+/// How a function of libc reports its result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Returns {
+    /// A `long`; -1 and `errno` for a failure.
+    Long,
+    /// An `int`; -1 and `errno` for a failure.
+    Int,
+    /// The error number itself, 0 for success.
+    Error,
+    /// A pointer, null and `errno` for a failure.
+    Pointer,
+}
+
+macro_rules! call {
+    ($($argument:ident)*) => {
+        /// One call.
+        #[derive(Clone, Copy)]
+        #[allow(dead_code, reason = "one field per word of the function table")]
+        pub(crate) struct Call {
+            pub(crate) function: Function,
+            pub(crate) returns: Returns,
+            pub(crate) next: &'static Next,
+            /// The arguments in the order of the C function, padded with zeros.
+            pub(crate) raw: [usize; 6],
+            $(pub(crate) $argument: usize,)*
+        }
+
+        impl Call {
+            #[inline(always)]
+            pub(crate) const fn new(
+                function: Function, returns: Returns, next: &'static Next, raw: [usize; 6],
+            ) -> Call {
+                Call { function, returns, next, raw, $($argument: ABSENT,)* }
+            }
+        }
+    };
+}
+
+call! {
+    path flags mode directory first last fd buffer length offset capacity vector count whence
+    advice new_fd minimum lock operation address protection out_fd in_fd in_offset out_offset
+    status mask version new_path new_directory child actions attributes arguments environment
+    command block mode_text stream size line delimiter text character format check
+}
+
+/// Arguments padded to the six registers.
+#[inline(always)]
+pub(crate) fn padded<const N: usize>(arguments: [usize; N]) -> [usize; 6] {
+    let mut all = [0; 6];
+    let mut index = 0;
+    while index < N && index < 6 {
+        all[index] = arguments[index];
+        index += 1;
+    }
+    all
+}
+
+/// The system call behind a function that has the same arguments in the same order.
+const fn system_call(function: Function) -> Option<i64> {
+    Some(match function {
+        Function::OPEN => libc::SYS_open,
+        Function::OPENAT => libc::SYS_openat,
+        Function::CREAT => libc::SYS_creat,
+        Function::CLOSE => libc::SYS_close,
+        Function::CLOSE_RANGE => libc::SYS_close_range,
+        Function::READ => libc::SYS_read,
+        Function::PREAD => libc::SYS_pread64,
+        Function::READV => libc::SYS_readv,
+        Function::PREADV => libc::SYS_preadv,
+        Function::PREADV2 => libc::SYS_preadv2,
+        Function::WRITE => libc::SYS_write,
+        Function::PWRITE => libc::SYS_pwrite64,
+        Function::WRITEV => libc::SYS_writev,
+        Function::PWRITEV => libc::SYS_pwritev,
+        Function::PWRITEV2 => libc::SYS_pwritev2,
+        Function::LSEEK => libc::SYS_lseek,
+        Function::FSYNC => libc::SYS_fsync,
+        Function::FDATASYNC => libc::SYS_fdatasync,
+        Function::SYNC_FILE_RANGE => libc::SYS_sync_file_range,
+        Function::SYNCFS => libc::SYS_syncfs,
+        Function::FTRUNCATE => libc::SYS_ftruncate,
+        Function::FALLOCATE => libc::SYS_fallocate,
+        Function::DUP => libc::SYS_dup,
+        Function::DUP2 => libc::SYS_dup2,
+        Function::DUP3 => libc::SYS_dup3,
+        Function::FLOCK => libc::SYS_flock,
+        Function::MMAP => libc::SYS_mmap,
+        Function::MUNMAP => libc::SYS_munmap,
+        Function::MSYNC => libc::SYS_msync,
+        Function::SENDFILE => libc::SYS_sendfile,
+        Function::COPY_FILE_RANGE => libc::SYS_copy_file_range,
+        Function::SPLICE => libc::SYS_splice,
+        Function::FSTAT => libc::SYS_fstat,
+        _ => return None,
+    })
+}
+
+impl Call {
+    /// Number and arguments of the system call that does this call, if one does all of it.
+    #[inline(always)]
+    pub(crate) fn system_call(&self) -> Option<(i64, [usize; 6])> {
+        let number = system_call(self.function)?;
+        if self.version != ABSENT {
+            return None;
+        }
+        let mut a = self.raw;
+        if matches!(self.function, Function::PREADV | Function::PWRITEV) {
+            // The kernel takes the offset in two halves; on 64 bits the first holds all of it.
+            a[4] = 0;
+        }
+        if matches!(self.function, Function::PREADV2 | Function::PWRITEV2) {
+            (a[4], a[5]) = (0, self.flags);
+        }
+        Some((number, a))
+    }
+
+    /// Does the call, as it is, below everything: the kernel, or libc where that does more than
+    /// one system call. The result is `-errno` for a failure.
+    ///
+    /// # Safety
+    /// The arguments are the guest's own; they are passed on unread.
+    #[inline(always)]
+    pub(crate) unsafe fn perform(&self) -> isize {
+        match self.system_call() {
+            // SAFETY: the guest's arguments, unchanged.
+            Some((number, a)) => unsafe { system::raw(number, a) },
+            // SAFETY: as above.
+            None => unsafe { self.perform_next() },
+        }
+    }
+
+    /// As [`Call::perform`], for calls in which the thread may wait and may be cancelled.
+    ///
+    /// # Safety
+    /// As [`Call::perform`].
+    pub(crate) unsafe fn perform_cancellable(&self) -> isize {
+        match self.system_call() {
+            // SAFETY: the guest's arguments, unchanged.
+            Some((number, a)) => unsafe { system::cancellable(number, a) },
+            // SAFETY: as above.
+            None => unsafe { self.perform_next() },
+        }
+    }
+
+    /// Does the call by the next library's function.
+    ///
+    /// # Safety
+    /// As [`Call::perform`].
+    pub(crate) unsafe fn perform_next(&self) -> isize {
+        // SAFETY: the guest's arguments, unchanged.
+        let value = unsafe { self.next.call(self.raw) };
+        let failed = match self.returns {
+            Returns::Error => return -(value as i32 as isize),
+            Returns::Long => value == usize::MAX,
+            Returns::Int => value as i32 == -1,
+            Returns::Pointer => value == 0,
+        };
+        match self.returns {
+            _ if failed => -(system::errno() as isize),
+            Returns::Int => value as i32 as isize,
+            _ => value as isize,
+        }
+    }
+
+    /// Turns a result into what the guest expects: the value, or -1 with `errno` set.
+    #[inline(always)]
+    pub(crate) fn answer(&self, result: isize) -> usize {
+        if self.returns == Returns::Error {
+            return result.wrapping_neg() as usize;
+        }
+        if !(-4095..0).contains(&result) {
+            return result as usize;
+        }
+        system::set_errno(-result as i32);
+        if self.returns == Returns::Pointer { 0 } else { usize::MAX }
+    }
+}

@@ -1,0 +1,122 @@
+//! Files mapped into memory. The calls are seen, the loads and stores are not: the trace says so.
+
+use super::{leave_out, record_of, stage_or_perform};
+use crate::call::{ABSENT, Call};
+use crate::descriptor::{self, Entry};
+use crate::mode::{self, Mode};
+use crate::recorder;
+use iolab_trace::spool::Unseen;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// Mappings of followed files that are remembered, to tell their `munmap` and `msync` from those
+/// of other memory. One more is forgotten, nothing worse.
+const ROOM: usize = 1024;
+
+struct Mapping {
+    start: AtomicUsize,
+    end: AtomicUsize,
+    description: AtomicU32,
+}
+
+static MAPPINGS: [Mapping; ROOM] = [const {
+    Mapping { start: AtomicUsize::new(0), end: AtomicUsize::new(0), description: AtomicU32::new(0) }
+}; ROOM];
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+/// `mmap`.
+///
+/// # Safety
+/// The arguments in the call are the guest's own.
+pub(super) unsafe fn map(call: Call) -> isize {
+    // SAFETY: the guest's own call.
+    unsafe {
+        let mode = mode::get();
+        let anonymous = call.flags as i32 & libc::MAP_ANONYMOUS != 0 || (call.fd as i32) < 0;
+        if mode == Mode::NOTHING || anonymous {
+            return call.perform();
+        }
+        let entry = descriptor::look(call.fd);
+        if !entry.is_tracked() {
+            if let Some(reason) = entry.reason() {
+                leave_out(reason);
+            }
+            return call.perform();
+        }
+        map_followed(call, entry, mode)
+    }
+}
+
+unsafe fn map_followed(call: Call, entry: Entry, mode: Mode) -> isize {
+    // SAFETY: the guest's own call.
+    unsafe {
+        let start = recorder::now();
+        let result = stage_or_perform(call, mode);
+        let times = (start, recorder::now());
+        if result >= 0 {
+            remember(result as usize, call.length, entry.description());
+            note_unseen(&call);
+        }
+        if mode.has(Mode::RECORD_POSIX) {
+            let shown = if result > 0 { 0 } else { result };
+            let class = call.function.class();
+            let mut record = record_of(class, &call, entry.description(), times, shown);
+            let flags = (call.flags as u32 as i64) << 32;
+            record.argument = i64::from(call.protection as u32) | flags;
+            recorder::push(record);
+        }
+        result
+    }
+}
+
+fn note_unseen(call: &Call) {
+    let shared = call.flags as i32 & libc::MAP_SHARED != 0;
+    if shared && call.protection as i32 & libc::PROT_WRITE != 0 {
+        recorder::unseen(Unseen::MappedStores);
+    } else {
+        recorder::unseen(Unseen::MappedLoads);
+    }
+}
+
+fn remember(start: usize, length: usize, description: u32) {
+    let free = MAPPINGS.iter().enumerate().find(|(_, mapping)| {
+        mapping.start.compare_exchange(0, start, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    });
+    if let Some((index, mapping)) = free {
+        mapping.description.store(description, Ordering::Relaxed);
+        mapping.end.store(start.saturating_add(length), Ordering::Release);
+        USED.fetch_max(index + 1, Ordering::Relaxed);
+    }
+}
+
+fn find(address: usize) -> Option<&'static Mapping> {
+    MAPPINGS[..USED.load(Ordering::Relaxed).min(ROOM)].iter().find(|mapping| {
+        let start = mapping.start.load(Ordering::Relaxed);
+        start != 0 && start <= address && address < mapping.end.load(Ordering::Acquire)
+    })
+}
+
+/// `munmap` and `msync`.
+///
+/// # Safety
+/// As [`map`].
+pub(super) unsafe fn unmap(call: Call) -> isize {
+    // SAFETY: the guest's own call.
+    unsafe {
+        let mode = mode::get();
+        let found = if mode == Mode::NOTHING { None } else { find(call.address) };
+        let Some(mapping) = found else { return call.perform_cancellable() };
+        let description = mapping.description.load(Ordering::Relaxed);
+        let whole = call.flags == ABSENT && mapping.start.load(Ordering::Relaxed) == call.address;
+        if whole {
+            mapping.start.store(0, Ordering::Relaxed);
+        }
+        let start = recorder::now();
+        let result = stage_or_perform(call, mode);
+        let times = (start, recorder::now());
+        if mode.has(Mode::RECORD_POSIX) {
+            let class = call.function.class();
+            recorder::push(record_of(class, &call, description, times, result));
+        }
+        result
+    }
+}

@@ -1,0 +1,177 @@
+//! Hooks: what happens to a call before it reaches the kernel. One file per kind of call.
+//!
+//! The way is always the same: find out which file the call is about, take the time, let the stage
+//! of strategies answer if there is one (it sees every call on a followed file, every call by
+//! path, and every call that makes or ends a process), else perform the call; then record it.
+
+mod copy;
+mod data;
+mod dup;
+mod map;
+mod naming;
+mod open;
+pub(crate) mod process;
+mod stdio;
+mod variadic;
+
+use crate::call::{ABSENT, Call};
+use crate::mode::{self, Mode};
+use crate::recorder::{self, Record};
+use crate::{stage, system};
+use iolab_trace::{Class, Layer};
+
+/// Chooses the hook of a call. Class and layer are constants of the wrapper, so that nothing of
+/// the choice is left at run time.
+///
+/// # Safety
+/// The arguments in the call are the guest's own.
+#[inline(always)]
+pub(crate) unsafe fn enter(class: Class, layer: Layer, call: Call) -> usize {
+    // SAFETY: the caller's promise, for every arm.
+    unsafe {
+        if layer == Layer::Stdio {
+            return stdio::hook(class, call);
+        }
+        if call.capacity != ABSENT && call.length > call.capacity {
+            // A fortified call about to overflow: libc's function ends the program with its message.
+            return call.next.call(call.raw);
+        }
+        let result = match class {
+            Class::Open => open::hook(call),
+            Class::Close if call.fd == ABSENT => dup::close_range(call),
+            Class::Close => dup::close(call),
+            Class::Dup => dup::hook(call),
+            Class::Copy => copy::hook(call),
+            Class::Map => map::map(call),
+            Class::Unmap => map::unmap(call),
+            Class::Sync if call.address != ABSENT => map::unmap(call),
+            Class::Sync if call.fd == ABSENT => process::everything(call),
+            Class::Process => process::hook(call),
+            Class::Read | Class::Write if call.block != ABSENT => data::aio(call),
+            _ if call.path != ABSENT => naming::hook(call),
+            _ => data::hook(call),
+        };
+        call.answer(result)
+    }
+}
+
+/// Performs a call on a followed file: by the stage when there is one, else below it.
+///
+/// # Safety
+/// As [`enter`].
+#[inline(always)]
+pub(crate) unsafe fn stage_or_perform(call: Call, mode: Mode) -> isize {
+    if mode.has(Mode::STAGE) {
+        // SAFETY: the guest's own call. The copy keeps `call` itself in registers.
+        return unsafe { stage::perform(&{ call }) };
+    }
+    // SAFETY: the guest's own call.
+    unsafe { call.perform() }
+}
+
+/// As [`stage_or_perform`], for calls in which the thread may wait.
+///
+/// # Safety
+/// As [`enter`].
+pub(crate) unsafe fn stage_or_perform_cancellable(call: &Call, mode: Mode) -> isize {
+    // SAFETY: the guest's own call.
+    unsafe { if mode.has(Mode::STAGE) { stage::perform(call) } else { call.perform_cancellable() } }
+}
+
+/// The class-dependent argument of an event, as `docs/format/trace.md` lists them.
+#[inline(always)]
+fn argument(class: Class, call: &Call) -> i64 {
+    let value = match class {
+        Class::Seek => call.whence as i32 as usize,
+        Class::Allocate => call.mode,
+        Class::Advise => call.advice,
+        Class::Lock => call.operation,
+        Class::Sync | Class::Flush | Class::Control => call.flags,
+        _ => ABSENT,
+    };
+    value as i64
+}
+
+/// Bytes a vector of buffers asks for.
+///
+/// # Safety
+/// The vector must be readable, which a call that succeeded with it has shown.
+unsafe fn vector_bytes(vector: usize, count: usize) -> i64 {
+    let vector = vector as *const libc::iovec;
+    // SAFETY: the caller's promise.
+    (0..count).map(|index| unsafe { (*vector.add(index)).iov_len as i64 }).sum()
+}
+
+/// The record of a call by its named arguments.
+///
+/// # Safety
+/// As [`enter`].
+#[inline(always)]
+unsafe fn record_of(
+    class: Class,
+    call: &Call,
+    number: u32,
+    times: (u64, u64),
+    result: isize,
+) -> Record {
+    let mut length = call.length as i64;
+    if call.vector != ABSENT && result >= 0 {
+        // SAFETY: the kernel just read it.
+        length = unsafe { vector_bytes(call.vector, call.count) };
+    }
+    Record {
+        start: times.0,
+        end: times.1,
+        offset: call.offset as i64,
+        length,
+        argument: argument(class, call),
+        result: result as i64,
+        number,
+        fd: call.fd as i32,
+        function: call.function.0,
+        ..Record::default()
+    }
+}
+
+/// Performs a call below the strategies, recording it there when that is wanted. The stage's way
+/// down. `number` is the description the call is on.
+///
+/// # Safety
+/// As [`enter`].
+#[allow(dead_code, reason = "the stage of strategies is its caller")]
+pub(crate) unsafe fn perform_below(call: &Call, number: u32) -> isize {
+    // SAFETY: a call the stage made of the guest's own.
+    unsafe {
+        if !mode::get().has(Mode::RECORD_BELOW) {
+            return call.perform();
+        }
+        let start = recorder::now();
+        let result = call.perform();
+        let times = (start, recorder::now());
+        let mut record = record_of(call.function.class(), call, number, times, result);
+        record.function |= iolab_trace::spool::BELOW;
+        recorder::push(record);
+        result
+    }
+}
+
+/// A descriptor argument, absent or not, as the system counts them.
+#[inline(always)]
+fn descriptor_of(argument: usize) -> i32 {
+    argument as i32
+}
+
+/// Counts a call that is left out, if anything is recorded at all.
+fn leave_out(reason: iolab_trace::spool::LeftOut) {
+    if mode::get().has(Mode::RECORD) {
+        recorder::left_out(reason);
+    }
+}
+
+/// Saves the guest's `errno` around work of ours that goes through libc.
+fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
+    let errno = system::errno();
+    let value = work();
+    system::set_errno(errno);
+    value
+}

@@ -1,0 +1,77 @@
+//! Calls by path: status, renames, removals, directories.
+
+use super::{leave_out, stage_or_perform_cancellable};
+use crate::call::{ABSENT, Call};
+use crate::mode::{self, Mode};
+use crate::recorder::{self, Record};
+use crate::{path, process};
+
+/// # Safety
+/// The arguments in the call are the guest's own.
+pub(super) unsafe fn hook(call: Call) -> isize {
+    // SAFETY: the guest's own call.
+    unsafe {
+        let mode = mode::get();
+        if mode == Mode::NOTHING {
+            return call.perform_cancellable();
+        }
+        let start = recorder::now();
+        let result = stage_or_perform_cancellable(&call, mode);
+        let times = (start, recorder::now());
+        if mode.has(Mode::RECORD_POSIX) && result != -(libc::EFAULT as isize) {
+            record(&call, times, result);
+        }
+        result
+    }
+}
+
+/// Whether a path argument can be looked at after the call: there is one, and it is not null.
+fn is_given(path: usize) -> bool {
+    path != ABSENT && path != 0
+}
+
+unsafe fn record(call: &Call, times: (u64, u64), result: isize) {
+    if !is_given(call.path) || !process::owns_state() {
+        return;
+    }
+    // SAFETY: the kernel just read the paths.
+    unsafe {
+        let Some(number) = name(call.directory, call.path) else { return };
+        let mut argument = -1;
+        if is_given(call.new_path) {
+            argument = name(call.new_directory, call.new_path).map_or(-1, i64::from);
+        }
+        let pointer = call.returns == crate::call::Returns::Pointer;
+        recorder::push(Record {
+            start: times.0,
+            end: times.1,
+            offset: -1,
+            length: if call.buffer == ABSENT { call.length as i64 } else { -1 },
+            argument,
+            result: if pointer && !failed(result) { 0 } else { result as i64 },
+            number,
+            fd: -1,
+            function: call.function.0,
+            ..Record::default()
+        });
+    }
+}
+
+fn failed(result: isize) -> bool {
+    (-4095..0).contains(&result)
+}
+
+/// Gives a path a number in the trace; `None` (and one more left out) when it is not followed.
+unsafe fn name(directory: usize, path: usize) -> Option<u32> {
+    let mut buffer = path::Buffer::new();
+    let directory = if directory == ABSENT { libc::AT_FDCWD } else { directory as i32 };
+    // SAFETY: the caller's promise.
+    let text = path::absolute(directory, unsafe { path::text(path) }, &mut buffer);
+    if let Some(reason) = path::left_out(text) {
+        leave_out(reason);
+        return None;
+    }
+    let number = recorder::new_number();
+    recorder::name(number, text);
+    Some(number)
+}

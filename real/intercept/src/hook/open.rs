@@ -1,0 +1,103 @@
+//! Opens: the descriptor gets its entry in the table, the trace its path.
+
+use super::{leave_out, stage_or_perform_cancellable};
+use crate::call::{ABSENT, Call};
+use crate::descriptor::{self, Entry};
+use crate::mode::{self, Mode};
+use crate::recorder::{self, Record};
+use crate::{path, process, stage, system};
+use iolab_trace::Function;
+
+/// # Safety
+/// The arguments in the call are the guest's own.
+pub(super) unsafe fn hook(call: Call) -> isize {
+    // SAFETY: the guest's own call.
+    unsafe {
+        let mode = mode::get();
+        if mode == Mode::NOTHING || !process::owns_state() {
+            return call.perform_cancellable();
+        }
+        let start = recorder::now();
+        let result = stage_or_perform_cancellable(&call, mode);
+        opened(&call, (start, recorder::now()), result);
+        result
+    }
+}
+
+/// Takes note of an open that ended.
+unsafe fn opened(call: &Call, times: (u64, u64), result: isize) {
+    if result == -(libc::EFAULT as isize) {
+        return;
+    }
+    let mut buffer = path::Buffer::new();
+    let directory = if call.directory == ABSENT { libc::AT_FDCWD } else { call.directory as i32 };
+    // SAFETY: the kernel just read the path.
+    let given = unsafe { path::text(call.path) };
+    let name = if result >= 0 && climbs(given) {
+        path::of_descriptor(result as i32, &mut buffer)
+    } else {
+        path::absolute(directory, given, &mut buffer)
+    };
+    enter(call, times, result, name);
+}
+
+/// Whether a path goes upwards, so that only the kernel can tell where it leads.
+fn climbs(path: &[u8]) -> bool {
+    path.starts_with(b"../") || path.windows(4).any(|four| four == b"/../")
+}
+
+fn enter(call: &Call, times: (u64, u64), result: isize, name: &[u8]) {
+    let status = if result >= 0 { system::status(result as i32).ok() } else { None };
+    let excluded = path::left_out(name)
+        .or_else(|| status.as_ref().and_then(|it| descriptor::kind_left_out(it.st_mode)));
+    if let Some(reason) = excluded {
+        if result >= 0 {
+            descriptor::set(result as i32, Entry::left_out(reason));
+        }
+        return leave_out(reason);
+    }
+    let number = recorder::new_number();
+    let flags = flags(call);
+    if result >= 0 {
+        let entry = Entry::tracked(number, flags as u32);
+        descriptor::set(result as i32, entry);
+        stage::opened(result as i32, entry, name, status.as_ref());
+    }
+    let size = status.map_or(-1, |it| it.st_size);
+    record(call, number, flags, size, times, result, name);
+}
+
+#[allow(clippy::too_many_arguments, reason = "they are the fields of one record")]
+fn record(
+    call: &Call,
+    number: u32,
+    flags: i64,
+    size: i64,
+    times: (u64, u64),
+    result: isize,
+    name: &[u8],
+) {
+    if !mode::get().has(Mode::RECORD_POSIX) {
+        return;
+    }
+    recorder::name(number, name);
+    recorder::push(Record {
+        start: times.0,
+        end: times.1,
+        offset: -1,
+        length: size,
+        argument: flags,
+        result: result as i64,
+        number,
+        fd: if result >= 0 { result as i32 } else { -1 },
+        function: call.function.0,
+        ..Record::default()
+    });
+}
+
+fn flags(call: &Call) -> i64 {
+    if call.function == Function::CREAT {
+        return i64::from(libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC);
+    }
+    i64::from(call.flags as i32)
+}

@@ -1,0 +1,152 @@
+//! `FILE` streams: events of a layer above. The system calls libc makes inside come by the patched
+//! entry points and become children of these events.
+//!
+//! Libc closes the descriptor of a stream without passing an entry point; the table learns of it
+//! here.
+
+use super::{keeping_errno, leave_out};
+use crate::call::{ABSENT, Call, Returns};
+use crate::descriptor::{self, Entry};
+use crate::mode::{self, Mode};
+use crate::recorder::{self, Record};
+use crate::{process, stage};
+use iolab_trace::spool::LeftOut;
+use iolab_trace::{Class, Function};
+
+/// # Safety
+/// The arguments in the call are the guest's own.
+#[inline(always)]
+pub(super) unsafe fn hook(class: Class, call: Call) -> usize {
+    // SAFETY: the guest's own call.
+    unsafe {
+        let mode = mode::get();
+        if mode == Mode::NOTHING {
+            return call.next.call(call.raw);
+        }
+        match class {
+            Class::Open => open(call),
+            Class::Close => close(call),
+            _ if !mode.has(Mode::RECORD_STDIO) => call.next.call(call.raw),
+            _ => operate(call),
+        }
+    }
+}
+
+/// The descriptor of a stream, -1 for none.
+unsafe fn descriptor_of(stream: usize) -> i32 {
+    if stream == 0 || stream == ABSENT {
+        return -1;
+    }
+    // SAFETY: the guest's stream, open before and after; asking does not lock it.
+    keeping_errno(|| unsafe { libc::fileno(stream as *mut libc::FILE) })
+}
+
+unsafe fn open(call: Call) -> usize {
+    // SAFETY: the guest's own call.
+    unsafe {
+        let before =
+            if call.function == Function::FREOPEN { descriptor_of(call.stream) } else { -1 };
+        if before >= 0 && process::owns_state() {
+            stage::before_stream_close(before);
+            descriptor::take(before as usize);
+        }
+        let start = recorder::now();
+        let stream = call.next.call(call.raw);
+        let times = (start, recorder::now());
+        let fd = descriptor_of(stream);
+        if fd >= 0 {
+            let result = i64::from(fd);
+            keeping_errno(|| record(&call, fd, descriptor::look(fd as usize), times, -1, result));
+        }
+        stream
+    }
+}
+
+unsafe fn close(call: Call) -> usize {
+    // SAFETY: the guest's own call.
+    unsafe {
+        let fd = descriptor_of(call.stream);
+        if fd < 0 || !process::owns_state() {
+            return call.next.call(call.raw);
+        }
+        let entry = descriptor::look(fd as usize);
+        let start = recorder::now();
+        let value = stage::close_stream(&call, fd);
+        let times = (start, recorder::now());
+        // The number may be another thread's by now; only what was ours is forgotten.
+        if descriptor::get(fd as usize) == entry {
+            descriptor::take(fd as usize);
+        }
+        keeping_errno(|| record(&call, fd, entry, times, -1, value as i32 as i64));
+        value
+    }
+}
+
+/// Reads, writes, seeks and flushes.
+unsafe fn operate(call: Call) -> usize {
+    // SAFETY: the guest's own call.
+    unsafe {
+        let fd = descriptor_of(call.stream);
+        let entry = if fd >= 0 {
+            keeping_errno(|| descriptor::look(fd as usize))
+        } else {
+            Entry::left_out(LeftOut::NoFile)
+        };
+        if !entry.is_tracked() {
+            leave_out(entry.reason().unwrap_or(LeftOut::BadDescriptor));
+            return call.next.call(call.raw);
+        }
+        let start = recorder::now();
+        let value = call.next.call(call.raw);
+        let times = (start, recorder::now());
+        let (asked, result) = amounts(&call, value);
+        keeping_errno(|| record(&call, fd, entry, times, asked, result));
+        value
+    }
+}
+
+/// Bytes asked for and bytes moved (or the status), by what the function takes and returns.
+unsafe fn amounts(call: &Call, value: usize) -> (i64, i64) {
+    if call.size != ABSENT {
+        let size = call.size as i64;
+        return (size.saturating_mul(call.count as i64), size.saturating_mul(value as i64));
+    }
+    if call.text != ABSENT {
+        // SAFETY: libc has just written this text to the stream.
+        let length = unsafe { libc::strlen(call.text as *const libc::c_char) } as i64;
+        return (length, if (value as i32) < 0 { -1 } else { length });
+    }
+    match (call.function.class(), call.returns) {
+        (_, Returns::Pointer) if value == 0 => (call.length as i32 as i64, 0),
+        // SAFETY: libc has just ended this text in the guest's buffer.
+        (_, Returns::Pointer) => (call.length as i32 as i64, unsafe {
+            libc::strlen(value as *const libc::c_char) as i64
+        }),
+        (Class::Read | Class::Write, Returns::Int) => (1, i64::from(value as i32 != -1)),
+        (Class::Read, _) => (-1, (value as i64).max(0)),
+        (Class::Write, _) => (value as i32 as i64, value as i32 as i64),
+        _ => (-1, value as i32 as i64),
+    }
+}
+
+fn record(call: &Call, fd: i32, entry: Entry, times: (u64, u64), length: i64, result: i64) {
+    if !mode::get().has(Mode::RECORD_STDIO) {
+        return;
+    }
+    if !entry.is_tracked() {
+        return leave_out(entry.reason().unwrap_or(LeftOut::BadDescriptor));
+    }
+    let seek = call.function.class() == Class::Seek;
+    recorder::push(Record {
+        start: times.0,
+        end: times.1,
+        offset: if seek { call.offset as i64 } else { -1 },
+        length,
+        argument: if seek { call.whence as i32 as i64 } else { -1 },
+        result,
+        number: entry.description(),
+        fd,
+        function: call.function.0,
+        ..Record::default()
+    });
+}

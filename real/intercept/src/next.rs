@@ -1,0 +1,92 @@
+//! The function that would have been called without this library.
+//!
+//! One cell per wrapped symbol, filled at start by `dlsym(RTLD_NEXT)` and, for hooks that run
+//! earlier, at first use.
+
+use std::ffi::CStr;
+use std::mem::transmute;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Where a symbol leads beyond this library.
+pub(crate) struct Next {
+    name: &'static CStr,
+    address: AtomicUsize,
+}
+
+type Anything = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize) -> usize;
+
+/// Address of a symbol in the libraries after this one, 0 when there is none.
+pub(crate) fn symbol(name: &CStr) -> usize {
+    // SAFETY: a terminated name; the result is an address or null.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize }
+}
+
+impl Next {
+    pub(crate) const fn new(name: &'static CStr) -> Next {
+        Next { name, address: AtomicUsize::new(0) }
+    }
+
+    /// The address, 0 when no library has the symbol.
+    #[inline(always)]
+    pub(crate) fn address(&self) -> usize {
+        match self.address.load(Ordering::Relaxed) {
+            0 => self.find(),
+            address => address,
+        }
+    }
+
+    #[cold]
+    fn find(&self) -> usize {
+        let address = symbol(self.name);
+        self.address.store(address, Ordering::Relaxed);
+        address
+    }
+
+    /// Calls it with up to six register arguments; the callee ignores those it does not have.
+    /// Without such a function the answer is what a system without it says: -1 and `ENOSYS`.
+    ///
+    /// # Safety
+    /// The arguments must be what the function demands.
+    #[inline(always)]
+    pub(crate) unsafe fn call(&self, a: [usize; 6]) -> usize {
+        let address = self.address();
+        if address == 0 {
+            crate::system::set_errno(libc::ENOSYS);
+            return usize::MAX;
+        }
+        // SAFETY: a function of the C calling convention whose arguments all travel in registers.
+        unsafe {
+            let function = transmute::<usize, Anything>(address);
+            function(a[0], a[1], a[2], a[3], a[4], a[5])
+        }
+    }
+}
+
+macro_rules! cells {
+    ($($constant:ident = $code:literal $name:literal $layer:ident $class:ident
+       ($($argument:ident)*) -> $result:ident [$($symbol:ident)*]
+       $(also ($($other:ident)*) [$($also:ident)*])* $(by_hand [$($hand:ident)*])?;)*) => {
+        cells! { cell $($($symbol)* $($($also)*)* $($($hand)*)?)* }
+    };
+    (cell $($symbol:ident)*) => {
+        $(#[allow(non_upper_case_globals, reason = "named as the symbol is")]
+        pub(crate) static $symbol: Next = Next::new(
+            match CStr::from_bytes_with_nul(concat!(stringify!($symbol), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => panic!("a symbol holds no NUL"),
+            },
+        );)*
+
+        /// Every cell, for looking all of them up at start.
+        static ALL: &[&Next] = &[$(&$symbol),*];
+    };
+}
+
+iolab_trace::for_each_function!(cells);
+
+/// Looks every symbol up, so that no hook has to later (in a signal handler, say).
+pub(crate) fn find_all() {
+    for next in ALL {
+        next.address();
+    }
+}

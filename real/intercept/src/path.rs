@@ -1,0 +1,168 @@
+//! Paths as the program named them, made absolute without allocation.
+
+use crate::system;
+use iolab_trace::spool::LeftOut;
+use std::mem::MaybeUninit;
+
+/// Room for an absolute path; longer ones are cut.
+pub(crate) struct Buffer {
+    bytes: [MaybeUninit<u8>; Buffer::ROOM],
+    length: usize,
+}
+
+impl Buffer {
+    const ROOM: usize = 4096 + 256;
+
+    pub(crate) const fn new() -> Buffer {
+        Buffer { bytes: [MaybeUninit::uninit(); Buffer::ROOM], length: 0 }
+    }
+
+    fn push(&mut self, text: &[u8]) {
+        for &byte in text {
+            if self.length < Buffer::ROOM {
+                self.bytes[self.length].write(byte);
+                self.length += 1;
+            }
+        }
+    }
+
+    fn text(&self) -> &[u8] {
+        // SAFETY: the first `length` bytes were written.
+        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.length) }
+    }
+
+    /// Fills it by a system call that writes a text and returns its length.
+    fn fill(&mut self, call: impl FnOnce(usize, usize) -> isize) {
+        let room = Buffer::ROOM;
+        self.length = (call(self.bytes.as_mut_ptr() as usize, room).max(0) as usize).min(room);
+    }
+}
+
+/// The terminated text at `address`, without its NUL and cut to the longest path there is.
+///
+/// # Safety
+/// The address must be readable up to a NUL; a call that just succeeded with it shows that.
+pub(crate) unsafe fn text<'a>(address: usize) -> &'a [u8] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let length = libc::strnlen(address as *const libc::c_char, 4096);
+        std::slice::from_raw_parts(address as *const u8, length)
+    }
+}
+
+/// `path` made absolute, relative to `directory` (a descriptor or `AT_FDCWD`).
+pub(crate) fn absolute<'a>(directory: i32, path: &'a [u8], buffer: &'a mut Buffer) -> &'a [u8] {
+    if path.first() == Some(&b'/') {
+        return path;
+    }
+    if directory == libc::AT_FDCWD {
+        working_directory(buffer);
+    } else {
+        of_descriptor(directory, buffer);
+    }
+    if buffer.length != 1 {
+        buffer.push(b"/");
+    }
+    buffer.push(path.strip_prefix(b"./").unwrap_or(path));
+    buffer.text()
+}
+
+/// The directory relative paths start from.
+pub(crate) fn working_directory(buffer: &mut Buffer) -> &[u8] {
+    // SAFETY: the kernel writes at most `room` bytes; its count includes the NUL.
+    buffer.fill(|at, room| unsafe { system::raw3(libc::SYS_getcwd, at, room, 0) } - 1);
+    buffer.text()
+}
+
+/// What `/proc/self/fd` says an open descriptor is.
+pub(crate) fn of_descriptor(fd: i32, buffer: &mut Buffer) -> &[u8] {
+    let mut link = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0";
+    write_decimal(fd.max(0) as u32, &mut link[14..]);
+    // SAFETY: the link is terminated; the kernel writes at most `room` bytes.
+    buffer.fill(|at, room| unsafe {
+        system::raw3(libc::SYS_readlink, link.as_ptr() as usize, at, room)
+    });
+    buffer.text()
+}
+
+/// Writes a number in decimal at the start of `to`; returns its length.
+pub(crate) fn write_decimal(number: u32, to: &mut [u8]) -> usize {
+    let mut digits = [0; 10];
+    let mut rest = number;
+    let mut count = 0;
+    while count == 0 || rest > 0 {
+        digits[count] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        count += 1;
+    }
+    for (target, &digit) in to.iter_mut().zip(digits[..count].iter().rev()) {
+        *target = digit;
+    }
+    count
+}
+
+/// Why calls on a file of this (absolute) path are not followed. `/dev/shm` is a file system like
+/// any other and is followed.
+pub(crate) fn left_out(path: &[u8]) -> Option<LeftOut> {
+    let below = |top: &[u8]| path.starts_with(top);
+    if below(b"/dev/") && !below(b"/dev/shm/") {
+        return Some(LeftOut::Dev);
+    }
+    if below(b"/proc/") || path == b"/proc" {
+        return Some(LeftOut::Proc);
+    }
+    if below(b"/sys/") {
+        return Some(LeftOut::Sys);
+    }
+    if below(b"/etc/") {
+        return Some(LeftOut::Etc);
+    }
+    if crate::recorder::is_own_file(path) {
+        return Some(LeftOut::Own);
+    }
+    is_library(path).then_some(LeftOut::Library)
+}
+
+/// `….so` or `….so.1.2`, or libc's tables of character sets and languages.
+fn is_library(path: &[u8]) -> bool {
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+    let versioned = name
+        .windows(4)
+        .position(|four| four == b".so.")
+        .is_some_and(|at| name[at + 4..].iter().all(|&byte| byte.is_ascii_digit() || byte == b'.'));
+    let locale = path.starts_with(b"/usr/lib/locale/")
+        || path.starts_with(b"/usr/share/locale/")
+        || path.windows(7).any(|seven| seven == b"/gconv/");
+    name.ends_with(b".so") || versioned || locale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_and_system_trees_are_left_out_and_data_files_are_not() {
+        for path in ["/lib/libc.so.6", "/x/m.so", "/dev/null", "/proc/self/maps", "/etc/passwd"] {
+            assert!(left_out(path.as_bytes()).is_some(), "{path}");
+        }
+        for path in ["/dev/shm/x", "/tmp/a.sock", "/home/me/x.so.bak", "/data/so", "/device"] {
+            assert!(left_out(path.as_bytes()).is_none(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_relative_path_becomes_absolute_below_the_working_directory() {
+        let mut buffer = Buffer::new();
+        let here = std::env::current_dir().unwrap();
+        let found = absolute(libc::AT_FDCWD, b"./a/b", &mut buffer);
+        assert_eq!(found, here.join("a/b").to_str().unwrap().as_bytes());
+    }
+
+    #[test]
+    fn decimals_are_written_without_leading_zeros() {
+        let mut text = [0; 10];
+        assert_eq!(write_decimal(0, &mut text), 1);
+        assert_eq!(write_decimal(4_294_967_295, &mut text), 10);
+        assert_eq!(&text, b"4294967295");
+    }
+}

@@ -1,0 +1,229 @@
+//! Chunks and slots: where a thread writes its next record.
+//!
+//! The cursor of a thread is the address of its next slot; chunks lie at multiples of their size,
+//! so a cursor at such a multiple means "none left". A slot is taken by one compare-and-exchange
+//! without a bus lock: only a signal handler of the same thread can come between, and it finds
+//! the cursor either before or after. A handler that interrupts a change of chunks makes its own
+//! change; the interrupted one then gives its new chunk back.
+
+use super::{lost, setup};
+use crate::process;
+use crate::thread::{self, Block};
+use iolab_trace::spool::{
+    CHUNK_BYTES, CHUNK_MAGIC, CHUNK_RECORDS, Lost, RECORD_BYTES, Record, chunk, control,
+    process as head, state,
+};
+use std::arch::asm;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+const MASK: u64 = CHUNK_BYTES as u64 - 1;
+/// Chunks looked through for a free one before the file grows: enough for threads and a slow
+/// drainer, few enough to cost nothing.
+const WARM_CHUNKS: usize = 64;
+
+/// The next slot of the calling thread; `None` (and one more lost) when there is none.
+#[inline(always)]
+pub(super) fn reserve(block: &Block) -> Option<u64> {
+    if process::is_new() {
+        crate::hook::process::enter_child();
+    }
+    loop {
+        let cursor = block.cursor.load(Ordering::Relaxed);
+        if cursor & MASK == 0 {
+            refill(block, cursor)?;
+        } else if exchange(&block.cursor, cursor, cursor + RECORD_BYTES as u64) {
+            return Some(cursor);
+        }
+    }
+}
+
+/// Compare-and-exchange that is atomic towards the thread's own signal handlers only.
+#[inline(always)]
+fn exchange(word: &AtomicU64, old: u64, new: u64) -> bool {
+    let mut found = old;
+    // SAFETY: one instruction on a word of this thread.
+    unsafe {
+        asm!(
+            "cmpxchg qword ptr [{word}], {new}",
+            word = in(reg) word.as_ptr(),
+            new = in(reg) new,
+            inout("rax") found,
+            options(nostack),
+        );
+    }
+    found == old
+}
+
+/// Writes a record into its slot; the tag, which makes it valid, last.
+#[inline(always)]
+pub(super) fn write(slot: u64, mut record: Record) {
+    let base = (slot & !MASK) as *const u8;
+    let target = slot as *mut Record;
+    record.tag = 0;
+    // SAFETY: the slot is this call's own, inside a mapped and allocated chunk.
+    unsafe {
+        let tag = word(base, chunk::TAG).load(Ordering::Relaxed);
+        target.write(record);
+        let valid = &raw mut (*target).tag as *const AtomicU32;
+        (*valid).store(tag, Ordering::Release);
+    }
+}
+
+/// A word of the head of a chunk or file.
+unsafe fn word<'a>(base: *const u8, at: usize) -> &'a AtomicU32 {
+    // SAFETY: the caller's base is a mapped head, which is longer than any of its offsets.
+    unsafe { &*(base.add(at) as *const AtomicU32) }
+}
+
+/// Gives the thread another chunk; `None` when there is none to be had.
+#[cold]
+#[inline(never)]
+fn refill(block: &Block, old: u64) -> Option<()> {
+    introduce(block);
+    let Some(base) = setup::spool() else {
+        lost(Lost::Setup);
+        return None;
+    };
+    let (index, start) = acquire(base)?;
+    if exchange(&block.cursor, old, start) {
+        if old != 0 {
+            let full = index_of(base, old - MASK - 1);
+            states(base, full).store(state::FULL, Ordering::Release);
+        }
+    } else {
+        states(base, index).store(state::FREE, Ordering::Release);
+    }
+    Some(())
+}
+
+/// Gives the thread its number, and its end a way to leave the chunk to others.
+fn introduce(block: &Block) {
+    if block.number.load(Ordering::Relaxed) == 0 {
+        let seen = setup::head().map_or(0, |head| {
+            // SAFETY: within the head.
+            unsafe { word(head, head::THREADS) }.fetch_add(1, Ordering::Relaxed)
+        });
+        block.number.store((seen % 0xffff) + 1, Ordering::Relaxed);
+    }
+    setup::call_at_thread_end();
+}
+
+fn index_of(base: *const u8, chunk: u64) -> usize {
+    ((chunk - base as u64) as usize / CHUNK_BYTES).wrapping_sub(1)
+}
+
+/// State of chunk `index`.
+fn states<'a>(base: *const u8, index: usize) -> &'a AtomicU8 {
+    // SAFETY: inside the head; the index of a chunk is below `CHUNKS_MAX`.
+    unsafe { &*(base.add(head::STATES + index % head::CHUNKS_MAX) as *const AtomicU8) }
+}
+
+fn is_stopped() -> bool {
+    setup::control_word(control::STOP).is_none_or(|word| word.load(Ordering::Relaxed) != 0)
+}
+
+fn is_ring() -> bool {
+    setup::control_word(control::RING).is_some_and(|word| word.load(Ordering::Relaxed) != 0)
+}
+
+/// A chunk to write into: its index and the address of its first free slot.
+fn acquire(base: *const u8) -> Option<(usize, u64)> {
+    if is_stopped() {
+        lost(Lost::Limit);
+        return None;
+    }
+    // SAFETY: within the head.
+    let claimed = unsafe { word(base, head::CHUNKS) }.load(Ordering::Relaxed) as usize;
+    for index in 0..claimed.min(WARM_CHUNKS) {
+        if let Some(start) = take(base, index) {
+            return Some((index, start));
+        }
+    }
+    match setup::grow(base) {
+        Ok(index) => Some((index, open(base, index))),
+        Err(reason) => acquire_when_full(base, claimed, reason),
+    }
+}
+
+fn acquire_when_full(base: *const u8, claimed: usize, reason: Lost) -> Option<(usize, u64)> {
+    for index in 0..claimed.min(head::CHUNKS_MAX) {
+        if let Some(start) = take(base, index) {
+            return Some((index, start));
+        }
+    }
+    if is_ring()
+        && let Some(found) = overwrite_oldest(base, claimed)
+    {
+        return Some(found);
+    }
+    lost(reason);
+    None
+}
+
+/// Takes a chunk that is free or was left by a thread that ended.
+fn take(base: *const u8, index: usize) -> Option<u64> {
+    let state = states(base, index);
+    let found = state.load(Ordering::Relaxed);
+    let usable = found == state::FREE || found == state::LEFT;
+    if !usable
+        || state.compare_exchange(found, state::OWNED, Ordering::AcqRel, Ordering::Relaxed).is_err()
+    {
+        return None;
+    }
+    if found == state::FREE {
+        return Some(open(base, index));
+    }
+    let chunk = address(base, index);
+    // SAFETY: the head of a chunk that is ours now.
+    Some(chunk as u64 + u64::from(unsafe { word(chunk, chunk::NEXT) }.load(Ordering::Relaxed)))
+}
+
+fn address(base: *const u8, index: usize) -> *const u8 {
+    // SAFETY: the mapping is as long as all chunks there can be.
+    unsafe { base.add((index + 1) * CHUNK_BYTES) }
+}
+
+/// Starts a new use of a chunk: a tag of its own makes all older records in it invalid.
+fn open(base: *const u8, index: usize) -> u64 {
+    let chunk = address(base, index);
+    // SAFETY: head of the file, and of a chunk that is ours.
+    unsafe {
+        let tag = word(base, head::TAG).fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        word(chunk, chunk::MAGIC).store(CHUNK_MAGIC, Ordering::Relaxed);
+        word(chunk, chunk::TAG).store(tag, Ordering::Release);
+    }
+    chunk as u64 + RECORD_BYTES as u64
+}
+
+/// The ring's way on: the full chunk that was begun first is written again.
+fn overwrite_oldest(base: *const u8, claimed: usize) -> Option<(usize, u64)> {
+    let full = |index: &usize| states(base, *index).load(Ordering::Relaxed) == state::FULL;
+    // SAFETY: head of a chunk of the file.
+    let tag =
+        |index: &usize| unsafe { word(address(base, *index), chunk::TAG) }.load(Ordering::Relaxed);
+    let oldest = (0..claimed.min(head::CHUNKS_MAX)).filter(full).min_by_key(tag)?;
+    states(base, oldest)
+        .compare_exchange(state::FULL, state::OWNED, Ordering::AcqRel, Ordering::Relaxed)
+        .ok()?;
+    if let Some(counter) = setup::control_counter(control::LOST + Lost::Overwritten as usize * 8) {
+        counter.fetch_add(CHUNK_RECORDS as u64, Ordering::Relaxed);
+    }
+    Some((oldest, open(base, oldest)))
+}
+
+/// The thread ends: its chunk is left to another.
+pub(super) extern "C" fn leave(_: *mut libc::c_void) {
+    if process::is_new() {
+        return;
+    }
+    let block = thread::block();
+    let cursor = block.cursor.swap(0, Ordering::Relaxed);
+    let (Some(base), false) = (setup::spool(), cursor == 0) else { return };
+    let full = cursor & MASK == 0;
+    let chunk = if full { cursor - MASK - 1 } else { cursor & !MASK };
+    let next = if full { state::FULL } else { state::LEFT };
+    // SAFETY: the head of the chunk this thread owns.
+    unsafe { word(chunk as *const u8, chunk::NEXT) }
+        .store((cursor & MASK) as u32, Ordering::Relaxed);
+    states(base, index_of(base, chunk)).store(next, Ordering::Release);
+}

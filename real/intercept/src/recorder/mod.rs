@@ -1,0 +1,112 @@
+//! The recorder: one 64-byte record per call, in shared file mappings, so that what is written is
+//! kept whatever happens to the process.
+//!
+//! Each thread fills a chunk of its process's spool file; a full chunk is handed to the launcher,
+//! which writes it away and gives it back. Where nobody drains, the file grows to the stated limit.
+//! The layout is `iolab_trace::spool`. Nothing here blocks, allocates or touches `errno`; what
+//! cannot be recorded is counted by reason.
+//!
+//! Cost of a record while chunks come back: two clock readings and about 2 ns.
+
+mod chunks;
+mod clock;
+mod setup;
+
+pub(crate) use clock::now;
+pub(crate) use iolab_trace::spool::Record;
+pub(crate) use setup::{enter_child, is_own_file, start};
+
+use crate::descriptor::Entry;
+use crate::{process, thread};
+use iolab_trace::Function;
+use iolab_trace::spool::{LeftOut, Lost, Unseen, control, process as head};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Keeps one record of the calling thread.
+#[inline(always)]
+pub(crate) fn push(mut record: Record) {
+    let block = thread::block();
+    let Some(slot) = chunks::reserve(block) else { return };
+    record.thread = block.number.load(Ordering::Relaxed).wrapping_sub(1) as u16;
+    chunks::write(slot, record);
+}
+
+/// A number for a description or a name, unique in the run; 0 when nothing is recorded.
+pub(crate) fn new_number() -> u32 {
+    match setup::control_word(control::NUMBER) {
+        Some(word) => word.fetch_add(1, Ordering::Relaxed),
+        None => setup::LOCAL_NUMBER.fetch_add(1, Ordering::Relaxed),
+    }
+}
+
+/// Says what a number stands for.
+pub(crate) fn name(number: u32, text: &[u8]) {
+    let mut part = 0;
+    while let Some(record) = Record::of_text(number, text, part) {
+        push(record);
+        part += 1;
+    }
+}
+
+/// The first sight of a descriptor that was open before.
+pub(crate) fn inherited(fd: i32, entry: Entry, path: &[u8], position: i64, size: i64) {
+    let now = now();
+    name(entry.description(), path);
+    push(Record {
+        start: now,
+        end: now,
+        offset: position,
+        length: size,
+        argument: i64::from(entry.flags()),
+        result: i64::from(fd),
+        number: entry.description(),
+        fd,
+        function: Function::INHERITED.0,
+        ..Record::default()
+    });
+}
+
+fn count(at: usize, index: usize) {
+    if let Some(counter) = setup::control_counter(at + index * 8) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Counts a call that is left out by rule.
+pub(crate) fn left_out(reason: LeftOut) {
+    count(control::LEFT_OUT, reason as usize);
+}
+
+/// Counts a call that should have been recorded and was not.
+fn lost(reason: Lost) {
+    count(control::LOST, reason as usize);
+}
+
+/// Notes that something happened that hooks cannot see.
+pub(crate) fn unseen(what: Unseen) {
+    let bit = 1 << what as u32;
+    if let Some(word) = setup::control_word(control::UNSEEN)
+        && word.load(Ordering::Relaxed) & bit == 0
+    {
+        word.fetch_or(bit, Ordering::Relaxed);
+    }
+}
+
+/// Libc's entry points were overwritten.
+pub(crate) fn patched() {
+    setup::set_flag(head::PATCHED);
+}
+
+/// The process told that it ends.
+pub(crate) fn ended() {
+    if process::is_new() {
+        return;
+    }
+    setup::set_flag(head::ENDED);
+    if let Some(head) = setup::head() {
+        clock::calibrate(|index| {
+            // SAFETY: three words within the head.
+            unsafe { &*(head.add(head::END + index * 8) as *const AtomicU64) }
+        });
+    }
+}

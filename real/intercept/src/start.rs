@@ -1,0 +1,75 @@
+//! How the library comes to life: called by the loader before `main`, with the environment.
+//!
+//! `IOLAB_SPOOL` names the directory to record into, `IOLAB_APPLY` the strategies. Without
+//! either, every call passes through and libc stays as it is.
+
+use crate::mode::{self, Mode};
+use crate::{hook, next, patch, process, recorder, stage, system};
+use iolab_trace::spool::Unseen;
+use std::ffi::c_char;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: unsafe extern "C" fn(i32, *const *const c_char, *const *const c_char) = start;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = end;
+
+static ENVIRONMENT: AtomicPtr<*const c_char> = AtomicPtr::new(std::ptr::null_mut());
+
+unsafe extern "C" fn start(
+    count: i32,
+    arguments: *const *const c_char,
+    environment: *const *const c_char,
+) {
+    ENVIRONMENT.store(environment.cast_mut(), Ordering::Relaxed);
+    next::find_all();
+    system::find_thread_flag();
+    process::start();
+    let records = recorder::start(count, arguments, &variable);
+    let stages = stage::start(&variable);
+    if !records.has(Mode::RECORD) && !stages {
+        return;
+    }
+    // SAFETY: registers a function of ours; a failure only means it is not called.
+    unsafe { at_quick_exit(hook::process::at_quick_exit) };
+    if variable(b"IOLAB_NO_PATCH").is_some() || !patch::all() {
+        recorder::unseen(Unseen::Stdio);
+    } else {
+        recorder::patched();
+    }
+    mode::add(records);
+    if stages {
+        mode::add(Mode::STAGE);
+    }
+}
+
+unsafe extern "C" {
+    fn at_quick_exit(function: extern "C" fn()) -> i32;
+}
+
+extern "C" fn end() {
+    if mode::get() != Mode::NOTHING && process::owns_state() {
+        stage::before_exit();
+        recorder::ended();
+    }
+}
+
+/// The value of an environment variable as it was at start; lives as long as the process.
+fn variable(name: &[u8]) -> Option<&'static [u8]> {
+    let mut at = ENVIRONMENT.load(Ordering::Relaxed);
+    // SAFETY: the loader's array of terminated texts, ended by null.
+    unsafe {
+        while !at.is_null() && !(*at).is_null() {
+            let text = std::ffi::CStr::from_ptr(*at).to_bytes();
+            let value = text.strip_prefix(name).and_then(|rest| rest.strip_prefix(b"="));
+            if value.is_some() {
+                return value;
+            }
+            at = at.add(1);
+        }
+    }
+    None
+}

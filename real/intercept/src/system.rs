@@ -1,0 +1,132 @@
+//! System calls without libc: by one `syscall` instruction, results as the kernel gives them
+//! (`-errno` for a failure), `errno` untouched.
+//!
+//! A call that may block must not be made this way while another thread might cancel this one: a
+//! raw call is no cancellation point and `pthread_cancel` would hang. [`cancellable`] does what
+//! libc does around its own: asynchronous cancellation for the length of the call.
+
+use crate::next;
+use std::arch::asm;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// One system call.
+///
+/// # Safety
+/// The arguments must be what the call demands; a hook forwards those of its caller.
+#[inline(always)]
+pub(crate) unsafe fn raw(number: i64, a: [usize; 6]) -> isize {
+    let result: isize;
+    // SAFETY: the kernel clobbers rcx, r11 and rax only; memory effects are the default.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a[0], in("rsi") a[1], in("rdx") a[2],
+            in("r10") a[3], in("r8") a[4], in("r9") a[5],
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// A system call of up to three arguments.
+///
+/// # Safety
+/// As [`raw`].
+#[inline(always)]
+pub(crate) unsafe fn raw3(number: i64, a: usize, b: usize, c: usize) -> isize {
+    // SAFETY: the caller's promise.
+    unsafe { raw(number, [a, b, c, 0, 0, 0]) }
+}
+
+/// What stands for `__libc_single_threaded` where libc has none: several threads, to be safe.
+static SEVERAL_THREADS: u8 = 0;
+static SINGLE_THREADED: AtomicPtr<u8> = AtomicPtr::new(&raw const SEVERAL_THREADS as *mut u8);
+
+/// Finds libc's own flag that the process has one thread; called once at start.
+pub(crate) fn find_thread_flag() {
+    let found = next::symbol(c"__libc_single_threaded") as *mut u8;
+    if !found.is_null() {
+        SINGLE_THREADED.store(found, Ordering::Relaxed);
+    }
+}
+
+/// Whether libc knows of no second thread.
+#[inline(always)]
+pub(crate) fn is_single_threaded() -> bool {
+    // SAFETY: points to libc's flag or to ours, both static.
+    unsafe { *SINGLE_THREADED.load(Ordering::Relaxed) != 0 }
+}
+
+unsafe extern "C-unwind" {
+    fn pthread_testcancel();
+    fn pthread_setcanceltype(kind: i32, old: *mut i32) -> i32;
+}
+
+/// Acts on a cancellation request, as libc's function would at this place.
+#[inline(always)]
+pub(crate) fn cancellation_point() {
+    if !is_single_threaded() {
+        // SAFETY: ends the thread or does nothing; no frame of ours below needs cleaning up.
+        unsafe { pthread_testcancel() }
+    }
+}
+
+/// `PTHREAD_CANCEL_ASYNCHRONOUS` of glibc.
+const ASYNCHRONOUS: i32 = 1;
+
+/// A system call in which the thread may wait and may be cancelled.
+///
+/// # Safety
+/// As [`raw`].
+pub(crate) unsafe fn cancellable(number: i64, a: [usize; 6]) -> isize {
+    if is_single_threaded() {
+        // SAFETY: the caller's promise; with one thread nobody can cancel it while it waits.
+        return unsafe { raw(number, a) };
+    }
+    let mut kind = 0;
+    // SAFETY: between the two calls only the system call runs, which may be torn off anywhere.
+    unsafe {
+        pthread_setcanceltype(ASYNCHRONOUS, &mut kind);
+        let result = raw(number, a);
+        pthread_setcanceltype(kind, &mut kind);
+        result
+    }
+}
+
+/// Sets the caller's `errno`.
+pub(crate) fn set_errno(value: i32) {
+    // SAFETY: the address is the thread's own.
+    unsafe { *libc::__errno_location() = value }
+}
+
+/// The caller's `errno`.
+pub(crate) fn errno() -> i32 {
+    // SAFETY: the address is the thread's own.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Status of an open descriptor.
+pub(crate) fn status(fd: i32) -> Result<libc::stat, i32> {
+    let mut status = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the buffer is as large as the kernel's structure; it is read only when filled.
+    unsafe {
+        match raw3(libc::SYS_fstat, fd as usize, status.as_mut_ptr() as usize, 0) {
+            0 => Ok(status.assume_init()),
+            error => Err(-error as i32),
+        }
+    }
+}
+
+/// This process, asked of the kernel each time (libc's answer is the same, but is a call).
+pub(crate) fn process_number() -> u32 {
+    // SAFETY: takes no arguments and cannot fail.
+    unsafe { raw3(libc::SYS_getpid, 0, 0, 0) as u32 }
+}
+
+/// Writes a line to standard error, for the few things a person must hear from inside a guest.
+pub(crate) fn say(line: &[u8]) {
+    // SAFETY: the slice is valid for its length.
+    unsafe { raw3(libc::SYS_write, 2, line.as_ptr() as usize, line.len()) };
+}

@@ -1,0 +1,84 @@
+//! The exported symbols: one wrapper per symbol of the function table, generated from it. Those
+//! marked `by_hand` there stand in `hook::process` and `hook::variadic`.
+
+#![allow(missing_docs, reason = "each is the function of libc of that name")]
+
+use crate::call::{Call, Returns, padded};
+use crate::{hook, next};
+use iolab_trace::{Class, Function, Layer};
+
+macro_rules! returns {
+    (descriptor) => {
+        Returns::Int
+    };
+    (status) => {
+        Returns::Int
+    };
+    (character) => {
+        Returns::Int
+    };
+    (process) => {
+        Returns::Int
+    };
+    (nothing) => {
+        Returns::Int
+    };
+    (moved) => {
+        Returns::Long
+    };
+    (position) => {
+        Returns::Long
+    };
+    (items) => {
+        Returns::Long
+    };
+    (address) => {
+        Returns::Long
+    };
+    (error) => {
+        Returns::Error
+    };
+    (stream) => {
+        Returns::Pointer
+    };
+    (text) => {
+        Returns::Pointer
+    };
+}
+
+macro_rules! wrappers {
+    ($($constant:ident = $code:literal $name:literal $layer:ident $class:ident
+       $arguments:tt -> $result:ident [$($symbol:ident)*]
+       $(also $other:tt [$($also:ident)*])* $(by_hand [$($hand:ident)*])?;)*) => {
+        $(
+            wrappers! { group $constant $result $arguments $($symbol)* }
+            $(wrappers! { group $constant $result $other $($also)* })*
+        )*
+    };
+    (group $constant:ident $result:ident $arguments:tt) => {};
+    (group $constant:ident $result:ident $arguments:tt $symbol:ident $($more:ident)*) => {
+        wrappers! { one $constant $result $symbol $arguments }
+        wrappers! { group $constant $result $arguments $($more)* }
+    };
+    (one $constant:ident $result:ident $symbol:ident ($($argument:ident)*)) => {
+        /// # Safety
+        /// The arguments must be what libc's function of this name demands.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C-unwind" fn $symbol($($argument: usize),*) -> usize {
+            const CLASS: Class = Function::$constant.class();
+            const LAYER: Layer = Function::$constant.layer();
+            #[allow(unused_mut, reason = "functions without arguments change nothing")]
+            let mut call = Call::new(
+                Function::$constant,
+                returns!($result),
+                &next::$symbol,
+                padded([$($argument),*]),
+            );
+            $(call.$argument = $argument;)*
+            // SAFETY: the guest's own arguments.
+            unsafe { hook::enter(CLASS, LAYER, call) }
+        }
+    };
+}
+
+iolab_trace::for_each_function!(wrappers);
