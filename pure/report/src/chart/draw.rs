@@ -89,7 +89,7 @@ fn frame(chart: &Chart) -> Frame<'_> {
     let points = || chart.series.iter().flat_map(|series| series.points.iter());
     let heights = || points().flat_map(|point| [Some(point.y), point.error.map(|ends| ends.1)]);
     let legend = if chart.series.len() > 1 { 20.0 } else { 0.0 };
-    let (top, bottom) = (22.0 + legend, height - 40.0);
+    let (top, bottom) = (30.0 + legend, height - 40.0);
     let y = Placed::new(&chart.y, heights().flatten(), (bottom, top));
     let widest = y.ticks(5).iter().map(|tick| tick.1.chars().count()).max().unwrap_or(0);
     let left = 14.0 + widest as f64 * CHARACTER_PX;
@@ -126,7 +126,7 @@ fn draw_axes(out: &mut String, frame: &Frame<'_>) {
          <text class=\"name\" x=\"4\" y=\"{1:.1}\">{2}</text>\
          <text class=\"name\" x=\"{right:.1}\" y=\"{3:.1}\" text-anchor=\"end\">{4}</text>",
         frame.y.base(),
-        top - 9.0,
+        top - 15.0,
         escape(&chart.y.label),
         bottom + 33.0,
         escape(&chart.x.label)

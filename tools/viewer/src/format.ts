@@ -1,0 +1,251 @@
+// Reads the exchange form of a trace (docs/format/timeline.md): a JSON head, then columns of
+// differences, each compressed. What is needed to draw is decoded at once; what only the details
+// of a single call need is decoded when first asked for.
+
+export const VERSION = 1;
+
+export type Shape = "data" | "seek" | "plain";
+
+export interface FunctionEntry {
+  name: string;
+  layer: string;
+  kind: string;
+  shape: Shape;
+}
+
+export interface ProcessEntry {
+  name: string;
+  rank: number;
+  pid: number;
+  host: string;
+  command: string;
+  start_ns: number;
+  end_ns: number;
+  ending: string;
+}
+
+export interface RowEntry {
+  process: number;
+  thread: number;
+  depth: number;
+  count: number;
+}
+
+export interface Head {
+  label: string;
+  origin: string;
+  strategies: string[];
+  count: number;
+  start_ns: number;
+  end_ns: number;
+  lost_calls: number;
+  functions: FunctionEntry[];
+  files: string[];
+  processes: ProcessEntry[];
+  rows: RowEntry[];
+  columns: { name: string; bytes: number; raw_bytes: number }[];
+}
+
+/** What the details of a call show; index by drawing position. */
+export interface Details {
+  length: Float64Array;
+  offset: Float64Array;
+  result: Float64Array;
+  argument: Float64Array;
+  fd: Int32Array;
+  /** Drawing position of the enclosing call, -1 for none. */
+  parent: Int32Array;
+  /** Row number in the trace. */
+  row: Uint32Array;
+}
+
+/** A trace ready to draw. Times are nanoseconds since the earliest moment of the trace. */
+export interface TraceData {
+  head: Head;
+  start: Float64Array;
+  end: Float64Array;
+  /** Index into `head.functions`. */
+  functionOf: Uint8Array;
+  /** Index into `head.files`, -1 for none. */
+  files(): Promise<Int32Array>;
+  details(): Promise<Details>;
+}
+
+/** Walks over the variable-length integers of a column. */
+export class Reader {
+  #bytes: Uint8Array;
+  #at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  unsigned(): number {
+    const bytes = this.#bytes;
+    let byte = bytes[this.#at++];
+    if (byte < 0x80) return byte;
+    let value = byte & 0x7f;
+    // Above 28 bits the shift operators of the language would wrap: multiply instead.
+    let factor = 0x80;
+    do {
+      byte = bytes[this.#at++];
+      value += (byte & 0x7f) * factor;
+      factor *= 0x80;
+    } while (byte >= 0x80);
+    return value;
+  }
+
+  signed(): number {
+    const value = this.unsigned();
+    return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+  }
+}
+
+export class FormatError extends Error {}
+
+/** Splits the form into its head and its compressed columns. */
+export function parse(bytes: Uint8Array): { head: Head; columns: Map<string, Uint8Array> } {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (bytes.length < 12 || String.fromCharCode(...bytes.subarray(0, 4)) !== "IOTL") {
+    throw new FormatError("this is not a timeline");
+  }
+  const version = view.getUint32(4, true);
+  if (version !== VERSION) {
+    throw new FormatError(`this timeline has version ${version}, the viewer reads ${VERSION}`);
+  }
+  let at = 12 + view.getUint32(8, true);
+  const head = JSON.parse(new TextDecoder().decode(bytes.subarray(12, at))) as Head;
+  const columns = new Map<string, Uint8Array>();
+  for (const column of head.columns) {
+    if (at + column.bytes > bytes.length) throw new FormatError(`column ${column.name} is cut off`);
+    columns.set(column.name, bytes.subarray(at, at + column.bytes));
+    at += column.bytes;
+  }
+  return { head, columns };
+}
+
+/** Undoes raw deflate with what the browser (and Node) brings along. */
+export async function inflate(bytes: Uint8Array, size: number): Promise<Uint8Array> {
+  const source = new Blob([bytes as BlobPart]).stream();
+  const reader = source.pipeThrough(new DecompressionStream("deflate-raw")).getReader();
+  const out = new Uint8Array(size);
+  let at = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    out.set(value, at);
+    at += value.length;
+  }
+  if (at !== size) throw new FormatError(`a column has ${at} bytes instead of ${size}`);
+  return out;
+}
+
+/** Opens a trace: after this the times and functions of all its calls are at hand. */
+export async function open(bytes: Uint8Array): Promise<TraceData> {
+  const { head, columns } = parse(bytes);
+  const column = async (name: string): Promise<Uint8Array> => {
+    const entry = head.columns.find((candidate) => candidate.name === name);
+    const packed = columns.get(name);
+    if (!entry || !packed) throw new FormatError(`column ${name} is missing`);
+    return inflate(packed, entry.raw_bytes);
+  };
+  const [gap, duration, functionOf] = await Promise.all(["gap", "duration", "function"].map(column));
+  const { start, end } = decodeTimes(head, gap, duration);
+  const once = <T>(decode: () => Promise<T>) => {
+    let pending: Promise<T> | undefined;
+    return () => (pending ??= decode());
+  };
+  const files = once(async () => decodeFiles(head, await column("file")));
+  const details = once(async () => {
+    const names = ["length", "offset", "result", "argument", "fd", "parent", "row"];
+    const raw = await Promise.all(names.map(column));
+    return decodeDetails(head, functionOf, await files(), raw);
+  });
+  return { head, start, end, functionOf, files, details };
+}
+
+export function decodeTimes(head: Head, gap: Uint8Array, duration: Uint8Array) {
+  const start = new Float64Array(head.count);
+  const end = new Float64Array(head.count);
+  const gaps = new Reader(gap);
+  const durations = new Reader(duration);
+  let at = 0;
+  for (const row of head.rows) {
+    let before = 0;
+    for (const last = at + row.count; at < last; at++) {
+      start[at] = before + gaps.signed();
+      end[at] = before = start[at] + durations.unsigned();
+    }
+  }
+  return { start, end };
+}
+
+export function decodeFiles(head: Head, raw: Uint8Array): Int32Array {
+  const files = new Int32Array(head.count);
+  const reader = new Reader(raw);
+  let slot = 0;
+  for (let at = 0; at < head.count; at++) {
+    slot += reader.signed();
+    files[at] = slot - 1;
+  }
+  return files;
+}
+
+/** Each value is the difference from a guess; the guesses are those of the format document. */
+export function decodeDetails(
+  head: Head,
+  functionOf: Uint8Array,
+  files: Int32Array,
+  raw: Uint8Array[],
+): Details {
+  const { count } = head;
+  const [lengths, offsets, results, args, fds, parents, rows] = raw.map((bytes) => new Reader(bytes));
+  const out: Details = {
+    length: new Float64Array(count),
+    offset: new Float64Array(count),
+    result: new Float64Array(count),
+    argument: new Float64Array(count),
+    fd: new Int32Array(count),
+    parent: new Int32Array(count),
+    row: new Uint32Array(count),
+  };
+  const shapes = head.functions.map((entry) => entry.shape);
+  const last = head.functions.map(() => ({ offset: -1, length: -1, argument: -1, result: 0 }));
+  const expected = new Float64Array(head.files.length + 1);
+  const lastFd = new Int32Array(head.files.length + 1).fill(-1);
+  let parent = 0;
+  let row = 0;
+  for (let at = 0; at < count; at++) {
+    const shape = shapes[functionOf[at]];
+    const seen = last[functionOf[at]];
+    const slot = files[at] + 1;
+    const length = seen.length + lengths.signed();
+    const offset = (shape === "plain" ? seen.offset : expected[slot]) + offsets.signed();
+    const guess = shape === "data" ? length : shape === "seek" ? offset : seen.result;
+    const result = guess + results.signed();
+    const argument = seen.argument + args.signed();
+    if (shape === "data") expected[slot] = offset + Math.max(result, 0);
+    if (shape === "seek") expected[slot] = result;
+    lastFd[slot] += fds.signed();
+    parent += parents.signed();
+    row += rows.signed();
+    out.length[at] = seen.length = length;
+    out.offset[at] = seen.offset = offset;
+    out.result[at] = seen.result = result;
+    out.argument[at] = seen.argument = argument;
+    out.fd[at] = lastFd[slot];
+    out.parent[at] = parent - 1;
+    out.row[at] = row++;
+  }
+  return out;
+}
+
+/** Bytes of base64 text. */
+export function fromBase64(text: string): Uint8Array {
+  const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array }).fromBase64;
+  if (native) return native.call(Uint8Array, text);
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let at = 0; at < bytes.length; at++) bytes[at] = binary.charCodeAt(at);
+  return bytes;
+}

@@ -1,0 +1,55 @@
+// Which part of the time axis is shown. All moves keep it inside the trace and no narrower than
+// a few nanoseconds.
+
+import type { Span } from "./paint.ts";
+
+const SPAN_MIN_NS = 20;
+
+export class View implements Span {
+  start = 0;
+  end = 1;
+  readonly length: number;
+
+  /** A view of everything from 0 to `length` nanoseconds. */
+  constructor(length: number) {
+    this.length = Math.max(length, SPAN_MIN_NS);
+    this.fit();
+  }
+
+  get span(): number {
+    return this.end - this.start;
+  }
+
+  fit(): void {
+    this.show(0, this.length);
+  }
+
+  /** Shows a stretch of time, moved and cut to what there is. */
+  show(start: number, end: number): void {
+    const span = Math.min(Math.max(end - start, SPAN_MIN_NS), this.length * 1.04);
+    const margin = Math.min(span, this.length) * 0.02;
+    const low = -margin;
+    const high = this.length + margin - span;
+    const middle = (start + end) / 2 - span / 2;
+    this.start = high < low ? (low + high) / 2 : Math.min(Math.max(middle, low), high);
+    this.end = this.start + span;
+  }
+
+  pan(time: number): void {
+    this.show(this.start + time, this.end + time);
+  }
+
+  /** Zooms so that the moment `time` stays where it is on the screen; a factor above 1 zooms in. */
+  zoom(factor: number, time: number): void {
+    const span = Math.min(Math.max(this.span / factor, SPAN_MIN_NS), this.length * 1.04);
+    const share = (time - this.start) / this.span;
+    const start = time - share * span;
+    this.show(start, start + span);
+  }
+
+  /** Shows a stretch of time with some air around it. */
+  focus(start: number, end: number, air = 0.1): void {
+    const margin = Math.max((end - start) * air, SPAN_MIN_NS);
+    this.show(start - margin, end + margin);
+  }
+}
