@@ -5,6 +5,7 @@
 mod calibrate;
 mod failure;
 mod replay;
+mod simulate;
 mod strategies;
 mod trace_file;
 
@@ -24,6 +25,7 @@ struct Iolab {
 enum Capability {
     Calibrate(calibrate::Arguments),
     Replay(replay::Arguments),
+    Simulate(simulate::Arguments),
     Strategies(strategies::Arguments),
 }
 
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
     let outcome = match Iolab::parse().capability {
         Capability::Calibrate(arguments) => calibrate::run(&arguments),
         Capability::Replay(arguments) => replay::run(&arguments),
+        Capability::Simulate(arguments) => simulate::run(&arguments),
         Capability::Strategies(arguments) => strategies::run(&arguments),
     };
     outcome.unwrap_or_else(|failure: Failure| {

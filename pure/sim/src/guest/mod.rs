@@ -5,10 +5,20 @@
 //! preloaded library runs; what comes out at the bottom is charged by the platform's storage
 //! model. The result is a trace like a recorded one.
 
+mod kernel;
+mod processors;
+mod program;
+mod run;
+mod scale;
+mod staging;
+
 use crate::platform::Platform;
 use iolab_policy::insitu::StrategySpec;
-use iolab_trace::Trace;
+use iolab_trace::{Class, Clock, Event, FORMAT_VERSION, Header, Layer, Origin, Trace};
 use iolab_vocab::{Nanos, Seed};
+use program::Program;
+use run::{Machine, Run};
+use scale::Scale;
 use std::fmt;
 
 /// Which time a call takes that strategies leave as it was.
@@ -80,9 +90,72 @@ pub fn predict(
     apply: &[StrategySpec],
     settings: &Settings,
 ) -> Result<Prediction, SimulationError> {
-    let _ = (trace, apply, settings);
-    Err(SimulationError {
-        message: format!("platform `{}` cannot run recorded programs yet", platform.name),
-        hint: "give a platform with a [local] part, as `iolab calibrate DIR` writes it".to_owned(),
+    let Some(storage) = &platform.local else {
+        return Err(SimulationError {
+            message: format!("platform `{}` has no [local] storage", platform.name),
+            hint: "give a platform as `iolab calibrate DIR` writes it".to_owned(),
+        });
+    };
+    let mut program = program::program(trace, storage.cores)?;
+    if apply.is_empty() {
+        leave_out_loading(&mut program, storage.intercept.load_ns);
+    }
+    let scale = match settings.durations {
+        Durations::Recorded => scale::fit(trace, &program, storage, settings.cold),
+        Durations::Model => Scale::ONE,
+    };
+    let machine = Machine { trace, program: &program, storage, apply, scale, settings };
+    let run = run::run(&machine)?;
+    let loaded_ns = if apply.is_empty() { 0.0 } else { storage.intercept.load_ns };
+    let outside = Nanos((storage.intercept.process_ns + loaded_ns) as u64);
+    Ok(Prediction {
+        wall: run.end.after(outside),
+        io: io_of(&run.events),
+        event_hash: run.event_hash,
+        staged_calls: run.staged_calls,
+        performed_calls: run.performed_calls,
+        decisions: Trace {
+            header: header(trace, &program, apply, &run),
+            events: run.decisions.clone(),
+        },
+        trace: Trace { header: header(trace, &program, apply, &run), events: run.events },
     })
+}
+
+/// Time in calls on files, as the program sees it: the outermost ones, summed over threads.
+pub fn io_of(events: &[Event]) -> Nanos {
+    let is_io = |event: &&Event| {
+        let class = event.function.class();
+        let layer = event.function.layer();
+        layer == Layer::Posix && !matches!(class, Class::Process | Class::Unseen)
+    };
+    Nanos(events.iter().filter(is_io).map(|event| event.duration().get()).sum())
+}
+
+/// A recorded child loaded the library before its first moment. Under strategies it does so again,
+/// in a plain run it does not.
+fn leave_out_loading(program: &mut Program, load_ns: f64) {
+    for sequence in &mut program.sequences {
+        if let Some(first) = sequence.moments.first_mut()
+            && first.after.is_some()
+            && sequence.is_main
+        {
+            first.work = first.work.since(Nanos(load_ns as u64));
+        }
+    }
+}
+
+/// The header of what was simulated.
+fn header(trace: &Trace, program: &Program, apply: &[StrategySpec], run: &Run) -> Header {
+    let mut header = trace.header.clone();
+    header.format_version = FORMAT_VERSION;
+    header.origin = Origin::Simulated;
+    header.clock = Clock { source: "virtual".to_owned(), resolution_ns: 1, ..Clock::default() };
+    header.overhead_ns = 0;
+    header.strategies = apply.iter().map(|spec| spec.text.clone()).collect();
+    header.inferred.extend(program.inferred.iter().cloned());
+    for (entry, (began, ended)) in header.processes.iter_mut().zip(&run.processes) {
+        (entry.start_ns, entry.end_ns) = (began.get(), ended.get());
+    }
+    header
 }

@@ -1,0 +1,342 @@
+//! The operating system below a simulated program: files, descriptions and positions, and what a
+//! call costs by the model of local storage.
+//!
+//! It carries out a call as recorded (`native`) or as a stack asks for it (`perform`), keeps what
+//! follows from it, and tells the cost. What the model has no cost for (processes, mappings,
+//! directories being read) keeps its recorded duration.
+
+use iolab_device::local::{LocalFile, LocalStorage};
+use iolab_policy::insitu::guest::open_flags;
+use iolab_policy::insitu::{At, Call, Errno, Outcome, Whence};
+use iolab_trace::{Class, Event, Function};
+use iolab_vocab::{Extent, FileId, Nanos};
+use std::collections::BTreeMap;
+
+/// Time a call takes: on a core, and waiting for the medium.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cost {
+    pub(super) work: Nanos,
+    pub(super) wait: Nanos,
+}
+
+impl Cost {
+    pub(super) fn work(work: Nanos) -> Cost {
+        Cost { work, wait: Nanos::ZERO }
+    }
+
+    pub(super) fn total(self) -> Nanos {
+        self.work.after(self.wait)
+    }
+
+    pub(super) fn plus(self, other: Cost) -> Cost {
+        Cost { work: self.work.after(other.work), wait: self.wait.after(other.wait) }
+    }
+}
+
+/// Kinds of calls whose costs are off by a factor of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    SmallWrite,
+    LargeWrite,
+    Read,
+    Sync,
+    Name,
+    Other,
+}
+
+impl Kind {
+    pub(super) const COUNT: usize = 6;
+
+    /// From 4 KiB on first touches of pages are most of a write.
+    pub(super) fn of(class: Class, bytes: u64) -> Kind {
+        match class {
+            Class::Write | Class::Copy if bytes < 4096 => Kind::SmallWrite,
+            Class::Write | Class::Copy => Kind::LargeWrite,
+            Class::Read => Kind::Read,
+            Class::Sync => Kind::Sync,
+            Class::Open | Class::Rename | Class::Unlink | Class::Truncate | Class::Stat => {
+                Kind::Name
+            }
+            Class::MakeDirectory | Class::RemoveDirectory | Class::Allocate => Kind::Name,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// An open file description.
+#[derive(Clone, Copy, Debug)]
+struct Description {
+    inode: usize,
+    position: u64,
+    append: bool,
+}
+
+/// A description, by its place in the kernel's list.
+pub(super) type DescriptionId = usize;
+
+/// Files of the trace and what processes have open.
+pub(super) struct Kernel<'a> {
+    storage: &'a LocalStorage,
+    cold: bool,
+    inodes: Vec<LocalFile>,
+    /// The inode each name of the trace stands for now; `None` for a name not seen yet.
+    names: Vec<Option<usize>>,
+    descriptions: Vec<Description>,
+    /// By process: descriptors.
+    descriptors: Vec<BTreeMap<i32, DescriptionId>>,
+}
+
+impl<'a> Kernel<'a> {
+    pub(super) fn new(
+        storage: &'a LocalStorage,
+        cold: bool,
+        files: usize,
+        processes: usize,
+    ) -> Kernel<'a> {
+        Kernel {
+            storage,
+            cold,
+            inodes: Vec::new(),
+            names: vec![None; files],
+            descriptions: Vec::new(),
+            descriptors: vec![BTreeMap::new(); processes],
+        }
+    }
+
+    /// The description a descriptor of a process stands for, if its opening was seen.
+    pub(super) fn description(&self, process: u32, fd: i32) -> Option<DescriptionId> {
+        self.descriptors[process as usize].get(&fd).copied()
+    }
+
+    /// Carries out a call as it was recorded. `None`: the model knows no cost for it.
+    pub(super) fn native(&mut self, event: &Event) -> Option<Cost> {
+        let call = &self.storage.call;
+        let ns = |cost_ns: f64| Some(Cost::work(Nanos(cost_ns.round() as u64)));
+        if event.result < 0 {
+            return match event.function.class() {
+                Class::Open | Class::Stat => ns(call.open_missing_ns),
+                Class::Process | Class::Map => None,
+                _ => ns(call.least_ns),
+            };
+        }
+        match event.function.class() {
+            Class::Open => self.open(event),
+            Class::Close => {
+                self.close(event);
+                ns(call.close_ns)
+            }
+            Class::Dup => {
+                let table = &mut self.descriptors[event.process as usize];
+                if let Some(&description) = table.get(&event.fd) {
+                    table.insert(event.result as i32, description);
+                }
+                ns(call.least_ns)
+            }
+            Class::Read | Class::Write => self.transfer(event),
+            Class::Seek => {
+                if let Some(description) = self.description(event.process, event.fd) {
+                    self.descriptions[description].position = event.result as u64;
+                }
+                ns(call.seek_ns)
+            }
+            Class::Sync => Some(self.sync(event)),
+            Class::Truncate => {
+                let inode = self.inode_of(event, 0);
+                let length = event.length.max(0) as u64;
+                Some(Cost::work(self.storage.truncate(&mut self.inodes[inode], length)))
+            }
+            Class::Allocate => ns(call.truncate_ns),
+            Class::Stat => ns(call.stat_ns),
+            Class::Rename => {
+                self.rename(event);
+                ns(call.rename_ns)
+            }
+            Class::Unlink => {
+                let inode = self.inode_of(event, 0);
+                let cost = self.storage.unlink(&mut self.inodes[inode]);
+                if let Some(name) = event.file.index() {
+                    self.names[name] = None;
+                }
+                Some(Cost::work(cost))
+            }
+            Class::MakeDirectory | Class::RemoveDirectory => ns(call.directory_ns),
+            Class::Copy => self.copy(event),
+            Class::Advise | Class::Lock | Class::Control => ns(call.least_ns),
+            _ => None,
+        }
+    }
+
+    fn open(&mut self, event: &Event) -> Option<Cost> {
+        let flags = event.argument;
+        let known = event.file.index().and_then(|name| self.names[name]);
+        let inode = self.inode_of(event, event.length.max(0) as u64);
+        let call = &self.storage.call;
+        let creates = known.is_none() && flags & open_flags::CREATE != 0 && event.length <= 0;
+        let mut cost_ns = if creates { call.open_create_ns } else { call.open_existing_ns };
+        if flags & open_flags::TRUNCATE != 0 && self.inodes[inode].size_bytes > 0 {
+            cost_ns += self.storage.truncate(&mut self.inodes[inode], 0).get() as f64;
+        }
+        let inherited = event.function == Function::INHERITED;
+        let position = if inherited { event.offset.max(0) as u64 } else { 0 };
+        let append = flags & open_flags::APPEND != 0;
+        self.descriptions.push(Description { inode, position, append });
+        let fd = if inherited { event.fd } else { event.result as i32 };
+        self.descriptors[event.process as usize].insert(fd, self.descriptions.len() - 1);
+        match inherited {
+            true => Some(Cost::default()),
+            false => Some(Cost::work(Nanos(cost_ns.round() as u64))),
+        }
+    }
+
+    fn close(&mut self, event: &Event) {
+        let last = match event.function {
+            Function::CLOSE_RANGE if event.argument >= 0 => event.argument as i32,
+            _ => event.fd,
+        };
+        let table = &mut self.descriptors[event.process as usize];
+        table.retain(|fd, _| *fd < event.fd || *fd > last.max(event.fd));
+    }
+
+    fn transfer(&mut self, event: &Event) -> Option<Cost> {
+        event.file.index()?;
+        let inode = self.inode_of(event, 0);
+        let extent = Extent::new(event.offset.max(0) as u64, event.result as u64);
+        if !event.function.is_positioned()
+            && let Some(description) = self.description(event.process, event.fd)
+        {
+            self.descriptions[description].position = extent.end();
+        }
+        let file = &mut self.inodes[inode];
+        Some(Cost::work(match event.function.class() {
+            Class::Write => self.storage.write(file, extent),
+            _ => {
+                // The file may have grown by hands the trace does not show.
+                file.size_bytes = file.size_bytes.max(extent.end());
+                self.storage.read(file, extent)
+            }
+        }))
+    }
+
+    fn copy(&mut self, event: &Event) -> Option<Cost> {
+        let source = self.inode_of(event, 0);
+        let moved = Extent::new(event.offset.max(0) as u64, event.result as u64);
+        let mut cost = self.storage.read(&mut self.inodes[source], moved);
+        let target = FileId(u32::try_from(event.argument).ok()?);
+        if target.index().is_some_and(|name| name < self.names.len()) {
+            let inode = self.inode(target, 0);
+            let file = &mut self.inodes[inode];
+            cost = cost.after(self.storage.write(file, Extent::new(moved.offset, moved.length)));
+        }
+        Some(Cost::work(cost))
+    }
+
+    fn sync(&mut self, event: &Event) -> Cost {
+        let one = |storage: &LocalStorage, file: &mut LocalFile| storage.sync(file);
+        let wait = match event.function {
+            Function::SYNC | Function::SYNCFS => {
+                let storage = self.storage;
+                let dirty = self.inodes.iter_mut().filter(|file| file.dirty_bytes > 0);
+                Nanos(dirty.map(|file| one(storage, file).get()).sum())
+            }
+            Function::FSYNC | Function::FDATASYNC => {
+                let inode = self.inode_of(event, 0);
+                one(self.storage, &mut self.inodes[inode])
+            }
+            _ => Nanos(self.storage.sync.clean_ns as u64),
+        };
+        Cost { work: Nanos::ZERO, wait }
+    }
+
+    fn rename(&mut self, event: &Event) {
+        let target = usize::try_from(event.argument).ok().filter(|name| *name < self.names.len());
+        if let (Some(source), Some(target)) = (event.file.index(), target) {
+            self.names[target] = self.names[source];
+            if event.function != Function::LINK {
+                self.names[source] = None;
+            }
+        }
+    }
+
+    /// The inode of the event's descriptor if there is one, else of its name.
+    fn inode_of(&mut self, event: &Event, size_bytes: u64) -> usize {
+        match self.description(event.process, event.fd) {
+            Some(description) if event.fd >= 0 => self.descriptions[description].inode,
+            _ => self.inode(event.file, size_bytes),
+        }
+    }
+
+    fn inode(&mut self, name: FileId, size_bytes: u64) -> usize {
+        let known = name.index().and_then(|name| self.names[name]);
+        known.unwrap_or_else(|| {
+            self.inodes.push(LocalFile::existing(size_bytes, self.cold));
+            let inode = self.inodes.len() - 1;
+            if let Some(name) = name.index() {
+                self.names[name] = Some(inode);
+            }
+            inode
+        })
+    }
+
+    /// Carries out what a stack asks for on a description.
+    pub(super) fn perform(&mut self, description: DescriptionId, call: Call) -> (Outcome, Cost) {
+        let Description { inode, position, append } = self.descriptions[description];
+        let file = &mut self.inodes[inode];
+        let storage = self.storage;
+        match call {
+            Call::Read { at, length } => {
+                let offset = place(at, position);
+                let moved = file.size_bytes.saturating_sub(offset).min(length);
+                let cost = storage.read(file, Extent::new(offset, length));
+                self.advance(description, at, offset + moved);
+                (Ok(moved), Cost::work(cost))
+            }
+            Call::Write { at, length } => {
+                let offset = if append { file.size_bytes } else { place(at, position) };
+                let cost = storage.write(file, Extent::new(offset, length));
+                self.advance(description, at, offset + length);
+                (Ok(length), Cost::work(cost))
+            }
+            Call::Seek { offset, whence } => {
+                let outcome = seek(position, file.size_bytes, offset, whence);
+                if let Ok(position) = outcome {
+                    self.descriptions[description].position = position;
+                }
+                (outcome, Cost::work(Nanos(storage.call.seek_ns.round() as u64)))
+            }
+            Call::Sync { .. } => (Ok(0), Cost { work: Nanos::ZERO, wait: storage.sync(file) }),
+            Call::Truncate { length } => (Ok(0), Cost::work(storage.truncate(file, length))),
+            Call::Allocate { mode, offset, length } => {
+                if mode == 0 {
+                    file.size_bytes = file.size_bytes.max(offset + length);
+                }
+                (Ok(0), Cost::work(Nanos(storage.call.truncate_ns.round() as u64)))
+            }
+            Call::Open { .. } | Call::Flush | Call::Settle | Call::Close => {
+                (Ok(0), Cost::default())
+            }
+        }
+    }
+
+    fn advance(&mut self, description: DescriptionId, at: At, position: u64) {
+        if at == At::Position {
+            self.descriptions[description].position = position;
+        }
+    }
+}
+
+fn place(at: At, position: u64) -> u64 {
+    match at {
+        At::Position => position,
+        At::Offset(offset) => offset,
+    }
+}
+
+fn seek(position: u64, size_bytes: u64, offset: i64, whence: Whence) -> Outcome {
+    let base = match whence {
+        Whence::Start | Whence::Sparse(_) => 0,
+        Whence::Current => position,
+        Whence::End => size_bytes,
+    };
+    const INVALID: Errno = Errno(22);
+    base.checked_add_signed(offset).ok_or(INVALID)
+}

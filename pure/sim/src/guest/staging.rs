@@ -1,0 +1,285 @@
+//! The simulator's driver of in-situ strategies: the same stacks as in a live program, with costs
+//! in place of bytes.
+//!
+//! [`Guest`] turns a recorded event into calls on stacks; each command of a stack is charged: a
+//! copy by its length, a performed call by the storage model, a step and the hook by what
+//! calibration found. A performed call that is the program's own, unchanged, keeps its recorded
+//! duration unless the model was asked for.
+
+use super::Durations;
+use super::kernel::{Cost, DescriptionId, Kernel, Kind};
+use super::run::{Machine, Run, native, recorded};
+use iolab_policy::insitu::guest::{StackId, Step};
+use iolab_policy::insitu::{
+    Call, Command, Errno, Event as Input, Guest, Handle, Outcome, Slot, Stack, decision,
+};
+use iolab_trace::{Class, Event};
+use iolab_vocab::{FileId, Nanos};
+use std::collections::BTreeMap;
+
+/// A stack at work on one file of one process.
+struct Live {
+    stack: Stack,
+    file: FileId,
+    stages: u64,
+    handles: BTreeMap<Handle, DescriptionId>,
+}
+
+/// The strategies of all processes.
+pub(super) struct Staging<'a> {
+    machine: &'a Machine<'a>,
+    guests: Vec<Guest>,
+    live: BTreeMap<(u32, StackId), Live>,
+    steps: Vec<Step>,
+    commands: Vec<Command>,
+}
+
+/// What came of a program's call.
+pub(super) struct Staged {
+    pub(super) cost: Cost,
+    /// What the stack answered, if it was asked.
+    pub(super) result: Option<i64>,
+}
+
+/// A call on its way through a stack.
+#[derive(Clone, Copy)]
+struct Passage {
+    row: usize,
+    now: Nanos,
+    call: Call,
+    handle: Handle,
+    own: bool,
+}
+
+fn cost_of(cost_ns: f64) -> Cost {
+    Cost::work(Nanos(cost_ns.round() as u64))
+}
+
+impl<'a> Staging<'a> {
+    pub(super) fn new(machine: &'a Machine<'a>, processes: usize) -> Staging<'a> {
+        Staging {
+            machine,
+            guests: (0..processes).map(|_| Guest::new(machine.apply)).collect(),
+            live: BTreeMap::new(),
+            steps: Vec::new(),
+            commands: Vec::new(),
+        }
+    }
+
+    /// Carries out one recorded event.
+    pub(super) fn call(
+        &mut self,
+        now: Nanos,
+        row: usize,
+        kernel: &mut Kernel,
+        run: &mut Run,
+    ) -> Staged {
+        let event = &self.machine.trace.events[row];
+        let path =
+            event.file.index().map_or("", |file| &self.machine.trace.header.files[file].path);
+        let mut steps = std::mem::take(&mut self.steps);
+        steps.clear();
+        self.guests[event.process as usize].step(event, path, &mut steps);
+        let mut staged =
+            Staged { cost: cost_of(self.machine.storage.intercept.hook_ns), result: None };
+        for step in &steps {
+            let at = now.after(staged.cost.total());
+            staged.cost = staged.cost.plus(match *step {
+                Step::Begin { stack, file } => self.build(event, stack, file),
+                Step::Native => native(self.machine, kernel, row),
+                Step::Stage { stack, handle, call, own } => {
+                    let passage = Passage { row, now: at, call, handle, own };
+                    let (outcome, cost) = self.pass(stack, passage, kernel, run);
+                    if own {
+                        staged.result = Some(number(outcome));
+                    }
+                    cost
+                }
+                Step::End { stack } => {
+                    self.live.remove(&(event.process, stack));
+                    Cost::default()
+                }
+            });
+        }
+        self.steps = steps;
+        staged
+    }
+
+    fn build(&mut self, event: &Event, stack: StackId, file: FileId) -> Cost {
+        let path = file.index().map_or("", |file| &self.machine.trace.header.files[file].path);
+        let strategies: Vec<_> =
+            Guest::chosen(self.machine.apply, path).map(|spec| spec.build()).collect();
+        let stages = strategies.len() as u64;
+        let stack_of_strategies = Stack::new(strategies);
+        let live = Live { stack: stack_of_strategies, file, stages, handles: BTreeMap::new() };
+        self.live.insert((event.process, stack), live);
+        Cost::default()
+    }
+
+    fn pass(
+        &mut self,
+        stack: StackId,
+        passage: Passage,
+        kernel: &mut Kernel,
+        run: &mut Run,
+    ) -> (Outcome, Cost) {
+        let event = &self.machine.trace.events[passage.row];
+        let Some(mut live) = self.live.remove(&(event.process, stack)) else {
+            return (Ok(0), Cost::default());
+        };
+        if let Call::Open { .. } = passage.call
+            && let Some(description) = kernel.description(event.process, event.result as i32)
+        {
+            live.handles.insert(passage.handle, description);
+        }
+        run.staged_calls += u64::from(passage.own);
+        let skipped = passage.call == Call::Flush && live.stack.held_bytes() == 0;
+        let result = match (skipped, self.absorbed(&mut live, passage)) {
+            (true, _) => (Ok(0), Cost::default()),
+            (false, Some(absorbed)) => absorbed,
+            (false, None) => self.step(&mut live, passage, kernel, run),
+        };
+        self.live.insert((event.process, stack), live);
+        result
+    }
+
+    /// The short way for buffered writes, where nobody wants to see decisions.
+    fn absorbed(&self, live: &mut Live, passage: Passage) -> Option<(Outcome, Cost)> {
+        let Call::Write { at, length } = passage.call else { return None };
+        if self.machine.settings.keep_decisions {
+            return None;
+        }
+        live.stack.absorb(passage.handle, at, length)?;
+        let intercept = &self.machine.storage.intercept;
+        let cost = cost_of(intercept.step_ns + intercept.copy.at(length));
+        Some((Ok(length), cost))
+    }
+
+    fn step(
+        &mut self,
+        live: &mut Live,
+        passage: Passage,
+        kernel: &mut Kernel,
+        run: &mut Run,
+    ) -> (Outcome, Cost) {
+        let step_ns = self.machine.storage.intercept.step_ns * live.stages as f64;
+        let mut input = Input::Arrived { handle: passage.handle, call: passage.call };
+        let mut cost = Cost::default();
+        let mut commands = std::mem::take(&mut self.commands);
+        let outcome = loop {
+            commands.clear();
+            live.stack.step(passage.now.after(cost.total()), input, &mut commands);
+            cost = cost.plus(cost_of(step_ns));
+            let mut answer = None;
+            for command in &commands {
+                let began = passage.now.after(cost.total());
+                match *command {
+                    Command::Copy { length, .. } => {
+                        cost = cost.plus(Cost::work(self.machine.storage.copy(length)));
+                    }
+                    Command::Perform { handle, call, memory } => {
+                        let performed = self.perform(live, passage, (handle, call, memory), kernel);
+                        run.performed_calls += u64::from(moves(call));
+                        cost = cost.plus(performed.1);
+                        input = Input::Performed(performed.0);
+                    }
+                    Command::WakeAt(time) => {
+                        cost.wait = cost.wait.after(time.since(began));
+                        input = Input::Woke;
+                    }
+                    Command::Answer(outcome) => answer = Some(outcome),
+                }
+                self.keep(live, passage, command, (began, passage.now.after(cost.total())), run);
+            }
+            if let Some(outcome) = answer {
+                break outcome;
+            }
+        };
+        self.commands = commands;
+        (outcome, cost)
+    }
+
+    fn perform(
+        &self,
+        live: &Live,
+        passage: Passage,
+        (handle, call, memory): (Handle, Call, Slot),
+        kernel: &mut Kernel,
+    ) -> (Outcome, Cost) {
+        let Some(&description) = live.handles.get(&handle) else {
+            return (Ok(0), Cost::default());
+        };
+        let event = &self.machine.trace.events[passage.row];
+        let unchanged = passage.own && same(passage.call, call) && is_programs(memory);
+        if unchanged && event.result < 0 {
+            return (Err(Errno(-event.result as i32)), recorded(self.machine, passage.row));
+        }
+        let (outcome, cost) = kernel.perform(description, call);
+        let settings = self.machine.settings;
+        match settings.durations {
+            Durations::Model => (outcome, cost),
+            Durations::Recorded if unchanged => (outcome, recorded(self.machine, passage.row)),
+            Durations::Recorded => {
+                let kind = kind_of(call);
+                let scale = |time| self.machine.scale.apply(kind, time);
+                (outcome, Cost { work: scale(cost.work), wait: scale(cost.wait) })
+            }
+        }
+    }
+
+    fn keep(
+        &self,
+        live: &Live,
+        passage: Passage,
+        command: &Command,
+        (start, end): (Nanos, Nanos),
+        run: &mut Run,
+    ) {
+        if !self.machine.settings.keep_decisions {
+            return;
+        }
+        let event = &self.machine.trace.events[passage.row];
+        run.decisions.push(Event {
+            rank: event.rank,
+            process: event.process,
+            thread: event.thread,
+            file: live.file,
+            start,
+            end,
+            ..decision(command)
+        });
+    }
+}
+
+/// Whether a stack sent the program's call on as it was; where the position comes from is no
+/// difference to its cost.
+fn same(own: Call, performed: Call) -> bool {
+    match (own, performed) {
+        (Call::Read { length: a, .. }, Call::Read { length: b, .. })
+        | (Call::Write { length: a, .. }, Call::Write { length: b, .. }) => a == b,
+        _ => own == performed,
+    }
+}
+
+fn is_programs(memory: Slot) -> bool {
+    matches!(memory, Slot::Program(0) | Slot::Nowhere)
+}
+
+/// Whether a call costs anything below.
+fn moves(call: Call) -> bool {
+    !matches!(call, Call::Open { .. } | Call::Flush | Call::Settle | Call::Close)
+}
+
+fn kind_of(call: Call) -> Kind {
+    match call {
+        Call::Read { length, .. } => Kind::of(Class::Read, length),
+        Call::Write { length, .. } => Kind::of(Class::Write, length),
+        Call::Sync { .. } => Kind::Sync,
+        Call::Truncate { .. } => Kind::of(Class::Truncate, 0),
+        _ => Kind::Other,
+    }
+}
+
+fn number(outcome: Outcome) -> i64 {
+    outcome.map_or_else(|errno| -i64::from(errno.0), |value| value as i64)
+}

@@ -1,0 +1,294 @@
+//! Recorded programs in virtual time, with times one can add up by hand.
+
+use iolab_policy::insitu::StrategySpec;
+use iolab_sim::guest::{Durations, Prediction, Settings, predict};
+use iolab_sim::platform::Platform;
+use iolab_trace::{Event, FileEntry, Function, Header, Origin, ProcessEntry, Trace};
+use iolab_vocab::{FileId, Nanos, Seed};
+
+/// A machine with two cores and round costs: a write 1000 ns whatever its size, a fresh page 100,
+/// a copy 7, a hook 2, a step 1, everything else 10.
+const PLATFORM: &str = "
+    name = 'round'
+    [local]
+    file_system = 'round'
+    cores = 2
+    [local.write]
+    overwrite = [[0, 1000.0]]
+    extend_ns = 0.0
+    fresh_page = [[0, 100.0]]
+    folio = [[0, 0.0]]
+    [local.read]
+    cached = [[0, 500.0]]
+    [local.call]
+    least_ns = 10.0
+    seek_ns = 10.0
+    open_create_ns = 10.0
+    open_existing_ns = 10.0
+    open_missing_ns = 10.0
+    close_ns = 10.0
+    stat_ns = 10.0
+    truncate_ns = 10.0
+    release_mib_ns = 0.0
+    rename_ns = 10.0
+    unlink_ns = 10.0
+    directory_ns = 10.0
+    [local.sync]
+    clean_ns = 10.0
+    overwrite_ns = 50000.0
+    extend = [[0, 90000.0]]
+    [local.intercept]
+    hook_ns = 2.0
+    step_ns = 1.0
+    copy = [[0, 7.0]]
+    load_ns = 0.0
+    process_ns = 0.0";
+
+fn platform() -> Platform {
+    Platform::parse(PLATFORM).unwrap()
+}
+
+fn process(pid: u32, parent_pid: u32, start_ns: u64, end_ns: u64) -> ProcessEntry {
+    let name = format!("process {pid}");
+    ProcessEntry { name, pid, parent_pid, rank: -1, start_ns, end_ns, ..ProcessEntry::default() }
+}
+
+fn trace(processes: Vec<ProcessEntry>, events: Vec<Event>) -> Trace {
+    let files = vec![FileEntry { path: "/d/file".to_owned(), file_system: "round".to_owned() }];
+    Trace { header: Header { processes, files, ..Header::default() }, events }
+}
+
+fn call(function: Function, start: u64, end: u64) -> Event {
+    let (start, end) = (Nanos(start), Nanos(end));
+    Event { file: FileId(0), fd: 3, start, end, ..Event::of(function) }
+}
+
+/// `O_WRONLY | O_CREAT | O_TRUNC` on Linux.
+const CREATE: i64 = 0o1101;
+
+fn open(start: u64, end: u64) -> Event {
+    Event { fd: -1, argument: CREATE, length: 0, result: 3, ..call(Function::OPEN, start, end) }
+}
+
+fn write(offset: i64, length: i64, start: u64, end: u64) -> Event {
+    Event { offset, length, result: length, ..call(Function::WRITE, start, end) }
+}
+
+/// Opens, writes 100 bytes `writes` times (1200 ns each, 50 ns between), closes.
+fn small_writer(writes: i64) -> Trace {
+    let mut events = vec![open(100, 140)];
+    let mut now = 140;
+    for n in 0..writes {
+        events.push(write(100 * n, 100, now + 50, now + 1250));
+        now += 1250;
+    }
+    events.push(call(Function::CLOSE, now + 50, now + 70));
+    trace(vec![process(1, 0, 0, now + 100)], events)
+}
+
+fn apply(texts: &[&str]) -> Vec<StrategySpec> {
+    texts.iter().map(|text| StrategySpec::parse(text).unwrap()).collect()
+}
+
+fn simulate(trace: &Trace, strategies: &[&str], settings: &Settings) -> Prediction {
+    predict(trace, &platform(), &apply(strategies), settings).unwrap()
+}
+
+fn model() -> Settings {
+    Settings { durations: Durations::Model, ..Settings::default() }
+}
+
+#[test]
+fn a_plain_run_at_recorded_durations_is_the_recorded_run() {
+    let trace = small_writer(30);
+    let run = simulate(&trace, &[], &Settings::default());
+    assert_eq!(run.trace.events, trace.events);
+    assert_eq!(run.wall, Nanos(trace.header.processes[0].end_ns));
+    assert_eq!(run.trace.header.origin, Origin::Simulated);
+}
+
+#[test]
+fn a_plain_run_by_the_model_takes_gaps_and_costs() {
+    let run = simulate(&small_writer(30), &[], &model());
+    // Gaps: 100 before, 30 × 50 and 50 between, 30 after. Calls: open 10, writes, one page, close.
+    assert_eq!(run.wall, Nanos(100 + 31 * 50 + 30 + 10 + 30 * 1000 + 100 + 10));
+    assert_eq!(run.io, Nanos(10 + 30 * 1000 + 100 + 10));
+}
+
+#[test]
+fn the_recorders_own_cost_is_taken_out_of_the_gaps() {
+    let mut trace = small_writer(30);
+    trace.header.overhead_ns = 20;
+    let run = simulate(&trace, &[], &model());
+    // 32 calls were recorded, 20 ns of each in the gap behind it.
+    assert_eq!(run.wall, Nanos(100 + 31 * 30 + 10 + 10 + 30 * 1000 + 100 + 10));
+}
+
+#[test]
+fn write_back_turns_small_writes_into_copies_and_one_write() {
+    let run = simulate(&small_writer(30), &["write-back"], &model());
+    let writes = &run.trace.events[1..31];
+    // Hook 2, step 1, copy 7.
+    assert!(writes.iter().all(|write| write.duration() == Nanos(10)), "{writes:?}");
+    assert_eq!((run.staged_calls, run.performed_calls), (30, 1));
+    // The close waits for the write: hook, three steps, 1000 and a page, the close itself.
+    assert_eq!(run.trace.events[31].duration(), Nanos(2 + 3 + 1100 + 10));
+    assert!(run.trace.events.iter().all(|event| event.result >= 0));
+}
+
+#[test]
+fn what_a_strategy_leaves_alone_keeps_its_recorded_duration() {
+    let run = simulate(&small_writer(3), &["null"], &Settings::default());
+    // Hook 2, two steps 2, and the recorded 1200.
+    assert!(run.trace.events[1..4].iter().all(|write| write.duration() == Nanos(1204)));
+    let other =
+        simulate(&small_writer(3), &["write-back:paths=/elsewhere/*"], &Settings::default());
+    assert!(other.trace.events[1..4].iter().all(|write| write.duration() == Nanos(1202)));
+}
+
+#[test]
+fn costs_not_recorded_are_scaled_by_how_slow_the_recorded_run_was() {
+    let mut trace = small_writer(0);
+    trace.events.pop();
+    let mut now = 140;
+    for n in 0..100 {
+        // Twice what the model says: 2 × 1000, and 2 × 100 for each of the pages.
+        let pages = u64::from(n * 64 % 4096 == 0);
+        trace.events.push(write(n * 64, 64, now, now + 2000 + 200 * pages));
+        now += 2000 + 200 * pages;
+    }
+    trace.events.push(call(Function::CLOSE, now, now + 20));
+    trace.header.processes[0].end_ns = now + 20;
+    let run = simulate(&trace, &["write-back"], &Settings::default());
+    let close = run.trace.events.last().unwrap();
+    // Hook, three steps, twice (1000 and two pages), the recorded close.
+    assert_eq!(close.duration(), Nanos(2 + 3 + 2 * 1200 + 20));
+}
+
+#[test]
+fn a_sync_waits_for_the_medium_and_writes_out_what_is_held() {
+    let mut trace = small_writer(2);
+    let close = trace.events.pop().unwrap();
+    let start = close.start.0;
+    trace.events.push(call(Function::FSYNC, start, start + 80_000));
+    trace.events.push(call(Function::CLOSE, start + 80_050, start + 80_070));
+    trace.header.processes[0].end_ns = start + 80_100;
+    let run = simulate(&trace, &["write-back"], &model());
+    // Hook; a step each for the call and for what came of the write and of the sync.
+    assert_eq!(run.trace.events[3].duration(), Nanos(2 + 3 + 1100 + 90_000));
+}
+
+#[test]
+fn a_parent_that_waited_for_its_child_ends_earlier_when_the_child_does() {
+    let child = small_writer(30);
+    let length = child.header.processes[0].end_ns;
+    let mut events = child.events;
+    for event in &mut events {
+        (event.start, event.end) = (event.start.after(Nanos(500)), event.end.after(Nanos(500)));
+        event.process = 1;
+    }
+    let processes = vec![process(1, 0, 0, 700 + length), process(2, 1, 500, 500 + length)];
+    let trace = trace(processes, events);
+    let plain = simulate(&trace, &[], &Settings::default());
+    assert_eq!(plain.wall, Nanos(700 + length));
+    let fast = simulate(&trace, &["write-back"], &Settings::default());
+    let child_end = fast.trace.header.processes[1].end_ns;
+    assert!(child_end < length / 2);
+    assert_eq!(fast.wall, Nanos(child_end + 200));
+    assert!(!fast.trace.header.inferred.is_empty());
+}
+
+#[test]
+fn four_threads_on_two_cores_share_them_again_in_the_simulation() {
+    // Each thread had a core half of the time: 1000 ns of a write took 2000.
+    let mut events = Vec::new();
+    for thread in 0..4 {
+        let length = 100;
+        let file = FileId(0);
+        let base =
+            Event { thread, file, fd: 3, length, result: length, ..Event::of(Function::PWRITE) };
+        for n in 0..10 {
+            let offset = i64::from(thread) * 4096 + n;
+            let (start, end) = (Nanos(2000 * n as u64), Nanos(2000 * n as u64 + 2000));
+            events.push(Event { offset, start, end, ..base });
+        }
+    }
+    let trace = trace(vec![process(1, 0, 0, 20_000)], events);
+    let plain = simulate(&trace, &[], &Settings::default());
+    assert_eq!(plain.wall, Nanos(20_000));
+    let by_model = simulate(&trace, &[], &model());
+    // 40 writes of 1000 and four pages on two cores.
+    assert_eq!(by_model.wall, Nanos((40 * 1000 + 400) / 2));
+}
+
+#[test]
+fn a_rank_that_waited_for_the_others_io_goes_on_when_that_is_over() {
+    let writer = small_writer(200);
+    let length = writer.header.processes[0].end_ns;
+    let mut events = writer.events;
+    events.iter_mut().for_each(|event| event.rank = 0);
+    // Rank 1 looks at the clock of a file before and after the long wait.
+    for (start, end) in [(100, 110), (length + 1000, length + 1010)] {
+        let look = Event { process: 1, rank: 1, ..call(Function::FSTAT, start, end) };
+        events.push(look);
+    }
+    let mut processes = vec![process(1, 0, 0, length), process(2, 0, 0, length + 1100)];
+    (processes[0].rank, processes[1].rank) = (0, 1);
+    let trace = trace(processes, events);
+    let plain = simulate(&trace, &[], &Settings::default());
+    assert_eq!(plain.wall, Nanos(length + 1100));
+    let fast = simulate(&trace, &["write-back:paths=/d/*"], &Settings::default());
+    assert!(fast.wall < Nanos(length / 2), "{}", fast.wall);
+}
+
+#[test]
+fn equal_seeds_give_equal_events_and_decisions_are_kept_when_asked_for() {
+    let settings = Settings { keep_decisions: true, seed: Seed(7), ..Settings::default() };
+    let runs = [(); 2].map(|()| simulate(&small_writer(50), &["write-back"], &settings));
+    assert_eq!(runs[0], runs[1]);
+    // Opening, 50 × (copy, answer), and what the close brings about.
+    assert!(runs[0].decisions.events.len() > 100);
+    let unseen = simulate(&small_writer(50), &["write-back"], &Settings::default());
+    assert!(unseen.decisions.events.is_empty());
+    assert_eq!(unseen.event_hash, runs[0].event_hash);
+}
+
+#[test]
+fn a_call_inside_a_stream_call_is_charged_once_and_the_outer_one_follows() {
+    let mut trace = small_writer(1);
+    let inner = trace.events[1];
+    let outer = Event {
+        start: Nanos(inner.start.0 - 30),
+        end: Nanos(inner.end.0 + 40),
+        ..call(Function::FWRITE, 0, 0)
+    };
+    trace.events.insert(1, outer);
+    let run = simulate(&trace, &[], &model());
+    assert_eq!(run.trace.events[1].duration(), Nanos(30 + 1100 + 40));
+    assert_eq!(run.trace.events[2].duration(), Nanos(1100));
+}
+
+#[test]
+fn damaged_traces_and_unsuitable_platforms_are_refused_by_name() {
+    let refusal = |trace: &Trace| predict(trace, &platform(), &[], &model()).unwrap_err();
+    let mut foreign = small_writer(2);
+    foreign.events[1].process = 9;
+    assert!(refusal(&foreign).message.contains("process 9"));
+    let mut backwards = small_writer(2);
+    backwards.events[2].end = Nanos(1);
+    assert!(refusal(&backwards).message.contains("row 2"));
+    let mut nameless = small_writer(2);
+    nameless.events[0].file = FileId(5);
+    assert!(refusal(&nameless).message.contains("file 5"));
+    let bare = Platform::parse("name = 'bare'").unwrap();
+    let error = predict(&small_writer(2), &bare, &[], &model()).unwrap_err();
+    assert!(error.message.contains("bare") && error.hint.contains("calibrate"));
+}
+
+#[test]
+fn a_platform_with_an_unknown_key_or_a_negative_cost_names_it() {
+    let refusal = |from, to| Platform::parse(&PLATFORM.replace(from, to)).unwrap_err().message;
+    assert!(refusal("seek_ns", "seek_nss").contains("seek_nss"));
+    assert!(refusal("seek_ns = 10.0", "seek_ns = -3.0").contains("call.seek_ns"));
+    assert!(refusal("[[0, 500.0]]", "[[-4, 500.0]]").contains("-4"));
+}

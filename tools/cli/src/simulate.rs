@@ -1,0 +1,246 @@
+//! `iolab simulate`: a recorded program in virtual time, on a platform, under strategies.
+
+use crate::failure::Failure;
+use crate::trace_file;
+use clap::Args;
+use iolab_policy::insitu::StrategySpec;
+use iolab_sim::guest::{Durations, Prediction, Settings, SimulationError, io_of, predict};
+use iolab_sim::platform::{Platform, PlatformError};
+use iolab_trace::Trace;
+use iolab_vocab::{Nanos, Seed, format_bytes};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Predict what a recorded program would take on a platform, plain and under strategies.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The recorded program
+    #[arg(long, value_name = "RUN.iot")]
+    trace: PathBuf,
+    /// Platform file, or the name of a preset
+    #[arg(long, value_name = "P.toml")]
+    platform: String,
+    /// Strategy on top of the file system, as `iolab run` takes it; the first one is on top
+    #[arg(long, value_name = "STRATEGY")]
+    apply: Vec<String>,
+    /// Cache layer of the servers of a cluster platform (none, write-behind, …)
+    #[arg(long)]
+    cache: Option<String>,
+    /// Time of calls that strategies leave as they were
+    #[arg(long, default_value = "recorded", value_parser = ["recorded", "model"])]
+    durations: String,
+    /// Files that exist before the run are not in the page cache
+    #[arg(long)]
+    cold: bool,
+    /// Order of simultaneous events
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Where the simulated trace goes
+    #[arg(short, long, value_name = "OUT.iot")]
+    output: Option<PathBuf>,
+    /// Where what the strategies decided goes, one row per command
+    #[arg(long, value_name = "FILE.iot")]
+    decisions: Option<PathBuf>,
+    /// Print the summary as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl From<SimulationError> for Failure {
+    fn from(error: SimulationError) -> Failure {
+        Failure::new(&error.message).hint(&error.hint)
+    }
+}
+
+impl From<PlatformError> for Failure {
+    fn from(error: PlatformError) -> Failure {
+        Failure::new(&error.message).hint(&error.hint)
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let apply = arguments
+        .apply
+        .iter()
+        .map(|text| StrategySpec::parse(text))
+        .collect::<Result<Vec<_>, _>>()?;
+    let platform = read_platform(&arguments.platform)?;
+    let trace = trace_file::load(&arguments.trace)?;
+    let settings = settings_of(arguments);
+    let prediction = predict(&trace, &platform, &apply, &settings)?;
+    let model = Settings { durations: Durations::Model, keep_decisions: false, ..settings.clone() };
+    let summary = Summary {
+        recorded: recorded_wall(&trace),
+        recorded_io: io_of(&trace.events),
+        plain: predict(&trace, &platform, &[], &Settings { keep_decisions: false, ..settings })?,
+        plain_by_model: predict(&trace, &platform, &[], &model)?,
+        by_model: predict(&trace, &platform, &apply, &model)?,
+        prediction,
+    };
+    save_if(arguments.output.as_deref(), &summary.prediction.trace)?;
+    save_if(arguments.decisions.as_deref(), &summary.prediction.decisions)?;
+    match arguments.json {
+        true => println!("{}", summary.json(&trace)),
+        false => summary.print(&trace, &apply),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn settings_of(arguments: &Arguments) -> Settings {
+    Settings {
+        durations: match arguments.durations.as_str() {
+            "model" => Durations::Model,
+            _ => Durations::Recorded,
+        },
+        seed: Seed(arguments.seed),
+        cold: arguments.cold,
+        cache: arguments.cache.clone(),
+        keep_decisions: arguments.decisions.is_some(),
+    }
+}
+
+/// Reads a platform file, or takes the preset of that name.
+pub(crate) fn read_platform(name: &str) -> Result<Platform, Failure> {
+    match std::fs::read_to_string(name) {
+        Ok(text) => Platform::parse(&text)
+            .map_err(|error| Failure::new(format!("{name}: {}", error.message)).hint(error.hint)),
+        Err(_) if !name.contains(['/', '.']) => Ok(Platform::preset(name)?),
+        Err(error) => Err(Failure::new(format!("{name}: {error}"))
+            .hint("`iolab calibrate DIR -o FILE` writes a platform file for this machine")),
+    }
+}
+
+fn save_if(path: Option<&Path>, trace: &Trace) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    trace_file::save(path, trace)?;
+    eprintln!("wrote {}", path.display());
+    Ok(())
+}
+
+/// From the first moment of the trace to the last.
+fn recorded_wall(trace: &Trace) -> Nanos {
+    let entries = || trace.header.processes.iter();
+    let starts =
+        entries().map(|entry| entry.start_ns).chain(trace.events.iter().map(|e| e.start.0));
+    let ends = entries().map(|entry| entry.end_ns).chain(trace.events.iter().map(|e| e.end.0));
+    Nanos(ends.max().unwrap_or(0)).since(Nanos(starts.min().unwrap_or(0)))
+}
+
+/// What is told: the recorded run, the plain one and the one under strategies.
+struct Summary {
+    recorded: Nanos,
+    recorded_io: Nanos,
+    plain: Prediction,
+    plain_by_model: Prediction,
+    by_model: Prediction,
+    prediction: Prediction,
+}
+
+/// Bytes moved and time in calls of one file.
+struct PerFile {
+    path: String,
+    calls: u64,
+    bytes: u64,
+    recorded: Nanos,
+    predicted: Nanos,
+}
+
+impl Summary {
+    /// How far the model alone is off on the plain run, relative.
+    fn bias(&self) -> f64 {
+        self.plain_by_model.io.seconds() / self.plain.io.seconds().max(1e-9) - 1.0
+    }
+
+    fn files(&self, trace: &Trace) -> Vec<PerFile> {
+        let empty = |path: &String| PerFile {
+            path: path.clone(),
+            calls: 0,
+            bytes: 0,
+            recorded: Nanos::ZERO,
+            predicted: Nanos::ZERO,
+        };
+        let mut files: Vec<PerFile> =
+            trace.header.files.iter().map(|entry| empty(&entry.path)).collect();
+        let pairs = trace.events.iter().zip(&self.prediction.trace.events);
+        for (recorded, predicted) in pairs {
+            let Some(file) = recorded.file.index().and_then(|file| files.get_mut(file)) else {
+                continue;
+            };
+            if recorded.function.layer() == iolab_trace::Layer::Posix {
+                file.calls += 1;
+                file.bytes += recorded.moved_bytes();
+                file.recorded = file.recorded.after(recorded.duration());
+                file.predicted = file.predicted.after(predicted.duration());
+            }
+        }
+        files.retain(|file| file.calls > 0);
+        files.sort_by_key(|file| std::cmp::Reverse(file.recorded));
+        files
+    }
+
+    fn print(&self, trace: &Trace, apply: &[StrategySpec]) {
+        let row = |name: &str, wall: Nanos, io: Nanos| {
+            println!("{name:<44} {:>12} {:>12}", milliseconds(wall), milliseconds(io));
+        };
+        println!("{:<44} {:>12} {:>12}", "", "run time ms", "in calls ms");
+        row("recorded (with the recorder)", self.recorded, self.recorded_io);
+        row("plain, predicted", self.plain.wall, self.plain.io);
+        row("plain, by the model alone", self.plain_by_model.wall, self.plain_by_model.io);
+        if !apply.is_empty() {
+            let names: Vec<_> = apply.iter().map(|spec| spec.text.as_str()).collect();
+            row(&names.join(" + "), self.prediction.wall, self.prediction.io);
+            row("  by the model alone", self.by_model.wall, self.by_model.io);
+            let speedup = self.plain.wall.seconds() / self.prediction.wall.seconds().max(1e-9);
+            let (staged, performed) =
+                (self.prediction.staged_calls, self.prediction.performed_calls);
+            println!("speed-up {speedup:.2}; {staged} calls in, {performed} calls out");
+        }
+        println!("bias of the model on the recorded calls {:+.0} %", self.bias() * 100.0);
+        println!("event hash {:016x}\n", self.prediction.event_hash);
+        println!(
+            "{:>10} {:>10} {:>12} {:>12}  file",
+            "calls", "bytes", "recorded ms", "predicted ms"
+        );
+        for file in self.files(trace).iter().take(20) {
+            let bytes = format_bytes(file.bytes);
+            let (recorded, predicted) = (milliseconds(file.recorded), milliseconds(file.predicted));
+            println!(
+                "{:>10} {bytes:>10} {recorded:>12} {predicted:>12}  {}",
+                file.calls, file.path
+            );
+        }
+    }
+
+    fn json(&self, trace: &Trace) -> serde_json::Value {
+        let run = |prediction: &Prediction| serde_json::json!({ "wall_ns": prediction.wall.0, "io_ns": prediction.io.0 });
+        let files: Vec<_> = self
+            .files(trace)
+            .iter()
+            .map(|file| {
+                serde_json::json!({
+                    "path": file.path,
+                    "calls": file.calls,
+                    "bytes": file.bytes,
+                    "recorded_ns": file.recorded.0,
+                    "predicted_ns": file.predicted.0,
+                })
+            })
+            .collect();
+        serde_json::json!({
+            "recorded": { "wall_ns": self.recorded.0, "io_ns": self.recorded_io.0 },
+            "plain": run(&self.plain),
+            "plain_by_model": run(&self.plain_by_model),
+            "predicted": run(&self.prediction),
+            "predicted_by_model": run(&self.by_model),
+            "model_bias": self.bias(),
+            "staged_calls": self.prediction.staged_calls,
+            "performed_calls": self.prediction.performed_calls,
+            "event_hash": format!("{:016x}", self.prediction.event_hash),
+            "files": files,
+        })
+    }
+}
+
+fn milliseconds(time: Nanos) -> String {
+    format!("{:.3}", time.seconds() * 1e3)
+}
