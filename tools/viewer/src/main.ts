@@ -93,7 +93,7 @@ class Timeline {
     const room = Math.max(240, Math.round(window.innerHeight * 0.66));
     const height = Math.min(this.#model.height + AXIS_PX + 6, room);
     const isScrolled = this.#model.height + AXIS_PX > height;
-    this.#body.classList.toggle("scrolled", isScrolled);
+    this.#root.classList.toggle("scrolled", isScrolled);
     this.#body.style.height = `${height}px`;
     this.#spacer.style.height = `${this.#model.height + AXIS_PX}px`;
     const width = this.#stage.canvas.clientWidth;

@@ -4,7 +4,7 @@
 import type { Line } from "./layout.ts";
 import type { Call, Model } from "./model.ts";
 import { fill, paintMerged, paintTrack, type Box, type Picture, type Spot } from "./paint.ts";
-import { KINDS, type Theme } from "./palette.ts";
+import { KINDS, pixel, type Theme } from "./palette.ts";
 import { SHADE_DIM, SHADE_HIDDEN, type Track } from "./track.ts";
 import { duration, moment, ticks } from "./words.ts";
 
@@ -91,17 +91,35 @@ export class Stage {
   }
 
   #drawLines(picture: Picture): Spot[] {
-    const { view, lines } = this.#model;
+    const { view } = this.#model;
+    const visible = this.#visible();
+    for (const line of visible) this.#drawGround(picture, line, this.#box(line));
+    this.#drawGrid(picture);
     const spots: Spot[] = [];
-    for (const line of lines) {
-      if (line.y + line.height < this.scrollTop || !line.tracks.length) continue;
-      if (line.y - this.scrollTop + AXIS_PX > this.height) break;
+    for (const line of visible) {
       const box = this.#box(line);
-      this.#drawGround(picture, line, box);
       if (line.tracks.length > 1) paintMerged(picture, line.tracks, view, box, this.theme.shades);
       else spots.push(...paintTrack(picture, line.tracks[0], view, box, this.theme.shades, this.#device(40)));
     }
     return spots;
+  }
+
+  /** Lines with calls that are at least partly in sight. */
+  #visible(): Line[] {
+    const bottom = this.scrollTop + this.height - AXIS_PX;
+    return this.#model.lines.filter((line) => line.tracks.length && line.y + line.height >= this.scrollTop && line.y <= bottom);
+  }
+
+  #axis() {
+    const { view } = this.#model;
+    return ticks(view.start, view.end, this.width / 110);
+  }
+
+  #drawGrid(picture: Picture): void {
+    const colour = pixel(this.theme.line);
+    for (const { time } of this.#axis().ticks) {
+      fill(picture, this.#device(this.xOf(time)), 0, 1, picture.height, colour);
+    }
   }
 
   /** The ground of a line is darker while its process lived: time there without a call is compute. */
@@ -144,8 +162,7 @@ export class Stage {
 
   #drawAxis(): void {
     const context = this.#context;
-    const { view } = this.#model;
-    const axis = ticks(view.start, view.end, this.width / 110);
+    const axis = this.#axis();
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "middle";
     context.strokeStyle = this.theme.line;
@@ -153,9 +170,6 @@ export class Stage {
     const left = axis.base ? context.measureText(moment(axis.base)).width + 14 : 0;
     for (const { time, text } of axis.ticks) {
       const x = Math.round(this.xOf(time)) + 0.5;
-      context.globalAlpha = 0.55;
-      line(context, x, AXIS_PX, x, this.height);
-      context.globalAlpha = 1;
       line(context, x, AXIS_PX - 5, x, AXIS_PX);
       context.fillStyle = this.theme.soft;
       if (x + 4 >= left && x + 4 + context.measureText(text).width <= this.width) context.fillText(text, x + 4, AXIS_PX / 2);
