@@ -156,7 +156,7 @@ fn overlapping_tiles_share_exactly_their_overlap() {
     let pattern = Catalog::make("tiled:tile=4x4,overlap=1,element=1", 4, Seed(1)).expect("tiles");
     assert_eq!(pattern.file_bytes(), 49);
     assert_eq!(pattern.contract(), Contract::Any);
-    let mut touched = vec![0; 49];
+    let mut touched = [0; 49];
     let mut access = Access::new();
     for rank in 0..4 {
         pattern.place(Rank(rank), 0, &mut access);

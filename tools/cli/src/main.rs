@@ -2,6 +2,7 @@
 //!
 //! Results go to stdout, progress to stderr; a failure names the offender and a way out.
 
+mod bench;
 mod calibrate;
 mod failure;
 mod replay;
@@ -23,6 +24,7 @@ struct Iolab {
 
 #[derive(Subcommand)]
 enum Capability {
+    Bench(Box<bench::Arguments>),
     Calibrate(calibrate::Arguments),
     Replay(replay::Arguments),
     Simulate(simulate::Arguments),
@@ -31,6 +33,7 @@ enum Capability {
 
 fn main() -> ExitCode {
     let outcome = match Iolab::parse().capability {
+        Capability::Bench(arguments) => bench::run(&arguments),
         Capability::Calibrate(arguments) => calibrate::run(&arguments),
         Capability::Replay(arguments) => replay::run(&arguments),
         Capability::Simulate(arguments) => simulate::run(&arguments),
