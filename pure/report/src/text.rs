@@ -118,7 +118,7 @@ fn one_finding(finding: &Finding, style: Style) -> String {
     text
 }
 
-fn about(files: &[String]) -> String {
+pub(crate) fn about(files: &[String]) -> String {
     match files {
         [] => String::new(),
         [path] => format!("  {path}"),
@@ -127,17 +127,21 @@ fn about(files: &[String]) -> String {
 }
 
 fn evidence(finding: &Finding) -> String {
+    let rows: Vec<_> = finding.evidence.rows.iter().map(u64::to_string).collect();
+    match rows.is_empty() {
+        true => cost(finding),
+        false => format!("{} · see row {}", cost(finding), rows.join(", ")),
+    }
+}
+
+/// What a finding costs and how sure it is.
+pub(crate) fn cost(finding: &Finding) -> String {
     let evidence = &finding.evidence;
     let share = match evidence.share_of_run * 100.0 {
         percent @ 1.0.. => format!("{percent:.0} % of the run"),
         _ => "less than 1 % of the run".to_owned(),
     };
-    let mut facts = vec![duration(evidence.time_ns), share, finding.confidence.name().to_owned()];
-    if !evidence.rows.is_empty() {
-        let rows: Vec<_> = evidence.rows.iter().map(u64::to_string).collect();
-        facts.push(format!("see row {}", rows.join(", ")));
-    }
-    facts.join(" · ")
+    format!("{} · {share} · {}", duration(evidence.time_ns), finding.confidence.name())
 }
 
 fn files(files: &[FileRow]) -> String {
@@ -165,7 +169,7 @@ fn files(files: &[FileRow]) -> String {
     text
 }
 
-fn file_pattern(file: &FileRow) -> String {
+pub(crate) fn file_pattern(file: &FileRow) -> String {
     let name = |pattern: &Option<crate::SharedPattern>| {
         pattern.as_ref().map(|pattern| pattern.description.clone())
     };
@@ -265,6 +269,22 @@ fn level(value: f64, peak: f64) -> char {
 }
 
 fn lacks(report: &Report) -> String {
+    let lines = lack_lines(report);
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nWhat the trace does not show\n".to_owned();
+    for line in lines.iter().take(LISTED) {
+        _ = writeln!(text, "  {}", shortened(line, 98));
+    }
+    if let Some(more) = lines.len().checked_sub(LISTED).filter(|&more| more > 0) {
+        _ = writeln!(text, "  … and {more} more (--json lists all)");
+    }
+    text
+}
+
+/// One line for each thing the trace does not show.
+pub(crate) fn lack_lines(report: &Report) -> Vec<String> {
     let lacks = &report.lacks;
     let mut lines: Vec<String> = Vec::new();
     for (reason, count) in &lacks.losses.lost_calls {
@@ -279,17 +299,7 @@ fn lacks(report: &Report) -> String {
     lines.extend(lacks.losses.unseen.iter().map(|what| format!("not seen: {what}")));
     lines.extend(lacks.inferred.iter().map(|what| format!("inferred: {what}")));
     lines.extend(lacks.cut_processes.iter().map(|name| format!("{name} ended without telling")));
-    if lines.is_empty() {
-        return String::new();
-    }
-    let mut text = "\nWhat the trace does not show\n".to_owned();
-    for line in lines.iter().take(LISTED) {
-        _ = writeln!(text, "  {line}");
-    }
-    if let Some(more) = lines.len().checked_sub(LISTED).filter(|&more| more > 0) {
-        _ = writeln!(text, "  … and {more} more (--json lists all)");
-    }
-    text
+    lines
 }
 
 fn cells<const N: usize>(texts: [&str; N]) -> [String; N] {

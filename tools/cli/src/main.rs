@@ -6,6 +6,7 @@ mod bench;
 mod calibrate;
 mod failure;
 mod replay;
+mod report;
 mod simulate;
 mod strategies;
 mod trace_file;
@@ -28,6 +29,7 @@ enum Capability {
     Calibrate(calibrate::Arguments),
     Replay(replay::Arguments),
     Simulate(simulate::Arguments),
+    Report(report::Arguments),
     Strategies(strategies::Arguments),
 }
 
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         Capability::Calibrate(arguments) => calibrate::run(&arguments),
         Capability::Replay(arguments) => replay::run(&arguments),
         Capability::Simulate(arguments) => simulate::run(&arguments),
+        Capability::Report(arguments) => report::run(&arguments),
         Capability::Strategies(arguments) => strategies::run(&arguments),
     };
     outcome.unwrap_or_else(|failure: Failure| {

@@ -96,7 +96,13 @@ fn one_does_all(ranks: &[Work]) -> Option<Finding> {
         ranks.len()
     );
     let remedy = "let every rank (or one per node) do its part; one rank has one link and one core";
-    Some(finding("one-rank-does-the-io", most, most.io_ns, Confidence::Certain, message, remedy))
+    let excess = excess_ns(ranks, most);
+    Some(finding("one-rank-does-the-io", most, excess, Confidence::Certain, message, remedy))
+}
+
+/// How much longer that rank is in I/O than the others: what they wait for it.
+fn excess_ns(ranks: &[Work], most: &Work) -> u64 {
+    most.io_ns.saturating_sub(median_of_others(ranks, most.rank, |work| work.io_ns))
 }
 
 fn uneven_bytes(ranks: &[Work]) -> Option<Finding> {
@@ -113,8 +119,7 @@ fn uneven_bytes(ranks: &[Work]) -> Option<Finding> {
         format_bytes(others)
     );
     let remedy = "divide the data evenly; the ranks with less wait for the one with most";
-    let share = most.bytes.saturating_sub(others) as f64 / most.bytes as f64;
-    let excess = (most.io_ns as f64 * share) as u64;
+    let excess = excess_ns(ranks, most);
     Some(finding("uneven-bytes", most, excess, Confidence::Certain, message, remedy))
 }
 

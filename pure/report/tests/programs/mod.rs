@@ -1,7 +1,7 @@
 //! A program as a script of calls: small enough to read, exact enough to judge.
 
 use iolab_report::{Analysis, Finding, Report};
-use iolab_trace::{Event, FileEntry, Function, Header, ProcessEntry};
+use iolab_trace::{Event, FileEntry, Function, Header, ProcessEntry, Trace};
 use iolab_vocab::{FileId, Nanos};
 
 /// Writes down what a program calls. Every call takes `call_ns`, with nothing in between.
@@ -124,6 +124,10 @@ impl Program {
 
     pub(crate) fn header(&mut self) -> &mut Header {
         &mut self.header
+    }
+
+    pub(crate) fn trace(&self) -> Trace {
+        Trace { header: self.header.clone(), events: self.events.clone() }
     }
 
     pub(crate) fn report(&self) -> Report {
