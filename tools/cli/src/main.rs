@@ -2,11 +2,10 @@
 //!
 //! Results go to stdout, progress to stderr; a failure names the offender and a way out.
 
-mod bench;
 mod calibrate;
 mod failure;
 mod replay;
-mod report;
+mod run;
 mod simulate;
 mod strategies;
 mod trace_file;
@@ -25,21 +24,19 @@ struct Iolab {
 
 #[derive(Subcommand)]
 enum Capability {
-    Bench(Box<bench::Arguments>),
     Calibrate(calibrate::Arguments),
     Replay(replay::Arguments),
     Simulate(simulate::Arguments),
-    Report(report::Arguments),
+    Run(run::Arguments),
     Strategies(strategies::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Iolab::parse().capability {
-        Capability::Bench(arguments) => bench::run(&arguments),
         Capability::Calibrate(arguments) => calibrate::run(&arguments),
         Capability::Replay(arguments) => replay::run(&arguments),
         Capability::Simulate(arguments) => simulate::run(&arguments),
-        Capability::Report(arguments) => report::run(&arguments),
+        Capability::Run(arguments) => run::run(&arguments),
         Capability::Strategies(arguments) => strategies::run(&arguments),
     };
     outcome.unwrap_or_else(|failure: Failure| {

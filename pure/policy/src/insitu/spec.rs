@@ -44,6 +44,9 @@ fn glob_matches(glob: &str, path: &str) -> bool {
     fast_glob::glob_match(glob, subject)
 }
 
+/// Stands between strategies that travel as one text (ASCII "unit separator").
+const SEPARATOR: &str = "\u{1f}";
+
 /// A parsed strategy: what to build, with which parameters, for which files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrategySpec {
@@ -88,6 +91,17 @@ impl StrategySpec {
         Ok(spec)
     }
 
+    /// Several strategies as one text, top first, the way they travel to another process.
+    pub fn join(specs: &[StrategySpec]) -> String {
+        let texts: Vec<&str> = specs.iter().map(|spec| spec.text.as_str()).collect();
+        texts.join(SEPARATOR)
+    }
+
+    /// Reads what `join` wrote.
+    pub fn parse_all(text: &str) -> Result<Vec<StrategySpec>, SpecError> {
+        text.split(SEPARATOR).filter(|part| !part.is_empty()).map(StrategySpec::parse).collect()
+    }
+
     /// A fresh strategy for one file.
     pub fn build(&self) -> Box<dyn Strategy> {
         let row = Catalog::find(self.name).expect("a parsed strategy is in the catalogue");
@@ -121,6 +135,12 @@ mod tests {
         assert!(!chooses("*.chk", "/a/b.chk/c"));
         assert!(chooses("/a/**/*.chk", "/a/b/c.chk"));
         assert!(chooses("{x,c}.chk", "/a/c.chk"));
+    }
+
+    #[test]
+    fn strategies_travel_as_one_text() {
+        let specs = ["null", "null:paths=*.chk"].map(|text| StrategySpec::parse(text).unwrap());
+        assert_eq!(StrategySpec::parse_all(&StrategySpec::join(&specs)).unwrap(), specs);
     }
 
     #[test]

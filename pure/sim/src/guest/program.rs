@@ -331,9 +331,7 @@ fn makers(trace: &Trace, threads: &[Thread], index: usize) -> Vec<usize> {
     let earlier = |other: usize| entries[other].start_ns < entry.start_ns;
     let others = (0..entries.len()).filter(|&other| other != me.process as usize && earlier(other));
     // `exec` goes on under the same number: the image before is the maker.
-    let by = |pid: u32| {
-        others.clone().rfind(|&other| pid != 0 && entries[other].pid == pid)
-    };
+    let by = |pid: u32| others.clone().rfind(|&other| pid != 0 && entries[other].pid == pid);
     match by(entry.pid).or_else(|| by(entry.parent_pid)) {
         Some(process) => of_process(process).collect(),
         None => Vec::new(),

@@ -1,60 +1,54 @@
-//! The stage: where in-situ strategies meet a program's calls. The hooks ask it here.
+//! The stage: in-situ strategies at work inside a live program.
 //!
-//! Every call on a followed file, every call by path and every call that makes or ends a process
-//! comes by when the mode has `STAGE`. `hook::perform_below` is the way down.
+//! Each file (inode) that a strategy chooses and this process opens gets a [`machine`] that hosts
+//! the pure [`Stack`](iolab_policy::insitu::Stack): calls go in, copies and system calls come out.
+//! Descriptors lead to descriptions and files by fixed tables ([`table`]); each file has a lock of
+//! its own, so different files share nothing. Whatever looks at a file by another way makes it
+//! true first ([`life`]). The rules are those of `iolab_policy::insitu::guest`, which replay and
+//! the simulator follow on recorded events.
+//!
+//! Promises: no call of libc's `malloc` (see [`allocator`]), no lock that a signal handler could
+//! wait for in vain (see [`late`]), no crash for a bad address (see [`memory`]), and when anything
+//! inside fails: what is held goes out, one line on stderr, and every call passes from then on.
+//!
+//! Cost of an absorbed 64-byte write: see `benchmarks/write-back`.
 
-use crate::call::Call;
-use crate::descriptor::Entry;
+mod allocator;
+mod calls;
+mod hooks;
+mod kernel;
+mod late;
+mod life;
+mod lock;
+mod machine;
+mod memory;
+mod opening;
+mod settings;
+mod table;
+#[cfg(test)]
+mod tests;
 
-/// Answers a call: a descriptor call on a followed file, a copy with one, a map, or a call by path
-/// (opens included). The result is `-errno` for a failure.
-///
-/// # Safety
-/// The arguments in the call are the guest's own.
-pub(crate) unsafe fn perform(call: &Call) -> isize {
-    // SAFETY: the caller's promise.
-    unsafe { call.perform() }
+pub(crate) use hooks::{
+    after_exec_failed, after_fork, before_exit, before_process, before_stream_close, close_stream,
+    enter_child, inherited, lent, opened, perform, start,
+};
+
+#[cfg(not(test))]
+#[global_allocator]
+static MEMORY: allocator::Maps = allocator::Maps::new();
+
+#[cfg(not(test))]
+fn is_out_of_memory() -> bool {
+    MEMORY.is_exhausted()
 }
 
-/// A regular file was opened; `name` is its absolute path.
-pub(crate) fn opened(_fd: i32, _entry: Entry, _name: &[u8], _status: Option<&libc::stat>) {}
-
-/// A regular file that was open before this library could see it is used for the first time.
-pub(crate) fn inherited(_fd: i32, _entry: Entry, _name: &[u8]) {}
-
-/// `fork`, `vfork`, `exec…`, `posix_spawn`, `system` or `sync` follows: whatever is held back must
-/// be below when this returns.
-///
-/// # Safety
-/// The arguments in the call are the guest's own.
-pub(crate) unsafe fn before_process(_call: &Call) {}
-
-/// In the parent, after a fork; `result` is the child or `-errno`.
-pub(crate) fn after_fork(_result: isize) {}
-
-/// In a forked child, before it does anything.
-pub(crate) fn enter_child() {}
-
-/// An exec failed; the program goes on.
-pub(crate) fn after_exec_failed() {}
-
-/// The process ends by its own will: return from main, `exit`, `_exit`, `quick_exit`.
-pub(crate) fn before_exit() {}
-
-/// `freopen` is about to close this descriptor inside libc.
-pub(crate) fn before_stream_close(_fd: i32) {}
-
-/// `fclose`: libc flushes the stream (by writes that come as calls) and closes the descriptor
-/// unseen. Answers with what the guest gets.
-///
-/// # Safety
-/// The arguments in the call are the guest's own.
-pub(crate) unsafe fn close_stream(call: &Call, _fd: i32) -> usize {
-    // SAFETY: the caller's promise.
-    unsafe { call.next.call(call.raw) }
+/// In a forked child.
+fn forget_allocations() {
+    #[cfg(not(test))]
+    MEMORY.after_fork();
 }
 
-/// Reads the stage's settings from the environment; true when strategies are to be applied.
-pub(crate) fn start(_variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
+#[cfg(test)]
+fn is_out_of_memory() -> bool {
     false
 }

@@ -1,0 +1,322 @@
+//! The program's calls on a staged descriptor. Results are those of the kernel (`-errno` for a
+//! failure); `None` means that the descriptor is not staged and the caller makes the call itself.
+
+use super::machine::Machine;
+use super::memory::{self, Direction, Memory};
+use super::table::{self, File, Staged};
+use super::{kernel, life};
+use iolab_policy::insitu::{At, Call, Errno, Outcome};
+use libc::iovec;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// `read` and `pread` (`offset`).
+///
+/// # Safety
+/// `buffer` may be any address; nobody else may use good memory there meanwhile.
+#[inline]
+pub(crate) unsafe fn read(
+    fd: c_int,
+    buffer: *mut c_void,
+    length: usize,
+    offset: Option<i64>,
+) -> Option<isize> {
+    let Some(staged) = table::lookup(fd) else { return foreign(fd, Direction::In) };
+    let segments = [iovec { iov_base: buffer, iov_len: length.min(kernel::TRANSFER_BYTES_MAX) }];
+    transfer(staged, Direction::In, offset, Memory::new(&segments))
+}
+
+/// `write` and `pwrite` (`offset`).
+///
+/// # Safety
+/// `buffer` may be any address; nobody else may change good memory there meanwhile.
+#[inline]
+pub(crate) unsafe fn write(
+    fd: c_int,
+    buffer: *const c_void,
+    length: usize,
+    offset: Option<i64>,
+) -> Option<isize> {
+    let Some(staged) = table::lookup(fd) else { return foreign(fd, Direction::Out) };
+    let length = length.min(kernel::TRANSFER_BYTES_MAX);
+    let segments = [iovec { iov_base: buffer.cast_mut(), iov_len: length }];
+    let memory = Memory::new(&segments);
+    if let Some(done) = absorb(staged, offset, &memory, length) {
+        return Some(done);
+    }
+    transfer(staged, Direction::Out, offset, memory)
+}
+
+/// `readv`, `writev`, `preadv`, `pwritev`.
+///
+/// # Safety
+/// `vector` and what it points to may be any address.
+pub(crate) unsafe fn vector(
+    direction: Direction,
+    fd: c_int,
+    vector: *const iovec,
+    count: c_int,
+    offset: Option<i64>,
+) -> Option<isize> {
+    let Some(staged) = table::lookup(fd) else { return foreign(fd, direction) };
+    // SAFETY: by this function's contract.
+    match unsafe { memory::segments(vector, count) } {
+        Ok(segments) => transfer(staged, direction, offset, Memory::new(segments)),
+        Err(errno) => Some(-errno as isize),
+    }
+}
+
+/// `lseek`.
+pub(crate) fn seek(fd: c_int, offset: i64, whence: c_int) -> Option<isize> {
+    let staged = table::lookup(fd)?;
+    call(staged, super::machine::seek_call(offset, whence), Memory::NONE)
+}
+
+/// `fsync` and `fdatasync`.
+pub(crate) fn sync(fd: c_int, data_only: bool) -> Option<isize> {
+    let Some(staged) = table::lookup(fd) else { return foreign(fd, Direction::In) };
+    call(staged, Call::Sync { data_only }, Memory::NONE)
+}
+
+/// `ftruncate`.
+pub(crate) fn truncate(fd: c_int, length: i64) -> Option<isize> {
+    let Some(staged) = table::lookup(fd) else { return foreign(fd, Direction::Out) };
+    let length = u64::try_from(length).ok()?;
+    call(staged, Call::Truncate { length }, Memory::NONE)
+}
+
+/// `fallocate`.
+pub(crate) fn allocate(fd: c_int, mode: i32, offset: i64, length: i64) -> Option<isize> {
+    let Some(staged) = table::lookup(fd) else { return foreign(fd, Direction::Out) };
+    let (offset, length) = (u64::try_from(offset).ok()?, u64::try_from(length).ok()?);
+    call(staged, Call::Allocate { mode, offset, length }, Memory::NONE)
+}
+
+/// The short way: a write the top strategy takes in whole.
+#[inline]
+fn absorb(staged: Staged, offset: Option<i64>, memory: &Memory, length: usize) -> Option<isize> {
+    let at = place(offset)?;
+    let file = staged.file;
+    if life::is_cautious() || !file.lock.enter() {
+        return None;
+    }
+    // SAFETY: inside the lock; the reference ends here.
+    let done = match unsafe { file.machine() } {
+        Some(machine) => {
+            memory.is_good(Direction::Out, &mut machine.known)
+                && machine.absorb(staged.handle, at, memory, length)
+        }
+        None => false,
+    };
+    leave(file);
+    done.then_some(length as isize)
+}
+
+fn transfer(
+    staged: Staged,
+    direction: Direction,
+    offset: Option<i64>,
+    memory: Memory,
+) -> Option<isize> {
+    let (at, length) = (place(offset)?, memory.length());
+    let what = match direction {
+        Direction::In => Call::Read { at, length },
+        Direction::Out => Call::Write { at, length },
+    };
+    call(staged, what, memory)
+}
+
+/// Where a transfer goes; the kernel refuses a negative offset.
+#[inline]
+fn place(offset: Option<i64>) -> Option<At> {
+    match offset {
+        None => Some(At::Position),
+        Some(offset) => u64::try_from(offset).ok().map(At::Offset),
+    }
+}
+
+/// A descriptor that is not staged may still lead to a staged file: what is held is written out
+/// before it is read, and the file is released before it is written.
+#[inline]
+pub(super) fn foreign(fd: c_int, direction: Direction) -> Option<isize> {
+    if let Some(file) = table::foreign(fd) {
+        match direction {
+            Direction::In => life::flush(file),
+            Direction::Out => life::release(file),
+        }
+    }
+    None
+}
+
+/// A call of the program on a staged file, from the lock to the unlock.
+pub(super) fn call(staged: Staged, call: Call, memory: Memory) -> Option<isize> {
+    let file = staged.file;
+    if !file.lock.enter() {
+        return too_early(staged, call, memory);
+    }
+    let result = inside(staged, call, memory);
+    leave(file);
+    result.or_else(|| report_failure(file, call))
+}
+
+/// As `call`, with the lock held; `None` when the file is released.
+fn inside(staged: Staged, call: Call, memory: Memory) -> Option<isize> {
+    let file = staged.file;
+    if life::must_give_up() {
+        life::release_inside(file);
+    }
+    // SAFETY: inside the lock; the reference is not used after a release.
+    let machine = unsafe { file.machine() }?;
+    machine.descriptor(staged.handle)?;
+    if let Some(direction) = direction_of(call)
+        && !is_good(file, machine, direction, &memory)
+    {
+        return match direction {
+            Direction::Out => {
+                life::release_inside(file);
+                None
+            }
+            Direction::In => {
+                life::flush_inside(file);
+                run(staged, call, memory)
+            }
+        };
+    }
+    run(staged, call, memory)
+}
+
+fn direction_of(call: Call) -> Option<Direction> {
+    match call {
+        Call::Read { .. } => Some(Direction::In),
+        Call::Write { .. } => Some(Direction::Out),
+        _ => None,
+    }
+}
+
+/// Whether bytes may be copied without a fault. Only what is held is ever copied into the program's
+/// memory; all else the kernel fills, and checks.
+fn is_good(file: &File, machine: &mut Machine, direction: Direction, memory: &Memory) -> bool {
+    (direction == Direction::In && !file.holds()) || memory.is_good(direction, &mut machine.known)
+}
+
+fn run(staged: Staged, call: Call, memory: Memory) -> Option<isize> {
+    let outcome = life::guarded(staged.file, |machine| machine.call(staged.handle, call, &memory))?;
+    if life::is_cautious() {
+        life::flush_inside(staged.file);
+    }
+    Some(number(outcome))
+}
+
+fn number(outcome: Outcome) -> isize {
+    match outcome {
+        Ok(value) => value as isize,
+        Err(Errno(errno)) => -errno as isize,
+    }
+}
+
+/// After a release, a failure to write out that nobody was told of is the result of the next call
+/// that can fail for it.
+fn report_failure(file: &File, call: Call) -> Option<isize> {
+    let tells = matches!(call, Call::Write { .. } | Call::Sync { .. } | Call::Close);
+    let failure = if tells && file.is_released() { file.failure.swap(0, Relaxed) } else { 0 };
+    (failure != 0).then_some(-failure as isize)
+}
+
+/// Leaves a file's lock, after making the calls that came too early.
+#[inline]
+pub(super) fn leave(file: &'static File) {
+    file.lock.leave();
+    while !file.late.is_empty() {
+        if !file.lock.enter() {
+            return;
+        }
+        make_late_calls(file);
+        file.lock.leave();
+    }
+}
+
+#[cold]
+fn make_late_calls(file: &'static File) {
+    file.late.take(|late| {
+        let segments = [iovec { iov_base: late.data().cast(), iov_len: late.bytes }];
+        let (handle, call) = (late.handle, late.call);
+        let outcome =
+            life::guarded(file, |machine| machine.call(handle, call, &Memory::new(&segments)));
+        if let Some(Err(Errno(errno))) = outcome {
+            file.failure.store(errno, Relaxed);
+        }
+    });
+}
+
+/// A signal handler calls while its own thread is inside. Writes and syncs wait; what must answer
+/// with data or a position cannot wait and sees the file below.
+#[cold]
+fn too_early(staged: Staged, call: Call, memory: Memory) -> Option<isize> {
+    let (bytes, answer) = match call {
+        Call::Write { length, .. } => (length as usize, length as isize),
+        Call::Sync { .. } | Call::Truncate { .. } => (0, 0),
+        _ => return None,
+    };
+    if !memory.is_good(Direction::Out, &mut memory::KnownPages::new()) {
+        return Some(-libc::EFAULT as isize);
+    }
+    // SAFETY: the pages were good just now and the place has room for `bytes`.
+    let fill = |place: *mut u8| unsafe { memory.copy_out(0, place, bytes) };
+    staged.file.late.keep(staged.handle, call, bytes, fill).then_some(answer)
+}
+
+/// What a descriptor's going away comes to before the system closes it.
+pub(super) enum Closing {
+    /// Nothing is in the way.
+    Ready,
+    /// What was held back could not be written out: the close fails with this result.
+    Failed(isize),
+    /// A signal handler closes what its own thread is using: it has to stay open.
+    TooEarly,
+}
+
+/// A descriptor is about to go away: what its description holds back goes out if it is the last
+/// one, and becomes visible in any case.
+pub(super) fn before_close(fd: c_int, staged: Staged) -> Closing {
+    let file = staged.file;
+    if !file.lock.enter() {
+        return Closing::TooEarly;
+    }
+    let failure = match staged.is_shared() {
+        true => {
+            life::flush_inside(file);
+            hand_over(fd, staged);
+            None
+        }
+        false => close_description(staged),
+    };
+    leave(file);
+    match failure.or_else(|| report_failure(file, Call::Close)) {
+        Some(result) => Closing::Failed(result),
+        None => Closing::Ready,
+    }
+}
+
+/// The strategies' part of closing a description. Inside the lock.
+fn close_description(staged: Staged) -> Option<isize> {
+    let outcome = life::guarded(staged.file, |machine| {
+        if machine.descriptor(staged.handle).is_none() {
+            return Ok(0);
+        }
+        let outcome = machine.call(staged.handle, Call::Close, &Memory::NONE);
+        machine.forget(staged.handle);
+        outcome
+    })?;
+    Some(number(outcome)).filter(|&result| result < 0)
+}
+
+/// Calls of the description go out by another of its descriptors from now on. Inside the lock.
+fn hand_over(fd: c_int, staged: Staged) {
+    // SAFETY: inside the lock; the reference ends here.
+    if let Some(machine) = unsafe { staged.file.machine() }
+        && machine.descriptor(staged.handle) == Some(fd)
+        && let Some(other) = table::sibling(fd)
+    {
+        machine.set_descriptor(staged.handle, other);
+    }
+}

@@ -1,0 +1,341 @@
+//! What the hooks ask of the stage: every call on a followed file, every call by path, and every
+//! call that makes or ends a process. The choice by function is made at compile time for the hot
+//! calls; everything rare is out of line.
+
+use super::memory::Direction;
+use super::{calls, life, opening, settings, table};
+use crate::call::{ABSENT, Call};
+use crate::descriptor::{self, Entry};
+use iolab_policy::insitu::StrategySpec;
+use iolab_trace::{Class, Function};
+use std::ffi::{c_char, c_int, c_void};
+
+/// Answers a call: a descriptor call on a followed file, a copy with one, a map, or a call by path
+/// (opens included). The result is `-errno` for a failure.
+///
+/// # Safety
+/// The arguments in the call are the guest's own.
+#[inline(always)]
+pub(crate) unsafe fn perform(call: &Call) -> isize {
+    let fd = call.fd as c_int;
+    // SAFETY: the caller's promise, for every arm.
+    unsafe {
+        let done = match call.function {
+            Function::WRITE => calls::write(fd, buffer(call), call.length, None),
+            Function::PWRITE => calls::write(fd, buffer(call), call.length, offset(call)),
+            Function::READ => calls::read(fd, buffer(call), call.length, None),
+            Function::PREAD => calls::read(fd, buffer(call), call.length, offset(call)),
+            Function::LSEEK => calls::seek(fd, call.offset as i64, call.whence as c_int),
+            _ => return perform_rare(&{ *call }),
+        };
+        match done {
+            Some(result) => result,
+            None => call.perform(),
+        }
+    }
+}
+
+fn buffer(call: &Call) -> *mut c_void {
+    call.buffer as *mut c_void
+}
+
+fn offset(call: &Call) -> Option<i64> {
+    Some(call.offset as i64)
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn perform_rare(call: &Call) -> isize {
+    // SAFETY: the caller's promise, for every arm.
+    unsafe {
+        let class = call.function.class();
+        let done = match class {
+            Class::Read => vector(Direction::In, call),
+            Class::Write => vector(Direction::Out, call),
+            Class::Sync => sync(call),
+            Class::Truncate | Class::Allocate => resize(call),
+            Class::Dup => Some(dup(call)),
+            Class::Close => Some(close(call)),
+            _ => {
+                look(class, call);
+                None
+            }
+        };
+        match done {
+            Some(result) => result,
+            None if waits(class) => call.perform_cancellable(),
+            None => call.perform(),
+        }
+    }
+}
+
+/// Whether a thread may be cancelled while it waits in such a call.
+fn waits(class: Class) -> bool {
+    matches!(class, Class::Open | Class::Lock | Class::Copy)
+}
+
+unsafe fn vector(direction: Direction, call: &Call) -> Option<isize> {
+    let fd = call.fd as c_int;
+    let positioned = call.offset != ABSENT;
+    let offset = (positioned && call.offset as i64 != -1).then_some(call.offset as i64);
+    let refused =
+        matches!(call.function, Function::PREADV | Function::PWRITEV) && (call.offset as i64) < 0;
+    if call.vector == ABSENT || refused {
+        return None;
+    }
+    if call.flags != ABSENT && call.flags as c_int != 0 {
+        release(fd);
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        calls::vector(direction, fd, call.vector as *const libc::iovec, call.count as c_int, offset)
+    }
+}
+
+fn sync(call: &Call) -> Option<isize> {
+    match call.function {
+        Function::FSYNC => calls::sync(call.fd as c_int, false),
+        Function::FDATASYNC => calls::sync(call.fd as c_int, true),
+        Function::SYNC_FILE_RANGE => {
+            flush(call.fd as c_int);
+            None
+        }
+        Function::MSYNC => None,
+        _ => {
+            life::flush_all();
+            None
+        }
+    }
+}
+
+unsafe fn resize(call: &Call) -> Option<isize> {
+    let fd = call.fd as c_int;
+    match call.function {
+        Function::FTRUNCATE => calls::truncate(fd, call.length as i64),
+        Function::FALLOCATE => {
+            calls::allocate(fd, call.mode as i32, call.offset as i64, call.length as i64)
+        }
+        Function::POSIX_FALLOCATE => {
+            let done = calls::allocate(fd, 0, call.offset as i64, call.length as i64);
+            // Where the file system cannot, libc writes zeros instead: let it.
+            let refused = done == Some(-libc::EOPNOTSUPP as isize);
+            if refused {
+                release(fd);
+            }
+            done.filter(|_| !refused)
+        }
+        _ => {
+            for_file_at(call.directory, call.path, life::release);
+            None
+        }
+    }
+}
+
+unsafe fn dup(call: &Call) -> isize {
+    let old = call.fd as c_int;
+    let replaces = matches!(call.function, Function::DUP2 | Function::DUP3);
+    let new = call.new_fd as c_int;
+    if replaces && old != new && super::kernel::is_open(old) && new >= 0 {
+        opening::before_replaced(new);
+    }
+    // SAFETY: the guest's own call.
+    let result = unsafe { call.perform() };
+    if result >= 0 {
+        opening::duplicated(old, result as c_int);
+    }
+    result
+}
+
+unsafe fn close(call: &Call) -> isize {
+    if call.function == Function::CLOSE_RANGE {
+        opening::before_close_range(call.first as u32, call.last as u32);
+        // SAFETY: the guest's own call.
+        return unsafe { call.perform() };
+    }
+    let forget = || {
+        descriptor::take(call.fd);
+    };
+    if let Some(result) = opening::close(call.fd as c_int, forget) {
+        return result;
+    }
+    descriptor::take(call.fd);
+    // SAFETY: the guest's own call.
+    unsafe { call.perform() }
+}
+
+/// Calls that look at a file, or at its name, by a way strategies do not follow.
+unsafe fn look(class: Class, call: &Call) {
+    match class {
+        Class::Open => opening::before_open(directory(call.directory), call.path as *const c_char),
+        Class::Map | Class::Control => release(call.fd as c_int),
+        Class::Copy => {
+            release(call.in_fd as c_int);
+            release(call.out_fd as c_int);
+        }
+        Class::Lock => lock(call),
+        Class::Unmap | Class::Advise => {}
+        _ => {
+            if call.fd != ABSENT {
+                flush(call.fd as c_int);
+            }
+            for_file_at(call.directory, call.path, life::flush);
+            for_file_at(call.new_directory, call.new_path, life::flush);
+        }
+    }
+}
+
+/// Others may look as soon as a lock is given up, and a range may count from the position.
+fn lock(call: &Call) {
+    match call.function {
+        Function::FLOCK => flush(call.fd as c_int),
+        _ => settle(call.fd as c_int),
+    }
+}
+
+fn directory(argument: usize) -> c_int {
+    if argument == ABSENT { libc::AT_FDCWD } else { argument as c_int }
+}
+
+/// Acts on the staged file of a path, if there is one. Only what is held back matters, so nothing
+/// is asked while nothing is held.
+fn for_file_at(directory_argument: usize, path: usize, act: fn(&'static table::File)) {
+    if path == ABSENT || path == 0 || !table::is_any_staged() {
+        return;
+    }
+    let flags = libc::AT_EMPTY_PATH;
+    let directory = directory(directory_argument);
+    if let Some(status) = super::kernel::status_at(directory, path as *const c_char, flags)
+        && let Some(file) = table::find(status.st_dev, status.st_ino)
+    {
+        act(file);
+    }
+}
+
+/// The file of a descriptor, staged itself or leading to a staged file.
+fn file_of(fd: c_int) -> Option<&'static table::File> {
+    table::lookup(fd).map(|staged| staged.file).or_else(|| table::foreign(fd))
+}
+
+fn flush(fd: c_int) {
+    if let Some(file) = file_of(fd) {
+        life::flush(file);
+    }
+}
+
+fn settle(fd: c_int) {
+    if let Some(file) = file_of(fd) {
+        life::settle_all(file);
+    }
+}
+
+fn release(fd: c_int) {
+    if let Some(file) = file_of(fd) {
+        life::release(file);
+    }
+}
+
+/// A regular file was opened; `name` is its absolute path.
+pub(crate) fn opened(fd: c_int, entry: Entry, name: &[u8], status: Option<&libc::stat>) {
+    if settings::is_any()
+        && let Some(status) = status
+    {
+        opening::opened(fd, entry.flags() as c_int, name, status);
+    }
+}
+
+/// A regular file that was open before this library could see it is used for the first time: it
+/// passes, but what is staged of the same file is kept true for it (`table::foreign`).
+pub(crate) fn inherited(_fd: c_int, _entry: Entry, _name: &[u8]) {}
+
+/// A vfork child, which borrows this memory, hands a description on to the program it becomes.
+pub(crate) fn lent(fd: c_int) {
+    release(fd);
+}
+
+/// `fork`, `vfork`, `exec…`, `posix_spawn`, `system` or `sync` follows: whatever is held back must
+/// be below when this returns.
+///
+/// # Safety
+/// The arguments in the call are the guest's own.
+pub(crate) unsafe fn before_process(call: &Call) {
+    match call.function {
+        Function::FORK | Function::EXEC => life::release_where(|_| true),
+        Function::VFORK | Function::POSIX_SPAWN | Function::SYSTEM => {
+            // What a spawn does to descriptors is for libc to know: it may hand on any of them.
+            let acts = call.actions != ABSENT && call.actions != 0;
+            life::release_where(|file| acts || life::survives_exec(file));
+        }
+        _ => {}
+    }
+    life::flush_all();
+}
+
+/// In the parent, after a fork; `result` is the child or `-errno`.
+pub(crate) fn after_fork(_result: isize) {}
+
+/// In a forked child, before it does anything.
+pub(crate) fn enter_child() {
+    super::forget_allocations();
+    life::after_fork();
+}
+
+/// An exec failed; the program goes on, its files passing.
+pub(crate) fn after_exec_failed() {}
+
+/// The process ends by its own will: return from main, `exit`, `_exit`, `quick_exit`, `abort`.
+pub(crate) fn before_exit() {
+    life::end();
+}
+
+/// `freopen` is about to flush its stream and close this descriptor inside libc.
+pub(crate) fn before_stream_close(fd: c_int) {
+    release(fd);
+    opening::before_close_range(fd as u32, fd as u32);
+}
+
+/// `fclose`: libc flushes the stream and closes the descriptor unseen. So the stream is flushed
+/// first, then the strategies close, and libc finds nothing left to do but the close itself.
+/// Answers with what the guest gets.
+///
+/// # Safety
+/// The arguments in the call are the guest's own.
+pub(crate) unsafe fn close_stream(call: &Call, fd: c_int) -> usize {
+    let Some(staged) = table::lookup(fd) else {
+        // SAFETY: the guest's own call.
+        return unsafe { call.next.call(call.raw) };
+    };
+    let errno = crate::system::errno();
+    // SAFETY: the guest's stream, open until it is closed below.
+    unsafe { libc::fflush(call.stream as *mut libc::FILE) };
+    crate::system::set_errno(errno);
+    life::settle_all(staged.file);
+    let failure = opening::close_above(fd);
+    // SAFETY: the guest's own call.
+    let value = unsafe { call.next.call(call.raw) };
+    match failure {
+        Some(failure) if value as i32 == 0 => {
+            crate::system::set_errno(-failure as i32);
+            libc::EOF as usize
+        }
+        _ => value,
+    }
+}
+
+/// Reads the stage's settings from the environment; true when strategies are to be applied.
+pub(crate) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
+    let Some(value) = variable(settings::VARIABLE.as_bytes()) else { return false };
+    let text = std::str::from_utf8(value).ok();
+    let parsed = text.and_then(|text| StrategySpec::parse_all(text).ok());
+    match parsed {
+        Some(specs) if !specs.is_empty() => {
+            life::catch_failures();
+            settings::apply(specs);
+            true
+        }
+        _ => {
+            life::give_up("the strategies in IOLAB_APPLY cannot be read");
+            false
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! System calls as they are: no libc, no `errno`, a failure is `-errno`. What happens here is seen
+//! by no hook, is no cancellation point and is safe in a signal handler.
+
+use std::arch::asm;
+use std::ffi::{c_char, c_int, c_void};
+
+/// The most bytes one read or write moves (`MAX_RW_COUNT`); larger requests are cut by the kernel.
+pub(crate) const TRANSFER_BYTES_MAX: usize = 0x7fff_f000;
+
+/// Makes system call `number` with six arguments.
+///
+/// # Safety
+/// As for that system call.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) unsafe fn call6(number: i64, arguments: [usize; 6]) -> isize {
+    let [a, b, c, d, e, f] = arguments;
+    let result: isize;
+    // SAFETY: the kernel's calling convention on x86-64; it clobbers rcx and r11 only.
+    unsafe {
+        asm!("syscall", inlateout("rax") number as isize => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            lateout("rcx") _, lateout("r11") _, options(nostack));
+    }
+    result
+}
+
+/// Makes system call `number` with six arguments.
+///
+/// # Safety
+/// As for that system call.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+pub(crate) unsafe fn call6(number: i64, arguments: [usize; 6]) -> isize {
+    let [a, b, c, d, e, f] = arguments;
+    let result: isize;
+    // SAFETY: the kernel's calling convention on AArch64.
+    unsafe {
+        asm!("svc 0", in("x8") number, inlateout("x0") a => result,
+            in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") f, options(nostack));
+    }
+    result
+}
+
+/// A system call with the arguments given; the rest are zero.
+macro_rules! system_call {
+    ($number:ident $(, $argument:expr)* $(,)?) => {{
+        let given = [$($argument as usize),*];
+        let mut arguments = [0usize; 6];
+        arguments[..given.len()].copy_from_slice(&given);
+        $crate::stage::kernel::call6(libc::$number, arguments)
+    }};
+}
+pub(crate) use system_call;
+
+/// The address of this thread's control block: names a thread while it lives.
+#[inline(always)]
+pub(crate) fn thread_pointer() -> usize {
+    let pointer: usize;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the x86-64 ABI keeps the thread control block's own address in its first word.
+    unsafe {
+        asm!("mov {}, fs:0", out(reg) pointer, options(nostack, readonly, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reading the thread register has no effect.
+    unsafe {
+        asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, nomem, preserves_flags));
+    }
+    pointer
+}
+
+/// `read` at the file position.
+///
+/// # Safety
+/// `buffer` may be any address: the kernel checks it.
+pub(crate) unsafe fn read(fd: c_int, buffer: *mut c_void, length: usize) -> isize {
+    // SAFETY: the kernel checks descriptor and memory.
+    unsafe { system_call!(SYS_read, fd, buffer, length) }
+}
+
+/// `write` at the file position.
+///
+/// # Safety
+/// `buffer` may be any address: the kernel checks it.
+pub(crate) unsafe fn write(fd: c_int, buffer: *const c_void, length: usize) -> isize {
+    // SAFETY: the kernel checks descriptor and memory.
+    unsafe { system_call!(SYS_write, fd, buffer, length) }
+}
+
+/// `pread` at `offset`.
+///
+/// # Safety
+/// `buffer` may be any address: the kernel checks it.
+pub(crate) unsafe fn pread(fd: c_int, buffer: *mut c_void, length: usize, offset: i64) -> isize {
+    // SAFETY: the kernel checks descriptor and memory.
+    unsafe { system_call!(SYS_pread64, fd, buffer, length, offset) }
+}
+
+/// `pwrite` at `offset`.
+///
+/// # Safety
+/// `buffer` may be any address: the kernel checks it.
+pub(crate) unsafe fn pwrite(fd: c_int, buffer: *const c_void, length: usize, offset: i64) -> isize {
+    // SAFETY: the kernel checks descriptor and memory.
+    unsafe { system_call!(SYS_pwrite64, fd, buffer, length, offset) }
+}
+
+pub(crate) fn seek(fd: c_int, offset: i64, whence: c_int) -> isize {
+    // SAFETY: no memory is involved.
+    unsafe { system_call!(SYS_lseek, fd, offset, whence) }
+}
+
+pub(crate) fn close(fd: c_int) -> isize {
+    // SAFETY: no memory is involved.
+    unsafe { system_call!(SYS_close, fd) }
+}
+
+pub(crate) fn sync(fd: c_int, data_only: bool) -> isize {
+    let number = if data_only { libc::SYS_fdatasync } else { libc::SYS_fsync };
+    // SAFETY: no memory is involved.
+    unsafe { call6(number, [fd as usize, 0, 0, 0, 0, 0]) }
+}
+
+pub(crate) fn truncate(fd: c_int, length: u64) -> isize {
+    // SAFETY: no memory is involved.
+    unsafe { system_call!(SYS_ftruncate, fd, length) }
+}
+
+pub(crate) fn allocate(fd: c_int, mode: i32, offset: u64, length: u64) -> isize {
+    // SAFETY: no memory is involved.
+    unsafe { system_call!(SYS_fallocate, fd, mode, offset, length) }
+}
+
+/// Whether the descriptor goes away when a program is executed.
+pub(crate) fn closes_on_exec(fd: c_int) -> bool {
+    // SAFETY: no memory is involved.
+    let flags = unsafe { system_call!(SYS_fcntl, fd, libc::F_GETFD, 0) };
+    flags < 0 || flags & libc::FD_CLOEXEC as isize != 0
+}
+
+/// Whether the descriptor is open.
+pub(crate) fn is_open(fd: c_int) -> bool {
+    // SAFETY: no memory is involved.
+    unsafe { system_call!(SYS_fcntl, fd, libc::F_GETFD, 0) >= 0 }
+}
+
+pub(crate) fn yield_now() {
+    // SAFETY: no memory is involved.
+    unsafe { system_call!(SYS_sched_yield) };
+}
+
+pub(crate) fn sleep_ns(nanoseconds: u64) {
+    let time = libc::timespec {
+        tv_sec: (nanoseconds / 1_000_000_000) as i64,
+        tv_nsec: (nanoseconds % 1_000_000_000) as i64,
+    };
+    // SAFETY: `time` lives through the call; the remainder is not asked for.
+    unsafe { system_call!(SYS_nanosleep, &raw const time, 0) };
+}
+
+pub(crate) fn monotonic_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place; the vDSO call is safe in signal handlers.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Status of a descriptor; `None` when it is not open.
+pub(crate) fn status(fd: c_int) -> Option<libc::stat> {
+    status_at(fd, c"".as_ptr(), libc::AT_EMPTY_PATH)
+}
+
+/// Status of a path; `None` when there is nothing (or the path is no readable memory).
+pub(crate) fn status_at(directory: c_int, path: *const c_char, flags: c_int) -> Option<libc::stat> {
+    let mut status = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the kernel checks `path` and fills `status` on success.
+    unsafe {
+        let result = system_call!(SYS_newfstatat, directory, path, status.as_mut_ptr(), flags);
+        (result == 0).then(|| status.assume_init())
+    }
+}
+
+/// Anonymous memory, zeroed on first touch; `None` when there is none.
+pub(crate) fn map(bytes: usize) -> Option<*mut u8> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a fresh anonymous mapping overlaps nothing.
+    let address = unsafe { system_call!(SYS_mmap, 0, bytes, protection, flags, -1isize, 0) };
+    (!(-4095..0).contains(&address)).then_some(address as *mut u8)
+}
+
+/// Gives back what `map` returned.
+///
+/// # Safety
+/// Nothing refers to the memory any more.
+pub(crate) unsafe fn unmap(address: *mut u8, bytes: usize) {
+    // SAFETY: by this function's contract.
+    unsafe { system_call!(SYS_munmap, address, bytes) };
+}
+
+/// Blocks every signal of this thread; returns the mask to restore.
+pub(crate) fn block_signals() -> u64 {
+    let all = u64::MAX;
+    let mut before = 0u64;
+    // SAFETY: both masks are 8 bytes, as the kernel is told.
+    unsafe {
+        system_call!(SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const all, &raw mut before, 8)
+    };
+    before
+}
+
+/// Restores what `block_signals` returned.
+pub(crate) fn restore_signals(mask: u64) {
+    // SAFETY: the mask is 8 bytes, as the kernel is told.
+    unsafe { system_call!(SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, 0, 8) };
+}
+
+/// Whether the 8 bytes at `address` can be read: the kernel looks at a new signal mask before it
+/// finds that there is no such way to apply it.
+pub(crate) fn is_readable(address: usize) -> bool {
+    const NO_SUCH_HOW: usize = 99;
+    if address < 4096 {
+        return false;
+    }
+    // SAFETY: nothing is changed, whatever `address` is.
+    let result = unsafe { system_call!(SYS_rt_sigprocmask, NO_SUCH_HOW, address, 0, 8) };
+    result != -(libc::EFAULT as isize)
+}
+
+/// Whether the 8 bytes at `address` can be written: the current signal mask is put there and what
+/// stood there is put back.
+///
+/// # Safety
+/// Nobody else uses these bytes meanwhile (they are part of a buffer being read into).
+pub(crate) unsafe fn is_writable(address: usize) -> bool {
+    if !is_readable(address) {
+        return false;
+    }
+    let place = address as *mut u64;
+    // SAFETY: readable as just seen; written only when the kernel could.
+    unsafe {
+        let before = place.read_unaligned();
+        let result = system_call!(SYS_rt_sigprocmask, libc::SIG_BLOCK, 0, address, 8);
+        if result == 0 {
+            place.write_unaligned(before);
+        }
+        result == 0
+    }
+}

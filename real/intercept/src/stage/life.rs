@@ -1,0 +1,185 @@
+//! Writing out what is held, releasing files, and giving up in order: everything that looks at a
+//! file by another way than its descriptors comes here first, and so do the ends of the process.
+
+use super::calls;
+use super::kernel;
+use super::machine::Machine;
+use super::memory::Memory;
+use super::table::{self, File};
+use iolab_policy::insitu::{Call, Errno, Outcome};
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// The process is ending: nothing is held back beyond a call any more.
+static ENDING: AtomicBool = AtomicBool::new(false);
+/// Something failed inside: every file is released by its next call.
+static GIVEN_UP: AtomicBool = AtomicBool::new(false);
+
+/// Whether what a call leaves behind has to go out with it.
+#[inline(always)]
+pub(super) fn is_cautious() -> bool {
+    ENDING.load(Relaxed) | GIVEN_UP.load(Relaxed)
+}
+
+pub(super) fn must_give_up() -> bool {
+    GIVEN_UP.load(Relaxed) || super::is_out_of_memory()
+}
+
+/// Runs a strategy's code on the machine of a file, inside its lock. A defect in there must not
+/// end the program: what is held is saved as far as can be and the library steps aside. `None`
+/// when the file is not staged (any more).
+pub(super) fn guarded(
+    file: &'static File,
+    work: impl FnOnce(&mut Machine) -> Outcome,
+) -> Option<Outcome> {
+    // SAFETY: inside the lock by this function's contract; the reference ends below.
+    let machine = unsafe { file.machine() }?;
+    match catch_unwind(AssertUnwindSafe(|| work(machine))) {
+        Ok(outcome) => {
+            count_held(file);
+            Some(outcome)
+        }
+        Err(_) => {
+            give_up("a strategy failed inside");
+            release_inside(file);
+            None
+        }
+    }
+}
+
+/// Keeps the counts of holding files true. Inside the lock.
+pub(super) fn count_held(file: &'static File) {
+    // SAFETY: inside the lock; the reference ends here.
+    if let Some(machine) = unsafe { file.machine() } {
+        file.note_held(machine.held_bytes());
+    }
+}
+
+/// From now on a panic in here says its message on the raw standard error, nothing else: the usual
+/// report takes locks and memory that are not ours to take.
+pub(super) fn catch_failures() {
+    std::panic::set_hook(Box::new(|info| {
+        let message = info.payload().downcast_ref::<&str>().copied().unwrap_or("no message");
+        let file = info.location().map_or("", |place| place.file());
+        for part in ["iolab: internal failure: ", message, " (", file, ")\n"] {
+            // SAFETY: the part is valid memory.
+            unsafe { kernel::write(2, part.as_ptr().cast(), part.len()) };
+        }
+    }));
+}
+
+/// One line, once; from then on everything passes.
+#[cold]
+pub(super) fn give_up(why: &str) {
+    if GIVEN_UP.swap(true, Relaxed) {
+        return;
+    }
+    for part in ["iolab: ", why, "; strategies are switched off, calls pass as they are\n"] {
+        // SAFETY: the part is valid memory.
+        unsafe { kernel::write(2, part.as_ptr().cast(), part.len()) };
+    }
+}
+
+/// Writes out what a file holds, so that it can be looked at by another way.
+pub(super) fn flush(file: &'static File) {
+    if file.holds() && file.lock.enter() {
+        flush_inside(file);
+        calls::leave(file);
+    }
+}
+
+/// As `flush`, inside the lock. A failure is the strategy's to remember.
+pub(super) fn flush_inside(file: &'static File) {
+    if file.holds() {
+        guarded(file, |machine| match machine.handle(0) {
+            Some(handle) => machine.call(handle, Call::Flush, &Memory::NONE),
+            None => Ok(0),
+        });
+    }
+}
+
+/// Makes a file true in data and positions, this once.
+pub(super) fn settle_all(file: &'static File) {
+    if file.is_staged() && file.lock.enter() {
+        guarded(file, |machine| match settle(machine) {
+            0 => Ok(0),
+            errno => Err(Errno(errno)),
+        });
+        calls::leave(file);
+    }
+}
+
+/// Makes a file true in data and positions and lets its calls pass from now on.
+pub(super) fn release(file: &'static File) {
+    if file.is_staged() && file.lock.enter() {
+        release_inside(file);
+        calls::leave(file);
+    }
+}
+
+/// As `release`, inside the lock.
+pub(super) fn release_inside(file: &'static File) {
+    // SAFETY: inside the lock; the reference ends before the release.
+    let Some(machine) = (unsafe { file.machine() }) else { return };
+    let settled = catch_unwind(AssertUnwindSafe(|| settle(machine)));
+    let failure = settled.unwrap_or(libc::EIO);
+    let lost = catch_unwind(AssertUnwindSafe(|| machine.held_bytes())).unwrap_or(1);
+    if lost > 0 {
+        file.failure.store(if failure == 0 { libc::EIO } else { failure }, Relaxed);
+    }
+    file.set_released();
+}
+
+/// Settles every description; 0 or the error number of the first failure.
+fn settle(machine: &mut Machine) -> c_int {
+    let mut failure = 0;
+    let mut index = 0;
+    while let Some(handle) = machine.handle(index) {
+        if let Err(Errno(errno)) = machine.call(handle, Call::Settle, &Memory::NONE)
+            && failure == 0
+        {
+            failure = errno;
+        }
+        index += 1;
+    }
+    failure
+}
+
+/// Writes out what any file holds.
+pub(super) fn flush_all() {
+    if table::is_any_holding() {
+        table::files().for_each(flush);
+    }
+}
+
+/// Releases the files for which `which` holds.
+pub(super) fn release_where(which: impl Fn(&'static File) -> bool) {
+    if table::is_any_staged() {
+        table::files().filter(|file| file.is_staged() && which(file)).for_each(release);
+    }
+}
+
+/// Whether a description of the file stays open in a program that is executed.
+pub(super) fn survives_exec(file: &'static File) -> bool {
+    if !file.lock.enter() {
+        return false;
+    }
+    // SAFETY: inside the lock; the reference ends here.
+    let survives = unsafe { file.machine() }.is_some_and(|machine| machine.is_inheritable());
+    calls::leave(file);
+    survives
+}
+
+/// The process ends: what is held goes out now, and from now on with each call (destructors of
+/// libraries and stdio's last flush are still to come).
+pub(super) fn end() {
+    ENDING.store(true, Relaxed);
+    flush_all();
+}
+
+/// In a forked child: descriptors inherited from the parent pass.
+pub(super) fn after_fork() {
+    table::after_fork();
+    ENDING.store(false, Relaxed);
+}

@@ -1,0 +1,315 @@
+//! The memory of a program's call: one buffer or an `iovec`. A bad address must come to `EFAULT`,
+//! as from the kernel, and not to a crash, so pages are asked about before bytes are copied; pages
+//! that were good stand in a small cache, since programs use the same buffers again and again.
+
+use super::kernel::{self, system_call};
+use libc::iovec;
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+
+const PAGE_BYTES: usize = 4096;
+/// The kernel's limit (`UIO_MAXIOV`).
+pub(super) const SEGMENTS_MAX: usize = 1024;
+
+/// Where the bytes of the program's call lie.
+#[derive(Clone, Copy)]
+pub(super) struct Memory<'a> {
+    segments: &'a [iovec],
+}
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// From the program's memory into the file.
+    Out,
+    /// From the file into the program's memory.
+    In,
+}
+
+impl<'a> Memory<'a> {
+    pub(super) const NONE: Memory<'static> = Memory { segments: &[] };
+
+    pub(super) fn new(segments: &'a [iovec]) -> Memory<'a> {
+        Memory { segments }
+    }
+
+    /// Bytes in all, cut to what one call moves.
+    pub(super) fn length(&self) -> u64 {
+        let total = self.segments.iter().fold(0usize, |sum, s| sum.saturating_add(s.iov_len));
+        total.min(kernel::TRANSFER_BYTES_MAX) as u64
+    }
+
+    /// Whether every page can be read (`Out`) or written (`In`).
+    #[inline]
+    pub(super) fn is_good(&self, direction: Direction, known: &mut KnownPages) -> bool {
+        self.segments.iter().all(|segment| known.cover(segment, direction))
+    }
+
+    /// Copies `length` bytes from byte `from` of this memory to `to`.
+    ///
+    /// # Safety
+    /// The bytes exist (`is_good`, and within `length()`), `to` has room.
+    #[inline]
+    pub(super) unsafe fn copy_out(&self, from: u64, to: *mut u8, length: usize) {
+        if let [only] = self.segments {
+            // SAFETY: by this function's contract.
+            unsafe {
+                std::ptr::copy(only.iov_base.cast::<u8>().add(from as usize), to, length);
+            }
+            return;
+        }
+        let mut done = 0;
+        self.each_part(from, length, |part, bytes| {
+            // SAFETY: parts lie in the program's segments, `to` has room for all of them.
+            unsafe { std::ptr::copy(part, to.add(done), bytes) };
+            done += bytes;
+        });
+    }
+
+    /// Copies `length` bytes from `from` to byte `to` of this memory.
+    ///
+    /// # Safety
+    /// As for `copy_out`, the other way round.
+    pub(super) unsafe fn copy_in(&self, to: u64, from: *const u8, length: usize) {
+        let mut done = 0;
+        self.each_part(to, length, |part, bytes| {
+            // SAFETY: parts lie in the program's segments, `from` has all the bytes.
+            unsafe { std::ptr::copy(from.add(done), part, bytes) };
+            done += bytes;
+        });
+    }
+
+    /// Calls `use_part` for the parts of the segments that make up `length` bytes from `start`.
+    fn each_part(&self, start: u64, length: usize, mut use_part: impl FnMut(*mut u8, usize)) {
+        let (mut skip, mut left) = (start as usize, length);
+        for segment in self.segments {
+            let bytes = segment.iov_len.saturating_sub(skip).min(left);
+            if bytes > 0 {
+                use_part(segment.iov_base.cast::<u8>().wrapping_add(skip), bytes);
+            }
+            skip = skip.saturating_sub(segment.iov_len);
+            left -= bytes;
+        }
+    }
+
+    /// Moves `length` bytes between byte `start` of this memory and the file, by the kernel;
+    /// `offset` is `None` for the file position.
+    #[inline]
+    pub(super) fn transfer(
+        &self,
+        direction: Direction,
+        fd: c_int,
+        start: u64,
+        length: u64,
+        offset: Option<u64>,
+    ) -> isize {
+        if let [only] = self.segments {
+            let buffer = only.iov_base.cast::<u8>().wrapping_add(start as usize);
+            return transfer(direction, fd, buffer, length as usize, offset);
+        }
+        if start == 0 && length == self.length() {
+            return transfer_vector(direction, fd, self.segments, offset);
+        }
+        self.transfer_part(direction, fd, start, length, offset)
+    }
+
+    /// The vector has to be cut to the part: out of line, for the room it takes on the stack.
+    #[cold]
+    #[inline(never)]
+    fn transfer_part(
+        &self,
+        direction: Direction,
+        fd: c_int,
+        start: u64,
+        length: u64,
+        offset: Option<u64>,
+    ) -> isize {
+        let mut parts = [const { MaybeUninit::<iovec>::uninit() }; SEGMENTS_MAX];
+        let mut count = 0;
+        self.each_part(start, length as usize, |part, bytes| {
+            parts[count].write(iovec { iov_base: part.cast(), iov_len: bytes });
+            count += 1;
+        });
+        // SAFETY: the first `count` parts were written just now.
+        let parts = unsafe { std::slice::from_raw_parts(parts.as_ptr().cast::<iovec>(), count) };
+        transfer_vector(direction, fd, parts, offset)
+    }
+}
+
+/// Moves bytes between one buffer and the file; `offset` is `None` for the file position.
+#[inline]
+pub(super) fn transfer(
+    direction: Direction,
+    fd: c_int,
+    buffer: *mut u8,
+    length: usize,
+    offset: Option<u64>,
+) -> isize {
+    let buffer = buffer.cast::<c_void>();
+    // SAFETY: the kernel checks descriptor and memory.
+    unsafe {
+        match (direction, offset) {
+            (Direction::Out, None) => kernel::write(fd, buffer, length),
+            (Direction::Out, Some(offset)) => kernel::pwrite(fd, buffer, length, offset as i64),
+            (Direction::In, None) => kernel::read(fd, buffer, length),
+            (Direction::In, Some(offset)) => kernel::pread(fd, buffer, length, offset as i64),
+        }
+    }
+}
+
+fn transfer_vector(
+    direction: Direction,
+    fd: c_int,
+    segments: &[iovec],
+    offset: Option<u64>,
+) -> isize {
+    let (first, count) = (segments.as_ptr(), segments.len());
+    // SAFETY: `segments` is a valid vector; the kernel checks what it points to.
+    unsafe {
+        match (direction, offset) {
+            (Direction::Out, None) => system_call!(SYS_writev, fd, first, count),
+            (Direction::Out, Some(offset)) => system_call!(SYS_pwritev, fd, first, count, offset),
+            (Direction::In, None) => system_call!(SYS_readv, fd, first, count),
+            (Direction::In, Some(offset)) => system_call!(SYS_preadv, fd, first, count, offset),
+        }
+    }
+}
+
+/// Two ranges of pages that were found good, one for each direction.
+pub(super) struct KnownPages {
+    out: [usize; 2],
+    into: [usize; 2],
+}
+
+impl KnownPages {
+    pub(super) const fn new() -> KnownPages {
+        KnownPages { out: [0, 0], into: [0, 0] }
+    }
+
+    #[inline]
+    fn cover(&mut self, segment: &iovec, direction: Direction) -> bool {
+        let known = match direction {
+            Direction::Out => &mut self.out,
+            Direction::In => &mut self.into,
+        };
+        let start = segment.iov_base as usize;
+        let end = start.wrapping_add(segment.iov_len);
+        (known[0] <= start && start <= end && end <= known[1])
+            || segment.iov_len == 0
+            || look(known, start, end, direction)
+    }
+}
+
+/// Asks the kernel about each page not known yet; a good range replaces or extends the known one.
+#[cold]
+fn look(known: &mut [usize; 2], start: usize, end: usize, direction: Direction) -> bool {
+    if start > end || end > isize::MAX as usize {
+        return false;
+    }
+    let (first, last) = (start & !(PAGE_BYTES - 1), end.next_multiple_of(PAGE_BYTES));
+    let mut page = first;
+    while page < last {
+        let part = page.max(start)..(page + PAGE_BYTES).min(end);
+        let good = (known[0] <= page && page + PAGE_BYTES <= known[1])
+            || match direction {
+                // SAFETY: these bytes are part of a buffer the program asked to have filled.
+                Direction::In if part.len() >= 8 => unsafe { kernel::is_writable(part.start) },
+                _ => kernel::is_readable(part.start.min(page + PAGE_BYTES - 8)),
+            };
+        if !good {
+            return false;
+        }
+        page += PAGE_BYTES;
+    }
+    *known = match first <= known[1] && known[0] <= last && known[0] != known[1] {
+        true => [known[0].min(first), known[1].max(last)],
+        false => [first, last],
+    };
+    true
+}
+
+/// The segments of a program's vector; the error the kernel would give for a bad one.
+///
+/// # Safety
+/// `vector` may be any address; good memory stays as it is for the length of the call.
+pub(super) unsafe fn segments<'a>(vector: *const iovec, count: c_int) -> Result<&'a [iovec], i32> {
+    if count < 0 || count as usize > SEGMENTS_MAX {
+        return Err(libc::EINVAL);
+    }
+    let count = count as usize;
+    let own = iovec { iov_base: vector as *mut c_void, iov_len: count * size_of::<iovec>() };
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if !vector.is_aligned() || !KnownPages::new().cover(&own, Direction::Out) {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: readable, aligned and `count` long.
+    let segments = unsafe { std::slice::from_raw_parts(vector, count) };
+    let total = segments
+        .iter()
+        .try_fold(0isize, |sum, segment| sum.checked_add(isize::try_from(segment.iov_len).ok()?));
+    total.map(|_| segments).ok_or(libc::EINVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(address: usize, length: usize) -> [iovec; 1] {
+        [iovec { iov_base: address as *mut c_void, iov_len: length }]
+    }
+
+    #[test]
+    fn wild_addresses_are_bad_and_buffers_are_good_both_ways() {
+        let mut buffer = vec![7u8; 20_000];
+        for direction in [Direction::Out, Direction::In] {
+            let mut known = KnownPages::new();
+            let mut is_good =
+                |address, length| Memory::new(&one(address, length)).is_good(direction, &mut known);
+            assert!(is_good(buffer.as_mut_ptr() as usize, buffer.len()));
+            assert!(is_good(buffer.as_mut_ptr() as usize + 1, 1));
+            assert!(!is_good(0, 1));
+            assert!(!is_good(0x10, 64));
+            assert!(!is_good(usize::MAX - 10, 64));
+            assert!(is_good(0, 0));
+        }
+        assert!(buffer.iter().all(|&byte| byte == 7), "looking changes nothing");
+    }
+
+    #[test]
+    fn a_constant_can_be_written_out_but_not_read_into() {
+        let text: &'static [u8] = b"this text lies in memory that cannot be written";
+        let segments = one(text.as_ptr() as usize, text.len());
+        let memory = Memory::new(&segments);
+        assert!(memory.is_good(Direction::Out, &mut KnownPages::new()));
+        assert!(!memory.is_good(Direction::In, &mut KnownPages::new()));
+    }
+
+    #[test]
+    fn a_vector_is_copied_across_its_segments() {
+        let (mut a, mut b, mut c) = (*b"abc", *b"", *b"defg");
+        let segments =
+            [&mut a[..], &mut b[..], &mut c[..]].map(|s| one(s.as_mut_ptr() as usize, s.len())[0]);
+        let memory = Memory::new(&segments);
+        assert_eq!(memory.length(), 7);
+        let mut taken = [0u8; 4];
+        // SAFETY: the memory is that of the arrays above.
+        unsafe {
+            memory.copy_out(2, taken.as_mut_ptr(), 4);
+            memory.copy_in(1, b"XYZ".as_ptr(), 3);
+        }
+        assert_eq!((&taken, &a, &c), (b"cdef", b"aXY", b"Zefg"));
+    }
+
+    #[test]
+    fn a_bad_vector_gets_the_error_of_the_kernel() {
+        // SAFETY: any address may be asked about.
+        unsafe {
+            assert_eq!(segments(std::ptr::null(), 2).unwrap_err(), libc::EFAULT);
+            assert_eq!(segments(std::ptr::null(), -1).unwrap_err(), libc::EINVAL);
+            let huge = [one(8, usize::MAX / 2)[0]; 2];
+            assert_eq!(segments(huge.as_ptr(), 2).unwrap_err(), libc::EINVAL);
+        }
+    }
+}

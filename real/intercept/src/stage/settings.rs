@@ -1,0 +1,80 @@
+//! What this process was asked to apply, read once at start.
+
+use iolab_policy::insitu::{Strategy, StrategySpec};
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The environment variable that carries the strategies, top first.
+pub(super) const VARIABLE: &str = "IOLAB_APPLY";
+struct Applied(UnsafeCell<Vec<StrategySpec>>);
+
+// SAFETY: written once by `apply` before `READY`, only read after.
+unsafe impl Sync for Applied {}
+
+static APPLIED: Applied = Applied(UnsafeCell::new(Vec::new()));
+static READY: AtomicBool = AtomicBool::new(false);
+
+/// Sets the strategies of this process; only the first call counts.
+pub(crate) fn apply(specs: Vec<StrategySpec>) {
+    if !READY.load(Ordering::Acquire) {
+        // SAFETY: called once, at start, while nobody reads.
+        unsafe { *APPLIED.0.get() = specs };
+        READY.store(true, Ordering::Release);
+    }
+}
+
+fn applied() -> &'static [StrategySpec] {
+    if !READY.load(Ordering::Acquire) {
+        return &[];
+    }
+    // SAFETY: no longer written once ready.
+    unsafe { &*APPLIED.0.get() }
+}
+
+/// Whether any strategy could choose a file.
+pub(crate) fn is_any() -> bool {
+    !applied().is_empty()
+}
+
+/// Whether names have to be found out: some strategy is choosy.
+pub(super) fn asks_for_names() -> bool {
+    let choosy = |spec: &StrategySpec| {
+        !spec.selection.paths.is_empty() || !spec.selection.exclude.is_empty()
+    };
+    applied().iter().any(choosy)
+}
+
+/// Fresh strategies for a file, top first. A file goes by the name the program used and by the one
+/// the system knows (symbolic links resolved): either may be chosen, both must not be excluded.
+pub(super) fn strategies_for(
+    named: Option<&str>,
+    canonical: Option<&str>,
+) -> Vec<Box<dyn Strategy>> {
+    let names = [named, canonical];
+    let chooses = |spec: &&StrategySpec| chooses(spec, &names);
+    applied().iter().filter(chooses).map(StrategySpec::build).collect()
+}
+
+fn chooses(spec: &StrategySpec, names: &[Option<&str>]) -> bool {
+    let mut included = spec.selection.clone();
+    included.exclude.clear();
+    let mut excluded = spec.selection.clone();
+    excluded.paths.clear();
+    let names = || names.iter().flatten();
+    (spec.selection.paths.is_empty() || names().any(|name| included.chooses(name)))
+        && names().all(|name| excluded.chooses(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn either_name_may_be_chosen_but_neither_may_be_excluded() {
+        let spec = StrategySpec::parse("null:paths=/link/**,exclude=*.tmp").unwrap();
+        let chooses = |a, b| chooses(&spec, &[Some(a), Some(b)]);
+        assert!(chooses("/link/a", "/real/a"));
+        assert!(!chooses("/else/a", "/real/a"));
+        assert!(!chooses("/link/a", "/real/a.tmp"));
+    }
+}

@@ -1,0 +1,400 @@
+//! Who is staged: descriptor → open file description → file, in fixed tables.
+//!
+//! The way of a data call is two loads and no lock of the tables. Changes (open, close, dup) are
+//! made under one lock with signals blocked, so a signal handler never finds the tables half
+//! changed. Lock order: the tables, then a file; whoever holds a file's lock never asks for the
+//! tables. Full tables mean that a file is not staged, never an error.
+//!
+//! Descriptors that are not staged but may lead to a staged file all the same (inherited, opened
+//! with `O_SYNC`, left over after a fork) are found by inode: a filter of a few kilobytes says
+//! "surely not" for nearly all of them.
+
+use super::kernel;
+use super::late::LateCalls;
+use super::lock::Lock;
+use super::machine::Machine;
+use Ordering::Relaxed;
+use iolab_policy::insitu::Handle;
+use std::cell::UnsafeCell;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+const DESCRIPTORS: usize = 65_536;
+const DESCRIPTIONS: usize = 8_192;
+const FILES: usize = 4_096;
+const FILTER: usize = 4_096;
+
+/// Description of each descriptor plus one; 0 for a descriptor that is not staged.
+static DESCRIPTOR: [AtomicU32; DESCRIPTORS] = [const { AtomicU32::new(0) }; DESCRIPTORS];
+/// Key of the inode of a descriptor that is not staged; 0 not looked at, 1 no regular file.
+static FOREIGN: [AtomicU64; DESCRIPTORS] = [const { AtomicU64::new(0) }; DESCRIPTORS];
+static DESCRIPTION: [Description; DESCRIPTIONS] = [const { Description::new() }; DESCRIPTIONS];
+static FILE: [File; FILES] = [const { File::new() }; FILES];
+/// How many staged files have a key that falls here.
+static STAGED_BY_KEY: [AtomicU8; FILTER] = [const { AtomicU8::new(0) }; FILTER];
+/// Files below this index have been used.
+static FILES_USED: AtomicU32 = AtomicU32::new(0);
+static STAGED_FILES: AtomicU32 = AtomicU32::new(0);
+static HOLDING_FILES: AtomicU32 = AtomicU32::new(0);
+static NEXT_HANDLE: AtomicU32 = AtomicU32::new(0);
+static CHANGES: Lock = Lock::new();
+
+/// An open file description that is staged.
+pub(super) struct Description {
+    /// Index of its file plus one; 0 when the entry is free.
+    file: AtomicU32,
+    handle: AtomicU32,
+    descriptors: AtomicU32,
+}
+
+/// What a file's entry is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum State {
+    /// Nothing.
+    Free,
+    /// Its calls go through its machine.
+    Staged,
+    /// Its calls pass until it is opened anew: others may use its descriptions as well.
+    Released,
+}
+
+/// A file (inode) with staged descriptions.
+pub(super) struct File {
+    pub(super) lock: Lock,
+    state: AtomicU8,
+    holds: AtomicBool,
+    device: AtomicU64,
+    inode: AtomicU64,
+    descriptions: AtomicU32,
+    /// A failure to write out that the program has not been told of, after the release.
+    pub(super) failure: AtomicI32,
+    /// Calls a signal handler made while its own thread was inside.
+    pub(super) late: LateCalls,
+    machine: UnsafeCell<Option<Machine>>,
+}
+
+// SAFETY: `machine` is touched under `lock` only (`File::machine`).
+unsafe impl Sync for File {}
+
+/// A staged descriptor.
+#[derive(Clone, Copy)]
+pub(super) struct Staged {
+    pub(super) file: &'static File,
+    pub(super) handle: Handle,
+    description: &'static Description,
+}
+
+impl Description {
+    const fn new() -> Description {
+        Description {
+            file: AtomicU32::new(0),
+            handle: AtomicU32::new(0),
+            descriptors: AtomicU32::new(0),
+        }
+    }
+}
+
+impl File {
+    const fn new() -> File {
+        File {
+            lock: Lock::new(),
+            state: AtomicU8::new(State::Free as u8),
+            holds: AtomicBool::new(false),
+            device: AtomicU64::new(0),
+            inode: AtomicU64::new(0),
+            descriptions: AtomicU32::new(0),
+            failure: AtomicI32::new(0),
+            late: LateCalls::new(),
+            machine: UnsafeCell::new(None),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_staged(&self) -> bool {
+        self.state.load(Relaxed) == State::Staged as u8
+    }
+
+    pub(super) fn is_released(&self) -> bool {
+        self.state.load(Relaxed) == State::Released as u8
+    }
+
+    #[inline]
+    pub(super) fn holds(&self) -> bool {
+        self.holds.load(Relaxed)
+    }
+
+    /// The machine of a staged file.
+    ///
+    /// # Safety
+    /// The caller is inside `lock`, and this is the only reference taken there.
+    #[inline]
+    #[allow(clippy::mut_from_ref, reason = "the lock makes it unique")]
+    pub(super) unsafe fn machine(&self) -> Option<&mut Machine> {
+        if !self.is_staged() {
+            return None;
+        }
+        // SAFETY: by this function's contract.
+        unsafe { (*self.machine.get()).as_mut() }
+    }
+
+    /// Keeps the count of files that hold something back. Inside `lock`.
+    pub(super) fn note_held(&self, held_bytes: u64) {
+        let holds = held_bytes > 0;
+        if self.holds.swap(holds, Relaxed) != holds {
+            match holds {
+                true => HOLDING_FILES.fetch_add(1, Relaxed),
+                false => HOLDING_FILES.fetch_sub(1, Relaxed),
+            };
+        }
+    }
+
+    /// From now on calls pass. Inside `lock`; what was held is out.
+    pub(super) fn set_released(&self) {
+        if self.is_staged() {
+            self.state.store(State::Released as u8, Relaxed);
+            self.note_held(0);
+            self.leave_filter();
+            // SAFETY: inside the lock; nobody refers to the machine once released.
+            unsafe { *self.machine.get() = None };
+        }
+    }
+
+    fn leave_filter(&self) {
+        STAGED_BY_KEY[self.filter_index()].fetch_sub(1, Relaxed);
+        STAGED_FILES.fetch_sub(1, Relaxed);
+    }
+
+    fn filter_index(&self) -> usize {
+        key(self.device.load(Relaxed), self.inode.load(Relaxed)) as usize % FILTER
+    }
+
+    fn is(&self, device: u64, inode: u64) -> bool {
+        self.inode.load(Relaxed) == inode
+            && self.device.load(Relaxed) == device
+            && self.state.load(Relaxed) != State::Free as u8
+    }
+}
+
+impl Staged {
+    /// Whether other descriptors share the description.
+    pub(super) fn is_shared(&self) -> bool {
+        self.description.descriptors.load(Relaxed) > 1
+    }
+}
+
+/// Mixes an inode's two numbers; never 0 or 1.
+fn key(device: u64, inode: u64) -> u64 {
+    let mixed = (inode ^ device.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ mixed >> 29) | 2
+}
+
+/// The staging of a descriptor, whether its file is staged now or released.
+#[inline(always)]
+pub(super) fn lookup(fd: c_int) -> Option<Staged> {
+    let word = DESCRIPTOR.get(fd as usize)?.load(Relaxed);
+    if word == 0 {
+        return None;
+    }
+    let description = &DESCRIPTION[word as usize - 1];
+    let file = description.file.load(Relaxed);
+    let handle = Handle(description.handle.load(Relaxed));
+    (file != 0).then(|| Staged { file: &FILE[file as usize - 1], handle, description })
+}
+
+/// Whether any file is staged at all.
+#[inline(always)]
+pub(super) fn is_any_staged() -> bool {
+    STAGED_FILES.load(Relaxed) != 0
+}
+
+/// Whether any file holds something back.
+#[inline(always)]
+pub(super) fn is_any_holding() -> bool {
+    HOLDING_FILES.load(Relaxed) != 0
+}
+
+/// Every file that is in use.
+pub(super) fn files() -> impl Iterator<Item = &'static File> {
+    FILE[..FILES_USED.load(Relaxed) as usize].iter().filter(|f| f.state.load(Relaxed) != 0)
+}
+
+/// The file with that inode, staged or released.
+pub(super) fn find(device: u64, inode: u64) -> Option<&'static File> {
+    files().find(|file| file.is(device, inode))
+}
+
+/// The staged file a descriptor that is not staged itself leads to.
+#[inline(always)]
+pub(super) fn foreign(fd: c_int) -> Option<&'static File> {
+    if !is_any_staged() {
+        return None;
+    }
+    let key = FOREIGN.get(fd as usize)?.load(Relaxed);
+    if key == 1 || (key != 0 && STAGED_BY_KEY[key as usize % FILTER].load(Relaxed) == 0) {
+        return None;
+    }
+    foreign_by_status(fd)
+}
+
+#[cold]
+fn foreign_by_status(fd: c_int) -> Option<&'static File> {
+    let status = kernel::status(fd)?;
+    if status.st_mode & libc::S_IFMT != libc::S_IFREG {
+        FOREIGN[fd as usize].store(1, Relaxed);
+        return None;
+    }
+    FOREIGN[fd as usize].store(key(status.st_dev, status.st_ino), Relaxed);
+    find(status.st_dev, status.st_ino).filter(|file| file.is_staged())
+}
+
+/// Inside the tables with signals blocked; dropping it leaves.
+pub(super) struct Change {
+    mask: u64,
+}
+
+/// Enters the tables. `None` when this thread is inside already, which blocked signals prevent
+/// except for a fault in here.
+pub(super) fn change() -> Option<Change> {
+    let mask = kernel::block_signals();
+    if CHANGES.enter() {
+        return Some(Change { mask });
+    }
+    kernel::restore_signals(mask);
+    None
+}
+
+impl Drop for Change {
+    fn drop(&mut self) {
+        CHANGES.leave();
+        kernel::restore_signals(self.mask);
+    }
+}
+
+impl Change {
+    /// Takes a file's entry for an inode that has none, with its machine.
+    pub(super) fn add_file(
+        &mut self,
+        device: u64,
+        inode: u64,
+        machine: Machine,
+    ) -> Option<&'static File> {
+        let index = FILE.iter().position(|file| file.state.load(Relaxed) == 0)?;
+        let file = &FILE[index];
+        if !file.lock.enter() {
+            return None;
+        }
+        file.device.store(device, Relaxed);
+        file.inode.store(inode, Relaxed);
+        file.descriptions.store(0, Relaxed);
+        file.failure.store(0, Relaxed);
+        // SAFETY: inside the lock of an entry nobody uses yet.
+        unsafe { *file.machine.get() = Some(machine) };
+        file.state.store(State::Staged as u8, Ordering::Release);
+        file.lock.leave();
+        FILES_USED.fetch_max(index as u32 + 1, Relaxed);
+        STAGED_BY_KEY[file.filter_index()].fetch_add(1, Relaxed);
+        STAGED_FILES.fetch_add(1, Relaxed);
+        Some(file)
+    }
+
+    /// Takes a description for a descriptor of that file.
+    pub(super) fn add_description(&mut self, fd: c_int, file: &'static File) -> Option<Staged> {
+        let word = DESCRIPTOR.get(fd as usize)?;
+        let index = DESCRIPTION.iter().position(|entry| entry.file.load(Relaxed) == 0)?;
+        let description = &DESCRIPTION[index];
+        let handle = Handle(NEXT_HANDLE.fetch_add(1, Relaxed));
+        description.handle.store(handle.0, Relaxed);
+        description.descriptors.store(1, Relaxed);
+        description.file.store(index_of(file) + 1, Relaxed);
+        file.descriptions.fetch_add(1, Relaxed);
+        word.store(index as u32 + 1, Ordering::Release);
+        Some(Staged { file, handle, description })
+    }
+
+    /// A second descriptor for a description.
+    pub(super) fn share(&mut self, fd: c_int, with: Staged) -> bool {
+        let Some(word) = DESCRIPTOR.get(fd as usize) else { return false };
+        with.description.descriptors.fetch_add(1, Relaxed);
+        let index = (&raw const *with.description as usize - DESCRIPTION.as_ptr() as usize)
+            / size_of::<Description>();
+        word.store(index as u32 + 1, Ordering::Release);
+        true
+    }
+
+    /// A descriptor goes away; a file that serves nobody after it is given up.
+    pub(super) fn drop_descriptor(&mut self, fd: c_int) {
+        let Some(staged) = lookup(fd) else { return };
+        DESCRIPTOR[fd as usize].store(0, Relaxed);
+        if staged.description.descriptors.fetch_sub(1, Relaxed) > 1 {
+            return;
+        }
+        staged.description.file.store(0, Relaxed);
+        if staged.file.descriptions.fetch_sub(1, Relaxed) > 1 {
+            return;
+        }
+        if staged.file.lock.enter() {
+            staged.file.set_released();
+            staged.file.state.store(State::Free as u8, Relaxed);
+            staged.file.lock.leave();
+        }
+    }
+}
+
+/// The descriptor leads to something new, or nowhere.
+pub(super) fn forget_foreign(fd: c_int) {
+    if let Some(key) = FOREIGN.get(fd as usize)
+        && key.load(Relaxed) != 0
+    {
+        key.store(0, Relaxed);
+    }
+}
+
+fn index_of(file: &'static File) -> u32 {
+    ((&raw const *file as usize - FILE.as_ptr() as usize) / size_of::<File>()) as u32
+}
+
+/// A descriptor of the same description that is not `fd`.
+pub(super) fn sibling(fd: c_int) -> Option<c_int> {
+    let word = DESCRIPTOR.get(fd as usize)?.load(Relaxed);
+    let same = |other: &usize| {
+        *other != fd as usize && DESCRIPTOR[*other].load(Relaxed) == word && word != 0
+    };
+    (0..DESCRIPTORS).find(same).map(|other| other as c_int)
+}
+
+/// The descriptors of a range that anything is known of.
+pub(super) fn descriptors(first: u32, last: u32) -> impl Iterator<Item = c_int> {
+    let last = (last as usize).min(DESCRIPTORS - 1);
+    (first as usize..=last)
+        .filter(|&fd| DESCRIPTOR[fd].load(Relaxed) != 0 || FOREIGN[fd].load(Relaxed) != 0)
+        .map(|fd| fd as c_int)
+}
+
+/// In a forked child: nothing is staged any more, whatever threads of the parent were doing.
+/// What they held back is theirs to write out.
+pub(super) fn after_fork() {
+    for word in &DESCRIPTOR {
+        if word.load(Relaxed) != 0 {
+            word.store(0, Relaxed);
+        }
+    }
+    for description in &DESCRIPTION {
+        if description.file.load(Relaxed) != 0 {
+            description.file.store(0, Relaxed);
+        }
+    }
+    for file in files() {
+        file.lock.reset();
+        file.late.forget();
+        if file.is_staged() {
+            file.leave_filter();
+        }
+        file.state.store(State::Free as u8, Relaxed);
+        file.holds.store(false, Relaxed);
+        // SAFETY: one thread; the old machine may be half changed, so it is not even dropped.
+        unsafe { std::ptr::write(file.machine.get(), None) };
+    }
+    HOLDING_FILES.store(0, Relaxed);
+    CHANGES.reset();
+}
