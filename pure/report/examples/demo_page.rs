@@ -25,11 +25,30 @@ fn main() {
     let bytes = render(&page(&recorded, &null, &write_back));
     std::fs::write(output, &bytes).expect("OUT.html can be written");
     let total = recorded.events.len() + null.events.len() + write_back.events.len();
-    println!(
-        "{total} events, {} bytes, {:.2} per event",
-        bytes.len(),
-        bytes.len() as f64 / total as f64
-    );
+    let summary = serde_json::json!({
+        "events": total, "bytes": bytes.len(), "events_recorded": recorded.events.len(),
+        "probe": probe(&recorded),
+    });
+    println!("{summary}");
+}
+
+/// Row number of the call whose details the browser test compares: a write in the middle of rank 1.
+fn probe_row(trace: &Trace) -> usize {
+    let is_wanted =
+        |event: &Event| event.process == 1 && event.function == Function::WRITE && event.parent < 0;
+    let rows: Vec<usize> =
+        (0..trace.events.len()).filter(|&row| is_wanted(&trace.events[row])).collect();
+    rows[rows.len() / 2]
+}
+
+fn probe(trace: &Trace) -> serde_json::Value {
+    let row = probe_row(trace);
+    let event = &trace.events[row];
+    serde_json::json!({
+        "row": row, "function": event.function.name(), "offset": event.offset, "length": event.length,
+        "result": event.result, "fd": event.fd, "start_ns": event.start.0, "end_ns": event.end.0,
+        "file": trace.header.files[event.file.0 as usize].path,
+    })
 }
 
 /// Ranks that compute, then write a checkpoint in small records through stdio or POSIX.
@@ -238,6 +257,7 @@ fn findings(recorded: &Trace) -> Vec<Finding> {
     let slowest = rows_of(Function::FSYNC).max_by_key(|&row| recorded.events[row].duration());
     let writes =
         Jump::to_rows("first thousand writes", 0, recorded, rows_of(Function::WRITE).take(1000));
+    let one = Jump::to_rows("one of them", 0, recorded, [probe_row(recorded)]);
     let sync = Jump::to_rows("the slowest fsync", 0, recorded, slowest);
     vec![
         Finding {
@@ -252,6 +272,7 @@ fn findings(recorded: &Trace) -> Vec<Finding> {
             jumps: writes
                 .map(|jump| Jump { filter: "write".to_owned(), ..jump })
                 .into_iter()
+                .chain(one)
                 .collect(),
         },
         Finding {

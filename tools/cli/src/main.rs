@@ -9,6 +9,7 @@ mod run;
 mod simulate;
 mod strategies;
 mod trace_file;
+mod view;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -29,6 +30,7 @@ enum Capability {
     Simulate(simulate::Arguments),
     Run(run::Arguments),
     Strategies(strategies::Arguments),
+    View(view::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         Capability::Simulate(arguments) => simulate::run(&arguments),
         Capability::Run(arguments) => run::run(&arguments),
         Capability::Strategies(arguments) => strategies::run(&arguments),
+        Capability::View(arguments) => view::run(&arguments),
     };
     outcome.unwrap_or_else(|failure: Failure| {
         eprintln!("{failure}");

@@ -124,10 +124,10 @@ export function parse(bytes: Uint8Array): { head: Head; columns: Map<string, Uin
   return { head, columns };
 }
 
-/** Undoes raw deflate with what the browser (and Node) brings along. */
+/** Undoes deflate with what the browser (and Node) brings along. */
 export async function inflate(bytes: Uint8Array, size: number): Promise<Uint8Array> {
   const source = new Blob([bytes as BlobPart]).stream();
-  const reader = source.pipeThrough(new DecompressionStream("deflate-raw")).getReader();
+  const reader = source.pipeThrough(new DecompressionStream("deflate")).getReader();
   const out = new Uint8Array(size);
   let at = 0;
   for (;;) {

@@ -25,6 +25,7 @@
 //! ```
 
 mod column;
+mod comparison;
 mod html;
 mod order;
 mod timeline;
@@ -32,6 +33,7 @@ mod timeline;
 use crate::chart::Chart;
 use iolab_trace::Trace;
 
+pub use comparison::compare;
 pub(crate) use html::escape;
 pub use html::render;
 pub use timeline::{Kind, encode};

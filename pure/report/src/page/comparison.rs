@@ -1,0 +1,183 @@
+//! A page about traces and nothing else: what each run holds, and their timelines on one axis.
+
+use super::{Cell, Page, Section, Table, Timeline};
+use iolab_trace::{Header, Trace};
+use iolab_vocab::{Nanos, format_bytes};
+
+use crate::chart::Unit;
+
+/// A page that lays runs beside each other; each comes with the name it is known by (its file's).
+pub fn compare<'a>(runs: &[(String, &'a Trace)]) -> Page<'a> {
+    let labels = labels(runs);
+    let timelines = runs
+        .iter()
+        .zip(&labels)
+        .map(|((_, trace), label)| Timeline { label: label.clone(), trace })
+        .collect();
+    let first = runs.first().map(|(_, trace)| &trace.header);
+    Page {
+        title: first.map_or_else(String::new, title),
+        headline: headline(runs),
+        facts: first.map_or_else(Vec::new, facts),
+        sections: vec![Section::Timeline, Section::Table(table(runs, &labels))],
+        timelines,
+    }
+}
+
+fn title(header: &Header) -> String {
+    match header.command.is_empty() {
+        true => "Trace without a command".to_owned(),
+        false => header.command.join(" "),
+    }
+}
+
+fn facts(header: &Header) -> Vec<(String, String)> {
+    let pairs = [
+        ("host", header.host.clone()),
+        ("directory", header.working_directory.clone()),
+        ("clock", header.clock.source.clone()),
+        ("iolab", header.iolab_version.clone()),
+    ];
+    let filled = pairs.into_iter().filter(|(_, value)| !value.is_empty());
+    filled.map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// How the runs came to be; two that would be called the same get their file's name too.
+fn labels(runs: &[(String, &Trace)]) -> Vec<String> {
+    let origins: Vec<String> = runs.iter().map(|(_, trace)| origin(&trace.header)).collect();
+    let label = |(at, (name, _)): (usize, &(String, &Trace))| {
+        let is_shared = origins.iter().filter(|&origin| *origin == origins[at]).count() > 1;
+        match is_shared {
+            true => format!("{}: {name}", origins[at]),
+            false => origins[at].clone(),
+        }
+    };
+    runs.iter().enumerate().map(label).collect()
+}
+
+fn origin(header: &Header) -> String {
+    let origin = format!("{:?}", header.origin).to_lowercase();
+    match header.strategies.is_empty() {
+        true => origin,
+        false => format!("{origin}: {}", header.strategies.join(" over ")),
+    }
+}
+
+/// What a run adds up to. Time in calls counts the outermost calls only.
+struct Sum {
+    calls: usize,
+    moved_bytes: u64,
+    in_calls: Nanos,
+    span: Nanos,
+    lost: u64,
+}
+
+fn sum(trace: &Trace) -> Sum {
+    let outer = trace.events.iter().filter(|event| event.parent < 0);
+    let starts = trace.events.iter().map(|event| event.start.0);
+    let ends = trace.events.iter().map(|event| event.end.0);
+    Sum {
+        calls: trace.events.len(),
+        moved_bytes: outer.clone().map(|event| event.moved_bytes()).sum(),
+        in_calls: Nanos(outer.map(|event| event.duration().0).sum()),
+        span: Nanos(ends.max().unwrap_or(0).saturating_sub(starts.min().unwrap_or(0))),
+        lost: trace.header.losses.lost_calls.values().sum(),
+    }
+}
+
+fn headline(runs: &[(String, &Trace)]) -> String {
+    let [(_, trace), others @ ..] = runs else { return "No trace.".to_owned() };
+    let sum = sum(trace);
+    let processes = trace.header.processes.len().max(1);
+    let line = format!(
+        "{} calls of {processes} {} moved {} in {}",
+        grouped(sum.calls as u64),
+        if processes == 1 { "process" } else { "processes" },
+        format_bytes(sum.moved_bytes),
+        Unit::Seconds.format(sum.span.seconds())
+    );
+    match others.len() {
+        0 => format!("{line}."),
+        1 => format!("{line}; beside it, another run."),
+        count => format!("{line}; beside it, {count} other runs."),
+    }
+}
+
+/// A number with its thousands set apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn table(runs: &[(String, &Trace)], labels: &[String]) -> Table {
+    let columns = [
+        "run",
+        "calls",
+        "bytes moved",
+        "first to last call",
+        "in calls, all threads",
+        "lost calls",
+    ];
+    let mut table = Table::new("Runs", columns);
+    for ((_, trace), label) in runs.iter().zip(labels) {
+        let sum = sum(trace);
+        let seconds = |time: Nanos| Unit::Seconds.format(time.seconds());
+        let cells = [
+            label.clone(),
+            grouped(sum.calls as u64),
+            format_bytes(sum.moved_bytes),
+            seconds(sum.span),
+            seconds(sum.in_calls),
+            grouped(sum.lost),
+        ];
+        table.rows.push(cells.into_iter().map(Cell::from).collect());
+    }
+    table.caption("Calls made inside other calls are counted as calls, but neither their time nor their bytes twice.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolab_trace::{Event, Function, Origin};
+
+    fn run(origin: Origin, strategies: &[&str]) -> Trace {
+        let inner = Event { length: 9, result: 9, parent: 0, ..Event::of(Function::WRITE) };
+        let outer = Event { length: 9, result: 9, end: Nanos(50), ..Event::of(Function::FWRITE) };
+        let strategies = strategies.iter().map(|&name| name.to_owned()).collect();
+        let header = Header { origin, strategies, ..Header::default() };
+        Trace { header, events: vec![outer, inner] }
+    }
+
+    #[test]
+    fn runs_are_called_by_origin_and_strategies_and_by_file_only_where_needed() {
+        let traces = [
+            run(Origin::Recorded, &[]),
+            run(Origin::Simulated, &["write-back"]),
+            run(Origin::Recorded, &[]),
+        ];
+        let names = ["a.iot", "b.iot", "c.iot"];
+        let runs: Vec<_> = names.iter().map(|&name| name.to_owned()).zip(&traces).collect();
+        assert_eq!(labels(&runs), ["recorded: a.iot", "simulated: write-back", "recorded: c.iot"]);
+    }
+
+    #[test]
+    fn bytes_and_time_of_calls_inside_calls_are_not_counted_twice() {
+        let trace = run(Origin::Recorded, &[]);
+        let page = compare(&[("a.iot".to_owned(), &trace)]);
+        assert_eq!(page.headline, "2 calls of 1 process moved 9 B in 50 ns.");
+    }
+
+    #[test]
+    fn a_page_of_nothing_is_still_a_page() {
+        assert_eq!(compare(&[]).headline, "No trace.");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(grouped(999), "999");
+    }
+}
