@@ -85,6 +85,15 @@ impl FileId {
     }
 }
 
+/// Which way bytes go between a program and storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// From storage.
+    Read,
+    /// To storage.
+    Write,
+}
+
 /// A contiguous range of bytes of a file: `[offset, offset + length)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Extent {

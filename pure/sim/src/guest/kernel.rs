@@ -9,7 +9,7 @@ use iolab_device::local::{LocalFile, LocalStorage};
 use iolab_policy::insitu::guest::open_flags;
 use iolab_policy::insitu::{At, Call, Errno, Outcome, Whence};
 use iolab_trace::{Class, Event, Function};
-use iolab_vocab::{Extent, FileId, Nanos};
+use iolab_vocab::{Direction, Extent, FileId, Nanos};
 use std::collections::BTreeMap;
 
 /// Time a call takes: on a core, and waiting for the medium.
@@ -63,6 +63,14 @@ impl Kind {
     }
 }
 
+/// Data moved to or from a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Transfer {
+    pub(super) inode: usize,
+    pub(super) direction: Direction,
+    pub(super) extent: Extent,
+}
+
 /// An open file description.
 #[derive(Clone, Copy, Debug)]
 struct Description {
@@ -84,6 +92,10 @@ pub(super) struct Kernel<'a> {
     descriptions: Vec<Description>,
     /// By process: descriptors.
     descriptors: Vec<BTreeMap<i32, DescriptionId>>,
+    /// By inode: size when it was first seen.
+    sizes_at_start: Vec<u64>,
+    /// Transfers since they were last taken, if anybody wants them.
+    transfers: Option<Vec<Transfer>>,
 }
 
 impl<'a> Kernel<'a> {
@@ -100,6 +112,31 @@ impl<'a> Kernel<'a> {
             names: vec![None; files],
             descriptions: Vec::new(),
             descriptors: vec![BTreeMap::new(); processes],
+            sizes_at_start: Vec::new(),
+            transfers: None,
+        }
+    }
+
+    /// From now on notes what data moves.
+    pub(super) fn keep_transfers(&mut self) {
+        self.transfers = Some(Vec::new());
+    }
+
+    /// What moved since this was last asked.
+    pub(super) fn take_transfers(&mut self) -> Vec<Transfer> {
+        self.transfers.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// By inode: the size each file had when it was first seen.
+    pub(super) fn sizes_at_start(&self) -> &[u64] {
+        &self.sizes_at_start
+    }
+
+    fn note(&mut self, inode: usize, direction: Direction, extent: Extent) {
+        if let Some(transfers) = &mut self.transfers
+            && !extent.is_empty()
+        {
+            transfers.push(Transfer { inode, direction, extent });
         }
     }
 
@@ -206,10 +243,15 @@ impl<'a> Kernel<'a> {
         {
             self.descriptions[description].position = extent.end();
         }
+        let direction = match event.function.class() {
+            Class::Write => Direction::Write,
+            _ => Direction::Read,
+        };
+        self.note(inode, direction, extent);
         let file = &mut self.inodes[inode];
-        Some(Cost::work(match event.function.class() {
-            Class::Write => self.storage.write(file, extent),
-            _ => {
+        Some(Cost::work(match direction {
+            Direction::Write => self.storage.write(file, extent),
+            Direction::Read => {
                 // The file may have grown by hands the trace does not show.
                 file.size_bytes = file.size_bytes.max(extent.end());
                 self.storage.read(file, extent)
@@ -221,9 +263,11 @@ impl<'a> Kernel<'a> {
         let source = self.inode_of(event, 0);
         let moved = Extent::new(event.offset.max(0) as u64, event.result as u64);
         let mut cost = self.storage.read(&mut self.inodes[source], moved);
+        self.note(source, Direction::Read, moved);
         let target = FileId(u32::try_from(event.argument).ok()?);
         if target.index().is_some_and(|name| name < self.names.len()) {
             let inode = self.inode(target, 0);
+            self.note(inode, Direction::Write, moved);
             let file = &mut self.inodes[inode];
             cost = cost.after(self.storage.write(file, Extent::new(moved.offset, moved.length)));
         }
@@ -269,6 +313,7 @@ impl<'a> Kernel<'a> {
         let known = name.index().and_then(|name| self.names[name]);
         known.unwrap_or_else(|| {
             self.inodes.push(LocalFile::existing(size_bytes, self.cold));
+            self.sizes_at_start.push(size_bytes);
             let inode = self.inodes.len() - 1;
             if let Some(name) = name.index() {
                 self.names[name] = Some(inode);
@@ -288,12 +333,14 @@ impl<'a> Kernel<'a> {
                 let moved = file.size_bytes.saturating_sub(offset).min(length);
                 let cost = storage.read(file, Extent::new(offset, length));
                 self.advance(description, at, offset + moved);
+                self.note(inode, Direction::Read, Extent::new(offset, moved));
                 (Ok(moved), Cost::work(cost))
             }
             Call::Write { at, length } => {
                 let offset = if append { file.size_bytes } else { place(at, position) };
                 let cost = storage.write(file, Extent::new(offset, length));
                 self.advance(description, at, offset + length);
+                self.note(inode, Direction::Write, Extent::new(offset, length));
                 (Ok(length), Cost::work(cost))
             }
             Call::Seek { offset, whence } => {

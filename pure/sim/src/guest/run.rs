@@ -30,6 +30,36 @@ pub(super) struct Run {
     pub(super) performed_calls: u64,
 }
 
+impl Run {
+    /// Nothing has happened yet.
+    pub(super) fn empty(machine: &Machine) -> Run {
+        Run {
+            events: machine.trace.events.clone(),
+            decisions: Vec::new(),
+            processes: vec![(Nanos(u64::MAX), Nanos::ZERO); machine.trace.header.processes.len()],
+            end: Nanos::ZERO,
+            event_hash: 0xCBF2_9CE4_8422_2325,
+            staged_calls: 0,
+            performed_calls: 0,
+        }
+    }
+
+    /// A process was at work at that time.
+    pub(super) fn seen(&mut self, process: u32, now: Nanos) {
+        let (began, ended) = &mut self.processes[process as usize];
+        *began = (*began).min(now);
+        *ended = (*ended).max(now);
+        self.end = self.end.max(now);
+    }
+
+    /// Adds the end of a row to the hash.
+    pub(super) fn hash(&mut self, now: Nanos, row: usize) {
+        for word in [now.0, row as u64] {
+            self.event_hash = (self.event_hash ^ word).wrapping_mul(0x100_0000_01B3);
+        }
+    }
+}
+
 /// What is needed to run a program.
 pub(super) struct Machine<'a> {
     pub(super) trace: &'a Trace,
@@ -92,15 +122,7 @@ pub(super) fn run(machine: &Machine) -> Result<Run, SimulationError> {
         places: vec![Place::default(); sequences],
         kernel: Kernel::new(machine.storage, machine.settings.cold, files, processes),
         staging: Staging::new(machine, processes),
-        run: Run {
-            events: machine.trace.events.clone(),
-            decisions: Vec::new(),
-            processes: vec![(Nanos(u64::MAX), Nanos::ZERO); processes],
-            end: Nanos::ZERO,
-            event_hash: 0xCBF2_9CE4_8422_2325,
-            staged_calls: 0,
-            performed_calls: 0,
-        },
+        run: Run::empty(machine),
     };
     for sequence in 0..sequences as u32 {
         running.enter(Nanos::ZERO, sequence);
@@ -188,8 +210,7 @@ impl Running<'_> {
             }
             What::Start => {
                 let process = self.machine.program.sequences[sequence as usize].process;
-                let began = &mut self.run.processes[process as usize].0;
-                *began = (*began).min(now);
+                self.run.seen(process, now);
                 self.done(now, sequence, what);
             }
             What::End(_) | What::Exit => self.done(now, sequence, what),
@@ -199,12 +220,10 @@ impl Running<'_> {
     fn done(&mut self, now: Nanos, sequence: u32, what: What) {
         if let What::Call(row) | What::End(row) = what {
             self.run.events[row].end = now;
-            self.hash(now, row);
+            self.run.hash(now, row);
         }
         let process = self.machine.program.sequences[sequence as usize].process;
-        let ended = &mut self.run.processes[process as usize].1;
-        *ended = (*ended).max(now);
-        self.run.end = self.run.end.max(now);
+        self.run.seen(process, now);
         let place = &mut self.places[sequence as usize];
         let progress = 2 * place.at as u32 + 2;
         place.at += 1;
@@ -239,12 +258,6 @@ impl Running<'_> {
 
     fn native(&mut self, row: usize) -> Cost {
         native(self.machine, &mut self.kernel, row)
-    }
-
-    fn hash(&mut self, now: Nanos, row: usize) {
-        for word in [now.0, row as u64] {
-            self.run.event_hash = (self.run.event_hash ^ word).wrapping_mul(0x100_0000_01B3);
-        }
     }
 
     /// Every sequence must have come to its end; else name one that waits, and for whom.

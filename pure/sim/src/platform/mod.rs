@@ -185,7 +185,13 @@ fn no_cache() -> String {
     "none".to_owned()
 }
 
-/// The presets, by name, as TOML.
+/// Presets of local storage: calibrations of the machine of `docs/models/local.md`.
+pub const LOCAL_PRESETS: &[(&str, &str)] = &[
+    ("local-ext4", include_str!("presets/local-ext4.toml")),
+    ("local-tmpfs", include_str!("presets/local-tmpfs.toml")),
+];
+
+/// The presets of clusters, by name, as TOML.
 pub const PRESETS: &[(&str, &str)] = &[
     ("classic-hdd", include_str!("presets/classic-hdd.toml")),
     ("classic-ssd", include_str!("presets/classic-ssd.toml")),
@@ -211,10 +217,11 @@ impl Platform {
 
     /// The preset of that name.
     pub fn preset(name: &str) -> Result<Platform, PlatformError> {
-        match PRESETS.iter().find(|preset| preset.0 == name) {
+        let presets = || PRESETS.iter().chain(LOCAL_PRESETS);
+        match presets().find(|preset| preset.0 == name) {
             Some((_, text)) => Platform::parse(text),
             None => {
-                let names: Vec<_> = PRESETS.iter().map(|preset| preset.0).collect();
+                let names: Vec<_> = presets().map(|preset| preset.0).collect();
                 Err(PlatformError {
                     message: format!("there is no platform preset `{name}`"),
                     hint: format!("choose from {}, or give a TOML file", names.join(", ")),
@@ -244,6 +251,14 @@ mod tests {
             let platform = Platform::preset(name).unwrap();
             platform.check().unwrap();
             assert_eq!(platform.name, *name);
+        }
+    }
+
+    #[test]
+    fn every_local_preset_has_storage() {
+        for (name, _) in LOCAL_PRESETS {
+            let platform = Platform::preset(name).unwrap();
+            assert!(platform.local.is_some() && platform.name == *name);
         }
     }
 

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Prediction against measurement: how far off is `iolab simulate`, on programs nobody here wrote
+and on our examples?
+
+    benchmarks/prediction/measure.py [--iolab target/release/iolab] [--directory DIR] [--runs 9]
+
+Calibrates DIR's file system, records each program once, predicts its plain run and its run under
+each strategy, then runs it plain and under each strategy in turns, and prints a table of medians.
+What the launcher `iolab run` itself takes (measured with `true`) is left out. Results of one
+machine: results.md.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PYTHON_RECORDS = (
+    "f = open('records', 'wb', buffering=0)\n"
+    "for n in range(60000):\n"
+    "    f.write(b'%08d some record of a program\\n' % n)\n"
+)
+SQLITE_INSERTS = (
+    "pragma journal_mode=memory; pragma synchronous=off; create table t(a integer, b text);"
+    + "".join(f"insert into t values({n}, 'row number {n}');" for n in range(3000))
+)
+
+PROGRAMS = {
+    "dd, 64 B blocks": ["dd", "if=/dev/zero", "of=out", "bs=64", "count=200000", "status=none"],
+    "dd, 512 B blocks": ["dd", "if=/dev/zero", "of=out", "bs=512", "count=100000", "status=none"],
+    "dd, 4 KiB blocks, fsync": [
+        "dd", "if=/dev/zero", "of=out", "bs=4k", "count=8000", "conv=fsync", "status=none"],
+    "sqlite3, 3000 inserts": ["sqlite3", "rows.db", SQLITE_INSERTS],
+    "python3, 60000 records": [sys.executable, "-S", "-c", PYTHON_RECORDS],
+    "bash, 3000 lines": ["bash", "-c", "for ((n = 0; n < 3000; n++)); do echo line $n; done > lines"],
+}
+STRATEGIES = ["null", "write-back", "seek-elide"]
+
+
+def examples(build: Path):
+    """Our own examples, where they can be built."""
+    programs = {}
+    checkpoint = build / "checkpoint"
+    source = ROOT / "examples/checkpoint/checkpoint.c"
+    if subprocess.run(["cc", "-O2", "-o", checkpoint, source, "-lm"]).returncode == 0:
+        programs["checkpoint example"] = [str(checkpoint), "."]
+    jacobi, source = build / "jacobi", ROOT / "examples/jacobi/jacobi.c"
+    for family in ["mpich", "openmpi"]:
+        if shutil.which(f"mpicc.{family}") is None:
+            continue
+        binary = f"{jacobi}-{family}"
+        if subprocess.run([f"mpicc.{family}", "-O2", "-o", binary, source, "-lm"]).returncode == 0:
+            launcher = [f"mpiexec.{family}", "-n", "2"]
+            if family == "openmpi":
+                launcher[1:1] = ["--allow-run-as-root", "--oversubscribe"]
+            programs[f"jacobi example, {family}"] = [*launcher, binary, "."]
+    return programs
+
+
+def run(command, directory: Path):
+    """Elapsed seconds of one run in an empty directory."""
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    # Written-back pages of the run before are not this run's business.
+    os.sync()
+    started = time.perf_counter()
+    subprocess.run(command, cwd=directory, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - started
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--iolab", type=Path, default=ROOT / "target/release/iolab")
+    parser.add_argument("--directory", type=Path, default=Path("/tmp"))
+    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--keep", type=Path, help="keep traces and the platform file here")
+    options = parser.parse_args()
+    iolab = str(options.iolab.resolve())
+    scratch = options.directory / f"iolab-prediction-{os.getpid()}"
+    scratch.mkdir()
+    keep = options.keep or scratch
+    keep.mkdir(exist_ok=True)
+    try:
+        measure(options, iolab, scratch, keep)
+    finally:
+        shutil.rmtree(scratch)
+
+
+def measure(options, iolab, scratch, keep):
+    platform = keep / "this-machine.toml"
+    subprocess.run([iolab, "calibrate", options.directory, "-o", platform], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    work = scratch / "work"
+    applied = lambda strategy: [iolab, "run", "--apply", f"{strategy}:paths={work}/**", "--"]
+    launcher = statistics.median(run([*applied("null"), "true"], work) for _ in range(15))
+    launcher -= statistics.median(run(["true"], work) for _ in range(15))
+    programs = {**PROGRAMS, **examples(scratch)}
+    print(f"launcher {launcher * 1e3:.1f} ms, {options.runs} runs each, on {options.directory}\n")
+    print("| program | strategy | predicted ms | by model alone | measured ms | error | speed-up predicted | measured |")
+    print("|---|---|---|---|---|---|---|---|")
+    errors, effects = [], []
+    for name, command in programs.items():
+        if options.only not in name:
+            continue
+        trace = keep / f"{name.replace(' ', '-').replace(',', '')}.iot"
+        run([iolab, "record", "-o", trace, "--", *command], work)
+        predicted, model = {}, {}
+        for strategy in [None, *STRATEGIES]:
+            apply = ["--apply", f"{strategy}:paths={work}/**"] if strategy else []
+            output = subprocess.run(
+                [iolab, "simulate", "--trace", trace, "--platform", platform, "--json", *apply],
+                check=True, capture_output=True, text=True).stdout
+            result = json.loads(output)
+            key = "predicted" if strategy else "plain"
+            predicted[strategy] = result[key]["wall_ns"] / 1e6
+            model[strategy] = result[f"{key}_by_model"]["wall_ns"] / 1e6
+        times = {strategy: [] for strategy in predicted}
+        for _ in range(options.runs):
+            for strategy in times:
+                prefix = applied(strategy) if strategy else []
+                extra = launcher if strategy else 0.0
+                times[strategy].append((run([*prefix, *command], work) - extra) * 1e3)
+        measured = {strategy: statistics.median(values) for strategy, values in times.items()}
+        for strategy in times:
+            error = predicted[strategy] / measured[strategy] - 1
+            gains = [values[None] / values[strategy] for values in (predicted, measured)]
+            errors.append(abs(error))
+            effects.append(abs(gains[0] / gains[1] - 1))
+            print(f"| {name} | {strategy or 'plain'} | {predicted[strategy]:.1f} | {model[strategy]:.1f} "
+                  f"| {measured[strategy]:.1f} | {error:+.0%} | {gains[0]:.2f} | {gains[1]:.2f} |", flush=True)
+    print(f"\nmedian error of the run time {statistics.median(errors):.0%}, worst {max(errors):.0%}; "
+          f"median error of the speed-up {statistics.median(effects):.0%}")
+
+
+if __name__ == "__main__":
+    main()
