@@ -21,16 +21,8 @@ pub use nvme::{Nvme, NvmeModel};
 pub use ram::RamModel;
 pub use units::{Rate, Size, Time};
 
+pub use iolab_vocab::Direction;
 use iolab_vocab::{Extent, FileId, Nanos};
-
-/// Which way bytes go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Direction {
-    /// From the device.
-    Read,
-    /// To the device.
-    Write,
-}
 
 /// One request to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,4 +4,6 @@
 //! system. Every family has one shape: `step(now, event, out)`; events are past tense, actions are
 //! imperative, and the driver owns the clock and the bytes.
 
+pub mod cache;
+pub mod collective;
 pub mod insitu;

@@ -1,6 +1,9 @@
 //! The discrete-event simulator: virtual clock, event queue, platforms, and the models that run
 //! on them.
 
+pub mod cluster;
 pub mod guest;
 pub mod platform;
+pub mod program;
 pub mod queue;
+pub mod workload;

@@ -1,0 +1,67 @@
+//! The catalogue of cache layers: one row each. It feeds the command line, the documentation and
+//! the conformance suite.
+
+use super::{Aggregation, Cache, NoCache, ServerDirected, Settings, WriteBehind};
+use std::fmt;
+
+/// One cache layer.
+pub struct Row {
+    /// Name in platforms and on the command line.
+    pub name: &'static str,
+    /// Name in the published tables, where it has one.
+    pub published_name: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// Makes one for one device.
+    pub build: fn(Settings) -> Box<dyn Cache>,
+}
+
+/// Every row, in the order of documentation.
+pub const ROWS: &[Row] = &[
+    Row {
+        name: "none",
+        published_name: "NoCache",
+        summary: "one write on the device, at most one packet behind it",
+        build: |settings| Box::new(NoCache::new(settings)),
+    },
+    Row {
+        name: "write-behind",
+        published_name: "SimpleWriteBehindCache",
+        summary: "takes what memory holds, works it off in order",
+        build: |settings| Box::new(WriteBehind::new(settings)),
+    },
+    Row {
+        name: "aggregation",
+        published_name: "AggregationCache",
+        summary: "joins waiting requests that touch",
+        build: |settings| Box::new(Aggregation::new(settings)),
+    },
+    Row {
+        name: "server-directed",
+        published_name: "ServerDirectedIO",
+        summary: "sorts per file and serves what suits the disk",
+        build: |settings| Box::new(ServerDirected::new(settings)),
+    },
+];
+
+/// There is no such cache layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheError {
+    /// What was written.
+    pub name: String,
+}
+
+impl fmt::Display for CacheError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
+        write!(f, "there is no cache layer `{}`; choose from {}", self.name, names.join(", "))
+    }
+}
+
+impl std::error::Error for CacheError {}
+
+/// The row of that name.
+pub fn find(name: &str) -> Result<&'static Row, CacheError> {
+    let by_name = |row: &&Row| row.name == name || row.published_name == name;
+    ROWS.iter().find(by_name).ok_or_else(|| CacheError { name: name.to_owned() })
+}

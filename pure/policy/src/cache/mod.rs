@@ -1,0 +1,147 @@
+//! Cache layers of a storage server: in which order, and joined how, requests reach the device.
+//!
+//! One machine serves one device. The driver (simulator or server process) tells it what has
+//! arrived and what the device has completed; the machine answers with transfers to carry out.
+//! Payload never passes through: actions name places, the driver moves bytes.
+//!
+//! **Discipline.** A write is offered packet by packet: `WriteOffered` is answered by exactly one
+//! of `Admit` (the driver then reports its pieces by `WriteArrived`) or `Refuse` (the driver keeps
+//! the packet and offers it again after a completed write). `Completed` only settles the finished
+//! operation; the driver then offers what it had to keep, and says `DeviceReady` when the machine
+//! may start what comes next. Every read byte that arrived is delivered exactly once; read bytes
+//! occupy memory until `Released`.
+//!
+//! A new cache layer is one file and one row in `catalog.rs`.
+
+mod aggregation;
+pub mod catalog;
+mod desk;
+mod fifo;
+mod none;
+mod server_directed;
+mod write_behind;
+
+pub use aggregation::Aggregation;
+pub use catalog::{CacheError, find};
+pub use none::NoCache;
+pub use server_directed::ServerDirected;
+pub use write_behind::WriteBehind;
+
+use iolab_vocab::{Direction, Extent, FileId, Nanos};
+
+/// Whose bytes: a number the driver gives to a request and gets back with its data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u32);
+
+/// A transfer under way, as numbered by the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Operation(pub u32);
+
+/// What the machine is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A piece of a read request is here; at most `access_bytes` long.
+    ReadArrived {
+        /// Whose.
+        tag: Tag,
+        /// Of which file.
+        file: FileId,
+        /// Which bytes.
+        extent: Extent,
+    },
+    /// A packet of write data of this size is at the door.
+    WriteOffered {
+        /// Its size.
+        bytes: u64,
+    },
+    /// A piece of the packet just admitted; at most `access_bytes` long.
+    WriteArrived {
+        /// Whose.
+        tag: Tag,
+        /// Of which file.
+        file: FileId,
+        /// Which bytes.
+        extent: Extent,
+    },
+    /// The device has carried this out.
+    Completed {
+        /// Which.
+        operation: Operation,
+    },
+    /// The device can take another operation.
+    DeviceReady,
+    /// Read data of this size has left the server; its memory is free.
+    Released {
+        /// How much.
+        bytes: u64,
+    },
+    /// Somebody wants the file's data on the device.
+    FlushArrived {
+        /// Which file.
+        file: FileId,
+    },
+    /// The moment of the last `WakeAt` has come.
+    Woke,
+}
+
+/// What the machine wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The offered packet comes in; its memory is taken.
+    Admit,
+    /// The offered packet must wait.
+    Refuse,
+    /// Move these bytes; `Completed` comes back.
+    Transfer {
+        /// What `Completed` shall name.
+        operation: Operation,
+        /// Which way.
+        direction: Direction,
+        /// Of which file.
+        file: FileId,
+        /// Which bytes.
+        extent: Extent,
+    },
+    /// This much of the request's data is in memory now.
+    Deliver {
+        /// Whose.
+        tag: Tag,
+        /// How much.
+        bytes: u64,
+    },
+    /// Send `Woke` at that time.
+    WakeAt(Nanos),
+}
+
+/// What a cache layer is built from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Memory for data on its way, either direction.
+    pub capacity_bytes: u64,
+    /// Largest single transfer.
+    pub access_bytes: u64,
+    /// Transfers the device takes at once.
+    pub depth: u32,
+    /// Distances below this cost the device little.
+    pub near_bytes: u64,
+}
+
+/// A cache layer.
+pub trait Cache: Send {
+    /// Reacts to one event, by the discipline in the module's opening.
+    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>);
+
+    /// Memory taken at this moment; never above the capacity.
+    fn held_bytes(&self) -> u64;
+
+    /// Requests that wait for the device.
+    fn queued_count(&self) -> usize;
+}
+
+/// A piece of a request, waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Job {
+    tag: Tag,
+    file: FileId,
+    extent: Extent,
+}

@@ -1,0 +1,82 @@
+//! Collective operations: who sends what to whom, in which rounds.
+//!
+//! One machine per rank and call. The driver tells it that it began and that everything of its
+//! last round has settled (what it sent has left, what it awaited is here); it answers with the
+//! next round. Payload never passes through: actions name ranks and places in files.
+//!
+//! A new algorithm is one file and one row in `catalog.rs`.
+
+mod access;
+mod allgather;
+mod binomial;
+mod two_phase;
+
+pub use access::{Access, Wanted};
+pub use allgather::Allgather;
+pub use binomial::Broadcast;
+pub use two_phase::{Deal, TwoPhase};
+
+use iolab_vocab::Extent;
+
+/// Ranks and sizes of one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// This process, within the communicator.
+    pub rank: u32,
+    /// Processes in the communicator.
+    pub rank_count: u32,
+    /// The process the call is about, where there is one.
+    pub root: u32,
+    /// Payload per process.
+    pub bytes: u64,
+}
+
+/// What the machine is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The call began.
+    Began,
+    /// Everything of the last round has left and arrived.
+    Settled,
+}
+
+/// What the machine wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send so many bytes.
+    Send {
+        /// To that rank of the communicator.
+        to: u32,
+        /// Matched by the receiver.
+        tag: u32,
+        /// On the wire, headers included.
+        bytes: u64,
+    },
+    /// Await a message.
+    Receive {
+        /// From that rank of the communicator.
+        from: u32,
+        /// As the sender named it.
+        tag: u32,
+    },
+    /// Read the machine's extents from the file, as part of this round.
+    ReadFile,
+    /// Write the machine's extents to the file; the round settles when the servers have them.
+    WriteFile,
+    /// When this round has settled, the call is over for this rank.
+    Finish,
+}
+
+/// One rank of one collective call.
+pub trait Collective: Send {
+    /// Gives the next round. A round without transfers is followed by the next at once.
+    fn step(&mut self, event: Event, out: &mut Vec<Action>);
+
+    /// What the file action of the last round touches.
+    fn extents(&self) -> &[Extent] {
+        &[]
+    }
+}
+
+/// Bytes that a collective adds to its payload.
+pub const HEADER_BYTES: u64 = 20;

@@ -1,0 +1,219 @@
+//! Two-phase I/O: ranks exchange data so that each accesses one contiguous part of the file.
+//!
+//! After del Rosario, Bordawekar and Choudhary 1993 and Thakur, Gropp and Lusk 1999 (ROMIO). The
+//! span of all ranks is dealt out in chunks of the buffer's size. In the original every rank has
+//! one contiguous domain and works through it chunk by chunk; interleaved (Kuhn 2009), the chunks
+//! of one iteration lie side by side, so all ranks move through the file together.
+//!
+//! What overlaps what is judged by whole spans, first byte to last byte, so ranks may exchange
+//! empty messages; a write's list stays in rank order, so pieces of different ranks do not join.
+
+use super::{Access, Action, Collective, Event, HEADER_BYTES};
+use iolab_vocab::{Direction, Extent};
+use std::sync::Arc;
+
+/// Wire size of a piece in an offset list.
+const PIECE_BYTES: u64 = 16;
+
+/// How chunks are dealt out to ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deal {
+    /// One contiguous domain per rank.
+    Domains,
+    /// Chunk by chunk, rank after rank.
+    Interleaved,
+}
+
+/// One rank of a two-phase access.
+#[derive(Debug)]
+pub struct TwoPhase {
+    access: Arc<Access>,
+    deal: Deal,
+    rank: usize,
+    buffer_bytes: u64,
+    span: Extent,
+    iteration: u64,
+    iteration_count: u64,
+    is_exchanged: bool,
+    extents: Vec<Extent>,
+}
+
+impl TwoPhase {
+    /// The machine for one rank; `buffer_bytes` above 0.
+    pub fn new(access: Arc<Access>, deal: Deal, rank: u32, buffer_bytes: u64) -> TwoPhase {
+        let span = access.span();
+        let ranks = access.wanted.len() as u64;
+        let share = match deal {
+            Deal::Domains => span.length - span.length / ranks * (ranks - 1),
+            Deal::Interleaved => span.length.div_ceil(ranks),
+        };
+        let iteration_count = match deal {
+            Deal::Domains => share.div_ceil(buffer_bytes),
+            Deal::Interleaved => span.length.div_ceil(ranks * buffer_bytes),
+        };
+        TwoPhase {
+            access,
+            deal,
+            rank: rank as usize,
+            buffer_bytes,
+            span,
+            iteration: 0,
+            iteration_count,
+            is_exchanged: false,
+            extents: Vec::new(),
+        }
+    }
+
+    /// What `rank` takes care of in this iteration.
+    fn chunk(&self, rank: usize) -> Extent {
+        let (rank, ranks) = (rank as u64, self.access.wanted.len() as u64);
+        let (start, limit) = match self.deal {
+            Deal::Domains => {
+                let domain = self.span.length / ranks;
+                let start = rank * domain;
+                let end = if rank + 1 == ranks { self.span.length } else { start + domain };
+                (start + self.iteration * self.buffer_bytes, end)
+            }
+            Deal::Interleaved => {
+                ((self.iteration * ranks + rank) * self.buffer_bytes, self.span.length)
+            }
+        };
+        let start = start.min(limit);
+        Extent::new(self.span.offset + start, self.buffer_bytes.min(limit - start))
+    }
+
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let rank = self.rank;
+        (0..self.access.wanted.len()).filter(move |other| *other != rank)
+    }
+
+    fn tag(&self, kind: u32) -> u32 {
+        self.iteration as u32 * 2 + kind
+    }
+
+    fn data_to(&self, to: usize, bytes: u64) -> Action {
+        Action::Send { to: to as u32, tag: self.tag(0), bytes: bytes + HEADER_BYTES }
+    }
+
+    fn list_to(&self, to: usize, pieces: u64) -> Action {
+        let bytes = PIECE_BYTES * pieces + HEADER_BYTES;
+        Action::Send { to: to as u32, tag: self.tag(1), bytes }
+    }
+
+    fn data_from(&self, from: usize) -> Action {
+        Action::Receive { from: from as u32, tag: self.tag(0) }
+    }
+
+    fn list_from(&self, from: usize) -> Action {
+        Action::Receive { from: from as u32, tag: self.tag(1) }
+    }
+
+    fn span_of(&self, rank: usize) -> Extent {
+        self.access.wanted[rank].span()
+    }
+
+    /// Everybody sends everybody what lies in the other's chunk, and where.
+    fn exchange_for_write(&self, out: &mut Vec<Action>) {
+        let (mine, wanted) = (self.chunk(self.rank), &self.access.wanted[self.rank]);
+        for other in self.others() {
+            if self.span_of(other).overlaps(mine) {
+                out.extend([self.data_from(other), self.list_from(other)]);
+            }
+            let theirs = self.chunk(other);
+            if wanted.span().overlaps(theirs) {
+                let (bytes, pieces) = wanted.measure(theirs);
+                out.extend([self.data_to(other, bytes), self.list_to(other, pieces)]);
+            }
+        }
+    }
+
+    /// Rank 0's pieces of my chunk, then rank 1's, and so on.
+    fn collect_for_write(&mut self) {
+        let mine = self.chunk(self.rank);
+        self.extents.clear();
+        for wanted in &self.access.wanted {
+            self.extents.extend(wanted.within(mine));
+        }
+    }
+
+    fn exchange_lists(&self, out: &mut Vec<Action>) {
+        let (mine, wanted) = (self.chunk(self.rank), &self.access.wanted[self.rank]);
+        for other in self.others() {
+            if self.span_of(other).overlaps(mine) {
+                out.push(self.list_from(other));
+            }
+            let theirs = self.chunk(other);
+            if wanted.span().overlaps(theirs) {
+                out.push(self.list_to(other, wanted.measure(theirs).1));
+            }
+        }
+    }
+
+    fn hand_out(&self, out: &mut Vec<Action>) {
+        let (mine, wanted) = (self.chunk(self.rank), &self.access.wanted[self.rank]);
+        for other in self.others() {
+            if self.span_of(other).overlaps(mine) {
+                let (bytes, _) = self.access.wanted[other].measure(mine);
+                out.push(self.data_to(other, bytes));
+            }
+            if wanted.span().overlaps(self.chunk(other)) {
+                out.push(self.data_from(other));
+            }
+        }
+    }
+
+    fn write_round(&mut self, out: &mut Vec<Action>) {
+        if !self.is_exchanged {
+            self.is_exchanged = true;
+            return self.exchange_for_write(out);
+        }
+        self.collect_for_write();
+        if !self.extents.is_empty() {
+            out.push(Action::WriteFile);
+        }
+        self.next_iteration();
+    }
+
+    /// Original: the disks are asked first; interleaved: the lists go first.
+    fn read_round(&mut self, out: &mut Vec<Action>) {
+        if self.is_exchanged {
+            self.hand_out(out);
+            return self.next_iteration();
+        }
+        self.is_exchanged = true;
+        let mine = self.chunk(self.rank);
+        self.extents.clear();
+        self.extents.extend((!mine.is_empty()).then_some(mine));
+        match self.deal {
+            Deal::Domains => {
+                out.push(Action::ReadFile);
+                self.exchange_lists(out);
+            }
+            Deal::Interleaved => {
+                self.exchange_lists(out);
+                out.push(Action::ReadFile);
+            }
+        }
+    }
+
+    fn next_iteration(&mut self) {
+        self.iteration += 1;
+        self.is_exchanged = false;
+    }
+}
+
+impl Collective for TwoPhase {
+    fn step(&mut self, _event: Event, out: &mut Vec<Action>) {
+        if self.iteration == self.iteration_count {
+            return out.push(Action::Finish);
+        }
+        match self.access.direction {
+            Direction::Read => self.read_round(out),
+            Direction::Write => self.write_round(out),
+        }
+    }
+
+    fn extents(&self) -> &[Extent] {
+        &self.extents
+    }
+}

@@ -1,0 +1,279 @@
+//! From a platform and programs to a cluster ready to run.
+
+use super::cpu::Cpu;
+use super::event::Event;
+use super::network::Network;
+use super::packet::{NONE, Packets, Slab};
+use super::server::{Server, ServerTotals};
+use super::station::{Role, Station};
+use super::task::{Meeting, Process, Task};
+use super::{Calendar, Cluster, EventQueue, FileState, Node, Order};
+use crate::platform::{Platform, PlatformError};
+use crate::program::Program;
+use iolab_device::DeviceModel;
+use iolab_policy::cache::{self, Settings};
+use iolab_policy::collective::Deal;
+use iolab_vocab::Nanos;
+use std::collections::VecDeque;
+
+/// What runs on the platform.
+pub struct Setup {
+    /// Which order decides among equals.
+    pub order: Order,
+    /// Cache layer of every server; by itself each server has the platform's.
+    pub cache: Option<String>,
+    /// How collective accesses deal out the file.
+    pub deal: Deal,
+    /// The files, each with its size at the start.
+    pub files: Vec<FileState>,
+    /// The applications. Their processes fill the platform's clients in order.
+    pub programs: Vec<Box<dyn Program>>,
+}
+
+/// Distance that counts as near when a cache layer orders jobs for a device without positions.
+const NEAR_BYTES: u64 = 5 << 20;
+
+impl<Q: EventQueue<Event>> Cluster<Q> {
+    /// Builds the cluster; `queue` comes empty.
+    pub fn build(platform: &Platform, setup: Setup, queue: Q) -> Result<Cluster<Q>, PlatformError> {
+        platform.check()?;
+        let mut cluster = Cluster::empty(platform, &setup, queue);
+        let switches = cluster.add_switches(platform);
+        cluster.add_nodes(platform, &setup, &switches)?;
+        cluster.add_routes(platform, &switches)?;
+        cluster.place_programs(platform, setup.programs)?;
+        cluster.order_servers();
+        Ok(cluster)
+    }
+
+    fn empty(platform: &Platform, setup: &Setup, queue: Q) -> Cluster<Q> {
+        Cluster {
+            calendar: Calendar { now: Nanos::ZERO, queue },
+            order: setup.order,
+            network: Network { stations: Vec::new(), packets: Packets::new(), routes: Vec::new() },
+            messages: Slab::new(),
+            requests: Slab::new(),
+            transfers: Slab::new(),
+            nodes: Vec::new(),
+            processes: Vec::new(),
+            tasks: Slab::new(),
+            servers: Vec::new(),
+            target_node: Vec::new(),
+            server_place: Vec::new(),
+            files: setup.files.clone(),
+            programs: Vec::new(),
+            meetings: Vec::new(),
+            deal: setup.deal,
+            stripe_bytes: platform.files.stripe_bytes.0,
+            packet_bytes: platform.transport.packet_bytes.0 as u32,
+            access_bytes: platform.transport.access_bytes.0,
+            event_count: 0,
+            running_count: 0,
+            computing: NONE,
+            actions: Vec::new(),
+            moves: Vec::new(),
+            touched: Vec::new(),
+            request_of: Vec::new(),
+        }
+    }
+
+    fn add_station(&mut self, role: Role, rate: f64, latency: f64, next: u32) -> u32 {
+        let mut station = Station::new(role, rate, latency, self.packet_bytes);
+        station.next = next;
+        self.network.stations.push(station);
+        self.network.stations.len() as u32 - 1
+    }
+
+    /// One station per switch; returns them in the platform's order.
+    fn add_switches(&mut self, platform: &Platform) -> Vec<u32> {
+        let add = |(index, switch): (usize, &crate::platform::Switch)| {
+            self.network.routes.push(Vec::new());
+            self.add_station(Role::Switch, switch.rate.0, switch.latency.0, index as u32)
+        };
+        platform.switches.iter().enumerate().map(add).collect()
+    }
+
+    fn add_nodes(
+        &mut self,
+        platform: &Platform,
+        setup: &Setup,
+        switches: &[u32],
+    ) -> Result<(), PlatformError> {
+        let mut clients = Vec::new();
+        let mut servers = Vec::new();
+        for group in &platform.nodes {
+            let switch = switches[platform.switch_of(group)?];
+            for _ in 0..group.count {
+                let node = self.nodes.len() as u32;
+                let (rate, latency) = (group.nic.rate.0, group.nic.latency.0);
+                let departure = self.add_station(Role::Departure, rate, latency, switch);
+                let arrival = self.add_station(Role::Arrival, f64::INFINITY, 0.0, node);
+                let port = self.add_station(Role::Port, rate, latency, arrival);
+                let internal = self.add_station(Role::Internal, group.internal_rate.0, 0.0, node);
+                let cpu = Cpu::new(group.cpus, group.instructions_per_second);
+                self.nodes.push(Node { cpu, departure, arrival, internal, port, switch });
+                clients.extend((0..group.clients).map(|_| node));
+                if let Some(server) = &group.server {
+                    let name = setup.cache.as_ref().unwrap_or(&server.cache);
+                    let settings =
+                        self.cache_settings(platform, group.memory_bytes.0, server.device);
+                    servers.push((node, find_cache(name)?(settings), server.device));
+                }
+            }
+        }
+        self.target_node = clients;
+        for (node, cache, device) in servers {
+            let target = self.target_node.len() as u32;
+            self.target_node.push(node);
+            let (parked, totals) = (VecDeque::new(), ServerTotals::default());
+            let device = device.build();
+            self.servers.push(Server { cache, device, node, target, parked, totals });
+        }
+        self.request_of = vec![NONE; self.servers.len()];
+        Ok(())
+    }
+
+    fn cache_settings(&self, platform: &Platform, memory: u64, device: DeviceModel) -> Settings {
+        let near_bytes = match device {
+            DeviceModel::Hdd(model) => model.near_bytes.0,
+            _ => NEAR_BYTES,
+        };
+        Settings {
+            capacity_bytes: memory,
+            access_bytes: platform.transport.access_bytes.0,
+            depth: device.build().queue_depth(),
+            near_bytes,
+        }
+    }
+
+    /// Shortest paths between switches, first link first among equals.
+    fn add_routes(&mut self, platform: &Platform, switches: &[u32]) -> Result<(), PlatformError> {
+        let count = switches.len();
+        let mut cables = vec![Vec::new(); count];
+        for link in &platform.links {
+            let ends = [
+                platform.switch_index(&link.from, "link")?,
+                platform.switch_index(&link.to, "link")?,
+            ];
+            for (from, to) in [(ends[0], ends[1]), (ends[1], ends[0])] {
+                let wire = link.wire;
+                let port = self.add_station(Role::Port, wire.rate.0, wire.latency.0, switches[to]);
+                cables[from].push((to, port));
+            }
+        }
+        let home = |node: &Node| switches.iter().position(|at| *at == node.switch);
+        for from in 0..count {
+            let first_ports = first_ports(&cables, from);
+            let route = |&node: &u32| {
+                let node = &self.nodes[node as usize];
+                match home(node) {
+                    Some(to) if to == from => node.port,
+                    Some(to) => first_ports[to],
+                    None => NONE,
+                }
+            };
+            self.network.routes[from] = self.target_node.iter().map(route).collect();
+        }
+        Ok(())
+    }
+
+    fn place_programs(
+        &mut self,
+        platform: &Platform,
+        programs: Vec<Box<dyn Program>>,
+    ) -> Result<(), PlatformError> {
+        let wanted: u64 = programs.iter().map(|program| u64::from(program.rank_count())).sum();
+        if wanted > platform.client_count() {
+            return Err(PlatformError {
+                message: format!("{wanted} processes, but {} clients", platform.client_count()),
+                hint: "give the platform more client nodes, or `clients` per node".to_owned(),
+            });
+        }
+        for (index, program) in programs.iter().enumerate() {
+            let first = self.processes.len() as u32;
+            for rank in 0..program.rank_count() {
+                let id = self.processes.len() as u32;
+                let node = self.target_node[id as usize];
+                let process = Process::new(node, rank, index as u32, first, program.rank_count());
+                self.processes.push(process);
+                self.tasks.add(Task::of(id));
+            }
+            self.meetings.push(Meeting::default());
+        }
+        self.running_count = self.processes.len() as u32;
+        self.programs = programs;
+        Ok(())
+    }
+
+    fn order_servers(&mut self) {
+        let clients = self.target_node.len() - self.servers.len();
+        let numbers: Vec<_> = (clients..self.target_node.len()).map(|at| at as u32).collect();
+        self.server_place = (0..self.servers.len() as u32).collect();
+        if self.order == Order::Published {
+            for (place, server) in hash_order(&numbers).into_iter().enumerate() {
+                self.server_place[server] = place as u32;
+            }
+        }
+    }
+}
+
+type BuildCache = fn(Settings) -> Box<dyn cache::Cache>;
+
+fn find_cache(name: &str) -> Result<BuildCache, PlatformError> {
+    cache::find(name).map(|row| row.build).map_err(|error| PlatformError {
+        message: error.to_string(),
+        hint: "name one in the platform's server or by --cache".to_owned(),
+    })
+}
+
+/// Per switch, the port out of `from` on a shortest path to it.
+fn first_ports(cables: &[Vec<(usize, u32)>], from: usize) -> Vec<u32> {
+    let mut first = vec![NONE; cables.len()];
+    let mut reached = vec![false; cables.len()];
+    reached[from] = true;
+    let mut queue = VecDeque::from([from]);
+    while let Some(at) = queue.pop_front() {
+        for &(to, port) in &cables[at] {
+            if !reached[to] {
+                reached[to] = true;
+                first[to] = if at == from { port } else { first[at] };
+                queue.push_back(to);
+            }
+        }
+    }
+    first
+}
+
+/// The order in which the original's hash sets give components back: by bucket of the component
+/// number, newest entry first. Processes are numbered 12, 22, 32, …, servers go on from there.
+pub(super) fn hash_order(targets: &[u32]) -> Vec<usize> {
+    let mut buckets = 16;
+    while targets.len() * 4 > buckets as usize * 3 {
+        buckets *= 2;
+    }
+    let bucket = |target: u32| {
+        let number = 12 + 10 * target;
+        (number ^ number >> 4 ^ number >> 7) & (buckets - 1)
+    };
+    let mut order: Vec<usize> = (0..targets.len()).rev().collect();
+    order.sort_by_key(|&index| bucket(targets[index]));
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_servers_are_addressed_in_the_published_order() {
+        let servers: Vec<u32> = (10..20).collect();
+        assert_eq!(hash_order(&servers), [4, 9, 6, 3, 0, 5, 7, 8, 2, 1]);
+    }
+
+    #[test]
+    fn ranks_leave_the_opening_barrier_in_the_published_order() {
+        let arrived = [5, 6, 9, 0, 4, 8, 3, 1, 2];
+        let left: Vec<_> = hash_order(&arrived).into_iter().map(|index| arrived[index]).collect();
+        assert_eq!(left, [9, 2, 1, 4, 3, 8, 0, 6, 5]);
+    }
+}

@@ -1,0 +1,107 @@
+//! A cluster at work: clients run programs, messages travel packet by packet, servers store.
+//!
+//! The model is that of PIOsimHD (Kuhn 2009) in full; `docs/models/classic-hdd.md` has its facts.
+//! One [`Cluster`] is one run. It is generic over its event queue, so the documented order and
+//! the published one run the same code. All state lies in slabs and vectors indexed by component;
+//! the loop allocates nothing once these have grown.
+
+mod build;
+mod cpu;
+mod direct;
+mod event;
+mod network;
+mod packet;
+mod run;
+mod server;
+mod station;
+mod task;
+mod transfer;
+
+pub use build::Setup;
+pub use event::Event;
+pub use server::ServerTotals;
+pub use station::StationTotals;
+
+use crate::program::Program;
+use crate::queue::{EventQueue, Source};
+use cpu::Cpu;
+use iolab_vocab::Nanos;
+use network::Network;
+use packet::{Message, NONE, Slab};
+use server::{Request, Server, Transfer};
+use task::{Process, Task};
+
+/// Which order decides among simultaneous events and among equals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Time, source, sequence; servers and processes by index.
+    Documented,
+    /// As the published evaluation: ties of the plain heap, sets in hash-table order.
+    Published,
+}
+
+/// A file of the simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileState {
+    /// Its size now.
+    pub bytes: u64,
+}
+
+/// The clock and what is to come.
+#[derive(Debug)]
+pub(crate) struct Calendar<Q> {
+    now: Nanos,
+    queue: Q,
+}
+
+impl<Q: EventQueue<Event>> Calendar<Q> {
+    #[inline]
+    fn post(&mut self, after_nanos: u64, source: u32, event: Event) {
+        self.queue.push(Nanos(self.now.0 + after_nanos), Source(source), event);
+    }
+}
+
+/// A node: its processors and where its messages enter the network.
+#[derive(Debug)]
+struct Node {
+    cpu: Cpu,
+    departure: u32,
+    arrival: u32,
+    internal: u32,
+    port: u32,
+    switch: u32,
+}
+
+/// One run of a cluster.
+pub struct Cluster<Q> {
+    calendar: Calendar<Q>,
+    order: Order,
+    network: Network,
+    messages: Slab<Message>,
+    requests: Slab<Request>,
+    transfers: Slab<Transfer>,
+    nodes: Vec<Node>,
+    processes: Vec<Process>,
+    tasks: Slab<Task>,
+    servers: Vec<Server>,
+    /// Per target, the node it is on: processes first, then servers.
+    target_node: Vec<u32>,
+    /// Place of each server in the order in which a request's servers are addressed.
+    server_place: Vec<u32>,
+    files: Vec<FileState>,
+    programs: Vec<Box<dyn Program>>,
+    meetings: Vec<task::Meeting>,
+    deal: iolab_policy::collective::Deal,
+    stripe_bytes: u64,
+    packet_bytes: u32,
+    access_bytes: u64,
+    event_count: u64,
+    /// Processes that have not ended.
+    running_count: u32,
+    /// Node whose processor's event is being handled.
+    computing: u32,
+    actions: Vec<iolab_policy::cache::Action>,
+    moves: Vec<iolab_policy::collective::Action>,
+    touched: Vec<u32>,
+    request_of: Vec<u32>,
+}

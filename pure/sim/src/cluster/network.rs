@@ -1,0 +1,139 @@
+//! Stations joined to a network: packets enter, wait, are carried, and relieve the hop behind.
+
+use super::Calendar;
+use super::event::Event;
+use super::packet::{NONE, Packets};
+use super::station::{Role, Station};
+use crate::queue::EventQueue;
+
+#[derive(Debug)]
+pub(super) struct Network {
+    pub(super) stations: Vec<Station>,
+    pub(super) packets: Packets,
+    /// Per switch, the port to take for each target.
+    pub(super) routes: Vec<Vec<u32>>,
+}
+
+impl Network {
+    /// A packet comes into a station's queue.
+    #[inline]
+    pub(super) fn enter<Q: EventQueue<Event>>(&mut self, calendar: &mut Calendar<Q>, packet: u32) {
+        let at = self.packets.get(packet).station;
+        let station = &mut self.stations[at as usize];
+        station.queue.push(&mut self.packets, packet);
+        if station.current == NONE {
+            self.start_next(calendar, at);
+        }
+    }
+
+    /// The station has ended its packet: it is idle, and starts the next one it may.
+    #[inline]
+    pub(super) fn go_on<Q: EventQueue<Event>>(&mut self, calendar: &mut Calendar<Q>, at: u32) {
+        self.stations[at as usize].current = NONE;
+        self.start_next(calendar, at);
+    }
+
+    fn start_next<Q: EventQueue<Event>>(&mut self, calendar: &mut Calendar<Q>, at: u32) {
+        loop {
+            let station = &mut self.stations[at as usize];
+            let Some(packet) = station.queue.pop(&self.packets) else { return };
+            let (target, bytes, previous) = {
+                let packet = self.packets.get(packet);
+                (packet.target, packet.bytes, packet.previous)
+            };
+            let nanos = station.time(bytes);
+            let (limit, limited) = (station.limit_nanos, station.is_limited());
+            let flow = station.flow(target);
+            if flow.blocked || limited && flow.ahead_nanos >= limit {
+                flow.waiting.push(&mut self.packets, packet);
+                continue;
+            }
+            let mut pulled = None;
+            if limited {
+                flow.ahead_nanos += nanos;
+            } else {
+                pulled = flow.waiting.pop(&self.packets);
+            }
+            station.current = packet;
+            station.totals.packets += 1;
+            station.totals.bytes += u64::from(bytes);
+            station.totals.busy_nanos += nanos;
+            if let Some(pulled) = pulled {
+                station.queue.push(&mut self.packets, pulled);
+            }
+            if previous != NONE {
+                self.relieve(calendar, previous, target, bytes);
+            }
+            calendar.post(nanos, at, Event::Carried(at));
+            return;
+        }
+    }
+
+    /// The hop ahead of `at` has started a packet that `at` had sent on.
+    #[inline]
+    fn relieve<Q: EventQueue<Event>>(
+        &mut self,
+        calendar: &mut Calendar<Q>,
+        at: u32,
+        target: u32,
+        bytes: u32,
+    ) {
+        let station = &mut self.stations[at as usize];
+        let nanos = station.time(bytes);
+        let limit = station.limit_nanos;
+        let flow = station.flow(target);
+        flow.ahead_nanos -= nanos;
+        if flow.ahead_nanos < limit
+            && let Some(packet) = flow.waiting.pop(&self.packets)
+        {
+            station.queue.push(&mut self.packets, packet);
+            if station.current == NONE {
+                self.start_next(calendar, at);
+            }
+        }
+    }
+
+    /// The packet that `at` has ended goes to the next hop.
+    #[inline]
+    pub(super) fn send_on<Q: EventQueue<Event>>(
+        &mut self,
+        calendar: &mut Calendar<Q>,
+        at: u32,
+        packet: u32,
+    ) {
+        let station = &self.stations[at as usize];
+        let next = match station.role {
+            Role::Switch => {
+                let target = self.packets.get(packet).target;
+                self.routes[station.next as usize][target as usize]
+            }
+            _ => station.next,
+        };
+        let latency = station.latency_nanos;
+        self.packets.move_on(packet, at, next);
+        calendar.post(latency, at, Event::Arrived(packet));
+    }
+
+    /// From now on packets for `target` wait at this station.
+    pub(super) fn block(&mut self, at: u32, target: u32) {
+        self.stations[at as usize].flow(target).blocked = true;
+    }
+
+    /// Packets for `target` may pass again; each one started pulls the next.
+    pub(super) fn unblock<Q: EventQueue<Event>>(
+        &mut self,
+        calendar: &mut Calendar<Q>,
+        at: u32,
+        target: u32,
+    ) {
+        let station = &mut self.stations[at as usize];
+        let flow = station.flow(target);
+        flow.blocked = false;
+        if station.current == NONE
+            && let Some(packet) = station.flow(target).waiting.pop(&self.packets)
+        {
+            station.queue.push(&mut self.packets, packet);
+            self.start_next(calendar, at);
+        }
+    }
+}

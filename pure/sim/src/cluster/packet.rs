@@ -1,0 +1,193 @@
+//! Packets and messages in slabs, and queues of packets without allocation.
+
+/// No packet, message, station or task.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A piece of a message on its way. It stands in at most one queue at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packet {
+    pub(super) message: u32,
+    pub(super) bytes: u32,
+    /// The process or server it is meant for.
+    pub(super) target: u32,
+    /// Where it is, or arrives next.
+    pub(super) station: u32,
+    /// Where it comes from, or `NONE` at its first station.
+    pub(super) previous: u32,
+    next: u32,
+}
+
+/// All packets on their way.
+#[derive(Debug)]
+pub(super) struct Packets {
+    slots: Vec<Packet>,
+    free: u32,
+}
+
+impl Packets {
+    pub(super) fn new() -> Packets {
+        Packets { slots: Vec::new(), free: NONE }
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, message: u32, bytes: u32, target: u32, station: u32) -> u32 {
+        let packet = Packet { message, bytes, target, station, previous: NONE, next: NONE };
+        if self.free == NONE {
+            self.slots.push(packet);
+            return self.slots.len() as u32 - 1;
+        }
+        let slot = self.free;
+        self.free = self.slots[slot as usize].next;
+        self.slots[slot as usize] = packet;
+        slot
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, packet: u32) {
+        self.slots[packet as usize].next = self.free;
+        self.free = packet;
+    }
+
+    #[inline]
+    pub(super) fn get(&self, packet: u32) -> &Packet {
+        &self.slots[packet as usize]
+    }
+
+    #[inline]
+    pub(super) fn move_on(&mut self, packet: u32, from: u32, to: u32) {
+        let packet = &mut self.slots[packet as usize];
+        packet.previous = from;
+        packet.station = to;
+    }
+}
+
+/// A queue of packets, linked through the packets themselves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    head: u32,
+    tail: u32,
+}
+
+impl Line {
+    pub(super) const EMPTY: Line = Line { head: NONE, tail: NONE };
+
+    #[inline]
+    pub(super) fn push(&mut self, packets: &mut Packets, packet: u32) {
+        packets.slots[packet as usize].next = NONE;
+        match self.tail {
+            NONE => self.head = packet,
+            tail => packets.slots[tail as usize].next = packet,
+        }
+        self.tail = packet;
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self, packets: &Packets) -> Option<u32> {
+        let packet = self.head;
+        if packet == NONE {
+            return None;
+        }
+        self.head = packets.slots[packet as usize].next;
+        if self.head == NONE {
+            self.tail = NONE;
+        }
+        Some(packet)
+    }
+}
+
+/// What a message means to its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A read or write request to a server.
+    Request { request: u32 },
+    /// The bytes of a write request.
+    WriteData { request: u32 },
+    /// The bytes a read request asked for, to the task that waits for them.
+    ReadData { request: u32, task: u32 },
+    /// A write request is done, to the task that waits for it.
+    WriteDone { task: u32 },
+    /// Somebody wants a file on the device.
+    Flush { file: u32 },
+    /// From process to process.
+    Point { envelope: Envelope },
+}
+
+/// What a receive is matched by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Envelope {
+    pub(super) from: u32,
+    pub(super) tag: u32,
+    pub(super) communicator: u32,
+}
+
+/// A message under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message {
+    pub(super) kind: Kind,
+    /// Who gets it.
+    pub(super) target: u32,
+    /// The station where it enters the network.
+    pub(super) entry: u32,
+    /// Task that waits for its departure, or `NONE`.
+    pub(super) sender: u32,
+    /// All of it.
+    pub(super) bytes: u64,
+    /// What may be cut into packets already.
+    pub(super) available_bytes: u64,
+    /// What has not come from the device yet.
+    pub(super) missing_bytes: u64,
+    /// What has left the sender.
+    pub(super) sent_bytes: u64,
+    /// What has reached the receiver.
+    pub(super) arrived_bytes: u64,
+}
+
+/// A slab: indices stay valid until removed, memory is reused.
+#[derive(Debug)]
+pub(super) struct Slab<T> {
+    slots: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T> Slab<T> {
+    pub(super) fn new() -> Slab<T> {
+        Slab { slots: Vec::new(), free: Vec::new() }
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, value: T) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = value;
+                slot
+            }
+            None => {
+                self.slots.push(value);
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+
+    /// A free slot with whatever its last user left in it, so that buffers are used again.
+    pub(super) fn take_slot(&mut self, fresh: impl FnOnce() -> T) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.slots.push(fresh());
+            self.slots.len() as u32 - 1
+        })
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+
+    #[inline]
+    pub(super) fn get(&self, slot: u32) -> &T {
+        &self.slots[slot as usize]
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, slot: u32) -> &mut T {
+        &mut self.slots[slot as usize]
+    }
+}

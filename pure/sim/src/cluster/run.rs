@@ -1,0 +1,37 @@
+//! The loop: take the next event, let its component react.
+
+use super::event::Event;
+use super::{Cluster, EventQueue};
+use iolab_vocab::Nanos;
+
+impl<Q: EventQueue<Event>> Cluster<Q> {
+    /// Runs until nothing is left to happen. Returns the time of the last event.
+    pub fn run(&mut self) -> Nanos {
+        let started: Vec<u32> = (0..self.processes.len() as u32).collect();
+        started.iter().for_each(|&task| self.begin_next(task));
+        while let Some((time, event)) = self.calendar.queue.pop() {
+            self.calendar.now = time;
+            self.event_count += 1;
+            self.handle(event);
+        }
+        self.calendar.now
+    }
+
+    #[inline]
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Arrived(packet) => self.network.enter(&mut self.calendar, packet),
+            Event::Carried(station) => self.carried(station),
+            Event::Computed(node) => self.computed(node),
+            Event::Transferred(transfer) => self.transferred(transfer),
+            Event::Woke(server) => {
+                self.tell(server, iolab_policy::cache::Event::Woke);
+            }
+        }
+    }
+
+    /// Events handled so far.
+    pub fn event_count(&self) -> u64 {
+        self.event_count
+    }
+}

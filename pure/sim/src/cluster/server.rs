@@ -1,0 +1,320 @@
+//! A storage server: requests come in whole, write data packet by packet; a cache layer decides
+//! what the device does when; read data leaves as soon as it is there.
+
+use super::event::Event;
+use super::packet::{Kind, Message, NONE};
+use super::{Cluster, EventQueue};
+use iolab_device::{Access, Device, Seek};
+use iolab_policy::cache::{Action, Cache, Event as CacheEvent, Operation, Tag};
+use iolab_vocab::{Direction, Extent, FileId};
+use std::collections::VecDeque;
+
+/// Wire size of the message that tells a client its write is done.
+const WRITE_DONE_BYTES: u64 = 15;
+
+/// A request to one server.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) server: u32,
+    pub(super) file: u32,
+    pub(super) is_write: bool,
+    /// Places in the server's own part of the file.
+    pub(super) pieces: Vec<Extent>,
+    pub(super) bytes: u64,
+    /// The client's task and the target its answers go to.
+    pub(super) task: u32,
+    pub(super) client: u32,
+    /// The message that carries read data back.
+    reply: u32,
+    /// Write data laid so far: whole pieces, then bytes of the next.
+    piece: usize,
+    piece_done: u64,
+    left_bytes: u64,
+    /// Whether the request itself has arrived. Its data may overtake it: a packet that waits at a
+    /// blocked NIC can be put behind younger ones. Both must be over before the slot is free.
+    is_known: bool,
+}
+
+impl Request {
+    pub(super) fn empty() -> Request {
+        Request {
+            server: 0,
+            file: 0,
+            is_write: false,
+            pieces: Vec::new(),
+            bytes: 0,
+            task: NONE,
+            client: 0,
+            reply: NONE,
+            piece: 0,
+            piece_done: 0,
+            left_bytes: 0,
+            is_known: false,
+        }
+    }
+
+    pub(super) fn reset(&mut self, server: u32, file: u32, is_write: bool, task: u32, client: u32) {
+        self.pieces.clear();
+        (self.server, self.file, self.is_write) = (server, file, is_write);
+        (self.task, self.client) = (task, client);
+        (self.bytes, self.reply, self.piece, self.piece_done) = (0, NONE, 0, 0);
+        self.is_known = false;
+    }
+
+    /// Adds a piece; one that continues the last is joined to it.
+    pub(super) fn add_piece(&mut self, offset: u64, length: u64) {
+        self.bytes += length;
+        self.left_bytes = self.bytes;
+        match self.pieces.last_mut() {
+            Some(last) if last.end() == offset => last.length += length,
+            _ => self.pieces.push(Extent::new(offset, length)),
+        }
+    }
+
+    /// The next stretch, up to `most` bytes, that write data is laid on.
+    fn lay(&mut self, most: u64) -> Extent {
+        let piece = self.pieces[self.piece];
+        let length = most.min(piece.length - self.piece_done);
+        let extent = Extent::new(piece.offset + self.piece_done, length);
+        self.piece_done += length;
+        if self.piece_done == piece.length {
+            self.piece += 1;
+            self.piece_done = 0;
+        }
+        extent
+    }
+}
+
+/// What one server has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerTotals {
+    /// Transfers that continued the last one.
+    pub no_seek_count: u64,
+    /// Transfers near the last one.
+    pub near_count: u64,
+    /// Transfers elsewhere.
+    pub far_count: u64,
+    /// Bytes read from the device.
+    pub read_bytes: u64,
+    /// Bytes written to the device.
+    pub written_bytes: u64,
+    /// Time at least one transfer was under way, summed over transfers.
+    pub busy_nanos: u64,
+    /// Most requests waiting for the device.
+    pub queue_max: u64,
+}
+
+impl ServerTotals {
+    /// All transfers.
+    pub fn access_count(&self) -> u64 {
+        self.no_seek_count + self.near_count + self.far_count
+    }
+
+    fn count(&mut self, access: Access, seek: Seek, nanos: u64) {
+        match seek {
+            Seek::None => self.no_seek_count += 1,
+            Seek::Near => self.near_count += 1,
+            Seek::Far => self.far_count += 1,
+        }
+        match access.direction {
+            Direction::Read => self.read_bytes += access.extent.length,
+            Direction::Write => self.written_bytes += access.extent.length,
+        }
+        self.busy_nanos += nanos;
+    }
+}
+
+pub(super) struct Server {
+    pub(super) cache: Box<dyn Cache>,
+    pub(super) device: Device,
+    pub(super) node: u32,
+    pub(super) target: u32,
+    /// Packets that wait for admission, with the request each belongs to.
+    pub(super) parked: VecDeque<(u32, u32)>,
+    pub(super) totals: ServerTotals,
+}
+
+/// A transfer on a device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transfer {
+    server: u32,
+    operation: Operation,
+    is_write: bool,
+}
+
+impl<Q: EventQueue<Event>> Cluster<Q> {
+    /// A request has arrived whole.
+    pub(super) fn request_arrived(&mut self, id: u32) {
+        let request = self.requests.get_mut(id);
+        request.is_known = true;
+        if request.is_write {
+            return self.forget_written(id);
+        }
+        let pieces = std::mem::take(&mut request.pieces);
+        let (server, file) = (request.server, FileId(request.file));
+        let (bytes, client, task) = (request.bytes, request.client, request.task);
+        let entry = self.entry(self.servers[server as usize].node, client);
+        let reply = self.messages.add(Message {
+            kind: Kind::ReadData { request: id, task },
+            target: client,
+            entry,
+            sender: NONE,
+            bytes,
+            available_bytes: 0,
+            missing_bytes: bytes,
+            sent_bytes: 0,
+            arrived_bytes: 0,
+        });
+        self.requests.get_mut(id).reply = reply;
+        for piece in &pieces {
+            for extent in cut(*piece, self.access_bytes) {
+                self.tell(server, CacheEvent::ReadArrived { tag: Tag(id), file, extent });
+            }
+        }
+        self.requests.get_mut(id).pieces = pieces;
+    }
+
+    /// A packet of write data has arrived. Tells whether the server keeps it for later.
+    pub(super) fn write_data_arrived(&mut self, packet: u32, request: u32) {
+        let bytes = self.network.packets.get(packet).bytes;
+        if self.take_write_data(request, u64::from(bytes)) {
+            return self.network.packets.remove(packet);
+        }
+        let server = self.requests.get(request).server;
+        self.servers[server as usize].parked.push_back((packet, request));
+        self.set_blocked(server, true);
+    }
+
+    fn take_write_data(&mut self, id: u32, bytes: u64) -> bool {
+        let server = self.requests.get(id).server;
+        if !self.tell(server, CacheEvent::WriteOffered { bytes }) {
+            return false;
+        }
+        let file = FileId(self.requests.get(id).file);
+        let mut left = bytes;
+        while left > 0 {
+            let extent = self.requests.get_mut(id).lay(left.min(self.access_bytes));
+            left -= extent.length;
+            self.tell(server, CacheEvent::WriteArrived { tag: Tag(id), file, extent });
+        }
+        let request = self.requests.get_mut(id);
+        request.left_bytes -= bytes;
+        if request.left_bytes == 0 {
+            let (client, task) = (request.client, request.task);
+            self.forget_written(id);
+            let node = self.servers[server as usize].node;
+            self.send(node, client, NONE, WRITE_DONE_BYTES, Kind::WriteDone { task });
+        }
+        true
+    }
+
+    /// Frees a write request once it and all its data have arrived.
+    fn forget_written(&mut self, id: u32) {
+        let request = self.requests.get(id);
+        if request.is_known && request.left_bytes == 0 {
+            self.requests.remove(id);
+        }
+    }
+
+    fn set_blocked(&mut self, server: u32, blocked: bool) {
+        let server = &self.servers[server as usize];
+        let node = &self.nodes[server.node as usize];
+        for at in [node.arrival, node.internal] {
+            match blocked {
+                true => self.network.block(at, server.target),
+                false => self.network.unblock(&mut self.calendar, at, server.target),
+            }
+        }
+    }
+
+    /// Read data of this size has left the server.
+    pub(super) fn read_data_left(&mut self, request: u32, bytes: u64) {
+        let server = self.requests.get(request).server;
+        self.tell(server, CacheEvent::Released { bytes });
+    }
+
+    /// A device has carried out a transfer.
+    pub(super) fn transferred(&mut self, id: u32) {
+        let transfer = *self.transfers.get(id);
+        self.transfers.remove(id);
+        self.tell(transfer.server, CacheEvent::Completed { operation: transfer.operation });
+        if transfer.is_write {
+            self.take_parked(transfer.server);
+        }
+        self.tell(transfer.server, CacheEvent::DeviceReady);
+    }
+
+    fn take_parked(&mut self, server: u32) {
+        while let Some(&(packet, request)) = self.servers[server as usize].parked.front() {
+            let bytes = self.network.packets.get(packet).bytes;
+            if !self.take_write_data(request, u64::from(bytes)) {
+                return;
+            }
+            self.servers[server as usize].parked.pop_front();
+            self.network.packets.remove(packet);
+            if self.servers[server as usize].parked.is_empty() {
+                self.set_blocked(server, false);
+            }
+        }
+    }
+
+    /// Steps the server's cache layer and carries out what it wants. Tells whether it admitted.
+    pub(super) fn tell(&mut self, index: u32, event: CacheEvent) -> bool {
+        let mut actions = std::mem::take(&mut self.actions);
+        let server = &mut self.servers[index as usize];
+        server.cache.step(self.calendar.now, event, &mut actions);
+        let mut admitted = false;
+        for action in actions.drain(..) {
+            match action {
+                Action::Admit => admitted = true,
+                Action::Refuse => {}
+                Action::Transfer { operation, direction, file, extent } => {
+                    self.start_transfer(index, operation, Access { direction, file, extent });
+                }
+                Action::Deliver { tag, bytes } => self.read_data_ready(tag.0, bytes),
+                Action::WakeAt(time) => {
+                    let wait = time.since(self.calendar.now).0;
+                    self.calendar.post(wait, self.server_source(index), Event::Woke(index));
+                }
+            }
+        }
+        self.actions = actions;
+        admitted
+    }
+
+    fn server_source(&self, index: u32) -> u32 {
+        (self.network.stations.len() + self.nodes.len()) as u32 + index
+    }
+
+    fn start_transfer(&mut self, index: u32, operation: Operation, access: Access) {
+        let is_write = access.direction == Direction::Write;
+        let id = self.transfers.add(Transfer { server: index, operation, is_write });
+        let source = self.server_source(index);
+        let server = &mut self.servers[index as usize];
+        let service = server.device.serve(self.calendar.now, access);
+        server.totals.count(access, service.seek, service.duration.0);
+        self.calendar.post(service.duration.0, source, Event::Transferred(id));
+    }
+
+    /// Data of a read request has come from the device: a full packet may leave, or the rest.
+    fn read_data_ready(&mut self, id: u32, bytes: u64) {
+        let &Request { reply: message_id, server, .. } = self.requests.get(id);
+        let message = self.messages.get_mut(message_id);
+        message.missing_bytes -= bytes;
+        message.available_bytes += bytes;
+        let is_full = message.available_bytes >= u64::from(self.packet_bytes);
+        if is_full || message.missing_bytes == 0 && message.available_bytes > 0 {
+            let packet = self.cut_packet(message_id);
+            self.calendar.post(0, self.server_source(server), Event::Arrived(packet));
+        }
+    }
+}
+
+/// A piece in parts of at most `most` bytes.
+fn cut(piece: Extent, most: u64) -> impl Iterator<Item = Extent> {
+    let count = piece.length.div_ceil(most);
+    (0..count).map(move |index| {
+        let offset = piece.offset + index * most;
+        Extent::new(offset, most.min(piece.end() - offset))
+    })
+}

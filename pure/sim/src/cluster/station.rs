@@ -1,0 +1,110 @@
+//! A hop of the network: one server, one FIFO queue, whole packets, and a limit per target.
+//!
+//! NIC, switch and switch port are all this, with different figures. A station keeps, per final
+//! target, the sum of its own processing times of packets it has started and the next hop has not.
+//! At the limit, packets for that target wait beside the queue, so a slow receiver holds back
+//! what is meant for it and nothing else.
+
+use super::packet::Line;
+use iolab_device::nanos;
+
+/// What kind of hop it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// A node's NIC on the way out: cuts messages into packets.
+    Departure,
+    /// A switch: `routes[next][target]` tells the port.
+    Switch,
+    /// A switch port towards a node or another switch.
+    Port,
+    /// A node's NIC on the way in: delivers.
+    Arrival,
+    /// Inside a node: cuts and delivers.
+    Internal,
+}
+
+/// One target's share of a station.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flow {
+    pub(super) ahead_nanos: u64,
+    pub(super) waiting: Line,
+    pub(super) blocked: bool,
+}
+
+impl Flow {
+    const IDLE: Flow = Flow { ahead_nanos: 0, waiting: Line::EMPTY, blocked: false };
+}
+
+/// What a station has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StationTotals {
+    /// Packets it has carried.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Time it was busy.
+    pub busy_nanos: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Station {
+    pub(super) role: Role,
+    /// The next station, or for a switch its row of routes; for an arrival its node.
+    pub(super) next: u32,
+    pub(super) latency_nanos: u64,
+    pub(super) limit_nanos: u64,
+    pub(super) queue: Line,
+    pub(super) current: u32,
+    pub(super) totals: StationTotals,
+    flows: Vec<Flow>,
+    rate: f64,
+    full: (u32, u64),
+    memo: (u32, u64),
+}
+
+impl Station {
+    pub(super) fn new(role: Role, rate: f64, latency: f64, packet_bytes: u32) -> Station {
+        let full_nanos = nanos(f64::from(packet_bytes) / rate).0;
+        let latency_nanos = nanos(latency).0;
+        Station {
+            role,
+            next: super::packet::NONE,
+            latency_nanos,
+            limit_nanos: latency_nanos + full_nanos,
+            queue: Line::EMPTY,
+            current: super::packet::NONE,
+            totals: StationTotals::default(),
+            flows: Vec::new(),
+            rate,
+            full: (packet_bytes, full_nanos),
+            memo: (0, 0),
+        }
+    }
+
+    /// Time this station needs for so many bytes.
+    #[inline]
+    pub(super) fn time(&mut self, bytes: u32) -> u64 {
+        if bytes == self.full.0 {
+            return self.full.1;
+        }
+        if bytes != self.memo.0 {
+            self.memo = (bytes, nanos(f64::from(bytes) / self.rate).0);
+        }
+        self.memo.1
+    }
+
+    #[inline]
+    pub(super) fn flow(&mut self, target: u32) -> &mut Flow {
+        let index = target as usize;
+        if index >= self.flows.len() {
+            self.flows.resize(index + 1, Flow::IDLE);
+        }
+        &mut self.flows[index]
+    }
+
+    /// Whether a sum of times started ahead of the next hop exists here at all.
+    #[inline]
+    pub(super) fn is_limited(&self) -> bool {
+        matches!(self.role, Role::Departure | Role::Switch | Role::Port)
+    }
+}

@@ -1,0 +1,116 @@
+//! Messages on their way: cut into packets at the sender, counted at the receiver.
+
+use super::event::Event;
+use super::packet::{Kind, Message, NONE};
+use super::station::Role;
+use super::{Cluster, EventQueue};
+
+impl<Q: EventQueue<Event>> Cluster<Q> {
+    /// The station where a message from `node` to `target` enters the network.
+    pub(super) fn entry(&self, node: u32, target: u32) -> u32 {
+        let from = &self.nodes[node as usize];
+        if self.target_node[target as usize] == node { from.internal } else { from.departure }
+    }
+
+    /// Sends a message that is there in full; `sender` is the task that waits for its departure.
+    pub(super) fn send(&mut self, node: u32, target: u32, sender: u32, bytes: u64, kind: Kind) {
+        let entry = self.entry(node, target);
+        let message = self.messages.add(Message {
+            kind,
+            target,
+            entry,
+            sender,
+            bytes,
+            available_bytes: bytes,
+            missing_bytes: 0,
+            sent_bytes: 0,
+            arrived_bytes: 0,
+        });
+        let packet = self.cut_packet(message);
+        self.calendar.post(0, entry, Event::Arrived(packet));
+    }
+
+    /// Cuts the next packet off what is available of a message.
+    pub(super) fn cut_packet(&mut self, id: u32) -> u32 {
+        let message = self.messages.get_mut(id);
+        let bytes = message.available_bytes.min(u64::from(self.packet_bytes));
+        message.available_bytes -= bytes;
+        self.network.packets.add(id, bytes as u32, message.target, message.entry)
+    }
+
+    /// A station has carried its packet: what is done with it depends on the kind of hop.
+    #[inline]
+    pub(super) fn carried(&mut self, at: u32) {
+        let station = &self.network.stations[at as usize];
+        let (packet, role) = (station.current, station.role);
+        match role {
+            Role::Departure => {
+                self.departed(at, packet);
+                self.network.send_on(&mut self.calendar, at, packet);
+            }
+            Role::Switch | Role::Port => {
+                self.network.send_on(&mut self.calendar, at, packet);
+            }
+            Role::Arrival => self.deliver(packet),
+            Role::Internal => {
+                self.departed(at, packet);
+                self.deliver(packet);
+            }
+        }
+        self.network.go_on(&mut self.calendar, at);
+    }
+
+    /// A packet has left its sender: the next one of the message queues behind all others.
+    #[inline]
+    fn departed(&mut self, at: u32, packet: u32) {
+        let packet = *self.network.packets.get(packet);
+        let message = self.messages.get_mut(packet.message);
+        message.sent_bytes += u64::from(packet.bytes);
+        let (kind, sender) = (message.kind, message.sender);
+        let is_sent = message.sent_bytes == message.bytes;
+        if message.available_bytes > 0 {
+            let next = self.cut_packet(packet.message);
+            self.network.stations[at as usize].queue.push(&mut self.network.packets, next);
+        }
+        if let Kind::ReadData { request, .. } = kind {
+            self.read_data_left(request, u64::from(packet.bytes));
+            if is_sent {
+                self.requests.remove(request);
+            }
+        }
+        if is_sent && sender != NONE {
+            self.settle_one(sender);
+        }
+    }
+
+    /// A packet has reached its receiver.
+    fn deliver(&mut self, id: u32) {
+        let packet = *self.network.packets.get(id);
+        let message = self.messages.get_mut(packet.message);
+        message.arrived_bytes += u64::from(packet.bytes);
+        let is_whole = message.arrived_bytes == message.bytes;
+        let (kind, target) = (message.kind, message.target);
+        if let Kind::WriteData { request } = kind {
+            self.write_data_arrived(id, request);
+        } else {
+            self.network.packets.remove(id);
+        }
+        if !is_whole {
+            return;
+        }
+        match kind {
+            Kind::WriteData { .. } => {}
+            Kind::Request { request } => self.request_arrived(request),
+            Kind::ReadData { task, .. } | Kind::WriteDone { task } => self.settle_one(task),
+            Kind::Flush { file } => self.flush_arrived(target, file),
+            Kind::Point { envelope } => self.point_arrived(target, envelope),
+        }
+        self.messages.remove(packet.message);
+    }
+
+    fn flush_arrived(&mut self, target: u32, file: u32) {
+        let server = target - self.processes.len() as u32;
+        let file = iolab_vocab::FileId(file);
+        self.tell(server, iolab_policy::cache::Event::FlushArrived { file });
+    }
+}
