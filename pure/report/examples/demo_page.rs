@@ -10,18 +10,21 @@ use iolab_report::page::{Cell, Finding, Jump, Page, Section, Table, Timeline, To
 use iolab_trace::{Event, FileEntry, Function, Header, Origin, ProcessEntry, Trace};
 use iolab_vocab::{FileId, Nanos, Random, Seed};
 
-const RANK_COUNT: u32 = 4;
-
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    let [_, events, output] = &arguments[..] else {
-        eprintln!("usage: demo_page EVENTS OUT.html");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, otherwise: &str| -> Option<usize> {
+        arguments.get(at).map_or(otherwise, String::as_str).parse().ok()
+    };
+    let (Some(events), Some(output), Some(ranks)) =
+        (number(0, ""), arguments.get(1), number(2, "4"))
+    else {
+        eprintln!("usage: demo_page EVENTS OUT.html [RANKS]");
         std::process::exit(2);
     };
-    let events: usize = events.parse().expect("EVENTS is a number");
-    let recorded = checkpoints(events, 1, Origin::Recorded);
-    let null = checkpoints(events, 2, Origin::Simulated);
-    let write_back = checkpoints(events / 12, 3, Origin::Simulated);
+    let (events, ranks) = (events.max(ranks * 100), ranks.max(2) as u32);
+    let recorded = checkpoints(events, ranks, 1, Origin::Recorded);
+    let null = checkpoints(events, ranks, 2, Origin::Simulated);
+    let write_back = checkpoints(events / 12, ranks, 3, Origin::Simulated);
     let bytes = render(&page(&recorded, &null, &write_back));
     std::fs::write(output, &bytes).expect("OUT.html can be written");
     let total = recorded.events.len() + null.events.len() + write_back.events.len();
@@ -52,14 +55,14 @@ fn probe(trace: &Trace) -> serde_json::Value {
 }
 
 /// Ranks that compute, then write a checkpoint in small records through stdio or POSIX.
-fn checkpoints(count: usize, seed: u64, origin: Origin) -> Trace {
+fn checkpoints(count: usize, ranks: u32, seed: u64, origin: Origin) -> Trace {
     let mut random = Random::new(Seed(seed));
     let mut events = Vec::with_capacity(count);
-    let each = count / RANK_COUNT as usize;
-    for rank in 0..RANK_COUNT {
-        write_rank(&mut events, &mut random, rank, each);
+    let each = count / ranks as usize;
+    for rank in 0..ranks {
+        write_rank(&mut events, &mut random, rank, FileId(ranks), each);
     }
-    let ends: Vec<u64> = (0..RANK_COUNT)
+    let ends: Vec<u64> = (0..ranks)
         .map(|rank| events.iter().filter(|e: &&Event| e.process == rank).map(|e| e.end.0).max())
         .map(|end| end.unwrap_or(0) + 1_000_000)
         .collect();
@@ -79,7 +82,7 @@ fn header(origin: Origin, ends: &[u64]) -> Header {
     };
     let file = |path: String| FileEntry { path, file_system: "ext4".to_owned() };
     let checkpoints =
-        (0..RANK_COUNT).map(|rank| file(format!("/scratch/run/checkpoint.{rank}.bin")));
+        (0..ends.len()).map(|rank| file(format!("/scratch/run/checkpoint.{rank}.bin")));
     Header {
         origin,
         host: "node05".to_owned(),
@@ -93,6 +96,7 @@ struct Writer<'a> {
     events: &'a mut Vec<Event>,
     random: &'a mut Random,
     rank: u32,
+    log_file: FileId,
     now: u64,
     offset: i64,
 }
@@ -119,7 +123,7 @@ impl Writer<'_> {
 
     /// A buffered log line and, every so often, the `write` stdio makes inside it.
     fn log(&mut self) {
-        let file = FileId(RANK_COUNT);
+        let file = self.log_file;
         let length = 30 + self.random.below(40) as i64;
         let outer = self.events.len();
         let print = Event { file, fd: 4, length, result: length, ..Event::of(Function::FPRINTF) };
@@ -133,9 +137,15 @@ impl Writer<'_> {
     }
 }
 
-fn write_rank(events: &mut Vec<Event>, random: &mut Random, rank: u32, count: usize) {
+fn write_rank(
+    events: &mut Vec<Event>,
+    random: &mut Random,
+    rank: u32,
+    log_file: FileId,
+    count: usize,
+) {
     let limit = events.len() + count;
-    let mut writer = Writer { events, random, rank, now: 500_000, offset: 0 };
+    let mut writer = Writer { events, random, rank, log_file, now: 500_000, offset: 0 };
     let file = FileId(rank);
     let open = Event { file, length: 0, argument: 0o1101, result: 3, ..Event::of(Function::OPEN) };
     writer.call(open, 21_000);

@@ -94,7 +94,7 @@ class Timeline {
     const height = Math.min(this.#model.height + AXIS_PX + 6, room);
     const isScrolled = this.#model.height + AXIS_PX > height;
     this.#root.classList.toggle("scrolled", isScrolled);
-    this.#body.style.height = `${height}px`;
+    this.#body.style.height = `${height + 2}px`;
     this.#spacer.style.height = `${this.#model.height + AXIS_PX}px`;
     const width = this.#stage.canvas.clientWidth;
     this.#stage.resize(width, height);
