@@ -1,7 +1,33 @@
-//! Results to bytes: what iolab found out, made readable.
+//! What a trace says about a run, made readable.
 //!
+//! [`Analysis`] watches the events of a trace go by once and keeps only what the report needs:
+//! totals, access patterns, and findings with their remedies. [`Analysis::finish`] gives the
+//! [`Report`], which serialises to JSON as it is. The rest writes:
+//!
+//! * `text`, `csv`: the report for people at a terminal and for spreadsheets;
 //! * `chart`: figures as SVG, for pages and for files of their own;
 //! * `page`: one self-contained HTML file with sentences, tables, findings, charts and the timeline.
 
+mod analysis;
 pub mod chart;
+pub mod csv;
+mod facts;
+mod findings;
+mod frequent;
+mod lane;
 pub mod page;
+mod pattern;
+mod report;
+mod sections;
+mod sizes;
+mod stream;
+pub mod text;
+mod timeline;
+
+pub use analysis::Analysis;
+pub use findings::{Confidence, Evidence, Finding, Remedy, Severity, rule_names};
+pub use pattern::{Pattern, SharedPattern};
+pub use report::{Balance, FileRow, Lacks, LayerRow, PartRow, ProcessRow, Report, Summary};
+pub use sections::{page as report_page, sections as report_sections};
+pub use sizes::{SizeRange, Sizes};
+pub use timeline::{Slice, Timeline};

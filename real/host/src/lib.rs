@@ -1,6 +1,12 @@
 //! What meets the operating system.
 
+pub mod arena;
 pub mod calibrate;
+mod descriptor;
 mod file_system;
+pub mod fork;
+pub mod shared;
+pub mod tick;
 
+pub use descriptor::close;
 pub use file_system::file_system_of;

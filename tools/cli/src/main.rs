@@ -2,9 +2,11 @@
 //!
 //! Results go to stdout, progress to stderr; a failure names the offender and a way out.
 
+mod bench;
 mod calibrate;
 mod failure;
 mod replay;
+mod report;
 mod run;
 mod simulate;
 mod strategies;
@@ -25,8 +27,10 @@ struct Iolab {
 
 #[derive(Subcommand)]
 enum Capability {
+    Bench(Box<bench::Arguments>),
     Calibrate(calibrate::Arguments),
     Replay(replay::Arguments),
+    Report(report::Arguments),
     Simulate(simulate::Arguments),
     Run(run::Arguments),
     Strategies(strategies::Arguments),
@@ -35,9 +39,11 @@ enum Capability {
 
 fn main() -> ExitCode {
     let outcome = match Iolab::parse().capability {
+        Capability::Bench(arguments) => bench::run(&arguments),
         Capability::Calibrate(arguments) => calibrate::run(&arguments),
         Capability::Replay(arguments) => replay::run(&arguments),
         Capability::Simulate(arguments) => simulate::run(&arguments),
+        Capability::Report(arguments) => report::run(&arguments),
         Capability::Run(arguments) => run::run(&arguments),
         Capability::Strategies(arguments) => strategies::run(&arguments),
         Capability::View(arguments) => view::run(&arguments),

@@ -1,7 +1,7 @@
 //! Traces on disk, for every sub-command that reads or writes one.
 
 use crate::failure::Failure;
-use iolab_iot::IotError;
+use iolab_iot::{IotError, Reader};
 use iolab_trace::Trace;
 use std::fs::File;
 use std::io::BufWriter;
@@ -9,11 +9,19 @@ use std::path::Path;
 
 /// Reads the whole trace at `path`.
 pub(crate) fn load(path: &Path) -> Result<Trace, Failure> {
-    let file = File::open(path).map_err(|error| {
+    iolab_iot::read(file(path)?).map_err(|error| of(path, &error))
+}
+
+/// Opens the trace at `path` to read it piece by piece, for what need not hold all of it.
+pub(crate) fn open(path: &Path) -> Result<Reader<File>, Failure> {
+    Reader::new(file(path)?).map_err(|error| of(path, &error))
+}
+
+fn file(path: &Path) -> Result<File, Failure> {
+    File::open(path).map_err(|error| {
         Failure::new(format!("{}: {error}", path.display()))
             .hint("traces are made by `iolab record -o RUN.iot -- COMMAND`")
-    })?;
-    iolab_iot::read(file).map_err(|error| of(path, &error))
+    })
 }
 
 /// Writes a whole trace to `path`; what was there is replaced only when all of it is written.
@@ -31,7 +39,8 @@ pub(crate) fn save(path: &Path, trace: &Trace) -> Result<(), Failure> {
     })
 }
 
-fn of(path: &Path, error: &IotError) -> Failure {
+/// The failure of reading or writing the trace at `path`.
+pub(crate) fn of(path: &Path, error: &IotError) -> Failure {
     let failure = Failure::new(format!("{}: {error}", path.display()));
     match error.hint() {
         Some(hint) => failure.hint(hint),

@@ -1,0 +1,231 @@
+//! One pass over the events of a trace; what is kept is per file and thread, never per event.
+//!
+//! Two levels are kept apart. The system level is what reaches the kernel: POSIX calls, also those
+//! made inside a stdio call; patterns and findings are about these. The outermost level is what the
+//! program called, each call once; times and totals are of these, so nothing counts twice.
+
+use crate::lane::Lane;
+use crate::report::Report;
+use crate::sizes::Sizes;
+use crate::stream::{Calls, Stream};
+use crate::timeline::Timeline;
+use iolab_trace::{Class, Event, Header, Layer};
+use iolab_vocab::FileId;
+use std::collections::BTreeMap;
+
+/// At which level a stream was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    /// Calls that reach the kernel.
+    System,
+    /// Calls of a library above it.
+    Library,
+}
+
+/// Whose stream it is; ordered so that streams of a file, and of a process in it, lie together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct StreamKey {
+    pub(crate) file: u32,
+    pub(crate) level: Level,
+    pub(crate) process: u32,
+    pub(crate) thread: u32,
+}
+
+/// Calls, bytes and time of a layer, a file or a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Totals {
+    pub(crate) calls: u64,
+    pub(crate) nested: u64,
+    pub(crate) reads: Calls,
+    pub(crate) writes: Calls,
+    /// Calls that move no data.
+    pub(crate) metadata: Calls,
+    pub(crate) failed: u64,
+}
+
+impl Totals {
+    fn add(&mut self, row: u64, event: &Event) {
+        self.calls += 1;
+        self.nested += u64::from(event.parent >= 0);
+        self.failed += u64::from(event.errno().is_some());
+        match event.function.class() {
+            Class::Read => self.reads.add(row, event),
+            Class::Write | Class::Copy => self.writes.add(row, event),
+            // A process that waits for its child does no I/O.
+            Class::Process => {}
+            _ => self.metadata.add(row, event),
+        }
+    }
+
+    pub(crate) fn io_ns(&self) -> u64 {
+        self.reads.ns + self.writes.ns + self.metadata.ns
+    }
+}
+
+/// A process while its calls go by.
+#[derive(Clone, Debug)]
+pub(crate) struct ProcessState {
+    pub(crate) rank: i32,
+    pub(crate) totals: Totals,
+    pub(crate) threads: u32,
+    pub(crate) first_ns: Option<u64>,
+    pub(crate) last_ns: u64,
+}
+
+impl Default for ProcessState {
+    fn default() -> ProcessState {
+        let totals = Totals::default();
+        ProcessState { rank: -1, totals, threads: 0, first_ns: None, last_ns: 0 }
+    }
+}
+
+/// Collects what a report needs. Events come in the order of the trace file.
+#[derive(Debug)]
+pub struct Analysis {
+    pub(crate) header: Header,
+    pub(crate) rows: u64,
+    pub(crate) layers: BTreeMap<Layer, Totals>,
+    pub(crate) files: Vec<Totals>,
+    pub(crate) processes: Vec<ProcessState>,
+    pub(crate) streams: BTreeMap<StreamKey, usize>,
+    pub(crate) stream_states: Vec<Stream>,
+    pub(crate) read_sizes: Sizes,
+    pub(crate) write_sizes: Sizes,
+    pub(crate) timeline: Timeline,
+    lanes: BTreeMap<(u32, u32), usize>,
+    lane_states: Vec<Lane>,
+    last_lane: Option<((u32, u32), usize)>,
+    last_stream: Option<(StreamKey, usize)>,
+}
+
+impl Analysis {
+    /// Begins with the header of the trace.
+    pub fn new(header: Header) -> Analysis {
+        Analysis {
+            rows: 0,
+            layers: BTreeMap::new(),
+            files: vec![Totals::default(); header.files.len()],
+            processes: vec![ProcessState::default(); header.processes.len()],
+            streams: BTreeMap::new(),
+            stream_states: Vec::new(),
+            read_sizes: Sizes::default(),
+            write_sizes: Sizes::default(),
+            timeline: Timeline::default(),
+            lanes: BTreeMap::new(),
+            lane_states: Vec::new(),
+            last_lane: None,
+            last_stream: None,
+            header,
+        }
+    }
+
+    /// Takes in the next event.
+    pub fn observe(&mut self, event: &Event) {
+        let row = self.rows;
+        self.rows += 1;
+        let layer = event.function.layer();
+        self.layers.entry(layer).or_default().add(row, event);
+        if !matches!(layer, Layer::Posix | Layer::Stdio | Layer::Mpiio) {
+            return;
+        }
+        let lane = self.lane(event);
+        let outermost = event.parent < 0;
+        if outermost {
+            self.lane_states[lane].outer_layer = Some(layer);
+            self.outermost(row, event);
+        }
+        let inside_posix = !outermost && self.lane_states[lane].outer_layer == Some(Layer::Posix);
+        match layer {
+            Layer::Posix if !inside_posix => self.system(row, event, lane),
+            Layer::Posix => {}
+            // A flush is judged by the writes it causes, so it stands beside them.
+            _ if event.function.class() == Class::Flush => {
+                self.stream(Level::System, event).observe(row, event);
+            }
+            _ if outermost => self.stream(Level::Library, event).observe(row, event),
+            _ => {}
+        }
+    }
+
+    /// Draws the conclusions.
+    pub fn finish(self) -> Report {
+        Report::of(self)
+    }
+
+    fn outermost(&mut self, row: u64, event: &Event) {
+        if let Some(totals) = event.file.index().and_then(|index| self.files.get_mut(index)) {
+            totals.add(row, event);
+        }
+        let process = self.process(event);
+        process.totals.add(row, event);
+        process.first_ns = Some(process.first_ns.unwrap_or(u64::MAX).min(event.start.0));
+        process.last_ns = process.last_ns.max(event.end.0);
+        match event.function.class() {
+            Class::Read => self.timeline.add(event.start, event.end, event.moved_bytes(), 0),
+            Class::Write | Class::Copy => {
+                self.timeline.add(event.start, event.end, 0, event.moved_bytes());
+            }
+            Class::Process => {}
+            _ => self.timeline.add_metadata(event.start, event.end),
+        }
+    }
+
+    fn system(&mut self, row: u64, event: &Event, lane: usize) {
+        match event.function.class() {
+            Class::Read if event.result > 0 => self.read_sizes.add(event.moved_bytes()),
+            Class::Write if event.result > 0 => self.write_sizes.add(event.moved_bytes()),
+            _ => {}
+        }
+        let redundant = self.lane_states[lane].redundant_seek(row, event);
+        let stream = self.stream(Level::System, event);
+        stream.redundant_seeks.merge(redundant);
+        stream.observe(row, event);
+    }
+
+    fn process(&mut self, event: &Event) -> &mut ProcessState {
+        let index = event.process as usize;
+        if self.processes.len() <= index {
+            self.processes.resize(index + 1, ProcessState::default());
+        }
+        let process = &mut self.processes[index];
+        process.rank = process.rank.max(event.rank);
+        process.threads = process.threads.max(event.thread + 1);
+        process
+    }
+
+    fn lane(&mut self, event: &Event) -> usize {
+        let key = (event.process, event.thread);
+        if let Some((last, index)) = self.last_lane
+            && last == key
+        {
+            return index;
+        }
+        let fresh = self.lane_states.len();
+        let index = *self.lanes.entry(key).or_insert(fresh);
+        if index == fresh {
+            self.lane_states.push(Lane::default());
+        }
+        self.last_lane = Some((key, index));
+        index
+    }
+
+    fn stream(&mut self, level: Level, event: &Event) -> &mut Stream {
+        let FileId(file) = event.file;
+        let key = StreamKey { file, level, process: event.process, thread: event.thread };
+        let index = match self.last_stream {
+            Some((last, index)) if last == key => index,
+            _ => self.find_stream(key),
+        };
+        self.last_stream = Some((key, index));
+        &mut self.stream_states[index]
+    }
+
+    fn find_stream(&mut self, key: StreamKey) -> usize {
+        let fresh = self.stream_states.len();
+        let index = *self.streams.entry(key).or_insert(fresh);
+        if index == fresh {
+            self.stream_states.push(Stream::default());
+        }
+        index
+    }
+}

@@ -1,0 +1,232 @@
+//! Rules about how data is moved: sizes, places, order, repetition.
+
+use super::{Confidence, FileRule, Severity, grouped};
+use crate::facts::FileFacts;
+use crate::pattern::Pattern;
+use crate::stream::{Calls, Direction, Stream, TINY_BYTES, Transfers};
+use iolab_vocab::format_bytes;
+
+/// Fewer calls than this are no habit.
+const HABIT_CALLS: u64 = 100;
+/// A repetition below this is not worth a word.
+const REPEATED_BYTES: u64 = 1 << 20;
+
+pub(super) const RULES: &[FileRule] = &[
+    FileRule {
+        name: "tiny-sequential-writes",
+        confidence: Confidence::Certain,
+        calls: |stream| of(stream, Direction::Write, |t| t.tiny_consecutive),
+        applies: |file, calls| is_habit(file, Direction::Write, calls),
+        message: |file, calls| tiny(file, Direction::Write, calls, "right after the one before"),
+        remedy: "gather them into large writes: a buffer in the program, or write-back around it",
+        strategy: Some("write-back"),
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "tiny-random-writes",
+        confidence: Confidence::Certain,
+        calls: |stream| of(stream, Direction::Write, |t| t.tiny_scattered),
+        applies: |file, calls| is_habit(file, Direction::Write, calls),
+        message: |file, calls| tiny(file, Direction::Write, calls, &places(file, Direction::Write)),
+        remedy: "sort and merge them before they are written; with several ranks, write collectively",
+        strategy: Some("write-back"),
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "tiny-sequential-reads",
+        confidence: Confidence::Certain,
+        calls: |stream| of(stream, Direction::Read, |t| t.tiny_consecutive),
+        applies: |file, calls| is_habit(file, Direction::Read, calls),
+        message: |file, calls| tiny(file, Direction::Read, calls, "right after the one before"),
+        remedy: "read large pieces into a buffer and take the records from there",
+        strategy: None,
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "tiny-random-reads",
+        confidence: Confidence::Certain,
+        calls: |stream| of(stream, Direction::Read, |t| t.tiny_scattered),
+        applies: |file, calls| is_habit(file, Direction::Read, calls),
+        message: |file, calls| tiny(file, Direction::Read, calls, &places(file, Direction::Read)),
+        remedy: "sort the requests, read the hull of neighbouring ones at once, or map the file",
+        strategy: None,
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "read-after-write",
+        confidence: Confidence::Certain,
+        calls: |stream| stream.reads_of_recent,
+        applies: |file, calls| {
+            calls.count >= HABIT_CALLS && calls.count * 4 >= file.all(Direction::Read).count
+        },
+        message: |_, calls| {
+            let count = grouped(calls.count);
+            format!("{count} reads of what one of the last 64 writes had just written")
+        },
+        remedy: "keep the data in memory until it is complete instead of reading it back",
+        strategy: Some("write-back"),
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "reading-again",
+        confidence: Confidence::Certain,
+        calls: |stream| of(stream, Direction::Read, |t| t.all),
+        applies: |file, calls| is_repeated(file, Direction::Read, calls),
+        message: |file, calls| repeated(file, Direction::Read, calls),
+        remedy: "keep what was read, or share it among the processes",
+        strategy: None,
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "writing-again",
+        confidence: Confidence::Certain,
+        calls: |stream| of(stream, Direction::Write, |t| t.all),
+        applies: |file, calls| is_repeated(file, Direction::Write, calls),
+        message: |file, calls| repeated(file, Direction::Write, calls),
+        remedy: "write the final state once; write-back merges what is overwritten while it is held",
+        strategy: Some("write-back"),
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "unaligned-writes",
+        confidence: Confidence::Likely,
+        calls: |stream| of(stream, Direction::Write, |t| t.unaligned),
+        applies: |file, calls| {
+            calls.count >= HABIT_CALLS && calls.count * 2 >= file.all(Direction::Write).count
+        },
+        message: |file, calls| {
+            let size = format_bytes(file.request_bytes(Direction::Write));
+            let count = grouped(calls.count);
+            format!(
+                "{count} writes of {size} or so begin inside a 4 KiB block, far from the one before"
+            )
+        },
+        remedy: "place records at multiples of the block (or stripe) size: a partly written block \
+                 is read first, and on a parallel file system locked twice",
+        strategy: None,
+        worst: Severity::Medium,
+    },
+    FileRule {
+        name: "interleaved-shared-file",
+        confidence: Confidence::Likely,
+        calls: |stream| of(stream, Direction::Write, |t| t.all),
+        applies: |file, calls| {
+            let strided = |pattern| {
+                matches!(pattern, Pattern::SimpleStrided { .. } | Pattern::NestedStrided { .. })
+            };
+            let mean_bytes = calls.bytes / calls.count.max(1);
+            file.process_count(Direction::Write) > 1
+                && file.any_pattern(Direction::Write, strided)
+                && mean_bytes < REPEATED_BYTES
+        },
+        message: |file, calls| {
+            let size = format_bytes(calls.bytes / calls.count.max(1));
+            let count = file.process_count(Direction::Write);
+            format!("{count} processes write pieces of {size} in turn into one file")
+        },
+        remedy: "write collectively (MPI_File_write_all) or give each rank one contiguous range: \
+                 neighbours share blocks and locks",
+        strategy: None,
+        worst: Severity::Medium,
+    },
+    FileRule {
+        name: "backward-reads",
+        confidence: Confidence::Certain,
+        calls: |stream| of(stream, Direction::Read, |t| t.all),
+        applies: |file, calls| {
+            let backward = |pattern| match pattern {
+                Pattern::Backward => true,
+                Pattern::SimpleStrided { stride, .. } => stride < 0,
+                _ => false,
+            };
+            calls.count >= HABIT_CALLS && file.any_pattern(Direction::Read, backward)
+        },
+        message: |_, calls| {
+            format!(
+                "{} reads run from the end to the start, against read-ahead",
+                grouped(calls.count)
+            )
+        },
+        remedy: "read large blocks forward and walk backward in memory",
+        strategy: None,
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "empty-reads",
+        confidence: Confidence::Certain,
+        calls: |stream| of(stream, Direction::Read, |t| t.empty),
+        applies: |file, calls| {
+            calls.count >= HABIT_CALLS && calls.count * 3 >= file.all(Direction::Read).count
+        },
+        message: |_, calls| {
+            format!("{} reads at the end of the file get nothing", grouped(calls.count))
+        },
+        remedy: "wait for the file to grow with inotify instead of asking again and again",
+        strategy: None,
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "failing-transfers",
+        confidence: Confidence::Certain,
+        calls: |stream| {
+            let failed = |direction| of(stream, direction, |t| t.failed);
+            failed(Direction::Read).and(failed(Direction::Write))
+        },
+        applies: |_, calls| calls.count >= 10,
+        message: |_, calls| format!("{} reads or writes fail", grouped(calls.count)),
+        remedy: "look at the error of the example rows; the program goes on without telling",
+        strategy: None,
+        worst: Severity::Medium,
+    },
+];
+
+fn of(stream: &Stream, direction: Direction, calls: fn(&Transfers) -> Calls) -> Calls {
+    stream.transfers(direction).map_or(Calls::default(), calls)
+}
+
+/// Many calls, and at least a quarter of the file's.
+fn is_habit(file: &FileFacts, direction: Direction, calls: Calls) -> bool {
+    calls.count >= HABIT_CALLS && calls.count * 4 >= file.all(direction).count
+}
+
+fn verb(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Read => "reads",
+        Direction::Write => "writes",
+    }
+}
+
+fn tiny(file: &FileFacts, direction: Direction, calls: Calls, place: &str) -> String {
+    let usual = file.request_bytes(direction);
+    let size = match usual < TINY_BYTES {
+        true => format_bytes(usual),
+        false => format!("{} on average", format_bytes(calls.bytes / calls.count.max(1))),
+    };
+    format!("{} {} of {size}, each {place}", grouped(calls.count), verb(direction))
+}
+
+/// Where requests go that do not continue each other.
+fn places(file: &FileFacts, direction: Direction) -> String {
+    let parts = file.parts(direction);
+    match parts.first().map(|(_, part)| part.pattern) {
+        Some(pattern @ (Pattern::SimpleStrided { .. } | Pattern::NestedStrided { .. })) => {
+            format!("somewhere else ({})", pattern.describe())
+        }
+        Some(Pattern::Repeated) => "at the same place".to_owned(),
+        _ => "somewhere else".to_owned(),
+    }
+}
+
+/// More bytes than lie between the first and the last one touched, at least twice over: then
+/// something was certainly moved again.
+fn is_repeated(file: &FileFacts, direction: Direction, calls: Calls) -> bool {
+    let span = file.span_bytes(direction);
+    calls.bytes >= REPEATED_BYTES && span > 0 && calls.bytes >= 2 * span
+}
+
+fn repeated(file: &FileFacts, direction: Direction, calls: Calls) -> String {
+    let span = file.span_bytes(direction);
+    let times = calls.bytes as f64 / span.max(1) as f64;
+    let verb = if direction == Direction::Read { "read" } else { "written" };
+    format!("{} are {verb} {times:.1} times over", format_bytes(span))
+}

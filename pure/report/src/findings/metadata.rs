@@ -1,0 +1,171 @@
+//! Rules about calls that move no data: seeks, syncs, opening and closing, asking, locking.
+
+use super::{Confidence, FileRule, Severity, grouped};
+use crate::stream::{Calls, Direction, TINY_BYTES};
+use iolab_vocab::format_bytes;
+
+/// Fewer calls than this are no habit.
+const HABIT_CALLS: u64 = 100;
+/// Opening or syncing is dear; fewer are a habit.
+const DEAR_HABIT_CALLS: u64 = 20;
+
+pub(super) const RULES: &[FileRule] = &[
+    FileRule {
+        name: "redundant-seeks",
+        confidence: Confidence::Certain,
+        calls: |stream| stream.redundant_seeks,
+        applies: |file, calls| {
+            let all = file.sum(|stream| stream.seeks);
+            calls.count >= HABIT_CALLS && calls.count * 4 >= all.count
+        },
+        message: |file, calls| {
+            let all = grouped(file.sum(|stream| stream.seeks).count);
+            format!("{} of {all} seeks lead to where the position already is", grouped(calls.count))
+        },
+        remedy: "leave them out; the position is known without asking",
+        strategy: Some("seek-elide"),
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "seek-before-each-transfer",
+        confidence: Confidence::Certain,
+        calls: |stream| stream.seeks,
+        applies: |file, calls| {
+            let redundant = file.sum(|stream| stream.redundant_seeks).count;
+            let transfers = file.all(Direction::Read).and(file.all(Direction::Write)).count;
+            let needed = calls.count - redundant.min(calls.count);
+            needed >= HABIT_CALLS && needed * 2 >= transfers
+        },
+        message: |file, calls| {
+            let transfers = file.all(Direction::Read).and(file.all(Direction::Write)).count;
+            format!("{} seeks for {} reads and writes", grouped(calls.count), grouped(transfers))
+        },
+        remedy: "say the place in the call itself: pread and pwrite take one call instead of two",
+        strategy: Some("seek-elide"),
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "fsync-storm",
+        confidence: Confidence::Certain,
+        calls: |stream| stream.syncs_of_little,
+        applies: |file, calls| {
+            let all = file.sum(|stream| stream.syncs);
+            calls.count >= DEAR_HABIT_CALLS && calls.count * 2 >= all.count
+        },
+        message: |file, calls| {
+            let written = file.all(Direction::Write);
+            let each = format_bytes(written.bytes / calls.count.max(1));
+            format!("{} syncs, one for every {each} written", grouped(calls.count))
+        },
+        remedy: "sync once when a state is complete, not after each record",
+        strategy: None,
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "synchronous-writes",
+        confidence: Confidence::Certain,
+        calls: |stream| match stream.synchronous_opens.count {
+            0 => Calls::default(),
+            _ => stream.writes.as_ref().map_or(Calls::default(), |writes| writes.all),
+        },
+        applies: |_, calls| {
+            calls.count >= DEAR_HABIT_CALLS && calls.bytes / calls.count < TINY_BYTES
+        },
+        message: |_, calls| {
+            let each = format_bytes(calls.bytes / calls.count.max(1));
+            let count = grouped(calls.count);
+            format!("{count} writes of {each} wait for the device each (O_SYNC or O_DSYNC)")
+        },
+        remedy: "open without O_SYNC and sync once when a state is complete",
+        strategy: None,
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "flush-after-each-print",
+        confidence: Confidence::Certain,
+        calls: |stream| stream.flushes,
+        applies: |file, calls| {
+            let written = file.all(Direction::Write);
+            calls.count >= HABIT_CALLS && written.bytes / calls.count < 4096
+        },
+        message: |file, calls| {
+            let each = format_bytes(file.all(Direction::Write).bytes / calls.count.max(1));
+            format!("{} flushes of a stream, one for every {each}", grouped(calls.count))
+        },
+        remedy: "let the stream fill its buffer; flush at the end or before a crash may come",
+        strategy: Some("write-back"),
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "open-close-churn",
+        confidence: Confidence::Certain,
+        calls: |stream| stream.opens.and(stream.closes),
+        applies: |file, _| {
+            let opens = file.sum(|stream| stream.opens).count;
+            let transfers = file.all(Direction::Read).and(file.all(Direction::Write)).count;
+            let processes = file.time_by_process(|stream| stream.opens).len() as u64;
+            opens >= DEAR_HABIT_CALLS * processes.max(1) && transfers <= 4 * opens
+        },
+        message: |file, _| {
+            let opens = file.sum(|stream| stream.opens).count;
+            let transfers = file.all(Direction::Read).and(file.all(Direction::Write)).count;
+            let each = transfers as f64 / opens.max(1) as f64;
+            let opens = grouped(opens);
+            format!("opened {opens} times for {each:.1} reads and writes each time")
+        },
+        remedy: "open once, keep the descriptor and close at the end",
+        strategy: None,
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "stat-storm",
+        confidence: Confidence::Certain,
+        calls: |stream| stream.stats,
+        applies: |file, calls| {
+            let opens = file.sum(|stream| stream.opens).count;
+            // One status per open is what libraries do.
+            calls.count >= HABIT_CALLS && calls.count >= 4 * opens
+        },
+        message: |_, calls| format!("asked for its status {} times", grouped(calls.count)),
+        remedy: "ask once and remember; use inotify to wait for a change",
+        strategy: None,
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "looking-for-what-is-not-there",
+        confidence: Confidence::Certain,
+        calls: |stream| stream.missing,
+        applies: |_, calls| calls.count >= HABIT_CALLS,
+        message: |_, calls| format!("looked for {} times and not there", grouped(calls.count)),
+        remedy: "remember that it is missing, or create it",
+        strategy: None,
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "lock-storm",
+        confidence: Confidence::Likely,
+        calls: |stream| stream.locks,
+        applies: |_, calls| calls.count >= HABIT_CALLS,
+        message: |_, calls| format!("locked and unlocked {} times", grouped(calls.count)),
+        remedy: "hold the lock for a batch of changes (one transaction instead of many)",
+        strategy: None,
+        worst: Severity::High,
+    },
+    FileRule {
+        name: "temporary-file",
+        confidence: Confidence::Possible,
+        calls: |stream| stream.unlinks.and(stream.creates),
+        applies: |file, _| {
+            let created = file.sum(|stream| stream.creates).count > 0;
+            let removed = file.sum(|stream| stream.unlinks).count > 0;
+            created && removed && file.all(Direction::Write).bytes >= 1 << 20
+        },
+        message: |file, _| {
+            let bytes = format_bytes(file.all(Direction::Write).bytes);
+            format!("created, written ({bytes}) and removed in the same run")
+        },
+        remedy: "keep it in memory (/dev/shm) or on local storage",
+        strategy: None,
+        worst: Severity::Low,
+    },
+];

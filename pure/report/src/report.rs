@@ -1,0 +1,356 @@
+//! The finished report: numbers, patterns and findings, ready to be written in any form.
+
+use crate::analysis::{Analysis, Totals};
+use crate::facts::{Facts, FileFacts};
+use crate::findings::{Finding, judge};
+use crate::pattern::{Pattern, SharedPattern};
+use crate::sizes::Sizes;
+use crate::stream::Direction;
+use crate::timeline::Timeline;
+use iolab_trace::{Losses, Origin};
+use serde::Serialize;
+
+/// Everything `iolab report` knows about a run. Times are nanoseconds, sums over threads unless
+/// said otherwise; calls inside other calls are counted once, in the outer one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// The run in one line.
+    pub summary: Summary,
+    /// What is wrong, worst first.
+    pub findings: Vec<Finding>,
+    /// Totals per layer.
+    pub layers: Vec<LayerRow>,
+    /// Totals and patterns per file, the one that took longest first.
+    pub files: Vec<FileRow>,
+    /// I/O and the rest per process that did I/O.
+    pub processes: Vec<ProcessRow>,
+    /// How evenly the ranks share the work; none with fewer than two.
+    pub balance: Option<Balance>,
+    /// Sizes of reads that reach the system.
+    pub read_sizes: Sizes,
+    /// Sizes of writes that reach the system.
+    pub write_sizes: Sizes,
+    /// Bandwidth over time.
+    pub timeline: Timeline,
+    /// What the trace does not show.
+    pub lacks: Lacks,
+}
+
+/// The run in one line.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "each is what its name says")]
+pub struct Summary {
+    pub origin: Origin,
+    pub command: Vec<String>,
+    pub host: String,
+    pub strategies: Vec<String>,
+    pub process_count: usize,
+    pub rank_count: usize,
+    pub file_count: usize,
+    /// Rows of the trace.
+    pub row_count: u64,
+    /// Calls of the program, without those made inside others.
+    pub call_count: u64,
+    pub failed_count: u64,
+    /// From the first moment seen to the last.
+    pub run_ns: u64,
+    pub io_ns: u64,
+    pub read_ns: u64,
+    pub write_ns: u64,
+    pub metadata_ns: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+    /// Share of the I/O time in calls that move no data, 0 to 1.
+    pub metadata_share: f64,
+}
+
+/// Totals of one layer; here inner calls do count, `nested_count` says how many there are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "each is what its name says")]
+pub struct LayerRow {
+    pub layer: &'static str,
+    pub call_count: u64,
+    pub nested_count: u64,
+    pub failed_count: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+    pub time_ns: u64,
+}
+
+/// Totals and patterns of one file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "each is what its name says")]
+pub struct FileRow {
+    pub path: String,
+    pub file_system: String,
+    pub open_count: u64,
+    pub read_count: u64,
+    pub read_bytes: u64,
+    pub write_count: u64,
+    pub written_bytes: u64,
+    pub metadata_count: u64,
+    pub time_ns: u64,
+    pub metadata_ns: u64,
+    /// Calls that reached the system, also those inside library calls.
+    pub system_read_count: u64,
+    pub system_write_count: u64,
+    pub process_count: usize,
+    pub read_pattern: Option<SharedPattern>,
+    pub write_pattern: Option<SharedPattern>,
+    pub parts: Vec<PartRow>,
+}
+
+/// What one thread of one rank did to a file in one direction.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "each is what its name says")]
+pub struct PartRow {
+    pub rank: i32,
+    pub process: u32,
+    pub thread: u32,
+    /// `read` or `write`.
+    pub direction: &'static str,
+    pub count: u64,
+    pub bytes: u64,
+    pub time_ns: u64,
+    /// Most frequent request size.
+    pub request_bytes: u64,
+    /// Share of requests that continue the one before, 0 to 1.
+    pub consecutive_share: f64,
+    pub first_offset: u64,
+    pub end_offset: u64,
+    pub pattern: Pattern,
+}
+
+/// I/O and the rest of one process.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "each is what its name says")]
+pub struct ProcessRow {
+    pub name: String,
+    pub rank: i32,
+    pub pid: u32,
+    pub threads: u32,
+    /// How long it ran.
+    pub run_ns: u64,
+    /// Time in I/O calls, over its threads.
+    pub io_ns: u64,
+    pub metadata_ns: u64,
+    /// Share of its run (times threads) in I/O, 0 to 1.
+    pub io_share: f64,
+    pub call_count: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+}
+
+/// How evenly ranks share the work.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "each is what its name says")]
+pub struct Balance {
+    pub io_ns_min: u64,
+    pub io_ns_median: u64,
+    pub io_ns_max: u64,
+    pub slowest_rank: i32,
+    pub bytes_min: u64,
+    pub bytes_median: u64,
+    pub bytes_max: u64,
+}
+
+/// What the trace does not show.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Lacks {
+    /// Calls that were lost or left out, and what could not be seen.
+    #[serde(flatten)]
+    pub losses: Losses,
+    /// Facts that were inferred.
+    pub inferred: Vec<String>,
+    /// Processes that ended without telling.
+    pub cut_processes: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn of(analysis: Analysis) -> Report {
+        let facts = Facts::of(&analysis);
+        let mut files: Vec<FileRow> =
+            facts.files.iter().map(|file| file_row(file, &facts)).collect();
+        files.sort_by(|a, b| (b.time_ns, &a.path).cmp(&(a.time_ns, &b.path)));
+        let processes = process_rows(&facts);
+        Report {
+            summary: summary(&facts, &processes),
+            findings: judge(&facts),
+            layers: layer_rows(&analysis),
+            files,
+            balance: balance(&processes),
+            processes,
+            read_sizes: analysis.read_sizes.clone(),
+            write_sizes: analysis.write_sizes.clone(),
+            timeline: analysis.timeline.clone(),
+            lacks: lacks(&analysis),
+        }
+    }
+}
+
+fn summary(facts: &Facts, processes: &[ProcessRow]) -> Summary {
+    let analysis = facts.analysis;
+    let mut total = Totals::default();
+    for state in &analysis.processes {
+        total.calls += state.totals.calls;
+        total.failed += state.totals.failed;
+        total.reads.merge(state.totals.reads);
+        total.writes.merge(state.totals.writes);
+        total.metadata.merge(state.totals.metadata);
+    }
+    let mut ranks: Vec<i32> = processes.iter().map(|p| p.rank).filter(|&rank| rank >= 0).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    Summary {
+        origin: analysis.header.origin,
+        command: analysis.header.command.clone(),
+        host: analysis.header.host.clone(),
+        strategies: analysis.header.strategies.clone(),
+        process_count: processes.len(),
+        rank_count: ranks.len(),
+        file_count: facts.files.len(),
+        row_count: analysis.rows,
+        call_count: total.calls,
+        failed_count: total.failed,
+        run_ns: run_ns(analysis),
+        io_ns: total.io_ns(),
+        read_ns: total.reads.ns,
+        write_ns: total.writes.ns,
+        metadata_ns: total.metadata.ns,
+        read_bytes: total.reads.bytes,
+        written_bytes: total.writes.bytes,
+        metadata_share: total.metadata.ns as f64 / total.io_ns().max(1) as f64,
+    }
+}
+
+/// From the first moment of any process to the last.
+fn run_ns(analysis: &Analysis) -> u64 {
+    let told = analysis.header.processes.iter().filter(|entry| entry.end_ns > entry.start_ns);
+    let seen = analysis.processes.iter().filter(|state| state.first_ns.is_some());
+    let spans = told.map(|entry| (entry.start_ns, entry.end_ns));
+    let spans = spans.chain(seen.map(|state| (state.first_ns.unwrap_or(0), state.last_ns)));
+    let (first, last) =
+        spans.fold((u64::MAX, 0), |(first, last), span| (first.min(span.0), last.max(span.1)));
+    last.saturating_sub(first)
+}
+
+fn layer_rows(analysis: &Analysis) -> Vec<LayerRow> {
+    let row = |(layer, totals): (&iolab_trace::Layer, &Totals)| LayerRow {
+        layer: layer.name(),
+        call_count: totals.calls,
+        nested_count: totals.nested,
+        failed_count: totals.failed,
+        read_bytes: totals.reads.bytes,
+        written_bytes: totals.writes.bytes,
+        time_ns: totals.io_ns(),
+    };
+    analysis.layers.iter().map(row).collect()
+}
+
+fn file_row(file: &FileFacts, facts: &Facts) -> FileRow {
+    let analysis = facts.analysis;
+    let totals = analysis.files.get(file.index).copied().unwrap_or_default();
+    let entry = analysis.header.files.get(file.index);
+    let (reads, writes) = (file.all(Direction::Read), file.all(Direction::Write));
+    let opens = match file.sum(|stream| stream.opens) {
+        none if none.count == 0 => file.library_sum(|stream| stream.opens),
+        some => some,
+    };
+    FileRow {
+        path: file.path.to_owned(),
+        file_system: entry.map(|entry| entry.file_system.clone()).unwrap_or_default(),
+        open_count: opens.count,
+        read_count: totals.reads.count,
+        read_bytes: totals.reads.bytes,
+        write_count: totals.writes.count,
+        written_bytes: totals.writes.bytes,
+        metadata_count: totals.metadata.count,
+        time_ns: totals.io_ns(),
+        metadata_ns: totals.metadata.ns,
+        system_read_count: reads.count,
+        system_write_count: writes.count,
+        process_count: file.time_by_process(|stream| stream.opens).len(),
+        read_pattern: file.shared_pattern(Direction::Read, facts),
+        write_pattern: file.shared_pattern(Direction::Write, facts),
+        parts: [Direction::Read, Direction::Write]
+            .into_iter()
+            .flat_map(|direction| part_rows(file, facts, direction))
+            .collect(),
+    }
+}
+
+fn part_rows(file: &FileFacts, facts: &Facts, direction: Direction) -> Vec<PartRow> {
+    let row = |(key, stream): &(crate::analysis::StreamKey, &crate::stream::Stream)| {
+        let transfers = stream.transfers(direction)?;
+        let span = transfers.detector.span?;
+        Some(PartRow {
+            rank: facts.analysis.processes[key.process as usize].rank,
+            process: key.process,
+            thread: key.thread,
+            direction: if direction == Direction::Read { "read" } else { "write" },
+            count: transfers.detector.count(),
+            bytes: transfers.all.bytes,
+            time_ns: transfers.all.ns,
+            request_bytes: transfers.requests.top().map_or(0, |top| top.0),
+            consecutive_share: transfers.detector.consecutive_share(),
+            first_offset: span.offset,
+            end_offset: span.end(),
+            pattern: transfers.detector.pattern(),
+        })
+    };
+    file.streams.iter().filter_map(row).collect()
+}
+
+fn process_rows(facts: &Facts) -> Vec<ProcessRow> {
+    let states = facts.analysis.processes.iter().zip(&facts.wall_ns).enumerate();
+    let row = |(index, (state, &run_ns)): (usize, (&crate::analysis::ProcessState, &u64))| {
+        let entry = facts.analysis.header.processes.get(index);
+        let span = run_ns * u64::from(state.threads.max(1));
+        ProcessRow {
+            name: entry.map(|entry| entry.name.clone()).unwrap_or_default(),
+            rank: state.rank,
+            pid: entry.map_or(0, |entry| entry.pid),
+            threads: state.threads,
+            run_ns,
+            io_ns: state.totals.io_ns(),
+            metadata_ns: state.totals.metadata.ns,
+            io_share: (state.totals.io_ns() as f64 / span.max(1) as f64).min(1.0),
+            call_count: state.totals.calls,
+            read_bytes: state.totals.reads.bytes,
+            written_bytes: state.totals.writes.bytes,
+        }
+    };
+    states.filter(|(_, (state, _))| state.totals.calls > 0).map(row).collect()
+}
+
+fn balance(processes: &[ProcessRow]) -> Option<Balance> {
+    let mut ranked: Vec<&ProcessRow> = processes.iter().filter(|p| p.rank >= 0).collect();
+    if ranked.len() < 2 {
+        return None;
+    }
+    let middle = (ranked.len() - 1) / 2;
+    let bytes = |process: &ProcessRow| process.read_bytes + process.written_bytes;
+    ranked.sort_by_key(|process| bytes(process));
+    let (bytes_min, bytes_median, bytes_max) =
+        (bytes(ranked[0]), bytes(ranked[middle]), bytes(ranked[ranked.len() - 1]));
+    ranked.sort_by_key(|process| process.io_ns);
+    let slowest = ranked[ranked.len() - 1];
+    Some(Balance {
+        io_ns_min: ranked[0].io_ns,
+        io_ns_median: ranked[middle].io_ns,
+        io_ns_max: slowest.io_ns,
+        slowest_rank: slowest.rank,
+        bytes_min,
+        bytes_median,
+        bytes_max,
+    })
+}
+
+fn lacks(analysis: &Analysis) -> Lacks {
+    let cut = analysis.header.processes.iter().filter(|process| process.ending == "cut");
+    Lacks {
+        losses: analysis.header.losses.clone(),
+        inferred: analysis.header.inferred.clone(),
+        cut_processes: cut.map(|process| process.name.clone()).collect(),
+    }
+}

@@ -1,0 +1,216 @@
+//! What one thread did to one file, seen at one level: counters small enough for 100,000 files.
+
+use crate::frequent::Frequent;
+use crate::pattern::Detector;
+use iolab_trace::{Class, Event, Function};
+use iolab_vocab::Extent;
+
+/// A request below this is tiny: the call costs more than the moving of its bytes. Twice the 8 KiB
+/// at which a write to a cached file takes double the time of an empty one on local file systems,
+/// and the size up to which write-back pays.
+pub(crate) const TINY_BYTES: u64 = 16 << 10;
+/// Pages of the caches, and the smallest block of common file systems.
+const BLOCK_BYTES: u64 = 4096;
+/// A sync after less than this forces out what could have waited.
+const LITTLE_BYTES: u64 = 1 << 20;
+/// How many writes back still count as just written.
+const RECENT_WRITES: usize = 64;
+
+const O_SYNC_OR_DSYNC: i64 = 0o10000;
+const O_CREAT: i64 = 0o100;
+
+/// Some calls: how many, how long, and where the first one is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Calls {
+    pub(crate) count: u64,
+    pub(crate) ns: u64,
+    pub(crate) bytes: u64,
+    /// Row of the first one.
+    pub(crate) row: Option<u64>,
+}
+
+impl Calls {
+    pub(crate) fn add(&mut self, row: u64, event: &Event) {
+        self.count += 1;
+        self.ns += event.duration().0;
+        self.bytes += event.moved_bytes();
+        self.row.get_or_insert(row);
+    }
+
+    pub(crate) fn merge(&mut self, other: Calls) {
+        self.count += other.count;
+        self.ns += other.ns;
+        self.bytes += other.bytes;
+        self.row = self.row.or(other.row);
+    }
+
+    /// These and those.
+    pub(crate) fn and(mut self, other: Calls) -> Calls {
+        self.merge(other);
+        self
+    }
+}
+
+/// All reads, or all writes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Transfers {
+    pub(crate) all: Calls,
+    /// Requests below `TINY_BYTES` that begin where the one before ended.
+    pub(crate) tiny_consecutive: Calls,
+    /// Other requests below `TINY_BYTES`.
+    pub(crate) tiny_scattered: Calls,
+    /// Of a block or more, but not beginning at one, and not continuing the one before.
+    pub(crate) unaligned: Calls,
+    /// Moved nothing.
+    pub(crate) empty: Calls,
+    pub(crate) failed: Calls,
+    pub(crate) requests: Frequent<u64, 4>,
+    pub(crate) detector: Detector,
+}
+
+impl Transfers {
+    fn add(&mut self, row: u64, event: &Event) {
+        self.all.add(row, event);
+        if event.result < 0 {
+            self.failed.add(row, event);
+            return;
+        }
+        if event.result == 0 {
+            self.empty.add(row, event);
+            return;
+        }
+        let bytes = event.result as u64;
+        self.requests.add(bytes);
+        let Ok(offset) = u64::try_from(event.offset) else { return };
+        let consecutive = self.detector.add(Extent::new(offset, bytes)) || self.all.count == 1;
+        match (bytes < TINY_BYTES, consecutive) {
+            (true, true) => self.tiny_consecutive.add(row, event),
+            (true, false) => self.tiny_scattered.add(row, event),
+            (false, false) if offset % BLOCK_BYTES != 0 => self.unaligned.add(row, event),
+            (false, _) => {}
+        }
+    }
+}
+
+/// What one thread did to one file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stream {
+    pub(crate) reads: Option<Box<Transfers>>,
+    pub(crate) writes: Option<Box<Transfers>>,
+    pub(crate) opens: Calls,
+    pub(crate) creates: Calls,
+    /// Opens with `O_SYNC` or `O_DSYNC`.
+    pub(crate) synchronous_opens: Calls,
+    pub(crate) closes: Calls,
+    pub(crate) seeks: Calls,
+    /// Seeks to where the position was, or undone by the next seek.
+    pub(crate) redundant_seeks: Calls,
+    pub(crate) syncs: Calls,
+    /// Syncs with less than `LITTLE_BYTES` written since the one before.
+    pub(crate) syncs_of_little: Calls,
+    pub(crate) flushes: Calls,
+    pub(crate) stats: Calls,
+    pub(crate) locks: Calls,
+    pub(crate) unlinks: Calls,
+    pub(crate) others: Calls,
+    /// Calls that failed because the file was not there.
+    pub(crate) missing: Calls,
+    /// Reads of what one of the last writes wrote.
+    pub(crate) reads_of_recent: Calls,
+    recent: Option<Box<Recent>>,
+    written_since_sync: u64,
+}
+
+/// The last writes, oldest overwritten first.
+#[derive(Clone, Debug)]
+struct Recent {
+    writes: [Extent; RECENT_WRITES],
+    next: usize,
+}
+
+impl Stream {
+    pub(crate) fn observe(&mut self, row: u64, event: &Event) {
+        const ENOENT: i32 = 2;
+        if event.errno() == Some(ENOENT) {
+            self.missing.add(row, event);
+        }
+        match event.function.class() {
+            Class::Read => self.read(row, event),
+            Class::Write => self.write(row, event),
+            Class::Open => self.open(row, event),
+            Class::Close => self.closes.add(row, event),
+            Class::Seek => self.seeks.add(row, event),
+            Class::Sync => self.sync(row, event),
+            Class::Flush => self.flushes.add(row, event),
+            Class::Stat => self.stats.add(row, event),
+            Class::Lock => self.locks.add(row, event),
+            Class::Unlink => self.unlinks.add(row, event),
+            _ => self.others.add(row, event),
+        }
+    }
+
+    fn read(&mut self, row: u64, event: &Event) {
+        self.reads.get_or_insert_default().add(row, event);
+        let Some(extent) = extent_of(event) else { return };
+        let just_written = |recent: &Recent| recent.writes.iter().any(|w| w.overlaps(extent));
+        if self.recent.as_deref().is_some_and(just_written) {
+            self.reads_of_recent.add(row, event);
+        }
+    }
+
+    fn write(&mut self, row: u64, event: &Event) {
+        self.writes.get_or_insert_default().add(row, event);
+        self.written_since_sync += event.moved_bytes();
+        let Some(extent) = extent_of(event) else { return };
+        let recent = self.recent.get_or_insert_with(|| {
+            Box::new(Recent { writes: [Extent::default(); RECENT_WRITES], next: 0 })
+        });
+        recent.writes[recent.next] = extent;
+        recent.next = (recent.next + 1) % RECENT_WRITES;
+    }
+
+    fn open(&mut self, row: u64, event: &Event) {
+        // A descriptor that was there before is no open of this program.
+        if event.function == Function::INHERITED || event.result < 0 {
+            return;
+        }
+        self.opens.add(row, event);
+        if event.argument >= 0 && event.argument & O_CREAT != 0 {
+            self.creates.add(row, event);
+        }
+        if event.argument >= 0 && event.argument & O_SYNC_OR_DSYNC != 0 {
+            self.synchronous_opens.add(row, event);
+        }
+    }
+
+    fn sync(&mut self, row: u64, event: &Event) {
+        self.syncs.add(row, event);
+        if std::mem::take(&mut self.written_since_sync) < LITTLE_BYTES {
+            self.syncs_of_little.add(row, event);
+        }
+    }
+
+    /// Reads or writes, all zero when there are none.
+    pub(crate) fn transfers(&self, direction: Direction) -> Option<&Transfers> {
+        match direction {
+            Direction::Read => self.reads.as_deref(),
+            Direction::Write => self.writes.as_deref(),
+        }
+    }
+
+    pub(crate) fn moves_data(&self) -> bool {
+        self.reads.is_some() || self.writes.is_some()
+    }
+}
+
+/// Which way data moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Read,
+    Write,
+}
+
+fn extent_of(event: &Event) -> Option<Extent> {
+    let offset = u64::try_from(event.offset).ok()?;
+    (event.result > 0).then(|| Extent::new(offset, event.result as u64))
+}

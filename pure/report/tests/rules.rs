@@ -1,0 +1,501 @@
+//! Each rule finds its fault in a small faulty program and is silent about the near miss.
+
+mod programs;
+
+use iolab_report::Severity;
+use iolab_trace::{Event, Function};
+use iolab_vocab::{Random, Seed};
+use programs::Program;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const O_WRONLY_CREAT: i64 = 0o101;
+const O_DSYNC: i64 = 0o10000;
+
+/// A fault, and what looks like it but is none.
+#[track_caller]
+fn assert_told_apart(rule: &str, faulty: &Program, near_miss: &Program) {
+    assert!(faulty.findings().contains(&rule), "missed: {:?}", faulty.findings());
+    assert!(!near_miss.findings().contains(&rule), "false alarm: {:?}", near_miss.findings());
+}
+
+fn program(build: impl FnOnce(&mut Program)) -> Program {
+    let mut program = Program::new();
+    build(&mut program);
+    program
+}
+
+fn ranks(count: i32, build: impl Fn(&mut Program, usize)) -> Program {
+    let mut program = Program::ranks(count);
+    (0..count as usize).for_each(|rank| build(program.on(rank), rank));
+    program
+}
+
+#[test]
+fn tiny_sequential_writes() {
+    let writing = |count: u64, bytes: u64| {
+        program(|p| {
+            (0..count).for_each(|i| {
+                p.writes("/out", i * bytes, bytes);
+            })
+        })
+    };
+    let faulty = writing(1000, 64);
+    assert_told_apart("tiny-sequential-writes", &faulty, &writing(1000, 64 * KIB));
+    assert_told_apart("tiny-sequential-writes", &faulty, &writing(20, 64));
+
+    let finding = faulty.finding("tiny-sequential-writes");
+    assert_eq!(finding.severity, Severity::High);
+    assert_eq!((finding.evidence.calls, finding.evidence.bytes), (1000, 64_000));
+    assert_eq!(finding.message, "1,000 writes of 64 B, each right after the one before");
+    assert_eq!(finding.remedy.unwrap().strategy.unwrap(), "write-back:paths=/out");
+}
+
+#[test]
+fn tiny_random_writes() {
+    let writing = |bytes: u64| {
+        let mut random = Random::new(Seed(1));
+        program(|p| {
+            (0..500).for_each(|_| {
+                p.writes("/db", random.below(1000) * MIB, bytes);
+            })
+        })
+    };
+    assert_told_apart("tiny-random-writes", &writing(100), &writing(MIB));
+    assert_eq!(writing(100).finding("tiny-random-writes").evidence.rows, [1]);
+}
+
+#[test]
+fn tiny_sequential_reads() {
+    let reading = |bytes: u64| {
+        program(|p| {
+            (0..1000).for_each(|i| {
+                p.reads("/in", i * bytes, bytes);
+            })
+        })
+    };
+    assert_told_apart("tiny-sequential-reads", &reading(512), &reading(MIB));
+}
+
+#[test]
+fn tiny_random_reads() {
+    let reading = |bytes: u64| {
+        let mut random = Random::new(Seed(2));
+        program(|p| {
+            (0..500).for_each(|_| {
+                p.reads("/in", random.below(1000) * MIB, bytes);
+            })
+        })
+    };
+    assert_told_apart("tiny-random-reads", &reading(100), &reading(MIB));
+}
+
+#[test]
+fn strided_records_are_said_to_be_strided() {
+    let faulty = program(|p| {
+        (0..500).for_each(|i| {
+            p.writes("/m", i * 4000, 100);
+        })
+    });
+    let message = faulty.finding("tiny-random-writes").message;
+    assert_eq!(
+        message,
+        "499 writes of 100 B, each somewhere else (simple strided, 100 B every 3.91 KiB)"
+    );
+}
+
+#[test]
+fn redundant_seeks() {
+    let reading = |gap: u64| {
+        program(|p| {
+            for i in 0..300 {
+                p.seeks("/in", i * (64 * KIB + gap)).reads("/in", i * (64 * KIB + gap), 64 * KIB);
+            }
+        })
+    };
+    assert_told_apart("redundant-seeks", &reading(0), &reading(512));
+    let strategy = reading(0).finding("redundant-seeks").remedy.unwrap().strategy;
+    assert_eq!(strategy.unwrap(), "seek-elide:paths=/in");
+}
+
+#[test]
+fn seek_before_each_transfer() {
+    let reading = |seeks_every: u64| {
+        program(|p| {
+            for i in 0..1000 {
+                if i % seeks_every == 0 {
+                    p.seeks("/in", i * MIB);
+                }
+                p.reads("/in", i * MIB, 64 * KIB);
+            }
+        })
+    };
+    assert_told_apart("seek-before-each-transfer", &reading(1), &reading(5));
+}
+
+#[test]
+fn fsync_storm() {
+    let syncing = |bytes: u64| {
+        program(|p| {
+            for i in 0..50 {
+                p.writes("/log", i * bytes, bytes).calls(Function::FSYNC, "/log");
+            }
+        })
+    };
+    assert_told_apart("fsync-storm", &syncing(100), &syncing(16 * MIB));
+    assert_eq!(
+        syncing(100).finding("fsync-storm").message,
+        "50 syncs, one for every 100 B written"
+    );
+}
+
+#[test]
+fn synchronous_writes() {
+    let writing = |flags: i64| {
+        program(|p| {
+            p.opens("/log", flags);
+            (0..50).for_each(|i| {
+                p.writes("/log", i * 100, 100);
+            });
+        })
+    };
+    assert_told_apart("synchronous-writes", &writing(1 | O_DSYNC), &writing(1));
+}
+
+#[test]
+fn flush_after_each_print() {
+    let printing = |every: u64| {
+        program(|p| {
+            for i in 0..1000 {
+                p.calls(Function::FPUTS, "/log");
+                if i % every == 0 {
+                    p.calls(Function::FFLUSH, "/log").writes("/log", i * 80, 80 * every);
+                }
+            }
+        })
+    };
+    assert_told_apart("flush-after-each-print", &printing(1), &printing(100));
+}
+
+#[test]
+fn open_close_churn() {
+    let writing = |writes_per_open: u64| {
+        program(|p| {
+            for i in 0..40 {
+                p.opens("/log", O_WRONLY_CREAT);
+                for j in 0..writes_per_open {
+                    p.writes("/log", (i * writes_per_open + j) * 100 * KIB, 100 * KIB);
+                }
+                p.closes("/log");
+            }
+        })
+    };
+    assert_told_apart("open-close-churn", &writing(1), &writing(50));
+    let message = writing(1).finding("open-close-churn").message;
+    assert_eq!(message, "opened 40 times for 1.0 reads and writes each time");
+}
+
+#[test]
+fn many_ranks_that_open_a_file_once_do_not_churn() {
+    let program = ranks(64, |p, _| {
+        p.opens("/in", 0).reads("/in", 0, MIB).closes("/in");
+    });
+    assert!(!program.findings().contains(&"open-close-churn"), "{:?}", program.findings());
+}
+
+#[test]
+fn read_after_write() {
+    let faulty = program(|p| {
+        for i in 0..300 {
+            p.writes("/t", i * 64 * KIB, 64 * KIB).reads("/t", i * 64 * KIB, 64 * KIB);
+        }
+    });
+    // All is written, then all is read: the last 64 are found, the rest is another phase.
+    let near_miss = program(|p| {
+        (0..300).for_each(|i| {
+            p.writes("/t", i * 64 * KIB, 64 * KIB);
+        });
+        (0..300).for_each(|i| {
+            p.reads("/t", i * 64 * KIB, 64 * KIB);
+        });
+    });
+    assert_told_apart("read-after-write", &faulty, &near_miss);
+}
+
+#[test]
+fn reading_again() {
+    let reading = |passes: u64| {
+        program(|p| {
+            for _ in 0..passes {
+                (0..10).for_each(|i| {
+                    p.reads("/in", i * MIB, MIB);
+                });
+            }
+        })
+    };
+    assert_told_apart("reading-again", &reading(5), &reading(1));
+    let message = reading(5).finding("reading-again").message;
+    assert_eq!(message, "10 MiB are read 5.0 times over");
+}
+
+#[test]
+fn ranks_that_each_read_the_file_once_do_not_read_again() {
+    let program = ranks(4, |p, _| {
+        (0..10).for_each(|i| {
+            p.reads("/in", i * MIB, MIB);
+        })
+    });
+    assert!(!program.findings().contains(&"reading-again"), "{:?}", program.findings());
+}
+
+#[test]
+fn writing_again() {
+    let writing = |step: u64| {
+        program(|p| {
+            (0..10).for_each(|i| {
+                p.writes("/s", i * step, MIB);
+            })
+        })
+    };
+    assert_told_apart("writing-again", &writing(0), &writing(MIB));
+}
+
+#[test]
+fn unaligned_writes() {
+    let writing = |offset: u64| {
+        program(|p| {
+            (0..200).for_each(|i| {
+                p.writes("/f", offset + i * MIB, 64 * KIB);
+            })
+        })
+    };
+    assert_told_apart("unaligned-writes", &writing(100), &writing(0));
+}
+
+#[test]
+fn interleaved_shared_file() {
+    let writing = |stride: u64, part: u64| {
+        ranks(4, |p, rank| {
+            for i in 0..50 {
+                p.writes("/shared", rank as u64 * part + i * stride, 50 * KIB);
+            }
+        })
+    };
+    let interleaved = writing(200 * KIB, 50 * KIB);
+    let segmented = writing(50 * KIB, 2500 * KIB);
+    assert_told_apart("interleaved-shared-file", &interleaved, &segmented);
+}
+
+#[test]
+fn backward_reads() {
+    let reading = |order: &dyn Fn(u64) -> u64| {
+        program(|p| {
+            (0..200).for_each(|i| {
+                p.reads("/in", order(i) * 64 * KIB, 64 * KIB);
+            })
+        })
+    };
+    assert_told_apart("backward-reads", &reading(&|i| 199 - i), &reading(&|i| i));
+}
+
+#[test]
+fn empty_reads() {
+    let polling = |polls: u64| {
+        program(|p| {
+            (0..150).for_each(|i| {
+                p.reads("/log", i * MIB, MIB);
+            });
+            (0..polls).for_each(|_| {
+                p.reads("/log", 150 * MIB, 0);
+            });
+        })
+    };
+    assert_told_apart("empty-reads", &polling(200), &polling(1));
+}
+
+#[test]
+fn failing_transfers() {
+    let writing = |failures: u64| {
+        program(|p| {
+            (0..failures).for_each(|_| {
+                p.fails(Function::WRITE, "/full", 28);
+            })
+        })
+    };
+    assert_told_apart("failing-transfers", &writing(50), &writing(1));
+}
+
+#[test]
+fn stat_storm() {
+    let asking = |files: u64| {
+        program(|p| {
+            (0..400).for_each(|i| {
+                p.calls(Function::STAT, &format!("/dir/{}", i % files));
+            })
+        })
+    };
+    assert_told_apart("stat-storm", &asking(1), &asking(400));
+}
+
+#[test]
+fn looking_for_what_is_not_there() {
+    let looking = |files: u64| {
+        program(|p| {
+            (0..400).for_each(|i| {
+                p.fails(Function::OPEN, &format!("/lib/{}", i % files), 2);
+            })
+        })
+    };
+    assert_told_apart("looking-for-what-is-not-there", &looking(1), &looking(400));
+}
+
+#[test]
+fn lock_storm() {
+    let locking = |count: u64| {
+        program(|p| {
+            (0..count).for_each(|_| {
+                p.calls(Function::FCNTL_LOCK, "/db");
+            })
+        })
+    };
+    assert_told_apart("lock-storm", &locking(500), &locking(10));
+}
+
+#[test]
+fn temporary_file() {
+    let writing = |last: Function| {
+        program(|p| {
+            p.opens("/tmp/x", O_WRONLY_CREAT).writes("/tmp/x", 0, 4 * MIB).closes("/tmp/x");
+            p.calls(last, "/tmp/x");
+        })
+    };
+    assert_told_apart("temporary-file", &writing(Function::UNLINK), &writing(Function::STAT));
+}
+
+#[test]
+fn many_small_files() {
+    let writing = |files: u64, bytes: u64| {
+        program(|p| {
+            for i in 0..files {
+                let path = format!("/out/part-{i}");
+                p.opens(&path, O_WRONLY_CREAT).writes(&path, 0, bytes).closes(&path);
+            }
+        })
+    };
+    assert_told_apart("many-small-files", &writing(300, 1000), &writing(300, MIB));
+    assert_told_apart("many-small-files", &writing(300, 1000), &writing(9, 1000));
+}
+
+#[test]
+fn metadata_heavy() {
+    let asking = |stats: u64| {
+        program(|p| {
+            (0..stats).for_each(|i| {
+                p.calls(Function::STAT, &format!("/{i}"));
+            });
+            (0..200).for_each(|i| {
+                p.writes("/out", i * MIB, MIB);
+            });
+        })
+    };
+    assert_told_apart("metadata-heavy", &asking(1000), &asking(10));
+}
+
+#[test]
+fn one_slow_rank() {
+    let writing = |slow_ns: u64, more: u64| {
+        ranks(4, |p, rank| {
+            p.call_ns = if rank == 2 { slow_ns } else { 100_000 };
+            let count = if rank == 2 { 100 * more } else { 100 };
+            let path = format!("/out.{rank}");
+            (0..count).for_each(|i| {
+                p.writes(&path, i * 100 * KIB, 100 * KIB);
+            });
+        })
+    };
+    let faulty = writing(500_000, 1);
+    assert_told_apart("one-slow-rank", &faulty, &writing(120_000, 1));
+    // Five times the time for five times the bytes is not slow, it is uneven.
+    assert_told_apart("one-slow-rank", &faulty, &writing(100_000, 5));
+    assert_told_apart("uneven-bytes", &writing(100_000, 5), &faulty);
+    assert_eq!(faulty.finding("one-slow-rank").evidence.ranks, [2]);
+}
+
+#[test]
+fn one_rank_does_the_io() {
+    let writing = |writers: usize| {
+        ranks(4, |p, rank| {
+            let path = format!("/out.{rank}");
+            let count = if rank < writers { 50 } else { 1 };
+            (0..count).for_each(|i| {
+                p.writes(&path, i * MIB, if count > 1 { MIB } else { 8 });
+            });
+        })
+    };
+    assert_told_apart("one-rank-does-the-io", &writing(1), &writing(4));
+}
+
+#[test]
+fn a_cheap_habit_is_told_quietly() {
+    let quiet = program(|p| {
+        (0..1000).for_each(|i| {
+            p.writes("/log", i * 64, 64);
+        });
+        p.computes(1_000_000_000).writes("/log", 64_000, 64);
+    });
+    assert_eq!(quiet.finding("tiny-sequential-writes").severity, Severity::Low);
+}
+
+#[test]
+fn one_fault_in_many_files_is_one_finding() {
+    let faulty = program(|p| {
+        for file in 0..7 {
+            let path = format!("/run/out/part.{file}");
+            (0..500).for_each(|i| {
+                p.writes(&path, i * 64, 64);
+            });
+        }
+    });
+    let finding = faulty.finding("tiny-sequential-writes");
+    assert_eq!((finding.files.len(), finding.evidence.calls), (7, 3500));
+    assert_eq!(finding.remedy.unwrap().strategy.unwrap(), "write-back:paths=/run/out/**");
+}
+
+#[test]
+fn small_prints_through_a_stream_are_no_tiny_writes_when_the_buffer_gathers_them() {
+    let printing = program(|p| {
+        for block in 0..300 {
+            let last = (0..128)
+                .map(|i| {
+                    let offset = block * 32 * 1024 + i * 256;
+                    let print =
+                        Event { offset, length: 256, result: 256, ..Event::of(Function::FWRITE) };
+                    p.call("/out", print)
+                })
+                .last();
+            p.call(
+                "/out",
+                Event {
+                    offset: block * 32 * 1024,
+                    length: 32 * 1024,
+                    result: 32 * 1024,
+                    parent: last.unwrap(),
+                    ..Event::of(Function::WRITE)
+                },
+            );
+        }
+    });
+    assert!(printing.findings().is_empty(), "{:?}", printing.findings());
+    let report = printing.report();
+    assert_eq!(report.summary.written_bytes, 300 * 32 * KIB, "each byte counts once");
+    assert_eq!(report.summary.io_ns, 300 * 128 * 1000, "inner calls are part of outer ones");
+    assert_eq!((report.files[0].write_count, report.files[0].system_write_count), (38_400, 300));
+}
+
+#[test]
+fn every_rule_has_a_test_of_its_name() {
+    let tests = include_str!("rules.rs");
+    for rule in iolab_report::rule_names() {
+        assert!(tests.contains(&format!("\"{rule}\"")), "{rule} is not tested");
+    }
+}

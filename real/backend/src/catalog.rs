@@ -1,0 +1,79 @@
+//! The catalogue of access methods: one row each. It feeds the command line, the conformance
+//! suite and the table of cells.
+
+use crate::null::Null;
+use crate::posix::Posix;
+use crate::{Arena, Backend};
+
+/// What a method needs to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    Nothing,
+    /// A kernel with io_uring.
+    Uring,
+    /// A start under mpiexec.
+    Mpi,
+}
+
+/// One access method.
+pub struct Method {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// What it needs.
+    pub needs: Needs,
+    /// Whether it keeps data at all; without, nothing can be verified.
+    pub keeps_data: bool,
+    /// Whether all ranks have to take part in every operation.
+    pub collective: bool,
+    /// Whether several operations may be under way at once.
+    pub queues: bool,
+    /// Whether it can go around the page cache.
+    pub direct: bool,
+    /// Makes one with this memory and this many operations under way at most.
+    pub make: fn(Arena, usize) -> Result<Box<dyn Backend>, crate::IoError>,
+}
+
+impl Method {
+    const POSIX: Method = Method {
+        name: "posix",
+        summary: "pread and pwrite, one call per contiguous piece",
+        needs: Needs::Nothing,
+        keeps_data: true,
+        collective: false,
+        queues: false,
+        direct: true,
+        make: |arena, _| Ok(Box::new(Posix::new(arena, false))),
+    };
+}
+
+/// All methods.
+pub struct Catalog;
+
+impl Catalog {
+    /// Every row, in the order of documentation.
+    pub const ROWS: &[Method] = &[
+        Method {
+            name: "null",
+            summary: "does nothing: what the harness itself costs",
+            keeps_data: false,
+            direct: true,
+            make: |arena, _| Ok(Box::new(Null::new(arena))),
+            ..Method::POSIX
+        },
+        Method::POSIX,
+        Method {
+            name: "vectored",
+            summary: "preadv and pwritev, one call per contiguous range of the file",
+            make: |arena, _| Ok(Box::new(Posix::new(arena, true))),
+            ..Method::POSIX
+        },
+    ];
+
+    /// The row of that name.
+    pub fn find(name: &str) -> Option<&'static Method> {
+        Self::ROWS.iter().find(|row| row.name == name)
+    }
+}

@@ -1,0 +1,96 @@
+//! Where a benchmark sends its operations: nowhere, POSIX, io_uring, MPI-IO.
+//!
+//! A back end holds one open file and the memory of its rank (an [`Arena`] that never moves, so
+//! that kernels and libraries may keep pointers into it while a transfer is under way). It is
+//! given an [`Access`] and carries it out, blocking (`run`) or not (`start`, `poll`, `finish`).
+//! It tells honestly what it cannot do; the conformance suite holds every member to it.
+
+mod catalog;
+mod direct;
+mod failure;
+mod null;
+mod posix;
+
+pub use catalog::{Catalog, Method, Needs};
+pub use failure::{IoError, Verb};
+pub use iolab_host::arena::Arena;
+
+use iolab_comm::Comm;
+use iolab_pattern::{Access, Strided};
+use std::path::PathBuf;
+
+/// Which way the data goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Direction {
+    /// From the file into memory.
+    Read,
+    /// From memory into the file.
+    Write,
+}
+
+/// How a file is to be opened.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// For writing as well as reading. The file is made when it is not there.
+    pub write: bool,
+    /// Cut to nothing first.
+    pub truncate: bool,
+    /// Around the page cache (O_DIRECT).
+    pub direct: bool,
+    /// Bytes before the first byte of the pattern.
+    pub base: u64,
+    /// Hints for the library, passed through.
+    pub hints: Vec<(String, String)>,
+    /// Whether all ranks open it together.
+    pub shared: bool,
+    /// The whole pattern of this rank as one view, where the method uses views.
+    pub view: Option<Strided>,
+}
+
+/// What an operation moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Bytes, all that were asked for.
+    pub bytes: u64,
+    /// Transfers the system cut short and that had to be continued.
+    pub short: u32,
+}
+
+/// One open file and the memory of one rank.
+pub trait Backend {
+    /// The memory transfers go from and to. Only while nothing is under way.
+    fn arena(&mut self) -> &mut Arena;
+
+    /// Opens the file; all ranks together if it is shared.
+    fn open(&mut self, opening: &Opening, comm: &dyn Comm) -> Result<(), IoError>;
+
+    /// Carries out one operation with the buffer that starts at `at` in the arena, and waits.
+    fn run(&mut self, way: Direction, access: &Access, at: usize) -> Result<Moved, IoError>;
+
+    /// Starts an operation and returns. At most `depth` may be under way.
+    ///
+    /// Without a way to be non-blocking this runs it; `finish` then has its result.
+    fn start(
+        &mut self,
+        way: Direction,
+        access: &Access,
+        at: usize,
+        tag: u64,
+    ) -> Result<(), IoError>;
+
+    /// Gives the library a chance to make progress.
+    fn poll(&mut self) -> Result<(), IoError> {
+        Ok(())
+    }
+
+    /// Waits for one started operation and gives its tag.
+    fn finish(&mut self) -> Result<(u64, Moved), IoError>;
+
+    /// Brings what was written to the device.
+    fn sync(&mut self) -> Result<(), IoError>;
+
+    /// Closes the file; all ranks together if it is shared.
+    fn close(&mut self) -> Result<(), IoError>;
+}

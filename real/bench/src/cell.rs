@@ -1,0 +1,38 @@
+//! Which cells of pattern × temporal × method run, and why the others are refused.
+
+use crate::cache::CacheState;
+use crate::plan::{Case, Plan, Temporal};
+use iolab_backend::Needs;
+
+/// What this run can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abilities {
+    /// It was started under mpiexec.
+    pub mpi: bool,
+    /// The kernel has io_uring and lets us use it.
+    pub uring: bool,
+}
+
+/// Why a case is not run, if it is not.
+pub fn refusal(case: &Case, plan: &Plan, ranks: u32, abilities: Abilities) -> Option<String> {
+    let method = case.method.name;
+    if case.temporal == Temporal::Metadata && !matches!(method, "posix" | "null") {
+        return Some(format!("metadata operations have no {method} form; use posix"));
+    }
+    match case.method.needs {
+        Needs::Mpi if !abilities.mpi => {
+            return Some(format!("{method} needs a start under mpiexec"));
+        }
+        Needs::Uring if !abilities.uring => {
+            return Some(format!("{method} needs a kernel that allows io_uring"));
+        }
+        _ => {}
+    }
+    if plan.cache == CacheState::Direct && !case.method.direct {
+        return Some(format!("{method} cannot go around the page cache"));
+    }
+    if plan.time_limit > 0.0 && case.method.collective {
+        return Some(format!("{method} needs the same count on all ranks: no time limit"));
+    }
+    case.pattern(ranks, plan.seed).err().map(|error| error.message)
+}

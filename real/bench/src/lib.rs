@@ -1,0 +1,30 @@
+//! The benchmark: a plan becomes a run, a run becomes samples, samples become verdicts.
+//!
+//! One harness serves every pattern, temporal pattern and access method. The timed loop
+//! (`timed.rs`) contains the operation and nothing else: places come from the pattern by index,
+//! data lies ready in memory before the first barrier, verification follows after the last.
+//! Time is taken by one rule (`phase.rs`), so that no synchronised clocks are needed.
+
+mod cache;
+mod cell;
+mod content;
+mod metadata;
+mod outcome;
+mod phase;
+mod plan;
+mod run;
+mod source;
+mod statistics;
+mod surroundings;
+mod table;
+mod timed;
+
+pub use cache::CacheState;
+pub use cell::{Abilities, refusal};
+pub use content::{Content, Mismatch, PERIOD};
+pub use outcome::{Latency, Measurement, Outcome, RankTimes, Refused, Summary};
+pub use plan::{Case, Plan, PlanError, Temporal, template};
+pub use run::{BenchError, run};
+pub use statistics::{Interval, interval_of_median, median};
+pub use surroundings::Surroundings;
+pub use table::{csv, header, row, summary_table};

@@ -1,0 +1,499 @@
+//! Plans: what is to be run, from TOML or from flags.
+//!
+//! `[global]` says where and how often; every `[[test]]` names spatial patterns, temporal patterns
+//! and methods (one or a list each) and the sizes to sweep; their product is the list of
+//! [`Case`]s. A value that exists here is valid: names, sizes and patterns are checked while
+//! resolving, and what is wrong is named with its test.
+
+use crate::cache::CacheState;
+use iolab_backend::{Catalog as Methods, Method};
+use iolab_pattern::{Catalog as Patterns, Pattern, PatternError, Row, parse_spec};
+use iolab_vocab::{Seed, parse_bytes};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+/// Why a plan cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanError {
+    /// What is wrong.
+    pub message: String,
+    /// The way out.
+    pub hint: String,
+}
+
+impl PlanError {
+    /// An error with its way out.
+    pub fn new(message: impl Into<String>, hint: impl Into<String>) -> PlanError {
+        PlanError { message: message.into(), hint: hint.into() }
+    }
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+impl From<PatternError> for PlanError {
+    fn from(error: PatternError) -> PlanError {
+        PlanError { message: error.message, hint: error.hint }
+    }
+}
+
+/// What is done to the data, and what of it is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum Temporal {
+    Write,
+    Read,
+    /// Read a buffer, write it back changed, next buffer.
+    ReadModifyWrite,
+    /// Read the whole pattern, then write all of it.
+    ReadThenWrite,
+    /// Read twice; the second time is the result.
+    ReRead,
+    /// Write twice; the second time is the result.
+    ReWrite,
+    /// Reads and writes in one phase, by a given share.
+    Mixed,
+    /// Create, stat, open and close, unlink, make and remove directories.
+    Metadata,
+}
+
+impl Temporal {
+    /// All of them, in the order of documentation.
+    pub const ALL: [Temporal; 8] = [
+        Temporal::Write,
+        Temporal::Read,
+        Temporal::ReadModifyWrite,
+        Temporal::ReadThenWrite,
+        Temporal::ReRead,
+        Temporal::ReWrite,
+        Temporal::Mixed,
+        Temporal::Metadata,
+    ];
+
+    /// Name on the command line and in plans.
+    pub fn name(self) -> &'static str {
+        match self {
+            Temporal::Write => "write",
+            Temporal::Read => "read",
+            Temporal::ReadModifyWrite => "read-modify-write",
+            Temporal::ReadThenWrite => "read-then-write",
+            Temporal::ReRead => "re-read",
+            Temporal::ReWrite => "re-write",
+            Temporal::Mixed => "mixed",
+            Temporal::Metadata => "metadata",
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(untagged)]
+enum OneOrMany<T> {
+    One(T),
+    Many(Vec<T>),
+}
+
+impl<T: Clone> OneOrMany<T> {
+    fn list(&self) -> Vec<T> {
+        match self {
+            OneOrMany::One(one) => vec![one.clone()],
+            OneOrMany::Many(many) => many.clone(),
+        }
+    }
+}
+
+/// A size: a number of bytes, or text with a suffix.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(untagged)]
+enum SizeText {
+    Number(u64),
+    Text(String),
+}
+
+impl SizeText {
+    fn bytes(&self, what: &str) -> Result<u64, PlanError> {
+        match self {
+            SizeText::Number(bytes) => Ok(*bytes),
+            SizeText::Text(text) => parse_bytes(text)
+                .map_err(|error| PlanError::new(format!("{what}: {error}"), "as in \"64k\"")),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct GlobalText {
+    target: PathBuf,
+    repetitions: u32,
+    ranks: u32,
+    seed: u64,
+    settle: f64,
+    sync: bool,
+    verify: bool,
+    keep: bool,
+    cache: CacheState,
+    latencies: bool,
+    time_limit: f64,
+}
+
+impl Default for GlobalText {
+    fn default() -> GlobalText {
+        GlobalText {
+            target: PathBuf::from("iolab-bench.data"),
+            repetitions: 3,
+            ranks: 1,
+            seed: 1,
+            settle: 0.0,
+            sync: true,
+            verify: false,
+            keep: false,
+            cache: CacheState::Cold,
+            latencies: true,
+            time_limit: 0.0,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct TestText {
+    #[serde(default)]
+    name: Option<String>,
+    spatial: OneOrMany<String>,
+    temporal: OneOrMany<Temporal>,
+    #[serde(default = "posix")]
+    method: OneOrMany<String>,
+    #[serde(default)]
+    sizes: Vec<SizeText>,
+    #[serde(default)]
+    header: Option<SizeText>,
+    #[serde(default)]
+    hints: BTreeMap<String, String>,
+    #[serde(default = "one")]
+    weight: f64,
+    #[serde(default)]
+    file_per_rank: bool,
+    #[serde(default = "half")]
+    read_share: f64,
+    #[serde(default = "hundred")]
+    files: u64,
+    #[serde(default = "one_operation")]
+    depth: usize,
+    #[serde(default)]
+    view: bool,
+    #[serde(default)]
+    reorder: bool,
+}
+
+fn posix() -> OneOrMany<String> {
+    OneOrMany::One("posix".to_owned())
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn half() -> f64 {
+    0.5
+}
+
+fn hundred() -> u64 {
+    100
+}
+
+fn one_operation() -> usize {
+    1
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlanText {
+    #[serde(default)]
+    global: GlobalText,
+    #[serde(default)]
+    test: Vec<TestText>,
+}
+
+/// One thing to measure: a pattern, what is done, by which method.
+#[derive(Clone)]
+pub struct Case {
+    /// Name of the test it came from.
+    pub test: String,
+    /// The pattern.
+    pub row: &'static Row,
+    /// Its parameters as written.
+    pub pairs: Vec<(String, String)>,
+    /// What is done.
+    pub temporal: Temporal,
+    /// How.
+    pub method: &'static Method,
+    /// The swept size, if sizes were given.
+    pub size: Option<u64>,
+    /// Bytes before the pattern.
+    pub header: u64,
+    /// Hints for the library.
+    pub hints: Vec<(String, String)>,
+    /// Share in a weighted score.
+    pub weight: f64,
+    /// Every rank has a file of its own.
+    pub file_per_rank: bool,
+    /// Share of reads of a mixed phase.
+    pub read_share: f64,
+    /// Files per rank of metadata operations.
+    pub files: u64,
+    /// Operations under way at once.
+    pub depth: usize,
+    /// MPI-IO: non-contiguous sets as one view of the whole rank, set once.
+    pub view: bool,
+    /// Ranks read what their neighbour wrote.
+    pub reorder: bool,
+}
+
+impl Case {
+    /// The pattern as written, with the swept size.
+    pub fn spatial(&self) -> String {
+        let pairs: Vec<_> =
+            self.pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        match pairs.is_empty() {
+            true => self.row.name.to_owned(),
+            false => format!("{}:{}", self.row.name, pairs.join(",")),
+        }
+    }
+
+    /// The pattern for that many ranks. With a file per rank every rank runs it alone.
+    pub fn pattern(&self, ranks: u32, seed: Seed) -> Result<Box<dyn Pattern>, PatternError> {
+        self.row.make(&self.pairs, if self.file_per_rank { 1 } else { ranks }, seed)
+    }
+}
+
+/// A plan whose every value is valid.
+#[derive(Clone)]
+pub struct Plan {
+    /// The file written and read; ranks and directories get suffixes.
+    pub target: PathBuf,
+    /// How often every phase is run.
+    pub repetitions: u32,
+    /// How many ranks when iolab starts them itself.
+    pub ranks: u32,
+    /// Seed of every random choice and of the data.
+    pub seed: Seed,
+    /// Seconds of rest before a phase.
+    pub settle: f64,
+    /// Writes are brought to the device within the timed phase.
+    pub sync: bool,
+    /// Everything written is read back and compared, outside the timed phase.
+    pub verify: bool,
+    /// The files stay.
+    pub keep: bool,
+    /// The state of the caches before a timed read.
+    pub cache: CacheState,
+    /// Latencies of single operations are taken.
+    pub latencies: bool,
+    /// Seconds after which ranks agree on a count and stop; 0 for none.
+    pub time_limit: f64,
+    /// What to measure, in order.
+    pub cases: Vec<Case>,
+    /// The plan as text, complete.
+    pub text: String,
+}
+
+impl Plan {
+    /// Reads and resolves a TOML plan.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn parse(text: &str) -> Result<Plan, PlanError> {
+        let read: PlanText = toml::from_str(text).map_err(|error| {
+            PlanError::new(
+                format!("the plan is not well-formed: {}", error.to_string().trim_end()),
+                "`iolab bench --template` prints a plan with every key",
+            )
+        })?;
+        Plan::resolve(read)
+    }
+
+    fn resolve(read: PlanText) -> Result<Plan, PlanError> {
+        let text = toml::to_string(&read).unwrap_or_default();
+        let global = read.global;
+        let ranges = [
+            (global.repetitions == 0, "repetitions = 0"),
+            (global.ranks == 0 || global.ranks > 4096, "ranks outside 1 to 4096"),
+            (!(0.0..=3600.0).contains(&global.settle), "settle outside 0 to 3600 seconds"),
+            (!(0.0..=1e6).contains(&global.time_limit), "time-limit outside 0 to 1000000 seconds"),
+            (read.test.is_empty(), "no [[test]]"),
+            (global.target.as_os_str().is_empty(), "an empty target"),
+        ];
+        if let Some((_, what)) = ranges.iter().find(|(wrong, _)| *wrong) {
+            return Err(PlanError::new(format!("the plan has {what}"), "see --template"));
+        }
+        let mut cases = Vec::new();
+        for (index, test) in read.test.iter().enumerate() {
+            let name = test.name.clone().unwrap_or_else(|| format!("test {}", index + 1));
+            cases.extend(test.cases(&name).map_err(|error| {
+                PlanError::new(format!("{name}: {}", error.message), error.hint)
+            })?);
+        }
+        Ok(Plan {
+            target: global.target,
+            repetitions: global.repetitions,
+            ranks: global.ranks,
+            seed: Seed(global.seed),
+            settle: global.settle,
+            sync: global.sync,
+            verify: global.verify,
+            keep: global.keep,
+            cache: global.cache,
+            latencies: global.latencies,
+            time_limit: global.time_limit,
+            cases,
+            text,
+        })
+    }
+}
+
+impl TestText {
+    fn check(&self) -> Result<(), PlanError> {
+        let ranges = [
+            (!(0.0..=1.0).contains(&self.read_share), "read-share outside 0 to 1"),
+            (!(1..=4096).contains(&self.depth), "depth outside 1 to 4096"),
+            (!(self.weight >= 0.0 && self.weight.is_finite()), "a negative weight"),
+            (!(1..=100_000_000).contains(&self.files), "files outside 1 to 100000000"),
+            (self.spatial.list().is_empty(), "no spatial pattern"),
+            (self.temporal.list().is_empty(), "no temporal pattern"),
+            (self.method.list().is_empty(), "no method"),
+        ];
+        match ranges.iter().find(|(wrong, _)| *wrong) {
+            Some((_, what)) => Err(PlanError::new(format!("it has {what}"), "see --template")),
+            None => Ok(()),
+        }
+    }
+
+    fn cases(&self, name: &str) -> Result<Vec<Case>, PlanError> {
+        self.check()?;
+        let header = self.header.as_ref().map_or(Ok(0), |size| size.bytes("header"))?;
+        if header > 1 << 60 {
+            return Err(PlanError::new(format!("a header of {header} bytes"), "make it smaller"));
+        }
+        let mut sizes = Vec::new();
+        for size in &self.sizes {
+            sizes.push(Some(size.bytes("sizes")?));
+        }
+        if sizes.is_empty() {
+            sizes.push(None);
+        }
+        let mut cases = Vec::new();
+        for spatial in self.spatial.list() {
+            let (pattern, pairs) = parse_spec(&spatial)?;
+            let row = Patterns::find(&pattern)?;
+            for method in self.method.list() {
+                let method = find_method(&method)?;
+                for &size in &sizes {
+                    for temporal in self.temporal.list() {
+                        let pairs = with_size(row, &pairs, size);
+                        makeable(row, &pairs)?;
+                        cases.push(self.case(name, row, pairs, temporal, method, size, header));
+                    }
+                }
+            }
+        }
+        Ok(cases)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn case(
+        &self,
+        test: &str,
+        row: &'static Row,
+        pairs: Vec<(String, String)>,
+        temporal: Temporal,
+        method: &'static Method,
+        size: Option<u64>,
+        header: u64,
+    ) -> Case {
+        Case {
+            test: test.to_owned(),
+            row,
+            pairs,
+            temporal,
+            method,
+            size,
+            header,
+            hints: self.hints.clone().into_iter().collect(),
+            weight: self.weight,
+            file_per_rank: self.file_per_rank,
+            read_share: self.read_share,
+            files: self.files,
+            depth: if method.queues { self.depth } else { 1 },
+            view: self.view,
+            reorder: self.reorder,
+        }
+    }
+}
+
+fn find_method(name: &str) -> Result<&'static Method, PlanError> {
+    Methods::find(name).ok_or_else(|| {
+        let names: Vec<_> = Methods::ROWS.iter().map(|row| row.name).collect();
+        let hint = format!("choose from {}", names.join(", "));
+        PlanError::new(format!("there is no method `{name}`"), hint)
+    })
+}
+
+/// Whether the pattern can be made at all: some want a certain number of ranks, which is known
+/// only when the run starts.
+fn makeable(row: &Row, pairs: &[(String, String)]) -> Result<(), PlanError> {
+    let mut made = (1..=64).map(|ranks| row.make(pairs, ranks, Seed(1)));
+    let first = made.next().expect("64 tries");
+    match first {
+        Err(error) if !made.any(|made| made.is_ok()) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The parameters with the swept size in the place that the row names.
+fn with_size(row: &Row, pairs: &[(String, String)], size: Option<u64>) -> Vec<(String, String)> {
+    let mut pairs = pairs.to_vec();
+    if let Some(size) = size {
+        pairs.retain(|(key, _)| key != row.size);
+        pairs.push((row.size.to_owned(), size.to_string()));
+    }
+    pairs
+}
+
+/// A plan with every key, explained.
+pub fn template() -> String {
+    include_str!("template.toml").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_is_a_plan_and_names_every_key() {
+        let plan = Plan::parse(&template()).expect("the template is valid");
+        assert!(!plan.cases.is_empty());
+        for line in plan.text.lines().filter_map(|line| line.split_once(" = ")) {
+            assert!(template().contains(line.0), "the template does not mention {}", line.0);
+        }
+    }
+
+    #[test]
+    fn a_list_of_sizes_patterns_and_temporals_becomes_their_product() {
+        let plan = Plan::parse(
+            "[[test]]\nspatial=['strided','segmented:count=3']\ntemporal=['write','read']\n\
+             sizes=['4k',512]",
+        );
+        let cases = plan.expect("valid").cases;
+        let told: Vec<_> = cases.iter().map(|case| (case.spatial(), case.temporal)).collect();
+        assert_eq!(told.len(), 8);
+        assert_eq!(told[0], ("strided:strip=4096".to_owned(), Temporal::Write));
+        assert_eq!(told[7], ("segmented:count=3,request=512".to_owned(), Temporal::Read));
+    }
+}

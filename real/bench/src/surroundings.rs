@@ -1,0 +1,77 @@
+//! Where a run took place: host, kernel, file system. For the result document.
+
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+
+/// The machine and the file system of the target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// Name of the host of rank 0.
+    pub host: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Processors this process may use.
+    pub processors: usize,
+    /// Type of the target's file system.
+    pub file_system: String,
+    /// Where that file system is mounted.
+    pub mount_point: String,
+    /// With which options.
+    pub mount_options: String,
+    /// When, as seconds since 1970.
+    pub started: u64,
+}
+
+impl Surroundings {
+    /// Looks around.
+    pub fn of(target: &Path) -> Surroundings {
+        let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+        let (file_system, mount_point, mount_options) = mount_of(&directory_of(target));
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Surroundings {
+            host: line("/proc/sys/kernel/hostname"),
+            kernel: line("/proc/sys/kernel/osrelease"),
+            processors: processors(),
+            file_system,
+            mount_point,
+            mount_options,
+            started: since.map(|since| since.as_secs()).unwrap_or(0),
+        }
+    }
+}
+
+/// Processors this process may use.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The directory that holds the target, as an absolute path.
+pub(crate) fn directory_of(target: &Path) -> std::path::PathBuf {
+    let parent = match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    fs::canonicalize(parent).unwrap_or_else(|_| parent.to_owned())
+}
+
+/// Type, mount point and options of the mount with the longest matching path.
+fn mount_of(directory: &Path) -> (String, String, String) {
+    let table = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let rows = table.lines().filter_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        Some((words.next()?, words.next()?, words.next()?))
+    });
+    let inside = rows.filter(|(point, _, _)| directory.starts_with(point));
+    let longest = inside.max_by_key(|(point, _, _)| point.len());
+    longest.map_or_else(
+        || ("unknown".to_owned(), String::new(), String::new()),
+        |(point, kind, options)| (kind.to_owned(), point.to_owned(), options.to_owned()),
+    )
+}
+
+/// Bytes that may still be written where the target lies.
+pub(crate) fn room(target: &Path) -> Option<u64> {
+    let numbers = rustix::fs::statvfs(directory_of(target)).ok()?;
+    Some(numbers.f_bavail.saturating_mul(numbers.f_frsize))
+}

@@ -1,0 +1,259 @@
+//! The timed loops: the operation and nothing else.
+//!
+//! The pattern says where, the back end carries out, and, when latencies are wanted, a stamp before
+//! and after goes into an HDR histogram. No filling, no checking, no allocation, no printing.
+//! An error of an independent operation ends the loop; of a collective one it is remembered, as
+//! the other ranks would wait for ever.
+
+use crate::source::Source;
+use hdrhistogram::Histogram;
+use iolab_backend::{Backend, Direction, IoError, Moved};
+use iolab_host::tick::TickClock;
+use iolab_pattern::{Access, Pattern};
+use iolab_vocab::{Random, Rank, Seed};
+
+/// The longest latency told apart: one hour.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// What one operation of a phase does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// The same for all.
+    One(Direction),
+    /// Reads, then writes the same place.
+    ReadThenWrite,
+    /// Reads with this probability (in 2⁻³²), else writes; the choice is keyed by the seed.
+    Mixed { read_share: u32, seed: u64 },
+}
+
+/// What a loop needs to know.
+pub(crate) struct Loop<'a> {
+    pub(crate) pattern: &'a dyn Pattern,
+    pub(crate) rank: Rank,
+    pub(crate) work: Work,
+    pub(crate) source: Source,
+    pub(crate) clock: TickClock,
+    /// Latencies are wanted.
+    pub(crate) latencies: bool,
+    /// Go on after an error, with empty hands.
+    pub(crate) collective: bool,
+    /// Operations under way at once.
+    pub(crate) depth: usize,
+}
+
+/// What a loop did.
+pub(crate) struct Tally {
+    pub(crate) bytes: u64,
+    pub(crate) operations: u64,
+    pub(crate) short: u64,
+    pub(crate) histogram: Histogram<u64>,
+    pub(crate) error: Option<IoError>,
+    /// Where to go on when a deadline ended the loop.
+    pub(crate) next: u64,
+}
+
+impl Tally {
+    pub(crate) fn new() -> Tally {
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3);
+        let histogram = histogram.expect("the bounds are constants that fit");
+        Tally { bytes: 0, operations: 0, short: 0, histogram, error: None, next: 0 }
+    }
+}
+
+impl Loop<'_> {
+    /// Runs operations `tally.next..end`, or until a stamp passes `deadline` (only looked at when
+    /// latencies are taken). Past its own last operation a rank takes part with empty hands.
+    pub(crate) fn run(
+        &self,
+        backend: &mut dyn Backend,
+        end: u64,
+        deadline: u64,
+        tally: &mut Tally,
+    ) {
+        let from = tally.next;
+        match (self.depth > 1, self.latencies, self.work) {
+            (true, _, Work::One(way)) => self.queued(backend, way, end, deadline, tally),
+            (_, true, Work::One(way)) => self.plain::<true>(backend, way, end, deadline, tally),
+            (_, false, Work::One(way)) => self.plain::<false>(backend, way, end, deadline, tally),
+            _ => self.various(backend, end, deadline, tally),
+        }
+        tally.operations += tally.next.min(self.pattern.operations(self.rank)).saturating_sub(from);
+    }
+
+    fn place(&self, own: u64, index: u64, access: &mut Access) {
+        if index < own {
+            self.pattern.place(self.rank, index, access);
+        } else {
+            access.clear();
+        }
+    }
+
+    /// One direction, one operation at a time: the loop that the speed goals are about.
+    fn plain<const LATENCIES: bool>(
+        &self,
+        backend: &mut dyn Backend,
+        way: Direction,
+        end: u64,
+        deadline: u64,
+        tally: &mut Tally,
+    ) {
+        let own = self.pattern.operations(self.rank);
+        let mut access = Access::new();
+        let mut bytes = 0;
+        while tally.next < end {
+            let index = tally.next;
+            self.place(own, index, &mut access);
+            let at = match way {
+                Direction::Write => self.source.write_at(index, &access),
+                Direction::Read => self.source.read_at,
+            };
+            let start = if LATENCIES { self.clock.stamp() } else { 0 };
+            let moved = backend.run(way, &access, at);
+            let stop = if LATENCIES { self.clock.stamp() } else { 0 };
+            match moved {
+                Ok(moved) => {
+                    bytes += moved.bytes;
+                    tally.short += u64::from(moved.short);
+                }
+                Err(error) => {
+                    if self.stops_at(error, tally) {
+                        break;
+                    }
+                }
+            }
+            if LATENCIES {
+                tally.histogram.saturating_record(self.clock.nanos(start, stop));
+            }
+            tally.next = index + 1;
+            if LATENCIES && stop > deadline {
+                break;
+            }
+        }
+        tally.bytes += bytes;
+    }
+
+    /// Keeps the first error; whether the loop has to end.
+    #[cold]
+    fn stops_at(&self, error: IoError, tally: &mut Tally) -> bool {
+        tally.error.get_or_insert(error);
+        !self.collective
+    }
+
+    /// Read-modify-write buffer by buffer, or reads and writes mixed.
+    fn various(&self, backend: &mut dyn Backend, end: u64, deadline: u64, tally: &mut Tally) {
+        let own = self.pattern.operations(self.rank);
+        let mut access = Access::new();
+        while tally.next < end {
+            let index = tally.next;
+            self.place(own, index, &mut access);
+            let start = self.clock.stamp();
+            let moved = match self.work {
+                Work::One(way) => self.once(backend, way, index, &access),
+                Work::ReadThenWrite => {
+                    self.once(backend, Direction::Read, index, &access).and_then(|read| {
+                        let written = self.once(backend, Direction::Write, index, &access)?;
+                        let short = read.short + written.short;
+                        Ok(Moved { bytes: read.bytes + written.bytes, short })
+                    })
+                }
+                Work::Mixed { .. } => self.once(backend, self.way_of(index), index, &access),
+            };
+            let stop = self.clock.stamp();
+            match moved {
+                Ok(moved) => {
+                    tally.bytes += moved.bytes;
+                    tally.short += u64::from(moved.short);
+                }
+                Err(error) => {
+                    if self.stops_at(error, tally) {
+                        break;
+                    }
+                }
+            }
+            tally.histogram.saturating_record(self.clock.nanos(start, stop));
+            tally.next = index + 1;
+            if stop > deadline {
+                break;
+            }
+        }
+    }
+
+    fn once(
+        &self,
+        backend: &mut dyn Backend,
+        way: Direction,
+        index: u64,
+        access: &Access,
+    ) -> Result<Moved, IoError> {
+        let at = match way {
+            Direction::Write => self.source.write_at(index, access),
+            Direction::Read => self.source.read_at,
+        };
+        backend.run(way, access, at)
+    }
+
+    /// The direction of an operation of a mixed phase. Collective operations must agree, so the
+    /// rank is not part of the key then.
+    fn way_of(&self, index: u64) -> Direction {
+        let Work::Mixed { read_share, seed } = self.work else { return Direction::Read };
+        let rank = if self.collective { 0 } else { u64::from(self.rank.0) };
+        let draw = Random::new(Seed(seed ^ (rank << 40) ^ index)).below(1 << 32);
+        if draw < u64::from(read_share) { Direction::Read } else { Direction::Write }
+    }
+
+    /// Up to `depth` operations under way; a latency is from start to completion.
+    fn queued(
+        &self,
+        backend: &mut dyn Backend,
+        way: Direction,
+        end: u64,
+        deadline: u64,
+        tally: &mut Tally,
+    ) {
+        let own = self.pattern.operations(self.rank);
+        let mut access = Access::new();
+        let mut starts = vec![0; self.depth];
+        let mut free: Vec<usize> = (0..self.depth).collect();
+        let mut stop = 0;
+        loop {
+            let more = tally.next < end && stop <= deadline && tally.error.is_none();
+            match free.pop() {
+                Some(slot) if more => {
+                    self.place(own, tally.next, &mut access);
+                    let at = match way {
+                        Direction::Write => self.source.write_at(tally.next, &access),
+                        Direction::Read => self.source.slot_at(slot),
+                    };
+                    starts[slot] = self.clock.stamp();
+                    if let Err(error) = backend.start(way, &access, at, slot as u64) {
+                        tally.error.get_or_insert(error);
+                        free.push(slot);
+                        continue;
+                    }
+                    tally.next += 1;
+                }
+                taken => {
+                    free.extend(taken);
+                    if free.len() == self.depth {
+                        return;
+                    }
+                    match backend.finish() {
+                        Ok((slot, moved)) => {
+                            stop = self.clock.stamp();
+                            let start = starts[slot as usize];
+                            tally.histogram.saturating_record(self.clock.nanos(start, stop));
+                            tally.bytes += moved.bytes;
+                            tally.short += u64::from(moved.short);
+                            free.push(slot as usize);
+                        }
+                        Err(error) => {
+                            // What is still under way is waited for when the file is closed.
+                            tally.error.get_or_insert(error);
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

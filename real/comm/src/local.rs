@@ -1,0 +1,286 @@
+//! Ranks on this machine without MPI: threads, or forked processes, around one shared board.
+//!
+//! The board is a few atomic words that all ranks see: a barrier (count and generation), a flag
+//! for a lost rank, and a slot per rank through which gathered bytes pass in chunks. A waiter
+//! yields for a short while, so that a barrier among running ranks costs about a microsecond,
+//! then sleeps on the generation word and looks ten times a second whether someone died.
+
+use crate::{Comm, CommError};
+use iolab_host::fork::{Child, Life, fork, leave};
+use iolab_host::shared::{SharedWords, change, give_way, wait_for_change};
+use iolab_vocab::Rank;
+use std::cell::RefCell;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::time::{Duration, Instant};
+
+/// What a local rank is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocalKind {
+    /// A thread of this process.
+    Threads,
+    /// A process forked from this one.
+    Processes,
+}
+
+const ARRIVED: usize = 0;
+const GENERATION: usize = 1;
+/// 0, or 1 + the rank that was lost.
+const LOST: usize = 2;
+const SLOTS: usize = 3;
+/// Words of data in the slot of a rank, after the word that holds the length.
+const SLOT_WORDS: usize = 1024;
+const SPIN: Duration = Duration::from_micros(500);
+const LOOK: Duration = Duration::from_millis(100);
+
+struct Board {
+    words: SharedWords,
+    size: u32,
+}
+
+/// One local rank.
+struct LocalRank<'a> {
+    board: &'a Board,
+    rank: Rank,
+    /// Rank 0 of forked ranks watches the others.
+    children: RefCell<Vec<(Rank, Child)>>,
+    kind: LocalKind,
+}
+
+impl Board {
+    fn new(size: u32) -> Result<Board, CommError> {
+        let words = SharedWords::new(SLOTS + size as usize * (SLOT_WORDS + 1));
+        words.map(|words| Board { words, size }).map_err(|e| CommError::Start(e.to_string()))
+    }
+
+    fn slot(&self, rank: u32) -> &[std::sync::atomic::AtomicU64] {
+        let start = SLOTS + rank as usize * (SLOT_WORDS + 1);
+        &self.words[start..start + SLOT_WORDS + 1]
+    }
+
+    /// Puts the total length and one chunk of it into a slot.
+    fn say(&self, rank: u32, own: &[u8], from: usize) {
+        let slot = self.slot(rank);
+        slot[0].store(own.len() as u64, Relaxed);
+        let rest = own.get(from..).unwrap_or(&[]);
+        for (word, bytes) in slot[1..].iter().zip(rest.chunks(8)) {
+            let mut padded = [0; 8];
+            padded[..bytes.len()].copy_from_slice(bytes);
+            word.store(u64::from_le_bytes(padded), Relaxed);
+        }
+    }
+
+    /// Appends the chunk of a rank to what was heard of it; gives its total length.
+    fn hear(&self, rank: u32, heard: &mut Vec<u8>) -> usize {
+        let slot = self.slot(rank);
+        let total = slot[0].load(Relaxed) as usize;
+        for word in &slot[1..] {
+            let missing = total - heard.len();
+            if missing == 0 {
+                break;
+            }
+            let bytes = word.load(Relaxed).to_le_bytes();
+            heard.extend_from_slice(&bytes[..missing.min(8)]);
+        }
+        total
+    }
+
+    fn declare_lost(&self, rank: Rank) {
+        self.words[LOST].store(u64::from(rank.0) + 1, Release);
+        let generation = &self.words[GENERATION];
+        change(generation, generation.load(Acquire) + 1);
+    }
+
+    fn lost(&self) -> Result<(), CommError> {
+        match self.words[LOST].load(Acquire) {
+            0 => Ok(()),
+            n => Err(CommError::RankLost { rank: Rank(n as u32 - 1), end: "ended early".into() }),
+        }
+    }
+}
+
+impl LocalRank<'_> {
+    fn wait(&self, generation: u64) -> Result<(), CommError> {
+        let word = &self.board.words[GENERATION];
+        let start = Instant::now();
+        while word.load(Acquire) == generation {
+            if start.elapsed() < SPIN {
+                give_way();
+                continue;
+            }
+            wait_for_change(word, generation, LOOK);
+            let lost = self.look_after_children();
+            // A rank that passed this barrier may have ended properly meanwhile.
+            if word.load(Acquire) == generation {
+                lost.inspect_err(|error| self.tell(error))?;
+            }
+        }
+        self.board.lost()
+    }
+
+    fn tell(&self, error: &CommError) {
+        if let CommError::RankLost { rank, .. } = error {
+            self.board.declare_lost(*rank);
+        }
+    }
+
+    fn look_after_children(&self) -> Result<(), CommError> {
+        for &(rank, child) in self.children.borrow().iter() {
+            let end = match child.look() {
+                Life::Running => continue,
+                Life::Exited(code) => format!("ended early with exit code {code}"),
+                Life::Killed(signal) => format!("was killed by signal {signal}"),
+            };
+            return Err(CommError::RankLost { rank, end });
+        }
+        Ok(())
+    }
+}
+
+impl Comm for LocalRank<'_> {
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.board.size
+    }
+
+    fn barrier(&self) -> Result<(), CommError> {
+        self.board.lost()?;
+        let generation = self.board.words[GENERATION].load(Acquire);
+        let arrived = self.board.words[ARRIVED].fetch_add(1, AcqRel) + 1;
+        if arrived < u64::from(self.board.size) {
+            return self.wait(generation);
+        }
+        self.board.words[ARRIVED].store(0, Release);
+        change(&self.board.words[GENERATION], generation + 1);
+        Ok(())
+    }
+
+    fn gather(&self, own: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
+        let mut heard = vec![Vec::new(); self.board.size as usize];
+        let mut from = 0;
+        loop {
+            self.board.say(self.rank.0, own, from);
+            self.barrier()?;
+            let totals = (0..self.board.size).zip(&mut heard);
+            let longest = totals.map(|(rank, heard)| self.board.hear(rank, heard)).max();
+            self.barrier()?;
+            from += SLOT_WORDS * 8;
+            if from >= longest.unwrap_or(0) {
+                return Ok(heard);
+            }
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.kind {
+            LocalKind::Threads => "threads",
+            LocalKind::Processes => "processes",
+        }
+    }
+}
+
+/// Runs `work` as `size` local ranks and gives back what rank 0 returned. The caller is rank 0.
+/// Of the other ranks only the success counts: `work` says so by what `succeeded` makes of it.
+///
+/// # Errors
+/// When ranks cannot be started, or one is lost at the end.
+pub fn run_local<T: Send>(
+    kind: LocalKind,
+    size: u32,
+    work: impl Fn(&dyn Comm) -> T + Sync,
+) -> Result<T, CommError> {
+    let board = Board::new(size)?;
+    match kind {
+        LocalKind::Threads => Ok(run_threads(&board, &work)),
+        LocalKind::Processes => run_processes(&board, &work),
+    }
+}
+
+fn rank_of(board: &Board, rank: u32, kind: LocalKind) -> LocalRank<'_> {
+    LocalRank { board, rank: Rank(rank), children: RefCell::default(), kind }
+}
+
+fn run_threads<T: Send>(board: &Board, work: &(impl Fn(&dyn Comm) -> T + Sync)) -> T {
+    std::thread::scope(|scope| {
+        for rank in 1..board.size {
+            scope.spawn(move || {
+                work(&rank_of(board, rank, LocalKind::Threads));
+            });
+        }
+        work(&rank_of(board, 0, LocalKind::Threads))
+    })
+}
+
+fn run_processes<T>(board: &Board, work: &impl Fn(&dyn Comm) -> T) -> Result<T, CommError> {
+    let first = rank_of(board, 0, LocalKind::Processes);
+    for rank in 1..board.size {
+        match fork() {
+            Ok(Some(child)) => first.children.borrow_mut().push((Rank(rank), child)),
+            Ok(None) => {
+                work(&rank_of(board, rank, LocalKind::Processes));
+                leave(0)
+            }
+            Err(error) => {
+                end_all(&first.children.borrow());
+                return Err(CommError::Start(error.to_string()));
+            }
+        }
+    }
+    let result = work(&first);
+    end_all(&first.children.borrow());
+    Ok(result)
+}
+
+/// Gives the ranks a moment to end by themselves, then ends them.
+fn end_all(children: &[(Rank, Child)]) {
+    let deadline = Instant::now() + Duration::from_secs(1);
+    for &(_, child) in children {
+        while child.look() == Life::Running {
+            if Instant::now() > deadline {
+                child.kill();
+                child.wait();
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{gather_numbers, largest};
+
+    #[test]
+    fn every_rank_hears_what_every_rank_said_however_long() {
+        for size in [1, 2, 5] {
+            let say = |rank: u32| vec![rank as u8 + 1; rank as usize * 9001];
+            let heard = run_local(LocalKind::Threads, size, |comm| {
+                let first = comm.gather(&say(comm.rank().0));
+                let numbers = gather_numbers(comm, u64::from(comm.rank().0) * 10);
+                assert_eq!(largest(comm, u64::from(comm.rank().0)), Ok(u64::from(size) - 1));
+                (first, numbers)
+            });
+            let (texts, numbers) = heard.expect("threads start");
+            assert_eq!(texts, Ok((0..size).map(say).collect::<Vec<_>>()));
+            assert_eq!(numbers, Ok((0..u64::from(size)).map(|n| n * 10).collect::<Vec<_>>()));
+        }
+    }
+
+    #[test]
+    fn no_rank_passes_a_barrier_before_the_last_one_has_come() {
+        let come = std::sync::atomic::AtomicU32::new(0);
+        let result = run_local(LocalKind::Threads, 4, |comm| {
+            for round in 1..=200 {
+                come.fetch_add(1, AcqRel);
+                comm.barrier()?;
+                assert!(come.load(Acquire) >= round * 4);
+                comm.barrier()?;
+            }
+            Ok::<_, CommError>(())
+        });
+        assert_eq!(result, Ok(Ok(())));
+    }
+}

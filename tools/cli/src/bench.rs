@@ -1,0 +1,133 @@
+//! `iolab bench`: run a plan of access patterns, or one case given by flags.
+//!
+//! Flags and plan files end in the same place: flags are written into a plan as TOML, over what the
+//! file says, and the plan is parsed once. IOR's letters mean what they mean there.
+
+mod drawing;
+mod flags;
+mod launch;
+
+use crate::failure::Failure;
+use clap::{Args, Subcommand};
+use iolab_bench::{BenchError, Outcome, Plan, csv, header, row, summary_table, template};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Measure access patterns: how fast, with which spread, and why.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// A plan in TOML; `--template` prints one. Without it the flags are the plan.
+    plan: Option<PathBuf>,
+    #[command(flatten)]
+    flags: flags::Flags,
+    /// Draw a pattern (`strided`, `hpf:array=8x8,grid=2x2`) instead of running it.
+    #[arg(long, value_name = "PATTERN", help_heading = "Instead of running")]
+    draw: Option<String>,
+    /// Draw as SVG.
+    #[arg(long, requires = "draw", help_heading = "Instead of running")]
+    svg: bool,
+    /// Print a commented plan.
+    #[arg(long, help_heading = "Instead of running")]
+    template: bool,
+    /// List patterns and methods with their parameters.
+    #[arg(long, help_heading = "Instead of running")]
+    list: bool,
+    /// Print the result document as JSON instead of the table.
+    #[arg(long, help_heading = "Results")]
+    json: bool,
+    /// Print all measurements as CSV instead of the table.
+    #[arg(long, conflicts_with = "json", help_heading = "Results")]
+    csv: bool,
+    /// Also write the result document (JSON) to this file.
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Command {}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    match &arguments.command {
+        Some(command) => match *command {},
+        None if arguments.template => print!("{}", template()),
+        None if arguments.list => print!("{}", drawing::list()),
+        None => match &arguments.draw {
+            Some(spec) => print!("{}", drawing::draw(spec, &arguments.flags, arguments.svg)?),
+            None => return measure(arguments),
+        },
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn measure(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let plan = arguments.flags.plan(arguments.plan.as_deref())?;
+    let table = !arguments.json && !arguments.csv;
+    if let Some(output) = &arguments.output {
+        writable(output)?;
+    }
+    let outcome = launch::run(&plan, &arguments.flags, table)?;
+    // Only rank 0 has something to say.
+    let Some(outcome) = outcome else { return Ok(ExitCode::SUCCESS) };
+    show(arguments, &plan, &outcome)?;
+    match outcome.invalid() {
+        Some(why) => Err(Failure::new(format!("[INVALID] {why}"))
+            .hint("the file system or the method did not keep the data; do not use the numbers")),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Before an hour of measuring, not after.
+fn writable(output: &std::path::Path) -> Result<(), Failure> {
+    let opened = std::fs::OpenOptions::new().create(true).append(true).open(output);
+    opened.map(drop).map_err(|error| {
+        Failure::new(format!("cannot write {}: {error}", output.display()))
+            .hint("choose another --output")
+    })
+}
+
+fn show(arguments: &Arguments, plan: &Plan, outcome: &Outcome) -> Result<(), Failure> {
+    let document = serde_json::to_string_pretty(outcome).map_err(Failure::new)?;
+    if let Some(output) = &arguments.output {
+        std::fs::write(output, &document)
+            .map_err(|error| Failure::new(format!("cannot write {}: {error}", output.display())))?;
+    }
+    if arguments.json {
+        println!("{document}");
+    } else if arguments.csv {
+        print!("{}", csv(&outcome.measurements));
+    } else {
+        for refused in &outcome.refused {
+            println!(
+                "not run: {} {} {}: {}",
+                refused.temporal, refused.spatial, refused.method, refused.reason
+            );
+        }
+        if plan.repetitions > 1 {
+            print!("\n{}", summary_table(&outcome.summaries));
+        }
+    }
+    outcome.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    if outcome.measurements.is_empty() {
+        let reason = outcome.refused.first().map_or("nothing to do", |refused| &refused.reason);
+        return Err(Failure::new(format!("no case could be run: {reason}"))
+            .hint("see docs/howto/bench-cells.md for what runs with what"));
+    }
+    Ok(())
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Failure {
+        Failure::new(&error).hint(error.hint())
+    }
+}
+
+/// Prints the heading with the first row, so that an early error is not buried under it.
+fn print_row(measurement: &iolab_bench::Measurement, first: &std::cell::Cell<bool>) {
+    if first.replace(false) {
+        println!("{}", header());
+    }
+    println!("{}", row(measurement));
+}

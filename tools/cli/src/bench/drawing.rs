@@ -1,0 +1,58 @@
+//! Drawings and lists of patterns.
+
+use super::flags::Flags;
+use crate::failure::Failure;
+use iolab_backend::Catalog as Methods;
+use iolab_pattern::{Catalog, PatternError, Row, draw_svg, draw_text, parse_spec};
+use iolab_vocab::Seed;
+use std::fmt::Write;
+
+impl From<PatternError> for Failure {
+    fn from(error: PatternError) -> Failure {
+        Failure::new(&error.message).hint(&error.hint)
+    }
+}
+
+/// Draws a pattern; without parameters at the row's small size.
+pub(super) fn draw(spec: &str, flags: &Flags, svg: bool) -> Result<String, Failure> {
+    let (name, mut pairs) = parse_spec(spec)?;
+    let row = Catalog::find(&name)?;
+    if pairs.is_empty() {
+        pairs = parse_spec(&format!("{name}:{}", row.small))?.1;
+    }
+    let ranks = flags.ranks_to_draw();
+    let pattern = row.make(&pairs, ranks, Seed(flags.seed.unwrap_or(1)))?;
+    let operations: u64 = (0..ranks).map(|rank| pattern.operations(iolab_vocab::Rank(rank))).sum();
+    if operations > 1_000_000 {
+        return Err(Failure::new(format!("{operations} operations are too many to draw"))
+            .hint("give smaller counts; without parameters a small one is drawn"));
+    }
+    let written: Vec<_> = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let title = format!("{}: {name}:{} on {ranks} ranks", row.title, written.join(","));
+    Ok(match svg {
+        true => draw_svg(pattern.as_ref(), ranks, &title),
+        false => format!("{title}\n{}\n{}", draw_text(pattern.as_ref(), ranks), parameters(row)),
+    })
+}
+
+fn parameters(row: &Row) -> String {
+    let mut text = String::new();
+    for parameter in row.parameters {
+        let default = if parameter.default.is_empty() { "…" } else { parameter.default };
+        let _ = writeln!(text, "    {:<12} {:<10} {}", parameter.name, default, parameter.meaning);
+    }
+    text
+}
+
+/// All patterns with their parameters, and all methods.
+pub(super) fn list() -> String {
+    let mut text = "patterns\n".to_owned();
+    for row in Catalog::ROWS {
+        let _ = write!(text, "  {:<18} {}\n{}", row.name, row.summary, parameters(row));
+    }
+    text += "methods\n";
+    for row in Methods::ROWS {
+        let _ = writeln!(text, "  {:<24} {}", row.name, row.summary);
+    }
+    text
+}

@@ -1,0 +1,80 @@
+//! `iolab report`: what a trace says about a run, for people, programs and browsers.
+
+use crate::failure::Failure;
+use crate::trace_file;
+use clap::Args;
+use iolab_report::{Analysis, Report, csv, report_page, text};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Explain a trace: totals, access patterns, and what is wrong with its I/O.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The trace, as `iolab record` writes it.
+    trace: PathBuf,
+    /// Print everything as one JSON document.
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print the files as a table of comma-separated values.
+    #[arg(long)]
+    csv: bool,
+    /// Also write a page with findings, charts and timeline: one file that opens on double click.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let report = match &arguments.html {
+        Some(page) => write_page(&arguments.trace, page)?,
+        None => analyse(&arguments.trace)?,
+    };
+    print(&match (arguments.json, arguments.csv) {
+        (true, _) => json(&report)?,
+        (_, true) => csv::files(&report),
+        _ => text::write(&report, text::Style { colour: wants_colour() }),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Goes through the trace piece by piece; memory does not grow with the number of events.
+fn analyse(path: &Path) -> Result<Report, Failure> {
+    let reader = trace_file::open(path)?;
+    let mut analysis = Analysis::new(reader.header().clone());
+    for events in reader {
+        let events = events.map_err(|error| trace_file::of(path, &error))?;
+        events.iter().for_each(|event| analysis.observe(event));
+    }
+    Ok(analysis.finish())
+}
+
+/// The timeline of a page needs all events at once.
+fn write_page(path: &Path, page: &Path) -> Result<Report, Failure> {
+    let trace = trace_file::load(path)?;
+    let mut analysis = Analysis::new(trace.header.clone());
+    trace.events.iter().for_each(|event| analysis.observe(event));
+    let report = analysis.finish();
+    std::fs::write(page, report_page(&report, &trace))
+        .map_err(|error| Failure::new(format!("{}: {error}", page.display())))?;
+    eprintln!("wrote {}", page.display());
+    Ok(report)
+}
+
+fn json(report: &Report) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(report).map_err(Failure::new)?;
+    Ok(text + "\n")
+}
+
+fn wants_colour() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// A reader that has seen enough (`| head`) is no failure.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
