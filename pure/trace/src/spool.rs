@@ -14,7 +14,7 @@
 
 mod compact;
 
-pub use compact::{DrainedChunk, decode_drained, encode_drained};
+pub use compact::{Drained, DrainedChunk, encode_drained, encode_head, take_drained};
 
 use crate::Function;
 

@@ -5,12 +5,16 @@
 //! (six u32), then the body. A record of the body: a u16 with a bit for each field that differs
 //! from the prediction, then those fields as LEB128 of the zigzag difference. The prediction of
 //! `start` is the record before's `end`, of `end` this `start` plus the last duration, of `offset`
-//! the end of the last transfer, of all others the last value. A frame that is cut short ends the
-//! file.
+//! the end of the last transfer, of all others the last value.
+//!
+//! Another kind of frame keeps the head of a process that ended, so that its file can go: magic
+//! `IOPH`, length of the body, then the first bytes of the head. A frame that is cut short ends
+//! the file.
 
-use super::{CHUNK_BYTES, CHUNK_RECORDS, Record, read_u32};
+use super::{CHUNK_RECORDS, Record, read_u32};
 
 const FRAME_MAGIC: u32 = u32::from_le_bytes(*b"IODR");
+const PROCESS_MAGIC: u32 = u32::from_le_bytes(*b"IOPH");
 const HEAD_BYTES: usize = 24;
 const FIELDS: usize = 10;
 
@@ -25,6 +29,53 @@ pub struct DrainedChunk {
     pub tag: u32,
     /// The records that were valid.
     pub records: Vec<Record>,
+}
+
+/// A frame of a `drained` file, looked at but not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained<'a> {
+    /// Records of a chunk.
+    Chunk {
+        /// How many.
+        count: u32,
+    },
+    /// The head of a process that ended, without the zeros at its end.
+    Head(&'a [u8]),
+}
+
+impl Drained<'_> {
+    /// The first frame and the bytes after it; `None` at the end or where the file is cut.
+    pub fn peek(bytes: &[u8]) -> Option<(Drained<'_>, &[u8])> {
+        let body = read_u32(bytes, 4) as usize;
+        match read_u32(bytes, 0) {
+            FRAME_MAGIC => {
+                let rest = bytes.get(HEAD_BYTES.checked_add(body)?..)?;
+                Some((Drained::Chunk { count: read_u32(bytes, 20) }, rest))
+            }
+            PROCESS_MAGIC => {
+                let head = bytes.get(8..8usize.checked_add(body)?)?;
+                Some((Drained::Head(head), &bytes[8 + body..]))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Appends the head of a process that ended.
+pub fn encode_head(head: &[u8], out: &mut Vec<u8>) {
+    let length = head.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
+    out.extend(PROCESS_MAGIC.to_le_bytes());
+    out.extend((length as u32).to_le_bytes());
+    out.extend(&head[..length]);
+}
+
+/// Takes the next frame off the front of a `drained` file: the records of a chunk, or `None` inside
+/// for a frame of another kind or one whose body is damaged. `None` outside at the end.
+pub fn take_drained(bytes: &mut &[u8]) -> Option<Option<DrainedChunk>> {
+    let (_, rest) = Drained::peek(bytes)?;
+    let frame = &bytes[..bytes.len() - rest.len()];
+    *bytes = rest;
+    Some(decode_frame(frame))
 }
 
 fn fields(record: &Record) -> [u64; FIELDS] {
@@ -142,21 +193,18 @@ pub fn encode_drained(process: u32, chunk: u32, tag: u32, chunk_bytes: &[u8], ou
     }
 }
 
-/// Takes the next chunk off the front of a `drained` file; `None` at its end or where it is cut.
-pub fn decode_drained(bytes: &mut &[u8]) -> Option<DrainedChunk> {
-    let body = read_u32(bytes, 4) as usize;
-    if read_u32(bytes, 0) != FRAME_MAGIC || body > 4 * CHUNK_BYTES {
+fn decode_frame(frame: &[u8]) -> Option<DrainedChunk> {
+    if read_u32(frame, 0) != FRAME_MAGIC {
         return None;
     }
-    let mut rest = bytes.get(HEAD_BYTES..HEAD_BYTES + body)?;
-    let [process, chunk, tag, count] = [8, 12, 16, 20].map(|at| read_u32(bytes, at));
+    let mut rest = frame.get(HEAD_BYTES..)?;
+    let [process, chunk, tag, count] = [8, 12, 16, 20].map(|at| read_u32(frame, at));
     let mut records = Vec::with_capacity(count.min(CHUNK_RECORDS as u32) as usize);
     let mut last = Record::default();
     for _ in 0..count {
         last = take_record(&mut rest, &last, tag)?;
         records.push(last);
     }
-    *bytes = &bytes[HEAD_BYTES + body..];
     Some(DrainedChunk { process, chunk, tag, records })
 }
 
@@ -202,10 +250,18 @@ mod tests {
         let mut out = Vec::new();
         encode_drained(4, 5, 3, &chunk_of(&records), &mut out);
         let mut rest = out.as_slice();
-        let drained = decode_drained(&mut rest).unwrap();
+        let drained = take_drained(&mut rest).unwrap().unwrap();
         assert_eq!((drained.process, drained.chunk, drained.tag), (4, 5, 3));
         assert_eq!(drained.records, records);
         assert!(rest.is_empty());
+    }
+
+    #[test]
+    fn the_head_of_a_process_is_kept_without_its_empty_end() {
+        let mut out = Vec::new();
+        encode_head(&[1, 0, 2, 0, 0], &mut out);
+        assert_eq!(Drained::peek(&out), Some((Drained::Head(&[1, 0, 2]), [].as_slice())));
+        assert_eq!(take_drained(&mut out.as_slice()), Some(None));
     }
 
     #[test]
@@ -226,7 +282,7 @@ mod tests {
         encode_drained(0, 0, 1, &chunk_of(&records), &mut out);
         assert!(out.len() < 1000 * 8, "{} bytes", out.len());
         for cut in [0, 3, HEAD_BYTES, out.len() / 2, out.len() - 1] {
-            assert_eq!(decode_drained(&mut &out[..cut]), None);
+            assert_eq!(take_drained(&mut &out[..cut]), None);
         }
     }
 }

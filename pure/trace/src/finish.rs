@@ -1,0 +1,207 @@
+//! Makes a trace of what a run left in its spool directory, whether it ended well or was cut.
+//!
+//! Records become events (`gather`), numbers become files (`names`), calls that used the file
+//! position get absolute offsets (`positions`), calls inside a call of a higher layer get their
+//! parent, and what is missing is said (`missing`).
+//!
+//! Bytes in, a trace out: who reads the files (or maps them) is the caller's business. Memory is
+//! that of the events (80 bytes each) and of the names; time is that of two sorts.
+
+mod gather;
+mod missing;
+mod names;
+mod positions;
+
+use crate::spool::{CONTROL_BYTES, CONTROL_MAGIC, SPOOL_VERSION, control, read_u32, read_u64};
+use crate::{Clock, Event, FORMAT_VERSION, Header, Layer, Origin, ProcessEntry, Trace};
+use iolab_vocab::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What a spool directory holds.
+#[derive(Clone, Debug, Default)]
+pub struct Spools<'a> {
+    /// The file `control`.
+    pub control: &'a [u8],
+    /// The files `process-…`, in any order.
+    pub processes: Vec<&'a [u8]>,
+    /// The file `drained`; empty when there is none.
+    pub drained: &'a [u8],
+    /// The file `launch.json`, parsed.
+    pub launch: Launch,
+}
+
+/// What the launcher knew when it started the command.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Launch {
+    /// Command line.
+    pub command: Vec<String>,
+    /// Working directory.
+    pub working_directory: String,
+    /// Host it ran on.
+    pub host: String,
+    /// Variables that matter.
+    pub environment: BTreeMap<String, String>,
+    /// Mount points and their file system type.
+    pub mounts: BTreeMap<String, String>,
+    /// Strategies that were applied.
+    pub strategies: Vec<String>,
+    /// Process number of the command; 0 when it is not known.
+    pub pid: u32,
+}
+
+/// Which calls to take: a run with strategies can record above and below them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The calls the program made.
+    Program,
+    /// The calls that came out below the strategies.
+    Below,
+}
+
+/// Why no trace can be made of a spool directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FinishError {
+    /// `control` is not one (too short, or other bytes).
+    NoControl,
+    /// It is of another version of the layout.
+    Version(u32),
+}
+
+impl fmt::Display for FinishError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FinishError::NoControl => f.write_str("its file `control` is not that of a recording"),
+            FinishError::Version(found) => {
+                write!(f, "its layout has version {found}, this iolab knows {SPOOL_VERSION}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for FinishError {}
+
+/// Turns clock readings into nanoseconds since the start of the run.
+#[derive(Clone, Copy, Debug)]
+struct Calibration {
+    first: u64,
+    /// Nanoseconds per unit of the clock, times 2^32.
+    scale: u128,
+}
+
+impl Calibration {
+    fn of(control: &[u8]) -> Calibration {
+        let word = |at: usize, index: usize| read_u64(control, at + index * 8);
+        let units = word(control::LATEST, 0).saturating_sub(word(control::CALIBRATION, 0));
+        let ns = word(control::LATEST, 1).saturating_sub(word(control::CALIBRATION, 1));
+        let monotonic = read_u32(control, control::CLOCK) == 1;
+        let scale = match (monotonic, units) {
+            (true, _) | (_, 0) => 1 << 32,
+            (false, _) => (u128::from(ns) << 32) / u128::from(units),
+        };
+        Calibration { first: word(control::CALIBRATION, 0), scale }
+    }
+
+    fn nanos(&self, reading: u64) -> Nanos {
+        let units = u128::from(reading.saturating_sub(self.first));
+        Nanos(((units * self.scale) >> 32) as u64)
+    }
+}
+
+/// Makes the trace.
+pub fn finish(spools: &Spools<'_>, side: Side) -> Result<Trace, FinishError> {
+    check(spools.control)?;
+    let calibration = Calibration::of(spools.control);
+    let mut gathered = gather::gather(spools, side, &calibration);
+    let mut header = header(spools, &gathered);
+    gathered.events.sort_unstable_by_key(|event| (event.start, event.process, event.thread));
+    names::resolve(&mut gathered, &mut header);
+    positions::derive(&mut gathered, &mut header);
+    missing::tell(spools, &gathered, &mut header);
+    let mut events = gathered.events;
+    let outer_first = |e: &Event| (e.rank, e.process, e.thread, e.start, u64::MAX - e.end.0);
+    events.sort_unstable_by_key(outer_first);
+    adopt(&mut events);
+    Ok(Trace { header, events })
+}
+
+fn check(control: &[u8]) -> Result<(), FinishError> {
+    if control.len() < CONTROL_BYTES || read_u64(control, control::MAGIC) != CONTROL_MAGIC {
+        return Err(FinishError::NoControl);
+    }
+    match read_u32(control, control::VERSION) {
+        SPOOL_VERSION => Ok(()),
+        other => Err(FinishError::Version(other)),
+    }
+}
+
+fn header(spools: &Spools<'_>, gathered: &gather::Gathered) -> Header {
+    let launch = &spools.launch;
+    let monotonic = read_u32(spools.control, control::CLOCK) == 1;
+    let patched = gathered.processes.iter().all(|process| process.patched);
+    Header {
+        format_version: FORMAT_VERSION,
+        origin: Origin::Recorded,
+        iolab_version: env!("CARGO_PKG_VERSION").to_owned(),
+        host: launch.host.clone(),
+        command: launch.command.clone(),
+        working_directory: launch.working_directory.clone(),
+        environment: launch.environment.clone(),
+        mounts: launch.mounts.clone(),
+        clock: Clock {
+            source: if monotonic { "monotonic" } else { "tsc" }.to_owned(),
+            zero_monotonic_ns: read_u64(spools.control, control::CALIBRATION + 8),
+            zero_unix_ns: read_u64(spools.control, control::CALIBRATION + 16),
+            resolution_ns: 1,
+        },
+        interposer: if patched { "entry-patch" } else { "plt-only" }.to_owned(),
+        strategies: launch.strategies.clone(),
+        processes: gathered.processes.iter().map(entry).collect(),
+        ..Header::default()
+    }
+}
+
+fn entry(process: &gather::Process) -> ProcessEntry {
+    let program = process.program.rsplit('/').next().unwrap_or_default();
+    let name = match process.rank {
+        -1 => program.to_owned(),
+        rank => format!("rank {rank}"),
+    };
+    ProcessEntry {
+        name,
+        pid: process.pid,
+        parent_pid: process.parent,
+        rank: process.rank,
+        command: process.command.clone(),
+        host: process.host.clone(),
+        start_ns: process.start.0,
+        end_ns: process.end.0,
+        ending: if process.ended { "exited" } else { "cut" }.to_owned(),
+    }
+}
+
+/// Gives each POSIX call inside a stdio call of the same thread its parent. Outer calls come first.
+fn adopt(events: &mut [Event]) {
+    let mut outer: Option<usize> = None;
+    for index in 0..events.len() {
+        let event = events[index];
+        let inside = |it: &Event| {
+            (it.process, it.thread) == (event.process, event.thread)
+                && it.start <= event.start
+                && event.end <= it.end
+        };
+        if outer.is_some_and(|at| !inside(&events[at])) {
+            outer = None;
+        }
+        match (outer, event.function.layer()) {
+            (None, Layer::Stdio) => outer = Some(index),
+            (Some(at), Layer::Posix) => events[index].parent = at as i64,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

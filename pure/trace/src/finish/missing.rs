@@ -1,0 +1,87 @@
+//! What the trace lacks, said in its header: losses, calls left out, things hooks cannot see, and
+//! programs that never loaded the library.
+
+use super::Spools;
+use super::gather::{Gathered, Process};
+use crate::spool::{LeftOut, Lost, Unseen, control, read_u32, read_u64};
+use crate::{Event, Function, Header};
+use iolab_vocab::Nanos;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) fn tell(spools: &Spools<'_>, gathered: &Gathered, header: &mut Header) {
+    let counter = |at: usize, index: usize| read_u64(spools.control, at + index * 8);
+    let absent = absent_programs(spools, gathered, header);
+    let losses = &mut header.losses;
+    for (index, reason) in Lost::ALL.iter().enumerate() {
+        put(&mut losses.lost_calls, reason.text(), counter(control::LOST, index));
+    }
+    put(&mut losses.lost_calls, "damaged spool file", gathered.damaged);
+    for (index, reason) in LeftOut::ALL.iter().enumerate() {
+        put(&mut losses.left_out_calls, reason.text(), counter(control::LEFT_OUT, index));
+    }
+    let bits = read_u32(spools.control, control::UNSEEN);
+    for (index, what) in Unseen::ALL.iter().enumerate() {
+        if bits & 1 << index != 0 {
+            losses.unseen.push(what.text().to_owned());
+        }
+    }
+    losses.unseen.extend(absent);
+}
+
+fn put(counts: &mut BTreeMap<String, u64>, reason: &str, count: u64) {
+    if count > 0 {
+        counts.insert(reason.to_owned(), count);
+    }
+}
+
+/// Programs that were started and of which there is no trace: statically linked, set-uid, or
+/// started with an environment that lacks the library.
+fn absent_programs(spools: &Spools<'_>, gathered: &Gathered, header: &Header) -> Vec<String> {
+    let images = images(&gathered.processes);
+    let mut absent = BTreeSet::new();
+    let pid = spools.launch.pid;
+    if pid != 0 && !images.contains_key(&pid) {
+        absent.insert(spools.launch.command.first().cloned().unwrap_or_default());
+    }
+    for event in started(&gathered.events) {
+        let pid = event.argument as u32;
+        let loaded =
+            images.get(&pid).is_some_and(|starts| starts.range(event.start..).next().is_some());
+        if event.argument > 0 && !loaded {
+            let path = event.file.index().and_then(|at| header.files.get(at));
+            absent.insert(path.map_or("?".to_owned(), |file| file.path.clone()));
+        }
+    }
+    absent
+        .into_iter()
+        .map(|path| {
+            format!("{path} did not load the library (static, set-uid, or without its environment)")
+        })
+        .collect()
+}
+
+/// When each process number began a new image.
+fn images(processes: &[Process]) -> BTreeMap<u32, BTreeSet<Nanos>> {
+    let mut images: BTreeMap<u32, BTreeSet<Nanos>> = BTreeMap::new();
+    for process in processes.iter().filter(|process| !process.forked) {
+        images.entry(process.pid).or_default().insert(process.start);
+    }
+    images
+}
+
+/// The starts of programs that did not fail, in order of time.
+fn started(events: &[Event]) -> Vec<&Event> {
+    let mut pending: BTreeMap<i64, &Event> = BTreeMap::new();
+    let mut done = Vec::new();
+    for event in events {
+        match event.function {
+            // An exec is recorded before it is tried; one that failed is followed by its result.
+            Function::EXEC if event.result < 0 => drop(pending.remove(&event.argument)),
+            Function::EXEC => done.extend(pending.insert(event.argument, event)),
+            Function::POSIX_SPAWN if event.result == 0 => done.push(event),
+            _ => {}
+        }
+    }
+    done.extend(pending.into_values());
+    done
+}

@@ -1,0 +1,190 @@
+//! Absolute offsets for calls that used the file position, by following every description and
+//! every file size in the order of time.
+//!
+//! Exact for what the trace saw from the open on. What others do to a description unseen (an
+//! inherited one that another process also uses) shows up as `inferred`; each seek and each first
+//! sight sets the position right again.
+
+use super::gather::Gathered;
+use super::names::{as_argument, is_by_path};
+use crate::{Class, Event, Function, Header, Layer};
+use iolab_vocab::FileId;
+
+const APPEND: i64 = 0o2000;
+
+/// An open file description as far as it is known.
+#[derive(Clone, Copy, Debug, Default)]
+struct Description {
+    known: bool,
+    append: bool,
+    position: i64,
+    /// Where the stream above it is; libc reads ahead and writes behind.
+    stream: i64,
+}
+
+struct Follower<'a> {
+    files: &'a [FileId],
+    descriptions: Vec<Description>,
+    sizes: Vec<i64>,
+    inherited: u64,
+    unknown: u64,
+}
+
+pub(super) fn derive(gathered: &mut Gathered, header: &mut Header) {
+    let mut follower = Follower {
+        files: &gathered.file_of,
+        descriptions: vec![Description::default(); gathered.file_of.len()],
+        sizes: vec![0; header.files.len()],
+        inherited: 0,
+        unknown: 0,
+    };
+    for event in &mut gathered.events {
+        follower.follow(event);
+    }
+    if follower.inherited > 0 {
+        let text = "offsets on inherited descriptors, where another process may share the position";
+        header.inferred.push(format!("{text} ({} of them)", follower.inherited));
+    }
+    if follower.unknown > 0 {
+        let text = "calls on files whose name is lost have no offset";
+        header.inferred.push(format!("{text} ({})", follower.unknown));
+    }
+}
+
+impl Follower<'_> {
+    fn follow(&mut self, event: &mut Event) {
+        let number = event.file.0.wrapping_add(1) as usize;
+        let file = self.files.get(number).copied().unwrap_or(FileId::NONE);
+        event.file = file;
+        if event.function.class() == Class::Copy {
+            return self.copy(event, number);
+        }
+        if number == 0 || file == FileId::NONE {
+            self.unknown += u64::from(event.function.class().moves_data());
+            return;
+        }
+        if is_by_path(event.function) {
+            return self.by_path(event);
+        }
+        match (event.function.layer(), event.function.class()) {
+            (_, Class::Open) => self.open(event, number),
+            (Layer::Stdio, class) => self.stream(event, number, class),
+            (_, Class::Read | Class::Write) => self.transfer(event, number),
+            (_, Class::Seek) if event.result >= 0 => {
+                self.descriptions[number].position = event.result;
+            }
+            (_, Class::Truncate) if event.result == 0 => self.set_size(file, event.length),
+            (_, Class::Allocate) if event.result == 0 => {
+                self.reach(file, event.offset.saturating_add(event.length));
+            }
+            _ => {}
+        }
+    }
+
+    fn open(&mut self, event: &Event, number: usize) {
+        if event.result < 0 {
+            return;
+        }
+        if event.function.layer() == Layer::Stdio {
+            self.descriptions[number].stream = self.descriptions[number].position;
+            return;
+        }
+        let inherited = event.function == Function::INHERITED;
+        self.inherited += u64::from(inherited);
+        let position = if inherited { event.offset.max(0) } else { 0 };
+        let append = event.argument & APPEND != 0;
+        self.descriptions[number] = Description { known: true, append, position, stream: position };
+        self.set_size(event.file, event.length);
+    }
+
+    fn transfer(&mut self, event: &mut Event, number: usize) {
+        let moved = event.result.max(0);
+        let write = event.function.class() == Class::Write;
+        if event.offset < 0 {
+            let size = self.size(event.file);
+            let description = &mut self.descriptions[number];
+            if !description.known {
+                self.unknown += 1;
+                return;
+            }
+            event.offset = if write && description.append { size } else { description.position };
+            description.position = event.offset.saturating_add(moved);
+        }
+        if write {
+            self.reach(event.file, event.offset.saturating_add(moved));
+        }
+    }
+
+    fn stream(&mut self, event: &mut Event, number: usize, class: Class) {
+        let size = self.size(event.file);
+        let description = &mut self.descriptions[number];
+        match class {
+            Class::Read | Class::Write => {
+                if class == Class::Write && description.append {
+                    description.stream = description.stream.max(size);
+                }
+                event.offset = description.stream;
+                description.stream = description.stream.saturating_add(event.result.max(0));
+            }
+            Class::Seek if event.function == Function::REWIND => description.stream = 0,
+            Class::Seek if event.result == 0 => {
+                let from = match event.argument {
+                    1 => description.stream,
+                    2 => size.max(description.stream),
+                    _ => 0,
+                };
+                description.stream = from.saturating_add(event.offset).max(0);
+            }
+            _ => {}
+        }
+    }
+
+    /// The position of the target moves along where the source's does; where only one offset is
+    /// given, the trace does not hold which.
+    fn copy(&mut self, event: &mut Event, number: usize) {
+        let moved = event.result.max(0);
+        let by_position = event.offset < 0;
+        if by_position && event.file != FileId::NONE {
+            if let Some(description) = self.descriptions.get_mut(number) {
+                event.offset = description.position;
+                description.position = description.position.saturating_add(moved);
+            }
+        }
+        let target = usize::try_from(event.argument).ok().filter(|&at| at < self.files.len());
+        event.argument = target.map_or(-1, |at| as_argument(self.files[at]));
+        if let (Some(at), true) = (target, by_position || event.function == Function::SENDFILE) {
+            let description = &mut self.descriptions[at];
+            description.position = description.position.saturating_add(moved);
+            let end = description.position;
+            self.reach(self.files[at], end);
+        }
+    }
+
+    fn by_path(&mut self, event: &Event) {
+        if event.result != 0 {
+            return;
+        }
+        match event.function.class() {
+            Class::Truncate => self.set_size(event.file, event.length),
+            Class::Rename if event.argument >= 0 => {
+                self.set_size(FileId(event.argument as u32), self.size(event.file));
+            }
+            Class::Unlink => self.set_size(event.file, 0),
+            _ => {}
+        }
+    }
+
+    fn size(&self, file: FileId) -> i64 {
+        file.index().and_then(|at| self.sizes.get(at)).copied().unwrap_or(0)
+    }
+
+    fn set_size(&mut self, file: FileId, size: i64) {
+        if let Some(known) = file.index().and_then(|at| self.sizes.get_mut(at)) {
+            *known = size.max(0);
+        }
+    }
+
+    fn reach(&mut self, file: FileId, end: i64) {
+        self.set_size(file, self.size(file).max(end));
+    }
+}

@@ -1,0 +1,181 @@
+//! The finisher on spools made by hand.
+
+use super::*;
+use crate::Function;
+use crate::spool::{
+    CHUNK_BYTES, PROCESS_MAGIC, RECORD_BYTES, Record, chunk, encode_drained, encode_head, process,
+    state,
+};
+
+fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
+    bytes[at..at + value.len()].copy_from_slice(value);
+}
+
+fn control_page() -> Vec<u8> {
+    let mut page = vec![0; CONTROL_BYTES];
+    put(&mut page, control::MAGIC, &CONTROL_MAGIC.to_le_bytes());
+    put(&mut page, control::VERSION, &SPOOL_VERSION.to_le_bytes());
+    for (index, value) in [1000u64, 50_000, 7].iter().enumerate() {
+        put(&mut page, control::CALIBRATION + index * 8, &value.to_le_bytes());
+    }
+    // Two clock units are one nanosecond.
+    for (index, value) in [3000u64, 51_000, 8].iter().enumerate() {
+        put(&mut page, control::LATEST + index * 8, &value.to_le_bytes());
+    }
+    page
+}
+
+fn process_file(index: u32, records: &[Record]) -> Vec<u8> {
+    let mut file = vec![0; 2 * CHUNK_BYTES];
+    put(&mut file, process::MAGIC, &PROCESS_MAGIC.to_le_bytes());
+    let words = [
+        (process::VERSION, SPOOL_VERSION),
+        (process::CHUNK_BYTES, CHUNK_BYTES as u32),
+        (process::PID, 100 + index),
+        (process::RANK, u32::MAX),
+        (process::INDEX, index),
+        (process::CHUNKS, 1),
+    ];
+    for (at, value) in words {
+        put(&mut file, at, &value.to_le_bytes());
+    }
+    put(&mut file, process::PROGRAM, b"/bin/guest");
+    file[process::STATES] = state::OWNED;
+    put(&mut file, CHUNK_BYTES + chunk::TAG, &1u32.to_le_bytes());
+    for (slot, record) in records.iter().enumerate() {
+        put(&mut file, CHUNK_BYTES + (slot + 1) * RECORD_BYTES, &bytes_of(record));
+    }
+    file
+}
+
+fn bytes_of(r: &Record) -> Vec<u8> {
+    let words =
+        [r.start, r.end, r.offset as u64, r.length as u64, r.argument as u64, r.result as u64];
+    let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    bytes.extend(r.number.to_le_bytes());
+    bytes.extend(r.fd.to_le_bytes());
+    bytes.extend(r.function.to_le_bytes());
+    bytes.extend(r.thread.to_le_bytes());
+    bytes.extend(1u32.to_le_bytes());
+    bytes
+}
+
+fn record(function: Function, number: u32, times: (u64, u64), result: i64) -> Record {
+    Record {
+        start: times.0,
+        end: times.1,
+        offset: -1,
+        length: -1,
+        argument: 0,
+        result,
+        number,
+        fd: 3,
+        function: function.0,
+        thread: 0,
+        tag: 1,
+    }
+}
+
+fn named(number: u32, path: &str) -> Record {
+    Record::of_text(number, path.as_bytes(), 0).unwrap()
+}
+
+fn finish_one(records: &[Record]) -> Trace {
+    let (control, file) = (control_page(), process_file(0, records));
+    let spools = Spools { control: &control, processes: vec![&file], ..Spools::default() };
+    finish(&spools, Side::Program).unwrap()
+}
+
+#[test]
+fn the_offsets_of_plain_reads_and_writes_follow_the_file_position() {
+    let trace = finish_one(&[
+        named(1, "/data/./file"),
+        record(Function::OPEN, 1, (1000, 1100), 3),
+        record(Function::WRITE, 1, (1200, 1300), 10),
+        record(Function::LSEEK, 1, (1400, 1500), 4),
+        record(Function::READ, 1, (1600, 1700), 6),
+        record(Function::WRITE, 1, (1800, 1900), 5),
+    ]);
+    let offsets: Vec<_> = trace.events.iter().map(|event| event.offset).collect();
+    assert_eq!(offsets, [-1, 0, -1, 4, 10]);
+    assert_eq!(trace.header.files[0].path, "/data/file");
+    assert_eq!((trace.events[0].start, trace.events[0].end), (Nanos(0), Nanos(50)));
+}
+
+#[test]
+fn an_append_goes_where_another_description_left_the_end() {
+    let append = Record { argument: 0o2001, ..record(Function::OPEN, 2, (1100, 1110), 4) };
+    let trace = finish_one(&[
+        named(1, "/log"),
+        named(2, "/log"),
+        Record { length: 100, ..record(Function::OPEN, 1, (1000, 1010), 3) },
+        Record { length: 100, ..append },
+        Record { offset: 100, ..record(Function::PWRITE, 1, (1200, 1210), 50) },
+        record(Function::WRITE, 2, (1300, 1310), 7),
+    ]);
+    assert_eq!(trace.header.files.len(), 1);
+    assert_eq!(trace.events[3].offset, 150);
+}
+
+#[test]
+fn the_write_inside_fwrite_has_it_as_parent_and_the_next_one_does_not() {
+    let trace = finish_one(&[
+        named(1, "/f"),
+        record(Function::OPEN, 1, (1000, 1010), 3),
+        record(Function::WRITE, 1, (1120, 1180), 4096),
+        record(Function::FWRITE, 1, (1100, 1200), 8192),
+        record(Function::WRITE, 1, (1300, 1400), 1),
+    ]);
+    let parents: Vec<_> = trace.events.iter().map(|e| (e.function.name(), e.parent)).collect();
+    assert_eq!(parents, [("open", -1), ("fwrite", -1), ("write", 1), ("write", -1)]);
+}
+
+#[test]
+fn what_was_drained_is_not_read_twice_and_an_ended_process_needs_no_file() {
+    let records = [named(1, "/f"), record(Function::OPEN, 1, (1000, 1010), 3)];
+    let file = process_file(0, &records);
+    let gone = process_file(1, &records);
+    let mut drained = Vec::new();
+    encode_drained(0, 0, 1, &file[CHUNK_BYTES..], &mut drained);
+    encode_drained(1, 0, 1, &gone[CHUNK_BYTES..], &mut drained);
+    encode_head(&gone[..process::STATES], &mut drained);
+    let control = control_page();
+    let spools = Spools {
+        control: &control,
+        processes: vec![&file],
+        drained: &drained,
+        ..Spools::default()
+    };
+    let trace = finish(&spools, Side::Program).unwrap();
+    assert_eq!(trace.events.len(), 2);
+    let names: Vec<_> =
+        trace.header.processes.iter().map(|it| (it.pid, it.name.as_str())).collect();
+    assert_eq!(names, [(100, "guest"), (101, "guest")]);
+}
+
+#[test]
+fn a_spool_cut_at_any_byte_gives_a_trace_or_an_error_and_never_a_panic() {
+    let records = [named(1, "/f"), record(Function::OPEN, 1, (1000, 1010), 3)];
+    let (control, file) = (control_page(), process_file(0, &records));
+    for cut in (0..file.len()).step_by(61) {
+        let spools =
+            Spools { control: &control, processes: vec![&file[..cut]], ..Spools::default() };
+        let trace = finish(&spools, Side::Program).unwrap();
+        assert!(trace.events.len() <= 1);
+    }
+    for cut in (0..control.len()).step_by(7) {
+        let spools = Spools { control: &control[..cut], ..Spools::default() };
+        assert_eq!(finish(&spools, Side::Program), Err(FinishError::NoControl));
+    }
+}
+
+#[test]
+fn a_program_that_was_started_and_never_seen_is_named_as_absent() {
+    let exec = Record { argument: 555, fd: -1, ..record(Function::EXEC, 1, (1000, 1000), 0) };
+    let failed = Record { argument: 556, fd: -1, ..record(Function::EXEC, 2, (1100, 1100), 0) };
+    let answer = Record { argument: 556, fd: -1, ..record(Function::EXEC, 0, (1200, 1200), -2) };
+    let trace = finish_one(&[named(1, "/bin/static"), named(2, "/bin/none"), exec, failed, answer]);
+    let unseen = trace.header.losses.unseen.join("\n");
+    assert!(unseen.contains("/bin/static did not load"), "{unseen}");
+    assert!(!unseen.contains("/bin/none"), "{unseen}");
+}
