@@ -198,7 +198,7 @@ pub mod control {
     pub const CLOCK: usize = 12;
     /// The number the next description or name gets.
     pub const NUMBER: usize = 16;
-    /// Not 0: record nothing any more, count losses.
+    /// Not 0: record nothing any more, count losses: 1 at the limit, 2 for a full disk.
     pub const STOP: usize = 20;
     /// Bytes of all process files.
     pub const USED: usize = 24;

@@ -7,6 +7,8 @@ mod file_system;
 pub mod fork;
 pub mod shared;
 pub mod tick;
+pub mod launch;
+pub mod recording;
 
 pub use descriptor::close;
 pub use file_system::file_system_of;

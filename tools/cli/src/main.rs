@@ -5,6 +5,8 @@
 mod bench;
 mod calibrate;
 mod failure;
+mod record;
+mod recover;
 mod replay;
 mod report;
 mod run;
@@ -29,6 +31,8 @@ struct Iolab {
 enum Capability {
     Bench(Box<bench::Arguments>),
     Calibrate(calibrate::Arguments),
+    Record(record::Arguments),
+    Recover(recover::Arguments),
     Replay(replay::Arguments),
     Report(report::Arguments),
     Simulate(simulate::Arguments),
@@ -41,6 +45,8 @@ fn main() -> ExitCode {
     let outcome = match Iolab::parse().capability {
         Capability::Bench(arguments) => bench::run(&arguments),
         Capability::Calibrate(arguments) => calibrate::run(&arguments),
+        Capability::Record(arguments) => record::run(&arguments),
+        Capability::Recover(arguments) => recover::run(&arguments),
         Capability::Replay(arguments) => replay::run(&arguments),
         Capability::Simulate(arguments) => simulate::run(&arguments),
         Capability::Report(arguments) => report::run(&arguments),

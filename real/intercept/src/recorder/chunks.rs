@@ -118,8 +118,13 @@ fn states<'a>(base: *const u8, index: usize) -> &'a AtomicU8 {
     unsafe { &*(base.add(head::STATES + index % head::CHUNKS_MAX) as *const AtomicU8) }
 }
 
-fn is_stopped() -> bool {
-    setup::control_word(control::STOP).is_none_or(|word| word.load(Ordering::Relaxed) != 0)
+/// Why nothing is to be recorded any more, if so.
+fn stop_reason() -> Option<Lost> {
+    match setup::control_word(control::STOP).map_or(0, |word| word.load(Ordering::Relaxed)) {
+        0 => None,
+        1 => Some(Lost::Limit),
+        _ => Some(Lost::Disk),
+    }
 }
 
 fn is_ring() -> bool {
@@ -128,8 +133,8 @@ fn is_ring() -> bool {
 
 /// A chunk to write into: its index and the address of its first free slot.
 fn acquire(base: *const u8) -> Option<(usize, u64)> {
-    if is_stopped() {
-        lost(Lost::Limit);
+    if let Some(reason) = stop_reason() {
+        lost(reason);
         return None;
     }
     // SAFETY: within the head.

@@ -1,0 +1,257 @@
+//! Starts a command with the preloaded library, waits for it, and ends as it ended.
+//!
+//! Signals sent to the launcher go on to the command (those of the terminal reach it anyway, being
+//! in the same group); while it waits, the launcher calls its [`Watcher`] again and again.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+use std::{env, fmt, io};
+
+/// File name of the preloaded library.
+pub const LIBRARY_NAME: &str = "libiolab_intercept.so";
+/// Variable that says where the library is, when it is not beside the program.
+pub const LIBRARY_VARIABLE: &str = "IOLAB_LIBRARY";
+
+/// Why a command could not be started.
+#[derive(Debug)]
+pub enum LaunchError {
+    /// The library is in none of these places.
+    NoLibrary(Vec<PathBuf>),
+    /// There is no such command.
+    NotFound(OsString),
+    /// The command could not be started.
+    Start(OsString, io::Error),
+    /// It could not be waited for.
+    Wait(io::Error),
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LaunchError::NoLibrary(places) => {
+                let places: Vec<_> = places.iter().map(|it| it.display().to_string()).collect();
+                write!(f, "the preloaded library is not at {}", places.join(" nor at "))
+            }
+            LaunchError::NotFound(command) => {
+                write!(f, "there is no command `{}`", command.to_string_lossy())
+            }
+            LaunchError::Start(command, error) => {
+                write!(f, "`{}` could not be started: {error}", command.to_string_lossy())
+            }
+            LaunchError::Wait(error) => write!(f, "the command could not be waited for: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for LaunchError {}
+
+impl LaunchError {
+    /// A way out.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            LaunchError::NoLibrary(_) => Some(format!(
+                "build it with `cargo build`, or set {LIBRARY_VARIABLE} to where {LIBRARY_NAME} is"
+            )),
+            LaunchError::NotFound(_) => {
+                Some("write the command after `--` as you would in a shell".to_owned())
+            }
+            LaunchError::Start(..) => Some("is it an executable file?".to_owned()),
+            LaunchError::Wait(_) => None,
+        }
+    }
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// With this exit code.
+    Exited(u8),
+    /// By this signal.
+    Signalled(i32),
+}
+
+impl Ending {
+    /// The exit code a shell would show.
+    pub fn code(self) -> u8 {
+        match self {
+            Ending::Exited(code) => code,
+            Ending::Signalled(signal) => (128 + signal) as u8,
+        }
+    }
+
+    fn of(status: ExitStatus) -> Ending {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Ending::Exited(code as u8),
+            (None, signal) => Ending::Signalled(signal.unwrap_or(0)),
+        }
+    }
+}
+
+/// Who looks after a running command.
+pub trait Watcher {
+    /// The command runs under this process number.
+    fn started(&mut self, _pid: u32) {}
+
+    /// Called again and again; the answer is how long to wait until the next time.
+    fn tick(&mut self) -> Duration {
+        Duration::from_millis(100)
+    }
+}
+
+/// Nobody looks.
+pub struct Unwatched;
+
+impl Watcher for Unwatched {}
+
+/// Finds the preloaded library: where `IOLAB_LIBRARY` says, beside the running program, in its
+/// `deps` (while testing), or in `../lib`.
+pub fn find_library() -> Result<PathBuf, LaunchError> {
+    let mut places = Vec::new();
+    match env::var_os(LIBRARY_VARIABLE) {
+        Some(place) => places.push(PathBuf::from(place)),
+        None => {
+            let program = env::current_exe().unwrap_or_default();
+            let folder = program.parent().unwrap_or(Path::new("."));
+            for place in ["", "deps", "..", "../lib"] {
+                places.push(folder.join(place).join(LIBRARY_NAME));
+            }
+        }
+    }
+    match places.iter().find(|place| place.is_file()) {
+        Some(place) => Ok(place.canonicalize().unwrap_or_else(|_| place.clone())),
+        None => Err(LaunchError::NoLibrary(places)),
+    }
+}
+
+/// Has the loader put the library in front of what the command preloads anyway.
+pub fn preload(command: &mut Command, library: &Path) {
+    let mut list = library.as_os_str().to_owned();
+    if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        list.push(":");
+        list.push(others);
+    }
+    command.env("LD_PRELOAD", list);
+}
+
+/// Runs the command to its end.
+pub fn run(command: &mut Command, watcher: &mut dyn Watcher) -> Result<Ending, LaunchError> {
+    let name = command.get_program().to_owned();
+    let mut child = command.spawn().map_err(|error| start_error(&name, error))?;
+    let forwarding = Forwarding::to(child.id());
+    watcher.started(child.id());
+    let status = wait(&mut child, watcher);
+    drop(forwarding);
+    status.map(Ending::of).map_err(LaunchError::Wait)
+}
+
+fn start_error(name: &OsStr, error: io::Error) -> LaunchError {
+    match error.kind() {
+        io::ErrorKind::NotFound => LaunchError::NotFound(name.to_owned()),
+        _ => LaunchError::Start(name.to_owned(), error),
+    }
+}
+
+/// Waits, at most a tick at a time. A process descriptor wakes at the end of the command; where
+/// the kernel has none, the tick must do.
+fn wait(child: &mut Child, watcher: &mut dyn Watcher) -> io::Result<ExitStatus> {
+    // SAFETY: asks for a descriptor of our own child.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, child.id(), 0) } as i32;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        let pause = watcher.tick();
+        sleep_or_end(fd, pause);
+    };
+    if fd >= 0 {
+        // SAFETY: our own descriptor.
+        unsafe { libc::close(fd) };
+    }
+    Ok(status)
+}
+
+fn sleep_or_end(fd: i32, pause: Duration) {
+    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one structure; a negative descriptor in it is ignored and only the time counts.
+    unsafe { libc::poll(&mut poll, 1, pause.as_millis().max(1) as i32) };
+}
+
+const FORWARDED: [i32; 6] =
+    [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
+
+/// The child signals go to; 0 for none.
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+/// While it lives, signals to this process go on to the child.
+struct Forwarding {
+    before: Vec<(i32, libc::sigaction)>,
+}
+
+impl Forwarding {
+    fn to(pid: u32) -> Forwarding {
+        CHILD.store(pid as i32, Ordering::Relaxed);
+        let before = FORWARDED.iter().map(|&signal| (signal, handle(signal))).collect();
+        Forwarding { before }
+    }
+}
+
+impl Drop for Forwarding {
+    fn drop(&mut self) {
+        for (signal, action) in &self.before {
+            // SAFETY: puts back what was there.
+            unsafe { libc::sigaction(*signal, action, std::ptr::null_mut()) };
+        }
+        CHILD.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Handles one signal; the answer is the action before. A signal that was ignored stays ignored.
+fn handle(signal: i32) -> libc::sigaction {
+    // SAFETY: plain structures; the handler only calls kill, which a handler may.
+    unsafe {
+        let mut before = std::mem::zeroed::<libc::sigaction>();
+        let mut action = std::mem::zeroed::<libc::sigaction>();
+        action.sa_sigaction = forward as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        libc::sigaction(signal, std::ptr::null(), &mut before);
+        if before.sa_sigaction != libc::SIG_IGN {
+            libc::sigaction(signal, &action, std::ptr::null_mut());
+        }
+        before
+    }
+}
+
+extern "C" fn forward(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    let child = CHILD.load(Ordering::Relaxed);
+    // SAFETY: the kernel hands over a valid structure. What the kernel itself sends (the
+    // terminal's Ctrl-C) went to the whole group, so to the child as well.
+    unsafe {
+        if child > 0 && (*info).si_code <= 0 {
+            libc::kill(child, signal);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_ends_as_a_shell_would_show_it() {
+        let run = |script| run(Command::new("sh").args(["-c", script]), &mut Unwatched).unwrap();
+        assert_eq!(run("exit 7"), Ending::Exited(7));
+        assert_eq!(run("kill -9 $$"), Ending::Signalled(9));
+        assert_eq!(run("kill -9 $$").code(), 137);
+    }
+
+    #[test]
+    fn a_missing_command_is_named() {
+        let error = run(&mut Command::new("no-such-command-here"), &mut Unwatched).unwrap_err();
+        assert!(error.to_string().contains("no-such-command-here"), "{error}");
+        assert!(error.hint().is_some());
+    }
+}

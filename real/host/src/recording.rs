@@ -1,0 +1,235 @@
+//! A recording: the spool directory of a run, from its start to the trace.
+//!
+//! [`Recording::begin`] makes the directory and its control page; the command runs with the
+//! variables of [`Recording::environment`]; meanwhile the recording, being a [`Watcher`], drains full
+//! chunks; [`Recording::end`] makes the trace. After a crash of the launcher, [`recover`] does the
+//! last step alone.
+
+mod control;
+mod drain;
+mod machine;
+
+pub use control::ClockSource;
+
+use crate::launch::Watcher;
+use control::Control;
+use drain::Drain;
+use iolab_trace::Trace;
+use iolab_trace::finish::{FinishError, Launch, Side, Spools, finish};
+use memmap2::Mmap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fmt, io};
+
+/// What to record and how much room it may take.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The clock; `None`: the time-stamp counter where it can be trusted.
+    pub clock: Option<ClockSource>,
+    /// Record the POSIX layer.
+    pub posix: bool,
+    /// Record the stdio layer.
+    pub stdio: bool,
+    /// Record what comes out below the strategies.
+    pub below: bool,
+    /// The spool directory takes no more than this (and a few heads of processes).
+    pub limit_bytes: u64,
+    /// When it is full: go on, overwriting the oldest records.
+    pub ring: bool,
+    /// Where to make the spool directory; `None`: the system's place for temporary files.
+    pub directory: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            clock: None,
+            posix: true,
+            stdio: true,
+            below: false,
+            limit_bytes: 4 << 30,
+            ring: false,
+            directory: None,
+        }
+    }
+}
+
+/// What is wrong with a spool directory.
+#[derive(Debug)]
+pub enum RecordingError {
+    /// A file or directory, and what happened to it.
+    File(PathBuf, io::Error),
+    /// The directory holds no recording.
+    Finish(PathBuf, FinishError),
+}
+
+impl fmt::Display for RecordingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecordingError::File(path, error) => write!(f, "{}: {error}", path.display()),
+            RecordingError::Finish(path, error) => {
+                write!(f, "{} is no spool directory: {error}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for RecordingError {}
+
+/// Ties an error to the file it happened to.
+fn at(path: &Path) -> impl FnOnce(io::Error) -> RecordingError {
+    let path = path.to_owned();
+    |error| RecordingError::File(path, error)
+}
+
+/// A recording that goes on.
+pub struct Recording {
+    directory: PathBuf,
+    control: Control,
+    drain: Drain,
+    launch: Launch,
+}
+
+impl Recording {
+    /// Makes the spool directory for a run of `command`.
+    pub fn begin(
+        settings: &Settings,
+        command: &[OsString],
+        strategies: &[String],
+    ) -> Result<Recording, RecordingError> {
+        let parent = settings.directory.clone().unwrap_or_else(std::env::temp_dir);
+        let directory = make_directory(&parent)?;
+        let begun = Recording::in_directory(&directory, settings, command, strategies);
+        if begun.is_err() {
+            let _ = fs::remove_dir_all(&directory);
+        }
+        begun
+    }
+
+    fn in_directory(
+        directory: &Path,
+        settings: &Settings,
+        command: &[OsString],
+        strategies: &[String],
+    ) -> Result<Recording, RecordingError> {
+        let control = Control::create(&directory.join("control"), settings)?;
+        let drain = Drain::create(directory, settings)?;
+        let launch = machine::launch(command, strategies);
+        let recording = Recording { directory: directory.to_owned(), control, drain, launch };
+        recording.save_launch()?;
+        Ok(recording)
+    }
+
+    /// The directory, for a message to a person.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Variables the command must have.
+    pub fn environment(&self) -> Vec<(OsString, OsString)> {
+        vec![("IOLAB_SPOOL".into(), self.directory.clone().into_os_string())]
+    }
+
+    /// Makes the trace of the program's own calls and removes the directory.
+    pub fn end(self) -> Result<Trace, RecordingError> {
+        let trace = self.finished(Side::Program)?;
+        self.discard();
+        Ok(trace)
+    }
+
+    /// The trace of one side as it stands; the directory stays.
+    pub fn finished(&self, side: Side) -> Result<Trace, RecordingError> {
+        self.control.calibrate();
+        finish_directory(&self.directory, side)
+    }
+
+    /// Removes the directory and all in it.
+    pub fn discard(self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+
+    fn save_launch(&self) -> Result<(), RecordingError> {
+        let path = self.directory.join("launch.json");
+        let text = serde_json::to_vec(&self.launch).unwrap_or_default();
+        fs::write(&path, text).map_err(at(&path))
+    }
+}
+
+impl Watcher for Recording {
+    fn started(&mut self, pid: u32) {
+        self.launch.pid = pid;
+        // The number only serves to notice a command that never loaded the library.
+        let _ = self.save_launch();
+    }
+
+    fn tick(&mut self) -> Duration {
+        self.control.calibrate();
+        self.drain.step(&self.control)
+    }
+}
+
+/// Makes the trace of what an interrupted recording left in `directory`.
+pub fn recover(directory: &Path) -> Result<Trace, RecordingError> {
+    finish_directory(directory, Side::Program)
+}
+
+fn make_directory(parent: &Path) -> Result<PathBuf, RecordingError> {
+    // Resolved, since the library tells its own files by this path.
+    let parent = parent.canonicalize().map_err(at(parent))?;
+    for attempt in 0.. {
+        let directory = parent.join(format!("iolab-spool-{}-{attempt}", std::process::id()));
+        match fs::create_dir(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(RecordingError::File(directory, error)),
+            Ok(()) => return Ok(directory),
+        }
+    }
+    unreachable!("numbers do not end before free names do")
+}
+
+/// A file mapped for reading; `None` when it is empty.
+fn map(path: &Path) -> io::Result<Option<Mmap>> {
+    let file = File::open(path)?;
+    if file.metadata()?.len() == 0 {
+        return Ok(None);
+    }
+    // SAFETY: whoever still writes into the file only adds records; each is checked by its tag,
+    // and nothing of what is read is trusted. Nobody makes a spool file shorter.
+    unsafe { Mmap::map(&file) }.map(Some)
+}
+
+fn finish_directory(directory: &Path, side: Side) -> Result<Trace, RecordingError> {
+    let need = |name: &str| {
+        let path = directory.join(name);
+        map(&path).map_err(at(&path))
+    };
+    let control = need("control")?;
+    let drained = need("drained").ok().flatten();
+    let processes = process_files(directory)?;
+    let spools = Spools {
+        control: control.as_deref().unwrap_or_default(),
+        processes: processes.iter().map(|file| &file[..]).collect(),
+        drained: drained.as_deref().unwrap_or_default(),
+        launch: read_launch(directory),
+    };
+    finish(&spools, side).map_err(|error| RecordingError::Finish(directory.to_owned(), error))
+}
+
+fn process_files(directory: &Path) -> Result<Vec<Mmap>, RecordingError> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).map_err(at(directory))? {
+        let path = entry.map_err(at(directory))?.path();
+        if drain::is_process_file(&path) {
+            files.extend(map(&path).map_err(at(&path))?);
+        }
+    }
+    Ok(files)
+}
+
+/// What the launcher knew; nothing when it was cut before it could say.
+fn read_launch(directory: &Path) -> Launch {
+    let text = fs::read(directory.join("launch.json")).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}

@@ -1,0 +1,117 @@
+//! The control page of a run, shared with every recorded process.
+
+use super::{RecordingError, Settings, at};
+use iolab_trace::spool::{CONTROL_BYTES, CONTROL_MAGIC, Lost, SPOOL_VERSION, control};
+use memmap2::{MmapOptions, MmapRaw};
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The clock that times are read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockSource {
+    /// The processor's time-stamp counter: 9 ns a reading.
+    Counter,
+    /// `CLOCK_MONOTONIC`: 20 ns a reading.
+    Monotonic,
+}
+
+impl ClockSource {
+    /// The counter where it ticks at one rate in all states of the processor.
+    pub fn of_this_machine() -> ClockSource {
+        let information = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let flags = information.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+        let has = |flag| flags.split_whitespace().any(|word| word == flag);
+        if has("constant_tsc") && has("nonstop_tsc") {
+            ClockSource::Counter
+        } else {
+            ClockSource::Monotonic
+        }
+    }
+}
+
+pub(super) struct Control {
+    page: MmapRaw,
+    clock: ClockSource,
+}
+
+impl Control {
+    pub(super) fn create(path: &Path, settings: &Settings) -> Result<Control, RecordingError> {
+        let clock = settings.clock.unwrap_or_else(ClockSource::of_this_machine);
+        // Written, not only made longer: the room is allocated and a full disk shows here.
+        fs::write(path, vec![0; CONTROL_BYTES]).map_err(at(path))?;
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(at(path))?;
+        let page = MmapOptions::new().len(CONTROL_BYTES).map_raw(&file).map_err(at(path))?;
+        let control = Control { page, clock };
+        control.fill(settings);
+        Ok(control)
+    }
+
+    fn fill(&self, settings: &Settings) {
+        let layers = u32::from(settings.posix)
+            | u32::from(settings.stdio) << 1
+            | u32::from(settings.below) << 2;
+        self.word(control::VERSION).store(SPOOL_VERSION, Ordering::Relaxed);
+        self.word(control::CLOCK)
+            .store(u32::from(self.clock == ClockSource::Monotonic), Ordering::Relaxed);
+        self.word(control::NUMBER).store(1, Ordering::Relaxed);
+        self.word(control::RING).store(u32::from(settings.ring), Ordering::Relaxed);
+        self.word(control::LAYERS).store(layers, Ordering::Relaxed);
+        self.counter(control::LIMIT).store(settings.limit_bytes, Ordering::Relaxed);
+        self.read_clocks(control::CALIBRATION);
+        self.read_clocks(control::LATEST);
+        self.counter(control::MAGIC).store(CONTROL_MAGIC, Ordering::Release);
+    }
+
+    pub(super) fn word(&self, at: usize) -> &AtomicU32 {
+        // SAFETY: inside the page, aligned, and only ever accessed as atomics.
+        unsafe { &*(self.page.as_ptr().add(at) as *const AtomicU32) }
+    }
+
+    pub(super) fn counter(&self, at: usize) -> &AtomicU64 {
+        // SAFETY: as above.
+        unsafe { &*(self.page.as_ptr().add(at) as *const AtomicU64) }
+    }
+
+    pub(super) fn count_lost(&self, reason: Lost, count: u64) {
+        self.counter(control::LOST + reason as usize * 8).fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Reads the clocks once more: the longer the time between the first and the last reading,
+    /// the better the rate of the counter is known.
+    pub(super) fn calibrate(&self) {
+        self.read_clocks(control::LATEST);
+    }
+
+    /// Stores the readings of the attempt in which the least time passed between them.
+    fn read_clocks(&self, at: usize) {
+        let attempts = (0..5).map(|_| {
+            let before = self.reading();
+            let (monotonic, unix) =
+                (nanoseconds(libc::CLOCK_MONOTONIC), nanoseconds(libc::CLOCK_REALTIME));
+            let after = self.reading();
+            (after.wrapping_sub(before), before + after.wrapping_sub(before) / 2, monotonic, unix)
+        });
+        if let Some((_, counter, monotonic, unix)) = attempts.min() {
+            for (index, value) in [counter, monotonic, unix].into_iter().enumerate() {
+                self.counter(at + index * 8).store(value, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn reading(&self) -> u64 {
+        match self.clock {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: every x86-64 processor has the instruction.
+            ClockSource::Counter => unsafe { std::arch::x86_64::_rdtsc() },
+            _ => nanoseconds(libc::CLOCK_MONOTONIC),
+        }
+    }
+}
+
+fn nanoseconds(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: fills the structure; cannot fail for these clocks.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,76 @@
+//! What the launcher knows about the machine and the command.
+
+use iolab_trace::finish::Launch;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::{env, fs};
+
+/// Variables that matter to I/O and parallel launchers, by the beginning of their name.
+const MATTERING: [&str; 14] = [
+    "OMP_", "OMPI_", "PMI_", "PMIX_", "MPICH_", "SLURM_", "ROMIO_", "UCX_", "HDF5_", "NETCDF_",
+    "TMPDIR", "HOSTNAME", "LUSTRE_", "IOLAB_",
+];
+
+pub(super) fn launch(command: &[OsString], strategies: &[String]) -> Launch {
+    Launch {
+        command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        working_directory: env::current_dir()
+            .map(|path| path.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+        host: host(),
+        environment: environment(),
+        mounts: mounts(&fs::read_to_string("/proc/self/mounts").unwrap_or_default()),
+        strategies: strategies.to_vec(),
+        pid: 0,
+    }
+}
+
+fn host() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
+fn environment() -> BTreeMap<String, String> {
+    env::vars_os()
+        .map(|(name, value)| {
+            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+        })
+        .filter(|(name, _)| MATTERING.iter().any(|start| name.starts_with(start)))
+        .collect()
+}
+
+/// Mount points of file systems that hold files, with their type.
+fn mounts(table: &str) -> BTreeMap<String, String> {
+    const NO_FILES: [&str; 9] = [
+        "proc",
+        "sysfs",
+        "cgroup",
+        "cgroup2",
+        "devpts",
+        "mqueue",
+        "securityfs",
+        "debugfs",
+        "tracefs",
+    ];
+    table
+        .lines()
+        .filter_map(|line| {
+            let mut fields = line.split(' ').skip(1);
+            Some((fields.next()?, fields.next()?))
+        })
+        .filter(|(_, kind)| !NO_FILES.contains(kind))
+        .map(|(point, kind)| (point.replace("\\040", " "), kind.to_owned()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_points_keep_their_spaces_and_kernel_trees_are_left_out() {
+        let table = "a / ext4 rw 0 0\nb /my\\040disk xfs rw 0 0\nproc /proc proc rw 0 0\n";
+        let mounts = mounts(table);
+        assert_eq!(mounts.len(), 2);
+        assert_eq!(mounts["/my disk"], "xfs");
+    }
+}

@@ -1,0 +1,173 @@
+//! `iolab record`: runs a command and writes down what it does to files.
+
+use crate::failure::Failure;
+use crate::trace_file;
+use clap::{Args, ValueEnum};
+use iolab_host::launch::{self, LaunchError};
+use iolab_host::recording::{ClockSource, Recording, RecordingError, Settings};
+use iolab_trace::Trace;
+use iolab_vocab::{format_bytes, parse_bytes};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// Record a command and its children, MPI or not, into a trace.
+///
+/// The exit code is the command's (128 + n when signal n ended it).
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Where the trace goes.
+    #[arg(short, long, value_name = "RUN.iot", default_value = "run.iot")]
+    output: PathBuf,
+    /// Layers to record.
+    #[arg(long = "layer", value_delimiter = ',', value_name = "LAYER,…", default_values = ["posix", "stdio"])]
+    layers: Vec<LayerName>,
+    /// The clock: `tsc` costs 9 ns a reading, `monotonic` 20. Default: tsc where it is reliable.
+    #[arg(long)]
+    clock: Option<ClockName>,
+    /// Directory for the raw records while the command runs; should be on a local, fast disk.
+    #[arg(long, value_name = "DIR")]
+    spool: Option<PathBuf>,
+    /// The raw records take no more room than this.
+    #[arg(long, value_name = "SIZE", default_value = "4g", value_parser = parse_bytes)]
+    spool_limit: u64,
+    /// What to do at that limit: stop recording, or overwrite the oldest records.
+    #[arg(long, value_name = "POLICY", default_value = "stop")]
+    when_full: WhenFull,
+    /// The command and its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LayerName {
+    Posix,
+    Stdio,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ClockName {
+    Tsc,
+    Monotonic,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WhenFull {
+    Stop,
+    Ring,
+}
+
+impl Arguments {
+    fn settings(&self) -> Settings {
+        Settings {
+            clock: self.clock.map(|clock| match clock {
+                ClockName::Tsc => ClockSource::Counter,
+                ClockName::Monotonic => ClockSource::Monotonic,
+            }),
+            posix: self.layers.contains(&LayerName::Posix),
+            stdio: self.layers.contains(&LayerName::Stdio),
+            below: false,
+            limit_bytes: self.spool_limit,
+            ring: self.when_full == WhenFull::Ring,
+            directory: self.spool.clone(),
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    check_output(&arguments.output)?;
+    let library = launch::find_library().map_err(launch_failure)?;
+    let mut recording = Recording::begin(&arguments.settings(), &arguments.command, &[])
+        .map_err(|error| spool_failure(&error))?;
+    let mut command = Command::new(&arguments.command[0]);
+    command.args(&arguments.command[1..]).envs(recording.environment());
+    launch::preload(&mut command, &library);
+    let ending = match launch::run(&mut command, &mut recording) {
+        Ok(ending) => ending,
+        Err(error) => {
+            recording.discard();
+            return Err(launch_failure(error));
+        }
+    };
+    save(recording, &arguments.output)?;
+    Ok(ExitCode::from(ending.code()))
+}
+
+/// Makes and writes the trace. The spool directory goes only when the trace is safe.
+fn save(recording: Recording, output: &Path) -> Result<(), Failure> {
+    let trace = recording
+        .finished(iolab_trace::finish::Side::Program)
+        .map_err(|error| spool_failure(&error))?;
+    if let Err(failure) = trace_file::save(output, &trace) {
+        let directory = recording.directory().display();
+        return Err(failure.hint(format!(
+            "nothing is lost: free some room, then `iolab recover {directory} -o RUN.iot`"
+        )));
+    }
+    recording.discard();
+    summarize(&trace, output);
+    Ok(())
+}
+
+/// Finds out before the command runs that its trace could not be written.
+fn check_output(output: &Path) -> Result<(), Failure> {
+    if output.is_dir() {
+        return Err(Failure::new(format!("{} is a directory", output.display()))
+            .hint("give the trace a file name: -o RUN.iot"));
+    }
+    let folder = match output.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let probe = folder.join(format!(".iolab-probe-{}", std::process::id()));
+    fs::write(&probe, "").and_then(|()| fs::remove_file(&probe)).map_err(|error| {
+        Failure::new(format!("{} cannot be written to: {error}", folder.display()))
+            .hint("give the trace another place with -o")
+    })
+}
+
+pub(crate) fn launch_failure(error: LaunchError) -> Failure {
+    let failure = Failure::new(&error);
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+pub(crate) fn spool_failure(error: &RecordingError) -> Failure {
+    let hint = match error {
+        RecordingError::File(..) => "choose another place for the raw records with --spool DIR",
+        RecordingError::Finish(..) => {
+            "a spool directory is what an interrupted `iolab record` left"
+        }
+    };
+    Failure::new(error).hint(hint)
+}
+
+/// What was recorded and what is missing, on standard error: standard output is the command's.
+pub(crate) fn summarize(trace: &Trace, output: &Path) {
+    let header = &trace.header;
+    let size = fs::metadata(output).map_or(0, |data| data.len());
+    eprintln!(
+        "iolab: {} calls on {} files by {} processes in {} ({})",
+        trace.events.len(),
+        header.files.len(),
+        header.processes.len(),
+        output.display(),
+        format_bytes(size)
+    );
+    let listed = |counts: &std::collections::BTreeMap<String, u64>| {
+        counts.iter().map(|(why, count)| format!("{why} {count}")).collect::<Vec<_>>().join(", ")
+    };
+    let losses = &header.losses;
+    if !losses.left_out_calls.is_empty() {
+        eprintln!("iolab: left out by rule: {}", listed(&losses.left_out_calls));
+    }
+    if !losses.lost_calls.is_empty() {
+        eprintln!("iolab: warning: calls lost: {}", listed(&losses.lost_calls));
+    }
+    for unseen in &losses.unseen {
+        eprintln!("iolab: warning: not seen: {unseen}");
+    }
+}

@@ -1,0 +1,28 @@
+//! `iolab recover`: makes the trace that a recording which was cut off could not make.
+
+use crate::failure::Failure;
+use crate::record::{spool_failure, summarize};
+use crate::trace_file;
+use clap::Args;
+use iolab_host::recording;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Make a trace of what an interrupted `iolab record` left in its spool directory.
+///
+/// The directory stays; remove it when the trace is what you wanted.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The spool directory (`iolab-spool-…` below the directory for temporary files).
+    directory: PathBuf,
+    /// Where the trace goes.
+    #[arg(short, long, value_name = "RUN.iot", default_value = "run.iot")]
+    output: PathBuf,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let trace = recording::recover(&arguments.directory).map_err(|error| spool_failure(&error))?;
+    trace_file::save(&arguments.output, &trace)?;
+    summarize(&trace, &arguments.output);
+    Ok(ExitCode::SUCCESS)
+}
