@@ -5,10 +5,10 @@ pub mod calibrate;
 mod descriptor;
 mod file_system;
 pub mod fork;
-pub mod shared;
-pub mod tick;
 pub mod launch;
 pub mod recording;
+pub mod shared;
+pub mod tick;
 
 pub use descriptor::close;
 pub use file_system::file_system_of;

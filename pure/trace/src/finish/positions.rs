@@ -144,11 +144,12 @@ impl Follower<'_> {
     fn copy(&mut self, event: &mut Event, number: usize) {
         let moved = event.result.max(0);
         let by_position = event.offset < 0;
-        if by_position && event.file != FileId::NONE {
-            if let Some(description) = self.descriptions.get_mut(number) {
-                event.offset = description.position;
-                description.position = description.position.saturating_add(moved);
-            }
+        if by_position
+            && event.file != FileId::NONE
+            && let Some(description) = self.descriptions.get_mut(number)
+        {
+            event.offset = description.position;
+            description.position = description.position.saturating_add(moved);
         }
         let target = usize::try_from(event.argument).ok().filter(|&at| at < self.files.len());
         event.argument = target.map_or(-1, |at| as_argument(self.files[at]));
