@@ -105,6 +105,20 @@ impl Strided {
         Extent::new(offset, self.block)
     }
 
+    /// How many bytes of the set come before a byte of it, given by its place in the file. Only for
+    /// sets that never go backwards (an inner span is within the stride around it).
+    pub fn position_of(&self, offset: u64) -> u64 {
+        let mut rest = offset - self.offset;
+        let mut inner = self.bytes();
+        let mut position = 0;
+        for level in self.levels().iter().rev() {
+            inner /= level.count;
+            position += rest / level.stride * inner;
+            rest %= level.stride;
+        }
+        position + rest
+    }
+
     /// All blocks in order.
     pub fn extents(&self) -> impl Iterator<Item = Extent> + '_ {
         (0..self.blocks()).map(|index| self.nth(index))
@@ -261,6 +275,15 @@ mod tests {
         access.file[0].block = 4;
         let pieces: Vec<_> = access.pieces().map(|p| (p.file, p.memory, p.length)).collect();
         assert_eq!(pieces, [(100, 0, 3), (103, 5, 1), (110, 6, 2), (112, 10, 2)]);
+    }
+
+    #[test]
+    fn the_position_of_a_byte_counts_the_bytes_of_the_set_before_it() {
+        let set = Strided::contiguous(7, 3).repeated(4, 5).repeated(3, 40).repeated(2, 200);
+        let bytes = set.extents().flat_map(|extent| extent.offset..extent.end());
+        for (position, offset) in bytes.enumerate() {
+            assert_eq!(set.position_of(offset), position as u64);
+        }
     }
 
     #[test]

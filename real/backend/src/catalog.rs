@@ -1,9 +1,11 @@
 //! The catalogue of access methods: one row each. It feeds the command line, the conformance
 //! suite and the table of cells.
 
+use crate::mpiio::{Mode, MpiIo};
 use crate::null::Null;
 use crate::posix::Posix;
 use crate::{Arena, Backend};
+use iolab_host::mpi::Kind;
 
 /// What a method needs to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +49,13 @@ impl Method {
         direct: true,
         make: |arena, _| Ok(Box::new(Posix::new(arena, false))),
     };
+
+    /// ROMIO and OMPIO have hints of their own for direct I/O, which few builds honour.
+    const MPI: Method = Method { needs: Needs::Mpi, direct: false, ..Method::POSIX };
+}
+
+fn mpi(arena: Arena, depth: usize, mode: Mode) -> Result<Box<dyn Backend>, crate::IoError> {
+    Ok(Box::new(MpiIo::new(arena, depth, mode)))
 }
 
 /// All methods.
@@ -69,6 +78,41 @@ impl Catalog {
             summary: "preadv and pwritev, one call per contiguous range of the file",
             make: |arena, _| Ok(Box::new(Posix::new(arena, true))),
             ..Method::POSIX
+        },
+        Method {
+            name: "independent",
+            summary: "MPI-IO: MPI_File_read_at and write_at",
+            make: |arena, depth| mpi(arena, depth, Mode::Blocking(Kind::Independent)),
+            ..Method::MPI
+        },
+        Method {
+            name: "collective",
+            summary: "MPI-IO: MPI_File_read_at_all and write_at_all",
+            collective: true,
+            make: |arena, depth| mpi(arena, depth, Mode::Blocking(Kind::Collective)),
+            ..Method::MPI
+        },
+        Method {
+            name: "split",
+            summary: "MPI-IO: MPI_File_read_at_all_begin and _end",
+            collective: true,
+            make: |arena, depth| mpi(arena, depth, Mode::Blocking(Kind::SplitCollective)),
+            ..Method::MPI
+        },
+        Method {
+            name: "nonblocking",
+            summary: "MPI-IO: MPI_File_iread_at and iwrite_at",
+            queues: true,
+            make: |arena, depth| mpi(arena, depth, Mode::NonBlocking { collective: false }),
+            ..Method::MPI
+        },
+        Method {
+            name: "nonblocking-collective",
+            summary: "MPI-IO: MPI_File_iread_at_all and iwrite_at_all",
+            collective: true,
+            queues: true,
+            make: |arena, depth| mpi(arena, depth, Mode::NonBlocking { collective: true }),
+            ..Method::MPI
         },
     ];
 

@@ -8,6 +8,7 @@
 mod catalog;
 mod direct;
 mod failure;
+mod mpiio;
 mod null;
 mod posix;
 
@@ -47,6 +48,8 @@ pub struct Opening {
     pub shared: bool,
     /// The whole pattern of this rank as one view, where the method uses views.
     pub view: Option<Strided>,
+    /// Some operation of some rank is not contiguous; the same on all ranks.
+    pub noncontiguous: bool,
 }
 
 /// What an operation moved.

@@ -11,10 +11,10 @@ use crate::metadata::{PHASES, Visit};
 use crate::outcome::{Measurement, Outcome, Refused, summarise};
 use crate::phase::{Label, Stages, agree, measurement, timed};
 use crate::plan::{Case, Plan, Temporal};
-use crate::source::Source;
+use crate::source::{Source, is_contiguous};
 use crate::surroundings::{Surroundings, processors, room};
 use crate::timed::{Loop, Tally, Work};
-use iolab_backend::{Arena, Backend, Direction, IoError, Opening};
+use iolab_backend::{Arena, Backend, Direction, IoError, Needs, Opening};
 use iolab_comm::{Comm, CommError, largest};
 use iolab_host::tick::{TickClock, monotonic};
 use iolab_pattern::{Access, Pattern};
@@ -273,6 +273,17 @@ struct Scene<'a> {
     backend: Box<dyn Backend>,
     source: Source,
     depth: usize,
+    /// Some operation of some rank is not contiguous.
+    noncontiguous: bool,
+}
+
+impl Scene<'_> {
+    /// Whether all ranks have to take part in every operation: collective methods, and MPI-IO
+    /// that sets a view for each.
+    fn together(&self) -> bool {
+        let views = self.case.method.needs == Needs::Mpi && self.noncontiguous;
+        self.case.method.collective || views
+    }
 }
 
 impl Runner<'_> {
@@ -283,6 +294,12 @@ impl Runner<'_> {
         let built = self.scene(case);
         agree(self.comm, built.as_ref().map(|_| ()).map_err(Clone::clone))?;
         let Ok(mut scene) = built else { return Ok(Vec::new()) };
+        scene.noncontiguous = largest(self.comm, scene.noncontiguous.into())? > 0;
+        if scene.together() && self.plan.time_limit > 0.0 {
+            let message = format!("{} needs the same count on all ranks", case.method.name);
+            let hint = "give counts instead of a time limit".to_owned();
+            return Err(BenchError::OnRank { rank: 0, message, hint });
+        }
         let mut cache = String::new();
         let mut measurements = Vec::new();
         for step in steps(case.temporal) {
@@ -337,7 +354,8 @@ impl Runner<'_> {
         }
         let arena = Arena::new(source.bytes);
         let backend = (case.method.make)(arena, depth).map_err(|error| told(&error))?;
-        Ok(Scene { case, pattern, own_file, backend, source, depth })
+        let noncontiguous = !is_contiguous(pattern.as_ref(), rank);
+        Ok(Scene { case, pattern, own_file, backend, source, depth, noncontiguous })
     }
 
     /// The rank of the pattern that this rank plays; a neighbour's when reading reordered.
@@ -434,8 +452,8 @@ impl Runner<'_> {
             rank,
             source: scene.source,
             depth: scene.depth,
-            end: if scene.case.method.collective { end } else { pattern.operations(rank) },
-            collective: scene.case.method.collective,
+            end: if scene.together() { end } else { pattern.operations(rank) },
+            collective: scene.together(),
             backend: scene.backend.as_mut(),
             sync: self.plan.sync && !reading,
             reached: &mut reached,
@@ -477,6 +495,7 @@ impl Runner<'_> {
             hints: scene.case.hints.clone(),
             shared: !scene.own_file,
             view: scene.case.view.then(|| scene.pattern.whole(rank)).flatten(),
+            noncontiguous: scene.noncontiguous,
         }
     }
 
@@ -535,7 +554,7 @@ impl Runner<'_> {
                 Ok(bytes) => verified += bytes,
                 Err(why) => first = first.and(Err(why)),
             }
-            if first.is_err() && !scene.case.method.collective {
+            if first.is_err() && !scene.together() {
                 break;
             }
         }

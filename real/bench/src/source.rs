@@ -45,7 +45,7 @@ impl Source {
         let each = pattern.memory_bytes().next_multiple_of(PAGE);
         let (kind, bytes) = match () {
             () if !writes => (Kind::Nothing, 0),
-            () if is_contiguous(pattern, rank, operations) => (Kind::Window, PERIOD + each),
+            () if is_contiguous(pattern, rank) => (Kind::Window, PERIOD + each),
             () if exact => (Kind::Filled { each: each as usize }, each.saturating_mul(operations)),
             () => (Kind::Same, each),
         };
@@ -102,7 +102,8 @@ impl Source {
 
 /// Whether all operations are, as far as the first and the last tell: patterns are uniform in
 /// this, and a shorter last one is no less contiguous.
-fn is_contiguous(pattern: &dyn Pattern, rank: Rank, operations: u64) -> bool {
+pub(crate) fn is_contiguous(pattern: &dyn Pattern, rank: Rank) -> bool {
+    let operations = pattern.operations(rank);
     let mut access = Access::new();
     let mut contiguous = |index| {
         pattern.place(rank, index, &mut access);

@@ -11,7 +11,7 @@ pub struct Surroundings {
     pub host: String,
     /// Kernel release.
     pub kernel: String,
-    /// Processors this process may use.
+    /// Processors of that host.
     pub processors: usize,
     /// Type of the target's file system.
     pub file_system: String,
@@ -41,9 +41,11 @@ impl Surroundings {
     }
 }
 
-/// Processors this process may use.
+/// Processors of this host. Not those of this process: a launcher may have bound it to one.
 pub(crate) fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    let lines = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let one = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
+    lines.lines().filter(one).count().max(1)
 }
 
 /// The directory that holds the target, as an absolute path.

@@ -6,7 +6,7 @@ use iolab_vocab::format_bytes;
 /// The heading of the table.
 pub fn header() -> String {
     format!(
-        "{:<18} {:<28} {:<12} {:>3} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9} {:>10}  {}",
+        "{:<18} {:<28} {:<22} {:>3} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9} {:>10}  {}",
         "phase",
         "pattern",
         "method",
@@ -30,7 +30,7 @@ pub fn row(m: &Measurement) -> String {
         m.latency.as_ref().map_or("-".to_owned(), |latency| duration(pick(latency)))
     };
     format!(
-        "{:<18} {:<28} {:<12} {:>3} {:>10} {:>10.0} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9} {:>10}  {}",
+        "{:<18} {:<28} {:<22} {:>3} {:>10} {:>10.0} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9} {:>10}  {}",
         m.phase,
         shortened(&m.spatial, 28),
         m.method,
@@ -86,12 +86,12 @@ fn shortened(text: &str, width: usize) -> String {
 /// The repetitions of each phase together.
 pub fn summary_table(summaries: &[Summary]) -> String {
     let mut text = format!(
-        "{:<18} {:<28} {:<12} {:>10} {:>10} {:>23}\n",
+        "{:<18} {:<28} {:<22} {:>10} {:>10} {:>23}\n",
         "phase", "pattern", "method", "first", "median", "95 % interval (MiB/s)"
     );
     for s in summaries {
         text += &format!(
-            "{:<18} {:<28} {:<12} {:>10.1} {:>10.1} {:>23}\n",
+            "{:<18} {:<28} {:<22} {:>10.1} {:>10.1} {:>23}\n",
             s.phase,
             shortened(&s.spatial, 28),
             s.method,

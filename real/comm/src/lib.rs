@@ -4,12 +4,18 @@
 //! rank said). Everything else, agreement, maximum, broadcast, is computed from what was gathered.
 //! A rank that dies ends the wait of the others within a fraction of a second.
 
+mod adapter;
 mod local;
+mod mpi;
 
+pub use adapter::{Adapter, Family, Launch, adapters, launch};
 pub use local::{LocalKind, run_local};
+pub use mpi::MpiRank;
 
+use iolab_host::mpi::Mpi;
 use iolab_vocab::Rank;
 use std::fmt;
+use std::rc::Rc;
 
 /// Why ranks could not talk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +60,12 @@ pub trait Comm {
     fn gather(&self, own: &[u8]) -> Result<Vec<Vec<u8>>, CommError>;
 
     /// What carries it, for the result.
-    fn kind(&self) -> &'static str;
+    fn kind(&self) -> &str;
+
+    /// The MPI library, when this is an MPI job.
+    fn mpi(&self) -> Option<&Rc<Mpi>> {
+        None
+    }
 }
 
 /// The numbers every rank gave.

@@ -173,7 +173,7 @@ impl Comm for LocalRank<'_> {
         }
     }
 
-    fn kind(&self) -> &'static str {
+    fn kind(&self) -> &str {
         match self.kind {
             LocalKind::Threads => "threads",
             LocalKind::Processes => "processes",

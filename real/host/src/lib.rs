@@ -6,6 +6,7 @@ mod descriptor;
 mod file_system;
 pub mod fork;
 pub mod launch;
+pub mod mpi;
 pub mod recording;
 pub mod shared;
 pub mod tick;

@@ -5,6 +5,7 @@
 mod bench;
 mod calibrate;
 mod failure;
+mod mpi;
 mod record;
 mod recover;
 mod replay;
@@ -30,6 +31,7 @@ struct Iolab {
 #[derive(Subcommand)]
 enum Capability {
     Bench(Box<bench::Arguments>),
+    Mpi(mpi::Arguments),
     Calibrate(calibrate::Arguments),
     Record(record::Arguments),
     Recover(recover::Arguments),
@@ -44,6 +46,7 @@ enum Capability {
 fn main() -> ExitCode {
     let outcome = match Iolab::parse().capability {
         Capability::Bench(arguments) => bench::run(&arguments),
+        Capability::Mpi(arguments) => mpi::run(&arguments),
         Capability::Calibrate(arguments) => calibrate::run(&arguments),
         Capability::Record(arguments) => record::run(&arguments),
         Capability::Recover(arguments) => recover::run(&arguments),

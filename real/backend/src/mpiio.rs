@@ -1,0 +1,234 @@
+//! MPI-IO in all its access modes: independent, collective, split collective, non-blocking.
+//!
+//! A contiguous operation goes to an explicit offset. A non-contiguous one gets a file view made of
+//! its nested-strided sets (one derived datatype, never a list) or, with `view`, the whole rank's
+//! pattern is one view set when the file is opened, and operations are positions in it. Memory that
+//! is not contiguous becomes a datatype of its own. Setting a view is collective; so whether an
+//! operation sets one is decided for all ranks alike when the file is opened.
+
+use crate::{Arena, Backend, Direction, IoError, Moved, Opening, Verb};
+use iolab_comm::Comm;
+use iolab_host::mpi::{Kind, MpiFile, Part, Sets};
+use iolab_pattern::{Access, Strided};
+use std::path::PathBuf;
+
+/// How an operation is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Blocking(Kind),
+    NonBlocking { collective: bool },
+}
+
+pub(crate) struct MpiIo {
+    file: MpiFile,
+    mode: Mode,
+    path: PathBuf,
+    base: u64,
+    whole: Option<Strided>,
+    /// Every operation sets a view of its own.
+    views: bool,
+    view: Sets,
+    memory: Sets,
+    depth: usize,
+    done: Option<(u64, Moved)>,
+}
+
+impl MpiIo {
+    pub(crate) fn new(arena: Arena, depth: usize, mode: Mode) -> MpiIo {
+        MpiIo {
+            file: MpiFile::new(arena),
+            mode,
+            path: PathBuf::new(),
+            base: 0,
+            whole: None,
+            views: false,
+            view: Sets::default(),
+            memory: Sets::default(),
+            depth,
+            done: None,
+        }
+    }
+
+    fn failed(&self, verb: Verb, error: String) -> IoError {
+        IoError::Mpi { verb, path: self.path.clone(), error }
+    }
+
+    /// Brings the view into place and says where in it the operation starts.
+    fn aim(&mut self, access: &Access) -> Result<u64, IoError> {
+        self.memory.clear();
+        let start = access.file().first().map_or(0, |first| first.offset);
+        if let Some(whole) = &self.whole {
+            push_all(&mut self.memory, access.memory(), 0);
+            return Ok(if access.file().is_empty() { 0 } else { whole.position_of(start) });
+        }
+        if !self.views {
+            push_all(&mut self.memory, access.memory(), 0);
+            return Ok(self.base + start);
+        }
+        self.view.clear();
+        let mut displacement = self.base + start;
+        if access.file().len() > 1 {
+            displacement = self.base + self.sorted_sets(access);
+        } else {
+            push_all(&mut self.view, access.file(), start);
+            push_all(&mut self.memory, access.memory(), 0);
+        }
+        let view = std::mem::take(&mut self.view);
+        let set = self.file.view(displacement, &view);
+        self.view = view;
+        set.map_err(|error| self.failed(Verb::Open, error))?;
+        Ok(0)
+    }
+
+    /// Several sets may interleave, but a view must not go backwards: piece by piece in the order
+    /// of the file, the memory in the same order. Gives the lowest offset.
+    fn sorted_sets(&mut self, access: &Access) -> u64 {
+        let mut pieces: Vec<_> = access.pieces().collect();
+        pieces.sort_by_key(|piece| piece.file);
+        let start = pieces.first().map_or(0, |piece| piece.file);
+        for piece in pieces {
+            self.view.push(piece.file - start, piece.length, std::iter::empty());
+            self.memory.push(piece.memory, piece.length, std::iter::empty());
+        }
+        start
+    }
+
+    fn moved(&self, way: Direction, access: &Access, bytes: u64) -> Result<Moved, IoError> {
+        let wanted = access.bytes();
+        if bytes < wanted {
+            let offset = access.file().first().map_or(0, |first| first.offset) + bytes;
+            return Err(match way {
+                Direction::Read => {
+                    IoError::End { path: self.path.clone(), offset, wanted: wanted - bytes }
+                }
+                Direction::Write => {
+                    self.failed(Verb::Write, format!("only {bytes} of {wanted} bytes were written"))
+                }
+            });
+        }
+        Ok(Moved { bytes, short: 0 })
+    }
+
+    fn begin(
+        &mut self,
+        way: Direction,
+        access: &Access,
+        at: usize,
+        tag: u64,
+        collective: bool,
+    ) -> Result<(), IoError> {
+        let offset = self.aim(access)?;
+        let write = way == Direction::Write;
+        let part = Part { write, offset, at, memory: &self.memory, bytes: access.bytes() };
+        let started = self.file.start(collective, part, tag);
+        started.map_err(|error| self.failed(verb(way), error))
+    }
+}
+
+fn verb(way: Direction) -> Verb {
+    if way == Direction::Write { Verb::Write } else { Verb::Read }
+}
+
+fn push_all(sets: &mut Sets, strided: &[Strided], start: u64) {
+    for set in strided {
+        let levels = set.levels().iter().map(|level| (level.count, level.stride));
+        sets.push(set.offset - start, set.block, levels);
+    }
+}
+
+impl Backend for MpiIo {
+    fn arena(&mut self) -> &mut Arena {
+        self.file.arena()
+    }
+
+    fn open(&mut self, opening: &Opening, comm: &dyn Comm) -> Result<(), IoError> {
+        self.path.clone_from(&opening.path);
+        let Some(mpi) = comm.mpi() else {
+            return Err(IoError::Cannot("MPI-IO needs a start under mpiexec".to_owned()));
+        };
+        self.file
+            .open(
+                mpi,
+                &opening.path,
+                opening.write,
+                opening.truncate,
+                opening.shared,
+                &opening.hints,
+            )
+            .map_err(|error| self.failed(Verb::Open, error))?;
+        self.base = opening.base;
+        self.whole = opening.view;
+        self.views = opening.noncontiguous && self.whole.is_none();
+        if self.views && self.depth > 1 {
+            let why = "a view per operation and several operations under way exclude each other";
+            return Err(IoError::Cannot(why.to_owned()));
+        }
+        if let Some(whole) = self.whole {
+            self.view.clear();
+            push_all(&mut self.view, &[whole], whole.offset);
+            let set = self.file.view(self.base + whole.offset, &self.view.clone());
+            set.map_err(|error| self.failed(Verb::Open, error))?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, way: Direction, access: &Access, at: usize) -> Result<Moved, IoError> {
+        let kind = match self.mode {
+            Mode::Blocking(kind) => kind,
+            Mode::NonBlocking { collective } => {
+                self.begin(way, access, at, 0, collective)?;
+                let finished = self.file.finish();
+                let bytes = finished.map_err(|error| self.failed(verb(way), error))?;
+                return self.moved(way, access, bytes.map_or(0, |(_, bytes)| bytes));
+            }
+        };
+        let offset = self.aim(access)?;
+        let write = way == Direction::Write;
+        let part = Part { write, offset, at, memory: &self.memory, bytes: access.bytes() };
+        let bytes = self.file.transfer(kind, part);
+        let bytes = bytes.map_err(|error| self.failed(verb(way), error))?;
+        self.moved(way, access, bytes)
+    }
+
+    fn start(
+        &mut self,
+        way: Direction,
+        access: &Access,
+        at: usize,
+        tag: u64,
+    ) -> Result<(), IoError> {
+        match self.mode {
+            Mode::NonBlocking { collective } => self.begin(way, access, at, tag, collective),
+            Mode::Blocking(_) => {
+                self.done = Some((tag, self.run(way, access, at)?));
+                Ok(())
+            }
+        }
+    }
+
+    fn poll(&mut self) -> Result<(), IoError> {
+        if self.done.is_none() {
+            let tested = self.file.test().map_err(|error| self.failed(Verb::Read, error))?;
+            self.done = tested.map(|(tag, bytes)| (tag, Moved { bytes, short: 0 }));
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(u64, Moved), IoError> {
+        if let Some(done) = self.done.take() {
+            return Ok(done);
+        }
+        let finished = self.file.finish().map_err(|error| self.failed(Verb::Read, error))?;
+        let (tag, bytes) =
+            finished.ok_or_else(|| IoError::Cannot("nothing was started".to_owned()))?;
+        Ok((tag, Moved { bytes, short: 0 }))
+    }
+
+    fn sync(&mut self) -> Result<(), IoError> {
+        self.file.sync().map_err(|error| self.failed(Verb::Sync, error))
+    }
+
+    fn close(&mut self) -> Result<(), IoError> {
+        self.file.close().map_err(|error| self.failed(Verb::Close, error))
+    }
+}
