@@ -21,6 +21,7 @@ mod report;
 mod sections;
 mod sizes;
 mod stream;
+pub mod study;
 pub mod text;
 mod timeline;
 

@@ -45,8 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return run_probe(probe, &arguments.directory);
     }
     let calibration = measure(&arguments.directory)?;
-    let text = toml::to_string(&ThisMachine { name: "this-machine", local: &calibration.storage })
-        .map_err(Failure::new)?;
+    let text = platform_text(&calibration)?;
     fs::write(&arguments.output, text)
         .map_err(|error| Failure::new(format!("{}: {error}", arguments.output.display())))?;
     let checks = match arguments.check {
@@ -59,6 +58,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     eprintln!("wrote {}", arguments.output.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// The platform file of a calibration.
+pub(crate) fn platform_text(calibration: &Calibration) -> Result<String, Failure> {
+    toml::to_string(&ThisMachine { name: "this-machine", local: &calibration.storage })
+        .map_err(Failure::new)
 }
 
 /// Calibrates for the file system of `directory`, telling progress on stderr.

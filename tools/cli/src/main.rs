@@ -13,6 +13,7 @@ mod report;
 mod run;
 mod simulate;
 mod strategies;
+mod study;
 mod trace_file;
 mod view;
 
@@ -40,6 +41,7 @@ enum Capability {
     Simulate(simulate::Arguments),
     Run(run::Arguments),
     Strategies(strategies::Arguments),
+    Study(study::Arguments),
     View(view::Arguments),
 }
 
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Capability::Report(arguments) => report::run(&arguments),
         Capability::Run(arguments) => run::run(&arguments),
         Capability::Strategies(arguments) => strategies::run(&arguments),
+        Capability::Study(arguments) => study::run(&arguments),
         Capability::View(arguments) => view::run(&arguments),
     };
     outcome.unwrap_or_else(|failure: Failure| {

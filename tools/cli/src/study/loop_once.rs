@@ -1,0 +1,437 @@
+//! The loop, step by step: one plain run, one recorded run, findings, predictions, then rounds of
+//! plain and reshaped runs, compared.
+
+use super::plan::{self, Candidate, Turn};
+use super::progress::Progress;
+use super::runs::{Run, Runner, ending};
+use super::workplace::Workplace;
+use super::{tree, write};
+use crate::failure::Failure;
+use crate::{calibrate, trace_file};
+use iolab_report::{Analysis, Report};
+
+use iolab_report::study::{Judgement, Observation, judge, median};
+use iolab_sim::guest::{self, Prediction};
+use iolab_sim::platform::Platform;
+use iolab_trace::Trace;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What to study and how.
+pub(crate) struct Settings<'a> {
+    pub(crate) rounds: usize,
+    pub(crate) wanted: &'a [String],
+    pub(crate) only_wanted: bool,
+    pub(crate) platform: Option<&'a Path>,
+    pub(crate) command: &'a [OsString],
+    /// Where the user stands.
+    pub(crate) start: &'a Path,
+    /// Where the command writes.
+    pub(crate) directory: &'a Path,
+    /// Where the report goes.
+    pub(crate) results: &'a Path,
+}
+
+/// Everything a study found out.
+pub(crate) struct Study {
+    pub(crate) command: Vec<String>,
+    pub(crate) directory: PathBuf,
+    pub(crate) rounds: usize,
+    pub(crate) recorded: Trace,
+    pub(crate) report: Report,
+    pub(crate) platform: Platform,
+    /// Seconds of the plain runs, by round.
+    pub(crate) plain: Vec<f64>,
+    /// Seconds the simulation gives the plain run.
+    pub(crate) plain_predicted: Option<f64>,
+    pub(crate) tried: Vec<Tried>,
+    /// The best right strategy, as simulated and as recorded, for the timeline.
+    pub(crate) shown: Option<Shown>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// A strategy with what became of it.
+pub(crate) struct Tried {
+    pub(crate) candidate: Candidate,
+    pub(crate) judgement: Judgement,
+    pub(crate) seconds: Vec<f64>,
+}
+
+/// Traces of one strategy.
+pub(crate) struct Shown {
+    pub(crate) label: String,
+    pub(crate) simulated: Option<Trace>,
+    pub(crate) measured: Option<Trace>,
+}
+
+/// What the runs of a strategy came to so far.
+#[derive(Default)]
+struct Seen {
+    seconds: Vec<f64>,
+    plain: Vec<f64>,
+    differences: BTreeMap<String, String>,
+    failure: Option<String>,
+}
+
+impl Settings<'_> {
+    pub(crate) fn run(&self) -> Result<Study, Failure> {
+        // Slips of the user come out before anything is touched.
+        for text in self.wanted {
+            Candidate::parse(text, &self.directory.to_string_lossy(), "asked for")?;
+        }
+        let runner = Runner::new()?;
+        let mut progress = Progress::new();
+        let place = Workplace::claim(self.directory, self.results)?;
+        let study = Loop { settings: self, place: &place, runner: &runner, notes: Vec::new() }
+            .run(&mut progress);
+        place.restore()?;
+        study
+    }
+}
+
+struct Loop<'a> {
+    settings: &'a Settings<'a>,
+    place: &'a Workplace,
+    runner: &'a Runner,
+    notes: Vec<String>,
+}
+
+impl Loop<'_> {
+    fn run(mut self, progress: &mut Progress) -> Result<Study, Failure> {
+        progress.step("running the command as it is");
+        let first = self.first_run()?;
+        progress.step("recording it");
+        let recorded = self.record(&first)?;
+        let report = analyse(&recorded);
+        self.note_writes_elsewhere(&recorded);
+        let platform = self.platform(progress)?;
+        let candidates = self.candidates(&recorded, &report)?;
+        progress.step("predicting");
+        let plain_simulated = self.predict(&recorded, &platform, None);
+        let predicted: Vec<_> = (candidates.iter())
+            .map(|candidate| self.predict(&recorded, &platform, Some(candidate)))
+            .map(|prediction| prediction.map(|prediction| prediction.wall.seconds()))
+            .collect();
+        let plain_predicted = plain_simulated.map(|prediction| prediction.wall.seconds());
+        let (plain, seen) = self.rounds(&candidates, &first, progress)?;
+        let tried = judge_all(candidates, seen, &plain, plain_predicted, &predicted);
+        let shown = self.shown(&tried, &recorded, &platform, progress);
+        Ok(Study {
+            command: words(self.settings.command),
+            directory: self.settings.directory.to_owned(),
+            rounds: self.settings.rounds,
+            recorded,
+            report,
+            platform,
+            plain: plain.seconds,
+            plain_predicted,
+            tried,
+            shown,
+            notes: self.notes,
+        })
+    }
+
+    /// The command itself, plain.
+    fn plain(&self) -> Command {
+        let mut command = Command::new(&self.settings.command[0]);
+        command.args(&self.settings.command[1..]);
+        command
+    }
+
+    /// The command behind `iolab` with these arguments.
+    fn behind(&self, arguments: &[OsString]) -> Result<Command, Failure> {
+        let iolab = std::env::current_exe().map_err(Failure::new)?;
+        let mut command = Command::new(iolab);
+        command.args(arguments).arg("--").args(self.settings.command);
+        Ok(command)
+    }
+
+    fn under(&self, candidate: &Candidate) -> Result<Command, Failure> {
+        let mut arguments = vec![OsString::from("run")];
+        for text in candidate.texts() {
+            arguments.extend(["--apply".into(), text.into()]);
+        }
+        self.behind(&arguments)
+    }
+
+    fn fresh_run(&self, command: &mut Command) -> Result<Run, Failure> {
+        self.place.refresh()?;
+        self.runner.run(command, self.settings.start)
+    }
+
+    /// The run everything else is compared with.
+    fn first_run(&self) -> Result<Run, Failure> {
+        let run = self.fresh_run(&mut self.plain())?;
+        if !run.status.success() {
+            let said = run.errors.last_lines();
+            let what = format!("the command itself ended with {}: {said}", ending(run.status));
+            return Err(Failure::new(what)
+                .hint("a study needs a command that succeeds; try it without iolab first"));
+        }
+        self.place.collect("reference")?;
+        Ok(run)
+    }
+
+    /// Everything in which what was just left behind differs from the first run.
+    fn differences(&self, run: &Run, first: &Run) -> Result<BTreeMap<String, String>, Failure> {
+        let left = self.place.collect("last")?;
+        let reference = self.place.aside().join("reference");
+        let files = tree::differences(&reference, &left).map_err(Failure::new)?;
+        let mut found: BTreeMap<String, String> =
+            files.into_iter().map(|(name, what)| (name.display().to_string(), what)).collect();
+        if run.output != first.output {
+            found.insert("stdout".to_owned(), "differs".to_owned());
+        }
+        tree::remove(&left).map_err(Failure::new)?;
+        Ok(found)
+    }
+
+    fn record(&mut self, first: &Run) -> Result<Trace, Failure> {
+        let kept = self.place.aside().join("recorded.iot");
+        let run = self.fresh_run(&mut self.behind(&record_to(&kept))?)?;
+        if !run.status.success() {
+            let said = run.errors.last_lines();
+            return Err(Failure::new(format!("recording failed ({}): {said}", ending(run.status))));
+        }
+        let trace = trace_file::load(&kept)?;
+        let result = self.settings.results.join("recorded.iot");
+        fs::copy(&kept, &result)
+            .map_err(|error| Failure::new(format!("{}: {error}", result.display())))?;
+        let differences = self.differences(&run, first)?;
+        if let Some((name, what)) = differences.first_key_value() {
+            self.notes.push(format!("in the recorded run {name} {what}"));
+        }
+        Ok(trace)
+    }
+
+    /// Output that a study neither compares nor puts back.
+    fn note_writes_elsewhere(&mut self, trace: &Trace) {
+        let mut elsewhere: BTreeMap<&str, u64> = BTreeMap::new();
+        for event in trace.events.iter().filter(|e| e.function.class() == iolab_trace::Class::Write)
+        {
+            let entry = event.file.index().and_then(|index| trace.header.files.get(index));
+            let path = entry.map_or("", |entry| entry.path.as_str());
+            let inside = Path::new(path).starts_with(self.settings.directory);
+            let other = !path.starts_with('/') || path.starts_with("/dev/");
+            if !inside && !other {
+                *elsewhere.entry(path).or_default() += event.moved_bytes();
+            }
+        }
+        if let Some((path, _)) = elsewhere.iter().max_by_key(|(_, bytes)| **bytes) {
+            self.notes.push(format!(
+                "the command writes {} files outside {} ({path}), which are neither compared nor \
+                 put back; name its output directory with --output",
+                elsewhere.len(),
+                self.settings.directory.display(),
+            ));
+        }
+    }
+
+    fn platform(&self, progress: &Progress) -> Result<Platform, Failure> {
+        let path = match self.settings.platform {
+            Some(path) => path.to_owned(),
+            None => {
+                progress.step("measuring the storage");
+                let calibration = calibrate::measure(self.place.aside())?;
+                let path = self.settings.results.join("this-machine.toml");
+                write(&path, calibrate::platform_text(&calibration)?.as_bytes())?;
+                path
+            }
+        };
+        let text = fs::read_to_string(&path)
+            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+        Platform::parse(&text).map_err(|error| {
+            Failure::new(format!("{}: {}", path.display(), error.message)).hint(error.hint)
+        })
+    }
+
+    fn candidates(&self, trace: &Trace, report: &Report) -> Result<Vec<Candidate>, Failure> {
+        let directory = self.settings.directory.to_string_lossy();
+        let remedies: Vec<String> = (report.findings.iter())
+            .filter_map(|finding| finding.remedy.as_ref()?.strategy.clone())
+            .collect();
+        let nothing = Trace::default();
+        let (remedies, trace): (&[String], &Trace) = match self.settings.only_wanted {
+            true => (&[], &nothing),
+            false => (&remedies, trace),
+        };
+        Ok(plan::candidates(self.settings.wanted, remedies, trace, &directory)?)
+    }
+
+    fn predict(
+        &mut self,
+        trace: &Trace,
+        platform: &Platform,
+        candidate: Option<&Candidate>,
+    ) -> Option<Prediction> {
+        let stack = candidate.map_or(&[][..], |candidate| &candidate.stack);
+        match guest::predict(trace, platform, stack, &guest::Settings::default()) {
+            Ok(prediction) => Some(prediction),
+            Err(error) => {
+                let label = candidate.map_or("the plain run", |candidate| &candidate.label);
+                self.notes.push(format!("no prediction for {label}: {}", error.message));
+                None
+            }
+        }
+    }
+
+    /// All rounds: what the plain runs and each candidate's runs came to.
+    fn rounds(
+        &mut self,
+        candidates: &[Candidate],
+        first: &Run,
+        progress: &mut Progress,
+    ) -> Result<(Seen, Vec<Seen>), Failure> {
+        let (mut plain, mut seen) = (Seen::default(), Vec::new());
+        seen.resize_with(candidates.len(), Seen::default);
+        progress.begin_runs(self.settings.rounds * (1 + candidates.len()));
+        for number in 0..self.settings.rounds {
+            let mut finished = Vec::new();
+            for turn in plan::round(number, candidates.len()) {
+                match turn {
+                    Turn::Plain => {
+                        progress.run("plain");
+                        self.turn(&mut self.plain(), first, &mut plain)?;
+                        if let Some(failure) = &plain.failure {
+                            return Err(Failure::new(format!("a plain run failed: {failure}"))
+                                .hint("a study needs a command that succeeds every time"));
+                        }
+                    }
+                    Turn::Under(index) if seen[index].failure.is_none() => {
+                        progress.run(&candidates[index].label);
+                        let mut command = self.under(&candidates[index])?;
+                        self.turn(&mut command, first, &mut seen[index])?;
+                        finished.push(index);
+                    }
+                    Turn::Under(_) => progress.run("(failed before)"),
+                }
+            }
+            let latest = *plain.seconds.last().expect("each round has a plain run");
+            finished.into_iter().for_each(|index| seen[index].plain.push(latest));
+        }
+        progress.end_runs();
+        self.note_unstable(&plain);
+        Ok((plain, seen))
+    }
+
+    fn turn(&self, command: &mut Command, first: &Run, seen: &mut Seen) -> Result<(), Failure> {
+        let run = self.fresh_run(command)?;
+        if !run.status.success() {
+            let said = run.errors.last_lines();
+            seen.failure = Some(format!("{}: {said}", ending(run.status)));
+        }
+        seen.seconds.push(run.seconds);
+        for (name, what) in self.differences(&run, first)? {
+            seen.differences.entry(name).or_insert(what);
+        }
+        Ok(())
+    }
+
+    fn note_unstable(&mut self, plain: &Seen) {
+        if plain.differences.is_empty() {
+            return;
+        }
+        let names: Vec<&str> = plain.differences.keys().map(String::as_str).take(5).collect();
+        self.notes.push(format!(
+            "the command is not deterministic: plain runs differ in {} outputs ({}), which are not \
+             compared",
+            plain.differences.len(),
+            names.join(", "),
+        ));
+    }
+
+    /// The fastest right strategy, once more for the timeline: simulated, and recorded for real.
+    fn shown(
+        &mut self,
+        tried: &[Tried],
+        recorded: &Trace,
+        platform: &Platform,
+        progress: &Progress,
+    ) -> Option<Shown> {
+        let speedup = |tried: &Tried| tried.judgement.speedup.map_or(0.0, |speedup| speedup.middle);
+        let best = tried.iter().skip(1).max_by(|a, b| speedup(a).total_cmp(&speedup(b)))?;
+        best.judgement.speedup?;
+        progress.step(&format!("recording it under {}", best.candidate.label));
+        let simulated = self.predict(recorded, platform, Some(&best.candidate));
+        let measured = match self.record_under(&best.candidate) {
+            Ok(trace) => Some(trace),
+            Err(failure) => {
+                self.notes.push(format!("no trace of the reshaped run: {failure}"));
+                None
+            }
+        };
+        let simulated = simulated.map(|prediction| prediction.trace);
+        let results = self.settings.results;
+        for (name, trace) in [("simulated.iot", &simulated), ("reshaped.iot", &measured)] {
+            if let Some(trace) = trace
+                && let Err(failure) = trace_file::save(&results.join(name), trace)
+            {
+                self.notes.push(failure.to_string());
+            }
+        }
+        Some(Shown { label: best.candidate.label.clone(), simulated, measured })
+    }
+
+    fn record_under(&self, candidate: &Candidate) -> Result<Trace, Failure> {
+        let kept = self.place.aside().join("reshaped.iot");
+        let iolab = std::env::current_exe().map_err(Failure::new)?;
+        let mut command = Command::new(&iolab);
+        command.args(record_to(&kept)).arg("--").arg(&iolab).arg("run");
+        for text in candidate.texts() {
+            command.arg("--apply").arg(text);
+        }
+        command.arg("--").args(self.settings.command);
+        let run = self.fresh_run(&mut command)?;
+        match run.status.success() {
+            true => trace_file::load(&kept),
+            false => Err(Failure::new(run.errors.last_lines())),
+        }
+    }
+}
+
+fn record_to(path: &Path) -> [OsString; 3] {
+    ["record".into(), "-o".into(), path.into()]
+}
+
+fn words(command: &[OsString]) -> Vec<String> {
+    command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+fn analyse(trace: &Trace) -> Report {
+    let mut analysis = Analysis::new(trace.header.clone());
+    trace.events.iter().for_each(|event| analysis.observe(event));
+    analysis.finish()
+}
+
+/// The simulation says by which factor a strategy changes the run; the measured plain time says
+/// from where. So what the simulation gets wrong about both runs alike does not count twice.
+fn anchored(plain: &[f64], plain_predicted: Option<f64>, predicted: Option<f64>) -> Option<f64> {
+    Some(median(plain) * predicted? / plain_predicted?)
+}
+
+fn judge_all(
+    candidates: Vec<Candidate>,
+    seen: Vec<Seen>,
+    plain: &Seen,
+    plain_predicted: Option<f64>,
+    predicted: &[Option<f64>],
+) -> Vec<Tried> {
+    (candidates.into_iter().zip(seen).zip(predicted))
+        .map(|((candidate, seen), predicted)| {
+            let mut differences = seen.differences.iter();
+            let wrong = differences.find(|(name, _)| !plain.differences.contains_key(*name));
+            let judgement = judge(&Observation {
+                plain: seen.plain,
+                reshaped: seen.seconds.clone(),
+                difference: wrong.map(|(name, what)| format!("{name} {what}")),
+                failure: seen.failure,
+                incomparable_count: plain.differences.len(),
+                predicted: anchored(&plain.seconds, plain_predicted, *predicted),
+            });
+            Tried { candidate, judgement, seconds: seen.seconds }
+        })
+        .collect()
+}

@@ -1,0 +1,274 @@
+//! A study as text, as JSON and as a page.
+
+use super::loop_once::{Study, Tried};
+use iolab_report::page::{self, Cell, Jump, Page, Section, Table, Timeline, Tone, render};
+use iolab_report::study::{Interval, Verdict, median_interval};
+use std::fmt::Write;
+
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s >= 10.0 => format!("{s:.1} s"),
+        s if s >= 1.0 => format!("{s:.2} s"),
+        s => format!("{:.1} ms", s * 1e3),
+    }
+}
+
+fn interval(value: Interval, unit: impl Fn(f64) -> String) -> String {
+    format!("{} ({} to {})", unit(value.middle), unit(value.low), unit(value.high))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:+.0} %", share * 100.0)
+}
+
+fn times(factor: f64) -> String {
+    format!("{factor:.2}×")
+}
+
+/// A row of the table: strategy, predicted, measured, error, speed-up, verdict.
+fn rows(study: &Study) -> Vec<[String; 6]> {
+    let plain = median_interval(&study.plain);
+    let none = || "–".to_owned();
+    let error = study.plain_predicted.map(|time| (time - plain.middle) / plain.middle);
+    let mut rows = vec![[
+        "plain".to_owned(),
+        study.plain_predicted.map_or_else(none, time),
+        interval(plain, time),
+        error.map_or_else(none, percent),
+        "1".to_owned(),
+        "the command as it is".to_owned(),
+    ]];
+    rows.extend(study.tried.iter().map(|tried| {
+        let judged = &tried.judgement;
+        [
+            tried.candidate.label.clone(),
+            judged.predicted.map_or_else(none, time),
+            judged.measured.map_or_else(none, |measured| interval(measured, time)),
+            judged.prediction_error.map_or_else(none, percent),
+            judged.speedup.map_or_else(none, |speedup| interval(speedup, times)),
+            judged.words(),
+        ]
+    }));
+    rows
+}
+
+const COLUMNS: [&str; 6] = ["strategy", "predicted", "measured", "error", "speed-up", "verdict"];
+
+/// The one sentence to take home.
+fn headline(study: &Study) -> String {
+    let wrong =
+        study.tried.iter().filter(|tried| matches!(tried.judgement.verdict, Verdict::Wrong(_)));
+    let warning = match wrong.count() {
+        0 => String::new(),
+        1 => " One strategy changes the output and must not be used.".to_owned(),
+        n => format!(" {n} strategies change the output and must not be used."),
+    };
+    let faster = study.tried.iter().filter(|tried| tried.judgement.verdict == Verdict::Faster);
+    let gain = |tried: &&Tried| tried.judgement.speedup.map_or(0.0, |speedup| speedup.middle);
+    match faster.max_by(|a, b| gain(a).total_cmp(&gain(b))) {
+        Some(best) => format!(
+            "Under {} the unmodified program runs {} as fast, with the same output.{warning}",
+            best.candidate.label,
+            times(gain(&best)),
+        ),
+        None => format!("No strategy makes this program faster.{warning}"),
+    }
+}
+
+/// The study on a terminal.
+pub(crate) fn text(study: &Study) -> String {
+    let mut out = format!("{}\n\n", study.command.join(" "));
+    for finding in &study.report.findings {
+        let _ = writeln!(out, "[{}] {}", finding.severity.name(), finding.message);
+        if let Some(remedy) = &finding.remedy {
+            let _ = writeln!(out, "    remedy: {}", remedy.sentence);
+        }
+    }
+    if study.report.findings.is_empty() {
+        out.push_str("no findings\n");
+    }
+    out.push('\n');
+    out.push_str(&aligned(&rows(study)));
+    for note in &study.notes {
+        let _ = writeln!(out, "note: {note}");
+    }
+    let _ = writeln!(out, "\n{}", headline(study));
+    out
+}
+
+fn aligned(rows: &[[String; 6]]) -> String {
+    let mut widths = COLUMNS.map(|name| name.chars().count());
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let line = |cells: [&str; 6]| {
+        let padded = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
+        format!("{}\n", padded.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    let body = rows.iter().map(|row| line(row.each_ref().map(String::as_str)));
+    std::iter::once(line(COLUMNS)).chain(body).collect()
+}
+
+fn interval_json(value: Interval) -> serde_json::Value {
+    serde_json::json!({ "low": value.low, "middle": value.middle, "high": value.high })
+}
+
+/// The study for programs; times in seconds.
+pub(crate) fn as_json(study: &Study) -> serde_json::Value {
+    let strategies = study.tried.iter().map(|tried| {
+        let judged = &tried.judgement;
+        serde_json::json!({
+            "strategy": tried.candidate.label,
+            "apply": tried.candidate.texts(),
+            "reason": tried.candidate.reason,
+            "verdict": judged.word(),
+            "words": judged.words(),
+            "predicted_s": judged.predicted,
+            "measured_s": judged.measured.map(interval_json),
+            "speedup": judged.speedup.map(interval_json),
+            "prediction_error": judged.prediction_error,
+            "runs_s": tried.seconds,
+        })
+    });
+    serde_json::json!({
+        "command": study.command,
+        "output_directory": study.directory.display().to_string(),
+        "rounds": study.rounds,
+        "plain": {
+            "predicted_s": study.plain_predicted,
+            "measured_s": interval_json(median_interval(&study.plain)),
+            "runs_s": study.plain,
+        },
+        "strategies": strategies.collect::<Vec<_>>(),
+        "findings": study.report.findings,
+        "notes": study.notes,
+        "headline": headline(study),
+    })
+}
+
+/// The study as one HTML file.
+pub(crate) fn page(study: &Study) -> Vec<u8> {
+    let summary = &study.report.summary;
+    let mut facts = vec![
+        ("command".to_owned(), study.command.join(" ")),
+        ("output directory".to_owned(), study.directory.display().to_string()),
+        ("rounds".to_owned(), study.rounds.to_string()),
+        ("host".to_owned(), summary.host.clone()),
+        ("recorded calls".to_owned(), summary.call_count.to_string()),
+    ];
+    if let Some(local) = &study.platform.local {
+        facts.push(("file system".to_owned(), local.file_system.clone()));
+    }
+    let mut sections = vec![Section::Table(table(study)), Section::Findings(findings(study))];
+    if !study.notes.is_empty() {
+        let title = "What else to know".to_owned();
+        sections.push(Section::Text { title, paragraphs: study.notes.clone() });
+    }
+    sections.push(Section::Timeline);
+    render(&Page {
+        title: "iolab study".to_owned(),
+        headline: headline(study),
+        facts,
+        sections,
+        timelines: timelines(study),
+    })
+}
+
+fn timelines(study: &Study) -> Vec<Timeline<'_>> {
+    let mut rows = vec![Timeline { label: "recorded".to_owned(), trace: &study.recorded }];
+    if let Some(shown) = &study.shown {
+        let simulated = shown.simulated.iter().map(|trace| ("simulated", trace));
+        let measured = shown.measured.iter().map(|trace| ("measured", trace));
+        rows.extend(simulated.chain(measured).map(|(kind, trace)| Timeline {
+            label: format!("{kind} under {}", shown.label),
+            trace,
+        }));
+    }
+    rows
+}
+
+fn table(study: &Study) -> Table {
+    let mut table = Table::new("Strategies: prediction beside measurement", COLUMNS);
+    let slowest = |row: Option<f64>| row.map(|seconds| seconds / longest(study));
+    let measured = std::iter::once(Some(median_interval(&study.plain).middle))
+        .chain(study.tried.iter().map(|t| t.judgement.measured.map(|measured| measured.middle)));
+    let tones = std::iter::once(Tone::Quiet).chain(study.tried.iter().map(tone));
+    for ((row, measured), tone) in rows(study).into_iter().zip(measured).zip(tones) {
+        let mut cells: Vec<Cell> = row.into_iter().map(Cell::from).collect();
+        if let Some(share) = slowest(measured) {
+            cells[2].bar = Some(share);
+        }
+        cells[5].tone = tone;
+        table.rows.push(cells);
+    }
+    table.caption(format!(
+        "Medians of {} rounds with 95 % bootstrap intervals; every round ran the plain command and \
+         each strategy once. A prediction is the simulated factor times the measured plain time; for \
+         the plain run itself it is the simulated time. Outputs were compared byte by byte.",
+        study.rounds
+    ))
+}
+
+fn longest(study: &Study) -> f64 {
+    let tried = study.tried.iter().filter_map(|tried| tried.judgement.measured);
+    tried.map(|measured| measured.middle).fold(median_interval(&study.plain).middle, f64::max)
+}
+
+fn tone(tried: &Tried) -> Tone {
+    match tried.judgement.verdict {
+        Verdict::Wrong(_) | Verdict::Failed(_) => Tone::Bad,
+        Verdict::Faster => Tone::Good,
+        Verdict::Slower => Tone::Doubtful,
+        Verdict::Same => Tone::Quiet,
+    }
+}
+
+fn findings(study: &Study) -> Vec<page::Finding> {
+    study.report.findings.iter().map(|finding| shown_finding(study, finding)).collect()
+}
+
+fn shown_finding(study: &Study, finding: &iolab_report::Finding) -> page::Finding {
+    let evidence = &finding.evidence;
+    let rows = evidence.rows.iter().map(|&row| row as usize);
+    let label = match rows.len() {
+        1 => "show the call".to_owned(),
+        n => format!("show {n} of the calls"),
+    };
+    let remedy = finding.remedy.as_ref();
+    page::Finding {
+        title: finding.message.clone(),
+        tone: match finding.severity.name() {
+            "high" => Tone::Bad,
+            "medium" => Tone::Doubtful,
+            _ => Tone::Quiet,
+        },
+        evidence: format!(
+            "{} calls, {:.1} ms, {:.0} % of the run of the process that suffers most",
+            evidence.calls,
+            evidence.time_ns as f64 / 1e6,
+            evidence.share_of_run * 100.0
+        ),
+        remedy: remedy.map_or_else(String::new, |remedy| remedy.sentence.clone()),
+        gain: remedy
+            .and_then(|remedy| gain(study, remedy.strategy.as_deref()?))
+            .unwrap_or_default(),
+        jumps: Jump::to_rows(label, 0, &study.recorded, rows).into_iter().collect(),
+    }
+}
+
+/// What a remedy was predicted and measured to bring.
+fn gain(study: &Study, strategy: &str) -> Option<String> {
+    let name = strategy.split(':').next()?;
+    let tried =
+        study.tried.iter().find(|tried| tried.candidate.label.split(':').next() == Some(name))?;
+    let judged = &tried.judgement;
+    let plain = median_interval(&study.plain).middle;
+    let predicted = judged.predicted.map(|time| format!("predicted {}", times(plain / time)));
+    let measured = match &judged.verdict {
+        Verdict::Wrong(_) | Verdict::Failed(_) => Some(judged.words()),
+        _ => judged.speedup.map(|speedup| format!("measured {}", interval(speedup, times))),
+    };
+    Some([predicted, measured].into_iter().flatten().collect::<Vec<_>>().join(", "))
+}
