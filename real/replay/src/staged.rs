@@ -8,7 +8,7 @@ use iolab_policy::insitu::{
     At, Call, Command, Errno, Event, Guest, Handle, Outcome, Slot, Stack, StrategySpec, decision,
 };
 use iolab_trace::Event as Row;
-use iolab_vocab::Nanos;
+use iolab_vocab::{FileId, Nanos};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,6 +18,8 @@ const EBADF: Errno = Errno(9);
 /// One stack with its memory and descriptions.
 pub(crate) struct Staged {
     stack: Stack,
+    /// The file of the trace it serves; a call on another one may reach it too (`dup2` over it).
+    pub(crate) file: FileId,
     /// Memory by region: the program's first, then one per stage.
     regions: Vec<Vec<u8>>,
     descriptors: BTreeMap<Handle, Arc<Descriptor>>,
@@ -37,12 +39,19 @@ impl Stacks {
         self.stacks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn begin(&self, process: u32, id: StackId, specs: &[StrategySpec], path: &str) {
+    pub(crate) fn begin(
+        &self,
+        process: u32,
+        id: StackId,
+        specs: &[StrategySpec],
+        (file, path): (FileId, &str),
+    ) {
         let strategies = Guest::chosen(specs, path).map(StrategySpec::build).collect();
         let stack = Stack::new(strategies);
         let staging = stack.staging_bytes().map(|bytes| vec![0; bytes as usize]);
         let regions = std::iter::once(Vec::new()).chain(staging).collect();
-        let staged = Staged { stack, regions, descriptors: BTreeMap::new(), commands: Vec::new() };
+        let staged =
+            Staged { stack, file, regions, descriptors: BTreeMap::new(), commands: Vec::new() };
         self.lock().insert((process, id), Arc::new(Mutex::new(staged)));
     }
 
@@ -93,10 +102,11 @@ impl Staged {
             self.stack.step(now(feeder.began), event, &mut commands);
             let (last, copies) = commands.split_last().expect("a step concludes");
             for copy in copies {
-                feeder.decisions.push(decision(copy));
+                let started = now(feeder.began);
                 if let Command::Copy { from, to, length } = *copy {
                     self.copy(from, to, length as usize);
                 }
+                feeder.decisions.push(timed(copy, started, feeder.began));
             }
             let started = now(feeder.began);
             event = match *last {

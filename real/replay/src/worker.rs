@@ -188,7 +188,8 @@ impl<'a> Actor<'a> {
     fn begin(&self, event: &Event, stack: iolab_policy::insitu::guest::StackId, file: FileId) {
         let entry = file.index().and_then(|index| self.theatre.trace.header.files.get(index));
         let path = entry.map_or("", |entry| entry.path.as_str());
-        self.theatre.stacks.begin(event.process, stack, &self.theatre.settings.strategies, path);
+        let strategies = &self.theatre.settings.strategies;
+        self.theatre.stacks.begin(event.process, stack, strategies, (file, path));
     }
 
     fn stage(
@@ -213,7 +214,7 @@ impl<'a> Actor<'a> {
         let (memory, decisions) = (&mut self.memory, &mut self.decided);
         let outcome =
             staged.feed(handle, call, &mut Feeder { memory, began: theatre.began, decisions });
-        let (file, process, thread, rank) = (event.file, event.process, event.thread, event.rank);
+        let (file, process, thread, rank) = (staged.file, event.process, event.thread, event.rank);
         let rows = self.decided.drain(..);
         self.decisions
             .extend(rows.map(|row| (place, Event { file, process, thread, rank, ..row })));
