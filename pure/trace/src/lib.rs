@@ -6,6 +6,7 @@
 //! raw spool of a running program is `spool`, the finished `.iot` file is the crate `iolab-iot`.
 
 mod event;
+pub mod export;
 pub mod finish;
 pub mod function;
 mod header;

@@ -4,6 +4,7 @@
 
 mod bench;
 mod calibrate;
+mod export;
 mod failure;
 mod mpi;
 mod record;
@@ -36,6 +37,7 @@ enum Capability {
     Calibrate(calibrate::Arguments),
     Record(record::Arguments),
     Recover(recover::Arguments),
+    Export(export::Arguments),
     Replay(replay::Arguments),
     Report(report::Arguments),
     Simulate(simulate::Arguments),
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Capability::Calibrate(arguments) => calibrate::run(&arguments),
         Capability::Record(arguments) => record::run(&arguments),
         Capability::Recover(arguments) => recover::run(&arguments),
+        Capability::Export(arguments) => export::run(&arguments),
         Capability::Replay(arguments) => replay::run(&arguments),
         Capability::Simulate(arguments) => simulate::run(&arguments),
         Capability::Report(arguments) => report::run(&arguments),
