@@ -8,6 +8,7 @@
 mod control;
 mod drain;
 mod machine;
+mod place;
 
 pub use control::ClockSource;
 
@@ -38,7 +39,8 @@ pub struct Settings {
     pub limit_bytes: u64,
     /// When it is full: go on, overwriting the oldest records.
     pub ring: bool,
-    /// Where to make the spool directory; `None`: the system's place for temporary files.
+    /// Where to make the spool directory; `None`: in memory where there is room (the drained
+    /// records then go to the place for temporary files), else in the place for temporary files.
     pub directory: Option<PathBuf>,
 }
 
@@ -49,7 +51,7 @@ impl Default for Settings {
             posix: true,
             stdio: true,
             below: false,
-            limit_bytes: 4 << 30,
+            limit_bytes: 2 << 30,
             ring: false,
             directory: None,
         }
@@ -99,11 +101,16 @@ impl Recording {
         command: &[OsString],
         strategies: &[String],
     ) -> Result<Recording, RecordingError> {
-        let parent = settings.directory.clone().unwrap_or_else(std::env::temp_dir);
-        let directory = make_directory(&parent)?;
+        let directory = match (&settings.directory, place::in_memory()) {
+            (Some(parent), _) => place::make(parent),
+            (None, Some(memory)) => {
+                place::make(memory).and_then(|it| place::drain_to_disk(&it).map(|()| it))
+            }
+            (None, None) => place::make(&std::env::temp_dir()),
+        }?;
         let begun = Recording::in_directory(&directory, settings, command, strategies);
         if begun.is_err() {
-            let _ = fs::remove_dir_all(&directory);
+            place::remove(&directory);
         }
         begun
     }
@@ -147,7 +154,7 @@ impl Recording {
 
     /// Removes the directory and all in it.
     pub fn discard(self) {
-        let _ = fs::remove_dir_all(&self.directory);
+        place::remove(&self.directory);
     }
 
     fn save_launch(&self) -> Result<(), RecordingError> {
@@ -173,20 +180,6 @@ impl Watcher for Recording {
 /// Makes the trace of what an interrupted recording left in `directory`.
 pub fn recover(directory: &Path) -> Result<Trace, RecordingError> {
     finish_directory(directory, Side::Program)
-}
-
-fn make_directory(parent: &Path) -> Result<PathBuf, RecordingError> {
-    // Resolved, since the library tells its own files by this path.
-    let parent = parent.canonicalize().map_err(at(parent))?;
-    for attempt in 0.. {
-        let directory = parent.join(format!("iolab-spool-{}-{attempt}", std::process::id()));
-        match fs::create_dir(&directory) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(RecordingError::File(directory, error)),
-            Ok(()) => return Ok(directory),
-        }
-    }
-    unreachable!("numbers do not end before free names do")
 }
 
 /// A file mapped for reading; `None` when it is empty.

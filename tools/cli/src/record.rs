@@ -26,11 +26,11 @@ pub(crate) struct Arguments {
     /// The clock: `tsc` costs 9 ns a reading, `monotonic` 20. Default: tsc where it is reliable.
     #[arg(long)]
     clock: Option<ClockName>,
-    /// Directory for the raw records while the command runs; should be on a local, fast disk.
+    /// Directory for the raw records while the command runs. Default: in memory if there is room.
     #[arg(long, value_name = "DIR")]
     spool: Option<PathBuf>,
     /// The raw records take no more room than this.
-    #[arg(long, value_name = "SIZE", default_value = "4g", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "2g", value_parser = parse_bytes)]
     spool_limit: u64,
     /// What to do at that limit: stop recording, or overwrite the oldest records.
     #[arg(long, value_name = "POLICY", default_value = "stop")]

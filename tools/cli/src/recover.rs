@@ -13,7 +13,7 @@ use std::process::ExitCode;
 /// The directory stays; remove it when the trace is what you wanted.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The spool directory (`iolab-spool-…` below the directory for temporary files).
+    /// The spool directory (`iolab-spool-…`, in `/dev/shm` or the directory for temporary files).
     directory: PathBuf,
     /// Where the trace goes.
     #[arg(short, long, value_name = "RUN.iot", default_value = "run.iot")]

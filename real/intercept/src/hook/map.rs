@@ -32,7 +32,7 @@ pub(super) unsafe fn map(call: Call) -> isize {
     unsafe {
         let mode = mode::get();
         let anonymous = call.flags as i32 & libc::MAP_ANONYMOUS != 0 || (call.fd as i32) < 0;
-        if mode == Mode::NOTHING || anonymous {
+        if anonymous {
             return call.perform();
         }
         let entry = descriptor::look(call.fd);
@@ -103,7 +103,7 @@ pub(super) unsafe fn unmap(call: Call) -> isize {
     // SAFETY: the guest's own call.
     unsafe {
         let mode = mode::get();
-        let found = if mode == Mode::NOTHING { None } else { find(call.address) };
+        let found = find(call.address);
         let Some(mapping) = found else { return call.perform_cancellable() };
         let description = mapping.description.load(Ordering::Relaxed);
         let whole = call.flags == ABSENT && mapping.start.load(Ordering::Relaxed) == call.address;
