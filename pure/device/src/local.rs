@@ -111,10 +111,18 @@ pub struct SyncCosts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterceptCosts {
-    /// A call through the preloaded library to a file that has strategies, without their steps.
+    /// What passing through the preloaded library adds to a call.
     pub hook_ns: f64,
-    /// One step of one strategy.
+    /// One step of a stack of strategies.
     pub step_ns: f64,
+    /// A write that a strategy takes in at once, in all but the copy.
+    pub absorb_ns: f64,
+    /// What opening and closing a file adds when strategies are chosen for it.
+    pub open_ns: f64,
+    /// What opening and closing adds when none is chosen.
+    pub open_passed_ns: f64,
+    /// First touch of a page of a strategy's buffer.
+    pub staging_page_ns: f64,
     /// Copying between the program's memory and a buffer, by size.
     pub copy: CostTable,
     /// Loading the library into a process.
@@ -145,6 +153,10 @@ impl LocalStorage {
             ("sync.overwrite_ns", sync.overwrite_ns),
             ("intercept.hook_ns", intercept.hook_ns),
             ("intercept.step_ns", intercept.step_ns),
+            ("intercept.absorb_ns", intercept.absorb_ns),
+            ("intercept.open_ns", intercept.open_ns),
+            ("intercept.open_passed_ns", intercept.open_passed_ns),
+            ("intercept.staging_page_ns", intercept.staging_page_ns),
             ("intercept.load_ns", intercept.load_ns),
             ("intercept.process_ns", intercept.process_ns),
         ];
@@ -378,6 +390,10 @@ mod tests {
             intercept: InterceptCosts {
                 hook_ns: 5.0,
                 step_ns: 5.0,
+                absorb_ns: 5.0,
+                open_ns: 0.0,
+                open_passed_ns: 0.0,
+                staging_page_ns: 0.0,
                 copy: CostTable::constant(3.0),
                 load_ns: 0.0,
                 process_ns: 0.0,

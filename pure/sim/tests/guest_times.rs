@@ -40,6 +40,10 @@ const PLATFORM: &str = "
     [local.intercept]
     hook_ns = 2.0
     step_ns = 1.0
+    absorb_ns = 3.0
+    open_ns = 2.0
+    open_passed_ns = 2.0
+    staging_page_ns = 0.0
     copy = [[0, 7.0]]
     load_ns = 0.0
     process_ns = 0.0";
@@ -128,7 +132,7 @@ fn the_recorders_own_cost_is_taken_out_of_the_gaps() {
 fn write_back_turns_small_writes_into_copies_and_one_write() {
     let run = simulate(&small_writer(30), &["write-back"], &model());
     let writes = &run.trace.events[1..31];
-    // Hook 2, step 1, copy 7.
+    // Taking it in 3, copy 7.
     assert!(writes.iter().all(|write| write.duration() == Nanos(10)), "{writes:?}");
     assert_eq!((run.staged_calls, run.performed_calls), (30, 1));
     // The close waits for the write: hook, three steps, 1000 and a page, the close itself.

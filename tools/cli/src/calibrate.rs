@@ -4,7 +4,8 @@ use crate::failure::Failure;
 use clap::Args;
 use iolab_device::local::LocalStorage;
 use iolab_host::calibrate::{
-    Calibration, Check, InterceptProbe, Spawning, calibrate, check, probe_spawns, probe_writes,
+    Calibration, Check, GuestCosts, InterceptProbe, Spawning, calibrate, check, probe_guest,
+    probe_spawns,
 };
 use iolab_host::file_system_of;
 use serde::Serialize;
@@ -29,7 +30,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     /// Run as the guest of a measurement: append to the directory's file, or start processes
-    #[arg(long, hide = true, value_parser = ["writes", "spawns"])]
+    #[arg(long, hide = true, value_parser = ["calls", "spawns"])]
     probe: Option<String>,
 }
 
@@ -72,7 +73,7 @@ pub(crate) fn measure(directory: &Path) -> Result<Calibration, Failure> {
         Failure::new(format!("{}: {error}", directory.display()))
             .hint("give a directory that exists and can be written to")
     })?;
-    let intercept = InterceptProbe { writes: &guest_writes, spawns: &guest_spawns };
+    let intercept = InterceptProbe { guest: &guest_costs, spawns: &guest_spawns };
     let mut progress = |stage: &str| eprintln!("calibrate: {stage}");
     let with_guests = calibrate(directory, &file_system, Some(&intercept), &mut progress);
     match with_guests {
@@ -88,25 +89,32 @@ pub(crate) fn measure(directory: &Path) -> Result<Calibration, Failure> {
 }
 
 fn run_probe(probe: &str, place: &Path) -> Result<ExitCode, Failure> {
-    let cost_ns = match probe {
-        "writes" => probe_writes(place),
-        _ => probe_spawns(),
-    };
-    println!("{}", cost_ns.map_err(Failure::new)?);
+    match probe {
+        "calls" => {
+            let costs = probe_guest(place).map_err(Failure::new)?;
+            println!("{} {} {}", costs.first_write_ns, costs.write_ns, costs.open_ns);
+        }
+        _ => println!("{}", probe_spawns().map_err(Failure::new)?),
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn guest_writes(strategy: Option<&str>, path: &Path) -> io::Result<f64> {
-    guest("writes", strategy, path)
+fn guest_costs(strategy: Option<&str>, path: &Path) -> io::Result<GuestCosts> {
+    let [first_write_ns, write_ns, open_ns] = guest("calls", strategy, path)?;
+    Ok(GuestCosts { first_write_ns, write_ns, open_ns })
 }
 
 fn guest_spawns(spawning: Spawning) -> io::Result<f64> {
     let strategy = (spawning == Spawning::Preloaded).then_some("null:paths=nothing-is-called-so");
-    guest("spawns", strategy, Path::new("."))
+    guest("spawns", strategy, Path::new(".")).map(|[cost_ns]| cost_ns)
 }
 
-/// Runs this program again as a guest of `iolab run` (or bare) and reads the number it prints.
-fn guest(probe: &str, strategy: Option<&str>, place: &Path) -> io::Result<f64> {
+/// Runs this program again as a guest of `iolab run` (or bare) and reads the numbers it prints.
+fn guest<const COUNT: usize>(
+    probe: &str,
+    strategy: Option<&str>,
+    place: &Path,
+) -> io::Result<[f64; COUNT]> {
     let iolab = std::env::current_exe()?;
     let mut command = Command::new(&iolab);
     if let Some(strategy) = strategy {
@@ -121,14 +129,15 @@ fn guest(probe: &str, strategy: Option<&str>, place: &Path) -> io::Result<f64> {
         ));
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    text.trim().parse().map_err(|_| unsupported(format!("the probe said `{}`", text.trim())))
+    let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    numbers.try_into().map_err(|_| unsupported(format!("the probe said `{}`", text.trim())))
 }
 
 fn print_text(calibration: &Calibration, checks: &[Check]) {
     println!("{:<26} {:>14} {:>9} {:>9}", "parameter", "ns", "spread", "fit error");
     for fit in &calibration.fits {
         let fit_error = fit.interpolation_error.map_or("–".to_owned(), percent);
-        let spread = percent(fit.spread);
+        let spread = if fit.spread.is_nan() { "–".to_owned() } else { percent(fit.spread) };
         println!("{:<26} {:>14.1} {spread:>9} {fit_error:>9}", fit.parameter, fit.value_ns);
     }
     if !checks.is_empty() {

@@ -9,6 +9,7 @@
 use super::Durations;
 use super::kernel::{Cost, DescriptionId, Kernel, Kind};
 use super::run::{Machine, Run, native, recorded};
+use iolab_device::local::PAGE_BYTES;
 use iolab_policy::insitu::guest::{StackId, Step};
 use iolab_policy::insitu::{
     Call, Command, Errno, Event as Input, Guest, Handle, Outcome, Slot, Stack, decision,
@@ -21,8 +22,9 @@ use std::collections::BTreeMap;
 struct Live {
     stack: Stack,
     file: FileId,
-    stages: u64,
     handles: BTreeMap<Handle, DescriptionId>,
+    /// Bytes of each stage's staging memory that have been touched.
+    touched: Vec<u64>,
 }
 
 /// The strategies of all processes.
@@ -30,6 +32,8 @@ pub(super) struct Staging<'a> {
     machine: &'a Machine<'a>,
     guests: Vec<Guest>,
     live: BTreeMap<(u32, StackId), Live>,
+    /// By process: staging memory of stacks that ended, for the next ones.
+    spare: Vec<Vec<Vec<u64>>>,
     steps: Vec<Step>,
     commands: Vec<Command>,
 }
@@ -61,6 +65,7 @@ impl<'a> Staging<'a> {
             machine,
             guests: (0..processes).map(|_| Guest::new(machine.apply)).collect(),
             live: BTreeMap::new(),
+            spare: vec![Vec::new(); processes],
             steps: Vec::new(),
             commands: Vec::new(),
         }
@@ -80,8 +85,8 @@ impl<'a> Staging<'a> {
         let mut steps = std::mem::take(&mut self.steps);
         steps.clear();
         self.guests[event.process as usize].step(event, path, &mut steps);
-        let mut staged =
-            Staged { cost: cost_of(self.machine.storage.intercept.hook_ns), result: None };
+        let mut staged = Staged { cost: Cost::default(), result: None };
+        let mut passed_ns = self.passing_ns(event, &steps);
         for step in &steps {
             let at = now.after(staged.cost.total());
             staged.cost = staged.cost.plus(match *step {
@@ -89,29 +94,48 @@ impl<'a> Staging<'a> {
                 Step::Native => native(self.machine, kernel, row),
                 Step::Stage { stack, handle, call, own } => {
                     let passage = Passage { row, now: at, call, handle, own };
-                    let (outcome, cost) = self.pass(stack, passage, kernel, run);
+                    let (outcome, cost, absorbed) = self.pass(stack, passage, kernel, run);
                     if own {
                         staged.result = Some(number(outcome));
+                    }
+                    if absorbed {
+                        passed_ns = 0.0;
                     }
                     cost
                 }
                 Step::End { stack } => {
-                    self.live.remove(&(event.process, stack));
+                    if let Some(ended) = self.live.remove(&(event.process, stack)) {
+                        self.spare[event.process as usize].push(ended.touched);
+                    }
                     Cost::default()
                 }
             });
         }
+        staged.cost = staged.cost.plus(cost_of(passed_ns));
         self.steps = steps;
         staged
+    }
+
+    /// What the library adds to a call that it does not take in.
+    fn passing_ns(&self, event: &Event, steps: &[Step]) -> f64 {
+        let intercept = &self.machine.storage.intercept;
+        let is_staged = steps.iter().any(|step| matches!(step, Step::Stage { .. }));
+        match event.function.class() {
+            Class::Open if is_staged => intercept.open_ns,
+            Class::Open if event.length >= 0 && event.result >= 0 => intercept.open_passed_ns,
+            _ => intercept.hook_ns,
+        }
     }
 
     fn build(&mut self, event: &Event, stack: StackId, file: FileId) -> Cost {
         let path = file.index().map_or("", |file| &self.machine.trace.header.files[file].path);
         let strategies: Vec<_> =
             Guest::chosen(self.machine.apply, path).map(|spec| spec.build()).collect();
-        let stages = strategies.len() as u64;
+        let stages = strategies.len();
+        let mut touched = self.spare[event.process as usize].pop().unwrap_or_default();
+        touched.resize(stages, 0);
         let stack_of_strategies = Stack::new(strategies);
-        let live = Live { stack: stack_of_strategies, file, stages, handles: BTreeMap::new() };
+        let live = Live { stack: stack_of_strategies, file, touched, handles: BTreeMap::new() };
         self.live.insert((event.process, stack), live);
         Cost::default()
     }
@@ -122,10 +146,10 @@ impl<'a> Staging<'a> {
         passage: Passage,
         kernel: &mut Kernel,
         run: &mut Run,
-    ) -> (Outcome, Cost) {
+    ) -> (Outcome, Cost, bool) {
         let event = &self.machine.trace.events[passage.row];
         let Some(mut live) = self.live.remove(&(event.process, stack)) else {
-            return (Ok(0), Cost::default());
+            return (Ok(0), Cost::default(), false);
         };
         if let Call::Open { .. } = passage.call
             && let Some(description) = kernel.description(event.process, event.result as i32)
@@ -134,13 +158,14 @@ impl<'a> Staging<'a> {
         }
         run.staged_calls += u64::from(passage.own);
         let skipped = passage.call == Call::Flush && live.stack.held_bytes() == 0;
-        let result = match (skipped, self.absorbed(&mut live, passage)) {
-            (true, _) => (Ok(0), Cost::default()),
-            (false, Some(absorbed)) => absorbed,
-            (false, None) => self.step(&mut live, passage, kernel, run),
+        let absorbed = if skipped { None } else { self.absorbed(&mut live, passage) };
+        let (outcome, cost) = match absorbed {
+            _ if skipped => (Ok(0), Cost::default()),
+            Some(absorbed) => absorbed,
+            None => self.step(&mut live, passage, kernel, run),
         };
         self.live.insert((event.process, stack), live);
-        result
+        (outcome, cost, absorbed.is_some())
     }
 
     /// The short way for buffered writes, where nobody wants to see decisions.
@@ -149,10 +174,21 @@ impl<'a> Staging<'a> {
         if self.machine.settings.keep_decisions {
             return None;
         }
-        live.stack.absorb(passage.handle, at, length)?;
+        let offset = live.stack.absorb(passage.handle, at, length)?;
         let intercept = &self.machine.storage.intercept;
-        let cost = cost_of(intercept.step_ns + intercept.copy.at(length));
+        let touch_ns = self.touch(live, Slot::Staging { stage: 0, offset }, length);
+        let cost = cost_of(intercept.absorb_ns + intercept.copy.at(length) + touch_ns);
         Some((Ok(length), cost))
+    }
+
+    /// What bytes cost that come to staging memory nobody has used before.
+    fn touch(&self, live: &mut Live, slot: Slot, length: u64) -> f64 {
+        let Slot::Staging { stage, offset } = slot else { return 0.0 };
+        let touched = &mut live.touched[stage as usize];
+        let pages = |bytes: u64| bytes.div_ceil(PAGE_BYTES);
+        let fresh = pages(offset + length).saturating_sub(pages(*touched));
+        *touched = (*touched).max(offset + length);
+        fresh as f64 * self.machine.storage.intercept.staging_page_ns
     }
 
     fn step(
@@ -162,7 +198,7 @@ impl<'a> Staging<'a> {
         kernel: &mut Kernel,
         run: &mut Run,
     ) -> (Outcome, Cost) {
-        let step_ns = self.machine.storage.intercept.step_ns * live.stages as f64;
+        let step_ns = self.machine.storage.intercept.step_ns * live.touched.len() as f64;
         let mut input = Input::Arrived { handle: passage.handle, call: passage.call };
         let mut cost = Cost::default();
         let mut commands = std::mem::take(&mut self.commands);
@@ -174,8 +210,10 @@ impl<'a> Staging<'a> {
             for command in &commands {
                 let began = passage.now.after(cost.total());
                 match *command {
-                    Command::Copy { length, .. } => {
-                        cost = cost.plus(Cost::work(self.machine.storage.copy(length)));
+                    Command::Copy { to, length, .. } => {
+                        let touched = cost_of(self.touch(live, to, length));
+                        let copied = Cost::work(self.machine.storage.copy(length));
+                        cost = cost.plus(copied).plus(touched);
                     }
                     Command::Perform { handle, call, memory } => {
                         let performed = self.perform(live, passage, (handle, call, memory), kernel);

@@ -1,15 +1,14 @@
 //! Costs of carrying strategies in a program: the hook, a step, a copy, loading the library.
 //!
-//! The same probe, 64 byte appends, runs bare, under the null strategy and under write-back. Null
-//! adds a hook and two steps to each call; write-back puts a hook, one step and a copy in its
-//! place, and one large write at the end. The second sum is small and therefore known well; the
-//! first is a small difference of large numbers and only tells how to share the second one.
+//! The same probe, 64 byte appends to a new file, runs bare, under a strategy for other files,
+//! under null and under write-back. What the second adds is the hook; null adds two steps to that;
+//! under write-back nothing is left but taking the bytes in, a copy, and one large write at the end.
 
-use super::stopwatch::{Counting, Sample, sample, summary};
-use super::{Bench, rounded, unmeasured_intercept};
+use super::stopwatch::{Counting, Sample, Stopwatch, sample, summary};
+use super::{Bench, rounded};
 use iolab_device::CostTable;
 use iolab_device::local::{InterceptCosts, PAGE_BYTES, WriteCosts};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::hint::black_box;
 use std::io::{self, Write};
 use std::path::Path;
@@ -19,12 +18,14 @@ use std::time::Instant;
 /// The probe makes this many calls of this size: together the default buffer of write-back.
 const PROBE_CALLS: u64 = 16_384;
 const PROBE_BYTES: u64 = 64;
+/// A strategy for files nobody has.
+const ELSEWHERE: &str = "null:paths=/nowhere/*";
 
 /// How to run a probe inside a process that carries strategies. Each closure runs the calling
 /// program again with some hidden argument, and reads the nanoseconds it prints.
 pub struct InterceptProbe<'a> {
-    /// Runs [`probe_writes`] on the file of that path under a strategy (`None`: bare).
-    pub writes: &'a dyn Fn(Option<&str>, &Path) -> io::Result<f64>,
+    /// Runs [`probe_guest`] on the file of that path under a strategy (`None`: bare).
+    pub guest: &'a dyn Fn(Option<&str>, &Path) -> io::Result<GuestCosts>,
     /// Runs [`probe_spawns`], with or without the library in the spawned processes.
     pub spawns: &'a dyn Fn(Spawning) -> io::Result<f64>,
 }
@@ -38,19 +39,45 @@ pub enum Spawning {
     Preloaded,
 }
 
-/// Nanoseconds of processor time for one small append to a new file at `path`, the median of
-/// some batches, the closing of the file included. Runs in the guest.
-pub fn probe_writes(path: &Path) -> io::Result<f64> {
-    let measured = sample(Counting::Processor, 9, |stopwatch| {
-        let mut file = File::create(path)?;
+/// What calls cost inside a guest, nanoseconds of processor time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct GuestCosts {
+    /// A small append, the first time; its share of closing the file included.
+    pub first_write_ns: f64,
+    /// The same later.
+    pub write_ns: f64,
+    /// Opening and closing a file that exists.
+    pub open_ns: f64,
+}
+
+/// Measures small appends to a new file at `path`, and opening it. Runs in the guest.
+pub fn probe_guest(path: &Path) -> io::Result<GuestCosts> {
+    let first = sample(Counting::Processor, 1, |stopwatch| appends(path, stopwatch))?;
+    let later = sample(Counting::Processor, 7, |stopwatch| appends(path, stopwatch))?;
+    File::create(path)?;
+    let opened = sample(Counting::Processor, 7, |stopwatch| {
+        const OPENS: u64 = 200;
         stopwatch.start();
-        (0..PROBE_CALLS).try_for_each(|_| file.write_all(&[5; PROBE_BYTES as usize]))?;
-        drop(file);
+        (0..OPENS).try_for_each(|_| OpenOptions::new().write(true).open(path).map(drop))?;
         stopwatch.stop();
-        std::fs::remove_file(path)?;
-        Ok(PROBE_CALLS)
+        Ok(OPENS)
     })?;
-    Ok(measured.cost_ns)
+    std::fs::remove_file(path)?;
+    Ok(GuestCosts {
+        first_write_ns: first.cost_ns,
+        write_ns: later.cost_ns,
+        open_ns: opened.cost_ns,
+    })
+}
+
+fn appends(path: &Path, stopwatch: &mut Stopwatch) -> io::Result<u64> {
+    let mut file = File::create(path)?;
+    stopwatch.start();
+    (0..PROBE_CALLS).try_for_each(|_| file.write_all(&[5; PROBE_BYTES as usize]))?;
+    drop(file);
+    stopwatch.stop();
+    std::fs::remove_file(path)?;
+    Ok(PROBE_CALLS)
 }
 
 /// Nanoseconds of elapsed time to start `true` and wait for its end.
@@ -74,36 +101,78 @@ pub(super) fn costs(
 ) -> io::Result<InterceptCosts> {
     (bench.progress)("copies in memory");
     let copy = copies(bench)?;
-    let Some(probe) = probe else { return Ok(unmeasured_intercept(copy)) };
+    let Some(probe) = probe else { return Ok(unmeasured(copy)) };
     (bench.progress)("strategies in a program");
     let path = bench.path("guest");
-    let (mut bare, mut null, mut buffered) = (Vec::new(), Vec::new(), Vec::new());
-    // In turns, so that a disturbance of some seconds meets all three.
+    let mut runs: [Vec<GuestCosts>; 4] = Default::default();
+    // In turns, so that a disturbance of some seconds meets all of them.
     for _ in 0..3 {
-        bare.push((probe.writes)(None, &path)?);
-        null.push((probe.writes)(Some("null"), &path)?);
-        buffered.push((probe.writes)(Some("write-back"), &path)?);
+        let strategies = [None, Some(ELSEWHERE), Some("null"), Some("write-back")];
+        for (run, strategy) in runs.iter_mut().zip(strategies) {
+            run.push((probe.guest)(strategy, &path)?);
+        }
     }
-    let [bare, null, buffered] = [bare, null, buffered].map(summary);
-    let around_ns = buffered.cost_ns - copy.at(PROBE_BYTES) - flush_ns(write) / PROBE_CALLS as f64;
-    let (hook_ns, step_ns) = split(around_ns.max(0.0), null.cost_ns - bare.cost_ns);
-    bench.note("intercept.hook_ns", Sample { cost_ns: hook_ns, ..buffered });
-    bench.note("intercept.step_ns", Sample { cost_ns: step_ns, ..buffered });
+    let flush_ns = flush_ns(write) / PROBE_CALLS as f64;
+    let mut costs = costs_of(runs.map(medians), copy, flush_ns);
     (bench.progress)("starting processes");
-    let process_ns = (probe.spawns)(Spawning::Bare)?;
-    let load_ns = ((probe.spawns)(Spawning::Preloaded)? - process_ns).max(0.0);
-    for (parameter, cost_ns) in
-        [("intercept.process_ns", process_ns), ("intercept.load_ns", load_ns)]
-    {
-        bench.note(parameter, Sample { cost_ns, spread: 0.0 });
+    costs.process_ns = rounded((probe.spawns)(Spawning::Bare)?);
+    costs.load_ns = rounded(((probe.spawns)(Spawning::Preloaded)? - costs.process_ns).max(0.0));
+    for (parameter, cost_ns) in [
+        ("intercept.hook_ns", costs.hook_ns),
+        ("intercept.step_ns", costs.step_ns),
+        ("intercept.absorb_ns", costs.absorb_ns),
+        ("intercept.open_ns", costs.open_ns),
+        ("intercept.open_passed_ns", costs.open_passed_ns),
+        ("intercept.staging_page_ns", costs.staging_page_ns),
+        ("intercept.process_ns", costs.process_ns),
+        ("intercept.load_ns", costs.load_ns),
+    ] {
+        bench.note(parameter, Sample { cost_ns, spread: f64::NAN });
     }
-    Ok(InterceptCosts {
-        hook_ns: rounded(hook_ns),
-        step_ns: rounded(step_ns),
+    Ok(costs)
+}
+
+/// What strategies cost where nothing could be measured: the values of `docs/models/local.md`.
+fn unmeasured(copy: CostTable) -> InterceptCosts {
+    InterceptCosts {
+        hook_ns: 30.0,
+        step_ns: 30.0,
+        absorb_ns: 25.0,
+        open_ns: 2000.0,
+        open_passed_ns: 4500.0,
+        staging_page_ns: 1000.0,
         copy,
-        load_ns: rounded(load_ns),
-        process_ns: rounded(process_ns),
-    })
+        load_ns: 250e3,
+        process_ns: 550e3,
+    }
+}
+
+fn medians(runs: Vec<GuestCosts>) -> GuestCosts {
+    let median = |of: fn(&GuestCosts) -> f64| summary(runs.iter().map(of).collect()).cost_ns;
+    GuestCosts {
+        first_write_ns: median(|run| run.first_write_ns),
+        write_ns: median(|run| run.write_ns),
+        open_ns: median(|run| run.open_ns),
+    }
+}
+
+/// The costs that make the difference between bare, elsewhere, null and write-back.
+fn costs_of(runs: [GuestCosts; 4], copy: CostTable, flush_ns: f64) -> InterceptCosts {
+    let [bare, elsewhere, null, buffered] = runs;
+    let more = |cost_ns: f64, than_ns: f64| rounded((cost_ns - than_ns).max(0.0));
+    let hook_ns = more(elsewhere.write_ns, bare.write_ns);
+    let calls_per_page = (PAGE_BYTES / PROBE_BYTES) as f64;
+    InterceptCosts {
+        hook_ns,
+        step_ns: more(null.write_ns, bare.write_ns + hook_ns) / 2.0,
+        absorb_ns: more(buffered.write_ns, copy.at(PROBE_BYTES) + flush_ns),
+        open_ns: more(null.open_ns, bare.open_ns),
+        open_passed_ns: more(elsewhere.open_ns, bare.open_ns),
+        staging_page_ns: more(buffered.first_write_ns, buffered.write_ns) * calls_per_page,
+        copy,
+        load_ns: 0.0,
+        process_ns: 0.0,
+    }
 }
 
 /// What writing a whole buffer of the probe to a new file costs.
@@ -111,13 +180,6 @@ fn flush_ns(write: &WriteCosts) -> f64 {
     let bytes = PROBE_BYTES * PROBE_CALLS;
     let pages = (bytes / PAGE_BYTES) as f64;
     write.overwrite.at(bytes) + write.extend_ns + pages * write.fresh_page.at(bytes)
-}
-
-/// Shares what stands around a buffered call (a hook and a step) by what the null strategy adds
-/// to a call (a hook and two steps).
-fn split(around_ns: f64, added_ns: f64) -> (f64, f64) {
-    let step_ns = (added_ns - around_ns).clamp(0.1 * around_ns, 0.5 * around_ns);
-    (around_ns - step_ns, step_ns)
 }
 
 /// Copies of each size into successive places of a buffer of the size strategies use.
@@ -148,10 +210,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hook_and_a_step_add_up_to_what_stands_around_a_buffered_call() {
-        assert_eq!(split(10.0, 14.0), (6.0, 4.0));
-        // A null run that was disturbed, either way, moves the shares but not the sum.
-        assert_eq!(split(10.0, 500.0), (5.0, 5.0));
-        assert_eq!(split(10.0, -30.0), (9.0, 1.0));
+    fn costs_are_the_differences_between_the_runs() {
+        let run =
+            |first_write_ns, write_ns, open_ns| GuestCosts { first_write_ns, write_ns, open_ns };
+        let runs = [
+            run(500.0, 450.0, 1500.0),
+            run(540.0, 480.0, 6000.0),
+            run(620.0, 560.0, 3500.0),
+            run(60.0, 40.0, 3600.0),
+        ];
+        let costs = costs_of(runs, CostTable::constant(2.0), 12.0);
+        assert_eq!((costs.hook_ns, costs.step_ns, costs.absorb_ns), (30.0, 40.0, 26.0));
+        assert_eq!((costs.open_ns, costs.open_passed_ns), (2000.0, 4500.0));
+        assert_eq!(costs.staging_page_ns, 20.0 * 64.0);
     }
 }

@@ -11,10 +11,10 @@ mod stopwatch;
 mod transfers;
 
 pub use check::{Check, check};
-pub use interception::{InterceptProbe, Spawning, probe_spawns, probe_writes};
+pub use interception::{GuestCosts, InterceptProbe, Spawning, probe_guest, probe_spawns};
 
 use iolab_device::CostTable;
-use iolab_device::local::{InterceptCosts, LocalStorage};
+use iolab_device::local::LocalStorage;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -153,12 +153,6 @@ fn measure(
         sync,
         intercept,
     })
-}
-
-/// What strategies cost when nothing could be measured: a 64 B write into the write-back buffer
-/// took 10 to 28 ns on the machine of `docs/models/local.md`.
-fn unmeasured_intercept(copy: CostTable) -> InterceptCosts {
-    InterceptCosts { hook_ns: 6.0, step_ns: 6.0, copy, load_ns: 150e3, process_ns: 600e3 }
 }
 
 #[cfg(test)]
