@@ -4,6 +4,7 @@
 use crate::mpiio::{Mode, MpiIo};
 use crate::null::Null;
 use crate::posix::Posix;
+use crate::uring::Uring;
 use crate::{Arena, Backend};
 use iolab_host::mpi::Kind;
 
@@ -77,6 +78,14 @@ impl Catalog {
             name: "vectored",
             summary: "preadv and pwritev, one call per contiguous range of the file",
             make: |arena, _| Ok(Box::new(Posix::new(arena, true))),
+            ..Method::POSIX
+        },
+        Method {
+            name: "uring",
+            summary: "io_uring, several operations under way with depth",
+            needs: Needs::Uring,
+            queues: true,
+            make: |arena, depth| Ok(Box::new(Uring::new(arena, depth)?)),
             ..Method::POSIX
         },
         Method {

@@ -10,11 +10,17 @@ mod direct;
 mod failure;
 mod mpiio;
 mod null;
+mod paced;
 mod posix;
+mod threaded;
+mod uring;
 
 pub use catalog::{Catalog, Method, Needs};
 pub use failure::{IoError, Verb};
 pub use iolab_host::arena::Arena;
+pub use paced::Paced;
+pub use threaded::Threaded;
+pub use uring::uring_works;
 
 use iolab_comm::Comm;
 use iolab_pattern::{Access, Strided};
@@ -62,7 +68,7 @@ pub struct Moved {
 }
 
 /// One open file and the memory of one rank.
-pub trait Backend {
+pub trait Backend: Send {
     /// The memory transfers go from and to. Only while nothing is under way.
     fn arena(&mut self) -> &mut Arena;
 
@@ -90,6 +96,11 @@ pub trait Backend {
 
     /// Waits for one started operation and gives its tag.
     fn finish(&mut self) -> Result<(u64, Moved), IoError>;
+
+    /// How long the call that was finished last took by itself, where that is known.
+    fn call_ns(&self) -> Option<u64> {
+        None
+    }
 
     /// Brings what was written to the device.
     fn sync(&mut self) -> Result<(), IoError>;

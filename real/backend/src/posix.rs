@@ -209,14 +209,14 @@ fn split<'a>(memory: &'a mut [u8], pieces: &[Piece]) -> Vec<IoSliceMut<'a>> {
     slices.into_iter().flatten().collect()
 }
 
-fn verb(way: Direction) -> Verb {
+pub(crate) fn verb(way: Direction) -> Verb {
     match way {
         Direction::Read => Verb::Read,
         Direction::Write => Verb::Write,
     }
 }
 
-fn closed() -> IoError {
+pub(crate) fn closed() -> IoError {
     IoError::Cannot("no file is open".to_owned())
 }
 

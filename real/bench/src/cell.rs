@@ -2,7 +2,9 @@
 
 use crate::cache::CacheState;
 use crate::plan::{Case, Plan, Temporal};
+use crate::source::is_contiguous;
 use iolab_backend::Needs;
+use iolab_vocab::Rank;
 
 /// What this run can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +33,16 @@ pub fn refusal(case: &Case, plan: &Plan, ranks: u32, abilities: Abilities) -> Op
     if plan.cache == CacheState::Direct && !case.method.direct {
         return Some(format!("{method} cannot go around the page cache"));
     }
-    if plan.time_limit > 0.0 && case.method.collective {
-        return Some(format!("{method} needs the same count on all ranks: no time limit"));
+    let pattern = match case.pattern(ranks, plan.seed) {
+        Ok(pattern) => pattern,
+        Err(error) => return Some(error.message),
+    };
+    let pieces = (0..ranks).any(|rank| !is_contiguous(pattern.as_ref(), case.rank(Rank(rank))));
+    if plan.time_limit > 0.0 && case.together(pieces) {
+        return Some(format!("{method} needs the same count on all ranks here: no time limit"));
     }
-    case.pattern(ranks, plan.seed).err().map(|error| error.message)
+    if case.depth > 1 && pieces {
+        return Some("several operations under way have to be contiguous ones".to_owned());
+    }
+    None
 }

@@ -8,8 +8,10 @@
 mod cache;
 mod cell;
 mod content;
+mod kernel;
 mod metadata;
 mod outcome;
+mod overlap;
 mod phase;
 mod plan;
 mod run;
@@ -23,6 +25,10 @@ pub use cache::CacheState;
 pub use cell::{Abilities, refusal};
 pub use content::{Content, Mismatch, PERIOD};
 pub use outcome::{Latency, Measurement, Outcome, RankTimes, Refused, Summary};
+pub use overlap::{
+    OverlapPlan, OverlapPoint, OverlapSummary, QUALITY_LIMIT, Spread, Way, overlap,
+    overlap_summary, theory,
+};
 pub use plan::{Case, Plan, PlanError, Temporal, template};
 pub use run::{BenchError, run};
 pub use statistics::{Interval, interval_of_median, median};

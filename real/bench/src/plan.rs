@@ -6,9 +6,9 @@
 //! resolving, and what is wrong is named with its test.
 
 use crate::cache::CacheState;
-use iolab_backend::{Catalog as Methods, Method};
+use iolab_backend::{Catalog as Methods, Method, Needs};
 use iolab_pattern::{Catalog as Patterns, Pattern, PatternError, Row, parse_spec};
-use iolab_vocab::{Seed, parse_bytes};
+use iolab_vocab::{Rank, Seed, parse_bytes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -265,6 +265,17 @@ impl Case {
             true => self.row.name.to_owned(),
             false => format!("{}:{}", self.row.name, pairs.join(",")),
         }
+    }
+
+    /// Whether all ranks have to take part in every operation: collective methods, and MPI-IO
+    /// that sets a view for each because some are not contiguous.
+    pub(crate) fn together(&self, noncontiguous: bool) -> bool {
+        self.method.collective || (self.method.needs == Needs::Mpi && noncontiguous)
+    }
+
+    /// The rank of the pattern that a rank plays.
+    pub(crate) fn rank(&self, rank: Rank) -> Rank {
+        if self.file_per_rank { Rank(0) } else { rank }
     }
 
     /// The pattern for that many ranks. With a file per rank every rank runs it alone.

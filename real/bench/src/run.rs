@@ -14,7 +14,7 @@ use crate::plan::{Case, Plan, Temporal};
 use crate::source::{Source, is_contiguous};
 use crate::surroundings::{Surroundings, processors, room};
 use crate::timed::{Loop, Tally, Work};
-use iolab_backend::{Arena, Backend, Direction, IoError, Needs, Opening};
+use iolab_backend::{Arena, Backend, Direction, IoError, Opening};
 use iolab_comm::{Comm, CommError, largest};
 use iolab_host::tick::{TickClock, monotonic};
 use iolab_pattern::{Access, Pattern};
@@ -278,11 +278,8 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Whether all ranks have to take part in every operation: collective methods, and MPI-IO
-    /// that sets a view for each.
     fn together(&self) -> bool {
-        let views = self.case.method.needs == Needs::Mpi && self.noncontiguous;
-        self.case.method.collective || views
+        self.case.together(self.noncontiguous)
     }
 }
 
@@ -295,11 +292,6 @@ impl Runner<'_> {
         agree(self.comm, built.as_ref().map(|_| ()).map_err(Clone::clone))?;
         let Ok(mut scene) = built else { return Ok(Vec::new()) };
         scene.noncontiguous = largest(self.comm, scene.noncontiguous.into())? > 0;
-        if scene.together() && self.plan.time_limit > 0.0 {
-            let message = format!("{} needs the same count on all ranks", case.method.name);
-            let hint = "give counts instead of a time limit".to_owned();
-            return Err(BenchError::OnRank { rank: 0, message, hint });
-        }
         let mut cache = String::new();
         let mut measurements = Vec::new();
         for step in steps(case.temporal) {
@@ -360,10 +352,7 @@ impl Runner<'_> {
 
     /// The rank of the pattern that this rank plays; a neighbour's when reading reordered.
     fn pattern_rank(&self, case: &Case, reading: bool) -> Rank {
-        match (case.file_per_rank, self.played(case, reading)) {
-            (true, _) => Rank(0),
-            (false, rank) => rank,
-        }
+        case.rank(self.played(case, reading))
     }
 
     fn played(&self, case: &Case, reading: bool) -> Rank {

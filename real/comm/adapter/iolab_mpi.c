@@ -64,7 +64,7 @@ static int adapter_init(int64_t *rank, int64_t *size)
     MPI_Comm_size(MPI_COMM_WORLD, &all);
     *rank = own;
     *size = all;
-    return MPI_SUCCESS;
+    return provided < MPI_THREAD_MULTIPLE ? MPI_ERR_OTHER : MPI_SUCCESS;
 }
 
 static int adapter_finalize(void)

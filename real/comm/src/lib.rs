@@ -15,7 +15,7 @@ pub use mpi::MpiRank;
 use iolab_host::mpi::Mpi;
 use iolab_vocab::Rank;
 use std::fmt;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Why ranks could not talk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub trait Comm {
     fn kind(&self) -> &str;
 
     /// The MPI library, when this is an MPI job.
-    fn mpi(&self) -> Option<&Rc<Mpi>> {
+    fn mpi(&self) -> Option<&Arc<Mpi>> {
         None
     }
 }

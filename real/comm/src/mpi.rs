@@ -4,11 +4,11 @@ use crate::adapter::{Launch, adapter};
 use crate::{Comm, CommError};
 use iolab_host::mpi::Mpi;
 use iolab_vocab::Rank;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A rank of an MPI job.
 pub struct MpiRank {
-    mpi: Rc<Mpi>,
+    mpi: Arc<Mpi>,
     kind: String,
 }
 
@@ -69,7 +69,7 @@ impl Comm for MpiRank {
         &self.kind
     }
 
-    fn mpi(&self) -> Option<&Rc<Mpi>> {
+    fn mpi(&self) -> Option<&Arc<Mpi>> {
         Some(&self.mpi)
     }
 }

@@ -10,6 +10,7 @@ pub mod mpi;
 pub mod recording;
 pub mod shared;
 pub mod tick;
+pub mod uring;
 
 pub use descriptor::close;
 pub use file_system::file_system_of;

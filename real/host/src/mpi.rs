@@ -10,7 +10,7 @@ use crate::shared::give_way;
 use std::collections::VecDeque;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 const ABI: i64 = 1;
 
@@ -49,6 +49,12 @@ pub struct Mpi {
     // Unloaded last; MPI libraries do not like to be unloaded at all, so it never is.
     _library: std::mem::ManuallyDrop<libloading::Library>,
 }
+
+// SAFETY: the library was initialised with MPI_THREAD_MULTIPLE (`load` refuses less), so any thread
+// may call it; the table is constant.
+unsafe impl Send for Mpi {}
+// SAFETY: as above.
+unsafe impl Sync for Mpi {}
 
 /// Nested-strided sets as the adapter reads them: per set offset, block, depth, then count and
 /// stride per level, innermost first.
@@ -93,7 +99,7 @@ impl Mpi {
     ///
     /// # Errors
     /// What the loader or the library says.
-    pub fn load(adapter: &Path) -> Result<Rc<Mpi>, String> {
+    pub fn load(adapter: &Path) -> Result<Arc<Mpi>, String> {
         // SAFETY: the adapter is our own C file, compiled from the source in this program; its
         // only initialisers are those of the MPI library.
         let library = unsafe { libloading::Library::new(adapter) }.map_err(|e| e.to_string())?;
@@ -110,10 +116,10 @@ impl Mpi {
         // SAFETY: both numbers live on this stack; this runs once, before any other MPI call.
         let code = unsafe { (table.init)(&raw mut rank, &raw mut size) };
         if code != 0 {
-            return Err(format!("MPI_Init_thread failed with code {code}"));
+            return Err(format!("MPI_Init_thread(MPI_THREAD_MULTIPLE) failed with code {code}"));
         }
         let _library = std::mem::ManuallyDrop::new(library);
-        Ok(Rc::new(Mpi { table, rank: rank as u32, size: size as u32, _library }))
+        Ok(Arc::new(Mpi { table, rank: rank as u32, size: size as u32, _library }))
     }
 
     fn check(&self, code: c_int) -> Result<(), String> {
@@ -160,7 +166,7 @@ fn until_zero(text: &[u8]) -> String {
 
 impl Drop for Mpi {
     fn drop(&mut self) {
-        // SAFETY: files hold an `Rc` of this, so nothing is open any more.
+        // SAFETY: files hold an `Arc` of this, so nothing is open any more.
         unsafe { (self.table.finalize)() };
     }
 }
@@ -190,7 +196,7 @@ pub struct Part<'a> {
 }
 
 struct Open {
-    mpi: Rc<Mpi>,
+    mpi: Arc<Mpi>,
     handle: i64,
 }
 
@@ -231,7 +237,7 @@ impl MpiFile {
     /// Opens a file, together with all ranks if `shared`.
     pub fn open(
         &mut self,
-        mpi: &Rc<Mpi>,
+        mpi: &Arc<Mpi>,
         path: &Path,
         write: bool,
         truncate: bool,
@@ -258,7 +264,7 @@ impl MpiFile {
                 &raw mut handle,
             )
         })?;
-        self.open = Some(Open { mpi: Rc::clone(mpi), handle });
+        self.open = Some(Open { mpi: Arc::clone(mpi), handle });
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 
 mod drawing;
 mod flags;
-mod launch;
+pub(crate) mod launch;
 
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
@@ -68,7 +68,7 @@ fn measure(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(output) = &arguments.output {
         writable(output)?;
     }
-    let outcome = launch::run(&plan, &arguments.flags, table)?;
+    let outcome = launch::run(&plan, arguments.flags.threads, table)?;
     // Only rank 0 has something to say.
     let Some(outcome) = outcome else { return Ok(ExitCode::SUCCESS) };
     show(arguments, &plan, &outcome)?;

@@ -7,6 +7,7 @@ mod calibrate;
 mod export;
 mod failure;
 mod mpi;
+mod overlap;
 mod record;
 mod recover;
 mod replay;
@@ -34,6 +35,7 @@ struct Iolab {
 enum Capability {
     Bench(Box<bench::Arguments>),
     Mpi(mpi::Arguments),
+    Overlap(overlap::Arguments),
     Calibrate(calibrate::Arguments),
     Record(record::Arguments),
     Recover(recover::Arguments),
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
     let outcome = match Iolab::parse().capability {
         Capability::Bench(arguments) => bench::run(&arguments),
         Capability::Mpi(arguments) => mpi::run(&arguments),
+        Capability::Overlap(arguments) => overlap::run(&arguments),
         Capability::Calibrate(arguments) => calibrate::run(&arguments),
         Capability::Record(arguments) => record::run(&arguments),
         Capability::Recover(arguments) => recover::run(&arguments),

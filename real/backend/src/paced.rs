@@ -1,0 +1,64 @@
+//! A slow device: any back end whose operations take at least their bytes at a given rate.
+//!
+//! The rest of the time is slept, as a call that waits for a device does. It is what overlap can
+//! be measured against when no slow device is at hand.
+
+use crate::{Arena, Backend, Direction, IoError, Moved, Opening};
+use iolab_comm::Comm;
+use iolab_pattern::Access;
+use std::time::{Duration, Instant};
+
+/// A back end with a speed limit.
+pub struct Paced {
+    inner: Box<dyn Backend>,
+    bytes_per_second: f64,
+    started: Option<(u64, Moved)>,
+}
+
+impl Paced {
+    /// Slows `inner` to that many bytes per second.
+    pub fn new(inner: Box<dyn Backend>, bytes_per_second: f64) -> Paced {
+        Paced { inner, bytes_per_second, started: None }
+    }
+}
+
+impl Backend for Paced {
+    fn arena(&mut self) -> &mut Arena {
+        self.inner.arena()
+    }
+
+    fn open(&mut self, opening: &Opening, comm: &dyn Comm) -> Result<(), IoError> {
+        self.inner.open(opening, comm)
+    }
+
+    fn run(&mut self, way: Direction, access: &Access, at: usize) -> Result<Moved, IoError> {
+        let start = Instant::now();
+        let moved = self.inner.run(way, access, at)?;
+        let wanted = Duration::from_secs_f64(moved.bytes as f64 / self.bytes_per_second);
+        std::thread::sleep(wanted.saturating_sub(start.elapsed()));
+        Ok(moved)
+    }
+
+    fn start(
+        &mut self,
+        way: Direction,
+        access: &Access,
+        at: usize,
+        tag: u64,
+    ) -> Result<(), IoError> {
+        self.started = Some((tag, self.run(way, access, at)?));
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(u64, Moved), IoError> {
+        self.started.take().ok_or_else(|| IoError::Cannot("nothing was started".to_owned()))
+    }
+
+    fn sync(&mut self) -> Result<(), IoError> {
+        self.inner.sync()
+    }
+
+    fn close(&mut self) -> Result<(), IoError> {
+        self.inner.close()
+    }
+}

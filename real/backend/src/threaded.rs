@@ -1,0 +1,123 @@
+//! A helper thread around the blocking call: the emulation of non-blocking I/O by Büttner (2007).
+//!
+//! The back end itself travels to the helper with the operation and comes back with the result,
+//! so nothing is shared. The helper tells how long the call took, which no native non-blocking
+//! interface does.
+
+use crate::{Arena, Backend, Direction, IoError, Moved, Opening};
+use iolab_comm::Comm;
+use iolab_host::tick::monotonic;
+use iolab_pattern::Access;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+struct Order {
+    inner: Box<dyn Backend>,
+    way: Direction,
+    access: Access,
+    at: usize,
+    tag: u64,
+}
+
+struct Done {
+    inner: Box<dyn Backend>,
+    tag: u64,
+    result: Result<Moved, IoError>,
+    nanos: u64,
+}
+
+/// Any back end, made non-blocking by a thread.
+pub struct Threaded {
+    inner: Option<Box<dyn Backend>>,
+    orders: Option<Sender<Order>>,
+    done: Receiver<Done>,
+    helper: Option<JoinHandle<()>>,
+    /// How long the last finished call took in the helper.
+    nanos: u64,
+}
+
+impl Threaded {
+    /// Puts a helper thread before `inner`.
+    pub fn new(inner: Box<dyn Backend>) -> Threaded {
+        let (orders, received) = channel::<Order>();
+        let (finished, done) = channel();
+        let helper = std::thread::spawn(move || {
+            for mut order in received {
+                let start = monotonic();
+                let result = order.inner.run(order.way, &order.access, order.at);
+                let nanos = monotonic() - start;
+                let done = Done { inner: order.inner, tag: order.tag, result, nanos };
+                if finished.send(done).is_err() {
+                    return;
+                }
+            }
+        });
+        Threaded { inner: Some(inner), orders: Some(orders), done, helper: Some(helper), nanos: 0 }
+    }
+
+    fn here(&mut self) -> Result<&mut Box<dyn Backend>, IoError> {
+        self.inner.as_mut().ok_or_else(|| IoError::Cannot("an operation is under way".to_owned()))
+    }
+}
+
+impl Backend for Threaded {
+    fn arena(&mut self) -> &mut Arena {
+        if self.inner.is_none() {
+            let _ = self.finish();
+        }
+        self.inner.as_mut().expect("nothing is under way after finishing").arena()
+    }
+
+    fn open(&mut self, opening: &Opening, comm: &dyn Comm) -> Result<(), IoError> {
+        self.here()?.open(opening, comm)
+    }
+
+    fn run(&mut self, way: Direction, access: &Access, at: usize) -> Result<Moved, IoError> {
+        self.here()?.run(way, access, at)
+    }
+
+    fn start(
+        &mut self,
+        way: Direction,
+        access: &Access,
+        at: usize,
+        tag: u64,
+    ) -> Result<(), IoError> {
+        self.here()?;
+        let (Some(inner), Some(orders)) = (self.inner.take(), &self.orders) else {
+            return Err(IoError::Cannot("the helper thread has ended".to_owned()));
+        };
+        let order = Order { inner, way, access: access.clone(), at, tag };
+        orders.send(order).map_err(|_| IoError::Cannot("the helper thread has ended".to_owned()))
+    }
+
+    fn finish(&mut self) -> Result<(u64, Moved), IoError> {
+        let ended = |_| IoError::Cannot("nothing was started".to_owned());
+        let done = self.done.recv().map_err(ended)?;
+        self.inner = Some(done.inner);
+        self.nanos = done.nanos;
+        done.result.map(|moved| (done.tag, moved))
+    }
+
+    fn call_ns(&self) -> Option<u64> {
+        Some(self.nanos)
+    }
+
+    fn sync(&mut self) -> Result<(), IoError> {
+        self.here()?.sync()
+    }
+
+    fn close(&mut self) -> Result<(), IoError> {
+        self.here()?.close()
+    }
+}
+
+impl Drop for Threaded {
+    fn drop(&mut self) {
+        // Closing the channel ends the helper; an operation under way is finished by it first.
+        self.orders = None;
+        if let Some(helper) = self.helper.take() {
+            let _ = helper.join();
+        }
+    }
+}
