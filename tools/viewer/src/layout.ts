@@ -118,10 +118,17 @@ function outerTracks(list: Process[]): Track[] {
   return list.flatMap((process) => process.threads.map((thread) => thread.tracks[0]));
 }
 
+/** How a run came to be, where its label does not say it, and what it lacks. */
+function noteOf(head: Head): string {
+  const origin = head.label.includes(head.origin) ? "" : head.origin;
+  const lost = head.lost_calls ? `${head.lost_calls.toLocaleString("en-US")} calls missing` : "";
+  return [origin, lost].filter(Boolean).join(", ");
+}
+
 function byRun(stack: Stack, runs: Run[]): void {
   runs.forEach((run, index) => {
     const list = processes(run, index);
-    const head = { key: `run ${index}`, label: run.head.label, note: run.head.label.includes(run.head.origin) ? "" : run.head.origin, level: 0, run: index, process: -1 };
+    const head = { key: `run ${index}`, label: run.head.label, note: noteOf(run.head), level: 0, run: index, process: -1 };
     if (!stack.heading({ ...head, tracks: [] }, outerTracks(list), 8)) return;
     for (const process of list) {
       stack.process(process, `run ${index}/${process.index}`, process.name, "", 1);

@@ -36,6 +36,8 @@ export interface Theme {
   header: number;
   ink: string;
   soft: string;
+  /** Ground where a process lived but made no call. */
+  idle: string;
   line: string;
   accent: string;
 }
@@ -57,11 +59,11 @@ export function theme(dark: boolean): Theme {
   shades[SHADE_DIM] = pixel(dark ? "#3a4550" : "#cfd6dd");
   return dark
     ? {
-        dark, shades, ground: pixel("#14191e"), lane: pixel("#181e24"), laneLive: pixel("#202830"),
-        header: pixel("#14191e"), ink: "#e6eaee", soft: "#9aa5b1", line: "#2c353e", accent: "#ffffff",
+        dark, shades, ground: pixel("#14191e"), lane: pixel("#181e24"), laneLive: pixel("#222b34"),
+        header: pixel("#14191e"), ink: "#e6eaee", soft: "#9aa5b1", idle: "#2c3742", line: "#2c353e", accent: "#ffffff",
       }
     : {
         dark, shades, ground: pixel("#ffffff"), lane: pixel("#f8f9fa"), laneLive: pixel("#edf0f3"),
-        header: pixel("#ffffff"), ink: "#1d2329", soft: "#59636e", line: "#dde2e6", accent: "#111417",
+        header: pixel("#ffffff"), ink: "#1d2329", soft: "#59636e", idle: "#e4e8ec", line: "#dde2e6", accent: "#111417",
       };
 }

@@ -14,6 +14,7 @@ export class Toolbar {
   });
   #matches = element("output", { class: "matches" });
   #chips: { shade: number; button: HTMLButtonElement; dot: HTMLElement }[] = [];
+  #idle = element("i", {});
   #model: Model;
   #theme: () => Theme;
 
@@ -55,6 +56,7 @@ export class Toolbar {
       this.#chips.push({ shade, button, dot });
       legend.append(button);
     }
+    legend.append(element("span", { title: "The process was elsewhere: computing, waiting, not in a call that is recorded" }, this.#idle, "no call"));
     return legend;
   }
 
@@ -89,6 +91,7 @@ export class Toolbar {
   }
 
   draw(): void {
+    this.#idle.style.background = this.#theme().idle;
     for (const { shade, button, dot } of this.#chips) {
       button.setAttribute("aria-pressed", String(!this.#model.hidden.has(shade)));
       dot.style.background = this.#theme().dark ? KINDS[shade].dark : KINDS[shade].light;

@@ -49,6 +49,13 @@ test("a folded group becomes one line that merges what is in it", () => {
   assert.equal(lines[0].folded, true);
 });
 
+test("a run says where it comes from unless its name does, and what it lacks", () => {
+  const [plain, other] = ["recorded", "measured"].map((label) => run(label, [0], [[0, 0, 0]]));
+  other.head.lost_calls = 1200;
+  const notes = layout([plain, other], "run", new Set()).filter((line) => line.level === 0).map((line) => line.note);
+  assert.deepEqual(notes, ["", "recorded, 1,200 calls missing"]);
+});
+
 test("lines do not overlap and are found by their height", () => {
   const lines = layout(two, "run", new Set());
   lines.slice(1).forEach((line, at) => assert.ok(line.y >= lines[at].y + lines[at].height));

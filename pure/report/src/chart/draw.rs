@@ -203,7 +203,11 @@ fn draw_error(out: &mut String, frame: &Frame<'_>, class: &str, x: f64, point: &
 fn draw_steps(out: &mut String, frame: &Frame<'_>, series: &Series) {
     let mut path = String::new();
     let mut ends = None;
-    for (x, y, _) in places(frame, series) {
+    for point in &series.points {
+        let Some(x) = frame.x.place(point.x) else { continue };
+        // Nothing at all is below every logarithmic axis: it is drawn at the axis, not left out,
+        // or the step before it would seem to go on.
+        let y = frame.y.place(point.y).unwrap_or_else(|| frame.y.base());
         match ends {
             None => {
                 let _ = write!(path, "M{x:.1} {y:.1}");
@@ -258,5 +262,41 @@ fn draw_legend(out: &mut String, chart: &Chart) {
             escape(&series.label)
         );
         x += 34.0 + series.label.chars().count() as f64 * CHARACTER_PX;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Axis, Unit};
+    use super::*;
+
+    fn chart(mark: Mark, values: &[(f64, f64)]) -> String {
+        let series = Series::new("a <b>", mark, values.iter().copied());
+        let axis = Axis::log10("count", Unit::Plain);
+        Chart::new("t", Axis::linear("x", Unit::Plain), axis).with(series).svg()
+    }
+
+    #[test]
+    fn a_step_of_nothing_on_a_logarithmic_axis_falls_to_the_axis() {
+        let svg = chart(Mark::Steps, &[(0.0, 10.0), (1.0, 0.0), (2.0, 10.0)]);
+        let path = svg.split("class=\"line\" d=\"").nth(1).unwrap_or("");
+        assert_eq!(path.split('"').next().unwrap_or("").matches('V').count(), 2, "{path}");
+        assert!(path.contains("V230.0"), "{path}");
+    }
+
+    #[test]
+    fn values_that_are_no_numbers_leave_no_mark_and_no_broken_path() {
+        for mark in [Mark::Line, Mark::Steps, Mark::Area, Mark::Points, Mark::Bars] {
+            for values in [&[][..], &[(f64::NAN, 1.0), (1.0, f64::INFINITY)][..]] {
+                let svg = chart(mark, values);
+                assert!(!svg.contains("NaN") && !svg.contains("inf"), "{mark:?}: {svg}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_escaped_and_a_document_stands_alone() {
+        let svg = chart(Mark::Points, &[(1.0, 5.0)]);
+        assert!(svg.contains("a &lt;b&gt;: 1, 5") && svg.contains("<style>"));
     }
 }
