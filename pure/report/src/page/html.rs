@@ -89,6 +89,23 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
+/// The text with numbers and their units held together at the end of a line.
+fn unbroken(text: &str) -> String {
+    const UNITS: [&str; 10] = ["B", "KiB", "MiB", "GiB", "TiB", "s", "ms", "µs", "ns", "%"];
+    let mut out = String::with_capacity(text.len());
+    for word in text.split(' ') {
+        let is_unit = UNITS.contains(&word.trim_end_matches(['.', ',', ';', ':', ')']));
+        let follows_number = out.ends_with(|c: char| c.is_ascii_digit());
+        match (out.is_empty(), is_unit && follows_number) {
+            (true, _) => {}
+            (false, true) => out.push('\u{a0}'),
+            (false, false) => out.push(' '),
+        }
+        out.push_str(word);
+    }
+    out
+}
+
 fn opening(page: &Page<'_>) -> String {
     let title = escape(&page.title);
     let mut out = format!(
@@ -100,7 +117,7 @@ fn opening(page: &Page<'_>) -> String {
          <header class=\"opening\">\n<h1>{title}</h1>\n"
     );
     if !page.headline.is_empty() {
-        let _ = writeln!(out, "<p class=\"headline\">{}</p>", escape(&page.headline));
+        let _ = writeln!(out, "<p class=\"headline\">{}</p>", unbroken(&escape(&page.headline)));
     }
     if !page.facts.is_empty() {
         out.push_str("<dl class=\"facts\">");
@@ -248,4 +265,23 @@ fn write_finding<'a>(out: &mut String, finding: &'a Finding, jumps: &mut Vec<&'a
         jumps.push(jump);
     }
     out.push_str("</li>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_not_parted_from_its_unit() {
+        assert_eq!(
+            unbroken("moved 14.9 MiB in 1.5 s; all ms"),
+            "moved 14.9\u{a0}MiB in 1.5\u{a0}s; all ms"
+        );
+    }
+
+    #[test]
+    fn a_column_is_set_as_numbers_only_when_all_its_cells_are() {
+        let table = Table::new("", ["a", "b"]).row(["1.2 s", "+3 %"]).row(["none", "−4 %"]);
+        assert!(!is_numeric(&table, 0) && is_numeric(&table, 1));
+    }
 }
