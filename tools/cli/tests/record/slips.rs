@@ -1,0 +1,135 @@
+//! Bad input: a clear word, an exit code that is not 0, and no harm to the guest.
+
+use crate::{iolab, record, trace, workshop};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output};
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_missing_command_is_named_and_leaves_nothing_behind() {
+    let (directory, work) = workshop();
+    let output = record(directory.path(), &["--spool", "work"], &["no-such-command"]);
+    assert!(!output.status.success());
+    assert!(said(&output).contains("no command `no-such-command`"), "{}", said(&output));
+    assert!(said(&output).contains("hint:"));
+    assert!(!directory.path().join("run.iot").exists());
+    assert_eq!(fs::read_dir(work).unwrap().count(), 0);
+}
+
+#[test]
+fn a_file_that_is_no_program_is_named() {
+    let (directory, _) = workshop();
+    fs::write(directory.path().join("text"), "not a program").unwrap();
+    let output = record(directory.path(), &[], &["./text"]);
+    assert!(!output.status.success() && said(&output).contains("`./text` could not be started"));
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_found_before_the_command_runs() {
+    let (directory, _) = workshop();
+    let mut command = iolab();
+    command.args(["record", "-o", "nowhere/run.iot", "--", "touch", "ran"]);
+    let output = command.current_dir(directory.path()).output().unwrap();
+    assert!(!output.status.success() && said(&output).contains("nowhere"), "{}", said(&output));
+    assert!(!directory.path().join("ran").exists());
+}
+
+#[test]
+fn a_missing_spool_directory_and_a_missing_library_are_named() {
+    let (directory, _) = workshop();
+    let output = record(directory.path(), &["--spool", "nowhere"], &["true"]);
+    assert!(!output.status.success() && said(&output).contains("nowhere"), "{}", said(&output));
+    let mut command = iolab();
+    command.env("IOLAB_LIBRARY", "/nowhere/lib.so").args(["record", "--", "true"]);
+    let output = command.current_dir(directory.path()).output().unwrap();
+    assert!(!output.status.success() && said(&output).contains("/nowhere/lib.so"));
+}
+
+#[test]
+fn unknown_words_on_the_command_line_are_refused() {
+    let (directory, _) = workshop();
+    let cases = [
+        ["--clock", "sundial"],
+        ["--layer", "posix,mpi9"],
+        ["--spool-limit", "12q"],
+        ["--when-full", "explode"],
+    ];
+    for case in cases {
+        let output = record(directory.path(), &case, &["true"]);
+        assert!(!output.status.success(), "{case:?}");
+        let offender = case[1].rsplit(',').next().unwrap();
+        assert!(said(&output).contains(offender), "{}", said(&output));
+    }
+}
+
+#[test]
+fn recover_refuses_what_is_no_spool_directory() {
+    let (directory, _) = workshop();
+    let recover = |what: &str| {
+        iolab().args(["recover", what]).current_dir(directory.path()).output().unwrap()
+    };
+    let output = recover("nowhere");
+    assert!(!output.status.success() && said(&output).contains("nowhere"), "{}", said(&output));
+    fs::write(directory.path().join("work/control"), [7; 5000]).unwrap();
+    let output = recover("work");
+    assert!(!output.status.success() && said(&output).contains("no spool directory"));
+}
+
+#[test]
+fn the_exit_code_is_that_of_the_command() {
+    let (directory, _) = workshop();
+    for (script, code) in
+        [("exit 0", 0), ("exit 42", 42), ("kill -TERM $$", 143), ("kill -SEGV $$", 139)]
+    {
+        let output = record(directory.path(), &[], &["sh", "-c", script]);
+        assert_eq!(output.status.code(), Some(code), "{script}");
+        assert!(directory.path().join("run.iot").exists());
+    }
+}
+
+#[test]
+fn a_static_program_is_reported_as_unseen() {
+    let (directory, _) = workshop();
+    fs::write(directory.path().join("s.c"), "int main(void) { return 0; }").unwrap();
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-static", "-o", "still", "s.c"]).current_dir(directory.path());
+    assert!(gcc.status().unwrap().success(), "a static libc is missing: apt-get install libc6-dev");
+    let output = record(directory.path(), &[], &["./still"]);
+    assert!(output.status.success());
+    assert!(said(&output).contains("./still did not load the library"), "{}", said(&output));
+    let output = record(directory.path(), &[], &["sh", "-c", "./still; true"]);
+    assert!(said(&output).contains("still did not load the library"), "{}", said(&output));
+}
+
+/// Needs root for a small file system of its own; without, a directory nobody may write to shows
+/// the same path of the code.
+#[test]
+fn a_full_disk_under_the_spool_costs_records_and_never_the_guest() {
+    let (directory, _) = workshop();
+    let small = directory.path().join("small");
+    fs::create_dir(&small).unwrap();
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", "size=400k", "tmpfs"]).arg(&small);
+    if !mount.output().is_ok_and(|output| output.status.success()) {
+        return a_spool_nobody_may_write_to(directory.path(), &small);
+    }
+    let words = ["dd", "if=/dev/zero", "of=out", "bs=64", "count=100000"];
+    let output = record(directory.path(), &["--spool", "small"], &words);
+    let trace = trace(directory.path());
+    let unmounted = Command::new("umount").arg(&small).status().unwrap();
+    assert!(unmounted.success() && output.status.success(), "{}", said(&output));
+    assert_eq!(fs::metadata(directory.path().join("out")).unwrap().len(), 6_400_000);
+    let lost = trace.header.losses.lost_calls.get("no space for the spool");
+    assert!(lost.is_some_and(|&count| count > 0), "{:?}", trace.header.losses);
+    assert!(!trace.events.is_empty());
+}
+
+fn a_spool_nobody_may_write_to(directory: &std::path::Path, closed: &std::path::Path) {
+    fs::set_permissions(closed, fs::Permissions::from_mode(0o500)).unwrap();
+    let output = record(directory, &["--spool", "small"], &["true"]);
+    assert!(!output.status.success() && said(&output).contains("small"), "{}", said(&output));
+}
