@@ -2,7 +2,7 @@
 //!
 //! A program is asked for one command at a time, so a hundred million requests need no memory.
 
-use iolab_vocab::Extent;
+use iolab_vocab::{Extent, Nanos};
 
 /// A file, as an index into the simulation's file table.
 pub type File = u32;
@@ -36,6 +36,9 @@ pub trait Program: Send {
     /// The next command of `rank`, or nothing when it has ended. The extents of a file command
     /// are put into `list`, which comes empty.
     fn next(&mut self, rank: u32, list: &mut Vec<Extent>) -> Option<Command>;
+
+    /// `rank` begins, or its last command is over, at `now`; `next` is asked right after.
+    fn reached(&mut self, _rank: u32, _now: Nanos) {}
 
     /// Number of processes.
     fn rank_count(&self) -> u32;

@@ -296,3 +296,42 @@ fn a_platform_with_an_unknown_key_or_a_negative_cost_names_it() {
     assert!(refusal("seek_ns = 10.0", "seek_ns = -3.0").contains("call.seek_ns"));
     assert!(refusal("[[0, 500.0]]", "[[-4, 500.0]]").contains("-4"));
 }
+
+#[test]
+fn on_a_cluster_write_back_saves_requests_and_a_write_behind_cache_saves_waiting() {
+    let cluster = Platform::preset("classic-hdd").unwrap();
+    let settings = |cache: &str| Settings { cache: Some(cache.to_owned()), ..Settings::default() };
+    let wall = |strategies: &[&str], cache| {
+        let trace = small_writer(100);
+        let run = predict(&trace, &cluster, &apply(strategies), &settings(cache)).unwrap();
+        assert!(run.stored.unwrap() > Nanos::ZERO);
+        let rows = &run.trace.events;
+        assert!(rows.windows(2).all(|pair| pair[0].end <= pair[1].start));
+        assert!(rows.iter().all(|row| row.start <= row.end));
+        run.wall
+    };
+    let (none, behind) = (wall(&[], "none"), wall(&[], "write-behind"));
+    assert!(behind <= none);
+    // A request and its answer take at least four latencies of 200 us.
+    assert!(behind > Nanos(100 * 800_000), "{behind}");
+    assert!(wall(&["write-back"], "none") < Nanos(none.get() / 20));
+    let error = predict(&small_writer(2), &cluster, &[], &settings("wishful")).unwrap_err();
+    assert!(error.message.contains("wishful"));
+}
+
+#[test]
+fn a_cluster_with_fewer_clients_than_the_trace_has_writers_says_so() {
+    let mut trace = small_writer(3);
+    let writers = 11;
+    for process in 1..writers {
+        let mine = small_writer(3).events.into_iter();
+        trace.events.extend(mine.map(|event| Event { process, ..event }));
+        trace
+            .header
+            .processes
+            .push(ProcessEntry { pid: process + 1, ..trace.header.processes[0].clone() });
+    }
+    let cluster = Platform::preset("classic-hdd").unwrap();
+    let error = predict(&trace, &cluster, &[], &Settings::default()).unwrap_err();
+    assert!(error.message.contains("11") && error.message.contains("10"), "{error}");
+}

@@ -195,6 +195,9 @@ impl Summary {
                 (self.prediction.staged_calls, self.prediction.performed_calls);
             println!("speed-up {speedup:.2}; {staged} calls in, {performed} calls out");
         }
+        if let Some(stored) = self.prediction.stored {
+            println!("all data on the servers' devices after {} ms", milliseconds(stored));
+        }
         println!("bias of the model on the recorded calls {:+.0} %", self.bias() * 100.0);
         println!("event hash {:016x}\n", self.prediction.event_hash);
         println!(
@@ -232,6 +235,7 @@ impl Summary {
             "plain_by_model": run(&self.plain_by_model),
             "predicted": run(&self.prediction),
             "predicted_by_model": run(&self.by_model),
+            "stored_ns": self.prediction.stored.map(Nanos::get),
             "model_bias": self.bias(),
             "staged_calls": self.prediction.staged_calls,
             "performed_calls": self.prediction.performed_calls,

@@ -103,6 +103,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let process = &self.processes[task.process as usize];
         task.list.clear();
         let program = &mut self.programs[process.program as usize];
+        program.reached(process.rank, self.calendar.now);
         if let Some(command) = program.next(process.rank, &mut task.list) {
             self.begin(id, Work::Command(command));
         } else {

@@ -5,6 +5,7 @@
 //! preloaded library runs; what comes out at the bottom is charged by the platform's storage
 //! model. The result is a trace like a recorded one.
 
+mod cluster;
 mod kernel;
 mod processors;
 mod program;
@@ -51,6 +52,8 @@ pub struct Settings {
 pub struct Prediction {
     /// Run time of the whole command, from its start to the end of its last process.
     pub wall: Nanos,
+    /// Time until the servers of a cluster had stored everything.
+    pub stored: Option<Nanos>,
     /// Time in calls that touch files, summed over threads.
     pub io: Nanos,
     /// The run as a trace.
@@ -90,13 +93,17 @@ pub fn predict(
     apply: &[StrategySpec],
     settings: &Settings,
 ) -> Result<Prediction, SimulationError> {
-    let Some(storage) = &platform.local else {
+    let is_cluster = !platform.nodes.is_empty();
+    let documented = Platform::preset("local-ext4")?.local;
+    let Some(storage) = platform.local.as_ref().or(documented.as_ref().filter(|_| is_cluster))
+    else {
         return Err(SimulationError {
-            message: format!("platform `{}` has no [local] storage", platform.name),
-            hint: "give a platform as `iolab calibrate DIR` writes it".to_owned(),
+            message: format!("platform `{}` has no [local] storage and no nodes", platform.name),
+            hint: "give a platform as `iolab calibrate DIR` writes it, or a cluster".to_owned(),
         });
     };
-    let mut program = program::program(trace, storage.cores)?;
+    let cores = if is_cluster { u32::MAX } else { storage.cores };
+    let mut program = program::program(trace, cores)?;
     if apply.is_empty() {
         leave_out_loading(&mut program, storage.intercept.load_ns);
     }
@@ -105,11 +112,15 @@ pub fn predict(
         Durations::Model => Scale::ONE,
     };
     let machine = Machine { trace, program: &program, storage, apply, scale, settings };
-    let run = run::run(&machine)?;
+    let run = match is_cluster {
+        true => cluster::run(&machine, platform)?,
+        false => run::run(&machine)?,
+    };
     let loaded_ns = if apply.is_empty() { 0.0 } else { storage.intercept.load_ns };
     let outside = Nanos((storage.intercept.process_ns + loaded_ns) as u64);
     Ok(Prediction {
         wall: run.end.after(outside),
+        stored: run.stored.map(|stored| stored.after(outside)),
         io: io_of(&run.events),
         event_hash: run.event_hash,
         staged_calls: run.staged_calls,

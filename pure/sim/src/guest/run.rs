@@ -25,6 +25,8 @@ pub(super) struct Run {
     /// By process: when it began and ended.
     pub(super) processes: Vec<(Nanos, Nanos)>,
     pub(super) end: Nanos,
+    /// When the servers of a cluster had stored everything.
+    pub(super) stored: Option<Nanos>,
     pub(super) event_hash: u64,
     pub(super) staged_calls: u64,
     pub(super) performed_calls: u64,
@@ -38,6 +40,7 @@ impl Run {
             decisions: Vec::new(),
             processes: vec![(Nanos(u64::MAX), Nanos::ZERO); machine.trace.header.processes.len()],
             end: Nanos::ZERO,
+            stored: None,
             event_hash: 0xCBF2_9CE4_8422_2325,
             staged_calls: 0,
             performed_calls: 0,
