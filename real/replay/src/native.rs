@@ -20,6 +20,7 @@ pub(crate) enum Done {
 
 const UNKNOWN_DESCRIPTOR: Done = Done::Skipped("on a descriptor whose opening is not in the trace");
 const FOREIGN: Done = Done::Skipped("on something that is no regular file");
+const PHANTOM: Done = Done::Skipped("on a file made by a call that traces do not have");
 const OUTSIDE: Done = Done::Skipped("failed for a reason outside the files");
 /// What one transfer moves at most on Linux.
 const TRANSFER_BYTES_MAX: i64 = 0x7fff_f000;
@@ -94,7 +95,9 @@ impl Native<'_> {
         event: &Event,
         call: impl FnOnce(std::os::fd::BorrowedFd<'_>, &std::path::Path) -> Result<u64, Errno>,
     ) -> Done {
-        match event.file.index().and_then(|file| self.scratch.place(file)) {
+        let file = event.file.index();
+        match file.and_then(|file| self.scratch.place(file)) {
+            Some(_) if file.is_some_and(|file| self.scratch.is_phantom(file)) => PHANTOM,
             Some(place) => Done::Result(call(self.scratch.root(), place)),
             None => FOREIGN,
         }
@@ -129,7 +132,7 @@ impl Native<'_> {
             self.tables.insert(event.process, fd, entry);
             Ok(event.result.max(0) as u64)
         });
-        if opened == FOREIGN && event.result >= 0 {
+        if matches!(opened, Done::Skipped(_)) && event.result >= 0 {
             self.tables.insert(event.process, fd, Entry::Foreign);
         }
         opened

@@ -21,6 +21,7 @@ pub(crate) struct Scratch {
     root: File,
     places: Vec<Option<PathBuf>>,
     seeds: Vec<u64>,
+    phantoms: Vec<bool>,
     pub(crate) notes: Vec<String>,
 }
 
@@ -42,6 +43,7 @@ impl Scratch {
             root: File::open(directory).map_err(at(directory))?,
             places: files.iter().map(|entry| relative(&entry.path)).collect(),
             seeds: files.iter().map(|entry| seed_of(&entry.path)).collect(),
+            phantoms: vec![false; files.len()],
             notes: Vec::new(),
         };
         if !is_empty {
@@ -60,6 +62,12 @@ impl Scratch {
     /// Where a file lies, relative to the root; `None` for what has no path.
     pub(crate) fn place(&self, file: usize) -> Option<&Path> {
         self.places.get(file)?.as_deref()
+    }
+
+    /// Whether a file was there although its directory was only made by the program: it came about
+    /// by a call that traces do not have (`symlink`, `mkfifo`, a socket's `bind`).
+    pub(crate) fn is_phantom(&self, file: usize) -> bool {
+        self.phantoms.get(file).is_some_and(|&phantom| phantom)
     }
 
     /// What a file's content is drawn from.
@@ -118,6 +126,10 @@ impl Scratch {
             };
             let path = directory.join(place);
             if path.is_dir() {
+                continue;
+            }
+            if !path.parent().is_some_and(Path::is_dir) {
+                self.phantoms[index] = true;
                 continue;
             }
             let filled = file.bytes.min(budget);

@@ -313,3 +313,18 @@ fn a_link_in_a_used_directory_does_not_lead_out_of_it() {
     assert!(matches!(outcome, Err(ReplayError::Prepare { .. })), "{outcome:?}");
     assert!(contents(outside.path()).is_empty());
 }
+
+#[test]
+fn a_file_that_came_about_by_an_unseen_call_is_left_out_and_counted() {
+    let mut program = Program::new(&["/made", "/made/fifo", "/made/real"]);
+    let on = |file: u32, function| Event { file: FileId(file), ..Event::of(function) };
+    program.push(on(0, Function::MKDIR));
+    program.push(on(1, Function::LSTAT));
+    program.push(on(1, Function::UNLINK));
+    program.open(2, 3, O_RDWR_CREAT);
+    program.write(3, 10);
+    let scratch = tempfile::tempdir().unwrap();
+    let summary = replay_into(scratch.path(), &program.trace, &[]);
+    assert_eq!(summary.skipped["on a file made by a call that traces do not have"], 2);
+    assert_eq!(contents(scratch.path()).keys().collect::<Vec<_>>(), ["made/real"]);
+}

@@ -65,11 +65,12 @@ pub fn judge(seen: &Observation) -> Judgement {
         predicted: seen.predicted,
         prediction_error: None,
     };
-    if let Some(difference) = &seen.difference {
-        return without_times(Verdict::Wrong(difference.clone()));
-    }
+    // A run that failed has left other output, too; that it failed says more.
     if let Some(failure) = &seen.failure {
         return without_times(Verdict::Failed(failure.clone()));
+    }
+    if let Some(difference) = &seen.difference {
+        return without_times(Verdict::Wrong(difference.clone()));
     }
     if seen.reshaped.is_empty() {
         return without_times(Verdict::Failed("it was not run".to_owned()));

@@ -7,6 +7,7 @@ use super::runs::{Run, Runner, ending};
 use super::workplace::Workplace;
 use super::{tree, write};
 use crate::failure::Failure;
+use crate::simulate::read_platform;
 use crate::{calibrate, trace_file};
 use iolab_report::{Analysis, Report};
 
@@ -16,16 +17,20 @@ use iolab_sim::platform::Platform;
 use iolab_trace::Trace;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// A recorded run that takes this many times the first one was disturbed.
+const DISTURBED: f64 = 1.15;
+/// A machine that stays busy is not waited for longer than this.
+const RECORDINGS_MAX: usize = 3;
 
 /// What to study and how.
 pub(crate) struct Settings<'a> {
     pub(crate) rounds: usize,
     pub(crate) wanted: &'a [String],
     pub(crate) only_wanted: bool,
-    pub(crate) platform: Option<&'a Path>,
+    pub(crate) platform: Option<&'a Platform>,
     pub(crate) command: &'a [OsString],
     /// Where the user stands.
     pub(crate) start: &'a Path,
@@ -189,22 +194,35 @@ impl Loop<'_> {
         Ok(found)
     }
 
+    /// Records the command; again, when something else slowed the machine down meanwhile, for a
+    /// prediction starts from the times in the trace.
     fn record(&mut self, first: &Run) -> Result<Trace, Failure> {
+        let mut best = self.record_once(first)?;
+        for _ in 1..RECORDINGS_MAX {
+            if span(&best) <= DISTURBED * first.seconds {
+                break;
+            }
+            let next = self.record_once(first)?;
+            if span(&next) < span(&best) {
+                best = next;
+            }
+        }
+        trace_file::save(&self.settings.results.join("recorded.iot"), &best)?;
+        Ok(best)
+    }
+
+    fn record_once(&mut self, first: &Run) -> Result<Trace, Failure> {
         let kept = self.place.aside().join("recorded.iot");
         let run = self.fresh_run(&mut self.behind(&record_to(&kept))?)?;
         if !run.status.success() {
             let said = run.errors.last_lines();
             return Err(Failure::new(format!("recording failed ({}): {said}", ending(run.status))));
         }
-        let trace = trace_file::load(&kept)?;
-        let result = self.settings.results.join("recorded.iot");
-        fs::copy(&kept, &result)
-            .map_err(|error| Failure::new(format!("{}: {error}", result.display())))?;
         let differences = self.differences(&run, first)?;
         if let Some((name, what)) = differences.first_key_value() {
             self.notes.push(format!("in the recorded run {name} {what}"));
         }
-        Ok(trace)
+        trace_file::load(&kept)
     }
 
     /// Output that a study neither compares nor puts back.
@@ -231,21 +249,14 @@ impl Loop<'_> {
     }
 
     fn platform(&self, progress: &Progress) -> Result<Platform, Failure> {
-        let path = match self.settings.platform {
-            Some(path) => path.to_owned(),
-            None => {
-                progress.step("measuring the storage");
-                let calibration = calibrate::measure(self.place.aside())?;
-                let path = self.settings.results.join("this-machine.toml");
-                write(&path, calibrate::platform_text(&calibration)?.as_bytes())?;
-                path
-            }
-        };
-        let text = fs::read_to_string(&path)
-            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
-        Platform::parse(&text).map_err(|error| {
-            Failure::new(format!("{}: {}", path.display(), error.message)).hint(error.hint)
-        })
+        if let Some(platform) = self.settings.platform {
+            return Ok(platform.clone());
+        }
+        progress.step("measuring the storage");
+        let calibration = calibrate::measure(self.place.aside())?;
+        let path = self.settings.results.join("this-machine.toml");
+        write(&path, calibrate::platform_text(&calibration)?.as_bytes())?;
+        read_platform(&path.to_string_lossy())
     }
 
     fn candidates(&self, trace: &Trace, report: &Report) -> Result<Vec<Candidate>, Failure> {
@@ -394,6 +405,14 @@ impl Loop<'_> {
 
 fn record_to(path: &Path) -> [OsString; 3] {
     ["record".into(), "-o".into(), path.into()]
+}
+
+/// How long the recorded program ran, in seconds.
+fn span(trace: &Trace) -> f64 {
+    let processes = &trace.header.processes;
+    let start = processes.iter().map(|process| process.start_ns).min().unwrap_or(0);
+    let end = processes.iter().map(|process| process.end_ns).max().unwrap_or(0);
+    end.saturating_sub(start) as f64 / 1e9
 }
 
 fn words(command: &[OsString]) -> Vec<String> {

@@ -44,9 +44,9 @@ pub(crate) struct Arguments {
     /// Where study.html, study.json and the traces go
     #[arg(long, value_name = "DIR", default_value = "iolab-study")]
     results: PathBuf,
-    /// Predict with this platform file instead of measuring the storage first
-    #[arg(long, value_name = "FILE.toml")]
-    platform: Option<PathBuf>,
+    /// Predict with this platform file or preset instead of measuring the storage first
+    #[arg(long, value_name = "P.toml")]
+    platform: Option<String>,
     /// Print study.json instead of the table
     #[arg(long)]
     json: bool,
@@ -64,11 +64,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Failure::new(format!("{}: {error}", results.display()))
             .hint("name a directory for the report with --results")
     })?;
+    let platform = arguments.platform.as_deref().map(crate::simulate::read_platform).transpose()?;
     let study = loop_once::Settings {
         rounds: arguments.runs as usize,
         wanted: &arguments.apply,
         only_wanted: arguments.only,
-        platform: arguments.platform.as_deref(),
+        platform: platform.as_ref(),
         command: &arguments.command,
         start: &start,
         directory: &directory,

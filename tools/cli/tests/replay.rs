@@ -1,0 +1,111 @@
+//! Recorded programs replayed on scratch files, from the command line.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn iolab(directory: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_iolab"))
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .unwrap()
+}
+
+fn succeeds(directory: &Path, arguments: &[&str]) -> String {
+    let output = iolab(directory, arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Records a script of the shell and of the programs it calls.
+fn recorded(directory: &Path, script: &str) {
+    succeeds(directory, &["record", "-o", "run.iot", "--", "sh", "-c", script]);
+}
+
+fn same_trees(directory: &Path, one: &str, other: &str) -> bool {
+    let diff = Command::new("diff").args(["-r", one, other]).current_dir(directory).output();
+    diff.unwrap().status.success()
+}
+
+const PROGRAM: &str = "seq 1 20000 > numbers; sort -rn numbers > sorted; \
+    dd if=numbers of=copy bs=100 conv=fsync status=none; head -c 5000 copy >> sorted; \
+    mkdir kept; mv copy kept/copy; rm numbers; cat missing; true";
+
+#[test]
+fn what_programs_did_comes_out_the_same_plain_and_under_strategies() {
+    let place = tempfile::tempdir().unwrap();
+    recorded(place.path(), PROGRAM);
+    let said = succeeds(place.path(), &["replay", "run.iot", "--into", "plain"]);
+    assert!(said.contains("came out as recorded"), "{said}");
+    for strategy in ["null", "write-back", "write-back:buffer=4k", "seek-elide"] {
+        let into = strategy.replace(':', "-");
+        let arguments = ["replay", "run.iot", "--into", &into, "--apply", strategy, "--json"];
+        let summary: serde_json::Value =
+            serde_json::from_str(&succeeds(place.path(), &arguments)).unwrap();
+        assert_eq!(summary["identical"], true);
+        assert!(summary["decisions"].as_u64().unwrap() > 0, "{summary:#}");
+        assert!(same_trees(place.path(), "plain", &into), "{strategy}");
+    }
+}
+
+#[test]
+fn decisions_can_be_kept_as_a_trace() {
+    let place = tempfile::tempdir().unwrap();
+    recorded(place.path(), PROGRAM);
+    let arguments = "replay run.iot --into scratch --apply write-back --decisions decided.iot";
+    succeeds(place.path(), &arguments.split(' ').collect::<Vec<_>>());
+    let file = std::fs::File::open(place.path().join("decided.iot")).unwrap();
+    let decided = iolab_iot::read(file).unwrap();
+    assert!(decided.events.iter().any(|event| event.function.name() == "perform"));
+    assert_eq!(decided.header.strategies, ["write-back"]);
+}
+
+#[test]
+fn a_timed_replay_takes_as_long_as_the_recording_did() {
+    let place = tempfile::tempdir().unwrap();
+    recorded(place.path(), "echo a > a; sleep 0.3; echo b > b");
+    let summary =
+        succeeds(place.path(), &["replay", "run.iot", "--into", "d", "--timed", "--json"]);
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    assert!(summary["elapsed_ns"].as_u64().unwrap() >= 290_000_000, "{summary:#}");
+}
+
+#[test]
+fn a_trace_that_does_not_hold_together_fails_loudly_at_the_first_call() {
+    let place = tempfile::tempdir().unwrap();
+    recorded(place.path(), PROGRAM);
+    let path = place.path().join("run.iot");
+    let mut trace = iolab_iot::read(std::fs::File::open(&path).unwrap()).unwrap();
+    let wrong = (trace.events.iter_mut())
+        .find(|event| event.function.name() == "read" && event.result > 100)
+        .unwrap();
+    wrong.result -= 1;
+    iolab_iot::write(&trace, std::fs::File::create(&path).unwrap()).unwrap();
+    let output = iolab(place.path(), &["replay", "run.iot", "--into", "scratch"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && errors.contains("the replay differs: row"), "{errors}");
+}
+
+#[test]
+fn slips_are_named_and_a_used_directory_is_left_alone() {
+    let place = tempfile::tempdir().unwrap();
+    recorded(place.path(), "echo a > a");
+    std::fs::create_dir(place.path().join("used")).unwrap();
+    std::fs::write(place.path().join("used/precious"), "mine").unwrap();
+    std::fs::write(place.path().join("cut.iot"), "PAR1 and then nothing").unwrap();
+    let cases: [(&[&str], &str); 5] = [
+        (&["replay", "run.iot", "--into", "used"], "used is not empty"),
+        (&["replay", "missing.iot", "--into", "new"], "missing.iot"),
+        (&["replay", "cut.iot", "--into", "new"], "cut.iot"),
+        (&["replay", "run.iot", "--into", "new", "--apply", "write-bakc"], "write-bakc"),
+        (&["replay", "run.iot", "--into", "/proc/new"], "/proc/new"),
+    ];
+    for (arguments, offender) in cases {
+        let output = iolab(place.path(), arguments);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(errors.contains(offender) && errors.contains("error: "), "{errors}");
+    }
+    assert_eq!(std::fs::read_to_string(place.path().join("used/precious")).unwrap(), "mine");
+}
