@@ -1,0 +1,356 @@
+//! `iolab bench` from outside: every pattern and method writes the file that an independent
+//! reference writes, and every error names its offender, ends quickly and leaves nothing behind.
+
+#[path = "bench/reference.rs"]
+mod reference;
+
+use reference::{Geometry, file_of};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+fn iolab() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_iolab"));
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command
+}
+
+/// The launchers of both MPI families, as far as they are installed; `make test` installs both.
+fn launchers() -> Vec<&'static str> {
+    let known = ["mpiexec.mpich", "mpiexec.openmpi"];
+    let here = |name: &&str| {
+        let found = Command::new(name).arg("--version").stdout(Stdio::null()).status();
+        found.is_ok()
+    };
+    let found: Vec<_> = known.into_iter().filter(here).collect();
+    for missing in known.iter().filter(|name| !found.contains(name)) {
+        eprintln!("SKIPPED for {missing}: not installed");
+    }
+    found
+}
+
+fn under(launcher: &str, ranks: u32) -> Command {
+    let mut command = Command::new(launcher);
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    if launcher.contains("openmpi") {
+        command.arg("--oversubscribe");
+    }
+    command.args(["-n", &ranks.to_string(), env!("CARGO_BIN_EXE_iolab")]);
+    command
+}
+
+fn told(output: &Output) -> String {
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    format!("{out}{err}")
+}
+
+/// The patterns of the reference with their specs, small enough for every method.
+const SHAPES: [(&str, Geometry); 10] = [
+    ("strided:strip=300,stripes=5", Geometry::Strided { strip: 300, stripes: 5 }),
+    ("strided:strip=300,stripes=5,gather=2", Geometry::Strided { strip: 300, stripes: 5 }),
+    ("strided:strip=300,stripes=3,request=128", Geometry::Strided { strip: 300, stripes: 3 }),
+    ("segmented:request=100,count=7", Geometry::Strided { strip: 700, stripes: 1 }),
+    ("interleaved:block=50,blocks=9,batch=4", Geometry::Strided { strip: 50, stripes: 9 }),
+    ("tiled:tile=5x4,element=3", Geometry::Whole { bytes: 60 }),
+    ("hpf:array=7x9,dist=cyclic-2/block,element=5", Geometry::Whole { bytes: 315 }),
+    ("flash:blocks=2,cells=3x2x2,guard=1,variables=3", Geometry::PerRank { bytes: 2 * 12 * 3 * 8 }),
+    ("mesh:vertices=11,values=2,batch=4", Geometry::PerRank { bytes: 11 * 5 * 8 }),
+    ("random-blocks:block=64,count=10", Geometry::PerRank { bytes: 640 }),
+];
+
+/// Writes the shape with the arguments given and compares the file with the reference.
+fn writes_the_reference(
+    mut command: Command,
+    folder: &Path,
+    shape: &str,
+    ranks: u64,
+    wanted: Geometry,
+) {
+    let file = folder.join("written");
+    let target = file.to_str().expect("a plain path");
+    command.args(["-p", shape, "--temporal", "write", "-i", "1", "--keep", "-R", "-o", target]);
+    let output = command.args(["--seed", "5", "--header", "16"]).output().expect("it starts");
+    assert!(output.status.success(), "{command:?}: {}", told(&output));
+    let written = fs::read(&file).expect("a file");
+    assert_eq!(written[16..], file_of(wanted, ranks, 5), "{command:?}");
+    fs::remove_file(&file).expect("removed");
+}
+
+#[test]
+fn every_local_method_writes_the_file_of_the_reference() {
+    let folder = TempDir::new().expect("a folder");
+    for (shape, wanted) in SHAPES {
+        for method in ["posix", "vectored", "uring"] {
+            for (ranks, kind) in [(1, "-e"), (2, "-e"), (3, "--threads")] {
+                let mut command = iolab();
+                command.args(["bench", "-a", method, "-N", &ranks.to_string(), kind]);
+                let scale = wanted.on(ranks);
+                writes_the_reference(command, folder.path(), shape, ranks, scale);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_mpi_method_writes_the_file_of_the_reference_under_both_families() {
+    let folder = TempDir::new().expect("a folder");
+    for launcher in launchers() {
+        for ranks in [1, 2] {
+            for (index, (shape, wanted)) in SHAPES.into_iter().enumerate() {
+                let methods =
+                    ["independent", "collective", "split", "nonblocking", "nonblocking-collective"];
+                // Every method sees every kind of shape; all pairs would take minutes.
+                for method in methods.into_iter().skip(index % 2).step_by(2) {
+                    let mut command = under(launcher, ranks);
+                    command.args(["bench", "-a", method]);
+                    if index % 3 == 0 {
+                        command.arg("--view");
+                    }
+                    let (ranks, scale) = (u64::from(ranks), wanted.on(ranks.into()));
+                    writes_the_reference(command, folder.path(), shape, ranks, scale);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_kept_file_has_exactly_the_size_of_the_pattern() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("data");
+    let arguments = ["bench", "-p", "strided:strip=4k,stripes=4", "-i", "2", "-R", "-k", "-o"];
+    let mut command = iolab();
+    let done = command.args(arguments).arg(&file).args(["--temporal", "write"]).output();
+    assert!(done.expect("it starts").status.success());
+    assert_eq!(fs::read(&file).expect("kept"), file_of(Geometry::Whole { bytes: 16384 }, 1, 1));
+}
+
+#[test]
+fn what_cannot_be_written_to_is_named_and_nothing_stays_behind() {
+    let cases = [
+        ("/proc/iolab-test", "/proc/iolab-test"),
+        ("/nonexistent/folder/file", "/nonexistent/folder/file"),
+        ("/dev/full", "No space left"),
+    ];
+    for (target, offender) in cases {
+        for ranks in ["1", "2"] {
+            let mut command = iolab();
+            command.args(["bench", "-b", "64k", "-i", "1", "-N", ranks, "-k", "-o", target]);
+            let output = command.output().expect("it starts");
+            let said = told(&output);
+            assert_eq!(output.status.code(), Some(1), "{target}: {said}");
+            assert!(said.contains(offender) && said.contains("hint:"), "{target}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_pattern_larger_than_the_disk_is_refused_before_the_first_byte() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("data");
+    let mut command = iolab();
+    command.args(["bench", "-p", "strided:strip=1g,stripes=1g", "-i", "1", "-o"]).arg(&file);
+    let output = command.output().expect("it starts");
+    let said = told(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("has room for") && said.contains("hint:"), "{said}");
+    assert!(!file.exists());
+}
+
+#[test]
+fn direct_transfers_off_the_grid_are_refused_with_their_place() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("data");
+    for method in ["posix", "vectored", "uring"] {
+        let mut command = iolab();
+        command.args(["bench", "-p", "strided:strip=1000,stripes=4", "--cache", "direct", "-a"]);
+        let output =
+            command.args([method, "-i", "1", "-o"]).arg(&file).output().expect("it starts");
+        let said = told(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("1000 bytes at 0") && said.contains("hint:"), "{said}");
+        assert!(!file.exists(), "the file stays behind");
+    }
+}
+
+#[test]
+fn a_killed_rank_ends_the_run_within_seconds_and_the_file_is_removed() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("data");
+    let mut command = iolab();
+    command.args(["bench", "-b", "64k", "-t", "4k", "-i", "1000000", "-N", "3", "--no-sync", "-o"]);
+    let child = command.arg(&file).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let child = child.expect("it starts");
+    let victim = wait_for_child_of(child.id());
+    let killed = Instant::now();
+    Command::new("kill").args(["-9", &victim.to_string()]).status().expect("kill");
+    let output = child.wait_with_output().expect("it ends");
+    assert!(killed.elapsed() < Duration::from_secs(10));
+    let said = told(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("rank") && said.contains("killed by signal 9"), "{said}");
+    assert!(!file.exists(), "the file stays behind");
+}
+
+/// The first process that `parent` forked, once it is there.
+fn wait_for_child_of(parent: u32) -> u32 {
+    let list = format!("/proc/{parent}/task/{parent}/children");
+    for _ in 0..1000 {
+        let children = fs::read_to_string(&list).unwrap_or_default();
+        if children.split_whitespace().count() == 2 {
+            std::thread::sleep(Duration::from_millis(100));
+            return children
+                .split_whitespace()
+                .next()
+                .and_then(|pid| pid.parse().ok())
+                .expect("a pid");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the ranks were never started");
+}
+
+#[test]
+fn ranks_with_different_plans_stop_before_they_write() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("data");
+    for launcher in launchers() {
+        let mut command = Command::new(launcher);
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        let one = |command: &mut Command, strip: &str| {
+            let shape = format!("strided:strip={strip}");
+            command.args(["-n", "1", env!("CARGO_BIN_EXE_iolab"), "bench", "-p", &shape, "-o"]);
+            command.arg(&file);
+        };
+        one(&mut command, "4k");
+        command.arg(":");
+        one(&mut command, "8k");
+        let output = command.output().expect("it starts");
+        let said = told(&output);
+        assert!(!output.status.success(), "{said}");
+        assert!(said.contains("rank 1: has another plan"), "{launcher}: {said}");
+        assert!(!file.exists());
+    }
+}
+
+#[test]
+fn a_launcher_of_the_other_family_is_refused_with_both_names() {
+    let found = launchers();
+    if found.len() < 2 {
+        return eprintln!("SKIPPED: needs both MPI families");
+    }
+    for (launcher, compiler) in
+        [("mpiexec.mpich", "mpicc.openmpi"), ("mpiexec.openmpi", "mpicc.mpich")]
+    {
+        let mut command = under(launcher, 2);
+        let output = command.arg("bench").env("IOLAB_MPICC", compiler).output().expect("it starts");
+        let said = told(&output);
+        assert!(!output.status.success(), "{said}");
+        assert!(said.contains("started 2 ranks") && said.contains(compiler), "{said}");
+    }
+}
+
+#[test]
+fn malformed_plans_are_refused_with_their_fault() {
+    let folder = TempDir::new().expect("a folder");
+    let corpus = include_str!("bench/malformed-plans.txt");
+    let plans: Vec<_> = corpus.split("\n==== ").skip(1).collect();
+    assert!(plans.len() >= 50, "only {} plans", plans.len());
+    for plan in plans {
+        let (fault, text) = plan.split_once('\n').expect("a fault and a plan");
+        let file = folder.path().join("plan.toml");
+        fs::write(&file, text).expect("written");
+        let mut command = iolab();
+        let target = folder.path().join("data");
+        let output = command.arg("bench").arg(&file).arg("-o").arg(&target).output();
+        let output = output.expect("it starts");
+        let said = told(&output);
+        assert_eq!(output.status.code(), Some(1), "{fault}: {text}\n{said}");
+        assert!(said.starts_with("error:") && said.contains(fault), "{fault}: {text}\n{said}");
+        assert!(said.contains("hint:"), "{said}");
+        assert!(!target.exists());
+    }
+}
+
+#[test]
+fn the_plans_of_this_repository_are_valid() {
+    let plans = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
+    let mut seen = 0;
+    for entry in fs::read_dir(plans).expect("plans/") {
+        let path = entry.expect("an entry").path();
+        let text = fs::read_to_string(&path).expect("readable");
+        let plan = iolab_bench::Plan::parse(&text);
+        let plan = plan.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(!plan.cases.is_empty());
+        seen += 1;
+    }
+    assert!(seen >= 6, "only {seen} plans");
+}
+
+#[test]
+fn results_are_one_json_document_and_csv_has_a_line_per_measurement() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("data");
+    let run = |form: &str| {
+        let mut command = iolab();
+        command.args(["bench", "-b", "64k", "-t", "8k", "-i", "2", "-N", "2", form, "-o"]);
+        let output = command.arg(&file).output().expect("it starts");
+        assert!(output.status.success(), "{}", told(&output));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let outcome: iolab_bench::Outcome = serde_json::from_str(&run("--json")).expect("a document");
+    assert_eq!(
+        (outcome.format.as_str(), outcome.ranks, outcome.measurements.len()),
+        ("iolab-bench", 2, 4)
+    );
+    assert!(outcome.measurements.iter().all(|m| m.bytes == 131_072 && m.operations == 16));
+    assert!(iolab_bench::Plan::parse(&outcome.plan).is_ok(), "the plan can be run again");
+    assert_eq!(run("--csv").lines().count(), 5);
+}
+
+#[test]
+fn a_time_limit_lets_all_ranks_do_the_same_number_of_operations() {
+    let folder = TempDir::new().expect("a folder");
+    let mut command = iolab();
+    command.args([
+        "bench",
+        "-p",
+        "strided:strip=512,stripes=100m",
+        "-a",
+        "null",
+        "--temporal",
+        "write",
+    ]);
+    command.args(["-N", "2", "-D", "0.05", "-i", "1", "--json", "-o"]);
+    let output = command.arg(folder.path().join("data")).output().expect("it starts");
+    let outcome: iolab_bench::Outcome = serde_json::from_slice(&output.stdout).expect("a document");
+    let operations = outcome.measurements[0].operations;
+    assert!(operations > 0 && operations % 2 == 0 && operations < 200 << 20, "{operations}");
+}
+
+#[test]
+fn overlap_without_io_or_without_compute_is_no_overlap() {
+    let folder = TempDir::new().expect("a folder");
+    let run = |arguments: &[&str]| {
+        let mut command = iolab();
+        command.args(["overlap", "--count", "5", "-i", "1", "--json", "-o"]);
+        let output = command.arg(folder.path().join("data")).args(arguments).output();
+        let output = output.expect("it starts");
+        assert!(output.status.success(), "{}", told(&output));
+        let document: serde_json::Value =
+            serde_json::from_slice(&output.stdout).expect("a document");
+        document["points"][0].clone()
+    };
+    let nothing = run(&["-b", "0"]);
+    assert_eq!((nothing["bytes"].as_u64(), nothing["theory"].as_f64()), (Some(0), Some(1.0)));
+    assert_eq!(nothing["wait_ns"]["max"].as_f64(), Some(0.0));
+    // The device sleeps, so both phases take its time, however busy the machine is.
+    let io = run(&["--ratio", "0", "-b", "1m", "--throttle", "50m"]);
+    assert_eq!(io["bytes"].as_u64(), Some(5 << 20));
+    assert!(io["theory"].as_f64() > Some(0.99));
+    assert!(io["nonblocking_ns"].as_u64() >= Some(100_000_000));
+    assert!(io["blocking_ns"].as_u64() >= Some(100_000_000));
+}
