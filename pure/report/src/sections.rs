@@ -4,7 +4,7 @@ use crate::chart::{Axis, Chart, Mark, Series, Unit};
 use crate::findings::{Finding, Severity, grouped};
 use crate::page::{self, Cell, Jump, Page, Section, Table, Tone};
 use crate::report::{FileRow, ProcessRow, Report};
-use crate::sizes::Sizes;
+use crate::sizes::SizeRange;
 use crate::text::duration;
 use iolab_trace::Trace;
 use iolab_vocab::format_bytes;
@@ -122,18 +122,29 @@ fn bandwidth(report: &Report) -> Chart {
         .with(series("written", |slice| slice.written_bytes))
 }
 
+/// Bars per power of two, from the smallest request of the run to its largest.
 fn sizes(report: &Report) -> Chart {
-    let series = |label: &str, sizes: &Sizes| {
-        let ranges = sizes.ranges().into_iter();
-        Series::new(label, Mark::Steps, ranges.map(|r| (r.from.max(1) as f64, r.count as f64)))
+    let both = [&report.read_sizes, &report.write_sizes].map(|sizes| sizes.ranges());
+    let from = |power: u32| if power == 0 { 0 } else { 1_u64 << (power - 1) };
+    let used: Vec<u64> = both.iter().flatten().map(|range| range.from).collect();
+    let (low, high) = (used.iter().min().copied(), used.iter().max().copied());
+    let shown =
+        |size: &u64| low.is_some_and(|low| *size >= low) && high.is_some_and(|high| *size <= high);
+    let bins: Vec<u64> = (0..64).map(from).filter(shown).collect();
+    let series = |label: &str, ranges: &[SizeRange]| {
+        let place = |range: &SizeRange| bins.iter().position(|&from| from == range.from);
+        let points =
+            ranges.iter().filter_map(|range| Some((place(range)? as f64, range.count as f64)));
+        Series::new(label, Mark::Bars, points)
     };
+    let names = bins.iter().map(|&from| format_bytes(from));
     Chart::new(
         "Request sizes",
-        Axis::log2("request", Unit::Bytes),
+        Axis::categories("bytes asked for, at least", names),
         Axis::log10("requests", Unit::Plain),
     )
-    .with(series("reads", &report.read_sizes))
-    .with(series("writes", &report.write_sizes))
+    .with(series("reads", &both[0]))
+    .with(series("writes", &both[1]))
     .caption("Requests that reach the system, by powers of two.")
 }
 

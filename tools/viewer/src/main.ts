@@ -14,6 +14,7 @@ import { Toolbar } from "./toolbar.ts";
 import { count } from "./words.ts";
 
 async function unpack(): Promise<TraceData[]> {
+  if (!("DecompressionStream" in window)) throw new Error("this browser is older than 2023 and cannot unpack it");
   const scripts = [...document.querySelectorAll('script[type="application/x-iolab-timeline"]')];
   const packed = scripts.map((script) => {
     const bytes = fromBase64(script.textContent ?? "");

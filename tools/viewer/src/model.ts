@@ -148,7 +148,10 @@ export class Model {
     const find = () => this.lines.find((line) => line.tracks.length === 1 && line.tracks[0] === track);
     const found = find();
     if (found || !this.folds.size) return found;
-    this.folds.clear();
+    const unfolded = layout(this.runs, this.grouping, new Set()).find((line) => line.tracks.length === 1 && line.tracks[0] === track);
+    for (const key of this.folds) {
+      if (unfolded && isWithin(unfolded.key, key)) this.folds.delete(key);
+    }
     this.relayout();
     return find();
   }
@@ -201,6 +204,11 @@ export class Model {
     if (jump.event !== null) this.select({ run: jump.timeline, index: jump.event });
     this.changed();
   }
+}
+
+/** Whether a line stands in a group: keys grow by `/` for parts and `@` for depths. */
+function isWithin(key: string, group: string): boolean {
+  return key === group || key.startsWith(`${group}/`) || key.startsWith(`${group}@`);
 }
 
 function shadeMatching(run: LoadedRun, kinds: number[], words: string[], files: Int32Array): void {

@@ -258,6 +258,39 @@ describe("a page of a million calls per run", () => {
     await page.close();
   });
 
+  test("opens the folds around a call that a finding points at", async () => {
+    const { page } = await open();
+    const folds = page.locator(".gutter button.label.level0");
+    for (const index of [0, 1]) await folds.nth(index).click();
+    await page.waitForFunction(() => document.querySelectorAll('.gutter [aria-expanded="false"]').length === 2);
+    await page.getByRole("button", { name: "one of them" }).click();
+    await page.waitForFunction(() => document.querySelectorAll('.gutter .level0[aria-expanded="false"]').length === 1);
+    assert.equal(await folds.first().getAttribute("aria-expanded"), "true");
+    await page.close();
+  });
+
+  test("is pinched and dragged with fingers", async () => {
+    const { page } = await open({ hasTouch: true });
+    const box = await stageBox(page);
+    const [x, y] = [box.x + box.width / 2, box.y + 100];
+    const session = await page.context().newCDPSession(page);
+    const touch = (type, ...points) =>
+      session.send("Input.dispatchTouchEvent", { type, touchPoints: points.map(([px, py], id) => ({ x: px, y: py, id })) });
+    const whole = await picture(page);
+    await touch("touchStart", [x - 40, y], [x + 40, y]);
+    for (let spread = 40; spread <= 240; spread += 20) await touch("touchMove", [x - spread, y], [x + spread, y]);
+    await touch("touchEnd");
+    await page.waitForTimeout(100);
+    const pinched = await picture(page);
+    assert.notEqual(pinched, whole, "the pinch did not zoom");
+    await touch("touchStart", [x, y]);
+    for (let moved = 0; moved <= 200; moved += 20) await touch("touchMove", [x - moved, y]);
+    await touch("touchEnd");
+    await page.waitForTimeout(100);
+    assert.notEqual(await picture(page), pinched, "the drag did not pan");
+    await page.close();
+  });
+
   test("fits a telephone and a dark room", async () => {
     const { page, complaints } = await open({ viewport: { width: 400, height: 800 }, colorScheme: "dark" });
     const width = await page.evaluate(() => document.documentElement.scrollWidth);

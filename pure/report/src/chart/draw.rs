@@ -14,11 +14,14 @@ pub const STYLE: &str = "\
 .chart-svg{font:12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;--c0:#0b6bb8;--c1:#c8560a;--c2:#0a8463;--c3:#a24f8d;--c4:#8a6d00;--c5:#2f8fbd;--c6:#b3372f;--c7:#5a6270;--ink:#1d2329;--soft:#59636e;--line:#d5dade}\
 @media(prefers-color-scheme:dark){.chart-svg{--c0:#5aa9e6;--c1:#f0883e;--c2:#3fb98f;--c3:#d48cc0;--c4:#d4b13f;--c5:#7cc7ea;--c6:#f0736a;--c7:#a3adb8;--ink:#e6eaee;--soft:#9aa5b1;--line:#333b44}}\
 .chart-svg text{fill:var(--soft)}.chart-svg .name{fill:var(--ink)}.chart-svg .grid{stroke:var(--line);stroke-width:1}.chart-svg .base{stroke:var(--soft);stroke-width:1}\
-.chart-svg .line{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round;stroke-linecap:round}.chart-svg .area{fill:var(--c);opacity:.18}.chart-svg .fill{fill:var(--c)}.chart-svg .error{stroke:var(--c);stroke-width:1.5;fill:none}.chart-svg .bar-error{stroke:var(--ink);stroke-width:1.2;fill:none}\
+.chart-svg .line{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round;stroke-linecap:round}.chart-svg .dense{stroke-width:1}.chart-svg .area{fill:var(--c);opacity:.18}.chart-svg .fill{fill:var(--c)}.chart-svg .error{stroke:var(--c);stroke-width:1.5;fill:none}.chart-svg .bar-error{stroke:var(--ink);stroke-width:1.2;fill:none}\
 .chart-svg .s0{--c:var(--c0)}.chart-svg .s1{--c:var(--c1)}.chart-svg .s2{--c:var(--c2)}.chart-svg .s3{--c:var(--c3)}.chart-svg .s4{--c:var(--c4)}.chart-svg .s5{--c:var(--c5)}.chart-svg .s6{--c:var(--c6)}.chart-svg .s7{--c:var(--c7)}";
 
 /// Above this many values the single ones get no tooltip: the file would grow with the data.
 const TOOLTIP_COUNT_MAX: usize = 300;
+
+/// Above this many steps a thick line would fill the chart.
+const DENSE_COUNT: usize = 80;
 
 /// Rough width of a character of the 12 px font.
 const CHARACTER_PX: f64 = 6.4;
@@ -90,11 +93,11 @@ fn frame(chart: &Chart) -> Frame<'_> {
     let heights = || points().flat_map(|point| [Some(point.y), point.error.map(|ends| ends.1)]);
     let legend = if chart.series.len() > 1 { 20.0 } else { 0.0 };
     let (top, bottom) = (30.0 + legend, height - 40.0);
-    let y = Placed::new(&chart.y, heights().flatten(), (bottom, top));
+    let y = Placed::new(&chart.y, heights().flatten(), (bottom, top), true);
     let widest = y.ticks(5).iter().map(|tick| tick.1.chars().count()).max().unwrap_or(0);
     let left = 14.0 + widest as f64 * CHARACTER_PX;
     let right = width - 16.0;
-    let x = Placed::new(&chart.x, points().map(|point| point.x), (left, right));
+    let x = Placed::new(&chart.x, points().map(|point| point.x), (left, right), false);
     Frame { chart, x, y, left, right, top, bottom }
 }
 
@@ -223,7 +226,8 @@ fn draw_steps(out: &mut String, frame: &Frame<'_>, series: &Series) {
         let base = frame.y.base();
         let _ = write!(out, "<path class=\"area\" d=\"{path}H{last:.1}V{base:.1}H{first:.1}Z\"/>");
     }
-    let _ = write!(out, "<path class=\"line\" d=\"{path}\"/>");
+    let dense = if series.points.len() > DENSE_COUNT { " dense" } else { "" };
+    let _ = write!(out, "<path class=\"line{dense}\" d=\"{path}\"/>");
 }
 
 fn draw_bars(out: &mut String, frame: &Frame<'_>, series: &Series, index: usize, count: usize) {

@@ -80,13 +80,15 @@ pub(super) struct Placed<'a> {
 }
 
 impl<'a> Placed<'a> {
-    /// The axis over these values.
+    /// The axis over these values. `rounded`: it ends at a tick, as the vertical one should; the
+    /// horizontal one ends where the data does.
     pub(super) fn new(
         axis: &'a Axis,
         values: impl Iterator<Item = f64>,
         pixels: (f64, f64),
+        rounded: bool,
     ) -> Self {
-        let (low, high) = axis.range.unwrap_or_else(|| found_range(axis, values));
+        let (low, high) = axis.range.unwrap_or_else(|| found_range(axis, values, rounded));
         let (low, high) = if high > low { (low, high) } else { (low, low + 1.0) };
         Placed { axis, low, high, pixels }
     }
@@ -140,7 +142,7 @@ impl<'a> Placed<'a> {
     }
 }
 
-fn found_range(axis: &Axis, values: impl Iterator<Item = f64>) -> (f64, f64) {
+fn found_range(axis: &Axis, values: impl Iterator<Item = f64>, rounded: bool) -> (f64, f64) {
     if let Scale::Categories(names) = &axis.scale {
         return (-0.5, names.len() as f64 - 0.5);
     }
@@ -153,6 +155,7 @@ fn found_range(axis: &Axis, values: impl Iterator<Item = f64>) -> (f64, f64) {
         (false, _) => (if is_log { 1.0 } else { 0.0 }, 10.0),
         (true, Scale::Log10) => (power_below(10.0, low), power_above(10.0, high, low)),
         (true, Scale::Log2) => (power_below(2.0, low), power_above(2.0, high, low)),
+        (true, _) if !rounded => (low.min(0.0), high.max(0.0)),
         (true, _) => (low.min(0.0), rounded_up(high.max(0.0), axis.unit.is_binary())),
     }
 }
@@ -221,7 +224,7 @@ mod tests {
     #[test]
     fn values_a_logarithmic_axis_cannot_show_are_left_out() {
         let axis = Axis::log10("x", Unit::Plain);
-        let placed = Placed::new(&axis, [0.0, 1.0, 100.0].into_iter(), (0.0, 100.0));
+        let placed = Placed::new(&axis, [0.0, 1.0, 100.0].into_iter(), (0.0, 100.0), true);
         assert_eq!(placed.place(0.0), None);
         assert_eq!(placed.place(10.0), Some(50.0));
     }
@@ -230,7 +233,7 @@ mod tests {
     fn an_axis_without_data_or_with_one_value_still_has_a_range() {
         for values in [vec![], vec![3.0], vec![0.0, 0.0], vec![f64::NAN]] {
             for axis in [Axis::linear("x", Unit::Bytes), Axis::log2("x", Unit::Bytes)] {
-                let placed = Placed::new(&axis, values.iter().copied(), (0.0, 100.0));
+                let placed = Placed::new(&axis, values.iter().copied(), (0.0, 100.0), false);
                 assert!(placed.high > placed.low, "{values:?} {axis:?}");
                 assert!(!placed.ticks(5).is_empty());
             }
