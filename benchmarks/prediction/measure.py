@@ -6,8 +6,7 @@ and on our examples?
 
 Calibrates DIR's file system, records each program once, predicts its plain run and its run under
 each strategy, then runs it plain and under each strategy in turns, and prints a table of medians.
-What the launcher `iolab run` itself takes (measured with `true`) is left out. Results of one
-machine: results.md.
+Results of one machine: results.md.
 """
 
 import argparse
@@ -100,10 +99,8 @@ def measure(options, iolab, scratch, keep):
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     work = scratch / "work"
     applied = lambda strategy: [iolab, "run", "--apply", f"{strategy}:paths={work}/**", "--"]
-    launcher = statistics.median(run([*applied("null"), "true"], work) for _ in range(15))
-    launcher -= statistics.median(run(["true"], work) for _ in range(15))
     programs = {**PROGRAMS, **examples(scratch)}
-    print(f"launcher {launcher * 1e3:.1f} ms, {options.runs} runs each, on {options.directory}\n")
+    print(f"{options.runs} runs each, in {options.directory}\n")
     print("| program | strategy | predicted ms | by model alone | measured ms | error | speed-up predicted | measured |")
     print("|---|---|---|---|---|---|---|---|")
     errors, effects = [], []
@@ -126,8 +123,7 @@ def measure(options, iolab, scratch, keep):
         for _ in range(options.runs):
             for strategy in times:
                 prefix = applied(strategy) if strategy else []
-                extra = launcher if strategy else 0.0
-                times[strategy].append((run([*prefix, *command], work) - extra) * 1e3)
+                times[strategy].append(run([*prefix, *command], work) * 1e3)
         measured = {strategy: statistics.median(values) for strategy, values in times.items()}
         for strategy in times:
             error = predicted[strategy] / measured[strategy] - 1

@@ -127,6 +127,8 @@ pub struct InterceptCosts {
     pub copy: CostTable,
     /// Loading the library into a process.
     pub load_ns: f64,
+    /// What the launcher takes before and after the command.
+    pub launch_ns: f64,
     /// Starting and ending a process, as far as its trace cannot show it.
     pub process_ns: f64,
 }
@@ -158,6 +160,7 @@ impl LocalStorage {
             ("intercept.open_passed_ns", intercept.open_passed_ns),
             ("intercept.staging_page_ns", intercept.staging_page_ns),
             ("intercept.load_ns", intercept.load_ns),
+            ("intercept.launch_ns", intercept.launch_ns),
             ("intercept.process_ns", intercept.process_ns),
         ];
         if self.cores == 0 {
@@ -396,6 +399,7 @@ mod tests {
                 staging_page_ns: 0.0,
                 copy: CostTable::constant(3.0),
                 load_ns: 0.0,
+                launch_ns: 0.0,
                 process_ns: 0.0,
             },
         }

@@ -46,6 +46,7 @@ const PLATFORM: &str = "
     staging_page_ns = 0.0
     copy = [[0, 7.0]]
     load_ns = 0.0
+    launch_ns = 0.0
     process_ns = 0.0";
 
 fn platform() -> Platform {

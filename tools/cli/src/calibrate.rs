@@ -94,7 +94,7 @@ fn run_probe(probe: &str, place: &Path) -> Result<ExitCode, Failure> {
             let costs = probe_guest(place).map_err(Failure::new)?;
             println!("{} {} {}", costs.first_write_ns, costs.write_ns, costs.open_ns);
         }
-        _ => println!("{}", probe_spawns().map_err(Failure::new)?),
+        _ => println!("{}", probe_spawns(&mut Command::new("true")).map_err(Failure::new)?),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -105,7 +105,15 @@ fn guest_costs(strategy: Option<&str>, path: &Path) -> io::Result<GuestCosts> {
 }
 
 fn guest_spawns(spawning: Spawning) -> io::Result<f64> {
-    let strategy = (spawning == Spawning::Preloaded).then_some("null:paths=nothing-is-called-so");
+    const ELSEWHERE: &str = "null:paths=nothing-is-called-so";
+    let strategy = match spawning {
+        Spawning::Bare => None,
+        Spawning::Preloaded => Some(ELSEWHERE),
+        Spawning::Launched => {
+            let mut launcher = Command::new(std::env::current_exe()?);
+            return probe_spawns(launcher.args(["run", "--apply", ELSEWHERE, "--", "true"]));
+        }
+    };
     guest("spawns", strategy, Path::new(".")).map(|[cost_ns]| cost_ns)
 }
 

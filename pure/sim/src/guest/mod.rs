@@ -14,6 +14,7 @@ mod scale;
 mod staging;
 
 use crate::platform::Platform;
+use iolab_device::local::InterceptCosts;
 use iolab_policy::insitu::StrategySpec;
 use iolab_trace::{Class, Clock, Event, FORMAT_VERSION, Header, Layer, Origin, Trace};
 use iolab_vocab::{Nanos, Seed};
@@ -116,8 +117,7 @@ pub fn predict(
         true => cluster::run(&machine, platform)?,
         false => run::run(&machine)?,
     };
-    let loaded_ns = if apply.is_empty() { 0.0 } else { storage.intercept.load_ns };
-    let outside = Nanos((storage.intercept.process_ns + loaded_ns) as u64);
+    let outside = outside(&storage.intercept, apply);
     Ok(Prediction {
         wall: run.end.after(outside),
         stored: run.stored.map(|stored| stored.after(outside)),
@@ -131,6 +131,15 @@ pub fn predict(
         },
         trace: Trace { header: header(trace, &program, apply, &run), events: run.events },
     })
+}
+
+/// What starting and ending the command takes, as far as its trace cannot show it.
+fn outside(intercept: &InterceptCosts, apply: &[StrategySpec]) -> Nanos {
+    let launching_ns = match apply.is_empty() {
+        true => 0.0,
+        false => intercept.load_ns + intercept.launch_ns,
+    };
+    Nanos((intercept.process_ns + launching_ns).round() as u64)
 }
 
 /// Time in calls on files, as the program sees it: the outermost ones, summed over threads.

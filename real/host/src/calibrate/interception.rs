@@ -26,7 +26,7 @@ const ELSEWHERE: &str = "null:paths=/nowhere/*";
 pub struct InterceptProbe<'a> {
     /// Runs [`probe_guest`] on the file of that path under a strategy (`None`: bare).
     pub guest: &'a dyn Fn(Option<&str>, &Path) -> io::Result<GuestCosts>,
-    /// Runs [`probe_spawns`], with or without the library in the spawned processes.
+    /// Runs [`probe_spawns`] of `true`.
     pub spawns: &'a dyn Fn(Spawning) -> io::Result<f64>,
 }
 
@@ -37,6 +37,8 @@ pub enum Spawning {
     Bare,
     /// With the preloaded library.
     Preloaded,
+    /// Each by a launcher of its own, which preloads the library.
+    Launched,
 }
 
 /// What calls cost inside a guest, nanoseconds of processor time.
@@ -80,15 +82,15 @@ fn appends(path: &Path, stopwatch: &mut Stopwatch) -> io::Result<u64> {
     Ok(PROBE_CALLS)
 }
 
-/// Nanoseconds of elapsed time to start `true` and wait for its end: the least of some, since
+/// Nanoseconds of elapsed time to start `command` and wait for its end: the least of some, since
 /// other work on the machine can only make it longer.
-pub fn probe_spawns() -> io::Result<f64> {
+pub fn probe_spawns(command: &mut Command) -> io::Result<f64> {
     let mut least = f64::INFINITY;
     for _ in 0..25 {
         let started = Instant::now();
-        let status = Command::new("true").status()?;
+        let status = command.status()?;
         if !status.success() {
-            return Err(io::Error::other(format!("`true` ended with {status}")));
+            return Err(io::Error::other(format!("{command:?} ended with {status}")));
         }
         least = least.min(started.elapsed().as_nanos() as f64);
     }
@@ -117,7 +119,9 @@ pub(super) fn costs(
     let mut costs = costs_of(runs.map(medians), copy, flush_ns);
     (bench.progress)("starting processes");
     costs.process_ns = rounded((probe.spawns)(Spawning::Bare)?);
-    costs.load_ns = rounded(((probe.spawns)(Spawning::Preloaded)? - costs.process_ns).max(0.0));
+    let preloaded_ns = (probe.spawns)(Spawning::Preloaded)?;
+    costs.load_ns = rounded((preloaded_ns - costs.process_ns).max(0.0));
+    costs.launch_ns = rounded(((probe.spawns)(Spawning::Launched)? - preloaded_ns).max(0.0));
     for (parameter, cost_ns) in [
         ("intercept.hook_ns", costs.hook_ns),
         ("intercept.step_ns", costs.step_ns),
@@ -127,6 +131,7 @@ pub(super) fn costs(
         ("intercept.staging_page_ns", costs.staging_page_ns),
         ("intercept.process_ns", costs.process_ns),
         ("intercept.load_ns", costs.load_ns),
+        ("intercept.launch_ns", costs.launch_ns),
     ] {
         bench.note(parameter, Sample { cost_ns, spread: f64::NAN });
     }
@@ -144,6 +149,7 @@ fn unmeasured(copy: CostTable) -> InterceptCosts {
         staging_page_ns: 1000.0,
         copy,
         load_ns: 250e3,
+        launch_ns: 2e6,
         process_ns: 550e3,
     }
 }
@@ -172,6 +178,7 @@ fn costs_of(runs: [GuestCosts; 4], copy: CostTable, flush_ns: f64) -> InterceptC
         staging_page_ns: more(buffered.first_write_ns, buffered.write_ns) * calls_per_page,
         copy,
         load_ns: 0.0,
+        launch_ns: 0.0,
         process_ns: 0.0,
     }
 }
