@@ -26,9 +26,9 @@ PYTHON_RECORDS = (
     "for n in range(60000):\n"
     "    f.write(b'%08d some record of a program\\n' % n)\n"
 )
-SQLITE_INSERTS = (
-    "pragma journal_mode=memory; pragma synchronous=off; create table t(a integer, b text);"
-    + "".join(f"insert into t values({n}, 'row number {n}');" for n in range(3000))
+SQLITE_INSERTS = "\n".join(
+    ["pragma journal_mode=memory; pragma synchronous=off; create table t(a integer, b text);"]
+    + [f"insert into t values({n}, 'row number {n}');" for n in range(3000)]
 )
 
 PROGRAMS = {
@@ -36,7 +36,7 @@ PROGRAMS = {
     "dd, 512 B blocks": ["dd", "if=/dev/zero", "of=out", "bs=512", "count=100000", "status=none"],
     "dd, 4 KiB blocks, fsync": [
         "dd", "if=/dev/zero", "of=out", "bs=4k", "count=8000", "conv=fsync", "status=none"],
-    "sqlite3, 3000 inserts": ["sqlite3", "rows.db", SQLITE_INSERTS],
+    "sqlite3, 3000 inserts": ["sqlite3", "-init", "../inserts.sql", "rows.db", ".quit"],
     "python3, 60000 records": [sys.executable, "-S", "-c", PYTHON_RECORDS],
     "bash, 3000 lines": ["bash", "-c", "for ((n = 0; n < 3000; n++)); do echo line $n; done > lines"],
 }
@@ -95,6 +95,7 @@ def main():
 
 def measure(options, iolab, scratch, keep):
     platform = keep / "this-machine.toml"
+    (scratch / "inserts.sql").write_text(SQLITE_INSERTS)
     subprocess.run([iolab, "calibrate", options.directory, "-o", platform], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     work = scratch / "work"
