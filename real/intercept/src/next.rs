@@ -13,7 +13,11 @@ pub(crate) struct Next {
     address: AtomicUsize,
 }
 
+/// Any function; about unwinding through it see `system`.
+#[cfg(panic = "unwind")]
 type Anything = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize) -> usize;
+#[cfg(panic = "abort")]
+type Anything = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> usize;
 
 /// Address of a symbol in the libraries after this one, 0 when there is none.
 pub(crate) fn symbol(name: &CStr) -> usize {

@@ -59,7 +59,16 @@ pub(crate) fn is_single_threaded() -> bool {
     unsafe { *SINGLE_THREADED.load(Ordering::Relaxed) != 0 }
 }
 
+// A cancelled thread unwinds through our frames, by libgcc and not by Rust. Built to unwind, the
+// frames must be declared to let that pass; built to abort (the release), the same declaration would
+// make Rust end the process there, and without it the frames have nothing that could object.
+#[cfg(panic = "unwind")]
 unsafe extern "C-unwind" {
+    fn pthread_testcancel();
+    fn pthread_setcanceltype(kind: i32, old: *mut i32) -> i32;
+}
+#[cfg(panic = "abort")]
+unsafe extern "C" {
     fn pthread_testcancel();
     fn pthread_setcanceltype(kind: i32, old: *mut i32) -> i32;
 }
