@@ -29,6 +29,18 @@ enum Task {
         count: u64,
         /// The trace.
         file: PathBuf,
+        /// Round times to multiples of this many nanoseconds.
+        #[arg(long, default_value_t = 1)]
+        resolution: u64,
+    },
+    /// Round the times of a trace and write it again.
+    Round {
+        /// The trace.
+        from: PathBuf,
+        /// The trace with rounded times.
+        to: PathBuf,
+        /// To multiples of this many nanoseconds.
+        resolution: u64,
     },
     /// Say how many bytes per row each column takes.
     Columns {
@@ -39,14 +51,21 @@ enum Task {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     match Arguments::parse().task {
-        Task::Make { kind, count, file } => make(kind, count, &file),
+        Task::Make { kind, count, file, resolution } => make(kind, count, &file, resolution),
+        Task::Round { from, to, resolution } => round(&from, &to, resolution),
         Task::Columns { file } => columns(&file),
     }
 }
 
 /// Written in pieces, so that 10⁸ events need no more memory than 10⁶.
-fn make(kind: Kind, count: u64, file: &Path) -> Result<(), Box<dyn std::error::Error>> {
+fn make(
+    kind: Kind,
+    count: u64,
+    file: &Path,
+    resolution: u64,
+) -> Result<(), Box<dyn std::error::Error>> {
     let mut writer = iolab_iot::Writer::new(BufWriter::new(File::create(file)?))?;
+    writer.round_times(resolution);
     let mut calls = kind.calls()?;
     let mut batch = Vec::new();
     for index in 0..count {
@@ -58,6 +77,17 @@ fn make(kind: Kind, count: u64, file: &Path) -> Result<(), Box<dyn std::error::E
     }
     writer.append(&batch)?;
     writer.finish(&kinds::header())?;
+    Ok(())
+}
+
+fn round(from: &Path, to: &Path, resolution: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let mut reader = iolab_iot::Reader::new(File::open(from)?)?;
+    let mut writer = iolab_iot::Writer::new(BufWriter::new(File::create(to)?))?;
+    writer.round_times(resolution);
+    for group in &mut reader {
+        writer.append(&group?)?;
+    }
+    writer.finish(reader.header())?;
     Ok(())
 }
 

@@ -27,9 +27,11 @@ use parquet::file::reader::ChunkReader;
 /// Metadata key of the header's JSON.
 pub const HEADER_KEY: &str = "iolab.header";
 
-/// Writes a whole trace. Rows are sorted by (rank, process, thread, start) and parents follow.
+/// Writes a whole trace. Rows are sorted by (rank, process, thread, start) and parents follow; times
+/// are rounded to the header's `clock.resolution_ns`.
 pub fn write<W: std::io::Write + Send>(trace: &Trace, sink: W) -> Result<(), IotError> {
     let mut writer = Writer::new(sink)?;
+    writer.round_times(trace.header.clock.resolution_ns);
     writer.append(&trace.events)?;
     writer.finish(&trace.header).map(drop)
 }

@@ -9,7 +9,7 @@ use crate::columns::{GROUP_ROWS, Names, schema, writer_properties};
 use crate::seal::{FOOTER_BLANK, FOOTER_KEY, GROUPS_KEY, SealingSink};
 use crate::{HEADER_KEY, IotError};
 use iolab_trace::{Event, FORMAT_VERSION, Header};
-use iolab_vocab::FileId;
+use iolab_vocab::{FileId, Nanos};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::file::metadata::KeyValue;
@@ -30,6 +30,7 @@ pub struct Writer<W: Write + Send> {
     written: u64,
     largest_file: Option<u32>,
     largest_process: Option<u32>,
+    resolution_ns: u64,
 }
 
 impl<W: Write + Send> Writer<W> {
@@ -45,7 +46,14 @@ impl<W: Write + Send> Writer<W> {
             written: 0,
             largest_file: None,
             largest_process: None,
+            resolution_ns: 1,
         })
+    }
+
+    /// Rounds times down to multiples of `resolution_ns` from here on; the header says so. Starts and
+    /// ends are rounded alike, so durations are right on average.
+    pub fn round_times(&mut self, resolution_ns: u64) {
+        self.resolution_ns = resolution_ns.max(1);
     }
 
     /// Appends events. A `parent` is the position of the outer call among all events appended to
@@ -56,7 +64,7 @@ impl<W: Write + Send> Writer<W> {
             let position = self.rows.len() as u64;
             self.check(position, event)?;
             self.rows.push(u32::MAX);
-            self.pending.push((position, *event));
+            self.pending.push((position, self.rounded(event)));
             if self.pending.len() >= GROUP_ROWS {
                 self.flush_group(false)?;
             }
@@ -80,7 +88,10 @@ impl<W: Write + Send> Writer<W> {
         while !self.pending.is_empty() {
             self.flush_group(true)?;
         }
-        let header = Header { format_version: FORMAT_VERSION, ..header.clone() };
+        let mut header = Header { format_version: FORMAT_VERSION, ..header.clone() };
+        if self.resolution_ns > 1 {
+            header.clock.resolution_ns = self.resolution_ns;
+        }
         let json = serde_json::to_string(&header).map_err(|e| IotError::Header(e.to_string()))?;
         self.parquet.sync()?;
         let groups = self.parquet.inner_mut().begin_footer();
@@ -90,6 +101,11 @@ impl<W: Write + Send> Writer<W> {
             self.parquet.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
         }
         self.parquet.into_inner()?.finish()
+    }
+
+    fn rounded(&self, event: &Event) -> Event {
+        let round = |time: Nanos| Nanos(time.0 - time.0 % self.resolution_ns);
+        Event { start: round(event.start), end: round(event.end), ..*event }
     }
 
     fn check(&mut self, row: u64, event: &Event) -> Result<(), IotError> {

@@ -78,6 +78,18 @@ fn the_writer_refuses_what_no_reader_could_use() {
 }
 
 #[test]
+fn times_are_rounded_to_the_resolution_the_header_states() {
+    let mut trace = trace(100, 6);
+    trace.header.clock.resolution_ns = 16;
+    let back = read(Bytes::from(bytes(&trace))).unwrap();
+    assert_eq!(back.header.clock.resolution_ns, 16);
+    for (exact, rounded) in trace.events.iter().zip(&back.events) {
+        assert_eq!(rounded.start, Nanos(exact.start.0 / 16 * 16));
+        assert_eq!(rounded.end, Nanos(exact.end.0 / 16 * 16));
+    }
+}
+
+#[test]
 fn the_writer_stamps_the_format_version() {
     let header = Header { format_version: 0, ..header() };
     let file = bytes(&Trace { header, events: Vec::new() });

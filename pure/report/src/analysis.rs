@@ -9,7 +9,7 @@ use crate::report::Report;
 use crate::sizes::Sizes;
 use crate::stream::{Calls, Stream};
 use crate::timeline::Timeline;
-use iolab_trace::{Class, Event, Header, Layer};
+use iolab_trace::{Class, Event, Function, Header, Layer};
 use iolab_vocab::FileId;
 use std::collections::BTreeMap;
 
@@ -70,12 +70,14 @@ pub(crate) struct ProcessState {
     pub(crate) threads: u32,
     pub(crate) first_ns: Option<u64>,
     pub(crate) last_ns: u64,
+    /// It became another program, which is another process of the trace.
+    pub(crate) replaced: bool,
 }
 
 impl Default for ProcessState {
     fn default() -> ProcessState {
         let totals = Totals::default();
-        ProcessState { rank: -1, totals, threads: 0, first_ns: None, last_ns: 0 }
+        ProcessState { rank: -1, totals, threads: 0, first_ns: None, last_ns: 0, replaced: false }
     }
 }
 
@@ -160,6 +162,9 @@ impl Analysis {
         process.totals.add(row, event);
         process.first_ns = Some(process.first_ns.unwrap_or(u64::MAX).min(event.start.0));
         process.last_ns = process.last_ns.max(event.end.0);
+        if event.function == Function::EXEC {
+            process.replaced = event.result >= 0;
+        }
         match event.function.class() {
             Class::Read => self.timeline.add(event.start, event.end, event.moved_bytes(), 0),
             Class::Write | Class::Copy => {

@@ -320,7 +320,7 @@ fn process_rows(facts: &Facts) -> Vec<ProcessRow> {
             written_bytes: state.totals.writes.bytes,
         }
     };
-    states.filter(|(_, (state, _))| state.totals.calls > 0).map(row).collect()
+    states.filter(|(_, (state, _))| state.totals.io_ns() > 0).map(row).collect()
 }
 
 fn balance(processes: &[ProcessRow]) -> Option<Balance> {
@@ -347,10 +347,11 @@ fn balance(processes: &[ProcessRow]) -> Option<Balance> {
 }
 
 fn lacks(analysis: &Analysis) -> Lacks {
-    let cut = analysis.header.processes.iter().filter(|process| process.ending == "cut");
+    let processes = analysis.header.processes.iter().zip(&analysis.processes);
+    let cut = processes.filter(|(entry, state)| entry.ending == "cut" && !state.replaced);
     Lacks {
         losses: analysis.header.losses.clone(),
         inferred: analysis.header.inferred.clone(),
-        cut_processes: cut.map(|process| process.name.clone()).collect(),
+        cut_processes: cut.map(|(entry, _)| entry.name.clone()).collect(),
     }
 }

@@ -6,6 +6,7 @@ use crate::sizes::Sizes;
 use crate::timeline::{Slice, Timeline};
 use iolab_trace::Origin;
 use iolab_vocab::format_bytes;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Lines of a list before it is cut.
@@ -298,7 +299,14 @@ pub(crate) fn lack_lines(report: &Report) -> Vec<String> {
     }
     lines.extend(lacks.losses.unseen.iter().map(|what| format!("not seen: {what}")));
     lines.extend(lacks.inferred.iter().map(|what| format!("inferred: {what}")));
-    lines.extend(lacks.cut_processes.iter().map(|name| format!("{name} ended without telling")));
+    let mut cut: BTreeMap<&str, u64> = BTreeMap::new();
+    for name in &lacks.cut_processes {
+        *cut.entry(name).or_default() += 1;
+    }
+    lines.extend(cut.iter().map(|(name, count)| match count {
+        1 => format!("{name} ended without telling"),
+        _ => format!("{name} ended without telling, {count} times"),
+    }));
     lines
 }
 

@@ -12,6 +12,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+/// Reading the time-stamp counter takes 10 ns and `clock_gettime` 20, so finer times are noise; see
+/// `benchmarks/trace-size` for what finer and coarser ones cost in size.
+pub(crate) const RESOLUTION_NS: u64 = 16;
+
 /// Record a command and its children, MPI or not, into a trace.
 ///
 /// The exit code is the command's (128 + n when signal n ended it).
@@ -35,6 +39,10 @@ pub(crate) struct Arguments {
     /// What to do at that limit: stop recording, or overwrite the oldest records.
     #[arg(long, value_name = "POLICY", default_value = "stop")]
     when_full: WhenFull,
+    /// Times are stored as multiples of this many nanoseconds. Reading a clock
+    /// takes 10 to 20, and rounding saves up to a third of the trace; 1 keeps every nanosecond.
+    #[arg(long, value_name = "NS", default_value_t = RESOLUTION_NS)]
+    resolution: u64,
     /// The command and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -90,15 +98,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             return Err(launch_failure(error));
         }
     };
-    save(recording, &arguments.output)?;
+    save(recording, &arguments.output, arguments.resolution)?;
     Ok(ExitCode::from(ending.code()))
 }
 
 /// Makes and writes the trace. The spool directory goes only when the trace is safe.
-fn save(recording: Recording, output: &Path) -> Result<(), Failure> {
-    let trace = recording
+fn save(recording: Recording, output: &Path, resolution_ns: u64) -> Result<(), Failure> {
+    let mut trace = recording
         .finished(iolab_trace::finish::Side::Program)
         .map_err(|error| spool_failure(&error))?;
+    trace.header.clock.resolution_ns = resolution_ns.max(1);
     if let Err(failure) = trace_file::save(output, &trace) {
         let directory = recording.directory().display();
         return Err(failure.hint(format!(

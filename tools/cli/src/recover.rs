@@ -1,7 +1,7 @@
 //! `iolab recover`: makes the trace that a recording which was cut off could not make.
 
 use crate::failure::Failure;
-use crate::record::{spool_failure, summarize};
+use crate::record::{RESOLUTION_NS, spool_failure, summarize};
 use crate::trace_file;
 use clap::Args;
 use iolab_host::recording;
@@ -21,7 +21,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let trace = recording::recover(&arguments.directory).map_err(|error| spool_failure(&error))?;
+    let mut trace =
+        recording::recover(&arguments.directory).map_err(|error| spool_failure(&error))?;
+    trace.header.clock.resolution_ns = RESOLUTION_NS;
     trace_file::save(&arguments.output, &trace)?;
     summarize(&trace, &arguments.output);
     Ok(ExitCode::SUCCESS)

@@ -1,0 +1,128 @@
+//! Real programs with one fault each, recorded and reported: the fault is found, and its near miss
+//! is not.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/findings");
+
+/// The preloaded library beside the command, built when only this crate is tested.
+fn library() {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "-p", "iolab-intercept", "--profile", profile])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .unwrap();
+        assert!(built.success());
+    });
+}
+
+fn faults(directory: &Path) -> PathBuf {
+    let program = directory.join("faults");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-Wall", "-o"]).arg(&program);
+    let compiled = compiler.arg(format!("{SOURCES}/faults.c")).status().unwrap();
+    assert!(compiled.success());
+    program
+}
+
+/// Records a command in a directory of its own and gives the rules that found something.
+fn findings_of(command: &[&str]) -> Vec<String> {
+    library();
+    let directory = tempfile::tempdir().unwrap();
+    let iolab = || {
+        let mut iolab = Command::new(env!("CARGO_BIN_EXE_iolab"));
+        iolab.current_dir(directory.path());
+        iolab
+    };
+    let trace = directory.path().join("run.iot");
+    let mut record = iolab();
+    let recorded =
+        record.args(["record", "-o"]).arg(&trace).arg("--").args(command).output().unwrap();
+    assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
+    let report = iolab().arg("report").arg(&trace).arg("--json").output().unwrap();
+    assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    let rules = report["findings"].as_array().unwrap().iter();
+    rules.map(|finding| finding["rule"].as_str().unwrap().to_owned()).collect()
+}
+
+#[track_caller]
+fn assert_told_apart(rule: &str, faulty: &[&str], near: &[&str]) {
+    let found = findings_of(faulty);
+    assert!(found.iter().any(|name| name == rule), "{rule} missed, found {found:?}");
+    let found = findings_of(near);
+    assert!(!found.iter().any(|name| name == rule), "false {rule}, found {found:?}");
+}
+
+#[track_caller]
+fn assert_fault(rule: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let program = faults(directory.path());
+    let program = program.to_str().unwrap();
+    assert_told_apart(rule, &[program, rule, "faulty"], &[program, rule, "near"]);
+}
+
+#[test]
+fn a_program_that_writes_tiny_records_in_a_row() {
+    assert_fault("tiny-sequential-writes");
+}
+
+#[test]
+fn a_program_that_writes_tiny_records_all_over_a_file() {
+    assert_fault("tiny-random-writes");
+}
+
+#[test]
+fn a_program_that_reads_through_an_unbuffered_stream() {
+    assert_fault("tiny-sequential-reads");
+}
+
+#[test]
+fn a_program_that_seeks_to_where_it_is() {
+    assert_fault("redundant-seeks");
+}
+
+#[test]
+fn a_program_that_syncs_each_line() {
+    assert_fault("fsync-storm");
+}
+
+#[test]
+fn a_program_that_reads_back_what_it_just_wrote() {
+    assert_fault("read-after-write");
+}
+
+#[test]
+fn a_program_that_asks_for_a_status_again_and_again() {
+    assert_fault("stat-storm");
+}
+
+#[test]
+fn a_program_that_flushes_each_line() {
+    assert_fault("flush-after-each-print");
+}
+
+#[test]
+fn a_program_with_one_slow_rank() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = faults(directory.path());
+    let program = program.to_str().unwrap();
+    let slow = |variant| findings_of(&[program, "one-slow-rank", variant]);
+    let is_found = |found: &[String]| found.iter().any(|name| name == "one-slow-rank");
+    assert!(is_found(&slow("faulty")));
+    // On a busy machine a rank may really be held up; not three times in a row.
+    assert!((0..3).any(|_| !is_found(&slow("near"))));
+}
+
+#[test]
+fn a_python_program_that_opens_its_log_for_each_line() {
+    let script = format!("{SOURCES}/churn.py");
+    let command = |variant| ["python3", script.as_str(), variant];
+    assert_told_apart("open-close-churn", &command("faulty"), &command("near"));
+}
