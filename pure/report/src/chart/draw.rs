@@ -68,11 +68,14 @@ fn drawing(chart: &Chart) -> String {
     let frame = frame(chart);
     let mut out = String::new();
     draw_axes(&mut out, &frame);
-    let bars = chart.series.iter().filter(|series| series.mark == Mark::Bars).count();
+    let has_bars = |series: &&Series| series.mark == Mark::Bars && !series.points.is_empty();
+    let bars = chart.series.iter().filter(has_bars).count();
     let mut bar = 0;
     for (index, series) in chart.series.iter().enumerate() {
         let _ = write!(out, "<g class=\"s{}\">", index % 8);
         match series.mark {
+            // A series without values takes no room beside the others.
+            Mark::Bars if series.points.is_empty() => {}
             Mark::Bars => {
                 draw_bars(&mut out, &frame, series, bar, bars);
                 bar += 1;

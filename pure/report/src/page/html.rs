@@ -151,7 +151,7 @@ fn write_section<'a>(
         Section::Table(table) => write_table(out, table),
         Section::Findings(findings) => write_findings(out, findings, jumps),
         Section::Charts(charts) => {
-            out.push_str("<section class=\"charts wide\">\n");
+            out.push_str("<section class=\"charts\">\n");
             for chart in charts {
                 let _ = writeln!(out, "{}", chart.figure());
             }

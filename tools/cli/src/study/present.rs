@@ -1,6 +1,7 @@
 //! A study as text, as JSON and as a page.
 
 use super::loop_once::{Study, Tried};
+use iolab_report::chart::{Axis, Chart, Mark, Series, Unit};
 use iolab_report::page::{self, Cell, Jump, Page, Section, Table, Timeline, Tone, render};
 use iolab_report::study::{Interval, Verdict, median_interval};
 use std::fmt::Write;
@@ -161,12 +162,18 @@ pub(crate) fn page(study: &Study) -> Vec<u8> {
     if let Some(local) = &study.platform.local {
         facts.push(("file system".to_owned(), local.file_system.clone()));
     }
-    let mut sections = vec![Section::Table(table(study)), Section::Findings(findings(study))];
+    let mut sections = vec![
+        Section::Table(table(study)),
+        Section::Charts(vec![times_chart(study)]),
+        Section::Findings(findings(study)),
+    ];
     if !study.notes.is_empty() {
         let title = "What else to know".to_owned();
         sections.push(Section::Text { title, paragraphs: study.notes.clone() });
     }
-    sections.push(Section::Timeline);
+    // The findings above already say what each remedy brought.
+    let report = iolab_report::report_sections(&study.report, &study.recorded, 0);
+    sections.extend(report.into_iter().filter(|part| !matches!(part, Section::Findings(_))));
     render(&Page {
         title: "iolab study".to_owned(),
         headline: headline(study),
@@ -209,6 +216,29 @@ fn table(study: &Study) -> Table {
          the plain run itself it is the simulated time. Outputs were compared byte by byte.",
         study.rounds
     ))
+}
+
+/// The table's times as bars, measured ones with their intervals.
+fn times_chart(study: &Study) -> Chart {
+    let labels = study.tried.iter().map(|tried| tried.candidate.label.clone());
+    let names = std::iter::once("plain".to_owned()).chain(labels);
+    let predicted = std::iter::once(study.plain_predicted)
+        .chain(study.tried.iter().map(|tried| tried.judgement.predicted));
+    let measured = std::iter::once(Some(median_interval(&study.plain)))
+        .chain(study.tried.iter().map(|tried| tried.judgement.measured));
+    let predicted = predicted.enumerate().filter_map(|(at, time)| Some((at as f64, time?)));
+    let bars = Series::new("measured, 95 % interval", Mark::Bars, []);
+    let measured = measured.enumerate().fold(bars, |bars, (at, time)| match time {
+        Some(time) => bars.point_with_error(at as f64, time.middle, time.low, time.high),
+        None => bars,
+    });
+    Chart::new(
+        "Time of the program",
+        Axis::categories("strategy", names),
+        Axis::linear("wall-clock time", Unit::Seconds),
+    )
+    .with(Series::new("predicted", Mark::Bars, predicted))
+    .with(measured)
 }
 
 fn longest(study: &Study) -> f64 {
