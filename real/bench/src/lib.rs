@@ -8,6 +8,7 @@
 mod cache;
 mod cell;
 mod content;
+mod interpret;
 mod kernel;
 mod metadata;
 mod outcome;
@@ -22,8 +23,12 @@ mod table;
 mod timed;
 
 pub use cache::CacheState;
-pub use cell::{Abilities, refusal};
+pub use cell::{Abilities, cell_table, refusal};
 pub use content::{Content, Mismatch, PERIOD};
+pub use interpret::{
+    Comparison, Curve, Insight, Profile, compare, curves, insights, profiles, ratio_of_medians,
+    score, verdict,
+};
 pub use outcome::{Latency, Measurement, Outcome, RankTimes, Refused, Summary};
 pub use overlap::{
     OverlapPlan, OverlapPoint, OverlapSummary, QUALITY_LIMIT, Spread, Way, overlap,

@@ -32,7 +32,7 @@ pub fn row(m: &Measurement) -> String {
     format!(
         "{:<18} {:<28} {:<22} {:>3} {:>10} {:>10.0} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9} {:>10}  {}",
         m.phase,
-        shortened(&m.spatial, 28),
+        shortened(&pattern(&m.spatial, &m.temporal, m.size), 28),
         m.method,
         m.repetition,
         if m.bytes > 0 { format!("{:.1}", m.mib_per_second) } else { "-".to_owned() },
@@ -76,6 +76,15 @@ fn three(value: f64) -> String {
     }
 }
 
+/// The pattern, its swept size in front where it is not cut off. Metadata operations have none.
+fn pattern(spatial: &str, temporal: &str, size: Option<u64>) -> String {
+    match (temporal, size, spatial.split_once(':')) {
+        ("metadata", ..) => "-".to_owned(),
+        (_, Some(size), Some((name, _))) => format!("{name} {}", format_bytes(size)),
+        _ => spatial.to_owned(),
+    }
+}
+
 fn shortened(text: &str, width: usize) -> String {
     match text.chars().count() > width {
         true => text.chars().take(width - 1).chain(['…']).collect(),
@@ -93,7 +102,7 @@ pub fn summary_table(summaries: &[Summary]) -> String {
         text += &format!(
             "{:<18} {:<28} {:<22} {:>10.1} {:>10.1} {:>23}\n",
             s.phase,
-            shortened(&s.spatial, 28),
+            shortened(&pattern(&s.spatial, &s.phase, s.size), 28),
             s.method,
             s.first,
             s.median,

@@ -6,10 +6,13 @@
 mod drawing;
 mod flags;
 pub(crate) mod launch;
+mod report;
 
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
-use iolab_bench::{BenchError, Outcome, Plan, csv, header, row, summary_table, template};
+use iolab_bench::{
+    BenchError, Outcome, Plan, cell_table, csv, header, row, summary_table, template,
+};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -35,6 +38,9 @@ pub(crate) struct Arguments {
     /// List patterns and methods with their parameters.
     #[arg(long, help_heading = "Instead of running")]
     list: bool,
+    /// Print the table of what runs with what, as Markdown.
+    #[arg(long, help_heading = "Instead of running")]
+    cells: bool,
     /// Print the result document as JSON instead of the table.
     #[arg(long, help_heading = "Results")]
     json: bool,
@@ -47,12 +53,15 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    Report(report::Arguments),
+}
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
-        Some(command) => match *command {},
+        Some(Command::Report(arguments)) => report::run(arguments)?,
         None if arguments.template => print!("{}", template()),
+        None if arguments.cells => print!("{}", cell_table()),
         None if arguments.list => print!("{}", drawing::list()),
         None => match &arguments.draw {
             Some(spec) => print!("{}", drawing::draw(spec, &arguments.flags, arguments.svg)?),

@@ -328,7 +328,10 @@ fn a_time_limit_lets_all_ranks_do_the_same_number_of_operations() {
     let output = command.arg(folder.path().join("data")).output().expect("it starts");
     let outcome: iolab_bench::Outcome = serde_json::from_slice(&output.stdout).expect("a document");
     let operations = outcome.measurements[0].operations;
-    assert!(operations > 0 && operations % 2 == 0 && operations < 200 << 20, "{operations}");
+    assert!(
+        operations > 0 && operations.is_multiple_of(2) && operations < 200 << 20,
+        "{operations}"
+    );
 }
 
 #[test]
@@ -353,4 +356,76 @@ fn overlap_without_io_or_without_compute_is_no_overlap() {
     assert!(io["theory"].as_f64() > Some(0.99));
     assert!(io["nonblocking_ns"].as_u64() >= Some(100_000_000));
     assert!(io["blocking_ns"].as_u64() >= Some(100_000_000));
+}
+
+/// A plan of every cell that a set of methods has, small and verified.
+fn all_cells(methods: &str, folder: &Path) -> std::path::PathBuf {
+    let patterns: Vec<String> = iolab_pattern::Catalog::ROWS
+        .iter()
+        .map(|row| format!("\"{}:{}\"", row.name, row.small))
+        .filter(|spec| !spec.contains("grid="))
+        .chain(["\"hpf:array=6x6,dist=cyclic-2/block,element=1\"".to_owned()])
+        .collect();
+    let temporals: Vec<_> = iolab_bench::Temporal::ALL
+        .iter()
+        .map(|temporal| format!("\"{}\"", temporal.name()))
+        .collect();
+    let text = format!(
+        "[global]\nrepetitions = 1\nverify = true\nsync = false\n[[test]]\nspatial = [{}]\n\
+         temporal = [{}]\nmethod = [{methods}]\nfiles = 3\n",
+        patterns.join(", "),
+        temporals.join(", ")
+    );
+    let file = folder.join("cells.toml");
+    fs::write(&file, text).expect("written");
+    file
+}
+
+/// Runs the plan and demands that every cell ran verified or was refused with a reason.
+fn every_cell_runs(mut command: Command, ranks: u32, methods: &str, cells: usize) {
+    let folder = TempDir::new().expect("a folder");
+    command.arg("bench").arg(all_cells(methods, folder.path())).arg("--json");
+    command.args(["-N", &ranks.to_string(), "-o"]);
+    let output = command.arg(folder.path().join("data")).output().expect("it starts");
+    assert!(output.status.success(), "{}", told(&output));
+    let outcome: iolab_bench::Outcome = serde_json::from_slice(&output.stdout).expect("a document");
+    let data: Vec<_> = outcome.measurements.iter().filter(|m| m.temporal != "metadata").collect();
+    for m in &data {
+        assert!(
+            m.verified > Some(0) && m.invalid.is_none(),
+            "{} {} {}",
+            m.phase,
+            m.spatial,
+            m.method
+        );
+    }
+    assert!(outcome.refused.iter().all(|refused| !refused.reason.is_empty()));
+    let ran: std::collections::BTreeSet<_> =
+        outcome.measurements.iter().map(|m| (&m.spatial, &m.temporal, &m.method)).collect();
+    assert_eq!(ran.len() + outcome.refused.len(), cells);
+}
+
+#[test]
+fn every_cell_without_mpi_runs_verified_or_is_refused_with_a_reason() {
+    for ranks in [1, 2] {
+        every_cell_runs(iolab(), ranks, "\"posix\", \"vectored\", \"uring\"", 13 * 8 * 3);
+    }
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn every_cell_under_mpi_runs_verified_or_is_refused_with_a_reason() {
+    let methods =
+        "\"independent\", \"collective\", \"split\", \"nonblocking\", \"nonblocking-collective\"";
+    for launcher in launchers() {
+        every_cell_runs(under(launcher, 2), 2, methods, 13 * 8 * 5);
+    }
+}
+
+#[test]
+fn the_table_of_cells_in_the_documentation_is_what_the_command_prints() {
+    let output = iolab().args(["bench", "--cells"]).output().expect("it starts");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/howto/bench-cells.md");
+    let documented = fs::read_to_string(path).expect("docs/howto/bench-cells.md");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), documented);
 }

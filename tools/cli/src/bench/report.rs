@@ -1,0 +1,185 @@
+//! `iolab bench report`: curves, what they say, a weighted score, a comparison.
+
+use crate::failure::Failure;
+use clap::Args;
+use iolab_bench::{
+    Comparison, Curve, Insight, Outcome, Profile, compare, curves, insights, profiles, score,
+    summary_table,
+};
+use iolab_report::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Read results of `iolab bench --output` and say what they mean.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Result documents.
+    #[arg(required = true)]
+    results: Vec<PathBuf>,
+    /// Write curves and findings as one HTML page.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Weigh the results by a profile (checkpoint, out-of-core, visualisation, climate,
+    /// ai-training, database) or a TOML file with `provenance` and `[[share]]` of phase, pattern,
+    /// share.
+    #[arg(long, value_name = "PROFILE")]
+    weights: Option<String>,
+    /// Compare the second result with the first.
+    #[arg(long)]
+    compare: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let outcomes =
+        arguments.results.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    for (outcome, path) in outcomes.iter().zip(&arguments.results) {
+        let place = &outcome.surroundings;
+        println!(
+            "{}: {} ranks on {} ({})",
+            path.display(),
+            outcome.ranks,
+            place.host,
+            place.file_system
+        );
+        print!("{}", summary_table(&outcome.summaries));
+    }
+    let insights = insights(&outcomes);
+    println!("\nwhat this says");
+    insights.iter().for_each(|insight| println!("  {:<12} {}", insight.kind, insight.text));
+    if insights.is_empty() {
+        println!(
+            "  nothing: give --sizes, re-read and re-write, several methods or numbers of ranks"
+        );
+    }
+    if let Some(name) = &arguments.weights {
+        print!("\n{}", weighted(&profile(name)?, &outcomes)?);
+    }
+    if arguments.compare {
+        let [first, second] = &outcomes[..] else {
+            return Err(Failure::new(format!(
+                "--compare needs two results, {} given",
+                outcomes.len()
+            ))
+            .hint("iolab bench report --compare BEFORE.json AFTER.json"));
+        };
+        print!("\n{}", comparison_table(&compare(first, second)));
+    }
+    match &arguments.html {
+        Some(path) => std::fs::write(path, page(&curves(&outcomes), &insights)).map_err(|error| {
+            Failure::new(format!("cannot write {}: {error}", path.display()))
+                .hint("choose another --html")
+        }),
+        None => Ok(()),
+    }
+}
+
+fn read(path: &Path) -> Result<Outcome, Failure> {
+    let wrong = |why: &dyn std::fmt::Display| {
+        Failure::new(format!("{} is not a result of iolab bench: {why}", path.display()))
+            .hint("`iolab bench … --output FILE` writes one")
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let outcome: Outcome = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+    match (outcome.format.as_str(), outcome.format_version) {
+        ("iolab-bench", 1) => Ok(outcome),
+        (format, version) => Err(wrong(&format!("it is {format} version {version}"))),
+    }
+}
+
+fn profile(name: &str) -> Result<Profile, Failure> {
+    if let Some(found) = profiles().into_iter().find(|profile| profile.name == name) {
+        return Ok(found);
+    }
+    let wrong = |why: String| {
+        let names: Vec<_> = profiles().into_iter().map(|profile| profile.name).collect();
+        Failure::new(format!("weights `{name}`: {why}"))
+            .hint(format!("take {} or a TOML file", names.join(", ")))
+    };
+    let text = std::fs::read_to_string(name).map_err(|error| wrong(error.to_string()))?;
+    let table: toml::Table = text.parse().map_err(|error| wrong(format!("{error}")))?;
+    let shares = table
+        .get("share")
+        .and_then(toml::Value::as_array)
+        .ok_or_else(|| wrong("no [[share]]".into()))?;
+    let share = |row: &toml::Value| {
+        let text = |key: &str| row.get(key)?.as_str().map(str::to_owned);
+        let number = row.get("share")?;
+        let number = number.as_float().or_else(|| number.as_integer().map(|n| n as f64))?;
+        (number > 0.0).then_some((text("phase")?, text("pattern")?, number))
+    };
+    let shares: Option<Vec<_>> = shares.iter().map(share).collect();
+    let shares =
+        shares.ok_or_else(|| wrong("a [[share]] needs phase, pattern and share above 0".into()))?;
+    let provenance = table.get("provenance").and_then(toml::Value::as_str).unwrap_or("not told");
+    Ok(Profile { name: name.to_owned(), provenance: provenance.to_owned(), shares })
+}
+
+fn weighted(profile: &Profile, outcomes: &[Outcome]) -> Result<String, Failure> {
+    let (speed, missing) = score(profile, outcomes).ok_or_else(|| {
+        let wanted: Vec<_> = profile.shares.iter().map(|(a, b, _)| format!("{a} of {b}")).collect();
+        Failure::new(format!("the results hold nothing that {} weighs", profile.name))
+            .hint(format!("measure {}", wanted.join(", ")))
+    })?;
+    let mut text = format!("{}: {speed:.1} MiB/s, weighted by bytes\n", profile.name);
+    let _ = writeln!(text, "  shares {}", profile.provenance);
+    if !missing.is_empty() {
+        let _ = writeln!(text, "  not measured, left out: {}", missing.join(", "));
+    }
+    Ok(text)
+}
+
+fn comparison_table(lines: &[Comparison]) -> String {
+    let mut text = "second over first\n".to_owned();
+    for line in lines {
+        let Comparison { what, ratio, interval, verdict } = line;
+        let _ = writeln!(
+            text,
+            "  {ratio:>6.2} ({:.2} to {:.2})  {verdict:<20} {what}",
+            interval.low, interval.high
+        );
+    }
+    text
+}
+
+fn page(curves: &[Curve], insights: &[Insight]) -> String {
+    let mut groups: Vec<(&str, &str)> = Vec::new();
+    for curve in curves {
+        if !groups.contains(&(&curve.pattern, &curve.phase)) {
+            groups.push((&curve.pattern, &curve.phase));
+        }
+    }
+    let figures: String = groups.iter().map(|group| chart(*group, curves).figure()).collect();
+    let said: String = insights
+        .iter()
+        .map(|i| {
+            format!(
+                "<li><b>{}</b> {}</li>\n",
+                i.kind,
+                i.text.replace('&', "&amp;").replace('<', "&lt;")
+            )
+        })
+        .collect();
+    format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>iolab bench</title>\
+         <style>body{{font:15px sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}}{STYLE}</style>\n\
+         <h1>Benchmark</h1>\n<h2>What the results say</h2><ul>\n{said}</ul>\n\
+         <h2>Throughput by size</h2>\n{figures}</html>\n"
+    )
+}
+
+fn chart((pattern, phase): (&str, &str), curves: &[Curve]) -> Chart {
+    let x = Axis::log2("size", Unit::Bytes);
+    let y = Axis::linear("throughput", Unit::BytesPerSecond);
+    let mebi = f64::from(1 << 20);
+    let mut chart = Chart::new(format!("{phase} of {pattern}"), x, y);
+    for curve in curves.iter().filter(|c| c.pattern == pattern && c.phase == phase) {
+        let name = format!("{} × {}", curve.method, curve.ranks);
+        let mut series = Series::new(name, Mark::Line, []);
+        for (size, speed, interval) in &curve.points {
+            let (low, high) = (interval.low * mebi, interval.high * mebi);
+            series = series.point_with_error(*size as f64, speed * mebi, low, high);
+        }
+        chart = chart.with(series);
+    }
+    chart
+}
