@@ -238,11 +238,6 @@ impl LocalStorage {
         whole(self.call.unlink_ns + self.release(released))
     }
 
-    /// A copy between the program's memory and a buffer.
-    pub fn copy(&self, bytes: u64) -> Nanos {
-        whole(self.intercept.copy.at(bytes))
-    }
-
     fn release(&self, bytes: u64) -> f64 {
         self.call.release_mib_ns * bytes as f64 / MIB
     }

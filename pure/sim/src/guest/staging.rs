@@ -55,10 +55,6 @@ struct Passage {
     own: bool,
 }
 
-fn cost_of(cost_ns: f64) -> Cost {
-    Cost::work(Nanos(cost_ns.round() as u64))
-}
-
 impl<'a> Staging<'a> {
     pub(super) fn new(machine: &'a Machine<'a>, processes: usize) -> Staging<'a> {
         Staging {
@@ -69,6 +65,10 @@ impl<'a> Staging<'a> {
             steps: Vec::new(),
             commands: Vec::new(),
         }
+    }
+
+    fn cost_of(&self, work_ns: f64) -> Cost {
+        Cost::work(Nanos(self.machine.scale.stretched(work_ns).round() as u64))
     }
 
     /// Carries out one recorded event.
@@ -111,7 +111,7 @@ impl<'a> Staging<'a> {
                 }
             });
         }
-        staged.cost = staged.cost.plus(cost_of(passed_ns));
+        staged.cost = staged.cost.plus(self.cost_of(passed_ns));
         self.steps = steps;
         staged
     }
@@ -177,7 +177,7 @@ impl<'a> Staging<'a> {
         let offset = live.stack.absorb(passage.handle, at, length)?;
         let intercept = &self.machine.storage.intercept;
         let touch_ns = self.touch(live, Slot::Staging { stage: 0, offset }, length);
-        let cost = cost_of(intercept.absorb_ns + intercept.copy.at(length) + touch_ns);
+        let cost = self.cost_of(intercept.absorb_ns + intercept.copy.at(length) + touch_ns);
         Some((Ok(length), cost))
     }
 
@@ -205,14 +205,14 @@ impl<'a> Staging<'a> {
         let outcome = loop {
             commands.clear();
             live.stack.step(passage.now.after(cost.total()), input, &mut commands);
-            cost = cost.plus(cost_of(step_ns));
+            cost = cost.plus(self.cost_of(step_ns));
             let mut answer = None;
             for command in &commands {
                 let began = passage.now.after(cost.total());
                 match *command {
                     Command::Copy { to, length, .. } => {
-                        let touched = cost_of(self.touch(live, to, length));
-                        let copied = Cost::work(self.machine.storage.copy(length));
+                        let touched = self.cost_of(self.touch(live, to, length));
+                        let copied = self.cost_of(self.machine.storage.intercept.copy.at(length));
                         cost = cost.plus(copied).plus(touched);
                     }
                     Command::Perform { handle, call, memory } => {
@@ -257,11 +257,7 @@ impl<'a> Staging<'a> {
         match settings.durations {
             Durations::Model => (outcome, cost),
             Durations::Recorded if unchanged => (outcome, recorded(self.machine, passage.row)),
-            Durations::Recorded => {
-                let kind = kind_of(call);
-                let scale = |time| self.machine.scale.apply(kind, time);
-                (outcome, Cost { work: scale(cost.work), wait: scale(cost.wait) })
-            }
+            Durations::Recorded => (outcome, self.machine.scale.apply(kind_of(call), cost)),
         }
     }
 
