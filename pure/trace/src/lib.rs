@@ -10,6 +10,7 @@ pub mod export;
 pub mod finish;
 pub mod function;
 mod header;
+pub mod import;
 pub mod spool;
 
 pub use event::{Event, Trace};

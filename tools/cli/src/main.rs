@@ -6,6 +6,7 @@ mod bench;
 mod calibrate;
 mod export;
 mod failure;
+mod import;
 mod mpi;
 mod overlap;
 mod record;
@@ -40,6 +41,7 @@ enum Capability {
     Record(record::Arguments),
     Recover(recover::Arguments),
     Export(export::Arguments),
+    Import(import::Arguments),
     Replay(replay::Arguments),
     Report(report::Arguments),
     Simulate(simulate::Arguments),
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Capability::Record(arguments) => record::run(&arguments),
         Capability::Recover(arguments) => recover::run(&arguments),
         Capability::Export(arguments) => export::run(&arguments),
+        Capability::Import(arguments) => import::run(&arguments),
         Capability::Replay(arguments) => replay::run(&arguments),
         Capability::Simulate(arguments) => simulate::run(&arguments),
         Capability::Report(arguments) => report::run(&arguments),

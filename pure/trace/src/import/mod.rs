@@ -1,0 +1,25 @@
+//! Traces of other tools. What they do not say and was inferred stands in `Header::inferred`.
+
+mod strace;
+mod strace_line;
+
+pub use strace::strace;
+
+use std::fmt;
+
+/// Why a foreign trace could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportError {
+    /// Number of the line, counted from 1.
+    pub line: usize,
+    /// How it begins.
+    pub text: String,
+}
+
+impl fmt::Display for ImportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {} is not what the format says: `{}`", self.line, self.text)
+    }
+}
+
+impl std::error::Error for ImportError {}

@@ -1,0 +1,403 @@
+//! What `strace -f -T -ttt -o FILE COMMAND` wrote, as a trace.
+//!
+//! strace shows system calls without file positions, so the offsets of `read` and `write` are
+//! inferred by following opens, seeks, `dup` and `fork`; the header says so. Its clock shows
+//! microseconds. Calls that are not about files (sockets, pipes, memory) are counted as left out.
+
+use super::ImportError;
+use super::strace_line::{Call, Saying, call, parse, unquoted};
+use crate::{Class, Clock, Event, FileEntry, Function, Origin, ProcessEntry, Trace};
+use iolab_vocab::{FileId, Nanos};
+use std::collections::BTreeMap;
+
+const NO_FILE: &str = "descriptors of pipes, sockets, terminals and from before the start";
+
+/// An open file description; copies of a descriptor share it.
+struct Description {
+    file: FileId,
+    /// None when it cannot be told, as after opening an existing file to append.
+    position: Option<i64>,
+}
+
+/// A thread by the number strace knows it by.
+#[derive(Clone, Default)]
+struct Task {
+    process: u32,
+    thread: u32,
+    /// A call that has not returned: its text so far and when it began.
+    pending: Option<(String, u64)>,
+}
+
+/// What threads of a process share.
+#[derive(Clone, Default)]
+struct Process {
+    descriptors: BTreeMap<i32, usize>,
+    closed_by_exec: Vec<i32>,
+    directory: String,
+    threads: u32,
+}
+
+#[derive(Default)]
+struct Import {
+    trace: Trace,
+    tasks: BTreeMap<u32, Task>,
+    processes: Vec<Process>,
+    descriptions: Vec<Description>,
+    files: BTreeMap<String, FileId>,
+    zero_ns: Option<u64>,
+}
+
+/// Reads the whole text of a trace of strace.
+pub fn strace(text: &str) -> Result<Trace, ImportError> {
+    let mut import = Import::default();
+    let mut unreadable = 0;
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let Some(parsed) = parse(line) else {
+            if import.zero_ns.is_none() {
+                return Err(ImportError { line: index + 1, text: line.chars().take(80).collect() });
+            }
+            unreadable += 1;
+            continue;
+        };
+        let zero = *import.zero_ns.get_or_insert(parsed.time_ns);
+        let start = parsed.time_ns.saturating_sub(zero);
+        import.line(parsed.pid, start, parsed.saying);
+    }
+    if unreadable > 0 {
+        import.trace.header.losses.lost_calls.insert("unreadable lines".to_owned(), unreadable);
+    }
+    Ok(import.finish())
+}
+
+impl Import {
+    fn finish(mut self) -> Trace {
+        let pending = self.tasks.values().filter(|task| task.pending.is_some()).count() as u64;
+        let header = &mut self.trace.header;
+        if pending > 0 {
+            header.losses.lost_calls.insert("calls without an end".to_owned(), pending);
+        }
+        header.origin = Origin::Imported;
+        header.interposer = "strace".to_owned();
+        header.clock = Clock {
+            source: "strace".to_owned(),
+            zero_unix_ns: self.zero_ns.unwrap_or(0),
+            resolution_ns: 1_000,
+            ..Clock::default()
+        };
+        header.inferred.push("offsets of read and write, from the calls before them".to_owned());
+        header.losses.unseen.push("calls of libraries (stdio) and stores through mmap".to_owned());
+        self.trace.events.sort_by_key(|event| (event.process, event.thread, event.start));
+        self.trace
+    }
+
+    fn line(&mut self, pid: u32, start: u64, saying: Saying) {
+        self.task(pid);
+        match saying {
+            Saying::Notice => {}
+            Saying::Finished(call) => self.call(pid, start, &call),
+            Saying::Unfinished(begun) => {
+                self.task(pid).pending = Some((begun.to_owned(), start));
+            }
+            Saying::Resumed(rest) => {
+                let Some((begun, start)) = self.task(pid).pending.take() else { return };
+                let whole = begun + rest;
+                if let Some(call) = call(&whole) {
+                    self.call(pid, start, &call);
+                }
+            }
+        }
+    }
+
+    /// The task of that number; one that was never announced is a child of whoever is forking.
+    fn task(&mut self, pid: u32) -> &mut Task {
+        if !self.tasks.contains_key(&pid) {
+            let forking = self.tasks.iter().find(|(_, task)| {
+                task.pending.as_ref().is_some_and(|(text, _)| is_fork(name_of(text)))
+            });
+            let parent = forking.map(|(&parent, task)| {
+                let text = task.pending.as_ref().map_or("", |(text, _)| text.as_str());
+                (parent, text.contains("CLONE_THREAD"))
+            });
+            match parent {
+                Some((parent, is_thread)) => self.child(parent, pid, is_thread),
+                None => self.new_process(pid, 0, Process::default()),
+            }
+        }
+        self.tasks.entry(pid).or_default()
+    }
+
+    fn child(&mut self, parent: u32, pid: u32, is_thread: bool) {
+        if self.tasks.contains_key(&pid) {
+            return;
+        }
+        let process = self.tasks[&parent].process;
+        let state = &mut self.processes[process as usize];
+        if is_thread {
+            state.threads += 1;
+            let task = Task { process, thread: state.threads, pending: None };
+            self.tasks.insert(pid, task);
+        } else {
+            let copy = Process { threads: 0, ..state.clone() };
+            self.new_process(pid, parent, copy);
+        }
+    }
+
+    fn new_process(&mut self, pid: u32, parent_pid: u32, state: Process) {
+        let process = self.processes.len() as u32;
+        self.processes.push(state);
+        self.tasks.insert(pid, Task { process, ..Task::default() });
+        let name = format!("process {pid}");
+        let entry = ProcessEntry { name, pid, parent_pid, rank: -1, ..ProcessEntry::default() };
+        self.trace.header.processes.push(entry);
+    }
+
+    fn call(&mut self, pid: u32, start: u64, call: &Call) {
+        let Some(result) = call.result else { return };
+        if is_fork(call.name) && result > 0 {
+            let is_thread = call.arguments.iter().any(|text| text.contains("CLONE_THREAD"));
+            self.child(pid, result as u32, is_thread);
+        }
+        if call.name == "execve" && result == 0 {
+            self.exec(pid, call);
+        }
+        if call.name == "chdir" && result == 0 {
+            let path = call.arguments.first().and_then(|path| unquoted(path)).unwrap_or_default();
+            let process = self.tasks[&pid].process;
+            let directory =
+                self.absolute(&Event { process, ..Event::of(Function::CHDIR) }, None, &path);
+            self.processes[process as usize].directory = directory;
+        }
+        let known = function(call.name);
+        let Some(function) = known.filter(|f| f.class() != Class::Process) else {
+            return if known.is_none() {
+                self.leave_out(call.name)
+            };
+        };
+        let Task { process, thread, .. } = self.tasks[&pid];
+        let event = Event {
+            process,
+            thread,
+            start: Nanos(start),
+            end: Nanos(start + call.took_ns),
+            result,
+            ..Event::of(function)
+        };
+        match self.filled(event, call) {
+            Some(event) => self.trace.events.push(event),
+            None => self.leave_out(NO_FILE),
+        }
+    }
+
+    fn leave_out(&mut self, rule: &str) {
+        *self.trace.header.losses.left_out_calls.entry(rule.to_owned()).or_default() += 1;
+    }
+
+    fn exec(&mut self, pid: u32, call: &Call) {
+        let process = self.tasks[&pid].process as usize;
+        let state = &mut self.processes[process];
+        for fd in std::mem::take(&mut state.closed_by_exec) {
+            state.descriptors.remove(&fd);
+        }
+        let entry = &mut self.trace.header.processes[process];
+        let words =
+            call.arguments.get(1).and_then(|list| list.strip_prefix('[')?.strip_suffix(']'));
+        entry.command = words.unwrap_or("").split(", ").filter_map(unquoted).collect();
+        if let Some(program) = call.arguments.first().and_then(|path| unquoted(path)) {
+            entry.name = program.rsplit('/').next().unwrap_or_default().to_owned();
+        }
+        if self.trace.header.command.is_empty() {
+            self.trace.header.command = self.trace.header.processes[process].command.clone();
+        }
+    }
+
+    /// The event with the fields of its class; none when it is not about a file.
+    fn filled(&mut self, event: Event, call: &Call) -> Option<Event> {
+        let text = |index: usize| call.arguments.get(index).copied().unwrap_or("");
+        match event.function.class() {
+            Class::Open => self.opened(event, call),
+            Class::Stat | Class::Unlink | Class::MakeDirectory | Class::RemoveDirectory
+                if has_path(text(0), text(1)) =>
+            {
+                let file = self.path_argument(&event, call)?;
+                Some(Event { file, ..event })
+            }
+            Class::Rename => {
+                let file = self.path_argument(&event, call)?;
+                let new = call.arguments.iter().rev().find_map(|argument| unquoted(argument))?;
+                let new = self.absolute(&event, None, &new);
+                let argument = i64::from(self.file(new).0);
+                Some(Event { file, argument, ..event })
+            }
+            _ => self.on_descriptor(event, call),
+        }
+    }
+
+    fn opened(&mut self, event: Event, call: &Call) -> Option<Event> {
+        let file = self.path_argument(&event, call)?;
+        let flags = call.arguments.iter().find(|argument| argument.starts_with("O_"));
+        let flags = flags.map_or(0o1101, |flags| open_flags(flags));
+        if event.result >= 0 {
+            const APPEND_WITHOUT_TRUNCATE: i64 = 0o2000;
+            let position = (flags & 0o3000 != APPEND_WITHOUT_TRUNCATE).then_some(0);
+            let fd = event.result as i32;
+            let state = &mut self.processes[event.process as usize];
+            state.descriptors.insert(fd, self.descriptions.len());
+            self.descriptions.push(Description { file, position });
+            state.closed_by_exec.retain(|&other| other != fd);
+            if flags & 0o2000000 != 0 {
+                state.closed_by_exec.push(fd);
+            }
+        }
+        let fd = if event.result >= 0 { event.result as i32 } else { -1 };
+        Some(Event { file, fd, argument: flags, ..event })
+    }
+
+    fn on_descriptor(&mut self, event: Event, call: &Call) -> Option<Event> {
+        let fd = descriptor(call.arguments.first()?)?;
+        let id = *self.processes[event.process as usize].descriptors.get(&fd)?;
+        let number = |index: usize| call.arguments.get(index).and_then(|text| number(text));
+        let file = self.descriptions[id].file;
+        let event = Event { fd, file, ..event };
+        let descriptors = &mut self.processes[event.process as usize].descriptors;
+        Some(match event.function.class() {
+            Class::Close => {
+                descriptors.remove(&fd);
+                event
+            }
+            Class::Dup => {
+                if event.result >= 0 {
+                    descriptors.insert(event.result as i32, id);
+                }
+                Event { argument: number(1).unwrap_or(-1), ..event }
+            }
+            Class::Read | Class::Write => self.transferred(event, call, id),
+            Class::Seek => {
+                if event.result >= 0 {
+                    self.descriptions[id].position = Some(event.result);
+                }
+                let whence = ["SEEK_SET", "SEEK_CUR", "SEEK_END"];
+                let whence = whence.iter().position(|name| call.arguments.get(2) == Some(name));
+                let argument = whence.map_or(-1, |whence| whence as i64);
+                Event { offset: number(1).unwrap_or(-1), argument, ..event }
+            }
+            Class::Truncate => Event { length: number(1).unwrap_or(-1), ..event },
+            Class::Allocate if event.function == Function::FALLOCATE => Event {
+                offset: number(2).unwrap_or(-1),
+                length: number(3).unwrap_or(-1),
+                argument: number(1).unwrap_or(0),
+                ..event
+            },
+            Class::Advise => {
+                Event { offset: number(1).unwrap_or(-1), length: number(2).unwrap_or(-1), ..event }
+            }
+            _ => event,
+        })
+    }
+
+    fn transferred(&mut self, event: Event, call: &Call, id: usize) -> Event {
+        let number = |index: usize| call.arguments.get(index).and_then(|text| number(text));
+        let is_vector = event.function.name().contains('v');
+        // Of a vector only what moved is known.
+        let length = if is_vector { event.result.max(0) } else { number(2).unwrap_or(-1) };
+        let offset = if event.function.is_positioned() {
+            number(3).unwrap_or(-1)
+        } else {
+            let position = &mut self.descriptions[id].position;
+            let offset = position.unwrap_or(-1);
+            *position = position.map(|position| position + event.result.max(0));
+            offset
+        };
+        Event { offset, length, ..event }
+    }
+
+    /// The first path among the arguments, made absolute.
+    fn path_argument(&mut self, event: &Event, call: &Call) -> Option<FileId> {
+        let index = call.arguments.iter().position(|argument| argument.starts_with('"'))?;
+        let path = unquoted(call.arguments[index])?;
+        let directory = index.checked_sub(1).and_then(|before| descriptor(call.arguments[before]));
+        let path = self.absolute(event, directory, &path);
+        Some(self.file(path))
+    }
+
+    fn absolute(&self, event: &Event, directory: Option<i32>, path: &str) -> String {
+        if path.starts_with('/') {
+            return path.to_owned();
+        }
+        let state = &self.processes[event.process as usize];
+        let opened = directory.and_then(|fd| state.descriptors.get(&fd)).map(|&id| {
+            let file = self.descriptions[id].file;
+            self.trace.header.files[file.0 as usize].path.as_str()
+        });
+        let base = opened.unwrap_or(&state.directory);
+        if base.is_empty() { path.to_owned() } else { format!("{base}/{path}") }
+    }
+
+    fn file(&mut self, path: String) -> FileId {
+        let files = &mut self.trace.header.files;
+        *self.files.entry(path).or_insert_with_key(|path| {
+            files.push(FileEntry { path: path.clone(), ..FileEntry::default() });
+            FileId(files.len() as u32 - 1)
+        })
+    }
+}
+
+fn name_of(text: &str) -> &str {
+    text.split('(').next().unwrap_or("")
+}
+
+fn is_fork(name: &str) -> bool {
+    matches!(name, "clone" | "clone3" | "fork" | "vfork")
+}
+
+/// The function of the table for a system call; some have other names there.
+fn function(name: &str) -> Option<Function> {
+    let name = match name {
+        "pread64" => "pread",
+        "pwrite64" => "pwrite",
+        "newfstatat" => "fstatat",
+        "faccessat2" => "faccessat",
+        "openat2" => "openat",
+        "renameat2" => "renameat",
+        "fadvise64" => "posix_fadvise",
+        "execve" | "execveat" => "exec",
+        "exit_group" => "exit",
+        "clone" | "clone3" => "fork",
+        _ => name,
+    };
+    Function::from_name(name)
+}
+
+/// Whether a call names its file by a path: its first argument, or its second after a directory
+/// (an empty one means the descriptor itself).
+fn has_path(first: &str, second: &str) -> bool {
+    first.starts_with('"') || (second.starts_with('"') && second != "\"\"")
+}
+
+/// `3` or `3</path>`.
+fn descriptor(argument: &str) -> Option<i32> {
+    argument.split('<').next()?.parse().ok()
+}
+
+fn number(text: &str) -> Option<i64> {
+    text.parse().ok()
+}
+
+/// The numbers of open flags on Linux (x86-64); unknown names count nothing.
+fn open_flags(text: &str) -> i64 {
+    const FLAGS: [(&str, i64); 12] = [
+        ("O_WRONLY", 0o1),
+        ("O_RDWR", 0o2),
+        ("O_CREAT", 0o100),
+        ("O_EXCL", 0o200),
+        ("O_TRUNC", 0o1000),
+        ("O_APPEND", 0o2000),
+        ("O_NONBLOCK", 0o4000),
+        ("O_DSYNC", 0o10000),
+        ("O_DIRECT", 0o40000),
+        ("O_DIRECTORY", 0o200000),
+        ("O_CLOEXEC", 0o2000000),
+        ("O_SYNC", 0o4010000),
+    ];
+    let number = |name: &str| FLAGS.iter().find(|row| row.0 == name).map_or(0, |row| row.1);
+    text.split('|').map(number).fold(0, |all, flag| all | flag)
+}

@@ -1,0 +1,69 @@
+//! Traces of other tools as ours.
+
+use iolab_trace::{Event, Origin, Trace, import};
+
+const FORK_AND_THREAD: &str = include_str!("../../../samples/traces/strace/fork_and_thread.txt");
+
+fn calls<'a>(trace: &'a Trace, path: &str) -> Vec<(&'static str, &'a Event)> {
+    let on_path = |event: &&Event| {
+        event.file.index().is_some_and(|index| trace.header.files[index].path == path)
+    };
+    trace.events.iter().filter(on_path).map(|event| (event.function.name(), event)).collect()
+}
+
+#[test]
+fn a_trace_of_strace_has_the_offsets_the_program_never_said() {
+    let trace = import::strace(FORK_AND_THREAD).unwrap();
+    let transfers: Vec<_> = calls(&trace, "data/out.bin")
+        .into_iter()
+        .filter(|(_, event)| event.function.class().moves_data())
+        .map(|(name, event)| (name, event.process, event.thread, event.offset, event.result))
+        .collect();
+    let wanted = [
+        ("write", 0, 0, 0, 12),
+        // After the seek, through the copy of the descriptor.
+        ("read", 0, 0, 2, 4),
+        ("pwrite", 0, 1, 1000, 6),
+        // The child writes where the parent stopped: they share the position.
+        ("write", 1, 0, 12, 5),
+    ];
+    assert_eq!(transfers, wanted);
+}
+
+#[test]
+fn processes_threads_and_names_are_found() {
+    let trace = import::strace(FORK_AND_THREAD).unwrap();
+    let header = &trace.header;
+    assert_eq!(header.origin, Origin::Imported);
+    assert_eq!(header.command, ["./st"]);
+    assert_eq!(header.processes.len(), 2, "a thread is no process");
+    assert_eq!(header.processes[1].parent_pid, header.processes[0].pid);
+    assert!(header.inferred[0].contains("offsets"));
+    assert!(header.losses.left_out_calls["futex"] > 0);
+}
+
+#[test]
+fn a_relative_path_is_followed_through_a_change_of_directory() {
+    let trace = import::strace(FORK_AND_THREAD).unwrap();
+    let names: Vec<_> = calls(&trace, "data/out.bin").iter().map(|call| call.0).collect();
+    assert_eq!(names.last(), Some(&"write"), "the child's rows come last");
+    assert!(names.contains(&"rename"), "{names:?}");
+    let renamed =
+        calls(&trace, "data/out.bin").into_iter().find(|call| call.0 == "rename").unwrap();
+    let new = &trace.header.files[renamed.1.argument as usize];
+    assert_eq!(new.path, "data/new.bin");
+    assert_eq!(calls(&trace, "data/missing")[0].1.result, -2);
+}
+
+#[test]
+fn what_is_no_trace_is_refused_by_line_and_a_cut_one_says_what_it_lacks() {
+    let error = import::strace("\nhello\n").unwrap_err();
+    assert_eq!(error.to_string(), "line 2 is not what the format says: `hello`");
+    for end in (0..FORK_AND_THREAD.len()).filter(|&end| FORK_AND_THREAD.is_char_boundary(end)) {
+        // A cut trace is a shorter one, whatever the last line looks like.
+        let _ = import::strace(&FORK_AND_THREAD[..end]);
+    }
+    let cut = FORK_AND_THREAD.find("<... wait4").unwrap();
+    let trace = import::strace(&FORK_AND_THREAD[..cut]).unwrap();
+    assert_eq!(trace.header.losses.lost_calls["calls without an end"], 1);
+}
