@@ -67,8 +67,8 @@ lint:
 
 bench: build
 	@tools/setup/install test
-	@for script in benchmarks/*.sh benchmarks/*.py; do \
-		[ -e "$$script" ] || continue; echo "== $$script"; "$$script" || exit 1; done
+	@for script in benchmarks/*/measure.py benchmarks/*/measure.sh benchmarks/*/run; do \
+		[ -x "$$script" ] || continue; echo "== $$script"; "$$script" || exit 1; done
 
 clean:
 	rm -rf $(BUILD)

@@ -63,7 +63,7 @@ fn verdict<'a>(study: &'a serde_json::Value, strategy: &str) -> &'a serde_json::
 fn all_right(study: &serde_json::Value, strategies: &[&str]) {
     for row in study["strategies"].as_array().unwrap() {
         let word = row["verdict"].as_str().unwrap();
-        assert!(["faster", "slower", "same"].contains(&word), "{row:#}");
+        assert!(["faster", "slower", "same", "undecided"].contains(&word), "{row:#}");
         assert!(row["predicted_s"].as_f64().unwrap() > 0.0, "{row:#}");
         assert!(row["measured_s"]["middle"].as_f64().unwrap() > 0.0, "{row:#}");
     }
@@ -141,10 +141,7 @@ fn a_strategy_that_changes_the_output_is_wrong_and_never_fast() {
     assert_eq!(cruel["verdict"], "wrong");
     assert!(cruel["words"].as_str().unwrap().contains("records"), "{cruel:#}");
     assert!(cruel["speedup"].is_null() && cruel["measured_s"].is_null());
-    assert!(
-        ["faster", "slower", "same"]
-            .contains(&verdict(&study, "write-back")["verdict"].as_str().unwrap())
-    );
+    assert_eq!(verdict(&study, "write-back")["verdict"], "undecided", "two rounds prove nothing");
     assert!(study["headline"].as_str().unwrap().contains("must not be used"));
     let text = place.study(&options, &["python3", "-c", careless]);
     assert!(String::from_utf8_lossy(&text.stdout).contains("WRONG: records"));

@@ -6,6 +6,9 @@ use super::{Interval, median_interval, ratio_interval};
 /// I/O for them, and the order of runs alone can make as much.
 const NOTEWORTHY: f64 = 0.02;
 
+/// With fewer rounds chance alone puts all ratios on one side too often (1 in 16 with five).
+const ROUNDS_MIN: usize = 5;
+
 /// What was observed of one strategy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
@@ -36,6 +39,8 @@ pub enum Verdict {
     Slower,
     /// No difference that these runs can show.
     Same,
+    /// Too few runs to say anything about time.
+    Undecided,
 }
 
 /// A strategy, judged. Times are there only when its output is right.
@@ -78,7 +83,10 @@ pub fn judge(seen: &Observation) -> Judgement {
     let measured = median_interval(&seen.reshaped);
     let speedup = ratio_interval(&seen.plain, &seen.reshaped);
     Judgement {
-        verdict: by_speedup(speedup),
+        verdict: match seen.reshaped.len() {
+            0..ROUNDS_MIN => Verdict::Undecided,
+            _ => by_speedup(speedup),
+        },
         incomparable_count: seen.incomparable_count,
         measured: Some(measured),
         speedup: Some(speedup),
@@ -107,6 +115,7 @@ impl Judgement {
             Verdict::Faster => format!("{times:.2}× as fast, {}", self.agreement()),
             Verdict::Slower => format!("slower ({times:.2}×), {}", self.agreement()),
             Verdict::Same => format!("no difference in time, {}", self.agreement()),
+            Verdict::Undecided => format!("too few runs to tell, {}", self.agreement()),
         }
     }
 
@@ -126,6 +135,7 @@ impl Judgement {
             Verdict::Faster => "faster",
             Verdict::Slower => "slower",
             Verdict::Same => "same",
+            Verdict::Undecided => "undecided",
         }
     }
 }
@@ -160,8 +170,16 @@ mod tests {
     fn what_noise_can_explain_is_no_difference() {
         let judged = judge(&seen(&[1.0, 1.3, 0.9, 1.1, 1.2], &[1.1, 0.9, 1.2, 1.0, 1.2]));
         assert_eq!(judged.verdict, Verdict::Same);
-        let tiny = judge(&seen(&[1.000, 1.001, 1.002], &[0.995, 0.996, 0.997]));
+        let tiny = judge(&seen(&[1.0; 5], &[0.995; 5]));
         assert_eq!(tiny.verdict, Verdict::Same, "half a percent is not worth a word");
+    }
+
+    #[test]
+    fn a_few_runs_decide_nothing_about_time_but_everything_about_output() {
+        let few = seen(&[1.0; 4], &[0.1; 4]);
+        assert_eq!(judge(&few).verdict, Verdict::Undecided);
+        let difference = Some("out.dat is missing".to_owned());
+        assert_eq!(judge(&Observation { difference, ..few }).word(), "wrong");
     }
 
     #[test]

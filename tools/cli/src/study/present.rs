@@ -72,6 +72,12 @@ fn headline(study: &Study) -> String {
             best.candidate.label,
             times(gain(&best)),
         ),
+        None if study.tried.iter().any(|t| t.judgement.verdict == Verdict::Undecided) => {
+            format!(
+                "{} rounds are too few to tell which strategy is faster.{warning}",
+                study.rounds
+            )
+        }
         None => format!("No strategy makes this program faster.{warning}"),
     }
 }
@@ -251,7 +257,7 @@ fn tone(tried: &Tried) -> Tone {
         Verdict::Wrong(_) | Verdict::Failed(_) => Tone::Bad,
         Verdict::Faster => Tone::Good,
         Verdict::Slower => Tone::Doubtful,
-        Verdict::Same => Tone::Quiet,
+        Verdict::Same | Verdict::Undecided => Tone::Quiet,
     }
 }
 
