@@ -30,7 +30,7 @@ pub fn page(report: &Report, trace: &Trace) -> Vec<u8> {
         fact("processes", summary.process_count.to_string()),
         fact("host", summary.host.clone()),
     ];
-    let timelines = vec![page::Timeline { label: "recorded".to_owned(), trace }];
+    let timelines = vec![page::Timeline { label: page::label(&trace.header), trace }];
     let headline = headline(report);
     let sections = sections(report, trace, 0);
     page::render(&Page { title, headline, facts, sections, timelines })

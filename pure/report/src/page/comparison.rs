@@ -44,18 +44,19 @@ fn facts(header: &Header) -> Vec<(String, String)> {
 
 /// How the runs came to be; two that would be called the same get their file's name too.
 fn labels(runs: &[(String, &Trace)]) -> Vec<String> {
-    let origins: Vec<String> = runs.iter().map(|(_, trace)| origin(&trace.header)).collect();
-    let label = |(at, (name, _)): (usize, &(String, &Trace))| {
+    let origins: Vec<String> = runs.iter().map(|(_, trace)| label(&trace.header)).collect();
+    let distinct = |(at, (name, _)): (usize, &(String, &Trace))| {
         let is_shared = origins.iter().filter(|&origin| *origin == origins[at]).count() > 1;
         match is_shared {
             true => format!("{}: {name}", origins[at]),
             false => origins[at].clone(),
         }
     };
-    runs.iter().enumerate().map(label).collect()
+    runs.iter().enumerate().map(distinct).collect()
 }
 
-fn origin(header: &Header) -> String {
+/// What to call a run: how it came to be, and what was applied to it.
+pub fn label(header: &Header) -> String {
     let origin = format!("{:?}", header.origin).to_lowercase();
     match header.strategies.is_empty() {
         true => origin,

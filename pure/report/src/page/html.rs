@@ -1,6 +1,6 @@
 //! The HTML around the numbers. Everything that comes from outside is escaped here, once.
 
-use super::timeline::encode_with_positions;
+use super::timeline::{Encoded, encode_with_positions};
 use super::{Cell, Finding, Jump, Page, Section, Table, Tone};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -33,20 +33,9 @@ pub fn render(page: &Page<'_>) -> Vec<u8> {
         out.push_str(timeline_stage(page));
     }
     out.push_str("</main>\n");
-    let jumps: Vec<_> = jumps
-        .iter()
-        .map(|&jump: &&Jump| JumpEntry {
-            timeline: jump.timeline,
-            start_ns: jump.start_ns,
-            end_ns: jump.end_ns,
-            event: jump
-                .row
-                .and_then(|row| timelines.get(jump.timeline)?.positions.get(row).copied()),
-            filter: &jump.filter,
-        })
-        .collect();
+    let entries: Vec<_> = jumps.iter().map(|jump| jump_entry(jump, &timelines)).collect();
     let _ =
-        writeln!(out, "<script type=\"application/json\" id=\"jumps\">{}</script>", json(&jumps));
+        writeln!(out, "<script type=\"application/json\" id=\"jumps\">{}</script>", json(&entries));
     for timeline in &timelines {
         out.push_str("<script type=\"application/x-iolab-timeline\">");
         STANDARD.encode_string(&timeline.bytes, &mut out);
@@ -63,6 +52,17 @@ struct JumpEntry<'a> {
     end_ns: u64,
     event: Option<u32>,
     filter: &'a str,
+}
+
+fn jump_entry<'a>(jump: &'a Jump, timelines: &[Encoded]) -> JumpEntry<'a> {
+    let position = |row: usize| timelines.get(jump.timeline)?.positions.get(row).copied();
+    JumpEntry {
+        timeline: jump.timeline,
+        start_ns: jump.start_ns,
+        end_ns: jump.end_ns,
+        event: jump.row.and_then(position),
+        filter: &jump.filter,
+    }
 }
 
 /// JSON that may stand inside a script element: no `<`, so no end tag either.

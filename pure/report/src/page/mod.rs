@@ -33,7 +33,7 @@ mod timeline;
 use crate::chart::Chart;
 use iolab_trace::Trace;
 
-pub use comparison::compare;
+pub use comparison::{compare, label};
 pub(crate) use html::escape;
 pub use html::render;
 pub use timeline::{Kind, encode};

@@ -145,19 +145,46 @@ pub(super) fn encode_with_positions(label: &str, trace: &Trace) -> Encoded {
     let order = order(trace);
     let positions = positions(&order);
     let functions = functions_used(trace);
-    let (start_ns, end_ns) = span(trace);
     let columns = [
-        times(trace, &order, start_ns),
+        times(trace, &order, span(trace).0),
         names(trace, &order, &functions),
         details(trace, &order, &functions),
         references(trace, &order, &positions),
     ];
-    let packed: Vec<(&str, usize, Vec<u8>)> = columns
+    let packed: Vec<Packed> = columns
         .iter()
         .flatten()
-        .map(|(name, column)| (*name, column.raw_bytes(), column.deflate()))
+        .map(|(name, column)| Packed {
+            name,
+            raw_bytes: column.raw_bytes(),
+            bytes: column.deflate(),
+        })
         .collect();
-    let head = Head {
+    let head = head(label, trace, &order, &functions, &packed);
+    Encoded { bytes: assemble(&head, &packed), positions }
+}
+
+/// A compressed column.
+struct Packed {
+    name: &'static str,
+    raw_bytes: usize,
+    bytes: Vec<u8>,
+}
+
+fn head<'a>(
+    label: &'a str,
+    trace: &'a Trace,
+    order: &Order,
+    functions: &BTreeMap<Function, u8>,
+    packed: &[Packed],
+) -> Head<'a> {
+    let (start_ns, end_ns) = span(trace);
+    let column = |column: &Packed| ColumnEntry {
+        name: column.name,
+        bytes: column.bytes.len(),
+        raw_bytes: column.raw_bytes,
+    };
+    Head {
         label,
         origin: format!("{:?}", trace.header.origin).to_lowercase(),
         strategies: &trace.header.strategies,
@@ -168,30 +195,22 @@ pub(super) fn encode_with_positions(label: &str, trace: &Trace) -> Encoded {
         functions: functions.keys().map(|&function| function_entry(function)).collect(),
         files: trace.header.files.iter().map(|file| file.path.as_str()).collect(),
         processes: process_entries(trace),
-        rows: row_entries(&order),
-        columns: packed
-            .iter()
-            .map(|(name, raw_bytes, bytes)| ColumnEntry {
-                name,
-                bytes: bytes.len(),
-                raw_bytes: *raw_bytes,
-            })
-            .collect(),
-    };
-    Encoded { bytes: assemble(&head, &packed), positions }
+        rows: row_entries(order),
+        columns: packed.iter().map(column).collect(),
+    }
 }
 
-fn assemble(head: &Head<'_>, columns: &[(&str, usize, Vec<u8>)]) -> Vec<u8> {
+fn assemble(head: &Head<'_>, columns: &[Packed]) -> Vec<u8> {
     let head = serde_json::to_vec(head).expect("a head has only strings and numbers");
     let mut bytes = Vec::with_capacity(
-        12 + head.len() + columns.iter().map(|column| column.2.len()).sum::<usize>(),
+        12 + head.len() + columns.iter().map(|column| column.bytes.len()).sum::<usize>(),
     );
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&VERSION.to_le_bytes());
     bytes.extend_from_slice(&(head.len() as u32).to_le_bytes());
     bytes.extend_from_slice(&head);
-    for (_, _, column) in columns {
-        bytes.extend_from_slice(column);
+    for column in columns {
+        bytes.extend_from_slice(&column.bytes);
     }
     bytes
 }
