@@ -4,11 +4,12 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { after, before, describe, test } from "node:test";
+import { deflateSync } from "node:zlib";
 import { chromium } from "playwright-core";
 
 const EVENTS = 1_000_000;
@@ -288,6 +289,50 @@ describe("a page of a million calls per run", () => {
     await touch("touchEnd");
     await page.waitForTimeout(100);
     assert.notEqual(await picture(page), pinched, "the drag did not pan");
+    await page.close();
+  });
+
+  /** The page with its first timeline replaced by other bytes. */
+  function variant(name, bytes) {
+    const replaced = readFileSync(file, "latin1")
+      .replace(/(x-iolab-timeline">)[^<]*/, `$1${bytes.toString("base64")}`)
+      // The other runs are left out.
+      .replace(/(<script type="application\/x-iolab-timeline">[^<]*<\/script>)[^]*?(?=<script>)/, "$1");
+    const path = join(directory, name);
+    writeFileSync(path, replaced, "latin1");
+    return path;
+  }
+
+  test("says what is wrong when its data is damaged", async () => {
+    const page = await browser.newPage();
+    await page.goto(`file://${variant("damaged.html", Buffer.from("IOTL and then nothing"))}`);
+    const alert = page.locator("#timeline [role=alert]");
+    await alert.waitFor();
+    assert.match(await alert.textContent(), /^The timeline cannot be shown: /);
+    assert.ok(await page.getByRole("heading", { name: "Findings" }).isVisible(), "the rest of the page is still there");
+    await page.close();
+  });
+
+  test("shows a run without any call", async () => {
+    const names = ["gap", "duration", "function", "file", "length", "offset", "result", "argument", "fd", "parent", "row"];
+    const empty = deflateSync(Buffer.alloc(0));
+    const head = JSON.stringify({
+      label: "nothing", origin: "recorded", strategies: [], count: 0, start_ns: 0, end_ns: 0, lost_calls: 3,
+      functions: [], files: [], processes: [], rows: [],
+      columns: names.map((name) => ({ name, bytes: empty.length, raw_bytes: 0 })),
+    });
+    const sizes = Buffer.alloc(8);
+    sizes.writeUInt32LE(1, 0);
+    sizes.writeUInt32LE(Buffer.byteLength(head), 4);
+    const bytes = Buffer.concat([Buffer.from("IOTL"), sizes, Buffer.from(head), ...names.map(() => empty)]);
+    const page = await browser.newPage();
+    const complaints = [];
+    page.on("pageerror", (error) => complaints.push(error.message));
+    await page.goto(`file://${variant("empty.html", bytes)}`);
+    await page.waitForFunction(() => performance.getEntriesByName("timeline-drawn").length > 0);
+    assert.match(await page.locator(".gutter").textContent(), /nothing.*3 calls missing/);
+    for (const key of ["+", "n", ".", "0"]) await page.locator("canvas.stage").press(key);
+    assert.deepEqual(complaints, []);
     await page.close();
   });
 
