@@ -1,7 +1,7 @@
 //! `iolab simulate`: a recorded program in virtual time, on a platform, under strategies.
 
 use crate::failure::Failure;
-use crate::trace_file;
+use crate::{report, trace_file};
 use clap::Args;
 use iolab_policy::insitu::StrategySpec;
 use iolab_sim::guest::{Durations, Prediction, Settings, SimulationError, io_of, predict};
@@ -80,8 +80,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     save_if(arguments.output.as_deref(), &summary.prediction.trace)?;
     save_if(arguments.decisions.as_deref(), &summary.prediction.decisions)?;
     match arguments.json {
-        true => println!("{}", summary.json(&trace)),
-        false => summary.print(&trace, &apply),
+        true => report::print(&format!("{}\n", summary.json(&trace)))?,
+        false => report::print(&summary.text(&trace, &apply))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -178,40 +178,49 @@ impl Summary {
         files
     }
 
-    fn print(&self, trace: &Trace, apply: &[StrategySpec]) {
+    fn text(&self, trace: &Trace, apply: &[StrategySpec]) -> String {
         let row = |name: &str, wall: Nanos, io: Nanos| {
-            println!("{name:<44} {:>12} {:>12}", milliseconds(wall), milliseconds(io));
+            format!("{name:<44} {:>12} {:>12}\n", milliseconds(wall), milliseconds(io))
         };
-        println!("{:<44} {:>12} {:>12}", "", "run time ms", "in calls ms");
-        row("recorded (with the recorder)", self.recorded, self.recorded_io);
-        row("plain, predicted", self.plain.wall, self.plain.io);
-        row("plain, by the model alone", self.plain_by_model.wall, self.plain_by_model.io);
+        let mut text = format!("{:<44} {:>12} {:>12}\n", "", "run time ms", "in calls ms");
+        text += &row("recorded (with the recorder)", self.recorded, self.recorded_io);
+        text += &row("plain, predicted", self.plain.wall, self.plain.io);
+        text += &row("plain, by the model alone", self.plain_by_model.wall, self.plain_by_model.io);
         if !apply.is_empty() {
             let names: Vec<_> = apply.iter().map(|spec| spec.text.as_str()).collect();
-            row(&names.join(" + "), self.prediction.wall, self.prediction.io);
-            row("  by the model alone", self.by_model.wall, self.by_model.io);
-            let speedup = self.plain.wall.seconds() / self.prediction.wall.seconds().max(1e-9);
-            let (staged, performed) =
-                (self.prediction.staged_calls, self.prediction.performed_calls);
-            println!("speed-up {speedup:.2}; {staged} calls in, {performed} calls out");
+            text += &row(&names.join(" + "), self.prediction.wall, self.prediction.io);
+            text += &row("  by the model alone", self.by_model.wall, self.by_model.io);
+            text += &self.speed_up();
         }
         if let Some(stored) = self.prediction.stored {
-            println!("all data on the servers' devices after {} ms", milliseconds(stored));
+            let stored = milliseconds(stored);
+            text += &format!("all data on the servers' devices after {stored} ms\n");
         }
-        println!("bias of the model on the recorded calls {:+.0} %", self.bias() * 100.0);
-        println!("event hash {:016x}\n", self.prediction.event_hash);
-        println!(
-            "{:>10} {:>10} {:>12} {:>12}  file",
-            "calls", "bytes", "recorded ms", "predicted ms"
-        );
+        text += &format!("bias of the model on the recorded calls {:+.0} %\n", self.bias() * 100.0);
+        text += &format!("event hash {:016x}\n", self.prediction.event_hash);
+        text + &self.file_table(trace)
+    }
+
+    fn speed_up(&self) -> String {
+        let speed_up = self.plain.wall.seconds() / self.prediction.wall.seconds().max(1e-9);
+        let (staged, performed) = (self.prediction.staged_calls, self.prediction.performed_calls);
+        format!("speed-up {speed_up:.2}; {staged} calls in, {performed} calls out\n")
+    }
+
+    /// The files that took the most time.
+    fn file_table(&self, trace: &Trace) -> String {
+        let titles = ["calls", "bytes", "recorded ms", "predicted ms"];
+        let line = |cells: [&str; 4], path: &str| {
+            let [calls, bytes, recorded, predicted] = cells;
+            format!("{calls:>10} {bytes:>10} {recorded:>12} {predicted:>12}  {path}\n")
+        };
+        let mut text = format!("\n{}", line(titles, "file"));
         for file in self.files(trace).iter().take(20) {
-            let bytes = format_bytes(file.bytes);
+            let (calls, bytes) = (file.calls.to_string(), format_bytes(file.bytes));
             let (recorded, predicted) = (milliseconds(file.recorded), milliseconds(file.predicted));
-            println!(
-                "{:>10} {bytes:>10} {recorded:>12} {predicted:>12}  {}",
-                file.calls, file.path
-            );
+            text += &line([&calls, &bytes, &recorded, &predicted], &file.path);
         }
+        text
     }
 
     fn json(&self, trace: &Trace) -> serde_json::Value {
