@@ -1,0 +1,145 @@
+//! `iolab report`, `export` and `import` from the outside.
+
+use iolab_trace::{Event, FileEntry, Function, Header, ProcessEntry, Trace};
+use iolab_vocab::{FileId, Nanos};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Output};
+
+const STRACE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/traces/strace/fork_and_thread.txt");
+
+/// 200 writes of 64 bytes.
+fn save(path: &Path) {
+    let header = Header {
+        command: vec!["./writer".to_owned()],
+        processes: vec![ProcessEntry { name: "writer".to_owned(), ..Default::default() }],
+        files: vec![FileEntry { path: "/data/log".to_owned(), ..Default::default() }],
+        ..Header::default()
+    };
+    let write = |index: u64| Event {
+        file: FileId(0),
+        fd: 3,
+        offset: index as i64 * 64,
+        length: 64,
+        result: 64,
+        start: Nanos(index * 1000),
+        end: Nanos(index * 1000 + 900),
+        ..Event::of(Function::WRITE)
+    };
+    let events = (0..200).map(write).collect();
+    iolab_iot::write(&Trace { header, events }, File::create(path).unwrap()).unwrap();
+}
+
+fn iolab(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_iolab"));
+    command.args(arguments).current_dir(directory).output().unwrap()
+}
+
+fn stdout_of(directory: &Path, arguments: &[&str]) -> String {
+    let output = iolab(directory, arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn one_trace_is_reported_in_every_form() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    save(&directory.join("run.iot"));
+    let text = stdout_of(directory, &["report", "run.iot"]);
+    assert!(text.contains("✖ high   tiny-sequential-writes  /data/log"), "{text}");
+    assert!(!text.contains('\x1b'), "no colours in a pipe");
+    let json = stdout_of(directory, &["report", "run.iot", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["findings"][0]["remedy"]["strategy"], "write-back:paths=/data/log");
+    assert_eq!(json["summary"]["written_bytes"], 12_800);
+    let csv = stdout_of(directory, &["report", "run.iot", "--csv"]);
+    assert!(csv.lines().nth(1).unwrap().starts_with("/data/log,,0,0,0,200,12800,"), "{csv}");
+    stdout_of(directory, &["report", "run.iot", "--html", "page.html"]);
+    assert!(
+        fs::read_to_string(directory.join("page.html")).unwrap().contains("tiny sequential writes")
+    );
+}
+
+#[test]
+fn strategies_in_findings_are_ones_the_catalogue_knows() {
+    let directory = tempfile::tempdir().unwrap();
+    save(&directory.path().join("run.iot"));
+    let json = stdout_of(directory.path(), &["report", "run.iot", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for finding in json["findings"].as_array().unwrap() {
+        if let Some(strategy) = finding["remedy"]["strategy"].as_str() {
+            iolab_policy::insitu::StrategySpec::parse(strategy).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_trace_that_is_missing_cut_or_something_else_is_named_and_fails() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    save(&directory.join("run.iot"));
+    let whole = fs::read(directory.join("run.iot")).unwrap();
+    fs::write(directory.join("cut.iot"), &whole[..whole.len() / 2]).unwrap();
+    fs::write(directory.join("other.iot"), "#!/bin/sh\n").unwrap();
+    let mut damaged = whole.clone();
+    damaged[20] ^= 1;
+    fs::write(directory.join("damaged.iot"), damaged).unwrap();
+    let cases = [
+        ("missing.iot", "No such file"),
+        ("cut.iot", "is cut after"),
+        ("other.iot", "does not begin with `PAR1`"),
+        ("damaged.iot", "row group 0 is damaged"),
+        (".", "directory"),
+    ];
+    for (name, problem) in cases {
+        for task in [&["report", name][..], &["export", name, "--to", "csv"]] {
+            let output = iolab(directory, task);
+            let message = String::from_utf8_lossy(&output.stderr).to_lowercase();
+            assert_eq!(output.status.code(), Some(1), "{name}: {message}");
+            assert!(
+                message.contains(name) && message.contains(&problem.to_lowercase()),
+                "{message}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    save(&directory.path().join("run.iot"));
+    let output = iolab(directory.path(), &["report", "run.iot", "--html", "nowhere/page.html"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("nowhere/page.html"));
+}
+
+#[test]
+fn a_trace_goes_out_in_each_format() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    save(&directory.join("run.iot"));
+    let chrome = stdout_of(directory, &["export", "run.iot", "--to", "chrome"]);
+    let chrome: serde_json::Value = serde_json::from_str(&chrome).unwrap();
+    assert_eq!(chrome["traceEvents"].as_array().unwrap().len(), 1 + 200);
+    let dxt = stdout_of(directory, &["export", "run.iot", "--to", "dxt"]);
+    assert_eq!(dxt.lines().filter(|line| line.starts_with(" X_POSIX")).count(), 200);
+    stdout_of(directory, &["export", "run.iot", "--to", "csv", "-o", "run.csv"]);
+    assert_eq!(fs::read_to_string(directory.join("run.csv")).unwrap().lines().count(), 201);
+}
+
+#[test]
+fn what_strace_recorded_is_reported_like_any_trace() {
+    let directory = tempfile::tempdir().unwrap();
+    stdout_of(directory.path(), &["import", "--from", "strace", STRACE, "-o", "st.iot"]);
+    let text = stdout_of(directory.path(), &["report", "st.iot"]);
+    assert!(text.contains("imported · 2 processes"), "{text}");
+    assert!(text.contains("inferred: offsets of read and write"), "{text}");
+
+    let output = iolab(directory.path(), &["import", "--from", "strace", "st.iot"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("hint: record with `strace -f -T -ttt")
+    );
+}
