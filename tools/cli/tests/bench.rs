@@ -358,7 +358,9 @@ fn overlap_without_io_or_without_compute_is_no_overlap() {
     assert!(io["blocking_ns"].as_u64() >= Some(100_000_000));
 }
 
-/// A plan of every cell that a set of methods has, small and verified.
+/// A plan of every cell. ROMIO 4.0 loses data when one rank writes contiguously into a hole that
+/// another one sieves over (verification shows it), so the sieving is switched off.
+/// All are small and verified.
 fn all_cells(methods: &str, folder: &Path) -> std::path::PathBuf {
     let patterns: Vec<String> = iolab_pattern::Catalog::ROWS
         .iter()
@@ -372,7 +374,8 @@ fn all_cells(methods: &str, folder: &Path) -> std::path::PathBuf {
         .collect();
     let text = format!(
         "[global]\nrepetitions = 1\nverify = true\nsync = false\n[[test]]\nspatial = [{}]\n\
-         temporal = [{}]\nmethod = [{methods}]\nfiles = 3\n",
+         temporal = [{}]\nmethod = [{methods}]\nfiles = 3\n\
+         hints = {{ romio_ds_write = \"disable\" }}\n",
         patterns.join(", "),
         temporals.join(", ")
     );
@@ -387,7 +390,7 @@ fn every_cell_runs(mut command: Command, ranks: u32, methods: &str, cells: usize
     command.arg("bench").arg(all_cells(methods, folder.path())).arg("--json");
     command.args(["-N", &ranks.to_string(), "-o"]);
     let output = command.arg(folder.path().join("data")).output().expect("it starts");
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let outcome: iolab_bench::Outcome = serde_json::from_slice(&output.stdout).expect("a document");
     let data: Vec<_> = outcome.measurements.iter().filter(|m| m.temporal != "metadata").collect();
     for m in &data {
