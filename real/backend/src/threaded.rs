@@ -92,7 +92,10 @@ impl Backend for Threaded {
     }
 
     fn finish(&mut self) -> Result<(u64, Moved), IoError> {
-        let ended = |_| IoError::Cannot("nothing was started".to_owned());
+        if self.inner.is_some() {
+            return Err(IoError::Cannot("nothing was started".to_owned()));
+        }
+        let ended = |_| IoError::Cannot("the helper thread has ended".to_owned());
         let done = self.done.recv().map_err(ended)?;
         self.inner = Some(done.inner);
         self.nanos = done.nanos;
