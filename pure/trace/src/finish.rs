@@ -116,13 +116,14 @@ pub fn finish(spools: &Spools<'_>, side: Side) -> Result<Trace, FinishError> {
     let calibration = Calibration::of(spools.control);
     let mut gathered = gather::gather(spools, side, &calibration);
     let mut header = header(spools, &gathered);
-    gathered.events.sort_unstable_by_key(|event| (event.start, event.process, event.thread));
+    // Stable, here and below: what happened at one tick of the clock stays in its order.
+    gathered.events.sort_by_key(|event| (event.start, event.process, event.thread));
     names::resolve(&mut gathered, &mut header);
     positions::derive(&mut gathered, &mut header);
     missing::tell(spools, &gathered, &mut header);
     let mut events = gathered.events;
     let outer_first = |e: &Event| (e.rank, e.process, e.thread, e.start, u64::MAX - e.end.0);
-    events.sort_unstable_by_key(outer_first);
+    events.sort_by_key(outer_first);
     adopt(&mut events);
     Ok(Trace { header, events })
 }
