@@ -253,6 +253,7 @@ const INDEX: [u8; 512] = {
 
 impl Function {
     /// Its row; `None` for a code this version does not know (from a damaged or newer trace).
+    #[inline]
     pub const fn row(self) -> Option<&'static Row> {
         if self.0 as usize >= INDEX.len() {
             return None;
@@ -272,6 +273,7 @@ impl Function {
     }
 
     /// Its layer; an unknown code counts as POSIX.
+    #[inline]
     pub const fn layer(self) -> Layer {
         match self.row() {
             Some(row) => row.layer,
@@ -280,6 +282,7 @@ impl Function {
     }
 
     /// Its class; an unknown code is something unseen.
+    #[inline]
     pub const fn class(self) -> Class {
         match self.row() {
             Some(row) => row.class,

@@ -108,7 +108,7 @@ pub struct Unwatched;
 impl Watcher for Unwatched {}
 
 /// Finds the preloaded library: where `IOLAB_LIBRARY` says, beside the running program, in its
-/// `deps` (while testing), or in `../lib`.
+/// `deps` (while testing), or in `../lib`. The newest counts: cargo builds it in the first two.
 pub fn find_library() -> Result<PathBuf, LaunchError> {
     let mut places = Vec::new();
     match env::var_os(LIBRARY_VARIABLE) {
@@ -121,7 +121,8 @@ pub fn find_library() -> Result<PathBuf, LaunchError> {
             }
         }
     }
-    match places.iter().find(|place| place.is_file()) {
+    let built = |place: &&PathBuf| place.metadata().and_then(|it| it.modified()).ok();
+    match places.iter().filter(|place| place.is_file()).max_by_key(built) {
         Some(place) => Ok(place.canonicalize().unwrap_or_else(|_| place.clone())),
         None => Err(LaunchError::NoLibrary(places)),
     }

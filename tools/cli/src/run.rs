@@ -1,13 +1,19 @@
 //! `iolab run`: an unmodified program with in-situ strategies applied to its files.
 //!
 //! The strategies are checked here, so that the library inside the program never meets a bad one.
-//! Then this process becomes the program: same process number, same signals, same exit code.
+//! Then this process becomes the program: same process number, same signals, same exit code. Only
+//! when something is to be written down at the end does it stay and wait.
 
 use crate::failure::Failure;
+use crate::record::{launch_failure, spool_failure, summarize};
+use crate::trace_file;
 use clap::Args;
+use iolab_host::launch;
+use iolab_host::recording::{Recording, Settings};
 use iolab_policy::insitu::StrategySpec;
-use std::env;
-use std::ffi::{OsStr, OsString};
+use iolab_trace::finish::Side;
+use iolab_trace::{Event, Layer};
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -20,6 +26,12 @@ pub(crate) struct Arguments {
     /// A strategy, for example `write-back:buffer=1m,paths=*.chk`; the first one is on top.
     #[arg(long, value_name = "STRATEGY", required = true)]
     apply: Vec<String>,
+    /// Record the program's calls into this trace as well.
+    #[arg(long, value_name = "RUN.iot")]
+    record: Option<PathBuf>,
+    /// Write what the strategies decided, command by command, into this trace.
+    #[arg(long, value_name = "DECISIONS.iot")]
+    decisions: Option<PathBuf>,
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -28,11 +40,13 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let specs = parse(&arguments.apply)?;
     let program = &arguments.command[0];
-    let failure = Command::new(program)
-        .args(&arguments.command[1..])
-        .env("LD_PRELOAD", preload(&library()?))
-        .env("IOLAB_APPLY", StrategySpec::join(&specs))
-        .exec();
+    let mut command = Command::new(program);
+    command.args(&arguments.command[1..]).env("IOLAB_APPLY", StrategySpec::join(&specs));
+    launch::preload(&mut command, &launch::find_library().map_err(launch_failure)?);
+    if arguments.record.is_some() || arguments.decisions.is_some() {
+        return watched(arguments, &mut command);
+    }
+    let failure = command.exec();
     Err(Failure::new(format!("cannot run `{}`: {failure}", program.display()))
         .hint("give a program of this machine and its arguments after `--`"))
 }
@@ -42,29 +56,42 @@ pub(crate) fn parse(texts: &[String]) -> Result<Vec<StrategySpec>, Failure> {
     texts.iter().map(|text| StrategySpec::parse(text).map_err(Failure::from)).collect()
 }
 
-/// The value of `LD_PRELOAD` with our library before what stands there already.
-fn preload(library: &Path) -> OsString {
-    let mut value = library.as_os_str().to_owned();
-    if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-        value.push(OsStr::new(":"));
-        value.push(others);
+/// Runs the command to its end and writes what was asked for.
+fn watched(arguments: &Arguments, command: &mut Command) -> Result<ExitCode, Failure> {
+    let settings =
+        Settings { posix: true, stdio: arguments.record.is_some(), ..Settings::default() };
+    let mut recording = Recording::begin(&settings, &arguments.command, &arguments.apply)
+        .map_err(|error| spool_failure(&error))?;
+    command.envs(recording.environment());
+    if arguments.decisions.is_some() {
+        command.env("IOLAB_DECISIONS", "1");
     }
-    value
+    let ending = match launch::run(command, &mut recording) {
+        Ok(ending) => ending,
+        Err(error) => {
+            recording.discard();
+            return Err(launch_failure(error));
+        }
+    };
+    if let Some(output) = &arguments.record {
+        save(&recording, Side::Program, output, |_| true)?;
+    }
+    if let Some(output) = &arguments.decisions {
+        save(&recording, Side::Below, output, |event| event.function.layer() == Layer::Insitu)?;
+    }
+    recording.discard();
+    Ok(ExitCode::from(ending.code()))
 }
 
-/// The preloaded library: beside this program, as cargo leaves it, or in `../lib`, as packages do.
-fn library() -> Result<PathBuf, Failure> {
-    const NAME: &str = "libiolab_intercept.so";
-    if let Some(path) = env::var_os("IOLAB_LIBRARY") {
-        return Ok(path.into());
-    }
-    let program =
-        env::current_exe().map_err(|error| Failure::new(error).hint("is /proc mounted?"))?;
-    let folder = program.parent().unwrap_or(Path::new("/"));
-    let places =
-        [folder.join(NAME), folder.join("../lib").join(NAME), folder.join("deps").join(NAME)];
-    places.into_iter().find(|place| place.is_file()).ok_or_else(|| {
-        Failure::new(format!("{NAME} is not in {} nor in its ../lib", folder.display()))
-            .hint("build it with `cargo build --release`, or set IOLAB_LIBRARY to its path")
-    })
+fn save(
+    recording: &Recording,
+    side: Side,
+    output: &Path,
+    wanted: impl Fn(&Event) -> bool,
+) -> Result<(), Failure> {
+    let mut trace = recording.finished(side).map_err(|error| spool_failure(&error))?;
+    trace.events.retain(wanted);
+    trace_file::save(output, &trace)?;
+    summarize(&trace, output);
+    Ok(())
 }

@@ -4,7 +4,7 @@
 use super::machine::Machine;
 use super::memory::{self, Direction, Memory};
 use super::table::{self, File, Staged};
-use super::{kernel, life};
+use super::{kernel, life, signals};
 use iolab_policy::insitu::{At, Call, Errno, Outcome};
 use libc::iovec;
 use std::ffi::{c_int, c_void};
@@ -68,7 +68,7 @@ pub(crate) unsafe fn vector(
 
 /// `lseek`.
 pub(crate) fn seek(fd: c_int, offset: i64, whence: c_int) -> Option<isize> {
-    let staged = table::lookup(fd)?;
+    let Some(staged) = table::lookup(fd) else { return foreign(fd, Direction::In) };
     call(staged, super::machine::seek_call(offset, whence), Memory::NONE)
 }
 
@@ -231,7 +231,11 @@ pub(super) fn leave(file: &'static File) {
             return;
         }
         make_late_calls(file);
+        let signals_wait = file.late.is_called_back();
         file.lock.leave();
+        if signals_wait {
+            signals::send_kept();
+        }
     }
 }
 

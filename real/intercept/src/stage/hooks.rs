@@ -3,7 +3,7 @@
 //! calls; everything rare is out of line.
 
 use super::memory::Direction;
-use super::{calls, life, opening, settings, table};
+use super::{calls, journal, life, opening, settings, table};
 use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
 use iolab_policy::insitu::StrategySpec;
@@ -240,7 +240,7 @@ pub(crate) fn opened(fd: c_int, entry: Entry, name: &[u8], status: Option<&libc:
     if settings::is_any()
         && let Some(status) = status
     {
-        opening::opened(fd, entry.flags() as c_int, name, status);
+        opening::opened(fd, entry.flags() as c_int, name, entry.description(), status);
     }
 }
 
@@ -330,6 +330,9 @@ pub(crate) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
     match parsed {
         Some(specs) if !specs.is_empty() => {
             life::catch_failures();
+            if variable(journal::VARIABLE).is_some() {
+                journal::keep();
+            }
             settings::apply(specs);
             true
         }

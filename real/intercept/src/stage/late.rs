@@ -7,7 +7,7 @@
 use super::kernel;
 use iolab_policy::insitu::{Call, Handle};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// One call that waits.
 pub(super) struct LateCall {
@@ -21,6 +21,8 @@ pub(super) struct LateCall {
 /// The calls that wait for one file, newest first.
 pub(super) struct LateCalls {
     newest: AtomicPtr<LateCall>,
+    /// Signals wait as well.
+    signals: AtomicBool,
 }
 
 impl LateCall {
@@ -32,12 +34,12 @@ impl LateCall {
 
 impl LateCalls {
     pub(super) const fn new() -> LateCalls {
-        LateCalls { newest: AtomicPtr::new(null_mut()) }
+        LateCalls { newest: AtomicPtr::new(null_mut()), signals: AtomicBool::new(false) }
     }
 
     #[inline(always)]
     pub(super) fn is_empty(&self) -> bool {
-        self.newest.load(Ordering::Relaxed).is_null()
+        self.newest.load(Ordering::Relaxed).is_null() && !self.signals.load(Ordering::Relaxed)
     }
 
     /// Keeps a call; `fill` puts its bytes in place. False when there is no memory.
@@ -81,6 +83,16 @@ impl LateCalls {
                 oldest = next;
             }
         }
+    }
+
+    /// Asks to be called back when the thread is outside: signals wait.
+    pub(super) fn call_back(&self) {
+        self.signals.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a call back was asked for; asks no longer.
+    pub(super) fn is_called_back(&self) -> bool {
+        self.signals.swap(false, Ordering::Relaxed)
     }
 
     /// Drops the list without looking at it: it belongs to the parent of a fork.

@@ -11,15 +11,15 @@ use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The process is ending: nothing is held back beyond a call any more.
-static ENDING: AtomicBool = AtomicBool::new(false);
+/// Nothing is held back beyond a call any more: the process is ending, or given up.
+static CAUTIOUS: AtomicBool = AtomicBool::new(false);
 /// Something failed inside: every file is released by its next call.
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
 /// Whether what a call leaves behind has to go out with it.
 #[inline(always)]
 pub(super) fn is_cautious() -> bool {
-    ENDING.load(Relaxed) | GIVEN_UP.load(Relaxed)
+    CAUTIOUS.load(Relaxed)
 }
 
 pub(super) fn must_give_up() -> bool {
@@ -72,6 +72,7 @@ pub(super) fn catch_failures() {
 /// One line, once; from then on everything passes.
 #[cold]
 pub(super) fn give_up(why: &str) {
+    CAUTIOUS.store(true, Relaxed);
     if GIVEN_UP.swap(true, Relaxed) {
         return;
     }
@@ -174,12 +175,12 @@ pub(super) fn survives_exec(file: &'static File) -> bool {
 /// The process ends: what is held goes out now, and from now on with each call (destructors of
 /// libraries and stdio's last flush are still to come).
 pub(super) fn end() {
-    ENDING.store(true, Relaxed);
+    CAUTIOUS.store(true, Relaxed);
     flush_all();
 }
 
 /// In a forked child: descriptors inherited from the parent pass.
 pub(super) fn after_fork() {
     table::after_fork();
-    ENDING.store(false, Relaxed);
+    CAUTIOUS.store(GIVEN_UP.load(Relaxed), Relaxed);
 }

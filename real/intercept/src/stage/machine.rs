@@ -1,9 +1,8 @@
 //! One file's stack of strategies at work: feeds it the program's calls, carries out its commands
 //! with system calls, keeps its staging memory. The caller holds the file's lock.
 
-use super::kernel;
 use super::memory::{Direction, KnownPages, Memory, transfer};
-use super::settings;
+use super::{journal, kernel, settings};
 use iolab_policy::insitu::{At, Call, Command, Errno, Event, Handle, Outcome, Slot, Stack, Whence};
 use iolab_vocab::Nanos;
 use std::ffi::c_int;
@@ -24,11 +23,13 @@ pub(super) struct Machine {
     descriptors: Vec<(Handle, c_int)>,
     pub(super) known: KnownPages,
     reads_clock: bool,
+    /// Number of the file in the trace, when decisions are kept.
+    journal: Option<u32>,
 }
 
 impl Machine {
     /// A machine for a fresh file; `None` when there is no memory for its staging.
-    pub(super) fn new(stack: Stack) -> Option<Machine> {
+    pub(super) fn new(stack: Stack, number: u32) -> Option<Machine> {
         let mut staging = Vec::new();
         for bytes in stack.staging_bytes() {
             staging.push(Region::take(bytes as usize)?);
@@ -41,6 +42,7 @@ impl Machine {
             descriptors: Vec::with_capacity(4),
             known: KnownPages::new(),
             reads_clock,
+            journal: journal::is_kept().then_some(number),
         })
     }
 
@@ -85,6 +87,9 @@ impl Machine {
         memory: &Memory,
         length: usize,
     ) -> bool {
+        if self.journal.is_some() {
+            return false;
+        }
         let Some(offset) = self.stack.absorb(handle, at, length as u64) else { return false };
         let to = self.place(0, offset, length as u64);
         // SAFETY: the pages were good and the staging memory has room, as just checked.
@@ -99,6 +104,9 @@ impl Machine {
         let outcome = loop {
             commands.clear();
             self.stack.step(self.now(), event, &mut commands);
+            if let Some(number) = self.journal {
+                commands.iter().for_each(|command| journal::note(number, command));
+            }
             let (last, copies) = commands.split_last().expect("a step concludes with a command");
             copies.iter().for_each(|command| self.copy(command, memory));
             match *last {

@@ -16,6 +16,7 @@
 mod allocator;
 mod calls;
 mod hooks;
+mod journal;
 mod kernel;
 mod late;
 mod life;
@@ -24,6 +25,7 @@ mod machine;
 mod memory;
 mod opening;
 mod settings;
+mod signals;
 mod table;
 #[cfg(test)]
 mod tests;

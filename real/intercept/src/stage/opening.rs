@@ -5,7 +5,7 @@ use super::life;
 use super::machine::{Machine, open_call, stack_for};
 use super::memory::Memory;
 use super::table::{self, Change, File, Staged};
-use super::{kernel, settings};
+use super::{kernel, settings, signals};
 use std::ffi::{c_char, c_int};
 
 /// Calls that want the file as it is; such descriptions are never staged.
@@ -22,9 +22,10 @@ pub(crate) fn before_open(directory: c_int, path: *const c_char) {
     }
 }
 
-/// A descriptor was opened on something, by the name `named` (absolute, as the program wrote it).
+/// A descriptor was opened on something, by the name `named` (absolute, as the program wrote it),
+/// which has that number in the trace.
 /// Never fails: at worst the file is not staged.
-pub(crate) fn opened(fd: c_int, flags: c_int, named: &[u8], status: &libc::stat) {
+pub(crate) fn opened(fd: c_int, flags: c_int, named: &[u8], number: u32, status: &libc::stat) {
     table::forget_foreign(fd);
     if let Some(stale) = table::lookup(fd) {
         abandon(fd, stale);
@@ -43,7 +44,7 @@ pub(crate) fn opened(fd: c_int, flags: c_int, named: &[u8], status: &libc::stat)
         }
         Some(file) => Some(file),
         None if raw => None,
-        None => begin(&mut change, fd, named, status),
+        None => begin(&mut change, fd, named, number, status),
     };
     if let Some(file) = file
         && let Some(staged) = change.add_description(fd, file)
@@ -78,6 +79,7 @@ fn begin(
     change: &mut Change,
     fd: c_int,
     named: &[u8],
+    number: u32,
     status: &libc::stat,
 ) -> Option<&'static File> {
     let mut buffer = [0; libc::PATH_MAX as usize];
@@ -86,7 +88,8 @@ fn begin(
         false => None,
     };
     let stack = stack_for(std::str::from_utf8(named).ok(), canonical)?;
-    change.add_file(status.st_dev, status.st_ino, Machine::new(stack)?)
+    signals::watch();
+    change.add_file(status.st_dev, status.st_ino, Machine::new(stack, number)?)
 }
 
 /// The name the system knows an open file by.

@@ -50,7 +50,7 @@ fn open(path: &Path, flags: c_int) -> c_int {
     // SAFETY: the name is terminated.
     let fd = unsafe { libc::open(name.as_ptr(), flags, 0o644) };
     assert!(fd >= 0);
-    opening::opened(fd, flags, name.as_bytes(), &super::kernel::status(fd).unwrap());
+    opening::opened(fd, flags, name.as_bytes(), 0, &super::kernel::status(fd).unwrap());
     fd
 }
 

@@ -1,0 +1,17 @@
+//! Transparency: a program must not notice that it is recorded or that strategies are applied to
+//! its files. Every program here runs bare and in each way iolab can stand between it and its
+//! files; output, exit code and the files it leaves must be the same, byte for byte.
+//!
+//! `guests/` holds programs of our own that go through what a program may rely on; the others are
+//! tools of everyday use.
+
+#[path = "transparency/bench.rs"]
+mod bench;
+#[path = "transparency/endurance.rs"]
+mod endurance;
+#[path = "transparency/guests.rs"]
+mod guests;
+#[path = "transparency/mpi.rs"]
+mod mpi;
+#[path = "transparency/tools.rs"]
+mod tools;

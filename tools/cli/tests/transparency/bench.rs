@@ -1,0 +1,223 @@
+//! Runs a script bare and under iolab and compares everything it leaves.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A way for iolab to stand between a program and its files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Way {
+    /// `iolab record`.
+    Record,
+    /// `iolab run` with these strategies.
+    Run(&'static [&'static str]),
+}
+
+/// The ways every program must bear.
+pub(crate) const WAYS: &[Way] = &[
+    Way::Record,
+    Way::Run(&["write-back"]),
+    Way::Run(&["write-back:buffer=300,largest=200"]),
+    Way::Run(&["seek-elide", "write-back:buffer=8k", "null"]),
+];
+
+/// As `WAYS`, and with transfers cut short below: for programs that go on after a short transfer,
+/// as all should.
+pub(crate) const WAYS_AND_CRUEL: &[Way] = &[
+    Way::Record,
+    Way::Run(&["write-back"]),
+    Way::Run(&["write-back:buffer=300,largest=200"]),
+    Way::Run(&["seek-elide", "write-back:buffer=8k", "null"]),
+    Way::Run(&["write-back:buffer=4k,largest=2k", "cruel:short=40,seed=11"]),
+];
+
+/// What a run left: output, exit code and files.
+#[derive(PartialEq, Eq)]
+struct Trail {
+    stdout: String,
+    stderr: String,
+    /// Exit code; 128 + n after signal n, as a shell says it.
+    ending: i32,
+    files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+/// The `iolab` under test.
+pub(crate) fn iolab() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_iolab"))
+}
+
+/// Panics with the package's name when a tool is missing: a test that cannot run has failed.
+pub(crate) fn need(tool: &str, package: &str) {
+    let found = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(tool).is_file()));
+    assert!(found, "`{tool}` is missing: apt-get install {package}");
+}
+
+/// A guest program of `guests/`, compiled afresh.
+pub(crate) fn guest(name: &str) -> PathBuf {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| tempfile::tempdir().unwrap()).path();
+    let program = folder.join(format!("{name}.{}", COUNT.fetch_add(1, Ordering::Relaxed)));
+    need("cc", "gcc");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests").join(name);
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-w", "-pthread", "-o"]).arg(&program).arg(source.with_extension("c"));
+    assert!(cc.status().unwrap().success(), "{name}.c does not compile");
+    program
+}
+
+/// Runs the script in every way and compares with the bare run. `$GUEST` is the guest program.
+pub(crate) fn same_everywhere(script: &str, guest: Option<&Path>, ways: &[Way]) {
+    let home = tempfile::tempdir().unwrap();
+    let bare = run(None, script, guest, home.path());
+    for &way in ways {
+        let other = run(Some(way), script, guest, home.path());
+        if let Some(difference) = difference(&bare, &other) {
+            panic!("{way:?} is not transparent to\n{script}\n{difference}");
+        }
+    }
+}
+
+fn run(way: Option<Way>, script: &str, guest: Option<&Path>, home: &Path) -> Trail {
+    let work = home.join("work");
+    fs::create_dir(&work).unwrap();
+    let mut command = match way {
+        None => Command::new("bash"),
+        Some(way) => under(way, home),
+    };
+    command.arg("-c").arg(script).current_dir(&work);
+    settle_environment(&mut command, &work);
+    command.env("GUEST", guest.map_or(OsStr::new(""), Path::as_os_str));
+    let output = command.output().unwrap();
+    let mut trail = trail(&output, &work);
+    if let Some(Way::Record) = way {
+        // What was recorded is told on standard error, after the program's own words.
+        trail.stderr = trail.stderr.lines().filter(|line| !is_ours(line)).map(with_end).collect();
+    }
+    fs::remove_dir_all(&work).unwrap();
+    trail
+}
+
+fn is_ours(line: &str) -> bool {
+    line.starts_with("iolab: ")
+}
+
+fn with_end(line: &str) -> String {
+    format!("{line}\n")
+}
+
+/// `iolab … -- bash`.
+fn under(way: Way, home: &Path) -> Command {
+    let mut command = iolab();
+    match way {
+        Way::Record => {
+            command.arg("record").arg("-o").arg(home.join("run.iot"));
+            command.arg("--spool").arg(home.join("spool"));
+            fs::create_dir_all(home.join("spool")).unwrap();
+        }
+        Way::Run(strategies) => {
+            command.arg("run");
+            for strategy in strategies {
+                command.arg("--apply").arg(strategy);
+            }
+        }
+    }
+    command.args(["--", "bash"]);
+    command
+}
+
+/// The same environment for every run, and nothing in it that changes from day to day.
+fn settle_environment(command: &mut Command, work: &Path) {
+    command.env("HOME", work).env("TMPDIR", work).env("LC_ALL", "C").env("TZ", "UTC");
+    command.env("GIT_CONFIG_NOSYSTEM", "1").env_remove("LD_PRELOAD");
+    for role in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{role}_NAME"), "A").env(format!("GIT_{role}_EMAIL"), "a@b.c");
+        command.env(format!("GIT_{role}_DATE"), "2001-02-03T04:05:06Z");
+    }
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONHASHSEED", "0");
+}
+
+fn trail(output: &Output, work: &Path) -> Trail {
+    let mut files = BTreeMap::new();
+    collect(work, work, &mut files);
+    Trail {
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        ending: output.status.code().or(output.status.signal().map(|it| 128 + it)).unwrap_or(-999),
+        files,
+    }
+}
+
+fn collect(folder: &Path, root: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.strip_prefix(root).unwrap().to_owned();
+        let kind = fs::symlink_metadata(&path).unwrap().file_type();
+        if kind.is_dir() {
+            files.insert(name, b"(directory)".to_vec());
+            collect(&path, root, files);
+        } else if kind.is_symlink() {
+            files.insert(name, fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes());
+        } else if kind.is_file() {
+            files.insert(name, fs::read(&path).unwrap());
+        }
+    }
+}
+
+/// What is not the same, for a person to read; `None` when everything is.
+fn difference(bare: &Trail, other: &Trail) -> Option<String> {
+    if bare.ending != other.ending {
+        let (stdout, stderr) = (&other.stdout, &other.stderr);
+        return Some(format!(
+            "it ended {} instead of {}:\n{stdout}\n{stderr}",
+            other.ending, bare.ending
+        ));
+    }
+    text_difference("output", &bare.stdout, &other.stdout)
+        .or_else(|| text_difference("error output", &bare.stderr, &other.stderr))
+        .or_else(|| file_difference(&bare.files, &other.files))
+}
+
+fn text_difference(what: &str, bare: &str, other: &str) -> Option<String> {
+    if bare == other {
+        return None;
+    }
+    let lines = || bare.lines().zip(other.lines()).enumerate();
+    let first = lines().find(|(_, (a, b))| a != b);
+    Some(match first {
+        Some((line, (a, b))) => format!("{what}, line {}:\n  bare:  {a}\n  under: {b}", line + 1),
+        None => format!("{what} is of {} instead of {} bytes: {other}", other.len(), bare.len()),
+    })
+}
+
+fn file_difference(
+    bare: &BTreeMap<PathBuf, Vec<u8>>,
+    other: &BTreeMap<PathBuf, Vec<u8>>,
+) -> Option<String> {
+    let only = |a: &BTreeMap<PathBuf, Vec<u8>>, b: &BTreeMap<PathBuf, Vec<u8>>| {
+        a.keys().find(|name| !b.contains_key(*name)).cloned()
+    };
+    if let Some(name) = only(bare, other) {
+        return Some(format!("{} is missing", name.display()));
+    }
+    if let Some(name) = only(other, bare) {
+        return Some(format!("{} should not be there", name.display()));
+    }
+    bare.iter().find(|(name, bytes)| other[*name] != **bytes).map(|(name, bytes)| {
+        let there = &other[name];
+        let at = bytes.iter().zip(there).position(|(a, b)| a != b);
+        format!(
+            "{}: {} instead of {} bytes, first difference at {at:?}",
+            name.display(),
+            there.len(),
+            bytes.len()
+        )
+    })
+}

@@ -1,0 +1,144 @@
+//! What must hold when things go wrong: a kill at any instant, a full disk.
+
+use super::bench::{guest, iolab};
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+const RECORD_BYTES: usize = 64;
+
+/// Runs the guest under write-back, kills it after `microseconds`, returns what it had told.
+fn told_until_killed(folder: &Path, microseconds: u64) -> String {
+    let mut child = iolab()
+        .args(["run", "--apply", "write-back", "--"])
+        .arg(guest("checkpoints"))
+        .arg(folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    sleep(Duration::from_micros(microseconds));
+    child.kill().unwrap();
+    let mut told = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    child.wait().unwrap();
+    told
+}
+
+fn check_synced(folder: &Path, records: usize) {
+    let bytes = fs::read(folder.join("synced")).unwrap();
+    assert!(bytes.len() >= records * RECORD_BYTES, "{records} synced, {} bytes", bytes.len());
+    for (index, record) in bytes.chunks_exact(RECORD_BYTES).take(records).enumerate() {
+        let first = i64::from_ne_bytes(record[..8].try_into().unwrap());
+        let last = i64::from_ne_bytes(record[56..].try_into().unwrap());
+        assert_eq!((first, last), (index as i64, 19 * index as i64));
+    }
+}
+
+fn check_closed(folder: &Path, number: &str) {
+    let name = format!("closed.{number}");
+    assert_eq!(fs::read_to_string(folder.join(&name)).unwrap(), name.repeat(50));
+}
+
+#[test]
+fn killed_at_200_instants_nothing_synced_or_closed_is_lost() {
+    let mut told_count = 0;
+    for instant in 0..200u64 {
+        let folder = tempfile::tempdir().unwrap();
+        let told = told_until_killed(folder.path(), 3_000 + instant * instant % 9_973 * 5);
+        for line in told.lines().filter(|line| told.contains(&format!("{line}\n"))) {
+            match line.split_once(' ') {
+                Some(("synced", count)) => check_synced(folder.path(), count.parse().unwrap()),
+                Some(("closed", number)) => check_closed(folder.path(), number),
+                _ => panic!("the guest says `{line}`"),
+            }
+            told_count += 1;
+        }
+    }
+    assert!(told_count > 1_000, "the guest was killed before it did anything worth killing for");
+}
+
+/// Runs a script in a mount name space of its own, where it may mount a small file system.
+fn in_own_mounts(script: &str) -> String {
+    let output = Command::new("unshare")
+        .args(["--mount", "--map-root-user", "bash", "-c", script])
+        .output()
+        .expect("`unshare` is missing: apt-get install util-linux");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}\n{text}{errors}\n(needs user name spaces or root)");
+    text
+}
+
+#[test]
+fn a_full_disk_is_told_of_at_a_write_a_sync_or_the_close() {
+    let folder = tempfile::tempdir().unwrap();
+    let (guest, iolab) = (guest("full_disk"), env!("CARGO_BIN_EXE_iolab"));
+    for strategy in ["write-back", "write-back:buffer=1k", "write-back:buffer=16m", "seek-elide"] {
+        let script = format!(
+            "mount -t tmpfs -o size=256k none {0} && cd {0} && {iolab} run --apply {strategy} -- {1} f && stat -c %s f",
+            folder.path().display(),
+            guest.display()
+        );
+        let told = in_own_mounts(&script);
+        assert!(told.contains("errno 28") && told.contains("told"), "{strategy}: {told}");
+        assert!(!told.contains("not told"), "{strategy}: {told}");
+        let bytes: u64 = told.lines().last().unwrap().parse().unwrap();
+        assert!(
+            bytes > 200_000,
+            "{strategy}: only {bytes} bytes went out before the disk was full"
+        );
+    }
+}
+
+#[test]
+fn a_bad_strategy_is_named_before_the_program_runs() {
+    for (strategy, offender) in [("write-bakc", "write-bakc"), ("write-back:bufer=1m", "bufer")] {
+        let output = iolab()
+            .args(["run", "--apply", strategy, "--", "touch", "/nowhere/f"])
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && text.contains(offender), "{text}");
+        assert!(text.contains("hint:") && !text.contains("touch"), "{text}");
+    }
+}
+
+#[test]
+fn a_missing_command_is_named() {
+    let output =
+        iolab().args(["run", "--apply", "null", "--", "no-such-program"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("no-such-program"), "{text}");
+}
+
+#[test]
+fn what_strategies_decided_can_be_written_down_beside_what_the_program_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let program = "import os
+fd = os.open(os.environ['OUT'], os.O_CREAT | os.O_WRONLY)
+for i in range(500): os.write(fd, b'a record\\n')
+os.close(fd)";
+    let output = iolab()
+        .args(["run", "--apply", "write-back:paths=out", "--record"])
+        .arg(path("run.iot"))
+        .arg("--decisions")
+        .arg(path("decisions.iot"))
+        .args(["--", "python3", "-c", program])
+        .env("OUT", path("out"))
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    assert_eq!(fs::read_to_string(path("out")).unwrap(), "a record\n".repeat(500));
+    // 500 copies, one write, an open and a close with their answers.
+    let calls = |name: &str| -> u64 {
+        let line = errors.lines().find(|line| line.contains(name)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    assert_eq!(calls("decisions.iot"), 500 * 2 + 1 + 2 + 2, "{errors}");
+    assert!(calls("run.iot") >= 502, "{errors}");
+}
