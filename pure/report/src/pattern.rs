@@ -205,7 +205,10 @@ impl Strips {
 
     fn simple(&self) -> Option<Pattern> {
         let (stride, _) = self.strides.top().filter(|top| top.1 >= REGULAR_SHARE)?;
-        Some(Pattern::SimpleStrided { strip: self.lengths.top()?.0, stride })
+        Some(match stride {
+            0 => Pattern::Repeated,
+            _ => Pattern::SimpleStrided { strip: self.lengths.top()?.0, stride },
+        })
     }
 
     fn nested(&self) -> Option<Pattern> {
@@ -311,6 +314,12 @@ mod tests {
     fn small_requests_inside_a_strip_do_not_hide_the_stride() {
         let requests = (0..400).map(|i| (i / 8 * 1000 + i % 8 * 10, 10));
         assert_eq!(pattern_of(requests), Pattern::SimpleStrided { strip: 80, stride: 1000 });
+    }
+
+    #[test]
+    fn a_header_written_anew_in_two_pieces_is_repeated() {
+        let requests = (0..100).map(|i| (i % 2 * 4, 4));
+        assert_eq!(pattern_of(requests), Pattern::Repeated);
     }
 
     #[test]

@@ -276,7 +276,9 @@ fn lacks(report: &Report) -> String {
     }
     let mut text = "\nWhat the trace does not show\n".to_owned();
     for line in lines.iter().take(LISTED) {
-        _ = writeln!(text, "  {}", shortened(line, 98));
+        for (index, part) in wrapped(line, 94).iter().enumerate() {
+            _ = writeln!(text, "  {}{part}", if index == 0 { "" } else { "  " });
+        }
     }
     if let Some(more) = lines.len().checked_sub(LISTED).filter(|&more| more > 0) {
         _ = writeln!(text, "  … and {more} more (--json lists all)");
