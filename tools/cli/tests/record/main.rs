@@ -2,6 +2,7 @@
 //! notice, what survives, and what happens to slips.
 
 mod mechanisms;
+mod parallel;
 mod slips;
 mod survival;
 mod transparency;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every file below a directory, with its contents and mode; links with their target.
-fn files(directory: &Path) -> BTreeMap<String, (Vec<u8>, u32)> {
+pub(crate) fn files(directory: &Path) -> BTreeMap<String, (Vec<u8>, u32)> {
     let mut found = BTreeMap::new();
     let mut folders = vec![directory.to_owned()];
     while let Some(folder) = folders.pop() {
