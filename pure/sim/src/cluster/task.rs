@@ -88,10 +88,14 @@ enum Outcome {
     Wait,
     /// The same, but then the work is done.
     WaitLast,
-    /// Another piece of work comes first.
+    /// Another piece of work comes first, then the next step.
     Nested(Work),
+    /// Another piece of work remains; then this one is done.
+    NestedLast(Work),
     /// Somebody else will wake this task; then the next step.
     Blocked,
+    /// The same, but then the work is done.
+    BlockedLast,
     /// The work is done.
     Done,
 }
@@ -161,7 +165,12 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 }
                 Outcome::WaitLast | Outcome::Done => return self.finish(id),
                 Outcome::Nested(work) => return self.begin(id, work),
+                Outcome::NestedLast(work) => {
+                    self.top(id).is_last = true;
+                    return self.begin(id, work);
+                }
                 Outcome::Blocked => return,
+                Outcome::BlockedLast => return self.top(id).is_last = true,
             }
         }
     }
@@ -174,7 +183,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     fn finish(&mut self, id: u32) {
         let task = self.tasks.get_mut(id);
         task.frames.pop();
-        if task.frames.is_empty() { self.begin_next(id) } else { self.take_steps(id) }
+        if task.frames.is_empty() { self.begin_next(id) } else { self.go_on(id) }
     }
 
     /// Something the task waited for has left or arrived.
@@ -201,7 +210,6 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 let command = *command;
                 self.command_step(id, command, step)
             }
-            Work::Meet if step > 0 => Outcome::Done,
             Work::Meet => self.meet(id),
             Work::Collective(machine) => {
                 let event = match step {
@@ -251,8 +259,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         match (command, step) {
             (Command::Compute { .. }, _) => Outcome::Done,
             (Command::Open(_) | Command::Close(_), 0) => Outcome::Nested(Work::Meet),
-            (Command::Open(_), 1) => Outcome::Nested(self.broadcast(id, 0, HANDLE_BYTES)),
-            (Command::Open(_), _) => Outcome::Done,
+            (Command::Open(_), _) => Outcome::NestedLast(self.broadcast(id, 0, HANDLE_BYTES)),
             (Command::Close(file), _) => self.flush_servers(id, file),
             (Command::Read(file), _) => {
                 self.request_reads(id, file);
@@ -276,11 +283,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 let shape = self.shape(id, 0, SPAN_BYTES);
                 Outcome::Nested(Work::Collective(Box::new(Allgather::new(shape))))
             }
-            (Command::ReadAll(file), 2) => self.access_together(id, file),
-            (Command::WriteAll(file), 2) => self.access_together(id, file),
-            (Command::ReadAll(_) | Command::WriteAll(_), _) => Outcome::Done,
-            (Command::Barrier, 0) => self.meet(id),
-            (Command::Barrier, _) => Outcome::Done,
+            (Command::ReadAll(file) | Command::WriteAll(file), _) => self.access_together(id, file),
+            (Command::Barrier, _) => self.meet(id),
         }
     }
 
@@ -322,7 +326,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         if !access.is_interleaved() {
             let wanted = &access.wanted[rank as usize];
             self.tasks.get_mut(id).list.extend(wanted.within(wanted.span()));
-            return Outcome::Nested(Work::Command(match access.direction {
+            return Outcome::NestedLast(Work::Command(match access.direction {
                 Direction::Read => Command::Read(file),
                 Direction::Write => Command::Write(file),
             }));
@@ -352,7 +356,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let meeting = &mut self.meetings[application];
         if meeting.waiting.len() + 1 < rank_count {
             meeting.waiting.push(id);
-            return Outcome::Blocked;
+            return Outcome::BlockedLast;
         }
         let mut waiting = std::mem::take(&mut meeting.waiting);
         if self.order == Order::Published {
@@ -360,8 +364,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
         waiting.drain(..).for_each(|other| self.go_on(other));
         self.meetings[application].waiting = waiting;
-        self.go_on(id);
-        Outcome::Blocked
+        Outcome::Done
     }
 
     fn in_hash_order(&self, tasks: &[u32]) -> Vec<u32> {
