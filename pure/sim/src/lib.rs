@@ -2,6 +2,7 @@
 //! on them.
 
 pub mod cluster;
+pub mod evaluation;
 pub mod guest;
 pub mod platform;
 pub mod program;

@@ -13,6 +13,7 @@ mod record;
 mod recover;
 mod replay;
 mod report;
+mod reproduce;
 mod run;
 mod simulate;
 mod strategies;
@@ -43,6 +44,7 @@ enum Capability {
     Export(export::Arguments),
     Import(import::Arguments),
     Replay(replay::Arguments),
+    Reproduce(reproduce::Arguments),
     Report(report::Arguments),
     Simulate(simulate::Arguments),
     Run(run::Arguments),
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         Capability::Export(arguments) => export::run(&arguments),
         Capability::Import(arguments) => import::run(&arguments),
         Capability::Replay(arguments) => replay::run(&arguments),
+        Capability::Reproduce(arguments) => reproduce::run(&arguments),
         Capability::Simulate(arguments) => simulate::run(&arguments),
         Capability::Report(arguments) => report::run(&arguments),
         Capability::Run(arguments) => run::run(&arguments),

@@ -1,7 +1,7 @@
 //! The loop: take the next event, let its component react.
 
 use super::event::Event;
-use super::{Cluster, EventQueue};
+use super::{Cluster, EventQueue, ServerTotals};
 use iolab_vocab::Nanos;
 
 impl<Q: EventQueue<Event>> Cluster<Q> {
@@ -28,6 +28,11 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 self.tell(server, iolab_policy::cache::Event::Woke);
             }
         }
+    }
+
+    /// What each server has done so far.
+    pub fn server_totals(&self) -> impl Iterator<Item = ServerTotals> + '_ {
+        self.servers.iter().map(|server| server.totals)
     }
 
     /// Events handled so far.

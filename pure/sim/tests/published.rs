@@ -1,0 +1,112 @@
+//! Every published value of the evaluation of PIOsimHD, held against the simulator.
+
+use iolab_sim::cluster::Order;
+use iolab_sim::evaluation::{Case, Conduct, Test, mean_and_deviation};
+use iolab_sim::platform::Platform;
+use iolab_vocab::Seed;
+
+const TABLE: &str = include_str!("../../../samples/piosimhd/published-simulation-results.csv");
+
+const PUBLISHED: Conduct = Conduct { order: Order::Published, tie_seed: Seed(0) };
+
+struct Row {
+    key: String,
+    seconds: f64,
+    deviation: Option<f64>,
+}
+
+fn rows() -> Vec<Row> {
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let key = cells[..4].join(",");
+        Row { key, seconds: cells[5].parse().unwrap(), deviation: cells[6].parse().ok() }
+    };
+    TABLE.lines().skip(1).map(row).collect()
+}
+
+fn key(case: &Case) -> String {
+    let (test, cache) = (case.test.name(), case.published_cache());
+    format!("{test},{cache},{},{}", case.block_bytes, case.operation.name())
+}
+
+fn seconds(case: &Case) -> (f64, Option<f64>) {
+    let platform = Platform::preset("classic-hdd").unwrap();
+    let run = |seed| case.run(&platform, PUBLISHED, seed).unwrap().seconds;
+    mean_and_deviation(&case.seeds().map(run).collect::<Vec<_>>())
+}
+
+/// How far a row may be from the published value. Ten files under server-directed I/O depend on
+/// object addresses of the one published run. Two-phase writes into a cache that holds data back
+/// differ in the order of a few packets that we have not found the reason for.
+fn tolerance(case: &Case) -> f64 {
+    let writes = case.operation.name() == "WRITE";
+    match (case.test, case.cache) {
+        (Test::Database(_), "server-directed") => 3e-3,
+        (Test::Collective(_), "write-behind" | "aggregation" | "server-directed") if writes => 8e-3,
+        _ => 0.5e-10,
+    }
+}
+
+fn check(is_wanted: impl Fn(&Case) -> bool) {
+    let rows = rows();
+    let mut compared = 0;
+    for case in Case::all().iter().filter(|case| is_wanted(case)) {
+        let Some(row) = rows.iter().find(|row| row.key == key(case)) else { continue };
+        let (ours, deviation) = seconds(case);
+        let off = (ours / row.seconds - 1.0).abs();
+        assert!(off <= tolerance(case), "{}: {ours} instead of {}", row.key, row.seconds);
+        if let (Some(ours), Some(published)) = (deviation, row.deviation)
+            && tolerance(case) < 1e-9
+        {
+            assert!((ours - published).abs() < 1e-9, "{}: deviation {ours}", row.key);
+        }
+        compared += 1;
+    }
+    assert!(compared > 0, "no published row was compared");
+}
+
+fn is_slow(case: &Case) -> bool {
+    matches!(case.test, Test::Random | Test::Individual(1) | Test::Database(1))
+}
+
+#[test]
+fn individual_rows_of_several_blocks_equal_the_published_ones_to_every_digit() {
+    check(|case| matches!(case.test, Test::Individual(_)) && !is_slow(case));
+}
+
+#[test]
+fn two_phase_rows_equal_the_published_ones() {
+    check(|case| matches!(case.test, Test::Collective(_)));
+}
+
+#[test]
+fn database_rows_equal_the_published_ones_and_their_deviations() {
+    check(|case| matches!(case.test, Test::Database(_)) && !is_slow(case));
+}
+
+#[test]
+fn single_blocks_of_512_kib_equal_the_published_rows_to_every_digit() {
+    check(|case| case.test == Test::Individual(1) && case.block_bytes == 524_288);
+}
+
+#[test]
+#[ignore = "half a billion events: make test-long"]
+fn the_long_rows_equal_the_published_ones_to_every_digit() {
+    check(is_slow);
+}
+
+#[test]
+fn a_run_is_the_same_again_and_a_tie_seed_moves_it_without_losing_a_byte() {
+    let platform = Platform::preset("classic-hdd").unwrap();
+    let of = |case: &Case| case.cache == "aggregation" && case.block_bytes == 524_288;
+    let case = Case::all().into_iter().find(|case| of(case) && !is_slow(case)).unwrap();
+    let run = |tie| {
+        let conduct = Conduct { order: Order::Documented, tie_seed: Seed(tie) };
+        case.run(&platform, conduct, 0).unwrap()
+    };
+    assert_eq!(run(0), run(0));
+    let shuffled = run(3);
+    let bytes: u64 = shuffled.servers.iter().map(|server| server.read_bytes).sum();
+    assert_eq!(bytes, 1000 << 20);
+    assert_ne!(run(0).seconds, shuffled.seconds);
+}

@@ -1,0 +1,34 @@
+//! `iolab reproduce`: published evaluations, case by case beside what iolab computes.
+
+mod bands;
+mod campaign;
+mod media;
+mod piosimhd;
+mod plots;
+mod published;
+
+use crate::failure::Failure;
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+/// Compute a published evaluation again and print every value beside the published one.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    evaluation: Evaluation,
+}
+
+#[derive(Subcommand)]
+enum Evaluation {
+    /// The 180 cases of PIOsimHD (Kuhn 2009): five patterns, four cache layers
+    Piosimhd(piosimhd::Arguments),
+    /// The same cases on hard disks and on flash
+    HddVsSsd(media::Arguments),
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    match &arguments.evaluation {
+        Evaluation::Piosimhd(arguments) => piosimhd::run(arguments),
+        Evaluation::HddVsSsd(arguments) => media::run(arguments),
+    }
+}

@@ -1,0 +1,192 @@
+//! `iolab reproduce piosimhd`: the evaluation of PIOsimHD, all 180 cases.
+
+use super::bands::{self, Band};
+use super::campaign::{Job, run_all};
+use super::{plots, published};
+use crate::failure::Failure;
+use clap::{Args, ValueEnum};
+use iolab_sim::cluster::Order;
+use iolab_sim::evaluation::{Case, Conduct, DEFECTS, Run, mean_and_deviation};
+use iolab_sim::platform::Platform;
+use iolab_vocab::Seed;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// What decides among simultaneous events
+    #[arg(long, value_enum, default_value = "published")]
+    order: OrderName,
+    /// Shuffles simultaneous events of the documented order; 0 leaves it plain
+    #[arg(long, default_value_t = 0)]
+    tie_seed: u64,
+    /// Also run every case with so many tie seeds and print the band
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    bands: u64,
+    /// Only cases whose `test,cache_layer,block_bytes,op` contains this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
+    /// Print every case as CSV, with the columns of the published table
+    #[arg(long)]
+    csv: bool,
+    /// Write the plots of the evaluation to this page
+    #[arg(long, value_name = "FILE.html")]
+    plots: Option<PathBuf>,
+    /// Runs at once
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OrderName {
+    /// As the published evaluation's heap happened to have it
+    Published,
+    /// Time, source, sequence
+    Documented,
+}
+
+/// A case and what it came to.
+pub(crate) struct Result {
+    pub(crate) case: Case,
+    pub(crate) seconds: f64,
+    pub(crate) deviation: Option<f64>,
+    event_count: u64,
+    band: Option<Band>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> std::result::Result<ExitCode, Failure> {
+    let platform = Platform::preset("classic-hdd")?;
+    let mut cases = Case::all();
+    cases.retain(|case| published::key(case).contains(&arguments.only));
+    if cases.is_empty() {
+        return Err(Failure::new(format!("no case contains `{}`", arguments.only))
+            .hint("cases read like `random,NoCache,5120,READ`; leave --only out to see all"));
+    }
+    let started = Instant::now();
+    let mut results = compute(&platform, &cases, arguments.conduct(), arguments.jobs)?;
+    let seconds = started.elapsed().as_secs_f64();
+    if arguments.bands > 0 {
+        let bands = bands::of_cases(&platform, &cases, arguments.bands, arguments.jobs)?;
+        results.iter_mut().zip(bands).for_each(|(result, band)| result.band = Some(band));
+    }
+    if let Some(path) = &arguments.plots {
+        plots::write(path, &results)?;
+    }
+    match arguments.csv {
+        true => print_csv(&results),
+        false => print_table(arguments, &results, seconds),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Arguments {
+    fn conduct(&self) -> Conduct {
+        let order = match self.order {
+            OrderName::Published => Order::Published,
+            OrderName::Documented => Order::Documented,
+        };
+        Conduct { order, tie_seed: Seed(self.tie_seed) }
+    }
+}
+
+/// Runs every seed of every case and takes the means.
+pub(crate) fn compute(
+    platform: &Platform,
+    cases: &[Case],
+    conduct: Conduct,
+    threads: usize,
+) -> std::result::Result<Vec<Result>, Failure> {
+    let all_seeds = |case: &Case| {
+        let case = *case;
+        case.seeds().map(move |seed| Job { case, conduct, seed })
+    };
+    let jobs: Vec<Job> = cases.iter().flat_map(all_seeds).collect();
+    let mut runs = run_all(platform, &jobs, threads)?.into_iter();
+    let of_case = |case: &Case| {
+        let runs: Vec<Run> = runs.by_ref().take(case.seeds().end as usize).collect();
+        let all: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
+        let (seconds, deviation) = mean_and_deviation(&all);
+        let event_count = runs.iter().map(|run| run.event_count).sum();
+        Result { case: *case, seconds, deviation, event_count, band: None }
+    };
+    Ok(cases.iter().map(of_case).collect())
+}
+
+fn print_csv(results: &[Result]) {
+    println!("{}", published::COLUMNS);
+    for result in results {
+        let deviation = result.deviation.map(|value| value.to_string()).unwrap_or_default();
+        let (key, total) = (published::key(&result.case), result.case.total_bytes());
+        println!("{key},{total},{},{deviation}", result.seconds);
+    }
+}
+
+fn print_table(arguments: &Arguments, results: &[Result], seconds: f64) {
+    println!(
+        "{:<21} {:<23} {:>6} {:<5} {:>17} {:>17} {:>9}",
+        "test", "cache layer", "block", "op", "seconds", "published", "differs"
+    );
+    results.iter().for_each(print_row);
+    println!();
+    print_summary(results);
+    if arguments.bands > 0 {
+        print_bands(arguments.bands, results);
+    }
+    let events: u64 = results.iter().map(|result| result.event_count).sum();
+    println!("{events} events in {seconds:.1} s: {:.1} M events/s", events as f64 / seconds / 1e6);
+    println!("\nWhat to know about the published evaluation:");
+    DEFECTS.iter().for_each(|defect| println!("- {defect}"));
+}
+
+fn print_row(result: &Result) {
+    let case = &result.case;
+    let (published, differs) = match published::seconds(case) {
+        None => ("-".to_owned(), "-".to_owned()),
+        Some(value) if published::is_equal(result.seconds, value) => {
+            (format!("{value:.10}"), "equal".to_owned())
+        }
+        Some(value) => {
+            let percent = (result.seconds / value - 1.0) * 100.0;
+            (format!("{value:.10}"), format!("{percent:+.5}%"))
+        }
+    };
+    print!(
+        "{:<21} {:<23} {:>6} {:<5} {:>17.10} {published:>17} {differs:>9}",
+        case.test.name(),
+        case.published_cache(),
+        case.block_bytes,
+        case.operation.name(),
+        result.seconds,
+    );
+    if let Some(band) = result.band {
+        let inside = match published::seconds(case) {
+            Some(value) if !band.holds(value) => "  OUTSIDE",
+            _ => "",
+        };
+        print!("  band {:.4} {:.4} {:.4}{inside}", band.low, band.median, band.high);
+    }
+    println!();
+}
+
+fn print_summary(results: &[Result]) {
+    let known =
+        || results.iter().filter_map(|one| Some((one.seconds, published::seconds(&one.case)?)));
+    let count = known().count();
+    let equal = known().filter(|(ours, value)| published::is_equal(*ours, *value)).count();
+    let within =
+        |limit: f64| known().filter(|(ours, value)| (ours / value - 1.0).abs() <= limit).count();
+    println!("{} cases, {count} of them with a published value here:", results.len());
+    println!("  {equal} equal to every printed digit");
+    for percent in [0.0001, 0.3, 2.0, 10.0] {
+        println!("  {} within {percent} %", within(percent / 100.0));
+    }
+}
+
+fn print_bands(count: u64, results: &[Result]) {
+    let outside = results.iter().filter(|result| {
+        let value = published::seconds(&result.case);
+        result.band.zip(value).is_some_and(|(band, value)| !band.holds(value))
+    });
+    println!("  {} outside their own band over {count} tie seeds", outside.count());
+}

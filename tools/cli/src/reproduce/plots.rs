@@ -1,0 +1,63 @@
+//! The plots of the evaluation: throughput of each client by cache layer, one per test.
+
+use super::piosimhd::Result;
+use crate::failure::Failure;
+use iolab_report::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
+use iolab_vocab::format_bytes;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Clients of the evaluation.
+const CLIENTS: f64 = 10.0;
+
+/// Writes one page with a figure per test and operation.
+pub(crate) fn write(path: &Path, results: &[Result]) -> std::result::Result<(), Failure> {
+    let mut page = format!(
+        "<!doctype html>\n<meta charset=\"utf-8\">\n<title>PIOsimHD's evaluation, computed again\
+         </title>\n<style>{STYLE}</style>\n<h1>PIOsimHD's evaluation, computed again</h1>\n"
+    );
+    for (test, operation) in groups(results) {
+        let _ = writeln!(page, "{}", figure(&test, operation, results).figure());
+    }
+    std::fs::write(path, page).map_err(|error| {
+        Failure::new(format!("cannot write {}: {error}", path.display()))
+            .hint("name a file in a directory you may write to")
+    })
+}
+
+/// Tests and operations in the order of the table.
+fn groups(results: &[Result]) -> Vec<(String, &'static str)> {
+    let mut groups: Vec<(String, &'static str)> = Vec::new();
+    for result in results {
+        let group = (result.case.test.name(), result.case.operation.name());
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    groups
+}
+
+fn figure(test: &str, operation: &str, results: &[Result]) -> Chart {
+    let of_group: Vec<&Result> = results
+        .iter()
+        .filter(|one| one.case.test.name() == test && one.case.operation.name() == operation)
+        .collect();
+    let mut caches: Vec<&str> = of_group.iter().map(|one| one.case.published_cache()).collect();
+    caches.dedup();
+    let mut blocks: Vec<u64> = of_group.iter().map(|one| one.case.block_bytes).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    let place = |name: &str| caches.iter().position(|cache| *cache == name).unwrap_or(0) as f64;
+    let x = Axis::categories("cache layer", caches.clone());
+    let y = Axis::linear("throughput of each client", Unit::BytesPerSecond);
+    let mut chart = Chart::new(format!("{test}, {operation}"), x, y);
+    for block in blocks {
+        let bars = of_group.iter().filter(|one| one.case.block_bytes == block);
+        let value = |one: &&Result| {
+            let throughput = one.case.total_bytes() as f64 / one.seconds / CLIENTS;
+            (place(one.case.published_cache()), throughput)
+        };
+        chart = chart.with(Series::new(format_bytes(block), Mark::Bars, bars.map(value)));
+    }
+    chart
+}
