@@ -129,6 +129,8 @@ pub struct InterceptCosts {
     pub load_ns: f64,
     /// What the launcher takes before and after the command.
     pub launch_ns: f64,
+    /// What recording adds to a call, for traces whose header does not tell.
+    pub record_ns: f64,
     /// Starting and ending a process, as far as its trace cannot show it.
     pub process_ns: f64,
 }
@@ -161,6 +163,7 @@ impl LocalStorage {
             ("intercept.staging_page_ns", intercept.staging_page_ns),
             ("intercept.load_ns", intercept.load_ns),
             ("intercept.launch_ns", intercept.launch_ns),
+            ("intercept.record_ns", intercept.record_ns),
             ("intercept.process_ns", intercept.process_ns),
         ];
         if self.cores == 0 {
@@ -395,6 +398,7 @@ mod tests {
                 copy: CostTable::constant(3.0),
                 load_ns: 0.0,
                 launch_ns: 0.0,
+                record_ns: 0.0,
                 process_ns: 0.0,
             },
         }

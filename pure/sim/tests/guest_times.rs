@@ -47,6 +47,7 @@ const PLATFORM: &str = "
     copy = [[0, 7.0]]
     load_ns = 0.0
     launch_ns = 0.0
+    record_ns = 0.0
     process_ns = 0.0";
 
 fn platform() -> Platform {

@@ -4,8 +4,8 @@ use crate::failure::Failure;
 use clap::Args;
 use iolab_device::local::LocalStorage;
 use iolab_host::calibrate::{
-    Calibration, Check, GuestCosts, InterceptProbe, Spawning, calibrate, check, probe_guest,
-    probe_spawns,
+    Calibration, Carrying, Check, GuestCosts, InterceptProbe, Spawning, calibrate, check,
+    probe_guest, probe_spawns,
 };
 use iolab_host::file_system_of;
 use serde::Serialize;
@@ -99,35 +99,40 @@ fn run_probe(probe: &str, place: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn guest_costs(strategy: Option<&str>, path: &Path) -> io::Result<GuestCosts> {
-    let [first_write_ns, write_ns, open_ns] = guest("calls", strategy, path)?;
+fn guest_costs(carrying: Carrying, path: &Path) -> io::Result<GuestCosts> {
+    let [first_write_ns, write_ns, open_ns] = guest("calls", carrying, path)?;
     Ok(GuestCosts { first_write_ns, write_ns, open_ns })
 }
 
 fn guest_spawns(spawning: Spawning) -> io::Result<f64> {
     const ELSEWHERE: &str = "null:paths=nothing-is-called-so";
-    let strategy = match spawning {
-        Spawning::Bare => None,
-        Spawning::Preloaded => Some(ELSEWHERE),
+    let carrying = match spawning {
+        Spawning::Bare => Carrying::Nothing,
+        Spawning::Preloaded => Carrying::Strategy(ELSEWHERE),
         Spawning::Launched => {
             let mut launcher = Command::new(std::env::current_exe()?);
             return probe_spawns(launcher.args(["run", "--apply", ELSEWHERE, "--", "true"]));
         }
     };
-    guest("spawns", strategy, Path::new(".")).map(|[cost_ns]| cost_ns)
+    guest("spawns", carrying, Path::new(".")).map(|[cost_ns]| cost_ns)
 }
 
 /// Runs this program again as a guest of `iolab run` (or bare) and reads the numbers it prints.
 fn guest<const COUNT: usize>(
     probe: &str,
-    strategy: Option<&str>,
+    carrying: Carrying,
     place: &Path,
 ) -> io::Result<[f64; COUNT]> {
     let iolab = std::env::current_exe()?;
     let mut command = Command::new(&iolab);
-    if let Some(strategy) = strategy {
-        command.args(["run", "--apply", strategy, "--"]).arg(&iolab);
-    }
+    let trace = place.with_extension("iot");
+    match carrying {
+        Carrying::Nothing => &mut command,
+        Carrying::Strategy(strategy) => {
+            command.args(["run", "--apply", strategy, "--"]).arg(&iolab)
+        }
+        Carrying::Recorder => command.args(["record", "-o"]).arg(&trace).arg("--").arg(&iolab),
+    };
     command.arg("calibrate").arg("--probe").arg(probe).arg(place).stderr(Stdio::piped());
     let output = command.output()?;
     let unsupported = |what: String| io::Error::new(io::ErrorKind::Unsupported, what);

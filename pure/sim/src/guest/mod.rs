@@ -18,7 +18,7 @@ use iolab_device::local::InterceptCosts;
 use iolab_policy::insitu::StrategySpec;
 use iolab_trace::{Class, Clock, Event, FORMAT_VERSION, Header, Layer, Origin, Trace};
 use iolab_vocab::{Nanos, Seed};
-use program::Program;
+use program::{Program, Recording};
 use run::{Machine, Run};
 use scale::Scale;
 use std::fmt;
@@ -104,7 +104,7 @@ pub fn predict(
         });
     };
     let cores = if is_cluster { u32::MAX } else { storage.cores };
-    let mut program = program::program(trace, cores)?;
+    let mut program = program::program(trace, cores, recording(trace, &storage.intercept))?;
     if apply.is_empty() {
         leave_out_loading(&mut program, storage.intercept.load_ns);
     }
@@ -131,6 +131,19 @@ pub fn predict(
         },
         trace: Trace { header: header(trace, &program, apply, &run), events: run.events },
     })
+}
+
+/// What recording the trace cost: what its header says, or else what calibration found.
+fn recording(trace: &Trace, intercept: &InterceptCosts) -> Recording {
+    match (trace.header.origin, trace.header.overhead_ns) {
+        (Origin::Recorded, 0) => {
+            Recording { call_ns: intercept.record_ns, left_out_ns: intercept.hook_ns }
+        }
+        (Origin::Recorded, call_ns) => {
+            Recording { call_ns: call_ns as f64, left_out_ns: intercept.hook_ns }
+        }
+        _ => Recording::default(),
+    }
 }
 
 /// What starting and ending the command takes, as far as its trace cannot show it.

@@ -102,15 +102,31 @@ fn refuse(message: String) -> SimulationError {
     SimulationError { message, hint: "record the program again; this trace is damaged".to_owned() }
 }
 
+/// What recording cost, for gaps to be freed of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Recording {
+    /// A recorded call.
+    pub(super) call_ns: f64,
+    /// A call that was left out by rule: it passed through the library, too.
+    pub(super) left_out_ns: f64,
+}
+
 /// Makes a program of a trace, for a machine of `cores`.
-pub(super) fn program(trace: &Trace, cores: u32) -> Result<Program, SimulationError> {
+pub(super) fn program(
+    trace: &Trace,
+    cores: u32,
+    recording: Recording,
+) -> Result<Program, SimulationError> {
     check(trace)?;
     let threads = threads(trace);
     let origin = threads.iter().map(|thread| thread.start).min().unwrap_or(0);
     let last = threads.iter().map(Thread::end).max().unwrap_or(0);
     let waits = Waits::new(trace, &threads);
     let shares = Shares::new(&threads, &waits, cores);
-    let overhead = trace.header.overhead_ns;
+    let gaps: usize = threads.iter().map(|thread| thread.seen.len()).sum();
+    // Nobody noted when the calls left out were made; they are taken to be spread evenly.
+    let left_out: u64 = trace.header.losses.left_out_calls.values().sum();
+    let every_gap_ns = left_out as f64 * recording.left_out_ns / gaps.max(1) as f64;
     let mut coupled = 0;
     let sequences = threads
         .iter()
@@ -127,7 +143,8 @@ pub(super) fn program(trace: &Trace, cores: u32) -> Result<Program, SimulationEr
                 let since = if at == 0 { origin } else { from };
                 let begin = wait.map_or(since, |(_, time)| time);
                 let work = shares.between(begin, seen.start);
-                let work = work.saturating_sub(overhead * seen.recorded_calls);
+                let recorded_ns = recording.call_ns * seen.recorded_calls as f64 + every_gap_ns;
+                let work = work.saturating_sub(recorded_ns.round() as u64);
                 let after = wait.map(|(point, _)| point);
                 moments.push(Moment { what: seen.what, after, work: Nanos(work) });
                 from = seen.end;

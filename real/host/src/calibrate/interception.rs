@@ -24,10 +24,21 @@ const ELSEWHERE: &str = "null:paths=/nowhere/*";
 /// How to run a probe inside a process that carries strategies. Each closure runs the calling
 /// program again with some hidden argument, and reads the nanoseconds it prints.
 pub struct InterceptProbe<'a> {
-    /// Runs [`probe_guest`] on the file of that path under a strategy (`None`: bare).
-    pub guest: &'a dyn Fn(Option<&str>, &Path) -> io::Result<GuestCosts>,
+    /// Runs [`probe_guest`] on the file of that path in a process that carries something.
+    pub guest: &'a dyn Fn(Carrying, &Path) -> io::Result<GuestCosts>,
     /// Runs [`probe_spawns`] of `true`.
     pub spawns: &'a dyn Fn(Spawning) -> io::Result<f64>,
+}
+
+/// What a guest carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrying<'a> {
+    /// Nothing: it runs bare.
+    Nothing,
+    /// A strategy.
+    Strategy(&'a str),
+    /// The recorder.
+    Recorder,
 }
 
 /// How the processes of [`probe_spawns`] are started.
@@ -107,12 +118,13 @@ pub(super) fn costs(
     let Some(probe) = probe else { return Ok(unmeasured(copy)) };
     (bench.progress)("strategies in a program");
     let path = bench.path("guest");
-    let mut runs: [Vec<GuestCosts>; 4] = Default::default();
+    let mut runs: [Vec<GuestCosts>; 5] = Default::default();
     // In turns, so that a disturbance of some seconds meets all of them.
     for _ in 0..3 {
-        let strategies = [None, Some(ELSEWHERE), Some("null"), Some("write-back")];
-        for (run, strategy) in runs.iter_mut().zip(strategies) {
-            run.push((probe.guest)(strategy, &path)?);
+        let strategies = [ELSEWHERE, "null", "write-back"].map(Carrying::Strategy);
+        let all = [Carrying::Nothing].into_iter().chain(strategies).chain([Carrying::Recorder]);
+        for (run, carrying) in runs.iter_mut().zip(all) {
+            run.push((probe.guest)(carrying, &path)?);
         }
     }
     let flush_ns = flush_ns(write) / PROBE_CALLS as f64;
@@ -132,6 +144,7 @@ pub(super) fn costs(
         ("intercept.process_ns", costs.process_ns),
         ("intercept.load_ns", costs.load_ns),
         ("intercept.launch_ns", costs.launch_ns),
+        ("intercept.record_ns", costs.record_ns),
     ] {
         bench.note(parameter, Sample { cost_ns, spread: f64::NAN });
     }
@@ -150,6 +163,7 @@ fn unmeasured(copy: CostTable) -> InterceptCosts {
         copy,
         load_ns: 250e3,
         launch_ns: 2e6,
+        record_ns: 25.0,
         process_ns: 550e3,
     }
 }
@@ -163,9 +177,9 @@ fn medians(runs: Vec<GuestCosts>) -> GuestCosts {
     }
 }
 
-/// The costs that make the difference between bare, elsewhere, null and write-back.
-fn costs_of(runs: [GuestCosts; 4], copy: CostTable, flush_ns: f64) -> InterceptCosts {
-    let [bare, elsewhere, null, buffered] = runs;
+/// The costs that make the difference between bare, elsewhere, null, write-back and recorded.
+fn costs_of(runs: [GuestCosts; 5], copy: CostTable, flush_ns: f64) -> InterceptCosts {
+    let [bare, elsewhere, null, buffered, recorded] = runs;
     let more = |cost_ns: f64, than_ns: f64| rounded((cost_ns - than_ns).max(0.0));
     let hook_ns = more(elsewhere.write_ns, bare.write_ns);
     let calls_per_page = (PAGE_BYTES / PROBE_BYTES) as f64;
@@ -179,6 +193,7 @@ fn costs_of(runs: [GuestCosts; 4], copy: CostTable, flush_ns: f64) -> InterceptC
         copy,
         load_ns: 0.0,
         launch_ns: 0.0,
+        record_ns: more(recorded.write_ns, bare.write_ns),
         process_ns: 0.0,
     }
 }
@@ -226,10 +241,11 @@ mod tests {
             run(540.0, 480.0, 6000.0),
             run(620.0, 560.0, 3500.0),
             run(60.0, 40.0, 3600.0),
+            run(500.0, 475.0, 1600.0),
         ];
         let costs = costs_of(runs, CostTable::constant(2.0), 12.0);
         assert_eq!((costs.hook_ns, costs.step_ns, costs.absorb_ns), (30.0, 40.0, 26.0));
         assert_eq!((costs.open_ns, costs.open_passed_ns), (2000.0, 4500.0));
-        assert_eq!(costs.staging_page_ns, 20.0 * 64.0);
+        assert_eq!((costs.staging_page_ns, costs.record_ns), (20.0 * 64.0, 25.0));
     }
 }

@@ -11,7 +11,7 @@ mod stopwatch;
 mod transfers;
 
 pub use check::{Check, check};
-pub use interception::{GuestCosts, InterceptProbe, Spawning, probe_guest, probe_spawns};
+pub use interception::{Carrying, GuestCosts, InterceptProbe, Spawning, probe_guest, probe_spawns};
 
 use iolab_device::CostTable;
 use iolab_device::local::LocalStorage;
