@@ -22,17 +22,18 @@ impl Band {
     }
 }
 
-/// One band per case, over the tie seeds 1 to `count` of the documented order.
+/// One band per case, over the tie seeds 1 to `count`.
 pub(crate) fn of_cases(
     platform: &Platform,
     cases: &[Case],
+    order: Order,
     count: u64,
     threads: usize,
 ) -> Result<Vec<Band>, Failure> {
     let mut jobs = Vec::new();
     for case in cases {
         for tie in 1..=count {
-            let conduct = Conduct { order: Order::Documented, tie_seed: Seed(tie) };
+            let conduct = Conduct { order, tie_seed: Seed(tie) };
             jobs.extend(case.seeds().map(|seed| Job { case: *case, conduct, seed }));
         }
     }

@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     /// What decides among simultaneous events
     #[arg(long, value_enum, default_value = "published")]
     order: OrderName,
-    /// Shuffles simultaneous events of the documented order; 0 leaves it plain
+    /// Shuffles simultaneous events; 0 leaves them as the order has them
     #[arg(long, default_value_t = 0)]
     tie_seed: u64,
     /// Also run every case with so many tie seeds and print the band
@@ -67,7 +67,8 @@ pub(crate) fn run(arguments: &Arguments) -> std::result::Result<ExitCode, Failur
     let mut results = compute(&platform, &cases, arguments.conduct(), arguments.jobs)?;
     let seconds = started.elapsed().as_secs_f64();
     if arguments.bands > 0 {
-        let bands = bands::of_cases(&platform, &cases, arguments.bands, arguments.jobs)?;
+        let order = arguments.conduct().order;
+        let bands = bands::of_cases(&platform, &cases, order, arguments.bands, arguments.jobs)?;
         results.iter_mut().zip(bands).for_each(|(result, band)| result.band = Some(band));
     }
     if let Some(path) = &arguments.plots {
