@@ -70,8 +70,9 @@ unsafe fn started(call: &Call) -> isize {
         let result = call.perform_next();
         let times = (start, recorder::now());
         if !is_idle() && result != -(libc::EFAULT as isize) {
-            let text = if call.command == usize::MAX { call.path } else { call.command };
-            let number = if text == 0 { 0 } else { name(text) };
+            // The command of `system` is no path; the shell it starts shows up by itself.
+            let has_path = call.path != usize::MAX && call.path != 0;
+            let number = if has_path { name(call.path) } else { 0 };
             record(call.function, number, -1, times, result as i64);
         }
         result
@@ -109,7 +110,10 @@ unsafe fn name(text: usize) -> u32 {
     let mut buffer = path::Buffer::new();
     let number = recorder::new_number();
     // SAFETY: the caller has seen it read.
-    let text = path::absolute(libc::AT_FDCWD, unsafe { path::text(text) }, &mut buffer);
+    let given = unsafe { path::text(text) };
+    // A bare name is searched for in PATH; only with a slash it is a path.
+    let searched = !given.contains(&b'/');
+    let text = if searched { given } else { path::absolute(libc::AT_FDCWD, given, &mut buffer) };
     recorder::name(number, text);
     number
 }
