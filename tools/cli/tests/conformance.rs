@@ -1,0 +1,258 @@
+//! One policy, three drivers: the preloaded library on a live program, replay on real files and
+//! the simulator in virtual time must make the same decisions on the same activities. Each
+//! program below is recorded bare, then run, replayed and simulated under the same strategies;
+//! the sequences of commands that came out of every stack are compared row by row.
+
+use iolab_trace::{Event, Trace};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const IOLAB: &str = env!("CARGO_BIN_EXE_iolab");
+
+/// What each program does in its working directory, in C; `check` ends it with a message.
+const PRELUDE: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define check(x) do { if ((long)(x) < 0) { perror(#x); exit(1); } } while (0)
+static char b[65536];
+"#;
+
+const PROGRAMS: &[(&str, &str)] = &[
+    (
+        "appends small records",
+        r#"
+        int fd; check(fd = open("a.dat", O_WRONLY | O_CREAT | O_TRUNC, 0644));
+        for (int i = 0; i < 3000; i++) check(write(fd, b, 1 + i % 90));
+        check(close(fd));"#,
+    ),
+    (
+        "rewrites its header",
+        r#"
+        int fd; check(fd = open("a.dat", O_RDWR | O_CREAT | O_TRUNC, 0644));
+        for (int i = 0; i < 500; i++) {
+            check(lseek(fd, 0, SEEK_SET)); check(write(fd, b, 64));
+            check(lseek(fd, 0, SEEK_END)); check(write(fd, b, 100));
+            if (i % 100 == 99) check(fsync(fd));
+        }
+        check(close(fd));"#,
+    ),
+    (
+        "writes at random places and reads back",
+        r#"
+        int fd; unsigned s = 7; check(fd = open("a.dat", O_RDWR | O_CREAT | O_TRUNC, 0644));
+        for (int i = 0; i < 800; i++) {
+            s = s * 1664525u + 1013904223u;
+            check(pwrite(fd, b, 10 + s % 50, (s >> 8) % 20000));
+            if (i % 7 == 0) check(pread(fd, b, 40, (s >> 4) % 20000));
+            if (i % 50 == 0) check(read(fd, b, 33));
+        }
+        check(ftruncate(fd, 9000)); check(write(fd, b, 20)); check(close(fd));"#,
+    ),
+    (
+        "appends with O_APPEND through two descriptors",
+        r#"
+        int one, two;
+        check(one = open("log", O_WRONLY | O_CREAT | O_APPEND, 0644));
+        check(two = open("log", O_WRONLY | O_APPEND));
+        for (int i = 0; i < 300; i++) { check(write(i % 3 ? one : two, b, 17)); }
+        check(close(one)); check(write(two, b, 5)); check(close(two));"#,
+    ),
+    (
+        "dups, stats and closes in odd order",
+        r#"
+        struct stat st; int fd, other;
+        check(fd = open("a.dat", O_RDWR | O_CREAT | O_TRUNC, 0644));
+        check(write(fd, b, 100)); check(other = dup(fd)); check(write(other, b, 100));
+        check(close(fd)); check(write(other, b, 100)); check(fstat(other, &st));
+        if (st.st_size != 300) exit(2);
+        check(fd = open("b.dat", O_WRONLY | O_CREAT, 0644)); check(write(fd, b, 10));
+        check(dup2(fd, other)); check(write(other, b, 10)); check(close(fd)); check(close(other));
+        check(stat("a.dat", &st)); if (st.st_size != 300) exit(3);"#,
+    ),
+    (
+        "forks with an open file",
+        r#"
+        int fd; check(fd = open("a.dat", O_WRONLY | O_CREAT | O_TRUNC, 0644));
+        check(write(fd, b, 100));
+        pid_t child = fork(); check(child);
+        if (child == 0) { check(write(fd, b, 50)); _exit(0); }
+        check(waitpid(child, 0, 0)); check(write(fd, b, 25)); check(close(fd));
+        check(fd = open("c.dat", O_WRONLY | O_CREAT | O_TRUNC, 0644));
+        check(write(fd, b, 40)); check(write(fd, b, 40)); check(close(fd));"#,
+    ),
+    (
+        "maps a file it writes",
+        r#"
+        int fd; check(fd = open("a.dat", O_RDWR | O_CREAT | O_TRUNC, 0644));
+        for (int i = 0; i < 50; i++) check(write(fd, b, 100));
+        char *m = mmap(0, 5000, PROT_READ, MAP_SHARED, fd, 0);
+        if (m == MAP_FAILED) exit(2);
+        check(write(fd, b, 100)); check(munmap(m, 5000)); check(close(fd));"#,
+    ),
+    (
+        "mixes large and small, and overfills",
+        r#"
+        int fd; check(fd = open("a.dat", O_WRONLY | O_CREAT | O_TRUNC, 0644));
+        for (int i = 0; i < 60; i++) { check(write(fd, b, 3000)); if (i % 9 == 0) check(write(fd, b, 40000)); }
+        check(fdatasync(fd)); check(close(fd));"#,
+    ),
+    (
+        "renames what it writes, as editors do",
+        r#"
+        int fd; check(fd = open("new.tmp", O_WRONLY | O_CREAT | O_TRUNC, 0644));
+        for (int i = 0; i < 20; i++) check(write(fd, b, 30));
+        check(rename("new.tmp", "final")); check(write(fd, b, 30)); check(close(fd));
+        check(fd = open("new.tmp", O_WRONLY | O_CREAT | O_TRUNC, 0644));
+        check(write(fd, b, 30)); check(close(fd)); check(unlink("new.tmp"));"#,
+    ),
+];
+
+const STACKS: &[&[&str]] = &[
+    &["null"],
+    &["seek-elide"],
+    &["write-back:buffer=1m"],
+    &["write-back:buffer=4k,largest=2k"],
+    &["seek-elide", "write-back:buffer=8k"],
+];
+
+#[test]
+fn live_replayed_and_simulated_stacks_decide_alike() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let platform = scratch.path().join("platform.toml");
+    iolab(scratch.path(), &["calibrate", ".", "-o", "platform.toml"]);
+    for (number, (name, body)) in PROGRAMS.iter().enumerate() {
+        let program = compile(scratch.path(), number, body);
+        for strategies in STACKS {
+            let place = fresh(&scratch.path().join("run"));
+            let decisions = decisions_of_all_drivers(&place, &program, &platform, strategies);
+            let [live, replayed, simulated] = &decisions;
+            assert!(!live.is_empty(), "{name} under {strategies:?}: nothing was staged");
+            assert_same("replay", name, strategies, live, replayed);
+            assert_same("simulator", name, strategies, live, simulated);
+        }
+    }
+}
+
+fn decisions_of_all_drivers(
+    place: &Path,
+    program: &Path,
+    platform: &Path,
+    strategies: &[&str],
+) -> [Vec<String>; 3] {
+    let program = program.to_str().expect("a plain path");
+    let platform = platform.to_str().expect("a plain path");
+    let apply: Vec<String> = strategies
+        .iter()
+        .map(|text| {
+            let separator = if text.contains(':') { ',' } else { ':' };
+            format!("{text}{separator}paths={}/work/*", place.display())
+        })
+        .collect();
+    let mut applied = Vec::new();
+    for strategy in &apply {
+        applied.extend(["--apply", strategy]);
+    }
+    let work = fresh(&place.join("work"));
+    iolab(&work, &["record", "-o", "../bare.iot", "--", program]);
+    let work = fresh(&place.join("work"));
+    let run = [&["run"], &applied[..], &["--decisions", "../live.iot", "--", program]].concat();
+    iolab(&work, &run);
+    let replay = [
+        &["replay", "bare.iot", "--into", "replayed", "--decisions", "replayed.iot"],
+        &applied[..],
+    ]
+    .concat();
+    iolab(place, &replay);
+    let simulate = [
+        &["simulate", "--trace", "bare.iot", "--platform", platform],
+        &["--decisions", "simulated.iot"][..],
+        &applied[..],
+    ]
+    .concat();
+    iolab(place, &simulate);
+    ["live.iot", "replayed.iot", "simulated.iot"].map(|name| decisions(&place.join(name)))
+}
+
+/// The decisions of a trace, in order for each file of each process.
+fn decisions(path: &Path) -> Vec<String> {
+    let file = File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let trace = iolab_iot::read(file).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut by_place: BTreeMap<(usize, String), Vec<String>> = BTreeMap::new();
+    let mut processes: Vec<u32> = Vec::new();
+    let is_decision = |event: &&Event| event.function.layer().name() == "insitu";
+    for event in trace.events.iter().filter(is_decision) {
+        let known = processes.iter().position(|&process| process == event.process);
+        let process = known.unwrap_or_else(|| {
+            processes.push(event.process);
+            processes.len() - 1
+        });
+        by_place.entry((process, file_name(&trace, event))).or_default().push(row(event));
+    }
+    by_place
+        .into_iter()
+        .flat_map(|((process, name), rows)| {
+            rows.into_iter().map(move |row| format!("process {process}, {name}: {row}"))
+        })
+        .collect()
+}
+
+fn file_name(trace: &Trace, event: &Event) -> String {
+    let index = event.file.index().expect("a decision is about a file");
+    let path = Path::new(&trace.header.files[index].path);
+    path.file_name().expect("a file has a name").to_string_lossy().into_owned()
+}
+
+fn row(event: &Event) -> String {
+    format!(
+        "{} handle {} offset {} length {} argument {} result {}",
+        event.function.name(),
+        event.fd,
+        event.offset,
+        event.length,
+        event.argument,
+        event.result
+    )
+}
+
+fn assert_same(driver: &str, name: &str, strategies: &[&str], live: &[String], other: &[String]) {
+    let differing = live.iter().zip(other).position(|(one, two)| one != two);
+    let scene = format!("`{name}` under {strategies:?}, live against {driver}");
+    if let Some(index) = differing {
+        panic!("{scene}: decision {index} differs:\n  {}\n  {}", live[index], other[index]);
+    }
+    assert_eq!(live.len(), other.len(), "{scene}: not as many decisions");
+}
+
+fn compile(place: &Path, number: usize, body: &str) -> PathBuf {
+    let source = place.join(format!("program{number}.c"));
+    fs::write(&source, format!("{PRELUDE}int main(void) {{{body}\nreturn 0; }}\n"))
+        .expect("written");
+    let program = source.with_extension("");
+    let status = Command::new("cc").args(["-O1", "-o"]).args([&program, &source]).status();
+    assert!(status.expect("cc runs (package gcc)").success(), "{body}");
+    program
+}
+
+fn fresh(place: &Path) -> PathBuf {
+    if place.exists() {
+        fs::remove_dir_all(place).expect("removed");
+    }
+    fs::create_dir_all(place).expect("made");
+    place.to_owned()
+}
+
+fn iolab(directory: &Path, arguments: &[&str]) {
+    let output = Command::new(IOLAB).args(arguments).current_dir(directory).output();
+    let output = output.expect("iolab runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "iolab {arguments:?}: {:?}\n{said}", output.status);
+}
