@@ -14,8 +14,8 @@ use iolab_report::{Analysis, Report};
 use iolab_report::study::{Judgement, Observation, judge, median};
 use iolab_sim::guest::{self, Prediction};
 use iolab_sim::platform::Platform;
-use iolab_trace::Trace;
-use std::collections::BTreeMap;
+use iolab_trace::{Class, Trace};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -228,13 +228,15 @@ impl Loop<'_> {
     /// Output that a study neither compares nor puts back.
     fn note_writes_elsewhere(&mut self, trace: &Trace) {
         let mut elsewhere: BTreeMap<&str, u64> = BTreeMap::new();
-        for event in trace.events.iter().filter(|e| e.function.class() == iolab_trace::Class::Write)
-        {
+        let removals = trace.events.iter().filter(|e| e.function.class() == Class::Unlink);
+        let removed: BTreeSet<_> = removals.filter(|e| e.result >= 0).map(|e| e.file).collect();
+        for event in trace.events.iter().filter(|e| e.function.class() == Class::Write) {
             let entry = event.file.index().and_then(|index| trace.header.files.get(index));
             let path = entry.map_or("", |entry| entry.path.as_str());
             let inside = Path::new(path).starts_with(self.settings.directory);
             let other = !path.starts_with('/') || path.starts_with("/dev/");
-            if !inside && !other {
+            // What is removed again is no output.
+            if !inside && !other && !removed.contains(&event.file) {
                 *elsewhere.entry(path).or_default() += event.moved_bytes();
             }
         }
