@@ -73,7 +73,9 @@ unsafe fn started(call: &Call) -> isize {
             // The command of `system` is no path; the shell it starts shows up by itself.
             let has_path = call.path != usize::MAX && call.path != 0;
             let number = if has_path { name(call.path) } else { 0 };
-            record(call.function, number, -1, times, result as i64);
+            let spawned = result == 0 && call.child != usize::MAX && call.child != 0;
+            let child = if spawned { i64::from(*(call.child as *const i32)) } else { -1 };
+            record(call.function, number, child, times, result as i64);
         }
         result
     }

@@ -103,6 +103,9 @@ fn a_static_program_is_reported_as_unseen() {
     assert!(said(&output).contains("./still did not load the library"), "{}", said(&output));
     let output = record(directory.path(), &[], &["sh", "-c", "./still; true"]);
     assert!(said(&output).contains("still did not load the library"), "{}", said(&output));
+    let spawn = "import os; os.waitpid(os.posix_spawn('./still', ['still'], os.environ), 0)";
+    let output = record(directory.path(), &[], &["python3", "-c", spawn]);
+    assert!(said(&output).contains("still did not load the library"), "{}", said(&output));
 }
 
 /// Needs root for a small file system of its own; without, a directory nobody may write to shows
