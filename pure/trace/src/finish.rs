@@ -5,7 +5,8 @@
 //! parent, and what is missing is said (`missing`).
 //!
 //! Bytes in, a trace out: who reads the files (or maps them) is the caller's business. Memory is
-//! that of the events (80 bytes each) and of the names; time is that of two sorts.
+//! that of the events (80 bytes each, half as much again while they are sorted) and of the names;
+//! time is that of two sorts.
 
 mod gather;
 mod missing;

@@ -202,15 +202,15 @@ fn transfer_vector(
     }
 }
 
-/// Two ranges of pages that were found good, one for each direction.
+/// Pages that were found good, for each direction.
 pub(super) struct KnownPages {
-    out: [usize; 2],
-    into: [usize; 2],
+    out: Ranges,
+    into: Ranges,
 }
 
 impl KnownPages {
     pub(super) const fn new() -> KnownPages {
-        KnownPages { out: [0, 0], into: [0, 0] }
+        KnownPages { out: Ranges::NONE, into: Ranges::NONE }
     }
 
     #[inline]
@@ -221,10 +221,39 @@ impl KnownPages {
         };
         let start = segment.iov_base as usize;
         let end = start.wrapping_add(segment.iov_len);
-        (known[0] <= start && start <= end && end <= known[1])
+        is_within(known.list[known.last % RANGES], start, end)
             || segment.iov_len == 0
-            || look(known, start, end, direction)
+            || known.cover(start, end, direction)
     }
+}
+
+/// A program's records come from a few places in turn (stack, heap, constants); with one range
+/// each of them would be asked for anew at every call.
+const RANGES: usize = 4;
+
+/// A few ranges of good pages; the one that was asked for last is found first.
+struct Ranges {
+    list: [[usize; 2]; RANGES],
+    last: usize,
+}
+
+impl Ranges {
+    const NONE: Ranges = Ranges { list: [[0, 0]; RANGES], last: 0 };
+
+    fn cover(&mut self, start: usize, end: usize, direction: Direction) -> bool {
+        if let Some(index) = self.list.iter().position(|range| is_within(*range, start, end)) {
+            self.last = index;
+            return true;
+        }
+        let touches = |range: &[usize; 2]| range[0] <= end && start <= range[1] && range[1] > 0;
+        self.last = self.list.iter().position(touches).unwrap_or((self.last + 1) % RANGES);
+        look(&mut self.list[self.last], start, end, direction)
+    }
+}
+
+#[inline]
+fn is_within(range: [usize; 2], start: usize, end: usize) -> bool {
+    range[0] <= start && start <= end && end <= range[1]
 }
 
 /// Asks the kernel about each page not known yet; a good range replaces or extends the known one.
