@@ -67,8 +67,10 @@ lint:
 
 bench: build
 	@tools/setup/install test
-	@for script in benchmarks/*/measure.py benchmarks/*/measure.sh benchmarks/*/run; do \
-		[ -x "$$script" ] || continue; echo "== $$script"; "$$script" || exit 1; done
+	@for script in benchmarks/record/run.sh benchmarks/write-back/measure.py benchmarks/traces.sh \
+		benchmarks/bench/run.py benchmarks/prediction/measure.py; do \
+		echo "== $$script"; "$$script" || exit 1; done
+	@echo '== benchmarks/page/measure.mjs'; node benchmarks/page/measure.mjs
 
 clean:
 	rm -rf $(BUILD)
