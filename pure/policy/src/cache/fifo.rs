@@ -1,7 +1,7 @@
 //! Two queues in order of arrival, reads before writes: what no cache and write-behind share.
 
 use super::desk::Desk;
-use super::{Action, Job, Operation, Settings};
+use super::{Action, Event, Job, Settings};
 use iolab_vocab::Extent;
 use std::collections::VecDeque;
 
@@ -17,18 +17,41 @@ impl Fifo {
         Fifo { desk: Desk::new(settings), reads: VecDeque::new(), writes: VecDeque::new() }
     }
 
-    pub(super) fn read_arrived(&mut self, job: Job, out: &mut Vec<Action>) {
-        self.reads.push_back(job);
-        self.start(out);
-    }
-
-    pub(super) fn write_arrived(&mut self, job: Job, out: &mut Vec<Action>) {
-        self.writes.push_back(job);
-        self.start(out);
-    }
-
-    pub(super) fn completed(&mut self, operation: Operation, out: &mut Vec<Action>) {
-        self.desk.complete(operation, out);
+    /// All a first-come server does; the members differ in which offered writes they admit, memory
+    /// permitting.
+    pub(super) fn step(
+        &mut self,
+        event: Event,
+        admits: impl FnOnce(&Fifo) -> bool,
+        out: &mut Vec<Action>,
+    ) {
+        match event {
+            Event::ReadArrived { tag, file, extent } => {
+                self.reads.push_back(Job { tag, file, extent });
+                self.start(out);
+            }
+            Event::WriteOffered { bytes } => {
+                if !admits(self) || !self.desk.has_more_than(bytes) {
+                    return out.push(Action::Refuse);
+                }
+                self.desk.take(bytes);
+                out.push(Action::Admit);
+            }
+            Event::WriteArrived { tag, file, extent } => {
+                self.writes.push_back(Job { tag, file, extent });
+                self.start(out);
+            }
+            Event::Completed { operation } => self.desk.complete(operation, out),
+            Event::Released { bytes } => {
+                self.desk.give_back(bytes);
+                self.start(out);
+            }
+            Event::DeviceReady => {
+                self.desk.ready();
+                self.start(out);
+            }
+            Event::FlushArrived { .. } | Event::Woke => {}
+        }
     }
 
     pub(super) fn has_queued_writes(&self) -> bool {
@@ -40,7 +63,7 @@ impl Fifo {
     }
 
     /// Fills the device: the oldest read that memory allows, else the oldest write.
-    pub(super) fn start(&mut self, out: &mut Vec<Action>) {
+    fn start(&mut self, out: &mut Vec<Action>) {
         while self.desk.is_free() {
             if !self.start_read(out) && !self.start_write(out) {
                 return;

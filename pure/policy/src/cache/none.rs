@@ -5,7 +5,7 @@
 //! continue each other, which the original text denies and its code does.
 
 use super::fifo::Fifo;
-use super::{Action, Cache, Event, Job, Settings};
+use super::{Action, Cache, Event, Settings};
 use iolab_vocab::Nanos;
 
 /// A server that holds nothing back.
@@ -21,31 +21,7 @@ impl NoCache {
 
 impl Cache for NoCache {
     fn step(&mut self, _now: Nanos, event: Event, out: &mut Vec<Action>) {
-        match event {
-            Event::ReadArrived { tag, file, extent } => {
-                self.0.read_arrived(Job { tag, file, extent }, out);
-            }
-            Event::WriteOffered { bytes } => {
-                if self.0.has_queued_writes() || !self.0.desk.has_more_than(bytes) {
-                    return out.push(Action::Refuse);
-                }
-                self.0.desk.take(bytes);
-                out.push(Action::Admit);
-            }
-            Event::WriteArrived { tag, file, extent } => {
-                self.0.write_arrived(Job { tag, file, extent }, out);
-            }
-            Event::Completed { operation } => self.0.completed(operation, out),
-            Event::Released { bytes } => {
-                self.0.desk.give_back(bytes);
-                self.0.start(out);
-            }
-            Event::DeviceReady => {
-                self.0.desk.ready();
-                self.0.start(out);
-            }
-            Event::FlushArrived { .. } | Event::Woke => {}
-        }
+        self.0.step(event, |fifo| !fifo.has_queued_writes(), out);
     }
 
     fn held_bytes(&self) -> u64 {

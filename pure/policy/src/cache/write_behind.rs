@@ -4,7 +4,7 @@
 //! transfer; without that joining eight published rows change, the worst by 12.7 %.
 
 use super::fifo::Fifo;
-use super::{Action, Cache, Event, Job, Settings};
+use super::{Action, Cache, Event, Settings};
 use iolab_vocab::Nanos;
 
 /// A server that takes what memory holds.
@@ -20,31 +20,7 @@ impl WriteBehind {
 
 impl Cache for WriteBehind {
     fn step(&mut self, _now: Nanos, event: Event, out: &mut Vec<Action>) {
-        match event {
-            Event::ReadArrived { tag, file, extent } => {
-                self.0.read_arrived(Job { tag, file, extent }, out);
-            }
-            Event::WriteOffered { bytes } => {
-                if !self.0.desk.has_more_than(bytes) {
-                    return out.push(Action::Refuse);
-                }
-                self.0.desk.take(bytes);
-                out.push(Action::Admit);
-            }
-            Event::WriteArrived { tag, file, extent } => {
-                self.0.write_arrived(Job { tag, file, extent }, out);
-            }
-            Event::Completed { operation } => self.0.completed(operation, out),
-            Event::Released { bytes } => {
-                self.0.desk.give_back(bytes);
-                self.0.start(out);
-            }
-            Event::DeviceReady => {
-                self.0.desk.ready();
-                self.0.start(out);
-            }
-            Event::FlushArrived { .. } | Event::Woke => {}
-        }
+        self.0.step(event, |_| true, out);
     }
 
     fn held_bytes(&self) -> u64 {
