@@ -67,6 +67,9 @@ pub struct Moved {
     pub short: u32,
 }
 
+/// Tag and result of an operation that was started and ran at once, until it is fetched.
+pub type Ran = Option<(u64, Moved)>;
+
 /// One open file and the memory of one rank.
 pub trait Backend: Send {
     /// The memory transfers go from and to. Only while nothing is under way.
@@ -78,6 +81,12 @@ pub trait Backend: Send {
     /// Carries out one operation with the buffer that starts at `at` in the arena, and waits.
     fn run(&mut self, way: Direction, access: &Access, at: usize) -> Result<Moved, IoError>;
 
+    /// Where the result of an operation that ran at once waits to be fetched. Whoever has such a
+    /// place needs no `start` and `finish` of its own.
+    fn ran(&mut self) -> Option<&mut Ran> {
+        None
+    }
+
     /// Starts an operation and returns. At most `depth` may be under way.
     ///
     /// Without a way to be non-blocking this runs it; `finish` then has its result.
@@ -87,7 +96,12 @@ pub trait Backend: Send {
         access: &Access,
         at: usize,
         tag: u64,
-    ) -> Result<(), IoError>;
+    ) -> Result<(), IoError> {
+        let moved = self.run(way, access, at)?;
+        let place = self.ran().ok_or_else(|| IoError::Cannot("nowhere to keep it".to_owned()))?;
+        *place = Some((tag, moved));
+        Ok(())
+    }
 
     /// Gives the library a chance to make progress.
     fn poll(&mut self) -> Result<(), IoError> {
@@ -95,7 +109,10 @@ pub trait Backend: Send {
     }
 
     /// Waits for one started operation and gives its tag.
-    fn finish(&mut self) -> Result<(u64, Moved), IoError>;
+    fn finish(&mut self) -> Result<(u64, Moved), IoError> {
+        let ran = self.ran().and_then(Option::take);
+        ran.ok_or_else(|| IoError::Cannot("nothing was started".to_owned()))
+    }
 
     /// How long the call that was finished last took by itself, where that is known.
     fn call_ns(&self) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! The back end that does nothing: what the harness itself costs.
 
-use crate::{Arena, Backend, Direction, IoError, Moved, Opening};
+use crate::{Arena, Backend, Direction, IoError, Moved, Opening, Ran};
 use iolab_comm::Comm;
 use iolab_pattern::Access;
 
@@ -8,12 +8,12 @@ use iolab_pattern::Access;
 #[derive(Default)]
 pub(crate) struct Null {
     arena: Arena,
-    started: Option<(u64, Moved)>,
+    ran: Ran,
 }
 
 impl Null {
     pub(crate) fn new(arena: Arena) -> Null {
-        Null { arena, started: None }
+        Null { arena, ran: None }
     }
 }
 
@@ -31,19 +31,8 @@ impl Backend for Null {
         Ok(Moved { bytes: access.bytes(), short: 0 })
     }
 
-    fn start(
-        &mut self,
-        way: Direction,
-        access: &Access,
-        at: usize,
-        tag: u64,
-    ) -> Result<(), IoError> {
-        self.started = Some((tag, self.run(way, access, at)?));
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<(u64, Moved), IoError> {
-        self.started.take().ok_or_else(|| IoError::Cannot("nothing was started".to_owned()))
+    fn ran(&mut self) -> Option<&mut Ran> {
+        Some(&mut self.ran)
     }
 
     fn sync(&mut self) -> Result<(), IoError> {

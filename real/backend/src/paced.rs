@@ -3,7 +3,7 @@
 //! The rest of the time is slept, as a call that waits for a device does. It is what overlap can
 //! be measured against when no slow device is at hand.
 
-use crate::{Arena, Backend, Direction, IoError, Moved, Opening};
+use crate::{Arena, Backend, Direction, IoError, Moved, Opening, Ran};
 use iolab_comm::Comm;
 use iolab_pattern::Access;
 use std::time::{Duration, Instant};
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 pub struct Paced {
     inner: Box<dyn Backend>,
     bytes_per_second: f64,
-    started: Option<(u64, Moved)>,
+    ran: Ran,
 }
 
 impl Paced {
     /// Slows `inner` to that many bytes per second.
     pub fn new(inner: Box<dyn Backend>, bytes_per_second: f64) -> Paced {
-        Paced { inner, bytes_per_second, started: None }
+        Paced { inner, bytes_per_second, ran: None }
     }
 }
 
@@ -39,19 +39,8 @@ impl Backend for Paced {
         Ok(moved)
     }
 
-    fn start(
-        &mut self,
-        way: Direction,
-        access: &Access,
-        at: usize,
-        tag: u64,
-    ) -> Result<(), IoError> {
-        self.started = Some((tag, self.run(way, access, at)?));
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<(u64, Moved), IoError> {
-        self.started.take().ok_or_else(|| IoError::Cannot("nothing was started".to_owned()))
+    fn ran(&mut self) -> Option<&mut Ran> {
+        Some(&mut self.ran)
     }
 
     fn sync(&mut self) -> Result<(), IoError> {

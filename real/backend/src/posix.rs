@@ -6,7 +6,7 @@
 //! refused before the call, as file systems differ in what they make of it.
 
 use crate::direct::{alignment, is_aligned};
-use crate::{Arena, Backend, Direction, IoError, Moved, Opening, Verb};
+use crate::{Arena, Backend, Direction, IoError, Moved, Opening, Ran, Verb};
 use iolab_comm::Comm;
 use iolab_pattern::{Access, Piece};
 use std::fs::{File, OpenOptions};
@@ -24,13 +24,13 @@ pub(crate) struct Posix {
     path: PathBuf,
     base: u64,
     alignment: Option<u64>,
-    started: Option<(u64, Moved)>,
+    ran: Ran,
 }
 
 impl Posix {
     pub(crate) fn new(arena: Arena, vectored: bool) -> Posix {
         let (path, base) = (PathBuf::new(), 0);
-        Posix { arena, vectored, file: None, path, base, alignment: None, started: None }
+        Posix { arena, vectored, file: None, path, base, alignment: None, ran: None }
     }
 
     fn aligned(&self, offset: u64, length: u64) -> Result<(), IoError> {
@@ -277,19 +277,8 @@ impl Backend for Posix {
         }
     }
 
-    fn start(
-        &mut self,
-        way: Direction,
-        access: &Access,
-        at: usize,
-        tag: u64,
-    ) -> Result<(), IoError> {
-        self.started = Some((tag, self.run(way, access, at)?));
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<(u64, Moved), IoError> {
-        self.started.take().ok_or_else(|| IoError::Cannot("nothing was started".to_owned()))
+    fn ran(&mut self) -> Option<&mut Ran> {
+        Some(&mut self.ran)
     }
 
     fn sync(&mut self) -> Result<(), IoError> {

@@ -8,6 +8,9 @@
 mod cache;
 mod cell;
 mod content;
+mod data;
+mod failure;
+mod files;
 mod interpret;
 mod kernel;
 mod metadata;
@@ -16,15 +19,20 @@ mod overlap;
 mod phase;
 mod plan;
 mod run;
+mod scene;
 mod source;
 mod statistics;
+mod steps;
 mod surroundings;
 mod table;
 mod timed;
+mod verify;
 
 pub use cache::CacheState;
 pub use cell::{Abilities, cell_table, refusal};
 pub use content::{Content, Mismatch, PERIOD};
+pub use failure::BenchError;
+pub use files::Leftovers;
 pub use interpret::{
     Comparison, Curve, Insight, Profile, compare, curves, insights, profiles, ratio_of_medians,
     score, verdict,
@@ -35,7 +43,7 @@ pub use overlap::{
     overlap_summary, theory,
 };
 pub use plan::{Case, Plan, PlanError, Temporal, template};
-pub use run::{BenchError, run};
+pub use run::run;
 pub use statistics::{Interval, interval_of_median, median};
 pub use surroundings::Surroundings;
 pub use table::{csv, header, row, summary_table};

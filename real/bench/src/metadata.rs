@@ -3,13 +3,19 @@
 //! As in mdtest: every phase visits the same number of names on every rank, either all in one
 //! directory or each rank in its own.
 
-use crate::phase::Stages;
+use crate::failure::BenchError;
+use crate::files::metadata_path;
+use crate::outcome::Measurement;
+use crate::phase::{Label, Stages, measurement, timed};
+use crate::plan::Case;
+use crate::run::Runner;
 use crate::timed::Tally;
 use iolab_backend::{IoError, Verb};
 use iolab_host::tick::TickClock;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What is done to one name.
 pub(crate) type Operation = fn(&Path) -> io::Result<()>;
@@ -72,5 +78,35 @@ impl Stages for Visit {
 
     fn close(&mut self) -> Result<(), (String, String)> {
         Ok(())
+    }
+}
+
+impl Runner<'_> {
+    /// All phases of metadata operations, one after the other.
+    pub(crate) fn metadata(&self, case: &Case) -> Result<Vec<Measurement>, BenchError> {
+        let root = metadata_path(&self.plan.target);
+        let rank = self.comm.rank().0;
+        let directory =
+            if case.file_per_rank { root.join(format!("rank-{rank}")) } else { root.clone() };
+        let mut measurements = Vec::new();
+        for (name, operation) in PHASES {
+            std::thread::sleep(Duration::from_secs_f64(self.plan.settle));
+            let visit = Visit {
+                directory: directory.clone(),
+                rank,
+                files: case.files,
+                clock: self.clock,
+                operation,
+                null: !case.method.keeps_data,
+            };
+            let times = timed(self.comm, visit)?;
+            let label = Label { phase: name.to_owned(), ..Label::default() };
+            measurements.push(measurement(&times, &label, self.barrier_cost_ns, true));
+        }
+        self.comm.barrier()?;
+        if rank == 0 {
+            let _ = fs::remove_dir_all(&root);
+        }
+        Ok(measurements)
     }
 }

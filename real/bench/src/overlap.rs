@@ -6,9 +6,9 @@
 //! above 1 is a loss. In theory max(c, io) / (c + io).
 
 use crate::content::Content;
+use crate::failure::BenchError;
 use crate::kernel::Kernel;
 use crate::phase::agree;
-use crate::run::BenchError;
 use crate::source::{Source, is_contiguous};
 use crate::statistics::{Interval, interval_of_median};
 use iolab_backend::{Arena, Backend, Direction, IoError, Method, Opening, Paced, Threaded};

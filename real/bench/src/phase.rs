@@ -11,8 +11,8 @@
 //! contains the skew S of the ranks' starts and the cost of B2, which are measured and stand
 //! beside the result. After Büttner (2007) and Shorter (2003).
 
+use crate::failure::BenchError;
 use crate::outcome::{Latency, Measurement, RankTimes};
-use crate::run::BenchError;
 use crate::timed::Tally;
 use iolab_comm::Comm;
 use iolab_host::tick::{cpu_time, monotonic};

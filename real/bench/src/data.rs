@@ -1,0 +1,167 @@
+//! One timed phase that moves data.
+
+use crate::cache::CacheState;
+use crate::failure::{BenchError, told};
+use crate::outcome::Measurement;
+use crate::phase::{Label, Stages, measurement, timed};
+use crate::plan::Case;
+use crate::run::Runner;
+use crate::scene::Scene;
+use crate::source::Source;
+use crate::steps::Act;
+use crate::timed::{Loop, Tally, Work};
+use iolab_backend::{Backend, Direction, Opening};
+use iolab_comm::largest;
+use iolab_pattern::Pattern;
+use iolab_vocab::Rank;
+use std::time::Duration;
+
+impl Runner<'_> {
+    pub(crate) fn phase(
+        &self,
+        scene: &mut Scene,
+        acts: &[Act],
+        fresh: bool,
+        generation: u32,
+        label: &Label,
+    ) -> Result<Measurement, BenchError> {
+        let reading = acts == [Act::Read];
+        let player = self.played(scene.case, reading);
+        let rank = self.pattern_rank(scene.case, reading);
+        let content = self.content(scene, player, generation);
+        let pattern = scene.pattern.as_ref();
+        scene.source.fill(pattern, rank, content, scene.backend.arena());
+        let end = largest(self.comm, pattern.operations(rank))?;
+        let opening = self.opening(scene, player, rank, !reading, fresh);
+        std::thread::sleep(Duration::from_secs_f64(self.plan.settle));
+        let mut reached = 0;
+        let stages = Phase {
+            runner: self,
+            opening,
+            works: acts.iter().map(|act| self.work(scene.case, *act)).collect(),
+            pattern: scene.pattern.as_ref(),
+            rank,
+            source: scene.source,
+            depth: scene.depth,
+            end: if scene.together() { end } else { pattern.operations(rank) },
+            collective: scene.together(),
+            backend: scene.backend.as_mut(),
+            sync: self.plan.sync && !reading,
+            reached: &mut reached,
+        };
+        let times = timed(self.comm, stages)?;
+        let mut result = measurement(&times, label, self.barrier_cost_ns, true);
+        if self.plan.verify && scene.case.method.keeps_data {
+            self.verify(scene, player, rank, content, reached, &mut result)?;
+        }
+        Ok(result)
+    }
+
+    fn work(&self, case: &Case, act: Act) -> Work {
+        match act {
+            Act::Read => Work::One(Direction::Read),
+            Act::Write => Work::One(Direction::Write),
+            Act::ReadThenWrite => Work::ReadThenWrite,
+            Act::Mixed => {
+                let read_share = (case.read_share * 4_294_967_295.0) as u32;
+                Work::Mixed { read_share, seed: self.plan.seed.0 }
+            }
+        }
+    }
+
+    pub(crate) fn opening(
+        &self,
+        scene: &Scene,
+        player: Rank,
+        rank: Rank,
+        write: bool,
+        fresh: bool,
+    ) -> Opening {
+        Opening {
+            path: self.path(scene, player),
+            write,
+            truncate: fresh,
+            direct: self.plan.cache == CacheState::Direct,
+            base: scene.case.header,
+            hints: scene.case.hints.clone(),
+            shared: !scene.own_file,
+            view: scene.case.view.then(|| scene.pattern.whole(rank)).flatten(),
+            noncontiguous: scene.noncontiguous,
+        }
+    }
+}
+
+/// A data phase on one rank.
+struct Phase<'a> {
+    runner: &'a Runner<'a>,
+    opening: Opening,
+    works: Vec<Work>,
+    pattern: &'a dyn Pattern,
+    rank: Rank,
+    source: Source,
+    depth: usize,
+    end: u64,
+    collective: bool,
+    backend: &'a mut dyn Backend,
+    sync: bool,
+    /// Tells afterwards how far it came.
+    reached: &'a mut u64,
+}
+
+impl Phase<'_> {
+    fn run_all(&mut self) -> Tally {
+        let plan = self.runner.plan;
+        let limit = Duration::from_secs_f64(plan.time_limit);
+        let limited = plan.time_limit > 0.0;
+        let mut tally = Tally::new();
+        for &work in &self.works {
+            let body = Loop {
+                pattern: self.pattern,
+                rank: self.rank,
+                work,
+                source: self.source,
+                clock: self.runner.clock,
+                latencies: plan.latencies || limited,
+                collective: self.collective,
+                depth: self.depth,
+            };
+            tally.next = 0;
+            if !limited {
+                body.run(self.backend, self.end, u64::MAX, &mut tally);
+                continue;
+            }
+            let deadline = self.runner.clock.stamp() + self.runner.clock.ticks(limit);
+            body.run(self.backend, self.end, deadline, &mut tally);
+            // Wear-out: everyone does as many as the one who did most.
+            match largest(self.runner.comm, tally.next) {
+                Ok(most) if tally.error.is_none() => {
+                    body.run(self.backend, most.min(self.end), u64::MAX, &mut tally);
+                }
+                _ => {}
+            }
+        }
+        *self.reached = tally.next;
+        tally
+    }
+}
+
+impl Stages for Phase<'_> {
+    fn open(&mut self) -> Result<(), (String, String)> {
+        self.backend.open(&self.opening, self.runner.comm).map_err(|error| told(&error))
+    }
+
+    fn work(&mut self) -> Tally {
+        self.run_all()
+    }
+
+    fn sync(&mut self) -> Result<(), (String, String)> {
+        match self.sync {
+            true => self.backend.sync().map_err(|error| told(&error)),
+            false => Ok(()),
+        }
+    }
+
+    fn close(&mut self) -> Result<(), (String, String)> {
+        self.backend.close().map_err(|error| told(&error))
+    }
+}

@@ -1,0 +1,139 @@
+//! What a case needs before anything is timed: pattern, memory, back end, files and caches.
+
+use crate::cache;
+use crate::content::Content;
+use crate::failure::{BenchError, told};
+use crate::files::own_path;
+use crate::phase::agree;
+use crate::plan::{Case, Temporal};
+use crate::run::Runner;
+use crate::source::{Source, is_contiguous};
+use crate::surroundings::room;
+use iolab_backend::{Arena, Backend};
+use iolab_pattern::Pattern;
+use iolab_vocab::{Rank, format_bytes};
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// What stays the same during one repetition of a case on one rank.
+pub(crate) struct Scene<'a> {
+    pub(crate) case: &'a Case,
+    pub(crate) pattern: Box<dyn Pattern>,
+    /// Every rank has a file of its own.
+    pub(crate) own_file: bool,
+    pub(crate) backend: Box<dyn Backend>,
+    pub(crate) source: Source,
+    pub(crate) depth: usize,
+    /// Some operation of some rank is not contiguous.
+    pub(crate) noncontiguous: bool,
+}
+
+impl Scene<'_> {
+    pub(crate) fn together(&self) -> bool {
+        self.case.together(self.noncontiguous)
+    }
+}
+
+impl Runner<'_> {
+    pub(crate) fn scene<'a>(&self, case: &'a Case) -> Result<Scene<'a>, (String, String)> {
+        let pattern = case
+            .pattern(self.comm.size(), self.plan.seed)
+            .map_err(|error| (error.message, error.hint))?;
+        let writes = !matches!(case.temporal, Temporal::Read | Temporal::ReRead);
+        let own_file = case.file_per_rank || (writes && pattern.writes_own_file());
+        let exact = self.plan.verify && case.method.keeps_data;
+        let depth = case.depth.max(1);
+        let rank = self.pattern_rank(case, false);
+        let source = Source::plan(pattern.as_ref(), rank, writes, exact, depth)
+            .map_err(|why| (why, "make the pattern smaller, or leave --verify".to_owned()))?;
+        let files = if own_file { u64::from(self.comm.size()) } else { 1 };
+        let wanted = (pattern.file_bytes().saturating_add(case.header)).saturating_mul(files);
+        match room(&self.plan.target) {
+            Some(room) if room < wanted && case.method.keeps_data => {
+                let (wanted, room) = (format_bytes(wanted), format_bytes(room));
+                let target = self.plan.target.display();
+                return Err((
+                    format!("{} needs {wanted}, but {target} has room for {room}", case.spatial()),
+                    "choose a target with more room, or a smaller pattern".to_owned(),
+                ));
+            }
+            _ => {}
+        }
+        let arena = Arena::new(source.bytes);
+        let backend = (case.method.make)(arena, depth).map_err(|error| told(&error))?;
+        let noncontiguous = !is_contiguous(pattern.as_ref(), rank);
+        Ok(Scene { case, pattern, own_file, backend, source, depth, noncontiguous })
+    }
+
+    /// The rank of the pattern that this rank plays; a neighbour's when reading reordered.
+    pub(crate) fn pattern_rank(&self, case: &Case, reading: bool) -> Rank {
+        case.rank(self.played(case, reading))
+    }
+
+    pub(crate) fn played(&self, case: &Case, reading: bool) -> Rank {
+        match case.reorder && reading {
+            true => Rank((self.comm.rank().0 + 1) % self.comm.size()),
+            false => self.comm.rank(),
+        }
+    }
+
+    pub(crate) fn path(&self, scene: &Scene, rank: Rank) -> PathBuf {
+        match scene.own_file {
+            true => own_path(&self.plan.target, rank.0),
+            false => self.plan.target.clone(),
+        }
+    }
+
+    pub(crate) fn content(&self, scene: &Scene, rank: Rank, generation: u32) -> Content {
+        let file = if scene.own_file { rank.0 + 1 } else { 0 };
+        Content::new(self.plan.seed, file, generation)
+    }
+
+    /// Writes generation 0, every rank its share, with plain large writes.
+    pub(crate) fn setup(&self, scene: &Scene) -> Result<(), BenchError> {
+        let rank = self.comm.rank();
+        let made = self.write_share(scene, rank).map_err(|error| {
+            let path = self.path(scene, rank);
+            let message = format!("cannot prepare {}: {error}", path.display());
+            (message, "choose a target that you may write to, with enough room".to_owned())
+        });
+        agree(self.comm, made)
+    }
+
+    fn write_share(&self, scene: &Scene, rank: Rank) -> std::io::Result<()> {
+        const CHUNK: u64 = 1 << 20;
+        let bytes = scene.pattern.file_bytes();
+        let (mut offset, end) = match scene.own_file {
+            true => (0, bytes),
+            false => share(bytes, u64::from(rank.0), u64::from(self.comm.size())),
+        };
+        let path = self.path(scene, rank);
+        let file = OpenOptions::new().create(true).write(true).truncate(false).open(path)?;
+        let content = self.content(scene, rank, 0);
+        let mut chunk = vec![0; CHUNK as usize];
+        while offset < end {
+            let length = CHUNK.min(end - offset);
+            content.fill(offset, &mut chunk[..length as usize]);
+            file.write_all_at(&chunk[..length as usize], scene.case.header + offset)?;
+            offset += length;
+        }
+        file.sync_data()
+    }
+
+    pub(crate) fn caches(&self, scene: &Scene) -> Result<String, BenchError> {
+        let mut found = String::new();
+        self.comm.barrier()?;
+        if scene.own_file || self.comm.rank().0 == 0 {
+            found = cache::prepare(&self.path(scene, self.comm.rank()), self.plan.cache);
+        }
+        self.comm.barrier()?;
+        Ok(found)
+    }
+}
+
+/// The part of `bytes` that is the `index`-th of `count`, on whole MiB where there are enough.
+fn share(bytes: u64, index: u64, count: u64) -> (u64, u64) {
+    let each = bytes.div_ceil(count).next_multiple_of(1 << 20);
+    ((each * index).min(bytes), (each * (index + 1)).min(bytes))
+}
