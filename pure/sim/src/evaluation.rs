@@ -10,7 +10,7 @@ use crate::program::Program;
 use crate::queue::{Ordered, Published};
 use crate::workload::{Database, Individual, JavaRandom, Mode, Scattered};
 use iolab_policy::cache::catalog::ROWS;
-use iolab_policy::collective::Deal;
+use iolab_policy::collective::{Choices, Serves, catalog};
 use iolab_vocab::{Direction, Seed};
 
 const RANKS: u32 = 10;
@@ -43,8 +43,8 @@ pub enum Test {
     Random,
     /// Own blocks in order, so many per call; `u64::MAX` for all.
     Individual(u64),
-    /// Own blocks in one collective call.
-    Collective(Deal),
+    /// Own blocks in one collective call, by the file collective of that name.
+    Collective(&'static str),
     /// Small records in ten files, so many per call; `usize::MAX` for all.
     Database(usize),
 }
@@ -100,8 +100,8 @@ impl Test {
         Test::Individual(1),
         Test::Individual(100),
         Test::Individual(u64::MAX),
-        Test::Collective(Deal::Domains),
-        Test::Collective(Deal::Interleaved),
+        Test::Collective("two-phase"),
+        Test::Collective("interleaved-two-phase"),
         Test::Database(1),
         Test::Database(10),
         Test::Database(usize::MAX),
@@ -113,8 +113,7 @@ impl Test {
             Test::Random => "random".to_owned(),
             Test::Individual(u64::MAX) => "individual-all".to_owned(),
             Test::Individual(blocks) => format!("individual-{blocks}"),
-            Test::Collective(Deal::Domains) => "two-phase".to_owned(),
-            Test::Collective(Deal::Interleaved) => "interleaved-two-phase".to_owned(),
+            Test::Collective(name) => name.to_owned(),
             Test::Database(usize::MAX) => "database-all".to_owned(),
             Test::Database(pieces) => format!("database-{pieces}"),
         }
@@ -239,14 +238,15 @@ impl Case {
 
     /// Runs the case with one seed on the given platform.
     pub fn run(&self, on: &Platform, conduct: Conduct, seed: u64) -> Result<Run, PlatformError> {
-        let deal = match self.test {
-            Test::Collective(deal) => deal,
-            _ => Deal::Interleaved,
-        };
+        let mut collectives = Choices::default();
+        if let Test::Collective(name) = self.test {
+            let row = catalog::find(Serves::File, name);
+            collectives.set(row.expect("the evaluation names rows of the catalogue"));
+        }
         let setup = Setup {
             order: conduct.order,
             cache: Some(self.cache.to_owned()),
-            deal,
+            collectives,
             files: self.files(),
             programs: vec![self.program(seed)],
         };

@@ -18,7 +18,7 @@ impl Allgather {
 impl Collective for Allgather {
     fn step(&mut self, _event: Event, out: &mut Vec<Action>) {
         let bytes = self.shape.bytes + HEADER_BYTES;
-        for other in (0..self.shape.rank_count).filter(|other| *other != self.shape.rank) {
+        for other in self.shape.others() {
             out.push(Action::Receive { from: other, tag: 0 });
             out.push(Action::Send { to: other, tag: 0, bytes });
         }

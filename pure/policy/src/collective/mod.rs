@@ -8,15 +8,33 @@
 
 mod access;
 mod allgather;
+mod alltoall;
 mod binomial;
+pub mod catalog;
+mod chain;
+mod direct;
+mod dissemination;
+mod gather;
+mod reduce;
+mod ring;
+mod tree;
 mod two_phase;
 
 pub use access::{Access, Wanted};
 pub use allgather::Allgather;
+pub use alltoall::{Alltoall, PairwiseAlltoall};
 pub use binomial::Broadcast;
+pub use catalog::{Choices, CollectiveError, Serves};
+pub use chain::Chain;
+pub use direct::DirectAccess;
+pub use dissemination::DisseminationBarrier;
+pub use gather::{Gather, Scatter};
+pub use reduce::Reduce;
+pub use ring::RingAllgather;
 pub use two_phase::{Deal, TwoPhase};
 
 use iolab_vocab::Extent;
+use std::sync::Arc;
 
 /// Ranks and sizes of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +47,36 @@ pub struct Shape {
     pub root: u32,
     /// Payload per process.
     pub bytes: u64,
+    /// Larger messages are not sent unasked, where an algorithm makes that difference.
+    pub eager_bytes: u64,
+}
+
+impl Shape {
+    /// All ranks but this one, in order.
+    fn others(self) -> impl Iterator<Item = u32> {
+        (0..self.rank_count).filter(move |other| *other != self.rank)
+    }
+
+    /// The rank so many places up, around the end.
+    fn above(self, distance: u32) -> u32 {
+        (self.rank + distance) % self.rank_count
+    }
+
+    /// The rank so many places down, around the beginning.
+    fn below(self, distance: u32) -> u32 {
+        (self.rank + self.rank_count - distance % self.rank_count) % self.rank_count
+    }
+}
+
+/// One rank's part in a collective read or write.
+#[derive(Clone, Debug)]
+pub struct FileCall {
+    /// What all ranks want.
+    pub access: Arc<Access>,
+    /// This process.
+    pub rank: u32,
+    /// Memory of each rank for other ranks' data; above 0.
+    pub buffer_bytes: u64,
 }
 
 /// What the machine is told.

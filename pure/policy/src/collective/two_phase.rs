@@ -8,7 +8,7 @@
 //! What overlaps what is judged by whole spans, first byte to last byte, so ranks may exchange
 //! empty messages; a write's list stays in rank order, so pieces of different ranks do not join.
 
-use super::{Access, Action, Collective, Event, HEADER_BYTES};
+use super::{Access, Action, Collective, Event, FileCall, HEADER_BYTES};
 use iolab_vocab::{Direction, Extent};
 use std::sync::Arc;
 
@@ -39,8 +39,19 @@ pub struct TwoPhase {
 }
 
 impl TwoPhase {
-    /// The machine for one rank; `buffer_bytes` above 0.
-    pub fn new(access: Arc<Access>, deal: Deal, rank: u32, buffer_bytes: u64) -> TwoPhase {
+    /// One contiguous domain per rank: the machine for one rank.
+    pub fn domains(call: FileCall) -> TwoPhase {
+        TwoPhase::new(call, Deal::Domains)
+    }
+
+    /// Chunk by chunk, rank after rank: the machine for one rank.
+    pub fn interleaved(call: FileCall) -> TwoPhase {
+        TwoPhase::new(call, Deal::Interleaved)
+    }
+
+    /// The machine for one rank.
+    pub fn new(call: FileCall, deal: Deal) -> TwoPhase {
+        let FileCall { access, rank, buffer_bytes } = call;
         let span = access.span();
         let ranks = access.wanted.len() as u64;
         let share = match deal {

@@ -12,7 +12,7 @@ use crate::platform::{Platform, PlatformError};
 use crate::program::Program;
 use iolab_device::DeviceModel;
 use iolab_policy::cache::{self, Settings};
-use iolab_policy::collective::Deal;
+use iolab_policy::collective::Choices;
 use iolab_vocab::Nanos;
 use std::collections::VecDeque;
 
@@ -22,8 +22,8 @@ pub struct Setup {
     pub order: Order,
     /// Cache layer of every server; by itself each server has the platform's.
     pub cache: Option<String>,
-    /// How collective accesses deal out the file.
-    pub deal: Deal,
+    /// Which algorithm carries out which collective command.
+    pub collectives: Choices,
     /// The files, each with its size at the start.
     pub files: Vec<FileState>,
     /// The applications. Their processes fill the platform's clients in order.
@@ -63,7 +63,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             files: setup.files.clone(),
             programs: Vec::new(),
             meetings: Vec::new(),
-            deal: setup.deal,
+            collectives: setup.collectives,
+            eager_bytes: platform.transport.eager_bytes.0,
             stripe_bytes: platform.files.stripe_bytes.0,
             packet_bytes: platform.transport.packet_bytes.0 as u32,
             access_bytes: platform.transport.access_bytes.0,

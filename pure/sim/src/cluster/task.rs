@@ -8,9 +8,7 @@ use super::packet::{Envelope, Kind, NONE};
 use super::{Cluster, EventQueue, Order};
 use crate::program::Command;
 use crate::program::File;
-use iolab_policy::collective::{
-    self, Access, Allgather, Broadcast, Collective, Shape, TwoPhase, Wanted,
-};
+use iolab_policy::collective::{self, Access, Collective, FileCall, Serves, Shape, Wanted};
 use iolab_vocab::{Direction, Extent};
 use std::sync::Arc;
 
@@ -259,7 +257,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         match (command, step) {
             (Command::Compute { .. }, _) => Outcome::Done,
             (Command::Open(_) | Command::Close(_), 0) => Outcome::Nested(Work::Meet),
-            (Command::Open(_), _) => Outcome::NestedLast(self.broadcast(id, 0, HANDLE_BYTES)),
+            (Command::Open(_), _) => {
+                Outcome::NestedLast(self.messages(id, Serves::Broadcast, 0, HANDLE_BYTES))
+            }
             (Command::Close(file), _) => self.flush_servers(id, file),
             (Command::Read(file), _) => {
                 self.request_reads(id, file);
@@ -280,21 +280,28 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             (Command::ReadAll(_), 0) => self.meet_for(id, Direction::Read),
             (Command::WriteAll(_), 0) => self.meet_for(id, Direction::Write),
             (Command::ReadAll(_) | Command::WriteAll(_), 1) => {
-                let shape = self.shape(id, 0, SPAN_BYTES);
-                Outcome::Nested(Work::Collective(Box::new(Allgather::new(shape))))
+                Outcome::Nested(self.messages(id, Serves::Allgather, 0, SPAN_BYTES))
             }
             (Command::ReadAll(file) | Command::WriteAll(file), _) => self.access_together(id, file),
-            (Command::Barrier, _) => self.meet(id),
+            (Command::Barrier, _) => match self.messages(id, Serves::Barrier, 0, 0) {
+                Work::Meet => self.meet(id),
+                work => Outcome::NestedLast(work),
+            },
         }
     }
 
-    fn broadcast(&self, id: u32, root: u32, bytes: u64) -> Work {
-        Work::Collective(Box::new(Broadcast::new(self.shape(id, root, bytes))))
+    /// A command of messages, by the algorithm chosen for this run.
+    fn messages(&self, id: u32, serves: Serves, root: u32, bytes: u64) -> Work {
+        match self.collectives.build(serves, self.shape(id, root, bytes)) {
+            Some(machine) => Work::Collective(machine),
+            None => Work::Meet,
+        }
     }
 
     fn shape(&self, id: u32, root: u32, bytes: u64) -> Shape {
         let process = &self.processes[self.tasks.get(id).process as usize];
-        Shape { rank: process.rank, rank_count: process.rank_count, root, bytes }
+        let &Process { rank, rank_count, .. } = process;
+        Shape { rank, rank_count, root, bytes, eager_bytes: self.eager_bytes }
     }
 
     /// All ranks of a collective access meet; the last one continues at once.
@@ -331,8 +338,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 Direction::Write => Command::Write(file),
             }));
         }
-        let machine = TwoPhase::new(access, self.deal, rank, BUFFER_BYTES);
-        self.top(id).work = Work::FileCollective(Box::new(machine), file, false);
+        let call = FileCall { access, rank, buffer_bytes: BUFFER_BYTES };
+        let machine = self.collectives.build_file(call);
+        self.top(id).work = Work::FileCollective(machine, file, false);
         Outcome::Wait
     }
 

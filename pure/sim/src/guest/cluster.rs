@@ -15,7 +15,7 @@ use crate::cluster::{Cluster, Event as ClusterEvent, FileState, Order, Setup};
 use crate::platform::{Platform, PlatformError};
 use crate::program::{Command, Program as ClusterProgram};
 use crate::queue::Ordered;
-use iolab_policy::collective::Deal;
+use iolab_policy::collective::Choices;
 use iolab_trace::Layer;
 use iolab_vocab::{Direction, Extent, Nanos};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -178,7 +178,7 @@ fn serve(
         order: Order::Documented,
         cache: settings.cache.clone(),
         // No trace has collective calls of the cluster's own kind; the deal is never asked for.
-        deal: Deal::Domains,
+        collectives: Choices::default(),
         files,
         programs,
     };
