@@ -4,7 +4,7 @@
 use crate::mpiio::{Mode, MpiIo};
 use crate::null::Null;
 use crate::posix::Posix;
-use crate::uring::Uring;
+use crate::queued::Queued;
 use crate::{Arena, Backend};
 use iolab_host::mpi::Kind;
 
@@ -85,7 +85,14 @@ impl Catalog {
             summary: "io_uring, several operations under way with depth",
             needs: Needs::Uring,
             queues: true,
-            make: |arena, depth| Ok(Box::new(Uring::new(arena, depth)?)),
+            make: |arena, depth| Ok(Box::new(Queued::uring(arena, depth)?)),
+            ..Method::POSIX
+        },
+        Method {
+            name: "aio",
+            summary: "POSIX aio_read and aio_write, several operations under way with depth",
+            queues: true,
+            make: |arena, depth| Ok(Box::new(Queued::aio(arena, depth))),
             ..Method::POSIX
         },
         Method {

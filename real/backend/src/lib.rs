@@ -1,4 +1,4 @@
-//! Where a benchmark sends its operations: nowhere, POSIX, io_uring, MPI-IO.
+//! Where a benchmark sends its operations: nowhere, POSIX, io_uring, POSIX aio, MPI-IO.
 //!
 //! A back end holds one open file and the memory of its rank (an [`Arena`] that never moves, so
 //! that kernels and libraries may keep pointers into it while a transfer is under way). It is
@@ -12,15 +12,15 @@ mod mpiio;
 mod null;
 mod paced;
 mod posix;
+mod queued;
 mod threaded;
-mod uring;
 
 pub use catalog::{Catalog, Method, Needs};
 pub use failure::{IoError, Verb};
 pub use iolab_host::arena::Arena;
 pub use paced::Paced;
+pub use queued::uring_works;
 pub use threaded::Threaded;
-pub use uring::uring_works;
 
 use iolab_comm::Comm;
 use iolab_pattern::{Access, Strided};
@@ -103,9 +103,9 @@ pub trait Backend: Send {
         Ok(())
     }
 
-    /// Gives the library a chance to make progress.
-    fn poll(&mut self) -> Result<(), IoError> {
-        Ok(())
+    /// Gives the library a chance to make progress; whether `finish` would give something at once.
+    fn poll(&mut self) -> Result<bool, IoError> {
+        Ok(true)
     }
 
     /// Waits for one started operation and gives its tag.

@@ -206,12 +206,12 @@ impl Backend for MpiIo {
         }
     }
 
-    fn poll(&mut self) -> Result<(), IoError> {
+    fn poll(&mut self) -> Result<bool, IoError> {
         if self.done.is_none() {
             let tested = self.file.test().map_err(|error| self.failed(Verb::Read, error))?;
             self.done = tested.map(|(tag, bytes)| (tag, Moved { bytes, short: 0 }));
         }
-        Ok(())
+        Ok(self.done.is_some())
     }
 
     fn finish(&mut self) -> Result<(u64, Moved), IoError> {

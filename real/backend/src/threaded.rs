@@ -31,6 +31,8 @@ pub struct Threaded {
     inner: Option<Box<dyn Backend>>,
     orders: Option<Sender<Order>>,
     done: Receiver<Done>,
+    /// What `poll` received and `finish` has not given yet.
+    seen: Option<Done>,
     helper: Option<JoinHandle<()>>,
     /// How long the last finished call took in the helper.
     nanos: u64,
@@ -52,12 +54,23 @@ impl Threaded {
                 }
             }
         });
-        Threaded { inner: Some(inner), orders: Some(orders), done, helper: Some(helper), nanos: 0 }
+        Threaded {
+            inner: Some(inner),
+            orders: Some(orders),
+            done,
+            seen: None,
+            helper: Some(helper),
+            nanos: 0,
+        }
     }
 
     fn here(&mut self) -> Result<&mut Box<dyn Backend>, IoError> {
         self.inner.as_mut().ok_or_else(|| IoError::Cannot("an operation is under way".to_owned()))
     }
+}
+
+fn ended() -> IoError {
+    IoError::Cannot("the helper thread has ended".to_owned())
 }
 
 impl Backend for Threaded {
@@ -85,18 +98,28 @@ impl Backend for Threaded {
     ) -> Result<(), IoError> {
         self.here()?;
         let (Some(inner), Some(orders)) = (self.inner.take(), &self.orders) else {
-            return Err(IoError::Cannot("the helper thread has ended".to_owned()));
+            return Err(ended());
         };
         let order = Order { inner, way, access: access.clone(), at, tag };
-        orders.send(order).map_err(|_| IoError::Cannot("the helper thread has ended".to_owned()))
+        orders.send(order).map_err(|_| ended())
+    }
+
+    /// The blocking call goes on by itself; this only looks.
+    fn poll(&mut self) -> Result<bool, IoError> {
+        if self.inner.is_none() && self.seen.is_none() {
+            self.seen = self.done.try_recv().ok();
+        }
+        Ok(self.seen.is_some())
     }
 
     fn finish(&mut self) -> Result<(u64, Moved), IoError> {
         if self.inner.is_some() {
             return Err(IoError::Cannot("nothing was started".to_owned()));
         }
-        let ended = |_| IoError::Cannot("the helper thread has ended".to_owned());
-        let done = self.done.recv().map_err(ended)?;
+        let done = match self.seen.take() {
+            Some(done) => done,
+            None => self.done.recv().map_err(|_| ended())?,
+        };
         self.inner = Some(done.inner);
         self.nanos = done.nanos;
         done.result.map(|moved| (done.tag, moved))

@@ -25,7 +25,7 @@ fn members() -> Vec<(String, &'static Method, Box<dyn Backend>)> {
         members.push((method.name.to_owned(), method, make()));
         let threaded: Box<dyn Backend> = Box::new(Threaded::new(make()));
         members.push((format!("{} in a thread", method.name), method, threaded));
-        let paced: Box<dyn Backend> = Box::new(Paced::new(make(), 1e12));
+        let paced: Box<dyn Backend> = Box::new(Paced::new(make(), 1e12, method.queues));
         members.push((format!("{} paced", method.name), method, paced));
     }
     members
@@ -149,7 +149,9 @@ fn what_was_started_is_finished_with_its_tag() {
         backend.open(&opening(folder.join("data"), true), comm).expect(name);
         for tag in [3, 99] {
             backend.start(Direction::Write, &contiguous(tag, 64), 0, tag).expect(name);
-            backend.poll().expect(name);
+            while !backend.poll().expect(name) {
+                std::thread::yield_now();
+            }
             assert_eq!(backend.finish(), Ok((tag, Moved { bytes: 64, short: 0 })), "{name}");
         }
         assert!(backend.finish().is_err(), "{name} finished what was never started");
@@ -190,5 +192,27 @@ fn direct_transfers_are_refused_off_the_grid_and_right_on_it() {
             assert!(matches!(off, Err(IoError::Unaligned { offset: 100, .. })), "{name}: {off:?}");
         }
         backend.close().expect(name);
+    });
+}
+
+#[test]
+fn many_pieces_that_were_started_all_arrive() {
+    each(|name, method, backend, folder, comm| {
+        // More pieces than any queue here is deep.
+        let mut access = Access::new();
+        access.push_file(Strided::contiguous(7, 3).repeated(100, 10));
+        let path = folder.join("data");
+        backend.arena()[..300].iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8 | 1);
+        backend.open(&opening(path.clone(), true), comm).expect(name);
+        backend.start(Direction::Write, &access, 0, 5).expect(name);
+        backend.poll().expect(name);
+        assert_eq!(backend.finish(), Ok((5, Moved { bytes: 300, short: 0 })), "{name}");
+        backend.close().expect(name);
+        if method.keeps_data {
+            let file = fs::read(&path).expect(name);
+            let written = (0..100).flat_map(|piece| file[7 + piece * 10..][..3].iter().copied());
+            assert!(written.eq((0..300).map(|at: usize| at as u8 | 1)), "{name}");
+            assert_eq!(file.iter().filter(|byte| **byte != 0).count(), 300, "{name}: elsewhere");
+        }
     });
 }

@@ -219,7 +219,7 @@ impl<'a> Bench<'a> {
         let arena = Arena::new(source.bytes);
         let mut backend = (plan.method.make)(arena, 1).map_err(|error| told(&error))?;
         if let Some(rate) = plan.throttle {
-            backend = Box::new(Paced::new(backend, rate));
+            backend = Box::new(Paced::new(backend, rate, plan.method.queues));
         }
         if plan.way == Way::Thread {
             backend = Box::new(Threaded::new(backend));
@@ -307,7 +307,8 @@ impl<'a> Bench<'a> {
         let backend = self.backend.as_mut();
         let mut polled = Ok(());
         let start = monotonic();
-        self.kernel.run(sweeps, every, || polled = polled.clone().and_then(|()| backend.poll()));
+        self.kernel
+            .run(sweeps, every, || polled = polled.clone().and_then(|()| backend.poll().map(drop)));
         polled.map(|()| monotonic() - start)
     }
 

@@ -1,5 +1,6 @@
 //! What meets the operating system.
 
+pub mod aio;
 pub mod arena;
 pub mod calibrate;
 mod descriptor;
@@ -7,6 +8,7 @@ mod file_system;
 pub mod fork;
 pub mod launch;
 pub mod mpi;
+pub mod queue;
 pub mod recording;
 pub mod shared;
 pub mod tick;

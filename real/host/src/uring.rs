@@ -1,15 +1,13 @@
 //! io_uring over one file and one arena.
-//!
-//! The ring owns the arena and the file while transfers are under way, so the kernel's pointers
-//! stay valid without any promise from the caller; dropping it waits for what is under way.
 
 use crate::arena::Arena;
+use crate::queue::{Landed, Queue};
 use io_uring::{IoUring, opcode, types::Fd};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// A queue of transfers between a file and an arena.
+/// A queue in the kernel.
 pub struct Ring {
     ring: IoUring,
     arena: Arena,
@@ -31,32 +29,31 @@ impl Ring {
         let entries = u32::try_from(depth.next_power_of_two()).unwrap_or(4096).clamp(1, 4096);
         Ok(Ring { ring: IoUring::new(entries)?, arena, file: None, under_way: 0 })
     }
+}
 
-    /// The memory. Waits for what is under way first.
-    pub fn arena(&mut self) -> &mut Arena {
+impl Queue for Ring {
+    const NAME: &'static str = "io_uring";
+
+    fn arena(&mut self) -> &mut Arena {
         self.drain();
         &mut self.arena
     }
 
-    /// Takes the file that transfers go to.
-    pub fn attach(&mut self, file: File) {
+    fn attach(&mut self, file: File) {
         self.drain();
         self.file = Some(file);
     }
 
-    /// The file, if there is one.
-    pub fn file(&self) -> Option<&File> {
+    fn file(&self) -> Option<&File> {
         self.file.as_ref()
     }
 
-    /// Gives the file back, after waiting for what is under way.
-    pub fn detach(&mut self) -> Option<File> {
+    fn detach(&mut self) -> Option<File> {
         self.drain();
         self.file.take()
     }
 
-    /// Starts a transfer of `length` bytes between `offset` of the file and `at` in the arena.
-    pub fn start(
+    fn start(
         &mut self,
         write: bool,
         offset: u64,
@@ -80,28 +77,25 @@ impl Ring {
         self.ring.submit().map(|_| ())
     }
 
-    /// Waits for a transfer; gives its id and how many bytes were moved. `None` when none is under
-    /// way.
-    pub fn finish(&mut self) -> io::Result<Option<(u64, io::Result<u32>)>> {
-        loop {
-            if let Some(done) = self.ring.completion().next() {
-                self.under_way -= 1;
-                let moved = u32::try_from(done.result());
-                let moved = moved.map_err(|_| io::Error::from_raw_os_error(-done.result()));
-                return Ok(Some((done.user_data(), moved)));
-            }
-            if self.under_way == 0 {
-                return Ok(None);
+    fn look(&mut self) -> io::Result<Option<Landed>> {
+        let Some(done) = self.ring.completion().next() else { return Ok(None) };
+        self.under_way -= 1;
+        let moved = u32::try_from(done.result());
+        let moved = moved.map_err(|_| io::Error::from_raw_os_error(-done.result()));
+        Ok(Some((done.user_data(), moved)))
+    }
+
+    fn finish(&mut self) -> io::Result<Option<Landed>> {
+        while self.under_way > 0 {
+            if let Some(landed) = self.look()? {
+                return Ok(Some(landed));
             }
             match self.ring.submit_and_wait(1) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
         }
-    }
-
-    fn drain(&mut self) {
-        while let Ok(Some(_)) = self.finish() {}
+        Ok(None)
     }
 }
 

@@ -83,7 +83,7 @@ fn writes_the_reference(
 fn every_local_method_writes_the_file_of_the_reference() {
     let folder = TempDir::new().expect("a folder");
     for (shape, wanted) in SHAPES {
-        for method in ["posix", "vectored", "uring"] {
+        for method in ["posix", "vectored", "uring", "aio"] {
             for (ranks, kind) in [(1, "-e"), (2, "-e"), (3, "--threads")] {
                 let mut command = iolab();
                 command.args(["bench", "-a", method, "-N", &ranks.to_string(), kind]);
@@ -164,7 +164,7 @@ fn a_pattern_larger_than_the_disk_is_refused_before_the_first_byte() {
 fn direct_transfers_off_the_grid_are_refused_with_their_place() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("data");
-    for method in ["posix", "vectored", "uring"] {
+    for method in ["posix", "vectored", "uring", "aio"] {
         let mut command = iolab();
         command.args(["bench", "-p", "strided:strip=1000,stripes=4", "--cache", "direct", "-a"]);
         let output =
@@ -411,7 +411,7 @@ fn every_cell_runs(mut command: Command, ranks: u32, methods: &str, cells: usize
 #[test]
 fn every_cell_without_mpi_runs_verified_or_is_refused_with_a_reason() {
     for ranks in [1, 2] {
-        every_cell_runs(iolab(), ranks, "\"posix\", \"vectored\", \"uring\"", 13 * 8 * 3);
+        every_cell_runs(iolab(), ranks, "\"posix\", \"vectored\", \"uring\", \"aio\"", 13 * 8 * 4);
     }
 }
 
