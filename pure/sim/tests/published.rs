@@ -36,13 +36,10 @@ fn seconds(case: &Case) -> (f64, Option<f64>) {
 }
 
 /// How far a row may be from the published value. Ten files under server-directed I/O depend on
-/// object addresses of the one published run. Two-phase writes into a cache that holds data back
-/// differ in the order of a few packets that we have not found the reason for.
+/// object addresses of the one published run.
 fn tolerance(case: &Case) -> f64 {
-    let writes = case.operation.name() == "WRITE";
     match (case.test, case.cache) {
         (Test::Database(_), "server-directed") => 3e-3,
-        (Test::Collective(_), "write-behind" | "aggregation" | "server-directed") if writes => 8e-3,
         _ => 0.5e-10,
     }
 }

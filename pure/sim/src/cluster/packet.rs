@@ -14,7 +14,21 @@ pub(super) struct Packet {
     pub(super) station: u32,
     /// Where it comes from, or `NONE` at its first station.
     pub(super) previous: u32,
+    /// Whether it carries its message's end.
+    pub(super) is_last: bool,
     next: u32,
+}
+
+impl Packet {
+    pub(super) fn new(
+        message: u32,
+        bytes: u32,
+        target: u32,
+        station: u32,
+        is_last: bool,
+    ) -> Packet {
+        Packet { message, bytes, target, station, previous: NONE, is_last, next: NONE }
+    }
 }
 
 /// All packets on their way.
@@ -30,8 +44,7 @@ impl Packets {
     }
 
     #[inline]
-    pub(super) fn add(&mut self, message: u32, bytes: u32, target: u32, station: u32) -> u32 {
-        let packet = Packet { message, bytes, target, station, previous: NONE, next: NONE };
+    pub(super) fn add(&mut self, packet: Packet) -> u32 {
         if self.free == NONE {
             self.slots.push(packet);
             return self.slots.len() as u32 - 1;
@@ -136,6 +149,8 @@ pub(super) struct Message {
     pub(super) available_bytes: u64,
     /// What has not come from the device yet.
     pub(super) missing_bytes: u64,
+    /// What has been cut into packets.
+    pub(super) cut_bytes: u64,
     /// What has left the sender.
     pub(super) sent_bytes: u64,
     /// What has reached the receiver.

@@ -162,6 +162,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             bytes,
             available_bytes: 0,
             missing_bytes: bytes,
+            cut_bytes: 0,
             sent_bytes: 0,
             arrived_bytes: 0,
         });
@@ -176,8 +177,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     /// A packet of write data has arrived. Tells whether the server keeps it for later.
     pub(super) fn write_data_arrived(&mut self, packet: u32, request: u32) {
-        let bytes = self.network.packets.get(packet).bytes;
-        if self.take_write_data(request, u64::from(bytes)) {
+        if self.take_write_data(request, packet) {
             return self.network.packets.remove(packet);
         }
         let server = self.requests.get(request).server;
@@ -185,7 +185,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         self.set_blocked(server, true);
     }
 
-    fn take_write_data(&mut self, id: u32, bytes: u64) -> bool {
+    fn take_write_data(&mut self, id: u32, packet: u32) -> bool {
+        let packet = self.network.packets.get(packet);
+        let (bytes, is_last) = (u64::from(packet.bytes), packet.is_last);
         let server = self.requests.get(id).server;
         if !self.tell(server, CacheEvent::WriteOffered { bytes }) {
             return false;
@@ -199,9 +201,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
         let request = self.requests.get_mut(id);
         request.left_bytes -= bytes;
-        if request.left_bytes == 0 {
-            let (client, task) = (request.client, request.task);
-            self.forget_written(id);
+        let (client, task) = (request.client, request.task);
+        self.forget_written(id);
+        if is_last {
             let node = self.servers[server as usize].node;
             self.send(node, client, NONE, WRITE_DONE_BYTES, Kind::WriteDone { task });
         }
@@ -246,8 +248,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     fn take_parked(&mut self, server: u32) {
         while let Some(&(packet, request)) = self.servers[server as usize].parked.front() {
-            let bytes = self.network.packets.get(packet).bytes;
-            if !self.take_write_data(request, u64::from(bytes)) {
+            if !self.take_write_data(request, packet) {
                 return;
             }
             self.servers[server as usize].parked.pop_front();

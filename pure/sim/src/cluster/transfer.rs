@@ -1,7 +1,7 @@
 //! Messages on their way: cut into packets at the sender, counted at the receiver.
 
 use super::event::Event;
-use super::packet::{Kind, Message, NONE};
+use super::packet::{Kind, Message, NONE, Packet};
 use super::station::Role;
 use super::{Cluster, EventQueue};
 
@@ -23,6 +23,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             bytes,
             available_bytes: bytes,
             missing_bytes: 0,
+            cut_bytes: 0,
             sent_bytes: 0,
             arrived_bytes: 0,
         });
@@ -35,7 +36,10 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let message = self.messages.get_mut(id);
         let bytes = message.available_bytes.min(u64::from(self.packet_bytes));
         message.available_bytes -= bytes;
-        self.network.packets.add(id, bytes as u32, message.target, message.entry)
+        message.cut_bytes += bytes;
+        let is_last = message.cut_bytes == message.bytes;
+        let packet = Packet::new(id, bytes as u32, message.target, message.entry, is_last);
+        self.network.packets.add(packet)
     }
 
     /// A station has carried its packet: what is done with it depends on the kind of hop.
