@@ -102,6 +102,36 @@ macro_rules! for_each_function {
             FSEEK = 230 "fseek" Stdio Seek (stream offset whence) -> status [fseek fseeko fseeko64];
             REWIND = 231 "rewind" Stdio Seek (stream) -> nothing [rewind];
             FFLUSH = 240 "fflush" Stdio Flush (stream) -> status [fflush fflush_unlocked];
+            MPI_FILE_OPEN = 300 "MPI_File_open" Mpiio Open (communicator path flags) -> descriptor [];
+            MPI_FILE_CLOSE = 301 "MPI_File_close" Mpiio Close (fd) -> status [];
+            MPI_FILE_READ = 302 "MPI_File_read" Mpiio Read (fd offset length) -> moved [];
+            MPI_FILE_READ_ALL = 303 "MPI_File_read_all" Mpiio Read (fd offset length) -> moved [];
+            MPI_FILE_IREAD = 304 "MPI_File_iread" Mpiio Read (fd offset length request) -> moved [];
+            MPI_FILE_WRITE = 305 "MPI_File_write" Mpiio Write (fd offset length) -> moved [];
+            MPI_FILE_WRITE_ALL = 306 "MPI_File_write_all" Mpiio Write (fd offset length) -> moved [];
+            MPI_FILE_IWRITE = 307 "MPI_File_iwrite" Mpiio Write (fd offset length request) -> moved [];
+            MPI_FILE_SET_VIEW = 308 "MPI_File_set_view" Mpiio Control (fd) -> status [];
+            MPI_FILE_SYNC = 309 "MPI_File_sync" Mpiio Sync (fd) -> status [];
+            MPI_FILE_SET_SIZE = 310 "MPI_File_set_size" Mpiio Truncate (fd length) -> status [];
+            MPI_FILE_PREALLOCATE = 311 "MPI_File_preallocate" Mpiio Allocate (fd length) -> status [];
+            MPI_FILE_SEEK = 312 "MPI_File_seek" Mpiio Seek (fd position) -> position [];
+            VIEW_PIECE = 313 "piece" Mpiio Piece (offset length) -> nothing [];
+            MPI_INIT = 320 "MPI_Init" Mpi Process () -> status [];
+            MPI_FINALIZE = 321 "MPI_Finalize" Mpi Process () -> status [];
+            MPI_SEND = 322 "MPI_Send" Mpi Message (length to) -> status [];
+            MPI_RECV = 323 "MPI_Recv" Mpi Message (from) -> status [];
+            MPI_SENDRECV = 324 "MPI_Sendrecv" Mpi Message (length to from) -> status [];
+            MPI_ISEND = 325 "MPI_Isend" Mpi Message (length to) -> status [];
+            MPI_IRECV = 326 "MPI_Irecv" Mpi Message (from) -> status [];
+            MPI_WAIT = 327 "MPI_Wait" Mpi Message (request) -> status [];
+            MPI_BARRIER = 330 "MPI_Barrier" Mpi Collective () -> status [];
+            MPI_BCAST = 331 "MPI_Bcast" Mpi Collective (length root) -> status [];
+            MPI_REDUCE = 332 "MPI_Reduce" Mpi Collective (length root) -> status [];
+            MPI_ALLREDUCE = 333 "MPI_Allreduce" Mpi Collective (length) -> status [];
+            MPI_GATHER = 334 "MPI_Gather" Mpi Collective (length root) -> status [];
+            MPI_SCATTER = 335 "MPI_Scatter" Mpi Collective (length root) -> status [];
+            MPI_ALLGATHER = 336 "MPI_Allgather" Mpi Collective (length) -> status [];
+            MPI_ALLTOALL = 337 "MPI_Alltoall" Mpi Collective (length) -> status [];
             COMPUTE = 400 "compute" Compute Compute () -> nothing [];
             DEVICE_READ = 410 "device read" Device Read () -> moved [];
             DEVICE_WRITE = 411 "device write" Device Write () -> moved [];
@@ -125,6 +155,8 @@ pub enum Layer {
     Stdio,
     /// MPI-IO.
     Mpiio,
+    /// MPI, but for its I/O: messages and collective operations.
+    Mpi,
     /// Time between calls, where it is kept as rows of its own.
     Compute,
     /// What an in-situ strategy decided.
@@ -142,6 +174,7 @@ impl Layer {
             Layer::Posix => "posix",
             Layer::Stdio => "stdio",
             Layer::Mpiio => "mpiio",
+            Layer::Mpi => "mpi",
             Layer::Compute => "compute",
             Layer::Insitu => "insitu",
             Layer::Device => "device",
@@ -180,6 +213,8 @@ pub enum Class {
     Unseen,
     Compute,
     Message,
+    Collective,
+    Piece,
     Decision,
 }
 

@@ -114,6 +114,10 @@ pub struct Header {
     pub files: Vec<FileEntry>,
     /// Processes by `Event::process`.
     pub processes: Vec<ProcessEntry>,
+    /// The groups of processes that messages and collective calls name by index: ranks of the
+    /// parallel program, in the communicator's own order. Empty where no such call is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub communicators: Vec<Vec<u32>>,
     /// What is missing.
     pub losses: Losses,
     /// Facts that were inferred instead of observed (`offsets of fd 3 of process 2`).

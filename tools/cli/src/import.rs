@@ -1,10 +1,11 @@
 //! `iolab import`: what another tool recorded, as a trace.
 
 use crate::failure::Failure;
-use crate::trace_file;
+use crate::{hdtrace, trace_file};
 use clap::{Args, ValueEnum};
-use iolab_trace::import;
-use std::path::PathBuf;
+use iolab_trace::{Trace, import};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Make a trace of what another tool recorded; what was inferred stands in its header.
@@ -12,9 +13,9 @@ use std::process::ExitCode;
 pub(crate) struct Arguments {
     /// What the other tool wrote.
     file: PathBuf,
-    /// Which tool.
+    /// Which tool; need not be said of a .proj file
     #[arg(long)]
-    from: Format,
+    from: Option<Format>,
     /// Where the trace goes.
     #[arg(short, long, value_name = "RUN.iot", default_value = "run.iot")]
     output: PathBuf,
@@ -24,21 +25,51 @@ pub(crate) struct Arguments {
 enum Format {
     /// The output of `strace -f -T -ttt -o FILE COMMAND`.
     Strace,
+    /// A project of HDTrace (.proj), with its trace files beside it.
+    Hdtrace,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let place = arguments.file.display();
-    let bytes = std::fs::read(&arguments.file)
-        .map_err(|error| Failure::new(format!("{place}: {error}")))?;
-    let text = String::from_utf8_lossy(&bytes);
-    let trace = match arguments.from {
-        Format::Strace => import::strace(&text).map_err(|error| {
-            Failure::new(format!("{place}: {error}"))
-                .hint("record with `strace -f -T -ttt -o FILE COMMAND`")
-        })?,
+    let trace = match arguments.format()? {
+        Format::Strace => strace(&arguments.file)?,
+        Format::Hdtrace => hdtrace::load(&arguments.file)?,
     };
     trace_file::save(&arguments.output, &trace)?;
     let (calls, files) = (trace.events.len(), trace.header.files.len());
     eprintln!("iolab: {calls} calls on {files} files in {}", arguments.output.display());
+    tell_left_out(&trace.header.losses.left_out_calls);
     Ok(ExitCode::SUCCESS)
+}
+
+impl Arguments {
+    fn format(&self) -> Result<Format, Failure> {
+        match self.from {
+            Some(format) => Ok(format),
+            None if hdtrace::is_project(&self.file) => Ok(Format::Hdtrace),
+            None => Err(Failure::new(format!("{}: which tool wrote it?", self.file.display()))
+                .hint("say so by --from strace or --from hdtrace")),
+        }
+    }
+}
+
+fn strace(path: &Path) -> Result<Trace, Failure> {
+    let place = path.display();
+    let bytes = std::fs::read(path).map_err(|error| Failure::new(format!("{place}: {error}")))?;
+    import::strace(&String::from_utf8_lossy(&bytes)).map_err(|error| {
+        Failure::new(format!("{place}: {error}"))
+            .hint("record with `strace -f -T -ttt -o FILE COMMAND`")
+    })
+}
+
+/// Says which calls the trace lacks, most frequent first.
+fn tell_left_out(calls: &BTreeMap<String, u64>) {
+    if calls.is_empty() {
+        return;
+    }
+    let mut calls: Vec<_> = calls.iter().collect();
+    calls.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let words: Vec<_> =
+        calls.iter().take(12).map(|(name, count)| format!("{count} {name}")).collect();
+    let more = if calls.len() > 12 { ", and more" } else { "" };
+    eprintln!("iolab: left out: {}{more}", words.join(", "));
 }

@@ -6,6 +6,7 @@ mod bench;
 mod calibrate;
 mod export;
 mod failure;
+mod hdtrace;
 mod import;
 mod mpi;
 mod overlap;

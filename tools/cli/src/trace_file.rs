@@ -1,14 +1,18 @@
 //! Traces on disk, for every sub-command that reads or writes one.
 
 use crate::failure::Failure;
+use crate::hdtrace;
 use iolab_iot::{IotError, Reader};
 use iolab_trace::Trace;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
-/// Reads the whole trace at `path`.
+/// Reads the whole trace at `path`; a project of HDTrace is imported on the way.
 pub(crate) fn load(path: &Path) -> Result<Trace, Failure> {
+    if hdtrace::is_project(path) {
+        return hdtrace::load(path);
+    }
     iolab_iot::read(file(path)?).map_err(|error| of(path, &error))
 }
 

@@ -50,9 +50,9 @@ impl Kind {
             Map | Unmap => Kind::Map,
             Process => Kind::Process,
             Compute => Kind::Compute,
-            Message => Kind::Message,
+            Message | Collective => Kind::Message,
             Decision => Kind::Decision,
-            Unseen => Kind::Other,
+            Unseen | Piece => Kind::Other,
         }
     }
 }

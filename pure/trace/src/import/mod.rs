@@ -1,5 +1,6 @@
 //! Traces of other tools. What they do not say and was inferred stands in `Header::inferred`.
 
+pub mod hdtrace;
 mod strace;
 mod strace_line;
 
