@@ -9,14 +9,13 @@
 //! joined, or, when there is none, the lowest of all: O(log n) per join instead of O(n) per scan.
 
 use super::desk::Desk;
-use super::{Action, Cache, Event, Job, Settings};
-use iolab_vocab::{Extent, FileId, Nanos};
+use super::machine::{Machine, Queues};
+use super::{Action, Cache, Job, Settings};
+use iolab_vocab::{Extent, FileId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A server that joins what touches.
-#[derive(Debug)]
-pub struct Aggregation {
-    desk: Desk,
+#[derive(Debug, Default)]
+struct Aggregation {
     reads: Queue,
     writes: Queue,
     joined: Vec<Job>,
@@ -48,6 +47,10 @@ impl Queue {
 
     fn oldest(&self) -> Option<(u64, Job)> {
         self.jobs.first_key_value().map(|(number, job)| (*number, *job))
+    }
+
+    fn has(&self, file: FileId) -> bool {
+        self.by_start.range((file, 0, 0)..).next().is_some_and(|entry| entry.0 == file)
     }
 
     /// The first job behind number `after` that touches `extent`.
@@ -88,83 +91,53 @@ impl Queue {
     }
 }
 
-impl Aggregation {
-    /// An idle one.
-    pub fn new(settings: Settings) -> Aggregation {
-        Aggregation {
-            desk: Desk::new(settings),
-            reads: Queue::default(),
-            writes: Queue::default(),
-            joined: Vec::new(),
-        }
+/// A server that joins what touches.
+pub fn aggregation(settings: Settings) -> impl Cache {
+    Machine::new(settings, Aggregation::default())
+}
+
+impl Queues for Aggregation {
+    fn push_read(&mut self, job: Job) {
+        self.reads.push(job);
     }
 
-    fn start(&mut self, out: &mut Vec<Action>) {
-        while self.desk.is_free() {
-            if !self.start_read(out) && !self.start_write(out) {
-                return;
-            }
-        }
+    fn push_write(&mut self, job: Job) -> u64 {
+        self.writes.push(job);
+        0
     }
 
-    /// Only the first job's memory is checked, as in the original.
-    fn start_read(&mut self, out: &mut Vec<Action>) -> bool {
+    /// Only the first job's memory decides whether a read starts, as in the original; but no more
+    /// joins than memory holds.
+    fn start_read(&mut self, desk: &mut Desk, out: &mut Vec<Action>) -> bool {
         let Some((_, oldest)) = self.reads.oldest() else { return false };
-        if !self.desk.has_more_than(oldest.extent.length) {
+        if !desk.has_more_than(oldest.extent.length) {
             return false;
         }
-        let access_bytes = self.desk.access_bytes();
-        let taken = self.reads.take_joined(access_bytes, &mut self.joined);
+        let limit_bytes = desk.access_bytes().min(desk.free_bytes());
+        let taken = self.reads.take_joined(limit_bytes, &mut self.joined);
         let (file, extent) = taken.expect("there is an oldest read");
-        self.desk.fetch(file, extent, self.joined.drain(..), out);
+        desk.fetch(file, extent, self.joined.drain(..), out);
         true
     }
 
-    fn start_write(&mut self, out: &mut Vec<Action>) -> bool {
-        let access_bytes = self.desk.access_bytes();
-        match self.writes.take_joined(access_bytes, &mut self.joined) {
-            None => false,
-            Some((file, extent)) => {
-                self.desk.store(file, extent, extent.length, out);
-                true
-            }
-        }
-    }
-}
-
-impl Cache for Aggregation {
-    fn step(&mut self, _now: Nanos, event: Event, out: &mut Vec<Action>) {
-        match event {
-            Event::ReadArrived { tag, file, extent } => {
-                self.reads.push(Job { tag, file, extent });
-                self.start(out);
-            }
-            Event::WriteOffered { bytes } => {
-                if !self.desk.has_more_than(bytes) {
-                    return out.push(Action::Refuse);
-                }
-                self.desk.take(bytes);
-                out.push(Action::Admit);
-            }
-            Event::WriteArrived { tag, file, extent } => {
-                self.writes.push(Job { tag, file, extent });
-                self.start(out);
-            }
-            Event::Completed { operation } => self.desk.complete(operation, out),
-            Event::Released { bytes } => {
-                self.desk.give_back(bytes);
-                self.start(out);
-            }
-            Event::DeviceReady => {
-                self.desk.ready();
-                self.start(out);
-            }
-            Event::FlushArrived { .. } | Event::Woke => {}
-        }
+    fn start_write(&mut self, desk: &mut Desk, out: &mut Vec<Action>) -> bool {
+        let Some((file, extent)) = self.writes.take_joined(desk.access_bytes(), &mut self.joined)
+        else {
+            return false;
+        };
+        desk.store(file, extent, extent.length, out);
+        true
     }
 
-    fn held_bytes(&self) -> u64 {
-        self.desk.held_bytes()
+    fn has_reads(&self) -> bool {
+        !self.reads.jobs.is_empty()
+    }
+
+    fn has_writes(&self, file: Option<FileId>) -> bool {
+        match file {
+            None => !self.writes.jobs.is_empty(),
+            Some(file) => self.writes.has(file),
+        }
     }
 
     fn queued_count(&self) -> usize {

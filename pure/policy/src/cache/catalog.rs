@@ -1,14 +1,14 @@
 //! The catalogue of cache layers: one row each. It feeds the command line, the documentation and
 //! the conformance suite.
 
-use super::{Aggregation, Cache, NoCache, ServerDirected, Settings, WriteBehind};
+use super::{Cache, Delay, Settings, aggregation, no_cache, server_directed, write_behind};
 use std::fmt;
 
 /// One cache layer.
 pub struct Row {
     /// Name in platforms and on the command line.
     pub name: &'static str,
-    /// Name in the published tables, where it has one.
+    /// Name in the published tables; empty where it has none.
     pub published_name: &'static str,
     /// One sentence.
     pub summary: &'static str,
@@ -22,25 +22,33 @@ pub const ROWS: &[Row] = &[
         name: "none",
         published_name: "NoCache",
         summary: "one write on the device, at most one packet behind it",
-        build: |settings| Box::new(NoCache::new(settings)),
+        build: |settings| Box::new(no_cache(settings)),
     },
     Row {
         name: "write-behind",
         published_name: "SimpleWriteBehindCache",
         summary: "takes what memory holds, works it off in order",
-        build: |settings| Box::new(WriteBehind::new(settings)),
+        build: |settings| Box::new(write_behind(settings)),
     },
     Row {
         name: "aggregation",
         published_name: "AggregationCache",
         summary: "joins waiting requests that touch",
-        build: |settings| Box::new(Aggregation::new(settings)),
+        build: |settings| Box::new(aggregation(settings)),
     },
     Row {
         name: "server-directed",
         published_name: "ServerDirectedIO",
         summary: "sorts per file and serves what suits the disk",
-        build: |settings| Box::new(ServerDirected::new(settings)),
+        build: |settings| Box::new(server_directed(settings)),
+    },
+    Row {
+        name: "server-directed-delayed",
+        published_name: "",
+        summary: "the same, with writes held back for 0.33 s, up to 50 MiB, or until a flush",
+        build: |settings| {
+            Box::new(server_directed(Settings { delay: Some(Delay::CLASSIC), ..settings }))
+        },
     },
 ];
 
@@ -62,6 +70,6 @@ impl std::error::Error for CacheError {}
 
 /// The row of that name.
 pub fn find(name: &str) -> Result<&'static Row, CacheError> {
-    let by_name = |row: &&Row| row.name == name || row.published_name == name;
+    let by_name = |row: &&Row| !name.is_empty() && (row.name == name || row.published_name == name);
     ROWS.iter().find(by_name).ok_or_else(|| CacheError { name: name.to_owned() })
 }

@@ -5,10 +5,20 @@ use iolab_vocab::{Direction, Extent, FileId};
 
 #[derive(Debug, Default)]
 struct Flight {
+    /// Memory to give back on completion.
     bytes: u64,
     /// Read data to deliver on completion; empty for a write.
     parts: Vec<(Tag, u64)>,
-    is_write: bool,
+    /// What is being written, if anything.
+    store: Option<(FileId, Extent)>,
+}
+
+/// A write that another one in flight holds up.
+#[derive(Clone, Copy, Debug)]
+struct HeldUp {
+    file: FileId,
+    extent: Extent,
+    held_bytes: u64,
 }
 
 /// Memory and transfers of one machine.
@@ -18,6 +28,7 @@ pub(super) struct Desk {
     held_bytes: u64,
     flights: Vec<Flight>,
     grounded: Vec<u32>,
+    held_up: Vec<HeldUp>,
     /// Between a completion and the driver's word that the device is ready.
     is_settling: bool,
 }
@@ -31,6 +42,7 @@ impl Desk {
             held_bytes: 0,
             flights,
             grounded: (0..depth).rev().collect(),
+            held_up: Vec::new(),
             is_settling: false,
         }
     }
@@ -43,9 +55,13 @@ impl Desk {
         self.settings.access_bytes
     }
 
+    pub(super) fn free_bytes(&self) -> u64 {
+        self.settings.capacity_bytes - self.held_bytes
+    }
+
     /// Whether more memory than this is free.
     pub(super) fn has_more_than(&self, bytes: u64) -> bool {
-        self.settings.capacity_bytes - self.held_bytes > bytes
+        self.free_bytes() > bytes
     }
 
     /// Whether the device takes another transfer.
@@ -54,8 +70,27 @@ impl Desk {
     }
 
     /// The driver has offered what it kept; transfers may start again.
-    pub(super) fn ready(&mut self) {
+    pub(super) fn ready(&mut self, out: &mut Vec<Action>) {
         self.is_settling = false;
+        if !self.held_up.is_empty() {
+            let held_up = std::mem::take(&mut self.held_up);
+            held_up.iter().for_each(|one| self.store(one.file, one.extent, one.held_bytes, out));
+        }
+    }
+
+    fn stores(&self) -> impl Iterator<Item = (FileId, Extent)> {
+        let held_up = self.held_up.iter().map(|one| (one.file, one.extent));
+        self.flights.iter().filter_map(|flight| flight.store).chain(held_up)
+    }
+
+    /// Whether any write has been started and not completed.
+    pub(super) fn has_stores(&self) -> bool {
+        self.stores().next().is_some()
+    }
+
+    /// Whether one to that file has.
+    pub(super) fn is_writing(&self, file: FileId) -> bool {
+        self.stores().any(|store| store.0 == file)
     }
 
     /// Takes memory for a packet.
@@ -68,13 +103,20 @@ impl Desk {
         self.held_bytes -= bytes;
     }
 
-    /// Starts a write; its memory was taken when its data came in.
+    /// Starts a write; its memory was taken when its data came in. Two writes in flight never
+    /// overlap, for the device may finish them in any order: the later one is held up.
     pub(super) fn store(&mut self, file: FileId, extent: Extent, held: u64, out: &mut Vec<Action>) {
-        let operation = self.launch(held, true);
+        let is_in_the_way = |other: (FileId, Extent)| other.0 == file && other.1.overlaps(extent);
+        if self.grounded.is_empty() || self.stores().any(is_in_the_way) {
+            return self.held_up.push(HeldUp { file, extent, held_bytes: held });
+        }
+        let operation = self.launch(held);
+        self.flights[operation.0 as usize].store = Some((file, extent));
         out.push(Action::Transfer { operation, direction: Direction::Write, file, extent });
     }
 
-    /// Starts a read of `extent` for the given jobs and takes its memory.
+    /// Starts a read of `extent` for the given jobs and takes its memory; what lies in holes
+    /// between them is dropped on completion.
     pub(super) fn fetch(
         &mut self,
         file: FileId,
@@ -82,27 +124,26 @@ impl Desk {
         jobs: impl Iterator<Item = Job>,
         out: &mut Vec<Action>,
     ) {
-        let operation = self.launch(0, false);
+        let operation = self.launch(0);
         let flight = &mut self.flights[operation.0 as usize];
         flight.parts.extend(jobs.map(|job| (job.tag, job.extent.length)));
-        self.held_bytes += flight.parts.iter().map(|part| part.1).sum::<u64>();
+        let wanted_bytes = flight.parts.iter().map(|part| part.1).sum::<u64>();
+        flight.bytes = extent.length.saturating_sub(wanted_bytes);
+        self.held_bytes += wanted_bytes + flight.bytes;
         out.push(Action::Transfer { operation, direction: Direction::Read, file, extent });
     }
 
-    fn launch(&mut self, bytes: u64, is_write: bool) -> Operation {
+    fn launch(&mut self, bytes: u64) -> Operation {
         let slot = self.grounded.pop().expect("a transfer starts only when the device is free");
-        let flight = &mut self.flights[slot as usize];
-        flight.bytes = bytes;
-        flight.is_write = is_write;
+        self.flights[slot as usize].bytes = bytes;
         Operation(slot)
     }
 
     /// Settles a finished transfer: a write's memory is free, a read's data is delivered.
     pub(super) fn complete(&mut self, operation: Operation, out: &mut Vec<Action>) {
         let flight = &mut self.flights[operation.0 as usize];
-        if flight.is_write {
-            self.held_bytes -= flight.bytes;
-        }
+        flight.store = None;
+        self.held_bytes -= std::mem::take(&mut flight.bytes);
         out.extend(flight.parts.drain(..).map(|(tag, bytes)| Action::Deliver { tag, bytes }));
         self.grounded.push(operation.0);
         self.is_settling = true;

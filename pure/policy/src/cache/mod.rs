@@ -6,10 +6,17 @@
 //!
 //! **Discipline.** A write is offered packet by packet: `WriteOffered` is answered by exactly one
 //! of `Admit` (the driver then reports its pieces by `WriteArrived`) or `Refuse` (the driver keeps
-//! the packet and offers it again after a completed write). `Completed` only settles the finished
-//! operation; the driver then offers what it had to keep, and says `DeviceReady` when the machine
-//! may start what comes next. Every read byte that arrived is delivered exactly once; read bytes
-//! occupy memory until `Released`.
+//! the packet and offers it again after a completed write, or on `Welcome`). `Completed` only
+//! settles the finished operation; the driver then offers what it had to keep, and says
+//! `DeviceReady` when the machine may start what comes next. Every read byte that arrived is
+//! delivered exactly once; read bytes occupy memory until `Released`.
+//!
+//! **Bytes.** The driver lays admitted bytes over what the device holds, newest on top, until a
+//! write that started with them is completed; a write carries the newest bytes of its extent, a
+//! read gets the device's under those in memory. So a machine may order and join as it likes and
+//! everybody still reads what was written last. In return, two writes in flight never overlap,
+//! every admitted byte is written by a transfer that starts after it came, and what is held never
+//! exceeds the capacity.
 //!
 //! A new cache layer is one file and one row in `catalog.rs`.
 
@@ -17,15 +24,19 @@ mod aggregation;
 pub mod catalog;
 mod desk;
 mod fifo;
+mod gate;
+mod machine;
 mod none;
+mod patience;
 mod server_directed;
 mod write_behind;
 
-pub use aggregation::Aggregation;
+pub use aggregation::aggregation;
 pub use catalog::{CacheError, find};
-pub use none::NoCache;
-pub use server_directed::ServerDirected;
-pub use write_behind::WriteBehind;
+pub use gate::Delay;
+pub use none::no_cache;
+pub use server_directed::server_directed;
+pub use write_behind::write_behind;
 
 use iolab_vocab::{Direction, Extent, FileId, Nanos};
 
@@ -77,6 +88,8 @@ pub enum Event {
     },
     /// Somebody wants the file's data on the device.
     FlushArrived {
+        /// Whose wish; `Flushed` names it when nothing of the file is left in memory.
+        tag: Tag,
         /// Which file.
         file: FileId,
     },
@@ -109,12 +122,19 @@ pub enum Action {
         /// How much.
         bytes: u64,
     },
+    /// No write of the file waits or is under way any more.
+    Flushed {
+        /// Whose flush.
+        tag: Tag,
+    },
+    /// What was refused may be offered again, though no write has been completed.
+    Welcome,
     /// Send `Woke` at that time.
     WakeAt(Nanos),
 }
 
 /// What a cache layer is built from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Memory for data on its way, either direction.
     pub capacity_bytes: u64,
@@ -124,6 +144,14 @@ pub struct Settings {
     pub depth: u32,
     /// Distances below this cost the device little.
     pub near_bytes: u64,
+    /// Bytes the device moves in the time of a short positioning.
+    pub seek_bytes: u64,
+    /// Reads are joined over holes up to this size, where a layer joins by place.
+    pub hole_bytes: u64,
+    /// Whether writes are held back.
+    pub delay: Option<Delay>,
+    /// How long reads and writes may be passed over, each for the other.
+    pub patience: Option<Nanos>,
 }
 
 /// A cache layer.

@@ -1,23 +1,24 @@
 //! Server-directed I/O: the server sorts what waits and chooses what suits the disk.
 //!
 //! After Kuhn 2009 (and Seamons et al., Supercomputing '95). Per file one list sorted by offset;
-//! reads that touch or overlap are joined, writes that are adjacent too, newer data replacing
+//! reads that touch or overlap are joined (or lie closer than the hole size: data sieving), writes that are adjacent too, newer data replacing
 //! older. The file with most waiting bytes goes first, the last used one counting ten times. Of
 //! its jobs the first is taken if it is near the end of the last access, else the largest other.
 
 use super::desk::Desk;
-use super::{Action, Cache, Event, Job, Settings, Tag};
-use iolab_vocab::{Extent, FileId, Nanos};
+use super::machine::{Machine, Queues};
+use super::{Action, Cache, Job, Settings, Tag};
+use iolab_vocab::{Extent, FileId};
 use std::collections::BTreeMap;
 
 /// How much more the last used file counts when the next file is chosen.
 const LAST_FILE_WEIGHT: u64 = 10;
 
-/// A server that orders what clients asked for.
 #[derive(Debug)]
-pub struct ServerDirected {
-    desk: Desk,
+struct ServerDirected {
     near_bytes: u64,
+    access_bytes: u64,
+    hole_bytes: u64,
     reads: BTreeMap<FileId, Reads>,
     writes: BTreeMap<FileId, Writes>,
     last: Option<(FileId, u64)>,
@@ -35,6 +36,8 @@ struct Reads {
 #[derive(Debug)]
 struct Joined {
     extent: Extent,
+    /// Of all parts, which may overlap.
+    bytes: u64,
     parts: Vec<(Tag, Extent)>,
 }
 
@@ -48,10 +51,14 @@ impl Reads {
     fn push(&mut self, job: Job) {
         self.bytes += job.extent.length;
         self.sorted = false;
-        self.list.push(Joined { extent: job.extent, parts: vec![(job.tag, job.extent)] });
+        self.list.push(Joined {
+            extent: job.extent,
+            bytes: job.extent.length,
+            parts: vec![(job.tag, job.extent)],
+        });
     }
 
-    fn settle(&mut self, access_bytes: u64) {
+    fn settle(&mut self, access_bytes: u64, hole_bytes: u64) {
         if self.sorted {
             return;
         }
@@ -62,8 +69,10 @@ impl Reads {
             if let Some(last) = kept.last_mut() {
                 let end = last.extent.end().max(next.extent.end());
                 let length = end - last.extent.offset;
-                if next.extent.offset <= last.extent.end() && length <= access_bytes {
-                    last.extent.length = length;
+                let joins = next.extent.offset <= last.extent.end() + hole_bytes;
+                let bytes = last.bytes + next.bytes;
+                if joins && length.max(bytes) <= access_bytes {
+                    (last.extent.length, last.bytes) = (length, bytes);
                     last.parts.extend(next.parts);
                     continue;
                 }
@@ -151,27 +160,21 @@ fn fullest<'a>(
     best.map(|(file, _)| file)
 }
 
+/// A server that orders what clients asked for.
+pub fn server_directed(settings: Settings) -> impl Cache {
+    let queues = ServerDirected {
+        near_bytes: settings.near_bytes,
+        access_bytes: settings.access_bytes,
+        hole_bytes: settings.hole_bytes,
+        reads: BTreeMap::new(),
+        writes: BTreeMap::new(),
+        last: None,
+        scratch: Vec::new(),
+    };
+    Machine::new(settings, queues)
+}
+
 impl ServerDirected {
-    /// An idle one.
-    pub fn new(settings: Settings) -> ServerDirected {
-        ServerDirected {
-            desk: Desk::new(settings),
-            near_bytes: settings.near_bytes,
-            reads: BTreeMap::new(),
-            writes: BTreeMap::new(),
-            last: None,
-            scratch: Vec::new(),
-        }
-    }
-
-    fn start(&mut self, out: &mut Vec<Action>) {
-        while self.desk.is_free() {
-            if !self.start_read(out) && !self.start_write(out) {
-                return;
-            }
-        }
-    }
-
     fn last_file(&self) -> Option<FileId> {
         self.last.map(|(file, _)| file)
     }
@@ -179,27 +182,38 @@ impl ServerDirected {
     fn last_end_in(&self, file: FileId) -> Option<u64> {
         self.last.filter(|(last, _)| *last == file).map(|(_, end)| end)
     }
+}
 
-    fn start_read(&mut self, out: &mut Vec<Action>) -> bool {
+impl Queues for ServerDirected {
+    fn push_read(&mut self, job: Job) {
+        self.reads.entry(job.file).or_default().push(job);
+    }
+
+    fn push_write(&mut self, job: Job) -> u64 {
+        self.writes.entry(job.file).or_default().insert(job.extent, self.access_bytes)
+    }
+
+    fn start_read(&mut self, desk: &mut Desk, out: &mut Vec<Action>) -> bool {
         let files = self.reads.iter().map(|(file, reads)| (file, reads.bytes));
         let Some(file) = fullest(files, self.last_file()) else { return false };
         let last_end = self.last_end_in(file);
         let reads = self.reads.get_mut(&file).expect("the fullest file is one of them");
-        reads.settle(self.desk.access_bytes());
+        reads.settle(self.access_bytes, self.hole_bytes);
         let index = choose(reads.list.iter().map(|one| one.extent), last_end, self.near_bytes);
-        if !self.desk.has_more_than(reads.list[index].extent.length) {
+        let best = &reads.list[index];
+        if !desk.has_more_than(best.extent.length.max(best.bytes)) {
             return false;
         }
         let joined = reads.list.remove(index);
-        reads.bytes -= joined.parts.iter().map(|part| part.1.length).sum::<u64>();
+        reads.bytes -= joined.bytes;
         let jobs = joined.parts.iter().map(|&(tag, extent)| Job { tag, file, extent });
         self.scratch.extend(jobs);
         self.last = Some((file, joined.extent.end()));
-        self.desk.fetch(file, joined.extent, self.scratch.drain(..), out);
+        desk.fetch(file, joined.extent, self.scratch.drain(..), out);
         true
     }
 
-    fn start_write(&mut self, out: &mut Vec<Action>) -> bool {
+    fn start_write(&mut self, desk: &mut Desk, out: &mut Vec<Action>) -> bool {
         let files = self.writes.iter().map(|(file, writes)| (file, writes.bytes));
         let Some(file) = fullest(files, self.last_file()) else { return false };
         let last_end = self.last_end_in(file);
@@ -208,47 +222,19 @@ impl ServerDirected {
         let extent = writes.list.remove(index);
         writes.bytes -= extent.length;
         self.last = Some((file, extent.end()));
-        self.desk.store(file, extent, extent.length, out);
+        desk.store(file, extent, extent.length, out);
         true
     }
-}
 
-impl Cache for ServerDirected {
-    fn step(&mut self, _now: Nanos, event: Event, out: &mut Vec<Action>) {
-        match event {
-            Event::ReadArrived { tag, file, extent } => {
-                self.reads.entry(file).or_default().push(Job { tag, file, extent });
-                self.start(out);
-            }
-            Event::WriteOffered { bytes } => {
-                if !self.desk.has_more_than(bytes) {
-                    return out.push(Action::Refuse);
-                }
-                self.desk.take(bytes);
-                out.push(Action::Admit);
-            }
-            Event::WriteArrived { file, extent, .. } => {
-                let access_bytes = self.desk.access_bytes();
-                let writes = self.writes.entry(file).or_default();
-                let replaced = writes.insert(extent, access_bytes);
-                self.desk.give_back(replaced);
-                self.start(out);
-            }
-            Event::Completed { operation } => self.desk.complete(operation, out),
-            Event::Released { bytes } => {
-                self.desk.give_back(bytes);
-                self.start(out);
-            }
-            Event::DeviceReady => {
-                self.desk.ready();
-                self.start(out);
-            }
-            Event::FlushArrived { .. } | Event::Woke => {}
-        }
+    fn has_reads(&self) -> bool {
+        self.reads.values().any(|reads| reads.bytes > 0)
     }
 
-    fn held_bytes(&self) -> u64 {
-        self.desk.held_bytes()
+    fn has_writes(&self, file: Option<FileId>) -> bool {
+        match file {
+            None => self.writes.values().any(|writes| writes.bytes > 0),
+            Some(file) => self.writes.get(&file).is_some_and(|writes| writes.bytes > 0),
+        }
     }
 
     fn queued_count(&self) -> usize {

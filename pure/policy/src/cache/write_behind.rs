@@ -4,30 +4,10 @@
 //! transfer; without that joining eight published rows change, the worst by 12.7 %.
 
 use super::fifo::Fifo;
-use super::{Action, Cache, Event, Settings};
-use iolab_vocab::Nanos;
+use super::machine::Machine;
+use super::{Cache, Settings};
 
 /// A server that takes what memory holds.
-#[derive(Debug)]
-pub struct WriteBehind(Fifo);
-
-impl WriteBehind {
-    /// An idle one.
-    pub fn new(settings: Settings) -> WriteBehind {
-        WriteBehind(Fifo::new(settings))
-    }
-}
-
-impl Cache for WriteBehind {
-    fn step(&mut self, _now: Nanos, event: Event, out: &mut Vec<Action>) {
-        self.0.step(event, |_| true, out);
-    }
-
-    fn held_bytes(&self) -> u64 {
-        self.0.desk.held_bytes()
-    }
-
-    fn queued_count(&self) -> usize {
-        self.0.queued_count()
-    }
+pub fn write_behind(settings: Settings) -> impl Cache {
+    Machine::new(settings, Fifo::new(true))
 }

@@ -144,6 +144,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             access_bytes: platform.transport.access_bytes.0,
             depth: device.build().queue_depth(),
             near_bytes,
+            ..Settings::default()
         }
     }
 

@@ -10,22 +10,26 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let started: Vec<u32> = (0..self.processes.len() as u32).collect();
         started.iter().for_each(|&task| self.begin_next(task));
         while let Some((time, event)) = self.calendar.queue.pop() {
+            let before = self.calendar.now;
             self.calendar.now = time;
             self.event_count += 1;
-            self.handle(event);
+            self.handle(event, before);
         }
         self.calendar.now
     }
 
+    /// A timer that nobody needs any more is as if it had never been: it moves no clock.
     #[inline]
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: Event, before: Nanos) {
         match event {
             Event::Arrived(packet) => self.network.enter(&mut self.calendar, packet),
             Event::Carried(station) => self.carried(station),
             Event::Computed(node) => self.computed(node),
             Event::Transferred(transfer) => self.transferred(transfer),
             Event::Woke(server) => {
-                self.tell(server, iolab_policy::cache::Event::Woke);
+                if !self.woke(server) {
+                    self.calendar.now = before;
+                }
             }
         }
     }

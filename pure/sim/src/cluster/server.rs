@@ -264,11 +264,26 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let mut actions = std::mem::take(&mut self.actions);
         let server = &mut self.servers[index as usize];
         server.cache.step(self.calendar.now, event, &mut actions);
-        let mut admitted = false;
+        self.obey(index, actions)
+    }
+
+    /// The moment has come that a server's cache layer asked for. Tells whether it made use of it.
+    pub(super) fn woke(&mut self, index: u32) -> bool {
+        let mut actions = std::mem::take(&mut self.actions);
+        let server = &mut self.servers[index as usize];
+        server.cache.step(self.calendar.now, CacheEvent::Woke, &mut actions);
+        let has_effect = !actions.is_empty();
+        self.obey(index, actions);
+        has_effect
+    }
+
+    fn obey(&mut self, index: u32, mut actions: Vec<Action>) -> bool {
+        let (mut admitted, mut is_welcome) = (false, false);
         for action in actions.drain(..) {
             match action {
                 Action::Admit => admitted = true,
-                Action::Refuse => {}
+                Action::Refuse | Action::Flushed { .. } => {}
+                Action::Welcome => is_welcome = true,
                 Action::Transfer { operation, direction, file, extent } => {
                     self.start_transfer(index, operation, Access { direction, file, extent });
                 }
@@ -280,6 +295,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             }
         }
         self.actions = actions;
+        if is_welcome {
+            self.take_parked(index);
+        }
         admitted
     }
 

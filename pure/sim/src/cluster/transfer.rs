@@ -115,6 +115,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     fn flush_arrived(&mut self, target: u32, file: u32) {
         let server = target - self.processes.len() as u32;
         let file = iolab_vocab::FileId(file);
-        self.tell(server, iolab_policy::cache::Event::FlushArrived { file });
+        let tag = iolab_policy::cache::Tag(NONE);
+        self.tell(server, iolab_policy::cache::Event::FlushArrived { tag, file });
     }
 }

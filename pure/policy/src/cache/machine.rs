@@ -1,0 +1,191 @@
+//! What every cache layer does alike; the layers differ in how they keep what waits ([`Queues`]).
+//!
+//! Reads go before writes. With patience that order is not absolute: writes that have waited
+//! longer go first, and a read for which memory has been short as long lets no further write in,
+//! so neither starves the other. With a delay, writes are held back until a timer, an amount or a
+//! flush lets them go, so that there is more to choose from.
+
+use super::desk::Desk;
+use super::gate::Gate;
+use super::patience::Patience;
+use super::{Action, Cache, Event, Job, Settings, Tag};
+use iolab_vocab::{FileId, Nanos};
+
+/// How one cache layer keeps jobs, and which it takes next.
+pub(super) trait Queues: Send {
+    /// Whether another write may come in, memory permitting.
+    fn admits(&self) -> bool {
+        true
+    }
+
+    /// Keeps a read.
+    fn push_read(&mut self, job: Job);
+
+    /// Keeps a write. Returns how many bytes of older writes it replaces.
+    fn push_write(&mut self, job: Job) -> u64;
+
+    /// Starts the read it likes best, if there is one and memory for it.
+    fn start_read(&mut self, desk: &mut Desk, out: &mut Vec<Action>) -> bool;
+
+    /// Starts the write it likes best, if there is one.
+    fn start_write(&mut self, desk: &mut Desk, out: &mut Vec<Action>) -> bool;
+
+    /// Whether a read waits.
+    fn has_reads(&self) -> bool;
+
+    /// Whether a write of the file waits; of any file when none is named.
+    fn has_writes(&self, file: Option<FileId>) -> bool;
+
+    /// Stretches that wait for the device.
+    fn queued_count(&self) -> usize;
+}
+
+/// One device's cache layer.
+#[derive(Debug)]
+pub(super) struct Machine<Q> {
+    desk: Desk,
+    gate: Gate,
+    patience: Patience,
+    queues: Q,
+    /// A packet was refused and is still outside.
+    has_refused: bool,
+    /// Who wants to know when a file is on the device.
+    flushes: Vec<(Tag, FileId)>,
+}
+
+impl<Q: Queues> Machine<Q> {
+    pub(super) fn new(settings: Settings, queues: Q) -> Machine<Q> {
+        Machine {
+            desk: Desk::new(settings),
+            gate: Gate::new(settings.delay),
+            patience: Patience::new(settings.patience),
+            queues,
+            has_refused: false,
+            flushes: Vec::new(),
+        }
+    }
+
+    fn offered(&mut self, now: Nanos, bytes: u64, out: &mut Vec<Action>) {
+        let has_room = self.desk.has_more_than(bytes);
+        self.has_refused = !self.queues.admits() || !has_room || self.patience.is_read_overdue(now);
+        if self.has_refused {
+            self.patience.refused(now);
+            out.push(Action::Refuse);
+            if self.gate.open() {
+                self.start(now, out);
+            }
+            return;
+        }
+        self.patience.admitted();
+        self.desk.take(bytes);
+        out.push(Action::Admit);
+    }
+
+    fn write_arrived(&mut self, now: Nanos, job: Job, out: &mut Vec<Action>) {
+        self.patience.write_waits(now);
+        let replaced = self.queues.push_write(job);
+        self.desk.give_back(replaced);
+        self.gate.queued(now, job.extent.length - replaced.min(job.extent.length), out);
+        self.start(now, out);
+    }
+
+    /// Fills the device.
+    fn start(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        while self.desk.is_free() {
+            let is_started = match self.patience.is_write_first(now) {
+                true => self.start_write(now, out) || self.start_read(now, out),
+                false => self.start_read(now, out) || self.start_write(now, out),
+            };
+            if !is_started {
+                return;
+            }
+        }
+    }
+
+    fn start_read(&mut self, now: Nanos, out: &mut Vec<Action>) -> bool {
+        if self.patience.is_refusal_overdue(now) || !self.queues.start_read(&mut self.desk, out) {
+            return false;
+        }
+        self.patience.read_started(now, self.queues.has_reads());
+        true
+    }
+
+    fn start_write(&mut self, now: Nanos, out: &mut Vec<Action>) -> bool {
+        if !self.gate.is_open() || !self.queues.start_write(&mut self.desk, out) {
+            return false;
+        }
+        let more_wait = self.queues.has_writes(None);
+        self.patience.write_started(now, more_wait);
+        if !more_wait {
+            self.gate.drained();
+        }
+        true
+    }
+
+    /// Memory became free without a write having been completed: whoever was refused would wait
+    /// for a completion that may never come.
+    fn welcome(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        let is_stuck = !self.desk.has_stores() && !self.queues.has_writes(None);
+        if self.has_refused && (is_stuck || self.patience.is_refusal_overdue(now)) {
+            out.push(Action::Welcome);
+        }
+    }
+
+    fn answer_flushes(&mut self, out: &mut Vec<Action>) {
+        let (queues, desk) = (&self.queues, &self.desk);
+        self.flushes.retain(|&(tag, file)| {
+            let is_waiting = queues.has_writes(Some(file)) || desk.is_writing(file);
+            out.extend((!is_waiting).then_some(Action::Flushed { tag }));
+            is_waiting
+        });
+    }
+}
+
+impl<Q: Queues> Cache for Machine<Q> {
+    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
+        match event {
+            Event::ReadArrived { tag, file, extent } => {
+                self.patience.read_waits(now);
+                self.queues.push_read(Job { tag, file, extent });
+                self.start(now, out);
+            }
+            Event::WriteOffered { bytes } => self.offered(now, bytes, out),
+            Event::WriteArrived { tag, file, extent } => {
+                self.write_arrived(now, Job { tag, file, extent }, out);
+            }
+            Event::Completed { operation } => {
+                self.desk.complete(operation, out);
+                if !self.flushes.is_empty() {
+                    self.answer_flushes(out);
+                }
+            }
+            Event::Released { bytes } => {
+                self.desk.give_back(bytes);
+                self.start(now, out);
+                self.welcome(now, out);
+            }
+            Event::DeviceReady => {
+                self.desk.ready(out);
+                self.start(now, out);
+            }
+            Event::FlushArrived { tag, file } => {
+                self.flushes.push((tag, file));
+                self.gate.open();
+                self.start(now, out);
+                self.answer_flushes(out);
+            }
+            Event::Woke => {
+                self.gate.woke(now, out);
+                self.start(now, out);
+            }
+        }
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.desk.held_bytes()
+    }
+
+    fn queued_count(&self) -> usize {
+        self.queues.queued_count()
+    }
+}
