@@ -5,10 +5,12 @@
 
 use crate::{Access, Contract, Pattern};
 use iolab_vocab::{Extent, Rank};
+use std::sync::Arc;
 
-/// The accesses of a recorded run.
+/// The accesses of a recorded run. Copies share them.
+#[derive(Clone)]
 pub struct Recorded {
-    ranks: Vec<Vec<Extent>>,
+    ranks: Arc<[Vec<Extent>]>,
     file_bytes: u64,
     memory_bytes: u64,
 }
@@ -19,7 +21,7 @@ impl Recorded {
         let all = || ranks.iter().flatten();
         let file_bytes = all().map(|extent| extent.end()).max().unwrap_or(0);
         let memory_bytes = all().map(|extent| extent.length).max().unwrap_or(0);
-        Recorded { ranks, file_bytes, memory_bytes }
+        Recorded { ranks: ranks.into(), file_bytes, memory_bytes }
     }
 
     fn of(&self, rank: Rank) -> &[Extent] {

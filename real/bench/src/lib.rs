@@ -18,9 +18,11 @@ mod outcome;
 mod overlap;
 mod phase;
 mod plan;
+mod recording;
 mod run;
 mod scene;
 mod source;
+mod spatial;
 mod statistics;
 mod steps;
 mod surroundings;
@@ -43,7 +45,9 @@ pub use overlap::{
     overlap_summary, theory,
 };
 pub use plan::{Case, Plan, PlanError, Temporal, template};
+pub use recording::Recording;
 pub use run::run;
+pub use spatial::Spatial;
 pub use statistics::{Interval, interval_of_median, median};
 pub use surroundings::Surroundings;
 pub use table::{csv, header, row, summary_table};

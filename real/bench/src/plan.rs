@@ -6,8 +6,9 @@
 //! resolving, and what is wrong is named with its test.
 
 use crate::cache::CacheState;
+use crate::spatial::{Spatial, SpatialText};
 use iolab_backend::{Catalog as Methods, Method, Needs};
-use iolab_pattern::{Catalog as Patterns, Pattern, PatternError, Row, parse_spec};
+use iolab_pattern::{Pattern, PatternError};
 use iolab_vocab::{Rank, Seed, parse_bytes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -166,7 +167,8 @@ impl Default for GlobalText {
 struct TestText {
     #[serde(default)]
     name: Option<String>,
-    spatial: OneOrMany<String>,
+    #[serde(alias = "pattern")]
+    spatial: OneOrMany<SpatialText>,
     temporal: OneOrMany<Temporal>,
     #[serde(default = "posix")]
     method: OneOrMany<String>,
@@ -227,9 +229,7 @@ pub struct Case {
     /// Name of the test it came from.
     pub test: String,
     /// The pattern.
-    pub row: &'static Row,
-    /// Its parameters as written.
-    pub pairs: Vec<(String, String)>,
+    pub spatial: Spatial,
     /// What is done.
     pub temporal: Temporal,
     /// How.
@@ -257,16 +257,6 @@ pub struct Case {
 }
 
 impl Case {
-    /// The pattern as written, with the swept size.
-    pub fn spatial(&self) -> String {
-        let pairs: Vec<_> =
-            self.pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        match pairs.is_empty() {
-            true => self.row.name.to_owned(),
-            false => format!("{}:{}", self.row.name, pairs.join(",")),
-        }
-    }
-
     /// Whether all ranks have to take part in every operation: collective methods, and MPI-IO
     /// that sets a view for each because some are not contiguous.
     pub(crate) fn together(&self, noncontiguous: bool) -> bool {
@@ -280,7 +270,7 @@ impl Case {
 
     /// The pattern for that many ranks. With a file per rank every rank runs it alone.
     pub fn pattern(&self, ranks: u32, seed: Seed) -> Result<Box<dyn Pattern>, PatternError> {
-        self.row.make(&self.pairs, if self.file_per_rank { 1 } else { ranks }, seed)
+        self.spatial.make(if self.file_per_rank { 1 } else { ranks }, seed)
     }
 }
 
@@ -401,15 +391,14 @@ impl TestText {
         }
         let mut cases = Vec::new();
         for spatial in self.spatial.list() {
-            let (pattern, pairs) = parse_spec(&spatial)?;
-            let row = Patterns::find(&pattern)?;
+            let spatial = spatial.resolve()?;
             for method in self.method.list() {
                 let method = find_method(&method)?;
                 for &size in &sizes {
                     for temporal in self.temporal.list() {
-                        let pairs = with_size(row, &pairs, size);
-                        makeable(row, &pairs)?;
-                        cases.push(self.case(name, row, pairs, temporal, method, size, header));
+                        let spatial = spatial.with_size(size)?;
+                        spatial.makeable()?;
+                        cases.push(self.case(name, spatial, temporal, method, size, header));
                     }
                 }
             }
@@ -417,12 +406,10 @@ impl TestText {
         Ok(cases)
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn case(
         &self,
         test: &str,
-        row: &'static Row,
-        pairs: Vec<(String, String)>,
+        spatial: Spatial,
         temporal: Temporal,
         method: &'static Method,
         size: Option<u64>,
@@ -430,8 +417,7 @@ impl TestText {
     ) -> Case {
         Case {
             test: test.to_owned(),
-            row,
-            pairs,
+            spatial,
             temporal,
             method,
             size,
@@ -454,27 +440,6 @@ fn find_method(name: &str) -> Result<&'static Method, PlanError> {
         let hint = format!("choose from {}", names.join(", "));
         PlanError::new(format!("there is no method `{name}`"), hint)
     })
-}
-
-/// Whether the pattern can be made at all: some want a certain number of ranks, which is known
-/// only when the run starts.
-fn makeable(row: &Row, pairs: &[(String, String)]) -> Result<(), PlanError> {
-    let mut made = (1..=64).map(|ranks| row.make(pairs, ranks, Seed(1)));
-    let first = made.next().expect("64 tries");
-    match first {
-        Err(error) if !made.any(|made| made.is_ok()) => Err(error.into()),
-        _ => Ok(()),
-    }
-}
-
-/// The parameters with the swept size in the place that the row names.
-fn with_size(row: &Row, pairs: &[(String, String)], size: Option<u64>) -> Vec<(String, String)> {
-    let mut pairs = pairs.to_vec();
-    if let Some(size) = size {
-        pairs.retain(|(key, _)| key != row.size);
-        pairs.push((row.size.to_owned(), size.to_string()));
-    }
-    pairs
 }
 
 /// A plan with every key, explained.
@@ -502,7 +467,7 @@ mod tests {
              sizes=['4k',512]",
         );
         let cases = plan.expect("valid").cases;
-        let told: Vec<_> = cases.iter().map(|case| (case.spatial(), case.temporal)).collect();
+        let told: Vec<_> = cases.iter().map(|case| (case.spatial.text(), case.temporal)).collect();
         assert_eq!(told.len(), 8);
         assert_eq!(told[0], ("strided:strip=4096".to_owned(), Temporal::Write));
         assert_eq!(told[7], ("segmented:count=3,request=512".to_owned(), Temporal::Read));

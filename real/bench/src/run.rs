@@ -71,7 +71,7 @@ pub fn run(
 
 fn name(phase: &mut Measurement, case: &Case, repetition: u32) {
     phase.test.clone_from(&case.test);
-    phase.spatial = case.spatial();
+    phase.spatial = case.spatial.text();
     phase.temporal = case.temporal.name().to_owned();
     phase.method = case.method.name.to_owned();
     phase.size = case.size;
@@ -82,7 +82,7 @@ fn name(phase: &mut Measurement, case: &Case, repetition: u32) {
 fn refused_case(case: &Case, reason: String) -> Refused {
     Refused {
         test: case.test.clone(),
-        spatial: case.spatial(),
+        spatial: case.spatial.text(),
         temporal: case.temporal.name().to_owned(),
         method: case.method.name.to_owned(),
         reason,
@@ -103,13 +103,14 @@ fn warnings(comm: &dyn Comm) -> Vec<String> {
 
 /// All ranks must have read the same plan with the same version.
 fn ranks_agree(plan: &Plan, comm: &dyn Comm) -> Result<(), BenchError> {
-    let said = format!("{}\n{}", env!("CARGO_PKG_VERSION"), plan.text);
+    let traces: Vec<_> = plan.cases.iter().map(|case| case.spatial.fingerprint()).collect();
+    let said = format!("{}\n{}\n{traces:?}", env!("CARGO_PKG_VERSION"), plan.text);
     let heard = comm.gather(said.as_bytes())?;
     match heard.iter().position(|other| *other != heard[0]) {
         None => Ok(()),
         Some(rank) => Err(BenchError::OnRank {
             rank: rank as u32,
-            message: "has another plan or version of iolab than rank 0".to_owned(),
+            message: "has another plan, trace or version of iolab than rank 0".to_owned(),
             hint: "start all ranks with the same command and plan file".to_owned(),
         }),
     }

@@ -54,7 +54,10 @@ impl Runner<'_> {
                 let (wanted, room) = (format_bytes(wanted), format_bytes(room));
                 let target = self.plan.target.display();
                 return Err((
-                    format!("{} needs {wanted}, but {target} has room for {room}", case.spatial()),
+                    format!(
+                        "{} needs {wanted}, but {target} has room for {room}",
+                        case.spatial.text()
+                    ),
                     "choose a target with more room, or a smaller pattern".to_owned(),
                 ));
             }

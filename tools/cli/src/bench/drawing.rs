@@ -3,6 +3,7 @@
 use super::flags::Flags;
 use crate::failure::Failure;
 use iolab_backend::Catalog as Methods;
+use iolab_bench::Spatial;
 use iolab_pattern::{Catalog, PatternError, Row, draw_svg, draw_text, parse_spec};
 use iolab_vocab::Seed;
 use std::fmt::Write;
@@ -15,23 +16,26 @@ impl From<PatternError> for Failure {
 
 /// Draws a pattern; without parameters at the row's small size.
 pub(super) fn draw(spec: &str, flags: &Flags, svg: bool) -> Result<String, Failure> {
-    let (name, mut pairs) = parse_spec(spec)?;
-    let row = Catalog::find(&name)?;
-    if pairs.is_empty() {
-        pairs = parse_spec(&format!("{name}:{}", row.small))?.1;
+    let mut spatial = Spatial::parse(spec)?;
+    if let Spatial::Catalogue { row, pairs } = &mut spatial
+        && pairs.is_empty()
+    {
+        *pairs = parse_spec(&format!("{}:{}", row.name, row.small))?.1;
     }
-    let ranks = flags.ranks_to_draw();
-    let pattern = row.make(&pairs, ranks, Seed(flags.seed.unwrap_or(1)))?;
+    let (title, notes, ranks) = match &spatial {
+        Spatial::Catalogue { row, .. } => (row.title, parameters(row), flags.ranks.unwrap_or(4)),
+        Spatial::Recorded(recording) => ("recorded run", String::new(), recording.ranks),
+    };
+    let pattern = spatial.make(ranks, Seed(flags.seed.unwrap_or(1)))?;
     let operations: u64 = (0..ranks).map(|rank| pattern.operations(iolab_vocab::Rank(rank))).sum();
     if operations > 1_000_000 {
         return Err(Failure::new(format!("{operations} operations are too many to draw"))
             .hint("give smaller counts; without parameters a small one is drawn"));
     }
-    let written: Vec<_> = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    let title = format!("{}: {name}:{} on {ranks} ranks", row.title, written.join(","));
+    let title = format!("{title}: {} on {ranks} ranks", spatial.text());
     Ok(match svg {
         true => draw_svg(pattern.as_ref(), ranks, &title),
-        false => format!("{title}\n{}\n{}", draw_text(pattern.as_ref(), ranks), parameters(row)),
+        false => format!("{title}\n{}\n{notes}", draw_text(pattern.as_ref(), ranks)),
     })
 }
 
@@ -49,6 +53,13 @@ pub(super) fn list() -> String {
     let mut text = "patterns\n".to_owned();
     for row in Catalog::ROWS {
         let _ = write!(text, "  {:<18} {}\n{}", row.name, row.summary, parameters(row));
+    }
+    text += "  trace:RUN.iot      the accesses of a recorded run to its busiest file\n";
+    for (key, meaning) in [
+        ("file=END", "another file, by how its path ends"),
+        ("calls=KIND", "reads or writes instead of all"),
+    ] {
+        let _ = writeln!(text, "    {key:<23} {meaning}");
     }
     text += "methods\n";
     for row in Methods::ROWS {

@@ -10,7 +10,7 @@ use toml::{Table, Value};
 /// What can be said on the command line about a run.
 #[derive(Args)]
 pub(crate) struct Flags {
-    /// Pattern as name:key=value,…; may be repeated. `--list` shows all.
+    /// Pattern as name:key=value,… or trace:RUN.iot; may be repeated. `--list` shows all.
     #[arg(short, long, value_name = "PATTERN", help_heading = "What")]
     pattern: Vec<String>,
     /// write, read, read-modify-write, read-then-write, re-read, re-write, mixed, metadata.
@@ -74,7 +74,7 @@ pub(crate) struct Flags {
     target: Option<PathBuf>,
     /// Local ranks, started by iolab itself. Under mpiexec its number counts.
     #[arg(short = 'N', long, help_heading = "Run")]
-    ranks: Option<u32>,
+    pub(crate) ranks: Option<u32>,
     /// Local ranks are threads instead of processes.
     #[arg(long, help_heading = "Run")]
     pub(crate) threads: bool,
@@ -135,11 +135,6 @@ impl Flags {
         }
         let text = toml::to_string(&table).map_err(Failure::new)?;
         Ok(Plan::parse(&text)?)
-    }
-
-    /// How many ranks a drawing has.
-    pub(crate) fn ranks_to_draw(&self) -> u32 {
-        self.ranks.unwrap_or(4)
     }
 
     fn says_a_test(&self) -> bool {

@@ -1,0 +1,282 @@
+//! A recorded run as a pattern: the accesses to one file of a trace, rank by rank.
+//!
+//! `trace:RUN.iot` takes the file that moved most bytes; `file=END` another one, by how its path
+//! ends; `calls=reads` or `writes` only some of its accesses. What counts is what reached the
+//! kernel and moved data, in order of time. 16 bytes per access are kept, nothing else.
+
+use crate::plan::PlanError;
+use iolab_iot::{IotError, Reader};
+use iolab_pattern::{Access, Pattern, PatternError, Recorded};
+use iolab_trace::{Class, Event, Layer};
+use iolab_vocab::{Extent, Random, Rank, Seed};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Which accesses of a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Calls {
+    #[default]
+    All,
+    Reads,
+    Writes,
+}
+
+impl Calls {
+    fn parse(text: &str) -> Option<Calls> {
+        match text {
+            "all" => Some(Calls::All),
+            "reads" => Some(Calls::Reads),
+            "writes" => Some(Calls::Writes),
+            _ => None,
+        }
+    }
+
+    fn takes(self, class: Class) -> bool {
+        match class {
+            Class::Read => self != Calls::Writes,
+            Class::Write => self != Calls::Reads,
+            _ => false,
+        }
+    }
+}
+
+/// What is taken from which trace, as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Wanted {
+    run: PathBuf,
+    file: Option<String>,
+    calls: Calls,
+}
+
+/// The accesses of a recorded run to one file.
+#[derive(Clone)]
+pub struct Recording {
+    /// As written in the plan.
+    pub text: String,
+    /// How many ranks it was recorded on.
+    pub ranks: u32,
+    recorded: Recorded,
+}
+
+impl Recording {
+    /// Reads what `RUN.iot,file=…,calls=…` names.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or holds no such accesses.
+    pub(crate) fn load(spec: &str) -> Result<Recording, PlanError> {
+        let wanted = Wanted::parse(spec)?;
+        let file = wanted.choose_file()?;
+        let ranks = wanted.accesses(file)?;
+        let text = format!("trace:{spec}");
+        Ok(Recording { text, ranks: ranks.len() as u32, recorded: Recorded::new(ranks) })
+    }
+
+    /// Tells recordings apart that are named alike.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut access = Access::new();
+        let mut mixed = u64::from(self.ranks);
+        for rank in (0..self.ranks).map(Rank) {
+            for index in 0..self.recorded.operations(rank) {
+                self.recorded.place(rank, index, &mut access);
+                let end = access.file_end();
+                mixed = Random::new(Seed(mixed ^ end.rotate_left(32) ^ access.bytes())).bits();
+            }
+        }
+        mixed
+    }
+
+    /// The pattern, for exactly as many ranks as were recorded.
+    pub(crate) fn make(&self, ranks: u32) -> Result<Box<dyn Pattern>, PatternError> {
+        match ranks == self.ranks {
+            true => Ok(Box::new(self.recorded.clone())),
+            false => Err(PatternError::new(
+                format!("{} was recorded on {} ranks, not {ranks}", self.text, self.ranks),
+                format!("run it on {} ranks", self.ranks),
+            )),
+        }
+    }
+}
+
+impl Wanted {
+    fn parse(spec: &str) -> Result<Wanted, PlanError> {
+        let mut parts = spec.split(',').map(str::trim);
+        let run = parts.next().unwrap_or_default();
+        let mut wanted = Wanted { run: run.into(), file: None, calls: Calls::All };
+        let wrong = |what: String| {
+            PlanError::new(what, "write trace:RUN.iot,file=END-OF-PATH,calls=reads|writes|all")
+        };
+        if run.is_empty() {
+            return Err(wrong("pattern `trace` names no trace".to_owned()));
+        }
+        for part in parts {
+            match part.split_once('=') {
+                Some(("file", file)) => wanted.file = Some(file.to_owned()),
+                Some(("calls", calls)) => {
+                    let unknown = || wrong(format!("there are no calls `{calls}` of a trace"));
+                    wanted.calls = Calls::parse(calls).ok_or_else(unknown)?;
+                }
+                _ => return Err(wrong(format!("`{part}` says nothing about a trace"))),
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn open(&self) -> Result<Reader<File>, PlanError> {
+        let file = File::open(&self.run).map_err(|error| {
+            PlanError::new(
+                format!("{}: {error}", self.run.display()),
+                "traces are made by `iolab record -o RUN.iot -- COMMAND`",
+            )
+        })?;
+        Reader::new(file).map_err(|error| unreadable(&self.run, &error))
+    }
+
+    /// All that is taken, event by event.
+    fn visit(&self, mut each: impl FnMut(&Event)) -> Result<(), PlanError> {
+        for group in &mut self.open()? {
+            let group = group.map_err(|error| unreadable(&self.run, &error))?;
+            group.iter().filter(|event| self.takes(event)).for_each(&mut each);
+        }
+        Ok(())
+    }
+
+    fn takes(&self, event: &Event) -> bool {
+        let function = event.function;
+        function.layer() == Layer::Posix
+            && self.calls.takes(function.class())
+            && event.moved_bytes() > 0
+            && event.offset >= 0
+    }
+
+    /// The file that moved most bytes, among those whose path ends as wanted.
+    fn choose_file(&self) -> Result<u32, PlanError> {
+        let header = self.open()?.header().clone();
+        let named = |file: u32| match (&self.file, header.files.get(file as usize)) {
+            (Some(end), Some(entry)) => entry.path.ends_with(end.as_str()),
+            (wanted, entry) => wanted.is_none() && entry.is_some(),
+        };
+        let mut bytes: BTreeMap<u32, u64> = BTreeMap::new();
+        self.visit(|event| {
+            if named(event.file.0) {
+                *bytes.entry(event.file.0).or_default() += event.moved_bytes();
+            }
+        })?;
+        let most = bytes.into_iter().max_by_key(|&(file, bytes)| (bytes, std::cmp::Reverse(file)));
+        most.map(|(file, _)| file).ok_or_else(|| {
+            let which = match &self.file {
+                Some(end) => format!("a file that ends in `{end}`"),
+                None => "any file".to_owned(),
+            };
+            PlanError::new(
+                format!("{} has no such accesses to {which}", self.run.display()),
+                "`iolab report` shows the files of a trace and what was done to them",
+            )
+        })
+    }
+
+    /// The accesses to the file: ranks in their order; processes without a rank follow, in theirs.
+    fn accesses(&self, file: u32) -> Result<Vec<Vec<Extent>>, PlanError> {
+        let mut ranks: BTreeMap<(bool, u32), Vec<(u64, Extent)>> = BTreeMap::new();
+        self.visit(|event| {
+            if event.file.0 == file {
+                let rank = u32::try_from(event.rank).ok();
+                let key = (rank.is_none(), rank.unwrap_or(event.process));
+                let extent = Extent::new(event.offset as u64, event.moved_bytes());
+                ranks.entry(key).or_default().push((event.start.0, extent));
+            }
+        })?;
+        let in_time = |mut accesses: Vec<(u64, Extent)>| {
+            accesses.sort_by_key(|&(start, _)| start);
+            accesses.into_iter().map(|(_, extent)| extent).collect()
+        };
+        Ok(ranks.into_values().map(in_time).collect())
+    }
+}
+
+fn unreadable(path: &Path, error: &IotError) -> PlanError {
+    let hint = error.hint().unwrap_or("is it a trace? `iolab report` tells more");
+    PlanError::new(format!("{}: {error}", path.display()), hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolab_trace::{FileEntry, Function, Header, ProcessEntry, Trace};
+    use iolab_vocab::{FileId, Nanos};
+
+    fn event(rank: i32, file: u32, function: Function, place: (i64, i64), start: u64) -> Event {
+        Event {
+            rank,
+            process: rank.max(0) as u32,
+            file: FileId(file),
+            offset: place.0,
+            length: place.1,
+            result: place.1,
+            start: Nanos(start),
+            end: Nanos(start + 1),
+            ..Event::of(function)
+        }
+    }
+
+    /// Two ranks write a large file and read a small one.
+    fn trace(folder: &Path) -> PathBuf {
+        let path = folder.join("run.iot");
+        let files = ["/data/small", "/data/large"]
+            .map(|path| FileEntry { path: path.to_owned(), ..FileEntry::default() });
+        let process = |rank| ProcessEntry { rank, ..ProcessEntry::default() };
+        let header = Header {
+            files: files.into(),
+            processes: vec![process(0), process(1)],
+            ..Header::default()
+        };
+        let events = vec![
+            event(0, 1, Function::PWRITE, (0, 100), 10),
+            event(0, 0, Function::PREAD, (4, 8), 15),
+            event(0, 1, Function::PWRITE, (200, 100), 20),
+            event(1, 1, Function::PWRITE, (100, 100), 11),
+            event(1, 1, Function::PREAD, (0, 50), 30),
+        ];
+        let file = File::create(&path).expect("a file");
+        iolab_iot::write(&Trace { header, events }, file).expect("written");
+        path
+    }
+
+    fn load(spec: &str) -> Result<Recording, PlanError> {
+        Recording::load(spec)
+    }
+
+    #[test]
+    fn the_accesses_to_the_busiest_file_become_a_pattern_of_the_recorded_ranks() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = trace(folder.path());
+        let recording = load(path.to_str().expect("plain")).expect("a recording");
+        let pattern = recording.make(2).expect("two ranks");
+        assert_eq!((pattern.operations(Rank(0)), pattern.operations(Rank(1))), (2, 2));
+        assert_eq!((pattern.file_bytes(), pattern.memory_bytes()), (300, 100));
+        let error = recording.make(4).err().expect("recorded on two");
+        assert!(error.message.contains("2 ranks, not 4"), "{}", error.message);
+    }
+
+    #[test]
+    fn a_file_and_a_kind_of_call_can_be_chosen_and_what_is_not_there_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = trace(folder.path());
+        let run = path.to_str().expect("plain");
+        let small = load(&format!("{run},file=small")).expect("a recording");
+        assert_eq!(small.make(1).expect("one rank").file_bytes(), 12);
+        let reads = load(&format!("{run},file=large,calls=reads")).expect("a recording");
+        assert_eq!(reads.make(1).expect("one rank").file_bytes(), 50);
+        for (spec, offender) in [
+            (format!("{run},file=none"), "`none`"),
+            (format!("{run},file=small,calls=writes"), "no such accesses"),
+            (format!("{run},calls=some"), "`some`"),
+            (format!("{run},colour=red"), "colour=red"),
+            (String::new(), "names no trace"),
+            ("/nowhere/run.iot".to_owned(), "/nowhere/run.iot"),
+        ] {
+            let error = load(&spec).err().expect("refused");
+            assert!(error.message.contains(offender), "{spec}: {}", error.message);
+        }
+    }
+}
