@@ -14,7 +14,12 @@ pub struct Leftovers {
 impl Leftovers {
     /// What a run of that plan on so many ranks makes; `None` when it is to be kept.
     pub fn of(plan: &Plan, ranks: u32) -> Option<Leftovers> {
-        (!plan.keep).then(|| Leftovers { target: plan.target.clone(), ranks })
+        (!plan.keep).then(|| Leftovers::at(&plan.target, ranks))
+    }
+
+    /// What lies at and beside `target`.
+    pub fn at(target: &Path, ranks: u32) -> Leftovers {
+        Leftovers { target: target.to_owned(), ranks }
     }
 
     /// Removes all of it. A device that was written to stays: it was there before.

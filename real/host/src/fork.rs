@@ -25,19 +25,28 @@ pub enum Life {
 /// # Errors
 /// What `fork` says, or that there are other threads.
 pub fn fork() -> io::Result<Option<Child>> {
+    // SAFETY: getpid takes nothing and cannot fail.
+    let parent = unsafe { libc::getpid() };
+    let child = fork_independent()?;
+    if child.is_none() {
+        die_with(parent);
+    }
+    Ok(child)
+}
+
+/// The same, but the child outlives its parent.
+///
+/// # Errors
+/// As of [`fork`].
+pub(crate) fn fork_independent() -> io::Result<Option<Child>> {
     let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count).unwrap_or(1);
     if threads > 1 {
         return Err(io::Error::other("the process already has several threads"));
     }
     // SAFETY: single-threaded, as just checked, so the child may use everything.
-    let parent = unsafe { libc::getpid() };
-    // SAFETY: as above.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
-        0 => {
-            die_with(parent);
-            Ok(None)
-        }
+        0 => Ok(None),
         pid => Ok(Some(Child { pid })),
     }
 }

@@ -13,6 +13,7 @@ pub mod recording;
 pub mod shared;
 pub mod tick;
 pub mod uring;
+pub mod vigil;
 
 pub use descriptor::close;
 pub use file_system::file_system_of;

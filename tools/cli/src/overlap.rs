@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use iolab_backend::{Catalog, Direction};
 use iolab_bench::{
-    OverlapPlan, OverlapPoint, OverlapSummary, QUALITY_LIMIT, Way, overlap, overlap_summary,
+    Leftovers, OverlapPlan, OverlapPoint, OverlapSummary, QUALITY_LIMIT, Way, overlap,
+    overlap_summary,
 };
 use iolab_vocab::{Seed, parse_bytes};
 use serde_json::json;
@@ -152,7 +153,8 @@ impl Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let plan = arguments.plan()?;
-    let heard = on_ranks(arguments.ranks, false, &|comm| {
+    let leftovers = Some(Leftovers::at(&plan.target, 0));
+    let heard = on_ranks(arguments.ranks, false, leftovers, &|comm| {
         let observe = |point: &OverlapPoint| {
             if !arguments.json {
                 println!("{}", row(point));

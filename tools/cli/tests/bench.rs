@@ -1,14 +1,17 @@
 //! `iolab bench` from outside: every pattern and method writes the file that an independent
 //! reference writes, and every error names its offender, ends quickly and leaves nothing behind.
 
+#[path = "bench/ended.rs"]
+mod ended;
 #[path = "bench/reference.rs"]
 mod reference;
+#[path = "bench/traced.rs"]
+mod traced;
 
 use reference::{Geometry, file_of};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 fn iolab() -> Command {
@@ -174,43 +177,6 @@ fn direct_transfers_off_the_grid_are_refused_with_their_place() {
         assert!(said.contains("1000 bytes at 0") && said.contains("hint:"), "{said}");
         assert!(!file.exists(), "the file stays behind");
     }
-}
-
-#[test]
-fn a_killed_rank_ends_the_run_within_seconds_and_the_file_is_removed() {
-    let folder = TempDir::new().expect("a folder");
-    let file = folder.path().join("data");
-    let mut command = iolab();
-    command.args(["bench", "-b", "64k", "-t", "4k", "-i", "1000000", "-N", "3", "--no-sync", "-o"]);
-    let child = command.arg(&file).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
-    let child = child.expect("it starts");
-    let victim = wait_for_child_of(child.id());
-    let killed = Instant::now();
-    Command::new("kill").args(["-9", &victim.to_string()]).status().expect("kill");
-    let output = child.wait_with_output().expect("it ends");
-    assert!(killed.elapsed() < Duration::from_secs(10));
-    let said = told(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("rank") && said.contains("killed by signal 9"), "{said}");
-    assert!(!file.exists(), "the file stays behind");
-}
-
-/// The first process that `parent` forked, once it is there.
-fn wait_for_child_of(parent: u32) -> u32 {
-    let list = format!("/proc/{parent}/task/{parent}/children");
-    for _ in 0..1000 {
-        let children = fs::read_to_string(&list).unwrap_or_default();
-        if children.split_whitespace().count() == 2 {
-            std::thread::sleep(Duration::from_millis(100));
-            return children
-                .split_whitespace()
-                .next()
-                .and_then(|pid| pid.parse().ok())
-                .expect("a pid");
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("the ranks were never started");
 }
 
 #[test]

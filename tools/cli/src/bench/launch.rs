@@ -3,21 +3,56 @@
 use super::print_row;
 use crate::failure::Failure;
 use iolab_backend::uring_works;
-use iolab_bench::{Abilities, Outcome, Plan, run as bench};
-use iolab_comm::{Comm, CommError, LocalKind, MpiRank, launch, run_local};
+use iolab_bench::{Abilities, Leftovers, Outcome, Plan, run as bench};
+use iolab_comm::{Comm, CommError, Launch, LocalKind, MpiRank, launch, run_local};
+use iolab_host::vigil::Vigil;
 use std::cell::Cell;
+use std::time::Duration;
 
 /// Runs `work` on every rank: of the MPI job that mpiexec started, else of local ranks. What rank
-/// 0 found is given back, on rank 0 only.
+/// 0 found is given back, on rank 0 only. When the run is killed, the leftovers are removed.
 pub(crate) fn on_ranks<T: Send>(
     ranks: u32,
     threads: bool,
+    leftovers: Option<Leftovers>,
     work: &(dyn Fn(&dyn Comm) -> Result<T, Failure> + Sync),
 ) -> Result<Option<T>, Failure> {
-    let Some(launch) = launch() else {
-        let kind = if threads { LocalKind::Threads } else { LocalKind::Processes };
-        return Ok(Some(run_local(kind, ranks, work)??));
+    let launch = launch();
+    let first = launch.is_none_or(|launch| launch.rank == 0);
+    let vigil = leftovers.filter(|_| first).map(watch_over).transpose()?;
+    let result = match launch {
+        Some(launch) => as_rank_of(launch, work),
+        None => {
+            let kind = if threads { LocalKind::Threads } else { LocalKind::Processes };
+            run_local(kind, ranks, work).map_err(Failure::from).flatten().map(Some)
+        }
     };
+    if let Some(vigil) = vigil {
+        vigil.call_off();
+    }
+    result
+}
+
+/// Whoever is killed removes nothing, so somebody else has to. The others of an MPI job may live
+/// a moment longer and make a file anew, so once is not enough.
+fn watch_over(leftovers: Leftovers) -> Result<Vigil, Failure> {
+    let clean = move || {
+        eprintln!("iolab: the run was ended from outside; its files are removed");
+        for rest in [0, 300, 1000] {
+            std::thread::sleep(Duration::from_millis(rest));
+            leftovers.remove();
+        }
+    };
+    Vigil::over(clean).map_err(|error| {
+        Failure::new(format!("cannot start the process that cleans up: {error}"))
+            .hint("give --keep: then nothing has to be cleaned up")
+    })
+}
+
+fn as_rank_of<T>(
+    launch: Launch,
+    work: &(dyn Fn(&dyn Comm) -> Result<T, Failure> + Sync),
+) -> Result<Option<T>, Failure> {
     let comm = MpiRank::join(launch).map_err(|error| {
         let build = "`iolab mpi build` shows what is found; start with the mpiexec of that MPI";
         Failure::new(error).hint(build)
@@ -37,7 +72,9 @@ pub(crate) fn on_ranks<T: Send>(
 /// Runs the plan; the outcome is there on rank 0 only.
 pub(super) fn run(plan: &Plan, threads: bool, table: bool) -> Result<Option<Outcome>, Failure> {
     let abilities = Abilities { mpi: launch().is_some(), uring: uring_works() };
-    on_ranks(plan.ranks, threads, &|comm| {
+    let ranks = launch().map_or(plan.ranks, |launch| launch.ranks);
+    let leftovers = Leftovers::of(plan, ranks);
+    on_ranks(plan.ranks, threads, leftovers, &|comm| {
         let first = Cell::new(true);
         let observe = |measurement: &_| {
             if table {
