@@ -4,8 +4,8 @@
 //! layers. Random and database cases are means over the seeds 0 to 9. What the evaluation itself
 //! got wrong is in [`DEFECTS`].
 
-use crate::cluster::{Cluster, FileState, Order, ServerTotals, Setup};
-use crate::platform::{Platform, PlatformError};
+use crate::cluster::{Cluster, FileState, Order, RunError, ServerTotals, Setup};
+use crate::platform::Platform;
 use crate::program::Program;
 use crate::queue::{Ordered, Published};
 use crate::workload::{Database, Individual, JavaRandom, Mode, Scattered};
@@ -237,7 +237,7 @@ impl Case {
     }
 
     /// Runs the case with one seed on the given platform.
-    pub fn run(&self, on: &Platform, conduct: Conduct, seed: u64) -> Result<Run, PlatformError> {
+    pub fn run(&self, on: &Platform, conduct: Conduct, seed: u64) -> Result<Run, RunError> {
         let mut collectives = Choices::default();
         if let Test::Collective(name) = self.test {
             let row = catalog::find(Serves::File, name);
@@ -260,8 +260,8 @@ impl Case {
 }
 
 impl<Q: crate::queue::EventQueue<crate::cluster::Event>> Cluster<Q> {
-    fn outcome(mut self) -> Result<Run, PlatformError> {
-        let seconds = self.run().seconds();
+    fn outcome(mut self) -> Result<Run, RunError> {
+        let seconds = self.run()?.seconds();
         Ok(Run {
             seconds,
             event_count: self.event_count(),

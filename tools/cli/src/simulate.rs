@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::{report, trace_file};
 use clap::Args;
 use iolab_policy::insitu::StrategySpec;
+use iolab_sim::cluster::RunError;
 use iolab_sim::guest::{Durations, Prediction, Settings, SimulationError, io_of, predict};
 use iolab_sim::platform::{Platform, PlatformError};
 use iolab_trace::Trace;
@@ -55,6 +56,12 @@ impl From<SimulationError> for Failure {
 impl From<PlatformError> for Failure {
     fn from(error: PlatformError) -> Failure {
         Failure::new(&error.message).hint(&error.hint)
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
+        Failure::new(error.message()).hint(error.hint())
     }
 }
 

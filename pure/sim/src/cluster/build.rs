@@ -2,12 +2,13 @@
 
 use super::cpu::Cpu;
 use super::event::Event;
+use super::group::groups_of;
 use super::network::Network;
 use super::packet::{NONE, Packets, Slab};
 use super::server::{Server, ServerTotals};
 use super::station::{Role, Station};
-use super::task::{Meeting, Process, Task};
-use super::{Calendar, Cluster, EventQueue, FileState, Node, Order};
+use super::task::{Process, Task};
+use super::{Application, Calendar, Cluster, EventQueue, FileState, Node, Order};
 use crate::platform::{Platform, PlatformError};
 use crate::program::Program;
 use iolab_device::DeviceModel;
@@ -62,7 +63,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             server_place: Vec::new(),
             files: setup.files.clone(),
             programs: Vec::new(),
-            meetings: Vec::new(),
+            applications: Vec::new(),
+            groups: Vec::new(),
+            offers: Slab::new(),
             collectives: setup.collectives,
             eager_bytes: platform.transport.eager_bytes.0,
             stripe_bytes: platform.files.stripe_bytes.0,
@@ -70,6 +73,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             access_bytes: platform.transport.access_bytes.0,
             event_count: 0,
             running_count: 0,
+            refused: None,
             computing: NONE,
             actions: Vec::new(),
             moves: Vec::new(),
@@ -128,7 +132,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             self.target_node.push(node);
             let (parked, totals) = (VecDeque::new(), ServerTotals::default());
             let device = device.build();
-            self.servers.push(Server { cache, device, node, target, parked, totals });
+            let syncs = Vec::new();
+            self.servers.push(Server { cache, device, node, target, parked, syncs, totals });
         }
         self.request_of = vec![NONE; self.servers.len()];
         Ok(())
@@ -196,11 +201,13 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             for rank in 0..program.rank_count() {
                 let id = self.processes.len() as u32;
                 let node = self.target_node[id as usize];
-                let process = Process::new(node, rank, index as u32, first, program.rank_count());
-                self.processes.push(process);
+                self.processes.push(Process::new(node, rank, index as u32));
                 self.tasks.add(Task::of(id));
             }
-            self.meetings.push(Meeting::default());
+            let groups = groups_of(program.as_ref(), index, first)?;
+            let (first_group, group_count) = (self.groups.len() as u32, groups.len() as u32);
+            self.applications.push(Application { first_group, group_count });
+            self.groups.extend(groups);
         }
         self.running_count = self.processes.len() as u32;
         self.programs = programs;

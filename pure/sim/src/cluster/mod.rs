@@ -8,19 +8,24 @@
 mod build;
 mod cpu;
 mod direct;
+mod error;
 mod event;
+mod group;
 mod network;
 mod packet;
 mod run;
 mod server;
 mod station;
+mod stuck;
 mod task;
 mod transfer;
 
 pub use build::Setup;
+pub use error::{Refused, RunError};
 pub use event::Event;
 pub use server::ServerTotals;
 pub use station::StationTotals;
+pub use stuck::{Reason, Stuck, Waiting};
 
 use crate::program::Program;
 use crate::queue::{EventQueue, Source};
@@ -72,6 +77,13 @@ struct Node {
     switch: u32,
 }
 
+/// Where an application's communicators stand among all groups.
+#[derive(Debug)]
+struct Application {
+    first_group: u32,
+    group_count: u32,
+}
+
 /// One run of a cluster.
 pub struct Cluster<Q> {
     calendar: Calendar<Q>,
@@ -90,7 +102,11 @@ pub struct Cluster<Q> {
     server_place: Vec<u32>,
     files: Vec<FileState>,
     programs: Vec<Box<dyn Program>>,
-    meetings: Vec<task::Meeting>,
+    applications: Vec<Application>,
+    /// Communicators of all applications.
+    groups: Vec<group::Group>,
+    /// Large messages between processes, from offer to arrival.
+    offers: Slab<task::Offer>,
     collectives: iolab_policy::collective::Choices,
     eager_bytes: u64,
     stripe_bytes: u64,
@@ -99,6 +115,8 @@ pub struct Cluster<Q> {
     event_count: u64,
     /// Processes that have not ended.
     running_count: u32,
+    /// The command that ended the run.
+    refused: Option<Refused>,
     /// Node whose processor's event is being handled.
     computing: u32,
     actions: Vec<iolab_policy::cache::Action>,

@@ -121,16 +121,48 @@ pub(super) enum Kind {
     WriteDone { task: u32 },
     /// Somebody wants a file on the device.
     Flush { file: u32 },
+    /// The same, with an answer to the task that waits for it.
+    Sync { file: u32, task: u32 },
+    /// A sync is done, to the task that waits for it.
+    SyncDone { task: u32 },
     /// From process to process.
     Point { envelope: Envelope },
+    /// A larger message from process to process wants to come.
+    Offer { envelope: Envelope, offer: u32 },
+    /// It may.
+    Reply { offer: u32 },
+    /// It does.
+    Offered { offer: u32 },
 }
 
 /// What a receive is matched by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Envelope {
+    /// The process that sends.
     pub(super) from: u32,
     pub(super) tag: u32,
-    pub(super) communicator: u32,
+    pub(super) lane: Lane,
+}
+
+/// What a message belongs to; only those of one lane are matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// The program's own, in a group.
+    Point(u32),
+    /// Collective operations of a group.
+    Collective(u32),
+    /// Collective accesses to a file.
+    File(u32),
+}
+
+impl Lane {
+    /// The file, of a lane that is about one.
+    pub(super) fn file(self) -> u32 {
+        match self {
+            Lane::File(file) => file,
+            _ => unreachable!("only a collective access touches a file"),
+        }
+    }
 }
 
 /// A message under way.
@@ -204,5 +236,17 @@ impl<T> Slab<T> {
     #[inline]
     pub(super) fn get_mut(&mut self, slot: u32) -> &mut T {
         &mut self.slots[slot as usize]
+    }
+
+    /// All slots with their numbers, in use or not.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &T)> {
+        (0..).zip(&self.slots)
+    }
+
+    /// What is in use, for a look at everything. Sorts what is free: not for the loop.
+    pub(super) fn live(&self) -> impl Iterator<Item = &T> {
+        let free: std::collections::BTreeSet<u32> = self.free.iter().copied().collect();
+        let slots = self.slots.iter().zip(0..);
+        slots.filter(move |(_, slot)| !free.contains(slot)).map(|(value, _)| value)
     }
 }

@@ -1,12 +1,12 @@
 //! The loop: take the next event, let its component react.
 
 use super::event::Event;
-use super::{Cluster, EventQueue, ServerTotals};
+use super::{Cluster, EventQueue, RunError, ServerTotals};
 use iolab_vocab::Nanos;
 
 impl<Q: EventQueue<Event>> Cluster<Q> {
     /// Runs until nothing is left to happen. Returns the time of the last event.
-    pub fn run(&mut self) -> Nanos {
+    pub fn run(&mut self) -> Result<Nanos, RunError> {
         let started: Vec<u32> = (0..self.processes.len() as u32).collect();
         started.iter().for_each(|&task| self.begin_next(task));
         while let Some((time, event)) = self.calendar.queue.pop() {
@@ -15,7 +15,13 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             self.event_count += 1;
             self.handle(event, before);
         }
-        self.calendar.now
+        if let Some(refused) = self.refused.take() {
+            return Err(RunError::Refused(refused));
+        }
+        match self.running_count {
+            0 => Ok(self.calendar.now),
+            _ => Err(RunError::Stuck(self.diagnose())),
+        }
     }
 
     /// A timer that nobody needs any more is as if it had never been: it moves no clock.

@@ -9,8 +9,8 @@ use iolab_policy::cache::{Action, Cache, Event as CacheEvent, Operation, Tag};
 use iolab_vocab::{Direction, Extent, FileId};
 use std::collections::VecDeque;
 
-/// Wire size of the message that tells a client its write is done.
-const WRITE_DONE_BYTES: u64 = 15;
+/// Wire size of the message that tells a client its write, or its sync, is done.
+const DONE_BYTES: u64 = 15;
 
 /// A request to one server.
 #[derive(Debug)]
@@ -131,6 +131,8 @@ pub(super) struct Server {
     pub(super) target: u32,
     /// Packets that wait for admission, with the request each belongs to.
     pub(super) parked: VecDeque<(u32, u32)>,
+    /// Tasks that wait until a file is on the device.
+    pub(super) syncs: Vec<u32>,
     pub(super) totals: ServerTotals,
 }
 
@@ -205,7 +207,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         self.forget_written(id);
         if is_last {
             let node = self.servers[server as usize].node;
-            self.send(node, client, NONE, WRITE_DONE_BYTES, Kind::WriteDone { task });
+            self.send(node, client, NONE, DONE_BYTES, Kind::WriteDone { task });
         }
         true
     }
@@ -246,6 +248,26 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         self.tell(transfer.server, CacheEvent::DeviceReady);
     }
 
+    /// A client wants a file on the device; a task may wait for that, or `NONE`.
+    pub(super) fn flush_arrived(&mut self, target: u32, file: u32, task: u32) {
+        let server = target - self.processes.len() as u32;
+        if task != NONE {
+            self.servers[server as usize].syncs.push(task);
+        }
+        self.tell(server, CacheEvent::FlushArrived { tag: Tag(task), file: FileId(file) });
+    }
+
+    /// Nothing is left in memory of a file that somebody wanted flushed.
+    fn flushed(&mut self, index: u32, task: u32) {
+        let server = &mut self.servers[index as usize];
+        if task == NONE {
+            return;
+        }
+        server.syncs.retain(|waiting| *waiting != task);
+        let (node, client) = (server.node, self.tasks.get(task).process);
+        self.send(node, client, NONE, DONE_BYTES, Kind::SyncDone { task });
+    }
+
     fn take_parked(&mut self, server: u32) {
         while let Some(&(packet, request)) = self.servers[server as usize].parked.front() {
             if !self.take_write_data(request, packet) {
@@ -282,7 +304,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         for action in actions.drain(..) {
             match action {
                 Action::Admit => admitted = true,
-                Action::Refuse | Action::Flushed { .. } => {}
+                Action::Refuse => {}
+                Action::Flushed { tag } => self.flushed(index, tag.0),
                 Action::Welcome => is_welcome = true,
                 Action::Transfer { operation, direction, file, extent } => {
                     self.start_transfer(index, operation, Access { direction, file, extent });

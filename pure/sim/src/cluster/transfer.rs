@@ -105,17 +105,16 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         match kind {
             Kind::WriteData { .. } => {}
             Kind::Request { request } => self.request_arrived(request),
-            Kind::ReadData { task, .. } | Kind::WriteDone { task } => self.settle_one(task),
-            Kind::Flush { file } => self.flush_arrived(target, file),
-            Kind::Point { envelope } => self.point_arrived(target, envelope),
+            Kind::ReadData { task, .. } | Kind::WriteDone { task } | Kind::SyncDone { task } => {
+                self.settle_one(task);
+            }
+            Kind::Flush { file } => self.flush_arrived(target, file, NONE),
+            Kind::Sync { file, task } => self.flush_arrived(target, file, task),
+            Kind::Point { envelope } => self.point_arrived(target, envelope, NONE),
+            Kind::Offer { envelope, offer } => self.point_arrived(target, envelope, offer),
+            Kind::Reply { offer } => self.reply_arrived(offer),
+            Kind::Offered { offer } => self.offered_arrived(offer),
         }
         self.messages.remove(packet.message);
-    }
-
-    fn flush_arrived(&mut self, target: u32, file: u32) {
-        let server = target - self.processes.len() as u32;
-        let file = iolab_vocab::FileId(file);
-        let tag = iolab_policy::cache::Tag(NONE);
-        self.tell(server, iolab_policy::cache::Event::FlushArrived { tag, file });
     }
 }

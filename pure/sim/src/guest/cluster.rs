@@ -11,7 +11,7 @@ use super::program::{Program, What};
 use super::run::{Machine, Run, native};
 use super::staging::Staging;
 use super::{Settings, SimulationError};
-use crate::cluster::{Cluster, Event as ClusterEvent, FileState, Order, Setup};
+use crate::cluster::{Cluster, Event as ClusterEvent, FileState, Order, RunError, Setup};
 use crate::platform::{Platform, PlatformError};
 use crate::program::{Command, Program as ClusterProgram};
 use crate::queue::Ordered;
@@ -38,6 +38,12 @@ struct Row {
     transfers: Vec<Transfer>,
     /// Cost beside the transfers: of strategies, and of calls without data.
     work: Nanos,
+}
+
+impl From<RunError> for SimulationError {
+    fn from(error: RunError) -> SimulationError {
+        SimulationError { message: error.message(), hint: error.hint().to_owned() }
+    }
 }
 
 impl From<PlatformError> for SimulationError {
@@ -184,7 +190,7 @@ fn serve(
     };
     let mut cluster: Cluster<Ordered<ClusterEvent>> =
         Cluster::build(platform, setup, Ordered::new(settings.seed))?;
-    let stored = cluster.run();
+    let stored = cluster.run()?;
     // With the cluster goes the sending end, so that the receiving one comes to its end.
     drop(cluster);
     Ok((by_row(&seen, rows), stored))

@@ -2,8 +2,9 @@
 
 use crate::failure::Failure;
 use indicatif::ProgressBar;
+use iolab_sim::cluster::RunError;
 use iolab_sim::evaluation::{Case, Conduct, Run};
-use iolab_sim::platform::{Platform, PlatformError};
+use iolab_sim::platform::Platform;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -23,8 +24,7 @@ pub(crate) fn run_all(
 ) -> Result<Vec<Run>, Failure> {
     let bar = ProgressBar::new(jobs.len() as u64);
     let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<Result<Run, PlatformError>>>> =
-        Mutex::new(vec![None; jobs.len()]);
+    let results: Mutex<Vec<Option<Result<Run, RunError>>>> = Mutex::new(vec![None; jobs.len()]);
     std::thread::scope(|scope| {
         for _ in 0..threads.max(1) {
             scope.spawn(|| {

@@ -1,0 +1,142 @@
+//! What a command must fulfil before it begins: whatever it names exists.
+
+use super::{Event, Work};
+use crate::cluster::error::Refused;
+use crate::cluster::{Cluster, EventQueue};
+use crate::program::{ANY_SOURCE, Command, Communicator, File, Ticket};
+
+/// What is wrong, and a way out.
+type Wrong = (String, &'static str);
+
+impl<Q: EventQueue<Event>> Cluster<Q> {
+    /// Begins the command, or ends the run if it cannot be.
+    pub(super) fn begin_checked(&mut self, id: u32, command: Command) {
+        self.tasks.get_mut(id).command = Some(command);
+        match self.check(id, command) {
+            Ok(()) => self.begin(id, Work::Command(command)),
+            Err((message, hint)) => self.refuse(id, command, message, hint),
+        }
+    }
+
+    /// Nothing more happens: no process begins anything, and what is under way is dropped.
+    fn refuse(&mut self, id: u32, command: Command, message: String, hint: &str) {
+        let process = &self.processes[self.tasks.get(id).process as usize];
+        let (application, rank) = (process.program, process.rank);
+        let hint = hint.to_owned();
+        self.refused = Some(Refused { application, rank, command, message, hint });
+        while self.calendar.queue.pop().is_some() {}
+    }
+
+    fn check(&self, id: u32, command: Command) -> Result<(), Wrong> {
+        if let Some(file) = command.file() {
+            self.check_file(id, command, file)?;
+        }
+        if let Some(communicator) = command.communicator() {
+            self.check_member(id, communicator)?;
+            self.check_partners(id, command, communicator)?;
+        }
+        if let Some((_, ticket)) = command.started()
+            && self.has_ticket(id, ticket)
+        {
+            return Err((format!("ticket {ticket} is in use"), "wait for it first"));
+        }
+        match command {
+            Command::Wait(ticket) if !self.has_ticket(id, ticket) => {
+                Err((format!("nothing was begun with ticket {ticket}"), "begin something with it"))
+            }
+            Command::Compute { cycles } if !(cycles >= 0.0 && cycles.is_finite()) => {
+                Err((format!("{cycles} is no number of instructions"), "give 0 or more"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn has_ticket(&self, id: u32, ticket: Ticket) -> bool {
+        let process = &self.processes[self.tasks.get(id).process as usize];
+        process.tickets.iter().any(|held| held.0 == ticket)
+    }
+
+    fn check_file(&self, id: u32, command: Command, file: File) -> Result<(), Wrong> {
+        let count = self.files.len();
+        if file as usize >= count {
+            return Err((
+                format!("there is no file {file} among {count}"),
+                "name a file of the file table",
+            ));
+        }
+        let task = self.tasks.get(id);
+        if let Some(extent) =
+            task.list.iter().find(|one| one.offset.checked_add(one.length).is_none())
+        {
+            let (offset, length) = (extent.offset, extent.length);
+            return Err((
+                format!("{length} B at {offset} end beyond any file"),
+                "files end below 2^64 B",
+            ));
+        }
+        match command {
+            Command::Open(_)
+            | Command::Close(_)
+            | Command::ReadAll(_)
+            | Command::WriteAll(_)
+            | Command::StartReadAll(..)
+            | Command::StartWriteAll(..) => {
+                let process = &self.processes[task.process as usize];
+                let program = &self.programs[process.program as usize];
+                self.check_member(id, program.communicator_of(process.rank, file))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_member(&self, id: u32, communicator: Communicator) -> Result<(), Wrong> {
+        let process = self.tasks.get(id).process;
+        let application = self.processes[process as usize].program;
+        let count = self.applications[application as usize].group_count;
+        if communicator >= count {
+            return Err((
+                format!("there is no communicator {communicator} among {count}"),
+                "declare it with the program; 0 is the world of the application",
+            ));
+        }
+        let group = &self.groups[self.group_of(id, communicator) as usize];
+        match group.rank(process) {
+            Some(_) => Ok(()),
+            None => Err((
+                format!("the rank is no member of communicator {communicator}"),
+                "only members take part",
+            )),
+        }
+    }
+
+    /// Ranks that the command names must be in its communicator.
+    fn check_partners(
+        &self,
+        id: u32,
+        command: Command,
+        communicator: Communicator,
+    ) -> Result<(), Wrong> {
+        let partners = match command {
+            Command::Send { to, .. } | Command::StartSend { to, .. } => [Some(to), None],
+            Command::Receive { from, .. } | Command::StartReceive { from, .. } => {
+                [None, Some(from).filter(|from| *from != ANY_SOURCE)]
+            }
+            Command::SendReceive { to, from, .. } => {
+                [Some(to), Some(from).filter(|from| *from != ANY_SOURCE)]
+            }
+            Command::Broadcast { root, .. }
+            | Command::Reduce { root, .. }
+            | Command::Gather { root, .. }
+            | Command::Scatter { root, .. } => [Some(root), None],
+            _ => [None, None],
+        };
+        let count = self.groups[self.group_of(id, communicator) as usize].rank_count();
+        match partners.into_iter().flatten().find(|rank| *rank >= count) {
+            None => Ok(()),
+            Some(rank) => Err((
+                format!("communicator {communicator} has no rank {rank}, only {count} ranks"),
+                "ranks count within the communicator, from 0",
+            )),
+        }
+    }
+}

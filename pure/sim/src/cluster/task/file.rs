@@ -1,0 +1,110 @@
+//! File commands: what processes do together before, around and after their requests to servers.
+
+use super::meeting::Purpose;
+use super::{Event, Outcome, Work};
+use crate::cluster::packet::Kind;
+use crate::cluster::{Cluster, EventQueue};
+use crate::program::{Command, File};
+use iolab_policy::collective::{FileCall, Serves};
+use iolab_vocab::Direction;
+
+/// Payload of the broadcast by which an open spreads the file's handle.
+const HANDLE_BYTES: u64 = 32;
+/// Wire size of a flush.
+const FLUSH_BYTES: u64 = 20;
+/// Buffer of each rank in two-phase I/O.
+const BUFFER_BYTES: u64 = 8 << 20;
+
+impl<Q: EventQueue<Event>> Cluster<Q> {
+    /// The group that opens, closes and collectively accesses a file with this task.
+    pub(super) fn group_of_file(&self, id: u32, file: File) -> u32 {
+        let process = &self.processes[self.tasks.get(id).process as usize];
+        let program = &self.programs[process.program as usize];
+        self.group_of(id, program.communicator_of(process.rank, file))
+    }
+
+    pub(super) fn open_step(&mut self, id: u32, file: File, step: u32) -> Outcome {
+        let group = self.group_of_file(id, file);
+        if step == 0 {
+            return Outcome::Nested(Work::Meet(group, Purpose::Open(file)));
+        }
+        Outcome::NestedLast(self.messages(id, group, Serves::Broadcast, 0, HANDLE_BYTES))
+    }
+
+    /// All meet, then rank 0 tells the servers.
+    pub(super) fn close_step(&mut self, id: u32, file: File, step: u32) -> Outcome {
+        let group = self.group_of_file(id, file);
+        if step == 0 {
+            return Outcome::Nested(Work::Meet(group, Purpose::Close(file)));
+        }
+        let process = self.tasks.get(id).process;
+        if self.groups[group as usize].rank(process) != Some(0) {
+            return Outcome::Done;
+        }
+        self.tell_servers(id, Kind::Flush { file });
+        Outcome::WaitLast
+    }
+
+    /// Every server answers when it holds nothing any more that is not on its device.
+    pub(super) fn sync_servers(&mut self, id: u32, file: File) -> Outcome {
+        self.tasks.get_mut(id).pending += self.servers.len() as u32;
+        self.tell_servers(id, Kind::Sync { file, task: id });
+        Outcome::WaitLast
+    }
+
+    fn tell_servers(&mut self, id: u32, kind: Kind) {
+        let node = self.node_of(id);
+        for server in 0..self.servers.len() {
+            let target = self.servers[server].target;
+            self.tasks.get_mut(id).pending += 1;
+            self.send(node, target, id, FLUSH_BYTES, kind);
+        }
+    }
+
+    /// Announce, send the data and await the answers, note the new size.
+    pub(super) fn write_step(&mut self, id: u32, file: File, step: u32) -> Outcome {
+        match step {
+            0 => self.request_writes(id, file),
+            1 => self.send_write_data(id),
+            _ => {
+                self.grow_file(id, file);
+                return Outcome::Done;
+            }
+        }
+        Outcome::Wait
+    }
+
+    /// A collective access: meet, exchange spans, then together or each for himself.
+    pub(super) fn access_step(
+        &mut self,
+        id: u32,
+        file: File,
+        direction: Direction,
+        step: u32,
+    ) -> Outcome {
+        let group = self.group_of_file(id, file);
+        match step {
+            0 => self.meet_for(id, group, file, direction),
+            1 => self.exchange_spans(id, group),
+            _ => self.access_together(id, group, file),
+        }
+    }
+
+    fn access_together(&mut self, id: u32, group: u32, file: File) -> Outcome {
+        let rank = self.rank_in(id, group);
+        let task = self.tasks.get_mut(id);
+        let access = task.access.take().expect("the ranks have met");
+        if !access.is_interleaved() {
+            let wanted = &access.wanted[rank as usize];
+            task.list.extend(wanted.within(wanted.span()));
+            return Outcome::NestedLast(Work::Command(match access.direction {
+                Direction::Read => Command::Read(file),
+                Direction::Write => Command::Write(file),
+            }));
+        }
+        let call = FileCall { access, rank, buffer_bytes: BUFFER_BYTES };
+        let machine = self.collectives.build_file(call);
+        self.top(id).work = Work::FileCollective(machine, file, false);
+        Outcome::Wait
+    }
+}

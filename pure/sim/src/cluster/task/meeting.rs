@@ -1,0 +1,106 @@
+//! Meetings: all processes of a group wait for the last one, without messages.
+
+use super::{Event, Outcome};
+use crate::cluster::{Cluster, EventQueue, Order};
+use crate::program::File;
+use iolab_policy::collective::{Access, Wanted};
+use iolab_vocab::Direction;
+use std::sync::Arc;
+
+/// What a group meets for. Only those who come for the same thing meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cluster) enum Purpose {
+    /// Nothing but to have met.
+    Barrier,
+    /// To open a file.
+    Open(File),
+    /// To close it.
+    Close(File),
+    /// To access a file together.
+    Access(File, Direction),
+}
+
+/// A meeting that not everyone has come to yet.
+#[derive(Debug)]
+pub(in crate::cluster) struct Meeting {
+    pub(in crate::cluster) purpose: Purpose,
+    /// Tasks that wait, in order of arrival.
+    pub(in crate::cluster) waiting: Vec<u32>,
+    /// Per rank, whether it has come. A rank that comes again opens the next meeting.
+    pub(in crate::cluster) present: Vec<bool>,
+    /// What the ranks of a collective access want.
+    wanted: Vec<Wanted>,
+}
+
+impl Meeting {
+    fn new(purpose: Purpose, rank_count: usize) -> Meeting {
+        Meeting {
+            purpose,
+            waiting: Vec::new(),
+            present: vec![false; rank_count],
+            wanted: Vec::new(),
+        }
+    }
+}
+
+impl<Q: EventQueue<Event>> Cluster<Q> {
+    /// The task comes to its group's meeting; gives the meeting if it is the last one.
+    fn come(&mut self, id: u32, group: u32, purpose: Purpose) -> Option<Meeting> {
+        let process = self.tasks.get(id).process;
+        let group = &mut self.groups[group as usize];
+        let rank = group.rank(process).expect("the command was checked") as usize;
+        let rank_count = group.rank_count() as usize;
+        let meets = |meeting: &Meeting| meeting.purpose == purpose && !meeting.present[rank];
+        let place = group.meetings.iter().position(meets).unwrap_or_else(|| {
+            group.meetings.push(Meeting::new(purpose, rank_count));
+            group.meetings.len() - 1
+        });
+        let meeting = &mut group.meetings[place];
+        if let Purpose::Access(..) = purpose {
+            meeting.wanted.resize(rank_count, Wanted::default());
+            meeting.wanted[rank] = Wanted::new(std::mem::take(&mut self.tasks.get_mut(id).list));
+        }
+        if meeting.waiting.len() + 1 == rank_count {
+            return Some(group.meetings.remove(place));
+        }
+        meeting.present[rank] = true;
+        meeting.waiting.push(id);
+        None
+    }
+
+    /// The last to come wakes the others and is done.
+    pub(super) fn meet(&mut self, id: u32, group: u32, purpose: Purpose) -> Outcome {
+        let Some(meeting) = self.come(id, group, purpose) else { return Outcome::BlockedLast };
+        let waiting = match self.order {
+            Order::Published => self.in_hash_order(&meeting.waiting),
+            Order::Documented => meeting.waiting,
+        };
+        waiting.into_iter().for_each(|other| self.go_on(other));
+        Outcome::Done
+    }
+
+    /// All ranks of a collective access meet; the last one continues at once.
+    pub(super) fn meet_for(
+        &mut self,
+        id: u32,
+        group: u32,
+        file: File,
+        direction: Direction,
+    ) -> Outcome {
+        let Some(meeting) = self.come(id, group, Purpose::Access(file, direction)) else {
+            return Outcome::Blocked;
+        };
+        let access = Arc::new(Access { direction, wanted: meeting.wanted });
+        for &other in meeting.waiting.iter().chain([&id]) {
+            self.tasks.get_mut(other).access = Some(access.clone());
+        }
+        meeting.waiting.into_iter().for_each(|other| self.go_on(other));
+        Outcome::Wait
+    }
+
+    fn in_hash_order(&self, tasks: &[u32]) -> Vec<u32> {
+        let numbers: Vec<_> = tasks.iter().map(|id| self.tasks.get(*id).process).collect();
+        let order = crate::cluster::build::hash_order(&numbers);
+        order.into_iter().map(|index| tasks[index]).collect()
+    }
+}

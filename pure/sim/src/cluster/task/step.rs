@@ -1,0 +1,125 @@
+//! What each step of each command does.
+
+use super::point::Address;
+use super::{Event, Outcome, Work};
+use crate::cluster::packet::{Envelope, Lane};
+use crate::cluster::{Cluster, EventQueue};
+use crate::program::{ANY_SOURCE, Command, Communicator};
+use iolab_policy::collective::Serves;
+use iolab_vocab::Direction;
+
+impl<Q: EventQueue<Event>> Cluster<Q> {
+    /// Takes the next step of the task's top piece of work.
+    pub(super) fn perform(&mut self, id: u32) -> Outcome {
+        let frame = self.top(id);
+        let step = frame.step;
+        frame.step += 1;
+        match frame.work {
+            Work::Command(command) => self.command_step(id, command, step),
+            Work::Meet(group, purpose) => self.meet(id, group, purpose),
+            Work::Collective(..) | Work::FileCollective(..) => self.machine_step(id, step),
+        }
+    }
+
+    fn command_step(&mut self, id: u32, command: Command, step: u32) -> Outcome {
+        if let Some((begun, ticket)) = command.started() {
+            self.start_with_ticket(id, begun, ticket);
+            return Outcome::Done;
+        }
+        match command {
+            Command::Compute { .. } => Outcome::Done,
+            Command::Open(file) => self.open_step(id, file, step),
+            Command::Close(file) => self.close_step(id, file, step),
+            Command::Read(file) => {
+                self.request_reads(id, file);
+                Outcome::WaitLast
+            }
+            Command::Write(file) => self.write_step(id, file, step),
+            Command::ReadAll(file) => self.access_step(id, file, Direction::Read, step),
+            Command::WriteAll(file) => self.access_step(id, file, Direction::Write, step),
+            Command::Sync(file) => self.sync_servers(id, file),
+            Command::Wait(ticket) => self.await_ticket(id, ticket),
+            Command::Send { to, tag, bytes, communicator } => {
+                let address = self.address(id, communicator, to, tag);
+                self.send_step(id, address, bytes, step)
+            }
+            Command::Receive { from, tag, communicator } => {
+                let wanted = self.wanted(id, communicator, from, tag);
+                self.receive_step(id, wanted, step)
+            }
+            Command::SendReceive { .. } => self.send_receive_step(id, command, step),
+            Command::Barrier { communicator } => {
+                self.begin_collective(id, communicator, Serves::Barrier, 0, 0)
+            }
+            Command::Broadcast { root, bytes, communicator } => {
+                self.begin_collective(id, communicator, Serves::Broadcast, root, bytes)
+            }
+            Command::Reduce { root, bytes, communicator } => {
+                self.begin_collective(id, communicator, Serves::Reduce, root, bytes)
+            }
+            Command::Allreduce { bytes, communicator } => {
+                self.begin_collective(id, communicator, Serves::Allreduce, 0, bytes)
+            }
+            Command::Gather { root, bytes, communicator } => {
+                self.begin_collective(id, communicator, Serves::Gather, root, bytes)
+            }
+            Command::Scatter { root, bytes, communicator } => {
+                self.begin_collective(id, communicator, Serves::Scatter, root, bytes)
+            }
+            Command::Allgather { bytes, communicator } => {
+                self.begin_collective(id, communicator, Serves::Allgather, 0, bytes)
+            }
+            Command::Alltoall { bytes, communicator } => {
+                self.begin_collective(id, communicator, Serves::Alltoall, 0, bytes)
+            }
+            Command::StartRead(..)
+            | Command::StartWrite(..)
+            | Command::StartReadAll(..)
+            | Command::StartWriteAll(..)
+            | Command::StartSend { .. }
+            | Command::StartReceive { .. } => unreachable!("begun in the background above"),
+        }
+    }
+
+    fn address(&self, id: u32, communicator: Communicator, to: u32, tag: u32) -> Address {
+        let group = self.group_of(id, communicator);
+        let to = self.groups[group as usize].process(to);
+        Address { to, tag, lane: Lane::Point(group) }
+    }
+
+    fn wanted(&self, id: u32, communicator: Communicator, from: u32, tag: u32) -> Envelope {
+        let group = self.group_of(id, communicator);
+        let from = match from {
+            ANY_SOURCE => ANY_SOURCE,
+            rank => self.groups[group as usize].process(rank),
+        };
+        Envelope { from, tag, lane: Lane::Point(group) }
+    }
+
+    /// An eager send and the receive are one set. A larger send must go on whether or not the
+    /// message awaited has come, so it goes to the background.
+    fn send_receive_step(&mut self, id: u32, command: Command, step: u32) -> Outcome {
+        let Command::SendReceive { to, send_tag: tag, bytes, from, receive_tag, communicator } =
+            command
+        else {
+            unreachable!("only called for this command");
+        };
+        if bytes <= self.eager_bytes {
+            if step == 0 {
+                let address = self.address(id, communicator, to, tag);
+                self.send_point(id, address, bytes);
+            }
+            let wanted = self.wanted(id, communicator, from, receive_tag);
+            return self.receive_step(id, wanted, step);
+        }
+        if step == 0 {
+            let send = Command::Send { to, tag, bytes, communicator };
+            let part = self.start_background(id, send);
+            self.tasks.get_mut(id).part = part;
+            let receive = Command::Receive { from, tag: receive_tag, communicator };
+            return Outcome::Nested(Work::Command(receive));
+        }
+        let part = self.tasks.get(id).part;
+        self.await_background(id, part)
+    }
+}
