@@ -28,8 +28,11 @@ mod gate;
 mod machine;
 mod none;
 mod patience;
+mod reads;
 mod server_directed;
+mod shelf;
 mod write_behind;
+mod writes;
 
 pub use aggregation::aggregation;
 pub use catalog::{CacheError, find};
