@@ -8,7 +8,7 @@
 use super::desk::Desk;
 use super::gate::Gate;
 use super::patience::Patience;
-use super::{Action, Cache, Event, Job, Settings, Tag};
+use super::{Action, Cache, Event, Job, Operation, Settings, Tag};
 use iolab_vocab::{FileId, Nanos};
 
 /// How one cache layer keeps jobs, and which it takes next.
@@ -86,7 +86,6 @@ impl<Q: Queues> Machine<Q> {
         let replaced = self.queues.push_write(job);
         self.desk.give_back(replaced);
         self.gate.queued(now, job.extent.length - replaced.min(job.extent.length), out);
-        self.start(now, out);
     }
 
     /// Fills the device.
@@ -122,12 +121,18 @@ impl<Q: Queues> Machine<Q> {
         true
     }
 
-    /// Memory became free without a write having been completed: whoever was refused would wait
-    /// for a completion that may never come.
+    /// Without a write under way, whoever was refused would wait for a completion that never comes.
     fn welcome(&mut self, now: Nanos, out: &mut Vec<Action>) {
-        let is_stuck = !self.desk.has_stores() && !self.queues.has_writes(None);
-        if self.has_refused && (is_stuck || self.patience.is_refusal_overdue(now)) {
+        let is_stuck = || !self.desk.has_stores() && !self.queues.has_writes(None);
+        if self.has_refused && (is_stuck() || self.patience.is_refusal_overdue(now)) {
             out.push(Action::Welcome);
+        }
+    }
+
+    fn completed(&mut self, operation: Operation, out: &mut Vec<Action>) {
+        self.desk.complete(operation, out);
+        if !self.flushes.is_empty() {
+            self.answer_flushes(out);
         }
     }
 
@@ -142,43 +147,32 @@ impl<Q: Queues> Machine<Q> {
 }
 
 impl<Q: Queues> Cache for Machine<Q> {
+    /// Every event but an offer and a completion may be the one after which a refused packet has
+    /// to be asked for; these two the driver follows up by itself.
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
         match event {
+            Event::WriteOffered { bytes } => return self.offered(now, bytes, out),
+            Event::Completed { operation } => return self.completed(operation, out),
             Event::ReadArrived { tag, file, extent } => {
                 self.patience.read_waits(now);
                 self.queues.push_read(Job { tag, file, extent });
-                self.start(now, out);
             }
-            Event::WriteOffered { bytes } => self.offered(now, bytes, out),
             Event::WriteArrived { tag, file, extent } => {
                 self.write_arrived(now, Job { tag, file, extent }, out);
             }
-            Event::Completed { operation } => {
-                self.desk.complete(operation, out);
-                if !self.flushes.is_empty() {
-                    self.answer_flushes(out);
-                }
-            }
-            Event::Released { bytes } => {
-                self.desk.give_back(bytes);
-                self.start(now, out);
-                self.welcome(now, out);
-            }
-            Event::DeviceReady => {
-                self.desk.ready(out);
-                self.start(now, out);
-            }
+            Event::Released { bytes } => self.desk.give_back(bytes),
+            Event::DeviceReady => self.desk.ready(out),
             Event::FlushArrived { tag, file } => {
                 self.flushes.push((tag, file));
                 self.gate.open();
-                self.start(now, out);
-                self.answer_flushes(out);
             }
-            Event::Woke => {
-                self.gate.woke(now, out);
-                self.start(now, out);
-            }
+            Event::Woke => self.gate.woke(now, out),
         }
+        self.start(now, out);
+        if let Event::FlushArrived { .. } = event {
+            self.answer_flushes(out);
+        }
+        self.welcome(now, out);
     }
 
     fn held_bytes(&self) -> u64 {

@@ -50,17 +50,21 @@ impl Patience {
         self.refusal = None;
     }
 
+    /// Whether a read has been passed over too long, and no refused packet longer.
     pub(super) fn is_read_overdue(&self, now: Nanos) -> bool {
-        self.is_overdue(self.read, now)
+        let is_refusal_older = self.is_overdue(self.refusal, now) && self.refusal < self.read;
+        self.is_overdue(self.read, now) && !is_refusal_older
     }
 
+    /// Whether a packet has been refused too long, and no read been passed over longer.
     pub(super) fn is_refusal_overdue(&self, now: Nanos) -> bool {
-        self.is_overdue(self.refusal, now)
+        let is_read_older = self.is_overdue(self.read, now) && self.read <= self.refusal;
+        self.is_overdue(self.refusal, now) && !is_read_older
     }
 
     /// Whether writes go first: they are overdue, and no read is longer so.
     pub(super) fn is_write_first(&self, now: Nanos) -> bool {
-        let is_read_older = self.is_read_overdue(now) && self.read <= self.write;
+        let is_read_older = self.is_overdue(self.read, now) && self.read <= self.write;
         self.is_overdue(self.write, now) && !is_read_older
     }
 }
