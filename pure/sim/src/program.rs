@@ -34,6 +34,11 @@ pub enum Command {
         /// For so many instructions.
         cycles: f64,
     },
+    /// Do nothing, and keep nobody from the processor.
+    Rest {
+        /// For so long.
+        nanos: Nanos,
+    },
     /// Open a file, together with all processes of its communicator.
     Open(File),
     /// Close it, together.
@@ -241,6 +246,7 @@ impl Command {
     pub fn name(self) -> &'static str {
         match self {
             Command::Compute { .. } => "compute",
+            Command::Rest { .. } => "rest",
             Command::Open(_) => "open",
             Command::Close(_) => "close",
             Command::Read(_) => "read",
@@ -287,6 +293,7 @@ impl fmt::Display for Command {
         write!(f, "{}", self.name())?;
         match *self {
             Command::Compute { cycles } => write!(f, " {cycles} instructions")?,
+            Command::Rest { nanos } => write!(f, " {} s", nanos.seconds())?,
             Command::Send { to, tag, bytes, .. } | Command::StartSend { to, tag, bytes, .. } => {
                 write!(f, " {bytes} B to rank {to} (tag {tag})")?;
             }
@@ -320,6 +327,25 @@ impl fmt::Display for Command {
     }
 }
 
+/// What the ranks of an application did in one of its phases.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PhaseTotals {
+    /// Its name.
+    pub name: String,
+    /// When the first rank came to it; `None` when none did.
+    pub start: Option<Nanos>,
+    /// When the last rank left it.
+    pub end: Nanos,
+    /// Time in it, summed over ranks.
+    pub rank_nanos: u64,
+    /// Data commands given.
+    pub calls: u64,
+    /// Bytes they asked to read.
+    pub read_bytes: u64,
+    /// Bytes they asked to write.
+    pub written_bytes: u64,
+}
+
 /// What the processes of an application do.
 pub trait Program: Send {
     /// The next command of `rank`, or nothing when it has ended. The extents of a file command
@@ -342,5 +368,10 @@ pub trait Program: Send {
     /// does.
     fn communicator_of(&self, _rank: u32, _file: File) -> Communicator {
         WORLD
+    }
+
+    /// What its ranks did in each of its phases, if it has any.
+    fn phases(&self) -> Vec<PhaseTotals> {
+        Vec::new()
     }
 }

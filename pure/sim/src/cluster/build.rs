@@ -206,7 +206,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             }
             let groups = groups_of(program.as_ref(), index, first)?;
             let (first_group, group_count) = (self.groups.len() as u32, groups.len() as u32);
-            self.applications.push(Application { first_group, group_count });
+            self.applications.push(Application { first_group, group_count, end: Nanos::ZERO });
             self.groups.extend(groups);
         }
         self.running_count = self.processes.len() as u32;

@@ -3,6 +3,8 @@
 /// An event of the cluster simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
+    /// A task has rested.
+    Rested(u32),
     /// A packet reaches its next station.
     Arrived(u32),
     /// A station has carried its packet.

@@ -23,8 +23,9 @@ mod transfer;
 pub use build::Setup;
 pub use error::{Refused, RunError};
 pub use event::Event;
+pub use run::Progress;
 pub use server::ServerTotals;
-pub use station::StationTotals;
+pub use station::{LinkKind, StationTotals};
 pub use stuck::{Reason, Stuck, Waiting};
 
 use crate::program::Program;
@@ -82,6 +83,8 @@ struct Node {
 struct Application {
     first_group: u32,
     group_count: u32,
+    /// When its last process has ended so far.
+    end: Nanos,
 }
 
 /// One run of a cluster.

@@ -1,20 +1,49 @@
 //! The loop: take the next event, let its component react.
 
 use super::event::Event;
-use super::{Cluster, EventQueue, RunError, ServerTotals};
+use super::{Cluster, EventQueue, LinkKind, RunError, ServerTotals, StationTotals};
+use crate::program::Program;
 use iolab_vocab::Nanos;
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Simulated time.
+    pub now: Nanos,
+    /// Events handled.
+    pub event_count: u64,
+    /// Processes that have not ended.
+    pub running_count: u32,
+}
 
 impl<Q: EventQueue<Event>> Cluster<Q> {
     /// Runs until nothing is left to happen. Returns the time of the last event.
     pub fn run(&mut self) -> Result<Nanos, RunError> {
+        self.start();
+        self.advance(u64::MAX);
+        self.verdict()
+    }
+
+    /// Gives every process its first command.
+    pub fn start(&mut self) {
         let started: Vec<u32> = (0..self.processes.len() as u32).collect();
         started.iter().for_each(|&task| self.begin_next(task));
-        while let Some((time, event)) = self.calendar.queue.pop() {
+    }
+
+    /// Handles up to so many events. Tells whether there was that much to do.
+    pub fn advance(&mut self, event_count: u64) -> bool {
+        for _ in 0..event_count {
+            let Some((time, event)) = self.calendar.queue.pop() else { return false };
             let before = self.calendar.now;
             self.calendar.now = time;
             self.event_count += 1;
             self.handle(event, before);
         }
+        true
+    }
+
+    /// After the last event: its time, or why processes have not ended.
+    pub fn verdict(&mut self) -> Result<Nanos, RunError> {
         if let Some(refused) = self.refused.take() {
             return Err(RunError::Refused(refused));
         }
@@ -31,6 +60,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             Event::Arrived(packet) => self.network.enter(&mut self.calendar, packet),
             Event::Carried(station) => self.carried(station),
             Event::Computed(node) => self.computed(node),
+            Event::Rested(task) => self.go_on(task),
             Event::Transferred(transfer) => self.transferred(transfer),
             Event::Woke(server) => {
                 if !self.woke(server) {
@@ -40,9 +70,32 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
     }
 
+    /// The server that a target is; clients come first, whether a process runs on them or not.
+    pub(super) fn server_at(&self, target: u32) -> u32 {
+        target - (self.target_node.len() - self.servers.len()) as u32
+    }
+
     /// What each server has done so far.
     pub fn server_totals(&self) -> impl Iterator<Item = ServerTotals> + '_ {
         self.servers.iter().map(|server| server.totals)
+    }
+
+    /// What each link and switch has carried so far: the switches, then per node its NIC out, its
+    /// NIC in, the switch port towards it and its inside, then each cable both ways.
+    pub fn link_totals(&self) -> impl Iterator<Item = (LinkKind, StationTotals)> + '_ {
+        self.network.stations.iter().map(|station| (station.role.kind(), station.totals))
+    }
+
+    /// Each application's program, and when its last process has ended.
+    pub fn applications(&self) -> impl Iterator<Item = (&dyn Program, Nanos)> + '_ {
+        let ends = self.applications.iter().map(|application| application.end);
+        self.programs.iter().map(Box::as_ref).zip(ends)
+    }
+
+    /// How far the run is.
+    pub fn progress(&self) -> Progress {
+        let &Cluster { event_count, running_count, .. } = self;
+        Progress { now: self.calendar.now, event_count, running_count }
     }
 
     /// Events handled so far.

@@ -250,7 +250,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     /// A client wants a file on the device; a task may wait for that, or `NONE`.
     pub(super) fn flush_arrived(&mut self, target: u32, file: u32, task: u32) {
-        let server = target - self.processes.len() as u32;
+        let server = self.server_at(target);
         if task != NONE {
             self.servers[server as usize].syncs.push(task);
         }

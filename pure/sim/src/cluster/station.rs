@@ -23,6 +23,46 @@ pub(super) enum Role {
     Internal,
 }
 
+/// A part of the network as results call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// A switch.
+    Switch,
+    /// A node's NIC, outwards.
+    NicOut,
+    /// A node's NIC, inwards; it takes no time of its own.
+    NicIn,
+    /// A switch port towards a node or another switch.
+    Port,
+    /// Between the processes of one node.
+    Internal,
+}
+
+impl LinkKind {
+    /// As results write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            LinkKind::Switch => "switch",
+            LinkKind::NicOut => "nic-out",
+            LinkKind::NicIn => "nic-in",
+            LinkKind::Port => "port",
+            LinkKind::Internal => "internal",
+        }
+    }
+}
+
+impl Role {
+    pub(super) fn kind(self) -> LinkKind {
+        match self {
+            Role::Departure => LinkKind::NicOut,
+            Role::Switch => LinkKind::Switch,
+            Role::Port => LinkKind::Port,
+            Role::Arrival => LinkKind::NicIn,
+            Role::Internal => LinkKind::Internal,
+        }
+    }
+}
+
 /// One target's share of a station.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flow {

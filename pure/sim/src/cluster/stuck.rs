@@ -257,7 +257,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             Kind::Sync { task, .. } if task == id => Some(message.target),
             _ => None,
         });
-        servers.extend(lost.map(|target| target - self.processes.len() as u32));
+        servers.extend(lost.map(|target| self.server_at(target)));
         servers.sort_unstable();
         servers.dedup();
         reasons.extend(servers.into_iter().map(Reason::Server));

@@ -1,13 +1,21 @@
-//! Programs: the benchmarks of the published evaluation, and commands written down.
+//! Programs: the benchmarks of the published evaluation, commands written down, and workloads
+//! described in TOML; and the way in to run them.
 
 mod database;
+mod described;
 mod individual;
 mod java_random;
+mod run;
 mod scattered;
 mod script;
 
 pub use database::{Database, Mode};
+pub use described::{Application, DescribedFile, TEMPLATE, Workload, WorkloadError};
 pub use individual::Individual;
 pub use java_random::JavaRandom;
+pub use run::{
+    ApplicationOutcome, Job, LinkOutcome, Outcome, ServerOutcome, Settings, run, run_watched,
+    simulate,
+};
 pub use scattered::Scattered;
 pub use script::{Line, Script};

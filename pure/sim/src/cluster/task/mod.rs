@@ -122,6 +122,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             self.begin_checked(id, command);
         } else {
             self.running_count -= 1;
+            self.applications[process.program as usize].end = self.calendar.now;
         }
     }
 
@@ -211,7 +212,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
     }
 
-    fn go_on(&mut self, id: u32) {
+    pub(super) fn go_on(&mut self, id: u32) {
         if self.top(id).is_last { self.finish(id) } else { self.charge(id, 1.0) }
     }
 

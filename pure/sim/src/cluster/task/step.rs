@@ -28,6 +28,10 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
         match command {
             Command::Compute { .. } => Outcome::Done,
+            Command::Rest { nanos } => {
+                self.calendar.post(nanos.0, self.node_of(id), Event::Rested(id));
+                Outcome::BlockedLast
+            }
             Command::Open(file) => self.open_step(id, file, step),
             Command::Close(file) => self.close_step(id, file, step),
             Command::Read(file) => {

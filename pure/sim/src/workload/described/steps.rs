@@ -1,0 +1,296 @@
+//! A described application as a program: instructions carried out rank by rank.
+//!
+//! A rank keeps its place in the instructions, loop counters and how often it came to each data
+//! command. Giving the next command costs a few comparisons and the making of its list.
+
+use super::{
+    Application, Command, Communicator, Deed, Exchange, File, FileRef, Instruction, Message,
+    Partner, PhaseTotals, Program, Transfer, Within, Work,
+};
+use crate::program::ANY_SOURCE;
+use iolab_pattern::Access;
+use iolab_vocab::{Direction, Extent, Nanos};
+
+/// Where a rank is.
+#[derive(Clone, Debug)]
+struct Cursor {
+    at: usize,
+    /// Calls of the data command it is at.
+    call: u64,
+    /// Whether it has thought before that call.
+    has_thought: bool,
+    has_started: bool,
+    counters: Vec<u64>,
+    visits: Vec<u64>,
+    phase: Option<usize>,
+    now: Nanos,
+    entered: Nanos,
+}
+
+pub(super) struct Steps {
+    application: Application,
+    speeds: Vec<f64>,
+    cursors: Vec<Cursor>,
+    totals: Vec<PhaseTotals>,
+    access: Access,
+}
+
+impl Steps {
+    pub(super) fn new(application: Application, speeds: Vec<f64>) -> Steps {
+        let (mut loops, mut transfers) = (0, 0);
+        for instruction in application.code.iter() {
+            match instruction {
+                Instruction::Loop { .. } => loops += 1,
+                Instruction::Do { deed: Deed::Transfer(_), .. } => transfers += 1,
+                _ => {}
+            }
+        }
+        let cursor = Cursor {
+            at: 0,
+            call: 0,
+            has_thought: false,
+            has_started: application.start == Nanos::ZERO,
+            counters: vec![0; loops],
+            visits: vec![0; transfers],
+            phase: None,
+            now: Nanos::ZERO,
+            entered: Nanos::ZERO,
+        };
+        let total = |name: &String| PhaseTotals { name: name.clone(), ..PhaseTotals::default() };
+        let totals = application.phases.iter().map(total).collect();
+        let cursors = vec![cursor; application.rank_count as usize];
+        Steps { application, speeds, cursors, totals, access: Access::new() }
+    }
+
+    fn enter(&mut self, rank: u32, phase: Option<usize>) {
+        let cursor = &mut self.cursors[rank as usize];
+        if let Some(left) = cursor.phase {
+            let totals = &mut self.totals[left];
+            totals.end = totals.end.max(cursor.now);
+            totals.rank_nanos += cursor.now.since(cursor.entered).0;
+        }
+        if let Some(phase) = phase {
+            let totals = &mut self.totals[phase];
+            totals.start = Some(totals.start.map_or(cursor.now, |start| start.min(cursor.now)));
+        }
+        (cursor.phase, cursor.entered) = (phase, cursor.now);
+    }
+
+    fn work(&self, rank: u32, work: Work) -> Command {
+        let cycles = match work {
+            Work::Instructions(count) => count,
+            Work::Seconds(seconds) => seconds * self.speeds[rank as usize],
+        };
+        Command::Compute { cycles }
+    }
+
+    /// The next call of a data command, or nothing when all are made.
+    fn transfer(
+        &mut self,
+        rank: u32,
+        transfer: &Transfer,
+        list: &mut Vec<Extent>,
+    ) -> Option<Command> {
+        let cursor = &mut self.cursors[rank as usize];
+        if cursor.call == transfer.place.calls(rank) {
+            cursor.call = 0;
+            cursor.visits[transfer.slot] += 1;
+            return None;
+        }
+        if let Some(think) = transfer.think
+            && cursor.call > 0
+            && !cursor.has_thought
+        {
+            cursor.has_thought = true;
+            return Some(self.work(rank, think));
+        }
+        let base = transfer.offset + cursor.visits[transfer.slot] * transfer.step;
+        transfer.place.list(rank, cursor.call, base, &mut self.access, list);
+        cursor.has_thought = false;
+        cursor.call += 1;
+        self.count(rank, transfer.direction, list);
+        Some(transfer.command(rank))
+    }
+
+    fn count(&mut self, rank: u32, direction: Direction, list: &[Extent]) {
+        let Some(phase) = self.cursors[rank as usize].phase else { return };
+        let bytes: u64 = list.iter().map(|extent| extent.length).sum();
+        let totals = &mut self.totals[phase];
+        totals.calls += 1;
+        match direction {
+            Direction::Read => totals.read_bytes += bytes,
+            Direction::Write => totals.written_bytes += bytes,
+        }
+    }
+
+    fn command(&self, rank: u32, deed: &Deed) -> Command {
+        let of = |file: FileRef| file.of(rank);
+        match *deed {
+            Deed::Compute(work) => self.work(rank, work),
+            Deed::Open(file) => Command::Open(of(file)),
+            Deed::Close(file) => Command::Close(of(file)),
+            Deed::Sync(file) => Command::Sync(of(file)),
+            Deed::Wait(ticket) => Command::Wait(ticket),
+            Deed::Barrier(within) => {
+                Command::Barrier { communicator: self.application.communicator(within, rank) }
+            }
+            Deed::Exchange { what, root, bytes, within } => {
+                let communicator = self.application.communicator(within, rank);
+                what.command(root, bytes, communicator)
+            }
+            Deed::Message(message) => self.message(rank, message),
+            Deed::Transfer(_) => unreachable!("transfers give their calls one by one"),
+        }
+    }
+
+    fn message(&self, rank: u32, message: Message) -> Command {
+        let Message { send, receive, tag, within, ticket } = message;
+        let communicator = self.application.communicator(within, rank);
+        let place = |partner| self.application.partner(within, rank, partner);
+        match (send, receive, ticket) {
+            (Some((to, bytes)), Some(from), _) => Command::SendReceive {
+                to: place(to),
+                send_tag: tag,
+                bytes,
+                from: place(from),
+                receive_tag: tag,
+                communicator,
+            },
+            (Some((to, bytes)), None, None) => {
+                Command::Send { to: place(to), tag, bytes, communicator }
+            }
+            (Some((to, bytes)), None, Some(ticket)) => {
+                Command::StartSend { to: place(to), tag, bytes, communicator, ticket }
+            }
+            (None, Some(from), None) => Command::Receive { from: place(from), tag, communicator },
+            (None, Some(from), Some(ticket)) => {
+                Command::StartReceive { from: place(from), tag, communicator, ticket }
+            }
+            (None, None, _) => unreachable!("a message is sent or received"),
+        }
+    }
+}
+
+impl Application {
+    /// How many ranks a communicator has, and the place of `rank` among them.
+    pub(super) fn place_in(&self, within: Within, rank: u32) -> (u32, u32) {
+        match within {
+            Within::World => (self.rank_count, rank),
+            Within::Alone => (1, 0),
+            Within::Group(index) => {
+                let ranks = &self.communicators[index as usize].ranks;
+                let place = ranks.iter().position(|&one| one == rank);
+                (ranks.len() as u32, place.expect("only members come here") as u32)
+            }
+        }
+    }
+
+    /// The rank within the communicator that `partner` is to `rank`.
+    pub(super) fn partner(&self, within: Within, rank: u32, partner: Partner) -> u32 {
+        match partner {
+            Partner::Rank(rank) => rank,
+            Partner::Any => ANY_SOURCE,
+            Partner::Relative(step) => {
+                let (count, place) = self.place_in(within, rank);
+                (i64::from(place) + step).rem_euclid(i64::from(count)) as u32
+            }
+        }
+    }
+}
+
+impl Exchange {
+    fn command(self, root: u32, bytes: u64, communicator: Communicator) -> Command {
+        match self {
+            Exchange::Broadcast => Command::Broadcast { root, bytes, communicator },
+            Exchange::Reduce => Command::Reduce { root, bytes, communicator },
+            Exchange::Allreduce => Command::Allreduce { bytes, communicator },
+            Exchange::Gather => Command::Gather { root, bytes, communicator },
+            Exchange::Scatter => Command::Scatter { root, bytes, communicator },
+            Exchange::Allgather => Command::Allgather { bytes, communicator },
+            Exchange::Alltoall => Command::Alltoall { bytes, communicator },
+        }
+    }
+}
+
+impl Transfer {
+    fn command(&self, rank: u32) -> Command {
+        let file = self.file.of(rank);
+        match (self.direction, self.is_collective, self.ticket) {
+            (Direction::Read, false, None) => Command::Read(file),
+            (Direction::Write, false, None) => Command::Write(file),
+            (Direction::Read, true, None) => Command::ReadAll(file),
+            (Direction::Write, true, None) => Command::WriteAll(file),
+            (Direction::Read, false, Some(ticket)) => Command::StartRead(file, ticket),
+            (Direction::Write, false, Some(ticket)) => Command::StartWrite(file, ticket),
+            (Direction::Read, true, Some(ticket)) => Command::StartReadAll(file, ticket),
+            (Direction::Write, true, Some(ticket)) => Command::StartWriteAll(file, ticket),
+        }
+    }
+}
+
+impl Program for Steps {
+    fn next(&mut self, rank: u32, list: &mut Vec<Extent>) -> Option<Command> {
+        let code = self.application.code.clone();
+        if !self.cursors[rank as usize].has_started {
+            self.cursors[rank as usize].has_started = true;
+            return Some(Command::Rest { nanos: self.application.start });
+        }
+        loop {
+            let cursor = &mut self.cursors[rank as usize];
+            match code.get(cursor.at) {
+                None => {
+                    self.enter(rank, None);
+                    return None;
+                }
+                Some(&Instruction::Enter(phase)) => {
+                    cursor.at += 1;
+                    self.enter(rank, Some(phase));
+                }
+                Some(&Instruction::Loop { slot, times }) => {
+                    cursor.counters[slot] = times;
+                    cursor.at += 1;
+                }
+                Some(&Instruction::Again { slot, begin }) => {
+                    cursor.counters[slot] -= 1;
+                    cursor.at = if cursor.counters[slot] > 0 { begin + 1 } else { cursor.at + 1 };
+                }
+                Some(Instruction::Do { who, .. }) if !who.includes(rank) => cursor.at += 1,
+                Some(Instruction::Do { deed: Deed::Transfer(transfer), .. }) => {
+                    match self.transfer(rank, transfer, list) {
+                        Some(command) => return Some(command),
+                        None => self.cursors[rank as usize].at += 1,
+                    }
+                }
+                Some(Instruction::Do { deed, .. }) => {
+                    cursor.at += 1;
+                    return Some(self.command(rank, deed));
+                }
+            }
+        }
+    }
+
+    fn reached(&mut self, rank: u32, now: Nanos) {
+        self.cursors[rank as usize].now = now;
+    }
+
+    fn rank_count(&self) -> u32 {
+        self.application.rank_count
+    }
+
+    fn communicators(&self) -> Vec<Vec<u32>> {
+        let declared = self.application.communicators.iter().map(|group| group.ranks.clone());
+        let alone = self.application.is_alone_somewhere();
+        let alone = (0..self.application.rank_count).filter(|_| alone).map(|rank| vec![rank]);
+        declared.chain(alone).collect()
+    }
+
+    fn communicator_of(&self, rank: u32, file: File) -> Communicator {
+        let held = |entry: &&(FileRef, Within)| entry.0.of(rank) == file;
+        let within = self.application.file_groups.iter().find(held);
+        self.application.communicator(within.map_or(Within::World, |entry| entry.1), rank)
+    }
+
+    fn phases(&self) -> Vec<PhaseTotals> {
+        self.totals.clone()
+    }
+}

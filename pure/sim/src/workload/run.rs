@@ -1,0 +1,230 @@
+//! One run: a workload, or any programs, on a platform; what it took and what every part did.
+//!
+//! [`run`] is the way in for workloads, [`simulate`] for programs of one's own (imported traces,
+//! programs written in Python). Both are deterministic: equal arguments give equal outcomes.
+
+use super::described::Workload;
+use crate::cluster::{
+    Cluster, Event, FileState, LinkKind, Order, Progress, RunError, ServerTotals, Setup,
+    StationTotals,
+};
+use crate::guest::SimulationError;
+use crate::platform::Platform;
+use crate::program::{PhaseTotals, Program};
+use crate::queue::{EventQueue, Ordered, Published};
+use iolab_policy::collective::Choices;
+use iolab_vocab::{Nanos, Seed};
+use std::ops::ControlFlow;
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What decides among simultaneous events.
+    pub order: Order,
+    /// Shuffles simultaneous events; 0 leaves them as the order has them.
+    pub tie_seed: Seed,
+    /// Cache layer of every server; by itself each server has the platform's.
+    pub cache: Option<String>,
+    /// Which algorithm carries out which collective command.
+    pub collectives: Choices,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        let collectives = Choices::default();
+        Settings { order: Order::Documented, tie_seed: Seed(0), cache: None, collectives }
+    }
+}
+
+/// Programs and their files, with names for results.
+pub struct Job {
+    /// Name and size at the start of each file.
+    pub files: Vec<(String, u64)>,
+    /// Name and program of each application; their processes fill the platform's clients in order.
+    pub applications: Vec<(String, Box<dyn Program>)>,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Time of the last event: all data that will be on devices is there.
+    pub end: Nanos,
+    /// Events handled.
+    pub event_count: u64,
+    /// What each application did.
+    pub applications: Vec<ApplicationOutcome>,
+    /// What each server did.
+    pub servers: Vec<ServerOutcome>,
+    /// What each link and switch carried.
+    pub links: Vec<LinkOutcome>,
+}
+
+/// What an application did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApplicationOutcome {
+    /// Its name.
+    pub name: String,
+    /// Its processes.
+    pub rank_count: u32,
+    /// When its last rank ended.
+    pub end: Nanos,
+    /// Its phases, if its program tells them.
+    pub phases: Vec<PhaseTotals>,
+}
+
+/// What a server did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerOutcome {
+    /// The node it is on.
+    pub name: String,
+    /// Accesses, bytes, busy time.
+    pub totals: ServerTotals,
+}
+
+/// What a link or switch carried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkOutcome {
+    /// As the platform's parts are called.
+    pub name: String,
+    /// What it is.
+    pub kind: LinkKind,
+    /// Packets, bytes, busy time.
+    pub totals: StationTotals,
+}
+
+/// Events between two looks at the progress: about a tenth of a second.
+const EVENTS_PER_LOOK: u64 = 1 << 20;
+
+/// Runs a workload on a platform.
+///
+/// # Errors
+/// What is wrong with the platform or the settings, or who waits for whom in a hang.
+pub fn run(
+    workload: &Workload,
+    platform: &Platform,
+    settings: &Settings,
+) -> Result<Outcome, SimulationError> {
+    run_watched(workload, platform, settings, &mut |_| ControlFlow::Continue(()))
+}
+
+/// The same; `watch` is told the progress now and then and may stop the run.
+///
+/// # Errors
+/// As for [`run`], and when stopped.
+pub fn run_watched(
+    workload: &Workload,
+    platform: &Platform,
+    settings: &Settings,
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Outcome, SimulationError> {
+    simulate(job(workload, platform)?, platform, settings, watch)
+}
+
+/// The programs of a workload on this platform.
+fn job(workload: &Workload, platform: &Platform) -> Result<Job, SimulationError> {
+    platform.check()?;
+    if workload.rank_count() > platform.client_count() {
+        let (wanted, clients) = (workload.rank_count(), platform.client_count());
+        return Err(SimulationError {
+            message: format!("the workload has {wanted} ranks, but platform `{}` has {clients} clients", platform.name),
+            hint: "give the platform more client nodes or `clients` per node, or the workload fewer ranks".to_owned(),
+        });
+    }
+    let mut speeds = platform.client_speeds();
+    let mut applications = Vec::new();
+    for application in &workload.applications {
+        let speeds = speeds.by_ref().take(application.rank_count as usize).collect();
+        applications.push((application.name.clone(), application.program(speeds)));
+    }
+    let files = workload.files.iter().map(|file| (file.name.clone(), file.bytes)).collect();
+    Ok(Job { files, applications })
+}
+
+/// Runs programs on a platform.
+///
+/// # Errors
+/// As for [`run_watched`].
+pub fn simulate(
+    job: Job,
+    platform: &Platform,
+    settings: &Settings,
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Outcome, SimulationError> {
+    if platform.nodes.is_empty() {
+        return Err(SimulationError {
+            message: format!("platform `{}` has no nodes", platform.name),
+            hint: "give a cluster: a preset such as classic-hdd, or a file with [[nodes]]"
+                .to_owned(),
+        });
+    }
+    let (names, programs): (Vec<_>, Vec<_>) = job.applications.into_iter().unzip();
+    let setup = Setup {
+        order: settings.order,
+        cache: settings.cache.clone(),
+        collectives: settings.collectives,
+        files: job.files.iter().map(|&(_, bytes)| FileState { bytes }).collect(),
+        programs,
+    };
+    let watched = Watched { names, platform, watch };
+    match (settings.order, settings.tie_seed) {
+        (Order::Published, Seed(0)) => {
+            watched.run(Cluster::build(platform, setup, Published::new())?)
+        }
+        (_, seed) => watched.run(Cluster::build(platform, setup, Ordered::new(seed))?),
+    }
+}
+
+struct Watched<'a> {
+    names: Vec<String>,
+    platform: &'a Platform,
+    watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
+}
+
+impl Watched<'_> {
+    fn run<Q: EventQueue<Event>>(
+        self,
+        mut cluster: Cluster<Q>,
+    ) -> Result<Outcome, SimulationError> {
+        cluster.start();
+        while cluster.advance(EVENTS_PER_LOOK) {
+            if (self.watch)(cluster.progress()).is_break() {
+                return Err(SimulationError {
+                    message: format!(
+                        "the run was stopped at {} s of simulated time",
+                        cluster.progress().now.seconds()
+                    ),
+                    hint: "give it more time, or a smaller workload".to_owned(),
+                });
+            }
+        }
+        let end = cluster.verdict().map_err(|error| told(error, &self.names))?;
+        Ok(self.outcome(end, &cluster))
+    }
+
+    fn outcome<Q: EventQueue<Event>>(&self, end: Nanos, cluster: &Cluster<Q>) -> Outcome {
+        let applications =
+            self.names.iter().zip(cluster.applications()).map(|(name, (program, end))| {
+                let (rank_count, phases) = (program.rank_count(), program.phases());
+                ApplicationOutcome { name: name.clone(), rank_count, end, phases }
+            });
+        let servers = self.platform.server_names().into_iter().zip(cluster.server_totals());
+        let links = self.platform.link_names().into_iter().zip(cluster.link_totals());
+        Outcome {
+            end,
+            event_count: cluster.event_count(),
+            applications: applications.collect(),
+            servers: servers.map(|(name, totals)| ServerOutcome { name, totals }).collect(),
+            links: links.map(|(name, (kind, totals))| LinkOutcome { name, kind, totals }).collect(),
+        }
+    }
+}
+
+/// A failed run, with applications by name instead of by number.
+fn told(error: RunError, names: &[String]) -> SimulationError {
+    let mut error = SimulationError::from(error);
+    for (index, name) in names.iter().enumerate() {
+        let (number, name) = (format!("application {index},"), format!("application `{name}`,"));
+        error.message = error.message.replace(&number, &name);
+    }
+    error
+}

@@ -1,0 +1,118 @@
+//! Workloads in TOML on clusters: what they come to, and that they are what they say.
+
+use iolab_sim::platform::Platform;
+use iolab_sim::workload::{Outcome, Settings, TEMPLATE, Workload, run};
+use iolab_vocab::Seed;
+
+fn classic() -> Platform {
+    Platform::preset("classic-hdd").unwrap()
+}
+
+fn outcome(text: &str) -> Outcome {
+    let workload = Workload::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    run(&workload, &classic(), &Settings::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn the_template_is_a_workload_that_runs() {
+    let outcome = outcome(TEMPLATE);
+    let phases: Vec<_> = outcome.applications[0].phases.iter().map(|phase| &phase.name).collect();
+    assert_eq!(phases, ["initialise", "compute", "checkpoint"]);
+    let [initialise, compute, checkpoint] = &outcome.applications[0].phases[..] else { panic!() };
+    assert!(initialise.start.unwrap().seconds() >= 0.001, "it starts a millisecond late");
+    assert!(compute.start.unwrap() >= initialise.start.unwrap() && checkpoint.end <= outcome.end);
+    assert_eq!(initialise.read_bytes, 4 * (8 << 20));
+    assert_eq!(compute.calls, 0);
+    let ranges = 2 * 2 * (512 << 10);
+    let per_rank = 4 * (256 << 10) + ranges + (1 << 20) + 2 * 4096;
+    assert_eq!(checkpoint.written_bytes, 4 * per_rank);
+}
+
+const INDIVIDUAL: &str = r#"
+    files = [{ name = "data", size = "1000m" }]
+    [[applications]]
+    ranks = 10
+    [[applications.phases]]
+    commands = [
+      { open = "data" },
+      { read = "data", pattern = "strided:strip=512k,stripes=200" },
+      { close = "data" },
+    ]"#;
+
+#[test]
+fn a_described_workload_takes_the_time_of_the_same_program_written_by_hand() {
+    use iolab_sim::cluster::Order;
+    use iolab_sim::evaluation::{Case, Conduct};
+    let name =
+        |case: &Case| (case.test.name(), case.cache, case.block_bytes, case.operation.name());
+    let wanted = ("individual-1".to_owned(), "none", 524_288, "READ");
+    let case = Case::all().into_iter().find(|case| name(case) == wanted).unwrap();
+    for order in [Order::Documented, Order::Published] {
+        let by_hand = case.run(&classic(), Conduct { order, tie_seed: Seed(0) }, 0).unwrap();
+        let settings = Settings { order, ..Settings::default() };
+        let workload = Workload::parse(INDIVIDUAL).unwrap();
+        let described = run(&workload, &classic(), &settings).unwrap();
+        assert_eq!(described.end.seconds(), by_hand.seconds, "{order:?}");
+        assert_eq!(described.event_count, by_hand.event_count);
+    }
+}
+
+#[test]
+fn every_part_of_a_platform_has_a_name_and_its_bytes() {
+    let outcome = outcome(INDIVIDUAL);
+    assert_eq!((outcome.servers.len(), outcome.links.len()), (10, 1 + 20 * 4));
+    let read: u64 = outcome.servers.iter().map(|server| server.totals.read_bytes).sum();
+    assert_eq!(read, 1000 << 20);
+    let link = |name: &str| outcome.links.iter().find(|link| link.name == name).unwrap().totals;
+    assert!(link("switch").bytes > read);
+    assert!((100 << 20..101 << 20).contains(&link("server3 nic out").bytes));
+    assert_eq!(link("client0 nic in").bytes, link("client0 switch port").bytes);
+}
+
+#[test]
+fn two_applications_at_once_slow_each_other_down() {
+    let application = |name: &str, start: &str| {
+        format!(
+            "[[applications]]\nname = '{name}'\nranks = 5\nstart = '{start}'\n[[applications.phases]]\n\
+             commands = [{{ open = 'data' }}, {{ read = 'data', pattern = \
+             'strided:strip=512k,stripes=40' }}, {{ close = 'data' }}]\n"
+        )
+    };
+    let files = "files = [{ name = 'data', size = '1g' }]\n";
+    let alone = outcome(&format!("{files}{}", application("a", "0s")));
+    let both = outcome(&format!("{files}{}{}", application("a", "0s"), application("b", "0s")));
+    let later = outcome(&format!("{files}{}{}", application("a", "0s"), application("b", "100s")));
+    assert!(both.applications[0].end.seconds() > 1.3 * alone.applications[0].end.seconds());
+    assert_eq!(later.applications[0].end, alone.applications[0].end);
+    assert!(later.applications[1].phases[0].start.unwrap().seconds() >= 100.0);
+}
+
+#[test]
+fn equal_seeds_give_equal_outcomes_and_another_seed_other_places() {
+    let text = "files = [{ name = 'data', size = '64m' }]\n[[applications]]\nranks = 8\n\
+        [[applications.phases]]\ncommands = [{ open = 'data' }, { read = 'data', pattern = \
+        'database:limit=64k,file=64m,count=50' }, { close = 'data' }]";
+    let of = |seed| {
+        let workload = Workload::parse_seeded(text, Seed(seed)).unwrap();
+        run(&workload, &classic(), &Settings::default()).unwrap()
+    };
+    assert_eq!(of(1), of(1));
+    assert_ne!(of(1).end, of(2).end);
+}
+
+#[test]
+fn ranks_that_wait_for_each_other_in_a_circle_are_told_with_the_name_of_their_application() {
+    let text = "[[applications]]\nname = 'ring'\nranks = 3\n[[applications.phases]]\n\
+        commands = [{ receive_from = '-1' }, { send_to = '+1', bytes = 10 }]";
+    let workload = Workload::parse(text).unwrap();
+    let error = run(&workload, &classic(), &Settings::default()).unwrap_err();
+    assert!(error.message.contains("standstill") && error.message.contains("rank 2"), "{error}");
+}
+
+#[test]
+fn a_repeat_of_billions_needs_no_memory_to_be_read() {
+    let text = INDIVIDUAL
+        .replace("{ open", "{ repeat = 1_000_000_000, commands = [{ compute = 1 }] }, { open");
+    let workload = Workload::parse(&text).unwrap();
+    assert_eq!(workload.rank_count(), 10);
+}
