@@ -5,6 +5,7 @@ use crate::failure::{BenchError, told};
 use crate::outcome::Measurement;
 use crate::phase::{Label, Stages, measurement, timed};
 use crate::plan::Case;
+use crate::records::{self, Origin, Records};
 use crate::run::Runner;
 use crate::scene::Scene;
 use crate::source::Source;
@@ -24,6 +25,7 @@ impl Runner<'_> {
         fresh: bool,
         generation: u32,
         label: &Label,
+        repetition: u32,
     ) -> Result<Measurement, BenchError> {
         let reading = acts == [Act::Read];
         let player = self.played(scene.case, reading);
@@ -34,23 +36,41 @@ impl Runner<'_> {
         let end = largest(self.comm, pattern.operations(rank))?;
         let opening = self.opening(scene, player, rank, !reading, fresh);
         std::thread::sleep(Duration::from_secs_f64(self.plan.settle));
-        let mut reached = 0;
+        let works: Vec<Work> = acts.iter().map(|act| self.work(scene.case, *act)).collect();
+        let (mut reached, collective) = (0, scene.together());
+        let end = if collective { end } else { pattern.operations(rank) };
+        let wanted = self.plan.records.is_some();
+        let mut records = wanted.then(|| Records::for_operations(end, works.len()));
         let stages = Phase {
             runner: self,
             opening,
-            works: acts.iter().map(|act| self.work(scene.case, *act)).collect(),
+            works: &works,
             pattern: scene.pattern.as_ref(),
             rank,
             source: scene.source,
             depth: scene.depth,
-            end: if scene.together() { end } else { pattern.operations(rank) },
-            collective: scene.together(),
+            end,
+            collective,
             backend: scene.backend.as_mut(),
             sync: self.plan.sync && !reading,
             reached: &mut reached,
+            records: &mut records,
         };
         let times = timed(self.comm, stages)?;
         let mut result = measurement(&times, label, self.barrier_cost_ns, true);
+        result.name(scene.case, repetition);
+        if let Some(records) = records {
+            let asked = if collective { Rank(0) } else { rank };
+            let origin = Origin {
+                pattern: scene.pattern.as_ref(),
+                rank,
+                base: scene.case.header,
+                works: &works,
+                way_of: &|work, index| work.way_of(asked, index),
+                clock: self.clock,
+            };
+            records::gather(self.comm, &records, &origin, &result, self.records)?;
+        }
         if self.plan.verify && scene.case.method.keeps_data {
             self.verify(scene, player, rank, content, reached, &mut result)?;
         }
@@ -95,7 +115,7 @@ impl Runner<'_> {
 struct Phase<'a> {
     runner: &'a Runner<'a>,
     opening: Opening,
-    works: Vec<Work>,
+    works: &'a [Work],
     pattern: &'a dyn Pattern,
     rank: Rank,
     source: Source,
@@ -106,6 +126,7 @@ struct Phase<'a> {
     sync: bool,
     /// Tells afterwards how far it came.
     reached: &'a mut u64,
+    records: &'a mut Option<Records>,
 }
 
 impl Phase<'_> {
@@ -114,7 +135,14 @@ impl Phase<'_> {
         let limit = Duration::from_secs_f64(plan.time_limit);
         let limited = plan.time_limit > 0.0;
         let mut tally = Tally::new();
-        for &work in &self.works {
+        tally.records = self.records.take();
+        if let Some(records) = &mut tally.records {
+            records.begin(self.runner.clock.stamp());
+        }
+        for (number, &work) in self.works.iter().enumerate() {
+            if let Some(records) = &mut tally.records {
+                records.begin_work(number);
+            }
             let body = Loop {
                 pattern: self.pattern,
                 rank: self.rank,
@@ -141,6 +169,7 @@ impl Phase<'_> {
             }
         }
         *self.reached = tally.next;
+        *self.records = tally.records.take();
         tally
     }
 }

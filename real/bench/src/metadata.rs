@@ -83,7 +83,11 @@ impl Stages for Visit {
 
 impl Runner<'_> {
     /// All phases of metadata operations, one after the other.
-    pub(crate) fn metadata(&self, case: &Case) -> Result<Vec<Measurement>, BenchError> {
+    pub(crate) fn metadata(
+        &self,
+        case: &Case,
+        repetition: u32,
+    ) -> Result<Vec<Measurement>, BenchError> {
         let root = metadata_path(&self.plan.target);
         let rank = self.comm.rank().0;
         let directory =
@@ -101,7 +105,9 @@ impl Runner<'_> {
             };
             let times = timed(self.comm, visit)?;
             let label = Label { phase: name.to_owned(), ..Label::default() };
-            measurements.push(measurement(&times, &label, self.barrier_cost_ns, true));
+            let mut phase = measurement(&times, &label, self.barrier_cost_ns, true);
+            phase.name(case, repetition);
+            measurements.push(phase);
         }
         self.comm.barrier()?;
         if rank == 0 {

@@ -1,5 +1,6 @@
 //! What a run found: one document, complete enough to be repeated and compared.
 
+use crate::plan::Case;
 use crate::statistics::{Interval, interval_of_median, median};
 use crate::surroundings::Surroundings;
 use hdrhistogram::Histogram;
@@ -129,6 +130,19 @@ pub struct Measurement {
     pub invalid: Option<String>,
     /// Nanoseconds until done, by rank.
     pub done_by_rank_ns: Vec<u64>,
+}
+
+impl Measurement {
+    /// Puts in what it is a measurement of.
+    pub(crate) fn name(&mut self, case: &Case, repetition: u32) {
+        self.test.clone_from(&case.test);
+        self.spatial = case.spatial.text();
+        self.temporal = case.temporal.name().to_owned();
+        self.method = case.method.name.to_owned();
+        self.size = case.size;
+        self.weight = case.weight;
+        self.repetition = repetition;
+    }
 }
 
 /// A case that was not run.

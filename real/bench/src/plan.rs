@@ -142,6 +142,8 @@ struct GlobalText {
     cache: CacheState,
     latencies: bool,
     time_limit: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    records: Option<PathBuf>,
 }
 
 impl Default for GlobalText {
@@ -158,6 +160,7 @@ impl Default for GlobalText {
             cache: CacheState::Cold,
             latencies: true,
             time_limit: 0.0,
+            records: None,
         }
     }
 }
@@ -299,6 +302,8 @@ pub struct Plan {
     pub latencies: bool,
     /// Seconds after which ranks agree on a count and stop; 0 for none.
     pub time_limit: f64,
+    /// Where every single operation is written to, as Parquet.
+    pub records: Option<PathBuf>,
     /// What to measure, in order.
     pub cases: Vec<Case>,
     /// The plan as text, complete.
@@ -353,6 +358,7 @@ impl Plan {
             cache: global.cache,
             latencies: global.latencies,
             time_limit: global.time_limit,
+            records: global.records,
             cases,
             text,
         })

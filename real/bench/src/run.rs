@@ -10,10 +10,12 @@ use crate::files::{Cleaning, Leftovers};
 use crate::outcome::{Measurement, Outcome, Refused, summarise};
 use crate::phase::{Label, agree};
 use crate::plan::{Case, Plan, Temporal};
+use crate::record_file::RecordFile;
 use crate::steps::{Act, Step, steps};
 use crate::surroundings::{Surroundings, processors};
 use iolab_comm::{Comm, largest};
 use iolab_host::tick::{TickClock, monotonic};
+use std::cell::RefCell;
 use std::time::Duration;
 
 /// Runs all cases of the plan. `observe` sees every measurement on rank 0 as it is made.
@@ -29,7 +31,8 @@ pub fn run(
     ranks_agree(plan, comm)?;
     let clock = TickClock::calibrate(Duration::from_millis(5));
     let barrier_cost_ns = barrier_cost(comm)?;
-    let runner = Runner { plan, comm, clock, barrier_cost_ns };
+    let records = RefCell::new(record_file(plan, comm)?);
+    let runner = Runner { plan, comm, clock, barrier_cost_ns, records: &records };
     let first = comm.rank().0 == 0;
     let _cleaning = Cleaning(Leftovers::of(plan, comm.size()).filter(|_| first));
     let mut measurements = Vec::new();
@@ -40,9 +43,7 @@ pub fn run(
             continue;
         }
         for repetition in 0..plan.repetitions {
-            let phases = runner.case(case)?;
-            for mut phase in phases {
-                name(&mut phase, case, repetition);
+            for phase in runner.case(case, repetition)? {
                 if first {
                     observe(&phase);
                 }
@@ -50,6 +51,7 @@ pub fn run(
             }
         }
     }
+    agree(comm, records.take().map_or(Ok(()), RecordFile::finish))?;
     Ok(Outcome {
         format: "iolab-bench".to_owned(),
         format_version: 1,
@@ -69,14 +71,12 @@ pub fn run(
     })
 }
 
-fn name(phase: &mut Measurement, case: &Case, repetition: u32) {
-    phase.test.clone_from(&case.test);
-    phase.spatial = case.spatial.text();
-    phase.temporal = case.temporal.name().to_owned();
-    phase.method = case.method.name.to_owned();
-    phase.size = case.size;
-    phase.weight = case.weight;
-    phase.repetition = repetition;
+/// The file of single operations, on rank 0 when one is wanted.
+fn record_file(plan: &Plan, comm: &dyn Comm) -> Result<Option<RecordFile>, BenchError> {
+    let wanted = plan.records.as_ref().filter(|_| comm.rank().0 == 0);
+    let made = wanted.map(|path| RecordFile::create(path)).transpose();
+    agree(comm, made.as_ref().map(|_| ()).map_err(Clone::clone))?;
+    Ok(made.ok().flatten())
 }
 
 fn refused_case(case: &Case, reason: String) -> Refused {
@@ -134,12 +134,14 @@ pub(crate) struct Runner<'a> {
     pub(crate) comm: &'a dyn Comm,
     pub(crate) clock: TickClock,
     pub(crate) barrier_cost_ns: u64,
+    /// Where single operations go, on rank 0.
+    pub(crate) records: &'a RefCell<Option<RecordFile>>,
 }
 
 impl Runner<'_> {
-    fn case(&self, case: &Case) -> Result<Vec<Measurement>, BenchError> {
+    fn case(&self, case: &Case, repetition: u32) -> Result<Vec<Measurement>, BenchError> {
         if case.temporal == Temporal::Metadata {
-            return self.metadata(case);
+            return self.metadata(case, repetition);
         }
         let built = self.scene(case);
         agree(self.comm, built.as_ref().map(|_| ()).map_err(Clone::clone))?;
@@ -164,7 +166,9 @@ impl Runner<'_> {
                         cache: if work[0] == Act::Write { String::new() } else { cache.clone() },
                         allocation: allocation.to_owned(),
                     };
-                    measurements.push(self.phase(&mut scene, work, fresh, generation, &label)?);
+                    let scene = &mut scene;
+                    let phase = self.phase(scene, work, fresh, generation, &label, repetition);
+                    measurements.push(phase?);
                     // What a second reading finds is what the first left.
                     cache = format!("after {name}");
                 }

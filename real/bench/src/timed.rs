@@ -5,6 +5,7 @@
 //! An error of an independent operation ends the loop; of a collective one it is remembered, as
 //! the other ranks would wait for ever.
 
+use crate::records::Records;
 use crate::source::Source;
 use hdrhistogram::Histogram;
 use iolab_backend::{Backend, Direction, IoError, Moved};
@@ -24,6 +25,23 @@ pub(crate) enum Work {
     ReadThenWrite,
     /// Reads with this probability (in 2⁻³²), else writes; the choice is keyed by the seed.
     Mixed { read_share: u32, seed: u64 },
+}
+
+impl Work {
+    /// Which way an operation goes; `None` when both. Collective operations of a mixed phase must
+    /// agree, so all ranks ask for rank 0 then.
+    pub(crate) fn way_of(self, rank: Rank, index: u64) -> Option<Direction> {
+        match self {
+            Work::One(way) => Some(way),
+            Work::ReadThenWrite => None,
+            Work::Mixed { read_share, seed } => {
+                let key = Seed(seed ^ (u64::from(rank.0) << 40) ^ index);
+                let draw = Random::new(key).below(1 << 32);
+                let is_read = draw < u64::from(read_share);
+                Some(if is_read { Direction::Read } else { Direction::Write })
+            }
+        }
+    }
 }
 
 /// What a loop needs to know.
@@ -50,13 +68,15 @@ pub(crate) struct Tally {
     pub(crate) error: Option<IoError>,
     /// Where to go on when a deadline ended the loop.
     pub(crate) next: u64,
+    /// Every single operation, when that is wanted.
+    pub(crate) records: Option<Records>,
 }
 
 impl Tally {
     pub(crate) fn new() -> Tally {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3);
         let histogram = histogram.expect("the bounds are constants that fit");
-        Tally { bytes: 0, operations: 0, short: 0, histogram, error: None, next: 0 }
+        Tally { bytes: 0, operations: 0, short: 0, histogram, error: None, next: 0, records: None }
     }
 }
 
@@ -71,10 +91,19 @@ impl Loop<'_> {
         tally: &mut Tally,
     ) {
         let from = tally.next;
-        match (self.depth > 1, self.latencies, self.work) {
-            (true, _, Work::One(way)) => self.queued(backend, way, end, deadline, tally),
-            (_, true, Work::One(way)) => self.plain::<true>(backend, way, end, deadline, tally),
-            (_, false, Work::One(way)) => self.plain::<false>(backend, way, end, deadline, tally),
+        match (self.work, tally.records.is_some()) {
+            (Work::One(way), _) if self.depth > 1 => {
+                self.queued(backend, way, end, deadline, tally);
+            }
+            (Work::One(way), true) => {
+                self.plain::<true, true>(backend, way, end, deadline, tally);
+            }
+            (Work::One(way), false) if self.latencies => {
+                self.plain::<true, false>(backend, way, end, deadline, tally);
+            }
+            (Work::One(way), false) => {
+                self.plain::<false, false>(backend, way, end, deadline, tally);
+            }
             _ => self.various(backend, end, deadline, tally),
         }
         tally.operations += tally.next.min(self.pattern.operations(self.rank)).saturating_sub(from);
@@ -89,7 +118,7 @@ impl Loop<'_> {
     }
 
     /// One direction, one operation at a time: the loop that the speed goals are about.
-    fn plain<const LATENCIES: bool>(
+    fn plain<const LATENCIES: bool, const RECORDS: bool>(
         &self,
         backend: &mut dyn Backend,
         way: Direction,
@@ -124,6 +153,9 @@ impl Loop<'_> {
             if LATENCIES {
                 tally.histogram.saturating_record(self.clock.nanos(start, stop));
             }
+            if RECORDS && let Some(records) = &mut tally.records {
+                records.keep(index, start, stop);
+            }
             tally.next = index + 1;
             if LATENCIES && stop > deadline {
                 break;
@@ -156,7 +188,11 @@ impl Loop<'_> {
                         Ok(Moved { bytes: read.bytes + written.bytes, short })
                     })
                 }
-                Work::Mixed { .. } => self.once(backend, self.way_of(index), index, &access),
+                Work::Mixed { .. } => {
+                    let rank = if self.collective { Rank(0) } else { self.rank };
+                    let way = self.work.way_of(rank, index).unwrap_or(Direction::Read);
+                    self.once(backend, way, index, &access)
+                }
             };
             let stop = self.clock.stamp();
             match moved {
@@ -171,6 +207,9 @@ impl Loop<'_> {
                 }
             }
             tally.histogram.saturating_record(self.clock.nanos(start, stop));
+            if let Some(records) = &mut tally.records {
+                records.keep(index, start, stop);
+            }
             tally.next = index + 1;
             if stop > deadline {
                 break;
@@ -192,15 +231,6 @@ impl Loop<'_> {
         backend.run(way, access, at)
     }
 
-    /// The direction of an operation of a mixed phase. Collective operations must agree, so the
-    /// rank is not part of the key then.
-    fn way_of(&self, index: u64) -> Direction {
-        let Work::Mixed { read_share, seed } = self.work else { return Direction::Read };
-        let rank = if self.collective { 0 } else { u64::from(self.rank.0) };
-        let draw = Random::new(Seed(seed ^ (rank << 40) ^ index)).below(1 << 32);
-        if draw < u64::from(read_share) { Direction::Read } else { Direction::Write }
-    }
-
     /// Up to `depth` operations under way; a latency is from start to completion.
     fn queued(
         &self,
@@ -212,7 +242,7 @@ impl Loop<'_> {
     ) {
         let own = self.pattern.operations(self.rank);
         let mut access = Access::new();
-        let mut starts = vec![0; self.depth];
+        let mut starts = vec![(0, 0); self.depth];
         let mut free: Vec<usize> = (0..self.depth).collect();
         let mut stop = 0;
         loop {
@@ -224,7 +254,7 @@ impl Loop<'_> {
                         Direction::Write => self.source.write_at(tally.next, &access),
                         Direction::Read => self.source.slot_at(slot),
                     };
-                    starts[slot] = self.clock.stamp();
+                    starts[slot] = (tally.next, self.clock.stamp());
                     if let Err(error) = backend.start(way, &access, at, slot as u64) {
                         tally.error.get_or_insert(error);
                         free.push(slot);
@@ -240,8 +270,11 @@ impl Loop<'_> {
                     match backend.finish() {
                         Ok((slot, moved)) => {
                             stop = self.clock.stamp();
-                            let start = starts[slot as usize];
+                            let (index, start) = starts[slot as usize];
                             tally.histogram.saturating_record(self.clock.nanos(start, stop));
+                            if let Some(records) = &mut tally.records {
+                                records.keep(index, start, stop);
+                            }
                             tally.bytes += moved.bytes;
                             tally.short += u64::from(moved.short);
                             free.push(slot as usize);

@@ -105,6 +105,9 @@ pub(crate) struct Flags {
     /// Seed of every random choice and of the data.
     #[arg(long, help_heading = "Run")]
     pub(crate) seed: Option<u64>,
+    /// Write every single operation to this file, as Parquet; after each phase, not within.
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    records: Option<PathBuf>,
     /// Do not take the latency of every operation.
     #[arg(long, help_heading = "Run")]
     no_latencies: bool,
@@ -157,6 +160,7 @@ impl Flags {
         let number = |n: u64| Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
         let flag = |on: bool, value: bool| on.then_some(Value::Boolean(value));
         put("target", self.target.as_ref().map(|p| Value::String(p.display().to_string())));
+        put("records", self.records.as_ref().map(|p| Value::String(p.display().to_string())));
         put("ranks", self.ranks.map(|n| number(n.into())));
         put("repetitions", self.repetitions.map(|n| number(n.into())));
         put("seed", self.seed.map(number));
