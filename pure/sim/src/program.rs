@@ -205,6 +205,25 @@ impl Command {
         }
     }
 
+    /// The same about another file; what is about none stays as it is.
+    #[must_use]
+    pub fn with_file(self, file: File) -> Command {
+        match self {
+            Command::Open(_) => Command::Open(file),
+            Command::Close(_) => Command::Close(file),
+            Command::Read(_) => Command::Read(file),
+            Command::Write(_) => Command::Write(file),
+            Command::ReadAll(_) => Command::ReadAll(file),
+            Command::WriteAll(_) => Command::WriteAll(file),
+            Command::Sync(_) => Command::Sync(file),
+            Command::StartRead(_, ticket) => Command::StartRead(file, ticket),
+            Command::StartWrite(_, ticket) => Command::StartWrite(file, ticket),
+            Command::StartReadAll(_, ticket) => Command::StartReadAll(file, ticket),
+            Command::StartWriteAll(_, ticket) => Command::StartWriteAll(file, ticket),
+            other => other,
+        }
+    }
+
     /// The communicator it names, if any; a collective file command goes by its file's.
     pub fn communicator(self) -> Option<Communicator> {
         match self {

@@ -20,6 +20,21 @@ pub struct Refused {
     pub hint: String,
 }
 
+/// A message that nobody asked for before its receiver ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreceived {
+    /// Index of the application.
+    pub application: u32,
+    /// Who was to receive it, within the application.
+    pub rank: u32,
+    /// Who sent it.
+    pub from: u32,
+    /// Its tag.
+    pub tag: u32,
+    /// All messages of the run that nobody received.
+    pub count: u64,
+}
+
 /// Why a run did not come to its end.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunError {
@@ -29,6 +44,8 @@ pub enum RunError {
     Refused(Refused),
     /// Nothing is left to happen, but processes wait.
     Stuck(Stuck),
+    /// All processes have ended, but messages were sent to nobody.
+    Unreceived(Unreceived),
 }
 
 impl RunError {
@@ -41,6 +58,10 @@ impl RunError {
                 format!("application {application}, rank {rank}: {command}: {message}")
             }
             RunError::Stuck(stuck) => stuck.to_string(),
+            RunError::Unreceived(Unreceived { application, rank, from, tag, count }) => format!(
+                "application {application}, rank {rank}: ended without receiving a message of \
+                 rank {from} (tag {tag}); {count} in all were not received"
+            ),
         }
     }
 
@@ -50,6 +71,7 @@ impl RunError {
             RunError::Platform(error) => &error.hint,
             RunError::Refused(refused) => &refused.hint,
             RunError::Stuck(stuck) => stuck.hint(),
+            RunError::Unreceived(_) => "give every send a receive of the same tag and communicator",
         }
     }
 }

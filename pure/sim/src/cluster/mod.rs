@@ -21,7 +21,7 @@ mod task;
 mod transfer;
 
 pub use build::Setup;
-pub use error::{Refused, RunError};
+pub use error::{Refused, RunError, Unreceived};
 pub use event::Event;
 pub use run::Progress;
 pub use server::ServerTotals;

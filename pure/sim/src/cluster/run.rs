@@ -47,9 +47,12 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         if let Some(refused) = self.refused.take() {
             return Err(RunError::Refused(refused));
         }
-        match self.running_count {
-            0 => Ok(self.calendar.now),
-            _ => Err(RunError::Stuck(self.diagnose())),
+        if self.tasks.all().any(|(_, task)| !task.frames.is_empty()) {
+            return Err(RunError::Stuck(self.diagnose()));
+        }
+        match self.unreceived() {
+            Some(unreceived) => Err(RunError::Unreceived(unreceived)),
+            None => Ok(self.calendar.now),
         }
     }
 
@@ -96,6 +99,11 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     pub fn progress(&self) -> Progress {
         let &Cluster { event_count, running_count, .. } = self;
         Progress { now: self.calendar.now, event_count, running_count }
+    }
+
+    /// How long each file is by now.
+    pub fn file_bytes(&self) -> impl Iterator<Item = u64> + '_ {
+        self.files.iter().map(|file| file.bytes)
     }
 
     /// Events handled so far.

@@ -3,7 +3,7 @@
 
 use super::event::Event;
 use super::packet::{Kind, Lane, NONE};
-use super::task::Purpose;
+use super::task::{Process, Purpose, Task};
 use super::{Cluster, EventQueue};
 use crate::program::{ANY_SOURCE, Choice, Command};
 use iolab_vocab::{Direction, Nanos};
@@ -128,7 +128,7 @@ impl Stuck {
 
     fn name(&self, one: &Waiting) -> String {
         match self.has_several_applications {
-            true => format!("application {} rank {}", one.application, one.rank),
+            true => format!("application {}, rank {}", one.application, one.rank),
             false => format!("rank {}", one.rank),
         }
     }
@@ -174,15 +174,17 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         Stuck { at: self.calendar.now, waiting, cycle, has_several_applications }
     }
 
+    /// A process's own task has its number; if that has ended, something else may not have.
     fn waiting(&self, process: u32) -> Option<Waiting> {
-        // A process's first task has its number.
-        let task = self.tasks.get(process);
-        task.frames.first()?;
-        let command = task.command;
+        let is_at_work = |task: &Task| task.process == process && !task.frames.is_empty();
+        let (id, task) = match self.tasks.get(process) {
+            own if is_at_work(own) => (process, own),
+            _ => self.tasks.all().find(|(_, task)| is_at_work(task))?,
+        };
         let mut reasons = Vec::new();
-        self.explain(process, &mut reasons);
-        let &super::task::Process { program, rank, .. } = &self.processes[process as usize];
-        Some(Waiting { application: program, rank, command, reasons })
+        self.explain(id, &mut reasons);
+        let &Process { program, rank, .. } = &self.processes[process as usize];
+        Some(Waiting { application: program, rank, command: task.command, reasons })
     }
 
     /// What the task waits for, itself or by waiting for another one of its process.

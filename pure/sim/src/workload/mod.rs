@@ -8,6 +8,7 @@ mod java_random;
 mod run;
 mod scattered;
 mod script;
+mod with_files;
 
 pub use database::{Database, Mode};
 pub use described::{Application, DescribedFile, TEMPLATE, Workload, WorkloadError};
@@ -19,3 +20,4 @@ pub use run::{
 };
 pub use scattered::Scattered;
 pub use script::{Line, Script};
+pub use with_files::WithFiles;

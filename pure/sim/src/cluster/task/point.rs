@@ -7,7 +7,7 @@
 
 use super::{Event, NONE, Outcome};
 use crate::cluster::packet::{Envelope, Kind, Lane};
-use crate::cluster::{Cluster, EventQueue};
+use crate::cluster::{Cluster, EventQueue, Unreceived};
 use crate::program::{ANY_SOURCE, ANY_TAG};
 
 /// Wire size of an offer, and of the reply to it.
@@ -166,5 +166,19 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let receiver = self.offers.get(offer).receiver;
         self.offers.remove(offer);
         self.settle_one(receiver);
+    }
+
+    /// A message of a program that has arrived and was never asked for.
+    pub(in crate::cluster) fn unreceived(&self) -> Option<Unreceived> {
+        let left =
+            || self.processes.iter().flat_map(|to| to.early.iter().map(move |one| (to, one)));
+        let (to, early) = left().next()?;
+        Some(Unreceived {
+            application: to.program,
+            rank: to.rank,
+            from: self.processes[early.envelope.from as usize].rank,
+            tag: early.envelope.tag,
+            count: left().count() as u64,
+        })
     }
 }
