@@ -2,7 +2,7 @@
 //! documentation and the conformance suite. For each command the first row is the default.
 
 use super::{
-    Allgather, Alltoall, Broadcast, Chain, Collective, DirectAccess, DisseminationBarrier,
+    Allgather, Alltoall, Broadcast, Chain, Collective, Cruel, DirectAccess, DisseminationBarrier,
     FileCall, Gather, PairwiseAlltoall, Reduce, RingAllgather, Scatter, Shape, TwoPhase,
 };
 use std::fmt;
@@ -148,6 +148,9 @@ pub const ROWS: &[Row] = &[
     messages(Serves::Alltoall, "pairwise", "one partner after the other", |shape| {
         Box::new(PairwiseAlltoall::new(shape))
     }),
+    messages(Serves::Alltoall, "cruel", "pairwise, one transfer at a time, shuffled", |shape| {
+        Box::new(Cruel::new(Box::new(PairwiseAlltoall::new(shape)), shape.rank))
+    }),
     Row {
         serves: Serves::Barrier,
         name: "virtual",
@@ -165,6 +168,10 @@ pub const ROWS: &[Row] = &[
     }),
     file("direct", "each rank accesses its own list, alone", |call| {
         Box::new(DirectAccess::new(call))
+    }),
+    file("cruel", "two-phase, one transfer at a time, shuffled", |call| {
+        let rank = call.rank;
+        Box::new(Cruel::new(Box::new(TwoPhase::domains(call)), rank))
     }),
 ];
 
