@@ -15,9 +15,13 @@ use iolab_vocab::{Direction, Seed};
 
 const RANKS: u32 = 10;
 const FILE_BYTES: u64 = 1000 << 20;
+/// What a block may have: enough to count them, at most a rank's share of the file.
+pub const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 64..=FILE_BYTES / RANKS as u64;
 const DATABASE_FILES: usize = 10;
 const DATABASE_FILE_BYTES: u64 = 1_250_000 * 1024;
 const BLOCKS: [u64; 3] = [5120, 51_200, 524_288];
+/// Of the database's records, and of what the ancestor had to leave out of the other tests.
+const RECORD_BYTES: u64 = 512;
 /// Random cases are means over this many runs.
 const SEEDS: u64 = 10;
 
@@ -119,10 +123,11 @@ impl Test {
         }
     }
 
-    fn blocks(self) -> &'static [u64] {
+    /// The block sizes of this test; a database has records of its own.
+    fn blocks(self, blocks: &[u64]) -> &[u64] {
         match self {
-            Test::Database(_) => &[512],
-            _ => &BLOCKS,
+            Test::Database(_) => &[RECORD_BYTES],
+            _ => blocks,
         }
     }
 
@@ -164,10 +169,20 @@ impl Operation {
 impl Case {
     /// All 180, in the order of the table.
     pub fn all() -> Vec<Case> {
+        Case::of(&Test::ALL, &BLOCKS)
+    }
+
+    /// The same tests with blocks of other sizes, each in [`BLOCK_BYTES`]. The database has
+    /// records of its own and is not among them.
+    pub fn with_blocks(blocks: &[u64]) -> Vec<Case> {
+        Case::of(&Test::ALL[..6], blocks)
+    }
+
+    fn of(tests: &[Test], blocks: &[u64]) -> Vec<Case> {
         let mut cases = Vec::new();
-        for test in Test::ALL {
+        for &test in tests {
             for row in ROWS.iter().filter(|row| !row.published_name.is_empty()) {
-                for &block_bytes in test.blocks() {
+                for &block_bytes in test.blocks(blocks) {
                     for &operation in test.operations() {
                         cases.push(Case { test, cache: row.name, block_bytes, operation });
                     }
@@ -291,5 +306,12 @@ mod tests {
         assert_eq!(cases.len(), 180);
         let runs: u64 = cases.iter().map(|case| case.seeds().end).sum();
         assert_eq!(runs, 720);
+    }
+
+    #[test]
+    fn other_blocks_leave_the_database_out() {
+        let cases = Case::with_blocks(&[512]);
+        assert_eq!(cases.len(), 48);
+        assert!(cases.iter().all(|case| case.block_bytes == 512));
     }
 }

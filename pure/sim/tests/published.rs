@@ -1,6 +1,6 @@
 //! Every published value of the evaluation of PIOsimHD, held against the simulator.
 
-use iolab_sim::cluster::Order;
+use iolab_sim::cluster::{Order, ServerTotals};
 use iolab_sim::evaluation::{Case, Conduct, Test, mean_and_deviation};
 use iolab_sim::platform::Platform;
 use iolab_vocab::Seed;
@@ -90,6 +90,23 @@ fn single_blocks_of_512_kib_equal_the_published_rows_to_every_digit() {
 #[ignore = "half a billion events: make test-long"]
 fn the_long_rows_equal_the_published_ones_to_every_digit() {
     check(is_slow);
+}
+
+#[test]
+#[ignore = "two hundred million events: make test-long"]
+fn blocks_of_512_bytes_lose_no_byte_under_any_cache_layer() {
+    let platform = Platform::preset("classic-hdd").unwrap();
+    let singles = |case: &Case| case.test == Test::Individual(1);
+    for case in Case::with_blocks(&[512]).iter().filter(|case| singles(case)) {
+        let run = case.run(&platform, PUBLISHED, 0).unwrap();
+        let moved = |bytes: fn(&ServerTotals) -> u64| run.servers.iter().map(bytes).sum::<u64>();
+        let bytes = [moved(|server| server.read_bytes), moved(|server| server.written_bytes)];
+        let expected = match case.operation.name() {
+            "READ" => [1000 << 20, 0],
+            _ => [0, 1000 << 20],
+        };
+        assert_eq!(bytes, expected, "{}", key(case));
+    }
 }
 
 #[test]

@@ -6,9 +6,9 @@ use super::{plots, published};
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use iolab_sim::cluster::Order;
-use iolab_sim::evaluation::{Case, Conduct, DEFECTS, Run, mean_and_deviation};
+use iolab_sim::evaluation::{BLOCK_BYTES, Case, Conduct, DEFECTS, Run, mean_and_deviation};
 use iolab_sim::platform::Platform;
-use iolab_vocab::Seed;
+use iolab_vocab::{Seed, format_bytes, parse_bytes};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -27,6 +27,9 @@ pub(crate) struct Arguments {
     /// Only cases whose `test,cache_layer,block_bytes,op` contains this
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
+    /// Other block sizes than the published ones, as 512,64k; all tests but the database
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = block_size)]
+    blocks: Vec<u64>,
     /// Print every case as CSV, with the columns of the published table
     #[arg(long)]
     csv: bool,
@@ -57,7 +60,10 @@ pub(crate) struct Result {
 
 pub(crate) fn run(arguments: &Arguments) -> std::result::Result<ExitCode, Failure> {
     let platform = Platform::preset("classic-hdd")?;
-    let mut cases = Case::all();
+    let mut cases = match arguments.blocks.as_slice() {
+        [] => Case::all(),
+        blocks => Case::with_blocks(blocks),
+    };
     cases.retain(|case| published::key(case).contains(&arguments.only));
     if cases.is_empty() {
         return Err(Failure::new(format!("no case contains `{}`", arguments.only))
@@ -79,6 +85,15 @@ pub(crate) fn run(arguments: &Arguments) -> std::result::Result<ExitCode, Failur
         false => print_table(arguments, &results, seconds),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn block_size(text: &str) -> std::result::Result<u64, String> {
+    let bytes = parse_bytes(text).map_err(|error| error.to_string())?;
+    let (least, most) = (*BLOCK_BYTES.start(), *BLOCK_BYTES.end());
+    match BLOCK_BYTES.contains(&bytes) {
+        true => Ok(bytes),
+        false => Err(format!("a block has {} to {}", format_bytes(least), format_bytes(most))),
+    }
 }
 
 impl Arguments {
