@@ -4,6 +4,8 @@
 //! layers. Random and database cases are means over the seeds 0 to 9. What the evaluation itself
 //! got wrong is in [`DEFECTS`].
 
+pub mod partdiff;
+
 use crate::cluster::{Cluster, FileState, Order, RunError, ServerTotals, Setup};
 use crate::platform::Platform;
 use crate::program::Program;
@@ -265,11 +267,18 @@ impl Case {
             files: self.files(),
             programs: vec![self.program(seed)],
         };
-        match conduct {
+        conduct.carry_out(on, setup)
+    }
+}
+
+impl Conduct {
+    /// Runs what is set up in this order.
+    fn carry_out(self, on: &Platform, setup: Setup) -> Result<Run, RunError> {
+        match self {
             Conduct { order: Order::Published, tie_seed: Seed(0) } => {
                 Cluster::build(on, setup, Published::new())?.outcome()
             }
-            _ => Cluster::build(on, setup, Ordered::new(conduct.tie_seed))?.outcome(),
+            _ => Cluster::build(on, setup, Ordered::new(self.tie_seed))?.outcome(),
         }
     }
 }

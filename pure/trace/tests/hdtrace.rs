@@ -153,6 +153,18 @@ fn messages_say_partner_tag_and_communicator() {
 }
 
 #[test]
+fn a_wait_names_every_request_and_null_partners_are_nobody() {
+    let calls = "<Irecv fromRank='-2' fromTag='-1' cid='0' rid='4' time='1' end='1'/>\n\
+                 <Isend size='3' toRank='-1' toTag='1' cid='0' rid='5' time='1' end='1'/>\n\
+                 <Waitall time='2' end='3'><For rid='4' /><For rid='5' /></Waitall>";
+    let rows = small(calls).unwrap().events;
+    assert_eq!((rows[0].offset, rows[0].argument), (Event::ANY_RANK << 32 | 0xffff_ffff, 4));
+    assert_eq!((rows[1].offset, rows[1].argument), (5, -1));
+    let waits: Vec<_> = rows[2..].iter().map(|row| (row.function, row.argument)).collect();
+    assert_eq!(waits, [(Function::MPI_WAIT, 4), (Function::MPI_WAIT, 5)]);
+}
+
+#[test]
 fn unknown_calls_are_left_out_and_counted_with_all_inside_them() {
     let calls = "<Nested><Send size='1' toRank='0' toTag='0' cid='0' time='1' end='1'/></Nested>\n\
                  <Win_fence time='1' end='2'/><Win_fence time='3' end='4'/>";

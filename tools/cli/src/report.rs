@@ -1,9 +1,10 @@
 //! `iolab report`: what a trace says about a run, for people, programs and browsers.
 
 use crate::failure::Failure;
-use crate::trace_file;
+use crate::{hdtrace, trace_file};
 use clap::Args;
 use iolab_report::{Analysis, Report, csv, report_page, text};
+use iolab_trace::Trace;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -39,6 +40,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 /// Goes through the trace piece by piece; memory does not grow with the number of events.
 fn analyse(path: &Path) -> Result<Report, Failure> {
+    if hdtrace::is_project(path) {
+        return Ok(analyse_whole(&hdtrace::load(path)?));
+    }
     let reader = trace_file::open(path)?;
     let mut analysis = Analysis::new(reader.header().clone());
     for events in reader {
@@ -49,11 +53,15 @@ fn analyse(path: &Path) -> Result<Report, Failure> {
 }
 
 /// The timeline of a page needs all events at once.
-fn write_page(path: &Path, page: &Path) -> Result<Report, Failure> {
-    let trace = trace_file::load(path)?;
+fn analyse_whole(trace: &Trace) -> Report {
     let mut analysis = Analysis::new(trace.header.clone());
     trace.events.iter().for_each(|event| analysis.observe(event));
-    let report = analysis.finish();
+    analysis.finish()
+}
+
+fn write_page(path: &Path, page: &Path) -> Result<Report, Failure> {
+    let trace = trace_file::load(path)?;
+    let report = analyse_whole(&trace);
     std::fs::write(page, report_page(&report, &trace))
         .map_err(|error| Failure::new(format!("{}: {error}", page.display())))?;
     eprintln!("wrote {}", page.display());

@@ -3,6 +3,7 @@
 mod bands;
 mod campaign;
 mod media;
+mod partdiff;
 mod piosimhd;
 mod plots;
 mod published;
@@ -22,13 +23,16 @@ pub(crate) struct Arguments {
 enum Evaluation {
     /// The 180 cases of PIOsimHD (Kuhn 2009): five patterns, four cache layers
     Piosimhd(piosimhd::Arguments),
-    /// The same cases on hard disks and on flash
+    /// A real program of 2009 under five cache configurations, server by server
+    Partdiff(partdiff::Arguments),
+    /// The cases of PIOsimHD on hard disks and on flash
     HddVsSsd(media::Arguments),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.evaluation {
         Evaluation::Piosimhd(arguments) => piosimhd::run(arguments),
+        Evaluation::Partdiff(arguments) => partdiff::run(arguments),
         Evaluation::HddVsSsd(arguments) => media::run(arguments),
     }
 }

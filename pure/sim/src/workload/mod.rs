@@ -5,6 +5,7 @@ mod database;
 mod described;
 mod individual;
 mod java_random;
+pub mod recorded;
 mod run;
 mod scattered;
 mod script;

@@ -82,6 +82,8 @@ struct Lane<'a> {
     names: &'a mut Names,
     opened: BTreeMap<i64, Opened>,
     left_out: &'a mut BTreeMap<String, u64>,
+    /// Rows for the further requests of the wait just read.
+    waits: Vec<Event>,
     /// Rows so far, with parents as indices into the same list and times as Unix time.
     rows: Vec<Event>,
 }
@@ -106,6 +108,7 @@ impl Project {
                 names: &mut names,
                 opened: BTreeMap::new(),
                 left_out: &mut trace.header.losses.left_out_calls,
+                waits: Vec::new(),
                 rows: Vec::new(),
             };
             lane.read(file.bytes)?;
@@ -283,6 +286,7 @@ impl Lane<'_> {
         let row = self.rows.len() as i64;
         self.rows.push(event);
         self.rows.extend(pieces.iter().map(|piece| piece_of(event, row, *piece)));
+        self.rows.append(&mut self.waits);
         Ok(row)
     }
 

@@ -16,6 +16,13 @@ pub(crate) struct Band {
 }
 
 impl Band {
+    /// Of these results, if there are any.
+    pub(crate) fn of(mut seconds: Vec<f64>) -> Option<Band> {
+        seconds.sort_by(f64::total_cmp);
+        let (low, high) = (*seconds.first()?, *seconds.last()?);
+        Some(Band { low, median: seconds[seconds.len() / 2], high })
+    }
+
     /// Whether a value lies inside.
     pub(crate) fn holds(&self, seconds: f64) -> bool {
         (self.low..=self.high).contains(&seconds)
@@ -40,11 +47,10 @@ pub(crate) fn of_cases(
     let mut runs = run_all(platform, &jobs, threads)?.into_iter().map(|run| run.seconds);
     let mut band = |case: &Case| {
         let seeds = case.seeds().end as usize;
-        let mut means: Vec<f64> = (0..count)
+        let means = (0..count)
             .map(|_| mean_and_deviation(&runs.by_ref().take(seeds).collect::<Vec<_>>()).0)
             .collect();
-        means.sort_by(f64::total_cmp);
-        Band { low: means[0], median: means[means.len() / 2], high: means[means.len() - 1] }
+        Band::of(means).expect("a band of at least one run")
     };
     Ok(cases.iter().map(&mut band).collect())
 }

@@ -42,11 +42,21 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum OrderName {
+pub(super) enum OrderName {
     /// As the published evaluation's heap happened to have it
     Published,
     /// Time, source, sequence
     Documented,
+}
+
+impl OrderName {
+    /// What the simulator calls it.
+    pub(super) fn order(self) -> Order {
+        match self {
+            OrderName::Published => Order::Published,
+            OrderName::Documented => Order::Documented,
+        }
+    }
 }
 
 /// A case and what it came to.
@@ -98,11 +108,7 @@ fn block_size(text: &str) -> std::result::Result<u64, String> {
 
 impl Arguments {
     fn conduct(&self) -> Conduct {
-        let order = match self.order {
-            OrderName::Published => Order::Published,
-            OrderName::Documented => Order::Documented,
-        };
-        Conduct { order, tie_seed: Seed(self.tie_seed) }
+        Conduct { order: self.order.order(), tie_seed: Seed(self.tie_seed) }
     }
 }
 

@@ -62,9 +62,13 @@ pub(super) fn function(name: &str) -> Option<Function> {
     NAMES.iter().find(|row| row.0 == name).map(|row| row.1)
 }
 
-/// A rank and a tag in one field: `rank << 32 | tag`.
+/// As a sending rank: anyone, in MPICH's numbers, which are those of HDTrace's time.
+const ANY_SOURCE: i64 = -2;
+
+/// A rank and a tag in one field; −1 for the null process.
 fn partner(rank: i64, tag: i64) -> i64 {
-    rank << 32 | (tag & 0xffff_ffff)
+    let rank = if rank == ANY_SOURCE { Event::ANY_RANK } else { rank };
+    if rank < 0 { -1 } else { rank << 32 | (tag & 0xffff_ffff) }
 }
 
 impl Lane<'_> {
@@ -103,10 +107,15 @@ impl Lane<'_> {
         }
     }
 
-    fn wait(&self, event: Event, element: &Element) -> Result<Event, HdtraceError> {
-        let request = element.named("For").next();
-        let request = request.map(|request| self.number(request, "rid")).transpose()?;
-        Ok(Event { argument: request.unwrap_or(-1), ..event })
+    /// The first request stands in the row itself; for each further one comes a row that ends
+    /// where the call does.
+    fn wait(&mut self, event: Event, element: &Element) -> Result<Event, HdtraceError> {
+        let mut requests = element.named("For").map(|request| self.number(request, "rid"));
+        let first = requests.next().transpose()?.unwrap_or(-1);
+        let others = requests.collect::<Result<Vec<_>, _>>()?;
+        let another = |argument| Event { argument, start: event.end, ..event };
+        self.waits.extend(others.into_iter().map(another));
+        Ok(Event { argument: first, ..event })
     }
 
     fn message(&self, event: Event, element: &Element) -> Result<Event, HdtraceError> {
@@ -121,8 +130,14 @@ impl Lane<'_> {
             let (from, tag) = (self.number(element, "fromRank")?, self.number(element, "fromTag")?);
             event.offset = partner(from, tag);
         }
-        if (event.argument, event.offset) == (-1, -1) {
+        let is_partnered = ["toRank", "fromRank"].map(|name| element.attribute(name).is_some());
+        if is_partnered == [false; 2] {
             return Err(element.wrong(&self.file, "a message without a partner"));
+        }
+        match event.function {
+            Function::MPI_ISEND => event.offset = self.or(element, "rid", -1)?,
+            Function::MPI_IRECV => event.argument = self.or(element, "rid", -1)?,
+            _ => {}
         }
         Ok(event)
     }

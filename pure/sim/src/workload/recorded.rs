@@ -1,0 +1,389 @@
+//! A recorded parallel program: the calls of MPI in a trace, as commands.
+//!
+//! Outermost calls of the layers `mpi` and `mpiio` become commands; what a call did inside is the
+//! simulated algorithm's business. The time between two calls of a process becomes computation,
+//! an instruction for each microsecond, so that a platform with faster processors runs the
+//! program faster. Views were turned into pieces by the importer. Calls without a command here
+//! (`MPI_Init`, seeks, views) are skipped with the time they took, and counted.
+
+use crate::guest::SimulationError;
+use crate::program::{ANY_SOURCE, Command, Communicator, File, Program, Ticket, WORLD};
+use iolab_trace::{Event, Function, Layer, Trace};
+use iolab_vocab::{Extent, Nanos};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How much computing an instruction stands for.
+const INSTRUCTION_NANOS: f64 = 1000.0;
+
+/// One command with its extents' place in the list of all.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    command: Command,
+    extents: (usize, usize),
+    /// For an open: the communicator that opens.
+    communicator: Communicator,
+}
+
+/// What was recorded, ready to be run any number of times.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    lanes: Arc<Vec<Vec<Step>>>,
+    extents: Arc<Vec<Extent>>,
+    communicators: Vec<Vec<u32>>,
+    file_bytes: Vec<u64>,
+    skipped: BTreeMap<&'static str, u64>,
+}
+
+/// One run of a recording.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    recording: Recording,
+    next: Vec<usize>,
+    /// By rank and file: which communicator opened it.
+    opened_by: BTreeMap<(u32, File), Communicator>,
+}
+
+/// Whether a trace has calls of MPI that a cluster could carry out.
+pub fn has_mpi(trace: &Trace) -> bool {
+    trace.events.iter().any(|event| event.parent < 0 && is_mpi(event))
+}
+
+fn is_mpi(event: &Event) -> bool {
+    matches!(event.function.layer(), Layer::Mpi | Layer::Mpiio)
+}
+
+fn wrong<T>(message: String) -> Result<T, SimulationError> {
+    let hint = "the trace must hold every process of the program, each from start to end";
+    Err(SimulationError { message, hint: hint.to_owned() })
+}
+
+impl Recording {
+    /// Takes the calls of MPI out of a trace.
+    pub fn of(trace: &Trace) -> Result<Recording, SimulationError> {
+        let rank_count = check_ranks(trace)?;
+        let mut reader = Reader {
+            trace,
+            pieces: pieces(trace),
+            lanes: vec![Vec::new(); rank_count],
+            ends: vec![None; rank_count],
+            extents: Vec::new(),
+            communicators: Communicators::of(trace, rank_count),
+            file_bytes: vec![0; trace.header.files.len()],
+            skipped: BTreeMap::new(),
+        };
+        for row in (0..trace.events.len()).filter(|&row| trace.events[row].parent < 0) {
+            reader.take(row)?;
+        }
+        Ok(Recording {
+            lanes: Arc::new(reader.lanes),
+            extents: Arc::new(reader.extents),
+            communicators: reader.communicators.declared,
+            file_bytes: reader.file_bytes,
+            skipped: reader.skipped,
+        })
+    }
+
+    /// The program, from its beginning.
+    pub fn program(&self) -> Recorded {
+        let next = vec![0; self.lanes.len()];
+        Recorded { recording: self.clone(), next, opened_by: BTreeMap::new() }
+    }
+
+    /// Sizes of its files at the start.
+    pub fn file_bytes(&self) -> &[u64] {
+        &self.file_bytes
+    }
+
+    /// Processes it has.
+    pub fn rank_count(&self) -> u32 {
+        self.lanes.len() as u32
+    }
+
+    /// Calls that have no command here, by name.
+    pub fn skipped(&self) -> &BTreeMap<&'static str, u64> {
+        &self.skipped
+    }
+}
+
+/// Ranks must be 0 to n - 1, one process each.
+fn check_ranks(trace: &Trace) -> Result<usize, SimulationError> {
+    let mut ranks: Vec<i32> = trace.header.processes.iter().map(|process| process.rank).collect();
+    ranks.sort_unstable();
+    match ranks.iter().zip(0..).find(|(rank, wanted)| **rank != *wanted) {
+        None if ranks.is_empty() => wrong("the trace has no process".to_owned()),
+        None => Ok(ranks.len()),
+        Some((rank, wanted)) if *rank > wanted => wrong(format!("there is no rank {wanted}")),
+        Some((rank, _)) => wrong(format!("rank {rank} is there twice, or is no rank")),
+    }
+}
+
+/// Rows of pieces by the row of their access.
+fn pieces(trace: &Trace) -> BTreeMap<i64, Vec<Extent>> {
+    let mut pieces: BTreeMap<i64, Vec<Extent>> = BTreeMap::new();
+    for event in trace.events.iter().filter(|event| event.function == Function::VIEW_PIECE) {
+        pieces.entry(event.parent).or_default().push(extent_of(event));
+    }
+    pieces
+}
+
+fn extent_of(event: &Event) -> Extent {
+    Extent::new(event.offset.max(0) as u64, event.length.max(0) as u64)
+}
+
+/// The trace's communicators as the simulation numbers them: the first that is all ranks in order
+/// is [`WORLD`], others are declared when first used.
+struct Communicators<'a> {
+    listed: &'a [Vec<u32>],
+    world: Option<usize>,
+    numbers: BTreeMap<usize, Communicator>,
+    declared: Vec<Vec<u32>>,
+}
+
+impl Communicators<'_> {
+    fn of(trace: &Trace, rank_count: usize) -> Communicators<'_> {
+        let listed = &trace.header.communicators;
+        let is_world = |members: &Vec<u32>| members.iter().copied().eq(0..rank_count as u32);
+        let (numbers, declared) = (BTreeMap::new(), Vec::new());
+        Communicators { listed, world: listed.iter().position(is_world), numbers, declared }
+    }
+
+    /// Number of a communicator by its index in the trace, and its members.
+    fn number(&mut self, index: i64) -> Option<(Communicator, &[u32])> {
+        let index = usize::try_from(index).ok()?;
+        let members = self.listed.get(index)?;
+        if self.world == Some(index) {
+            return Some((WORLD, members));
+        }
+        let declared = &mut self.declared;
+        let number = *self.numbers.entry(index).or_insert_with(|| {
+            declared.push(members.clone());
+            declared.len() as Communicator
+        });
+        Some((number, members))
+    }
+}
+
+struct Reader<'a> {
+    trace: &'a Trace,
+    pieces: BTreeMap<i64, Vec<Extent>>,
+    lanes: Vec<Vec<Step>>,
+    /// By rank: when its last call ended.
+    ends: Vec<Option<Nanos>>,
+    extents: Vec<Extent>,
+    communicators: Communicators<'a>,
+    file_bytes: Vec<u64>,
+    skipped: BTreeMap<&'static str, u64>,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, row: usize) -> Result<(), SimulationError> {
+        let event = &self.trace.events[row];
+        if !is_mpi(event) {
+            return Ok(());
+        }
+        let Some(mut step) = self.step(row)? else {
+            *self.skipped.entry(event.function.name()).or_default() += 1;
+            return Ok(());
+        };
+        let rank = event.rank as usize;
+        if let Some(end) = self.ends[rank].replace(event.end) {
+            let gap = event.start.since(end);
+            if gap > Nanos::ZERO {
+                let cycles = gap.0 as f64 / INSTRUCTION_NANOS;
+                let command = Command::Compute { cycles };
+                self.lanes[rank].push(Step { command, extents: (0, 0), communicator: WORLD });
+            }
+        }
+        if event.function.class().moves_data() {
+            step.extents = self.extents_of(row);
+        }
+        self.lanes[rank].push(step);
+        Ok(())
+    }
+
+    fn extents_of(&mut self, row: usize) -> (usize, usize) {
+        let start = self.extents.len();
+        match self.pieces.remove(&(row as i64)) {
+            Some(pieces) => self.extents.extend(pieces),
+            None => self.extents.push(extent_of(&self.trace.events[row])),
+        }
+        (start, self.extents.len())
+    }
+
+    /// The command of a row, none if there is none for it.
+    fn step(&mut self, row: usize) -> Result<Option<Step>, SimulationError> {
+        let event = self.trace.events[row];
+        let mut communicator = WORLD;
+        let command = match event.function {
+            Function::MPI_FILE_OPEN => {
+                communicator = self.group(&event, event.offset)?.0;
+                let file = self.file(&event)?;
+                let bytes = &mut self.file_bytes[file as usize];
+                *bytes = (*bytes).max(event.length.max(0) as u64);
+                Some(Command::Open(file))
+            }
+            function if function.layer() == Layer::Mpiio => self.on_file(&event)?,
+            Function::MPI_WAIT => ticket(event.argument).map(Command::Wait),
+            Function::MPI_INIT | Function::MPI_FINALIZE => None,
+            _ => self.exchange(&event)?,
+        };
+        Ok(command.map(|command| Step { command, extents: (0, 0), communicator }))
+    }
+
+    fn on_file(&self, event: &Event) -> Result<Option<Command>, SimulationError> {
+        let started = || match ticket(event.argument) {
+            Some(ticket) => Ok(ticket),
+            None => wrong(format!("{} names no request", self.call(event))),
+        };
+        let file = self.file(event)?;
+        Ok(Some(match event.function {
+            Function::MPI_FILE_CLOSE => Command::Close(file),
+            Function::MPI_FILE_READ => Command::Read(file),
+            Function::MPI_FILE_WRITE => Command::Write(file),
+            Function::MPI_FILE_READ_ALL => Command::ReadAll(file),
+            Function::MPI_FILE_WRITE_ALL => Command::WriteAll(file),
+            Function::MPI_FILE_IREAD => Command::StartRead(file, started()?),
+            Function::MPI_FILE_IWRITE => Command::StartWrite(file, started()?),
+            Function::MPI_FILE_SYNC => Command::Sync(file),
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Messages and collective calls; those with the null process are nothing.
+    fn exchange(&mut self, event: &Event) -> Result<Option<Command>, SimulationError> {
+        let bytes = event.length.max(0) as u64;
+        let (communicator, _) = self.group(event, event.fd.into())?;
+        let root = |reader: &mut Self| reader.local(event, event.argument, communicator);
+        Ok(Some(match event.function {
+            Function::MPI_BARRIER => Command::Barrier { communicator },
+            Function::MPI_BCAST => Command::Broadcast { root: root(self)?, bytes, communicator },
+            Function::MPI_REDUCE => Command::Reduce { root: root(self)?, bytes, communicator },
+            Function::MPI_GATHER => Command::Gather { root: root(self)?, bytes, communicator },
+            Function::MPI_SCATTER => Command::Scatter { root: root(self)?, bytes, communicator },
+            Function::MPI_ALLREDUCE => Command::Allreduce { bytes, communicator },
+            Function::MPI_ALLGATHER => Command::Allgather { bytes, communicator },
+            Function::MPI_ALLTOALL => Command::Alltoall { bytes, communicator },
+            _ => return self.message(event, bytes, communicator),
+        }))
+    }
+
+    fn message(
+        &mut self,
+        event: &Event,
+        bytes: u64,
+        communicator: Communicator,
+    ) -> Result<Option<Command>, SimulationError> {
+        let (mut to, mut from) = (event.argument, event.offset);
+        let mut request = None;
+        match event.function {
+            Function::MPI_ISEND => request = ticket(std::mem::replace(&mut from, -1)),
+            Function::MPI_IRECV => request = ticket(std::mem::replace(&mut to, -1)),
+            _ => {}
+        }
+        let to = self.partner(event, to, communicator)?;
+        let from = self.partner(event, from, communicator)?;
+        Ok(match (to, from, request) {
+            (None, None, _) => None,
+            (Some((to, tag)), None, None) => Some(Command::Send { to, tag, bytes, communicator }),
+            (Some((to, tag)), None, Some(ticket)) => {
+                Some(Command::StartSend { to, tag, bytes, communicator, ticket })
+            }
+            (None, Some((from, tag)), None) => Some(Command::Receive { from, tag, communicator }),
+            (None, Some((from, tag)), Some(ticket)) => {
+                Some(Command::StartReceive { from, tag, communicator, ticket })
+            }
+            (Some((to, send_tag)), Some((from, receive_tag)), _) => {
+                Some(Command::SendReceive { to, send_tag, bytes, from, receive_tag, communicator })
+            }
+        })
+    }
+
+    /// The rank within the communicator and the tag of a partner, none for the null process.
+    fn partner(
+        &mut self,
+        event: &Event,
+        field: i64,
+        communicator: Communicator,
+    ) -> Result<Option<(u32, u32)>, SimulationError> {
+        if field < 0 {
+            return Ok(None);
+        }
+        let rank = match field >> 32 {
+            Event::ANY_RANK => ANY_SOURCE,
+            rank => self.local(event, rank, communicator)?,
+        };
+        Ok(Some((rank, field as u32)))
+    }
+
+    /// A rank of the program as its communicator counts it.
+    fn local(
+        &self,
+        event: &Event,
+        rank: i64,
+        communicator: Communicator,
+    ) -> Result<u32, SimulationError> {
+        let place = match communicator {
+            WORLD => usize::try_from(rank).ok().filter(|rank| *rank < self.lanes.len()),
+            other => self.communicators.declared[other as usize - 1]
+                .iter()
+                .position(|member| i64::from(*member) == rank),
+        };
+        match place {
+            Some(place) => Ok(place as u32),
+            None => wrong(format!("{} names rank {rank}, who is not there", self.call(event))),
+        }
+    }
+
+    fn group(
+        &mut self,
+        event: &Event,
+        index: i64,
+    ) -> Result<(Communicator, usize), SimulationError> {
+        match self.communicators.number(index) {
+            Some((number, members)) => Ok((number, members.len())),
+            None => wrong(format!("{} names no communicator of the trace", self.call(event))),
+        }
+    }
+
+    fn file(&self, event: &Event) -> Result<File, SimulationError> {
+        match event.file.index().filter(|file| *file < self.file_bytes.len()) {
+            Some(file) => Ok(file as File),
+            None => wrong(format!("{} names no file", self.call(event))),
+        }
+    }
+
+    fn call(&self, event: &Event) -> String {
+        let (rank, name) = (event.rank, event.function.name());
+        format!("rank {rank}: {name} at {:.6} s", event.start.seconds())
+    }
+}
+
+fn ticket(request: i64) -> Option<Ticket> {
+    Ticket::try_from(request).ok()
+}
+
+impl Program for Recorded {
+    fn next(&mut self, rank: u32, list: &mut Vec<Extent>) -> Option<Command> {
+        let at = &mut self.next[rank as usize];
+        let step = *self.recording.lanes[rank as usize].get(*at)?;
+        *at += 1;
+        list.extend_from_slice(&self.recording.extents[step.extents.0..step.extents.1]);
+        if let Command::Open(file) = step.command {
+            self.opened_by.insert((rank, file), step.communicator);
+        }
+        Some(step.command)
+    }
+
+    fn rank_count(&self) -> u32 {
+        self.recording.rank_count()
+    }
+
+    fn communicators(&self) -> Vec<Vec<u32>> {
+        self.recording.communicators.clone()
+    }
+
+    fn communicator_of(&self, rank: u32, file: File) -> Communicator {
+        self.opened_by.get(&(rank, file)).copied().unwrap_or(WORLD)
+    }
+}
