@@ -4,6 +4,7 @@ use super::cpu::Cpu;
 use super::event::Event;
 use super::group::groups_of;
 use super::network::Network;
+use super::own::OwnParts;
 use super::packet::{NONE, Packets, Slab};
 use super::server::{Server, ServerTotals};
 use super::station::{Role, Station};
@@ -37,8 +38,18 @@ const NEAR_BYTES: u64 = 5 << 20;
 impl<Q: EventQueue<Event>> Cluster<Q> {
     /// Builds the cluster; `queue` comes empty.
     pub fn build(platform: &Platform, setup: Setup, queue: Q) -> Result<Cluster<Q>, PlatformError> {
+        Cluster::build_with(platform, setup, queue, Box::new(()))
+    }
+
+    /// The same, with what parts `own` makes in place of the catalogues'.
+    pub fn build_with(
+        platform: &Platform,
+        setup: Setup,
+        queue: Q,
+        own: Box<dyn OwnParts>,
+    ) -> Result<Cluster<Q>, PlatformError> {
         platform.check()?;
-        let mut cluster = Cluster::empty(platform, &setup, queue);
+        let mut cluster = Cluster::empty(platform, &setup, queue, own);
         let switches = cluster.add_switches(platform);
         cluster.add_nodes(platform, &setup, &switches)?;
         cluster.add_routes(platform, &switches)?;
@@ -47,7 +58,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         Ok(cluster)
     }
 
-    fn empty(platform: &Platform, setup: &Setup, queue: Q) -> Cluster<Q> {
+    fn empty(platform: &Platform, setup: &Setup, queue: Q, own: Box<dyn OwnParts>) -> Cluster<Q> {
         Cluster {
             calendar: Calendar { now: Nanos::ZERO, queue },
             order: setup.order,
@@ -67,6 +78,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             groups: Vec::new(),
             offers: Slab::new(),
             collectives: setup.collectives,
+            own,
             eager_bytes: platform.transport.eager_bytes.0,
             stripe_bytes: platform.files.stripe_bytes.0,
             packet_bytes: platform.transport.packet_bytes.0 as u32,
@@ -122,7 +134,11 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                     let name = setup.cache.as_ref().unwrap_or(&server.cache);
                     let settings =
                         self.cache_settings(platform, group.memory_bytes.0, server.device);
-                    servers.push((node, find_cache(name)?(settings), server.device));
+                    let cache = match self.own.cache(settings) {
+                        Some(cache) => cache,
+                        None => find_cache(name)?(settings),
+                    };
+                    servers.push((node, cache, server.device));
                 }
             }
         }

@@ -12,6 +12,7 @@ mod error;
 mod event;
 mod group;
 mod network;
+mod own;
 mod packet;
 mod run;
 mod server;
@@ -23,6 +24,7 @@ mod transfer;
 pub use build::Setup;
 pub use error::{Refused, RunError, Unreceived};
 pub use event::Event;
+pub use own::OwnParts;
 pub use run::Progress;
 pub use server::ServerTotals;
 pub use station::{LinkKind, StationTotals};
@@ -111,6 +113,7 @@ pub struct Cluster<Q> {
     /// Large messages between processes, from offer to arrival.
     offers: Slab<task::Offer>,
     collectives: iolab_policy::collective::Choices,
+    own: Box<dyn OwnParts>,
     eager_bytes: u64,
     stripe_bytes: u64,
     packet_bytes: u32,

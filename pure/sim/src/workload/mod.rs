@@ -16,8 +16,8 @@ pub use described::{Application, DescribedFile, TEMPLATE, Workload, WorkloadErro
 pub use individual::Individual;
 pub use java_random::JavaRandom;
 pub use run::{
-    ApplicationOutcome, Job, LinkOutcome, Outcome, ServerOutcome, Settings, run, run_watched,
-    simulate,
+    ApplicationOutcome, Job, LinkOutcome, Outcome, ServerOutcome, Settings, prepare, run,
+    run_watched, simulate, simulate_with,
 };
 pub use scattered::Scattered;
 pub use script::{Line, Script};

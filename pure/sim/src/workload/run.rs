@@ -5,7 +5,7 @@
 
 use super::described::Workload;
 use crate::cluster::{
-    Cluster, Event, FileState, LinkKind, Order, Progress, RunError, ServerTotals, Setup,
+    Cluster, Event, FileState, LinkKind, Order, OwnParts, Progress, RunError, ServerTotals, Setup,
     StationTotals,
 };
 use crate::guest::SimulationError;
@@ -117,11 +117,14 @@ pub fn run_watched(
     settings: &Settings,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Outcome, SimulationError> {
-    simulate(job(workload, platform)?, platform, settings, watch)
+    simulate(prepare(workload, platform)?, platform, settings, watch)
 }
 
 /// The programs of a workload on this platform.
-fn job(workload: &Workload, platform: &Platform) -> Result<Job, SimulationError> {
+///
+/// # Errors
+/// What is wrong with the platform, or that it has fewer clients than the workload ranks.
+pub fn prepare(workload: &Workload, platform: &Platform) -> Result<Job, SimulationError> {
     platform.check()?;
     if workload.rank_count() > platform.client_count() {
         let (wanted, clients) = (workload.rank_count(), platform.client_count());
@@ -150,6 +153,20 @@ pub fn simulate(
     settings: &Settings,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Outcome, SimulationError> {
+    simulate_with(job, platform, settings, Box::new(()), watch)
+}
+
+/// The same, with what parts `own` makes in place of the catalogues'.
+///
+/// # Errors
+/// As for [`run_watched`].
+pub fn simulate_with(
+    job: Job,
+    platform: &Platform,
+    settings: &Settings,
+    own: Box<dyn OwnParts>,
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Outcome, SimulationError> {
     if platform.nodes.is_empty() {
         return Err(SimulationError {
             message: format!("platform `{}` has no nodes", platform.name),
@@ -168,9 +185,9 @@ pub fn simulate(
     let watched = Watched { names, platform, watch };
     match (settings.order, settings.tie_seed) {
         (Order::Published, Seed(0)) => {
-            watched.run(Cluster::build(platform, setup, Published::new())?)
+            watched.run(Cluster::build_with(platform, setup, Published::new(), own)?)
         }
-        (_, seed) => watched.run(Cluster::build(platform, setup, Ordered::new(seed))?),
+        (_, seed) => watched.run(Cluster::build_with(platform, setup, Ordered::new(seed), own)?),
     }
 }
 

@@ -30,7 +30,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let (rank, rank_count) =
             (self.rank_in(id, group), self.groups[group as usize].rank_count());
         let shape = Shape { rank, rank_count, root, bytes, eager_bytes: self.eager_bytes };
-        match self.collectives.build(serves, shape) {
+        let own = self.own.messages(serves, shape);
+        match own.or_else(|| self.collectives.build(serves, shape)) {
             Some(machine) => Work::Collective(machine, group),
             None => Work::Meet(group, Purpose::Barrier),
         }

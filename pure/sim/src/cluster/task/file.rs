@@ -103,7 +103,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             }));
         }
         let call = FileCall { access, rank, buffer_bytes: BUFFER_BYTES };
-        let machine = self.collectives.build_file(call);
+        let own = self.own.file(&call);
+        let machine = own.unwrap_or_else(|| self.collectives.build_file(call));
         self.top(id).work = Work::FileCollective(machine, file, false);
         Outcome::Wait
     }
