@@ -44,7 +44,7 @@ fn line(file: &FileRow) -> String {
 }
 
 /// A field as it is, or in quotes when it holds what would end it.
-fn quoted(field: &str) -> String {
+pub fn quoted(field: &str) -> String {
     match field.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", field.replace('"', "\"\"")),
         false => field.to_owned(),

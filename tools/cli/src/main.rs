@@ -10,6 +10,7 @@ mod hdtrace;
 mod import;
 mod mpi;
 mod overlap;
+mod parallel;
 mod record;
 mod recover;
 mod replay;

@@ -1,8 +1,12 @@
-//! `iolab simulate`: a recorded program in virtual time, on a platform, under strategies.
+//! `iolab simulate`: a recorded program or a described workload in virtual time, on a platform.
+
+mod results;
+mod show;
+pub(crate) mod workload;
 
 use crate::failure::Failure;
 use crate::{report, trace_file};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use iolab_policy::insitu::StrategySpec;
 use iolab_sim::cluster::RunError;
 use iolab_sim::guest::{Durations, Prediction, Settings, SimulationError, io_of, predict};
@@ -12,15 +16,25 @@ use iolab_vocab::{Nanos, Seed, format_bytes};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Predict what a recorded program would take on a platform, plain and under strategies.
+/// Predict what a recorded program or a described workload would take on a platform.
 #[derive(Args)]
+#[command(group(ArgGroup::new("what").required(true).args(["trace", "workload", "template", "show"])))]
 pub(crate) struct Arguments {
     /// The recorded program
     #[arg(long, value_name = "RUN.iot")]
-    trace: PathBuf,
+    trace: Option<PathBuf>,
+    /// A workload in TOML: files, applications, phases, commands
+    #[arg(long, value_name = "W.toml")]
+    workload: Option<PathBuf>,
+    /// Print a commented workload
+    #[arg(long)]
+    template: bool,
+    /// Draw the platform: as text, or as a picture (to --output, or stdout)
+    #[arg(long, value_name = "FORM", num_args = 0..=1, default_missing_value = "text", value_parser = ["text", "svg", "html"])]
+    show: Option<String>,
     /// Platform file, or the name of a preset
-    #[arg(long, value_name = "P.toml")]
-    platform: String,
+    #[arg(long, value_name = "P.toml", required_unless_present = "template")]
+    platform: Option<String>,
     /// Strategy on top of the file system, as `iolab run` takes it; the first one is on top
     #[arg(long, value_name = "STRATEGY")]
     apply: Vec<String>,
@@ -33,12 +47,27 @@ pub(crate) struct Arguments {
     /// Files that exist before the run are not in the page cache
     #[arg(long)]
     cold: bool,
-    /// Order of simultaneous events
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// Trace: order of simultaneous events. Workload: its random patterns, instead of its own seed
+    #[arg(long)]
+    seed: Option<u64>,
     /// Where the simulated trace goes
     #[arg(short, long, value_name = "OUT.iot")]
     output: Option<PathBuf>,
+    /// Algorithm of a collective command, as in `allgather=ring`; a bare name is for file accesses
+    #[arg(long, value_name = "NAME", requires = "workload")]
+    collective: Vec<String>,
+    /// What decides among simultaneous events
+    #[arg(long, value_enum, default_value = "documented", requires = "workload")]
+    order: workload::OrderName,
+    /// Shuffles simultaneous events; 0 leaves them as the order has them
+    #[arg(long, default_value_t = 0, requires = "workload")]
+    tie_seed: u64,
+    /// Also run with so many tie seeds and print the band of the result
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "workload")]
+    bands: u64,
+    /// Print everything as one table of comma-separated values
+    #[arg(long, conflicts_with = "json", requires = "workload")]
+    csv: bool,
     /// Where what the strategies decided goes, one row per command
     #[arg(long, value_name = "FILE.iot")]
     decisions: Option<PathBuf>,
@@ -66,13 +95,32 @@ impl From<RunError> for Failure {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    match (&arguments.trace, &arguments.workload, &arguments.show) {
+        (Some(trace), ..) => run_trace(arguments, trace),
+        (_, Some(path), _) => workload::run(arguments, path),
+        (_, _, Some(form)) => show::run(arguments, form),
+        _ => {
+            report::print(iolab_sim::workload::TEMPLATE)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+impl Arguments {
+    /// The platform, which all but the template want.
+    fn platform(&self) -> Result<Platform, Failure> {
+        read_platform(self.platform.as_deref().unwrap_or_default())
+    }
+}
+
+fn run_trace(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
     let apply = arguments
         .apply
         .iter()
         .map(|text| StrategySpec::parse(text))
         .collect::<Result<Vec<_>, _>>()?;
-    let platform = read_platform(&arguments.platform)?;
-    let trace = trace_file::load(&arguments.trace)?;
+    let platform = arguments.platform()?;
+    let trace = trace_file::load(path)?;
     let settings = settings_of(arguments);
     let prediction = predict(&trace, &platform, &apply, &settings)?;
     let model = Settings { durations: Durations::Model, keep_decisions: false, ..settings.clone() };
@@ -99,7 +147,7 @@ fn settings_of(arguments: &Arguments) -> Settings {
             "model" => Durations::Model,
             _ => Durations::Recorded,
         },
-        seed: Seed(arguments.seed),
+        seed: Seed(arguments.seed.unwrap_or(0)),
         cold: arguments.cold,
         cache: arguments.cache.clone(),
         keep_decisions: arguments.decisions.is_some(),

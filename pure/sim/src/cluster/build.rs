@@ -148,8 +148,17 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             self.target_node.push(node);
             let (parked, totals) = (VecDeque::new(), ServerTotals::default());
             let device = device.build();
-            let syncs = Vec::new();
-            self.servers.push(Server { cache, device, node, target, parked, syncs, totals });
+            let (syncs, open_count) = (Vec::new(), 0);
+            self.servers.push(Server {
+                cache,
+                device,
+                node,
+                target,
+                parked,
+                syncs,
+                open_count,
+                totals,
+            });
         }
         self.request_of = vec![NONE; self.servers.len()];
         Ok(())

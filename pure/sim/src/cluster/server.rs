@@ -100,7 +100,7 @@ pub struct ServerTotals {
     pub written_bytes: u64,
     /// Time at least one transfer was under way, summed over transfers.
     pub busy_nanos: u64,
-    /// Most requests waiting for the device.
+    /// Most requests it had at once, from their arrival to their answer.
     pub queue_max: u64,
 }
 
@@ -133,7 +133,16 @@ pub(super) struct Server {
     pub(super) parked: VecDeque<(u32, u32)>,
     /// Tasks that wait until a file is on the device.
     pub(super) syncs: Vec<u32>,
+    /// Requests that have come and are not answered.
+    pub(super) open_count: u64,
     pub(super) totals: ServerTotals,
+}
+
+impl Server {
+    fn opened(&mut self) {
+        self.open_count += 1;
+        self.totals.queue_max = self.totals.queue_max.max(self.open_count);
+    }
 }
 
 /// A transfer on a device.
@@ -149,11 +158,14 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     pub(super) fn request_arrived(&mut self, id: u32) {
         let request = self.requests.get_mut(id);
         request.is_known = true;
+        let server = request.server;
+        self.servers[server as usize].opened();
+        let request = self.requests.get_mut(id);
         if request.is_write {
             return self.forget_written(id);
         }
         let pieces = std::mem::take(&mut request.pieces);
-        let (server, file) = (request.server, FileId(request.file));
+        let file = FileId(request.file);
         let (bytes, client, task) = (request.bytes, request.client, request.task);
         let entry = self.entry(self.servers[server as usize].node, client);
         let reply = self.messages.add(Message {
@@ -216,6 +228,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     fn forget_written(&mut self, id: u32) {
         let request = self.requests.get(id);
         if request.is_known && request.left_bytes == 0 {
+            self.servers[request.server as usize].open_count -= 1;
             self.requests.remove(id);
         }
     }
@@ -235,6 +248,13 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     pub(super) fn read_data_left(&mut self, request: u32, bytes: u64) {
         let server = self.requests.get(request).server;
         self.tell(server, CacheEvent::Released { bytes });
+    }
+
+    /// All data of a read request has left the server.
+    pub(super) fn read_answered(&mut self, request: u32) {
+        let server = self.requests.get(request).server;
+        self.servers[server as usize].open_count -= 1;
+        self.requests.remove(request);
     }
 
     /// A device has carried out a transfer.

@@ -79,7 +79,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         if let Kind::ReadData { request, .. } = kind {
             self.read_data_left(request, u64::from(packet.bytes));
             if is_sent {
-                self.requests.remove(request);
+                self.read_answered(request);
             }
         }
         if is_sent && sender != NONE {

@@ -8,6 +8,7 @@
 //! A platform for local storage has none of these groups, but its own part beside them.
 
 mod check;
+mod draw;
 mod names;
 
 pub use check::PlatformError;

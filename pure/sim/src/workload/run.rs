@@ -120,12 +120,24 @@ pub fn run_watched(
     simulate(prepare(workload, platform)?, platform, settings, watch)
 }
 
+/// Only clusters can run programs.
+fn check(platform: &Platform) -> Result<(), SimulationError> {
+    if platform.nodes.is_empty() {
+        return Err(SimulationError {
+            message: format!("platform `{}` has no nodes", platform.name),
+            hint: "give a cluster: a preset such as classic-hdd, or a file with [[nodes]]"
+                .to_owned(),
+        });
+    }
+    Ok(platform.check()?)
+}
+
 /// The programs of a workload on this platform.
 ///
 /// # Errors
 /// What is wrong with the platform, or that it has fewer clients than the workload ranks.
 pub fn prepare(workload: &Workload, platform: &Platform) -> Result<Job, SimulationError> {
-    platform.check()?;
+    check(platform)?;
     if workload.rank_count() > platform.client_count() {
         let (wanted, clients) = (workload.rank_count(), platform.client_count());
         return Err(SimulationError {
@@ -167,13 +179,7 @@ pub fn simulate_with(
     own: Box<dyn OwnParts>,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Outcome, SimulationError> {
-    if platform.nodes.is_empty() {
-        return Err(SimulationError {
-            message: format!("platform `{}` has no nodes", platform.name),
-            hint: "give a cluster: a preset such as classic-hdd, or a file with [[nodes]]"
-                .to_owned(),
-        });
-    }
+    check(platform)?;
     let (names, programs): (Vec<_>, Vec<_>) = job.applications.into_iter().unzip();
     let setup = Setup {
         order: settings.order,

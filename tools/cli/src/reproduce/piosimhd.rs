@@ -4,8 +4,8 @@ use super::bands::{self, Band};
 use super::campaign::{Job, run_all};
 use super::{plots, published};
 use crate::failure::Failure;
-use clap::{Args, ValueEnum};
-use iolab_sim::cluster::Order;
+use crate::simulate::workload::OrderName;
+use clap::Args;
 use iolab_sim::evaluation::{BLOCK_BYTES, Case, Conduct, DEFECTS, Run, mean_and_deviation};
 use iolab_sim::platform::Platform;
 use iolab_vocab::{Seed, format_bytes, parse_bytes};
@@ -41,6 +41,7 @@ pub(crate) struct Arguments {
     jobs: usize,
 }
 
+<<<<<<< HEAD
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum OrderName {
     /// As the published evaluation's heap happened to have it
@@ -59,6 +60,8 @@ impl OrderName {
     }
 }
 
+=======
+>>>>>>> e137ed4 (Simulate workloads from the command line, and draw platforms)
 /// A case and what it came to.
 pub(crate) struct Result {
     pub(crate) case: Case,
@@ -108,7 +111,11 @@ fn block_size(text: &str) -> std::result::Result<u64, String> {
 
 impl Arguments {
     fn conduct(&self) -> Conduct {
+<<<<<<< HEAD
         Conduct { order: self.order.order(), tie_seed: Seed(self.tie_seed) }
+=======
+        Conduct { order: self.order.into(), tie_seed: Seed(self.tie_seed) }
+>>>>>>> e137ed4 (Simulate workloads from the command line, and draw platforms)
     }
 }
 

@@ -1,0 +1,291 @@
+//! What a simulated workload came to: for people, as JSON, and as one flat table.
+
+use super::workload::Told;
+use iolab_policy::collective::Serves;
+use iolab_report::csv::quoted;
+use iolab_sim::cluster::{LinkKind, Order, ServerTotals};
+use iolab_sim::program::PhaseTotals;
+use iolab_sim::workload::{LinkOutcome, Outcome};
+use iolab_vocab::{Nanos, format_bytes};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Servers and links a reader still reads; the rest is in the CSV.
+const ROWS_MAX: usize = 32;
+
+/// Columns of the CSV.
+const COLUMNS: &str = "part,name,kind,count,start_seconds,end_seconds,read_bytes,written_bytes,\
+                       bytes,busy_seconds,busy_share,no_seek,near,far,queue_max";
+
+fn share(busy_nanos: u64, of: &Outcome) -> f64 {
+    busy_nanos as f64 / of.end.0.max(1) as f64
+}
+
+fn seconds(nanos: u64) -> f64 {
+    Nanos(nanos).seconds()
+}
+
+fn start(phase: &PhaseTotals) -> f64 {
+    phase.start.unwrap_or(Nanos::ZERO).seconds()
+}
+
+fn order_name(order: Order) -> &'static str {
+    match order {
+        Order::Published => "published",
+        Order::Documented => "documented",
+    }
+}
+
+fn name_of(name: &str) -> &str {
+    if name.is_empty() { "(no name)" } else { name }
+}
+
+/// For people.
+pub(super) fn text(told: &Told) -> String {
+    let Told { workload, platform, settings, outcome, band } = told;
+    let mut text = format!("{} on {}", name_of(&workload.name), name_of(&platform.name));
+    let cache = settings.cache.as_deref().unwrap_or("as the platform says");
+    let collective = settings.collectives.of(Serves::File).name;
+    let _ = writeln!(
+        text,
+        ", order {}, tie seed {}, cache {cache}, collective access {collective}",
+        order_name(settings.order),
+        settings.tie_seed
+    );
+    let _ = write!(
+        text,
+        "{:.9} s until all was over, {} events",
+        outcome.end.seconds(),
+        outcome.event_count
+    );
+    if let Some(band) = band {
+        let _ = write!(
+            text,
+            "; over {} tie seeds {:.6} to {:.6}, median {:.6}",
+            band.count, band.low, band.high, band.median
+        );
+    }
+    text.push('\n');
+    text += &applications(outcome);
+    text += &servers(outcome);
+    text += &links(outcome);
+    text
+}
+
+fn applications(outcome: &Outcome) -> String {
+    let mut text = format!(
+        "\n{:<30} {:>6} {:>12} {:>12} {:>12} {:>9} {:>10} {:>10}\n",
+        "application, phase",
+        "ranks",
+        "start s",
+        "end s",
+        "mean rank s",
+        "calls",
+        "read",
+        "written"
+    );
+    for application in &outcome.applications {
+        let ranks = application.rank_count;
+        let _ = writeln!(
+            text,
+            "{:<30} {ranks:>6} {:>12} {:>12.6}",
+            application.name,
+            "",
+            application.end.seconds()
+        );
+        for phase in &application.phases {
+            let name = format!("  {}", phase.name);
+            let mean = seconds(phase.rank_nanos) / f64::from(ranks.max(1));
+            let (read, written) =
+                (format_bytes(phase.read_bytes), format_bytes(phase.written_bytes));
+            let _ = writeln!(
+                text,
+                "{name:<30} {:>6} {:>12.6} {:>12.6} {mean:>12.6} {:>9} {read:>10} {written:>10}",
+                "",
+                start(phase),
+                phase.end.seconds(),
+                phase.calls,
+            );
+        }
+    }
+    text
+}
+
+fn servers(outcome: &Outcome) -> String {
+    let mut text = format!(
+        "\n{:<20} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10} {:>7} {:>6}\n",
+        "server", "no seek", "near", "far", "read", "written", "busy s", "busy", "queue"
+    );
+    for server in outcome.servers.iter().take(ROWS_MAX) {
+        let ServerTotals {
+            no_seek_count,
+            near_count,
+            far_count,
+            read_bytes,
+            written_bytes,
+            busy_nanos,
+            queue_max,
+            ..
+        } = server.totals;
+        let (read, written) = (format_bytes(read_bytes), format_bytes(written_bytes));
+        let _ = writeln!(
+            text,
+            "{:<20} {no_seek_count:>9} {near_count:>9} {far_count:>9} {read:>10} {written:>10} \
+             {:>10.4} {:>6.1}% {queue_max:>6}",
+            server.name,
+            seconds(busy_nanos),
+            share(busy_nanos, outcome) * 100.0,
+        );
+    }
+    text + &left_out(outcome.servers.len(), "servers")
+}
+
+fn left_out(count: usize, what: &str) -> String {
+    match count.saturating_sub(ROWS_MAX) {
+        0 => String::new(),
+        more => format!("… and {more} more {what}; --csv lists all\n"),
+    }
+}
+
+/// The links that carried anything, the busiest first.
+fn links(outcome: &Outcome) -> String {
+    let mut used: Vec<&LinkOutcome> = outcome
+        .links
+        .iter()
+        .filter(|link| link.totals.packets > 0 && link.kind != LinkKind::NicIn)
+        .collect();
+    used.sort_by_key(|link| std::cmp::Reverse(link.totals.busy_nanos));
+    let mut text = format!(
+        "\n{:<30} {:>10} {:>10} {:>10} {:>7}\n",
+        "link, switch (busiest first)", "packets", "bytes", "busy s", "busy"
+    );
+    for link in used.iter().take(ROWS_MAX) {
+        let _ = writeln!(
+            text,
+            "{:<30} {:>10} {:>10} {:>10.4} {:>6.1}%",
+            link.name,
+            link.totals.packets,
+            format_bytes(link.totals.bytes),
+            seconds(link.totals.busy_nanos),
+            share(link.totals.busy_nanos, outcome) * 100.0,
+        );
+    }
+    text + &left_out(used.len(), "links")
+}
+
+/// Everything, as one document.
+pub(super) fn json(told: &Told) -> Value {
+    let Told { workload, platform, settings, outcome, band } = told;
+    let collectives: serde_json::Map<String, Value> = Serves::ALL
+        .iter()
+        .map(|&serves| (serves.name().to_owned(), json!(settings.collectives.of(serves).name)))
+        .collect();
+    json!({
+        "workload": workload.name,
+        "platform": platform.name,
+        "order": order_name(settings.order),
+        "seed": workload.seed.0,
+        "tie_seed": settings.tie_seed.0,
+        "cache": settings.cache,
+        "collectives": collectives,
+        "seconds": outcome.end.seconds(),
+        "end_ns": outcome.end.0,
+        "event_count": outcome.event_count,
+        "band": band.map(|band| json!({
+            "tie_seeds": band.count, "low": band.low, "median": band.median, "high": band.high,
+        })),
+        "applications": outcome.applications.iter().map(|one| json!({
+            "name": one.name,
+            "ranks": one.rank_count,
+            "end_seconds": one.end.seconds(),
+            "phases": one.phases.iter().map(phase_json).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+        "servers": outcome.servers.iter().map(|server| {
+            server_json(&server.name, &server.totals, share(server.totals.busy_nanos, outcome))
+        }).collect::<Vec<_>>(),
+        "links": outcome.links.iter().map(|link| json!({
+            "name": link.name,
+            "kind": link.kind.name(),
+            "packets": link.totals.packets,
+            "bytes": link.totals.bytes,
+            "busy_seconds": seconds(link.totals.busy_nanos),
+            "busy_share": share(link.totals.busy_nanos, outcome),
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn phase_json(phase: &PhaseTotals) -> Value {
+    json!({
+        "name": phase.name,
+        "start_seconds": phase.start.map(Nanos::seconds),
+        "end_seconds": phase.end.seconds(),
+        "rank_seconds": seconds(phase.rank_nanos),
+        "calls": phase.calls,
+        "read_bytes": phase.read_bytes,
+        "written_bytes": phase.written_bytes,
+    })
+}
+
+fn server_json(name: &str, totals: &ServerTotals, share: f64) -> Value {
+    json!({
+        "name": name,
+        "no_seek": totals.no_seek_count,
+        "near": totals.near_count,
+        "far": totals.far_count,
+        "read_bytes": totals.read_bytes,
+        "written_bytes": totals.written_bytes,
+        "busy_seconds": seconds(totals.busy_nanos),
+        "busy_share": share,
+        "queue_max": totals.queue_max,
+    })
+}
+
+/// Everything, as one table: rows of the run, its applications, phases, servers and links.
+pub(super) fn csv(told: &Told) -> String {
+    let Told { workload, outcome, .. } = told;
+    let mut text = format!("{COLUMNS}\n");
+    let end = outcome.end.seconds();
+    let count = outcome.event_count;
+    let _ = writeln!(text, "run,{},,{count},0,{end},,,,,,,,,", quoted(&workload.name));
+    for one in &outcome.applications {
+        let end = one.end.seconds();
+        let name = quoted(&one.name);
+        let _ = writeln!(text, "application,{name},,{},,{end},,,,,,,,,", one.rank_count);
+        for phase in &one.phases {
+            let PhaseTotals { calls, read_bytes, written_bytes, .. } = phase;
+            let (phase_name, start, end) = (quoted(&phase.name), start(phase), phase.end.seconds());
+            let _ = writeln!(
+                text,
+                "phase,{phase_name},{name},{calls},{start},{end},{read_bytes},{written_bytes},,,,,,,"
+            );
+        }
+    }
+    for server in &outcome.servers {
+        let totals = &server.totals;
+        let (busy, share) = (seconds(totals.busy_nanos), share(totals.busy_nanos, outcome));
+        let ServerTotals {
+            no_seek_count,
+            near_count,
+            far_count,
+            read_bytes,
+            written_bytes,
+            queue_max,
+            ..
+        } = totals;
+        let _ = writeln!(
+            text,
+            "server,{},,{},,,{read_bytes},{written_bytes},{},{busy},{share},{no_seek_count},{near_count},{far_count},{queue_max}",
+            quoted(&server.name),
+            totals.access_count(),
+            read_bytes + written_bytes,
+        );
+    }
+    for link in &outcome.links {
+        let (busy, share) =
+            (seconds(link.totals.busy_nanos), share(link.totals.busy_nanos, outcome));
+        let (name, kind) = (quoted(&link.name), link.kind.name());
+        let (packets, bytes) = (link.totals.packets, link.totals.bytes);
+        let _ = writeln!(text, "link,{name},{kind},{packets},,,,,{bytes},{busy},{share},,,,");
+    }
+    text
+}

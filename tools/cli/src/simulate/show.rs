@@ -1,0 +1,23 @@
+//! `iolab simulate --show`: the platform drawn, as a tree of text or as a picture.
+
+use super::Arguments;
+use crate::failure::Failure;
+use crate::{report, trace_file};
+use std::process::ExitCode;
+
+pub(super) fn run(arguments: &Arguments, form: &str) -> Result<ExitCode, Failure> {
+    let platform = arguments.platform()?;
+    if !platform.nodes.is_empty() {
+        platform.check()?;
+    }
+    let drawn = match form {
+        "svg" => platform.draw_svg(),
+        "html" => platform.draw_html(),
+        _ => platform.draw_text(),
+    };
+    match &arguments.output {
+        Some(path) => trace_file::save_bytes(path, drawn.as_bytes())?,
+        None => report::print(&drawn)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,169 @@
+//! `iolab simulate --workload`: described programs on a cluster in virtual time.
+
+use super::Arguments;
+use super::results;
+use crate::failure::Failure;
+use crate::{parallel, report};
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressStyle};
+use iolab_policy::collective::{Choices, CollectiveError, Serves, catalog};
+use iolab_sim::cluster::{Order, Progress};
+use iolab_sim::guest::SimulationError;
+use iolab_sim::platform::Platform;
+use iolab_sim::workload::{
+    Outcome, Settings, Workload, WorkloadError, run as run_one, run_watched,
+};
+use iolab_vocab::Seed;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// What decides among simultaneous events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OrderName {
+    /// As the published evaluation's heap happened to have it
+    Published,
+    /// Time, source, sequence
+    Documented,
+}
+
+impl From<OrderName> for Order {
+    fn from(name: OrderName) -> Order {
+        match name {
+            OrderName::Published => Order::Published,
+            OrderName::Documented => Order::Documented,
+        }
+    }
+}
+
+impl From<WorkloadError> for Failure {
+    fn from(error: WorkloadError) -> Failure {
+        Failure::new(&error.message).hint(&error.hint)
+    }
+}
+
+impl From<CollectiveError> for Failure {
+    fn from(error: CollectiveError) -> Failure {
+        Failure::new(&error.message).hint(&error.hint)
+    }
+}
+
+/// Seconds over tie seeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Band {
+    pub(crate) count: u64,
+    pub(crate) low: f64,
+    pub(crate) median: f64,
+    pub(crate) high: f64,
+}
+
+/// A run and what is told about it.
+pub(crate) struct Told<'a> {
+    pub(crate) workload: &'a Workload,
+    pub(crate) platform: &'a Platform,
+    pub(crate) settings: &'a Settings,
+    pub(crate) outcome: &'a Outcome,
+    pub(crate) band: Option<Band>,
+}
+
+pub(super) fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
+    let platform = arguments.platform()?;
+    let workload = read_workload(path, arguments.seed.map(Seed))?;
+    let settings = settings_of(arguments)?;
+    let outcome = watched(&workload, &platform, &settings)?;
+    let band = match arguments.bands {
+        0 => None,
+        count => Some(band(&workload, &platform, &settings, count)?),
+    };
+    let told = Told {
+        workload: &workload,
+        platform: &platform,
+        settings: &settings,
+        outcome: &outcome,
+        band,
+    };
+    report::print(&match (arguments.json, arguments.csv) {
+        (true, _) => format!("{}\n", results::json(&told)),
+        (_, true) => results::csv(&told),
+        _ => results::text(&told),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads a workload file; `seed` replaces its own.
+pub(crate) fn read_workload(path: &Path, seed: Option<Seed>) -> Result<Workload, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::new(format!("{}: {error}", path.display()))
+            .hint("`iolab simulate --template` prints a workload")
+    })?;
+    let workload = match seed {
+        Some(seed) => Workload::parse_seeded(&text, seed),
+        None => Workload::parse(&text),
+    };
+    workload.map_err(|error| {
+        Failure::new(format!("{}: {}", path.display(), error.message)).hint(error.hint)
+    })
+}
+
+fn settings_of(arguments: &Arguments) -> Result<Settings, Failure> {
+    Ok(Settings {
+        order: arguments.order.into(),
+        tie_seed: Seed(arguments.tie_seed),
+        cache: arguments.cache.clone(),
+        collectives: collectives(&arguments.collective)?,
+    })
+}
+
+/// Algorithms by `command=name`; a bare name is meant for collective accesses to files.
+pub(crate) fn collectives(wishes: &[String]) -> Result<Choices, Failure> {
+    let mut choices = Choices::default();
+    for wish in wishes {
+        match wish.contains('=') {
+            true => choices.choose(wish)?,
+            false => choices.set(catalog::find(Serves::File, wish)?),
+        }
+    }
+    Ok(choices)
+}
+
+/// One run, with its progress on stderr.
+fn watched(
+    workload: &Workload,
+    platform: &Platform,
+    settings: &Settings,
+) -> Result<Outcome, Failure> {
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(
+        ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("a sound template"),
+    );
+    let outcome = run_watched(workload, platform, settings, &mut |progress: Progress| {
+        let Progress { now, event_count, running_count } = progress;
+        let millions = event_count as f64 / 1e6;
+        bar.set_message(format!(
+            "{:.3} s simulated, {millions:.0} M events, {running_count} processes running",
+            now.seconds()
+        ));
+        bar.tick();
+        ControlFlow::Continue(())
+    });
+    bar.finish_and_clear();
+    Ok(outcome?)
+}
+
+/// Runs with the tie seeds 1 to `count`, on all cores.
+fn band(
+    workload: &Workload,
+    platform: &Platform,
+    settings: &Settings,
+    count: u64,
+) -> Result<Band, Failure> {
+    let seeds: Vec<u64> = (1..=count).collect();
+    let runs = parallel::run_all(&seeds, parallel::all_cores(), |&seed| {
+        let settings = Settings { tie_seed: Seed(seed), ..settings.clone() };
+        run_one(workload, platform, &settings).map(|outcome| outcome.end.seconds())
+    });
+    let mut seconds = runs.into_iter().collect::<Result<Vec<f64>, SimulationError>>()?;
+    seconds.sort_by(f64::total_cmp);
+    let (low, median, high) = (seconds[0], seconds[seconds.len() / 2], seconds[seconds.len() - 1]);
+    Ok(Band { count, low, median, high })
+}

@@ -1,0 +1,154 @@
+//! `iolab simulate --workload` and `--show` from the outside.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn iolab(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_iolab"));
+    command.args(arguments).output().unwrap()
+}
+
+fn stdout_of(arguments: &[&str]) -> String {
+    let output = iolab(arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn stderr_of(arguments: &[&str]) -> String {
+    let output = iolab(arguments);
+    assert!(!output.status.success() && output.stdout.is_empty());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn sample(name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.join("samples/workloads").join(name).display().to_string()
+}
+
+fn json_of(arguments: &[&str]) -> serde_json::Value {
+    let text = stdout_of(&[&["simulate", "--json"], arguments].concat());
+    serde_json::from_str(&text).unwrap()
+}
+
+fn samples() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/workloads");
+    let files = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect()
+}
+
+#[test]
+fn every_sample_workload_runs_on_two_platforms() {
+    let samples = samples();
+    assert!(samples.len() >= 3);
+    for sample in samples {
+        let name = sample.display().to_string();
+        for platform in ["classic-hdd", "classic-ssd"] {
+            let json = json_of(&["--workload", &name, "--platform", platform]);
+            assert!(json["seconds"].as_f64().unwrap() > 0.0, "{name} on {platform}");
+            assert!(json["servers"].as_array().unwrap().len() == 10);
+        }
+    }
+}
+
+#[test]
+fn the_three_forms_tell_the_same_run() {
+    let arguments = ["--workload", &sample("interference.toml"), "--platform", "classic-hdd"];
+    let json = json_of(&arguments);
+    let seconds = json["seconds"].as_f64().unwrap();
+    let text = stdout_of(&[&["simulate"], &arguments[..]].concat());
+    assert!(text.contains(&format!("{seconds:.9} s until all was over")), "{text}");
+    let csv = stdout_of(&[&["simulate", "--csv"], &arguments[..]].concat());
+    let columns = csv.lines().next().unwrap().split(',').count();
+    assert!(csv.lines().all(|line| line.split(',').count() == columns), "{csv}");
+    assert!(csv.lines().any(|line| line.starts_with("phase,queries,database,600,")), "{csv}");
+    let servers = csv.lines().filter(|line| line.starts_with("server,")).count();
+    let links = csv.lines().filter(|line| line.starts_with("link,")).count();
+    assert_eq!((servers, links), (10, 81));
+    let queue_max = json["servers"][0]["queue_max"].as_u64().unwrap();
+    assert!((2..=10).contains(&queue_max), "{queue_max} of 10 clients at once");
+}
+
+#[test]
+fn a_collective_access_is_chosen_by_name_and_matters() {
+    let arguments = ["--workload", &sample("collective.toml"), "--platform", "classic-hdd"];
+    let seconds = |more: &[&str]| {
+        let json = json_of(&[&arguments[..], more].concat());
+        json["seconds"].as_f64().unwrap()
+    };
+    let (direct, together) = (seconds(&["--collective", "direct"]), seconds(&[]));
+    assert!(direct > 1.2 * together, "{direct} against {together}");
+    assert_eq!(together, seconds(&["--collective", "file=two-phase"]));
+    let error =
+        stderr_of(&[&["simulate", "--collective", "file=three-phase"], &arguments[..]].concat());
+    assert!(
+        error.contains("three-phase") && error.contains("hint: choose from two-phase"),
+        "{error}"
+    );
+}
+
+#[test]
+fn bands_hold_the_runs_over_tie_seeds() {
+    let arguments = ["--workload", &sample("checkpoint.toml"), "--platform", "classic-hdd"];
+    let band = &json_of(&[&arguments[..], &["--bands", "4"]].concat())["band"];
+    let value = |key: &str| band[key].as_f64().unwrap();
+    assert!(value("low") < value("high"));
+    let one = json_of(&[&arguments[..], &["--tie-seed", "3"]].concat());
+    let seconds = one["seconds"].as_f64().unwrap();
+    assert!((value("low")..=value("high")).contains(&seconds));
+}
+
+#[test]
+fn the_printed_template_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("w.toml");
+    std::fs::write(&path, stdout_of(&["simulate", "--template"])).unwrap();
+    let json = json_of(&["--workload", path.to_str().unwrap(), "--platform", "classic-hdd"]);
+    assert_eq!(json["applications"][0]["phases"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_platform_is_drawn_as_text_and_as_pictures() {
+    let text = stdout_of(&["simulate", "--show", "--platform", "classic-hdd"]);
+    for part in [
+        "switch switch",
+        "client0 … client9",
+        "server, cache none",
+        "7200 rpm",
+        "100 MiB/s, 200 µs",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("platform.svg");
+    let path = path.to_str().unwrap();
+    stdout_of(&["simulate", "--show", "svg", "--platform", "burst-buffer", "-o", path]);
+    assert!(std::fs::read_to_string(path).unwrap().starts_with("<svg"));
+    let html = stdout_of(&["simulate", "--show", "html", "--platform", "nvme"]);
+    assert!(html.starts_with("<!doctype html>") && html.contains("</svg>"));
+}
+
+#[test]
+fn slips_are_named_with_their_file_and_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("w.toml");
+    let text = std::fs::read_to_string(sample("checkpoint.toml")).unwrap();
+    std::fs::write(&path, text.replace("{ open = \"checkpoints\" }", "{ open = \"chekpoints\" }"))
+        .unwrap();
+    let path = path.to_str().unwrap();
+    let error = stderr_of(&["simulate", "--workload", path, "--platform", "classic-hdd"]);
+    for part in [
+        path,
+        "line 25",
+        "`model`",
+        "`checkpoint`",
+        "no file `chekpoints`",
+        "hint: choose from checkpoints",
+    ] {
+        assert!(error.contains(part), "{part} in\n{error}");
+    }
+    let error = stderr_of(&["simulate", "--workload", "absent.toml", "--platform", "classic-hdd"]);
+    assert!(error.contains("absent.toml") && error.contains("--template"), "{error}");
+    let sample = sample("checkpoint.toml");
+    let error = stderr_of(&["simulate", "--workload", &sample, "--platform", "local-ext4"]);
+    assert!(error.contains("local-ext4") && error.contains("hint"), "{error}");
+}
