@@ -96,6 +96,8 @@ pub struct Run {
     pub seconds: f64,
     /// Events handled.
     pub event_count: u64,
+    /// Hash over all events and their times.
+    pub event_hash: u64,
     /// What each server did.
     pub servers: Vec<ServerTotals>,
 }
@@ -289,6 +291,7 @@ impl<Q: crate::queue::EventQueue<crate::cluster::Event>> Cluster<Q> {
         Ok(Run {
             seconds,
             event_count: self.event_count(),
+            event_hash: self.event_hash(),
             servers: self.server_totals().collect(),
         })
     }

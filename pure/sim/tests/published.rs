@@ -110,6 +110,25 @@ fn blocks_of_512_bytes_lose_no_byte_under_any_cache_layer() {
 }
 
 #[test]
+fn two_runs_of_a_seed_have_the_same_log_of_events_in_both_orders() {
+    let platform = Platform::preset("classic-hdd").unwrap();
+    let documented = |tie| Conduct { order: Order::Documented, tie_seed: Seed(tie) };
+    let conducts = [PUBLISHED, documented(0), documented(1), documented(2)];
+    let is_wanted = |case: &Case| match case.test {
+        Test::Collective("interleaved-two-phase") => case.block_bytes == 524_288,
+        test => test == Test::Database(10) && case.cache != "write-behind",
+    };
+    for case in Case::all().iter().filter(|case| is_wanted(case)) {
+        let hash = |conduct| case.run(&platform, conduct, 0).unwrap().event_hash;
+        let hashes = conducts.map(hash);
+        assert_eq!(hashes, conducts.map(hash), "{}", key(case));
+        for (index, hash) in hashes.iter().enumerate() {
+            assert!(!hashes[..index].contains(hash), "{}: two conducts, one log", key(case));
+        }
+    }
+}
+
+#[test]
 fn a_run_is_the_same_again_and_a_tie_seed_moves_it_without_losing_a_byte() {
     let platform = Platform::preset("classic-hdd").unwrap();
     let of = |case: &Case| case.cache == "aggregation" && case.block_bytes == 524_288;

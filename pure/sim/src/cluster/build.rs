@@ -84,6 +84,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             packet_bytes: platform.transport.packet_bytes.0 as u32,
             access_bytes: platform.transport.access_bytes.0,
             event_count: 0,
+            event_hash: 0,
             running_count: 0,
             refused: None,
             computing: NONE,

@@ -1,5 +1,7 @@
 //! What can happen in a cluster; eight bytes each.
 
+use iolab_vocab::Nanos;
+
 /// An event of the cluster simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -15,4 +17,28 @@ pub enum Event {
     Transferred(u32),
     /// A server's cache layer wanted to be woken.
     Woke(u32),
+}
+
+impl Event {
+    fn code(self) -> u64 {
+        let (kind, who) = match self {
+            Event::Arrived(packet) => (1, packet),
+            Event::Carried(station) => (2, station),
+            Event::Computed(node) => (3, node),
+            Event::Transferred(transfer) => (4, transfer),
+            Event::Woke(server) => (5, server),
+            Event::Rested(task) => (6, task),
+        };
+        kind << 32 | u64::from(who)
+    }
+
+    /// The hash of a log that has this event at its end, from that of the log before: a
+    /// multiplicative hash, so that two runs can be compared without keeping their logs.
+    #[inline]
+    pub(super) fn append_to(self, hash: u64, time: Nanos) -> u64 {
+        const PRIME: u64 = 0x0000_0100_0000_01B3;
+        const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+        let entry = time.0.wrapping_mul(GOLDEN) ^ self.code();
+        (hash.rotate_left(29) ^ entry).wrapping_mul(PRIME)
+    }
 }

@@ -10,6 +10,7 @@ mod cpu;
 mod direct;
 mod error;
 mod event;
+mod flow;
 mod group;
 mod network;
 mod own;
@@ -67,6 +68,18 @@ impl<Q: EventQueue<Event>> Calendar<Q> {
     fn post(&mut self, after_nanos: u64, source: u32, event: Event) {
         self.queue.push(Nanos(self.now.0 + after_nanos), Source(source), event);
     }
+
+    /// Posts the end of a node's next job; a node has one at most.
+    #[inline]
+    fn set_timer(&mut self, after_nanos: u64, node: u32, event: Event) {
+        self.queue.set_timer(node, Nanos(self.now.0 + after_nanos), Source(node), event);
+    }
+
+    /// Another job of the node ends next, or at another time.
+    #[inline]
+    fn move_timer(&mut self, after_nanos: u64, node: u32, event: Event) {
+        self.queue.move_timer(node, Nanos(self.now.0 + after_nanos), Source(node), event);
+    }
 }
 
 /// A node: its processors and where its messages enter the network.
@@ -119,6 +132,7 @@ pub struct Cluster<Q> {
     packet_bytes: u32,
     access_bytes: u64,
     event_count: u64,
+    event_hash: u64,
     /// Processes that have not ended.
     running_count: u32,
     /// The command that ended the run.

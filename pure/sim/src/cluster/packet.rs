@@ -84,6 +84,10 @@ pub(super) struct Line {
 impl Line {
     pub(super) const EMPTY: Line = Line { head: NONE, tail: NONE };
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.head == NONE
+    }
+
     #[inline]
     pub(super) fn push(&mut self, packets: &mut Packets, packet: u32) {
         packets.slots[packet as usize].next = NONE;

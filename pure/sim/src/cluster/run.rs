@@ -37,6 +37,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             let before = self.calendar.now;
             self.calendar.now = time;
             self.event_count += 1;
+            self.event_hash = event.append_to(self.event_hash, time);
             self.handle(event, before);
         }
         true
@@ -104,6 +105,11 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     /// How long each file is by now.
     pub fn file_bytes(&self) -> impl Iterator<Item = u64> + '_ {
         self.files.iter().map(|file| file.bytes)
+    }
+
+    /// A hash over all events so far, with their times: equal runs have equal hashes.
+    pub fn event_hash(&self) -> u64 {
+        self.event_hash
     }
 
     /// Events handled so far.

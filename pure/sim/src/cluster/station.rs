@@ -5,6 +5,7 @@
 //! At the limit, packets for that target wait beside the queue, so a slow receiver holds back
 //! what is meant for it and nothing else.
 
+use super::flow::{Flow, Flows};
 use super::packet::Line;
 use iolab_device::nanos;
 
@@ -63,18 +64,6 @@ impl Role {
     }
 }
 
-/// One target's share of a station.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Flow {
-    pub(super) ahead_nanos: u64,
-    pub(super) waiting: Line,
-    pub(super) blocked: bool,
-}
-
-impl Flow {
-    const IDLE: Flow = Flow { ahead_nanos: 0, waiting: Line::EMPTY, blocked: false };
-}
-
 /// What a station has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationTotals {
@@ -96,7 +85,7 @@ pub(super) struct Station {
     pub(super) queue: Line,
     pub(super) current: u32,
     pub(super) totals: StationTotals,
-    flows: Vec<Flow>,
+    flows: Flows,
     rate: f64,
     full: (u32, u64),
     memo: (u32, u64),
@@ -114,7 +103,7 @@ impl Station {
             queue: Line::EMPTY,
             current: super::packet::NONE,
             totals: StationTotals::default(),
-            flows: Vec::new(),
+            flows: Flows::default(),
             rate,
             full: (packet_bytes, full_nanos),
             memo: (0, 0),
@@ -135,11 +124,7 @@ impl Station {
 
     #[inline]
     pub(super) fn flow(&mut self, target: u32) -> &mut Flow {
-        let index = target as usize;
-        if index >= self.flows.len() {
-            self.flows.resize(index + 1, Flow::IDLE);
-        }
-        &mut self.flows[index]
+        self.flows.of(target)
     }
 
     /// Whether a sum of times started ahead of the next hop exists here at all.

@@ -141,14 +141,14 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let was_idle = node.cpu.is_idle();
         let wait = node.cpu.add(self.calendar.now, id, instructions).0;
         let event = Event::Computed(node_index);
-        if !was_idle {
-            self.calendar.queue.withdraw(&event);
-        } else if self.order == Order::Published && self.computing == node_index {
-            // The original posts the timer, takes it back and posts it again; that moves others.
-            self.calendar.post(wait, node_index, event);
-            self.calendar.queue.withdraw(&event);
+        if was_idle {
+            self.calendar.set_timer(wait, node_index, event);
         }
-        self.calendar.post(wait, node_index, event);
+        // The original posts the timer, takes it back and posts it again; that moves others.
+        let posts_twice = self.order == Order::Published && self.computing == node_index;
+        if !was_idle || posts_twice {
+            self.calendar.move_timer(wait, node_index, event);
+        }
     }
 
     pub(super) fn node_of(&self, id: u32) -> u32 {
@@ -159,7 +159,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     pub(super) fn computed(&mut self, node: u32) {
         let (task, next) = self.nodes[node as usize].cpu.finish(self.calendar.now);
         if let Some(wait) = next {
-            self.calendar.post(wait.0, node, Event::Computed(node));
+            self.calendar.set_timer(wait.0, node, Event::Computed(node));
         }
         self.computing = node;
         self.take_steps(task);
