@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     platform: Option<String>,
     /// What decides among simultaneous events
     #[arg(long, value_enum, default_value = "published")]
-    order: super::piosimhd::OrderName,
+    order: crate::simulate::workload::OrderName,
     /// Also run every configuration with so many tie seeds and print the band
     #[arg(long, value_name = "N", default_value_t = 0)]
     bands: u64,
@@ -93,7 +93,7 @@ fn outcome(
     platform: &Platform,
     cache: &'static str,
 ) -> Result<Outcome, RunError> {
-    let order = arguments.order.order();
+    let order = arguments.order.into();
     let run_with = |order: Order, seed: u64| {
         partdiff::run(recording, platform, cache, Conduct { order, tie_seed: Seed(seed) })
     };

@@ -41,27 +41,6 @@ pub(crate) struct Arguments {
     jobs: usize,
 }
 
-<<<<<<< HEAD
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum OrderName {
-    /// As the published evaluation's heap happened to have it
-    Published,
-    /// Time, source, sequence
-    Documented,
-}
-
-impl OrderName {
-    /// What the simulator calls it.
-    pub(super) fn order(self) -> Order {
-        match self {
-            OrderName::Published => Order::Published,
-            OrderName::Documented => Order::Documented,
-        }
-    }
-}
-
-=======
->>>>>>> e137ed4 (Simulate workloads from the command line, and draw platforms)
 /// A case and what it came to.
 pub(crate) struct Result {
     pub(crate) case: Case,
@@ -111,11 +90,7 @@ fn block_size(text: &str) -> std::result::Result<u64, String> {
 
 impl Arguments {
     fn conduct(&self) -> Conduct {
-<<<<<<< HEAD
-        Conduct { order: self.order.order(), tie_seed: Seed(self.tie_seed) }
-=======
         Conduct { order: self.order.into(), tie_seed: Seed(self.tie_seed) }
->>>>>>> e137ed4 (Simulate workloads from the command line, and draw platforms)
     }
 }
 
