@@ -17,6 +17,8 @@ pub enum Needs {
     Uring,
     /// A start under mpiexec.
     Mpi,
+    /// A platform: it is predicted, not run.
+    Platform,
 }
 
 /// One access method.
@@ -49,6 +51,16 @@ impl Method {
         queues: false,
         direct: true,
         make: |arena, _| Ok(Box::new(Posix::new(arena, false))),
+    };
+
+    /// Whoever runs a plan predicts these by itself; there is nothing to be made.
+    const SIM: Method = Method {
+        name: "sim",
+        summary: "predicted on a simulated cluster: every rank for itself",
+        needs: Needs::Platform,
+        keeps_data: false,
+        make: |_, _| Err(crate::IoError::Cannot("it is predicted, not run".to_owned())),
+        ..Method::POSIX
     };
 
     /// ROMIO and OMPIO have hints of their own for direct I/O, which few builds honour.
@@ -129,6 +141,13 @@ impl Catalog {
             queues: true,
             make: |arena, depth| mpi(arena, depth, Mode::NonBlocking { collective: true }),
             ..Method::MPI
+        },
+        Method::SIM,
+        Method {
+            name: "sim-collective",
+            summary: "predicted on a simulated cluster: collective transfers",
+            collective: true,
+            ..Method::SIM
         },
     ];
 

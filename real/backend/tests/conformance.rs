@@ -16,7 +16,9 @@ const ROOM: usize = 1 << 16;
 /// Every member, and every way to wrap one.
 fn members() -> Vec<(String, &'static Method, Box<dyn Backend>)> {
     let mut members = Vec::new();
-    for method in Catalog::ROWS.iter().filter(|method| method.needs != Needs::Mpi) {
+    for method in
+        Catalog::ROWS.iter().filter(|method| !matches!(method.needs, Needs::Mpi | Needs::Platform))
+    {
         if method.needs == Needs::Uring && !uring_works() {
             eprintln!("SKIPPED: {} (the kernel forbids io_uring)", method.name);
             continue;

@@ -4,14 +4,13 @@ use crate::cache::CacheState;
 use crate::failure::{BenchError, told};
 use crate::outcome::Measurement;
 use crate::phase::{Label, Stages, measurement, timed};
-use crate::plan::Case;
 use crate::records::{self, Origin, Records};
 use crate::run::Runner;
 use crate::scene::Scene;
 use crate::source::Source;
 use crate::steps::Act;
 use crate::timed::{Loop, Tally, Work};
-use iolab_backend::{Backend, Direction, Opening};
+use iolab_backend::{Backend, Opening};
 use iolab_comm::largest;
 use iolab_pattern::Pattern;
 use iolab_vocab::Rank;
@@ -36,7 +35,8 @@ impl Runner<'_> {
         let end = largest(self.comm, pattern.operations(rank))?;
         let opening = self.opening(scene, player, rank, !reading, fresh);
         std::thread::sleep(Duration::from_secs_f64(self.plan.settle));
-        let works: Vec<Work> = acts.iter().map(|act| self.work(scene.case, *act)).collect();
+        let works: Vec<Work> =
+            acts.iter().map(|act| act.work(scene.case, self.plan.seed)).collect();
         let (mut reached, collective) = (0, scene.together());
         let end = if collective { end } else { pattern.operations(rank) };
         let wanted = self.plan.records.is_some();
@@ -75,18 +75,6 @@ impl Runner<'_> {
             self.verify(scene, player, rank, content, reached, &mut result)?;
         }
         Ok(result)
-    }
-
-    fn work(&self, case: &Case, act: Act) -> Work {
-        match act {
-            Act::Read => Work::One(Direction::Read),
-            Act::Write => Work::One(Direction::Write),
-            Act::ReadThenWrite => Work::ReadThenWrite,
-            Act::Mixed => {
-                let read_share = (case.read_share * 4_294_967_295.0) as u32;
-                Work::Mixed { read_share, seed: self.plan.seed.0 }
-            }
-        }
     }
 
     pub(crate) fn opening(

@@ -18,6 +18,7 @@ mod outcome;
 mod overlap;
 mod phase;
 mod plan;
+mod predict;
 mod record_file;
 mod recording;
 mod records;

@@ -65,6 +65,25 @@ pub struct RankTimes {
     pub error: Option<(String, String)>,
 }
 
+impl RankTimes {
+    /// Nothing measured.
+    pub const NONE: RankTimes = RankTimes {
+        open_ns: 0,
+        barrier_ns: 0,
+        left_barrier: 0,
+        done_ns: 0,
+        sync_ns: 0,
+        phase_ns: 0,
+        close_ns: 0,
+        cpu_ns: 0,
+        bytes: 0,
+        operations: 0,
+        short: 0,
+        latencies: Vec::new(),
+        error: None,
+    };
+}
+
 /// One phase of one repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
@@ -130,6 +149,9 @@ pub struct Measurement {
     pub invalid: Option<String>,
     /// Nanoseconds until done, by rank.
     pub done_by_rank_ns: Vec<u64>,
+    /// The platform it was predicted on instead of measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted: Option<String>,
 }
 
 impl Measurement {

@@ -73,7 +73,8 @@ pub(crate) trait Stages {
     fn close(&mut self) -> Result<(), (String, String)>;
 }
 
-fn recorded(tally: &Tally) -> Vec<(u64, u64)> {
+/// The histogram as pairs of value and count.
+pub(crate) fn recorded(tally: &Tally) -> Vec<(u64, u64)> {
     let values = tally.histogram.iter_recorded();
     values.map(|value| (value.value_iterated_to(), value.count_at_value())).collect()
 }
@@ -156,5 +157,6 @@ pub(crate) fn measurement(
         verified: None,
         invalid: None,
         done_by_rank_ns: times.iter().map(|rank| rank.done_ns).collect(),
+        predicted: None,
     }
 }

@@ -79,6 +79,11 @@ impl Temporal {
         Temporal::Metadata,
     ];
 
+    /// Whether any phase of it writes.
+    pub(crate) fn writes(self) -> bool {
+        !matches!(self, Temporal::Read | Temporal::ReRead)
+    }
+
     /// Name on the command line and in plans.
     pub fn name(self) -> &'static str {
         match self {
@@ -97,8 +102,9 @@ impl Temporal {
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(untagged)]
 enum OneOrMany<T> {
-    One(T),
+    // First, as a table would be read from a list of as many texts.
     Many(Vec<T>),
+    One(T),
 }
 
 impl<T: Clone> OneOrMany<T> {
@@ -144,6 +150,8 @@ struct GlobalText {
     time_limit: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     records: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform: Option<String>,
 }
 
 impl Default for GlobalText {
@@ -161,6 +169,7 @@ impl Default for GlobalText {
             latencies: true,
             time_limit: 0.0,
             records: None,
+            platform: None,
         }
     }
 }
@@ -266,6 +275,16 @@ impl Case {
         self.method.collective || (self.method.needs == Needs::Mpi && noncontiguous)
     }
 
+    /// Whether every rank has a file of its own.
+    pub(crate) fn own_file(&self, pattern: &dyn Pattern) -> bool {
+        self.file_per_rank || (self.temporal.writes() && pattern.writes_own_file())
+    }
+
+    /// Whose data a rank handles: reading reordered, its neighbour's.
+    pub(crate) fn player(&self, rank: Rank, ranks: u32, reading: bool) -> Rank {
+        if self.reorder && reading { Rank((rank.0 + 1) % ranks) } else { rank }
+    }
+
     /// The rank of the pattern that a rank plays.
     pub(crate) fn rank(&self, rank: Rank) -> Rank {
         if self.file_per_rank { Rank(0) } else { rank }
@@ -304,6 +323,8 @@ pub struct Plan {
     pub time_limit: f64,
     /// Where every single operation is written to, as Parquet.
     pub records: Option<PathBuf>,
+    /// The platform that `sim` predicts on: a preset or a file.
+    pub platform: Option<String>,
     /// What to measure, in order.
     pub cases: Vec<Case>,
     /// The plan as text, complete.
@@ -311,6 +332,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether nothing of it is run, all predicted.
+    pub fn is_prediction(&self) -> bool {
+        self.cases.iter().all(|case| case.method.needs == Needs::Platform)
+    }
+
     /// Reads and resolves a TOML plan.
     ///
     /// # Errors
@@ -359,6 +385,7 @@ impl Plan {
             latencies: global.latencies,
             time_limit: global.time_limit,
             records: global.records,
+            platform: global.platform,
             cases,
             text,
         })

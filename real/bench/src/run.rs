@@ -8,13 +8,16 @@ use crate::cell::{Abilities, refusal};
 use crate::failure::BenchError;
 use crate::files::{Cleaning, Leftovers};
 use crate::outcome::{Measurement, Outcome, Refused, summarise};
-use crate::phase::{Label, agree};
+use crate::phase::agree;
 use crate::plan::{Case, Plan, Temporal};
+use crate::predict::predict;
 use crate::record_file::RecordFile;
-use crate::steps::{Act, Step, steps};
+use crate::steps::{self, Step, steps};
 use crate::surroundings::{Surroundings, processors};
-use iolab_comm::{Comm, largest};
+use iolab_backend::Needs;
+use iolab_comm::{Comm, Imagined, largest};
 use iolab_host::tick::{TickClock, monotonic};
+use iolab_sim::platform::Platform;
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -25,7 +28,7 @@ use std::time::Duration;
 pub fn run(
     plan: &Plan,
     comm: &dyn Comm,
-    abilities: Abilities,
+    abilities: &Abilities,
     observe: &dyn Fn(&Measurement),
 ) -> Result<Outcome, BenchError> {
     ranks_agree(plan, comm)?;
@@ -42,13 +45,16 @@ pub fn run(
             refused.push(refused_case(case, reason));
             continue;
         }
-        for repetition in 0..plan.repetitions {
-            for phase in runner.case(case, repetition)? {
-                if first {
-                    observe(&phase);
-                }
-                measurements.push(phase);
-            }
+        let platform = abilities.platform.as_ref();
+        let platform = platform.filter(|_| case.method.needs == Needs::Platform);
+        let repetitions = if platform.is_some() { 1 } else { plan.repetitions };
+        for repetition in 0..repetitions {
+            let phases = match platform {
+                Some(platform) => runner.predicted(case, platform)?,
+                None => runner.case(case, repetition)?,
+            };
+            phases.iter().filter(|_| first).for_each(observe);
+            measurements.extend(phases);
         }
     }
     agree(comm, records.take().map_or(Ok(()), RecordFile::finish))?;
@@ -92,7 +98,7 @@ fn refused_case(case: &Case, reason: String) -> Refused {
 fn warnings(comm: &dyn Comm) -> Vec<String> {
     let (ranks, processors) = (comm.size() as usize, processors());
     let mut warnings = Vec::new();
-    if ranks > processors && comm.kind() != "MPI on several hosts" {
+    if ranks > processors && comm.kind() != Imagined::KIND {
         warnings.push(format!(
             "{ranks} ranks share {processors} processors: times contain waiting for the processor, \
              and MPICH's collectives may take milliseconds each"
@@ -139,6 +145,17 @@ pub(crate) struct Runner<'a> {
 }
 
 impl Runner<'_> {
+    /// One process is enough to predict what all ranks would do.
+    fn predicted(&self, case: &Case, platform: &Platform) -> Result<Vec<Measurement>, BenchError> {
+        let first = self.comm.rank().0 == 0;
+        let phases = match first {
+            true => predict(case, self.plan, self.comm.size(), platform),
+            false => Ok(Vec::new()),
+        };
+        agree(self.comm, phases.as_ref().map(|_| ()).map_err(Clone::clone))?;
+        Ok(phases.unwrap_or_default())
+    }
+
     fn case(&self, case: &Case, repetition: u32) -> Result<Vec<Measurement>, BenchError> {
         if case.temporal == Temporal::Metadata {
             return self.metadata(case, repetition);
@@ -155,17 +172,7 @@ impl Runner<'_> {
                 Step::Caches if case.method.keeps_data => cache = self.caches(&scene)?,
                 Step::Setup | Step::Caches => {}
                 Step::Timed { name, work, fresh, generation } => {
-                    let writes = work.iter().any(|act| *act != Act::Read);
-                    let allocation = match (writes, fresh) {
-                        (true, true) => "allocate",
-                        (true, false) => "overwrite",
-                        _ => "",
-                    };
-                    let label = Label {
-                        phase: name.to_owned(),
-                        cache: if work[0] == Act::Write { String::new() } else { cache.clone() },
-                        allocation: allocation.to_owned(),
-                    };
+                    let label = steps::label(name, work, fresh, &cache);
                     let scene = &mut scene;
                     let phase = self.phase(scene, work, fresh, generation, &label, repetition);
                     measurements.push(phase?);

@@ -5,7 +5,7 @@ use crate::content::Content;
 use crate::failure::{BenchError, told};
 use crate::files::own_path;
 use crate::phase::agree;
-use crate::plan::{Case, Temporal};
+use crate::plan::Case;
 use crate::run::Runner;
 use crate::source::{Source, is_contiguous};
 use crate::surroundings::room;
@@ -40,8 +40,8 @@ impl Runner<'_> {
         let pattern = case
             .pattern(self.comm.size(), self.plan.seed)
             .map_err(|error| (error.message, error.hint))?;
-        let writes = !matches!(case.temporal, Temporal::Read | Temporal::ReRead);
-        let own_file = case.file_per_rank || (writes && pattern.writes_own_file());
+        let writes = case.temporal.writes();
+        let own_file = case.own_file(pattern.as_ref());
         let exact = self.plan.verify && case.method.keeps_data;
         let depth = case.depth.max(1);
         let rank = self.pattern_rank(case, false);
@@ -75,10 +75,7 @@ impl Runner<'_> {
     }
 
     pub(crate) fn played(&self, case: &Case, reading: bool) -> Rank {
-        match case.reorder && reading {
-            true => Rank((self.comm.rank().0 + 1) % self.comm.size()),
-            false => self.comm.rank(),
-        }
+        case.player(self.comm.rank(), self.comm.size(), reading)
     }
 
     pub(crate) fn path(&self, scene: &Scene, rank: Rank) -> PathBuf {

@@ -1,6 +1,10 @@
 //! What a temporal pattern is made of: steps, some of them timed.
 
-use crate::plan::Temporal;
+use crate::phase::Label;
+use crate::plan::{Case, Temporal};
+use crate::timed::Work;
+use iolab_backend::Direction;
+use iolab_vocab::Seed;
 
 /// One step of a case.
 #[derive(Clone, Copy)]
@@ -20,6 +24,32 @@ pub(crate) enum Act {
     Write,
     ReadThenWrite,
     Mixed,
+}
+
+impl Act {
+    /// With the numbers of the case put in.
+    pub(crate) fn work(self, case: &Case, seed: Seed) -> Work {
+        match self {
+            Act::Read => Work::One(Direction::Read),
+            Act::Write => Work::One(Direction::Write),
+            Act::ReadThenWrite => Work::ReadThenWrite,
+            Act::Mixed => {
+                let read_share = (case.read_share * 4_294_967_295.0) as u32;
+                Work::Mixed { read_share, seed: seed.0 }
+            }
+        }
+    }
+}
+
+/// What is told about a phase; `cache` is the state that was found before it.
+pub(crate) fn label(name: &str, work: &[Act], fresh: bool, cache: &str) -> Label {
+    let allocation = match (work.iter().any(|act| *act != Act::Read), fresh) {
+        (true, true) => "allocate",
+        (true, false) => "overwrite",
+        _ => "",
+    };
+    let cache = if work[0] == Act::Write { "" } else { cache };
+    Label { phase: name.to_owned(), cache: cache.to_owned(), allocation: allocation.to_owned() }
 }
 
 const fn phase(name: &'static str, work: &'static [Act]) -> Step {

@@ -50,6 +50,7 @@ pub fn row(m: &Measurement) -> String {
 
 fn notes(m: &Measurement) -> String {
     let mut notes = Vec::new();
+    notes.extend(m.predicted.iter().map(|platform| format!("predicted on {platform}")));
     notes.extend((!m.cache.is_empty()).then(|| m.cache.clone()));
     notes.extend((!m.allocation.is_empty()).then(|| m.allocation.clone()));
     notes.extend(m.verified.map(|bytes| format!("{} verified", format_bytes(bytes))));
@@ -117,7 +118,7 @@ pub fn csv(measurements: &[Measurement]) -> String {
     let mut text = "test,spatial,temporal,method,phase,size,repetition,ranks,bytes,operations,\
                     mib_per_second,operations_per_second,p50_ns,p99_ns,max_ns,open_ns,transfer_ns,\
                     sync_ns,close_ns,total_ns,barrier_before_ns,barrier_cost_ns,skew_ns,\
-                    first_done_ns,last_done_ns,cpu_ns,short,cache,allocation,verified,invalid\n"
+                    first_done_ns,last_done_ns,cpu_ns,short,cache,allocation,verified,invalid,predicted\n"
         .to_owned();
     for m in measurements {
         let latency = |pick: fn(&crate::outcome::Latency) -> u64| m.latency.as_ref().map(pick);
@@ -153,6 +154,7 @@ pub fn csv(measurements: &[Measurement]) -> String {
             m.allocation.clone(),
             optional(m.verified),
             quoted(m.invalid.as_deref().unwrap_or("")),
+            quoted(m.predicted.as_deref().unwrap_or("")),
         ];
         text += &cells.join(",");
         text.push('\n');

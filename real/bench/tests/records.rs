@@ -16,13 +16,15 @@ fn run_plan(folder: &Path, test: &str) -> Outcome {
         records.display()
     );
     let plan = Plan::parse(&text).expect("a plan");
-    let abilities = Abilities { mpi: false, uring: false };
-    let outcome = run_local(LocalKind::Threads, 2, |comm| run(&plan, comm, abilities, &|_| ()));
+    let abilities = Abilities::default();
+    let outcome = run_local(LocalKind::Threads, 2, |comm| run(&plan, comm, &abilities, &|_| ()));
     outcome.expect("threads").expect("an outcome")
 }
 
-/// Repetition, rank, operation, way, offset, bytes, start and latency of every row.
-fn rows(folder: &Path) -> Vec<(u32, u32, u64, String, u64, u64, u64, u64)> {
+/// Repetition, rank, operation, way, offset, bytes, start and latency.
+type Row = (u32, u32, u64, String, u64, u64, u64, u64);
+
+fn rows(folder: &Path) -> Vec<Row> {
     let file = File::open(folder.join("records.parquet")).expect("a file");
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("Parquet").build();
     let mut rows = Vec::new();
@@ -32,8 +34,7 @@ fn rows(folder: &Path) -> Vec<(u32, u32, u64, String, u64, u64, u64, u64)> {
         let short = |name: &str| column(name).as_primitive::<UInt32Type>().values().to_vec();
         let long = |name: &str| column(name).as_primitive::<UInt64Type>().values().to_vec();
         let way = column("way");
-        let numbers =
-            ["operation", "offset", "bytes", "start_ns", "latency_ns"].map(|name| long(name));
+        let numbers = ["operation", "offset", "bytes", "start_ns", "latency_ns"].map(long);
         let (repetition, rank) = (short("repetition"), short("rank"));
         for row in 0..batch.num_rows() {
             let [operation, offset, bytes, start, latency] =

@@ -5,10 +5,12 @@
 //! A rank that dies ends the wait of the others within a fraction of a second.
 
 mod adapter;
+mod imagined;
 mod local;
 mod mpi;
 
 pub use adapter::{Adapter, Family, Launch, adapters, launch};
+pub use imagined::Imagined;
 pub use local::{LocalKind, run_local};
 pub use mpi::MpiRank;
 

@@ -3,6 +3,8 @@
 
 #[path = "bench/ended.rs"]
 mod ended;
+#[path = "bench/predicted.rs"]
+mod predicted;
 #[path = "bench/reference.rs"]
 mod reference;
 #[path = "bench/traced.rs"]

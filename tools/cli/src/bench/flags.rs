@@ -50,6 +50,10 @@ pub(crate) struct Flags {
     /// Collective MPI-IO (IOR).
     #[arg(short = 'c', help_heading = "How")]
     collective: bool,
+    /// Predict on this platform (a file or a preset) instead of running: methods sim and
+    /// sim-collective.
+    #[arg(long, value_name = "PLATFORM", help_heading = "How")]
+    platform: Option<String>,
     /// A file per rank.
     #[arg(short = 'F', long, help_heading = "How")]
     file_per_rank: bool,
@@ -160,6 +164,7 @@ impl Flags {
         let number = |n: u64| Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
         let flag = |on: bool, value: bool| on.then_some(Value::Boolean(value));
         put("target", self.target.as_ref().map(|p| Value::String(p.display().to_string())));
+        put("platform", self.platform.clone().map(Value::String));
         put("records", self.records.as_ref().map(|p| Value::String(p.display().to_string())));
         put("ranks", self.ranks.map(|n| number(n.into())));
         put("repetitions", self.repetitions.map(|n| number(n.into())));
@@ -259,6 +264,9 @@ impl Flags {
             _ => text.clone(),
         };
         match (self.method.is_empty(), self.collective) {
+            (true, collective) if self.platform.is_some() => {
+                vec![if collective { "sim-collective" } else { "sim" }.to_owned()]
+            }
             (true, true) => vec![mpi.to_owned()],
             (true, false) => vec!["posix".to_owned()],
             _ => self.method.iter().map(name).collect(),

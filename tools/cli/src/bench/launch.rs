@@ -2,9 +2,10 @@
 
 use super::print_row;
 use crate::failure::Failure;
+use crate::simulate::read_platform;
 use iolab_backend::uring_works;
 use iolab_bench::{Abilities, Leftovers, Outcome, Plan, run as bench};
-use iolab_comm::{Comm, CommError, Launch, LocalKind, MpiRank, launch, run_local};
+use iolab_comm::{Comm, CommError, Imagined, Launch, LocalKind, MpiRank, launch, run_local};
 use iolab_host::vigil::Vigil;
 use std::cell::Cell;
 use std::time::Duration;
@@ -71,18 +72,23 @@ fn as_rank_of<T>(
 
 /// Runs the plan; the outcome is there on rank 0 only.
 pub(super) fn run(plan: &Plan, threads: bool, table: bool) -> Result<Option<Outcome>, Failure> {
-    let abilities = Abilities { mpi: launch().is_some(), uring: uring_works() };
-    let ranks = launch().map_or(plan.ranks, |launch| launch.ranks);
-    let leftovers = Leftovers::of(plan, ranks);
-    on_ranks(plan.ranks, threads, leftovers, &|comm| {
+    let platform = plan.platform.as_deref().map(read_platform).transpose()?;
+    let abilities = Abilities { mpi: launch().is_some(), uring: uring_works(), platform };
+    let work = |comm: &dyn Comm| {
         let first = Cell::new(true);
         let observe = |measurement: &_| {
             if table {
                 print_row(measurement, &first);
             }
         };
-        Ok(bench(plan, comm, abilities, &observe)?)
-    })
+        Ok(bench(plan, comm, &abilities, &observe)?)
+    };
+    if plan.is_prediction() && launch().is_none() {
+        return work(&Imagined { ranks: plan.ranks }).map(Some);
+    }
+    let ranks = launch().map_or(plan.ranks, |launch| launch.ranks);
+    let leftovers = Leftovers::of(plan, ranks);
+    on_ranks(plan.ranks, threads, leftovers, &work)
 }
 
 impl From<CommError> for Failure {

@@ -1,0 +1,102 @@
+//! The same plan predicted on a platform instead of run: the pattern's operations become the
+//! programs of a simulated cluster, and its virtual clock gives what a real one would have given.
+//!
+//! The phases are those of a run: open, barrier, operations, sync, barrier, close, timed by the same
+//! rule. An operation is one request, with a list of extents where it is not contiguous. The model
+//! has no page cache on the clients, so every read is a cold one; it is deterministic, so one
+//! repetition says all. No file is touched.
+
+mod rehearsal;
+
+use crate::cache::CacheState;
+use crate::outcome::Measurement;
+use crate::phase::{Label, measurement};
+use crate::plan::{Case, Plan};
+use crate::steps::{self, Step, steps};
+use iolab_policy::collective::catalog::Choices;
+use iolab_sim::cluster::{Cluster, FileState, Order, Setup};
+use iolab_sim::platform::Platform;
+use iolab_sim::queue::Ordered;
+use iolab_vocab::{Rank, Seed};
+use rehearsal::{Act, Rehearsal, Score};
+
+/// Why a case cannot be predicted, if it cannot.
+pub(crate) fn refusal(
+    case: &Case,
+    plan: &Plan,
+    ranks: u32,
+    platform: Option<&Platform>,
+) -> Option<String> {
+    let method = case.method.name;
+    let Some(platform) = platform else {
+        return Some(format!("{method} needs a platform: --platform NAME"));
+    };
+    if let Err(error) = platform.check() {
+        return Some(format!("{} is no cluster: {}", platform.name, error.message));
+    }
+    let clients = platform.client_count();
+    if clients < u64::from(ranks) {
+        return Some(format!("{} has {clients} clients, {ranks} ranks are wanted", platform.name));
+    }
+    match () {
+        () if plan.cache == CacheState::Warm => {
+            Some(format!("the clients of {} have no page cache to be warm", platform.name))
+        }
+        () if plan.time_limit > 0.0 => Some("a prediction has no time limit".to_owned()),
+        () => None,
+    }
+}
+
+/// What every phase of the case would measure.
+///
+/// # Errors
+/// A message and a way out, when pattern and platform do not fit.
+pub(crate) fn predict(
+    case: &Case,
+    plan: &Plan,
+    ranks: u32,
+    platform: &Platform,
+) -> Result<Vec<Measurement>, (String, String)> {
+    let pattern = case.pattern(ranks, plan.seed).map_err(|error| (error.message, error.hint))?;
+    let own_file = case.own_file(pattern.as_ref());
+    let end = (0..ranks).map(|rank| pattern.operations(case.rank(Rank(rank)))).max().unwrap_or(0);
+    let exists = !matches!(steps(case.temporal).first(), Some(Step::Timed { fresh: true, .. }));
+    let bytes = if exists { case.header + pattern.file_bytes() } else { 0 };
+    let files = if own_file { ranks } else { 1 };
+    let (acts, labels): (Vec<Act>, Vec<Label>) = acts(case, plan).into_iter().unzip();
+    let score = Score { case: case.clone(), pattern, ranks, own_file, end, acts };
+    let (program, results) = Rehearsal::new(score);
+    let hinted = case.hints.iter().find(|(key, _)| key == "cache");
+    let setup = Setup {
+        order: Order::Documented,
+        cache: hinted.map(|(_, layer)| layer.clone()),
+        collectives: Choices::default(),
+        files: vec![FileState { bytes }; files as usize],
+        programs: vec![Box::new(program)],
+    };
+    let told = |message: String, hint: &str| (message, hint.to_owned());
+    let mut cluster = Cluster::build(platform, setup, Ordered::new(Seed(plan.seed.0)))
+        .map_err(|error| told(error.message, &error.hint))?;
+    cluster.run().map_err(|error| told(error.message(), error.hint()))?;
+    let phases = results.lock().map_err(|_| told("the prediction broke off".into(), ""))?;
+    let measured = phases.iter().zip(&labels).map(|(phase, label)| {
+        let mut result = measurement(&phase.times(), label, 0, true);
+        result.predicted = Some(platform.name.clone());
+        result.name(case, 0);
+        result
+    });
+    Ok(measured.collect())
+}
+
+/// The timed phases of a case, with what is told about each.
+fn acts(case: &Case, plan: &Plan) -> Vec<(Act, Label)> {
+    let mut acts = Vec::new();
+    for step in steps(case.temporal) {
+        let Step::Timed { name, work, fresh, .. } = step else { continue };
+        let reading = work == [steps::Act::Read];
+        let works = work.iter().map(|act| act.work(case, plan.seed)).collect();
+        let act = Act { works, reading, sync: plan.sync && !reading };
+        acts.push((act, steps::label(name, work, fresh, "cold")));
+    }
+    acts
+}
