@@ -7,4 +7,5 @@ pub mod guest;
 pub mod platform;
 pub mod program;
 pub mod queue;
+pub mod scenario;
 pub mod workload;

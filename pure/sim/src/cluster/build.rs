@@ -86,6 +86,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             event_count: 0,
             event_hash: 0,
             running_count: 0,
+            ills: super::fault::Ills::none(),
+            first_cable_station: 0,
             refused: None,
             computing: NONE,
             actions: Vec::new(),
@@ -149,16 +151,18 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             self.target_node.push(node);
             let (parked, totals) = (VecDeque::new(), ServerTotals::default());
             let device = device.build();
-            let (syncs, open_count) = (Vec::new(), 0);
             self.servers.push(Server {
                 cache,
                 device,
                 node,
                 target,
                 parked,
-                syncs,
-                open_count,
+                syncs: Vec::new(),
+                open_count: 0,
                 totals,
+                slowness: Vec::new(),
+                stall_count: 0,
+                held: Vec::new(),
             });
         }
         self.request_of = vec![NONE; self.servers.len()];
@@ -183,6 +187,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     fn add_routes(&mut self, platform: &Platform, switches: &[u32]) -> Result<(), PlatformError> {
         let count = switches.len();
         let mut cables = vec![Vec::new(); count];
+        self.first_cable_station = self.network.stations.len() as u32;
         for link in &platform.links {
             let ends = [
                 platform.switch_index(&link.from, "link")?,

@@ -27,6 +27,11 @@ impl Cpu {
         self.jobs.is_empty()
     }
 
+    /// All jobs are dropped.
+    pub(super) fn clear(&mut self) {
+        self.jobs.clear();
+    }
+
     /// Speed of each job when all share the processors.
     fn speed_each(&self) -> f64 {
         self.instructions_per_second * (self.cpus / self.jobs.len() as f64).min(1.0)
@@ -39,15 +44,14 @@ impl Cpu {
         self.first_end().expect("a job was just added")
     }
 
-    /// The job that ends now; and how long until the next one does.
-    pub(super) fn finish(&mut self, now: Nanos) -> (u32, Option<Nanos>) {
+    /// The job that ends now, unless all were dropped; and how long until the next one does.
+    pub(super) fn finish(&mut self, now: Nanos) -> Option<(u32, Option<Nanos>)> {
         self.progress(now);
         let least = self.jobs.iter().enumerate();
-        let (index, _) = least
-            .min_by(|one, other| one.1.instructions.total_cmp(&other.1.instructions))
-            .expect("a processor's timer runs only while it has jobs");
+        let (index, _) =
+            least.min_by(|one, other| one.1.instructions.total_cmp(&other.1.instructions))?;
         let job = self.jobs.remove(index);
-        (job.task, self.first_end())
+        Some((job.task, self.first_end()))
     }
 
     fn progress(&mut self, now: Nanos) {
@@ -75,8 +79,8 @@ mod tests {
         let mut cpu = Cpu::new(1, 1e6);
         assert_eq!(cpu.add(Nanos(0), 1, 1.0), Nanos(1000));
         assert_eq!(cpu.add(Nanos(0), 2, 1.0), Nanos(2000));
-        assert_eq!(cpu.finish(Nanos(2000)), (1, Some(Nanos(0))));
-        assert_eq!(cpu.finish(Nanos(2000)), (2, None));
+        assert_eq!(cpu.finish(Nanos(2000)), Some((1, Some(Nanos(0)))));
+        assert_eq!(cpu.finish(Nanos(2000)), Some((2, None)));
         assert!(cpu.is_idle());
     }
 

@@ -17,6 +17,10 @@ pub enum Event {
     Transferred(u32),
     /// A server's cache layer wanted to be woken.
     Woke(u32),
+    /// A fault of the scenario begins.
+    FaultBegan(u32),
+    /// It ends.
+    FaultEnded(u32),
 }
 
 impl Event {
@@ -28,6 +32,8 @@ impl Event {
             Event::Transferred(transfer) => (4, transfer),
             Event::Woke(server) => (5, server),
             Event::Rested(task) => (6, task),
+            Event::FaultBegan(fault) => (7, fault),
+            Event::FaultEnded(fault) => (8, fault),
         };
         kind << 32 | u64::from(who)
     }

@@ -10,6 +10,7 @@ mod cpu;
 mod direct;
 mod error;
 mod event;
+mod fault;
 mod flow;
 mod group;
 mod network;
@@ -135,6 +136,9 @@ pub struct Cluster<Q> {
     event_hash: u64,
     /// Processes that have not ended.
     running_count: u32,
+    ills: fault::Ills,
+    /// Station of the first cable between switches; each has two.
+    first_cable_station: u32,
     /// The command that ended the run.
     refused: Option<Refused>,
     /// Node whose processor's event is being handled.

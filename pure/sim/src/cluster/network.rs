@@ -93,13 +93,14 @@ impl Network {
         }
     }
 
-    /// The packet that `at` has ended goes to the next hop.
+    /// The packet that `at` has ended goes to the next hop, so much later than the latency says.
     #[inline]
     pub(super) fn send_on<Q: EventQueue<Event>>(
         &mut self,
         calendar: &mut Calendar<Q>,
         at: u32,
         packet: u32,
+        delay: u64,
     ) {
         let station = &self.stations[at as usize];
         let next = match station.role {
@@ -111,7 +112,7 @@ impl Network {
         };
         let latency = station.latency_nanos;
         self.packets.move_on(packet, at, next);
-        calendar.post(latency, at, Event::Arrived(packet));
+        calendar.post(latency + delay, at, Event::Arrived(packet));
     }
 
     /// From now on packets for `target` wait at this station.

@@ -63,13 +63,29 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         match event {
             Event::Arrived(packet) => self.network.enter(&mut self.calendar, packet),
             Event::Carried(station) => self.carried(station),
-            Event::Computed(node) => self.computed(node),
-            Event::Rested(task) => self.go_on(task),
+            Event::Computed(node) => {
+                if !self.computed(node) {
+                    self.calendar.now = before;
+                }
+            }
+            Event::Rested(task) => {
+                if !self.rested(task) {
+                    self.calendar.now = before;
+                }
+            }
             Event::Transferred(transfer) => self.transferred(transfer),
             Event::Woke(server) => {
                 if !self.woke(server) {
                     self.calendar.now = before;
                 }
+            }
+            Event::FaultBegan(fault) => {
+                self.fault_began(fault);
+                self.calendar.now = before;
+            }
+            Event::FaultEnded(fault) => {
+                self.fault_ended(fault);
+                self.calendar.now = before;
             }
         }
     }

@@ -6,7 +6,7 @@ use super::packet::{Kind, Message, NONE};
 use super::{Cluster, EventQueue};
 use iolab_device::{Access, Device, Seek};
 use iolab_policy::cache::{Action, Cache, Event as CacheEvent, Operation, Tag};
-use iolab_vocab::{Direction, Extent, FileId};
+use iolab_vocab::{Direction, Extent, FileId, Nanos};
 use std::collections::VecDeque;
 
 /// Wire size of the message that tells a client its write, or its sync, is done.
@@ -136,6 +136,31 @@ pub(super) struct Server {
     /// Requests that have come and are not answered.
     pub(super) open_count: u64,
     pub(super) totals: ServerTotals,
+    /// Factors by which faults slow the device down.
+    pub(super) slowness: Vec<f64>,
+    /// Faults that stall it.
+    pub(super) stall_count: u32,
+    /// What its cache layer is told when it is no longer stalled.
+    pub(super) held: Vec<CacheEvent>,
+}
+
+impl Server {
+    /// Keeps what happens to a stalled server for later. Nothing is admitted meanwhile; what is
+    /// refused is offered again anyway.
+    fn hold(&mut self, event: CacheEvent) -> bool {
+        if !matches!(event, CacheEvent::WriteOffered { .. }) {
+            self.held.push(event);
+        }
+        false
+    }
+
+    /// What the device needs for a transfer, faults included.
+    fn slowed(&self, duration: Nanos) -> Nanos {
+        match self.slowness.is_empty() {
+            true => duration,
+            false => Nanos((duration.0 as f64 * self.slowness.iter().product::<f64>()) as u64),
+        }
+    }
 }
 
 impl Server {
@@ -216,8 +241,10 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let request = self.requests.get_mut(id);
         request.left_bytes -= bytes;
         let (client, task) = (request.client, request.task);
+        // Where packets are sent again, the message's end may come long before the rest.
+        let is_done = if self.ills.has_losses { request.left_bytes == 0 } else { is_last };
         self.forget_written(id);
-        if is_last {
+        if is_done {
             let node = self.servers[server as usize].node;
             self.send(node, client, NONE, DONE_BYTES, Kind::WriteDone { task });
         }
@@ -288,7 +315,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         self.send(node, client, NONE, DONE_BYTES, Kind::SyncDone { task });
     }
 
-    fn take_parked(&mut self, server: u32) {
+    pub(super) fn take_parked(&mut self, server: u32) {
         while let Some(&(packet, request)) = self.servers[server as usize].parked.front() {
             if !self.take_write_data(request, packet) {
                 return;
@@ -303,16 +330,22 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     /// Steps the server's cache layer and carries out what it wants. Tells whether it admitted.
     pub(super) fn tell(&mut self, index: u32, event: CacheEvent) -> bool {
-        let mut actions = std::mem::take(&mut self.actions);
         let server = &mut self.servers[index as usize];
+        if server.stall_count > 0 {
+            return server.hold(event);
+        }
+        let mut actions = std::mem::take(&mut self.actions);
         server.cache.step(self.calendar.now, event, &mut actions);
         self.obey(index, actions)
     }
 
     /// The moment has come that a server's cache layer asked for. Tells whether it made use of it.
     pub(super) fn woke(&mut self, index: u32) -> bool {
-        let mut actions = std::mem::take(&mut self.actions);
         let server = &mut self.servers[index as usize];
+        if server.stall_count > 0 {
+            return server.hold(CacheEvent::Woke);
+        }
+        let mut actions = std::mem::take(&mut self.actions);
         server.cache.step(self.calendar.now, CacheEvent::Woke, &mut actions);
         let has_effect = !actions.is_empty();
         self.obey(index, actions);
@@ -354,8 +387,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let source = self.server_source(index);
         let server = &mut self.servers[index as usize];
         let service = server.device.serve(self.calendar.now, access);
-        server.totals.count(access, service.seek, service.duration.0);
-        self.calendar.post(service.duration.0, source, Event::Transferred(id));
+        let duration = server.slowed(service.duration).0;
+        server.totals.count(access, service.seek, duration);
+        self.calendar.post(duration, source, Event::Transferred(id));
     }
 
     /// Data of a read request has come from the device: a full packet may leave, or the rest.

@@ -22,6 +22,10 @@ pub(super) enum Role {
     Arrival,
     /// Inside a node: cuts and delivers.
     Internal,
+    /// A departure whose link loses packets.
+    LossyDeparture,
+    /// A port whose link loses packets.
+    LossyPort,
 }
 
 /// A part of the network as results call it.
@@ -55,9 +59,9 @@ impl LinkKind {
 impl Role {
     pub(super) fn kind(self) -> LinkKind {
         match self {
-            Role::Departure => LinkKind::NicOut,
+            Role::Departure | Role::LossyDeparture => LinkKind::NicOut,
             Role::Switch => LinkKind::Switch,
-            Role::Port => LinkKind::Port,
+            Role::Port | Role::LossyPort => LinkKind::Port,
             Role::Arrival => LinkKind::NicIn,
             Role::Internal => LinkKind::Internal,
         }
@@ -130,6 +134,6 @@ impl Station {
     /// Whether a sum of times started ahead of the next hop exists here at all.
     #[inline]
     pub(super) fn is_limited(&self) -> bool {
-        matches!(self.role, Role::Departure | Role::Switch | Role::Port)
+        !matches!(self.role, Role::Arrival | Role::Internal)
     }
 }

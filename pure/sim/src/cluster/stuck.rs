@@ -19,6 +19,10 @@ pub struct Stuck {
     /// Processes that wait for each other in a circle, as indices into `waiting`; each waits for
     /// the next one, the last for the first. Empty when there is no circle.
     pub cycle: Vec<usize>,
+    /// Application and rank of every process that crashed.
+    pub crashed: Vec<(u32, u32)>,
+    /// Faults that last, in the words of their scenario.
+    pub faults: Vec<String>,
     /// Whether there is more than one application, so that ranks need it to be told apart.
     pub has_several_applications: bool,
 }
@@ -114,23 +118,45 @@ impl fmt::Display for Reason {
 impl Stuck {
     /// A way out.
     pub fn hint(&self) -> &'static str {
+        if !self.faults.is_empty() {
+            return "without the faults that last, or with an end to them, the run may go on";
+        }
         match self.cycle.is_empty() {
             true => {
-                "let every rank do what the others wait for: the same collective commands in \
-                     the same order, a receive for every send"
+                "let every rank do what the others wait for: the same collective commands in the \
+                 same order, a receive for every send"
             }
             false => {
-                "break the cycle: let one rank receive before it sends, or begin one of the \
-                      two in the background"
+                "break the cycle: let one rank receive before it sends, or begin one of the two in \
+                 the background"
             }
         }
     }
 
-    fn name(&self, one: &Waiting) -> String {
+    fn name(&self, application: u32, rank: u32) -> String {
         match self.has_several_applications {
-            true => format!("application {}, rank {}", one.application, one.rank),
-            false => format!("rank {}", one.rank),
+            true => format!("application {application}, rank {rank}"),
+            false => format!("rank {rank}"),
         }
+    }
+
+    fn tell_cycle(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(first) = self.cycle.first() else { return Ok(()) };
+        let around = self.cycle.iter().chain([first]).map(|&one| &self.waiting[one]);
+        let names: Vec<_> = around.map(|one| self.name(one.application, one.rank)).collect();
+        write!(f, "\ncycle: {}", names.join(" -> "))
+    }
+
+    fn tell_faults(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told = |all: &[String]| all[..all.len().min(TOLD_MAX)].join(", ");
+        if !self.crashed.is_empty() {
+            let name = |&(application, rank): &(u32, u32)| self.name(application, rank);
+            write!(f, "\ncrashed: {}", told(&self.crashed.iter().map(name).collect::<Vec<_>>()))?;
+        }
+        if !self.faults.is_empty() {
+            write!(f, "\nfaults that last: {}", told(&self.faults))?;
+        }
+        Ok(())
     }
 }
 
@@ -140,7 +166,7 @@ impl fmt::Display for Stuck {
         let wait = if count == 1 { "process waits" } else { "processes wait" };
         write!(f, "standstill at {:.9} s: {count} {wait}", self.at.seconds())?;
         for one in self.waiting.iter().take(TOLD_MAX) {
-            write!(f, "\n  {}", self.name(one))?;
+            write!(f, "\n  {}", self.name(one.application, one.rank))?;
             let reasons: Vec<_> = one.reasons.iter().map(Reason::to_string).collect();
             match reasons.is_empty() {
                 true => write!(f, " does not go on")?,
@@ -153,14 +179,8 @@ impl fmt::Display for Stuck {
         if count > TOLD_MAX {
             write!(f, "\n  and {} more", count - TOLD_MAX)?;
         }
-        if let Some(&first) = self.cycle.first() {
-            write!(f, "\ncycle: ")?;
-            for &one in &self.cycle {
-                write!(f, "{} -> ", self.name(&self.waiting[one]))?;
-            }
-            write!(f, "{}", self.name(&self.waiting[first]))?;
-        }
-        Ok(())
+        self.tell_cycle(f)?;
+        self.tell_faults(f)
     }
 }
 
@@ -171,7 +191,13 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             (0..self.processes.len() as u32).filter_map(|process| self.waiting(process)).collect();
         let cycle = find_cycle(&waiting);
         let has_several_applications = self.applications.len() > 1;
-        Stuck { at: self.calendar.now, waiting, cycle, has_several_applications }
+        let place = |process: &u32| {
+            let process = &self.processes[*process as usize];
+            (process.program, process.rank)
+        };
+        let crashed = self.ills.crashed.iter().map(place).collect();
+        let (at, faults) = (self.calendar.now, self.ills.lasting());
+        Stuck { at, waiting, cycle, crashed, faults, has_several_applications }
     }
 
     /// A process's own task has its number; if that has ended, something else may not have.

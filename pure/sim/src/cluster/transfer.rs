@@ -50,23 +50,24 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         match role {
             Role::Departure => {
                 self.departed(at, packet);
-                self.network.send_on(&mut self.calendar, at, packet);
+                self.network.send_on(&mut self.calendar, at, packet, 0);
             }
             Role::Switch | Role::Port => {
-                self.network.send_on(&mut self.calendar, at, packet);
+                self.network.send_on(&mut self.calendar, at, packet, 0);
             }
             Role::Arrival => self.deliver(packet),
             Role::Internal => {
                 self.departed(at, packet);
                 self.deliver(packet);
             }
+            Role::LossyDeparture | Role::LossyPort => return self.carried_with_losses(at),
         }
         self.network.go_on(&mut self.calendar, at);
     }
 
     /// A packet has left its sender: the next one of the message queues behind all others.
     #[inline]
-    fn departed(&mut self, at: u32, packet: u32) {
+    pub(super) fn departed(&mut self, at: u32, packet: u32) {
         let packet = *self.network.packets.get(packet);
         let message = self.messages.get_mut(packet.message);
         message.sent_bytes += u64::from(packet.bytes);

@@ -155,15 +155,27 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         self.processes[self.tasks.get(id).process as usize].node
     }
 
-    /// A node's processor has finished a job.
-    pub(super) fn computed(&mut self, node: u32) {
-        let (task, next) = self.nodes[node as usize].cpu.finish(self.calendar.now);
+    /// A node's processor has finished a job, unless its processes have crashed meanwhile.
+    pub(super) fn computed(&mut self, node: u32) -> bool {
+        let Some((task, next)) = self.nodes[node as usize].cpu.finish(self.calendar.now) else {
+            return false;
+        };
         if let Some(wait) = next {
             self.calendar.set_timer(wait.0, node, Event::Computed(node));
         }
         self.computing = node;
         self.take_steps(task);
         self.computing = NONE;
+        true
+    }
+
+    /// A task has rested, unless its process has crashed meanwhile.
+    pub(super) fn rested(&mut self, id: u32) -> bool {
+        let is_alive = !self.tasks.get(id).frames.is_empty();
+        if is_alive {
+            self.go_on(id);
+        }
+        is_alive
     }
 
     fn take_steps(&mut self, id: u32) {
@@ -212,7 +224,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
     }
 
-    pub(super) fn go_on(&mut self, id: u32) {
+    fn go_on(&mut self, id: u32) {
         if self.top(id).is_last { self.finish(id) } else { self.charge(id, 1.0) }
     }
 

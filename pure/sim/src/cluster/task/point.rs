@@ -170,8 +170,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     /// A message of a program that has arrived and was never asked for.
     pub(in crate::cluster) fn unreceived(&self) -> Option<Unreceived> {
-        let left =
-            || self.processes.iter().flat_map(|to| to.early.iter().map(move |one| (to, one)));
+        let crashed = &self.ills.crashed;
+        let alive = || self.processes.iter().zip(0..).filter(|(_, id)| !crashed.contains(id));
+        let left = || alive().flat_map(|(to, _)| to.early.iter().map(move |one| (to, one)));
         let (to, early) = left().next()?;
         Some(Unreceived {
             application: to.program,
