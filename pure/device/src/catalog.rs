@@ -1,6 +1,6 @@
 //! The catalogue of devices: one variant each, from the platform file to the drive at work.
 
-use crate::{Access, FlashModel, Hdd, HddModel, Nvme, NvmeModel, RamModel, Service};
+use crate::{Access, FlashModel, Hdd, HddModel, Nvme, NvmeModel, RamModel, Rate, Service, Time};
 use iolab_vocab::Nanos;
 use serde::Deserialize;
 
@@ -35,6 +35,16 @@ impl DeviceModel {
         }
     }
 
+    /// What policies may know of it.
+    pub fn figures(&self) -> Figures {
+        match *self {
+            DeviceModel::Hdd(model) => model.figures(),
+            DeviceModel::Flash(FlashModel { constant, rate }) => Figures::flat(constant, rate),
+            DeviceModel::Ram(RamModel { latency, rate }) => Figures::flat(latency, rate),
+            DeviceModel::Nvme(model) => Figures::flat(model.read_latency, model.read_rate),
+        }
+    }
+
     /// Its name in platform files.
     pub fn name(&self) -> &'static str {
         match self {
@@ -53,6 +63,30 @@ impl DeviceModel {
             DeviceModel::Ram(model) => Device::Ram(*model),
             DeviceModel::Nvme(model) => Device::Nvme(Nvme::new(*model)),
         }
+    }
+}
+
+/// A device in the few figures by which policies weigh one way of access against another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    /// Before an access near the last one.
+    pub near: Time,
+    /// Before an access anywhere.
+    pub far: Time,
+    /// Bytes per second, one after the other.
+    pub rate: Rate,
+}
+
+impl Figures {
+    /// A device for which near and far are the same.
+    pub fn flat(position: Time, rate: Rate) -> Figures {
+        Figures { near: position, far: position, rate }
+    }
+
+    /// Bytes the device moves in the time of a short positioning: so long a hole between two
+    /// reads is cheaper read than skipped.
+    pub fn seek_bytes(&self) -> u64 {
+        (self.near.0 * self.rate.0) as u64
     }
 }
 

@@ -5,7 +5,7 @@
 //! file lies on the platter is not modelled: another file is always far. See
 //! `docs/models/classic-hdd.md`.
 
-use crate::{Access, Rate, Seek, Service, Size, Time, nanos};
+use crate::{Access, Figures, Rate, Seek, Service, Size, Time, nanos};
 use iolab_vocab::FileId;
 use serde::Deserialize;
 
@@ -34,6 +34,18 @@ impl Default for HddModel {
             average_seek: Time(0.01),
             near_bytes: Size(5 << 20),
             rate: Rate(50.0 * 1048576.0),
+        }
+    }
+}
+
+impl HddModel {
+    /// What policies may know of it.
+    pub fn figures(&self) -> Figures {
+        let half_rotation = 30.0 / self.rpm;
+        Figures {
+            near: Time(half_rotation + self.track_seek.0),
+            far: Time(half_rotation + self.average_seek.0),
+            rate: self.rate,
         }
     }
 }
@@ -71,11 +83,11 @@ impl Hdd {
     }
 
     fn position_seconds(&self, seek: Seek) -> f64 {
-        let half_rotation = 30.0 / self.model.rpm;
+        let figures = self.model.figures();
         match seek {
             Seek::None => 0.0,
-            Seek::Near => half_rotation + self.model.track_seek.0,
-            Seek::Far => half_rotation + self.model.average_seek.0,
+            Seek::Near => figures.near.0,
+            Seek::Far => figures.far.0,
         }
     }
 }

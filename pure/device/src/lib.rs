@@ -13,7 +13,7 @@ mod nvme;
 mod ram;
 mod units;
 
-pub use catalog::{Device, DeviceModel};
+pub use catalog::{Device, DeviceModel, Figures};
 pub use cost_table::{CostTable, CostTableError};
 pub use flash::FlashModel;
 pub use hdd::{Hdd, HddModel};

@@ -1,7 +1,10 @@
 //! The catalogue of cache layers: one row each. It feeds the command line, the documentation and
 //! the conformance suite.
 
-use super::{Cache, Delay, Settings, aggregation, no_cache, server_directed, write_behind};
+use super::{
+    Cache, Delay, Settings, aggregation, cruel, no_cache, read_cache, server_directed, write_behind,
+};
+use iolab_vocab::Nanos;
 use std::fmt;
 
 /// One cache layer.
@@ -15,6 +18,10 @@ pub struct Row {
     /// Makes one for one device.
     pub build: fn(Settings) -> Box<dyn Cache>,
 }
+
+/// How long reads and writes may be passed over: some twenty positionings of a disk, so that what
+/// is passed over costs little throughput and a tenth of what people notice.
+const PATIENCE: Nanos = Nanos(250_000_000);
 
 /// Every row, in the order of documentation.
 pub const ROWS: &[Row] = &[
@@ -48,6 +55,38 @@ pub const ROWS: &[Row] = &[
         summary: "the same, with writes held back for 0.33 s, up to 50 MiB, or until a flush",
         build: |settings| {
             Box::new(server_directed(Settings { delay: Some(Delay::CLASSIC), ..settings }))
+        },
+    },
+    Row {
+        name: "server-directed-ageing",
+        published_name: "",
+        summary: "the same, but neither reads nor writes are passed over for longer than 0.25 s",
+        build: |settings| {
+            Box::new(server_directed(Settings { patience: Some(PATIENCE), ..settings }))
+        },
+    },
+    Row {
+        name: "data-sieving",
+        published_name: "",
+        summary: "the same, reading over holes that cost less than a seek",
+        build: |settings| {
+            let hole_bytes = settings.seek_bytes;
+            Box::new(server_directed(Settings { hole_bytes, ..settings }))
+        },
+    },
+    Row {
+        name: "read-cache",
+        published_name: "",
+        summary: "aggregation in one half of the memory, what was read last in the other",
+        build: |settings| Box::new(read_cache(settings, aggregation)),
+    },
+    Row {
+        name: "cruel",
+        published_name: "",
+        summary: "refuses, delays, shuffles and cuts; for tests of what stands above",
+        build: |settings| {
+            let delay = Delay { age: Nanos(1_000_000), bytes: settings.capacity_bytes / 4 };
+            Box::new(cruel(Settings { delay: Some(delay), ..settings }))
         },
     },
 ];

@@ -21,7 +21,7 @@ impl Fifo {
 }
 
 impl Queues for Fifo {
-    fn admits(&self) -> bool {
+    fn admits(&mut self) -> bool {
         self.queues_writes || self.writes.is_empty()
     }
 

@@ -14,7 +14,7 @@ use iolab_vocab::{FileId, Nanos};
 /// How one cache layer keeps jobs, and which it takes next.
 pub(super) trait Queues: Send {
     /// Whether another write may come in, memory permitting.
-    fn admits(&self) -> bool {
+    fn admits(&mut self) -> bool {
         true
     }
 

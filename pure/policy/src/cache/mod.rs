@@ -22,12 +22,15 @@
 
 mod aggregation;
 pub mod catalog;
+mod cruel;
 mod desk;
 mod fifo;
 mod gate;
+mod kept;
 mod machine;
 mod none;
 mod patience;
+mod read_cache;
 mod reads;
 mod server_directed;
 mod shelf;
@@ -36,8 +39,10 @@ mod writes;
 
 pub use aggregation::aggregation;
 pub use catalog::{CacheError, find};
+pub use cruel::cruel;
 pub use gate::Delay;
 pub use none::no_cache;
+pub use read_cache::read_cache;
 pub use server_directed::server_directed;
 pub use write_behind::write_behind;
 
@@ -118,12 +123,26 @@ pub enum Action {
         /// Which bytes.
         extent: Extent,
     },
-    /// This much of the request's data is in memory now.
+    /// This much of the request's data is in memory now: just read, or kept.
     Deliver {
         /// Whose.
         tag: Tag,
         /// How much.
         bytes: u64,
+    },
+    /// These bytes have just been read; hold on to them, and lay over them what is written later.
+    Keep {
+        /// Of which file.
+        file: FileId,
+        /// Which bytes.
+        extent: Extent,
+    },
+    /// Let go of bytes that were kept.
+    Drop {
+        /// Of which file.
+        file: FileId,
+        /// Which bytes.
+        extent: Extent,
     },
     /// No write of the file waits or is under way any more.
     Flushed {

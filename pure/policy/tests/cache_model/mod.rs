@@ -67,7 +67,6 @@ pub(crate) struct World {
     flights: Vec<Flight>,
     /// The transfer whose completion is being told.
     landed: Option<Flight>,
-    is_stale: bool,
     readings: BTreeMap<Tag, Reading>,
     to_release: Vec<u64>,
     wakes: BTreeSet<Nanos>,
@@ -77,6 +76,8 @@ pub(crate) struct World {
     truth: BTreeMap<Place, u32>,
     memory: BTreeMap<Place, u32>,
     device: BTreeMap<Place, u32>,
+    /// What a read cache holds on to.
+    kept: BTreeMap<Place, u32>,
     admissions: BTreeMap<Place, u32>,
     writes: BTreeMap<Place, u32>,
 }
@@ -97,7 +98,6 @@ impl World {
             parked: VecDeque::new(),
             flights: Vec::new(),
             landed: None,
-            is_stale: false,
             readings: BTreeMap::new(),
             to_release: Vec::new(),
             wakes: BTreeSet::new(),
@@ -107,6 +107,7 @@ impl World {
             truth: BTreeMap::new(),
             memory: BTreeMap::new(),
             device: BTreeMap::new(),
+            kept: BTreeMap::new(),
             admissions: BTreeMap::new(),
             writes: BTreeMap::new(),
         }
@@ -172,6 +173,8 @@ impl World {
                 }
                 Action::Deliver { tag, bytes } => self.deliver(tag, bytes, event)?,
                 Action::Flushed { tag } => self.flushed(tag)?,
+                Action::Keep { file, extent } => self.keep(file, extent)?,
+                Action::Drop { file, extent } => self.let_go(file, extent)?,
                 Action::WakeAt(time) => _ = self.wakes.insert(time),
             }
         }
@@ -238,6 +241,9 @@ impl World {
             for at in extent.offset..extent.end() {
                 self.truth.insert((file, at), self.versions);
                 self.memory.insert((file, at), self.versions);
+                if let Some(kept) = self.kept.get_mut(&(file, at)) {
+                    *kept = self.versions;
+                }
                 *self.admissions.entry((file, at)).or_default() += 1;
             }
             self.tell(Event::WriteArrived { tag, file, extent })?;
@@ -325,36 +331,67 @@ impl World {
         }
     }
 
-    /// What is delivered must just have been read, after the read came, and be new enough.
+    /// What is delivered must just have been read, after the read came, or be kept; and be new
+    /// enough.
     fn deliver(&mut self, tag: Tag, bytes: u64, event: Event) -> Result<(), String> {
         let Some(reading) = self.readings.get_mut(&tag) else {
             return Err(format!("{bytes} bytes delivered to {tag:?}, who did not ask"));
         };
-        let Some(flight) = &self.landed else {
-            return Err(format!("{tag:?} delivered on {event:?}: nothing has been read"));
+        let source: BTreeMap<u64, u32> = match &self.landed {
+            Some(flight)
+                if flight.direction == Direction::Read
+                    && flight.file == reading.file
+                    && flight.order >= reading.order =>
+            {
+                seen_by(flight, &self.memory)
+            }
+            Some(_) => return Err(format!("{tag:?} delivered from a transfer not its own")),
+            None => {
+                let of_file = self.kept.iter().filter(|(place, _)| place.0 == reading.file);
+                of_file.map(|(place, version)| (place.1, *version)).collect()
+            }
         };
-        if flight.direction != Direction::Read
-            || flight.file != reading.file
-            || flight.order < reading.order
-        {
-            return Err(format!("{tag:?} delivered from a transfer that is not its own"));
-        }
-        let before = reading.missing.len();
-        reading.missing.retain(|at, version| {
-            let is_here = flight.extent.overlaps(Extent::new(*at, 1));
-            let in_memory = self.memory.get(&(flight.file, *at));
-            let seen = flight.bytes.get(at).max(in_memory).copied().unwrap_or(0);
-            self.is_stale |= is_here && seen < *version;
-            !is_here
+        let (before, mut is_stale) = (reading.missing.len(), false);
+        reading.missing.retain(|at, known| {
+            let seen = source.get(at);
+            is_stale |= seen.is_some_and(|seen| seen < known);
+            seen.is_none()
         });
-        if std::mem::take(&mut self.is_stale) {
+        if is_stale {
             return Err(format!("{tag:?} got bytes older than what it could know of"));
         }
         if before - reading.missing.len() != bytes as usize {
-            return Err(format!("{bytes} bytes delivered to {tag:?}, not what was read for it"));
+            return Err(format!("{bytes} bytes delivered to {tag:?} on {event:?}, not its own"));
         }
         self.to_release.push(bytes);
         Ok(())
+    }
+
+    fn keep(&mut self, file: FileId, extent: Extent) -> Result<(), String> {
+        let Some(flight) = &self.landed else { return Err(format!("{extent} was not read")) };
+        if flight.direction != Direction::Read || flight.file != file {
+            return Err(format!("{extent} was not read"));
+        }
+        let seen = seen_by(flight, &self.memory);
+        for at in extent.offset..extent.end() {
+            let Some(version) = seen.get(&at) else { return Err(format!("{at} was not read")) };
+            let truth = self.truth.get(&(file, at)).copied().unwrap_or(0);
+            if *version < truth {
+                return Err(format!("byte {at} is kept as of {version}, but is {truth}"));
+            }
+            if self.kept.insert((file, at), *version).is_some() {
+                return Err(format!("byte {at} is kept twice"));
+            }
+        }
+        Ok(())
+    }
+
+    fn let_go(&mut self, file: FileId, extent: Extent) -> Result<(), String> {
+        let mut all = extent.offset..extent.end();
+        match all.all(|at| self.kept.remove(&(file, at)).is_some()) {
+            true => Ok(()),
+            false => Err(format!("{extent} is dropped, but was not kept")),
+        }
     }
 
     fn release(&mut self) -> Result<(), String> {
@@ -390,13 +427,22 @@ impl World {
             (self.memory.is_empty(), "admitted bytes were never written".to_owned()),
             (self.device == self.truth, "the device does not hold what was written".to_owned()),
             (self.cache.queued_count() == 0, "requests wait though all is done".to_owned()),
-            (self.cache.held_bytes() == 0, "memory was lost".to_owned()),
+            (self.cache.held_bytes() == self.kept.len() as u64, "memory was lost".to_owned()),
         ];
         match checks.into_iter().find(|(holds, _)| !holds) {
             Some((_, broken)) => Err(broken),
             None => Ok(()),
         }
     }
+}
+
+/// What a read got, byte by byte: the device's bytes under those in memory, at its start or now.
+fn seen_by(flight: &Flight, memory: &BTreeMap<Place, u32>) -> BTreeMap<u64, u32> {
+    let version = |at: u64| {
+        let in_memory = memory.get(&(flight.file, at));
+        flight.bytes.get(&at).max(in_memory).copied().unwrap_or(0)
+    };
+    (flight.extent.offset..flight.extent.end()).map(|at| (at, version(at))).collect()
 }
 
 fn versions_in(all: &BTreeMap<Place, u32>, file: FileId, extent: Extent) -> BTreeMap<u64, u32> {

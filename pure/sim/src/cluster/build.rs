@@ -32,6 +32,9 @@ pub struct Setup {
     pub programs: Vec<Box<dyn Program>>,
 }
 
+/// A server's memory holds so many accesses at least; a larger one would wait for ever.
+const ACCESSES_IN_MEMORY: u64 = 4;
+
 /// Distance that counts as near when a cache layer orders jobs for a device without positions.
 const NEAR_BYTES: u64 = 5 << 20;
 
@@ -82,7 +85,6 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             eager_bytes: platform.transport.eager_bytes.0,
             stripe_bytes: platform.files.stripe_bytes.0,
             packet_bytes: platform.transport.packet_bytes.0 as u32,
-            access_bytes: platform.transport.access_bytes.0,
             event_count: 0,
             event_hash: 0,
             running_count: 0,
@@ -141,12 +143,12 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                         Some(cache) => cache,
                         None => find_cache(name)?(settings),
                     };
-                    servers.push((node, cache, server.device));
+                    servers.push((node, cache, server.device, settings));
                 }
             }
         }
         self.target_node = clients;
-        for (node, cache, device) in servers {
+        for (node, cache, device, Settings { access_bytes, .. }) in servers {
             let target = self.target_node.len() as u32;
             self.target_node.push(node);
             let (parked, totals) = (VecDeque::new(), ServerTotals::default());
@@ -159,6 +161,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 parked,
                 syncs: Vec::new(),
                 open_count: 0,
+                access_bytes,
                 totals,
                 slowness: Vec::new(),
                 stall_count: 0,
@@ -176,9 +179,10 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         };
         Settings {
             capacity_bytes: memory,
-            access_bytes: platform.transport.access_bytes.0,
+            access_bytes: platform.transport.access_bytes.0.min(memory / ACCESSES_IN_MEMORY).max(1),
             depth: device.build().queue_depth(),
             near_bytes,
+            seek_bytes: device.figures().seek_bytes(),
             ..Settings::default()
         }
     }

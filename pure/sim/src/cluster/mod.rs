@@ -131,7 +131,6 @@ pub struct Cluster<Q> {
     eager_bytes: u64,
     stripe_bytes: u64,
     packet_bytes: u32,
-    access_bytes: u64,
     event_count: u64,
     event_hash: u64,
     /// Processes that have not ended.

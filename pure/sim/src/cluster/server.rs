@@ -135,6 +135,8 @@ pub(super) struct Server {
     pub(super) syncs: Vec<u32>,
     /// Requests that have come and are not answered.
     pub(super) open_count: u64,
+    /// Largest single access; small memory makes it smaller.
+    pub(super) access_bytes: u64,
     pub(super) totals: ServerTotals,
     /// Factors by which faults slow the device down.
     pub(super) slowness: Vec<f64>,
@@ -207,7 +209,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         });
         self.requests.get_mut(id).reply = reply;
         for piece in &pieces {
-            for extent in cut(*piece, self.access_bytes) {
+            for extent in cut(*piece, self.servers[server as usize].access_bytes) {
                 self.tell(server, CacheEvent::ReadArrived { tag: Tag(id), file, extent });
             }
         }
@@ -231,10 +233,11 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         if !self.tell(server, CacheEvent::WriteOffered { bytes }) {
             return false;
         }
+        let access_bytes = self.servers[server as usize].access_bytes;
         let file = FileId(self.requests.get(id).file);
         let mut left = bytes;
         while left > 0 {
-            let extent = self.requests.get_mut(id).lay(left.min(self.access_bytes));
+            let extent = self.requests.get_mut(id).lay(left.min(access_bytes));
             left -= extent.length;
             self.tell(server, CacheEvent::WriteArrived { tag: Tag(id), file, extent });
         }
@@ -357,7 +360,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         for action in actions.drain(..) {
             match action {
                 Action::Admit => admitted = true,
-                Action::Refuse => {}
+                Action::Refuse | Action::Keep { .. } | Action::Drop { .. } => {}
                 Action::Flushed { tag } => self.flushed(index, tag.0),
                 Action::Welcome => is_welcome = true,
                 Action::Transfer { operation, direction, file, extent } => {

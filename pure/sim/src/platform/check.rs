@@ -76,6 +76,12 @@ impl Platform {
     }
 
     fn check_group(&self, group: &NodeGroup) -> Result<(), PlatformError> {
+        let packet_bytes = self.transport.packet_bytes.0;
+        if group.server.is_some() && group.memory_bytes.0 <= 2 * packet_bytes {
+            let (name, memory) = (&group.name, group.memory_bytes.0);
+            let message = format!("servers `{name}` have {memory} B of memory");
+            return wrong(message, "memory must hold more than two packets of `transport`");
+        }
         let name = &group.name;
         if group.cpus == 0 || group.count == 0 {
             let message =
