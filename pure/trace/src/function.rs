@@ -87,6 +87,8 @@ macro_rules! for_each_function {
             AIO_READ = 130 "aio_read" Posix Read (block) -> status [aio_read aio_read64];
             AIO_WRITE = 131 "aio_write" Posix Write (block) -> status [aio_write aio_write64];
             IO_URING_SETUP = 132 "io_uring_setup" Posix Unseen (entries) -> descriptor [] by_hand [syscall];
+            IO_URING_READ = 133 "io_uring read" Posix Read (offset length) -> moved [];
+            IO_URING_WRITE = 134 "io_uring write" Posix Write (offset length) -> moved [];
             FOPEN = 200 "fopen" Stdio Open (path mode_text) -> stream [fopen fopen64];
             FDOPEN = 201 "fdopen" Stdio Open (fd mode_text) -> stream [fdopen];
             FREOPEN = 202 "freopen" Stdio Open (path mode_text stream) -> stream [freopen freopen64];
@@ -116,6 +118,8 @@ macro_rules! for_each_function {
             MPI_FILE_PREALLOCATE = 311 "MPI_File_preallocate" Mpiio Allocate (fd length) -> status [];
             MPI_FILE_SEEK = 312 "MPI_File_seek" Mpiio Seek (fd position) -> position [];
             VIEW_PIECE = 313 "piece" Mpiio Piece (offset length) -> nothing [];
+            MPI_FILE_IREAD_ALL = 314 "MPI_File_iread_all" Mpiio Read (fd offset length request) -> moved [];
+            MPI_FILE_IWRITE_ALL = 315 "MPI_File_iwrite_all" Mpiio Write (fd offset length request) -> moved [];
             MPI_INIT = 320 "MPI_Init" Mpi Process () -> status [];
             MPI_FINALIZE = 321 "MPI_Finalize" Mpi Process () -> status [];
             MPI_SEND = 322 "MPI_Send" Mpi Message (length to) -> status [];

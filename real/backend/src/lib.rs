@@ -114,8 +114,9 @@ pub trait Backend: Send {
         ran.ok_or_else(|| IoError::Cannot("nothing was started".to_owned()))
     }
 
-    /// How long the call that was finished last took by itself, where that is known.
-    fn call_ns(&self) -> Option<u64> {
+    /// When the call that was finished last began and returned (CLOCK_MONOTONIC), where the way of
+    /// being non-blocking knows it.
+    fn call(&self) -> Option<(u64, u64)> {
         None
     }
 

@@ -23,7 +23,7 @@ struct Done {
     inner: Box<dyn Backend>,
     tag: u64,
     result: Result<Moved, IoError>,
-    nanos: u64,
+    call: (u64, u64),
 }
 
 /// Any back end, made non-blocking by a thread.
@@ -34,8 +34,8 @@ pub struct Threaded {
     /// What `poll` received and `finish` has not given yet.
     seen: Option<Done>,
     helper: Option<JoinHandle<()>>,
-    /// How long the last finished call took in the helper.
-    nanos: u64,
+    /// When the last finished call began and returned in the helper.
+    call: (u64, u64),
 }
 
 impl Threaded {
@@ -47,8 +47,8 @@ impl Threaded {
             for mut order in received {
                 let start = monotonic();
                 let result = order.inner.run(order.way, &order.access, order.at);
-                let nanos = monotonic() - start;
-                let done = Done { inner: order.inner, tag: order.tag, result, nanos };
+                let call = (start, monotonic());
+                let done = Done { inner: order.inner, tag: order.tag, result, call };
                 if finished.send(done).is_err() {
                     return;
                 }
@@ -60,7 +60,7 @@ impl Threaded {
             done,
             seen: None,
             helper: Some(helper),
-            nanos: 0,
+            call: (0, 0),
         }
     }
 
@@ -121,12 +121,12 @@ impl Backend for Threaded {
             None => self.done.recv().map_err(|_| ended())?,
         };
         self.inner = Some(done.inner);
-        self.nanos = done.nanos;
+        self.call = done.call;
         done.result.map(|moved| (done.tag, moved))
     }
 
-    fn call_ns(&self) -> Option<u64> {
-        Some(self.nanos)
+    fn call(&self) -> Option<(u64, u64)> {
+        Some(self.call)
     }
 
     fn sync(&mut self) -> Result<(), IoError> {

@@ -3,6 +3,7 @@
 //! A Jacobi sweep over a vector that fits the first-level cache, so that it competes with I/O for
 //! the processor but little for memory. Sleeping would not do: a sleeping program always overlaps.
 
+use crate::overlap::Computation;
 use iolab_host::tick::monotonic;
 
 /// Elements of the vector: 8 KiB.
@@ -21,34 +22,35 @@ impl Default for Kernel {
     }
 }
 
-impl Kernel {
-    /// Does so many sweeps, with a pause for `poll` after every `every` of them (0: never).
-    pub(crate) fn run(&mut self, sweeps: u64, every: u64, mut poll: impl FnMut()) {
+impl Computation for Kernel {
+    fn run(&mut self, sweeps: u64, every: u64, look: &mut dyn FnMut()) {
         for sweep in 1..=sweeps {
             self.sweep();
             if every > 0 && sweep % every == 0 {
-                poll();
+                look();
             }
         }
     }
 
+    /// The fastest of some batches.
+    fn sweep_ns(&mut self) -> f64 {
+        const SWEEPS: u64 = 500;
+        let mut batch = || {
+            let start = monotonic();
+            self.run(SWEEPS, 0, &mut || ());
+            (monotonic() - start) as f64 / SWEEPS as f64
+        };
+        (0..5).map(|_| batch()).fold(f64::MAX, f64::min).max(1.0)
+    }
+}
+
+impl Kernel {
     fn sweep(&mut self) {
         for i in 1..ELEMENTS - 1 {
             self.new[i] = 0.25f64.mul_add(self.old[i - 1] + self.old[i + 1], 0.5 * self.old[i]);
         }
         std::mem::swap(&mut self.old, &mut self.new);
         std::hint::black_box(&self.old);
-    }
-
-    /// Nanoseconds of a sweep when nothing else runs: the fastest of some batches.
-    pub(crate) fn sweep_ns(&mut self) -> f64 {
-        const SWEEPS: u64 = 500;
-        let mut batch = || {
-            let start = monotonic();
-            self.run(SWEEPS, 0, || ());
-            (monotonic() - start) as f64 / SWEEPS as f64
-        };
-        (0..5).map(|_| batch()).fold(f64::MAX, f64::min).max(1.0)
     }
 }
 
@@ -61,7 +63,7 @@ mod tests {
         let mut kernel = Kernel::default();
         let before: f64 = kernel.old.iter().map(|x| x.abs()).sum();
         let mut polls = 0;
-        kernel.run(1000, 100, || polls += 1);
+        kernel.run(1000, 100, &mut || polls += 1);
         let after: f64 = kernel.old.iter().map(|x| x.abs()).sum();
         assert_eq!(polls, 10);
         assert!(after.is_finite() && after < before, "smoothing {before} gave {after}");

@@ -44,8 +44,10 @@ pub use interpret::{
 };
 pub use outcome::{Latency, Measurement, Outcome, RankTimes, Refused, Summary};
 pub use overlap::{
-    OverlapPlan, OverlapPoint, OverlapSummary, QUALITY_LIMIT, Spread, Way, overlap,
-    overlap_summary, theory,
+    CaseEntry, Estimate, Found, Load, OverlapCase, OverlapOutcome, OverlapPlan, OverlapPoint,
+    OverlapSummary, QUALITY_LIMIT, Reference, SWEEP, Spread, Way, overlap, overlap_csv,
+    overlap_header, overlap_plot, overlap_row, overlap_summaries, overlap_summary_row,
+    overlap_template, theory,
 };
 pub use plan::{Case, Plan, PlanError, Temporal, template};
 pub use recording::Recording;

@@ -101,14 +101,14 @@ impl Temporal {
 
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(untagged)]
-enum OneOrMany<T> {
+pub(crate) enum OneOrMany<T> {
     // First, as a table would be read from a list of as many texts.
     Many(Vec<T>),
     One(T),
 }
 
 impl<T: Clone> OneOrMany<T> {
-    fn list(&self) -> Vec<T> {
+    pub(crate) fn list(&self) -> Vec<T> {
         match self {
             OneOrMany::One(one) => vec![one.clone()],
             OneOrMany::Many(many) => many.clone(),
@@ -119,13 +119,13 @@ impl<T: Clone> OneOrMany<T> {
 /// A size: a number of bytes, or text with a suffix.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(untagged)]
-enum SizeText {
+pub(crate) enum SizeText {
     Number(u64),
     Text(String),
 }
 
 impl SizeText {
-    fn bytes(&self, what: &str) -> Result<u64, PlanError> {
+    pub(crate) fn bytes(&self, what: &str) -> Result<u64, PlanError> {
         match self {
             SizeText::Number(bytes) => Ok(*bytes),
             SizeText::Text(text) => parse_bytes(text)
@@ -467,7 +467,7 @@ impl TestText {
     }
 }
 
-fn find_method(name: &str) -> Result<&'static Method, PlanError> {
+pub(crate) fn find_method(name: &str) -> Result<&'static Method, PlanError> {
     Methods::find(name).ok_or_else(|| {
         let names: Vec<_> = Methods::ROWS.iter().map(|row| row.name).collect();
         let hint = format!("choose from {}", names.join(", "));

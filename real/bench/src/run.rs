@@ -31,7 +31,8 @@ pub fn run(
     abilities: &Abilities,
     observe: &dyn Fn(&Measurement),
 ) -> Result<Outcome, BenchError> {
-    ranks_agree(plan, comm)?;
+    let traces: Vec<_> = plan.cases.iter().map(|case| case.spatial.fingerprint()).collect();
+    ranks_agree(&format!("{}\n{traces:?}", plan.text), comm)?;
     let clock = TickClock::calibrate(Duration::from_millis(5));
     let barrier_cost_ns = barrier_cost(comm)?;
     let records = RefCell::new(record_file(plan, comm)?);
@@ -95,7 +96,7 @@ fn refused_case(case: &Case, reason: String) -> Refused {
     }
 }
 
-fn warnings(comm: &dyn Comm) -> Vec<String> {
+pub(crate) fn warnings(comm: &dyn Comm) -> Vec<String> {
     let (ranks, processors) = (comm.size() as usize, processors());
     let mut warnings = Vec::new();
     if ranks > processors && comm.kind() != Imagined::KIND {
@@ -108,9 +109,8 @@ fn warnings(comm: &dyn Comm) -> Vec<String> {
 }
 
 /// All ranks must have read the same plan with the same version.
-fn ranks_agree(plan: &Plan, comm: &dyn Comm) -> Result<(), BenchError> {
-    let traces: Vec<_> = plan.cases.iter().map(|case| case.spatial.fingerprint()).collect();
-    let said = format!("{}\n{}\n{traces:?}", env!("CARGO_PKG_VERSION"), plan.text);
+pub(crate) fn ranks_agree(plan: &str, comm: &dyn Comm) -> Result<(), BenchError> {
+    let said = format!("{}\n{plan}", env!("CARGO_PKG_VERSION"));
     let heard = comm.gather(said.as_bytes())?;
     match heard.iter().position(|other| *other != heard[0]) {
         None => Ok(()),

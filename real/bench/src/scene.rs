@@ -14,7 +14,7 @@ use iolab_pattern::Pattern;
 use iolab_vocab::{Rank, format_bytes};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What stays the same during one repetition of a case on one rank.
 pub(crate) struct Scene<'a> {
@@ -102,23 +102,13 @@ impl Runner<'_> {
     }
 
     fn write_share(&self, scene: &Scene, rank: Rank) -> std::io::Result<()> {
-        const CHUNK: u64 = 1 << 20;
         let bytes = scene.pattern.file_bytes();
-        let (mut offset, end) = match scene.own_file {
+        let range = match scene.own_file {
             true => (0, bytes),
             false => share(bytes, u64::from(rank.0), u64::from(self.comm.size())),
         };
-        let path = self.path(scene, rank);
-        let file = OpenOptions::new().create(true).write(true).truncate(false).open(path)?;
         let content = self.content(scene, rank, 0);
-        let mut chunk = vec![0; CHUNK as usize];
-        while offset < end {
-            let length = CHUNK.min(end - offset);
-            content.fill(offset, &mut chunk[..length as usize]);
-            file.write_all_at(&chunk[..length as usize], scene.case.header + offset)?;
-            offset += length;
-        }
-        file.sync_data()
+        write_range(&self.path(scene, rank), content, scene.case.header, range)
     }
 
     pub(crate) fn caches(&self, scene: &Scene) -> Result<String, BenchError> {
@@ -132,8 +122,28 @@ impl Runner<'_> {
     }
 }
 
+/// Writes what belongs into the range (from, to) of the pattern, with plain large writes.
+pub(crate) fn write_range(
+    path: &Path,
+    content: Content,
+    header: u64,
+    range: (u64, u64),
+) -> std::io::Result<()> {
+    const CHUNK: u64 = 1 << 20;
+    let (mut offset, end) = range;
+    let file = OpenOptions::new().create(true).write(true).truncate(false).open(path)?;
+    let mut chunk = vec![0; CHUNK as usize];
+    while offset < end {
+        let length = CHUNK.min(end - offset);
+        content.fill(offset, &mut chunk[..length as usize]);
+        file.write_all_at(&chunk[..length as usize], header + offset)?;
+        offset += length;
+    }
+    file.sync_data()
+}
+
 /// The part of `bytes` that is the `index`-th of `count`, on whole MiB where there are enough.
-fn share(bytes: u64, index: u64, count: u64) -> (u64, u64) {
+pub(crate) fn share(bytes: u64, index: u64, count: u64) -> (u64, u64) {
     let each = bytes.div_ceil(count).next_multiple_of(1 << 20);
     ((each * index).min(bytes), (each * (index + 1)).min(bytes))
 }

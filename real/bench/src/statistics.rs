@@ -23,28 +23,46 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
+/// The mean; 0 of nothing.
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The smallest and the largest; 0 of nothing.
+pub(crate) fn range(values: &[f64]) -> Interval {
+    if values.is_empty() {
+        return Interval { low: 0.0, high: 0.0 };
+    }
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    Interval { low, high }
+}
+
 /// The 95 % interval of the median by the percentile bootstrap (Efron 1979), with a fixed seed,
 /// so that the same samples always give the same interval. Below 3 values it is their range.
 pub fn interval_of_median(values: &[f64]) -> Interval {
+    bootstrap(values, median)
+}
+
+/// The same of the mean.
+pub(crate) fn interval_of_mean(values: &[f64]) -> Interval {
+    bootstrap(values, mean)
+}
+
+fn bootstrap(values: &[f64], statistic: fn(&[f64]) -> f64) -> Interval {
     const DRAWS: usize = 2000;
     if values.len() < 3 {
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        return if values.is_empty() {
-            Interval { low: 0.0, high: 0.0 }
-        } else {
-            Interval { low, high }
-        };
+        return range(values);
     }
     let mut random = Random::new(Seed(1));
     let mut draw = || {
         let pick = |random: &mut Random| values[random.below(values.len() as u64) as usize];
         let sample: Vec<f64> = values.iter().map(|_| pick(&mut random)).collect();
-        median(&sample)
+        statistic(&sample)
     };
-    let mut medians: Vec<f64> = (0..DRAWS).map(|_| draw()).collect();
-    medians.sort_by(f64::total_cmp);
-    Interval { low: medians[DRAWS / 40], high: medians[DRAWS - 1 - DRAWS / 40] }
+    let mut drawn: Vec<f64> = (0..DRAWS).map(|_| draw()).collect();
+    drawn.sort_by(f64::total_cmp);
+    Interval { low: drawn[DRAWS / 40], high: drawn[DRAWS - 1 - DRAWS / 40] }
 }
 
 #[cfg(test)]
@@ -64,7 +82,9 @@ mod tests {
             interval.high - interval.low
         };
         assert!(width(&tight) < width(&spread));
-        assert_eq!(median(&[]), 0.0);
+        let mean_interval = interval_of_mean(&spread);
+        assert!(mean_interval.low < mean(&spread) && mean(&spread) < mean_interval.high);
+        assert_eq!((median(&[]), mean(&[])), (0.0, 0.0));
         assert_eq!(interval_of_median(&[4.0, 2.0]), Interval { low: 2.0, high: 4.0 });
     }
 }

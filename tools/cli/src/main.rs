@@ -9,6 +9,7 @@ mod failure;
 mod hdtrace;
 mod import;
 mod mpi;
+mod output;
 mod overlap;
 mod parallel;
 mod record;
@@ -39,7 +40,7 @@ struct Iolab {
 enum Capability {
     Bench(Box<bench::Arguments>),
     Mpi(mpi::Arguments),
-    Overlap(overlap::Arguments),
+    Overlap(Box<overlap::Arguments>),
     Calibrate(calibrate::Arguments),
     Record(record::Arguments),
     Recover(recover::Arguments),

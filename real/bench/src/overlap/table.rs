@@ -1,0 +1,152 @@
+//! Results of the overlap benchmark as text: a row per point, a sentence per ratio, CSV.
+
+use super::point::{OverlapPoint, OverlapSummary, QUALITY_LIMIT, Spread};
+use super::{CaseEntry, OverlapOutcome};
+
+/// The heading of the table.
+pub fn overlap_header() -> String {
+    format!(
+        "{:<34} {:>6} {:>6} {:>3} {:>7} {:>7} {:>7} {:>11} {:>11} {:>8} {:>8} {:>10} {:>10}",
+        "case",
+        "wanted",
+        "c/io",
+        "rep",
+        "ratio",
+        "theory",
+        "quality",
+        "nonblocking",
+        "blocking",
+        "c infl.",
+        "io infl.",
+        "start",
+        "wait"
+    )
+}
+
+fn milliseconds(spread: Spread) -> String {
+    format!("{:.3} ms", spread.mean / 1e6)
+}
+
+/// One row of the table.
+pub fn overlap_row(title: &str, p: &OverlapPoint) -> String {
+    let text = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
+    let mark = if p.usable { "" } else { "  not averaged" };
+    format!(
+        "{title:<34} {:>6} {:>6} {:>3} {:>7.3} {:>7.3} {:>7.3} {:>11} {:>11} {:>8.2} {:>8} {:>10} {:>10}{mark}",
+        p.wanted,
+        text(p.compute_over_io),
+        p.repetition,
+        p.ratio.mean,
+        p.theory,
+        p.quality.max,
+        milliseconds(p.nonblocking_ns),
+        milliseconds(p.blocking_ns),
+        p.compute_inflation.mean,
+        text(p.io_inflation.map(|io| io.mean)),
+        milliseconds(p.start_ns),
+        milliseconds(p.wait_ns),
+    )
+}
+
+/// A ratio in a sentence: measured, theory, verdict.
+pub fn overlap_summary_row(title: &str, s: &OverlapSummary) -> String {
+    let Some(found) = &s.found else {
+        return format!(
+            "{title}, compute/io {}: no usable repetition (quality above {QUALITY_LIMIT}); raise \
+             --count or --max-tries",
+            s.wanted
+        );
+    };
+    let verdict = match found.ratio.median {
+        ratio if ratio <= 0.97 => "a gain",
+        ratio if ratio < 1.03 => "no gain",
+        _ => "a loss",
+    };
+    format!(
+        "{title}, compute/io {}: nonblocking/blocking {:.3} ({:.3} to {:.3}, {} of {} usable), \
+         theory {:.3} ({:+.1} %): {verdict}",
+        s.wanted,
+        found.ratio.median,
+        found.ratio.interval.low,
+        found.ratio.interval.high,
+        s.usable,
+        s.repetitions,
+        found.theory,
+        found.off_theory * 100.0
+    )
+}
+
+/// All points as CSV, one line each; times in nanoseconds.
+pub fn overlap_csv(outcome: &OverlapOutcome) -> String {
+    let mut text = String::new();
+    for point in &outcome.points {
+        let columns = columns(outcome, &outcome.cases[point.case], point);
+        if text.is_empty() {
+            let names: Vec<_> = columns.iter().map(|(name, _)| name.as_str()).collect();
+            text = names.join(",") + "\n";
+        }
+        let values: Vec<_> = columns.iter().map(|(_, value)| quoted(value)).collect();
+        text += &(values.join(",") + "\n");
+    }
+    text
+}
+
+fn quoted(value: &str) -> String {
+    match value.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", value.replace('"', "\"\"")),
+        false => value.to_owned(),
+    }
+}
+
+fn columns(outcome: &OverlapOutcome, case: &CaseEntry, p: &OverlapPoint) -> Vec<(String, String)> {
+    let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    let way = format!("{:?}", case.way).to_lowercase();
+    let single = [
+        ("test", case.test.clone()),
+        ("spatial", case.spatial.clone()),
+        ("direction", case.direction.clone()),
+        ("method", case.method.clone()),
+        ("way", way),
+        ("poll", case.poll.to_string()),
+        ("throttle", optional(case.throttle)),
+        ("communication", outcome.communication.clone()),
+        ("ranks", outcome.ranks.to_string()),
+        ("wanted", p.wanted.to_string()),
+        ("compute_over_io", optional(p.compute_over_io)),
+        ("repetition", p.repetition.to_string()),
+        ("theory", p.theory.to_string()),
+        ("usable", p.usable.to_string()),
+        ("operations", p.operations.to_string()),
+        ("bytes", p.bytes.to_string()),
+        ("tries", p.tries.to_string()),
+        ("difference", p.difference.to_string()),
+    ];
+    let mut columns: Vec<_> =
+        single.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    for (name, spread) in spreads(p) {
+        let values = spread.map(|s| [s.mean, s.min, s.max, s.interval.low, s.interval.high]);
+        for (index, part) in ["", "_min", "_max", "_low", "_high"].iter().enumerate() {
+            let value = optional(values.map(|values| values[index]));
+            columns.push((format!("{name}{part}"), value));
+        }
+    }
+    columns
+}
+
+/// What is known per rank.
+fn spreads(p: &OverlapPoint) -> [(&'static str, Option<Spread>); 12] {
+    [
+        ("ratio", Some(p.ratio)),
+        ("quality", Some(p.quality)),
+        ("nonblocking_ns", Some(p.nonblocking_ns)),
+        ("blocking_ns", Some(p.blocking_ns)),
+        ("compute_ns", Some(p.compute_ns)),
+        ("io_ns", Some(p.io_ns)),
+        ("compute_beside_ns", Some(p.compute_beside_ns)),
+        ("io_beside_ns", p.io_beside_ns),
+        ("compute_inflation", Some(p.compute_inflation)),
+        ("io_inflation", p.io_inflation),
+        ("start_ns", Some(p.start_ns)),
+        ("wait_ns", Some(p.wait_ns)),
+    ]
+}
