@@ -1,0 +1,110 @@
+"""Platforms, workloads and traces: what a run is made from."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from . import _iolab
+from .errors import Error
+
+__all__ = ["Platform", "Trace", "Workload"]
+
+
+def _text_of(path: str | os.PathLike[str]) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError as error:
+        raise Error(str(error), "name a TOML file, or give its text or a dictionary") from error
+
+
+def _toml(values: Mapping[str, Any]) -> str:
+    try:
+        return _iolab.toml_of_json(json.dumps(values))
+    except (TypeError, ValueError) as error:
+        raise Error(f"this cannot be written as TOML: {error}", "use text, numbers, lists and dictionaries") from error
+
+
+class Platform:
+    """What a cluster is made of: nodes, servers, switches, links. Checked when it is made."""
+
+    def __init__(self, described: str | Mapping[str, Any]) -> None:
+        """From the text of a platform file, or the same as a dictionary."""
+        self.text = described if isinstance(described, str) else _toml(described)
+        _iolab.check_platform(self.text)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Platform:
+        """Reads a platform file."""
+        return cls(_text_of(path))
+
+    @classmethod
+    def preset(cls, name: str) -> Platform:
+        """One of :func:`iolab.presets`."""
+        texts = dict(_iolab.presets())
+        if name not in texts:
+            raise Error(f"there is no platform preset `{name}`", f"choose from {', '.join(texts)}")
+        return cls(texts[name])
+
+    @classmethod
+    def of(cls, given: Platform | str | Mapping[str, Any]) -> Platform:
+        """A platform as it is, the name of a preset, TOML text, or a dictionary."""
+        if isinstance(given, Platform):
+            return given
+        if isinstance(given, str) and given.replace("-", "").replace("_", "").isalnum():
+            return cls.preset(given)
+        return cls(given)
+
+
+class Workload:
+    """What runs: files, applications, phases, commands. Checked when it is made."""
+
+    def __init__(self, described: str | Mapping[str, Any]) -> None:
+        """From the text of a workload file, or the same as a dictionary."""
+        self.text = described if isinstance(described, str) else _toml(described)
+        _iolab.check_workload(self.text)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Workload:
+        """Reads a workload file."""
+        return cls(_text_of(path))
+
+    @classmethod
+    def of(cls, given: Workload | str | Mapping[str, Any]) -> Workload:
+        """A workload as it is, TOML text, or a dictionary."""
+        return given if isinstance(given, Workload) else cls(given)
+
+
+class Trace:
+    """A recorded parallel program that can be run on a platform."""
+
+    def __init__(self, recording: _iolab.Recording) -> None:
+        self._recording = recording
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Trace:
+        """Reads a project of HDTrace (``.proj``) with the trace files beside it."""
+        path = Path(path)
+        if path.suffix != ".proj":
+            raise Error(f"{path}: not a project of HDTrace", "give a .proj file; others are for `iolab simulate`")
+        try:
+            project = path.read_bytes()
+            names = _iolab.Recording.hdtrace_names(str(path), project, path.stem)
+            traces = [(str(path.with_name(name)), path.with_name(name).read_bytes()) for name in names]
+        except OSError as error:
+            hint = "a project X.proj needs X_HOST_RANK_THREAD.trc beside it for every place of its topology"
+            raise Error(str(error), hint) from error
+        return cls(_iolab.Recording.hdtrace(str(path), project, traces))
+
+    @property
+    def name(self) -> str:
+        """What was run."""
+        return self._recording.name
+
+    @property
+    def rank_count(self) -> int:
+        """Processes of the program."""
+        return self._recording.rank_count

@@ -1,0 +1,121 @@
+"""What a run came to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+__all__ = ["Application", "Link", "Phase", "Result", "Server"]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """What the ranks of an application did in one of its phases."""
+
+    name: str
+    start_seconds: float | None
+    """When the first rank came to it; None when none did."""
+    end_seconds: float
+    """When the last rank left it."""
+    rank_seconds: float
+    """Time in it, summed over ranks."""
+    calls: int
+    """Data commands given."""
+    read_bytes: int
+    written_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """What an application did."""
+
+    name: str
+    rank_count: int
+    seconds: float
+    """When its last rank ended."""
+    phases: list[Phase]
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What a server's device did."""
+
+    name: str
+    accesses: int
+    no_seek: int
+    """Accesses that went on where the last one ended."""
+    near: int
+    far: int
+    read_bytes: int
+    written_bytes: int
+    busy_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What a link or switch carried."""
+
+    name: str
+    kind: str
+    packets: int
+    bytes: int
+    busy_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run came to. Equal arguments give equal results, to the last bit."""
+
+    seconds: float
+    """Time of the last event: all data that will be on devices is there."""
+    event_count: int
+    applications: list[Application]
+    servers: list[Server]
+    links: list[Link]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes the programs asked for; of a recorded program, what the devices moved."""
+        phases = [phase for application in self.applications for phase in application.phases]
+        if phases:
+            return sum(phase.read_bytes + phase.written_bytes for phase in phases)
+        return sum(server.read_bytes + server.written_bytes for server in self.servers)
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes per second of the whole run."""
+        return self.bytes / self.seconds if self.seconds > 0 else 0.0
+
+    def table(self, of: str = "servers") -> str:
+        """The servers, links or applications as text, one line each."""
+        rows: Iterable[Any] = getattr(self, of)
+        return _table([{f.name: getattr(row, f.name) for f in fields(row)} for row in rows])
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return ""
+    keys = [key for key in rows[0] if not isinstance(rows[0][key], list)]
+    cells = [keys] + [[_cell(row[key]) for key in keys] for row in rows]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(keys))]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in cells)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.6f}" if isinstance(value, float) else str(value)
+
+
+def result_of(given: dict[str, Any]) -> Result:
+    """From what the compiled part returns."""
+
+    def application(one: dict[str, Any]) -> Application:
+        return Application(**{**one, "phases": [Phase(**phase) for phase in one["phases"]]})
+
+    return Result(
+        seconds=given["seconds"],
+        event_count=given["event_count"],
+        applications=[application(one) for one in given["applications"]],
+        servers=[Server(**one) for one in given["servers"]],
+        links=[Link(**one) for one in given["links"]],
+    )

@@ -1,0 +1,90 @@
+//! The policies in Python that a run brings along, made when the simulator asks for them.
+
+use crate::cache::PythonCache;
+use crate::collective::PythonCollective;
+use crate::failure::Trouble;
+use iolab_policy::cache::{Cache, Settings};
+use iolab_policy::collective::{Collective, FileCall, Serves, Shape};
+use iolab_sim::cluster::OwnParts;
+use iolab_vocab::{Direction, Extent};
+use pyo3::prelude::*;
+
+/// Classes or functions that make policies.
+pub(crate) struct PythonParts {
+    pub(crate) cache: Option<Py<PyAny>>,
+    /// By command: what makes one rank's machine.
+    pub(crate) collectives: Vec<(Serves, Py<PyAny>)>,
+    pub(crate) trouble: Trouble,
+}
+
+impl PythonParts {
+    fn maker(&self, serves: Serves) -> Option<&Py<PyAny>> {
+        self.collectives.iter().find(|one| one.0 == serves).map(|one| &one.1)
+    }
+
+    /// One rank's machine; if its making fails, one that ends at once.
+    fn collective(
+        &self,
+        maker: &Py<PyAny>,
+        serves: Serves,
+        rank: u32,
+        rank_count: u32,
+        call: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
+    ) -> Box<dyn Collective> {
+        let is_file = serves == Serves::File;
+        let trouble = self.trouble.clone();
+        let (policy, name) = Python::attach(|py| {
+            let made = call(py).and_then(|call| maker.bind(py).call1((call,)));
+            match made {
+                Ok(policy) => {
+                    let name = policy.get_type().name().map(|name| name.to_string());
+                    (Some(policy.unbind()), name.unwrap_or_default())
+                }
+                Err(raised) => {
+                    let place = format!("making a collective for {}", serves.name());
+                    trouble.raised(py, &place, raised);
+                    (None, String::new())
+                }
+            }
+        });
+        Box::new(PythonCollective::new(policy, name, rank, rank_count, is_file, trouble))
+    }
+}
+
+impl OwnParts for PythonParts {
+    fn cache(&self, settings: Settings) -> Option<Box<dyn Cache>> {
+        let maker = self.cache.as_ref()?;
+        let made = Python::attach(|py| {
+            PythonCache::make(py, maker, settings, self.trouble.clone())
+                .map_err(|raised| self.trouble.raised(py, "making a cache layer", raised))
+        });
+        // The trouble stops the run before it starts; the catalogue's layer is never asked.
+        made.ok().map(|cache| Box::new(cache) as Box<dyn Cache>)
+    }
+
+    fn messages(&self, serves: Serves, shape: Shape) -> Option<Box<dyn Collective>> {
+        let maker = self.maker(serves)?;
+        let Shape { rank, rank_count, root, bytes, eager_bytes } = shape;
+        Some(self.collective(maker, serves, rank, rank_count, |py| {
+            let class = py.import("iolab.policies")?.getattr("CollectiveCall")?;
+            Ok(class.call1((rank, rank_count, root, bytes, eager_bytes))?.unbind())
+        }))
+    }
+
+    fn file(&self, call: &FileCall) -> Option<Box<dyn Collective>> {
+        let maker = self.maker(Serves::File)?;
+        let rank_count = call.access.wanted.len() as u32;
+        let everything = Extent::new(0, u64::MAX);
+        let wanted: Vec<Vec<(u64, u64)>> = call
+            .access
+            .wanted
+            .iter()
+            .map(|one| one.within(everything).map(|e| (e.offset, e.length)).collect())
+            .collect();
+        let is_write = call.access.direction == Direction::Write;
+        Some(self.collective(maker, Serves::File, call.rank, rank_count, |py| {
+            let class = py.import("iolab.policies")?.getattr("FileCall")?;
+            Ok(class.call1((call.rank, is_write, wanted, call.buffer_bytes))?.unbind())
+        }))
+    }
+}

@@ -1,0 +1,171 @@
+"""Platforms, workloads, traces, results and sweeps."""
+
+import csv
+import doctest
+import tomllib
+
+import iolab
+import pytest
+from conftest import ROOT
+from iolab.caches import Aggregation, NoCache
+
+WORKLOAD = {
+    "name": "blocks",
+    "files": [{"name": "f"}],
+    "applications": [
+        {
+            "name": "writer",
+            "ranks": 10,
+            "phases": [
+                {
+                    "name": "write",
+                    "commands": [
+                        {"open": "f"},
+                        {"write": "f", "rank_step": "1m", "bytes": "50k", "calls": 20},
+                        {"close": "f"},
+                    ],
+                }
+            ],
+        }
+    ],
+}
+
+TEXT = """
+name = "blocks"
+[[files]]
+name = "f"
+[[applications]]
+name = "writer"
+ranks = 10
+[[applications.phases]]
+name = "write"
+commands = [
+  { open = "f" },
+  { write = "f", rank_step = "1m", bytes = "50k", calls = 20 },
+  { close = "f" },
+]
+"""
+
+PARTDIFF = ROOT / "samples/traces/hdtrace/partdiff-2009/partdiff-par.proj"
+
+
+def test_a_dictionary_and_its_text_are_the_same_workload(tmp_path):
+    path = tmp_path / "w.toml"
+    path.write_text(TEXT)
+    results = [iolab.simulate(one) for one in (WORKLOAD, TEXT, iolab.Workload.load(path))]
+    assert results[0] == results[1] == results[2]
+
+
+def test_platforms_come_from_presets_texts_dictionaries_and_files(tmp_path):
+    preset = iolab.Platform.preset("classic-hdd")
+    described = tomllib.loads(preset.text)
+    path = tmp_path / "p.toml"
+    path.write_text(preset.text)
+    given = ["classic-hdd", preset, preset.text, described, iolab.Platform.load(path)]
+    results = [iolab.simulate(TEXT, one) for one in given]
+    assert all(result == results[0] for result in results)
+    described["nodes"][0]["nic"] = {"rate": "10m", "latency": "200us"}
+    assert iolab.simulate(TEXT, described).seconds > results[0].seconds
+
+
+def test_the_result_has_totals_and_tables():
+    result = iolab.simulate(WORKLOAD, cache=Aggregation())
+    asked = 10 * 20 * 50 * 1024
+    assert result.bytes == asked
+    assert result.bandwidth == asked / result.seconds
+    assert sum(server.written_bytes for server in result.servers) == asked
+    for server in result.servers:
+        assert server.accesses == server.no_seek + server.near + server.far
+        assert 0 < server.busy_seconds <= result.seconds
+    application = result.applications[0]
+    assert (application.name, application.rank_count) == ("writer", 10)
+    assert application.phases[0].calls == 200
+    switch = next(link for link in result.links if link.kind == "switch")
+    assert switch.bytes > asked
+    table = result.table("servers").splitlines()
+    assert len(table) == 1 + len(result.servers)
+    assert table[0].split()[:3] == ["name", "accesses", "no_seek"]
+
+
+def test_equal_arguments_give_equal_results_and_tie_seeds_others():
+    workload = TEXT.replace('rank_step = "1m", bytes = "50k", calls = 20', 'pattern = "strided:strip=512k"')
+
+    def run(seed):
+        return iolab.simulate(workload, cache="none", tie_seed=seed)
+
+    assert run(4) == run(4)
+    assert len({run(seed).seconds for seed in range(6)}) > 1
+
+
+def test_a_sweep_is_the_product_of_its_lists_on_several_workers():
+    points = iolab.sweep(WORKLOAD, cache=["none", "aggregation"], tie_seed=range(3), workers=2)
+    assert len(points) == 6
+    assert points[4].parameters == {"cache": "aggregation", "tie_seed": 1}
+    assert points[4].result == iolab.simulate(WORKLOAD, cache="aggregation", tie_seed=1)
+    rows = list(csv.DictReader(points.csv().splitlines()))
+    assert rows[0]["cache"] == "none" and float(rows[0]["seconds"]) == points[0].result.seconds
+    assert points.best().parameters["cache"] == "aggregation"
+    assert points == iolab.sweep(WORKLOAD, cache=["none", "aggregation"], tie_seed=range(3), workers=1)
+
+
+def test_a_sweep_varies_platforms_and_workloads_too():
+    points = iolab.sweep([WORKLOAD], ["classic-hdd", "classic-ssd"])
+    hdd, ssd = (point.result.seconds for point in points)
+    assert ssd < hdd
+
+
+def test_the_real_program_of_2009_runs_from_its_trace():
+    trace = iolab.Trace.load(PARTDIFF)
+    assert (trace.name, trace.rank_count) == ("partdiff-par", 5)
+    platform = iolab.Platform.load(ROOT / "samples/partdiff-2009/platform.toml")
+    none = iolab.run(trace, platform, cache=NoCache(), order="published")
+    assert none.seconds == pytest.approx(8.04, rel=0.05)
+    assert iolab.run(trace, platform, cache=Aggregation()).bandwidth > 2 * none.bandwidth
+
+
+def test_the_catalogues_can_be_listed():
+    assert list(iolab.caches_by_name())[0] == "none"
+    assert "ring" in iolab.collectives_by_command()["allgather"]
+    assert {"classic-hdd", "nvme"} <= set(iolab.presets())
+    with pytest.raises(AttributeError, match="choose from NoCache"):
+        from iolab import caches
+
+        caches.WriteThrough
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: iolab.Platform.preset("cluster"), "no platform preset `cluster`"),
+        (lambda: iolab.Platform("paket_bytes = 3"), "paket_bytes"),
+        (lambda: iolab.Platform({"nodes": None}), "cannot be written as TOML"),
+        (lambda: iolab.Platform.load("/nowhere.toml"), "/nowhere.toml"),
+        (lambda: iolab.Workload("files = 3"), "files"),
+        (lambda: iolab.simulate(WORKLOAD, cache="magic"), "magic"),
+        (lambda: iolab.simulate(WORKLOAD, collective={"allgather": "magic"}), "magic"),
+        (lambda: iolab.simulate(WORKLOAD, collective={"dance": "ring"}), "dance"),
+        (lambda: iolab.simulate(WORKLOAD, order="any"), "no order `any`"),
+        (lambda: iolab.simulate(WORKLOAD, {"name": "empty"}), "clients"),
+        (lambda: iolab.sweep(WORKLOAD, cach=["none"]), "no parameter `cach`"),
+        (lambda: iolab.sweep(WORKLOAD, cache=["none", "magic"]), "at cache = magic"),
+        (lambda: iolab.Trace.load("/nowhere.proj"), "nowhere.proj"),
+        (lambda: iolab.Trace.load("run.iot"), "not a project"),
+    ],
+)
+def test_what_is_wrong_is_named_with_a_way_out(call, told):
+    with pytest.raises(iolab.Error) as raised:
+        call()
+    assert told in str(raised.value)
+    assert raised.value.hint, raised.value
+
+
+def test_a_cut_trace_is_refused_by_file_and_line(tmp_path):
+    for path in PARTDIFF.parent.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes()[:9000])
+    with pytest.raises(iolab.Error, match="partdiff-par.proj, line"):
+        iolab.Trace.load(tmp_path / PARTDIFF.name)
+
+
+def test_the_examples_of_the_documentation_run():
+    assert doctest.testmod(iolab.simulation).failed == 0
+    assert doctest.testmod(iolab).failed == 0
