@@ -145,7 +145,7 @@ def test_the_catalogues_can_be_listed():
         (lambda: iolab.simulate(WORKLOAD, collective={"allgather": "magic"}), "magic"),
         (lambda: iolab.simulate(WORKLOAD, collective={"dance": "ring"}), "dance"),
         (lambda: iolab.simulate(WORKLOAD, order="any"), "no order `any`"),
-        (lambda: iolab.simulate(WORKLOAD, {"name": "empty"}), "clients"),
+        (lambda: iolab.simulate(WORKLOAD, {"name": "empty"}), "`empty` has no nodes"),
         (lambda: iolab.sweep(WORKLOAD, cach=["none"]), "no parameter `cach`"),
         (lambda: iolab.sweep(WORKLOAD, cache=["none", "magic"]), "at cache = magic"),
         (lambda: iolab.Trace.load("/nowhere.proj"), "nowhere.proj"),
