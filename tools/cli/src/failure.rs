@@ -16,6 +16,12 @@ impl Failure {
         Failure { message: message.to_string(), hint: None }
     }
 
+    /// The same failure with a further line.
+    pub(crate) fn note(mut self, note: impl fmt::Display) -> Failure {
+        self.message = format!("{}\n{note}", self.message);
+        self
+    }
+
     /// The same failure with a way out.
     pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Failure {
         self.hint = Some(hint.to_string());

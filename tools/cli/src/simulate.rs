@@ -1,5 +1,6 @@
 //! `iolab simulate`: a recorded program or a described workload in virtual time, on a platform.
 
+mod faults;
 mod results;
 mod show;
 pub(crate) mod workload;
@@ -68,6 +69,9 @@ pub(crate) struct Arguments {
     /// Print everything as one table of comma-separated values
     #[arg(long, conflicts_with = "json", requires = "workload")]
     csv: bool,
+    /// What goes wrong meanwhile; the run without it is told beside
+    #[arg(long, value_name = "SCENARIO.toml", requires = "workload")]
+    faults: Option<PathBuf>,
     /// Where what the strategies decided goes, one row per command
     #[arg(long, value_name = "FILE.iot")]
     decisions: Option<PathBuf>,

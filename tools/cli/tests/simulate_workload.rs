@@ -152,3 +152,37 @@ fn slips_are_named_with_their_file_and_line() {
     let error = stderr_of(&["simulate", "--workload", &sample, "--platform", "local-ext4"]);
     assert!(error.contains("local-ext4") && error.contains("hint"), "{error}");
 }
+
+fn scenario(name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.join("samples/scenarios").join(name).display().to_string()
+}
+
+#[test]
+fn faults_are_told_beside_the_run_without_them() {
+    let workload = sample("checkpoint.toml");
+    let arguments = ["--workload", &workload, "--platform", "classic-hdd"];
+    let sound = json_of(&arguments);
+    let faulty = json_of(&[&arguments[..], &["--faults", &scenario("bad-day.toml")]].concat());
+    assert!(sound["faults"].is_null());
+    assert_eq!(faulty["faults"]["seconds_without"], sound["seconds"]);
+    assert!(faulty["faults"]["slow_down"].as_f64().unwrap() > 1.0);
+    assert!(faulty["faults"]["lost_packets"].as_u64().unwrap() > 0);
+    assert_eq!(faulty["faults"]["faults"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn a_hang_is_diagnosed_and_unknown_names_are_told_before_anything_runs() {
+    let workload = sample("checkpoint.toml");
+    let run = |platform: &str, name: &str| {
+        let faults = scenario(name);
+        let arguments = ["--workload", &workload, "--platform", platform, "--faults", &faults];
+        stderr_of(&[&["simulate"], &arguments[..]].concat())
+    };
+    let text = run("classic-hdd", "crash.toml");
+    assert!(text.contains("error: standstill at") && text.contains("crashed: rank 4"), "{text}");
+    assert!(text.contains("without the faults the run takes"), "{text}");
+    let text = run("nvme", "bad-day.toml");
+    assert!(text.contains("fault 2 (stalled-server): there is no server `server7`"), "{text}");
+    assert!(text.contains("hint: choose from server0, server1"), "{text}");
+}

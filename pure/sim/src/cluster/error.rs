@@ -43,7 +43,7 @@ pub enum RunError {
     /// A program gave a command that cannot be.
     Refused(Refused),
     /// Nothing is left to happen, but processes wait.
-    Stuck(Stuck),
+    Stuck(Box<Stuck>),
     /// All processes have ended, but messages were sent to nobody.
     Unreceived(Unreceived),
 }

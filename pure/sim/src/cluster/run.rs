@@ -49,7 +49,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             return Err(RunError::Refused(refused));
         }
         if self.tasks.all().any(|(_, task)| !task.frames.is_empty()) {
-            return Err(RunError::Stuck(self.diagnose()));
+            return Err(RunError::Stuck(Box::new(self.diagnose())));
         }
         match self.unreceived() {
             Some(unreceived) => Err(RunError::Unreceived(unreceived)),

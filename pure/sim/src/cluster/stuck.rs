@@ -23,6 +23,8 @@ pub struct Stuck {
     pub crashed: Vec<(u32, u32)>,
     /// Faults that last, in the words of their scenario.
     pub faults: Vec<String>,
+    /// What to call the servers, where there is something better than their numbers.
+    pub server_names: Vec<String>,
     /// Whether there is more than one application, so that ranks need it to be told apart.
     pub has_several_applications: bool,
 }
@@ -140,6 +142,16 @@ impl Stuck {
         }
     }
 
+    fn tell(&self, reason: &Reason) -> String {
+        match reason {
+            Reason::Server(server) => match self.server_names.get(*server as usize) {
+                Some(name) => format!("an answer of server `{name}`"),
+                None => reason.to_string(),
+            },
+            _ => reason.to_string(),
+        }
+    }
+
     fn tell_cycle(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(first) = self.cycle.first() else { return Ok(()) };
         let around = self.cycle.iter().chain([first]).map(|&one| &self.waiting[one]);
@@ -167,7 +179,7 @@ impl fmt::Display for Stuck {
         write!(f, "standstill at {:.9} s: {count} {wait}", self.at.seconds())?;
         for one in self.waiting.iter().take(TOLD_MAX) {
             write!(f, "\n  {}", self.name(one.application, one.rank))?;
-            let reasons: Vec<_> = one.reasons.iter().map(Reason::to_string).collect();
+            let reasons: Vec<_> = one.reasons.iter().map(|reason| self.tell(reason)).collect();
             match reasons.is_empty() {
                 true => write!(f, " does not go on")?,
                 false => write!(f, " waits for {}", reasons.join(" and "))?,
@@ -197,7 +209,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         };
         let crashed = self.ills.crashed.iter().map(place).collect();
         let (at, faults) = (self.calendar.now, self.ills.lasting());
-        Stuck { at, waiting, cycle, crashed, faults, has_several_applications }
+        let server_names = Vec::new();
+        Stuck { at, waiting, cycle, crashed, faults, server_names, has_several_applications }
     }
 
     /// A process's own task has its number; if that has ended, something else may not have.

@@ -15,6 +15,7 @@ use crate::cluster::{Cluster, Event as ClusterEvent, FileState, Order, RunError,
 use crate::platform::{Platform, PlatformError};
 use crate::program::{Command, Program as ClusterProgram};
 use crate::queue::Ordered;
+use crate::scenario::ScenarioError;
 use iolab_policy::collective::Choices;
 use iolab_trace::Layer;
 use iolab_vocab::{Direction, Extent, Nanos};
@@ -43,6 +44,12 @@ struct Row {
 impl From<RunError> for SimulationError {
     fn from(error: RunError) -> SimulationError {
         SimulationError { message: error.message(), hint: error.hint().to_owned() }
+    }
+}
+
+impl From<ScenarioError> for SimulationError {
+    fn from(error: ScenarioError) -> SimulationError {
+        SimulationError { message: error.message, hint: error.hint }
     }
 }
 

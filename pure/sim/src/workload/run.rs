@@ -12,6 +12,7 @@ use crate::guest::SimulationError;
 use crate::platform::Platform;
 use crate::program::{PhaseTotals, Program};
 use crate::queue::{EventQueue, Ordered, Published};
+use crate::scenario::{Faults, Scenario};
 use iolab_policy::collective::Choices;
 use iolab_vocab::{Nanos, Seed};
 use std::ops::ControlFlow;
@@ -27,12 +28,15 @@ pub struct Settings {
     pub cache: Option<String>,
     /// Which algorithm carries out which collective command.
     pub collectives: Choices,
+    /// What goes wrong.
+    pub faults: Option<Scenario>,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
         let collectives = Choices::default();
-        Settings { order: Order::Documented, tie_seed: Seed(0), cache: None, collectives }
+        let (order, tie_seed) = (Order::Documented, Seed(0));
+        Settings { order, tie_seed, cache: None, collectives, faults: None }
     }
 }
 
@@ -51,6 +55,8 @@ pub struct Outcome {
     pub end: Nanos,
     /// Events handled.
     pub event_count: u64,
+    /// Packets that faults of links have lost; they were sent again.
+    pub lost_packet_count: u64,
     /// What each application did.
     pub applications: Vec<ApplicationOutcome>,
     /// What each server did.
@@ -188,7 +194,9 @@ pub fn simulate_with(
         files: job.files.iter().map(|&(_, bytes)| FileState { bytes }).collect(),
         programs,
     };
-    let watched = Watched { names, platform, watch };
+    let scenario = settings.faults.as_ref();
+    let faults = scenario.map(|scenario| scenario.lay_on(platform)).transpose()?;
+    let watched = Watched { names, platform, faults, watch };
     match (settings.order, settings.tie_seed) {
         (Order::Published, Seed(0)) => {
             watched.run(Cluster::build_with(platform, setup, Published::new(), own)?)
@@ -200,6 +208,7 @@ pub fn simulate_with(
 struct Watched<'a> {
     names: Vec<String>,
     platform: &'a Platform,
+    faults: Option<Faults>,
     watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
 }
 
@@ -208,6 +217,9 @@ impl Watched<'_> {
         self,
         mut cluster: Cluster<Q>,
     ) -> Result<Outcome, SimulationError> {
+        if let Some(faults) = &self.faults {
+            cluster.inject(faults);
+        }
         cluster.start();
         while cluster.advance(EVENTS_PER_LOOK) {
             if (self.watch)(cluster.progress()).is_break() {
@@ -220,7 +232,7 @@ impl Watched<'_> {
                 });
             }
         }
-        let end = cluster.verdict().map_err(|error| told(error, &self.names))?;
+        let end = cluster.verdict().map_err(|error| self.told(error))?;
         Ok(self.outcome(end, &cluster))
     }
 
@@ -235,19 +247,24 @@ impl Watched<'_> {
         Outcome {
             end,
             event_count: cluster.event_count(),
+            lost_packet_count: cluster.lost_packet_count(),
             applications: applications.collect(),
             servers: servers.map(|(name, totals)| ServerOutcome { name, totals }).collect(),
             links: links.map(|(name, (kind, totals))| LinkOutcome { name, kind, totals }).collect(),
         }
     }
-}
 
-/// A failed run, with applications by name instead of by number.
-fn told(error: RunError, names: &[String]) -> SimulationError {
-    let mut error = SimulationError::from(error);
-    for (index, name) in names.iter().enumerate() {
-        let (number, name) = (format!("application {index},"), format!("application `{name}`,"));
-        error.message = error.message.replace(&number, &name);
+    /// A failed run, with applications and servers by name instead of by number.
+    fn told(&self, mut error: RunError) -> SimulationError {
+        if let RunError::Stuck(stuck) = &mut error {
+            stuck.server_names = self.platform.server_names();
+        }
+        let mut error = SimulationError::from(error);
+        for (index, name) in self.names.iter().enumerate() {
+            let (number, name) =
+                (format!("application {index},"), format!("application `{name}`,"));
+            error.message = error.message.replace(&number, &name);
+        }
+        error
     }
-    error
 }

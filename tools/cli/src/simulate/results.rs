@@ -42,7 +42,7 @@ fn name_of(name: &str) -> &str {
 
 /// For people.
 pub(super) fn text(told: &Told) -> String {
-    let Told { workload, platform, settings, outcome, band } = told;
+    let Told { workload, platform, settings, outcome, band, faulted } = told;
     let mut text = format!("{} on {}", name_of(&workload.name), name_of(&platform.name));
     let cache = settings.cache.as_deref().unwrap_or("as the platform says");
     let collective = settings.collectives.of(Serves::File).name;
@@ -66,6 +66,7 @@ pub(super) fn text(told: &Told) -> String {
         );
     }
     text.push('\n');
+    text += &faulted.as_ref().map_or_else(String::new, |faulted| faulted.text(outcome));
     text += &applications(outcome);
     text += &servers(outcome);
     text += &links(outcome);
@@ -175,7 +176,7 @@ fn links(outcome: &Outcome) -> String {
 
 /// Everything, as one document.
 pub(super) fn json(told: &Told) -> Value {
-    let Told { workload, platform, settings, outcome, band } = told;
+    let Told { workload, platform, settings, outcome, band, faulted } = told;
     let collectives: serde_json::Map<String, Value> = Serves::ALL
         .iter()
         .map(|&serves| (serves.name().to_owned(), json!(settings.collectives.of(serves).name)))
@@ -194,6 +195,7 @@ pub(super) fn json(told: &Told) -> Value {
         "band": band.map(|band| json!({
             "tie_seeds": band.count, "low": band.low, "median": band.median, "high": band.high,
         })),
+        "faults": faulted.as_ref().map(|faulted| faulted.json(outcome)),
         "applications": outcome.applications.iter().map(|one| json!({
             "name": one.name,
             "ranks": one.rank_count,
@@ -242,11 +244,19 @@ fn server_json(name: &str, totals: &ServerTotals, share: f64) -> Value {
 
 /// Everything, as one table: rows of the run, its applications, phases, servers and links.
 pub(super) fn csv(told: &Told) -> String {
-    let Told { workload, outcome, .. } = told;
+    let Told { workload, outcome, faulted, .. } = told;
     let mut text = format!("{COLUMNS}\n");
     let end = outcome.end.seconds();
     let count = outcome.event_count;
     let _ = writeln!(text, "run,{},,{count},0,{end},,,,,,,,,", quoted(&workload.name));
+    if let Some(faulted) = faulted {
+        let (end, count) = (faulted.sound.end.seconds(), faulted.sound.event_count);
+        let _ = writeln!(
+            text,
+            "run-without-faults,{},,{count},0,{end},,,,,,,,,",
+            quoted(&workload.name)
+        );
+    }
     for one in &outcome.applications {
         let end = one.end.seconds();
         let name = quoted(&one.name);

@@ -1,6 +1,7 @@
 //! `iolab simulate --workload`: described programs on a cluster in virtual time.
 
 use super::Arguments;
+use super::faults::{Faulted, read_scenario};
 use super::results;
 use crate::failure::Failure;
 use crate::{parallel, report};
@@ -64,13 +65,26 @@ pub(crate) struct Told<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) outcome: &'a Outcome,
     pub(crate) band: Option<Band>,
+    pub(crate) faulted: Option<Faulted>,
 }
 
 pub(super) fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
     let platform = arguments.platform()?;
     let workload = read_workload(path, arguments.seed.map(Seed))?;
     let settings = settings_of(arguments)?;
-    let outcome = watched(&workload, &platform, &settings)?;
+    if let Some(scenario) = &settings.faults {
+        scenario.lay_on(&platform)?;
+    }
+    let sound = Settings { faults: None, ..settings.clone() };
+    let mut outcome = watched(&workload, &platform, &sound)?;
+    let mut faulted = None;
+    if let Some(scenario) = settings.faults.clone() {
+        let faulty = watched(&workload, &platform, &settings).map_err(|failure| {
+            let seconds = outcome.end.seconds();
+            failure.note(format!("without the faults the run takes {seconds:.9} s"))
+        })?;
+        faulted = Some(Faulted { scenario, sound: std::mem::replace(&mut outcome, faulty) });
+    }
     let band = match arguments.bands {
         0 => None,
         count => Some(band(&workload, &platform, &settings, count)?),
@@ -81,6 +95,7 @@ pub(super) fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failur
         settings: &settings,
         outcome: &outcome,
         band,
+        faulted,
     };
     report::print(&match (arguments.json, arguments.csv) {
         (true, _) => format!("{}\n", results::json(&told)),
@@ -111,6 +126,7 @@ fn settings_of(arguments: &Arguments) -> Result<Settings, Failure> {
         tie_seed: Seed(arguments.tie_seed),
         cache: arguments.cache.clone(),
         collectives: collectives(&arguments.collective)?,
+        faults: arguments.faults.as_deref().map(read_scenario).transpose()?,
     })
 }
 
