@@ -10,6 +10,7 @@ use crate::{Arena, Backend, Direction, IoError, Moved, Opening, Verb};
 use iolab_comm::Comm;
 use iolab_host::mpi::{Kind, MpiFile, Part, Sets};
 use iolab_pattern::{Access, Strided};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 /// How an operation is carried out.
@@ -17,6 +18,17 @@ use std::path::PathBuf;
 pub(crate) enum Mode {
     Blocking(Kind),
     NonBlocking { collective: bool },
+}
+
+/// An operation that was started, oldest first as in the library's queue.
+struct UnderWay {
+    way: Direction,
+    offset: u64,
+    at: usize,
+    wanted: u64,
+    moved: Moved,
+    /// One range here and there, and nobody else takes part: what is short can be continued.
+    continues: bool,
 }
 
 pub(crate) struct MpiIo {
@@ -30,6 +42,7 @@ pub(crate) struct MpiIo {
     view: Sets,
     memory: Sets,
     depth: usize,
+    under_way: VecDeque<UnderWay>,
     done: Option<(u64, Moved)>,
 }
 
@@ -45,6 +58,7 @@ impl MpiIo {
             view: Sets::default(),
             memory: Sets::default(),
             depth,
+            under_way: VecDeque::new(),
             done: None,
         }
     }
@@ -93,20 +107,16 @@ impl MpiIo {
         start
     }
 
-    fn moved(&self, way: Direction, access: &Access, bytes: u64) -> Result<Moved, IoError> {
-        let wanted = access.bytes();
-        if bytes < wanted {
-            let offset = access.file().first().map_or(0, |first| first.offset) + bytes;
-            return Err(match way {
-                Direction::Read => {
-                    IoError::End { path: self.path.clone(), offset, wanted: wanted - bytes }
-                }
-                Direction::Write => {
-                    self.failed(Verb::Write, format!("only {bytes} of {wanted} bytes were written"))
-                }
-            });
+    fn short(&self, way: Direction, offset: u64, bytes: u64, wanted: u64) -> IoError {
+        let offset = offset + bytes;
+        match way {
+            Direction::Read => {
+                IoError::End { path: self.path.clone(), offset, wanted: wanted - bytes }
+            }
+            Direction::Write => {
+                self.failed(Verb::Write, format!("only {bytes} of {wanted} bytes were written"))
+            }
         }
-        Ok(Moved { bytes, short: 0 })
     }
 
     fn begin(
@@ -118,10 +128,58 @@ impl MpiIo {
         collective: bool,
     ) -> Result<(), IoError> {
         let offset = self.aim(access)?;
-        let write = way == Direction::Write;
-        let part = Part { write, offset, at, memory: &self.memory, bytes: access.bytes() };
+        let continues = !collective && !self.views && access.contiguous().is_some();
+        let (wanted, moved) = (access.bytes(), Moved::default());
+        let one = UnderWay { way, offset, at, wanted, moved, continues };
+        self.launch(one, tag, collective)
+    }
+
+    /// Starts what is left of an operation.
+    fn launch(&mut self, one: UnderWay, tag: u64, collective: bool) -> Result<(), IoError> {
+        let part = Part {
+            write: one.way == Direction::Write,
+            offset: one.offset + one.moved.bytes,
+            at: one.at + one.moved.bytes as usize,
+            memory: &self.memory,
+            bytes: one.wanted - one.moved.bytes,
+        };
         let started = self.file.start(collective, part, tag);
-        started.map_err(|error| self.failed(verb(way), error))
+        started.map_err(|error| self.failed(verb(one.way), error))?;
+        self.under_way.push_back(one);
+        Ok(())
+    }
+
+    /// The library is done with the oldest operation. ROMIO cuts non-blocking transfers short
+    /// where the system's aio does, below 2 GiB; the rest goes on its way then.
+    fn settle(&mut self, tag: u64, bytes: u64) -> Result<Option<(u64, Moved)>, IoError> {
+        let Some(mut one) = self.under_way.pop_front() else { return Ok(None) };
+        one.moved.bytes += bytes;
+        match one.moved.bytes < one.wanted {
+            false => Ok(Some((tag, one.moved))),
+            true if one.continues && bytes > 0 => {
+                one.moved.short += 1;
+                self.memory.clear();
+                self.launch(one, tag, false).map(|()| None)
+            }
+            true => Err(self.short(one.way, one.offset, one.moved.bytes, one.wanted)),
+        }
+    }
+
+    fn wait(&mut self) -> Result<(u64, Moved), IoError> {
+        loop {
+            let finished = self.file.finish().map_err(|error| self.broken(error))?;
+            let nothing = || IoError::Cannot("nothing was started".to_owned());
+            let (tag, bytes) = finished.ok_or_else(nothing)?;
+            if let Some(done) = self.settle(tag, bytes)? {
+                return Ok(done);
+            }
+        }
+    }
+
+    /// The oldest operation failed.
+    fn broken(&mut self, error: String) -> IoError {
+        let way = self.under_way.pop_front().map_or(Direction::Read, |one| one.way);
+        self.failed(verb(way), error)
     }
 }
 
@@ -177,17 +235,20 @@ impl Backend for MpiIo {
             Mode::Blocking(kind) => kind,
             Mode::NonBlocking { collective } => {
                 self.begin(way, access, at, 0, collective)?;
-                let finished = self.file.finish();
-                let bytes = finished.map_err(|error| self.failed(verb(way), error))?;
-                return self.moved(way, access, bytes.map_or(0, |(_, bytes)| bytes));
+                return self.wait().map(|(_, moved)| moved);
             }
         };
         let offset = self.aim(access)?;
         let write = way == Direction::Write;
-        let part = Part { write, offset, at, memory: &self.memory, bytes: access.bytes() };
+        let wanted = access.bytes();
+        let part = Part { write, offset, at, memory: &self.memory, bytes: wanted };
         let bytes = self.file.transfer(kind, part);
         let bytes = bytes.map_err(|error| self.failed(verb(way), error))?;
-        self.moved(way, access, bytes)
+        if bytes < wanted {
+            let start = access.file().first().map_or(0, |first| first.offset);
+            return Err(self.short(way, start, bytes, wanted));
+        }
+        Ok(Moved { bytes, short: 0 })
     }
 
     fn start(
@@ -208,20 +269,19 @@ impl Backend for MpiIo {
 
     fn poll(&mut self) -> Result<bool, IoError> {
         if self.done.is_none() {
-            let tested = self.file.test().map_err(|error| self.failed(Verb::Read, error))?;
-            self.done = tested.map(|(tag, bytes)| (tag, Moved { bytes, short: 0 }));
+            let tested = self.file.test().map_err(|error| self.broken(error))?;
+            if let Some((tag, bytes)) = tested {
+                self.done = self.settle(tag, bytes)?;
+            }
         }
         Ok(self.done.is_some())
     }
 
     fn finish(&mut self) -> Result<(u64, Moved), IoError> {
-        if let Some(done) = self.done.take() {
-            return Ok(done);
+        match self.done.take() {
+            Some(done) => Ok(done),
+            None => self.wait(),
         }
-        let finished = self.file.finish().map_err(|error| self.failed(Verb::Read, error))?;
-        let (tag, bytes) =
-            finished.ok_or_else(|| IoError::Cannot("nothing was started".to_owned()))?;
-        Ok((tag, Moved { bytes, short: 0 }))
     }
 
     fn sync(&mut self) -> Result<(), IoError> {
@@ -229,6 +289,7 @@ impl Backend for MpiIo {
     }
 
     fn close(&mut self) -> Result<(), IoError> {
+        self.under_way.clear();
         self.file.close().map_err(|error| self.failed(Verb::Close, error))
     }
 }

@@ -18,9 +18,15 @@
 #define ABI 1
 #define DEPTH_MAX 16
 
+/* Above INT_MAX bytes a transfer is one element of a made datatype, which is `own` then. */
+struct part {
+    MPI_Datatype type;
+    int count, own;
+};
+
 struct request {
     MPI_Request request;
-    MPI_Datatype type;
+    struct part part;
 };
 
 static int64_t type_to_handle(MPI_Datatype type)
@@ -112,13 +118,35 @@ static int adapter_gather(const void *own, int64_t bytes, void *all)
     return error == MPI_SUCCESS ? wait_politely(&request, MPI_STATUS_IGNORE) : error;
 }
 
+/* So many bytes as one datatype, also more than an int counts: large pieces, then the rest. */
+static int make_bytes(int64_t bytes, MPI_Datatype *made)
+{
+    const int piece = 1 << 30;
+    MPI_Datatype types[2] = {MPI_DATATYPE_NULL, MPI_BYTE}, one;
+    MPI_Aint places[2] = {0, (MPI_Aint)(bytes / piece * piece)};
+    int counts[2] = {1, (int)(bytes % piece)}, error;
+    if (bytes <= INT_MAX)
+        return MPI_Type_contiguous((int)bytes, MPI_BYTE, made);
+    error = MPI_Type_contiguous(piece, MPI_BYTE, &one);
+    if (error != MPI_SUCCESS)
+        return error;
+    error = MPI_Type_contiguous((int)(bytes / piece), one, &types[0]);
+    MPI_Type_free(&one);
+    if (error != MPI_SUCCESS)
+        return error;
+    if (counts[1] == 0) {
+        *made = types[0];
+        return MPI_SUCCESS;
+    }
+    error = MPI_Type_create_struct(2, counts, places, types, made);
+    MPI_Type_free(&types[0]);
+    return error;
+}
+
 /* One nested-strided set: a block, repeated level by level with hvector, innermost first. */
 static int make_set(int64_t block, int64_t depth, const int64_t *levels, MPI_Datatype *made)
 {
-    int error;
-    if (block > INT_MAX)
-        return MPI_ERR_COUNT;
-    error = MPI_Type_contiguous((int)block, MPI_BYTE, made);
+    int error = make_bytes(block, made);
     for (int64_t level = 0; level < depth && error == MPI_SUCCESS; level++) {
         MPI_Datatype inner = *made;
         int64_t count = levels[2 * level], stride = levels[2 * level + 1];
@@ -221,12 +249,23 @@ static int adapter_view(int64_t handle, int64_t displacement, int64_t type)
 }
 
 /* With a datatype, one of it; without, so many bytes. */
-static int count_of(int64_t type, int64_t bytes, int *count)
+static int part_of(int64_t handle, int64_t bytes, struct part *part)
 {
-    if (bytes > INT_MAX && type == 0)
-        return MPI_ERR_COUNT;
-    *count = type == 0 ? (int)bytes : (bytes > 0 ? 1 : 0);
-    return MPI_SUCCESS;
+    int error = MPI_SUCCESS;
+    part->type = handle_to_type(handle);
+    part->own = handle == 0 && bytes > INT_MAX;
+    part->count = handle == 0 && !part->own ? (int)bytes : (bytes > 0 ? 1 : 0);
+    if (part->own && (error = make_bytes(bytes, &part->type)) == MPI_SUCCESS
+        && (error = MPI_Type_commit(&part->type)) != MPI_SUCCESS)
+        MPI_Type_free(&part->type);
+    part->own = part->own && error == MPI_SUCCESS;
+    return error;
+}
+
+static void part_done(struct part *part)
+{
+    if (part->own)
+        MPI_Type_free(&part->type);
 }
 
 static int bytes_moved(MPI_Status *status, MPI_Datatype type, int64_t *moved)
@@ -242,12 +281,15 @@ static int adapter_transfer(int64_t handle, int64_t way, int64_t kind, int64_t a
                             int64_t type_handle, int64_t bytes, int64_t *moved)
 {
     MPI_File f = to_file(handle);
-    MPI_Datatype type = handle_to_type(type_handle);
     MPI_Offset offset = (MPI_Offset)at;
     MPI_Status status;
-    int count, error = count_of(type_handle, bytes, &count);
+    MPI_Datatype type;
+    struct part part;
+    int count, error = part_of(type_handle, bytes, &part);
     if (error != MPI_SUCCESS)
         return error;
+    type = part.type;
+    count = part.count;
     switch (kind * 2 + way) {
     case 0: error = MPI_File_read_at(f, offset, memory, count, type, &status); break;
     case 1: error = MPI_File_write_at(f, offset, memory, count, type, &status); break;
@@ -263,9 +305,12 @@ static int adapter_transfer(int64_t handle, int64_t way, int64_t kind, int64_t a
         if (error == MPI_SUCCESS)
             error = MPI_File_write_at_all_end(f, memory, &status);
         break;
-    default: return MPI_ERR_ARG;
+    default: error = MPI_ERR_ARG;
     }
-    return error == MPI_SUCCESS ? bytes_moved(&status, type, moved) : error;
+    if (error == MPI_SUCCESS)
+        error = bytes_moved(&status, type, moved);
+    part_done(&part);
+    return error;
 }
 
 /* kind: 0 independent, 1 collective. */
@@ -275,17 +320,20 @@ static int adapter_start(int64_t handle, int64_t way, int64_t kind, int64_t at, 
     MPI_File f = to_file(handle);
     MPI_Offset offset = (MPI_Offset)at;
     struct request *own = malloc(sizeof *own);
-    int count, error = own ? count_of(type_handle, bytes, &count) : MPI_ERR_NO_MEM;
+    int error = own ? part_of(type_handle, bytes, &own->part) : MPI_ERR_NO_MEM;
     if (error == MPI_SUCCESS) {
         MPI_Request *request = &own->request;
-        own->type = handle_to_type(type_handle);
+        MPI_Datatype type = own->part.type;
+        int count = own->part.count;
         switch (kind * 2 + way) {
-        case 0: error = MPI_File_iread_at(f, offset, memory, count, own->type, request); break;
-        case 1: error = MPI_File_iwrite_at(f, offset, memory, count, own->type, request); break;
-        case 2: error = MPI_File_iread_at_all(f, offset, memory, count, own->type, request); break;
-        case 3: error = MPI_File_iwrite_at_all(f, offset, memory, count, own->type, request); break;
+        case 0: error = MPI_File_iread_at(f, offset, memory, count, type, request); break;
+        case 1: error = MPI_File_iwrite_at(f, offset, memory, count, type, request); break;
+        case 2: error = MPI_File_iread_at_all(f, offset, memory, count, type, request); break;
+        case 3: error = MPI_File_iwrite_at_all(f, offset, memory, count, type, request); break;
         default: error = MPI_ERR_ARG;
         }
+        if (error != MPI_SUCCESS)
+            part_done(&own->part);
     }
     if (error == MPI_SUCCESS)
         *started = (int64_t)(intptr_t)own;
@@ -302,9 +350,11 @@ static int adapter_test(int64_t started, int64_t *done, int64_t *moved)
     int flag = 0, error = MPI_Test(&own->request, &flag, &status);
     *done = flag || error != MPI_SUCCESS;
     if (error == MPI_SUCCESS && flag)
-        error = bytes_moved(&status, own->type, moved);
-    if (*done)
+        error = bytes_moved(&status, own->part.type, moved);
+    if (*done) {
+        part_done(&own->part);
         free(own);
+    }
     return error;
 }
 

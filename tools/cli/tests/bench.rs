@@ -340,6 +340,26 @@ fn every_cell_under_mpi_runs_verified_or_is_refused_with_a_reason() {
 }
 
 #[test]
+#[ignore = "long: moves 40 GiB; make test-long"]
+fn mpi_transfers_of_more_than_two_gibibytes_arrive_whole_under_both_families() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("data");
+    let methods = "independent,collective,split,nonblocking,nonblocking-collective";
+    // Once a multiple of what the adapter's pieces are, once not.
+    for (launcher, request) in launchers().into_iter().zip(["2100m", "3g"]) {
+        let mut command = under(launcher, 1);
+        let pattern = format!("segmented:count=1,request={request}");
+        command.args(["bench", "-R", "-i", "1", "--no-sync", "-a", methods, "-p", &pattern]);
+        let output = command.arg("--json").arg("-o").arg(&file).output().expect("it starts");
+        assert!(output.status.success(), "{launcher}: {}", told(&output));
+        let outcome: iolab_bench::Outcome =
+            serde_json::from_slice(&output.stdout).expect("a document");
+        assert_eq!(outcome.measurements.len(), 10);
+        assert!(outcome.measurements.iter().all(|m| m.verified == Some(m.bytes)));
+    }
+}
+
+#[test]
 fn the_table_of_cells_in_the_documentation_is_what_the_command_prints() {
     let output = iolab().args(["bench", "--cells"]).output().expect("it starts");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/howto/bench-cells.md");
