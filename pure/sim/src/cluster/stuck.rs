@@ -287,6 +287,15 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
     }
 
+    /// The server whose messages enter the network at this station.
+    fn server_that_enters(&self, entry: u32) -> Option<u32> {
+        let enters = |server: &super::server::Server| {
+            let node = &self.nodes[server.node as usize];
+            node.departure == entry || node.internal == entry
+        };
+        self.servers.iter().position(enters).map(|index| index as u32)
+    }
+
     fn explain_servers(&self, id: u32, reasons: &mut Vec<Reason>) {
         let mut servers: Vec<u32> = Vec::new();
         let requests = self.requests.live().filter(|request| request.task == id);
@@ -295,10 +304,15 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             servers.extend(server.syncs.contains(&id).then_some(index));
         }
         let lost = self.messages.live().filter_map(|message| match message.kind {
-            Kind::Sync { task, .. } if task == id => Some(message.target),
+            Kind::Sync { task, .. } if task == id => Some(self.server_at(message.target)),
+            Kind::ReadData { task, .. } | Kind::WriteDone { task } | Kind::SyncDone { task }
+                if task == id =>
+            {
+                self.server_that_enters(message.entry)
+            }
             _ => None,
         });
-        servers.extend(lost.map(|target| self.server_at(target)));
+        servers.extend(lost);
         servers.sort_unstable();
         servers.dedup();
         reasons.extend(servers.into_iter().map(Reason::Server));

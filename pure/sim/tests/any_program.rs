@@ -1,0 +1,252 @@
+//! Whatever programs do and whatever goes wrong: a run ends, with a result or with an error.
+
+mod small_cluster;
+
+use iolab_sim::cluster::RunError;
+use iolab_sim::program::{ANY_SOURCE, ANY_TAG, Command};
+use iolab_sim::scenario::Scenario;
+use iolab_sim::workload::{Line, Script};
+use iolab_vocab::{Extent, Nanos, Random, Seed};
+use small_cluster::*;
+use std::fmt::Write;
+
+const RANKS: u32 = 4;
+const FILES: u64 = 2;
+
+struct Maker(Random);
+
+impl Maker {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0.below(limit)
+    }
+
+    /// Mostly something sensible.
+    fn rank(&mut self) -> u32 {
+        let one_too_many = u64::from(self.below(50) == 0);
+        self.below(u64::from(RANKS) + one_too_many) as u32
+    }
+
+    fn source(&mut self) -> u32 {
+        if self.below(4) == 0 { ANY_SOURCE } else { self.rank() }
+    }
+
+    fn tag(&mut self) -> u32 {
+        if self.below(4) == 0 { ANY_TAG } else { self.below(2) as u32 }
+    }
+
+    fn bytes(&mut self) -> u64 {
+        [0, 10, 102_400, 102_401, 1 << 20][self.below(5) as usize]
+    }
+
+    fn communicator(&mut self) -> u32 {
+        if self.below(3) == 0 { self.below(3) as u32 } else { 0 }
+    }
+
+    fn list(&mut self) -> Vec<Extent> {
+        let pieces = self.below(4);
+        (0..pieces).map(|_| Extent::new(self.below(70 << 20), self.below(1 << 20))).collect()
+    }
+
+    /// What all ranks do, in the same order.
+    fn together(&mut self) -> Command {
+        let (root, bytes, communicator) = (self.below(4) as u32, self.bytes(), 0);
+        let file = self.below(FILES) as u32;
+        match self.below(12) {
+            0 => Command::Open(file),
+            1 => Command::Close(file),
+            2 => Command::ReadAll(file),
+            3 => Command::WriteAll(file),
+            4 => Command::Barrier { communicator },
+            5 => Command::Broadcast { root, bytes, communicator },
+            6 => Command::Reduce { root, bytes, communicator },
+            7 => Command::Allreduce { bytes, communicator },
+            8 => Command::Gather { root, bytes, communicator },
+            9 => Command::Scatter { root, bytes, communicator },
+            10 => Command::Allgather { bytes, communicator },
+            _ => Command::Alltoall { bytes, communicator },
+        }
+    }
+
+    fn alone(&mut self) -> Command {
+        let (bytes, communicator) = (self.bytes(), self.communicator());
+        let (file, ticket) = (self.below(FILES) as u32, self.below(4) as u32);
+        match self.below(14) {
+            0 => Command::Send { to: self.rank(), tag: 0, bytes, communicator },
+            1 => Command::Receive { from: self.source(), tag: self.tag(), communicator },
+            2 => Command::SendReceive {
+                to: self.rank(),
+                send_tag: 1,
+                bytes,
+                from: self.source(),
+                receive_tag: self.tag(),
+                communicator,
+            },
+            3 => Command::StartSend { to: self.rank(), tag: 1, bytes, communicator, ticket },
+            4 => {
+                let (from, tag) = (self.source(), self.tag());
+                Command::StartReceive { from, tag, communicator, ticket }
+            }
+            5 => Command::Wait(ticket),
+            6 => Command::StartRead(file, ticket),
+            7 => Command::StartWrite(file, ticket),
+            8 => Command::StartWriteAll(file, ticket),
+            9 => Command::Sync(file),
+            10 => Command::Rest { nanos: Nanos(self.below(10_000_000)) },
+            11 => Command::Compute { cycles: self.below(10_000) as f64 },
+            12 => Command::Read(file),
+            _ => Command::Write(file),
+        }
+    }
+
+    /// Commands of all ranks; the wilder, the less they agree.
+    fn script(&mut self, wildness: u64) -> Script {
+        let mut ranks: Vec<Vec<Line>> = vec![Vec::new(); RANKS as usize];
+        for _ in 0..self.below(12) {
+            let command = self.together();
+            for rank in &mut ranks {
+                if self.below(100) >= wildness {
+                    rank.push((command, self.list()));
+                }
+                while self.below(100) < wildness {
+                    rank.push((self.alone(), self.list()));
+                }
+            }
+        }
+        for rank in &mut ranks {
+            self.await_started(rank);
+        }
+        Script::new(ranks).with_communicator(vec![3, 1]).with_communicator(vec![0, 1, 2, 3])
+    }
+
+    /// Mostly only what was begun is waited for, and no ticket is taken twice.
+    fn await_started(&mut self, rank: &mut Vec<Line>) {
+        if self.below(10) == 0 {
+            return;
+        }
+        let mut open = Vec::new();
+        rank.retain(|(command, _)| match (command.started(), command) {
+            (Some((_, ticket)), _) => {
+                !open.contains(&ticket) && {
+                    open.push(ticket);
+                    true
+                }
+            }
+            (None, Command::Wait(ticket)) => {
+                let place = open.iter().position(|one| one == ticket);
+                place.map(|place| open.remove(place)).is_some()
+            }
+            _ => true,
+        });
+        rank.extend(open.into_iter().map(|ticket| (Command::Wait(ticket), vec![])));
+    }
+
+    fn scenario(&mut self) -> String {
+        let mut text = format!("seed = {}\n", self.below(100));
+        for number in 0..self.below(4) {
+            let from = self.below(60);
+            let until = from + 1 + self.below(300);
+            let span = match self.below(4) {
+                0 => format!("from = '{from}ms'"),
+                _ => format!("from = '{from}ms'\nuntil = '{until}ms'"),
+            };
+            let node = [format!("server{number}"), format!("client{number}")];
+            let fault = match self.below(5) {
+                0 => format!("kind = 'slow-device'\nserver = 'server{number}'\nfactor = 3\n{span}"),
+                1 => format!("kind = 'stalled-server'\nserver = 'server{number}'\n{span}"),
+                2 => {
+                    let link = &node[self.below(2) as usize];
+                    format!(
+                        "kind = 'lossy-link'\nlink = '{link}'\nshare = 0.2\ntimeout = '3ms'\n{span}"
+                    )
+                }
+                3 => {
+                    let link = &node[self.below(2) as usize];
+                    format!("kind = 'cut-link'\nlink = '{link}'\ntimeout = '3ms'\n{span}")
+                }
+                _ => format!("kind = 'crashed-client'\nclient = 'client{number}'\nat = '{from}ms'"),
+            };
+            let _ = writeln!(text, "[[faults]]\n{fault}");
+        }
+        text
+    }
+}
+
+/// One random run; gives the error's kind and text.
+fn attempt(seed: u64, wildness: u64, with_faults: bool) -> (&'static str, String) {
+    let mut maker = Maker(Random::new(Seed(seed)));
+    let caches = ["none", "write-behind", "aggregation", "server-directed"];
+    let mut setup = setup(vec![Box::new(maker.script(wildness))], FILES as usize);
+    setup.cache = Some(caches[maker.below(4) as usize].to_owned());
+    if maker.below(2) == 0 {
+        setup.collectives.choose("file=interleaved-two-phase").unwrap();
+        setup.collectives.choose("barrier=dissemination").unwrap();
+        setup.collectives.choose("alltoall=pairwise").unwrap();
+    }
+    let mut cluster = build(setup);
+    if with_faults {
+        let scenario = Scenario::parse(&maker.scenario()).unwrap();
+        cluster.inject(&scenario.lay_on(&classic()).unwrap());
+    }
+    match cluster.run() {
+        Ok(time) => ("ended", time.0.to_string()),
+        Err(error) => {
+            let kind = match &error {
+                RunError::Platform(_) => "platform",
+                RunError::Refused(_) => "refused",
+                RunError::Stuck(_) => "stuck",
+                RunError::Unreceived(_) => "unreceived",
+            };
+            (kind, error.to_string())
+        }
+    }
+}
+
+#[test]
+fn what_all_ranks_do_together_always_ends() {
+    for seed in 0..200 {
+        let (kind, text) = attempt(seed, 0, false);
+        assert_eq!(kind, "ended", "seed {seed}: {text}");
+    }
+}
+
+#[test]
+fn any_program_ends_or_is_told_what_is_wrong_with_it() {
+    let mut kinds = std::collections::BTreeMap::<&str, u32>::new();
+    for seed in 0..1500 {
+        let (kind, text) = attempt(seed, 5 + seed % 30, false);
+        assert_eq!((kind, &text), (attempt(seed, 5 + seed % 30, false).0, &text));
+        assert!(!text.contains("does not go on"), "seed {seed}: {text}");
+        *kinds.entry(kind).or_default() += 1;
+    }
+    assert!(kinds.len() == 4 && kinds.values().all(|count| *count > 10), "{kinds:?}");
+}
+
+#[test]
+fn faults_never_break_a_run() {
+    let mut kinds = std::collections::BTreeMap::<&str, u32>::new();
+    for seed in 0..1500 {
+        let (kind, text) = attempt(seed, seed % 10, true);
+        assert!(!text.contains("does not go on"), "seed {seed}: {text}");
+        *kinds.entry(kind).or_default() += 1;
+    }
+    assert!(kinds["ended"] > 300 && kinds["stuck"] > 100, "{kinds:?}");
+}
+
+#[test]
+fn faults_that_pass_only_cost_time() {
+    let lasting = ["[[faults]]", "until"];
+    let mut count = 0;
+    for seed in 0..400 {
+        let mut maker = Maker(Random::new(Seed(seed)));
+        let (script, text) = (maker.script(0), maker.scenario());
+        let begins = text.matches(lasting[0]).count();
+        if begins == 0 || text.matches(lasting[1]).count() < begins {
+            continue;
+        }
+        let mut cluster = build(setup(vec![Box::new(script)], FILES as usize));
+        cluster.inject(&Scenario::parse(&text).unwrap().lay_on(&classic()).unwrap());
+        cluster.run().unwrap_or_else(|error| panic!("seed {seed}: {error}\n{text}"));
+        count += 1;
+    }
+    assert!(count > 50, "{count}");
+}
