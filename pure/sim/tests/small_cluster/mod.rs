@@ -57,7 +57,11 @@ pub(crate) fn setup(programs: Vec<Box<dyn Program>>, files: usize) -> Setup {
 }
 
 pub(crate) fn build(setup: Setup) -> Cluster<Ordered<Event>> {
-    Cluster::build(&classic(), setup, Ordered::new(Seed(0))).unwrap()
+    build_on(&classic(), setup)
+}
+
+pub(crate) fn build_on(platform: &Platform, setup: Setup) -> Cluster<Ordered<Event>> {
+    Cluster::build(platform, setup, Ordered::new(Seed(0))).unwrap()
 }
 
 pub(crate) fn run_program(program: Script) -> Result<Nanos, RunError> {
