@@ -116,3 +116,41 @@ fn a_repeat_of_billions_needs_no_memory_to_be_read() {
     let workload = Workload::parse(&text).unwrap();
     assert_eq!(workload.rank_count(), 10);
 }
+
+#[test]
+fn a_recorded_run_is_the_same_run_and_its_rows_add_up_to_its_totals() {
+    use iolab_trace::{Function, Layer};
+    let workload = Workload::parse(TEMPLATE).unwrap();
+    let plain = run(&workload, &classic(), &Settings::default()).unwrap();
+    let settings = Settings { record: true, ..Settings::default() };
+    let mut recorded = run(&workload, &classic(), &settings).unwrap();
+    let trace = recorded.trace.take().unwrap();
+    assert_eq!(recorded, plain);
+    let of = |function: Function| trace.events.iter().filter(move |row| row.function == function);
+    let bytes = |function| of(function).map(|row| row.length as u64).sum::<u64>();
+    let servers = || plain.servers.iter().map(|server| server.totals);
+    assert_eq!(bytes(Function::DEVICE_READ), servers().map(|all| all.read_bytes).sum::<u64>());
+    assert_eq!(bytes(Function::DEVICE_WRITE), servers().map(|all| all.written_bytes).sum::<u64>());
+    assert_eq!(bytes(Function::SERVE_WRITE), plain.applications[0].phases[2].written_bytes);
+    let link = |name: &str| plain.links.iter().find(|link| link.name == name).unwrap().totals.bytes;
+    let sent_by = |node: &str| {
+        let name = format!("{node} sent");
+        let process = trace.header.processes.iter().position(|one| one.name == name).unwrap();
+        let rows = of(Function::SEND).filter(move |row| row.process as usize == process);
+        rows.map(|row| row.length as u64).sum::<u64>()
+    };
+    for node in ["client0", "client3", "server7"] {
+        assert_eq!(
+            sent_by(node),
+            link(&format!("{node} nic out")) + link(&format!("{node} internal"))
+        );
+    }
+    assert_eq!(bytes(Function::SEND), bytes(Function::RECEIVE));
+    let commands = trace.events.iter().filter(|row| matches!(row.function.layer(), Layer::Mpiio));
+    assert!(commands.clone().all(|row| (0..4).contains(&row.rank) && row.end >= row.start));
+    let calls: u64 = plain.applications[0].phases.iter().map(|phase| phase.calls).sum();
+    assert_eq!(commands.filter(|row| row.function.class().moves_data()).count() as u64, calls);
+    assert!(trace.events.iter().all(|row| row.end <= plain.end));
+    let order = |row: &iolab_trace::Event| (row.process, row.start);
+    assert!(trace.events.is_sorted_by_key(order));
+}

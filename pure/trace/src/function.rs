@@ -139,6 +139,8 @@ macro_rules! for_each_function {
             COMPUTE = 400 "compute" Compute Compute () -> nothing [];
             DEVICE_READ = 410 "device read" Device Read () -> moved [];
             DEVICE_WRITE = 411 "device write" Device Write () -> moved [];
+            SERVE_READ = 412 "serve read" Server Read () -> moved [];
+            SERVE_WRITE = 413 "serve write" Server Write () -> moved [];
             SEND = 420 "send" Network Message () -> moved [];
             RECEIVE = 421 "receive" Network Message () -> moved [];
             PERFORM = 430 "perform" Insitu Decision () -> moved [];
@@ -165,6 +167,8 @@ pub enum Layer {
     Compute,
     /// What an in-situ strategy decided.
     Insitu,
+    /// A storage server of a simulated platform.
+    Server,
     /// A storage device of a simulated platform.
     Device,
     /// A link or switch of a simulated platform.
@@ -172,6 +176,11 @@ pub enum Layer {
 }
 
 impl Layer {
+    /// Whether its rows are what a part of a simulated platform did, not calls of a program.
+    pub const fn is_component(self) -> bool {
+        matches!(self, Layer::Server | Layer::Device | Layer::Network)
+    }
+
     /// As written in the `layer` column.
     pub const fn name(self) -> &'static str {
         match self {
@@ -181,6 +190,7 @@ impl Layer {
             Layer::Mpi => "mpi",
             Layer::Compute => "compute",
             Layer::Insitu => "insitu",
+            Layer::Server => "server",
             Layer::Device => "device",
             Layer::Network => "network",
         }

@@ -186,3 +186,22 @@ fn a_hang_is_diagnosed_and_unknown_names_are_told_before_anything_runs() {
     assert!(text.contains("fault 2 (stalled-server): there is no server `server7`"), "{text}");
     assert!(text.contains("hint: choose from server0, server1"), "{text}");
 }
+
+#[test]
+fn a_recorded_run_can_be_reported_and_viewed() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("out.iot").display().to_string();
+    let page = directory.path().join("page.html").display().to_string();
+    let sample = sample("checkpoint.toml");
+    stdout_of(&["simulate", "--workload", &sample, "--platform", "classic-hdd", "-o", &trace]);
+    let report: serde_json::Value =
+        serde_json::from_str(&stdout_of(&["report", &trace, "--json"])).unwrap();
+    assert_eq!(report["summary"]["written_bytes"], 192 << 20);
+    let text = stdout_of(&["report", &trace]);
+    for layer in ["mpiio", "compute", "server", "device", "network"] {
+        assert!(text.contains(layer), "{layer} in\n{text}");
+    }
+    stdout_of(&["view", &trace, "-o", &page]);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("960 calls of 8 processes"), "{}", &page[..2000]);
+}

@@ -3,6 +3,7 @@
 use super::{Cell, Page, Section, Table, Timeline};
 use iolab_trace::{Header, Trace};
 use iolab_vocab::{Nanos, format_bytes};
+use std::collections::BTreeSet;
 
 use crate::chart::Unit;
 
@@ -64,9 +65,11 @@ pub fn label(header: &Header) -> String {
     }
 }
 
-/// What a run adds up to. Time in calls counts the outermost calls only.
+/// What a run adds up to. Time in calls counts the outermost calls only; what the parts of a
+/// simulated platform did for them is not counted again.
 struct Sum {
     calls: usize,
+    processes: usize,
     moved_bytes: u64,
     in_calls: Nanos,
     span: Nanos,
@@ -74,11 +77,17 @@ struct Sum {
 }
 
 fn sum(trace: &Trace) -> Sum {
-    let outer = trace.events.iter().filter(|event| event.parent < 0);
+    let calls = || trace.events.iter().filter(|event| !event.function.layer().is_component());
+    let outer = calls().filter(|event| event.parent < 0);
+    let called: BTreeSet<u32> = calls().map(|event| event.process).collect();
     let starts = trace.events.iter().map(|event| event.start.0);
     let ends = trace.events.iter().map(|event| event.end.0);
     Sum {
-        calls: trace.events.len(),
+        calls: calls().count(),
+        processes: match trace.events.iter().any(|event| event.function.layer().is_component()) {
+            true => called.len(),
+            false => trace.header.processes.len().max(1),
+        },
         moved_bytes: outer.clone().map(|event| event.moved_bytes()).sum(),
         in_calls: Nanos(outer.map(|event| event.duration().0).sum()),
         span: Nanos(ends.max().unwrap_or(0).saturating_sub(starts.min().unwrap_or(0))),
@@ -89,7 +98,7 @@ fn sum(trace: &Trace) -> Sum {
 fn headline(runs: &[(String, &Trace)]) -> String {
     let [(_, trace), others @ ..] = runs else { return "No trace.".to_owned() };
     let sum = sum(trace);
-    let processes = trace.header.processes.len().max(1);
+    let processes = sum.processes;
     let line = format!(
         "{} calls of {processes} {} moved {} in {}",
         grouped(sum.calls as u64),

@@ -91,6 +91,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             ills: super::fault::Ills::none(),
             first_cable_station: 0,
             refused: None,
+            recorder: None,
             computing: NONE,
             actions: Vec::new(),
             moves: Vec::new(),

@@ -16,6 +16,7 @@ mod group;
 mod network;
 mod own;
 mod packet;
+mod recorder;
 mod run;
 mod server;
 mod station;
@@ -27,6 +28,7 @@ pub use build::Setup;
 pub use error::{Refused, RunError, Unreceived};
 pub use event::Event;
 pub use own::OwnParts;
+pub use recorder::Recording;
 pub use run::Progress;
 pub use server::ServerTotals;
 pub use station::{LinkKind, StationTotals};
@@ -140,6 +142,8 @@ pub struct Cluster<Q> {
     first_cable_station: u32,
     /// The command that ended the run.
     refused: Option<Refused>,
+    /// Where everything is noted, if anybody asked.
+    recorder: Option<Box<recorder::Recorder>>,
     /// Node whose processor's event is being handled.
     computing: u32,
     actions: Vec<iolab_policy::cache::Action>,

@@ -187,6 +187,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         request.is_known = true;
         let server = request.server;
         self.servers[server as usize].opened();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.requested(id, self.calendar.now);
+        }
         let request = self.requests.get_mut(id);
         if request.is_write {
             return self.forget_written(id);
@@ -208,6 +211,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             arrived_bytes: 0,
         });
         self.requests.get_mut(id).reply = reply;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.send_began(reply, self.calendar.now);
+        }
         for piece in &pieces {
             for extent in cut(*piece, self.servers[server as usize].access_bytes) {
                 self.tell(server, CacheEvent::ReadArrived { tag: Tag(id), file, extent });
@@ -258,8 +264,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     fn forget_written(&mut self, id: u32) {
         let request = self.requests.get(id);
         if request.is_known && request.left_bytes == 0 {
-            self.servers[request.server as usize].open_count -= 1;
-            self.requests.remove(id);
+            self.close_request(id);
         }
     }
 
@@ -282,9 +287,19 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     /// All data of a read request has left the server.
     pub(super) fn read_answered(&mut self, request: u32) {
-        let server = self.requests.get(request).server;
-        self.servers[server as usize].open_count -= 1;
-        self.requests.remove(request);
+        self.close_request(request);
+    }
+
+    fn close_request(&mut self, id: u32) {
+        let request = self.requests.get(id);
+        self.servers[request.server as usize].open_count -= 1;
+        if let Some(recorder) = &mut self.recorder {
+            let first = request.pieces.first().map_or(0, |piece| piece.offset);
+            let (of, touched) =
+                ((request.file, request.is_write), Extent::new(first, request.bytes));
+            recorder.answered(id, request.server, of, touched, self.calendar.now);
+        }
+        self.requests.remove(id);
     }
 
     /// A device has carried out a transfer.
@@ -392,6 +407,10 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let service = server.device.serve(self.calendar.now, access);
         let duration = server.slowed(service.duration).0;
         server.totals.count(access, service.seek, duration);
+        if let Some(recorder) = &mut self.recorder {
+            let now = self.calendar.now;
+            recorder.transfer(index, access, service.seek, now, now.after(Nanos(duration)));
+        }
         self.calendar.post(duration, source, Event::Transferred(id));
     }
 

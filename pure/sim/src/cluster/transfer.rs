@@ -27,6 +27,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             sent_bytes: 0,
             arrived_bytes: 0,
         });
+        if let Some(recorder) = &mut self.recorder {
+            recorder.send_began(message, self.calendar.now);
+        }
         let packet = self.cut_packet(message);
         self.calendar.post(0, entry, Event::Arrived(packet));
     }
@@ -72,10 +75,13 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let message = self.messages.get_mut(packet.message);
         message.sent_bytes += u64::from(packet.bytes);
         let (kind, sender) = (message.kind, message.sender);
-        let is_sent = message.sent_bytes == message.bytes;
+        let (is_sent, bytes) = (message.sent_bytes == message.bytes, message.bytes);
         if message.available_bytes > 0 {
             let next = self.cut_packet(packet.message);
             self.network.stations[at as usize].queue.push(&mut self.network.packets, next);
+        }
+        if is_sent && self.recorder.is_some() {
+            self.note_sent(packet.message, at, bytes, kind);
         }
         if let Kind::ReadData { request, .. } = kind {
             self.read_data_left(request, u64::from(packet.bytes));
@@ -88,13 +94,38 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
     }
 
+    #[cold]
+    fn note_sent(&mut self, message: u32, at: u32, bytes: u64, kind: Kind) {
+        let (node, now) = (self.node_of_station(at), self.calendar.now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.sent(message, node, bytes, kind, now);
+        }
+    }
+
+    #[cold]
+    fn note_received(&mut self, message: u32, target: u32, is_whole: bool, bytes: u64, kind: Kind) {
+        let (node, now) = (self.target_node[target as usize], self.calendar.now);
+        let Some(recorder) = &mut self.recorder else { return };
+        match is_whole {
+            // A message of one packet arrives at once.
+            true if bytes <= u64::from(self.packet_bytes) => recorder.receive_began(message, now),
+            true => {}
+            false => return recorder.receive_began(message, now),
+        }
+        recorder.received(message, node, bytes, kind, now);
+    }
+
     /// A packet has reached its receiver.
     fn deliver(&mut self, id: u32) {
         let packet = *self.network.packets.get(id);
         let message = self.messages.get_mut(packet.message);
         message.arrived_bytes += u64::from(packet.bytes);
-        let is_whole = message.arrived_bytes == message.bytes;
+        let (is_whole, bytes) = (message.arrived_bytes == message.bytes, message.bytes);
+        let is_first = message.arrived_bytes == u64::from(packet.bytes);
         let (kind, target) = (message.kind, message.target);
+        if (is_first || is_whole) && self.recorder.is_some() {
+            self.note_received(packet.message, target, is_whole, bytes, kind);
+        }
         if let Kind::WriteData { request } = kind {
             self.write_data_arrived(id, request);
         } else {

@@ -8,6 +8,7 @@ mod java_random;
 pub mod recorded;
 mod run;
 mod scattered;
+mod scene;
 mod script;
 mod with_files;
 

@@ -4,6 +4,7 @@
 //! programs written in Python). Both are deterministic: equal arguments give equal outcomes.
 
 use super::described::Workload;
+use super::scene::Scene;
 use crate::cluster::{
     Cluster, Event, FileState, LinkKind, Order, OwnParts, Progress, RunError, ServerTotals, Setup,
     StationTotals,
@@ -14,6 +15,7 @@ use crate::program::{PhaseTotals, Program};
 use crate::queue::{EventQueue, Ordered, Published};
 use crate::scenario::{Faults, Scenario};
 use iolab_policy::collective::Choices;
+use iolab_trace::Trace;
 use iolab_vocab::{Nanos, Seed};
 use std::ops::ControlFlow;
 
@@ -30,13 +32,15 @@ pub struct Settings {
     pub collectives: Choices,
     /// What goes wrong.
     pub faults: Option<Scenario>,
+    /// Keep what every part did and when, as [`Outcome::trace`].
+    pub record: bool,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
         let collectives = Choices::default();
         let (order, tie_seed) = (Order::Documented, Seed(0));
-        Settings { order, tie_seed, cache: None, collectives, faults: None }
+        Settings { order, tie_seed, cache: None, collectives, faults: None, record: false }
     }
 }
 
@@ -63,6 +67,8 @@ pub struct Outcome {
     pub servers: Vec<ServerOutcome>,
     /// What each link and switch carried.
     pub links: Vec<LinkOutcome>,
+    /// What every part did and when, if it was to be recorded.
+    pub trace: Option<Trace>,
 }
 
 /// What an application did.
@@ -196,7 +202,9 @@ pub fn simulate_with(
     };
     let scenario = settings.faults.as_ref();
     let faults = scenario.map(|scenario| scenario.lay_on(platform)).transpose()?;
-    let watched = Watched { names, platform, faults, watch };
+    let files = job.files.iter().map(|file| file.0.clone()).collect();
+    let recorded = settings.record.then_some(files);
+    let watched = Watched { names, recorded, platform, faults, watch };
     match (settings.order, settings.tie_seed) {
         (Order::Published, Seed(0)) => {
             watched.run(Cluster::build_with(platform, setup, Published::new(), own)?)
@@ -207,6 +215,8 @@ pub fn simulate_with(
 
 struct Watched<'a> {
     names: Vec<String>,
+    /// Names of the files, if a trace is wanted.
+    recorded: Option<Vec<String>>,
     platform: &'a Platform,
     faults: Option<Faults>,
     watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
@@ -219,6 +229,9 @@ impl Watched<'_> {
     ) -> Result<Outcome, SimulationError> {
         if let Some(faults) = &self.faults {
             cluster.inject(faults);
+        }
+        if self.recorded.is_some() {
+            cluster.record();
         }
         cluster.start();
         while cluster.advance(EVENTS_PER_LOOK) {
@@ -233,7 +246,13 @@ impl Watched<'_> {
             }
         }
         let end = cluster.verdict().map_err(|error| self.told(error))?;
-        Ok(self.outcome(end, &cluster))
+        let mut outcome = self.outcome(end, &cluster);
+        if let (Some(files), Some(recording)) = (&self.recorded, cluster.take_recording()) {
+            let scene =
+                Scene { applications: &outcome.applications, files, platform: self.platform };
+            outcome.trace = Some(scene.trace(recording, end));
+        }
+        Ok(outcome)
     }
 
     fn outcome<Q: EventQueue<Event>>(&self, end: Nanos, cluster: &Cluster<Q>) -> Outcome {
@@ -251,6 +270,7 @@ impl Watched<'_> {
             applications: applications.collect(),
             servers: servers.map(|(name, totals)| ServerOutcome { name, totals }).collect(),
             links: links.map(|(name, (kind, totals))| LinkOutcome { name, kind, totals }).collect(),
+            trace: None,
         }
     }
 

@@ -4,7 +4,7 @@ use super::Arguments;
 use super::faults::{Faulted, read_scenario};
 use super::results;
 use crate::failure::Failure;
-use crate::{parallel, report};
+use crate::{parallel, report, trace_file};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use iolab_policy::collective::{Choices, CollectiveError, Serves, catalog};
@@ -75,7 +75,8 @@ pub(super) fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failur
     if let Some(scenario) = &settings.faults {
         scenario.lay_on(&platform)?;
     }
-    let sound = Settings { faults: None, ..settings.clone() };
+    let record = settings.record && settings.faults.is_none();
+    let sound = Settings { faults: None, record, ..settings.clone() };
     let mut outcome = watched(&workload, &platform, &sound)?;
     let mut faulted = None;
     if let Some(scenario) = settings.faults.clone() {
@@ -84,6 +85,10 @@ pub(super) fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failur
             failure.note(format!("without the faults the run takes {seconds:.9} s"))
         })?;
         faulted = Some(Faulted { scenario, sound: std::mem::replace(&mut outcome, faulty) });
+    }
+    if let (Some(path), Some(trace)) = (&arguments.output, &outcome.trace) {
+        trace_file::save(path, trace)?;
+        eprintln!("wrote {}", path.display());
     }
     let band = match arguments.bands {
         0 => None,
@@ -127,6 +132,7 @@ fn settings_of(arguments: &Arguments) -> Result<Settings, Failure> {
         cache: arguments.cache.clone(),
         collectives: collectives(&arguments.collective)?,
         faults: arguments.faults.as_deref().map(read_scenario).transpose()?,
+        record: arguments.output.is_some(),
     })
 }
 
@@ -175,7 +181,7 @@ fn band(
 ) -> Result<Band, Failure> {
     let seeds: Vec<u64> = (1..=count).collect();
     let runs = parallel::run_all(&seeds, parallel::all_cores(), |&seed| {
-        let settings = Settings { tie_seed: Seed(seed), ..settings.clone() };
+        let settings = Settings { tie_seed: Seed(seed), record: false, ..settings.clone() };
         run_one(workload, platform, &settings).map(|outcome| outcome.end.seconds())
     });
     let mut seconds = runs.into_iter().collect::<Result<Vec<f64>, SimulationError>>()?;

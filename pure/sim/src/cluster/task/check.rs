@@ -13,7 +13,13 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     pub(super) fn begin_checked(&mut self, id: u32, command: Command) {
         self.tasks.get_mut(id).command = Some(command);
         match self.check(id, command) {
-            Ok(()) => self.begin(id, Work::Command(command)),
+            Ok(()) => {
+                if let Some(recorder) = &mut self.recorder {
+                    let task = self.tasks.get(id);
+                    recorder.command_began(task.process, command, &task.list, self.calendar.now);
+                }
+                self.begin(id, Work::Command(command));
+            }
             Err((message, hint)) => self.refuse(id, command, message, hint),
         }
     }

@@ -118,6 +118,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         task.list.clear();
         let program = &mut self.programs[process.program as usize];
         program.reached(process.rank, self.calendar.now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.command_ended(task.process, process.rank, self.calendar.now);
+        }
         if let Some(command) = program.next(process.rank, &mut task.list) {
             self.begin_checked(id, command);
         } else {

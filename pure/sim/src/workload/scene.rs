@@ -1,0 +1,80 @@
+//! A recorded run as a trace: names for the processes and files its rows speak of.
+
+use super::run::ApplicationOutcome;
+use crate::cluster::Recording;
+use crate::platform::Platform;
+use iolab_trace::{Clock, FORMAT_VERSION, FileEntry, Header, Losses, Origin, ProcessEntry, Trace};
+use iolab_vocab::Nanos;
+
+/// What a run took place with.
+pub(super) struct Scene<'a> {
+    pub(super) applications: &'a [ApplicationOutcome],
+    pub(super) files: &'a [String],
+    pub(super) platform: &'a Platform,
+}
+
+impl Scene<'_> {
+    /// The trace of a recording of a run that took until `end`.
+    pub(super) fn trace(&self, recording: Recording, end: Nanos) -> Trace {
+        let mut losses = Losses::default();
+        if recording.lost_count > 0 {
+            losses.lost_calls.insert("row limit".to_owned(), recording.lost_count);
+        }
+        let file = |name: &String| FileEntry { path: name.clone(), ..FileEntry::default() };
+        let header = Header {
+            format_version: FORMAT_VERSION,
+            origin: Origin::Simulated,
+            iolab_version: env!("CARGO_PKG_VERSION").to_owned(),
+            host: self.platform.name.clone(),
+            command: self.applications.iter().map(|one| one.name.clone()).collect(),
+            clock: Clock { source: "virtual".to_owned(), resolution_ns: 1, ..Clock::default() },
+            files: self.files.iter().map(file).collect(),
+            processes: self.processes(end),
+            losses,
+            ..Header::default()
+        };
+        Trace { header, events: recording.rows }
+    }
+
+    /// In the order that `Cluster::record` promises.
+    fn processes(&self, end: Nanos) -> Vec<ProcessEntry> {
+        let mut entries = Vec::new();
+        let mut nodes = self.platform.client_names().into_iter();
+        for application in self.applications {
+            for rank in 0..application.rank_count {
+                let name = match self.applications.len() {
+                    1 => format!("rank {rank}"),
+                    _ => format!("{} rank {rank}", application.name),
+                };
+                let host = nodes.next().unwrap_or_default();
+                let entry = part(name, host, application.end);
+                entries.push(ProcessEntry {
+                    rank: rank as i32,
+                    command: vec![application.name.clone()],
+                    ..entry
+                });
+            }
+        }
+        let servers = self.platform.server_names();
+        let named = |what: &'static str| {
+            servers.iter().map(move |node| part(format!("{node} {what}"), node.clone(), end))
+        };
+        entries.extend(named("requests").chain(named("device")));
+        for node in self.platform.node_names() {
+            let ways = ["sent", "received"];
+            entries.extend(ways.map(|way| part(format!("{node} {way}"), node.clone(), end)));
+        }
+        entries
+    }
+}
+
+fn part(name: String, host: String, end: Nanos) -> ProcessEntry {
+    ProcessEntry {
+        name,
+        rank: -1,
+        host,
+        end_ns: end.0,
+        ending: "exited".to_owned(),
+        ..ProcessEntry::default()
+    }
+}
