@@ -257,6 +257,23 @@ mod tests {
     }
 
     #[test]
+    fn the_documented_platform_is_sound() {
+        let page = include_str!("../../../../docs/models/platform.md");
+        let text = page.split("```toml").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+        let platform = Platform::parse(text).unwrap();
+        platform.check().unwrap();
+        assert_eq!((platform.client_count(), platform.server_count()), (4, 2));
+        // Everything but the name of a switch and the counts is the default it is said to be.
+        let least = "switches = [{ name = 'rack' }, { name = 'storage' }]
+            links = [{ from = 'rack', to = 'storage' }]
+            nodes = [{ name = 'client', count = 4, switch = 'rack', clients = 1 },
+                { name = 'server', count = 2, switch = 'storage',
+                  server = { device = { model = 'hdd' } } }]";
+        let least = Platform { name: platform.name.clone(), ..Platform::parse(least).unwrap() };
+        assert_eq!(platform, least);
+    }
+
+    #[test]
     fn every_local_preset_has_storage() {
         for (name, _) in LOCAL_PRESETS {
             let platform = Platform::preset(name).unwrap();

@@ -59,6 +59,8 @@ pub struct Outcome {
     pub end: Nanos,
     /// Events handled.
     pub event_count: u64,
+    /// Hash over all events and their times: equal runs have equal ones.
+    pub event_hash: u64,
     /// Packets that faults of links have lost; they were sent again.
     pub lost_packet_count: u64,
     /// What each application did.
@@ -266,6 +268,7 @@ impl Watched<'_> {
         Outcome {
             end,
             event_count: cluster.event_count(),
+            event_hash: cluster.event_hash(),
             lost_packet_count: cluster.lost_packet_count(),
             applications: applications.collect(),
             servers: servers.map(|(name, totals)| ServerOutcome { name, totals }).collect(),
