@@ -2,10 +2,12 @@
 
 mod small_cluster;
 
-use iolab_sim::cluster::{Reason, RunError};
+use iolab_sim::cluster::{Cluster, Reason, RunError};
+use iolab_sim::platform::Platform;
 use iolab_sim::program::{Command, WORLD};
+use iolab_sim::queue::Ordered;
 use iolab_sim::workload::Script;
-use iolab_vocab::Extent;
+use iolab_vocab::{Extent, Seed};
 use small_cluster::*;
 
 fn message(ranks: Vec<Vec<Command>>) -> String {
@@ -166,4 +168,24 @@ fn an_error_ends_the_run_for_all() {
         build(setup(vec![Box::new(Script::of_commands(vec![endless, vec![Command::Wait(1)]]))], 0));
     cluster.run().unwrap_err();
     assert!(cluster.event_count() < 10);
+}
+
+#[test]
+fn a_standstill_of_ten_thousand_ranks_is_told_in_a_few_lines() {
+    let platform = Platform::parse(
+        "switches = [{ name = 'switch' }]
+         nodes = [{ name = 'client', count = 100, clients = 100 }]",
+    )
+    .unwrap();
+    let mut ranks = vec![vec![barrier()]; 10_000];
+    ranks[77] = vec![receive(78, 1)];
+    ranks[78].insert(0, receive(77, 2));
+    let setup = setup(vec![Box::new(Script::of_commands(ranks))], 0);
+    let mut cluster = Cluster::build(&platform, setup, Ordered::new(Seed(0))).unwrap();
+    let RunError::Stuck(stuck) = cluster.run().unwrap_err() else { panic!() };
+    assert_eq!((stuck.waiting.len(), &stuck.cycle[..]), (10_000, &[77, 78][..]));
+    let text = stuck.to_string();
+    assert!(text.contains("rank 0 waits for ranks 77, 78 to come to the barrier"), "{text}");
+    assert!(text.contains("and 9984 more\ncycle: rank 77 -> rank 78 -> rank 77"), "{text}");
+    assert_eq!(text.lines().count(), 19);
 }

@@ -21,6 +21,7 @@ use super::{Cluster, EventQueue, Order};
 use crate::program::{Command, File, Ticket};
 use iolab_policy::collective::{Access, Collective};
 use iolab_vocab::Extent;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A process of an application.
@@ -30,16 +31,16 @@ pub(super) struct Process {
     pub(super) rank: u32,
     pub(super) program: u32,
     /// What it waits to receive, and the task that does.
-    pub(super) receives: Vec<(Envelope, u32)>,
+    pub(super) receives: VecDeque<(Envelope, u32)>,
     /// Messages and offers nobody has asked for yet.
-    early: Vec<point::Early>,
+    early: VecDeque<point::Early>,
     /// Commands begun and not awaited, and the task of each.
     tickets: Vec<(Ticket, u32)>,
 }
 
 impl Process {
     pub(super) fn new(node: u32, rank: u32, program: u32) -> Process {
-        let (receives, early, tickets) = (Vec::new(), Vec::new(), Vec::new());
+        let (receives, early, tickets) = (VecDeque::new(), VecDeque::new(), Vec::new());
         Process { node, rank, program, receives, early, tickets }
     }
 }

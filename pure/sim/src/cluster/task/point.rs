@@ -132,10 +132,10 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let task = self.tasks.get_mut(id);
         let process = &mut self.processes[task.process as usize];
         match process.early.iter().position(|early| matches(wanted, early.envelope)) {
-            Some(index) => Some(process.early.remove(index).offer),
+            Some(index) => process.early.remove(index).map(|early| early.offer),
             None => {
                 task.pending += 1;
-                process.receives.push((wanted, id));
+                process.receives.push_back((wanted, id));
                 None
             }
         }
@@ -144,10 +144,10 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     /// A message, or an offer of one, has arrived at a process.
     pub(in crate::cluster) fn point_arrived(&mut self, to: u32, envelope: Envelope, offer: u32) {
         let process = &mut self.processes[to as usize];
-        let Some(index) = process.receives.iter().position(|held| matches(held.0, envelope)) else {
-            return process.early.push(Early { envelope, offer });
+        let place = process.receives.iter().position(|held| matches(held.0, envelope));
+        let Some((_, task)) = place.and_then(|index| process.receives.remove(index)) else {
+            return process.early.push_back(Early { envelope, offer });
         };
-        let (_, task) = process.receives.remove(index);
         if offer != NONE {
             self.tasks.get_mut(task).offer = offer;
         } else if let Lane::Point(_) = envelope.lane {
