@@ -53,8 +53,11 @@ pub fn overlap_plot(outcomes: &[OverlapOutcome]) -> String {
             let summaries = outcome.summaries.iter().filter(|summary| summary.case == index);
             body += &summaries.map(|summary| bar(summary, &axis, colour)).collect::<String>();
             let name = escaped(&format!(
-                "{} ({}, {} ranks)",
-                case.title, outcome.communication, outcome.ranks
+                "{} ({}, {} rank{})",
+                case.title,
+                outcome.communication,
+                outcome.ranks,
+                if outcome.ranks == 1 { "" } else { "s" }
             ));
             let y = TOP + HEIGHT + 62.0 + rows * 16.0;
             let _ = writeln!(
@@ -136,8 +139,8 @@ fn series(points: &[&OverlapPoint], axis: &Axis, colour: &str) -> String {
         let (cx, cy) = (x(point.compute_over_io?), axis.y(point.ratio.mean));
         let fill = if point.usable { colour } else { "none" };
         Some(format!(
-            "<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"3\" fill=\"{fill}\" fill-opacity=\"0.5\" \
-             stroke=\"{colour}\"/>\n"
+            "<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"2\" fill=\"{fill}\" fill-opacity=\"0.5\" \
+             stroke=\"{colour}\" stroke-opacity=\"0.5\"/>\n"
         ))
     };
     points.iter().filter_map(dot).collect()
