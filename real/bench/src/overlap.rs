@@ -29,13 +29,12 @@ use crate::phase::agree;
 use crate::run::{ranks_agree, warnings};
 use crate::scene::{share, write_range};
 use crate::source::{Source, is_contiguous};
-use crate::surroundings::Surroundings;
+use crate::surroundings::{Surroundings, enough_room};
 use actor::{Actor, Tools};
 use iolab_backend::{Arena, Direction, Needs, Opening, Paced, Threaded};
 use iolab_comm::{Comm, gather_numbers, largest};
 use iolab_host::tick::monotonic;
 use iolab_trace::Trace;
-use iolab_vocab::Seed;
 use point::{Place, RankSample, point};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -191,7 +190,7 @@ fn staged<'a>(
     case: &'a OverlapCase,
     comm: &'a dyn Comm,
 ) -> Result<Actor<'a>, BenchError> {
-    let tools = tools(case, comm, plan.seed);
+    let tools = tools(plan, case, comm);
     agree(comm, tools.as_ref().map(drop).map_err(Clone::clone))?;
     let Ok(mut tools) = tools else { unreachable!("agreed on by all ranks") };
     let content = Content::new(plan.seed, 0, 0);
@@ -225,9 +224,12 @@ fn staged<'a>(
 
 type Told = (String, String);
 
-fn tools(case: &OverlapCase, comm: &dyn Comm, seed: Seed) -> Result<Tools, Told> {
+fn tools(plan: &OverlapPlan, case: &OverlapCase, comm: &dyn Comm) -> Result<Tools, Told> {
     let pattern =
-        case.spatial.make(comm.size(), seed).map_err(|error| (error.message, error.hint))?;
+        case.spatial.make(comm.size(), plan.seed).map_err(|error| (error.message, error.hint))?;
+    if case.method.keeps_data && case.load == Load::Pattern {
+        enough_room(&plan.target, &case.spatial.text(), pattern.file_bytes())?;
+    }
     if pattern.operations(comm.rank()) == 0 {
         let hint = "make the pattern larger".to_owned();
         return Err(("the pattern gives this rank no operation".to_owned(), hint));
@@ -269,8 +271,8 @@ fn measured(
             let own = actor.sample(wanted)?;
             let ranks = exchanged(actor.comm, &own)?;
             let has_io = case.load == Load::Pattern;
-            let operations = plan.count;
-            let place = Place { case: index, wanted, repetition, operations, has_io };
+            let (operations, sees_ends) = (plan.count, case.sees_ends());
+            let place = Place { case: index, wanted, repetition, operations, has_io, sees_ends };
             let point = point(place, &ranks);
             if actor.comm.rank().0 == 0 {
                 observe(case, &point);

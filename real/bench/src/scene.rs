@@ -8,10 +8,10 @@ use crate::phase::agree;
 use crate::plan::Case;
 use crate::run::Runner;
 use crate::source::{Source, is_contiguous};
-use crate::surroundings::room;
+use crate::surroundings::enough_room;
 use iolab_backend::{Arena, Backend};
 use iolab_pattern::Pattern;
-use iolab_vocab::{Rank, format_bytes};
+use iolab_vocab::Rank;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -49,19 +49,8 @@ impl Runner<'_> {
             .map_err(|why| (why, "make the pattern smaller, or leave --verify".to_owned()))?;
         let files = if own_file { u64::from(self.comm.size()) } else { 1 };
         let wanted = (pattern.file_bytes().saturating_add(case.header)).saturating_mul(files);
-        match room(&self.plan.target) {
-            Some(room) if room < wanted && case.method.keeps_data => {
-                let (wanted, room) = (format_bytes(wanted), format_bytes(room));
-                let target = self.plan.target.display();
-                return Err((
-                    format!(
-                        "{} needs {wanted}, but {target} has room for {room}",
-                        case.spatial.text()
-                    ),
-                    "choose a target with more room, or a smaller pattern".to_owned(),
-                ));
-            }
-            _ => {}
+        if case.method.keeps_data {
+            enough_room(&self.plan.target, &case.spatial.text(), wanted)?;
         }
         let arena = Arena::new(source.bytes);
         let backend = (case.method.make)(arena, depth).map_err(|error| told(&error))?;

@@ -1,5 +1,6 @@
 //! Where a run took place: host, kernel, file system. For the result document.
 
+use iolab_vocab::format_bytes;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -73,7 +74,17 @@ fn mount_of(directory: &Path) -> (String, String, String) {
 }
 
 /// Bytes that may still be written where the target lies.
-pub(crate) fn room(target: &Path) -> Option<u64> {
+fn room(target: &Path) -> Option<u64> {
     let numbers = rustix::fs::statvfs(directory_of(target)).ok()?;
     Some(numbers.f_bavail.saturating_mul(numbers.f_frsize))
+}
+
+/// Whether what is wanted fits where the target lies; else the message and the way out.
+pub(crate) fn enough_room(target: &Path, what: &str, wanted: u64) -> Result<(), (String, String)> {
+    let Some(room) = room(target).filter(|room| *room < wanted) else { return Ok(()) };
+    let (wanted, room) = (format_bytes(wanted), format_bytes(room));
+    Err((
+        format!("{what} needs {wanted}, but {} has room for {room}", target.display()),
+        "choose a target with more room, or a smaller pattern".to_owned(),
+    ))
 }

@@ -112,7 +112,7 @@ fn a_rank_bound_to_one_processor_is_warned_of() {
 
 #[test]
 fn what_cannot_be_measured_is_named_before_anything_is_written() {
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 15] = [
         (&["--ratio", "1,-2"], "a ratio outside"),
         (&["--ratio", "nan"], "a ratio outside"),
         (&["--ratio", "2,2"], "a ratio twice"),
@@ -126,6 +126,7 @@ fn what_cannot_be_measured_is_named_before_anything_is_written() {
         (&["-a", "nonblocking"], "needs a start under mpiexec"),
         (&["--way", "native"], "posix has no non-blocking form of its own"),
         (&["-p", "spiral"], "spiral"),
+        (&["-p", "strided:strip=1g,stripes=1g"], "has room for"),
         (&["nowhere.toml"], "nowhere.toml"),
     ];
     let folder = TempDir::new().expect("a folder");

@@ -5,7 +5,7 @@
 //! to a world where every duration is known.
 
 use super::calibration::Calibration;
-use super::plan::{Load, OverlapCase, OverlapPlan, Way};
+use super::plan::{Load, OverlapCase, OverlapPlan};
 use super::point::RankSample;
 use super::timeline::{Lane, Span};
 use crate::failure::{BenchError, told};
@@ -266,11 +266,6 @@ impl<'a> Actor<'a> {
         self.case.load == Load::Pattern
     }
 
-    /// Whether the way of being non-blocking shows when an operation ended, however it went.
-    fn sees_every_end(&self) -> bool {
-        self.case.way == Way::Thread || self.case.poll
-    }
-
     fn middle_of_io(&mut self) -> f64 {
         let mut times = Vec::new();
         self.repeat(BATCH, |actor| {
@@ -290,7 +285,7 @@ impl<'a> Actor<'a> {
             Ok(())
         });
         // Decided for all ranks alike, as they may have to take part in each other's operations.
-        let io_ns = match self.moves_something() && self.sees_every_end() {
+        let io_ns = match self.moves_something() && self.case.sees_ends() {
             true => middle(&mut io),
             false => self.middle_of_io(),
         };

@@ -162,6 +162,11 @@ impl OverlapCase {
         format!("{} {} {way}{poll}", self.method.name, self.direction_name())
     }
 
+    /// Whether the way of being non-blocking shows when an operation ended, however it went.
+    pub(crate) fn sees_ends(&self) -> bool {
+        self.way == Way::Thread || self.poll
+    }
+
     /// Whether two threads of a rank work at once: a helper of ours, or one of the C or MPI library.
     pub(crate) fn has_helper(&self) -> bool {
         self.way == Way::Thread || self.method.name != "uring"

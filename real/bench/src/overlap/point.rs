@@ -142,10 +142,10 @@ fn over(part: f64, whole: f64) -> f64 {
     }
 }
 
-/// How far the computation was from the wanted multiple of the I/O, while both ran where that is
-/// known, else against I/O alone.
-fn quality(sample: &RankSample, wanted: f64) -> f64 {
-    let target = sample.io_n.unwrap_or(sample.io_b) * wanted;
+/// How far the computation was from the wanted multiple of what calibration fitted it to.
+fn quality(sample: &RankSample, place: &Place) -> f64 {
+    let io = sample.io_n.filter(|_| place.sees_ends).unwrap_or(sample.io_b);
+    let target = if place.has_io { io * place.wanted } else { 0.0 };
     if target > 0.0 { (sample.compute_n - target).abs() / target } else { 0.0 }
 }
 
@@ -158,6 +158,9 @@ pub(crate) struct Place {
     pub(crate) operations: u64,
     /// Whether the case moves anything; without, there is nothing that the computation could fit.
     pub(crate) has_io: bool,
+    /// Whether the way of being non-blocking shows every end, so that the computation was fitted
+    /// to the I/O beside it, else to I/O alone.
+    pub(crate) sees_ends: bool,
 }
 
 /// What the samples of all ranks make together.
@@ -168,7 +171,7 @@ pub(crate) fn point(place: Place, ranks: &[RankSample]) -> OverlapPoint {
     let (compute_ns, io_ns) = (spread(&|r| r.compute_b), spread(&|r| r.io_b));
     let seen = place.has_io && ranks.iter().all(|rank| rank.io_n.is_some());
     let beside = |r: &RankSample| r.io_n.unwrap_or(0.0);
-    let quality = spread(&|r| if place.has_io { quality(r, place.wanted) } else { 0.0 });
+    let quality = spread(&|r| quality(r, &place));
     OverlapPoint {
         case: place.case,
         wanted: place.wanted,
@@ -317,7 +320,8 @@ mod tests {
         }
     }
 
-    const EQUAL: Place = Place { case: 0, wanted: 1.0, repetition: 0, operations: 1, has_io: true };
+    const EQUAL: Place =
+        Place { case: 0, wanted: 1.0, repetition: 0, operations: 1, has_io: true, sees_ends: true };
 
     #[test]
     fn quality_compares_what_ran_at_the_same_time() {
@@ -325,8 +329,12 @@ mod tests {
         let beside = point(EQUAL, &[sample((115.0, 100.0), (Some(110.0), 100.0))]);
         assert!((beside.quality.mean - 5.0 / 110.0).abs() < 1e-12);
         assert!(beside.usable);
-        // Where the end of the I/O is not seen, I/O alone has to do.
-        let unseen = point(EQUAL, &[sample((115.0, 100.0), (None, 100.0))]);
+        // Where the end of the I/O is not always seen, I/O alone has to do.
+        let blind = Place { sees_ends: false, ..EQUAL };
+        let by_chance = point(blind, &[sample((115.0, 100.0), (Some(110.0), 100.0))]);
+        assert!((by_chance.quality.mean - 0.15).abs() < 1e-12);
+        assert!(by_chance.io_inflation.is_some());
+        let unseen = point(blind, &[sample((115.0, 100.0), (None, 100.0))]);
         assert!((unseen.quality.mean - 0.15).abs() < 1e-12);
         assert!(!unseen.usable && unseen.io_inflation.is_none() && unseen.io_beside_ns.is_none());
         let twice = point(Place { wanted: 2.0, ..EQUAL }, &[sample((220.0, 1.0), (None, 100.0))]);
