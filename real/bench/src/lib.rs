@@ -39,8 +39,8 @@ pub use content::{Content, Mismatch, PERIOD};
 pub use failure::BenchError;
 pub use files::Leftovers;
 pub use interpret::{
-    Comparison, Curve, Insight, Profile, compare, curves, insights, profiles, ratio_of_medians,
-    score, verdict,
+    Comparison, Curve, Insight, Profile, Score, Share, compare, curves, insights, plan_profile,
+    profiles, ratio_of_medians, score, verdict,
 };
 pub use outcome::{Latency, Measurement, Outcome, RankTimes, Refused, Summary};
 pub use overlap::{

@@ -85,7 +85,7 @@ impl RankTimes {
 }
 
 /// One phase of one repetition.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// Name of the test in the plan.
     pub test: String,
@@ -206,7 +206,7 @@ pub struct Summary {
 }
 
 /// The result document.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Always `iolab-bench`.
     pub format: String,

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// The machine and the file system of the target.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surroundings {
     /// Name of the host of rank 0.
     pub host: String,

@@ -7,6 +7,7 @@ mod drawing;
 mod flags;
 pub(crate) mod launch;
 mod report;
+mod weights;
 
 use crate::failure::Failure;
 use clap::{Args, Subcommand};

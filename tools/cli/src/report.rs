@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 /// Goes through the trace piece by piece; memory does not grow with the number of events.
-fn analyse(path: &Path) -> Result<Report, Failure> {
+pub(crate) fn analyse(path: &Path) -> Result<Report, Failure> {
     if hdtrace::is_project(path) {
         return Ok(analyse_whole(&hdtrace::load(path)?));
     }

@@ -1,11 +1,9 @@
 //! `iolab bench report`: curves, what they say, a weighted score, a comparison.
 
+use super::weights::weighted;
 use crate::failure::Failure;
 use clap::Args;
-use iolab_bench::{
-    Comparison, Curve, Insight, Outcome, Profile, compare, curves, insights, profiles, score,
-    summary_table,
-};
+use iolab_bench::{Comparison, Curve, Insight, Outcome, compare, curves, insights, summary_table};
 use iolab_report::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -20,9 +18,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Weigh the results by a profile (checkpoint, out-of-core, visualisation, climate,
-    /// ai-training, database) or a TOML file with `provenance` and `[[share]]` of phase, pattern,
-    /// share.
-    #[arg(long, value_name = "PROFILE")]
+    /// ai-training, database), by the mix of patterns of a recorded trace (RUN.iot), by the weights
+    /// of the plan (plan), or a TOML file with `provenance` and `[[share]]` of phase, pattern,
+    /// share and, if wanted, size.
+    #[arg(long, value_name = "PROFILE|RUN.iot")]
     weights: Option<String>,
     /// Compare the second result with the first.
     #[arg(long)]
@@ -52,7 +51,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         );
     }
     if let Some(name) = &arguments.weights {
-        print!("\n{}", weighted(&profile(name)?, &outcomes)?);
+        print!("\n{}", weighted(name, &outcomes)?);
     }
     if arguments.compare {
         let [first, second] = &outcomes[..] else {
@@ -84,48 +83,6 @@ fn read(path: &Path) -> Result<Outcome, Failure> {
         ("iolab-bench", 1) => Ok(outcome),
         (format, version) => Err(wrong(&format!("it is {format} version {version}"))),
     }
-}
-
-fn profile(name: &str) -> Result<Profile, Failure> {
-    if let Some(found) = profiles().into_iter().find(|profile| profile.name == name) {
-        return Ok(found);
-    }
-    let wrong = |why: String| {
-        let names: Vec<_> = profiles().into_iter().map(|profile| profile.name).collect();
-        Failure::new(format!("weights `{name}`: {why}"))
-            .hint(format!("take {} or a TOML file", names.join(", ")))
-    };
-    let text = std::fs::read_to_string(name).map_err(|error| wrong(error.to_string()))?;
-    let table: toml::Table = text.parse().map_err(|error| wrong(format!("{error}")))?;
-    let shares = table
-        .get("share")
-        .and_then(toml::Value::as_array)
-        .ok_or_else(|| wrong("no [[share]]".into()))?;
-    let share = |row: &toml::Value| {
-        let text = |key: &str| row.get(key)?.as_str().map(str::to_owned);
-        let number = row.get("share")?;
-        let number = number.as_float().or_else(|| number.as_integer().map(|n| n as f64))?;
-        (number > 0.0).then_some((text("phase")?, text("pattern")?, number))
-    };
-    let shares: Option<Vec<_>> = shares.iter().map(share).collect();
-    let shares =
-        shares.ok_or_else(|| wrong("a [[share]] needs phase, pattern and share above 0".into()))?;
-    let provenance = table.get("provenance").and_then(toml::Value::as_str).unwrap_or("not told");
-    Ok(Profile { name: name.to_owned(), provenance: provenance.to_owned(), shares })
-}
-
-fn weighted(profile: &Profile, outcomes: &[Outcome]) -> Result<String, Failure> {
-    let (speed, missing) = score(profile, outcomes).ok_or_else(|| {
-        let wanted: Vec<_> = profile.shares.iter().map(|(a, b, _)| format!("{a} of {b}")).collect();
-        Failure::new(format!("the results hold nothing that {} weighs", profile.name))
-            .hint(format!("measure {}", wanted.join(", ")))
-    })?;
-    let mut text = format!("{}: {speed:.1} MiB/s, weighted by bytes\n", profile.name);
-    let _ = writeln!(text, "  shares {}", profile.provenance);
-    if !missing.is_empty() {
-        let _ = writeln!(text, "  not measured, left out: {}", missing.join(", "));
-    }
-    Ok(text)
 }
 
 fn comparison_table(lines: &[Comparison]) -> String {

@@ -72,3 +72,35 @@ fn a_trace_of_other_ranks_or_without_such_a_file_is_refused_with_its_name() {
         assert!(said.contains(offender) && said.contains("hint:"), "{said}");
     }
 }
+
+#[test]
+fn a_trace_gives_the_weights_of_its_own_mix_with_their_provenance() {
+    let folder = TempDir::new().expect("a folder");
+    let trace = record(folder.path());
+    let result = folder.path().join("result.json");
+    let mut command = bench(folder.path());
+    command.args(["-p", "segmented:count=20", "--sizes", "8k,16k,1m", "--no-sync", "--output"]);
+    let output = command.arg(&result).output().expect("it starts");
+    assert!(output.status.success(), "{}", told(&output));
+    let weigh = |weights: &str| {
+        let mut command = iolab();
+        command.args(["bench", "report", "--weights", weights]).arg(&result);
+        command.output().expect("it starts")
+    };
+    let said = told(&weigh(&trace));
+    for part in ["weighted by bytes", "640 KiB in 2 files", "consecutive"] {
+        assert!(said.contains(part), "`{part}` is not in: {said}");
+    }
+    for share in ["50.0 %  read of segmented at 16 KiB", "50.0 %  write of segmented at 16 KiB"] {
+        let line = said.lines().find(|line| line.contains(share));
+        let line = line.unwrap_or_else(|| panic!("`{share}` is not in: {said}"));
+        assert!(line.contains("MiB/s") && !line.contains("measured at"), "{line}");
+    }
+    assert!(told(&weigh("plan")).contains("the weights of the plan's tests"));
+    for (weights, offender) in [("/nowhere/run.iot", "/nowhere/run.iot"), ("diet", "`diet`")] {
+        let output = weigh(weights);
+        let said = told(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(offender) && said.contains("hint:"), "{said}");
+    }
+}

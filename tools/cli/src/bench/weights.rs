@@ -1,0 +1,152 @@
+//! What an application does, as weights: a built-in profile, a TOML file, a recorded trace, or the
+//! plan itself.
+
+use crate::failure::Failure;
+use iolab_bench::{Outcome, Profile, Score, Share, plan_profile, profiles, score};
+use iolab_report::{FileRow, PartRow, Report};
+use iolab_vocab::format_bytes;
+use std::fmt::Write;
+use std::path::Path;
+
+/// The score of the results under what `name` names, as text.
+pub(super) fn weighted(name: &str, outcomes: &[Outcome]) -> Result<String, Failure> {
+    let profile = profile(name, outcomes)?;
+    let score = score(&profile, outcomes).ok_or_else(|| {
+        let wanted: Vec<_> = profile.shares.iter().map(Share::describe).collect();
+        Failure::new(format!("the results hold nothing that {} weighs", profile.name))
+            .hint(format!("measure {}", wanted.join(", ")))
+    })?;
+    Ok(table(&profile, &score))
+}
+
+fn table(profile: &Profile, score: &Score) -> String {
+    let Score { speed, parts } = score;
+    let mut text = format!("{}: {speed:.1} MiB/s, weighted by bytes\n", profile.name);
+    let _ = writeln!(text, "  shares {}", profile.provenance);
+    for (share, measured) in parts {
+        let percent = share.share * 100.0;
+        let found = match measured {
+            Some((size, speed)) if share.size.is_some_and(|wanted| wanted != *size) => {
+                format!("{speed:.1} MiB/s, measured at {}", format_bytes(*size))
+            }
+            Some((_, speed)) => format!("{speed:.1} MiB/s"),
+            None => "not measured, left out".to_owned(),
+        };
+        let _ = writeln!(text, "  {percent:>5.1} %  {:<36} {found}", share.describe());
+    }
+    text
+}
+
+fn profile(name: &str, outcomes: &[Outcome]) -> Result<Profile, Failure> {
+    if name == "plan" {
+        return Ok(plan_profile(outcomes));
+    }
+    if let Some(found) = profiles().into_iter().find(|profile| profile.name == name) {
+        return Ok(found);
+    }
+    match Path::new(name).extension().and_then(|end| end.to_str()) {
+        Some("iot" | "proj") => of_trace(name),
+        _ => of_toml(name),
+    }
+}
+
+fn of_toml(name: &str) -> Result<Profile, Failure> {
+    let wrong = |why: String| {
+        let names: Vec<_> = profiles().into_iter().map(|profile| profile.name).collect();
+        Failure::new(format!("weights `{name}`: {why}"))
+            .hint(format!("take plan, {}, a trace or a TOML file", names.join(", ")))
+    };
+    let text = std::fs::read_to_string(name).map_err(|error| wrong(error.to_string()))?;
+    let table: toml::Table = text.parse().map_err(|error| wrong(format!("{error}")))?;
+    let shares = table
+        .get("share")
+        .and_then(toml::Value::as_array)
+        .ok_or_else(|| wrong("no [[share]]".into()))?;
+    let shares: Option<Vec<_>> = shares.iter().map(share).collect();
+    let shares =
+        shares.ok_or_else(|| wrong("a [[share]] needs phase, pattern and share above 0".into()))?;
+    let provenance = table.get("provenance").and_then(toml::Value::as_str).unwrap_or("not told");
+    Ok(Profile { name: name.to_owned(), provenance: provenance.to_owned(), shares })
+}
+
+/// A `[[share]]`: phase, pattern, share, and size if the application has one.
+fn share(row: &toml::Value) -> Option<Share> {
+    let text = |key: &str| row.get(key)?.as_str().map(str::to_owned);
+    let number = row.get("share")?;
+    let share = number.as_float().or_else(|| number.as_integer().map(|n| n as f64))?;
+    let size = match row.get("size") {
+        None => None,
+        Some(toml::Value::Integer(bytes)) => Some(u64::try_from(*bytes).ok()?),
+        Some(size) => Some(iolab_vocab::parse_bytes(size.as_str()?).ok()?),
+    };
+    (share > 0.0).then_some(Share { phase: text("phase")?, pattern: text("pattern")?, size, share })
+}
+
+/// The mix of patterns of a recorded run, weighted by bytes.
+fn of_trace(name: &str) -> Result<Profile, Failure> {
+    let report = crate::report::analyse(Path::new(name))?;
+    let mut shares: Vec<Share> = Vec::new();
+    for (file, part) in parts(&report) {
+        let (phase, pattern) = benchmark_name(file, part);
+        let size = Some(part.request_bytes);
+        let one = Share { phase: phase.into(), pattern: pattern.into(), size, share: 0.0 };
+        let known = shares.iter().position(|share| share.describe() == one.describe());
+        let index = known.unwrap_or_else(|| {
+            shares.push(one);
+            shares.len() - 1
+        });
+        shares[index].share += part.bytes as f64;
+    }
+    if shares.is_empty() {
+        return Err(Failure::new(format!(
+            "{name}: no data was moved, so there is nothing to weigh"
+        ))
+        .hint("`iolab report` shows what a trace holds"));
+    }
+    shares.sort_by(|a, b| b.share.total_cmp(&a.share));
+    Ok(Profile { name: name.to_owned(), provenance: provenance(&report, name), shares })
+}
+
+fn parts(report: &Report) -> impl Iterator<Item = (&FileRow, &PartRow)> {
+    let of_file = |file| move |part| (file, part);
+    let all = report.files.iter().flat_map(move |file| file.parts.iter().map(of_file(file)));
+    all.filter(|(_, part)| part.bytes > 0)
+}
+
+fn provenance(report: &Report, name: &str) -> String {
+    let bytes: u64 = parts(report).map(|(_, part)| part.bytes).sum();
+    let files = report.files.iter().filter(|file| file.parts.iter().any(|part| part.bytes > 0));
+    let mut told: Vec<String> = Vec::new();
+    for file in files.clone().take(3) {
+        let patterns = [("read", &file.read_pattern), ("write", &file.write_pattern)];
+        for (way, pattern) in patterns {
+            let Some(pattern) = pattern else { continue };
+            told.push(format!("{way} of {}: {}", file.path, pattern.description));
+        }
+    }
+    let (count, bytes) = (files.count(), format_bytes(bytes));
+    format!("recorded in {name}: {bytes} in {count} files; {}", told.join("; "))
+}
+
+/// How the benchmark calls what a part of a file saw. What the file's parts do together decides;
+/// only where they differ does each count for itself.
+fn benchmark_name(file: &FileRow, part: &PartRow) -> (&'static str, &'static str) {
+    let (together, plain, again) = match part.direction {
+        "read" => (&file.read_pattern, "read", "re-read"),
+        _ => (&file.write_pattern, "write", "re-write"),
+    };
+    let alone = file.parts.iter().filter(|other| other.direction == part.direction).count() == 1;
+    let name = match together {
+        Some(pattern) if pattern.name != "mixed" => pattern.name.as_str(),
+        _ => part.pattern.name(),
+    };
+    match name {
+        "simple strided" => (plain, "strided"),
+        "nested strided" => (plain, "nested"),
+        "sequential" if alone => (plain, "random-strided"),
+        "sequential" => (plain, "sequential"),
+        "repeated" => (again, "segmented"),
+        "backward" | "random" => (plain, "random-blocks"),
+        _ => (plain, "segmented"),
+    }
+}
