@@ -184,6 +184,11 @@ pub enum Command {
         /// Among these.
         communicator: Communicator,
     },
+    /// Everyone has a part for everyone, each as long as the extent listed for that rank.
+    Alltoallv {
+        /// Among these.
+        communicator: Communicator,
+    },
 }
 
 impl Command {
@@ -239,7 +244,8 @@ impl Command {
             | Command::Gather { communicator, .. }
             | Command::Scatter { communicator, .. }
             | Command::Allgather { communicator, .. }
-            | Command::Alltoall { communicator, .. } => Some(communicator),
+            | Command::Alltoall { communicator, .. }
+            | Command::Alltoallv { communicator } => Some(communicator),
             _ => None,
         }
     }
@@ -291,6 +297,7 @@ impl Command {
             Command::Scatter { .. } => "scatter",
             Command::Allgather { .. } => "allgather",
             Command::Alltoall { .. } => "alltoall",
+            Command::Alltoallv { .. } => "alltoallv",
         }
     }
 }

@@ -85,6 +85,18 @@ fn everyone_to_everyone_ends_at_the_port_that_comes_last() {
 }
 
 #[test]
+fn an_alltoall_of_listed_lengths_is_one_where_they_are_equal() {
+    let all = |lengths: [u64; 4]| {
+        let list: Vec<_> = lengths.map(|length| Extent::new(0, length)).to_vec();
+        let line = (Command::Alltoallv { communicator: WORLD }, list);
+        run_program(Script::new(vec![vec![line]; 4])).map(|time| time.0)
+    };
+    let equal = all_do(Command::Alltoall { bytes: BYTES, communicator: WORLD });
+    assert_eq!(all([BYTES; 4]).unwrap(), equal);
+    assert!(all([BYTES, 0, 0, 0]).unwrap() < equal);
+}
+
+#[test]
 fn another_algorithm_is_chosen_by_name() {
     let command = Command::Broadcast { root: 0, bytes: BYTES, communicator: WORLD };
     let mut setup = setup(vec![Box::new(Script::of_commands(vec![vec![command]; 4]))], 0);

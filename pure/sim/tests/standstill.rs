@@ -134,6 +134,13 @@ fn a_ticket_in_use_is_refused() {
 }
 
 #[test]
+fn an_alltoall_with_too_few_lengths_is_refused() {
+    let line = (Command::Alltoallv { communicator: WORLD }, vec![]);
+    let text = run_lines(vec![line]).unwrap_err().to_string();
+    assert!(text.contains("rank 0: alltoallv: 0 lengths for 1 ranks"), "{text}");
+}
+
+#[test]
 fn an_extent_beyond_all_offsets_is_refused() {
     let text = run_lines(vec![(Command::Write(0), vec![Extent::new(u64::MAX - 5, 10)])]);
     assert!(text.unwrap_err().to_string().contains("end beyond any file"));

@@ -12,6 +12,13 @@ const TAG: u32 = 5;
 #[derive(Debug)]
 pub struct Alltoall(Shape);
 
+/// One rank of an alltoall with a length of its own for every other rank, all blocks at once.
+#[derive(Debug)]
+pub struct Alltoallv {
+    shape: Shape,
+    lengths: Vec<u64>,
+}
+
 /// One rank of an alltoall, one partner after the other.
 #[derive(Debug)]
 pub struct PairwiseAlltoall {
@@ -26,6 +33,23 @@ impl Alltoall {
     }
 }
 
+impl Alltoallv {
+    /// The machine for one rank; `lengths` has what goes to each, itself included.
+    pub fn new(shape: Shape, lengths: Vec<u64>) -> Alltoallv {
+        assert!(lengths.len() as u32 == shape.rank_count, "a length for each of {shape:?}");
+        Alltoallv { shape, lengths }
+    }
+}
+
+/// Everyone receives from everyone and sends to everyone.
+fn exchange(shape: Shape, bytes_for: impl Fn(u32) -> u64, out: &mut Vec<Action>) {
+    for other in shape.others() {
+        out.push(Action::Receive { from: other, tag: TAG });
+        out.push(Action::Send { to: other, tag: TAG, bytes: bytes_for(other) + HEADER_BYTES });
+    }
+    out.push(Action::Finish);
+}
+
 impl PairwiseAlltoall {
     /// The machine for one rank.
     pub fn new(shape: Shape) -> PairwiseAlltoall {
@@ -35,12 +59,13 @@ impl PairwiseAlltoall {
 
 impl Collective for Alltoall {
     fn step(&mut self, _event: Event, out: &mut Vec<Action>) {
-        let bytes = self.0.bytes + HEADER_BYTES;
-        for other in self.0.others() {
-            out.push(Action::Receive { from: other, tag: TAG });
-            out.push(Action::Send { to: other, tag: TAG, bytes });
-        }
-        out.push(Action::Finish);
+        exchange(self.0, |_| self.0.bytes, out);
+    }
+}
+
+impl Collective for Alltoallv {
+    fn step(&mut self, _event: Event, out: &mut Vec<Action>) {
+        exchange(self.shape, |other| self.lengths[other as usize], out);
     }
 }
 

@@ -23,7 +23,7 @@ mod two_phase;
 
 pub use access::{Access, Wanted};
 pub use allgather::Allgather;
-pub use alltoall::{Alltoall, PairwiseAlltoall};
+pub use alltoall::{Alltoall, Alltoallv, PairwiseAlltoall};
 pub use binomial::Broadcast;
 pub use catalog::{Choices, CollectiveError, Serves};
 pub use chain::Chain;

@@ -237,6 +237,7 @@ fn told(command: Command, touched_bytes: u64) -> (Function, i64) {
         Command::Scatter { bytes, .. } => (Function::MPI_SCATTER, bytes as i64),
         Command::Allgather { bytes, .. } => (Function::MPI_ALLGATHER, bytes as i64),
         Command::Alltoall { bytes, .. } => (Function::MPI_ALLTOALL, bytes as i64),
+        Command::Alltoallv { .. } => (Function::MPI_ALLTOALL, touched),
     }
 }
 

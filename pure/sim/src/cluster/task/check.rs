@@ -50,10 +50,22 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             Command::Wait(ticket) if !self.has_ticket(id, ticket) => {
                 Err((format!("nothing was begun with ticket {ticket}"), "begin something with it"))
             }
+            Command::Alltoallv { communicator } => self.check_lengths(id, communicator),
             Command::Compute { cycles } if !(cycles >= 0.0 && cycles.is_finite()) => {
                 Err((format!("{cycles} is no number of instructions"), "give 0 or more"))
             }
             _ => Ok(()),
+        }
+    }
+
+    fn check_lengths(&self, id: u32, communicator: Communicator) -> Result<(), Wrong> {
+        let count = self.groups[self.group_of(id, communicator) as usize].rank_count() as usize;
+        match self.tasks.get(id).list.len() {
+            listed if listed == count => Ok(()),
+            listed => Err((
+                format!("{listed} lengths for {count} ranks"),
+                "list an extent for each rank of the communicator, its own included",
+            )),
         }
     }
 

@@ -6,7 +6,7 @@ use super::{Event, Outcome, Work};
 use crate::cluster::packet::{Envelope, Lane};
 use crate::cluster::{Cluster, EventQueue};
 use crate::program::Communicator;
-use iolab_policy::collective::{self, Action, Serves, Shape};
+use iolab_policy::collective::{self, Action, Alltoallv, Serves, Shape};
 
 /// Payload of the allgather in which ranks tell each other their spans.
 const SPAN_BYTES: u64 = 16;
@@ -18,6 +18,12 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         self.groups[group as usize].rank(process).expect("the command was checked")
     }
 
+    fn shape(&self, id: u32, group: u32, root: u32, bytes: u64) -> Shape {
+        let rank_count = self.groups[group as usize].rank_count();
+        let (rank, eager_bytes) = (self.rank_in(id, group), self.eager_bytes);
+        Shape { rank, rank_count, root, bytes, eager_bytes }
+    }
+
     /// A command of messages, by the algorithm chosen for this run.
     pub(super) fn messages(
         &self,
@@ -27,9 +33,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         root: u32,
         bytes: u64,
     ) -> Work {
-        let (rank, rank_count) =
-            (self.rank_in(id, group), self.groups[group as usize].rank_count());
-        let shape = Shape { rank, rank_count, root, bytes, eager_bytes: self.eager_bytes };
+        let shape = self.shape(id, group, root, bytes);
         let own = self.own.messages(serves, shape);
         match own.or_else(|| self.collectives.build(serves, shape)) {
             Some(machine) => Work::Collective(machine, group),
@@ -54,6 +58,16 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let work = self.messages(id, group, serves, root, bytes);
         let frame = self.top(id);
         (frame.work, frame.step) = (work, 0);
+        Outcome::Wait
+    }
+
+    /// The one alltoall whose lengths differ; they stand in the task's list.
+    pub(super) fn begin_alltoallv(&mut self, id: u32, communicator: Communicator) -> Outcome {
+        let group = self.group_of(id, communicator);
+        let lengths = self.tasks.get(id).list.iter().map(|extent| extent.length).collect();
+        let machine = Alltoallv::new(self.shape(id, group, 0, 0), lengths);
+        let frame = self.top(id);
+        (frame.work, frame.step) = (Work::Collective(Box::new(machine), group), 0);
         Outcome::Wait
     }
 

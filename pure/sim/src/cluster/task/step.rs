@@ -76,6 +76,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             Command::Alltoall { bytes, communicator } => {
                 self.begin_collective(id, communicator, Serves::Alltoall, 0, bytes)
             }
+            Command::Alltoallv { communicator } => self.begin_alltoallv(id, communicator),
             Command::StartRead(..)
             | Command::StartWrite(..)
             | Command::StartReadAll(..)
