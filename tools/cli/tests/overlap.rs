@@ -205,7 +205,9 @@ fn reported_together(folder: &Path) {
     command.args(["overlap", "report"]).args([&result, &result]).arg("--plot").arg(&plot);
     let output = command.output().expect("it starts");
     let said = told(&output);
-    assert!(output.status.success() && said.contains("off theory"), "{said}");
+    // Whether a point is usable is up to the machine; that it is told about is not.
+    let rows = said.lines().filter(|line| line.starts_with("aio write in a thread, compute/io"));
+    assert_eq!((output.status.code(), rows.count()), (Some(0), 2 * 2), "{said}");
     let picture = fs::read_to_string(&plot).expect("a picture");
     assert_eq!(picture.matches("aio write in a thread").count(), 2, "one legend entry per run");
     let broken = iolab().args(["overlap", "report"]).arg(&plot).output().expect("it starts");
