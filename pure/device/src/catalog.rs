@@ -1,6 +1,9 @@
 //! The catalogue of devices: one variant each, from the platform file to the drive at work.
 
-use crate::{Access, FlashModel, Hdd, HddModel, Nvme, NvmeModel, RamModel, Rate, Service, Time};
+use crate::{
+    Access, FlashModel, Hdd, HddModel, Nvme, NvmeModel, RamModel, Rate, Service, Ssd, SsdModel,
+    Time,
+};
 use iolab_vocab::Nanos;
 use serde::Deserialize;
 
@@ -16,6 +19,8 @@ pub enum DeviceModel {
     Ram(RamModel),
     /// A drive with channels and a queue.
     Nvme(NvmeModel),
+    /// A drive with pages, erase blocks and a write cache.
+    Ssd(SsdModel),
 }
 
 impl DeviceModel {
@@ -31,6 +36,7 @@ impl DeviceModel {
             DeviceModel::Nvme(model) if !(1..=65_536).contains(&model.queue_depth) => {
                 Err(format!("queue_depth = {} must be 1 to 65536", model.queue_depth))
             }
+            DeviceModel::Ssd(model) => model.check(),
             _ => Ok(()),
         }
     }
@@ -42,6 +48,7 @@ impl DeviceModel {
             DeviceModel::Flash(FlashModel { constant, rate }) => Figures::flat(constant, rate),
             DeviceModel::Ram(RamModel { latency, rate }) => Figures::flat(latency, rate),
             DeviceModel::Nvme(model) => Figures::flat(model.read_latency, model.read_rate),
+            DeviceModel::Ssd(model) => model.figures(),
         }
     }
 
@@ -52,6 +59,7 @@ impl DeviceModel {
             DeviceModel::Flash(_) => "flash",
             DeviceModel::Ram(_) => "ram",
             DeviceModel::Nvme(_) => "nvme",
+            DeviceModel::Ssd(_) => "ssd",
         }
     }
 
@@ -62,6 +70,7 @@ impl DeviceModel {
             DeviceModel::Flash(model) => Device::Flash(*model),
             DeviceModel::Ram(model) => Device::Ram(*model),
             DeviceModel::Nvme(model) => Device::Nvme(Nvme::new(*model)),
+            DeviceModel::Ssd(model) => Device::Ssd(Box::new(Ssd::new(*model))),
         }
     }
 }
@@ -101,6 +110,8 @@ pub enum Device {
     Ram(RamModel),
     /// A drive with channels and a queue.
     Nvme(Nvme),
+    /// A drive with pages, erase blocks and a write cache.
+    Ssd(Box<Ssd>),
 }
 
 impl Device {
@@ -112,6 +123,7 @@ impl Device {
             Device::Flash(flash) => flash.serve(access),
             Device::Ram(ram) => ram.serve(access),
             Device::Nvme(drive) => drive.serve(now, access),
+            Device::Ssd(drive) => drive.serve(now, access),
         }
     }
 
@@ -119,6 +131,7 @@ impl Device {
     pub fn queue_depth(&self) -> u32 {
         match self {
             Device::Nvme(drive) => drive.queue_depth(),
+            Device::Ssd(drive) => drive.queue_depth(),
             _ => 1,
         }
     }

@@ -7,10 +7,12 @@
 mod catalog;
 mod cost_table;
 mod flash;
+mod ftl;
 mod hdd;
 pub mod local;
 mod nvme;
 mod ram;
+mod ssd;
 mod units;
 
 pub use catalog::{Device, DeviceModel, Figures};
@@ -19,6 +21,7 @@ pub use flash::FlashModel;
 pub use hdd::{Hdd, HddModel};
 pub use nvme::{Nvme, NvmeModel};
 pub use ram::RamModel;
+pub use ssd::{Ssd, SsdModel};
 pub use units::{Rate, Size, Time};
 
 pub use iolab_vocab::Direction;
