@@ -1,0 +1,167 @@
+//! The page of findings: text with every figure taken from the run that writes it.
+
+use super::claims::{self, Verdict};
+use super::{Pair, Study};
+use iolab_sim::evaluation::{Case, Test};
+use iolab_vocab::format_bytes;
+use std::fmt::Write;
+
+/// The whole page.
+pub(super) fn page(study: &Study) -> String {
+    let mut page = String::new();
+    head(&mut page, study);
+    conclusions(&mut page, &claims::verdicts(study));
+    collective(&mut page, study);
+    layers(&mut page, study);
+    gains(&mut page, study);
+    page
+}
+
+fn head(page: &mut String, study: &Study) {
+    let gain = claims::mean(study.pairs.iter().map(Pair::gain)).unwrap_or(1.0);
+    let (count, other, seeds) = (study.pairs.len(), &study.other, study.seeds);
+    let _ = writeln!(
+        page,
+        "# Hard disks against solid state\n\n\
+         Written by `iolab reproduce hdd-vs-ssd --against {other} --seeds {seeds} --findings`; every \
+         figure comes from that run.\n\n\
+         The evaluation of PIOsimHD (Kuhn 2009) draws its conclusions from disks that seek, and asks \
+         for the same with drives that do not. Here are its {count} cases on `classic-hdd` and on \
+         `{other}`, which differs in the servers' devices only: network, servers and clients are \
+         the same. Random cases are means over {seeds} seed(s), the order of simultaneous events is \
+         the documented one.\n\n\
+         Over all cases the other medium is {gain:.2} times faster (geometric mean)."
+    );
+    if let (Some(most), Some(least)) = (extreme(study, f64::max), extreme(study, f64::min)) {
+        let _ = writeln!(
+            page,
+            "It gains most in {} ({:.1} times) and least in {} ({:.2} times).\n",
+            describe(&most.case),
+            most.gain(),
+            describe(&least.case),
+            least.gain()
+        );
+    }
+}
+
+fn extreme(study: &Study, pick: fn(f64, f64) -> f64) -> Option<&Pair> {
+    let gain = study.pairs.iter().map(Pair::gain).reduce(pick)?;
+    study.pairs.iter().find(|pair| pair.gain() == gain)
+}
+
+fn describe(case: &Case) -> String {
+    let block = format_bytes(case.block_bytes);
+    format!("{} {} of {block}, {}", case.test.name(), case.operation.name(), case.cache)
+}
+
+fn conclusions(page: &mut String, verdicts: &[Verdict]) {
+    page.push_str(
+        "## Which conclusions survive\n\n\
+         Each line is a piece of advice: how many times faster one is by following it, as the \
+         geometric mean over all block sizes and operations it is about. A factor below 1.1 is no \
+         reason to do anything.\n\n\
+         | advice | hard disk | solid state | verdict |\n|---|---|---|---|\n",
+    );
+    for verdict in verdicts {
+        let (claim, hdd, other, word) = (verdict.claim, verdict.hdd, verdict.other, verdict.word());
+        let _ = writeln!(page, "| {claim} | {hdd:.2} | {other:.2} | {word} |");
+    }
+    page.push('\n');
+}
+
+/// Times that the better two-phase is faster than the best that single processes can do.
+fn collective(page: &mut String, study: &Study) {
+    page.push_str(
+        "## When collective I/O pays\n\n\
+         How many times faster the better of the two two-phase accesses is than the best individual \
+         access of the same data (1, 100 or all blocks per call). Below 1 it costs more than it \
+         brings.\n\n| cache layer | operation | block | hard disk | solid state |\n|---|---|---|---|---|\n",
+    );
+    let is_first = |pair: &&Pair| pair.case.test == Test::Collective("two-phase");
+    let (mut pays_hdd, mut pays_other, mut count) = (0, 0, 0);
+    for pair in study.pairs.iter().filter(is_first) {
+        let factor = |seconds: fn(&Pair) -> f64| {
+            let best = |is_kind: fn(&Test) -> bool| {
+                let alike = study.pairs.iter().filter(|other| is_alike(&other.case, &pair.case));
+                alike.filter(|other| is_kind(&other.case.test)).map(seconds).reduce(f64::min)
+            };
+            let individual = best(|test| matches!(test, Test::Individual(_)))?;
+            Some(individual / best(|test| matches!(test, Test::Collective(_)))?)
+        };
+        let (Some(hdd), Some(other)) = (factor(|pair| pair.hdd), factor(|pair| pair.other)) else {
+            continue;
+        };
+        (pays_hdd, pays_other) =
+            (pays_hdd + u32::from(hdd > 1.1), pays_other + u32::from(other > 1.1));
+        count += 1;
+        let (cache, operation) = (pair.case.cache, pair.case.operation.name());
+        let block = format_bytes(pair.case.block_bytes);
+        let _ = writeln!(page, "| {cache} | {operation} | {block} | {hdd:.2} | {other:.2} |");
+    }
+    let _ = writeln!(
+        page,
+        "\nIt pays by more than a tenth in {pays_hdd} of {count} combinations on hard disks, in \
+         {pays_other} on solid state.\n"
+    );
+}
+
+fn is_alike(one: &Case, other: &Case) -> bool {
+    let key = |case: &Case| (case.cache, case.block_bytes, case.operation.name());
+    key(one) == key(other)
+}
+
+/// Which layer is best for each test, and by how much.
+fn layers(page: &mut String, study: &Study) {
+    page.push_str(
+        "## Which cache layer matters\n\n\
+         The best of the four layers against none, by test and operation (geometric mean over block \
+         sizes).\n\n| test | operation | hard disk | solid state |\n|---|---|---|---|\n",
+    );
+    let mut groups: Vec<(String, &str)> = Vec::new();
+    for pair in &study.pairs {
+        let group = (pair.case.test.name(), pair.case.operation.name());
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    for (test, operation) in groups {
+        let best = |seconds: fn(&Pair) -> f64| best_layer(study, &test, operation, seconds);
+        let (Some(hdd), Some(other)) = (best(|pair| pair.hdd), best(|pair| pair.other)) else {
+            continue;
+        };
+        let _ = writeln!(page, "| {test} | {operation} | {hdd} | {other} |");
+    }
+    page.push('\n');
+}
+
+fn best_layer(
+    study: &Study,
+    test: &str,
+    operation: &str,
+    seconds: fn(&Pair) -> f64,
+) -> Option<String> {
+    let is_it =
+        |pair: &&Pair| pair.case.test.name() == test && pair.case.operation.name() == operation;
+    let of_layer = |cache: &str| {
+        let of_group = study.pairs.iter().filter(is_it);
+        claims::mean(of_group.filter(|pair| pair.case.cache == cache).map(seconds))
+    };
+    let none = of_layer("none")?;
+    let layers = ["write-behind", "aggregation", "server-directed"];
+    let factors = layers.into_iter().filter_map(|name| Some((name, none / of_layer(name)?)));
+    let (name, factor) = factors.reduce(|one, other| if other.1 > one.1 { other } else { one })?;
+    Some(match factor {
+        factor if factor < 1.02 => "none helps".to_owned(),
+        factor => format!("{name}: {factor:.2}"),
+    })
+}
+
+fn gains(page: &mut String, study: &Study) {
+    page.push_str(
+        "## All cases\n\n| case | hard disk [s] | solid state [s] | gain |\n|---|---|---|---|\n",
+    );
+    for pair in &study.pairs {
+        let (case, hdd, other) = (describe(&pair.case), pair.hdd, pair.other);
+        let _ = writeln!(page, "| {case} | {hdd:.3} | {other:.3} | {:.2} |", pair.gain());
+    }
+}
