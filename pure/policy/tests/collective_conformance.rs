@@ -230,7 +230,8 @@ fn access_file(
     let buffer_bytes = 1 + random.below(60);
     let wanted = lists.iter().cloned().map(Wanted::new).collect();
     let access = Arc::new(Access { direction, wanted });
-    let machine = |rank| build(FileCall { access: access.clone(), rank, buffer_bytes });
+    let machine =
+        |rank| build(FileCall { access: access.clone(), rank, buffer_bytes, costs: None });
     let outcome = World::new((0..ranks as u32).map(machine).collect(), seed).run();
     let checked = outcome.and_then(|outcome| match direction {
         Direction::Read => check_read(&lists, &outcome),
@@ -282,7 +283,9 @@ fn file_costs(row: &Row, build: &BuildFile) -> String {
             let block = |rank, index| Extent::new(u64::from(index * ranks + rank) * 10, 10);
             let list = |rank| Wanted::new((0..10).map(|index| block(rank, index)).collect());
             let access = Arc::new(Access { direction, wanted: (0..ranks).map(list).collect() });
-            let machine = |rank| build(FileCall { access: access.clone(), rank, buffer_bytes: 40 });
+            let machine = |rank| {
+                build(FileCall { access: access.clone(), rank, buffer_bytes: 40, costs: None })
+            };
             let outcome = World::new((0..ranks).map(machine).collect(), 1).run();
             let Outcome { messages, wire_bytes, rounds, .. } = outcome.expect("the row conforms");
             let _ = writeln!(
@@ -337,7 +340,7 @@ enum Defect {
 
 impl Defective {
     fn spoil(&mut self, action: Action, out: &mut Vec<Action>) {
-        let is_file = matches!(action, Action::ReadFile | Action::WriteFile);
+        let is_file = matches!(action, Action::ReadFile | Action::WriteFile | Action::PostWrite);
         match (self.defect, action) {
             (Defect::LosesASend, Action::Send { .. }) if self.held.is_none() => {
                 self.held = Some(action);

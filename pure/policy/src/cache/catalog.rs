@@ -15,6 +15,8 @@ pub struct Row {
     pub published_name: &'static str,
     /// One sentence.
     pub summary: &'static str,
+    /// Whether waiting pieces that touch become one access, wherever they stand.
+    pub joins: bool,
     /// Makes one for one device.
     pub build: fn(Settings) -> Box<dyn Cache>,
 }
@@ -29,30 +31,35 @@ pub const ROWS: &[Row] = &[
         name: "none",
         published_name: "NoCache",
         summary: "one write on the device, at most one packet behind it",
+        joins: false,
         build: |settings| Box::new(no_cache(settings)),
     },
     Row {
         name: "write-behind",
         published_name: "SimpleWriteBehindCache",
         summary: "takes what memory holds, works it off in order",
+        joins: false,
         build: |settings| Box::new(write_behind(settings)),
     },
     Row {
         name: "aggregation",
         published_name: "AggregationCache",
         summary: "joins waiting requests that touch",
+        joins: true,
         build: |settings| Box::new(aggregation(settings)),
     },
     Row {
         name: "server-directed",
         published_name: "ServerDirectedIO",
         summary: "sorts per file and serves what suits the disk",
+        joins: true,
         build: |settings| Box::new(server_directed(settings)),
     },
     Row {
         name: "server-directed-delayed",
         published_name: "",
         summary: "the same, with writes held back for 0.33 s, up to 50 MiB, or until a flush",
+        joins: true,
         build: |settings| {
             Box::new(server_directed(Settings { delay: Some(Delay::CLASSIC), ..settings }))
         },
@@ -61,6 +68,7 @@ pub const ROWS: &[Row] = &[
         name: "server-directed-ageing",
         published_name: "",
         summary: "the same, but neither reads nor writes are passed over for longer than 0.25 s",
+        joins: true,
         build: |settings| {
             Box::new(server_directed(Settings { patience: Some(PATIENCE), ..settings }))
         },
@@ -69,6 +77,7 @@ pub const ROWS: &[Row] = &[
         name: "data-sieving",
         published_name: "",
         summary: "the same, reading over holes that cost less than a seek",
+        joins: true,
         build: |settings| {
             let hole_bytes = settings.seek_bytes;
             Box::new(server_directed(Settings { hole_bytes, ..settings }))
@@ -78,12 +87,14 @@ pub const ROWS: &[Row] = &[
         name: "read-cache",
         published_name: "",
         summary: "aggregation in one half of the memory, what was read last in the other",
+        joins: true,
         build: |settings| Box::new(read_cache(settings, aggregation)),
     },
     Row {
         name: "cruel",
         published_name: "",
         summary: "refuses, delays, shuffles and cuts; for tests of what stands above",
+        joins: false,
         build: |settings| {
             let delay = Delay { age: Nanos(1_000_000), bytes: settings.capacity_bytes / 4 };
             Box::new(cruel(Settings { delay: Some(delay), ..settings }))

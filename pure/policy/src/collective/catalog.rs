@@ -3,7 +3,8 @@
 
 use super::{
     Allgather, Alltoall, Broadcast, Chain, Collective, Cruel, DirectAccess, DisseminationBarrier,
-    FileCall, Gather, PairwiseAlltoall, Reduce, RingAllgather, Scatter, Shape, TwoPhase,
+    DoubleBuffered, FileCall, Gather, PairwiseAlltoall, Reduce, RingAllgather, Scatter, Shape,
+    TwoPhase, informed,
 };
 use std::fmt;
 
@@ -166,6 +167,10 @@ pub const ROWS: &[Row] = &[
     file("interleaved-two-phase", "all ranks move through the file together", |call| {
         Box::new(TwoPhase::interleaved(call))
     }),
+    file("double-buffered-two-phase", "exchanges one iteration while accessing another", |call| {
+        Box::new(DoubleBuffered::new(call))
+    }),
+    file("informed", "two-phase or direct, by what the devices make cheaper", informed),
     file("direct", "each rank accesses its own list, alone", |call| {
         Box::new(DirectAccess::new(call))
     }),

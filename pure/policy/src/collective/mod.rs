@@ -15,7 +15,9 @@ mod chain;
 mod cruel;
 mod direct;
 mod dissemination;
+mod double_buffered;
 mod gather;
+mod informed;
 mod reduce;
 mod ring;
 mod tree;
@@ -30,7 +32,9 @@ pub use chain::Chain;
 pub use cruel::Cruel;
 pub use direct::DirectAccess;
 pub use dissemination::DisseminationBarrier;
+pub use double_buffered::DoubleBuffered;
 pub use gather::{Gather, Scatter};
+pub use informed::{Costs, informed};
 pub use reduce::Reduce;
 pub use ring::RingAllgather;
 pub use two_phase::{Deal, TwoPhase};
@@ -79,6 +83,8 @@ pub struct FileCall {
     pub rank: u32,
     /// Memory of each rank for other ranks' data; above 0.
     pub buffer_bytes: u64,
+    /// What accesses and messages cost, where that is known.
+    pub costs: Option<Costs>,
 }
 
 /// What the machine is told.
@@ -113,6 +119,8 @@ pub enum Action {
     ReadFile,
     /// Write the machine's extents to the file; the round settles when the servers have them.
     WriteFile,
+    /// Write them beside the round's messages: announcement and data go out together.
+    PostWrite,
     /// When this round has settled, the call is over for this rank.
     Finish,
 }

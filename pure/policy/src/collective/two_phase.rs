@@ -51,7 +51,7 @@ impl TwoPhase {
 
     /// The machine for one rank.
     pub fn new(call: FileCall, deal: Deal) -> TwoPhase {
-        let FileCall { access, rank, buffer_bytes } = call;
+        let FileCall { access, rank, buffer_bytes, .. } = call;
         let span = access.span();
         let ranks = access.wanted.len() as u64;
         let share = match deal {
@@ -124,7 +124,7 @@ impl TwoPhase {
     }
 
     /// Everybody sends everybody what lies in the other's chunk, and where.
-    fn exchange_for_write(&self, out: &mut Vec<Action>) {
+    pub(super) fn exchange_for_write(&self, out: &mut Vec<Action>) {
         let (mine, wanted) = (self.chunk(self.rank), &self.access.wanted[self.rank]);
         for other in self.others() {
             if self.span_of(other).overlaps(mine) {
@@ -139,7 +139,7 @@ impl TwoPhase {
     }
 
     /// Rank 0's pieces of my chunk, then rank 1's, and so on.
-    fn collect_for_write(&mut self) {
+    pub(super) fn collect_for_write(&mut self) {
         let mine = self.chunk(self.rank);
         self.extents.clear();
         for wanted in &self.access.wanted {
@@ -160,7 +160,7 @@ impl TwoPhase {
         }
     }
 
-    fn hand_out(&self, out: &mut Vec<Action>) {
+    pub(super) fn hand_out(&self, out: &mut Vec<Action>) {
         let (mine, wanted) = (self.chunk(self.rank), &self.access.wanted[self.rank]);
         for other in self.others() {
             if self.span_of(other).overlaps(mine) {
@@ -185,13 +185,17 @@ impl TwoPhase {
         self.next_iteration();
     }
 
-    /// Original: the disks are asked first; interleaved: the lists go first.
     fn read_round(&mut self, out: &mut Vec<Action>) {
         if self.is_exchanged {
             self.hand_out(out);
             return self.next_iteration();
         }
         self.is_exchanged = true;
+        self.ask_for_read(out);
+    }
+
+    /// Original: the disks are asked first; interleaved: the lists go first.
+    pub(super) fn ask_for_read(&mut self, out: &mut Vec<Action>) {
         let mine = self.chunk(self.rank);
         self.extents.clear();
         self.extents.extend((!mine.is_empty()).then_some(mine));
@@ -207,7 +211,12 @@ impl TwoPhase {
         }
     }
 
-    fn next_iteration(&mut self) {
+    /// Whether all iterations are done.
+    pub(super) fn is_over(&self) -> bool {
+        self.iteration == self.iteration_count
+    }
+
+    pub(super) fn next_iteration(&mut self) {
         self.iteration += 1;
         self.is_exchanged = false;
     }
@@ -215,7 +224,7 @@ impl TwoPhase {
 
 impl Collective for TwoPhase {
     fn step(&mut self, _event: Event, out: &mut Vec<Action>) {
-        if self.iteration == self.iteration_count {
+        if self.is_over() {
             return out.push(Action::Finish);
         }
         match self.access.direction {

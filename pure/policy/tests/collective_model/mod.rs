@@ -150,7 +150,9 @@ impl World {
                 }
             }
             Action::ReadFile => history.push(Deed::Read(state.machine.extents().to_vec())),
-            Action::WriteFile => history.push(Deed::Wrote(state.machine.extents().to_vec())),
+            Action::WriteFile | Action::PostWrite => {
+                history.push(Deed::Wrote(state.machine.extents().to_vec()))
+            }
             Action::Finish => state.is_last = true,
         }
         Ok(())

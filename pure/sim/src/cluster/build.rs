@@ -14,7 +14,7 @@ use crate::platform::{Platform, PlatformError};
 use crate::program::Program;
 use iolab_device::DeviceModel;
 use iolab_policy::cache::{self, Settings};
-use iolab_policy::collective::Choices;
+use iolab_policy::collective::{Choices, Costs};
 use iolab_vocab::Nanos;
 use std::collections::VecDeque;
 
@@ -83,6 +83,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             collectives: setup.collectives,
             own,
             eager_bytes: platform.transport.eager_bytes.0,
+            costs: costs_of(platform, setup.cache.as_deref()),
             stripe_bytes: platform.files.stripe_bytes.0,
             packet_bytes: platform.transport.packet_bytes.0 as u32,
             event_count: 0,
@@ -260,6 +261,24 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             }
         }
     }
+}
+
+/// By the first server's device and the first client's link: a rough estimate decides well enough.
+fn costs_of(platform: &Platform, cache: Option<&str>) -> Option<Costs> {
+    let server = platform.nodes.iter().find_map(|group| group.server.as_ref())?;
+    let device = server.device.figures();
+    let joins = cache::find(cache.unwrap_or(&server.cache)).is_ok_and(|row| row.joins);
+    let client = platform.nodes.iter().find(|group| group.clients > 0)?;
+    Some(Costs {
+        server_count: platform.server_count() as u32,
+        stripe_bytes: platform.files.stripe_bytes.0,
+        near_seconds: device.near.0,
+        far_seconds: device.far.0,
+        device_rate: device.rate.0,
+        join_bytes: joins.then_some(platform.transport.access_bytes.0),
+        link_rate: client.nic.rate.0,
+        link_seconds: client.nic.latency.0,
+    })
 }
 
 type BuildCache = fn(Settings) -> Box<dyn cache::Cache>;

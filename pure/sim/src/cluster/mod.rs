@@ -131,6 +131,8 @@ pub struct Cluster<Q> {
     collectives: iolab_policy::collective::Choices,
     own: Box<dyn OwnParts>,
     eager_bytes: u64,
+    /// What collective accesses may know of the platform.
+    costs: Option<iolab_policy::collective::Costs>,
     stripe_bytes: u64,
     packet_bytes: u32,
     event_count: u64,

@@ -124,6 +124,11 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                     self.grow_file(id, lane.file());
                     self.request_writes(id, lane.file());
                 }
+                Action::PostWrite => {
+                    self.grow_file(id, lane.file());
+                    self.request_writes(id, lane.file());
+                    self.send_write_data(id);
+                }
                 Action::Finish => outcome = Outcome::WaitLast,
             }
         }

@@ -102,7 +102,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 Direction::Write => Command::Write(file),
             }));
         }
-        let call = FileCall { access, rank, buffer_bytes: BUFFER_BYTES };
+        let call = FileCall { access, rank, buffer_bytes: BUFFER_BYTES, costs: self.costs };
         let own = self.own.file(&call);
         let machine = own.unwrap_or_else(|| self.collectives.build_file(call));
         self.top(id).work = Work::FileCollective(machine, file, false);

@@ -21,6 +21,7 @@ impl Verdict {
             (true, _, true) => "reversed",
             (true, _, _) => "gone",
             (false, true, _) => "new",
+            (false, ..) if self.hdd < 1.0 / WORTH && self.other < 1.0 / WORTH => "harms on both",
             (false, ..) => "never mattered here",
         }
     }

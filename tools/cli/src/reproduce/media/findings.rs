@@ -6,6 +6,9 @@ use iolab_sim::evaluation::{Case, Test};
 use iolab_vocab::format_bytes;
 use std::fmt::Write;
 
+/// Where the best layer is no better than none.
+const NONE_HELPS: &str = "none helps";
+
 /// The whole page.
 pub(super) fn page(study: &Study) -> String {
     let mut page = String::new();
@@ -124,14 +127,22 @@ fn layers(page: &mut String, study: &Study) {
             groups.push(group);
         }
     }
+    let (mut count, mut idle_hdd, mut idle_other) = (0, 0, 0);
     for (test, operation) in groups {
         let best = |seconds: fn(&Pair) -> f64| best_layer(study, &test, operation, seconds);
         let (Some(hdd), Some(other)) = (best(|pair| pair.hdd), best(|pair| pair.other)) else {
             continue;
         };
+        count += 1;
+        idle_hdd += u32::from(hdd == NONE_HELPS);
+        idle_other += u32::from(other == NONE_HELPS);
         let _ = writeln!(page, "| {test} | {operation} | {hdd} | {other} |");
     }
-    page.push('\n');
+    let _ = writeln!(
+        page,
+        "\nNo layer gains two percent over none in {idle_hdd} of {count} on hard disks, in \
+         {idle_other} on solid state.\n"
+    );
 }
 
 fn best_layer(
@@ -151,7 +162,7 @@ fn best_layer(
     let factors = layers.into_iter().filter_map(|name| Some((name, none / of_layer(name)?)));
     let (name, factor) = factors.reduce(|one, other| if other.1 > one.1 { other } else { one })?;
     Some(match factor {
-        factor if factor < 1.02 => "none helps".to_owned(),
+        factor if factor < 1.02 => NONE_HELPS.to_owned(),
         factor => format!("{name}: {factor:.2}"),
     })
 }
