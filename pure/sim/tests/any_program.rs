@@ -2,9 +2,11 @@
 
 mod small_cluster;
 
-use iolab_sim::cluster::RunError;
+use iolab_sim::cluster::{Cluster, Event, Order, RunError};
+use iolab_sim::platform::Platform;
 use iolab_sim::program::{ANY_SOURCE, ANY_TAG, Command};
-use iolab_sim::scenario::Scenario;
+use iolab_sim::queue::{EventQueue, Ordered, Published};
+use iolab_sim::scenario::{Faults, Scenario};
 use iolab_sim::workload::{Line, Script};
 use iolab_vocab::{Extent, Nanos, Random, Seed};
 use small_cluster::*;
@@ -171,6 +173,31 @@ impl Maker {
     }
 }
 
+/// The classic cluster, or a small one with a process on a server's node, behind two switches.
+fn platform(is_mixed: bool) -> Platform {
+    if !is_mixed {
+        return classic();
+    }
+    Platform::parse(
+        "switches = [{ name = 'left' }, { name = 'right' }]
+         links = [{ from = 'left', to = 'right' }]
+         [[nodes]]
+         name = 'client'
+         count = 3
+         cpus = 2
+         clients = 1
+         switch = 'left'
+         [[nodes]]
+         name = 'server'
+         count = 3
+         clients = 1
+         switch = 'right'
+         memory_bytes = '1m'
+         server = { device = { model = 'hdd' } }",
+    )
+    .unwrap()
+}
+
 /// One random run; gives the error's kind and text.
 fn attempt(seed: u64, wildness: u64, with_faults: bool) -> (&'static str, String) {
     let mut maker = Maker(Random::new(Seed(seed)));
@@ -182,11 +209,25 @@ fn attempt(seed: u64, wildness: u64, with_faults: bool) -> (&'static str, String
         setup.collectives.choose("barrier=dissemination").unwrap();
         setup.collectives.choose("alltoall=pairwise").unwrap();
     }
-    let mut cluster = build(setup);
-    if with_faults {
-        let scenario = Scenario::parse(&maker.scenario()).unwrap();
-        cluster.inject(&scenario.lay_on(&classic()).unwrap());
+    let platform = platform(maker.below(2) == 0);
+    let is_published = maker.below(3) == 0;
+    setup.order = if is_published { Order::Published } else { Order::Documented };
+    let scenario = if with_faults { maker.scenario() } else { String::new() };
+    let faults = Scenario::parse(&scenario).unwrap().lay_on(&platform).unwrap();
+    let tie_seed = Seed(maker.below(3));
+    match is_published {
+        true => outcome(Cluster::build(&platform, setup, Published::new()).unwrap(), &faults),
+        false => {
+            outcome(Cluster::build(&platform, setup, Ordered::new(tie_seed)).unwrap(), &faults)
+        }
     }
+}
+
+fn outcome<Q: EventQueue<Event>>(
+    mut cluster: Cluster<Q>,
+    faults: &Faults,
+) -> (&'static str, String) {
+    cluster.inject(faults);
     match cluster.run() {
         Ok(time) => ("ended", time.0.to_string()),
         Err(error) => {
