@@ -96,7 +96,7 @@ fn what_the_caches_did_is_told_by_second_times_order_and_the_wait_at_the_end() {
         ..measured(phase, "segmented", "posix", speed)
     };
     let found = [outcome(&[second("read", 200.0), second("re-read", 800.0)])];
-    one(&found, "second time", &["re-read/read of segmented by posix is 4.00", "faster"]);
+    one(&found, "second time", &["re-read/read of segmented by posix is 4.00 at 64 KiB", "faster"]);
     let points = [(64 * KI, 200.0)];
     let random = [(64 * KI, 50.0)];
     let mut all = sweep("read", "segmented:request", "posix", &points);
@@ -104,7 +104,7 @@ fn what_the_caches_did_is_told_by_second_times_order_and_the_wait_at_the_end() {
     one(&[outcome(&all)], "read-ahead", &["segmented over random-blocks", "64 KiB 4.00"]);
     let write = measured("write", "segmented", "posix", 100.0);
     let waits = Measurement { sync_ns: write.transfer_ns / 4 * 3, ..write.clone() };
-    let wanted = ["75 % of the time", "at 399 MiB/s", "it is 100"];
+    let wanted = ["75 % of the time", "at 399 MiB/s", "it is 100", "at 64 KiB"];
     one(&[outcome(&[waits])], "write-behind", &wanted);
     assert!(said(&[outcome(&[write])], "write-behind").is_empty());
 }

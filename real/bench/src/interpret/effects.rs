@@ -1,9 +1,10 @@
 //! What caches do, and what single ranks do.
 
-use super::{Curve, Insight, insight, ratio_of_medians, speeds, verdict};
+use super::{Curve, Insight, insight, ratio_of_medians, shape, size, speeds, verdict};
 use crate::outcome::Measurement;
 use crate::statistics::median;
 use iolab_vocab::format_bytes;
+use std::collections::BTreeMap;
 
 /// Everything that is not a matter of size.
 pub(super) fn insights(all: &[&Measurement], curves: &[Curve]) -> Vec<Insight> {
@@ -15,30 +16,52 @@ pub(super) fn insights(all: &[&Measurement], curves: &[Curve]) -> Vec<Insight> {
     found
 }
 
+/// A pattern, whatever its swept size, in one phase by one method: its measurements by size.
+fn sweeps<'a>(
+    all: &[&'a Measurement],
+    wanted: impl Fn(&Measurement) -> bool,
+) -> BTreeMap<(&'a str, &'a str), BTreeMap<u64, Vec<&'a Measurement>>> {
+    let mut sweeps: BTreeMap<_, BTreeMap<_, Vec<_>>> = BTreeMap::new();
+    for m in all.iter().filter(|m| wanted(m)) {
+        let sizes = sweeps.entry((shape(m), m.method.as_str())).or_default();
+        sizes.entry(size(m)).or_default().push(*m);
+    }
+    sweeps
+}
+
 /// How much of a write is waiting for the device after the last operation.
 fn write_behind(all: &[&Measurement]) -> Vec<Insight> {
-    let name = |m: &Measurement| format!("{} of {} by {}", m.phase, m.spatial, m.method);
-    let mut names: Vec<String> = all.iter().filter(|m| m.sync_ns > 0).map(|m| name(m)).collect();
-    names.sort_unstable();
-    names.dedup();
-    let told = |what: String| {
-        let share = |m: &&&Measurement| m.sync_ns as f64 / m.transfer_ns.max(1) as f64;
-        let same = || all.iter().filter(|m| name(m) == what);
-        let waiting = median(&same().map(|m| share(&m)).collect::<Vec<_>>());
-        let taken = |m: &&Measurement| m.mib_per_second / (1.0 - share(&m)).max(1e-3);
-        let taken = median(&same().map(taken).collect::<Vec<_>>());
-        let whole = median(&same().map(|m| m.mib_per_second).collect::<Vec<_>>());
-        // Below, the cache was no buffer worth naming.
-        (waiting >= 0.2).then(|| {
-            let percent = waiting * 100.0;
-            let text = format!(
-                "{what}: {percent:.0} % of the time is the wait for the device at the end; the caches \
-                 took the data at {taken:.0} MiB/s, with the device it is {whole:.0}"
-            );
-            insight("write-behind", text)
-        })
+    let mut found = Vec::new();
+    for phase in ["write", "re-write"] {
+        let waits = |m: &Measurement| m.phase == phase && m.sync_ns > 0;
+        for ((shape, method), sizes) in sweeps(all, waits) {
+            let told: Vec<_> = sizes.iter().filter_map(|(size, ms)| waited(*size, ms)).collect();
+            if !told.is_empty() {
+                let text = format!("{phase} of {shape} by {method}: {}", told.join("; "));
+                found.push(insight("write-behind", text));
+            }
+        }
+    }
+    found
+}
+
+/// Of one size; nothing below a fifth, as the caches were no buffer worth naming then.
+fn waited(size: u64, measurements: &[&Measurement]) -> Option<String> {
+    let share = |m: &Measurement| m.sync_ns as f64 / m.transfer_ns.max(1) as f64;
+    let middle = |of: &dyn Fn(&Measurement) -> f64| {
+        median(&measurements.iter().map(|m| of(m)).collect::<Vec<_>>())
     };
-    names.into_iter().filter_map(told).collect()
+    let waiting = middle(&share);
+    let taken = middle(&|m| m.mib_per_second / (1.0 - share(m)).max(1e-3));
+    let whole = middle(&|m| m.mib_per_second);
+    (waiting >= 0.2).then(|| {
+        format!(
+            "at {} the caches took the data at {taken:.0} MiB/s, then {:.0} % of the time was the \
+             wait for the device, with which it is {whole:.0}",
+            format_bytes(size),
+            waiting * 100.0
+        )
+    })
 }
 
 /// Reads in order against reads of the same size in no order.
@@ -69,39 +92,32 @@ fn read_ahead(curves: &[Curve]) -> Vec<Insight> {
 }
 
 fn second_time(all: &[&Measurement], first: &str, second: &str, why: &str) -> Vec<Insight> {
-    let mut keys: Vec<(&str, &str)> = all
-        .iter()
-        .filter(|m| m.phase == second)
-        .map(|m| (m.spatial.as_str(), m.method.as_str()))
-        .collect();
-    keys.sort_unstable();
-    keys.dedup();
-    let compare = |(spatial, method): (&str, &str)| {
-        let of = |phase: &str| {
-            let same = |m: &Measurement| {
-                m.phase == phase
-                    && m.temporal == second
-                    && m.spatial == spatial
-                    && m.method == method
-            };
-            speeds(all, same)
+    let both = |m: &Measurement| m.temporal == second && (m.phase == first || m.phase == second);
+    let mut found = Vec::new();
+    for ((shape, method), sizes) in sweeps(all, both) {
+        let compare = |(size, ms): (&u64, &Vec<&Measurement>)| {
+            let (before, after) =
+                (speeds(ms, |m| m.phase == first), speeds(ms, |m| m.phase == second));
+            let (ratio, interval) = ratio_of_medians(&after, &before)?;
+            let verdict = verdict(&after, &before, interval);
+            let (size, low, high) = (format_bytes(*size), interval.low, interval.high);
+            Some(format!("{ratio:.2} at {size} ({low:.2} to {high:.2}: {verdict})"))
         };
-        let (before, after) = (of(first), of(second));
-        let (ratio, interval) = ratio_of_medians(&after, &before)?;
-        let verdict = verdict(&after, &before, interval);
-        let text = format!(
-            "{second}/{first} of {spatial} by {method} is {ratio:.2} ({:.2} to {:.2}): {verdict}; \
-             that is the part of {why}",
-            interval.low, interval.high
-        );
-        Some(insight("second time", text))
-    };
-    keys.into_iter().filter_map(compare).collect()
+        let told: Vec<_> = sizes.iter().filter_map(compare).collect();
+        if !told.is_empty() {
+            let told = told.join(", ");
+            let text = format!(
+                "{second}/{first} of {shape} by {method} is {told}; that is the part of {why}"
+            );
+            found.push(insight("second time", text));
+        }
+    }
+    found
 }
 
 /// Ranks that need half as long again as the median rank, in most repetitions of a phase.
 fn slow_ranks(all: &[&Measurement]) -> Vec<Insight> {
-    let mut counts: std::collections::BTreeMap<(String, usize), (u32, u32)> = Default::default();
+    let mut counts: BTreeMap<(String, usize), (u32, u32)> = Default::default();
     for m in all.iter().filter(|m| m.done_by_rank_ns.len() >= 3) {
         let times: Vec<f64> = m.done_by_rank_ns.iter().map(|&ns| ns as f64).collect();
         let middle = median(&times);
