@@ -62,8 +62,10 @@ pub struct Service {
 /// Nanoseconds of a duration computed in double precision: whole seconds and fraction apart, the
 /// fraction cut off, never rounded. The published evaluation depends on this digit.
 pub fn nanos(seconds: f64) -> Nanos {
-    let whole = seconds.trunc();
-    Nanos((whole as u64).saturating_mul(1_000_000_000) + ((seconds - whole) * 1e9) as u64)
+    // Casts cut off like trunc() and take no call of the mathematical library.
+    let whole = seconds as u64;
+    let fraction = ((seconds - whole as f64) * 1e9) as u64;
+    Nanos(whole.saturating_mul(1_000_000_000).saturating_add(fraction))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! What a station knows of each target it has packets for.
 //!
-//! A table with open addressing. It grows with the targets that are busy at once, not with all
-//! there are: before it grows, whatever is idle is forgotten. Where few targets exist, each finds
-//! its own place at the first look.
+//! A table with open addressing. Beyond a small size it grows with the targets that are busy at
+//! once, not with all there are: before it grows, whatever is idle is forgotten. Where few targets
+//! exist, each finds its own place at the first look.
 
 use super::packet::{Line, NONE};
 
@@ -23,6 +23,9 @@ impl Flow {
         self.ahead_nanos == 0 && self.waiting.is_empty() && !self.blocked
     }
 }
+
+/// Up to so many places, idle flows are kept: forgetting costs more than they take.
+const SMALL: usize = 32;
 
 /// The flows of one station.
 #[derive(Debug, Default)]
@@ -57,7 +60,10 @@ impl Flows {
     #[cold]
     fn admit(&mut self, target: u32) -> usize {
         if (self.used_count + 1) * 4 > self.table.len() * 3 {
-            self.forget_idle();
+            match self.table.len() < SMALL {
+                true => self.rebuild((2 * self.table.len()).max(4), |_| true),
+                false => self.forget_idle(),
+            }
         }
         self.used_count += 1;
         let at = self.find(target).expect("a table that was just made roomy has a free place");
@@ -67,13 +73,18 @@ impl Flows {
 
     /// Keeps what is busy, with as much room again.
     fn forget_idle(&mut self) {
-        let old = std::mem::take(&mut self.table);
-        let busy = || old.iter().filter(|flow| flow.target != NONE && !flow.is_idle());
-        self.used_count = busy().count();
-        self.table = vec![Flow::FREE; (2 * (self.used_count + 1)).next_power_of_two()];
-        for flow in busy() {
+        let busy_count = self.table.iter().filter(|flow| !flow.is_idle()).count();
+        let places = (2 * (busy_count + 1)).next_power_of_two();
+        self.rebuild(places.max(SMALL), |flow| !flow.is_idle());
+    }
+
+    fn rebuild(&mut self, places: usize, is_kept: impl Fn(&Flow) -> bool) {
+        let old = std::mem::replace(&mut self.table, vec![Flow::FREE; places]);
+        self.used_count = 0;
+        for flow in old.iter().filter(|flow| flow.target != NONE && is_kept(flow)) {
             let at = self.find(flow.target).expect("the new table has room for all");
             self.table[at] = *flow;
+            self.used_count += 1;
         }
     }
 }

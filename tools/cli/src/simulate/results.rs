@@ -192,6 +192,7 @@ pub(super) fn json(told: &Told) -> Value {
         "seconds": outcome.end.seconds(),
         "end_ns": outcome.end.0,
         "event_count": outcome.event_count,
+        "event_hash": format!("{:016x}", outcome.event_hash),
         "band": band.map(|band| json!({
             "tie_seeds": band.count, "low": band.low, "median": band.median, "high": band.high,
         })),
