@@ -205,3 +205,21 @@ fn a_recorded_run_can_be_reported_and_viewed() {
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("960 calls of 8 processes"), "{}", &page[..2000]);
 }
+
+#[test]
+fn a_trace_cut_short_anywhere_is_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let whole = directory.path().join("whole.iot").display().to_string();
+    let sample = sample("interference.toml");
+    stdout_of(&["simulate", "--workload", &sample, "--platform", "classic-ssd", "-o", &whole]);
+    let bytes = std::fs::read(&whole).unwrap();
+    let cut = directory.path().join("cut.iot");
+    let lengths = (0..8).map(|eighth| bytes.len() * eighth / 8).chain([bytes.len() - 1, 3, 4, 5]);
+    for length in lengths {
+        std::fs::write(&cut, &bytes[..length]).unwrap();
+        let trace = cut.to_str().unwrap();
+        let error = stderr_of(&["simulate", "--trace", trace, "--platform", "classic-hdd"]);
+        assert!(error.starts_with("error: ") && error.contains("cut.iot"), "{length}: {error}");
+        assert!(!error.contains("panicked"), "{length}: {error}");
+    }
+}

@@ -14,6 +14,7 @@ mod names;
 pub use check::PlatformError;
 pub use iolab_device::{Rate, Size, Time};
 
+use crate::workload::in_words;
 use iolab_device::DeviceModel;
 use iolab_device::local::LocalStorage;
 use serde::Deserialize;
@@ -205,7 +206,7 @@ impl Platform {
     /// Reads a platform; the error shows the place.
     pub fn parse(text: &str) -> Result<Platform, PlatformError> {
         let platform: Platform = toml::from_str(text).map_err(|error| PlatformError {
-            message: format!("this platform cannot be read: {}", error.to_string().trim_end()),
+            message: format!("this platform cannot be read: {}", in_words(&error)),
             hint: "docs/models/platform.md lists every key; presets show examples".to_owned(),
         })?;
         match platform.local.as_ref().map_or(Ok(()), LocalStorage::check) {

@@ -13,6 +13,7 @@ mod script;
 mod with_files;
 
 pub use database::{Database, Mode};
+pub(crate) use described::in_words;
 pub use described::{Application, DescribedFile, TEMPLATE, Workload, WorkloadError};
 pub use individual::Individual;
 pub use java_random::JavaRandom;

@@ -194,6 +194,12 @@ pub fn simulate_with(
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Outcome, SimulationError> {
     check(platform)?;
+    if platform.server_count() == 0 && !job.files.is_empty() {
+        return Err(SimulationError {
+            message: format!("there are files, but platform `{}` has no server", platform.name),
+            hint: "give a group of nodes a `server`".to_owned(),
+        });
+    }
     let (names, programs): (Vec<_>, Vec<_>) = job.applications.into_iter().unzip();
     let setup = Setup {
         order: settings.order,

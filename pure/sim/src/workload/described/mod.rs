@@ -23,6 +23,8 @@ use place::Place;
 use std::fmt;
 use std::sync::Arc;
 
+pub(crate) use text::in_words;
+
 /// A workload whose every value is valid.
 #[derive(Clone)]
 pub struct Workload {

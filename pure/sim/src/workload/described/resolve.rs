@@ -2,6 +2,7 @@
 
 use super::text::{
     ApplicationText, Choice, CommandText, CommunicatorText, FileText, PhaseText, WorkloadText,
+    in_words,
 };
 use super::{
     Application, DescribedFile, FileRef, Group, Instruction, Who, Within, Workload, WorkloadError,
@@ -17,7 +18,7 @@ use toml::Spanned;
 /// Processes of one application.
 pub(super) const RANKS_MAX: u64 = 1_000_000;
 /// Files, those of every rank counted.
-const FILES_MAX: u64 = 10_000_000;
+const FILES_MAX: u64 = 1_000_000;
 /// No offset of a file goes further.
 pub(super) const OFFSET_MAX: u64 = 1 << 60;
 /// How often anything is done by one rank, loops in loops multiplied.
@@ -33,11 +34,8 @@ pub(super) fn wrong<T>(message: impl Into<String>, hint: impl Into<String>) -> R
 
 pub(super) fn workload(text: &str, seed: Option<Seed>) -> Resolved<Workload> {
     let read: WorkloadText = toml::from_str(text).map_err(|error| {
-        let error = error.to_string();
-        WorkloadError::new(
-            format!("this workload cannot be read: {}", error.trim_end()),
-            SEE_TEMPLATE,
-        )
+        let message = format!("this workload cannot be read: {}", in_words(&error));
+        WorkloadError::new(message, SEE_TEMPLATE)
     })?;
     if read.applications.is_empty() {
         return wrong("this workload has no [[applications]]", SEE_TEMPLATE);
@@ -108,7 +106,7 @@ impl Scope {
             let count = if *per_rank { ranks_max } else { 1 };
             if files.len() as u64 + count > FILES_MAX {
                 let message = format!("with file `{name}` there are too many files");
-                return wrong(self.at(text, message), "at most 10,000,000 can be simulated");
+                return wrong(self.at(text, message), "at most 1,000,000 can be simulated");
             }
             self.files
                 .push((name.clone(), FileRef { first: files.len() as u32, per_rank: *per_rank }));

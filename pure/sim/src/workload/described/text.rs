@@ -8,7 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a workload")]
 pub(super) struct WorkloadText {
     #[serde(default)]
     pub(super) name: String,
@@ -21,7 +21,7 @@ pub(super) struct WorkloadText {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a file, as in { name = \"data\", size = \"1g\" }")]
 pub(super) struct FileText {
     pub(super) name: String,
     #[serde(default)]
@@ -31,7 +31,7 @@ pub(super) struct FileText {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an application: a table")]
 pub(super) struct ApplicationText {
     pub(super) name: Option<String>,
     #[serde(default = "one")]
@@ -47,14 +47,17 @@ pub(super) struct ApplicationText {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a communicator, as in { name = \"half\", ranks = \"0-3\" }"
+)]
 pub(super) struct CommunicatorText {
     pub(super) name: String,
     pub(super) ranks: Choice,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a phase: a table with commands")]
 pub(super) struct PhaseText {
     pub(super) name: Option<String>,
     #[serde(default = "one")]
@@ -97,7 +100,7 @@ pub(super) enum PerCall {
 
 /// One command: exactly one verb, and what belongs to it.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a command: a table, as in { open = \"data\" }")]
 pub(super) struct CommandText {
     pub(super) compute: Option<WorkText>,
     pub(super) open: Option<String>,
@@ -234,4 +237,13 @@ impl CommandText {
         ];
         keys.into_iter().filter(|key| key.1).map(|key| key.0).collect()
     }
+}
+
+/// What a parser of TOML says, in words of the field instead of those of the language.
+pub(crate) fn in_words(error: &toml::de::Error) -> String {
+    let text = error.to_string();
+    let text = text.replace("expected u64", "expected a whole number, 0 or more");
+    text.replace("expected u32", "expected a whole number from 0 to 4294967295")
+        .trim_end()
+        .to_owned()
 }
