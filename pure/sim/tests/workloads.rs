@@ -154,3 +154,15 @@ fn a_recorded_run_is_the_same_run_and_its_rows_add_up_to_its_totals() {
     let order = |row: &iolab_trace::Event| (row.process, row.start);
     assert!(trace.events.is_sorted_by_key(order));
 }
+
+#[test]
+fn a_rank_without_a_part_in_a_long_loop_does_not_go_round_in_it() {
+    let idle = "[[applications]]\nranks = 2\n[[applications.phases]]\ncommands = [{ only = 'last', \
+        commands = [{ compute = 1 }] }, { repeat = 9_000_000_000, commands = [{ barrier = true, \
+        within = 'alone', only = 'first' }] }]";
+    let workload = Workload::parse(idle).unwrap();
+    let mut stop = |_| std::ops::ControlFlow::Break(());
+    let stopped =
+        iolab_sim::workload::run_watched(&workload, &classic(), &Settings::default(), &mut stop);
+    assert!(stopped.unwrap_err().message.contains("stopped"));
+}

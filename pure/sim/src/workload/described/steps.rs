@@ -21,10 +21,24 @@ struct Cursor {
     has_thought: bool,
     has_started: bool,
     counters: Vec<u64>,
+    /// Commands given, now and when each loop last began a round.
+    given: u64,
+    given_before: Vec<u64>,
     visits: Vec<u64>,
     phase: Option<usize>,
     now: Nanos,
     entered: Nanos,
+}
+
+impl Cursor {
+    /// A round of a loop is over: whether there is another. A round without a command for this
+    /// rank is the last, as all others would be like it.
+    fn another_round(&mut self, slot: usize) -> bool {
+        self.counters[slot] -= 1;
+        let is_empty = self.given == self.given_before[slot];
+        self.given_before[slot] = self.given;
+        self.counters[slot] > 0 && !is_empty
+    }
 }
 
 pub(super) struct Steps {
@@ -51,6 +65,8 @@ impl Steps {
             has_thought: false,
             has_started: application.start == Nanos::ZERO,
             counters: vec![0; loops],
+            given: 0,
+            given_before: vec![0; loops],
             visits: vec![0; transfers],
             phase: None,
             now: Nanos::ZERO,
@@ -248,21 +264,25 @@ impl Program for Steps {
                 }
                 Some(&Instruction::Loop { slot, times }) => {
                     cursor.counters[slot] = times;
+                    cursor.given_before[slot] = cursor.given;
                     cursor.at += 1;
                 }
                 Some(&Instruction::Again { slot, begin }) => {
-                    cursor.counters[slot] -= 1;
-                    cursor.at = if cursor.counters[slot] > 0 { begin + 1 } else { cursor.at + 1 };
+                    cursor.at = if cursor.another_round(slot) { begin + 1 } else { cursor.at + 1 };
                 }
                 Some(Instruction::Do { who, .. }) if !who.includes(rank) => cursor.at += 1,
                 Some(Instruction::Do { deed: Deed::Transfer(transfer), .. }) => {
                     match self.transfer(rank, transfer, list) {
-                        Some(command) => return Some(command),
+                        Some(command) => {
+                            self.cursors[rank as usize].given += 1;
+                            return Some(command);
+                        }
                         None => self.cursors[rank as usize].at += 1,
                     }
                 }
                 Some(Instruction::Do { deed, .. }) => {
                     cursor.at += 1;
+                    cursor.given += 1;
                     return Some(self.command(rank, deed));
                 }
             }
