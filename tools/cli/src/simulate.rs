@@ -3,6 +3,7 @@
 mod faults;
 mod results;
 mod show;
+mod subject;
 pub(crate) mod workload;
 
 use crate::failure::Failure;
@@ -12,17 +13,19 @@ use iolab_policy::insitu::StrategySpec;
 use iolab_sim::cluster::RunError;
 use iolab_sim::guest::{Durations, Prediction, Settings, SimulationError, io_of, predict};
 use iolab_sim::platform::{Platform, PlatformError};
+use iolab_sim::workload::recorded::{self, Recording};
 use iolab_trace::Trace;
 use iolab_vocab::{Nanos, Seed, format_bytes};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use subject::Subject;
 
 /// Predict what a recorded program or a described workload would take on a platform.
 #[derive(Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["trace", "workload", "template", "show"])))]
 pub(crate) struct Arguments {
     /// The recorded program
-    #[arg(long, value_name = "RUN.iot")]
+    #[arg(long, value_name = "RUN.iot|X.proj")]
     trace: Option<PathBuf>,
     /// A workload in TOML: files, applications, phases, commands
     #[arg(long, value_name = "W.toml")]
@@ -55,22 +58,22 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "OUT.iot")]
     output: Option<PathBuf>,
     /// Algorithm of a collective command, as in `allgather=ring`; a bare name is for file accesses
-    #[arg(long, value_name = "NAME", requires = "workload")]
+    #[arg(long, value_name = "NAME")]
     collective: Vec<String>,
     /// What decides among simultaneous events
-    #[arg(long, value_enum, default_value = "documented", requires = "workload")]
+    #[arg(long, value_enum, default_value = "documented")]
     order: workload::OrderName,
     /// Shuffles simultaneous events; 0 leaves them as the order has them
-    #[arg(long, default_value_t = 0, requires = "workload")]
+    #[arg(long, default_value_t = 0)]
     tie_seed: u64,
     /// Also run with so many tie seeds and print the band of the result
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "workload")]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     bands: u64,
     /// Print everything as one table of comma-separated values
-    #[arg(long, conflicts_with = "json", requires = "workload")]
+    #[arg(long, conflicts_with = "json")]
     csv: bool,
     /// What goes wrong meanwhile; the run without it is told beside
-    #[arg(long, value_name = "SCENARIO.toml", requires = "workload")]
+    #[arg(long, value_name = "SCENARIO.toml")]
     faults: Option<PathBuf>,
     /// Where what the strategies decided goes, one row per command
     #[arg(long, value_name = "FILE.iot")]
@@ -111,10 +114,43 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 impl Arguments {
+    /// What only means something where whole programs run on a cluster.
+    fn refuse_cluster_flags(&self) -> Result<(), Failure> {
+        let flags = [
+            ("--collective", !self.collective.is_empty()),
+            ("--order", self.order != workload::OrderName::Documented),
+            ("--tie-seed", self.tie_seed != 0),
+            ("--bands", self.bands != 0),
+            ("--csv", self.csv),
+            ("--faults", self.faults.is_some()),
+        ];
+        match flags.iter().find(|flag| flag.1) {
+            None => Ok(()),
+            Some((flag, _)) => Err(Failure::new(format!("{flag} does nothing for this trace"))
+                .hint("it is for workloads and for traces with calls of MPI")),
+        }
+    }
+
     /// The platform, which all but the template want.
     fn platform(&self) -> Result<Platform, Failure> {
         read_platform(self.platform.as_deref().unwrap_or_default())
     }
+}
+
+/// A recorded program of MPI runs on a cluster, command by command.
+fn run_recording(arguments: &Arguments, trace: &Trace) -> Result<ExitCode, Failure> {
+    if !arguments.apply.is_empty() {
+        return Err(Failure::new(
+            "strategies stage calls of POSIX, and this trace has calls of MPI",
+        )
+        .hint("choose a cache layer by --cache, or a collective by --collective"));
+    }
+    let recording = Recording::of(trace)?;
+    if !recording.skipped().is_empty() {
+        let names = recording.skipped().iter().map(|(name, count)| format!("{count} {name}"));
+        eprintln!("iolab: without a command: {}", names.collect::<Vec<_>>().join(", "));
+    }
+    workload::run_subject(arguments, &Subject::Recorded(recording, recorded_wall(trace)))
 }
 
 fn run_trace(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
@@ -123,8 +159,12 @@ fn run_trace(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
         .iter()
         .map(|text| StrategySpec::parse(text))
         .collect::<Result<Vec<_>, _>>()?;
-    let platform = arguments.platform()?;
     let trace = trace_file::load(path)?;
+    if recorded::has_mpi(&trace) {
+        return run_recording(arguments, &trace);
+    }
+    arguments.refuse_cluster_flags()?;
+    let platform = arguments.platform()?;
     let settings = settings_of(arguments);
     let prediction = predict(&trace, &platform, &apply, &settings)?;
     let model = Settings { durations: Durations::Model, keep_decisions: false, ..settings.clone() };

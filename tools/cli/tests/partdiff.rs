@@ -57,6 +57,29 @@ fn the_text_shows_the_published_value_beside_ours_and_json_says_how_far_off() {
 }
 
 #[test]
+fn a_recorded_program_of_mpi_runs_on_any_cluster() {
+    let project = sample().join("partdiff-par.proj");
+    let project = project.to_str().unwrap();
+    let platform = sample().join("../../../partdiff-2009/platform.toml");
+    let run = |platform: &str, more: &[&str]| {
+        let arguments = ["simulate", "--trace", project, "--platform", platform, "--json"];
+        let json = stdout(&[&arguments, more].concat());
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert!((json["recorded_seconds"].as_f64().unwrap() - 3.93).abs() < 0.01, "{json}");
+        assert_eq!(json["applications"][0]["ranks"], 5);
+        json["seconds"].as_f64().unwrap()
+    };
+    let of_2009 = run(platform.to_str().unwrap(), &["--cache", "none", "--order", "published"]);
+    assert!((of_2009 / 8.04 - 1.0).abs() < 0.05, "{of_2009}");
+    let nvme = run("nvme", &["--bands", "2"]);
+    assert!(nvme < of_2009 / 2.0, "{nvme}");
+    let told = stderr_of_failure(&["simulate", "--trace", project, "--platform", "local-ext4"]);
+    assert!(told.contains("has no nodes"), "{told}");
+    let arguments = ["simulate", "--trace", project, "--platform", "nvme", "--apply", "null"];
+    assert!(stderr_of_failure(&arguments).contains("calls of MPI"));
+}
+
+#[test]
 fn a_project_can_be_reported_and_drawn_as_it_is() {
     let project = sample().join("partdiff-par.proj");
     let report = stdout(&["report", project.to_str().unwrap()]);

@@ -16,11 +16,7 @@ use std::ops::ControlFlow;
 
 /// A recorded parallel program.
 #[pyclass(frozen, module = "iolab")]
-pub struct Recording {
-    name: String,
-    files: Vec<String>,
-    recording: recorded::Recording,
-}
+pub struct Recording(recorded::Recording);
 
 #[pymethods]
 impl Recording {
@@ -46,31 +42,19 @@ impl Recording {
         let project = Project::parse(file, project).raise(py)?;
         let traces: Vec<_> = traces.iter().map(|(name, bytes)| TraceFile { name, bytes }).collect();
         let trace = project.import(&traces).raise(py)?;
-        Ok(Recording {
-            name: trace.header.command.join(" "),
-            files: trace.header.files.iter().map(|file| file.path.clone()).collect(),
-            recording: recorded::Recording::of(&trace).raise(py)?,
-        })
+        Ok(Recording(recorded::Recording::of(&trace).raise(py)?))
     }
 
     /// Name of the program.
     #[getter]
     fn name(&self) -> &str {
-        &self.name
+        self.0.name()
     }
 
     /// Processes of the program.
     #[getter]
     fn rank_count(&self) -> u32 {
-        self.recording.rank_count()
-    }
-}
-
-impl Recording {
-    fn job(&self) -> Job {
-        let files = self.files.iter().cloned().zip(self.recording.file_bytes().iter().copied());
-        let program = Box::new(self.recording.program());
-        Job { files: files.collect(), applications: vec![(self.name.clone(), program)] }
+        self.0.rank_count()
     }
 }
 
@@ -108,7 +92,7 @@ pub(crate) fn simulate<'py>(
     }
     choose(py, collectives, &mut settings.collectives, &mut parts)?;
     let job = match program {
-        Program::Recorded(recording) => recording.get().job(),
+        Program::Recorded(recording) => recording.get().0.job(),
         Program::Text(text) => {
             let workload = match seed {
                 Some(seed) => Workload::parse_seeded(&text, Seed(seed)),

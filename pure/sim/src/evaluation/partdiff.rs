@@ -108,7 +108,7 @@ pub fn run(
     cache: &str,
     conduct: Conduct,
 ) -> Result<Run, RunError> {
-    let files = recording.file_bytes().iter().map(|&bytes| FileState { bytes }).collect();
+    let files = recording.files().iter().map(|&(_, bytes)| FileState { bytes }).collect();
     let setup = Setup {
         order: conduct.order,
         cache: Some(cache.to_owned()),

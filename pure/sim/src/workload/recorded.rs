@@ -6,6 +6,7 @@
 //! program faster. Views were turned into pieces by the importer. Calls without a command here
 //! (`MPI_Init`, seeks, views) are skipped with the time they took, and counted.
 
+use super::run::Job;
 use crate::guest::SimulationError;
 use crate::program::{ANY_SOURCE, Command, Communicator, File, Program, Ticket, WORLD};
 use iolab_trace::{Event, Function, Layer, Trace};
@@ -31,7 +32,8 @@ pub struct Recording {
     lanes: Arc<Vec<Vec<Step>>>,
     extents: Arc<Vec<Extent>>,
     communicators: Vec<Vec<u32>>,
-    file_bytes: Vec<u64>,
+    name: String,
+    files: Vec<(String, u64)>,
     skipped: BTreeMap<&'static str, u64>,
 }
 
@@ -75,11 +77,13 @@ impl Recording {
         for row in (0..trace.events.len()).filter(|&row| trace.events[row].parent < 0) {
             reader.take(row)?;
         }
+        let names = trace.header.files.iter().map(|file| file.path.clone());
         Ok(Recording {
             lanes: Arc::new(reader.lanes),
             extents: Arc::new(reader.extents),
             communicators: reader.communicators.declared,
-            file_bytes: reader.file_bytes,
+            name: trace.header.command.join(" "),
+            files: names.zip(reader.file_bytes).collect(),
             skipped: reader.skipped,
         })
     }
@@ -90,9 +94,20 @@ impl Recording {
         Recorded { recording: self.clone(), next, opened_by: BTreeMap::new() }
     }
 
-    /// Sizes of its files at the start.
-    pub fn file_bytes(&self) -> &[u64] {
-        &self.file_bytes
+    /// The program with its files, as one application.
+    pub fn job(&self) -> Job {
+        let application = (self.name.clone(), Box::new(self.program()) as Box<dyn Program>);
+        Job { files: self.files.clone(), applications: vec![application] }
+    }
+
+    /// What was run.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its files, each with its size at the start.
+    pub fn files(&self) -> &[(String, u64)] {
+        &self.files
     }
 
     /// Processes it has.

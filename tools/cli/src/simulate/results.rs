@@ -42,8 +42,8 @@ fn name_of(name: &str) -> &str {
 
 /// For people.
 pub(super) fn text(told: &Told) -> String {
-    let Told { workload, platform, settings, outcome, band, faulted } = told;
-    let mut text = format!("{} on {}", name_of(&workload.name), name_of(&platform.name));
+    let Told { subject, platform, settings, outcome, band, faulted } = told;
+    let mut text = format!("{} on {}", name_of(subject.name()), name_of(&platform.name));
     let cache = settings.cache.as_deref().unwrap_or("as the platform says");
     let collective = settings.collectives.of(Serves::File).name;
     let _ = writeln!(
@@ -66,6 +66,9 @@ pub(super) fn text(told: &Told) -> String {
         );
     }
     text.push('\n');
+    if let Some(recorded) = subject.recorded() {
+        let _ = writeln!(text, "the recorded run took {:.6} s", recorded.seconds());
+    }
     text += &faulted.as_ref().map_or_else(String::new, |faulted| faulted.text(outcome));
     text += &applications(outcome);
     text += &servers(outcome);
@@ -176,16 +179,17 @@ fn links(outcome: &Outcome) -> String {
 
 /// Everything, as one document.
 pub(super) fn json(told: &Told) -> Value {
-    let Told { workload, platform, settings, outcome, band, faulted } = told;
+    let Told { subject, platform, settings, outcome, band, faulted } = told;
     let collectives: serde_json::Map<String, Value> = Serves::ALL
         .iter()
         .map(|&serves| (serves.name().to_owned(), json!(settings.collectives.of(serves).name)))
         .collect();
     json!({
-        "workload": workload.name,
+        "workload": subject.name(),
         "platform": platform.name,
         "order": order_name(settings.order),
-        "seed": workload.seed.0,
+        "seed": subject.seed().map(|seed| seed.0),
+        "recorded_seconds": subject.recorded().map(Nanos::seconds),
         "tie_seed": settings.tie_seed.0,
         "cache": settings.cache,
         "collectives": collectives,
@@ -245,17 +249,17 @@ fn server_json(name: &str, totals: &ServerTotals, share: f64) -> Value {
 
 /// Everything, as one table: rows of the run, its applications, phases, servers and links.
 pub(super) fn csv(told: &Told) -> String {
-    let Told { workload, outcome, faulted, .. } = told;
+    let Told { subject, outcome, faulted, .. } = told;
     let mut text = format!("{COLUMNS}\n");
     let end = outcome.end.seconds();
     let count = outcome.event_count;
-    let _ = writeln!(text, "run,{},,{count},0,{end},,,,,,,,,", quoted(&workload.name));
+    let _ = writeln!(text, "run,{},,{count},0,{end},,,,,,,,,", quoted(subject.name()));
     if let Some(faulted) = faulted {
         let (end, count) = (faulted.sound.end.seconds(), faulted.sound.event_count);
         let _ = writeln!(
             text,
             "run-without-faults,{},,{count},0,{end},,,,,,,,,",
-            quoted(&workload.name)
+            quoted(subject.name())
         );
     }
     for one in &outcome.applications {

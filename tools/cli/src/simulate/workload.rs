@@ -3,6 +3,7 @@
 use super::Arguments;
 use super::faults::{Faulted, read_scenario};
 use super::results;
+use super::subject::Subject;
 use crate::failure::Failure;
 use crate::{parallel, report, trace_file};
 use clap::ValueEnum;
@@ -11,9 +12,7 @@ use iolab_policy::collective::{Choices, CollectiveError, Serves, catalog};
 use iolab_sim::cluster::{Order, Progress};
 use iolab_sim::guest::SimulationError;
 use iolab_sim::platform::Platform;
-use iolab_sim::workload::{
-    Outcome, Settings, Workload, WorkloadError, run as run_one, run_watched,
-};
+use iolab_sim::workload::{Outcome, Settings, Workload, WorkloadError, simulate};
 use iolab_vocab::Seed;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -60,7 +59,7 @@ pub(crate) struct Band {
 
 /// A run and what is told about it.
 pub(crate) struct Told<'a> {
-    pub(crate) workload: &'a Workload,
+    pub(crate) subject: &'a Subject,
     pub(crate) platform: &'a Platform,
     pub(crate) settings: &'a Settings,
     pub(crate) outcome: &'a Outcome,
@@ -68,19 +67,25 @@ pub(crate) struct Told<'a> {
     pub(crate) faulted: Option<Faulted>,
 }
 
+/// Simulates a workload file.
 pub(super) fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
-    let platform = arguments.platform()?;
     let workload = read_workload(path, arguments.seed.map(Seed))?;
+    run_subject(arguments, &Subject::Described(Box::new(workload)))
+}
+
+/// Simulates a workload or a recorded program, and tells what came of it.
+pub(super) fn run_subject(arguments: &Arguments, subject: &Subject) -> Result<ExitCode, Failure> {
+    let platform = arguments.platform()?;
     let settings = settings_of(arguments)?;
     if let Some(scenario) = &settings.faults {
         scenario.lay_on(&platform)?;
     }
     let record = settings.record && settings.faults.is_none();
     let sound = Settings { faults: None, record, ..settings.clone() };
-    let mut outcome = watched(&workload, &platform, &sound)?;
+    let mut outcome = watched(subject, &platform, &sound)?;
     let mut faulted = None;
     if let Some(scenario) = settings.faults.clone() {
-        let faulty = watched(&workload, &platform, &settings).map_err(|failure| {
+        let faulty = watched(subject, &platform, &settings).map_err(|failure| {
             let seconds = outcome.end.seconds();
             failure.note(format!("without the faults the run takes {seconds:.9} s"))
         })?;
@@ -92,10 +97,10 @@ pub(super) fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failur
     }
     let band = match arguments.bands {
         0 => None,
-        count => Some(band(&workload, &platform, &settings, count)?),
+        count => Some(band(subject, &platform, &settings, count)?),
     };
     let told = Told {
-        workload: &workload,
+        subject,
         platform: &platform,
         settings: &settings,
         outcome: &outcome,
@@ -150,7 +155,7 @@ pub(crate) fn collectives(wishes: &[String]) -> Result<Choices, Failure> {
 
 /// One run, with its progress on stderr.
 fn watched(
-    workload: &Workload,
+    subject: &Subject,
     platform: &Platform,
     settings: &Settings,
 ) -> Result<Outcome, Failure> {
@@ -158,7 +163,8 @@ fn watched(
     bar.set_style(
         ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("a sound template"),
     );
-    let outcome = run_watched(workload, platform, settings, &mut |progress: Progress| {
+    let job = subject.job(platform)?;
+    let outcome = simulate(job, platform, settings, &mut |progress: Progress| {
         let Progress { now, event_count, running_count } = progress;
         let millions = event_count as f64 / 1e6;
         bar.set_message(format!(
@@ -174,7 +180,7 @@ fn watched(
 
 /// Runs with the tie seeds 1 to `count`, on all cores.
 fn band(
-    workload: &Workload,
+    subject: &Subject,
     platform: &Platform,
     settings: &Settings,
     count: u64,
@@ -182,7 +188,10 @@ fn band(
     let seeds: Vec<u64> = (1..=count).collect();
     let runs = parallel::run_all(&seeds, parallel::all_cores(), |&seed| {
         let settings = Settings { tie_seed: Seed(seed), record: false, ..settings.clone() };
-        run_one(workload, platform, &settings).map(|outcome| outcome.end.seconds())
+        let outcome = simulate(subject.job(platform)?, platform, &settings, &mut |_| {
+            ControlFlow::Continue(())
+        });
+        outcome.map(|outcome| outcome.end.seconds())
     });
     let mut seconds = runs.into_iter().collect::<Result<Vec<f64>, SimulationError>>()?;
     seconds.sort_by(f64::total_cmp);
