@@ -252,6 +252,16 @@ impl Application {
     }
 
     fn is_alone_somewhere(&self) -> bool {
+        let names_it = |instruction: &Instruction| {
+            let Instruction::Do { deed, .. } = instruction else { return false };
+            matches!(
+                deed,
+                Deed::Barrier(Within::Alone)
+                    | Deed::Exchange { within: Within::Alone, .. }
+                    | Deed::Message(Message { within: Within::Alone, .. })
+            )
+        };
         self.file_groups.iter().any(|(_, within)| *within == Within::Alone)
+            || self.code.iter().any(names_it)
     }
 }
