@@ -146,3 +146,30 @@ fn the_cruel_layer_loses_nothing() {
     let read = run(Test::Individual(100), "cruel", Operation::Read);
     assert_eq!(read.servers.iter().map(|server| server.read_bytes).sum::<u64>(), 1000 << 20);
 }
+
+/// Each of ten ranks writes its own tenth of the file, and a server's memory holds a part of one.
+#[test]
+fn turns_keep_together_in_memory_what_belongs_together() {
+    let part = |rank: u64| vec![(Command::Write(0), vec![Extent::new(rank * (6 << 20), 6 << 20)])];
+    let scripts = || vec![(0..10).map(part).collect()];
+    let memory_bytes = 1 << 20;
+    let (whoever, before) = run_scripts("aggregation", memory_bytes, scripts());
+    let (in_turn, after) = run_scripts("server-ordered", memory_bytes, scripts());
+    let seeks = |servers: &[ServerTotals]| -> u64 {
+        servers.iter().map(|server| server.near_count + server.far_count).sum()
+    };
+    let bytes = |servers: &[ServerTotals]| -> u64 {
+        servers.iter().map(|server| server.written_bytes).sum()
+    };
+    assert_eq!((bytes(&before), bytes(&after)), (60 << 20, 60 << 20));
+    assert!(seeks(&after) * 2 < seeks(&before), "{} {}", seeks(&after), seeks(&before));
+    assert!(in_turn[0] < whoever[0], "{in_turn:?} {whoever:?}");
+}
+
+#[test]
+fn turns_lose_nothing_of_the_evaluation() {
+    for test in [Test::Individual(100), Test::Collective("two-phase"), Test::Random] {
+        let ordered = run(test, "server-ordered", Operation::Write);
+        assert_eq!(written(&ordered), written(&run(test, "aggregation", Operation::Write)));
+    }
+}

@@ -17,6 +17,8 @@ pub struct Row {
     pub summary: &'static str,
     /// Whether waiting pieces that touch become one access, wherever they stand.
     pub joins: bool,
+    /// Whether clients announce writes and send when it is their turn ([`super::Turns`]).
+    pub gives_turns: bool,
     /// Makes one for one device.
     pub build: fn(Settings) -> Box<dyn Cache>,
 }
@@ -32,6 +34,7 @@ pub const ROWS: &[Row] = &[
         published_name: "NoCache",
         summary: "one write on the device, at most one packet behind it",
         joins: false,
+        gives_turns: false,
         build: |settings| Box::new(no_cache(settings)),
     },
     Row {
@@ -39,6 +42,7 @@ pub const ROWS: &[Row] = &[
         published_name: "SimpleWriteBehindCache",
         summary: "takes what memory holds, works it off in order",
         joins: false,
+        gives_turns: false,
         build: |settings| Box::new(write_behind(settings)),
     },
     Row {
@@ -46,6 +50,7 @@ pub const ROWS: &[Row] = &[
         published_name: "AggregationCache",
         summary: "joins waiting requests that touch",
         joins: true,
+        gives_turns: false,
         build: |settings| Box::new(aggregation(settings)),
     },
     Row {
@@ -53,6 +58,7 @@ pub const ROWS: &[Row] = &[
         published_name: "ServerDirectedIO",
         summary: "sorts per file and serves what suits the disk",
         joins: true,
+        gives_turns: false,
         build: |settings| Box::new(server_directed(settings)),
     },
     Row {
@@ -60,6 +66,7 @@ pub const ROWS: &[Row] = &[
         published_name: "",
         summary: "the same, with writes held back for 0.33 s, up to 50 MiB, or until a flush",
         joins: true,
+        gives_turns: false,
         build: |settings| {
             Box::new(server_directed(Settings { delay: Some(Delay::CLASSIC), ..settings }))
         },
@@ -69,6 +76,7 @@ pub const ROWS: &[Row] = &[
         published_name: "",
         summary: "the same, but neither reads nor writes are passed over for longer than 0.25 s",
         joins: true,
+        gives_turns: false,
         build: |settings| {
             Box::new(server_directed(Settings { patience: Some(PATIENCE), ..settings }))
         },
@@ -78,6 +86,7 @@ pub const ROWS: &[Row] = &[
         published_name: "",
         summary: "the same, reading over holes that cost less than a seek",
         joins: true,
+        gives_turns: false,
         build: |settings| {
             let hole_bytes = settings.seek_bytes;
             Box::new(server_directed(Settings { hole_bytes, ..settings }))
@@ -88,13 +97,23 @@ pub const ROWS: &[Row] = &[
         published_name: "",
         summary: "aggregation in one half of the memory, what was read last in the other",
         joins: true,
+        gives_turns: false,
         build: |settings| Box::new(read_cache(settings, aggregation)),
+    },
+    Row {
+        name: "server-ordered",
+        published_name: "",
+        summary: "aggregation; clients send what they write in the order the server wants it",
+        joins: true,
+        gives_turns: true,
+        build: |settings| Box::new(aggregation(settings)),
     },
     Row {
         name: "cruel",
         published_name: "",
         summary: "refuses, delays, shuffles and cuts; for tests of what stands above",
         joins: false,
+        gives_turns: false,
         build: |settings| {
             let delay = Delay { age: Nanos(1_000_000), bytes: settings.capacity_bytes / 4 };
             Box::new(cruel(Settings { delay: Some(delay), ..settings }))

@@ -34,6 +34,7 @@ mod read_cache;
 mod reads;
 mod server_directed;
 mod shelf;
+mod turns;
 mod write_behind;
 mod writes;
 
@@ -44,6 +45,7 @@ pub use gate::Delay;
 pub use none::no_cache;
 pub use read_cache::read_cache;
 pub use server_directed::server_directed;
+pub use turns::Turns;
 pub use write_behind::write_behind;
 
 use iolab_vocab::{Direction, Extent, FileId, Nanos};

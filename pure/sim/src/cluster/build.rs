@@ -13,7 +13,7 @@ use super::{Application, Calendar, Cluster, EventQueue, FileState, Node, Order};
 use crate::platform::{Platform, PlatformError};
 use crate::program::Program;
 use iolab_device::DeviceModel;
-use iolab_policy::cache::{self, Settings};
+use iolab_policy::cache::{self, Settings, Turns};
 use iolab_policy::collective::{Choices, Costs};
 use iolab_vocab::Nanos;
 use std::collections::VecDeque;
@@ -141,16 +141,19 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                     let name = setup.cache.as_ref().unwrap_or(&server.cache);
                     let settings =
                         self.cache_settings(platform, group.memory_bytes.0, server.device);
-                    let cache = match self.own.cache(settings) {
-                        Some(cache) => cache,
-                        None => find_cache(name)?(settings),
+                    let (cache, turns) = match self.own.cache(settings) {
+                        Some(cache) => (cache, None),
+                        None => {
+                            let row = find_cache(name)?;
+                            ((row.build)(settings), row.gives_turns.then(Turns::default))
+                        }
                     };
-                    servers.push((node, cache, server.device, settings));
+                    servers.push((node, cache, server.device, settings, turns));
                 }
             }
         }
         self.target_node = clients;
-        for (node, cache, device, Settings { access_bytes, .. }) in servers {
+        for (node, cache, device, settings, turns) in servers {
             let target = self.target_node.len() as u32;
             self.target_node.push(node);
             let (parked, totals) = (VecDeque::new(), ServerTotals::default());
@@ -163,7 +166,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 parked,
                 syncs: Vec::new(),
                 open_count: 0,
-                access_bytes,
+                access_bytes: settings.access_bytes,
+                memory_bytes: settings.capacity_bytes,
+                turns,
                 totals,
                 slowness: Vec::new(),
                 stall_count: 0,
@@ -281,10 +286,8 @@ fn costs_of(platform: &Platform, cache: Option<&str>) -> Option<Costs> {
     })
 }
 
-type BuildCache = fn(Settings) -> Box<dyn cache::Cache>;
-
-fn find_cache(name: &str) -> Result<BuildCache, PlatformError> {
-    cache::find(name).map(|row| row.build).map_err(|error| PlatformError {
+fn find_cache(name: &str) -> Result<&'static cache::catalog::Row, PlatformError> {
+    cache::find(name).map_err(|error| PlatformError {
         message: error.to_string(),
         hint: "name one in the platform's server or by --cache".to_owned(),
     })

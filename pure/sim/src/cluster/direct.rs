@@ -22,12 +22,29 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         self.tasks.get_mut(id).requests = requests;
     }
 
-    /// Announces the task's list to the servers.
+    /// Announces the task's list to the servers. Where these give turns, the data and its answer
+    /// are awaited from now on, for the turn may come at any time.
     pub(super) fn request_writes(&mut self, id: u32, file: u32) {
         self.split(id, file, true);
-        let requests = std::mem::take(&mut self.tasks.get_mut(id).requests);
-        requests.iter().for_each(|&request| self.send_request(id, request));
+        let mut requests = std::mem::take(&mut self.tasks.get_mut(id).requests);
+        for &request in &requests {
+            self.send_request(id, request);
+            self.tasks.get_mut(id).pending += if self.awaits_turn(request) { 2 } else { 0 };
+        }
+        requests.retain(|request| !self.awaits_turn(*request));
         self.tasks.get_mut(id).requests = requests;
+    }
+
+    fn awaits_turn(&self, request: u32) -> bool {
+        self.servers[self.requests.get(request).server as usize].turns.is_some()
+    }
+
+    /// A server wants the data of a write now.
+    pub(super) fn turn_arrived(&mut self, request: u32) {
+        let &Request { server, bytes, client, task, .. } = self.requests.get(request);
+        let target = self.servers[server as usize].target;
+        let node = self.processes[client as usize].node;
+        self.send(node, target, task, bytes, Kind::WriteData { request });
     }
 
     /// Sends the data of what was announced, and awaits each server's answer.

@@ -121,6 +121,8 @@ pub(super) enum Kind {
     WriteData { request: u32 },
     /// The bytes a read request asked for, to the task that waits for them.
     ReadData { request: u32, task: u32 },
+    /// The data of a write request may come.
+    Turn { request: u32 },
     /// A write request is done, to the task that waits for it.
     WriteDone { task: u32 },
     /// Somebody wants a file on the device.
