@@ -218,3 +218,37 @@ fn what_is_no_hdtrace_is_said() {
     let error = Project::parse("x.proj", nested.as_bytes()).unwrap_err();
     assert!(error.what.contains("deeper"), "{error}");
 }
+
+/// Every byte that is changed gives a trace or an error, never a panic or an endless loop.
+#[test]
+fn damaged_files_are_read_or_refused() {
+    let calls = format!(
+        "<Program timeAdjustment='100.5'>\n{OPEN}\n\
+         <File_set_view fid='7' offset='100' etid='0' filetid='1' time='2.0' end='2.1'/>\n\
+         <Nested><Send size='1' toRank='0' toTag='0' cid='0' time='3' end='3'/></Nested>\n\
+         <File_read_at fid='7' offset='1' size='160' time='3.0' end='3.1'/>\n\
+         <File_close fid='7' time='4' end='4'/>\n</Program>\n"
+    );
+    let mut random = iolab_vocab::Random::new(iolab_vocab::Seed(7));
+    let mut outcomes = [0_u32; 2];
+    for _ in 0..4000 {
+        let mut project = SMALL.as_bytes().to_vec();
+        let mut trace = calls.as_bytes().to_vec();
+        for _ in 0..=random.below(3) {
+            let file = if random.below(2) == 0 { &mut project } else { &mut trace };
+            let at = random.below(file.len() as u64) as usize;
+            match random.below(3) {
+                0 => file[at] = random.below(256) as u8,
+                1 => file[at] = b'0' + random.below(10) as u8,
+                _ => drop(file.remove(at)),
+            }
+        }
+        let read = Project::parse("small.proj", &project).and_then(|project| {
+            let count = project.trace_names("small").len();
+            let file = || TraceFile { name: "small_h_0_0.trc", bytes: &trace };
+            project.import(&(0..count).map(|_| file()).collect::<Vec<_>>())
+        });
+        outcomes[usize::from(read.is_ok())] += 1;
+    }
+    assert!(outcomes.iter().all(|count| *count > 400), "{outcomes:?}");
+}

@@ -3,6 +3,7 @@
 use iolab_policy::collective::catalog::CollectiveError;
 use iolab_sim::guest::SimulationError;
 use iolab_sim::platform::PlatformError;
+use iolab_sim::scenario::ScenarioError;
 use iolab_sim::workload::WorkloadError;
 use iolab_trace::import::hdtrace::HdtraceError;
 use pyo3::exceptions::PyRuntimeError;
@@ -37,7 +38,7 @@ macro_rules! told {
     };
 }
 
-told!(CollectiveError, PlatformError, SimulationError, WorkloadError);
+told!(CollectiveError, PlatformError, ScenarioError, SimulationError, WorkloadError);
 
 impl Told for HdtraceError {
     fn told(&self) -> (String, String) {

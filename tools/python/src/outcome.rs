@@ -12,6 +12,8 @@ pub(crate) fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bo
     let result = PyDict::new(py);
     result.set_item("seconds", outcome.end.seconds())?;
     result.set_item("event_count", outcome.event_count)?;
+    result.set_item("event_hash", outcome.event_hash)?;
+    result.set_item("lost_packet_count", outcome.lost_packet_count)?;
     result.set_item("applications", list(py, &outcome.applications, application)?)?;
     result.set_item("servers", list(py, &outcome.servers, server)?)?;
     result.set_item("links", list(py, &outcome.links, link)?)?;
@@ -58,6 +60,7 @@ fn server<'py>(py: Python<'py>, one: &ServerOutcome) -> PyResult<Bound<'py, PyDi
     result.set_item("read_bytes", totals.read_bytes)?;
     result.set_item("written_bytes", totals.written_bytes)?;
     result.set_item("busy_seconds", Nanos(totals.busy_nanos).seconds())?;
+    result.set_item("queue_max", totals.queue_max)?;
     Ok(result)
 }
 

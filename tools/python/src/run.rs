@@ -7,6 +7,7 @@ use iolab_policy::collective::{Choices, Serves};
 use iolab_sim::cluster::{Order, OwnParts};
 use iolab_sim::guest::SimulationError;
 use iolab_sim::platform::Platform;
+use iolab_sim::scenario::Scenario;
 use iolab_sim::workload::{Job, Outcome, Settings, Workload, prepare, recorded, simulate_with};
 use iolab_trace::import::hdtrace::{Project, TraceFile};
 use iolab_vocab::Seed;
@@ -68,7 +69,7 @@ pub(crate) enum Program<'py> {
 /// Runs a program on a platform (as TOML). `cache` is a name or makes layers, `collectives` has a
 /// name or a maker by command.
 #[pyfunction]
-#[pyo3(signature = (program, platform, cache, collectives, order, tie_seed, seed))]
+#[pyo3(signature = (program, platform, cache, collectives, order, tie_seed, seed, faults))]
 #[allow(clippy::too_many_arguments, reason = "each is a keyword of the package's function")]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
@@ -79,11 +80,13 @@ pub(crate) fn simulate<'py>(
     order: &str,
     tie_seed: u64,
     seed: Option<u64>,
+    faults: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let platform = Platform::parse(platform).raise(py)?;
     let trouble = Trouble::default();
     let mut settings = Settings { tie_seed: Seed(tie_seed), ..Settings::default() };
     settings.order = order_of(py, order)?;
+    settings.faults = faults.map(|text| Scenario::parse(text).raise(py)).transpose()?;
     let mut parts = PythonParts { cache: None, collectives: Vec::new(), trouble: trouble.clone() };
     match cache {
         Some(cache) if cache.is_callable() => parts.cache = Some(cache.unbind()),

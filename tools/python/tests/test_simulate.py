@@ -97,6 +97,18 @@ def test_equal_arguments_give_equal_results_and_tie_seeds_others():
     assert len({run(seed).seconds for seed in range(6)}) > 1
 
 
+SLOW_DISK = {"name": "one slow disk", "faults": [{"kind": "slow-device", "server": "server3", "factor": 4.0}]}
+
+
+def test_faults_cost_time_and_are_told():
+    sound, slow = (iolab.simulate(WORKLOAD, faults=faults) for faults in (None, SLOW_DISK))
+    assert slow.seconds > 1.5 * sound.seconds
+    lossy = {"faults": [{"kind": "lossy-link", "link": "client2", "share": 0.05}]}
+    points = iolab.sweep(WORKLOAD, faults=[None, lossy])
+    assert [point.result.lost_packet_count > 0 for point in points] == [False, True]
+    assert points[0].result == sound
+
+
 def test_a_sweep_is_the_product_of_its_lists_on_several_workers():
     points = iolab.sweep(WORKLOAD, cache=["none", "aggregation"], tie_seed=range(3), workers=2)
     assert len(points) == 6
@@ -146,6 +158,8 @@ def test_the_catalogues_can_be_listed():
         (lambda: iolab.simulate(WORKLOAD, collective={"dance": "ring"}), "dance"),
         (lambda: iolab.simulate(WORKLOAD, order="any"), "no order `any`"),
         (lambda: iolab.simulate(WORKLOAD, {"name": "empty"}), "`empty` has no nodes"),
+        (lambda: iolab.simulate(WORKLOAD, faults="faults = 3"), "faults"),
+        (lambda: iolab.simulate(WORKLOAD, faults={"faults": [{"kind": "flood"}]}), "flood"),
         (lambda: iolab.sweep(WORKLOAD, cach=["none"]), "no parameter `cach`"),
         (lambda: iolab.sweep(WORKLOAD, cache=["none", "magic"]), "at cache = magic"),
         (lambda: iolab.Trace.load("/nowhere.proj"), "nowhere.proj"),

@@ -10,7 +10,7 @@ True
 from __future__ import annotations
 
 from . import _iolab
-from .described import Platform, Trace, Workload
+from .described import Platform, Scenario, Trace, Workload
 from .errors import Error, PolicyError
 from .policies import (
     CacheAction,
@@ -46,6 +46,7 @@ __all__ = [
     "Point",
     "PolicyError",
     "Result",
+    "Scenario",
     "Server",
     "Sweep",
     "Trace",

@@ -145,4 +145,5 @@ def simulate(
     order: str,
     tie_seed: int,
     seed: int | None,
+    faults: str | None,
 ) -> dict[str, object]: ...

@@ -11,7 +11,7 @@ from typing import Any
 from . import _iolab
 from .errors import Error
 
-__all__ = ["Platform", "Trace", "Workload"]
+__all__ = ["Platform", "Scenario", "Trace", "Workload"]
 
 
 def _text_of(path: str | os.PathLike[str]) -> str:
@@ -57,6 +57,24 @@ class Platform:
         if isinstance(given, str) and given.replace("-", "").replace("_", "").isalnum():
             return cls.preset(given)
         return cls(given)
+
+
+class Scenario:
+    """Faults: slow devices, stalled servers, lossy and cut links, crashed clients."""
+
+    def __init__(self, described: str | Mapping[str, Any]) -> None:
+        """From the text of a scenario file, or the same as a dictionary."""
+        self.text = described if isinstance(described, str) else _toml(described)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Scenario:
+        """Reads a scenario file."""
+        return cls(_text_of(path))
+
+    @classmethod
+    def of(cls, given: Scenario | str | Mapping[str, Any]) -> Scenario:
+        """A scenario as it is, TOML text, or a dictionary."""
+        return given if isinstance(given, Scenario) else cls(given)
 
 
 class Workload:

@@ -50,6 +50,8 @@ class Server:
     read_bytes: int
     written_bytes: int
     busy_seconds: float
+    queue_max: int
+    """Most requests that waited for the device at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,10 @@ class Result:
     seconds: float
     """Time of the last event: all data that will be on devices is there."""
     event_count: int
+    event_hash: int
+    """Over all events and their times: equal runs have equal ones."""
+    lost_packet_count: int
+    """Packets that faults of links have lost; they were sent again."""
     applications: list[Application]
     servers: list[Server]
     links: list[Link]
@@ -115,6 +121,8 @@ def result_of(given: dict[str, Any]) -> Result:
     return Result(
         seconds=given["seconds"],
         event_count=given["event_count"],
+        event_hash=given["event_hash"],
+        lost_packet_count=given["lost_packet_count"],
         applications=[application(one) for one in given["applications"]],
         servers=[Server(**one) for one in given["servers"]],
         links=[Link(**one) for one in given["links"]],

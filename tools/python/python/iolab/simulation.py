@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from . import _iolab
-from .described import Platform, Trace, Workload
+from .described import Platform, Scenario, Trace, Workload
 from .errors import Error
 from .policies import CacheMaker, CollectiveMaker
 from .results import Result, result_of
@@ -32,6 +32,7 @@ def simulate(
     order: Order = "documented",
     tie_seed: int = 0,
     seed: int | None = None,
+    faults: Scenario | str | Mapping[str, Any] | None = None,
 ) -> Result:
     """Runs a workload (or a trace) on a platform, in virtual time.
 
@@ -39,7 +40,7 @@ def simulate(
     :class:`CacheSettings`; by itself each server has the platform's. ``collective`` says by command
     which algorithm of :func:`iolab.collectives_by_command` carries it out, or what makes one from a
     :class:`CollectiveCall`. ``tie_seed`` shuffles simultaneous events, ``seed`` replaces that of
-    the workload's random choices.
+    the workload's random choices, ``faults`` lets things go wrong as a :class:`Scenario` says.
 
     >>> import iolab
     >>> text = '''
@@ -56,9 +57,9 @@ def simulate(
     4194304
     """
     program = workload._recording if isinstance(workload, Trace) else Workload.of(workload).text
-    given = _iolab.simulate(
-        program, Platform.of(platform).text, cache, dict(collective or {}), order, tie_seed, seed
-    )
+    platform_text, choices = Platform.of(platform).text, dict(collective or {})
+    scenario = None if faults is None else Scenario.of(faults).text
+    given = _iolab.simulate(program, platform_text, cache, choices, order, tie_seed, seed, scenario)
     return result_of(given)
 
 
@@ -99,7 +100,7 @@ class Sweep(list[Point]):
         return min(self, key=lambda point: point.result.seconds)
 
 
-_PARAMETERS = ("workload", "platform", "cache", "collective", "order", "tie_seed", "seed")
+_PARAMETERS = ("workload", "platform", "cache", "collective", "order", "tie_seed", "seed", "faults")
 
 
 def sweep(
