@@ -74,7 +74,7 @@ commands = [
 
 
 def main() -> None:
-    rows = [
+    rows: list[tuple[str, dict[str, str | iolab.CollectiveMaker]]] = [
         ("direct", {}),
         ("ring", {"allgather": "ring"}),
         ("ring in Python", {"allgather": Ring}),

@@ -6,6 +6,7 @@ It imitates `write-behind` of the catalogue to the last event, so that the two c
 """
 
 from collections import deque
+from collections.abc import Iterator
 
 import iolab
 from iolab import CacheAction as Do
@@ -18,11 +19,12 @@ class WriteBehind:
     def __init__(self, settings: iolab.CacheSettings) -> None:
         self.settings = settings
         self.free_bytes = settings.capacity_bytes
-        self.reads: deque = deque()  # (tag, file, offset, length)
-        self.writes: deque = deque()  # (file, offset, length)
+        self.reads: deque[tuple[int, int, int, int]] = deque()  # (tag, file, offset, length)
+        self.writes: deque[tuple[int, int, int]] = deque()  # (file, offset, length)
         self.idle = list(range(settings.depth))  # operation numbers
-        self.flights: dict = {}  # operation: (tag or None, file, offset, length)
-        self.flushes: list = []  # (tag, file)
+        # By operation: (tag or None, file, offset, length).
+        self.flights: dict[int, tuple[int | None, int, int, int]] = {}
+        self.flushes: list[tuple[int, int]] = []  # (tag, file)
         self.is_settling = False  # between a completion and the word that the device is ready
         self.has_refused = False
 
@@ -56,7 +58,7 @@ class WriteBehind:
         self.free_bytes -= bytes
         return Do.Admit()
 
-    def start(self):
+    def start(self) -> Iterator[Do]:
         """Fills the device: the oldest read if there is memory for it, else the oldest write."""
         while self.idle and not self.is_settling:
             if self.reads and self.reads[0][3] < self.free_bytes:
@@ -130,7 +132,12 @@ commands = [
 
 
 def main() -> None:
-    for name, cache in [("none", "none"), ("catalogue", "write-behind"), ("Python", WriteBehind)]:
+    rows: list[tuple[str, str | iolab.CacheMaker]] = [
+        ("none", "none"),
+        ("catalogue", "write-behind"),
+        ("Python", WriteBehind),
+    ]
+    for name, cache in rows:
         result = iolab.simulate(WORKLOAD, cache=cache)
         print(f"{name:>10} {result.seconds:10.6f} s {result.bandwidth / 2**20:8.2f} MiB/s")
 

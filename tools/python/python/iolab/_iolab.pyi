@@ -1,12 +1,15 @@
 """The compiled part. Use it through the package."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Literal
 
 class CacheEvent:
     """What a cache layer is told. Sizes and places are bytes; a tag is the number of a request."""
 
     class ReadArrived(CacheEvent):
         """A piece of a read request is here; at most ``access_bytes`` long."""
+
+        __match_args__: ClassVar[tuple[Literal["tag"], Literal["file"], Literal["offset"], Literal["length"]]] = ("tag", "file", "offset", "length")
 
         tag: int
         file: int
@@ -16,10 +19,14 @@ class CacheEvent:
     class WriteOffered(CacheEvent):
         """A packet of write data is at the door. Answer one Admit or one Refuse."""
 
+        __match_args__: ClassVar[tuple[Literal["bytes"]]] = ("bytes",)
+
         bytes: int
 
     class WriteArrived(CacheEvent):
         """A piece of the packet just admitted; at most ``access_bytes`` long."""
+
+        __match_args__: ClassVar[tuple[Literal["tag"], Literal["file"], Literal["offset"], Literal["length"]]] = ("tag", "file", "offset", "length")
 
         tag: int
         file: int
@@ -29,6 +36,8 @@ class CacheEvent:
     class Completed(CacheEvent):
         """The device has carried this out. Settle it; start nothing before DeviceReady."""
 
+        __match_args__: ClassVar[tuple[Literal["operation"]]] = ("operation",)
+
         operation: int
 
     class DeviceReady(CacheEvent):
@@ -37,10 +46,14 @@ class CacheEvent:
     class Released(CacheEvent):
         """Read data of this size has left the server; its memory is free."""
 
+        __match_args__: ClassVar[tuple[Literal["bytes"]]] = ("bytes",)
+
         bytes: int
 
     class FlushArrived(CacheEvent):
         """Somebody wants the file's data on the device; Flushed answers when it is."""
+
+        __match_args__: ClassVar[tuple[Literal["tag"], Literal["file"]]] = ("tag", "file")
 
         tag: int
         file: int
@@ -141,7 +154,7 @@ def simulate(
     program: str | Recording,
     platform: str,
     cache: str | Callable[..., object] | None,
-    collectives: dict[str, str | Callable[..., object]],
+    collectives: Mapping[str, str | Callable[..., object]],
     order: str,
     tie_seed: int,
     seed: int | None,
