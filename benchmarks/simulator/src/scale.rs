@@ -3,14 +3,13 @@
 use crate::memory::resident_bytes;
 use crate::requests::Requests;
 use clap::Args;
-use iolab_report::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
+use iolab_report::chart::{Axis, Chart, Mark, Series, Unit};
 use iolab_sim::cluster::Progress;
 use iolab_sim::platform::Platform;
 use iolab_sim::workload::{Job, Settings, simulate};
 use iolab_vocab::Direction;
 use std::error::Error;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -33,9 +32,9 @@ pub(crate) struct Arguments {
     /// Cache layer of the servers
     #[arg(long, default_value = "none")]
     cache: String,
-    /// Where the growth curves go
-    #[arg(long, value_name = "FILE.html")]
-    plot: Option<PathBuf>,
+    /// Where the growth curves go: PREFIX-time.svg and PREFIX-memory.svg
+    #[arg(long, value_name = "PREFIX")]
+    plot: Option<String>,
 }
 
 /// How far the run was at some moment.
@@ -71,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     samples.push(end);
     println!("simulated {:.3} s", outcome.end.seconds());
     match &arguments.plot {
-        Some(path) => Ok(std::fs::write(path, page(arguments, &samples))?),
+        Some(prefix) => plot(arguments, &samples, prefix),
         None => Ok(()),
     }
 }
@@ -137,19 +136,16 @@ impl Sample {
     }
 }
 
-fn page(arguments: &Arguments, samples: &[Sample]) -> String {
-    let title = format!("{} clients, {} servers", arguments.clients, arguments.servers);
+fn plot(arguments: &Arguments, samples: &[Sample], prefix: &str) -> Result<(), Box<dyn Error>> {
     let chart = |name: &str, unit: Unit, value: fn(&Sample) -> f64| {
+        let title = format!("{} clients, {} servers: {name}", arguments.clients, arguments.servers);
         let x = Axis::log10("requests so far", Unit::Plain);
-        let y = Axis::log10(name, unit);
         let points = samples.iter().map(|sample| (sample.requests as f64, value(sample)));
         let line = Series::new(name, Mark::Line, points);
-        Chart::new(format!("{title}: {name}"), x, y).with(line).figure()
+        let chart = Chart::new(title, x, Axis::log10(name, unit)).with(line);
+        std::fs::write(format!("{prefix}-{name}.svg"), chart.svg())
     };
-    let time = chart("time", Unit::Seconds, |sample| sample.seconds);
-    let memory = chart("memory", Unit::Bytes, |sample| sample.resident_bytes as f64);
-    format!(
-        "<!doctype html>\n<meta charset=\"utf-8\">\n<title>{title}</title>\n\
-         <style>{STYLE}</style>\n{time}\n{memory}\n"
-    )
+    chart("time", Unit::Seconds, |sample| sample.seconds)?;
+    chart("memory", Unit::Bytes, |sample| sample.resident_bytes as f64)?;
+    Ok(())
 }
