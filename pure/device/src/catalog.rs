@@ -2,7 +2,7 @@
 
 use crate::{
     Access, FlashModel, Hdd, HddModel, Nvme, NvmeModel, RamModel, Rate, Service, Ssd, SsdModel,
-    Time,
+    Time, ZonedHdd, ZonedHddModel,
 };
 use iolab_vocab::Nanos;
 use serde::Deserialize;
@@ -21,6 +21,8 @@ pub enum DeviceModel {
     Nvme(NvmeModel),
     /// A drive with pages, erase blocks and a write cache.
     Ssd(SsdModel),
+    /// A hard disk with a seek curve, zones and a command queue.
+    HddZoned(ZonedHddModel),
 }
 
 impl DeviceModel {
@@ -37,6 +39,7 @@ impl DeviceModel {
                 Err(format!("queue_depth = {} must be 1 to 65536", model.queue_depth))
             }
             DeviceModel::Ssd(model) => model.check(),
+            DeviceModel::HddZoned(model) => model.check(),
             _ => Ok(()),
         }
     }
@@ -49,6 +52,7 @@ impl DeviceModel {
             DeviceModel::Ram(RamModel { latency, rate }) => Figures::flat(latency, rate),
             DeviceModel::Nvme(model) => Figures::flat(model.read_latency, model.read_rate),
             DeviceModel::Ssd(model) => model.figures(),
+            DeviceModel::HddZoned(model) => model.figures(),
         }
     }
 
@@ -60,6 +64,7 @@ impl DeviceModel {
             DeviceModel::Ram(_) => "ram",
             DeviceModel::Nvme(_) => "nvme",
             DeviceModel::Ssd(_) => "ssd",
+            DeviceModel::HddZoned(_) => "hdd-zoned",
         }
     }
 
@@ -71,6 +76,7 @@ impl DeviceModel {
             DeviceModel::Ram(model) => Device::Ram(*model),
             DeviceModel::Nvme(model) => Device::Nvme(Nvme::new(*model)),
             DeviceModel::Ssd(model) => Device::Ssd(Box::new(Ssd::new(*model))),
+            DeviceModel::HddZoned(model) => Device::HddZoned(Box::new(ZonedHdd::new(*model))),
         }
     }
 }
@@ -112,6 +118,8 @@ pub enum Device {
     Nvme(Nvme),
     /// A drive with pages, erase blocks and a write cache.
     Ssd(Box<Ssd>),
+    /// A hard disk with a seek curve, zones and a command queue.
+    HddZoned(Box<ZonedHdd>),
 }
 
 impl Device {
@@ -124,6 +132,7 @@ impl Device {
             Device::Ram(ram) => ram.serve(access),
             Device::Nvme(drive) => drive.serve(now, access),
             Device::Ssd(drive) => drive.serve(now, access),
+            Device::HddZoned(disk) => disk.serve(now, access),
         }
     }
 
@@ -132,6 +141,7 @@ impl Device {
         match self {
             Device::Nvme(drive) => drive.queue_depth(),
             Device::Ssd(drive) => drive.queue_depth(),
+            Device::HddZoned(disk) => disk.queue_depth(),
             _ => 1,
         }
     }
