@@ -159,7 +159,7 @@ fn fuzz_platforms(seed: u64, count: usize) {
 }
 
 fn fuzz_scenarios(seed: u64, count: usize) {
-    let mut mutator = mutator(seed, &[], &["../../samples/scenarios"]);
+    let mut mutator = mutator(seed, &[], &["../../samples/scenarios", "tests/malformed/scenarios"]);
     let (classic, template) =
         (Platform::preset("classic-hdd").unwrap(), Workload::parse(TEMPLATE).unwrap());
     let mut valid = 0;

@@ -1,4 +1,4 @@
-//! Malformed platforms and workloads: each is refused, with the error that stands beside it.
+//! Malformed platforms, workloads and fault scenarios: each is refused, with the error that stands beside it.
 //!
 //! `malformed/KIND/NAME.toml` is the input, `NAME.error` what the user reads. A new case is a new
 //! file; `cargo run -p iolab-sim --example malformed_errors` writes the errors anew, and the diff

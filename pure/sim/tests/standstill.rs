@@ -141,6 +141,17 @@ fn an_alltoall_with_too_few_lengths_is_refused() {
 }
 
 #[test]
+fn bytes_of_a_file_without_a_server_are_refused() {
+    let text = "switches = [{ name = 's' }]\nnodes = [{ name = 'c', clients = 1 }]";
+    let script = Script::new(vec![vec![(Command::Read(0), vec![Extent::new(0, 1)])]]);
+    let setup = setup(vec![Box::new(script)], 1);
+    let queue = Ordered::new(Seed(0));
+    let mut cluster = Cluster::build(&Platform::parse(text).unwrap(), setup, queue).unwrap();
+    let text = cluster.run().unwrap_err().to_string();
+    assert!(text.contains("rank 0: read of file 0: the platform has no server"), "{text}");
+}
+
+#[test]
 fn an_extent_beyond_all_offsets_is_refused() {
     let text = run_lines(vec![(Command::Write(0), vec![Extent::new(u64::MAX - 5, 10)])]);
     assert!(text.unwrap_err().to_string().contains("end beyond any file"));

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "the corpus is a directory of files")]
 
 use iolab_sim::platform::Platform;
+use iolab_sim::scenario::Scenario;
 use iolab_sim::workload::{Settings, Workload, run};
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,8 @@ use std::path::{Path, PathBuf};
 pub(crate) type Refuse = fn(&str) -> Option<String>;
 
 /// Folders of the corpus, and what refuses their files.
-pub(crate) const KINDS: [(&str, Refuse); 2] = [("workloads", workload), ("platforms", platform)];
+pub(crate) const KINDS: [(&str, Refuse); 3] =
+    [("workloads", workload), ("platforms", platform), ("scenarios", scenario)];
 
 const WRITER: &str = "files = [{ name = 'f' }]\n[[applications]]\n[[applications.phases]]\n\
     commands = [{ open = 'f' }, { write = 'f', bytes = 4096 }, { close = 'f' }]";
@@ -34,6 +36,13 @@ fn platform(text: &str) -> Option<String> {
     let writer = Workload::parse(WRITER).unwrap();
     let error = run(&writer, &platform, &Settings::default()).err()?;
     Some(format!("{}\nhint: {}", error.message, error.hint))
+}
+
+/// The error of a scenario, when read or when laid on the classic cluster.
+fn scenario(text: &str) -> Option<String> {
+    let platform = Platform::preset("classic-hdd").unwrap();
+    let error = Scenario::parse(text).and_then(|scenario| scenario.lay_on(&platform)).err()?;
+    Some(error.to_string())
 }
 
 /// The inputs of a folder, by name.

@@ -83,6 +83,12 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             ));
         }
         let task = self.tasks.get(id);
+        if self.servers.is_empty() && !task.list.is_empty() {
+            return Err((
+                "the platform has no server to hold the file's bytes".to_owned(),
+                "give a group of nodes a `server`",
+            ));
+        }
         if let Some(extent) =
             task.list.iter().find(|one| one.offset.checked_add(one.length).is_none())
         {
