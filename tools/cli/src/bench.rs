@@ -6,6 +6,7 @@
 mod drawing;
 mod flags;
 pub(crate) mod launch;
+mod output;
 mod report;
 mod weights;
 
@@ -14,6 +15,7 @@ use clap::{Args, Subcommand};
 use iolab_bench::{
     BenchError, Outcome, Plan, cell_table, csv, header, row, summary_table, template,
 };
+use output::Output;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -75,13 +77,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 fn measure(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let plan = arguments.flags.plan(arguments.plan.as_deref())?;
     let table = !arguments.json && !arguments.csv;
-    if let Some(output) = &arguments.output {
-        writable(output)?;
-    }
+    // Of an MPI job only rank 0 has a result to write.
+    let first = launch::is_first();
+    let output = arguments.output.as_deref().filter(|_| first);
+    let output = output.map(|path| Output::begin(path, "--output")).transpose()?;
     let outcome = launch::run(&plan, arguments.flags.threads, table)?;
     // Only rank 0 has something to say.
     let Some(outcome) = outcome else { return Ok(ExitCode::SUCCESS) };
-    show(arguments, &plan, &outcome)?;
+    show(arguments, &plan, &outcome, output)?;
     match outcome.invalid() {
         Some(why) => Err(Failure::new(format!("[INVALID] {why}"))
             .hint("the file system or the method did not keep the data; do not use the numbers")),
@@ -89,20 +92,15 @@ fn measure(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Before an hour of measuring, not after.
-fn writable(output: &std::path::Path) -> Result<(), Failure> {
-    let opened = std::fs::OpenOptions::new().create(true).append(true).open(output);
-    opened.map(drop).map_err(|error| {
-        Failure::new(format!("cannot write {}: {error}", output.display()))
-            .hint("choose another --output")
-    })
-}
-
-fn show(arguments: &Arguments, plan: &Plan, outcome: &Outcome) -> Result<(), Failure> {
+fn show(
+    arguments: &Arguments,
+    plan: &Plan,
+    outcome: &Outcome,
+    output: Option<Output>,
+) -> Result<(), Failure> {
     let document = serde_json::to_string_pretty(outcome).map_err(Failure::new)?;
-    if let Some(output) = &arguments.output {
-        std::fs::write(output, &document)
-            .map_err(|error| Failure::new(format!("cannot write {}: {error}", output.display())))?;
+    if let Some(output) = output {
+        output.finish(&document, "--output")?;
     }
     if arguments.json {
         println!("{document}");

@@ -106,9 +106,9 @@ fn second_time(all: &[&Measurement], first: &str, second: &str, why: &str) -> Ve
         let told: Vec<_> = sizes.iter().filter_map(compare).collect();
         if !told.is_empty() {
             let told = told.join(", ");
-            let text = format!(
-                "{second}/{first} of {shape} by {method} is {told}; that is the part of {why}"
-            );
+            let shown = ["faster", "slower"].iter().any(|verdict| told.contains(verdict));
+            let why = if shown { format!("; that is the part of {why}") } else { String::new() };
+            let text = format!("{second}/{first} of {shape} by {method} is {told}{why}");
             found.push(insight("second time", text));
         }
     }

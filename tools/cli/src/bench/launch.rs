@@ -34,6 +34,11 @@ pub(crate) fn on_ranks<T: Send>(
     result
 }
 
+/// Whether this process is rank 0, or starts the ranks itself.
+pub(super) fn is_first() -> bool {
+    launch().is_none_or(|launch| launch.rank == 0)
+}
+
 /// Whoever is killed removes nothing, so somebody else has to. The others of an MPI job may live
 /// a moment longer and make a file anew, so once is not enough.
 fn watch_over(leftovers: Leftovers) -> Result<Vigil, Failure> {

@@ -1,5 +1,6 @@
 //! `iolab bench report`: curves, what they say, a weighted score, a comparison.
 
+use super::output::Output;
 use super::weights::weighted;
 use crate::failure::Failure;
 use clap::Args;
@@ -63,13 +64,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         };
         print!("\n{}", comparison_table(&compare(first, second)));
     }
-    match &arguments.html {
-        Some(path) => std::fs::write(path, page(&curves(&outcomes), &insights)).map_err(|error| {
-            Failure::new(format!("cannot write {}: {error}", path.display()))
-                .hint("choose another --html")
-        }),
-        None => Ok(()),
+    if let Some(path) = &arguments.html {
+        let page = page(&curves(&outcomes), &insights);
+        Output::begin(path, "--html")?.finish(&page, "--html")?;
     }
+    Ok(())
 }
 
 fn read(path: &Path) -> Result<Outcome, Failure> {
