@@ -70,6 +70,7 @@ bench: build
 	@for script in benchmarks/record/run.sh benchmarks/write-back/measure.py benchmarks/traces.sh \
 		benchmarks/bench/run.py benchmarks/prediction/measure.py; do \
 		echo "== $$script"; "$$script" || exit 1; done
+	@echo '== benchmarks/simulator'; $(CARGO) run --release -q -p simulator-speed -- rows
 	@echo '== benchmarks/page/measure.mjs'; node benchmarks/page/measure.mjs
 
 clean:

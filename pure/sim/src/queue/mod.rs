@@ -213,9 +213,10 @@ impl<E: Copy + PartialEq> Published<E> {
         self.heap[at] = entry;
     }
 
-    /// Takes back a pending event, if it is there. Linear: the original searched its array too.
+    /// Takes back a pending event, if it is there. Linear: the original searched its array too. What
+    /// is taken back was posted lately and stands near the end.
     fn withdraw(&mut self, event: &E) -> bool {
-        let Some(at) = self.heap.iter().position(|entry| entry.1 == *event) else {
+        let Some(at) = self.heap.iter().rposition(|entry| entry.1 == *event) else {
             return false;
         };
         let last = self.heap.pop().expect("an event was found, so the heap is not empty");
