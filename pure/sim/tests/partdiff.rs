@@ -79,6 +79,14 @@ fn a_trace_without_one_of_its_ranks_is_refused() {
 }
 
 #[test]
+fn a_simulated_trace_is_refused_for_what_it_does_not_say() {
+    let mut trace = partdiff::trace();
+    trace.header.origin = iolab_trace::Origin::Simulated;
+    let error = Recording::of(&trace).unwrap_err();
+    assert!(error.message.contains("was simulated"), "{error}");
+}
+
+#[test]
 fn a_call_in_an_unknown_communicator_is_refused_by_rank_and_name() {
     let mut trace = partdiff::trace();
     let row = trace.events.iter().position(|event| event.rank == 2 && event.parent < 0).unwrap();

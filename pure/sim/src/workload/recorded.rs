@@ -9,7 +9,7 @@
 use super::run::Job;
 use crate::guest::SimulationError;
 use crate::program::{ANY_SOURCE, Command, Communicator, File, Program, Ticket, WORLD};
-use iolab_trace::{Event, Function, Layer, Trace};
+use iolab_trace::{Event, Function, Layer, Origin, Trace};
 use iolab_vocab::{Extent, Nanos};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,6 +63,13 @@ fn wrong<T>(message: String) -> Result<T, SimulationError> {
 impl Recording {
     /// Takes the calls of MPI out of a trace.
     pub fn of(trace: &Trace) -> Result<Recording, SimulationError> {
+        if trace.header.origin == Origin::Simulated {
+            return Err(SimulationError {
+                message: "this trace was simulated; its messages do not say between whom"
+                    .to_owned(),
+                hint: "simulate the trace or workload that it was made from".to_owned(),
+            });
+        }
         let rank_count = check_ranks(trace)?;
         let mut reader = Reader {
             trace,
@@ -121,15 +128,16 @@ impl Recording {
     }
 }
 
-/// Ranks must be 0 to n - 1, one process each.
+/// Ranks must be 0 to n - 1, one process each; what has no rank is a part of a simulated cluster.
 fn check_ranks(trace: &Trace) -> Result<usize, SimulationError> {
     let mut ranks: Vec<i32> = trace.header.processes.iter().map(|process| process.rank).collect();
+    ranks.retain(|rank| *rank >= 0);
     ranks.sort_unstable();
     match ranks.iter().zip(0..).find(|(rank, wanted)| **rank != *wanted) {
-        None if ranks.is_empty() => wrong("the trace has no process".to_owned()),
+        None if ranks.is_empty() => wrong("no process of the trace has a rank".to_owned()),
         None => Ok(ranks.len()),
         Some((rank, wanted)) if *rank > wanted => wrong(format!("there is no rank {wanted}")),
-        Some((rank, _)) => wrong(format!("rank {rank} is there twice, or is no rank")),
+        Some((rank, _)) => wrong(format!("rank {rank} is there twice")),
     }
 }
 
@@ -194,7 +202,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn take(&mut self, row: usize) -> Result<(), SimulationError> {
         let event = &self.trace.events[row];
-        if !is_mpi(event) {
+        if !is_mpi(event) || event.rank < 0 {
             return Ok(());
         }
         let Some(mut step) = self.step(row)? else {
