@@ -8,7 +8,7 @@
 pub(crate) mod choice;
 
 use choice::Choice;
-use iolab_policy::cache::{Action, Cache, Event, Operation, Settings, Tag};
+use iolab_policy::cache::{Action, Cache, Event, Operation, Settings, Tag, Turns};
 use iolab_vocab::{Direction, Extent, FileId, Nanos};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -63,6 +63,9 @@ pub(crate) struct World {
     order: u64,
     arrivals: VecDeque<Request>,
     packets: VecDeque<Packet>,
+    /// Whose turn it is to send, where clients do not send by themselves, and what they would.
+    turns: Option<Turns>,
+    announced: BTreeMap<Tag, Vec<Packet>>,
     parked: VecDeque<Packet>,
     flights: Vec<Flight>,
     /// The transfer whose completion is being told.
@@ -95,6 +98,8 @@ impl World {
             arrivals: scenario.requests.iter().copied().collect(),
             scenario,
             packets: VecDeque::new(),
+            turns: None,
+            announced: BTreeMap::new(),
             parked: VecDeque::new(),
             flights: Vec::new(),
             landed: None,
@@ -111,6 +116,12 @@ impl World {
             admissions: BTreeMap::new(),
             writes: BTreeMap::new(),
         }
+    }
+
+    /// Clients announce writes and send when the server says so.
+    pub(crate) fn in_turns(mut self) -> World {
+        self.turns = Some(Turns::default());
+        self
     }
 
     /// Lets everything happen. Returns the decisions for the next path.
@@ -132,6 +143,7 @@ impl World {
     fn turn(&mut self) -> Result<bool, String> {
         self.order += 1;
         self.now = self.now.after(Nanos(1));
+        self.give_turns();
         let sources = [
             self.arrivals.len().min(1),
             self.packets.len().min(1),
@@ -199,7 +211,14 @@ impl World {
             Request::Read(file, extent) => self.read(file, extent),
             Request::Write(file, extent) => {
                 let cut = cut(extent, self.scenario.packet_bytes);
-                self.packets.extend(cut.map(|extent| Packet { tag, file, extent }));
+                let packets = cut.map(|extent| Packet { tag, file, extent });
+                match &mut self.turns {
+                    None => self.packets.extend(packets),
+                    Some(turns) => {
+                        turns.announced(tag, file, extent.offset, extent.length);
+                        self.announced.insert(tag, packets.collect());
+                    }
+                }
                 Ok(())
             }
             Request::Flush(file) => {
@@ -222,6 +241,15 @@ impl World {
         Ok(())
     }
 
+    fn give_turns(&mut self) {
+        let free_bytes = self.scenario.settings.capacity_bytes - self.cache.held_bytes();
+        while let Some(turns) = &mut self.turns
+            && let Some(tag) = turns.next(free_bytes)
+        {
+            self.packets.extend(self.announced.remove(&tag).expect("each has one turn"));
+        }
+    }
+
     fn packet_arrives(&mut self) -> Result<(), String> {
         let packet = self.packets.pop_front().expect("one is on its way");
         if self.offer(&packet)? {
@@ -234,6 +262,9 @@ impl World {
     fn offer(&mut self, packet: &Packet) -> Result<bool, String> {
         if !self.tell(Event::WriteOffered { bytes: packet.extent.length })? {
             return Ok(false);
+        }
+        if let Some(turns) = &mut self.turns {
+            turns.arrived(packet.extent.length);
         }
         let (tag, file) = (packet.tag, packet.file);
         for extent in cut(packet.extent, self.scenario.settings.access_bytes) {
@@ -421,6 +452,7 @@ impl World {
     fn check_end(&self) -> Result<(), String> {
         let unread = self.readings.values().filter(|reading| !reading.missing.is_empty()).count();
         let checks = [
+            (self.announced.is_empty(), "whoever announced a write never had a turn".to_owned()),
             (self.parked.is_empty(), "a refused packet was never welcomed again".to_owned()),
             (unread == 0, format!("{unread} reads were never answered")),
             (self.flushes.is_empty(), "a flush was never answered".to_owned()),
