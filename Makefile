@@ -72,6 +72,7 @@ bench: build
 		echo "== $$script"; "$$script" || exit 1; done
 	@echo '== benchmarks/simulator'; $(CARGO) run --release -q -p simulator-speed -- rows
 	@echo '== benchmarks/page/measure.mjs'; node benchmarks/page/measure.mjs
+	@echo '== benchmarks/overlap/run.py (as root)'; benchmarks/overlap/run.py
 
 clean:
 	rm -rf $(BUILD)

@@ -13,6 +13,7 @@ use crate::source::Source;
 use iolab_backend::{Backend, Direction, IoError};
 use iolab_comm::{Comm, largest};
 use iolab_pattern::{Access, Pattern};
+use std::time::Duration;
 
 /// Operations of a phase before the other has its turn.
 const TURN: u64 = 5;
@@ -204,6 +205,7 @@ impl<'a> Actor<'a> {
     /// One repetition at one ratio, with its own calibration beside it.
     pub(crate) fn sample(&mut self, wanted: f64) -> Result<RankSample, BenchError> {
         let fit = self.calibrate(wanted)?;
+        std::thread::sleep(Duration::from_secs_f64(self.plan.settle));
         let mut sums =
             RankSample { tries: fit.tries, difference: fit.difference, ..RankSample::default() };
         sums.io_n = Some(0.0);

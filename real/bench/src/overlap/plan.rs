@@ -48,6 +48,7 @@ struct GlobalText {
     min_tries: u32,
     max_tries: u32,
     margin: f64,
+    settle: f64,
 }
 
 impl Default for GlobalText {
@@ -62,6 +63,7 @@ impl Default for GlobalText {
             min_tries: 3,
             max_tries: 20,
             margin: 0.05,
+            settle: 0.0,
         }
     }
 }
@@ -192,6 +194,8 @@ pub struct OverlapPlan {
     pub tries: (u32, u32),
     /// Calibration ends when every rank is this near.
     pub margin: f64,
+    /// Seconds of rest between calibration and phases.
+    pub settle: f64,
     /// What to measure, in order.
     pub cases: Vec<OverlapCase>,
     /// The plan as text, complete.
@@ -227,6 +231,7 @@ impl OverlapPlan {
             fill: global.fill,
             tries: (global.min_tries, global.max_tries),
             margin: global.margin,
+            settle: global.settle,
             cases,
             text,
         })
@@ -250,6 +255,7 @@ impl GlobalText {
             (self.ranks == 0 || self.ranks > 4096, "ranks outside 1 to 4096"),
             (!(1..=1_000_000).contains(&self.count), "count outside 1 to 1000000"),
             (self.fill > 1_000_000, "fill above 1000000"),
+            (!(0.0..=3600.0).contains(&self.settle), "settle outside 0 to 3600 seconds"),
             (self.max_tries == 0, "max-tries = 0"),
             (self.min_tries > self.max_tries, "min-tries above max-tries"),
             (!(self.margin > 0.0 && self.margin < 1.0), "margin outside 0 to 1 (both excluded)"),
@@ -378,6 +384,7 @@ mod tests {
             ("[global]\nmargin=0.0\n[[test]]", "margin outside"),
             ("[global]\nmargin=1.0\n[[test]]", "margin outside"),
             ("[global]\nmargin=nan\n[[test]]", "margin outside"),
+            ("[global]\nsettle=-1.0\n[[test]]", "settle outside"),
             ("[global]\ncount=0\n[[test]]", "count outside"),
             ("[global]\nrepetitions=0\n[[test]]", "repetitions = 0"),
             ("[global]\nranks=0\n[[test]]", "ranks outside"),

@@ -70,6 +70,9 @@ pub(crate) struct Flags {
     /// Calibration ends when every rank is this near. [default: 0.05]
     #[arg(long, help_heading = "Run")]
     margin: Option<f64>,
+    /// Seconds of rest between calibration and the phases.
+    #[arg(long, help_heading = "Run")]
+    settle: Option<f64>,
     /// Local ranks; under mpiexec its number counts. [default: 1]
     #[arg(short = 'N', long, help_heading = "Run")]
     ranks: Option<u32>,
@@ -121,6 +124,7 @@ impl Flags {
         put("min-tries", self.min_tries.map(|n| number(n.into())));
         put("max-tries", self.max_tries.map(|n| number(n.into())));
         put("margin", self.margin.map(Value::Float));
+        put("settle", self.settle.map(Value::Float));
     }
 
     /// The one test that the flags say; empty when they say none.
