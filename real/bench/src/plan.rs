@@ -10,7 +10,8 @@ use crate::spatial::{Spatial, SpatialText};
 use iolab_backend::{Catalog as Methods, Method, Needs};
 use iolab_pattern::{Pattern, PatternError};
 use iolab_vocab::{Rank, Seed, parse_bytes};
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -99,12 +100,25 @@ impl Temporal {
     }
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Serialize, PartialEq)]
 #[serde(untagged)]
 pub(crate) enum OneOrMany<T> {
-    // First, as a table would be read from a list of as many texts.
-    Many(Vec<T>),
     One(T),
+    Many(Vec<T>),
+}
+
+/// Not derived: that would say of a wrong word only that nothing matched.
+impl<'de, T: DeserializeOwned> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<OneOrMany<T>, D::Error> {
+        let read = match toml::Value::deserialize(source)? {
+            toml::Value::Array(list) => {
+                let list: Result<_, _> = list.into_iter().map(toml::Value::try_into).collect();
+                list.map(OneOrMany::Many)
+            }
+            one => one.try_into().map(OneOrMany::One),
+        };
+        read.map_err(|error| D::Error::custom(error.message()))
+    }
 }
 
 impl<T: Clone> OneOrMany<T> {
@@ -342,13 +356,16 @@ impl Plan {
     /// # Errors
     /// The first thing that is wrong, with its place.
     pub fn parse(text: &str) -> Result<Plan, PlanError> {
-        let read: PlanText = toml::from_str(text).map_err(|error| {
-            PlanError::new(
-                format!("the plan is not well-formed: {}", error.to_string().trim_end()),
-                "`iolab bench --template` prints a plan with every key",
-            )
-        })?;
-        Plan::resolve(read)
+        Plan::resolve(read(text)?)
+    }
+
+    /// Only sees whether the text has the form of a plan: for a text that others will be put over,
+    /// whose places a user would not know.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn check_form(text: &str) -> Result<(), PlanError> {
+        read(text).map(drop)
     }
 
     fn resolve(read: PlanText) -> Result<Plan, PlanError> {
@@ -390,6 +407,15 @@ impl Plan {
             text,
         })
     }
+}
+
+fn read(text: &str) -> Result<PlanText, PlanError> {
+    toml::from_str(text).map_err(|error| {
+        PlanError::new(
+            format!("the plan is not well-formed: {}", error.to_string().trim_end()),
+            "`iolab bench --template` prints a plan with every key",
+        )
+    })
 }
 
 impl TestText {

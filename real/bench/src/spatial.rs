@@ -4,14 +4,25 @@ use crate::plan::PlanError;
 use crate::recording::Recording;
 use iolab_pattern::{Catalog, Pattern, PatternError, Row, parse_spec};
 use iolab_vocab::Seed;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A pattern as a plan has it: text, or a table that names a trace.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Serialize, PartialEq)]
 #[serde(untagged)]
 pub(crate) enum SpatialText {
     Spec(String),
     Trace(TraceText),
+}
+
+impl<'de> Deserialize<'de> for SpatialText {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<SpatialText, D::Error> {
+        let read = match toml::Value::deserialize(source)? {
+            toml::Value::Table(table) => table.try_into().map(SpatialText::Trace),
+            text => text.try_into().map(SpatialText::Spec),
+        };
+        read.map_err(|error| D::Error::custom(error.message()))
+    }
 }
 
 /// `{ trace = "run.iot", file = "checkpoint", calls = "writes" }`.

@@ -279,8 +279,9 @@ fn read_plan(file: &Path) -> Result<Table, Failure> {
         Failure::new(format!("cannot read {}: {error}", file.display()))
             .hint("`iolab bench --template` prints a plan to start from")
     })?;
-    text.parse::<Table>().map_err(|error| {
-        Failure::new(format!("{}: {error}", file.display()))
-            .hint("`iolab bench --template` prints a well-formed plan")
-    })
+    let wrong = |message: &str, hint: &str| {
+        Failure::new(format!("{}: {message}", file.display())).hint(hint)
+    };
+    Plan::check_form(&text).map_err(|error| wrong(&error.message, &error.hint))?;
+    text.parse::<Table>().map_err(|error| wrong(&error.to_string(), "see --template"))
 }
