@@ -8,4 +8,5 @@ pub mod platform;
 pub mod program;
 pub mod queue;
 pub mod scenario;
+pub mod sweep;
 pub mod workload;

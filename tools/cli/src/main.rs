@@ -21,6 +21,7 @@ mod run;
 mod simulate;
 mod strategies;
 mod study;
+mod sweep;
 mod trace_file;
 mod view;
 
@@ -53,6 +54,7 @@ enum Capability {
     Run(run::Arguments),
     Strategies(strategies::Arguments),
     Study(study::Arguments),
+    Sweep(sweep::Arguments),
     View(view::Arguments),
 }
 
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         Capability::Run(arguments) => run::run(&arguments),
         Capability::Strategies(arguments) => strategies::run(&arguments),
         Capability::Study(arguments) => study::run(&arguments),
+        Capability::Sweep(arguments) => sweep::run(&arguments),
         Capability::View(arguments) => view::run(&arguments),
     };
     outcome.unwrap_or_else(|failure: Failure| {

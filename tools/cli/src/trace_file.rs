@@ -35,9 +35,14 @@ pub(crate) fn save(path: &Path, trace: &Trace) -> Result<(), Failure> {
 
 /// Writes any bytes to `path`, in the same way.
 pub(crate) fn save_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    save_with(path, |mut file| file.write_all(bytes).map_err(IotError::Io))?;
+    save_quietly(path, bytes)?;
     eprintln!("wrote {}", path.display());
     Ok(())
+}
+
+/// The same without a word about it.
+pub(crate) fn save_quietly(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    save_with(path, |mut file| file.write_all(bytes).map_err(IotError::Io))
 }
 
 fn save_with(path: &Path, write: impl FnOnce(File) -> Result<(), IotError>) -> Result<(), Failure> {

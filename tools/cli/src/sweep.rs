@@ -1,0 +1,190 @@
+//! `iolab sweep`: the product of parameter lists, run on all cores, kept run by run.
+//!
+//! Results go to a directory: a journal with one line per finished run, and at the end a table as
+//! CSV and Parquet and a comparison as a page. A second call does only what the journal lacks; a
+//! sweep whose files have changed since is refused, not mixed.
+
+mod journal;
+mod plot;
+mod table;
+
+use crate::failure::Failure;
+use crate::{parallel, trace_file};
+use clap::Args;
+use iolab_sim::platform::{LOCAL_PRESETS, PRESETS};
+use iolab_sim::sweep::{Sweep, SweepError};
+use iolab_sim::workload::{Outcome, run as run_one};
+use journal::{Journal, Line};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+/// Run a workload with every combination of parameters, on all cores.
+///
+/// Kill it at any time and call it again: finished runs are kept.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The sweep in TOML: workload, platform, [parameters]
+    sweep: PathBuf,
+    /// Directory of the results. Default: beside the sweep, ending in .sweep
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Runs at once; as many as there are processors by itself
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Throw away what an earlier call has finished
+    #[arg(long)]
+    fresh: bool,
+    /// Print the table as CSV, too
+    #[arg(long)]
+    csv: bool,
+}
+
+impl From<SweepError> for Failure {
+    fn from(error: SweepError) -> Failure {
+        Failure::new(&error.message).hint(&error.hint)
+    }
+}
+
+/// A sweep with the texts it is about.
+struct Plan {
+    sweep: Sweep,
+    workload: String,
+    platform: String,
+    fingerprint: String,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let plan = Plan::read(&arguments.sweep)?;
+    let directory =
+        arguments.output.clone().unwrap_or_else(|| arguments.sweep.with_extension("sweep"));
+    let journal = Journal::open(&directory, &plan.fingerprint, arguments.fresh)?;
+    let done = journal.done();
+    let todo: Vec<u64> = (0..plan.sweep.len()).filter(|index| !done.contains(index)).collect();
+    if !done.is_empty() {
+        eprintln!("{} of {} runs are there already", done.len(), plan.sweep.len());
+    }
+    let journal = Mutex::new(journal);
+    let threads = arguments.jobs.unwrap_or_else(parallel::all_cores);
+    let kept = parallel::run_all(&todo, threads, |&index| {
+        let line = plan.line(index);
+        journal.lock().expect("no thread panics holding it").append(line)
+    });
+    kept.into_iter().collect::<Result<(), Failure>>()?;
+    let lines = journal.into_inner().expect("all threads have ended").lines();
+    finish(&plan, &directory, &lines, arguments.csv)
+}
+
+fn finish(
+    plan: &Plan,
+    directory: &Path,
+    lines: &[Line],
+    prints: bool,
+) -> Result<ExitCode, Failure> {
+    let table = table::Table::new(&plan.sweep, lines);
+    let csv = table.csv();
+    trace_file::save_bytes(&directory.join("results.csv"), csv.as_bytes())?;
+    trace_file::save_bytes(&directory.join("results.parquet"), &table.parquet()?)?;
+    let page = plot::page(&plan.sweep, lines);
+    trace_file::save_bytes(&directory.join("comparison.html"), page.as_bytes())?;
+    match prints {
+        true => crate::report::print(&csv)?,
+        false => crate::report::print(&table.text())?,
+    }
+    let failed: Vec<&Line> = lines.iter().filter(|line| line.error.is_some()).collect();
+    let Some(first) = failed.first() else { return Ok(ExitCode::SUCCESS) };
+    let error = first.error.clone().unwrap_or_default();
+    Err(Failure::new(format!(
+        "{} of {} runs failed, first run {}: {error}",
+        failed.len(),
+        lines.len(),
+        first.run
+    ))
+    .hint("the other runs are in the table; mend the parameters, then --fresh"))
+}
+
+impl Plan {
+    fn read(path: &Path) -> Result<Plan, Failure> {
+        let text = read(path, "docs/howto/sweep.md shows a sweep")?;
+        let sweep = Sweep::parse(&text).map_err(|error| {
+            Failure::new(format!("{}: {}", path.display(), error.message)).hint(error.hint)
+        })?;
+        let beside = |name: &str| path.parent().unwrap_or(Path::new("")).join(name);
+        let workload = read(&beside(&sweep.workload), "paths are taken from where the sweep is")?;
+        let preset = PRESETS.iter().chain(LOCAL_PRESETS).find(|preset| preset.0 == sweep.platform);
+        let platform = match preset {
+            Some((_, text)) => (*text).to_owned(),
+            None => read(&beside(&sweep.platform), "name a preset, or a file beside the sweep")?,
+        };
+        let version = env!("CARGO_PKG_VERSION");
+        let fingerprint = fingerprint(&[version, &text, &workload, &platform]);
+        Ok(Plan { sweep, workload, platform, fingerprint })
+    }
+
+    fn line(&self, index: u64) -> Line {
+        let outcome = self
+            .sweep
+            .case(index, &self.workload, &self.platform)
+            .and_then(|case| run_one(&case.workload, &case.platform, &case.settings));
+        match outcome {
+            Ok(outcome) => Line { run: index, error: None, numbers: numbers(&outcome) },
+            Err(error) => Line { run: index, error: Some(error.message), numbers: Vec::new() },
+        }
+    }
+}
+
+fn read(path: &Path, hint: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::new(format!("{}: {error}", path.display())).hint(hint))
+}
+
+/// FNV-1a over all texts: equal only for equal files.
+fn fingerprint(texts: &[&str]) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in texts.iter().flat_map(|text| text.bytes().chain([0])) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    format!("{hash:016x}")
+}
+
+/// What is told of each run, beside its parameters.
+pub(crate) const NUMBERS: [&str; 13] = [
+    "seconds",
+    "events",
+    "read_bytes",
+    "written_bytes",
+    "device_read_bytes",
+    "device_written_bytes",
+    "no_seek",
+    "near",
+    "far",
+    "queue_max",
+    "server_busy_mean",
+    "server_busy_max",
+    "link_busy_max",
+];
+
+fn numbers(outcome: &Outcome) -> Vec<f64> {
+    let phases = || outcome.applications.iter().flat_map(|one| &one.phases);
+    let servers = || outcome.servers.iter().map(|server| server.totals);
+    let sum = |values: &mut dyn Iterator<Item = u64>| values.sum::<u64>() as f64;
+    let end = outcome.end.0.max(1) as f64;
+    let busy = |nanos: u64| nanos as f64 / end;
+    let busy_sum = sum(&mut servers().map(|all| all.busy_nanos));
+    let most = |values: &mut dyn Iterator<Item = u64>| values.max().unwrap_or(0);
+    vec![
+        outcome.end.seconds(),
+        outcome.event_count as f64,
+        sum(&mut phases().map(|phase| phase.read_bytes)),
+        sum(&mut phases().map(|phase| phase.written_bytes)),
+        sum(&mut servers().map(|all| all.read_bytes)),
+        sum(&mut servers().map(|all| all.written_bytes)),
+        sum(&mut servers().map(|all| all.no_seek_count)),
+        sum(&mut servers().map(|all| all.near_count)),
+        sum(&mut servers().map(|all| all.far_count)),
+        most(&mut servers().map(|all| all.queue_max)) as f64,
+        busy_sum / end / outcome.servers.len().max(1) as f64,
+        busy(most(&mut servers().map(|all| all.busy_nanos))),
+        busy(most(&mut outcome.links.iter().map(|link| link.totals.busy_nanos))),
+    ]
+}

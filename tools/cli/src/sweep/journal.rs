@@ -1,0 +1,122 @@
+//! The journal of a sweep: a line of JSON per finished run, written as soon as it is there.
+//!
+//! The first line says which sweep it is of. A line that a kill has cut short is dropped.
+
+use crate::failure::Failure;
+use crate::trace_file;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// A finished run.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Line {
+    pub(crate) run: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+    /// As `NUMBERS` names them; empty for a run that failed.
+    #[serde(with = "exact")]
+    pub(crate) numbers: Vec<f64>,
+}
+
+/// Numbers as the shortest text that reads back as the same number; a JSON number may not.
+mod exact {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(numbers: &[f64], to: S) -> Result<S::Ok, S::Error> {
+        let texts: Vec<String> = numbers.iter().map(f64::to_string).collect();
+        texts.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
+        let texts = Vec::<String>::deserialize(from)?;
+        texts.iter().map(|text| text.parse().map_err(D::Error::custom)).collect()
+    }
+}
+
+#[derive(Deserialize, Serialize)]
+struct Head {
+    sweep: String,
+}
+
+pub(crate) struct Journal {
+    path: PathBuf,
+    file: File,
+    lines: BTreeMap<u64, Line>,
+}
+
+impl Journal {
+    /// Opens the journal of a directory, or begins it.
+    pub(crate) fn open(
+        directory: &Path,
+        fingerprint: &str,
+        fresh: bool,
+    ) -> Result<Journal, Failure> {
+        fs::create_dir_all(directory).map_err(|error| failed(directory, &error))?;
+        let path = directory.join("journal.jsonl");
+        let old = fs::read_to_string(&path).unwrap_or_default();
+        let mut lines = BTreeMap::new();
+        let mut whole = old.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        if let Some(head) = whole.next().filter(|_| !fresh) {
+            check_head(head, fingerprint, directory)?;
+            lines.extend(whole.map_while(|line| {
+                let line: Line = serde_json::from_str(line).ok()?;
+                Some((line.run, line))
+            }));
+        }
+        let text = render(fingerprint, &lines)?;
+        trace_file::save_quietly(&path, text.as_bytes())?;
+        let file =
+            OpenOptions::new().append(true).open(&path).map_err(|error| failed(&path, &error))?;
+        Ok(Journal { path, file, lines })
+    }
+
+    /// Runs that are finished.
+    pub(crate) fn done(&self) -> BTreeSet<u64> {
+        self.lines.keys().copied().collect()
+    }
+
+    /// Keeps a finished run; one write, so that a kill cuts at most this line.
+    pub(crate) fn append(&mut self, line: Line) -> Result<(), Failure> {
+        let text = serde_json::to_string(&line).map_err(Failure::new)? + "\n";
+        self.file.write_all(text.as_bytes()).map_err(|error| failed(&self.path, &error))?;
+        self.lines.insert(line.run, line);
+        Ok(())
+    }
+
+    /// All runs, by number.
+    pub(crate) fn lines(self) -> Vec<Line> {
+        self.lines.into_values().collect()
+    }
+}
+
+fn render(fingerprint: &str, lines: &BTreeMap<u64, Line>) -> Result<String, Failure> {
+    let head = Head { sweep: fingerprint.to_owned() };
+    let mut text = serde_json::to_string(&head).map_err(Failure::new)? + "\n";
+    for line in lines.values() {
+        text += &serde_json::to_string(line).map_err(Failure::new)?;
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn check_head(line: &str, fingerprint: &str, directory: &Path) -> Result<(), Failure> {
+    let head: Option<Head> = serde_json::from_str(line).ok();
+    match head {
+        Some(head) if head.sweep == fingerprint => Ok(()),
+        Some(_) => Err(Failure::new(format!(
+            "{} has runs of another sweep: the sweep, its workload or its platform has changed",
+            directory.display()
+        ))
+        .hint("--fresh throws them away; -o DIR keeps both")),
+        None => Err(Failure::new(format!("{} is no journal of a sweep", directory.display()))
+            .hint("name another directory by -o DIR, or throw it away by --fresh")),
+    }
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("{}: {error}", path.display())).hint("name another directory by -o DIR")
+}

@@ -1,0 +1,70 @@
+//! The comparison of a sweep: run time over one parameter, a series for each value of another, and
+//! what the remaining ones do to it as error bars.
+
+use super::journal::Line;
+use iolab_report::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
+use iolab_sim::sweep::{Sweep, written};
+
+/// A page with the figure.
+pub(super) fn page(sweep: &Sweep, lines: &[Line]) -> String {
+    let title = if sweep.name.is_empty() { "sweep" } else { &sweep.name };
+    let title = title.replace('&', "&amp;").replace('<', "&lt;");
+    let figure = figure(sweep, lines, &title).map_or_else(
+        || "<p>No parameter has several values.</p>".to_owned(),
+        |chart| chart.figure(),
+    );
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{title}</title>\n\
+         <style>{STYLE}</style>\n<h1>{title}</h1>\n{figure}\n</html>\n"
+    )
+}
+
+fn figure(sweep: &Sweep, lines: &[Line], title: &str) -> Option<Chart> {
+    let names = sweep.names();
+    let several = |name: &&&str| sweep.values_of(name).len() > 1;
+    let asked =
+        |wish: &Option<String>| names.iter().position(|name| Some(*name) == wish.as_deref());
+    let first = |but: Option<usize>| {
+        let found =
+            names.iter().filter(several).find(|name| but.is_none_or(|but| names[but] != **name));
+        found.and_then(|found| names.iter().position(|name| name == found))
+    };
+    let series = asked(&sweep.plot.series);
+    let x = asked(&sweep.plot.x).or_else(|| first(series))?;
+    let series = series.or_else(|| first(Some(x)));
+    let places = sweep.values_of(names[x]);
+    let mut chart = Chart::new(
+        format!("{title}: run time by {}", names[x]),
+        Axis::categories(names[x], places.clone()),
+        Axis::linear("run time", Unit::Seconds),
+    )
+    .caption("Mean over all other parameters; bars span their lowest and highest run.")
+    .size(720, 360);
+    let labels =
+        series.map_or_else(|| vec![String::new()], |series| sweep.values_of(names[series]));
+    for label in labels {
+        let name = series
+            .map_or_else(|| "run time".to_owned(), |series| format!("{} = {label}", names[series]));
+        let mut drawn = Series::new(name, Mark::Points, []);
+        for (place, value) in places.iter().enumerate() {
+            let seconds: Vec<f64> = lines
+                .iter()
+                .filter(|line| {
+                    let values: Vec<String> =
+                        sweep.values(line.run).into_iter().map(written).collect();
+                    values[x] == *value && series.is_none_or(|series| values[series] == label)
+                })
+                .filter_map(|line| line.numbers.first().copied())
+                .collect();
+            if seconds.is_empty() {
+                continue;
+            }
+            let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
+            let low = seconds.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = seconds.iter().copied().fold(0.0, f64::max);
+            drawn = drawn.point_with_error(place as f64, mean, low, high);
+        }
+        chart = chart.with(drawn);
+    }
+    Some(chart)
+}

@@ -1,0 +1,114 @@
+//! `iolab sweep` from the outside.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn iolab(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_iolab"));
+    command.args(arguments).current_dir(directory).output().unwrap()
+}
+
+const WORKLOAD: &str = "files = [{ name = 'f', size = '8m' }]\n[[applications]]\nname = 'a'\n\
+    ranks = 2\n[[applications.phases]]\nname = 'p'\ncommands = [{ open = 'f' }, { read = 'f', \
+    pattern = 'strided:strip=64k,stripes=8' }, { close = 'f' }]\n";
+
+const SWEEP: &str = "name = 'small'\nworkload = 'w.toml'\nplatform = 'classic-hdd'\n[parameters]\n\
+    cache = ['none', 'aggregation']\n'workload.applications.a.ranks' = [1, 2, 4]\n\
+    tie_seed = [0, 1]\n";
+
+fn laid_out() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("w.toml"), WORKLOAD).unwrap();
+    fs::write(directory.path().join("s.toml"), SWEEP).unwrap();
+    directory
+}
+
+#[test]
+fn a_sweep_runs_every_combination_and_writes_table_and_plot() {
+    let directory = laid_out();
+    let at = directory.path();
+    let output = iolab(at, &["sweep", "s.toml", "--csv"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let csv = fs::read_to_string(at.join("s.sweep/results.csv")).unwrap();
+    assert_eq!(csv.as_bytes(), output.stdout);
+    assert_eq!(csv.lines().count(), 1 + 12);
+    assert!(csv.starts_with("run,cache,tie_seed,workload.applications.a.ranks,seconds,"), "{csv}");
+    let columns = csv.lines().next().unwrap().split(',').count();
+    assert!(csv.lines().all(|line| line.split(',').count() == columns));
+    let parquet = fs::read(at.join("s.sweep/results.parquet")).unwrap();
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    let page = fs::read_to_string(at.join("s.sweep/comparison.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("run time by cache"));
+}
+
+#[test]
+fn a_killed_sweep_goes_on_where_it_was_and_ends_alike() {
+    let directory = laid_out();
+    let at = directory.path();
+    assert!(iolab(at, &["sweep", "s.toml", "-o", "whole"]).status.success());
+    let whole = fs::read_to_string(at.join("whole/results.csv")).unwrap();
+    let journal = fs::read_to_string(at.join("whole/journal.jsonl")).unwrap();
+    for cut in [0, 10, journal.len() / 3, journal.len() / 2, journal.len() - 1, journal.len()] {
+        let killed = at.join(format!("killed{cut}"));
+        fs::create_dir(&killed).unwrap();
+        fs::write(killed.join("journal.jsonl"), &journal[..cut]).unwrap();
+        let output = iolab(at, &["sweep", "s.toml", "-o", killed.to_str().unwrap()]);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{told}");
+        assert_eq!(fs::read_to_string(killed.join("results.csv")).unwrap(), whole);
+        let kept = journal[..cut].matches('\n').count().saturating_sub(1);
+        assert!(
+            kept == 0 || told.contains(&format!("{kept} of 12 runs are there already")),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn a_sweep_that_has_changed_is_not_mixed_with_its_old_runs() {
+    let directory = laid_out();
+    let at = directory.path();
+    assert!(iolab(at, &["sweep", "s.toml"]).status.success());
+    for (file, text) in [("s.toml", SWEEP), ("w.toml", WORKLOAD)] {
+        fs::write(at.join(file), format!("{text}# changed\n")).unwrap();
+        let output = iolab(at, &["sweep", "s.toml"]);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && told.contains("has changed"), "{told}");
+        assert!(told.contains("hint: --fresh"), "{told}");
+        fs::write(at.join(file), text).unwrap();
+    }
+    fs::write(at.join("s.toml"), format!("{SWEEP}seed = [3]\n")).unwrap();
+    assert!(iolab(at, &["sweep", "s.toml", "--fresh"]).status.success());
+}
+
+#[test]
+fn a_run_that_fails_is_told_and_the_others_are_kept() {
+    let directory = laid_out();
+    let at = directory.path();
+    fs::write(at.join("s.toml"), SWEEP.replace("[1, 2, 4]", "[1, 99]")).unwrap();
+    let output = iolab(at, &["sweep", "s.toml"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && told.contains("4 of 8 runs failed"), "{told}");
+    assert!(told.contains("99 ranks"), "{told}");
+    let csv = fs::read_to_string(at.join("s.sweep/results.csv")).unwrap();
+    assert_eq!(csv.lines().filter(|line| line.contains("99 ranks")).count(), 4);
+}
+
+#[test]
+fn slips_in_a_sweep_are_named_with_their_file() {
+    let directory = laid_out();
+    let at = directory.path();
+    for (from, to, wanted) in [
+        ("'w.toml'", "'absent.toml'", "absent.toml"),
+        ("'classic-hdd'", "'classic-hd'", "classic-hd"),
+        ("cache =", "cash =", "there is no parameter `cash`"),
+        ("[parameters]", "[parameters", "s.toml: this sweep cannot be read"),
+    ] {
+        fs::write(at.join("s.toml"), SWEEP.replace(from, to)).unwrap();
+        let output = iolab(at, &["sweep", "s.toml"]);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && told.contains(wanted), "{told}");
+        assert!(told.contains("hint: "), "{told}");
+    }
+}
