@@ -7,6 +7,7 @@
 
 use iolab_sim::platform::{PRESETS, Platform};
 use iolab_sim::scenario::Scenario;
+use iolab_sim::sweep::Sweep;
 use iolab_sim::workload::{Settings, TEMPLATE, Workload, run_watched};
 use iolab_vocab::{Random, Seed};
 use std::ops::ControlFlow;
@@ -172,6 +173,27 @@ fn fuzz_scenarios(seed: u64, count: usize) {
         }
     }
     assert!(valid > 0);
+}
+
+fn fuzz_sweeps(seed: u64, count: usize) {
+    let mut mutator = mutator(seed, &[], &["../../samples/sweeps"]);
+    for _ in 0..count {
+        let text = mutator.input();
+        match Sweep::parse(&text) {
+            Err(error) => assert!(!error.message.is_empty() && !error.hint.is_empty(), "{text}"),
+            Ok(sweep) if sweep.is_empty() => {}
+            Ok(sweep) => {
+                if let Err(error) = sweep.case(sweep.len() - 1, TEMPLATE, PRESETS[0].1) {
+                    assert!(!error.message.is_empty() && !error.hint.is_empty(), "{text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn mutated_sweeps_never_panic() {
+    fuzz_sweeps(4, 1000);
 }
 
 #[test]
