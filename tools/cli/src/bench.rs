@@ -63,11 +63,11 @@ enum Command {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
         Some(Command::Report(arguments)) => report::run(arguments)?,
-        None if arguments.template => print!("{}", template()),
-        None if arguments.cells => print!("{}", cell_table()),
-        None if arguments.list => print!("{}", drawing::list()),
+        None if arguments.template => say!("{}", template()),
+        None if arguments.cells => say!("{}", cell_table()),
+        None if arguments.list => say!("{}", drawing::list()),
         None => match &arguments.draw {
-            Some(spec) => print!("{}", drawing::draw(spec, &arguments.flags, arguments.svg)?),
+            Some(spec) => say!("{}", drawing::draw(spec, &arguments.flags, arguments.svg)?),
             None => return measure(arguments),
         },
     }
@@ -103,18 +103,21 @@ fn show(
         output.finish(&document, "--output")?;
     }
     if arguments.json {
-        println!("{document}");
+        say_line!("{document}");
     } else if arguments.csv {
-        print!("{}", csv(&outcome.measurements));
+        say!("{}", csv(&outcome.measurements));
     } else {
         for refused in &outcome.refused {
-            println!(
+            say_line!(
                 "not run: {} {} {}: {}",
-                refused.temporal, refused.spatial, refused.method, refused.reason
+                refused.temporal,
+                refused.spatial,
+                refused.method,
+                refused.reason
             );
         }
         if plan.repetitions > 1 {
-            print!("\n{}", summary_table(&outcome.summaries));
+            say!("\n{}", summary_table(&outcome.summaries));
         }
     }
     outcome.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
@@ -135,7 +138,7 @@ impl From<BenchError> for Failure {
 /// Prints the heading with the first row, so that an early error is not buried under it.
 fn print_row(measurement: &iolab_bench::Measurement, first: &std::cell::Cell<bool>) {
     if first.replace(false) {
-        println!("{}", header());
+        say_line!("{}", header());
     }
-    println!("{}", row(measurement));
+    say_line!("{}", row(measurement));
 }

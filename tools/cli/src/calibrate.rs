@@ -92,9 +92,9 @@ fn run_probe(probe: &str, place: &Path) -> Result<ExitCode, Failure> {
     match probe {
         "calls" => {
             let costs = probe_guest(place).map_err(Failure::new)?;
-            println!("{} {} {}", costs.first_write_ns, costs.write_ns, costs.open_ns);
+            say_line!("{} {} {}", costs.first_write_ns, costs.write_ns, costs.open_ns);
         }
-        _ => println!("{}", probe_spawns(&mut Command::new("true")).map_err(Failure::new)?),
+        _ => say_line!("{}", probe_spawns(&mut Command::new("true")).map_err(Failure::new)?),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -147,22 +147,25 @@ fn guest<const COUNT: usize>(
 }
 
 fn print_text(calibration: &Calibration, checks: &[Check]) {
-    println!("{:<26} {:>14} {:>9} {:>9}", "parameter", "ns", "spread", "fit error");
+    say_line!("{:<26} {:>14} {:>9} {:>9}", "parameter", "ns", "spread", "fit error");
     for fit in &calibration.fits {
         let fit_error = fit.interpolation_error.map_or("–".to_owned(), percent);
         let spread = if fit.spread.is_nan() { "–".to_owned() } else { percent(fit.spread) };
-        println!("{:<26} {:>14.1} {spread:>9} {fit_error:>9}", fit.parameter, fit.value_ns);
+        say_line!("{:<26} {:>14.1} {spread:>9} {fit_error:>9}", fit.parameter, fit.value_ns);
     }
     if !checks.is_empty() {
-        println!(
+        say_line!(
             "\n{:<44} {:>12} {:>12} {:>7}",
-            "check, ns per round", "measured", "predicted", "error"
+            "check, ns per round",
+            "measured",
+            "predicted",
+            "error"
         );
     }
     for check in checks {
         let (measured, predicted) = (check.measured_ns, check.predicted_ns);
         let error = format!("{:+.0} %", check.error() * 100.0);
-        println!("{:<44} {measured:>12.0} {predicted:>12.0} {error:>7}", check.workload);
+        say_line!("{:<44} {measured:>12.0} {predicted:>12.0} {error:>7}", check.workload);
     }
 }
 
@@ -194,5 +197,5 @@ fn print_json(calibration: &Calibration, checks: &[Check]) {
             })
         })
         .collect();
-    println!("{}", serde_json::json!({ "parameters": parameters, "checks": checks }));
+    say_line!("{}", serde_json::json!({ "parameters": parameters, "checks": checks }));
 }

@@ -2,6 +2,9 @@
 //!
 //! Results go to stdout, progress to stderr; a failure names the offender and a way out.
 
+#[macro_use]
+mod say;
+
 mod bench;
 mod calibrate;
 mod export;

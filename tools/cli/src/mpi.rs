@@ -27,9 +27,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
                 built += 1;
                 let done = if adapter.fresh { "built" } else { "in place" };
                 let (path, compiler) = (adapter.path.display(), adapter.compiler.display());
-                println!("{:<9} {done}: {path} (by {compiler})", family.name());
+                say_line!("{:<9} {done}: {path} (by {compiler})", family.name());
             }
-            Err(error) => println!("{:<9} none: {error}", family.name()),
+            Err(error) => say_line!("{:<9} none: {error}", family.name()),
         }
     }
     match built {

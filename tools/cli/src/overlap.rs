@@ -59,7 +59,7 @@ enum Command {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
         Some(Command::Report(arguments)) => report::run(arguments)?,
-        None if arguments.template => print!("{}", overlap_template()),
+        None if arguments.template => say!("{}", overlap_template()),
         None => measure(arguments)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -102,9 +102,9 @@ fn on_all_ranks(
         let observe = |case: &OverlapCase, point: &OverlapPoint| {
             if arguments.says_a_table() {
                 if first.replace(false) {
-                    println!("{}", overlap_header());
+                    say_line!("{}", overlap_header());
                 }
-                println!("{}", overlap_row(&case.title(), point));
+                say_line!("{}", overlap_row(&case.title(), point));
             }
         };
         Ok(overlap(plan, comm, &abilities, arguments.trace.is_some(), &observe)?)
@@ -128,8 +128,8 @@ fn show(
         trace_file::save(path, trace)?;
     }
     match () {
-        () if arguments.json => println!("{document}"),
-        () if arguments.csv => print!("{}", overlap_csv(outcome)),
+        () if arguments.json => say_line!("{document}"),
+        () if arguments.csv => say!("{}", overlap_csv(outcome)),
         () => print_summary(outcome),
     }
     outcome.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
@@ -144,8 +144,8 @@ fn print_summary(outcome: &OverlapOutcome) {
     if outcome.points.is_empty() {
         return; // The reason is the error that follows.
     }
-    print!("\n{}", report::summary(outcome));
+    say!("\n{}", report::summary(outcome));
     for refused in &outcome.refused {
-        println!("not run: {} {}: {}", refused.method, refused.temporal, refused.reason);
+        say_line!("not run: {} {}: {}", refused.method, refused.temporal, refused.reason);
     }
 }

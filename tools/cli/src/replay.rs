@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         trace_file::save(path, &Trace { header, events: summary.decisions.clone() })?;
     }
     match arguments.json {
-        true => println!("{:#}", as_json(&summary)),
+        true => say_line!("{:#}", as_json(&summary)),
         false => print(&summary),
     }
     Ok(ExitCode::SUCCESS)
@@ -76,7 +76,7 @@ fn different(arguments: &Arguments, error: &ReplayError) -> Result<ExitCode, Fai
             "recorded": difference.recorded,
             "replayed": difference.replayed,
         });
-        println!("{value:#}");
+        say_line!("{value:#}");
     }
     let failure = Failure::new(error);
     Err(match error.hint() {
@@ -101,22 +101,22 @@ fn as_json(summary: &Summary) -> serde_json::Value {
 }
 
 fn print(summary: &Summary) {
-    println!(
+    say_line!(
         "{} calls of {} threads in {} processes came out as recorded, in {:.3} s",
         summary.calls,
         summary.threads,
         summary.processes,
         summary.elapsed.seconds()
     );
-    println!(
+    say_line!(
         "read {}, wrote {}",
         format_bytes(summary.read_bytes),
         format_bytes(summary.written_bytes)
     );
     for (reason, count) in &summary.skipped {
-        println!("not reissued: {count} calls {reason}");
+        say_line!("not reissued: {count} calls {reason}");
     }
     for note in &summary.notes {
-        println!("note: {note}");
+        say_line!("note: {note}");
     }
 }

@@ -1,11 +1,11 @@
 //! `iolab report`: what a trace says about a run, for people, programs and browsers.
 
 use crate::failure::Failure;
-use crate::{hdtrace, trace_file};
+use crate::{hdtrace, say, trace_file};
 use clap::Args;
 use iolab_report::{Analysis, Report, csv, report_page, text};
 use iolab_trace::Trace;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Some(page) => write_page(&arguments.trace, page)?,
         None => analyse(&arguments.trace)?,
     };
-    print(&match (arguments.json, arguments.csv) {
+    say::text(&match (arguments.json, arguments.csv) {
         (true, _) => json(&report)?,
         (_, true) => csv::files(&report),
         _ => text::write(&report, text::Style { colour: wants_colour() }),
@@ -75,14 +75,4 @@ fn json(report: &Report) -> Result<String, Failure> {
 
 fn wants_colour() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
-}
-
-/// A reader that has seen enough (`| head`) is no failure.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::new(format!("standard output: {error}")))
-        }
-        _ => Ok(()),
-    }
 }

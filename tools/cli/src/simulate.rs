@@ -7,7 +7,7 @@ mod subject;
 pub(crate) mod workload;
 
 use crate::failure::Failure;
-use crate::{report, trace_file};
+use crate::{say, trace_file};
 use clap::{ArgGroup, Args};
 use iolab_policy::insitu::StrategySpec;
 use iolab_sim::cluster::RunError;
@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         (_, Some(path), _) => workload::run(arguments, path),
         (_, _, Some(form)) => show::run(arguments, form),
         _ => {
-            report::print(iolab_sim::workload::TEMPLATE)?;
+            say::text(iolab_sim::workload::TEMPLATE)?;
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -179,8 +179,8 @@ fn run_trace(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
     save_if(arguments.output.as_deref(), &summary.prediction.trace)?;
     save_if(arguments.decisions.as_deref(), &summary.prediction.decisions)?;
     match arguments.json {
-        true => report::print(&format!("{}\n", summary.json(&trace)))?,
-        false => report::print(&summary.text(&trace, &apply))?,
+        true => say::text(&format!("{}\n", summary.json(&trace)))?,
+        false => say::text(&summary.text(&trace, &apply))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -198,8 +198,10 @@ fn settings_of(arguments: &Arguments) -> Settings {
     }
 }
 
-/// Reads a platform file, or takes the preset of that name.
+/// Reads a platform file, or takes the preset of that name. `this-machine` is what `iolab calibrate`
+/// wrote into the current directory.
 pub(crate) fn read_platform(name: &str) -> Result<Platform, Failure> {
+    let name = if name == "this-machine" { "this-machine.toml" } else { name };
     match std::fs::read_to_string(name) {
         Ok(text) => Platform::parse(&text)
             .map_err(|error| Failure::new(format!("{name}: {}", error.message)).hint(error.hint)),

@@ -12,10 +12,12 @@ pub(crate) struct Arguments {}
 pub(crate) fn run(_arguments: &Arguments) -> Result<ExitCode, Failure> {
     for row in Catalog::ROWS {
         let semantics = if row.traits.keeps_semantics { "kept" } else { "NOT kept" };
-        println!("{}\n    {}", row.usage, row.summary);
-        println!(
+        say_line!("{}\n    {}", row.usage, row.summary);
+        say_line!(
             "    scope {}; interference {}; state {}; semantics {semantics}",
-            row.traits.scope, row.traits.interference, row.traits.state
+            row.traits.scope,
+            row.traits.interference,
+            row.traits.state
         );
     }
     Ok(ExitCode::SUCCESS)

@@ -9,7 +9,7 @@ mod plot;
 mod table;
 
 use crate::failure::Failure;
-use crate::{parallel, trace_file};
+use crate::{parallel, say, trace_file};
 use clap::Args;
 use iolab_sim::platform::{LOCAL_PRESETS, PRESETS};
 use iolab_sim::sweep::{Sweep, SweepError};
@@ -88,8 +88,8 @@ fn finish(
     let page = plot::page(&plan.sweep, lines);
     trace_file::save_bytes(&directory.join("comparison.html"), page.as_bytes())?;
     match prints {
-        true => crate::report::print(&csv)?,
-        false => crate::report::print(&table.text())?,
+        true => say::text(&csv)?,
+        false => say::text(&table.text())?,
     }
     let failed: Vec<&Line> = lines.iter().filter(|line| line.error.is_some()).collect();
     let Some(first) = failed.first() else { return Ok(ExitCode::SUCCESS) };

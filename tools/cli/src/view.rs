@@ -53,6 +53,6 @@ fn write(output: &Path, page: &[u8]) -> Result<(), Failure> {
         Failure::new(format!("{}: {error}", output.display()))
             .hint("choose another place with -o PAGE.html")
     })?;
-    println!("{}", output.display());
+    say_line!("{}", output.display());
     Ok(())
 }

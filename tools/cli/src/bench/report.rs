@@ -34,25 +34,25 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         arguments.results.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     for (outcome, path) in outcomes.iter().zip(&arguments.results) {
         let place = &outcome.surroundings;
-        println!(
+        say_line!(
             "{}: {} ranks on {} ({})",
             path.display(),
             outcome.ranks,
             place.host,
             place.file_system
         );
-        print!("{}", summary_table(&outcome.summaries));
+        say!("{}", summary_table(&outcome.summaries));
     }
     let insights = insights(&outcomes);
-    println!("\nwhat this says");
-    insights.iter().for_each(|insight| println!("  {:<12} {}", insight.kind, insight.text));
+    say_line!("\nwhat this says");
+    insights.iter().for_each(|insight| say_line!("  {:<12} {}", insight.kind, insight.text));
     if insights.is_empty() {
-        println!(
+        say_line!(
             "  nothing: give --sizes, re-read and re-write, several methods or numbers of ranks"
         );
     }
     if let Some(name) = &arguments.weights {
-        print!("\n{}", weighted(name, &outcomes)?);
+        say!("\n{}", weighted(name, &outcomes)?);
     }
     if arguments.compare {
         let [first, second] = &outcomes[..] else {
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             ))
             .hint("iolab bench report --compare BEFORE.json AFTER.json"));
         };
-        print!("\n{}", comparison_table(&compare(first, second)));
+        say!("\n{}", comparison_table(&compare(first, second)));
     }
     if let Some(path) = &arguments.html {
         let page = page(&curves(&outcomes), &insights);

@@ -22,8 +22,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         arguments.results.iter().map(|path| load(path)).collect::<Result<_, _>>()?;
     for (path, outcome) in arguments.results.iter().zip(&outcomes) {
         let (ranks, kind) = (outcome.ranks, &outcome.communication);
-        println!("{}: {ranks} ranks, {kind}", path.display());
-        print!("{}", summary(outcome));
+        say_line!("{}: {ranks} ranks, {kind}", path.display());
+        say!("{}", summary(outcome));
     }
     match &arguments.plot {
         Some(path) => output::write(path, "--plot", overlap_plot(&outcomes).as_bytes()),

@@ -3,7 +3,7 @@
 use super::bands::Band;
 use crate::failure::Failure;
 use crate::simulate::read_platform;
-use crate::{hdtrace, report, trace_file};
+use crate::{hdtrace, say, trace_file};
 use clap::Args;
 use iolab_sim::cluster::{Order, RunError, ServerTotals};
 use iolab_sim::evaluation::partdiff::{self, CACHES, DEVIATIONS, REAL_SECONDS, ServerRow};
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         .iter()
         .map(|cache| outcome(arguments, &recording, &platform, cache))
         .collect::<Result<Vec<_>, _>>()?;
-    report::print(&match (arguments.json, arguments.csv) {
+    say::text(&match (arguments.json, arguments.csv) {
         (true, _) => format!("{}\n", json(&outcomes)),
         (_, true) => csv(&outcomes),
         _ => text(&outcomes),

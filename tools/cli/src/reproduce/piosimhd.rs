@@ -118,29 +118,35 @@ pub(crate) fn compute(
 }
 
 fn print_csv(results: &[Result]) {
-    println!("{}", published::COLUMNS);
+    say_line!("{}", published::COLUMNS);
     for result in results {
         let deviation = result.deviation.map(|value| value.to_string()).unwrap_or_default();
         let (key, total) = (published::key(&result.case), result.case.total_bytes());
-        println!("{key},{total},{},{deviation}", result.seconds);
+        say_line!("{key},{total},{},{deviation}", result.seconds);
     }
 }
 
 fn print_table(arguments: &Arguments, results: &[Result], seconds: f64) {
-    println!(
+    say_line!(
         "{:<21} {:<23} {:>6} {:<5} {:>17} {:>17} {:>9}",
-        "test", "cache layer", "block", "op", "seconds", "published", "differs"
+        "test",
+        "cache layer",
+        "block",
+        "op",
+        "seconds",
+        "published",
+        "differs"
     );
     results.iter().for_each(print_row);
-    println!();
+    say_line!();
     print_summary(results);
     if arguments.bands > 0 {
         print_bands(arguments.bands, results);
     }
     let events: u64 = results.iter().map(|result| result.event_count).sum();
-    println!("{events} events in {seconds:.1} s: {:.1} M events/s", events as f64 / seconds / 1e6);
-    println!("\nWhat to know about the published evaluation:");
-    DEFECTS.iter().for_each(|defect| println!("- {defect}"));
+    say_line!("{events} events in {seconds:.1} s: {:.1} M events/s", events as f64 / seconds / 1e6);
+    say_line!("\nWhat to know about the published evaluation:");
+    DEFECTS.iter().for_each(|defect| say_line!("- {defect}"));
 }
 
 fn print_row(result: &Result) {
@@ -155,7 +161,7 @@ fn print_row(result: &Result) {
             (format!("{value:.10}"), format!("{percent:+.5}%"))
         }
     };
-    print!(
+    say!(
         "{:<21} {:<23} {:>6} {:<5} {:>17.10} {published:>17} {differs:>9}",
         case.test.name(),
         case.published_cache(),
@@ -168,9 +174,9 @@ fn print_row(result: &Result) {
             Some(value) if !band.holds(value) => "  OUTSIDE",
             _ => "",
         };
-        print!("  band {:.4} {:.4} {:.4}{inside}", band.low, band.median, band.high);
+        say!("  band {:.4} {:.4} {:.4}{inside}", band.low, band.median, band.high);
     }
-    println!();
+    say_line!();
 }
 
 fn print_summary(results: &[Result]) {
@@ -180,10 +186,10 @@ fn print_summary(results: &[Result]) {
     let equal = known().filter(|(ours, value)| published::is_equal(*ours, *value)).count();
     let within =
         |limit: f64| known().filter(|(ours, value)| (ours / value - 1.0).abs() <= limit).count();
-    println!("{} cases, {count} of them with a published value here:", results.len());
-    println!("  {equal} equal to every printed digit");
+    say_line!("{} cases, {count} of them with a published value here:", results.len());
+    say_line!("  {equal} equal to every printed digit");
     for percent in [0.0001, 0.3, 2.0, 10.0] {
-        println!("  {} within {percent} %", within(percent / 100.0));
+        say_line!("  {} within {percent} %", within(percent / 100.0));
     }
 }
 
@@ -192,5 +198,5 @@ fn print_bands(count: u64, results: &[Result]) {
         let value = published::seconds(&result.case);
         result.band.zip(value).is_some_and(|(band, value)| !band.holds(value))
     });
-    println!("  {} outside their own band over {count} tie seeds", outside.count());
+    say_line!("  {} outside their own band over {count} tie seeds", outside.count());
 }

@@ -2,7 +2,7 @@
 
 use super::Arguments;
 use crate::failure::Failure;
-use crate::{report, trace_file};
+use crate::{say, trace_file};
 use std::process::ExitCode;
 
 pub(super) fn run(arguments: &Arguments, form: &str) -> Result<ExitCode, Failure> {
@@ -17,7 +17,7 @@ pub(super) fn run(arguments: &Arguments, form: &str) -> Result<ExitCode, Failure
     };
     match &arguments.output {
         Some(path) => trace_file::save_bytes(path, drawn.as_bytes())?,
-        None => report::print(&drawn)?,
+        None => say::text(&drawn)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use super::faults::{Faulted, read_scenario};
 use super::results;
 use super::subject::Subject;
 use crate::failure::Failure;
-use crate::{parallel, report, trace_file};
+use crate::{parallel, say, trace_file};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use iolab_policy::collective::{Choices, CollectiveError, Serves, catalog};
@@ -107,7 +107,7 @@ pub(super) fn run_subject(arguments: &Arguments, subject: &Subject) -> Result<Ex
         band,
         faulted,
     };
-    report::print(&match (arguments.json, arguments.csv) {
+    say::text(&match (arguments.json, arguments.csv) {
         (true, _) => format!("{}\n", results::json(&told)),
         (_, true) => results::csv(&told),
         _ => results::text(&told),

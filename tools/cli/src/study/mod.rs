@@ -80,8 +80,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     write(&results.join("study.json"), format!("{json:#}\n").as_bytes())?;
     write(&results.join("study.html"), &present::page(&study))?;
     match arguments.json {
-        true => println!("{json:#}"),
-        false => print!("{}", present::text(&study)),
+        true => say_line!("{json:#}"),
+        false => say!("{}", present::text(&study)),
     }
     eprintln!("study: see {}", results.join("study.html").display());
     Ok(ExitCode::SUCCESS)

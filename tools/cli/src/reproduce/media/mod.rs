@@ -118,10 +118,10 @@ fn seconds(on: &Platform, cases: &[Case], arguments: &Arguments) -> Result<Vec<f
 }
 
 fn print_csv(study: &Study) {
-    println!("test,cache_layer,block_bytes,op,hdd_seconds,other_seconds,gain");
+    say_line!("test,cache_layer,block_bytes,op,hdd_seconds,other_seconds,gain");
     for pair in &study.pairs {
         let key = published::key(&pair.case);
-        println!("{key},{},{},{}", pair.hdd, pair.other, pair.gain());
+        say_line!("{key},{},{},{}", pair.hdd, pair.other, pair.gain());
     }
 }
 
@@ -148,7 +148,7 @@ fn print_json(study: &Study) -> Result<(), Failure> {
     let verdicts: Vec<_> = claims::verdicts(study).iter().map(verdict).collect();
     let cases: Vec<_> = study.pairs.iter().map(case).collect();
     let all = json!({ "against": study.other, "seeds": study.seeds, "cases": cases, "verdicts": verdicts });
-    println!(
+    say_line!(
         "{}",
         serde_json::to_string_pretty(&all).map_err(|error| {
             Failure::new(format!("the result cannot be written as JSON: {error}"))
@@ -159,14 +159,14 @@ fn print_json(study: &Study) -> Result<(), Failure> {
 }
 
 fn print_table(study: &Study) {
-    println!("{:<55} {:>12} {:>12} {:>8}", "case", "hdd [s]", "other [s]", "gain");
+    say_line!("{:<55} {:>12} {:>12} {:>8}", "case", "hdd [s]", "other [s]", "gain");
     for pair in &study.pairs {
         let key = published::key(&pair.case);
-        println!("{key:<55} {:>12.4} {:>12.4} {:>7.2}x", pair.hdd, pair.other, pair.gain());
+        say_line!("{key:<55} {:>12.4} {:>12.4} {:>7.2}x", pair.hdd, pair.other, pair.gain());
     }
-    println!("\n{:<70} {:>7} {:>7}", "conclusion of the evaluation on hard disks", "hdd", "other");
+    say_line!("\n{:<70} {:>7} {:>7}", "conclusion of the evaluation on hard disks", "hdd", "other");
     for verdict in claims::verdicts(study) {
         let word = verdict.word();
-        println!("{:<70} {:>6.2}x {:>6.2}x  {word}", verdict.claim, verdict.hdd, verdict.other);
+        say_line!("{:<70} {:>6.2}x {:>6.2}x  {word}", verdict.claim, verdict.hdd, verdict.other);
     }
 }
