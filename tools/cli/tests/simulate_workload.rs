@@ -223,3 +223,21 @@ fn a_trace_cut_short_anywhere_is_refused_by_name() {
         assert!(!error.contains("panicked"), "{length}: {error}");
     }
 }
+
+#[test]
+fn this_machine_is_what_calibrate_wrote_here() {
+    let place = tempfile::tempdir().unwrap();
+    let show = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_iolab"));
+        command.args(["simulate", "--show", "--platform", "this-machine"]);
+        command.current_dir(place.path()).output().unwrap()
+    };
+    let missing = show();
+    let words = String::from_utf8(missing.stderr).unwrap();
+    assert!(!missing.status.success());
+    assert!(words.contains("this-machine.toml") && words.contains("iolab calibrate"), "{words}");
+    let preset = iolab_sim::platform::PRESETS.iter().find(|preset| preset.0 == "nvme").unwrap();
+    std::fs::write(place.path().join("this-machine.toml"), preset.1).unwrap();
+    let shown = String::from_utf8(show().stdout).unwrap();
+    assert!(shown.contains("device nvme"), "{shown}");
+}
