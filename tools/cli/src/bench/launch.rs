@@ -67,9 +67,11 @@ fn as_rank_of<T>(
     match (launch.rank, result) {
         (0, result) => result.map(Some),
         (_, Ok(_)) => Ok(None),
-        // Rank 0 tells what all ranks agreed on; the others only fail with it.
+        // Rank 0 tells what all ranks agreed on; the others only fail with it. Open MPI kills the
+        // job at the first rank that fails, so rank 0 needs a moment to be the first.
         (_, Err(_)) => {
             drop(comm);
+            std::thread::sleep(Duration::from_secs(1));
             std::process::exit(1)
         }
     }
