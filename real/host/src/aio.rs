@@ -4,15 +4,12 @@
 //! in order; so a deeper queue gains nothing there, but a caller that computes does.
 
 use crate::arena::Arena;
-use crate::queue::{Landed, Queue};
-use std::fs::File;
+use crate::queue::{Ends, Landed, Queue};
 use std::io;
-use std::os::fd::AsRawFd;
 
 /// A queue of control blocks.
 pub struct Aio {
-    arena: Arena,
-    file: Option<File>,
+    ends: Ends,
     /// Boxed, as a block must not move while the library knows it.
     under_way: Vec<(u64, Box<libc::aiocb>)>,
     depth: usize,
@@ -25,7 +22,7 @@ unsafe impl Send for Aio {}
 impl Aio {
     /// A queue of at most `depth` transfers.
     pub fn new(arena: Arena, depth: usize) -> Aio {
-        Aio { arena, file: None, under_way: Vec::new(), depth }
+        Aio { ends: Ends::new(arena), under_way: Vec::new(), depth }
     }
 
     /// The first transfer that is done.
@@ -52,23 +49,13 @@ impl Aio {
 impl Queue for Aio {
     const NAME: &'static str = "POSIX aio";
 
-    fn arena(&mut self) -> &mut Arena {
-        self.drain();
-        &mut self.arena
+    fn ends(&self) -> &Ends {
+        &self.ends
     }
 
-    fn attach(&mut self, file: File) {
+    fn ends_mut(&mut self) -> &mut Ends {
         self.drain();
-        self.file = Some(file);
-    }
-
-    fn file(&self) -> Option<&File> {
-        self.file.as_ref()
-    }
-
-    fn detach(&mut self) -> Option<File> {
-        self.drain();
-        self.file.take()
+        &mut self.ends
     }
 
     fn start(
@@ -79,16 +66,14 @@ impl Queue for Aio {
         length: u32,
         id: u64,
     ) -> io::Result<()> {
-        let file = self.file.as_ref().ok_or_else(|| io::Error::other("no file is open"))?;
         if self.under_way.len() == self.depth {
             return Err(io::Error::other("more transfers than the queue is deep"));
         }
-        let buffer = self.arena.get_mut(at..at + length as usize);
-        let buffer = buffer.ok_or_else(|| io::Error::other("a buffer leaves the memory"))?;
+        let (descriptor, buffer) = self.ends.of(at, length)?;
         // SAFETY: all zero is a valid block: no signal, no priority.
         let mut block: Box<libc::aiocb> = Box::new(unsafe { std::mem::zeroed() });
-        block.aio_fildes = file.as_raw_fd();
-        block.aio_buf = buffer.as_mut_ptr().cast();
+        block.aio_fildes = descriptor;
+        block.aio_buf = buffer.cast();
         block.aio_nbytes = length as usize;
         block.aio_offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
         block.aio_sigevent.sigev_notify = libc::SIGEV_NONE;

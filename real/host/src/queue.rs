@@ -7,26 +7,62 @@
 use crate::arena::Arena;
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsRawFd, RawFd};
 
 /// What a transfer came to: the id it was started with, and how many bytes it moved.
 pub type Landed = (u64, io::Result<u32>);
+
+/// The two ends of every transfer of a queue.
+pub struct Ends {
+    arena: Arena,
+    file: Option<File>,
+}
+
+impl Ends {
+    pub(crate) fn new(arena: Arena) -> Ends {
+        Ends { arena, file: None }
+    }
+
+    /// Descriptor and buffer of a transfer; both stay valid as long as nothing else takes them.
+    pub(crate) fn of(&mut self, at: usize, length: u32) -> io::Result<(RawFd, *mut u8)> {
+        let file = self.file.as_ref().ok_or_else(|| io::Error::other("no file is open"))?;
+        let buffer = self.arena.get_mut(at..at + length as usize);
+        let buffer = buffer.ok_or_else(|| io::Error::other("a buffer leaves the memory"))?;
+        Ok((file.as_raw_fd(), buffer.as_mut_ptr()))
+    }
+}
 
 /// A queue of transfers.
 pub trait Queue: Send {
     /// What it is called in a message.
     const NAME: &'static str;
 
-    /// The memory. Waits for what is under way first.
-    fn arena(&mut self) -> &mut Arena;
+    /// What transfers go between.
+    fn ends(&self) -> &Ends;
+
+    /// The same, to be changed. Waits for what is under way first: whoever has this may take file
+    /// and memory away.
+    fn ends_mut(&mut self) -> &mut Ends;
+
+    /// The memory, after waiting for what is under way.
+    fn arena(&mut self) -> &mut Arena {
+        &mut self.ends_mut().arena
+    }
 
     /// Takes the file that transfers go to.
-    fn attach(&mut self, file: File);
+    fn attach(&mut self, file: File) {
+        self.ends_mut().file = Some(file);
+    }
 
     /// The file, if there is one.
-    fn file(&self) -> Option<&File>;
+    fn file(&self) -> Option<&File> {
+        self.ends().file.as_ref()
+    }
 
     /// Gives the file back, after waiting for what is under way.
-    fn detach(&mut self) -> Option<File>;
+    fn detach(&mut self) -> Option<File> {
+        self.ends_mut().file.take()
+    }
 
     /// Starts a transfer of `length` bytes between `offset` of the file and `at` in the arena.
     ///

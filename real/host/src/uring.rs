@@ -1,17 +1,14 @@
 //! io_uring over one file and one arena.
 
 use crate::arena::Arena;
-use crate::queue::{Landed, Queue};
+use crate::queue::{Ends, Landed, Queue};
 use io_uring::{IoUring, opcode, types::Fd};
-use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 
 /// A queue in the kernel.
 pub struct Ring {
     ring: IoUring,
-    arena: Arena,
-    file: Option<File>,
+    ends: Ends,
     under_way: usize,
 }
 
@@ -27,30 +24,20 @@ impl Ring {
     /// When the kernel has no io_uring or forbids it.
     pub fn new(arena: Arena, depth: usize) -> io::Result<Ring> {
         let entries = u32::try_from(depth.next_power_of_two()).unwrap_or(4096).clamp(1, 4096);
-        Ok(Ring { ring: IoUring::new(entries)?, arena, file: None, under_way: 0 })
+        Ok(Ring { ring: IoUring::new(entries)?, ends: Ends::new(arena), under_way: 0 })
     }
 }
 
 impl Queue for Ring {
     const NAME: &'static str = "io_uring";
 
-    fn arena(&mut self) -> &mut Arena {
-        self.drain();
-        &mut self.arena
+    fn ends(&self) -> &Ends {
+        &self.ends
     }
 
-    fn attach(&mut self, file: File) {
+    fn ends_mut(&mut self) -> &mut Ends {
         self.drain();
-        self.file = Some(file);
-    }
-
-    fn file(&self) -> Option<&File> {
-        self.file.as_ref()
-    }
-
-    fn detach(&mut self) -> Option<File> {
-        self.drain();
-        self.file.take()
+        &mut self.ends
     }
 
     fn start(
@@ -61,10 +48,8 @@ impl Queue for Ring {
         length: u32,
         id: u64,
     ) -> io::Result<()> {
-        let file = self.file.as_ref().ok_or_else(|| io::Error::other("no file is open"))?;
-        let buffer = self.arena.get_mut(at..at + length as usize);
-        let buffer = buffer.ok_or_else(|| io::Error::other("a buffer leaves the memory"))?;
-        let (fd, start) = (Fd(file.as_raw_fd()), buffer.as_mut_ptr());
+        let (descriptor, start) = self.ends.of(at, length)?;
+        let fd = Fd(descriptor);
         let entry = match write {
             true => opcode::Write::new(fd, start, length).offset(offset).build(),
             false => opcode::Read::new(fd, start, length).offset(offset).build(),
