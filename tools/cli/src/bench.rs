@@ -4,7 +4,7 @@
 //! file says, and the plan is parsed once. IOR's letters mean what they mean there.
 
 mod drawing;
-mod flags;
+pub(crate) mod flags;
 pub(crate) mod launch;
 mod output;
 mod report;

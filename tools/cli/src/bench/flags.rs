@@ -126,14 +126,8 @@ impl From<PlanError> for Failure {
 impl Flags {
     /// The plan of the file with what the flags say over it, or of the flags alone.
     pub(crate) fn plan(&self, file: Option<&Path>) -> Result<Plan, Failure> {
-        let mut table = match file {
-            Some(file) => read_plan(file)?,
-            None => Table::new(),
-        };
-        let global = table.entry("global").or_insert_with(|| Value::Table(Table::new()));
-        if let Value::Table(global) = global {
-            self.put_globals(global);
-        }
+        let read = file.map(read_plan).transpose()?;
+        let mut table = with_globals(read, |global| self.put_globals(global));
         if file.is_none() {
             table.insert("test".to_owned(), Value::Array(vec![Value::Table(self.test()?)]));
         } else if self.says_a_test() {
@@ -272,6 +266,16 @@ impl Flags {
             _ => self.method.iter().map(name).collect(),
         }
     }
+}
+
+/// The plan that was read, or an empty one, with what `put` lays over its global part.
+pub(crate) fn with_globals(read: Option<Table>, put: impl FnOnce(&mut Table)) -> Table {
+    let mut table = read.unwrap_or_default();
+    let global = table.entry("global").or_insert_with(|| Value::Table(Table::new()));
+    if let Value::Table(global) = global {
+        put(global);
+    }
+    table
 }
 
 fn read_plan(file: &Path) -> Result<Table, Failure> {

@@ -1,5 +1,6 @@
 //! The flags of `iolab overlap`, and the plan they make.
 
+use crate::bench::flags::with_globals;
 use crate::failure::Failure;
 use clap::Args;
 use iolab_bench::OverlapPlan;
@@ -87,14 +88,8 @@ pub(crate) struct Flags {
 impl Flags {
     /// The plan of the file with what the flags say over it, or of the flags alone.
     pub(super) fn plan(&self, file: Option<&Path>) -> Result<OverlapPlan, Failure> {
-        let mut table = match file {
-            Some(file) => read_plan(file)?,
-            None => Table::new(),
-        };
-        let global = table.entry("global").or_insert_with(|| Value::Table(Table::new()));
-        if let Value::Table(global) = global {
-            self.put_globals(global);
-        }
+        let read = file.map(read_plan).transpose()?;
+        let mut table = with_globals(read, |global| self.put_globals(global));
         let test = self.test()?;
         match file {
             None => drop(table.insert("test".to_owned(), Value::Array(vec![test.into()]))),
