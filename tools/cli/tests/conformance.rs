@@ -154,18 +154,18 @@ fn decisions_of_all_drivers(
         .iter()
         .map(|text| {
             let separator = if text.contains(':') { ',' } else { ':' };
-            format!("{text}{separator}paths={}/work/*", place.display())
+            format!("{text}{separator}paths={}/scratch/*", place.display())
         })
         .collect();
     let mut applied = Vec::new();
     for strategy in &apply {
         applied.extend(["--apply", strategy]);
     }
-    let work = fresh(&place.join("work"));
-    iolab(&work, &["record", "-o", "../bare.iot", "--", program]);
-    let work = fresh(&place.join("work"));
+    let scratch = fresh(&place.join("scratch"));
+    iolab(&scratch, &["record", "-o", "../bare.iot", "--", program]);
+    let scratch = fresh(&place.join("scratch"));
     let run = [&["run"], &applied[..], &["--decisions", "../live.iot", "--", program]].concat();
-    iolab(&work, &run);
+    iolab(&scratch, &run);
     let replay = [
         &["replay", "bare.iot", "--into", "replayed", "--decisions", "replayed.iot"],
         &applied[..],
