@@ -12,12 +12,14 @@
 
 mod columns;
 mod error;
+mod joined;
 mod reader;
 mod seal;
 mod writer;
 
 pub use columns::GROUP_ROWS;
 pub use error::IotError;
+pub use joined::Joined;
 pub use reader::Reader;
 pub use writer::Writer;
 

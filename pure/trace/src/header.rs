@@ -69,6 +69,22 @@ pub struct ProcessEntry {
     pub ending: String,
 }
 
+/// A rank's part of a job that recorded each rank for itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Part {
+    /// Names the job; equal in all its parts of one node, and of all nodes where there is a name.
+    pub job: String,
+    /// The rank.
+    pub rank: u32,
+    /// Ranks of the job, 0 when not known.
+    pub size: u32,
+    /// Node it ran on.
+    pub host: String,
+    /// The machine since it was started: parts of one share their monotonic clock and their files.
+    pub machine: String,
+}
+
 /// What is missing from a trace and why; all zero means nothing is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -118,6 +134,9 @@ pub struct Header {
     /// parallel program, in the communicator's own order. Empty where no such call is known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub communicators: Vec<Vec<u32>>,
+    /// The parts this trace is made of, when its ranks were recorded each for itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
     /// What is missing.
     pub losses: Losses,
     /// Facts that were inferred instead of observed (`offsets of fd 3 of process 2`).

@@ -11,8 +11,10 @@ pub mod finish;
 pub mod function;
 mod header;
 pub mod import;
+pub mod join;
+pub mod program;
 pub mod spool;
 
 pub use event::{Event, Trace};
 pub use function::{Class, Function, Layer};
-pub use header::{Clock, FORMAT_VERSION, FileEntry, Header, Losses, Origin, ProcessEntry};
+pub use header::{Clock, FORMAT_VERSION, FileEntry, Header, Losses, Origin, Part, ProcessEntry};

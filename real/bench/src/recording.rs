@@ -5,7 +5,8 @@
 //! kernel and moved data, in order of time. 16 bytes per access are kept, nothing else.
 
 use crate::plan::PlanError;
-use iolab_iot::{IotError, Reader};
+use iolab_host::trace_parts;
+use iolab_iot::{IotError, Joined, Reader};
 use iolab_pattern::{Access, Pattern, PatternError, Recorded};
 use iolab_trace::{Class, Event, Layer};
 use iolab_vocab::{Extent, Random, Rank, Seed};
@@ -122,14 +123,23 @@ impl Wanted {
         Ok(wanted)
     }
 
-    fn open(&self) -> Result<Reader<File>, PlanError> {
-        let file = File::open(&self.run).map_err(|error| {
+    /// A file, or the parts of a job.
+    fn open(&self) -> Result<Joined<File>, PlanError> {
+        let missing = |error: std::io::Error| {
             PlanError::new(
                 format!("{}: {error}", self.run.display()),
                 "traces are made by `iolab record -o RUN.iot -- COMMAND`",
             )
-        })?;
-        Reader::new(file).map_err(|error| unreadable(&self.run, &error))
+        };
+        let parts = trace_parts::of(&self.run).map_err(missing)?;
+        let readers: Result<_, PlanError> = parts
+            .iter()
+            .map(|part| {
+                Reader::new(File::open(part).map_err(missing)?)
+                    .map_err(|error| unreadable(&self.run, &error))
+            })
+            .collect();
+        Ok(Joined::new(readers?))
     }
 
     /// All that is taken, event by event.

@@ -51,6 +51,32 @@ pub(crate) fn fork_independent() -> io::Result<Option<Child>> {
     }
 }
 
+/// The same, for a child that looks after what this process may leave undone: it has a session of
+/// its own, so that what ends this process and its group does not reach it, and of all descriptors
+/// only standard error.
+///
+/// # Errors
+/// As of [`fork`].
+pub fn keeper() -> io::Result<Option<Child>> {
+    let child = fork_independent()?;
+    if child.is_none() {
+        // SAFETY: plain calls; descriptors 0 and 1 become those of the null device.
+        unsafe {
+            libc::setsid();
+            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
+                libc::signal(signal, libc::SIG_IGN);
+            }
+            let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+            for fd in [0, 1] {
+                libc::dup2(null, fd);
+            }
+            // All others too: its launcher may wait until a socket it gave the recorder is closed.
+            libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0);
+        }
+    }
+    Ok(child)
+}
+
 fn die_with(parent: i32) {
     // SAFETY: prctl and getppid take no pointers here. The parent may have died before the
     // request, so look once more.

@@ -6,12 +6,17 @@ pub mod calibrate;
 mod descriptor;
 mod file_system;
 pub mod fork;
+pub mod job;
 pub mod launch;
+mod limits;
 pub mod mpi;
+pub mod own_place;
 pub mod queue;
 pub mod recording;
+pub mod reservation;
 pub mod shared;
 pub mod tick;
+pub mod trace_parts;
 pub mod uring;
 pub mod vigil;
 

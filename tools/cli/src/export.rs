@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::trace_file;
 use clap::{Args, ValueEnum};
-use iolab_iot::{IotError, Reader};
+use iolab_iot::{IotError, Joined};
 use iolab_trace::{Event, export};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -76,7 +76,7 @@ fn at(path: &Path, error: &io::Error) -> Failure {
 
 /// The events of a trace one by one; ends at the first error and keeps it.
 struct Events<'a> {
-    reader: Reader<File>,
+    reader: Joined<File>,
     group: std::vec::IntoIter<Event>,
     broken: &'a mut Option<IotError>,
 }

@@ -2,24 +2,37 @@
 
 use iolab_policy::insitu::SpecError;
 use std::fmt;
+use std::process::ExitCode;
 
 /// `error: …` and, where there is one, `hint: …`.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
     hint: Option<String>,
+    code: Option<u8>,
 }
 
 impl Failure {
     /// A failure without a way out of its own.
     pub(crate) fn new(message: impl fmt::Display) -> Failure {
-        Failure { message: message.to_string(), hint: None }
+        Failure { message: message.to_string(), hint: None, code: None }
     }
 
     /// The same failure with a further line.
     pub(crate) fn note(mut self, note: impl fmt::Display) -> Failure {
         self.message = format!("{}\n{note}", self.message);
         self
+    }
+
+    /// The same failure with an exit code of its own.
+    pub(crate) fn code(mut self, code: u8) -> Failure {
+        self.code = Some(code);
+        self
+    }
+
+    /// The exit code of the command.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        self.code.map_or(ExitCode::FAILURE, ExitCode::from)
     }
 
     /// The same failure with a way out.

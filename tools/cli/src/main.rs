@@ -83,6 +83,6 @@ fn main() -> ExitCode {
     };
     outcome.unwrap_or_else(|failure: Failure| {
         eprintln!("{failure}");
-        ExitCode::FAILURE
+        failure.exit_code()
     })
 }

@@ -1,7 +1,11 @@
 //! `iolab record`: runs a command and writes down what it does to files.
 
+mod output;
+mod parts;
+
+pub(crate) use output::{Output, Saved};
+
 use crate::failure::Failure;
-use crate::trace_file;
 use clap::{Args, ValueEnum};
 use iolab_host::launch::{self, LaunchError};
 use iolab_host::recording::{ClockSource, Recording, RecordingError, Settings};
@@ -84,10 +88,11 @@ impl Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    check_output(&arguments.output)?;
     let library = launch::find_library().map_err(launch_failure)?;
+    let mut output = Output::reserve(&arguments.output, arguments.resolution.max(1))?;
     let mut recording = Recording::begin(&arguments.settings(), &arguments.command, &[])
         .map_err(|error| spool_failure(&error))?;
+    output.recorded_in(recording.directory());
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).envs(recording.environment());
     launch::preload(&mut command, &library);
@@ -98,46 +103,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             return Err(launch_failure(error));
         }
     };
-    save(recording, &arguments.output, arguments.resolution)?;
+    save(recording, output, &arguments.output)?;
     Ok(ExitCode::from(ending.code()))
 }
 
 /// Makes and writes the trace. The spool directory goes only when the trace is safe.
-fn save(recording: Recording, output: &Path, resolution_ns: u64) -> Result<(), Failure> {
-    let mut trace = recording
+fn save(recording: Recording, output: Output, path: &Path) -> Result<(), Failure> {
+    let trace = recording
         .finished(iolab_trace::finish::Side::Program)
         .map_err(|error| spool_failure(&error))?;
-    trace.header.clock.resolution_ns = resolution_ns.max(1);
-    if let Err(failure) = trace_file::save(output, &trace) {
+    let saved = output.save(trace).map_err(|failure| {
         let directory = recording.directory().display();
-        return Err(failure.hint(format!(
+        failure.hint(format!(
             "nothing is lost: free some room, then `iolab recover {directory} -o RUN.iot`"
-        )));
-    }
+        ))
+    })?;
     recording.discard();
-    summarize(&trace, output);
+    if let Saved::Whole(trace) = saved {
+        summarize(&trace, path);
+    }
     Ok(())
 }
 
-/// Finds out before the command runs that its trace could not be written.
-fn check_output(output: &Path) -> Result<(), Failure> {
-    if output.is_dir() {
-        return Err(Failure::new(format!("{} is a directory", output.display()))
-            .hint("give the trace a file name: -o RUN.iot"));
-    }
-    let folder = match output.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let probe = folder.join(format!(".iolab-probe-{}", std::process::id()));
-    fs::write(&probe, "").and_then(|()| fs::remove_file(&probe)).map_err(|error| {
-        Failure::new(format!("{} cannot be written to: {error}", folder.display()))
-            .hint("give the trace another place with -o")
-    })
-}
-
 pub(crate) fn launch_failure(error: LaunchError) -> Failure {
-    let failure = Failure::new(&error);
+    let failure = Failure::new(&error).code(error.code());
     match error.hint() {
         Some(hint) => failure.hint(hint),
         None => failure,
@@ -145,13 +134,9 @@ pub(crate) fn launch_failure(error: LaunchError) -> Failure {
 }
 
 pub(crate) fn spool_failure(error: &RecordingError) -> Failure {
-    let hint = match error {
-        RecordingError::File(..) => "choose another place for the raw records with --spool DIR",
-        RecordingError::Finish(..) => {
-            "a spool directory is what an interrupted `iolab record` left"
-        }
-    };
-    Failure::new(error).hint(hint)
+    Failure::new(error).hint(
+        "the raw records need room while the command runs: `iolab record --spool DIR`, or TMPDIR",
+    )
 }
 
 /// What was recorded and what is missing, on standard error: standard output is the command's.

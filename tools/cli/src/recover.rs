@@ -1,10 +1,10 @@
 //! `iolab recover`: makes the trace that a recording which was cut off could not make.
 
 use crate::failure::Failure;
-use crate::record::{RESOLUTION_NS, spool_failure, summarize};
+use crate::record::{RESOLUTION_NS, summarize};
 use crate::trace_file;
 use clap::Args;
-use iolab_host::recording;
+use iolab_host::recording::{self, RecordingError};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -22,9 +22,16 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut trace =
-        recording::recover(&arguments.directory).map_err(|error| spool_failure(&error))?;
+        recording::recover(&arguments.directory).map_err(|error| not_recoverable(&error))?;
     trace.header.clock.resolution_ns = RESOLUTION_NS;
     trace_file::save(&arguments.output, &trace)?;
     summarize(&trace, &arguments.output);
     Ok(ExitCode::SUCCESS)
+}
+
+fn not_recoverable(error: &RecordingError) -> Failure {
+    Failure::new(error).hint(
+        "give the spool directory (`iolab-spool-…`) that an interrupted `iolab record` left in \
+         /dev/shm, in the directory for temporary files, or where its --spool said",
+    )
 }

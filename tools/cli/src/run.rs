@@ -5,8 +5,7 @@
 //! when something is to be written down at the end does it stay and wait.
 
 use crate::failure::Failure;
-use crate::record::{launch_failure, spool_failure, summarize};
-use crate::trace_file;
+use crate::record::{Output, RESOLUTION_NS, Saved, launch_failure, spool_failure, summarize};
 use clap::Args;
 use iolab_host::launch;
 use iolab_host::recording::{Recording, Settings};
@@ -47,8 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return watched(arguments, &mut command);
     }
     let failure = command.exec();
-    Err(Failure::new(format!("cannot run `{}`: {failure}", program.display()))
-        .hint("give a program of this machine and its arguments after `--`"))
+    Err(launch_failure(launch::start_error(program, failure)))
 }
 
 /// The strategies of a command line, top first.
@@ -60,8 +58,16 @@ pub(crate) fn parse(texts: &[String]) -> Result<Vec<StrategySpec>, Failure> {
 fn watched(arguments: &Arguments, command: &mut Command) -> Result<ExitCode, Failure> {
     let settings =
         Settings { posix: true, stdio: arguments.record.is_some(), ..Settings::default() };
+    let reserve = |path: &Option<PathBuf>| {
+        path.as_deref().map(|path| Output::reserve(path, RESOLUTION_NS)).transpose()
+    };
+    let mut record = reserve(&arguments.record)?;
+    let mut decisions = reserve(&arguments.decisions)?;
     let mut recording = Recording::begin(&settings, &arguments.command, &arguments.apply)
         .map_err(|error| spool_failure(&error))?;
+    for output in [&mut record, &mut decisions].into_iter().flatten() {
+        output.recorded_in(recording.directory());
+    }
     command.envs(recording.environment());
     if arguments.decisions.is_some() {
         command.env("IOLAB_DECISIONS", "1");
@@ -73,11 +79,12 @@ fn watched(arguments: &Arguments, command: &mut Command) -> Result<ExitCode, Fai
             return Err(launch_failure(error));
         }
     };
-    if let Some(output) = &arguments.record {
-        save(&recording, Side::Program, output, |_| true)?;
+    if let (Some(output), Some(path)) = (record, &arguments.record) {
+        save(&recording, Side::Program, (output, path), |_| true)?;
     }
-    if let Some(output) = &arguments.decisions {
-        save(&recording, Side::Below, output, |event| event.function.layer() == Layer::Insitu)?;
+    if let (Some(output), Some(path)) = (decisions, &arguments.decisions) {
+        let is_decision = |event: &Event| event.function.layer() == Layer::Insitu;
+        save(&recording, Side::Below, (output, path), is_decision)?;
     }
     recording.discard();
     Ok(ExitCode::from(ending.code()))
@@ -86,12 +93,13 @@ fn watched(arguments: &Arguments, command: &mut Command) -> Result<ExitCode, Fai
 fn save(
     recording: &Recording,
     side: Side,
-    output: &Path,
+    (output, path): (Output, &Path),
     wanted: impl Fn(&Event) -> bool,
 ) -> Result<(), Failure> {
     let mut trace = recording.finished(side).map_err(|error| spool_failure(&error))?;
     trace.events.retain(wanted);
-    trace_file::save(output, &trace)?;
-    summarize(&trace, output);
+    if let Saved::Whole(trace) = output.save(trace)? {
+        summarize(&trace, path);
+    }
     Ok(())
 }

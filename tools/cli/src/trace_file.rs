@@ -2,30 +2,61 @@
 
 use crate::failure::Failure;
 use crate::hdtrace;
-use iolab_iot::{IotError, Reader};
+use iolab_host::trace_parts;
+use iolab_iot::{IotError, Joined, Reader};
 use iolab_trace::Trace;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Reads the whole trace at `path`; a project of HDTrace is imported on the way.
 pub(crate) fn load(path: &Path) -> Result<Trace, Failure> {
     if hdtrace::is_project(path) {
         return hdtrace::load(path);
     }
-    iolab_iot::read(file(path)?).map_err(|error| of(path, &error))
+    open(path)?.into_trace().map_err(|error| of(path, &error))
 }
 
-/// Opens the trace at `path` to read it piece by piece, for what need not hold all of it.
-pub(crate) fn open(path: &Path) -> Result<Reader<File>, Failure> {
-    Reader::new(file(path)?).map_err(|error| of(path, &error))
+/// The whole trace that these parts make.
+pub(crate) fn load_parts(parts: &[PathBuf]) -> Result<Trace, Failure> {
+    let first = parts.first().map_or(Path::new(""), PathBuf::as_path);
+    join(parts)?.into_trace().map_err(|error| of(first, &error))
 }
 
-fn file(path: &Path) -> Result<File, Failure> {
-    File::open(path).map_err(|error| {
-        Failure::new(format!("{}: {error}", path.display()))
-            .hint("traces are made by `iolab record -o RUN.iot -- COMMAND`")
-    })
+/// Opens the trace at `path`, a file or a directory of parts, to read it piece by piece, for what
+/// need not hold all of it.
+pub(crate) fn open(path: &Path) -> Result<Joined<File>, Failure> {
+    let parts = trace_parts::of(path).map_err(|error| missing(path, &error))?;
+    let unfinished = trace_parts::beside(path);
+    if unfinished.is_dir() {
+        let problem = match path.exists() {
+            true => "is older than",
+            false => "is not complete; read from",
+        };
+        eprintln!(
+            "iolab: warning: {} {problem} the parts in {}",
+            path.display(),
+            unfinished.display()
+        );
+    }
+    join(&parts)
+}
+
+/// Opens parts as one trace.
+pub(crate) fn join(parts: &[PathBuf]) -> Result<Joined<File>, Failure> {
+    let readers: Result<_, Failure> = parts
+        .iter()
+        .map(|part| {
+            let file = File::open(part).map_err(|error| missing(part, &error))?;
+            Reader::new(file).map_err(|error| of(part, &error))
+        })
+        .collect();
+    Ok(Joined::new(readers?))
+}
+
+fn missing(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("{}: {error}", path.display()))
+        .hint("traces are made by `iolab record -o RUN.iot -- COMMAND`")
 }
 
 /// Writes a whole trace to `path`; what was there is replaced only when all of it is written.

@@ -1,0 +1,267 @@
+//! One trace of the parts that the ranks of a job recorded each for itself.
+//!
+//! Headers are joined first; they tell how the rows of each part are to be read ([`Seat`]): files of
+//! one path are one file, processes follow each other, times count from the earliest start. Rows then
+//! pass one by one, so that a directory of parts is read in the memory of its largest row group.
+//!
+//! Parts of one machine share its monotonic clock and its files. Parts of several machines are
+//! aligned by their wall clocks, which the joined header says; a path on a file system that every
+//! machine has for itself is a file per machine.
+
+use crate::{Class, Event, FileEntry, Header, ProcessEntry};
+use iolab_vocab::{FileId, Nanos};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// File systems that several machines may share; any other is each machine's own.
+const SHARED_FILE_SYSTEMS: [&str; 14] = [
+    "nfs", "lustre", "gpfs", "beegfs", "ceph", "panfs", "cifs", "smb", "orangefs", "pvfs", "9p",
+    "fuse", "dvs", "afs",
+];
+
+/// What the joined header says of a rank that left no part.
+const NO_PART: &str = "of its job, which left no part of this trace";
+
+/// How a part's rows become rows of the joined trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seat {
+    files: Vec<FileId>,
+    first_process: u32,
+    shift_ns: u64,
+}
+
+impl Seat {
+    /// The row as one of the joined trace, in which the part begins at `first_row`.
+    pub fn carry(&self, event: &Event, first_row: u64) -> Event {
+        let file = |id: FileId| {
+            id.index().and_then(|at| self.files.get(at)).copied().unwrap_or(FileId::NONE)
+        };
+        let names_file = matches!(event.function.class(), Class::Rename | Class::Copy);
+        let argument = match event.argument {
+            other if names_file && other >= 0 => {
+                file(FileId(other as u32)).index().map_or(-1, |at| at as i64)
+            }
+            other => other,
+        };
+        Event {
+            process: event.process + self.first_process,
+            file: file(event.file),
+            argument,
+            start: Nanos(event.start.0 + self.shift_ns),
+            end: Nanos(event.end.0 + self.shift_ns),
+            parent: if event.parent < 0 { -1 } else { event.parent + first_row as i64 },
+            ..*event
+        }
+    }
+}
+
+/// Joins the headers of parts, in the order in which their rows will follow each other.
+pub fn headers(parts: &[Header]) -> (Header, Vec<Seat>) {
+    let Some(first) = parts.first() else { return (Header::default(), Vec::new()) };
+    if let [_] = parts {
+        return (with_missing_ranks(first.clone()), vec![seat_of_the_only(first)]);
+    }
+    let one_machine = machines(parts).len() <= 1;
+    let zero_of = |header: &Header| match one_machine {
+        true => header.clock.zero_monotonic_ns,
+        false => header.clock.zero_unix_ns,
+    };
+    let earliest = parts.iter().min_by_key(|header| zero_of(header)).unwrap_or(first);
+    let mut joined = Header {
+        clock: earliest.clock.clone(),
+        environment: common_environment(parts),
+        processes: Vec::new(),
+        files: Vec::new(),
+        ..first.clone()
+    };
+    let mut files = Files { by_name: BTreeMap::new(), one_machine };
+    let mut seats = Vec::new();
+    for (at, part) in parts.iter().enumerate() {
+        let shift_ns = zero_of(part) - zero_of(earliest);
+        let machine = part.parts.first().map_or("", |it| it.host.as_str());
+        seats.push(Seat {
+            files: part.files.iter().map(|it| files.place(it, machine, &mut joined)).collect(),
+            first_process: joined.processes.len() as u32,
+            shift_ns,
+        });
+        joined.processes.extend(part.processes.iter().map(|it| later(it, shift_ns)));
+        if at > 0 {
+            add(&mut joined, part);
+        }
+    }
+    if !one_machine {
+        let count = machines(parts).len();
+        joined
+            .inferred
+            .push(format!("times between {count} machines, aligned by their wall clocks"));
+    }
+    (with_missing_ranks(joined), seats)
+}
+
+fn seat_of_the_only(header: &Header) -> Seat {
+    Seat { files: (0..header.files.len() as u32).map(FileId).collect(), ..Seat::default() }
+}
+
+fn machines(parts: &[Header]) -> BTreeSet<&str> {
+    parts.iter().flat_map(|header| &header.parts).map(|part| part.machine.as_str()).collect()
+}
+
+fn later(process: &ProcessEntry, shift_ns: u64) -> ProcessEntry {
+    ProcessEntry {
+        start_ns: process.start_ns + shift_ns,
+        end_ns: process.end_ns + shift_ns,
+        ..process.clone()
+    }
+}
+
+/// Variables that all parts agree on; what differs is each rank's own (its number, its sockets).
+fn common_environment(parts: &[Header]) -> BTreeMap<String, String> {
+    let mut common = parts[0].environment.clone();
+    common.retain(|name, value| parts.iter().all(|it| it.environment.get(name) == Some(value)));
+    common
+}
+
+/// What is more in a later part.
+fn add(joined: &mut Header, part: &Header) {
+    for (point, kind) in &part.mounts {
+        joined.mounts.entry(point.clone()).or_insert_with(|| kind.clone());
+    }
+    joined.clock.resolution_ns = joined.clock.resolution_ns.max(part.clock.resolution_ns);
+    joined.overhead_ns = joined.overhead_ns.max(part.overhead_ns);
+    if joined.interposer != part.interposer {
+        joined.interposer = "plt-only".to_owned();
+    }
+    if joined.communicators.is_empty() {
+        joined.communicators.clone_from(&part.communicators);
+    }
+    for (reason, count) in &part.losses.lost_calls {
+        *joined.losses.lost_calls.entry(reason.clone()).or_default() += count;
+    }
+    for (reason, count) in &part.losses.left_out_calls {
+        *joined.losses.left_out_calls.entry(reason.clone()).or_default() += count;
+    }
+    for unseen in &part.losses.unseen {
+        if !joined.losses.unseen.contains(unseen) {
+            joined.losses.unseen.push(unseen.clone());
+        }
+    }
+    for fact in &part.inferred {
+        if !joined.inferred.contains(fact) {
+            joined.inferred.push(fact.clone());
+        }
+    }
+    joined.parts.extend(part.parts.iter().cloned());
+}
+
+/// Says which ranks of the job are not there.
+fn with_missing_ranks(mut header: Header) -> Header {
+    header.losses.unseen.retain(|line| !line.ends_with(NO_PART));
+    let size = header.parts.iter().map(|part| part.size).max().unwrap_or(0);
+    let there: BTreeSet<u32> = header.parts.iter().map(|part| part.rank).collect();
+    let missing: Vec<u32> = (0..size).filter(|rank| !there.contains(rank)).collect();
+    if let (Some(first), Some(last)) = (missing.first(), missing.last()) {
+        let ranks = match missing.len() as u32 {
+            1 => format!("rank {first}"),
+            count if count == last - first + 1 => format!("ranks {first} to {last}"),
+            count => format!("{count} ranks between {first} and {last}"),
+        };
+        header.losses.unseen.push(format!("{ranks} of {size} {NO_PART}"));
+    }
+    header
+}
+
+/// Files of the joined trace by what makes two of them one.
+struct Files {
+    by_name: BTreeMap<(String, String), FileId>,
+    one_machine: bool,
+}
+
+impl Files {
+    fn place(&mut self, entry: &FileEntry, machine: &str, joined: &mut Header) -> FileId {
+        let kind = entry.file_system.as_str();
+        let shared = self.one_machine
+            || kind.is_empty()
+            || SHARED_FILE_SYSTEMS.iter().any(|it| kind.starts_with(it));
+        let owner = if shared { "" } else { machine };
+        let key = (owner.to_owned(), entry.path.clone());
+        if let Some(&id) = self.by_name.get(&key) {
+            return id;
+        }
+        let taken = joined.files.iter().any(|it| it.path == entry.path);
+        let path = match taken {
+            true => format!("/{owner}:{}", entry.path),
+            false => entry.path.clone(),
+        };
+        let id = FileId(joined.files.len() as u32);
+        joined.files.push(FileEntry { path, ..entry.clone() });
+        self.by_name.insert(key, id);
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Function, Part};
+
+    fn part(rank: u32, host: &str, machine: &str, paths: &[&str], zero: u64) -> Header {
+        let file = |path: &&str| FileEntry { path: (*path).into(), file_system: "ext4".into() };
+        let mut header = Header {
+            files: paths.iter().map(file).collect(),
+            processes: vec![ProcessEntry { rank: rank as i32, ..ProcessEntry::default() }],
+            parts: vec![Part {
+                job: "j".into(),
+                rank,
+                size: 3,
+                host: host.into(),
+                machine: machine.into(),
+            }],
+            ..Header::default()
+        };
+        header.clock.zero_monotonic_ns = zero;
+        header.clock.zero_unix_ns = 1000 + zero;
+        header.environment =
+            [("PMI_RANK".into(), rank.to_string()), ("A".into(), "b".into())].into();
+        header
+    }
+
+    #[test]
+    fn files_of_one_path_are_one_and_processes_follow_each_other() {
+        let parts = [part(0, "n", "m", &["/a", "/b"], 50), part(1, "n", "m", &["/b", "/c"], 20)];
+        let (joined, seats) = headers(&parts);
+        let paths: Vec<_> = joined.files.iter().map(|it| it.path.as_str()).collect();
+        assert_eq!(paths, ["/a", "/b", "/c"]);
+        let event = Event { file: FileId(0), parent: 2, ..Event::of(Function::PWRITE) };
+        let carried = seats[1].carry(&event, 10);
+        assert_eq!((carried.file, carried.process, carried.parent), (FileId(1), 1, 12));
+        assert_eq!(seats[0].carry(&event, 0).start, Nanos(30), "20 is the earlier zero");
+        assert_eq!(joined.environment.len(), 1, "each rank's own variables are left out");
+    }
+
+    #[test]
+    fn a_rank_without_a_part_is_named_once_however_often_parts_are_joined() {
+        let parts = [part(0, "n", "m", &[], 0), part(2, "n", "m", &[], 0)];
+        let (joined, _) = headers(&parts);
+        assert_eq!(joined.losses.unseen.len(), 1);
+        assert!(joined.losses.unseen[0].starts_with("rank 1 of 3"), "{:?}", joined.losses);
+        let (again, _) = headers(&[joined.clone()]);
+        assert_eq!(again.losses, joined.losses);
+        let (whole, _) = headers(&[joined, part(1, "n", "m", &[], 0)]);
+        assert!(whole.losses.unseen.is_empty());
+    }
+
+    #[test]
+    fn a_local_path_on_two_machines_is_two_files_and_a_shared_one_is_one() {
+        let mut parts = [
+            part(0, "n1", "m1", &["/tmp/x", "/w/y"], 0),
+            part(1, "n2", "m2", &["/tmp/x", "/w/y"], 0),
+        ];
+        for header in &mut parts {
+            header.files[1].file_system = "lustre".into();
+        }
+        let (joined, seats) = headers(&parts);
+        let paths: Vec<_> = joined.files.iter().map(|it| it.path.as_str()).collect();
+        assert_eq!(paths, ["/tmp/x", "/w/y", "/n2:/tmp/x"]);
+        assert_eq!(seats[1].files, [FileId(2), FileId(1)]);
+        assert!(joined.inferred[0].contains("2 machines"));
+    }
+}

@@ -1,0 +1,213 @@
+//! What the file of a program says about how it can be started with a preloaded library.
+//!
+//! A library built for glibc ends a program of another C library before `main` (musl: exit code 127),
+//! and a dynamic sanitizer refuses to be second. Both are read off the file: its loader and the
+//! libraries it asks for. No allocation: the preloaded library asks before an exec, in whatever
+//! process that is.
+
+/// A short text in the value itself; a longer one is cut, and then equals nothing it is compared to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Short {
+    bytes: [u8; Short::ROOM],
+    length: usize,
+}
+
+impl Short {
+    const ROOM: usize = 128;
+
+    fn of(text: &[u8]) -> Short {
+        let mut bytes = [0; Short::ROOM];
+        let length = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
+        let length = length.min(Short::ROOM);
+        for (to, from) in bytes.iter_mut().zip(&text[..length]) {
+            *to = *from;
+        }
+        Short { bytes, length }
+    }
+
+    /// The text.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// How a program can be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// With the library in front, like most.
+    Plain,
+    /// With this library (a sanitizer's runtime) in front of ours.
+    After(Short),
+    /// Not with ours: its C library is another one.
+    Foreign,
+    /// It has no loader that would look for libraries.
+    Static,
+    /// A script; this program is started.
+    Script(Short),
+    /// No program this module knows.
+    Unknown,
+}
+
+/// Runtimes that must be first.
+const FIRST: [&[u8]; 6] = [
+    b"libasan.so",
+    b"libtsan.so",
+    b"liblsan.so",
+    b"libhwasan.so",
+    b"libclang_rt.asan",
+    b"libclang_rt.tsan",
+];
+
+/// Whether a library's file name is that of a runtime that must be first.
+pub fn must_be_first(library: &[u8]) -> bool {
+    let name = library.rsplit(|&byte| byte == b'/').next().unwrap_or(library);
+    FIRST.iter().any(|first| name.starts_with(first))
+}
+
+const LOAD: u32 = 1;
+const DYNAMIC: u32 = 2;
+const INTERPRETER: u32 = 3;
+const NEEDED: u64 = 1;
+const STRING_TABLE: u64 = 5;
+const PROGRAM_HEADER: usize = 56;
+
+fn u16_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 2).map_or(0, |two| u64::from(two[0]) | u64::from(two[1]) << 8)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    crate::spool::read_u32(bytes, at)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    crate::spool::read_u64(bytes, at)
+}
+
+/// Looks at a file through `read`, which fills a buffer from an offset and says how far it came.
+pub fn look(mut read: impl FnMut(u64, &mut [u8]) -> usize) -> Program {
+    let mut head = [0; 1024];
+    let length = read(0, &mut head);
+    let head = &head[..length];
+    if let Some(line) = head.strip_prefix(b"#!") {
+        let line = line.split(|&byte| byte == b'\n').next().unwrap_or(line);
+        let mut words = line.split(|byte| matches!(byte, b' ' | b'\t'));
+        return words
+            .find(|word| !word.is_empty())
+            .map_or(Program::Unknown, |word| Program::Script(Short::of(word)));
+    }
+    // 64 bits, little-endian.
+    if !head.starts_with(b"\x7fELF\x02\x01") {
+        return Program::Unknown;
+    }
+    let (start, count) = (u64_at(head, 32) as usize, u16_at(head, 56) as usize);
+    let headers = head.get(start..).unwrap_or_default().chunks_exact(PROGRAM_HEADER).take(count);
+    let find = |kind| headers.clone().find(|it| u32_at(it, 0) == kind);
+    let Some(interpreter) = find(INTERPRETER) else {
+        return Program::Static;
+    };
+    let mut path = [0; 128];
+    let room = (u64_at(interpreter, 32) as usize).min(path.len());
+    let got = read(u64_at(interpreter, 8), &mut path[..room]);
+    let path = Short::of(&path[..got]);
+    let loader = path.bytes().rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    if !loader.starts_with(b"ld-linux") && !loader.starts_with(b"ld-2") {
+        return Program::Foreign;
+    }
+    let Some(dynamic) = find(DYNAMIC) else { return Program::Plain };
+    let load = |address: u64| {
+        headers
+            .clone()
+            .filter(|it| u32_at(it, 0) == LOAD)
+            .find(|it| {
+                let begin = u64_at(it, 16);
+                address >= begin && address - begin < u64_at(it, 32)
+            })
+            .map(|it| address - u64_at(it, 16) + u64_at(it, 8))
+    };
+    first_runtime(u64_at(dynamic, 8), u64_at(dynamic, 32), &load, &mut read)
+        .map_or(Program::Plain, Program::After)
+}
+
+/// The runtime among the needed libraries that must be first.
+fn first_runtime(
+    offset: u64,
+    bytes: u64,
+    load: &dyn Fn(u64) -> Option<u64>,
+    read: &mut impl FnMut(u64, &mut [u8]) -> usize,
+) -> Option<Short> {
+    let mut table = [0; 1024];
+    let room = (bytes as usize).min(table.len());
+    let got = read(offset, &mut table[..room]);
+    let entries = table[..got].chunks_exact(16).map(|it| (u64_at(it, 0), u64_at(it, 8)));
+    let strings = entries.clone().find(|(tag, _)| *tag == STRING_TABLE)?.1;
+    let strings = load(strings)?;
+    entries.filter(|(tag, _)| *tag == NEEDED).find_map(|(_, at)| {
+        let mut name = [0; 64];
+        let got = read(strings + at, &mut name);
+        let name = Short::of(&name[..got]);
+        must_be_first(name.bytes()).then_some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(bytes: &[u8]) -> Program {
+        look(|offset, to| {
+            let rest = bytes.get(offset as usize..).unwrap_or_default();
+            let count = rest.len().min(to.len());
+            to[..count].copy_from_slice(&rest[..count]);
+            count
+        })
+    }
+
+    /// A file with a loader and one needed library.
+    fn elf(loader: &str, needed: &str) -> Vec<u8> {
+        let mut file = vec![0; 1024];
+        file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        let mut put =
+            |at: usize, value: u64| file[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        put(32, 64);
+        put(56, 3);
+        // kind, offset, address, size of: interpreter, dynamic section, a segment with everything.
+        let headers = [(3, 512, 512, 64), (2, 600, 600, 48), (1, 0, 0x1000, 1024)];
+        for (index, (kind, offset, address, size)) in headers.into_iter().enumerate() {
+            let at = 64 + index * 56;
+            put(at, kind);
+            put(at + 8, offset);
+            put(at + 16, address);
+            put(at + 32, size);
+        }
+        put(600, 1);
+        put(608, 10);
+        put(616, 5);
+        put(624, 0x1000 + 700);
+        file[512..512 + loader.len()].copy_from_slice(loader.as_bytes());
+        file[710..710 + needed.len()].copy_from_slice(needed.as_bytes());
+        file
+    }
+
+    #[test]
+    fn the_loader_and_the_libraries_tell_how_a_program_is_started() {
+        let glibc = "/lib64/ld-linux-x86-64.so.2";
+        assert_eq!(of(&elf(glibc, "libc.so.6")), Program::Plain);
+        assert_eq!(of(&elf("/lib/ld-musl-x86_64.so.1", "libc.so")), Program::Foreign);
+        let Program::After(first) = of(&elf(glibc, "libasan.so.8")) else { panic!() };
+        assert_eq!(first.bytes(), b"libasan.so.8");
+    }
+
+    #[test]
+    fn scripts_static_programs_and_cut_files_are_told() {
+        let Program::Script(shell) = of(b"#! /bin/sh -e\necho") else { panic!() };
+        assert_eq!(shell.bytes(), b"/bin/sh");
+        let mut still = elf("", "");
+        still[56] = 0;
+        assert_eq!(of(&still), Program::Static);
+        assert_eq!(of(b""), Program::Unknown);
+        let whole = elf("/lib64/ld-linux-x86-64.so.2", "libasan.so.8");
+        for length in 0..whole.len() {
+            of(&whole[..length]);
+        }
+    }
+}
