@@ -29,7 +29,7 @@ impl Cruel {
                 "seed" => seed = number()?,
                 "short" => short = Some(percent(key, number()?)?),
                 "fail" => fail = percent(key, number()?)?,
-                "errno" => errno = number()?,
+                "errno" => errno = error_number(key, value)?,
                 "delay" => delay_us = number()?,
                 _ => {
                     let known = "seed, short, fail, errno, delay, paths, exclude";
@@ -78,6 +78,19 @@ fn number(key: &str, value: &str, most: u64) -> Result<u64, SpecError> {
     value.parse().ok().filter(|number| *number <= most).ok_or_else(|| SpecError {
         message: format!("{key}: `{value}` is not a whole number from 0 to {most}"),
         hint: format!("for example {key}=1"),
+    })
+}
+
+/// Errors Linux has: `EPERM` to `EHWPOISON`.
+const ERRORS: std::ops::RangeInclusive<u64> = 1..=133;
+
+fn error_number(key: &str, value: &str) -> Result<u64, SpecError> {
+    value.parse().ok().filter(|number| ERRORS.contains(number)).ok_or_else(|| SpecError {
+        message: format!(
+            "{key}: `{value}` is no error number of this system (1 to {})",
+            ERRORS.end()
+        ),
+        hint: format!("for example {key}=28, no space left"),
     })
 }
 

@@ -79,8 +79,8 @@ impl StrategySpec {
                 });
             };
             match key {
-                "paths" => spec.selection.paths.push(value.to_owned()),
-                "exclude" => spec.selection.exclude.push(value.to_owned()),
+                "paths" => spec.selection.paths.push(glob(text, key, value)?),
+                "exclude" => spec.selection.exclude.push(glob(text, key, value)?),
                 _ => spec.parameters.push((key.to_owned(), value.to_owned())),
             }
         }
@@ -109,6 +109,40 @@ impl StrategySpec {
     }
 }
 
+/// A glob that can match something: brackets and braces are closed, and not empty.
+fn glob(strategy: &str, key: &str, value: &str) -> Result<String, SpecError> {
+    let refuse = |problem: &str| {
+        Err(SpecError {
+            message: format!("strategy `{strategy}`: the glob {key}=`{value}` {problem}"),
+            hint: "globs know *, **, ?, [ab], [!ab], {a,b}; a \\ before one of these means itself"
+                .into(),
+        })
+    };
+    if value.is_empty() {
+        return refuse("is empty");
+    }
+    let mut characters = value.chars().peekable();
+    let mut braces = 0;
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' if characters.next().is_none() => return refuse("ends in a lone `\\`"),
+            '{' => braces += 1,
+            '}' if braces == 0 => return refuse("has a `}` without a `{`"),
+            '}' => braces -= 1,
+            '[' => {
+                characters.next_if(|it| matches!(it, '!' | '^'));
+                // A bracket right at the beginning is a member.
+                characters.next_if_eq(&']');
+                if !characters.by_ref().any(|it| it == ']') {
+                    return refuse("has a `[` without a `]`");
+                }
+            }
+            _ => {}
+        }
+    }
+    if braces > 0 { refuse("has a `{` without a `}`") } else { Ok(value.to_owned()) }
+}
+
 /// Commas inside `{…}` belong to a glob, the others separate parameters.
 fn split_outside_braces(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
@@ -135,6 +169,27 @@ mod tests {
         assert!(!chooses("*.chk", "/a/b.chk/c"));
         assert!(chooses("/a/**/*.chk", "/a/b/c.chk"));
         assert!(chooses("{x,c}.chk", "/a/c.chk"));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_and_named() {
+        for (text, offender) in [
+            ("null:paths=[ab", "[ab"),
+            ("null:paths={a,b", "{a,b"),
+            ("null:exclude=a}", "a}"),
+            ("null:paths=", "empty"),
+            ("write-back:buffer=100g", "buffer"),
+            ("write-back:buffer=0", "buffer"),
+            ("write-back:largest=1t", "largest"),
+            ("cruel:errno=99999", "99999"),
+            ("cruel:errno=0", "errno"),
+        ] {
+            let error = StrategySpec::parse(text).unwrap_err();
+            assert!(error.message.contains(offender), "{text}: {error}");
+        }
+        for text in ["null:paths=[]a]", "null:paths=[!a-c]*", "null:paths={a,b{c,d}}/**"] {
+            assert!(StrategySpec::parse(text).is_ok(), "{text}");
+        }
     }
 
     #[test]

@@ -42,6 +42,11 @@ impl Default for Settings {
     }
 }
 
+/// Each file of a program has a buffer, so one of more than this is a slip.
+const BUFFERS: std::ops::RangeInclusive<u64> = 1..=1 << 30;
+/// Writes above are not small.
+const LARGEST: std::ops::RangeInclusive<u64> = 0..=1 << 30;
+
 impl Settings {
     /// Reads `buffer=1m,largest=16k,age=2s`.
     pub fn parse(parameters: &Parameters) -> Result<Settings, SpecError> {
@@ -54,11 +59,19 @@ impl Settings {
                 _ => return Err(unknown(key, "buffer, largest, age, paths, exclude")),
             }
         }
-        let limit = 1 << 40;
-        if settings.buffer_bytes == 0 || settings.buffer_bytes > limit {
+        if !BUFFERS.contains(&settings.buffer_bytes) {
             return Err(SpecError {
-                message: format!("a buffer of {} bytes is out of range", settings.buffer_bytes),
-                hint: "choose between 1 byte and 1t; 1m is a good start".into(),
+                message: format!(
+                    "buffer: {} bytes per file are out of range",
+                    settings.buffer_bytes
+                ),
+                hint: "choose between 1 byte and 1g; 1m is a good start".into(),
+            });
+        }
+        if !LARGEST.contains(&settings.largest_bytes) {
+            return Err(SpecError {
+                message: format!("largest: {} bytes are out of range", settings.largest_bytes),
+                hint: "choose up to 1g; 16k is a good start".into(),
             });
         }
         Ok(settings)
