@@ -19,7 +19,7 @@ pub use compact::{Drained, DrainedChunk, encode_drained, encode_head, take_drain
 use crate::Function;
 
 /// Version of this layout; a reader refuses any other.
-pub const SPOOL_VERSION: u32 = 1;
+pub const SPOOL_VERSION: u32 = 2;
 /// First bytes of `control`.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"IOLABCTL");
 /// First bytes of a process file.
@@ -218,6 +218,12 @@ pub mod control {
     pub const PROCESSES: usize = 104;
     /// Bits by `Unseen`.
     pub const UNSEEN: usize = 108;
+    /// Size every process file is given when it is made; only what is used has room behind it.
+    pub const PROCESS_BYTES: usize = 112;
+    /// Files `spare-N` ever made by the launcher, for processes that may not make large files.
+    pub const SPARES: usize = 120;
+    /// Spares that were taken (atomic).
+    pub const SPARES_TAKEN: usize = 124;
     /// Sixteen counters by `Lost`.
     pub const LOST: usize = 128;
     /// Thirty-two counters by `LeftOut`.
@@ -328,6 +334,7 @@ reasons! {
         Overwritten "overwritten by newer calls (ring)",
         Setup "spool could not be set up",
         Address "no address space for the spool",
+        FileSize "file size limit (ulimit -f) of the program and of iolab itself",
     }
 }
 
@@ -341,6 +348,8 @@ reasons! {
         RawCalls "raw system calls",
         Stdio "calls inside libc (its entry points could not be overwritten)",
         SpawnFailed "a program that did not load the library",
+        Filtered "calls of a program after it filtered its system calls (seccomp)",
+        ForeignLibc "a program of another C library (musl), started without iolab's library",
     }
 }
 

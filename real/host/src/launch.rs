@@ -3,8 +3,13 @@
 //! Signals sent to the launcher go on to the command (those of the terminal reach it anyway, being
 //! in the same group); while it waits, the launcher calls its [`Watcher`] again and again.
 
+use crate::limits;
+use iolab_trace::program::{self, Program};
 use std::ffi::{OsStr, OsString};
-use std::os::unix::process::ExitStatusExt;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -50,6 +55,15 @@ impl fmt::Display for LaunchError {
 impl std::error::Error for LaunchError {}
 
 impl LaunchError {
+    /// The exit code a shell would give: 127 where there is no such command, 126 where it is none.
+    pub fn code(&self) -> u8 {
+        match self {
+            LaunchError::NotFound(_) => 127,
+            LaunchError::Start(..) => 126,
+            LaunchError::NoLibrary(_) | LaunchError::Wait(_) => 1,
+        }
+    }
+
     /// A way out.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -128,19 +142,74 @@ pub fn find_library() -> Result<PathBuf, LaunchError> {
     }
 }
 
-/// Has the loader put the library in front of what the command preloads anyway.
+/// Has the loader put the library in front of what the command preloads anyway. A program that
+/// cannot live with it is started without, which one line says.
 pub fn preload(command: &mut Command, library: &Path) {
     let mut list = library.as_os_str().to_owned();
+    match kind_of(Path::new(command.get_program()), 4) {
+        Program::Foreign => {
+            eprintln!(
+                "iolab: {} is of another C library than glibc (musl?): it runs without iolab's \
+                 library, so neither it nor what it starts is seen",
+                command.get_program().to_string_lossy()
+            );
+            return;
+        }
+        Program::After(first) => {
+            list = OsStr::from_bytes(first.bytes()).to_owned();
+            list.push(":");
+            list.push(library);
+        }
+        _ => {}
+    }
     if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
         list.push(":");
         list.push(others);
     }
-    command.env("LD_PRELOAD", list);
+    command.env("LD_PRELOAD", list).env("IOLAB_FILTERS", filters().to_string());
+}
+
+/// How many filters of system calls this process lives under.
+fn filters() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"));
+    line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+}
+
+/// What kind of program a command is; scripts are what starts them.
+fn kind_of(program: &Path, scripts: u32) -> Program {
+    let found = match program.components().count() {
+        0 => return Program::Unknown,
+        1 if !program.as_os_str().as_bytes().contains(&b'/') => {
+            let path = env::var_os("PATH").unwrap_or_default();
+            env::split_paths(&path).map(|folder| folder.join(program)).find(|it| it.is_file())
+        }
+        _ => Some(program.to_owned()),
+    };
+    let Some(file) = found.and_then(|path| File::open(path).ok()) else { return Program::Unknown };
+    if !file.metadata().is_ok_and(|it| it.is_file()) {
+        return Program::Unknown;
+    }
+    match program::look(|offset, to| file.read_at(to, offset).unwrap_or(0)) {
+        Program::Script(by) if scripts > 0 => {
+            kind_of(Path::new(OsStr::from_bytes(by.bytes())), scripts - 1)
+        }
+        found => found,
+    }
 }
 
 /// Runs the command to its end.
 pub fn run(command: &mut Command, watcher: &mut dyn Watcher) -> Result<Ending, LaunchError> {
     let name = command.get_program().to_owned();
+    if let Some(limits) = limits::inherited() {
+        // SAFETY: only makes system calls between fork and exec.
+        unsafe {
+            command.pre_exec(move || {
+                limits.restore();
+                Ok(())
+            })
+        };
+    }
     let mut child = command.spawn().map_err(|error| start_error(&name, error))?;
     let forwarding = Forwarding::to(child.id());
     watcher.started(child.id());
@@ -149,11 +218,17 @@ pub fn run(command: &mut Command, watcher: &mut dyn Watcher) -> Result<Ending, L
     status.map(Ending::of).map_err(LaunchError::Wait)
 }
 
-fn start_error(name: &OsStr, error: io::Error) -> LaunchError {
+/// Why a command that was to be started was not.
+pub fn start_error(name: &OsStr, error: io::Error) -> LaunchError {
     match error.kind() {
-        io::ErrorKind::NotFound => LaunchError::NotFound(name.to_owned()),
+        io::ErrorKind::NotFound if !is_script(name) => LaunchError::NotFound(name.to_owned()),
         _ => LaunchError::Start(name.to_owned(), error),
     }
+}
+
+/// Whether there is a file of that name, so that what was not found is what should start it.
+fn is_script(name: &OsStr) -> bool {
+    name.as_bytes().contains(&b'/') && Path::new(name).exists()
 }
 
 /// Waits, at most a tick at a time. A process descriptor wakes at the end of the command; where

@@ -13,13 +13,17 @@ mod place;
 pub use control::ClockSource;
 
 use crate::launch::Watcher;
+use crate::limits;
 use control::Control;
 use drain::Drain;
 use iolab_trace::Trace;
 use iolab_trace::finish::{FinishError, Launch, Side, Spools, finish};
-use memmap2::Mmap;
+use iolab_trace::spool::{CHUNK_BYTES, process as head};
+use memmap2::{Mmap, MmapOptions};
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, io};
@@ -101,6 +105,7 @@ impl Recording {
         command: &[OsString],
         strategies: &[String],
     ) -> Result<Recording, RecordingError> {
+        limits::lift();
         let directory = match (&settings.directory, place::in_memory()) {
             (Some(parent), _) => place::make(parent),
             (None, Some(memory)) => {
@@ -122,7 +127,8 @@ impl Recording {
         strategies: &[String],
     ) -> Result<Recording, RecordingError> {
         let control = Control::create(&directory.join("control"), settings)?;
-        let drain = Drain::create(directory, settings)?;
+        let mut drain = Drain::create(directory, settings)?;
+        drain.keep_spares(&control);
         let launch = machine::launch(command, strategies);
         let recording = Recording { directory: directory.to_owned(), control, drain, launch };
         recording.save_launch()?;
@@ -160,7 +166,9 @@ impl Recording {
     fn save_launch(&self) -> Result<(), RecordingError> {
         let path = self.directory.join("launch.json");
         let text = serde_json::to_vec(&self.launch).unwrap_or_default();
-        fs::write(&path, text).map_err(at(&path))
+        let file =
+            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
+        file.and_then(|mut file| file.write_all(&text)).map_err(at(&path))
     }
 }
 
@@ -180,6 +188,20 @@ impl Watcher for Recording {
 /// Makes the trace of what an interrupted recording left in `directory`.
 pub fn recover(directory: &Path) -> Result<Trace, RecordingError> {
     finish_directory(directory, Side::Program)
+}
+
+/// Removes the spool directory of a recording whose trace is safe.
+pub fn remove(directory: &Path) {
+    place::remove(directory);
+}
+
+/// Waits until the program of a recording is gone whose recorder is.
+pub fn wait_for_guest(directory: &Path) {
+    let pid = read_launch(directory).pid;
+    // SAFETY: signal 0 only asks whether the process exists.
+    while pid != 0 && unsafe { libc::kill(pid as i32, 0) } == 0 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// A file mapped for reading; `None` when it is empty.
@@ -215,10 +237,29 @@ fn process_files(directory: &Path) -> Result<Vec<Mmap>, RecordingError> {
     for entry in fs::read_dir(directory).map_err(at(directory))? {
         let path = entry.map_err(at(directory))?.path();
         if drain::is_process_file(&path) {
-            files.extend(map(&path).map_err(at(&path))?);
+            files.extend(map_process(&path).map_err(at(&path))?);
         }
     }
     Ok(files)
+}
+
+/// A process file as far as it was used: it is made as large as it may become.
+fn map_process(path: &Path) -> io::Result<Option<Mmap>> {
+    let file = File::open(path)?;
+    let mut chunks = [0; 4];
+    let used = match file.read_exact_at(&mut chunks, head::CHUNKS as u64) {
+        Ok(()) => (1 + u32::from_le_bytes(chunks) as usize) * CHUNK_BYTES,
+        Err(_) => CHUNK_BYTES,
+    };
+    let length = (file.metadata()?.len() as usize).min(used);
+    let mut magic = [0; 8];
+    // Half made: its process was ended before it had recorded anything.
+    let begun = file.read_exact_at(&mut magic, 0).is_ok() && magic != [0; 8];
+    if length == 0 || !begun {
+        return Ok(None);
+    }
+    // SAFETY: as in `map`.
+    unsafe { MmapOptions::new().len(length).map(&file) }.map(Some)
 }
 
 /// What the launcher knew; nothing when it was cut before it could say.

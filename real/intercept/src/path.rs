@@ -2,39 +2,95 @@
 
 use crate::system;
 use iolab_trace::spool::LeftOut;
+use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Room for an absolute path; longer ones are cut.
+/// Room for an absolute path; longer ones are cut. It lies in static memory, since a guest's thread or
+/// signal handler may have a stack of no more than a few kilobytes.
 pub(crate) struct Buffer {
-    bytes: [MaybeUninit<u8>; Buffer::ROOM],
+    slot: &'static Slot,
     length: usize,
+}
+
+struct Slot {
+    taken: AtomicBool,
+    bytes: UnsafeCell<[MaybeUninit<u8>; Buffer::ROOM]>,
+}
+
+// SAFETY: the bytes belong to whoever set `taken`.
+unsafe impl Sync for Slot {}
+
+/// More than threads that look up a path at one moment.
+static SLOTS: [Slot; 16] = [const {
+    Slot {
+        taken: AtomicBool::new(false),
+        bytes: UnsafeCell::new([MaybeUninit::uninit(); Buffer::ROOM]),
+    }
+}; 16];
+
+/// In a forked child, where whoever else held a slot is not there any more.
+pub(crate) fn enter_child() {
+    SLOTS.iter().for_each(|slot| slot.taken.store(false, Ordering::Relaxed));
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.slot.taken.store(false, Ordering::Release);
+    }
 }
 
 impl Buffer {
     const ROOM: usize = 4096 + 256;
 
-    pub(crate) const fn new() -> Buffer {
-        Buffer { bytes: [MaybeUninit::uninit(); Buffer::ROOM], length: 0 }
+    pub(crate) fn new() -> Buffer {
+        for _ in 0..1000 {
+            let free = SLOTS.iter().find(|slot| !slot.taken.swap(true, Ordering::Acquire));
+            if let Some(slot) = free {
+                return Buffer { slot, length: 0 };
+            }
+            // SAFETY: takes no arguments.
+            unsafe { system::raw3(libc::SYS_sched_yield, 0, 0, 0) };
+        }
+        // All were left by handlers that jumped away: a name may be wrong then, the guest never hangs.
+        Buffer { slot: &SLOTS[0], length: 0 }
+    }
+
+    fn start(&self) -> *mut MaybeUninit<u8> {
+        self.slot.bytes.get().cast()
     }
 
     fn push(&mut self, text: &[u8]) {
         for &byte in text {
             if self.length < Buffer::ROOM {
-                self.bytes[self.length].write(byte);
+                // SAFETY: within the slot, which is this value's own.
+                unsafe { (*self.start().add(self.length)).write(byte) };
                 self.length += 1;
             }
         }
     }
 
+    /// The address of `folder/name`, ended by NUL; `None` when it is too long.
+    pub(crate) fn terminated(&mut self, folder: &[u8], name: &[u8]) -> Option<usize> {
+        self.length = 0;
+        self.push(folder);
+        if !folder.is_empty() {
+            self.push(b"/");
+        }
+        self.push(name);
+        self.push(&[0]);
+        (self.length < Buffer::ROOM).then_some(self.start() as usize)
+    }
+
     fn text(&self) -> &[u8] {
         // SAFETY: the first `length` bytes were written.
-        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.length) }
+        unsafe { std::slice::from_raw_parts(self.start().cast(), self.length) }
     }
 
     /// Fills it by a system call that writes a text and returns its length.
     fn fill(&mut self, call: impl FnOnce(usize, usize) -> isize) {
         let room = Buffer::ROOM;
-        self.length = (call(self.bytes.as_mut_ptr() as usize, room).max(0) as usize).min(room);
+        self.length = (call(self.start() as usize, room).max(0) as usize).min(room);
     }
 }
 

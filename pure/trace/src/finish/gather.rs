@@ -45,6 +45,8 @@ pub(super) fn gather(spools: &Spools<'_>, side: Side, calibration: &Calibration)
     for bytes in &spools.processes {
         match read_head(bytes, calibration) {
             Some(process) => drop(files.insert(process.index, (process, *bytes))),
+            // Without a chunk, its process was ended before it had made it.
+            None if read_u32(bytes, head::CHUNKS) == 0 && read_u64(bytes, 0) == 0 => {}
             None => gathered.damaged += 1,
         }
     }
@@ -88,7 +90,9 @@ fn count_drained<'a>(
 
 /// An upper bound of the records in a process file.
 fn most(bytes: &[u8]) -> usize {
-    bytes.len().saturating_sub(CHUNK_BYTES) / CHUNK_BYTES * CHUNK_RECORDS
+    let there = bytes.len().saturating_sub(CHUNK_BYTES) / CHUNK_BYTES;
+    // The file may be larger than what was ever used of it.
+    there.min(read_u32(bytes, head::CHUNKS) as usize) * CHUNK_RECORDS
 }
 
 fn read_head(bytes: &[u8], calibration: &Calibration) -> Option<Process> {

@@ -1,9 +1,14 @@
 //! The control page of a run, shared with every recorded process.
 
 use super::{RecordingError, Settings, at};
-use iolab_trace::spool::{CONTROL_BYTES, CONTROL_MAGIC, Lost, SPOOL_VERSION, control};
+use crate::limits;
+use iolab_trace::spool::{
+    CHUNK_BYTES, CONTROL_BYTES, CONTROL_MAGIC, Lost, SPOOL_VERSION, control, process as head,
+};
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -39,8 +44,14 @@ impl Control {
     pub(super) fn create(path: &Path, settings: &Settings) -> Result<Control, RecordingError> {
         let clock = settings.clock.unwrap_or_else(ClockSource::of_this_machine);
         // Written, not only made longer: the room is allocated and a full disk shows here.
-        fs::write(path, vec![0; CONTROL_BYTES]).map_err(at(path))?;
-        let file = OpenOptions::new().read(true).write(true).open(path).map_err(at(path))?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(at(path))?;
+        file.write_all(&[0; CONTROL_BYTES]).map_err(at(path))?;
         let page = MmapOptions::new().len(CONTROL_BYTES).map_raw(&file).map_err(at(path))?;
         let control = Control { page, clock };
         control.fill(settings);
@@ -58,6 +69,8 @@ impl Control {
         self.word(control::RING).store(u32::from(settings.ring), Ordering::Relaxed);
         self.word(control::LAYERS).store(layers, Ordering::Relaxed);
         self.counter(control::LIMIT).store(settings.limit_bytes, Ordering::Relaxed);
+        let bytes = process_bytes(settings.limit_bytes);
+        self.counter(control::PROCESS_BYTES).store(bytes, Ordering::Relaxed);
         self.read_clocks(control::CALIBRATION);
         self.read_clocks(control::LATEST);
         self.counter(control::MAGIC).store(CONTROL_MAGIC, Ordering::Release);
@@ -107,6 +120,16 @@ impl Control {
             _ => nanoseconds(libc::CLOCK_MONOTONIC),
         }
     }
+}
+
+/// Size of a process file: room for the run's limit, as far as this process may make and map it.
+fn process_bytes(limit_bytes: u64) -> u64 {
+    let chunk = CHUNK_BYTES as u64;
+    let most = (limit_bytes.next_multiple_of(chunk) + 2 * chunk)
+        .min((head::CHUNKS_MAX as u64 + 1) * chunk);
+    let space = limits::of(limits::ADDRESS_SPACE).map_or(most, |it| (it / 64).max(64 * chunk));
+    let size = limits::of(limits::FILE_SIZE).unwrap_or(most);
+    most.min(space).min(size) / chunk * chunk
 }
 
 fn nanoseconds(clock: libc::clockid_t) -> u64 {

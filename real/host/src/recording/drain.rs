@@ -9,15 +9,16 @@
 use super::control::Control;
 use super::{RecordingError, Settings, at};
 use iolab_trace::spool::{
-    CHUNK_BYTES, CHUNK_RECORDS, Lost, PROCESS_MAGIC, RECORD_BYTES, chunk, control, encode_drained,
-    encode_head, process as head, read_u32, state,
+    CHUNK_BYTES, CHUNK_RECORDS, Lost, PROCESS_MAGIC, RECORD_BYTES, Record, chunk, control,
+    encode_drained, encode_head, process as head, read_u32, state,
 };
 use memmap2::{MmapOptions, MmapRaw};
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Pause after a step that found something, and after one that did not.
@@ -33,7 +34,7 @@ pub(super) fn is_process_file(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("process-"))
 }
 
-/// A process file mapped beyond its end, since it grows.
+/// A process file, mapped as large as it may become; only what is used of it has room behind it.
 struct Spool {
     path: PathBuf,
     map: MmapRaw,
@@ -44,18 +45,17 @@ impl Spool {
     /// Opens a file once its head is complete.
     fn open(path: &Path) -> io::Result<Option<Spool>> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
-        if file.metadata()?.len() < CHUNK_BYTES as u64 {
+        let length = file.metadata()?.len();
+        // Read, not looked at in the mapping: that could ask for room where there is none.
+        let mut magic = [0; 8];
+        if length < CHUNK_BYTES as u64
+            || file.read_exact_at(&mut magic, 0).is_err()
+            || u64::from_le_bytes(magic) != PROCESS_MAGIC
+        {
             return Ok(None);
         }
-        let length = (head::CHUNKS_MAX + 1) * CHUNK_BYTES;
-        let map = MmapOptions::new().len(length).map_raw(&file)?;
-        let spool = Spool { path: path.to_owned(), map, impatience: 0 };
-        Ok((spool.magic() == PROCESS_MAGIC).then_some(spool))
-    }
-
-    fn magic(&self) -> u64 {
-        // SAFETY: the first word of the head, which is allocated.
-        unsafe { &*(self.map.as_ptr() as *const AtomicU64) }.load(Ordering::Acquire)
+        let map = MmapOptions::new().len(length as usize).map_raw(&file)?;
+        Ok(Some(Spool { path: path.to_owned(), map, impatience: 0 }))
     }
 
     fn word(&self, at: usize) -> u32 {
@@ -64,7 +64,8 @@ impl Spool {
     }
 
     fn chunks(&self) -> usize {
-        (self.word(head::CHUNKS) as usize).min(head::CHUNKS_MAX)
+        let room = self.map.len() / CHUNK_BYTES - 1;
+        (self.word(head::CHUNKS) as usize).min(head::CHUNKS_MAX).min(room)
     }
 
     fn state(&self, index: usize) -> &AtomicU8 {
@@ -100,6 +101,19 @@ fn is_complete(chunk: &[u8]) -> bool {
     (1..=CHUNK_RECORDS).all(|slot| read_u32(chunk, slot * RECORD_BYTES + 60) == tag)
 }
 
+/// A chunk of which only the names are valid.
+fn names_only(chunk: &[u8]) -> Vec<u8> {
+    let mut names = chunk.to_vec();
+    let tag = read_u32(chunk, chunk::TAG);
+    for slot in 1..=CHUNK_RECORDS {
+        let is_name = Record::read(chunk, slot, tag).is_some_and(|record| record.is_text());
+        if !is_name {
+            names[slot * RECORD_BYTES + 60..][..4].fill(0);
+        }
+    }
+    names
+}
+
 pub(super) struct Drain {
     directory: PathBuf,
     file: File,
@@ -120,7 +134,13 @@ impl Drain {
         let path = directory.join("drained");
         Ok(Drain {
             directory: directory.to_owned(),
-            file: File::create(&path).map_err(at(&path))?,
+            file: OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&path)
+                .map_err(at(&path))?,
             good_bytes: 0,
             failed: false,
             ring: settings.ring,
@@ -136,6 +156,7 @@ impl Drain {
 
     /// One round over all spools; the answer is how long to wait until the next.
     pub(super) fn step(&mut self, control: &Control) -> Duration {
+        self.keep_spares(control);
         self.meet_newcomers(control);
         self.steps = self.steps.wrapping_add(1);
         let mut found = 0;
@@ -149,6 +170,23 @@ impl Drain {
         }
         self.keep_limit(control);
         if found > 0 { BUSY } else { IDLE }
+    }
+
+    /// Has files ready for processes that may not make one as large (`ulimit -f`). They cost a name
+    /// each; more of them only once somebody takes them.
+    pub(super) fn keep_spares(&mut self, control: &Control) {
+        let taken = control.word(control::SPARES_TAKEN).load(Ordering::Acquire);
+        let wanted = taken.saturating_add(if taken == 0 { 4 } else { 64 });
+        let made = control.word(control::SPARES).load(Ordering::Relaxed);
+        let bytes = control.counter(control::PROCESS_BYTES).load(Ordering::Relaxed);
+        for number in made..wanted {
+            let path = self.directory.join(format!("spare-{number}"));
+            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+            if file.and_then(|file| file.set_len(bytes)).is_err() {
+                return;
+            }
+            control.word(control::SPARES).store(number + 1, Ordering::Release);
+        }
     }
 
     fn meet_newcomers(&mut self, control: &Control) {
@@ -245,7 +283,7 @@ impl Drain {
     }
 
     fn remove(&mut self, spool: &Spool, control: &Control) {
-        let bytes = fs::metadata(&spool.path).map_or(0, |data| data.len());
+        let bytes = ((1 + spool.chunks()) * CHUNK_BYTES) as u64;
         if fs::remove_file(&spool.path).is_ok() {
             control.counter(control::USED).fetch_sub(bytes, Ordering::Relaxed);
             self.known.remove(&spool.path);
@@ -267,7 +305,15 @@ impl Drain {
             let spool = self.gone.remove(0);
             let chunks = (0..spool.chunks())
                 .filter(|&i| spool.state(i).load(Ordering::Relaxed) > state::FREE);
-            control.count_lost(Lost::Overwritten, (chunks.count() * CHUNK_RECORDS) as u64);
+            let chunks: Vec<usize> = chunks.collect();
+            control.count_lost(Lost::Overwritten, (chunks.len() * CHUNK_RECORDS) as u64);
+            // Names stay: processes that live may still use what was opened here.
+            for index in chunks {
+                let names = names_only(spool.chunk(index));
+                let tag = read_u32(&names, chunk::TAG);
+                let process = spool.word(head::INDEX);
+                encode_drained(process, index as u32, tag, &names, &mut self.buffer);
+            }
             encode_head(spool.head(), &mut self.buffer);
             if self.write(control) {
                 self.remove(&spool, control);

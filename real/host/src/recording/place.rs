@@ -5,11 +5,12 @@
 //! goes to the disk all the same; a link in the directory leads to it.
 
 use super::{RecordingError, at};
+use crate::own_place;
 use std::ffi::CString;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::{fs, io, process};
 
 const MEMORY: &str = "/dev/shm";
 /// Containers often have 64 MiB there, which a few hundred processes would fill.
@@ -32,19 +33,10 @@ fn free_bytes(path: &Path) -> Option<u64> {
     }
 }
 
-/// Makes a directory with a name of its own.
+/// Makes a directory of this user alone, with a name nobody can foresee.
 pub(super) fn make(parent: &Path) -> Result<PathBuf, RecordingError> {
-    // Resolved, since the library tells its own files by this path.
-    let parent = parent.canonicalize().map_err(at(parent))?;
-    for attempt in 0.. {
-        let directory = parent.join(format!("iolab-spool-{}-{attempt}", process::id()));
-        match fs::create_dir(&directory) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(RecordingError::File(directory, error)),
-            Ok(()) => return Ok(directory),
-        }
-    }
-    unreachable!("numbers do not end before free names do")
+    // Resolved inside, since the library tells its own files by this path.
+    own_place::make(parent, "iolab-spool").map_err(at(parent))
 }
 
 /// Makes `drained` in the directory a link to a file on disk.

@@ -210,10 +210,34 @@ fn overwrite_oldest(base: *const u8, claimed: usize) -> Option<(usize, u64)> {
     states(base, oldest)
         .compare_exchange(state::FULL, state::OWNED, Ordering::AcqRel, Ordering::Relaxed)
         .ok()?;
+    let (start, names) = open_keeping_names(base, oldest);
     if let Some(counter) = setup::control_counter(control::LOST + Lost::Overwritten as usize * 8) {
-        counter.fetch_add(CHUNK_RECORDS as u64, Ordering::Relaxed);
+        counter.fetch_add((CHUNK_RECORDS - names) as u64, Ordering::Relaxed);
     }
-    Some((oldest, open(base, oldest)))
+    Some((oldest, start))
+}
+
+/// Starts a new use of a chunk with the names that stood in it: calls that are still to come are on
+/// files that were named long ago. Names take at most half of the chunk. The answer is where the next
+/// record goes, and how many were kept.
+fn open_keeping_names(base: *const u8, index: usize) -> (u64, usize) {
+    let chunk = address(base, index);
+    // SAFETY: a chunk that is ours; every slot of it holds some record. Records only move forward.
+    unsafe {
+        let old = word(chunk, chunk::TAG).load(Ordering::Relaxed);
+        let start = open(base, index);
+        let new = word(chunk, chunk::TAG).load(Ordering::Relaxed);
+        let mut kept = 0;
+        for slot in 1..=CHUNK_RECORDS {
+            let record = chunk.add(slot * RECORD_BYTES).cast::<Record>().read();
+            if record.tag == old && record.is_text() && kept < CHUNK_RECORDS / 2 {
+                let to = start as usize + kept * RECORD_BYTES;
+                (to as *mut Record).write(Record { tag: new, ..record });
+                kept += 1;
+            }
+        }
+        (start + (kept * RECORD_BYTES) as u64, kept)
+    }
 }
 
 /// The thread ends: its chunk is left to another.

@@ -14,7 +14,7 @@ mod setup;
 
 pub(crate) use clock::now;
 pub(crate) use iolab_trace::spool::Record;
-pub(crate) use setup::{enter_child, is_own_file, start};
+pub(crate) use setup::{before_address_limit, enter_child, is_own_file, note_filtered, start};
 
 use crate::descriptor::Entry;
 use crate::{process, thread};

@@ -27,6 +27,7 @@ static ARGUMENT_COUNT: AtomicUsize = AtomicUsize::new(0);
 static RANK: AtomicU32 = AtomicU32::new(u32::MAX);
 static DIRECTORY: Text = Text::new();
 static FILE: Text = Text::new();
+static SPARE: Text = Text::new();
 
 /// A path in static memory, ended by NUL.
 struct Text {
@@ -132,6 +133,17 @@ pub(crate) fn start(
     layers()
 }
 
+/// Notes in the run that a program is not recorded, since it lives under a filter. By calls the loader
+/// makes as well.
+pub(crate) fn note_filtered(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) {
+    if let Some(directory) = variable(b"IOLAB_SPOOL") {
+        DIRECTORY.push(directory);
+        if open_control() {
+            super::unseen(iolab_trace::spool::Unseen::Filtered);
+        }
+    }
+}
+
 fn layers() -> Mode {
     let bits = control_word(control::LAYERS).map_or(0, |word| word.load(Ordering::Relaxed));
     let mut mode = Mode::RECORD;
@@ -146,7 +158,17 @@ fn layers() -> Mode {
 
 /// The rank a parallel launcher gave this process; `u32::MAX` (-1) for none.
 fn rank(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> u32 {
-    let names: [&[u8]; 4] = [b"PMI_RANK", b"PMIX_RANK", b"OMPI_COMM_WORLD_RANK", b"SLURM_PROCID"];
+    // As in `iolab_host::job`.
+    let names: [&[u8]; 8] = [
+        b"PMI_RANK",
+        b"PMIX_RANK",
+        b"OMPI_COMM_WORLD_RANK",
+        b"MV2_COMM_WORLD_RANK",
+        b"PALS_RANKID",
+        b"FLUX_TASK_RANK",
+        b"JSM_NAMESPACE_RANK",
+        b"SLURM_PROCID",
+    ];
     let text = names.into_iter().find_map(variable).unwrap_or(b"");
     let mut rank = if text.is_empty() { u32::MAX } else { 0 };
     for &byte in text {
@@ -190,9 +212,62 @@ fn map_file(flags: i32, length: usize, at: usize) -> Option<usize> {
 
 fn open_file(flags: i32) -> Option<usize> {
     let flags = (flags | libc::O_CLOEXEC) as usize;
+    // As the loader opens files, so that a filter of system calls lets it pass; no link is followed.
+    let a =
+        [libc::AT_FDCWD as usize, FILE.address(), flags | libc::O_NOFOLLOW as usize, 0o600, 0, 0];
     // SAFETY: a terminated path.
-    let fd = unsafe { system::raw3(libc::SYS_open, FILE.address(), flags, 0o600) };
+    let fd = unsafe { system::raw(libc::SYS_openat, a) };
     usize::try_from(fd).ok()
+}
+
+/// A limit of this process, `u64::MAX` for none.
+fn limit(which: u32) -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: 0 };
+    // SAFETY: fills the structure it is given.
+    unsafe {
+        let place = &raw mut limit as usize;
+        system::raw(libc::SYS_prlimit64, [0, which as usize, 0, place, 0, 0]);
+    }
+    limit.rlim_cur
+}
+
+/// The size every process file is given.
+fn process_bytes() -> u64 {
+    control_counter(control::PROCESS_BYTES).map_or(0, |word| word.load(Ordering::Relaxed))
+}
+
+/// Opens `FILE`, made in its full size, of which only what is used will have room behind it: so no
+/// limit on the size of files can come between later. A process that may not make such a file takes
+/// one that the launcher has made.
+fn new_file() -> Result<usize, Lost> {
+    if limit(libc::RLIMIT_FSIZE) < process_bytes() {
+        let taken = control_word(control::SPARES_TAKEN).ok_or(Lost::Setup)?;
+        let made = control_word(control::SPARES).ok_or(Lost::Setup)?.load(Ordering::Acquire);
+        let number = taken.fetch_add(1, Ordering::AcqRel);
+        if number >= made {
+            return Err(Lost::FileSize);
+        }
+        SPARE.clear();
+        SPARE.push(DIRECTORY.text());
+        SPARE.push(b"/spare-");
+        SPARE.push_decimal(number);
+        // SAFETY: terminated paths.
+        let moved = unsafe { system::raw3(libc::SYS_rename, SPARE.address(), FILE.address(), 0) };
+        return if moved == 0 {
+            open_file(libc::O_RDWR).ok_or(Lost::Setup)
+        } else {
+            Err(Lost::Setup)
+        };
+    }
+    let fd = open_file(libc::O_RDWR | libc::O_CREAT | libc::O_EXCL).ok_or(Lost::Setup)?;
+    // SAFETY: our own descriptor.
+    let sized = unsafe { system::raw3(libc::SYS_ftruncate, fd, process_bytes() as usize, 0) };
+    if sized == 0 {
+        return Ok(fd);
+    }
+    // SAFETY: our own descriptor.
+    unsafe { system::raw3(libc::SYS_close, fd, 0, 0) };
+    Err(Lost::Disk)
 }
 
 /// Makes and maps this process's file and fills its head.
@@ -206,40 +281,78 @@ fn make() -> Result<(), Lost> {
     FILE.push(b"-");
     FILE.push_decimal(index);
     claim(CHUNK_BYTES as u64, true)?;
-    let fd = open_file(libc::O_RDWR | libc::O_CREAT | libc::O_EXCL).ok_or(Lost::Setup)?;
-    let allocated = allocate(fd, 0, CHUNK_BYTES);
+    let fd = new_file()?;
+    let base = map_spool(fd);
     // SAFETY: our own descriptor.
     unsafe { system::raw3(libc::SYS_close, fd, 0, 0) };
-    allocated?;
-    let base = map_spool().ok_or(Lost::Address)?;
+    let base = base.ok_or(Lost::Address)?;
+    populate(base, 0)?;
     fill_head(base as *mut u8, index);
     SPOOL.store(base as *mut u8, Ordering::Release);
     Ok(())
 }
 
 /// Maps the file over address space for as many chunks as there may ever be, at a multiple of the
-/// chunk size. A process with little address space gets less.
-fn map_spool() -> Option<usize> {
-    let limit = control_counter(control::LIMIT)?.load(Ordering::Relaxed) as usize;
-    let most =
-        (limit.next_multiple_of(CHUNK_BYTES) + 2 * CHUNK_BYTES).min(head::CHUNKS_MAX * CHUNK_BYTES);
-    [most, most.min(64 << 20), most.min(4 << 20)].into_iter().find_map(|length| {
+/// chunk size. A process whose address space is limited (`ulimit -v`) gives little of it.
+fn map_spool(fd: usize) -> Option<usize> {
+    let most = process_bytes() as usize;
+    let share = (limit(libc::RLIMIT_AS) / 64) as usize / CHUNK_BYTES * CHUNK_BYTES;
+    let wanted = most.min(share.max(16 * CHUNK_BYTES));
+    [wanted, wanted.min(64 << 20), wanted.min(1 << 20)].into_iter().find_map(|length| {
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
         let space = length + CHUNK_BYTES;
-        // SAFETY: reserves address space without memory behind it.
-        let found = unsafe { system::raw(libc::SYS_mmap, [0, space, 0, flags, usize::MAX, 0]) };
-        if (-4095..0).contains(&found) {
-            return None;
-        }
-        CAPACITY.store(length / CHUNK_BYTES - 1, Ordering::Relaxed);
-        let base = (found as usize).next_multiple_of(CHUNK_BYTES);
-        let mapped = map_file(libc::O_RDWR, length, base)?;
-        // SAFETY: advice on our own mapping: a core dump need not contain it.
+        // SAFETY: reserves address space without memory behind it, and maps over it. The rest of the
+        // reservation, on both sides, is given back.
         unsafe {
-            system::raw3(libc::SYS_madvise, mapped, length, libc::MADV_DONTDUMP as usize);
+            let found = system::raw(libc::SYS_mmap, [0, space, 0, flags, usize::MAX, 0]);
+            if (-4095..0).contains(&found) {
+                return None;
+            }
+            let found = found as usize;
+            let base = found.next_multiple_of(CHUNK_BYTES);
+            let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+            let kind = (libc::MAP_SHARED | libc::MAP_FIXED) as usize;
+            let mapped = system::raw(libc::SYS_mmap, [base, length, protection, kind, fd, 0]);
+            if (-4095..0).contains(&mapped) {
+                system::raw3(libc::SYS_munmap, found, space, 0);
+                return None;
+            }
+            if base > found {
+                system::raw3(libc::SYS_munmap, found, base - found, 0);
+            }
+            system::raw3(libc::SYS_munmap, base + length, found + CHUNK_BYTES - base, 0);
+            // A core dump need not contain it.
+            system::raw3(libc::SYS_madvise, base, length, libc::MADV_DONTDUMP as usize);
+            CAPACITY.store(length / CHUNK_BYTES - 1, Ordering::Relaxed);
+            Some(base)
         }
-        Some(mapped)
     })
+}
+
+/// `MADV_POPULATE_WRITE` of Linux 5.14.
+const POPULATE_WRITE: usize = 23;
+
+/// Has memory or disk behind a chunk of the mapping (0 is the head), so that writing to it cannot
+/// fail. Needs no descriptor and no path, so that it works in a process that changed its user or its
+/// root, or has no descriptor left.
+fn populate(base: usize, chunk: usize) -> Result<(), Lost> {
+    let at = base + chunk * CHUNK_BYTES;
+    // SAFETY: advice on our own mapping.
+    let done = unsafe { system::raw3(libc::SYS_madvise, at, CHUNK_BYTES, POPULATE_WRITE) };
+    match done {
+        0 => Ok(()),
+        error if error == -(libc::EINVAL as isize) => populate_by_file(chunk),
+        _ => Err(Lost::Disk),
+    }
+}
+
+/// The same for older kernels.
+fn populate_by_file(chunk: usize) -> Result<(), Lost> {
+    let fd = open_file(libc::O_RDWR).ok_or(Lost::Setup)?;
+    let done = allocate(fd, chunk * CHUNK_BYTES, CHUNK_BYTES);
+    // SAFETY: our own descriptor.
+    unsafe { system::raw3(libc::SYS_close, fd, 0, 0) };
+    done
 }
 
 /// Chunks the mapping has room for.
@@ -265,7 +378,10 @@ fn allocate(fd: usize, offset: usize, length: usize) -> Result<(), Lost> {
     unsafe {
         match system::raw(libc::SYS_fallocate, [fd, 0, offset, length, 0, 0]) {
             0 => Ok(()),
-            error if error == -(libc::EOPNOTSUPP as isize) => {
+            error
+                if error == -(libc::EOPNOTSUPP as isize)
+                    && limit(libc::RLIMIT_FSIZE) >= (offset + length) as u64 =>
+            {
                 let zeros = ZEROS.as_ptr() as usize;
                 let a = [fd, zeros, length.min(CHUNK_BYTES), offset, 0, 0];
                 let written = system::raw(libc::SYS_pwrite64, a);
@@ -302,13 +418,11 @@ pub(super) fn grow(base: *const u8) -> Result<usize, Lost> {
 
 fn add_chunk(index: usize) -> Result<(), Lost> {
     if index >= CAPACITY.load(Ordering::Relaxed) || index >= head::CHUNKS_MAX {
-        return Err(Lost::Address);
+        let small = process_bytes() < 16 * CHUNK_BYTES as u64;
+        return Err(if small { Lost::FileSize } else { Lost::Address });
     }
-    let fd = open_file(libc::O_RDWR).ok_or(Lost::Setup)?;
-    let done = allocate(fd, (index + 1) * CHUNK_BYTES, CHUNK_BYTES);
-    // SAFETY: our own descriptor.
-    unsafe { system::raw3(libc::SYS_close, fd, 0, 0) };
-    done
+    let base = head().ok_or(Lost::Setup)?;
+    populate(base as usize, index + 1)
 }
 
 /// Sets a flag of the head, if there is one.
@@ -392,11 +506,32 @@ pub(crate) fn enter_child() {
         unsafe { &*(base.add(head::FLAGS) as *const AtomicU32) }.load(Ordering::Relaxed)
     });
     FORK_FLAGS.store(flags & head::PATCHED | head::FORKED, Ordering::Relaxed);
-    SPOOL.store(std::ptr::null_mut(), Ordering::Relaxed);
+    let parents = SPOOL.swap(std::ptr::null_mut(), Ordering::Relaxed);
     FAILED.store(false, Ordering::Relaxed);
     let block = thread::block();
     block.cursor.store(0, Ordering::Relaxed);
     block.number.store(0, Ordering::Relaxed);
+    if !parents.is_null() {
+        let length = (CAPACITY.load(Ordering::Relaxed) + 1) * CHUNK_BYTES;
+        // SAFETY: the parent's spool, into which nobody writes here any more; address space may be
+        // limited.
+        unsafe { system::raw3(libc::SYS_munmap, parents as usize, length, 0) };
+    }
+}
+
+/// The program is about to limit its address space: gives back what it does not need of its own.
+pub(crate) fn before_address_limit(limit: u64) {
+    let Some(base) = head() else { return };
+    // SAFETY: within the head.
+    let claimed = unsafe { &*(base.add(head::CHUNKS) as *const AtomicU32) }.load(Ordering::Relaxed);
+    let before = CAPACITY.load(Ordering::Relaxed);
+    let share = (limit / 64) as usize / CHUNK_BYTES;
+    let kept = (claimed as usize + share.max(16)).min(before);
+    CAPACITY.store(kept, Ordering::Relaxed);
+    let start = base as usize + (kept + 1) * CHUNK_BYTES;
+    // SAFETY: the unused end of our own mapping. A thread that claims a chunk there at this moment
+    // finds no room and counts what it loses.
+    unsafe { system::raw3(libc::SYS_munmap, start, (before - kept) * CHUNK_BYTES, 0) };
 }
 
 /// Whether a path leads into the spool directory.
