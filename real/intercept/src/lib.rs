@@ -29,6 +29,7 @@ mod patch;
 pub(crate) mod path;
 pub(crate) mod process;
 pub(crate) mod recorder;
+mod roomy;
 pub(crate) mod stage;
 mod start;
 pub(crate) mod system;

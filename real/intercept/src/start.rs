@@ -27,6 +27,10 @@ unsafe extern "C" fn start(
     ENVIRONMENT.store(environment.cast_mut(), Ordering::Relaxed);
     next::find_all();
     system::find_thread_flag();
+    if hook::sandbox::is_inherited(variable(b"IOLAB_FILTERS")) {
+        recorder::note_filtered(&variable);
+        return;
+    }
     process::start();
     let records = recorder::start(count, arguments, &variable);
     let stages = stage::start(&variable);

@@ -7,10 +7,13 @@
 mod copy;
 mod data;
 mod dup;
+mod limits;
 mod map;
 mod naming;
 mod open;
 pub(crate) mod process;
+mod program;
+pub(crate) mod sandbox;
 mod stdio;
 mod variadic;
 
@@ -31,7 +34,7 @@ pub(crate) unsafe fn enter(class: Class, layer: Layer, call: Call) -> usize {
     unsafe {
         if mode::get() == Mode::NOTHING {
             // Libc's own function, which is whole in this mode (`start`), at its own cost.
-            return call.next.call(call.raw);
+            return sandbox::pass(call);
         }
         if layer == Layer::Stdio {
             return stdio::hook(class, call);

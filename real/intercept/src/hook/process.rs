@@ -4,11 +4,11 @@
 //! before; a forked child starts with a recorder of its own. `vfork` and `syscall` return twice or
 //! may do so and are therefore passed on by a jump, after a look at what is asked.
 
-use super::{naming, record_of};
+use super::{naming, program, record_of, sandbox};
 use crate::call::{Call, Returns, padded};
 use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};
-use crate::{next, path, process, stage, system};
+use crate::{next, path, process, roomy, stage, system};
 use iolab_trace::Function;
 use std::arch::naked_asm;
 
@@ -38,6 +38,8 @@ fn record(function: Function, number: u32, argument: i64, times: (u64, u64), res
 #[cold]
 pub(crate) fn enter_child() {
     process::settle();
+    path::enter_child();
+    roomy::enter_child();
     recorder::enter_child();
     stage::enter_child();
 }
@@ -66,8 +68,10 @@ pub(super) unsafe fn hook(call: Call) -> isize {
 unsafe fn started(call: &Call) -> isize {
     // SAFETY: the guest's own call; libc has read the path.
     unsafe {
+        let adapted = program::of_spawn(call);
+        let given = adapted.as_ref().map_or(call, program::Adapted::call);
         let start = recorder::now();
-        let result = call.perform_next();
+        let result = given.perform_next();
         let times = (start, recorder::now());
         if !is_idle() && result != -(libc::EFAULT as isize) {
             // The command of `system` is no path; the shell it starts shows up by itself.
@@ -167,9 +171,10 @@ pub(crate) unsafe extern "C" fn vfork() -> i32 {
 }
 
 /// Told before a call through `syscall`; answers with the function to go on to.
-unsafe extern "C" fn before_syscall(number: i64) -> usize {
+unsafe extern "C" fn before_syscall(number: i64, a: usize, b: usize, c: usize) -> usize {
     if !is_idle() {
         super::data::unseen_system_call(number);
+        sandbox::before_system_call(number, a, b, c);
     }
     next::syscall.address()
 }
@@ -213,34 +218,64 @@ fn after_exec(call: &Call, result: isize) -> i32 {
     call.answer(result) as i32
 }
 
-/// An exec by the next library's function of these arguments.
-unsafe fn exec<const N: usize>(next: &'static next::Next, a: [usize; N], text: usize) -> i32 {
+/// An exec by the next library's function of these arguments, of which the third is the environment.
+unsafe fn exec(next: &'static next::Next, a: [usize; 3], text: usize) -> i32 {
     let call = Call::new(Function::EXEC, Returns::Int, next, padded(a));
     // SAFETY: the guest's own arguments.
     unsafe {
         before_exec(&call, text);
-        after_exec(&call, call.perform_next())
+        let adapted = program::of_exec(&call, text);
+        let given = adapted.as_ref().map_or(&call, program::Adapted::call);
+        after_exec(&call, given.perform_next())
     }
 }
 
+/// The environment a program gets that is not given another one.
+fn own_environment() -> usize {
+    unsafe extern "C" {
+        static environ: *const usize;
+    }
+    // SAFETY: libc's own variable.
+    unsafe { environ as usize }
+}
+
 macro_rules! execs {
-    ($($symbol:ident($($argument:ident)*) by $path:ident;)*) => {$(
+    ($($symbol:ident($($argument:ident)*) by $path:ident as $as:ident $list:tt;)*) => {$(
         /// # Safety
         /// As libc's.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C-unwind" fn $symbol($($argument: usize),*) -> i32 {
             // SAFETY: the guest's own arguments.
-            unsafe { exec(&next::$symbol, [$($argument),*], $path) }
+            unsafe { exec(&next::$as, $list, $path) }
         }
     )*};
 }
 
+// Those without an environment hand on this process's own, as libc does.
 execs! {
-    execve(path arguments environment) by path;
-    execv(path arguments) by path;
-    execvp(path arguments) by path;
-    execvpe(path arguments environment) by path;
-    execveat(directory path arguments environment flags) by path;
+    execve(path arguments environment) by path as execve [path, arguments, environment];
+    execv(path arguments) by path as execve [path, arguments, own_environment()];
+    execvp(path arguments) by path as execvpe [path, arguments, own_environment()];
+    execvpe(path arguments environment) by path as execvpe [path, arguments, environment];
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn execveat(
+    directory: usize,
+    path: usize,
+    arguments: usize,
+    environment: usize,
+    flags: usize,
+) -> i32 {
+    let a = [directory, path, arguments, environment, flags];
+    let call = Call::new(Function::EXEC, Returns::Int, &next::execveat, padded(a));
+    // SAFETY: the guest's own arguments.
+    unsafe {
+        before_exec(&call, path);
+        after_exec(&call, call.perform_next())
+    }
 }
 
 /// # Safety
@@ -257,12 +292,12 @@ pub(crate) unsafe extern "C-unwind" fn fexecve(
 
 pub(super) unsafe extern "C-unwind" fn exec_list(path: usize, arguments: usize) -> i32 {
     // SAFETY: the array lies on the caller's stack, ended by null as the caller's list is.
-    unsafe { exec(&next::execv, [path, arguments], path) }
+    unsafe { exec(&next::execve, [path, arguments, own_environment()], path) }
 }
 
 pub(super) unsafe extern "C-unwind" fn exec_list_search(path: usize, arguments: usize) -> i32 {
     // SAFETY: as above.
-    unsafe { exec(&next::execvp, [path, arguments], path) }
+    unsafe { exec(&next::execvpe, [path, arguments, own_environment()], path) }
 }
 
 pub(super) unsafe extern "C-unwind" fn exec_list_environment(path: usize, list: usize) -> i32 {

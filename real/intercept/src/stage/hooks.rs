@@ -6,6 +6,7 @@ use super::memory::Direction;
 use super::{calls, journal, life, opening, settings, table};
 use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
+use crate::roomy;
 use iolab_policy::insitu::StrategySpec;
 use iolab_trace::{Class, Function};
 use std::ffi::{c_char, c_int, c_void};
@@ -156,7 +157,9 @@ unsafe fn close(call: &Call) -> isize {
     let forget = || {
         descriptor::take(call.fd);
     };
-    if let Some(result) = opening::close(call.fd as c_int, forget) {
+    let mut closed = None;
+    roomy::with_room(&mut || closed = opening::close(call.fd as c_int, forget));
+    if let Some(result) = closed {
         return result;
     }
     descriptor::take(call.fd);
@@ -240,7 +243,9 @@ pub(crate) fn opened(fd: c_int, entry: Entry, name: &[u8], status: Option<&libc:
     if settings::is_any()
         && let Some(status) = status
     {
-        opening::opened(fd, entry.flags() as c_int, name, entry.description(), status);
+        roomy::with_room(&mut || {
+            opening::opened(fd, entry.flags() as c_int, name, entry.description(), status);
+        });
     }
 }
 
@@ -282,6 +287,12 @@ pub(crate) fn enter_child() {
 
 /// An exec failed; the program goes on, its files passing.
 pub(crate) fn after_exec_failed() {}
+
+/// A filter of system calls is about to go up: nothing is held any more from here on.
+pub(crate) fn before_filter() {
+    life::give_up("the program filters its system calls (seccomp)");
+    life::release_where(|_| true);
+}
 
 /// The process ends by its own will: return from main, `exit`, `_exit`, `quick_exit`, `abort`.
 pub(crate) fn before_exit() {

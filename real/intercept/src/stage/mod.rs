@@ -31,8 +31,8 @@ mod table;
 mod tests;
 
 pub(crate) use hooks::{
-    after_exec_failed, after_fork, before_exit, before_process, before_stream_close, close_stream,
-    enter_child, inherited, lent, opened, perform, start,
+    after_exec_failed, after_fork, before_exit, before_filter, before_process, before_stream_close,
+    close_stream, enter_child, inherited, lent, opened, perform, start,
 };
 
 #[cfg(not(test))]

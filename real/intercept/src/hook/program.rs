@@ -1,0 +1,205 @@
+//! The environment of a program that is about to be started: with the library where it can live.
+//!
+//! A program of another C library is started without, a dynamic sanitizer in front of ours. Everything
+//! else gets the environment it was given, after one look at its file.
+
+use crate::call::{ABSENT, Call};
+use crate::mode::{self, Mode};
+use crate::{path, recorder, system};
+use iolab_trace::program::{self, Program, must_be_first};
+use iolab_trace::spool::Unseen;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Scripts that start scripts, looked through.
+const SCRIPTS: u32 = 4;
+const VARIABLE: &[u8] = b"LD_PRELOAD=";
+const LIBRARY: &[u8] = b"libiolab_intercept.so";
+
+/// One line in a process is enough; a recording says it at its end.
+static SAID: AtomicBool = AtomicBool::new(false);
+
+/// A call with another environment, which goes when the program was not started.
+pub(super) struct Adapted {
+    call: Call,
+    map: usize,
+    length: usize,
+}
+
+impl Adapted {
+    pub(super) fn call(&self) -> &Call {
+        &self.call
+    }
+}
+
+impl Drop for Adapted {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping; nobody looks into it after the call.
+        unsafe { system::raw3(libc::SYS_munmap, self.map, self.length, 0) };
+    }
+}
+
+/// For an exec, whose third argument is the environment.
+///
+/// # Safety
+/// The arguments are the guest's own.
+pub(super) unsafe fn of_exec(call: &Call, text: usize) -> Option<Adapted> {
+    if mode::get() == Mode::NOTHING || text == 0 {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { adapt(call, path::text(text), call.raw[2], 2) }
+}
+
+/// For a `posix_spawn`.
+///
+/// # Safety
+/// The arguments are the guest's own.
+pub(super) unsafe fn of_spawn(call: &Call) -> Option<Adapted> {
+    let is_spawn = call.environment != ABSENT && call.path != ABSENT && call.path != 0;
+    if mode::get() == Mode::NOTHING || !is_spawn {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { adapt(call, path::text(call.path), call.environment, 5) }
+}
+
+unsafe fn adapt(call: &Call, program: &[u8], environment: usize, at: usize) -> Option<Adapted> {
+    if environment == 0 {
+        return None;
+    }
+    // SAFETY: an environment is an array of terminated texts, ended by null.
+    let (count, index, value) = unsafe { preloads(environment as *const usize)? };
+    let kind = kind_of(program, SCRIPTS);
+    let has_runtime = words(value).any(must_be_first);
+    let first = match &kind {
+        Program::Foreign => {
+            recorder::unseen(Unseen::ForeignLibc);
+            if !mode::get().has(Mode::RECORD) && !SAID.swap(true, Ordering::Relaxed) {
+                system::say(
+                    b"iolab: a program of another C library runs without iolab's library\n",
+                );
+            }
+            None
+        }
+        Program::After(runtime) => Some(runtime.bytes()),
+        _ if has_runtime => None,
+        _ => return None,
+    };
+    let with_ours = !matches!(kind, Program::Foreign);
+    let room = (count + 1) * 8 + VARIABLE.len() + value.len() + first.map_or(0, <[u8]>::len) + 4;
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+    // SAFETY: fresh memory, filled within its room.
+    unsafe {
+        let map = system::raw(libc::SYS_mmap, [0, room, protection, flags, usize::MAX, 0]);
+        if (-4095..0).contains(&map) {
+            return None;
+        }
+        let map = map as usize;
+        std::ptr::copy_nonoverlapping(environment as *const usize, map as *mut usize, count + 1);
+        let text = (map + (count + 1) * 8) as *mut u8;
+        let mut length = 0;
+        let mut put = |bytes: &[u8]| {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), text.add(length), bytes.len());
+            length += bytes.len();
+        };
+        put(VARIABLE);
+        if let Some(first) = first {
+            put(first);
+            put(b":");
+        }
+        for word in words(value) {
+            // A runtime in front of the library was put there for a program before this one.
+            if !must_be_first(word) && (with_ours || !is_ours(word)) {
+                put(word);
+                put(b":");
+            }
+        }
+        put(&[0]);
+        *(map as *mut usize).add(index) = text as usize;
+        let mut changed = *call;
+        changed.raw[at] = map;
+        Some(Adapted { call: changed, map, length: room })
+    }
+}
+
+/// How many variables there are, and which of them preloads this library; none when nothing does.
+unsafe fn preloads<'a>(environment: *const usize) -> Option<(usize, usize, &'a [u8])> {
+    let mut found = None;
+    let mut count = 0;
+    // SAFETY: the caller's promise.
+    unsafe {
+        while *environment.add(count) != 0 {
+            let text = std::ffi::CStr::from_ptr(*environment.add(count) as *const libc::c_char);
+            if let Some(value) = text.to_bytes().strip_prefix(VARIABLE)
+                && words(value).any(is_ours)
+            {
+                found = found.or(Some((count, value)));
+            }
+            count += 1;
+        }
+    }
+    found.map(|(index, value)| (count, index, value))
+}
+
+fn words(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| matches!(byte, b':' | b' ')).filter(|word| !word.is_empty())
+}
+
+fn is_ours(word: &[u8]) -> bool {
+    word.ends_with(LIBRARY)
+}
+
+/// What kind of program it is; one without a slash is looked for as an exec does.
+fn kind_of(program: &[u8], scripts: u32) -> Program {
+    if program.contains(&b'/') || program.is_empty() {
+        return kind_at(b"", program, scripts);
+    }
+    // SAFETY: the terminated name of a variable; what is found is terminated as well.
+    let list = unsafe {
+        let list = libc::getenv(c"PATH".as_ptr());
+        if list.is_null() { b"/bin:/usr/bin" } else { std::ffi::CStr::from_ptr(list).to_bytes() }
+    };
+    list.split(|&byte| byte == b':')
+        .map(|folder| kind_at(folder, program, scripts))
+        .find(|kind| *kind != Program::Unknown)
+        .unwrap_or(Program::Unknown)
+}
+
+fn kind_at(folder: &[u8], name: &[u8], scripts: u32) -> Program {
+    let kind = {
+        let Some(file) = File::open(folder, name) else { return Program::Unknown };
+        program::look(|offset, to| file.read(offset, to))
+    };
+    match kind {
+        Program::Script(by) if scripts > 0 => kind_of(by.bytes(), scripts - 1),
+        other => other,
+    }
+}
+
+/// A file of ours for a moment.
+struct File(usize);
+
+impl File {
+    fn open(folder: &[u8], name: &[u8]) -> Option<File> {
+        let mut buffer = path::Buffer::new();
+        let path = buffer.terminated(folder, name)?;
+        let flags = (libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK) as usize;
+        let a = [libc::AT_FDCWD as usize, path, flags, 0, 0, 0];
+        // SAFETY: a terminated path.
+        usize::try_from(unsafe { system::raw(libc::SYS_openat, a) }).ok().map(File)
+    }
+
+    fn read(&self, offset: u64, to: &mut [u8]) -> usize {
+        let a = [self.0, to.as_mut_ptr() as usize, to.len(), offset as usize, 0, 0];
+        // SAFETY: a buffer of the caller's.
+        unsafe { system::raw(libc::SYS_pread64, a) }.max(0) as usize
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: our own descriptor.
+        unsafe { system::raw3(libc::SYS_close, self.0, 0, 0) };
+    }
+}

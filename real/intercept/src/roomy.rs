@@ -1,0 +1,118 @@
+//! A stack with room, for rare work of ours that needs more than a guest may have left: handlers on an
+//! alternate stack of 8 KiB, threads of `PTHREAD_STACK_MIN`.
+//!
+//! Only where the guest's stack is short is another one taken, since collectors of garbage and
+//! profilers look for a thread on its own. To find out takes seven system calls (half a microsecond),
+//! so it is for opens and closes and not for transfers.
+
+use crate::system;
+use std::arch::naked_asm;
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What the work may take, with a guest's own signal handler on top of it.
+const WANTED: usize = 24 << 10;
+const PAGE: usize = 4096;
+const STACK_BYTES: usize = 256 << 10;
+
+#[repr(align(64))]
+struct Stack {
+    bytes: UnsafeCell<[u8; STACK_BYTES]>,
+    taken: AtomicBool,
+}
+
+// SAFETY: the bytes belong to whoever set `taken`.
+unsafe impl Sync for Stack {}
+
+static STACKS: [Stack; 8] =
+    [const { Stack { bytes: UnsafeCell::new([0; STACK_BYTES]), taken: AtomicBool::new(false) } };
+        8];
+
+/// In a forked child, where whoever else was on one of them is not there any more.
+pub(crate) fn enter_child() {
+    let here = &raw const STACKS as usize..(&raw const STACKS as usize + size_of_val(&STACKS));
+    let marker = 0_u8;
+    if !here.contains(&(&raw const marker as usize)) {
+        STACKS.iter().for_each(|stack| stack.taken.store(false, Ordering::Relaxed));
+    }
+}
+
+/// Does the work where there is room. It must come back: no unwinding, no cancellation.
+pub(crate) fn with_room(work: &mut dyn FnMut()) {
+    let marker = 0_u8;
+    if has_room(&raw const marker as usize) {
+        return work();
+    }
+    let Some(stack) = STACKS.iter().find(|it| !it.taken.swap(true, Ordering::Acquire)) else {
+        return work();
+    };
+    let mut work = work;
+    // SAFETY: the stack is this call's own; `run` gets what it expects.
+    unsafe { switch(stack.bytes.get() as usize + STACK_BYTES, run, &raw mut work as usize) };
+    stack.taken.store(false, Ordering::Release);
+}
+
+extern "C" fn run(work: usize) {
+    // SAFETY: what `with_room` handed over, still alive on the other stack.
+    unsafe { (*(work as *mut &mut dyn FnMut()))() }
+}
+
+/// Calls a function on another stack.
+#[unsafe(naked)]
+unsafe extern "C" fn switch(top: usize, function: extern "C" fn(usize), argument: usize) {
+    naked_asm!(
+        "push rbp",
+        "mov rbp, rsp",
+        "mov rsp, rdi",
+        "mov rdi, rdx",
+        "call rsi",
+        "mov rsp, rbp",
+        "pop rbp",
+        "ret"
+    )
+}
+
+fn has_room(here: usize) -> bool {
+    // SAFETY: fills the structure it is given.
+    unsafe {
+        let mut stack = std::mem::zeroed::<libc::stack_t>();
+        system::raw3(libc::SYS_sigaltstack, 0, &raw mut stack as usize, 0);
+        if stack.ss_flags & libc::SS_ONSTACK != 0 {
+            return here - stack.ss_sp as usize >= WANTED;
+        }
+    }
+    (1..=WANTED / PAGE).all(|page| is_readable(here - page * PAGE))
+}
+
+/// Whether there is memory at an address: the kernel copies the mask before it finds that it is not
+/// told what to do with it.
+fn is_readable(address: usize) -> bool {
+    let a = [usize::MAX, address & !7, 0, 8, 0, 0];
+    // SAFETY: changes nothing.
+    let answer = unsafe { system::raw(libc::SYS_rt_sigprocmask, a) };
+    answer != -(libc::EFAULT as isize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_done_once_with_room_and_on_another_stack_without() {
+        let mut count = 0;
+        with_room(&mut || count += 1);
+        assert_eq!(count, 1);
+        let stack = &STACKS[0];
+        let mut place = 0;
+        let mut work: &mut dyn FnMut() = &mut || {
+            let marker = 0_u8;
+            place = &raw const marker as usize;
+        };
+        // SAFETY: nobody else uses this stack in this test.
+        unsafe {
+            switch(stack.bytes.get() as usize + STACK_BYTES, run, &raw mut work as usize);
+        }
+        let start = stack.bytes.get() as usize;
+        assert!((start..start + STACK_BYTES).contains(&place));
+    }
+}
