@@ -4,6 +4,7 @@
 //! family. What was compiled is kept in the user's cache, named after everything that went into it.
 
 use crate::CommError;
+use iolab_host::own_place;
 use std::collections::hash_map::DefaultHasher;
 use std::env;
 use std::ffi::OsStr;
@@ -126,7 +127,7 @@ fn family_of(compiler: &Path) -> Option<Family> {
 }
 
 fn make(compiler: PathBuf, family: Family) -> Result<Adapter, CommError> {
-    let folder = cache_folder();
+    let folder = cache_folder()?;
     let path = folder.join(format!("mpi-{:016x}.so", key(&compiler)));
     if path.is_file() {
         return Ok(Adapter { path, compiler, family, fresh: false });
@@ -165,11 +166,17 @@ fn key(compiler: &Path) -> u64 {
     hasher.finish()
 }
 
-fn cache_folder() -> PathBuf {
+/// A place only this user writes to: what lies in it is loaded into the process.
+fn cache_folder() -> Result<PathBuf, CommError> {
     let named = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
-    named("IOLAB_CACHE")
+    let chosen = named("IOLAB_CACHE")
         .map(PathBuf::from)
         .or_else(|| named("XDG_CACHE_HOME").map(|folder| PathBuf::from(folder).join("iolab")))
-        .or_else(|| named("HOME").map(|folder| PathBuf::from(folder).join(".cache/iolab")))
-        .unwrap_or_else(|| env::temp_dir().join("iolab-cache"))
+        .or_else(|| named("HOME").map(|folder| PathBuf::from(folder).join(".cache/iolab")));
+    match chosen {
+        Some(folder) => Ok(folder),
+        None => own_place::on_this_node()
+            .map(|place| place.join("cache"))
+            .map_err(|error| CommError::Mpi(format!("no place for the adapter: {error}"))),
+    }
 }

@@ -18,13 +18,14 @@ use control::Control;
 use drain::Drain;
 use iolab_trace::Trace;
 use iolab_trace::finish::{FinishError, Launch, Side, Spools, finish};
-use iolab_trace::spool::{CHUNK_BYTES, process as head};
+use iolab_trace::spool::{CHUNK_BYTES, control as page, process as head};
 use memmap2::{Mmap, MmapOptions};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -140,6 +141,11 @@ impl Recording {
         &self.directory
     }
 
+    /// Raw records that were taken out of the program's memory so far, in bytes.
+    pub fn raw_bytes(&self) -> u64 {
+        self.control.counter(page::DRAINED).load(Ordering::Relaxed)
+    }
+
     /// Variables the command must have.
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
         vec![("IOLAB_SPOOL".into(), self.directory.clone().into_os_string())]
@@ -155,11 +161,20 @@ impl Recording {
     /// The trace of one side as it stands; the directory stays.
     pub fn finished(&self, side: Side) -> Result<Trace, RecordingError> {
         self.control.calibrate();
-        finish_directory(&self.directory, side)
+        let mut trace = finish_directory(&self.directory, side)?;
+        let outlived =
+            trace.header.processes.iter().filter(|it| it.ending == "cut" && lives(it.pid));
+        if let count @ 1.. = outlived.count() {
+            let text = "that outlived the recording, from its end on";
+            trace.header.losses.unseen.push(format!("{count} processes {text}"));
+        }
+        Ok(trace)
     }
 
     /// Removes the directory and all in it.
     pub fn discard(self) {
+        // Processes that outlive it need not go on.
+        self.control.word(page::STOP).store(1, Ordering::Release);
         place::remove(&self.directory);
     }
 
@@ -195,11 +210,15 @@ pub fn remove(directory: &Path) {
     place::remove(directory);
 }
 
+fn lives(pid: u32) -> bool {
+    // SAFETY: signal 0 only asks whether the process exists.
+    pid != 0 && unsafe { libc::kill(pid as i32, 0) } == 0
+}
+
 /// Waits until the program of a recording is gone whose recorder is.
 pub fn wait_for_guest(directory: &Path) {
     let pid = read_launch(directory).pid;
-    // SAFETY: signal 0 only asks whether the process exists.
-    while pid != 0 && unsafe { libc::kill(pid as i32, 0) } == 0 {
+    while lives(pid) {
         std::thread::sleep(Duration::from_millis(20));
     }
 }

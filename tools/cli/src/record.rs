@@ -20,6 +20,9 @@ use std::process::{Command, ExitCode};
 /// `benchmarks/trace-size` for what finer and coarser ones cost in size.
 pub(crate) const RESOLUTION_NS: u64 = 16;
 
+/// Above this much the trace takes longer to make than a person waits without wondering.
+const LONG_BYTES: u64 = 48 << 20;
+
 /// Record a command and its children, MPI or not, into a trace.
 ///
 /// The exit code is the command's (128 + n when signal n ended it).
@@ -109,6 +112,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 /// Makes and writes the trace. The spool directory goes only when the trace is safe.
 fn save(recording: Recording, output: Output, path: &Path) -> Result<(), Failure> {
+    if recording.raw_bytes() > LONG_BYTES {
+        let size = format_bytes(recording.raw_bytes());
+        eprintln!("iolab: the command has ended; making the trace of {size} of raw records");
+    }
     let trace = recording
         .finished(iolab_trace::finish::Side::Program)
         .map_err(|error| spool_failure(&error))?;

@@ -124,7 +124,12 @@ pub(crate) fn start(
     ARGUMENT_COUNT.store(count.max(0) as usize, Ordering::Relaxed);
     RANK.store(rank(variable), Ordering::Relaxed);
     if !open_control() {
-        system::say(b"iolab: not recorded: the spool directory in IOLAB_SPOOL is no running one\n");
+        // A recording that is over expects nothing of a process that outlives it.
+        if is_there() {
+            system::say(
+                b"iolab: not recorded: this process may not reach the recording (another user?)\n",
+            );
+        }
         return Mode::NOTHING;
     }
     make_key();
@@ -142,6 +147,13 @@ pub(crate) fn note_filtered(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) {
             super::unseen(iolab_trace::spool::Unseen::Filtered);
         }
     }
+}
+
+/// Whether `FILE` is there, or may be.
+fn is_there() -> bool {
+    let a = [libc::AT_FDCWD as usize, FILE.address(), 0, 0, 0, 0];
+    // SAFETY: a terminated path.
+    unsafe { system::raw(libc::SYS_faccessat, a) != -(libc::ENOENT as isize) }
 }
 
 fn layers() -> Mode {

@@ -1,6 +1,7 @@
 //! `iolab record` and `iolab recover` from the outside: what is seen, that the guest does not
 //! notice, what survives, and what happens to slips.
 
+mod fitting;
 mod mechanisms;
 mod parallel;
 mod slips;

@@ -13,7 +13,7 @@ fn said(output: &Output) -> String {
 fn a_missing_command_is_named_and_leaves_nothing_behind() {
     let (directory, work) = workshop();
     let output = record(directory.path(), &["--spool", "work"], &["no-such-command"]);
-    assert!(!output.status.success());
+    assert_eq!(output.status.code(), Some(127), "as in a shell");
     assert!(said(&output).contains("no command `no-such-command`"), "{}", said(&output));
     assert!(said(&output).contains("hint:"));
     assert!(!directory.path().join("run.iot").exists());
@@ -25,7 +25,8 @@ fn a_file_that_is_no_program_is_named() {
     let (directory, _) = workshop();
     fs::write(directory.path().join("text"), "not a program").unwrap();
     let output = record(directory.path(), &[], &["./text"]);
-    assert!(!output.status.success() && said(&output).contains("`./text` could not be started"));
+    assert_eq!(output.status.code(), Some(126), "as in a shell");
+    assert!(said(&output).contains("`./text` could not be started"));
 }
 
 #[test]
@@ -36,6 +37,41 @@ fn an_output_that_cannot_be_written_is_found_before_the_command_runs() {
     let output = command.current_dir(directory.path()).output().unwrap();
     assert!(!output.status.success() && said(&output).contains("nowhere"), "{}", said(&output));
     assert!(!directory.path().join("ran").exists());
+}
+
+#[test]
+fn run_finds_out_about_its_traces_before_the_program_runs_too() {
+    let (directory, _) = workshop();
+    for flag in ["--record", "--decisions"] {
+        let mut command = iolab();
+        command.args(["run", "--apply", "null", flag, "nowhere/x.iot", "--", "touch", "ran"]);
+        let output = command.current_dir(directory.path()).output().unwrap();
+        assert!(!output.status.success() && said(&output).contains("nowhere"), "{}", said(&output));
+        assert!(!directory.path().join("ran").exists());
+    }
+}
+
+#[test]
+fn an_output_that_another_recording_writes_is_refused_and_one_that_was_killed_blocks_nobody() {
+    let (directory, _) = workshop();
+    let wait = "touch started; while [ ! -e stop ]; do sleep 0.02; done";
+    let mut first = iolab();
+    first.args(["record", "-o", "run.iot", "--", "sh", "-c", wait]).current_dir(directory.path());
+    let mut first = first.stderr(std::process::Stdio::null()).spawn().unwrap();
+    while !directory.path().join("started").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let second = record(directory.path(), &[], &["touch", "ran"]);
+    assert!(!second.status.success() && said(&second).contains("run.iot"), "{}", said(&second));
+    assert!(!directory.path().join("ran").exists());
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let third = record(directory.path(), &[], &["true"]);
+    assert!(third.status.success(), "{}", said(&third));
+    assert!(said(&third).contains("iolab recover"), "{}", said(&third));
+    fs::write(directory.path().join("stop"), "").unwrap();
+    let spool = said(&third).split('`').nth(1).unwrap().rsplit(' ').next().unwrap().to_owned();
+    iolab_host::recording::remove(std::path::Path::new(&spool));
 }
 
 #[test]
@@ -74,6 +110,7 @@ fn recover_refuses_what_is_no_spool_directory() {
     };
     let output = recover("nowhere");
     assert!(!output.status.success() && said(&output).contains("nowhere"), "{}", said(&output));
+    assert!(!said(&output).contains("--spool DIR"), "no flag of another command");
     fs::write(directory.path().join("work/control"), [7; 5000]).unwrap();
     let output = recover("work");
     assert!(!output.status.success() && said(&output).contains("no spool directory"));

@@ -141,4 +141,6 @@ fn a_ring_keeps_the_last_calls_and_counts_those_it_overwrote() {
     let lost = trace.header.losses.lost_calls["overwritten by newer calls (ring)"];
     assert!(kept > 1000 && kept + lost >= 60_000, "{kept} kept, {lost} lost");
     assert!(trace.events.iter().any(|event| event.function == Function::CLOSE), "the end is kept");
+    let names: Vec<_> = trace.header.files.iter().map(|file| name_of(&file.path)).collect();
+    assert!(names.contains(&"out"), "files keep their names: {names:?}");
 }
