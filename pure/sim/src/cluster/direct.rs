@@ -1,9 +1,10 @@
 //! Direct file access: split a list over servers, one request to each.
 
 use super::event::Event;
+use super::hash_table::{self, STEADY_SERVERS};
 use super::packet::Kind;
 use super::server::Request;
-use super::{Cluster, EventQueue, NONE};
+use super::{Cluster, EventQueue, NONE, Order};
 
 /// Fixed part of a request's wire size.
 const REQUEST_BYTES: u64 = 20;
@@ -113,7 +114,14 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     fn address_in_order(&mut self, id: u32) {
         let mut touched = std::mem::take(&mut self.touched);
-        touched.sort_unstable_by_key(|server| self.server_place[*server as usize]);
+        match self.order {
+            Order::Published if self.servers.len() > STEADY_SERVERS => {
+                let target = |server: u32| self.servers[server as usize].target;
+                let number = |server| hash_table::component(target(server));
+                touched = hash_table::servers_of_request(&touched, number);
+            }
+            _ => touched.sort_unstable_by_key(|server| self.server_place[*server as usize]),
+        }
         let requests = &mut self.tasks.get_mut(id).requests;
         requests.clear();
         for &server in &touched {

@@ -13,6 +13,7 @@ mod event;
 mod fault;
 mod flow;
 mod group;
+mod hash_table;
 mod network;
 mod own;
 mod packet;
@@ -119,7 +120,8 @@ pub struct Cluster<Q> {
     servers: Vec<Server>,
     /// Per target, the node it is on: processes first, then servers.
     target_node: Vec<u32>,
-    /// Place of each server in the order in which a request's servers are addressed.
+    /// Place of each server in the order in which a request's servers are addressed, as far as that
+    /// is the same for all requests.
     server_place: Vec<u32>,
     files: Vec<FileState>,
     programs: Vec<Box<dyn Program>>,

@@ -1,7 +1,7 @@
 //! Meetings: all processes of a group wait for the last one, without messages.
 
 use super::{Event, Outcome};
-use crate::cluster::{Cluster, EventQueue, Order};
+use crate::cluster::{Cluster, EventQueue, Order, hash_table};
 use crate::program::File;
 use iolab_policy::collective::{Access, Wanted};
 use iolab_vocab::Direction;
@@ -99,8 +99,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     fn in_hash_order(&self, tasks: &[u32]) -> Vec<u32> {
-        let numbers: Vec<_> = tasks.iter().map(|id| self.tasks.get(*id).process).collect();
-        let order = crate::cluster::build::hash_order(&numbers);
-        order.into_iter().map(|index| tasks[index]).collect()
+        let number = |id: &u32| hash_table::component(self.tasks.get(*id).process);
+        let numbers: Vec<_> = tasks.iter().map(number).collect();
+        hash_table::order(&numbers).into_iter().map(|index| tasks[index]).collect()
     }
 }
