@@ -5,7 +5,7 @@ use super::event::Event;
 use super::group::groups_of;
 use super::network::Network;
 use super::own::OwnParts;
-use super::packet::{NONE, Packets, Slab};
+use super::packet::{NONE, Slab};
 use super::server::{Server, ServerTotals};
 use super::station::{Role, Station};
 use super::task::{Process, Task};
@@ -16,7 +16,7 @@ use iolab_device::DeviceModel;
 use iolab_policy::cache::{self, Settings, Tails, Turns};
 use iolab_policy::collective::{Choices, Costs};
 use iolab_vocab::Nanos;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What runs on the platform.
 pub struct Setup {
@@ -60,9 +60,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     fn empty(platform: &Platform, setup: &Setup, queue: Q, own: Box<dyn OwnParts>) -> Cluster<Q> {
         Cluster {
-            calendar: Calendar { now: Nanos::ZERO, queue },
+            calendar: Calendar { now: Nanos::ZERO, queue, late: None },
             order: setup.order,
-            network: Network { stations: Vec::new(), packets: Packets::new(), routes: Vec::new() },
+            network: Network::new(),
             messages: Slab::new(),
             requests: Slab::new(),
             transfers: Slab::new(),
@@ -100,6 +100,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     fn add_station(&mut self, role: Role, rate: f64, latency: f64, next: u32) -> u32 {
         let mut station = Station::new(role, rate, latency, self.packet_bytes);
+        if self.order == Order::Documented {
+            station.carry_fractions();
+        }
         station.next = next;
         self.network.stations.push(station);
         self.network.stations.len() as u32 - 1
@@ -131,7 +134,10 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 let arrival = self.add_station(Role::Arrival, f64::INFINITY, 0.0, node);
                 let port = self.add_station(Role::Port, rate, latency, arrival);
                 let internal = self.add_station(Role::Internal, group.internal_rate.0, 0.0, node);
-                let cpu = Cpu::new(group.cpus, group.instructions_per_second);
+                let mut cpu = Cpu::new(group.cpus, group.instructions_per_second);
+                if self.order == Order::Documented {
+                    cpu.carry_fractions();
+                }
                 self.nodes.push(Node { cpu, departure, arrival, internal, port, switch });
                 clients.extend((0..group.clients).map(|_| node));
                 if let Some(server) = &group.server {
@@ -215,6 +221,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 cables[from].push((to, port));
             }
         }
+        self.network.lay_parallel(parallel(&cables));
         let home = |node: &Node| switches.iter().position(|at| *at == node.switch);
         for from in 0..count {
             let first_ports = first_ports(&cables, from);
@@ -297,6 +304,17 @@ fn find_cache(name: &str) -> Result<&'static cache::catalog::Row, PlatformError>
         message: error.to_string(),
         hint: "name one in the platform's server or by --cache".to_owned(),
     })
+}
+
+/// The ports of each several cables that lead from one switch to the same other one.
+fn parallel(cables: &[Vec<(usize, u32)>]) -> Vec<Vec<u32>> {
+    let mut all = Vec::new();
+    for from in cables {
+        let mut by_end = BTreeMap::<usize, Vec<u32>>::new();
+        from.iter().for_each(|&(to, port)| by_end.entry(to).or_default().push(port));
+        all.extend(by_end.into_values().filter(|ports| ports.len() > 1));
+    }
+    all
 }
 
 /// Per switch, the port out of `from` on a shortest path to it.
