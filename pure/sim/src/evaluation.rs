@@ -40,8 +40,10 @@ pub const DEFECTS: &[&str] = &[
     "a write inside an older one that waits drops what the older one has behind it: server-directed \
      I/O loses data in the database's writes (the published order does it too, the documented one \
      keeps every byte)",
-    "ties among simultaneous events were left to chance, and decide results: `--bands` shows by \
-     how much",
+    "server-directed I/O chooses among files with equally many bytes waiting by the addresses of its \
+     objects: database reads, and reads with writes, of one piece per call differ by up to 0.2 %",
+    "ties among simultaneous events were left to chance, and decide results: `--seeds 20` shows \
+     by how much",
 ];
 
 /// A pattern of the evaluation.

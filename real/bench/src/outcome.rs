@@ -152,6 +152,9 @@ pub struct Measurement {
     /// The platform it was predicted on instead of measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted: Option<String>,
+    /// Least and greatest of `transfer_ns` over the orders of simultaneous events of a prediction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted_range_ns: Option<(u64, u64)>,
 }
 
 impl Measurement {

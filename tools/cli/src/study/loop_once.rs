@@ -7,12 +7,15 @@ use super::runs::{Run, Runner, ending};
 use super::workplace::Workplace;
 use super::{tree, write};
 use crate::failure::Failure;
+use crate::simulate::predicted::{Predicted, over_ties};
 use crate::simulate::read_platform;
 use crate::{calibrate, trace_file};
 use iolab_report::{Analysis, Report};
 
 use iolab_report::study::{Judgement, Observation, judge, median};
-use iolab_sim::guest::{self, Prediction};
+use iolab_sim::band::{Band, tie_seeds};
+use iolab_sim::cluster::Order;
+use iolab_sim::guest;
 use iolab_sim::platform::Platform;
 use iolab_trace::{Class, Trace};
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,8 +53,8 @@ pub(crate) struct Study {
     pub(crate) platform: Platform,
     /// Seconds of the plain runs, by round.
     pub(crate) plain: Vec<f64>,
-    /// Seconds the simulation gives the plain run.
-    pub(crate) plain_predicted: Option<f64>,
+    /// Seconds the simulation gives the plain run, over orders of simultaneous events.
+    pub(crate) plain_predicted: Option<Band>,
     pub(crate) tried: Vec<Tried>,
     /// The best right strategy, as simulated and as recorded, for the timeline.
     pub(crate) shown: Option<Shown>,
@@ -62,6 +65,8 @@ pub(crate) struct Study {
 pub(crate) struct Tried {
     pub(crate) candidate: Candidate,
     pub(crate) judgement: Judgement,
+    /// Range of what is predicted.
+    pub(crate) predicted: Option<Band>,
     pub(crate) seconds: Vec<f64>,
 }
 
@@ -80,6 +85,9 @@ struct Seen {
     differences: BTreeMap<String, String>,
     failure: Option<String>,
 }
+
+/// From this share on, a run is dominated by its start.
+const START_SHARE: f64 = 0.2;
 
 impl Settings<'_> {
     pub(crate) fn run(&self) -> Result<Study, Failure> {
@@ -118,9 +126,10 @@ impl Loop<'_> {
         let plain_simulated = self.predict(&recorded, &platform, None);
         let predicted: Vec<_> = (candidates.iter())
             .map(|candidate| self.predict(&recorded, &platform, Some(candidate)))
-            .map(|prediction| prediction.map(|prediction| prediction.wall.seconds()))
+            .map(|predicted| predicted.map(|predicted| predicted.band))
             .collect();
-        let plain_predicted = plain_simulated.map(|prediction| prediction.wall.seconds());
+        self.note_start(plain_simulated.as_ref());
+        let plain_predicted = plain_simulated.map(|predicted| predicted.band);
         let (plain, seen) = self.rounds(&candidates, &first, progress)?;
         let tried = judge_all(candidates, seen, &plain, plain_predicted, &predicted);
         let shown = self.shown(&tried, &recorded, &platform, progress);
@@ -279,15 +288,31 @@ impl Loop<'_> {
         trace: &Trace,
         platform: &Platform,
         candidate: Option<&Candidate>,
-    ) -> Option<Prediction> {
+    ) -> Option<Predicted> {
         let stack = candidate.map_or(&[][..], |candidate| &candidate.stack);
-        match guest::predict(trace, platform, stack, &guest::Settings::default()) {
-            Ok(prediction) => Some(prediction),
+        let seeds = tie_seeds(Order::Documented, None, None);
+        match over_ties(trace, platform, stack, &guest::Settings::default(), &seeds) {
+            Ok(predicted) => Some(predicted),
             Err(error) => {
                 let label = candidate.map_or("the plain run", |candidate| &candidate.label);
                 self.notes.push(format!("no prediction for {label}: {}", error.message));
                 None
             }
+        }
+    }
+
+    /// A run that mostly consists of starting the command says little about its I/O.
+    fn note_start(&mut self, plain: Option<&Predicted>) {
+        let Some(Predicted { prediction, .. }) = plain else { return };
+        let share = prediction.starting_share();
+        if share >= START_SHARE {
+            self.notes.push(format!(
+                "{:.0} % of the predicted plain run is starting and loading the command ({:.1} of \
+                 {:.1} ms), which no model of storage knows well: predictions of so short a run are rough",
+                share * 100.0,
+                prediction.starting.seconds() * 1e3,
+                prediction.wall.seconds() * 1e3
+            ));
         }
     }
 
@@ -376,7 +401,7 @@ impl Loop<'_> {
                 None
             }
         };
-        let simulated = simulated.map(|prediction| prediction.trace);
+        let simulated = simulated.map(|predicted| predicted.prediction.trace);
         let results = self.settings.results;
         for (name, trace) in [("simulated.iot", &simulated), ("reshaped.iot", &measured)] {
             if let Some(trace) = trace
@@ -429,30 +454,33 @@ fn analyse(trace: &Trace) -> Report {
 
 /// The simulation says by which factor a strategy changes the run; the measured plain time says
 /// from where. So what the simulation gets wrong about both runs alike does not count twice.
-fn anchored(plain: &[f64], plain_predicted: Option<f64>, predicted: Option<f64>) -> Option<f64> {
-    Some(median(plain) * predicted? / plain_predicted?)
+fn anchored(plain: &[f64], plain_predicted: Option<Band>, predicted: Option<Band>) -> Option<Band> {
+    let (plain, Band { count, low, median: middle, high }) =
+        (median(plain), predicted?.ratio(&plain_predicted?));
+    Some(Band { count, low: plain * low, median: plain * middle, high: plain * high })
 }
 
 fn judge_all(
     candidates: Vec<Candidate>,
     seen: Vec<Seen>,
     plain: &Seen,
-    plain_predicted: Option<f64>,
-    predicted: &[Option<f64>],
+    plain_predicted: Option<Band>,
+    predicted: &[Option<Band>],
 ) -> Vec<Tried> {
     (candidates.into_iter().zip(seen).zip(predicted))
         .map(|((candidate, seen), predicted)| {
             let mut differences = seen.differences.iter();
             let wrong = differences.find(|(name, _)| !plain.differences.contains_key(*name));
+            let predicted = anchored(&plain.seconds, plain_predicted, *predicted);
             let judgement = judge(&Observation {
                 plain: seen.plain,
                 reshaped: seen.seconds.clone(),
                 difference: wrong.map(|(name, what)| format!("{name} {what}")),
                 failure: seen.failure,
                 incomparable_count: plain.differences.len(),
-                predicted: anchored(&plain.seconds, plain_predicted, *predicted),
+                predicted: predicted.map(|band| band.median),
             });
-            Tried { candidate, judgement, seconds: seen.seconds }
+            Tried { candidate, judgement, predicted, seconds: seen.seconds }
         })
         .collect()
 }

@@ -1,7 +1,9 @@
 //! The journal of a sweep: a line of JSON per finished run, written as soon as it is there.
 //!
-//! The first line says which sweep it is of. A line that a kill has cut short is dropped.
+//! The first line says which sweep it is of. A line that a kill has cut short is dropped, and one of
+//! a single run from before answers were medians is left out, so that it is made again.
 
+use super::NUMBERS;
 use crate::failure::Failure;
 use crate::trace_file;
 use serde::{Deserialize, Serialize};
@@ -19,6 +21,17 @@ pub(crate) struct Line {
     /// As `NUMBERS` names them; empty for a run that failed.
     #[serde(with = "exact")]
     pub(crate) numbers: Vec<f64>,
+}
+
+impl Line {
+    /// Least, median and greatest seconds of a run that did not fail.
+    pub(crate) fn range(&self) -> Option<[f64; 3]> {
+        let number = |name: &str| {
+            let place = NUMBERS.iter().position(|one| *one == name)?;
+            self.numbers.get(place).copied()
+        };
+        Some([number("seconds_low")?, number("seconds")?, number("seconds_high")?])
+    }
 }
 
 /// Numbers as the shortest text that reads back as the same number; a JSON number may not.
@@ -66,6 +79,14 @@ impl Journal {
                 let line: Line = serde_json::from_str(line).ok()?;
                 Some((line.run, line))
             }));
+            let count = lines.len();
+            lines.retain(|_, line: &mut Line| {
+                line.error.is_some() || line.numbers.len() == NUMBERS.len()
+            });
+            match count - lines.len() {
+                0 => {}
+                old => eprintln!("{old} runs are of single orders of events and are made again"),
+            }
         }
         let text = render(fingerprint, &lines)?;
         trace_file::save_quietly(&path, text.as_bytes())?;
