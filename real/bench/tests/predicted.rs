@@ -1,6 +1,6 @@
 //! A plan predicted on a platform: the same rows, the same rule, no file.
 
-use iolab_bench::{Abilities, Measurement, Outcome, Plan, run};
+use iolab_bench::{Abilities, Measurement, Outcome, Plan, TestFiles, run};
 use iolab_comm::Imagined;
 use iolab_policy::collective::catalog::Choices;
 use iolab_sim::cluster::{Cluster, FileState, Order, Setup};
@@ -17,7 +17,8 @@ fn predict_on(platform: &str, ranks: u32, test: &str) -> Outcome {
     let plan = Plan::parse(&text).expect("a plan");
     let platform = Platform::preset(platform).expect("a preset");
     let abilities = Abilities { platform: Some(platform), ..Abilities::default() };
-    run(&plan, &Imagined { ranks }, &abilities, &|_| ()).expect("an outcome")
+    let files = TestFiles::of(&plan.target, ranks, plan.files).expect("memory");
+    run(&plan, &Imagined { ranks }, &abilities, &files, &|_| ()).expect("an outcome")
 }
 
 fn predict(ranks: u32, test: &str) -> Outcome {
