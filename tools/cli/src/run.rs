@@ -5,6 +5,7 @@
 //! when something is to be written down at the end does it stay and wait.
 
 use crate::failure::Failure;
+use crate::output::{self, Output};
 use crate::record::{launch_failure, spool_failure, summarize};
 use crate::trace_file;
 use clap::Args;
@@ -15,7 +16,7 @@ use iolab_trace::finish::Side;
 use iolab_trace::{Event, Layer};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 /// Run a program with strategies applied to its files, without changing the program.
@@ -58,6 +59,9 @@ pub(crate) fn parse(texts: &[String]) -> Result<Vec<StrategySpec>, Failure> {
 
 /// Runs the command to its end and writes what was asked for.
 fn watched(arguments: &Arguments, command: &mut Command) -> Result<ExitCode, Failure> {
+    let record = Output::begin_if(arguments.record.as_deref(), "--record", &[])?;
+    let decisions = Output::begin_if(arguments.decisions.as_deref(), "--decisions", &[])?;
+    output::distinct(&record.iter().chain(&decisions).collect::<Vec<_>>())?;
     let settings =
         Settings { posix: true, stdio: arguments.record.is_some(), ..Settings::default() };
     let mut recording = Recording::begin(&settings, &arguments.command, &arguments.apply)
@@ -73,10 +77,10 @@ fn watched(arguments: &Arguments, command: &mut Command) -> Result<ExitCode, Fai
             return Err(launch_failure(error));
         }
     };
-    if let Some(output) = &arguments.record {
+    if let Some(output) = record {
         save(&recording, Side::Program, output, |_| true)?;
     }
-    if let Some(output) = &arguments.decisions {
+    if let Some(output) = decisions {
         save(&recording, Side::Below, output, |event| event.function.layer() == Layer::Insitu)?;
     }
     recording.discard();
@@ -86,12 +90,13 @@ fn watched(arguments: &Arguments, command: &mut Command) -> Result<ExitCode, Fai
 fn save(
     recording: &Recording,
     side: Side,
-    output: &Path,
+    output: Output,
     wanted: impl Fn(&Event) -> bool,
 ) -> Result<(), Failure> {
     let mut trace = recording.finished(side).map_err(|error| spool_failure(&error))?;
     trace.events.retain(wanted);
-    trace_file::save(output, &trace)?;
-    summarize(&trace, output);
+    let path = output.path().to_owned();
+    trace_file::save_to(output, &trace)?;
+    summarize(&trace, &path);
     Ok(())
 }

@@ -4,6 +4,7 @@ use super::bands;
 use super::campaign::{Job, run_all};
 use super::{plots, published};
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::parallel;
 use crate::simulate::workload::OrderName;
 use crate::ties::Ties;
@@ -62,6 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> std::result::Result<ExitCode, Failur
         return Err(Failure::new(format!("no case contains `{}`", arguments.only))
             .hint("cases read like `random,NoCache,5120,READ`; leave --only out to see all"));
     }
+    let page = Output::begin_if(arguments.plots.as_deref(), "--plots", &[])?;
     let started = Instant::now();
     let mut results = compute(&platform, &cases, arguments.conducts(), arguments.threads())?;
     let seconds = started.elapsed().as_secs_f64();
@@ -72,8 +74,8 @@ pub(crate) fn run(arguments: &Arguments) -> std::result::Result<ExitCode, Failur
         let bands = bands::of_cases(&platform, &cases, order, ties, arguments.threads())?;
         results.iter_mut().zip(bands).for_each(|(result, band)| result.band = Some(band));
     }
-    if let Some(path) = &arguments.plots {
-        plots::write(path, &results)?;
+    if let Some(page) = page {
+        page.write(plots::page(&results).as_bytes())?;
     }
     match arguments.csv {
         true => print_csv(&results),
