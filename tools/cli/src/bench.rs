@@ -139,9 +139,8 @@ fn show(
     output: Option<Output>,
 ) -> Result<(), Failure> {
     let document = serde_json::to_string_pretty(outcome).map_err(Failure::new)?;
-    if let Some(output) = output {
-        output.write(document.as_bytes())?;
-    }
+    // What cannot be written can still be read.
+    let written = output.map_or(Ok(()), |output| output.write(document.as_bytes()));
     if arguments.json {
         say_line!("{document}");
     } else if arguments.csv {
@@ -161,6 +160,7 @@ fn show(
         }
     }
     outcome.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    written?;
     if outcome.measurements.is_empty() {
         let reason = outcome.refused.first().map_or("nothing to do", |refused| &refused.reason);
         return Err(Failure::new(format!("no case could be run: {reason}"))
