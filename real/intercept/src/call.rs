@@ -54,6 +54,7 @@ call! {
     advice new_fd minimum lock operation address protection out_fd in_fd in_offset out_offset
     status mask version new_path new_directory child actions attributes arguments environment
     command block mode_text stream size line delimiter text character format check
+    owner group times attribute value words watcher
 }
 
 /// Arguments padded to the six registers.
@@ -104,6 +105,9 @@ const fn system_call(function: Function) -> Option<i64> {
         Function::COPY_FILE_RANGE => libc::SYS_copy_file_range,
         Function::SPLICE => libc::SYS_splice,
         Function::FSTAT => libc::SYS_fstat,
+        Function::STAT => libc::SYS_stat,
+        Function::LSTAT => libc::SYS_lstat,
+        Function::FSTATAT => libc::SYS_newfstatat,
         _ => return None,
     })
 }
@@ -113,7 +117,13 @@ impl Call {
     #[inline(always)]
     pub(crate) fn system_call(&self) -> Option<(i64, [usize; 6])> {
         let number = system_call(self.function)?;
-        if self.version != ABSENT {
+        if self.version != ABSENT || self.next.is_foreign() {
+            return None;
+        }
+        // Libc's own function knows more than the system call, where it is still whole.
+        if matches!(self.function, Function::STAT | Function::LSTAT | Function::FSTATAT)
+            && !self.next.is_patched()
+        {
             return None;
         }
         let mut a = self.raw;

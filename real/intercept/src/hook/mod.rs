@@ -4,14 +4,21 @@
 //! of strategies answer if there is one (it sees every call on a followed file, every call by
 //! path, and every call that makes or ends a process), else perform the call; then record it.
 
+mod control;
 mod copy;
 mod data;
 mod dup;
+pub(crate) mod fork;
+pub(crate) mod fresh;
 mod map;
+mod message;
 mod naming;
+mod number;
 mod open;
 pub(crate) mod process;
+pub(crate) mod quiet;
 mod stdio;
+pub(crate) mod unusual;
 mod variadic;
 
 use crate::call::{ABSENT, Call};
@@ -29,10 +36,30 @@ use iolab_trace::{Class, Layer};
 pub(crate) unsafe fn enter(class: Class, layer: Layer, call: Call) -> usize {
     // SAFETY: the caller's promise, for every arm.
     unsafe {
-        if mode::get() == Mode::NOTHING {
-            // Libc's own function, which is whole in this mode (`start`), at its own cost.
-            return call.next.call(call.raw);
+        if !mode::get().has(Mode::USUAL) {
+            return unusual::enter(class, layer, call);
         }
+        choose(class, layer, call)
+    }
+}
+
+/// As [`enter`], at an ordinary moment, with the choice made at run time.
+///
+/// # Safety
+/// As [`enter`].
+#[cold]
+#[inline(never)]
+unsafe fn enter_usual(class: Class, layer: Layer, call: Call) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { choose(class, layer, call) }
+}
+
+/// # Safety
+/// As [`enter`].
+#[inline(always)]
+unsafe fn choose(class: Class, layer: Layer, call: Call) -> usize {
+    // SAFETY: the caller's promise, for every arm.
+    unsafe {
         if layer == Layer::Stdio {
             return stdio::hook(class, call);
         }

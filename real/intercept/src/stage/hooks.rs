@@ -6,7 +6,8 @@ use super::memory::Direction;
 use super::{calls, journal, life, opening, settings, table};
 use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
-use iolab_policy::insitu::StrategySpec;
+use crate::mode::{self, Mode};
+use iolab_policy::insitu::{Request, StrategySpec};
 use iolab_trace::{Class, Function};
 use std::ffi::{c_char, c_int, c_void};
 
@@ -168,6 +169,10 @@ unsafe fn close(call: &Call) -> isize {
 unsafe fn look(class: Class, call: &Call) {
     match class {
         Class::Open => opening::before_open(directory(call.directory), call.path as *const c_char),
+        Class::Control if call.function == Function::IOCTL => request(call),
+        Class::Control if call.fd == ABSENT => {
+            for_file_at(call.directory, call.path, life::release);
+        }
         Class::Map | Class::Control => release(call.fd as c_int),
         Class::Copy => {
             release(call.in_fd as c_int);
@@ -179,9 +184,24 @@ unsafe fn look(class: Class, call: &Call) {
             if call.fd != ABSENT {
                 flush(call.fd as c_int);
             }
+            // `utimensat` and its like take no path for the descriptor itself.
+            if call.path == 0 && call.directory != ABSENT {
+                flush(call.directory as c_int);
+            }
             for_file_at(call.directory, call.path, life::flush);
             for_file_at(call.new_directory, call.new_path, life::flush);
         }
+    }
+}
+
+/// `ioctl`, by what its request means.
+fn request(call: &Call) {
+    let fd = call.fd as c_int;
+    match Request::of(call.flags as u64) {
+        Request::Nothing => {}
+        Request::Looks => flush(fd),
+        Request::Counts => settle(fd),
+        Request::Unknown => release(fd),
     }
 }
 
@@ -253,6 +273,45 @@ pub(crate) fn lent(fd: c_int) {
     release(fd);
 }
 
+/// A descriptor of that number was made by a call that makes no files: what was known of it is of a
+/// file that was closed unseen.
+pub(crate) fn replaced_unseen(fd: c_int) {
+    if settings::is_any() {
+        opening::closed_unseen(fd);
+    }
+}
+
+/// A file is opened by a call strategies do not follow: what it passes through is kept true.
+pub(crate) fn before_unseen_open(directory: c_int, path: usize) {
+    if settings::is_any() {
+        for_file_at(directory as usize, path, life::release);
+    }
+}
+
+/// What follows cannot be seen, or not be waited for: what is held goes out, and from now on every
+/// call of this process passes. Says so once, if strategies were at work here.
+#[cold]
+pub(crate) fn step_aside(why: &str) {
+    if !mode::get().has(Mode::STAGE) {
+        return;
+    }
+    life::release_where(|_| true);
+    mode::remove(Mode::STAGE);
+    say_stepped_aside(why);
+}
+
+/// In one piece, so that lines of several processes do not mix.
+fn say_stepped_aside(why: &str) {
+    let (mut line, mut length) = ([0; 200], 0);
+    for part in ["iolab: ", why, "; strategies step aside in this process\n"] {
+        for (to, &from) in line[length..].iter_mut().zip(part.as_bytes()) {
+            *to = from;
+        }
+        length = (length + part.len()).min(line.len());
+    }
+    crate::system::say(&line[..length]);
+}
+
 /// `fork`, `vfork`, `exec…`, `posix_spawn`, `system` or `sync` follows: whatever is held back must
 /// be below when this returns.
 ///
@@ -260,8 +319,12 @@ pub(crate) fn lent(fd: c_int) {
 /// The arguments in the call are the guest's own.
 pub(crate) unsafe fn before_process(call: &Call) {
     match call.function {
-        Function::FORK | Function::EXEC => life::release_where(|_| true),
-        Function::VFORK | Function::POSIX_SPAWN | Function::SYSTEM => {
+        Function::FORK | Function::CLONE | Function::EXEC => life::release_where(|_| true),
+        Function::VFORK
+        | Function::POSIX_SPAWN
+        | Function::SYSTEM
+        | Function::POPEN
+        | Function::WORDEXP => {
             // What a spawn does to descriptors is for libc to know: it may hand on any of them.
             let acts = call.actions != ABSENT && call.actions != 0;
             life::release_where(|file| acts || life::survives_exec(file));
@@ -294,14 +357,16 @@ pub(crate) fn before_stream_close(fd: c_int) {
     opening::before_close_range(fd as u32, fd as u32);
 }
 
-/// `fclose`: libc flushes the stream and closes the descriptor unseen. So the stream is flushed
-/// first, then the strategies close, and libc finds nothing left to do but the close itself.
+/// `fclose`: where libc closes the descriptor unseen (it has no entry point to overwrite), the stream
+/// is flushed first, then the strategies close, and libc finds nothing left to do but the close itself.
 /// Answers with what the guest gets.
 ///
 /// # Safety
 /// The arguments in the call are the guest's own.
 pub(crate) unsafe fn close_stream(call: &Call, fd: c_int) -> usize {
-    let Some(staged) = table::lookup(fd) else {
+    let seen = crate::next::__close_nocancel.is_patched();
+    let Some(staged) = table::lookup(fd).filter(|_| !seen) else {
+        // Libc closes the descriptor by a call that comes here again.
         // SAFETY: the guest's own call.
         return unsafe { call.next.call(call.raw) };
     };
