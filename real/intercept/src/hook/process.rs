@@ -128,16 +128,12 @@ unsafe fn name(text: usize) -> u32 {
 /// Before the program is replaced: `argument` of the event is the process that calls, which may be
 /// a vfork child.
 unsafe fn before_exec(call: &Call, text: usize) {
-    let moment = moment();
-    if moment == Moment::Idle {
+    if moment() == Moment::Idle {
         return;
     }
     // SAFETY: an unreadable path would fail the exec; null is looked at here.
     unsafe {
-        // What a child on borrowed memory may use was released when it was made.
-        if moment == Moment::Usual {
-            stage::before_process(call);
-        }
+        stage::before_process(call);
         let number = if text == 0 { 0 } else { name(text) };
         let now = recorder::now();
         record(Function::EXEC, number, i64::from(system::process_number()), (now, now), 0);

@@ -288,28 +288,25 @@ pub(crate) fn before_unseen_open(directory: c_int, path: usize) {
     }
 }
 
-/// What follows cannot be seen, or not be waited for: what is held goes out, and from now on every
-/// call of this process passes. Says so once, if strategies were at work here.
+/// The program has a way around the hooks from here on: what is held goes out, nothing is held any
+/// more. Said once.
 #[cold]
 pub(crate) fn step_aside(why: &str) {
-    if !mode::get().has(Mode::STAGE) {
-        return;
+    if mode::get().has(Mode::STAGE) {
+        life::give_up(why);
+        life::release_where(|_| true);
     }
-    life::release_where(|_| true);
-    mode::remove(Mode::STAGE);
-    say_stepped_aside(why);
 }
 
-/// In one piece, so that lines of several processes do not mix.
-fn say_stepped_aside(why: &str) {
-    let (mut line, mut length) = ([0; 200], 0);
-    for part in ["iolab: ", why, "; strategies step aside in this process\n"] {
-        for (to, &from) in line[length..].iter_mut().zip(part.as_bytes()) {
-            *to = from;
-        }
-        length = (length + part.len()).min(line.len());
+/// As `step_aside`, where a thread may be torn off in the middle of a call: nothing of the stage is
+/// entered any more.
+#[cold]
+pub(crate) fn keep_out(why: &str) {
+    if mode::get().has(Mode::STAGE) {
+        step_aside(why);
+        opening::before_close_range(0, u32::MAX);
+        mode::remove(Mode::STAGE);
     }
-    crate::system::say(&line[..length]);
 }
 
 /// `fork`, `vfork`, `exec…`, `posix_spawn`, `system` or `sync` follows: whatever is held back must
@@ -318,6 +315,9 @@ fn say_stepped_aside(why: &str) {
 /// # Safety
 /// The arguments in the call are the guest's own.
 pub(crate) unsafe fn before_process(call: &Call) {
+    if call.function == Function::EXEC && !crate::process::owns_state() {
+        return before_exec_on_borrowed_memory();
+    }
     match call.function {
         Function::FORK | Function::CLONE | Function::EXEC => life::release_where(|_| true),
         Function::VFORK
@@ -332,6 +332,12 @@ pub(crate) unsafe fn before_process(call: &Call) {
         _ => {}
     }
     life::flush_all();
+}
+
+/// A vfork child becomes a program. Tables and files are its parent's, who goes on with them; only
+/// a description that the child has kept for the new program is made true for it.
+fn before_exec_on_borrowed_memory() {
+    life::release_where(life::survives_exec);
 }
 
 /// In the parent, after a fork; `result` is the child or `-errno`.

@@ -315,7 +315,7 @@ pub(crate) unsafe extern "C-unwind" fn raw_sigaction(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C-unwind" fn pthread_setcanceltype(kind: c_int, old: usize) -> c_int {
     if kind == system::ASYNCHRONOUS && unusual::moment() == Moment::Usual {
-        super::step_aside("a thread may be cancelled at any instruction");
+        super::keep_out("a thread may be cancelled at any instruction");
     }
     // SAFETY: the program's own arguments.
     unsafe { system::SET_CANCEL_TYPE.call([kind as usize, old, 0, 0, 0, 0]) as c_int }

@@ -4,6 +4,7 @@
 use super::plan::{self, Candidate, Turn};
 use super::progress::Progress;
 use super::runs::{Run, Runner, ending};
+use super::tree::Span;
 use super::workplace::Workplace;
 use super::{tree, write};
 use crate::failure::Failure;
@@ -22,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 /// A recorded run that takes this many times the first one was disturbed.
 const DISTURBED: f64 = 1.15;
@@ -185,8 +187,11 @@ impl Loop<'_> {
     }
 
     fn fresh_run(&self, command: &mut Command) -> Result<Run, Failure> {
+        // What nobody touches afterwards has the time of its copy.
+        let since = SystemTime::now();
         self.place.refresh()?;
-        self.runner.run(command, self.settings.start)
+        let run = self.runner.run(command, self.settings.start)?;
+        Ok(Run { span: Some(Span { since, until: SystemTime::now() }), ..run })
     }
 
     /// The run everything else is compared with.
@@ -206,7 +211,10 @@ impl Loop<'_> {
     fn differences(&self, run: &Run, first: &Run) -> Result<BTreeMap<String, String>, Failure> {
         let left = self.place.collect("last")?;
         let reference = self.place.aside().join("reference");
-        let files = tree::differences(&reference, &left).map_err(Failure::new)?;
+        let span = |run: &Run| run.span.expect("a run in a fresh place has its time");
+        let before = tree::Left { tree: &reference, span: span(first) };
+        let after = tree::Left { tree: &left, span: span(run) };
+        let files = tree::differences(before, after).map_err(Failure::new)?;
         let mut found: BTreeMap<String, String> =
             files.into_iter().map(|(name, what)| (name.display().to_string(), what)).collect();
         if run.output != first.output {
