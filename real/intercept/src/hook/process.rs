@@ -128,12 +128,16 @@ unsafe fn name(text: usize) -> u32 {
 /// Before the program is replaced: `argument` of the event is the process that calls, which may be
 /// a vfork child.
 unsafe fn before_exec(call: &Call, text: usize) {
-    if moment() == Moment::Idle {
+    let moment = moment();
+    if moment == Moment::Idle {
         return;
     }
     // SAFETY: an unreadable path would fail the exec; null is looked at here.
     unsafe {
-        stage::before_process(call);
+        // What a child on borrowed memory hands on was released when it said so.
+        if moment == Moment::Usual {
+            stage::before_process(call);
+        }
         let number = if text == 0 { 0 } else { name(text) };
         let now = recorder::now();
         record(Function::EXEC, number, i64::from(system::process_number()), (now, now), 0);

@@ -315,9 +315,6 @@ pub(crate) fn keep_out(why: &str) {
 /// # Safety
 /// The arguments in the call are the guest's own.
 pub(crate) unsafe fn before_process(call: &Call) {
-    if call.function == Function::EXEC && !crate::process::owns_state() {
-        return before_exec_on_borrowed_memory();
-    }
     match call.function {
         Function::FORK | Function::CLONE | Function::EXEC => life::release_where(|_| true),
         Function::VFORK
@@ -332,12 +329,6 @@ pub(crate) unsafe fn before_process(call: &Call) {
         _ => {}
     }
     life::flush_all();
-}
-
-/// A vfork child becomes a program. Tables and files are its parent's, who goes on with them; only
-/// a description that the child has kept for the new program is made true for it.
-fn before_exec_on_borrowed_memory() {
-    life::release_where(life::survives_exec);
 }
 
 /// In the parent, after a fork; `result` is the child or `-errno`.
