@@ -93,6 +93,8 @@ pub(super) fn control(command: i32) -> Option<Function> {
         libc::F_SETLK | libc::F_SETLKW | libc::F_OFD_SETLK | libc::F_OFD_SETLKW => {
             Some(Function::FCNTL_LOCK)
         }
+        // Asking counts from the file position as well.
+        libc::F_GETLK | libc::F_OFD_GETLK => Some(Function::FCNTL_LOCK),
         libc::F_SETFL => Some(Function::FCNTL_SETFL),
         libc::F_SETLEASE => Some(Function::FCNTL_LEASE),
         _ => None,

@@ -54,7 +54,7 @@ unsafe fn look(message: *const msghdr) {
     // SAFETY: asked before it is read.
     unsafe {
         if stage::is_memory(message as usize, size_of::<msghdr>())
-            && stage::is_memory((*message).msg_control as usize, (*message).msg_controllen as usize)
+            && stage::is_memory((*message).msg_control as usize, (*message).msg_controllen)
         {
             each_descriptor(message, send);
         }
