@@ -82,3 +82,49 @@ macro_rules! wrappers {
 }
 
 iolab_trace::for_each_function!(wrappers);
+
+/// The same functions once more, for calls made by number. Somebody who has put himself before an
+/// exported symbol (a library that watches memory overwrites `mmap`) takes `syscall` for the way
+/// behind himself, and would be called again without end.
+pub(crate) mod by_number {
+    use crate::call::{Call, Returns, padded};
+    use crate::{hook, next};
+    use iolab_trace::{Class, Function, Layer};
+
+    macro_rules! behind {
+        ($($constant:ident = $code:literal $name:literal $layer:ident $class:ident
+           $arguments:tt -> $result:ident [$($symbol:ident)*]
+           $(also $other:tt [$($also:ident)*])* $(by_hand [$($hand:ident)*])?;)*) => {
+            $(
+                behind! { group $constant $result $arguments $($symbol)* }
+                $(behind! { group $constant $result $other $($also)* })*
+            )*
+        };
+        (group $constant:ident $result:ident $arguments:tt) => {};
+        (group $constant:ident $result:ident $arguments:tt $symbol:ident $($more:ident)*) => {
+            behind! { one $constant $result $symbol $arguments }
+            behind! { group $constant $result $arguments $($more)* }
+        };
+        (one $constant:ident $result:ident $symbol:ident ($($argument:ident)*)) => {
+            /// # Safety
+            /// The arguments must be what the system call demands.
+            #[allow(dead_code, reason = "not every function is a system call")]
+            pub(crate) unsafe extern "C-unwind" fn $symbol($($argument: usize),*) -> usize {
+                const CLASS: Class = Function::$constant.class();
+                const LAYER: Layer = Function::$constant.layer();
+                #[allow(unused_mut, reason = "functions without arguments change nothing")]
+                let mut call = Call::new(
+                    Function::$constant,
+                    returns!($result),
+                    &next::$symbol,
+                    padded([$($argument),*]),
+                );
+                $(call.$argument = $argument;)*
+                // SAFETY: the guest's own arguments.
+                unsafe { hook::enter_by_number(CLASS, LAYER, call) }
+            }
+        };
+    }
+
+    iolab_trace::for_each_function!(behind);
+}

@@ -43,6 +43,21 @@ pub(crate) unsafe fn enter(class: Class, layer: Layer, call: Call) -> usize {
     }
 }
 
+/// As [`enter`], with the choice made at run time.
+///
+/// # Safety
+/// As [`enter`].
+#[inline(never)]
+pub(crate) unsafe fn enter_by_number(class: Class, layer: Layer, call: Call) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match mode::get().has(Mode::USUAL) {
+            true => enter_usual(class, layer, call),
+            false => unusual::enter(class, layer, call),
+        }
+    }
+}
+
 /// As [`enter`], at an ordinary moment, with the choice made at run time.
 ///
 /// # Safety

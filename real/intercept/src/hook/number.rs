@@ -7,12 +7,13 @@
 use super::unusual::{Moment, moment};
 use super::{control, fork, fresh};
 use crate::call::{Call, Returns};
-use crate::{next, recorder, stage, system, wrappers};
+use crate::wrappers::by_number as functions;
+use crate::{next, recorder, stage, system};
 use iolab_trace::Function;
 use iolab_trace::spool::Unseen;
 use std::arch::naked_asm;
 
-/// The wrapper that serves a system call with the same arguments; `None` when there is none.
+/// The function that serves a system call with the same arguments; `None` when there is none.
 fn wrapper(number: i64) -> Option<usize> {
     macro_rules! served {
         ($($number:ident by $path:path;)*) => {
@@ -23,35 +24,35 @@ fn wrapper(number: i64) -> Option<usize> {
         };
     }
     Some(served! {
-        SYS_read by wrappers::read;
-        SYS_write by wrappers::write;
-        SYS_open by wrappers::open;
-        SYS_close by wrappers::close;
-        SYS_stat by wrappers::stat;
-        SYS_fstat by wrappers::fstat;
-        SYS_lstat by wrappers::lstat;
-        SYS_lseek by wrappers::lseek;
-        SYS_mmap by wrappers::mmap;
-        SYS_munmap by wrappers::munmap;
+        SYS_read by functions::read;
+        SYS_write by functions::write;
+        SYS_open by functions::open;
+        SYS_close by functions::close;
+        SYS_stat by functions::stat;
+        SYS_fstat by functions::fstat;
+        SYS_lstat by functions::lstat;
+        SYS_lseek by functions::lseek;
+        SYS_mmap by functions::mmap;
+        SYS_munmap by functions::munmap;
         SYS_ioctl by control::ioctl;
-        SYS_pread64 by wrappers::pread;
-        SYS_pwrite64 by wrappers::pwrite;
-        SYS_readv by wrappers::readv;
-        SYS_writev by wrappers::writev;
-        SYS_preadv by wrappers::preadv;
-        SYS_pwritev by wrappers::pwritev;
+        SYS_pread64 by functions::pread;
+        SYS_pwrite64 by functions::pwrite;
+        SYS_readv by functions::readv;
+        SYS_writev by functions::writev;
+        SYS_preadv by functions::preadv;
+        SYS_pwritev by functions::pwritev;
         SYS_preadv2 by preadv2;
         SYS_pwritev2 by pwritev2;
-        SYS_access by wrappers::access;
+        SYS_access by functions::access;
         SYS_pipe by fresh::pipe;
         SYS_pipe2 by fresh::pipe2;
-        SYS_msync by wrappers::msync;
-        SYS_dup by wrappers::dup;
-        SYS_dup2 by wrappers::dup2;
-        SYS_dup3 by wrappers::dup3;
-        SYS_sendfile by wrappers::sendfile;
-        SYS_splice by wrappers::splice;
-        SYS_copy_file_range by wrappers::copy_file_range;
+        SYS_msync by functions::msync;
+        SYS_dup by functions::dup;
+        SYS_dup2 by functions::dup2;
+        SYS_dup3 by functions::dup3;
+        SYS_sendfile by functions::sendfile;
+        SYS_splice by functions::splice;
+        SYS_copy_file_range by functions::copy_file_range;
         SYS_socket by fresh::socket;
         SYS_socketpair by fresh::socketpair;
         SYS_accept by fresh::accept;
@@ -64,56 +65,56 @@ fn wrapper(number: i64) -> Option<usize> {
         SYS_execveat by super::process::execveat;
         SYS_exit_group by super::process::_exit;
         SYS_fcntl by super::variadic::fcntl;
-        SYS_flock by wrappers::flock;
-        SYS_fsync by wrappers::fsync;
-        SYS_fdatasync by wrappers::fdatasync;
-        SYS_syncfs by wrappers::syncfs;
-        SYS_sync_file_range by wrappers::sync_file_range;
-        SYS_sync by wrappers::sync;
-        SYS_truncate by wrappers::truncate;
-        SYS_ftruncate by wrappers::ftruncate;
-        SYS_fallocate by wrappers::fallocate;
-        SYS_chdir by wrappers::chdir;
-        SYS_fchdir by wrappers::fchdir;
-        SYS_rename by wrappers::rename;
-        SYS_renameat by wrappers::renameat;
-        SYS_renameat2 by wrappers::renameat2;
-        SYS_mkdir by wrappers::mkdir;
-        SYS_mkdirat by wrappers::mkdirat;
-        SYS_rmdir by wrappers::rmdir;
-        SYS_creat by wrappers::creat;
-        SYS_link by wrappers::link;
-        SYS_linkat by wrappers::linkat;
-        SYS_unlink by wrappers::unlink;
-        SYS_unlinkat by wrappers::unlinkat;
-        SYS_symlink by wrappers::symlink;
-        SYS_readlink by wrappers::readlink;
-        SYS_readlinkat by wrappers::readlinkat;
-        SYS_chmod by wrappers::chmod;
-        SYS_fchmod by wrappers::fchmod;
-        SYS_chown by wrappers::chown;
-        SYS_fchown by wrappers::fchown;
-        SYS_lchown by wrappers::lchown;
-        SYS_fchownat by wrappers::fchownat;
-        SYS_utime by wrappers::utime;
-        SYS_utimes by wrappers::utimes;
-        SYS_utimensat by wrappers::utimensat;
-        SYS_futimesat by wrappers::futimesat;
-        SYS_setxattr by wrappers::setxattr;
-        SYS_lsetxattr by wrappers::lsetxattr;
-        SYS_fsetxattr by wrappers::fsetxattr;
-        SYS_getxattr by wrappers::getxattr;
-        SYS_lgetxattr by wrappers::lgetxattr;
-        SYS_fgetxattr by wrappers::fgetxattr;
-        SYS_removexattr by wrappers::removexattr;
-        SYS_lremovexattr by wrappers::lremovexattr;
-        SYS_fremovexattr by wrappers::fremovexattr;
-        SYS_openat by wrappers::openat;
+        SYS_flock by functions::flock;
+        SYS_fsync by functions::fsync;
+        SYS_fdatasync by functions::fdatasync;
+        SYS_syncfs by functions::syncfs;
+        SYS_sync_file_range by functions::sync_file_range;
+        SYS_sync by functions::sync;
+        SYS_truncate by functions::truncate;
+        SYS_ftruncate by functions::ftruncate;
+        SYS_fallocate by functions::fallocate;
+        SYS_chdir by functions::chdir;
+        SYS_fchdir by functions::fchdir;
+        SYS_rename by functions::rename;
+        SYS_renameat by functions::renameat;
+        SYS_renameat2 by functions::renameat2;
+        SYS_mkdir by functions::mkdir;
+        SYS_mkdirat by functions::mkdirat;
+        SYS_rmdir by functions::rmdir;
+        SYS_creat by functions::creat;
+        SYS_link by functions::link;
+        SYS_linkat by functions::linkat;
+        SYS_unlink by functions::unlink;
+        SYS_unlinkat by functions::unlinkat;
+        SYS_symlink by functions::symlink;
+        SYS_readlink by functions::readlink;
+        SYS_readlinkat by functions::readlinkat;
+        SYS_chmod by functions::chmod;
+        SYS_fchmod by functions::fchmod;
+        SYS_chown by functions::chown;
+        SYS_fchown by functions::fchown;
+        SYS_lchown by functions::lchown;
+        SYS_fchownat by functions::fchownat;
+        SYS_utime by functions::utime;
+        SYS_utimes by functions::utimes;
+        SYS_utimensat by functions::utimensat;
+        SYS_futimesat by functions::futimesat;
+        SYS_setxattr by functions::setxattr;
+        SYS_lsetxattr by functions::lsetxattr;
+        SYS_fsetxattr by functions::fsetxattr;
+        SYS_getxattr by functions::getxattr;
+        SYS_lgetxattr by functions::lgetxattr;
+        SYS_fgetxattr by functions::fgetxattr;
+        SYS_removexattr by functions::removexattr;
+        SYS_lremovexattr by functions::lremovexattr;
+        SYS_fremovexattr by functions::fremovexattr;
+        SYS_openat by functions::openat;
         SYS_openat2 by openat2;
-        SYS_newfstatat by wrappers::fstatat;
+        SYS_newfstatat by functions::fstatat;
         SYS_fchmodat by fchmodat;
-        SYS_statx by wrappers::statx;
-        SYS_close_range by wrappers::close_range;
+        SYS_statx by functions::statx;
+        SYS_close_range by functions::close_range;
         SYS_memfd_create by fresh::memfd_create;
         SYS_eventfd by fresh_by_number::<{ libc::SYS_eventfd }>;
         SYS_eventfd2 by fresh_by_number::<{ libc::SYS_eventfd2 }>;
@@ -123,9 +124,9 @@ fn wrapper(number: i64) -> Option<usize> {
         SYS_signalfd4 by fresh_by_number::<{ libc::SYS_signalfd4 }>;
         SYS_inotify_init by fresh::inotify_init;
         SYS_inotify_init1 by fresh::inotify_init1;
-        SYS_inotify_add_watch by wrappers::inotify_add_watch;
+        SYS_inotify_add_watch by functions::inotify_add_watch;
         SYS_fanotify_init by fresh::fanotify_init;
-        SYS_fanotify_mark by wrappers::fanotify_mark;
+        SYS_fanotify_mark by functions::fanotify_mark;
         SYS_pidfd_open by fresh_by_number::<{ libc::SYS_pidfd_open }>;
         SYS_pidfd_getfd by fresh_by_number::<{ libc::SYS_pidfd_getfd }>;
         SYS_perf_event_open by fresh_by_number::<{ libc::SYS_perf_event_open }>;
@@ -211,7 +212,7 @@ unsafe extern "C-unwind" fn preadv2(
     flags: usize,
 ) -> usize {
     // SAFETY: the guest's own arguments.
-    unsafe { wrappers::preadv2(fd, vector, count, offset, flags) }
+    unsafe { functions::preadv2(fd, vector, count, offset, flags) }
 }
 
 /// As `preadv2`.
@@ -224,13 +225,13 @@ unsafe extern "C-unwind" fn pwritev2(
     flags: usize,
 ) -> usize {
     // SAFETY: the guest's own arguments.
-    unsafe { wrappers::pwritev2(fd, vector, count, offset, flags) }
+    unsafe { functions::pwritev2(fd, vector, count, offset, flags) }
 }
 
 /// The system call has no flags.
 unsafe extern "C-unwind" fn fchmodat(directory: usize, path: usize, mode: usize) -> usize {
     // SAFETY: the guest's own arguments.
-    unsafe { wrappers::fchmodat(directory, path, mode, 0) }
+    unsafe { functions::fchmodat(directory, path, mode, 0) }
 }
 
 /// The call itself, by number.
