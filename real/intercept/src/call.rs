@@ -52,10 +52,33 @@ macro_rules! call {
 call! {
     path flags mode directory first last fd buffer length offset capacity vector count whence
     advice new_fd minimum lock operation address protection out_fd in_fd in_offset out_offset
-    status mask version new_path new_directory child actions attributes arguments environment
-    command block mode_text stream size line delimiter text character format check
-    owner group times attribute value words watcher
+    version new_path new_directory child actions command block mode_text stream size text
 }
+
+/// Keeps an argument in the call, unless no hook ever looks at it: each field costs a store.
+macro_rules! keep {
+    (status $call:ident) => {};
+    (mask $call:ident) => {};
+    (attributes $call:ident) => {};
+    (arguments $call:ident) => {};
+    (environment $call:ident) => {};
+    (line $call:ident) => {};
+    (delimiter $call:ident) => {};
+    (character $call:ident) => {};
+    (format $call:ident) => {};
+    (check $call:ident) => {};
+    (owner $call:ident) => {};
+    (group $call:ident) => {};
+    (times $call:ident) => {};
+    (attribute $call:ident) => {};
+    (value $call:ident) => {};
+    (words $call:ident) => {};
+    (watcher $call:ident) => {};
+    ($argument:ident $call:ident) => {
+        $call.$argument = $argument;
+    };
+}
+pub(crate) use keep;
 
 /// Arguments padded to the six registers.
 #[inline(always)]

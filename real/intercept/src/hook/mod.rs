@@ -27,38 +27,22 @@ use crate::recorder::{self, Record};
 use crate::{stage, system};
 use iolab_trace::{Class, Layer};
 
-/// Chooses the hook of a call. Class and layer are constants of the wrapper, so that nothing of
-/// the choice is left at run time.
+/// Chooses the hook of a call, at any moment.
 ///
 /// # Safety
 /// The arguments in the call are the guest's own.
-#[inline(always)]
+#[inline(never)]
 pub(crate) unsafe fn enter(class: Class, layer: Layer, call: Call) -> usize {
     // SAFETY: the caller's promise, for every arm.
     unsafe {
         if !mode::get().has(Mode::USUAL) {
             return unusual::enter(class, layer, call);
         }
-        choose(class, layer, call)
+        enter_usual(class, layer, call)
     }
 }
 
-/// As [`enter`], with the choice made at run time.
-///
-/// # Safety
-/// As [`enter`].
-#[inline(never)]
-pub(crate) unsafe fn enter_by_number(class: Class, layer: Layer, call: Call) -> usize {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match mode::get().has(Mode::USUAL) {
-            true => enter_usual(class, layer, call),
-            false => unusual::enter(class, layer, call),
-        }
-    }
-}
-
-/// As [`enter`], at an ordinary moment, with the choice made at run time.
+/// As [`choose`], with the choice made at run time.
 ///
 /// # Safety
 /// As [`enter`].
@@ -69,10 +53,13 @@ unsafe fn enter_usual(class: Class, layer: Layer, call: Call) -> usize {
     unsafe { choose(class, layer, call) }
 }
 
+/// Chooses the hook of a call at an ordinary moment. Class and layer are constants of the wrapper, so
+/// that nothing of the choice is left at run time.
+///
 /// # Safety
 /// As [`enter`].
 #[inline(always)]
-unsafe fn choose(class: Class, layer: Layer, call: Call) -> usize {
+pub(crate) unsafe fn choose(class: Class, layer: Layer, call: Call) -> usize {
     // SAFETY: the caller's promise, for every arm.
     unsafe {
         if layer == Layer::Stdio {
