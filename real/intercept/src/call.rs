@@ -128,9 +128,7 @@ const fn system_call(function: Function) -> Option<i64> {
         Function::COPY_FILE_RANGE => libc::SYS_copy_file_range,
         Function::SPLICE => libc::SYS_splice,
         Function::FSTAT => libc::SYS_fstat,
-        Function::STAT => libc::SYS_stat,
-        Function::LSTAT => libc::SYS_lstat,
-        Function::FSTATAT => libc::SYS_newfstatat,
+        Function::STAT | Function::LSTAT | Function::FSTATAT => libc::SYS_newfstatat,
         _ => return None,
     })
 }
@@ -150,6 +148,12 @@ impl Call {
             return None;
         }
         let mut a = self.raw;
+        if matches!(self.function, Function::STAT | Function::LSTAT) {
+            // As libc does: a filter of the program's may know no other call.
+            let follow = self.function == Function::STAT;
+            let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW as usize };
+            a = [libc::AT_FDCWD as usize, a[0], a[1], flags, 0, 0];
+        }
         if matches!(self.function, Function::PREADV | Function::PWRITEV) {
             // The kernel takes the offset in two halves; on 64 bits the first holds all of it.
             a[4] = 0;

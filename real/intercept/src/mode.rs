@@ -79,6 +79,11 @@ pub(crate) fn set_usual(usual: bool) {
     };
 }
 
+/// Whether there is nothing to be done, in children neither.
+pub(crate) fn is_nothing_wanted() -> bool {
+    WANTED.load(Ordering::Relaxed) == 0
+}
+
 /// In a forked child: what its parent wanted.
 pub(crate) fn restore() {
     PAGE.mode.store(WANTED.load(Ordering::Relaxed), Ordering::Release);

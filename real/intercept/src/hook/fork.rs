@@ -9,7 +9,7 @@
 use super::process::{enter_child, record};
 use super::unusual::{self, Moment, moment};
 use crate::call::{Call, Returns};
-use crate::{next, process, recorder, stage};
+use crate::{mode, next, process, recorder, stage};
 use iolab_trace::Function;
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
@@ -39,7 +39,7 @@ extern "C" fn prepare() {
 extern "C" fn parent() {}
 
 extern "C" fn child() {
-    if process::is_new() {
+    if process::is_new() && !mode::is_nothing_wanted() {
         enter_child();
     }
 }

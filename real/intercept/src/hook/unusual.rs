@@ -36,6 +36,9 @@ pub(crate) fn moment() -> Moment {
 #[cold]
 #[inline(never)]
 fn find_out() -> Moment {
+    if mode::is_nothing_wanted() {
+        return Moment::Idle;
+    }
     if process::is_new() {
         super::process::enter_child();
     }
