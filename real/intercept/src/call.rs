@@ -52,7 +52,7 @@ macro_rules! call {
 call! {
     path flags mode directory first last fd buffer length offset capacity vector count whence
     advice new_fd minimum lock operation address protection out_fd in_fd in_offset out_offset
-    version new_path new_directory child actions command block mode_text stream size text
+    version new_path new_directory child actions environment command block mode_text stream size text
 }
 
 /// Keeps an argument in the call, unless no hook ever looks at it: each field costs a store.
@@ -61,7 +61,6 @@ macro_rules! keep {
     (mask $call:ident) => {};
     (attributes $call:ident) => {};
     (arguments $call:ident) => {};
-    (environment $call:ident) => {};
     (line $call:ident) => {};
     (delimiter $call:ident) => {};
     (character $call:ident) => {};
