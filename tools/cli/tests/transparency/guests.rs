@@ -116,6 +116,11 @@ fn threads_can_be_cancelled_at_once_or_at_a_call() {
 }
 
 #[test]
+fn a_program_with_a_way_around_the_hooks_has_its_files_as_they_are() {
+    same_everywhere("\"$GUEST\" ring", Some(&guest("deadly")), WAYS_AND_ALONE);
+}
+
+#[test]
 fn where_libc_cannot_be_overwritten_strategies_step_aside() {
     let wrapper = r#"cat > wrapper.c <<'END'
 #define _GNU_SOURCE
