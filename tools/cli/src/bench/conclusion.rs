@@ -18,6 +18,12 @@ use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+/// As `eprintln!`, but whoever listened may be gone: an mpiexec that was ended takes standard error
+/// with it, and that must not keep the files from being removed.
+macro_rules! tell {
+    ($($words:tt)*) => { _ = writeln!(std::io::stderr(), $($words)*) };
+}
+
 /// A result document that grows while a run goes on.
 pub(crate) trait Document: Clone + Serialize + DeserializeOwned + Send {
     /// What was to be measured.
@@ -123,13 +129,13 @@ impl<'a, D: Document, O: Clone + Send> Conclusion<'a, D, O> {
     fn end_of_the_dead(&self, said: &[Vec<u8>], outputs: O) {
         let concluded = said.last().is_some_and(Vec::is_empty);
         if !concluded {
-            eprintln!("iolab: the run was ended from outside; its files are removed");
+            tell!("iolab: the run was ended from outside; its files are removed");
         }
         self.files.remove();
         if !concluded && let Some(mut document) = document_of::<D>(said) {
             document.end_early(self.plan, "the run was ended from outside");
             if let Err(failure) = (self.present)(&document, outputs) {
-                eprintln!("{failure}");
+                tell!("{failure}");
             }
             self.tell_missing(&document);
         }
@@ -169,7 +175,7 @@ impl<'a, D: Document, O: Clone + Send> Conclusion<'a, D, O> {
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 if let Ok(signal @ 1..) = interruptions.wait() {
-                    eprintln!("iolab: the run was ended from outside; its files are removed");
+                    tell!("iolab: the run was ended from outside; its files are removed");
                     let reason = format!("interrupted by {}", interruption::name(signal));
                     self.conclude(&reason, 128 + signal);
                 }
@@ -187,12 +193,12 @@ impl<'a, D: Document, O: Clone + Send> Conclusion<'a, D, O> {
         end_dependent();
         self.files.remove();
         let _ = state.records.finish();
-        eprintln!("error: {reason}");
+        tell!("error: {reason}");
         let document = state.document.take().filter(|document| !document.is_empty());
         if let Some(mut document) = document {
             document.end_early(self.plan, reason);
             if let Err(failure) = (self.present)(&document, state.outputs.clone()) {
-                eprintln!("{failure}");
+                tell!("{failure}");
             }
             self.tell_missing(&document);
         }
@@ -205,7 +211,7 @@ impl<'a, D: Document, O: Clone + Send> Conclusion<'a, D, O> {
 
     fn tell_missing(&self, document: &D) {
         if let Some(incomplete) = document.incomplete() {
-            eprintln!("{}", incomplete.words());
+            tell!("{}", incomplete.words());
         }
     }
 
