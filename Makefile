@@ -58,7 +58,7 @@ test:
 	@tools/setup/run-tests
 
 test-long:
-	@tools/setup/install test
+	@tools/setup/install test-long
 	@tools/setup/run-tests --long
 
 lint:

@@ -27,6 +27,7 @@ fn settings(random: &mut Random) -> Settings {
         hole_bytes: random.below(2) * random.below(8),
         delay: (random.below(3) == 0).then_some(delay),
         patience,
+        ..Settings::default()
     }
 }
 

@@ -52,14 +52,33 @@ impl<'a> Facts<'a> {
         Facts { analysis, files: files.into_values().collect(), wall_ns }
     }
 
-    /// What `calls` takes of the run of the process that is hit hardest.
-    pub(crate) fn share(&self, by_process: &BTreeMap<u32, u64>) -> f64 {
+    /// What `calls` takes of the run of the process that is hit hardest, and of what that is a share.
+    pub(crate) fn share(&self, by_process: &BTreeMap<u32, u64>) -> (f64, String) {
         let share = |(&process, &ns): (&u32, &u64)| {
             let state = &self.analysis.processes[process as usize];
             let wall = self.wall_ns[process as usize] * u64::from(state.threads.max(1));
-            if wall == 0 { 0.0 } else { ns as f64 / wall as f64 }
+            let share = if wall == 0 { 0.0 } else { ns as f64 / wall as f64 };
+            (share.min(1.0), process)
         };
-        by_process.iter().map(share).fold(0.0, f64::max).min(1.0)
+        let hardest = by_process.iter().map(share);
+        let hardest = hardest.reduce(|one, other| if other.0 > one.0 { other } else { one });
+        hardest.map_or((0.0, "the run time".to_owned()), |(share, process)| {
+            (share, self.whole(process))
+        })
+    }
+
+    /// What a share of a process's time is a share of.
+    fn whole(&self, process: u32) -> String {
+        let (states, entries) = (&self.analysis.processes, &self.analysis.header.processes);
+        let threads = match states[process as usize].threads {
+            0 | 1 => String::new(),
+            count => format!(" on {count} threads"),
+        };
+        match entries.get(process as usize) {
+            Some(entry) if entry.rank >= 0 => format!("rank {}'s run time{threads}", entry.rank),
+            Some(entry) if states.len() > 1 => format!("the run time of {}{threads}", entry.name),
+            _ => format!("the run time{threads}"),
+        }
     }
 }
 

@@ -40,7 +40,9 @@ fn headline(report: &Report) -> String {
     let sentence = |finding: &Finding| {
         let place = finding.files.first().map(|path| format!(" in {path}")).unwrap_or_default();
         let message = &finding.message;
-        format!("{message}{place}: {:.0} % of the run.", 100.0 * finding.evidence.share_of_run)
+        let evidence = &finding.evidence;
+        let share = 100.0 * evidence.share_of_run;
+        format!("{message}{place}: {share:.0} % of {}.", evidence.share_of)
     };
     let worst = report.findings.first().filter(|finding| finding.severity > Severity::Low);
     worst.map_or("Nothing is wrong with how this run does its I/O.".to_owned(), sentence)

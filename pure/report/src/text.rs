@@ -139,8 +139,8 @@ fn evidence(finding: &Finding) -> String {
 pub(crate) fn cost(finding: &Finding) -> String {
     let evidence = &finding.evidence;
     let share = match evidence.share_of_run * 100.0 {
-        percent @ 1.0.. => format!("{percent:.0} % of the run"),
-        _ => "less than 1 % of the run".to_owned(),
+        percent @ 1.0.. => format!("{percent:.0} % of {}", evidence.share_of),
+        _ => format!("less than 1 % of {}", evidence.share_of),
     };
     format!("{} · {share} · {}", duration(evidence.time_ns), finding.confidence.name())
 }

@@ -1,6 +1,7 @@
 //! The discrete-event simulator: virtual clock, event queue, platforms, and the models that run
 //! on them.
 
+pub mod band;
 pub mod cluster;
 pub mod evaluation;
 pub mod guest;

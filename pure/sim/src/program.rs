@@ -366,9 +366,9 @@ pub struct PhaseTotals {
     pub rank_nanos: u64,
     /// Data commands given.
     pub calls: u64,
-    /// Bytes they asked to read.
+    /// Bytes they read; what lies behind the end of a file is none.
     pub read_bytes: u64,
-    /// Bytes they asked to write.
+    /// Bytes they wrote.
     pub written_bytes: u64,
 }
 
@@ -380,6 +380,10 @@ pub trait Program: Send {
 
     /// `rank` begins, or its last command is over, at `now`; `next` is asked right after.
     fn reached(&mut self, _rank: u32, _now: Nanos) {}
+
+    /// So many bytes of a read that `rank` has asked for are in the file; what lies behind its end
+    /// is not read.
+    fn got(&mut self, _rank: u32, _bytes: u64) {}
 
     /// Number of processes.
     fn rank_count(&self) -> u32;

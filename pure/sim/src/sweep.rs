@@ -5,6 +5,7 @@
 //! `workload.applications.model.ranks`); parts of a list are found by their name or number. The
 //! product is never stored: any run is found by its number, the last parameter going fastest.
 
+use crate::band::tie_seeds;
 use crate::cluster::Order;
 use crate::guest::SimulationError;
 use crate::platform::Platform;
@@ -52,6 +53,9 @@ pub struct Sweep {
     pub workload: String,
     /// A preset, or the path of a platform.
     pub platform: String,
+    /// Orders of simultaneous events of each combination; its row is the median. As usual where
+    /// it is left out, and one where `tie_seed` is a parameter.
+    pub seeds: Option<u64>,
     parameters: Table,
     /// How the comparison is drawn.
     #[serde(default)]
@@ -77,6 +81,8 @@ pub struct Case {
     pub platform: Platform,
     /// How it is run.
     pub settings: Settings,
+    /// With these tie seeds.
+    pub tie_seeds: Vec<Seed>,
 }
 
 impl Sweep {
@@ -91,6 +97,15 @@ impl Sweep {
         })?;
         sweep.check()?;
         Ok(sweep)
+    }
+
+    /// Replaces the number of orders of each combination.
+    ///
+    /// # Errors
+    /// Where `tie_seed` is a parameter, which makes single runs.
+    pub fn set_seeds(&mut self, count: u64) -> Result<(), SweepError> {
+        self.seeds = Some(count);
+        self.check()
     }
 
     fn check(&self) -> Result<(), SweepError> {
@@ -117,6 +132,17 @@ impl Sweep {
         if count.is_none_or(|count| count > RUNS_MAX) {
             let message = format!("the product has more than {RUNS_MAX} runs");
             return wrong(message, "make lists shorter, or several sweeps");
+        }
+        if self.seeds.is_some_and(|count| count == 0 || count > RUNS_MAX) {
+            let message = format!("seeds = {}", self.seeds.unwrap_or(0));
+            return wrong(message, "give 1 for single runs, or more orders for a band");
+        }
+        if self.seeds.is_some_and(|count| count > 1) && self.parameters.contains_key("tie_seed") {
+            let message = "seeds stands beside the parameter `tie_seed`".to_owned();
+            return wrong(
+                message,
+                "leave out one: `tie_seed` names single runs, `seeds` makes bands",
+            );
         }
         for name in [&self.plot.x, &self.plot.series].into_iter().flatten() {
             if !self.parameters.contains_key(name) {
@@ -196,7 +222,9 @@ impl Sweep {
         let workload = workload
             .map_err(|WorkloadError { message, hint }| SimulationError { message, hint })?;
         let platform = Platform::parse(&text_of(&platform)?)?;
-        Ok(Case { workload, platform, settings })
+        let tie_seed = self.parameters.contains_key("tie_seed").then_some(settings.tie_seed);
+        let tie_seeds = tie_seeds(settings.order, self.seeds, tie_seed);
+        Ok(Case { workload, platform, settings, tie_seeds })
     }
 }
 
@@ -355,6 +383,7 @@ mod tests {
             ("cache =", "collective =", "there is no algorithm `none`"),
             ("cache =", "tie_seed =", "tie_seed = \"none\""),
             ("cache = ['none', 'write-behind']", "seed = [-1]", "seed = -1"),
+            ("[parameters]", "seeds = 0\n[parameters]", "seeds = 0"),
             ("[parameters]", "[plot]\nx = 'y'\n[parameters]", "plot: there is no parameter `y`"),
             ("[parameters]", "[parameters", "this sweep cannot be read"),
         ];

@@ -236,6 +236,7 @@ fn outcome<Q: EventQueue<Event>>(
                 RunError::Refused(_) => "refused",
                 RunError::Stuck(_) => "stuck",
                 RunError::Unreceived(_) => "unreceived",
+                RunError::Late(_) => "late",
             };
             (kind, error.to_string())
         }

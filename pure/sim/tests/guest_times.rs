@@ -322,6 +322,26 @@ fn on_a_cluster_write_back_saves_requests_and_a_write_behind_cache_saves_waiting
 }
 
 #[test]
+fn transfers_take_their_time_and_gaps_are_kept_on_processors_of_any_speed() {
+    for name in ["classic-hdd", "nvme", "burst-buffer"] {
+        let cluster = Platform::preset(name).unwrap();
+        let mut trace = small_writer(50);
+        for (event, number) in trace.events.iter_mut().zip(1..) {
+            let later = Nanos(number * 1_000_000);
+            (event.start, event.end) = (event.start.after(later), event.end.after(later));
+        }
+        trace.header.processes[0].end_ns += 60_000_000;
+        let run = predict(&trace, &cluster, &[], &Settings::default()).unwrap();
+        let writes = run.trace.events.iter().filter(|row| row.moved_bytes() > 0);
+        assert!(writes.clone().count() == 50, "{name}");
+        assert!(writes.clone().all(|row| row.duration() > Nanos(1000)), "{name}");
+        let rows: Vec<&Event> = writes.collect();
+        let gap = |pair: &[&Event]| pair[1].start.since(pair[0].end);
+        assert!(rows.windows(2).all(|pair| gap(pair) > Nanos(900_000)), "{name}");
+    }
+}
+
+#[test]
 fn a_cluster_with_fewer_clients_than_the_trace_has_writers_says_so() {
     let mut trace = small_writer(3);
     let writers = 11;

@@ -1,6 +1,7 @@
 //! What a run found: one document, complete enough to be repeated and compared.
 
 use crate::plan::Case;
+use crate::progress::Incomplete;
 use crate::statistics::{Interval, interval_of_median, median};
 use crate::surroundings::Surroundings;
 use hdrhistogram::Histogram;
@@ -152,6 +153,9 @@ pub struct Measurement {
     /// The platform it was predicted on instead of measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted: Option<String>,
+    /// Least and greatest of `transfer_ns` over the orders of simultaneous events of a prediction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted_range_ns: Option<(u64, u64)>,
 }
 
 impl Measurement {
@@ -238,6 +242,9 @@ pub struct Outcome {
     pub refused: Vec<Refused>,
     /// Repetitions together.
     pub summaries: Vec<Summary>,
+    /// Why the run ended before its plan, if it did, and what it lacks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<Incomplete>,
 }
 
 impl Outcome {

@@ -158,5 +158,6 @@ pub(crate) fn measurement(
         invalid: None,
         done_by_rank_ns: times.iter().map(|rank| rank.done_ns).collect(),
         predicted: None,
+        predicted_range_ns: None,
     }
 }

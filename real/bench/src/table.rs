@@ -50,7 +50,13 @@ pub fn row(m: &Measurement) -> String {
 
 fn notes(m: &Measurement) -> String {
     let mut notes = Vec::new();
-    notes.extend(m.predicted.iter().map(|platform| format!("predicted on {platform}")));
+    notes.extend(m.predicted.iter().map(|platform| match m.predicted_range_ns {
+        Some((low, high)) if low < high => {
+            let share = |ns: u64| (ns as f64 / m.transfer_ns.max(1) as f64 - 1.0) * 100.0;
+            format!("predicted on {platform}, time {:+.1} to {:+.1} %", share(low), share(high))
+        }
+        _ => format!("predicted on {platform}"),
+    }));
     notes.extend((!m.cache.is_empty()).then(|| m.cache.clone()));
     notes.extend((!m.allocation.is_empty()).then(|| m.allocation.clone()));
     notes.extend(m.verified.map(|bytes| format!("{} verified", format_bytes(bytes))));

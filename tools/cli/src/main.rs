@@ -25,6 +25,7 @@ mod simulate;
 mod strategies;
 mod study;
 mod sweep;
+mod ties;
 mod trace_file;
 mod view;
 

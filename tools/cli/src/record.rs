@@ -6,6 +6,7 @@ mod parts;
 pub(crate) use output::{Output, Saved};
 
 use crate::failure::Failure;
+use crate::output::{Kind, Output as Target};
 use clap::{Args, ValueEnum};
 use iolab_host::launch::{self, LaunchError};
 use iolab_host::recording::{ClockSource, Recording, RecordingError, Settings};
@@ -20,6 +21,9 @@ use std::process::{Command, ExitCode};
 /// `benchmarks/trace-size` for what finer and coarser ones cost in size.
 pub(crate) const RESOLUTION_NS: u64 = 16;
 
+/// What a trace is called that nobody named.
+const DEFAULT_TRACE: &str = "run.iot";
+
 /// Above this much the trace takes longer to make than a person waits without wondering.
 const LONG_BYTES: u64 = 48 << 20;
 
@@ -28,9 +32,9 @@ const LONG_BYTES: u64 = 48 << 20;
 /// The exit code is the command's (128 + n when signal n ended it).
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Where the trace goes.
-    #[arg(short, long, value_name = "RUN.iot", default_value = "run.iot")]
-    output: PathBuf,
+    /// Where the trace goes; `-` is stdout. [default: run.iot]
+    #[arg(short, long, value_name = "RUN.iot")]
+    output: Option<PathBuf>,
     /// Layers to record.
     #[arg(long = "layer", value_delimiter = ',', value_name = "LAYER,…", default_values = ["posix", "stdio"])]
     layers: Vec<LayerName>,
@@ -91,8 +95,10 @@ impl Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let target = output(arguments.output.as_deref(), &[])?;
+    let path = target.path().to_owned();
     let library = launch::find_library().map_err(launch_failure)?;
-    let mut output = Output::reserve(&arguments.output, arguments.resolution.max(1))?;
+    let mut output = Output::reserve(target, arguments.resolution.max(1))?;
     let mut recording = Recording::begin(&arguments.settings(), &arguments.command, &[])
         .map_err(|error| spool_failure(&error))?;
     output.recorded_in(recording.directory());
@@ -106,7 +112,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             return Err(launch_failure(error));
         }
     };
-    save(recording, output, &arguments.output)?;
+    save(recording, output, &path)?;
     Ok(ExitCode::from(ending.code()))
 }
 
@@ -130,6 +136,11 @@ fn save(recording: Recording, output: Output, path: &Path) -> Result<(), Failure
         summarize(&trace, path);
     }
     Ok(())
+}
+
+/// Where a trace goes that need not be named; found out before the command runs.
+pub(crate) fn output(given: Option<&Path>, inputs: &[&Path]) -> Result<Target, Failure> {
+    Target::named_or(given, Path::new(DEFAULT_TRACE), "-o RUN.iot", Kind::Trace, inputs)
 }
 
 pub(crate) fn launch_failure(error: LaunchError) -> Failure {

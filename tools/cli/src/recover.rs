@@ -1,7 +1,7 @@
 //! `iolab recover`: makes the trace that a recording which was cut off could not make.
 
 use crate::failure::Failure;
-use crate::record::{RESOLUTION_NS, summarize};
+use crate::record::{RESOLUTION_NS, output, summarize};
 use crate::trace_file;
 use clap::Args;
 use iolab_host::recording::{self, RecordingError};
@@ -15,17 +15,19 @@ use std::process::ExitCode;
 pub(crate) struct Arguments {
     /// The spool directory (`iolab-spool-…`, in `/dev/shm` or the directory for temporary files).
     directory: PathBuf,
-    /// Where the trace goes.
-    #[arg(short, long, value_name = "RUN.iot", default_value = "run.iot")]
-    output: PathBuf,
+    /// Where the trace goes; `-` is stdout. [default: run.iot]
+    #[arg(short, long, value_name = "RUN.iot")]
+    output: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let output = output(arguments.output.as_deref(), &[])?;
+    let path = output.path().to_owned();
     let mut trace =
         recording::recover(&arguments.directory).map_err(|error| not_recoverable(&error))?;
     trace.header.clock.resolution_ns = RESOLUTION_NS;
-    trace_file::save(&arguments.output, &trace)?;
-    summarize(&trace, &arguments.output);
+    trace_file::save_to(output, &trace)?;
+    summarize(&trace, &path);
     Ok(ExitCode::SUCCESS)
 }
 

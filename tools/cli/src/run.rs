@@ -5,6 +5,7 @@
 //! when something is to be written down at the end does it stay and wait.
 
 use crate::failure::Failure;
+use crate::output::{self, Output as Target};
 use crate::record::{Output, RESOLUTION_NS, Saved, launch_failure, spool_failure, summarize};
 use clap::Args;
 use iolab_host::launch;
@@ -14,7 +15,7 @@ use iolab_trace::finish::Side;
 use iolab_trace::{Event, Layer};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 /// Run a program with strategies applied to its files, without changing the program.
@@ -56,13 +57,15 @@ pub(crate) fn parse(texts: &[String]) -> Result<Vec<StrategySpec>, Failure> {
 
 /// Runs the command to its end and writes what was asked for.
 fn watched(arguments: &Arguments, command: &mut Command) -> Result<ExitCode, Failure> {
+    let record = Target::begin_if(arguments.record.as_deref(), "--record", &[])?;
+    let decisions = Target::begin_if(arguments.decisions.as_deref(), "--decisions", &[])?;
+    output::distinct(&record.iter().chain(&decisions).collect::<Vec<_>>())?;
     let settings =
         Settings { posix: true, stdio: arguments.record.is_some(), ..Settings::default() };
-    let reserve = |path: &Option<PathBuf>| {
-        path.as_deref().map(|path| Output::reserve(path, RESOLUTION_NS)).transpose()
+    let reserve = |target: Option<Target>| {
+        target.map(|target| Output::reserve(target, RESOLUTION_NS)).transpose()
     };
-    let mut record = reserve(&arguments.record)?;
-    let mut decisions = reserve(&arguments.decisions)?;
+    let (mut record, mut decisions) = (reserve(record)?, reserve(decisions)?);
     let mut recording = Recording::begin(&settings, &arguments.command, &arguments.apply)
         .map_err(|error| spool_failure(&error))?;
     for output in [&mut record, &mut decisions].into_iter().flatten() {
@@ -79,12 +82,11 @@ fn watched(arguments: &Arguments, command: &mut Command) -> Result<ExitCode, Fai
             return Err(launch_failure(error));
         }
     };
-    if let (Some(output), Some(path)) = (record, &arguments.record) {
-        save(&recording, Side::Program, (output, path), |_| true)?;
+    if let Some(output) = record {
+        save(&recording, Side::Program, output, |_| true)?;
     }
-    if let (Some(output), Some(path)) = (decisions, &arguments.decisions) {
-        let is_decision = |event: &Event| event.function.layer() == Layer::Insitu;
-        save(&recording, Side::Below, (output, path), is_decision)?;
+    if let Some(output) = decisions {
+        save(&recording, Side::Below, output, |event| event.function.layer() == Layer::Insitu)?;
     }
     recording.discard();
     Ok(ExitCode::from(ending.code()))
@@ -93,13 +95,14 @@ fn watched(arguments: &Arguments, command: &mut Command) -> Result<ExitCode, Fai
 fn save(
     recording: &Recording,
     side: Side,
-    (output, path): (Output, &Path),
+    output: Output,
     wanted: impl Fn(&Event) -> bool,
 ) -> Result<(), Failure> {
     let mut trace = recording.finished(side).map_err(|error| spool_failure(&error))?;
     trace.events.retain(wanted);
+    let path = output.path().to_owned();
     if let Saved::Whole(trace) = output.save(trace)? {
-        summarize(&trace, path);
+        summarize(&trace, &path);
     }
     Ok(())
 }

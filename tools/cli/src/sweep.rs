@@ -11,9 +11,10 @@ mod table;
 use crate::failure::Failure;
 use crate::{parallel, say, trace_file};
 use clap::Args;
+use iolab_sim::band::over_ties;
 use iolab_sim::platform::{LOCAL_PRESETS, PRESETS};
 use iolab_sim::sweep::{Sweep, SweepError};
-use iolab_sim::workload::{Outcome, run as run_one};
+use iolab_sim::workload::{Outcome, Settings, run as run_one};
 use journal::{Journal, Line};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,6 +33,10 @@ pub(crate) struct Arguments {
     /// Runs at once; as many as there are processors by itself
     #[arg(long)]
     jobs: Option<usize>,
+    /// Orders of simultaneous events of each combination, instead of what the sweep says; its row is
+    /// their median with its range. 1 makes single runs
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    seeds: Option<u64>,
     /// Throw away what an earlier call has finished
     #[arg(long)]
     fresh: bool,
@@ -55,7 +60,7 @@ struct Plan {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let plan = Plan::read(&arguments.sweep)?;
+    let plan = Plan::read(&arguments.sweep, arguments.seeds)?;
     let directory =
         arguments.output.clone().unwrap_or_else(|| arguments.sweep.with_extension("sweep"));
     let journal = Journal::open(&directory, &plan.fingerprint, arguments.fresh)?;
@@ -104,11 +109,14 @@ fn finish(
 }
 
 impl Plan {
-    fn read(path: &Path) -> Result<Plan, Failure> {
+    fn read(path: &Path, seeds: Option<u64>) -> Result<Plan, Failure> {
         let text = read(path, "docs/howto/sweep.md shows a sweep")?;
-        let sweep = Sweep::parse(&text).map_err(|error| {
+        let mut sweep = Sweep::parse(&text).map_err(|error| {
             Failure::new(format!("{}: {}", path.display(), error.message)).hint(error.hint)
         })?;
+        if let Some(count) = seeds {
+            sweep.set_seeds(count)?;
+        }
         let beside = |name: &str| path.parent().unwrap_or(Path::new("")).join(name);
         let workload = read(&beside(&sweep.workload), "paths are taken from where the sweep is")?;
         let preset = PRESETS.iter().chain(LOCAL_PRESETS).find(|preset| preset.0 == sweep.platform);
@@ -117,17 +125,27 @@ impl Plan {
             None => read(&beside(&sweep.platform), "name a preset, or a file beside the sweep")?,
         };
         let version = env!("CARGO_PKG_VERSION");
-        let fingerprint = fingerprint(&[version, &text, &workload, &platform]);
+        // A sweep without the flag keeps the fingerprint it has always had.
+        let seeds = seeds.map(|count| format!("seeds {count}"));
+        let texts = [version, &text, &workload, &platform].into_iter().chain(seeds.as_deref());
+        let fingerprint = fingerprint(&texts.collect::<Vec<_>>());
         Ok(Plan { sweep, workload, platform, fingerprint })
     }
 
+    /// A combination: the median over its orders of simultaneous events, one after the other.
     fn line(&self, index: u64) -> Line {
-        let outcome = self
-            .sweep
-            .case(index, &self.workload, &self.platform)
-            .and_then(|case| run_one(&case.workload, &case.platform, &case.settings));
+        let outcome = self.sweep.case(index, &self.workload, &self.platform).and_then(|case| {
+            let run = |tie_seed| {
+                let settings = Settings { tie_seed, ..case.settings.clone() };
+                run_one(&case.workload, &case.platform, &settings)
+            };
+            over_ties(&case.tie_seeds, run, |outcome| outcome.end.seconds())
+        });
         match outcome {
-            Ok(outcome) => Line { run: index, error: None, numbers: numbers(&outcome) },
+            Ok((outcome, band)) => {
+                let numbers = [numbers(&outcome), vec![band.low, band.high, band.count as f64]];
+                Line { run: index, error: None, numbers: numbers.concat() }
+            }
             Err(error) => Line { run: index, error: Some(error.message), numbers: Vec::new() },
         }
     }
@@ -147,8 +165,8 @@ fn fingerprint(texts: &[&str]) -> String {
     format!("{hash:016x}")
 }
 
-/// What is told of each run, beside its parameters.
-pub(crate) const NUMBERS: [&str; 13] = [
+/// What is told of each run, beside its parameters: of the median run, then the range of all.
+pub(crate) const NUMBERS: [&str; 16] = [
     "seconds",
     "events",
     "read_bytes",
@@ -162,6 +180,9 @@ pub(crate) const NUMBERS: [&str; 13] = [
     "server_busy_mean",
     "server_busy_max",
     "link_busy_max",
+    "seconds_low",
+    "seconds_high",
+    "tie_seeds",
 ];
 
 fn numbers(outcome: &Outcome) -> Vec<f64> {

@@ -56,7 +56,7 @@ fn the_three_forms_tell_the_same_run() {
     let json = json_of(&arguments);
     let seconds = json["seconds"].as_f64().unwrap();
     let text = stdout_of(&[&["simulate"], &arguments[..]].concat());
-    assert!(text.contains(&format!("{seconds:.9} s until all was over")), "{text}");
+    assert!(text.contains(&format!("{seconds:.9} s (")), "{text}");
     let csv = stdout_of(&[&["simulate", "--csv"], &arguments[..]].concat());
     let columns = csv.lines().next().unwrap().split(',').count();
     assert!(csv.lines().all(|line| line.split(',').count() == columns), "{csv}");
@@ -84,6 +84,27 @@ fn a_collective_access_is_chosen_by_name_and_matters() {
         error.contains("three-phase") && error.contains("hint: choose from two-phase"),
         "{error}"
     );
+}
+
+#[test]
+fn the_answer_is_the_median_of_a_band_and_its_trace_is_of_that_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("run.iot");
+    let arguments = ["--workload", &sample("checkpoint.toml"), "--platform", "classic-hdd"];
+    let whole = json_of(&[&arguments[..], &["-o", trace.to_str().unwrap()]].concat());
+    let (band, seconds) = (&whole["band"], whole["seconds"].as_f64().unwrap());
+    assert_eq!((band["tie_seeds"].as_u64(), band["median"].as_f64()), (Some(5), Some(seconds)));
+    let seed = whole["tie_seed"].to_string();
+    let alone = json_of(&[&arguments[..], &["--tie-seed", &seed]].concat());
+    assert_eq!(alone["event_hash"], whole["event_hash"]);
+    assert!(alone["band"].is_null());
+    let one = json_of(&[&arguments[..], &["--seeds", "1"]].concat());
+    assert!(one["band"].is_null() && one["tie_seed"] == 0);
+    let text = stdout_of(&[&["simulate"], &arguments[..]].concat());
+    assert!(text.contains("over 5 orders of simultaneous events"), "{text}");
+    let told =
+        stderr_of(&[&["simulate", "--seeds", "3", "--tie-seed", "1"], &arguments[..]].concat());
+    assert!(told.contains("cannot be used with"), "{told}");
 }
 
 #[test]

@@ -66,6 +66,56 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_alike() {
 }
 
 #[test]
+fn a_row_is_the_median_of_a_band_and_says_its_range() {
+    let directory = laid_out();
+    let at = directory.path();
+    fs::write(at.join("s.toml"), SWEEP.replace("tie_seed = [0, 1]\n", "")).unwrap();
+    let cells = |arguments: &[&str]| {
+        let output = iolab(at, &[&["sweep", "s.toml", "--csv", "--fresh"], arguments].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let rows: Vec<Vec<String>> =
+            text.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect();
+        let place = |name: &str| rows[0].iter().position(|one| one == name).unwrap();
+        let places = ["seconds_low", "seconds", "seconds_high", "tie_seeds"].map(place);
+        let number = |row: &Vec<String>| places.map(|place| row[place].parse::<f64>().unwrap());
+        rows[1..].iter().map(number).collect::<Vec<[f64; 4]>>()
+    };
+    let usual = cells(&[]);
+    assert!(usual.iter().all(|[low, middle, high, _]| low <= middle && middle <= high));
+    assert!(usual.iter().any(|[low, _, high, _]| low < high), "{usual:?}");
+    assert!(usual.iter().all(|row| row[3] == 5.0));
+    assert!(
+        cells(&["--seeds", "1"]).iter().all(|[low, _, high, count]| low == high && *count == 1.0)
+    );
+}
+
+#[test]
+fn single_runs_of_an_old_journal_are_read_and_made_again() {
+    let directory = laid_out();
+    let at = directory.path();
+    assert!(iolab(at, &["sweep", "s.toml"]).status.success());
+    let path = at.join("s.sweep/journal.jsonl");
+    let whole = fs::read_to_string(&path).unwrap();
+    let old: Vec<String> = whole
+        .lines()
+        .map(|line| match line.rfind("\"]}") {
+            Some(_) => {
+                let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+                line["numbers"].as_array_mut().unwrap().truncate(13);
+                line.to_string()
+            }
+            None => line.to_owned(),
+        })
+        .collect();
+    fs::write(&path, old.join("\n") + "\n").unwrap();
+    let output = iolab(at, &["sweep", "s.toml"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && told.contains("12 runs are of single orders"), "{told}");
+    assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), whole.lines().count());
+}
+
+#[test]
 fn a_sweep_that_has_changed_is_not_mixed_with_its_old_runs() {
     let directory = laid_out();
     let at = directory.path();

@@ -13,5 +13,7 @@ mod endurance;
 mod guests;
 #[path = "transparency/mpi.rs"]
 mod mpi;
+#[path = "transparency/packages.rs"]
+mod packages;
 #[path = "transparency/tools.rs"]
 mod tools;

@@ -1,5 +1,6 @@
 //! What a run came to, as dictionaries and lists for the package to name.
 
+use iolab_sim::band::Band;
 use iolab_sim::cluster::ServerTotals;
 use iolab_sim::program::PhaseTotals;
 use iolab_sim::workload::{ApplicationOutcome, LinkOutcome, Outcome, ServerOutcome};
@@ -7,9 +8,15 @@ use iolab_vocab::Nanos;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// The whole outcome.
-pub(crate) fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+/// The whole outcome of the median run, and the band it is of.
+pub(crate) fn dictionary<'py>(
+    py: Python<'py>,
+    (outcome, band): &(Outcome, Band),
+) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
+    result.set_item("low", band.low)?;
+    result.set_item("high", band.high)?;
+    result.set_item("tie_seeds", band.count)?;
     result.set_item("seconds", outcome.end.seconds())?;
     result.set_item("event_count", outcome.event_count)?;
     result.set_item("event_hash", outcome.event_hash)?;

@@ -18,6 +18,28 @@ pub(crate) struct PythonParts {
 }
 
 impl PythonParts {
+    /// Whether everything comes from the catalogues.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.cache.is_none() && self.collectives.is_empty()
+    }
+
+    /// The same makers, for another run.
+    pub(crate) fn again(&self) -> PythonParts {
+        if self.is_empty() {
+            let trouble = self.trouble.clone();
+            return PythonParts { cache: None, collectives: Vec::new(), trouble };
+        }
+        Python::attach(|py| PythonParts {
+            cache: self.cache.as_ref().map(|maker| maker.clone_ref(py)),
+            collectives: self
+                .collectives
+                .iter()
+                .map(|(serves, maker)| (*serves, maker.clone_ref(py)))
+                .collect(),
+            trouble: self.trouble.clone(),
+        })
+    }
+
     fn maker(&self, serves: Serves) -> Option<&Py<PyAny>> {
         self.collectives.iter().find(|one| one.0 == serves).map(|one| &one.1)
     }

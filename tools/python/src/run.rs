@@ -4,7 +4,8 @@ use crate::failure::{Raise, Trouble, error};
 use crate::outcome;
 use crate::parts::PythonParts;
 use iolab_policy::collective::{Choices, Serves};
-use iolab_sim::cluster::{Order, OwnParts};
+use iolab_sim::band::{Band, over_ties, tie_seeds};
+use iolab_sim::cluster::Order;
 use iolab_sim::guest::SimulationError;
 use iolab_sim::platform::Platform;
 use iolab_sim::scenario::Scenario;
@@ -13,6 +14,7 @@ use iolab_trace::import::hdtrace::{Project, TraceFile};
 use iolab_vocab::Seed;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 /// A recorded parallel program.
@@ -67,9 +69,10 @@ pub(crate) enum Program<'py> {
 }
 
 /// Runs a program on a platform (as TOML). `cache` is a name or makes layers, `collectives` has a
-/// name or a maker by command.
+/// name or a maker by command. The result is the median run of a band, `seeds` and `tie_seed` as on
+/// the command line.
 #[pyfunction]
-#[pyo3(signature = (program, platform, cache, collectives, order, tie_seed, seed, faults))]
+#[pyo3(signature = (program, platform, cache, collectives, order, seeds, tie_seed, seed, faults))]
 #[allow(clippy::too_many_arguments, reason = "each is a keyword of the package's function")]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
@@ -78,13 +81,14 @@ pub(crate) fn simulate<'py>(
     cache: Option<Bound<'py, PyAny>>,
     collectives: &Bound<'py, PyDict>,
     order: &str,
-    tie_seed: u64,
+    seeds: Option<u64>,
+    tie_seed: Option<u64>,
     seed: Option<u64>,
     faults: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let platform = Platform::parse(platform).raise(py)?;
     let trouble = Trouble::default();
-    let mut settings = Settings { tie_seed: Seed(tie_seed), ..Settings::default() };
+    let mut settings = Settings::default();
     settings.order = order_of(py, order)?;
     settings.faults = faults.map(|text| Scenario::parse(text).raise(py)).transpose()?;
     let mut parts = PythonParts { cache: None, collectives: Vec::new(), trouble: trouble.clone() };
@@ -94,32 +98,88 @@ pub(crate) fn simulate<'py>(
         None => {}
     }
     choose(py, collectives, &mut settings.collectives, &mut parts)?;
-    let job = match program {
-        Program::Recorded(recording) => recording.get().0.job(),
+    if seeds == Some(0) || seeds.is_some_and(|count| count > 1) && tie_seed.is_some() {
+        let message = match tie_seed {
+            None => "seeds = 0".to_owned(),
+            Some(seed) => format!("seeds beside tie_seed = {seed}"),
+        };
+        return Err(error(py, &message, "give seeds = 1 or more, or tie_seed for a single run"));
+    }
+    let seeds = tie_seeds(settings.order, seeds, tie_seed.map(Seed));
+    let subject = match program {
+        Program::Recorded(recording) => Subject::Recorded(recording.unbind()),
         Program::Text(text) => {
             let workload = match seed {
                 Some(seed) => Workload::parse_seeded(&text, Seed(seed)),
                 None => Workload::parse(&text),
             };
-            prepare(&workload.raise(py)?, &platform).raise(py)?
+            Subject::Described(Box::new(workload.raise(py)?))
         }
     };
-    let outcome = py.detach(|| carry_out(job, &platform, &settings, Box::new(parts), &trouble));
+    let outcome = py.detach(|| {
+        let run = |tie_seed| {
+            let settings = Settings { tie_seed, ..settings.clone() };
+            carry_out(subject.job(&platform)?, &platform, &settings, parts.again(), &trouble)
+        };
+        match parts.is_empty() {
+            true => at_once(&seeds, &run),
+            false => over_ties(&seeds, run, |outcome| outcome.end.seconds()),
+        }
+    });
     match (trouble.take(), outcome) {
         (Some(raised), _) => Err(raised),
         (None, outcome) => outcome::dictionary(py, &outcome.raise(py)?),
     }
 }
 
-/// Runs without the interpreter; now and then it is asked for an interrupt.
+/// What runs, from its beginning for each run.
+enum Subject {
+    Described(Box<Workload>),
+    Recorded(Py<Recording>),
+}
+
+impl Subject {
+    fn job(&self, platform: &Platform) -> Result<Job, SimulationError> {
+        match self {
+            Subject::Described(workload) => prepare(workload, platform),
+            Subject::Recorded(recording) => Ok(recording.get().0.job()),
+        }
+    }
+}
+
+type Ran = Result<Outcome, SimulationError>;
+
+/// Runs with all tie seeds, on all cores; only for what never asks the interpreter.
+fn at_once(
+    seeds: &[Seed],
+    run: &(impl Fn(Seed) -> Ran + Sync),
+) -> Result<(Outcome, Band), SimulationError> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut outcomes: VecDeque<Ran> = VecDeque::new();
+    for together in seeds.chunks(cores) {
+        outcomes.extend(std::thread::scope(|scope| {
+            let running: Vec<_> =
+                together.iter().map(|&seed| scope.spawn(move || run(seed))).collect();
+            let ended = running.into_iter().map(|one| match one.join() {
+                Ok(outcome) => outcome,
+                Err(panicked) => std::panic::resume_unwind(panicked),
+            });
+            ended.collect::<Vec<_>>()
+        }));
+    }
+    let mut next = || outcomes.pop_front().expect("each seed has an outcome");
+    over_ties(seeds, |_| next(), |outcome| outcome.end.seconds())
+}
+
+/// One run without the interpreter; now and then it is asked for an interrupt.
 fn carry_out(
     job: Job,
     platform: &Platform,
     settings: &Settings,
-    parts: Box<dyn OwnParts>,
+    parts: PythonParts,
     trouble: &Trouble,
-) -> Result<Outcome, SimulationError> {
-    simulate_with(job, platform, settings, parts, &mut |_| {
+) -> Ran {
+    simulate_with(job, platform, settings, Box::new(parts), &mut |_| {
         if let Err(raised) = Python::attach(|py| py.check_signals()) {
             trouble.keep(raised);
         }

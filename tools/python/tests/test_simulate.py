@@ -87,6 +87,18 @@ def test_the_result_has_totals_and_tables():
     assert table[0].split()[:3] == ["name", "accesses", "no_seek"]
 
 
+def test_the_result_is_the_median_of_a_band_and_says_its_range():
+    workload = {**WORKLOAD, "name": "band"}
+    result = iolab.simulate(workload, cache="none")
+    alone = sorted(iolab.simulate(workload, cache="none", tie_seed=seed).seconds for seed in range(1, 6))
+    assert (result.low, result.seconds, result.high, result.tie_seeds) == (alone[0], alone[2], alone[4], 5)
+    single = iolab.simulate(workload, cache="none", seeds=1)
+    assert single.low == single.time == single.high and single.tie_seeds == 1
+    for wrong in [{"seeds": 0}, {"seeds": 3, "tie_seed": 1}]:
+        with pytest.raises(iolab.Error):
+            iolab.simulate(workload, **wrong)
+
+
 def test_equal_arguments_give_equal_results_and_tie_seeds_others():
     workload = TEXT.replace('rank_step = "1m", bytes = "50k", calls = 20', 'pattern = "strided:strip=512k"')
 

@@ -47,6 +47,7 @@ pub use read_cache::read_cache;
 pub use server_directed::server_directed;
 pub use turns::Turns;
 pub use write_behind::write_behind;
+pub use writes::Tails;
 
 use iolab_vocab::{Direction, Extent, FileId, Nanos};
 
@@ -174,6 +175,8 @@ pub struct Settings {
     pub hole_bytes: u64,
     /// Whether writes are held back.
     pub delay: Option<Delay>,
+    /// What becomes of older bytes behind a newer write inside them, where a layer cuts writes.
+    pub tails: Tails,
     /// How long reads and writes may be passed over, each for the other.
     pub patience: Option<Nanos>,
 }

@@ -2,14 +2,15 @@
 //!
 //! After Kuhn 2009 (and Seamons et al., Supercomputing '95). Per file one list sorted by offset;
 //! reads that touch or overlap are joined (or lie closer than the hole size: data sieving), writes
-//! that are adjacent too, newer data replacing older. The file with most waiting bytes goes first,
-//! the last used one counting ten times. Of its jobs the first is taken if it is near the end of
-//! the last access, else the largest other.
+//! that are adjacent too, newer data replacing older. Both are joined when the layer chooses, left
+//! to right over what waits. The file with most waiting bytes goes first, the last used one counting
+//! ten times. Of its jobs the first is taken if it is near the end of the last access, else the
+//! largest other.
 
 use super::desk::Desk;
 use super::machine::{Machine, Queues};
 use super::reads::{Joining, Reads};
-use super::writes::Writes;
+use super::writes::{Tails, Writes};
 use super::{Action, Cache, Job, Settings};
 use iolab_vocab::FileId;
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ const LAST_FILE_WEIGHT: u64 = 10;
 struct ServerDirected {
     near_bytes: u64,
     joining: Joining,
+    tails: Tails,
     reads: BTreeMap<FileId, Reads>,
     writes: BTreeMap<FileId, Writes>,
     last: Option<(FileId, u64)>,
@@ -47,6 +49,7 @@ pub fn server_directed(settings: Settings) -> impl Cache {
     let queues = ServerDirected {
         near_bytes: settings.near_bytes,
         joining: Joining { access_bytes: settings.access_bytes, hole_bytes: settings.hole_bytes },
+        tails: settings.tails,
         reads: BTreeMap::new(),
         writes: BTreeMap::new(),
         last: None,
@@ -71,7 +74,7 @@ impl Queues for ServerDirected {
     }
 
     fn push_write(&mut self, job: Job) -> u64 {
-        self.writes.entry(job.file).or_default().insert(job.extent, self.joining.access_bytes)
+        self.writes.entry(job.file).or_default().insert(job.extent, self.tails)
     }
 
     fn start_read(&mut self, desk: &mut Desk, out: &mut Vec<Action>) -> bool {
@@ -95,7 +98,7 @@ impl Queues for ServerDirected {
         let Some(file) = fullest(files, self.last_file()) else { return false };
         let last_end = self.last_end_in(file);
         let writes = self.writes.get_mut(&file).expect("the fullest file is one of them");
-        let extent = writes.take(last_end, self.near_bytes);
+        let extent = writes.take(last_end, self.near_bytes, self.joining.access_bytes);
         let extent = extent.expect("the fullest file has writes");
         self.last = Some((file, extent.end()));
         desk.store(file, extent, extent.length, out);

@@ -1,15 +1,30 @@
 //! Waiting writes of one file, sorted by offset, newer data replacing older, joined where adjacent.
 //!
-//! O(log n) for each write, plus the older ones it replaces.
+//! By definition what waits is joined when one is chosen, from the left to the right as long as the
+//! largest access allows. Only what came or was cut since the last time can change that, so only
+//! these places are looked at: O(log n) for each write, plus the older ones it replaces.
 
 use super::shelf::{Place, Shelf};
 use iolab_vocab::Extent;
+use std::collections::BTreeSet;
+
+/// What becomes of an older write's bytes behind a newer one that lies inside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tails {
+    /// They wait on.
+    #[default]
+    Kept,
+    /// They are forgotten: a defect of PIOsimHD that loses data, for its published results only.
+    Lost,
+}
 
 /// Waiting writes of one file; no byte waits twice.
 #[derive(Debug, Default)]
 pub(super) struct Writes {
     bytes: u64,
     shelf: Shelf<()>,
+    /// Where joining is to be tried.
+    unsettled: BTreeSet<Place>,
 }
 
 /// Nothing overlaps, so the offset alone tells the place.
@@ -27,19 +42,25 @@ impl Writes {
     }
 
     /// Keeps a write; older data under it is cut or removed. Returns the bytes replaced.
-    pub(super) fn insert(&mut self, new: Extent, access_bytes: u64) -> u64 {
-        let replaced = self.cut_out(new);
+    pub(super) fn insert(&mut self, new: Extent, tails: Tails) -> u64 {
+        let replaced = self.cut_out(new, tails);
         self.put(new);
-        let start = match self.shelf.before(place(new.offset)) {
-            Some(before) if self.join(before, access_bytes) => before,
-            _ => place(new.offset),
-        };
-        self.join(start, access_bytes);
         replaced
     }
 
-    /// The first write if it is near the end of the last access, else the longest of the others.
-    pub(super) fn take(&mut self, last_end: Option<u64>, near_bytes: u64) -> Option<Extent> {
+    /// Joins what touches; then the first write if it is near the end of the last access, else the
+    /// longest of the others.
+    pub(super) fn take(
+        &mut self,
+        last_end: Option<u64>,
+        near_bytes: u64,
+        access_bytes: u64,
+    ) -> Option<Extent> {
+        while let Some(place) = self.unsettled.pop_first() {
+            if self.shelf.get(place).is_some() {
+                self.settle_around(place, access_bytes);
+            }
+        }
         let place = self.shelf.choose(last_end, near_bytes)?;
         self.pull(place)
     }
@@ -47,6 +68,7 @@ impl Writes {
     fn put(&mut self, extent: Extent) {
         self.bytes += extent.length;
         self.shelf.insert(place(extent.offset), extent, ());
+        self.unsettled.insert(place(extent.offset));
     }
 
     fn pull(&mut self, place: Place) -> Option<Extent> {
@@ -55,8 +77,8 @@ impl Writes {
         Some(extent)
     }
 
-    /// Removes what lies under `new`. Returns how much that was.
-    fn cut_out(&mut self, new: Extent) -> u64 {
+    /// Removes what lies under `new`. Returns how much that was, with what was lost.
+    fn cut_out(&mut self, new: Extent, tails: Tails) -> u64 {
         let before = self.bytes;
         while let Some(last) = self.shelf.before(place(new.end())) {
             match self.shelf.get(last) {
@@ -64,27 +86,41 @@ impl Writes {
                 _ => break,
             }
             let Some(old) = self.pull(last) else { break };
-            if old.end() > new.end() {
+            let is_inside = old.offset < new.offset;
+            if old.end() > new.end() && (tails == Tails::Kept || !is_inside) {
                 self.put(Extent::new(new.end(), old.end() - new.end()));
             }
-            if old.offset < new.offset {
+            if is_inside {
                 self.put(Extent::new(old.offset, new.offset - old.offset));
             }
         }
         before - self.bytes
     }
 
-    /// Joins a write with the next one if that is adjacent.
-    fn join(&mut self, at: Place, access_bytes: u64) -> bool {
-        let neighbours = self.shelf.get(at).zip(self.shelf.after(at));
-        let Some((&(one, ()), next)) = neighbours else { return false };
-        let length = one.length + self.shelf.get(next).map_or(0, |(other, ())| other.length);
-        if one.end() != next.0 || length > access_bytes {
+    /// Joins from the neighbour on the left on, until nothing changes any more.
+    fn settle_around(&mut self, place: Place, access_bytes: u64) {
+        let mut last = self.shelf.before(place).unwrap_or(place);
+        while let Some(next) = self.shelf.after(last) {
+            if self.join(last, next, access_bytes) {
+                self.unsettled.remove(&next);
+            } else if next == place || self.unsettled.remove(&next) {
+                last = next;
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn join(&mut self, last: Place, next: Place, access_bytes: u64) -> bool {
+        let neighbours = self.shelf.get(last).zip(self.shelf.get(next));
+        let Some((&(one, ()), &(other, ()))) = neighbours else { return false };
+        let length = one.length + other.length;
+        if one.end() != other.offset || length > access_bytes {
             return false;
         }
-        self.pull(next);
-        self.pull(at);
-        self.put(Extent::new(one.offset, length));
+        self.shelf.remove(next);
+        self.shelf.remove(last);
+        self.shelf.insert(last, Extent::new(one.offset, length), ());
         true
     }
 }
@@ -98,33 +134,36 @@ mod tests {
     const NEAR: u64 = 25;
 
     /// The definition itself, on a sorted list.
-    fn insert(list: &mut Vec<Extent>, new: Extent) -> u64 {
+    fn insert(list: &mut Vec<Extent>, new: Extent, tails: Tails) -> u64 {
         let before: u64 = list.iter().map(|one| one.length).sum();
         let mut rest = Vec::new();
         for old in list.drain(..) {
             let left = old.end().min(new.offset).saturating_sub(old.offset);
             let right = old.end().saturating_sub(old.offset.max(new.end()));
+            let is_inside = old.offset < new.offset && new.end() < old.end();
+            let is_kept = right > 0 && !(is_inside && tails == Tails::Lost);
             rest.extend((left > 0).then(|| Extent::new(old.offset, left)));
-            rest.extend((right > 0).then(|| Extent::new(old.end() - right, right)));
+            rest.extend(is_kept.then(|| Extent::new(old.end() - right, right)));
         }
         *list = rest;
         let replaced = before - list.iter().map(|one| one.length).sum::<u64>();
-        let mut at = list.partition_point(|one| one.offset < new.offset);
+        let at = list.partition_point(|one| one.offset < new.offset);
         list.insert(at, new);
-        let fits = |one: Extent, next: Extent| {
-            one.end() == next.offset && one.length + next.length <= ACCESS
-        };
-        if at > 0 && fits(list[at - 1], list[at]) {
-            list[at - 1].length += list.remove(at).length;
-            at -= 1;
-        }
-        if at + 1 < list.len() && fits(list[at], list[at + 1]) {
-            list[at].length += list.remove(at + 1).length;
-        }
         replaced
     }
 
+    /// Everything is joined from the left, then one is taken.
     fn take(list: &mut Vec<Extent>, last_end: Option<u64>) -> Option<Extent> {
+        let mut kept: Vec<Extent> = Vec::new();
+        for next in list.drain(..) {
+            match kept.last_mut() {
+                Some(last) if last.end() == next.offset && last.length + next.length <= ACCESS => {
+                    last.length += next.length;
+                }
+                _ => kept.push(next),
+            }
+        }
+        *list = kept;
         let first = list.first()?;
         if last_end.is_some_and(|end| first.offset.abs_diff(end) < NEAR) {
             return Some(list.remove(0));
@@ -136,21 +175,47 @@ mod tests {
 
     #[test]
     fn random_writes_replace_join_and_come_out_as_on_a_sorted_list() {
-        for seed in 0..200 {
+        for seed in 0..400 {
+            let tails = if seed % 2 == 0 { Tails::Kept } else { Tails::Lost };
             let mut random = Random::new(Seed(seed));
             let (mut list, mut writes) = (Vec::new(), Writes::default());
             let mut last_end = None;
             for _ in 0..300 {
                 if random.below(3) > 0 {
                     let new = Extent::new(random.below(400), 1 + random.below(30));
-                    assert_eq!(writes.insert(new, ACCESS), insert(&mut list, new));
+                    assert_eq!(writes.insert(new, tails), insert(&mut list, new, tails));
                 } else {
                     let expected = take(&mut list, last_end);
-                    assert_eq!(writes.take(last_end, NEAR), expected);
+                    assert_eq!(writes.take(last_end, NEAR, ACCESS), expected);
                     last_end = expected.map(|one| one.end()).or(last_end);
                 }
                 assert_eq!(writes.bytes(), list.iter().map(|one| one.length).sum::<u64>());
             }
         }
+    }
+
+    #[test]
+    fn waiting_writes_are_joined_from_the_left_when_one_is_chosen_not_as_they_come() {
+        let mut writes = Writes::default();
+        for offset in [20, 40, 0] {
+            writes.insert(Extent::new(offset, 20), Tails::Kept);
+        }
+        // As they came, the second and the third would have been joined, and the first left alone.
+        assert_eq!(writes.take(Some(0), NEAR, ACCESS), Some(Extent::new(0, 40)));
+        assert_eq!(writes.take(Some(40), NEAR, ACCESS), Some(Extent::new(40, 20)));
+    }
+
+    #[test]
+    fn a_write_inside_an_older_one_loses_its_tail_only_where_that_is_asked_for() {
+        let after = |tails| {
+            let mut writes = Writes::default();
+            writes.insert(Extent::new(0, 30), Tails::Kept);
+            (writes.insert(Extent::new(10, 10), tails), writes.bytes())
+        };
+        assert_eq!(after(Tails::Kept), (10, 30));
+        assert_eq!(after(Tails::Lost), (20, 20));
+        let mut writes = Writes::default();
+        writes.insert(Extent::new(0, 30), Tails::Lost);
+        assert_eq!((writes.insert(Extent::new(0, 10), Tails::Lost), writes.bytes()), (10, 30));
     }
 }

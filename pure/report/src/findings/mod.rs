@@ -85,6 +85,8 @@ pub struct Evidence {
     pub time_ns: u64,
     /// The largest share of one process' run they took, 0 to 1.
     pub share_of_run: f64,
+    /// Of what that is a share, as in "rank 3's run time".
+    pub share_of: String,
     /// Row numbers of examples in the trace.
     pub rows: Vec<u64>,
     /// Ranks it is about, when it is about ranks.
@@ -171,7 +173,7 @@ fn judge_files(rule: &FileRule, facts: &Facts) -> Option<Finding> {
     for (process, ns) in hits.iter().flat_map(|(file, _)| file.time_by_process(rule.calls)) {
         *by_process.entry(process).or_default() += ns;
     }
-    let share_of_run = facts.share(&by_process);
+    let (share_of_run, share_of) = facts.share(&by_process);
     let files: Vec<String> = hits.iter().map(|(file, _)| file.path.to_owned()).collect();
     let strategy = rule.strategy.map(|name| format!("{name}:paths={}", paths_glob(&files)));
     Some(Finding {
@@ -184,6 +186,7 @@ fn judge_files(rule: &FileRule, facts: &Facts) -> Option<Finding> {
             bytes: total.bytes,
             time_ns: total.ns,
             share_of_run,
+            share_of,
             rows: hits.iter().filter_map(|(_, calls)| calls.row).take(3).collect(),
             ranks: Vec::new(),
         },

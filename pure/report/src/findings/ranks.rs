@@ -143,6 +143,7 @@ fn finding(
             bytes: rank.bytes,
             time_ns: excess_ns,
             share_of_run: share,
+            share_of: format!("rank {}'s run time", rank.rank),
             rows: Vec::new(),
             ranks: vec![rank.rank],
         },

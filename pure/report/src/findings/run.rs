@@ -95,13 +95,13 @@ fn finding(
     message: String,
     remedy: &str,
 ) -> Finding {
-    let share_of_run = facts.share(by_process);
+    let (share_of_run, share_of) = facts.share(by_process);
     Finding {
         rule,
         severity: Severity::of(share_of_run),
         confidence: Confidence::Certain,
         message,
-        evidence: Evidence { share_of_run, ..evidence },
+        evidence: Evidence { share_of_run, share_of, ..evidence },
         remedy: Some(Remedy { sentence: remedy.to_owned(), strategy: None }),
         file: None,
         files: Vec::new(),

@@ -5,18 +5,18 @@ use super::event::Event;
 use super::group::groups_of;
 use super::network::Network;
 use super::own::OwnParts;
-use super::packet::{NONE, Packets, Slab};
+use super::packet::{NONE, Slab};
 use super::server::{Server, ServerTotals};
 use super::station::{Role, Station};
 use super::task::{Process, Task};
-use super::{Application, Calendar, Cluster, EventQueue, FileState, Node, Order};
-use crate::platform::{Platform, PlatformError};
+use super::{Application, Calendar, Cluster, EventQueue, FileState, Node, Order, hash_table};
+use crate::platform::{NodeGroup, Platform, PlatformError};
 use crate::program::Program;
 use iolab_device::DeviceModel;
-use iolab_policy::cache::{self, Settings, Turns};
+use iolab_policy::cache::{self, Settings, Tails, Turns};
 use iolab_policy::collective::{Choices, Costs};
 use iolab_vocab::Nanos;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What runs on the platform.
 pub struct Setup {
@@ -31,9 +31,6 @@ pub struct Setup {
     /// The applications. Their processes fill the platform's clients in order.
     pub programs: Vec<Box<dyn Program>>,
 }
-
-/// A server's memory holds so many accesses at least; a larger one would wait for ever.
-const ACCESSES_IN_MEMORY: u64 = 4;
 
 /// Distance that counts as near when a cache layer orders jobs for a device without positions.
 const NEAR_BYTES: u64 = 5 << 20;
@@ -63,9 +60,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     fn empty(platform: &Platform, setup: &Setup, queue: Q, own: Box<dyn OwnParts>) -> Cluster<Q> {
         Cluster {
-            calendar: Calendar { now: Nanos::ZERO, queue },
+            calendar: Calendar { now: Nanos::ZERO, queue, late: None },
             order: setup.order,
-            network: Network { stations: Vec::new(), packets: Packets::new(), routes: Vec::new() },
+            network: Network::new(),
             messages: Slab::new(),
             requests: Slab::new(),
             transfers: Slab::new(),
@@ -103,6 +100,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     fn add_station(&mut self, role: Role, rate: f64, latency: f64, next: u32) -> u32 {
         let mut station = Station::new(role, rate, latency, self.packet_bytes);
+        if self.order == Order::Documented {
+            station.carry_fractions();
+        }
         station.next = next;
         self.network.stations.push(station);
         self.network.stations.len() as u32 - 1
@@ -134,13 +134,15 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 let arrival = self.add_station(Role::Arrival, f64::INFINITY, 0.0, node);
                 let port = self.add_station(Role::Port, rate, latency, arrival);
                 let internal = self.add_station(Role::Internal, group.internal_rate.0, 0.0, node);
-                let cpu = Cpu::new(group.cpus, group.instructions_per_second);
+                let mut cpu = Cpu::new(group.cpus, group.instructions_per_second);
+                if self.order == Order::Documented {
+                    cpu.carry_fractions();
+                }
                 self.nodes.push(Node { cpu, departure, arrival, internal, port, switch });
                 clients.extend((0..group.clients).map(|_| node));
                 if let Some(server) = &group.server {
                     let name = setup.cache.as_ref().unwrap_or(&server.cache);
-                    let settings =
-                        self.cache_settings(platform, group.memory_bytes.0, server.device);
+                    let settings = self.cache_settings(platform, group, server.device);
                     let (cache, turns) = match self.own.cache(settings) {
                         Some(cache) => (cache, None),
                         None => {
@@ -179,17 +181,26 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         Ok(())
     }
 
-    fn cache_settings(&self, platform: &Platform, memory: u64, device: DeviceModel) -> Settings {
+    fn cache_settings(
+        &self,
+        platform: &Platform,
+        group: &NodeGroup,
+        device: DeviceModel,
+    ) -> Settings {
         let near_bytes = match device {
             DeviceModel::Hdd(model) => model.near_bytes.0,
             _ => NEAR_BYTES,
         };
         Settings {
-            capacity_bytes: memory,
-            access_bytes: platform.transport.access_bytes.0.min(memory / ACCESSES_IN_MEMORY).max(1),
+            capacity_bytes: group.memory_bytes.0,
+            access_bytes: platform.access_bytes_of(group),
             depth: device.build().queue_depth(),
             near_bytes,
             seek_bytes: device.figures().seek_bytes(),
+            tails: match self.order {
+                Order::Documented => Tails::Kept,
+                Order::Published => Tails::Lost,
+            },
             ..Settings::default()
         }
     }
@@ -210,6 +221,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 cables[from].push((to, port));
             }
         }
+        self.network.lay_parallel(parallel(&cables));
         let home = |node: &Node| switches.iter().position(|at| *at == node.switch);
         for from in 0..count {
             let first_ports = first_ports(&cables, from);
@@ -258,10 +270,11 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     fn order_servers(&mut self) {
         let clients = self.target_node.len() - self.servers.len();
-        let numbers: Vec<_> = (clients..self.target_node.len()).map(|at| at as u32).collect();
+        let targets = clients as u32..self.target_node.len() as u32;
+        let numbers: Vec<_> = targets.map(hash_table::component).collect();
         self.server_place = (0..self.servers.len() as u32).collect();
         if self.order == Order::Published {
-            for (place, server) in hash_order(&numbers).into_iter().enumerate() {
+            for (place, server) in hash_table::order(&numbers).into_iter().enumerate() {
                 self.server_place[server] = place as u32;
             }
         }
@@ -293,6 +306,17 @@ fn find_cache(name: &str) -> Result<&'static cache::catalog::Row, PlatformError>
     })
 }
 
+/// The ports of each several cables that lead from one switch to the same other one.
+fn parallel(cables: &[Vec<(usize, u32)>]) -> Vec<Vec<u32>> {
+    let mut all = Vec::new();
+    for from in cables {
+        let mut by_end = BTreeMap::<usize, Vec<u32>>::new();
+        from.iter().for_each(|&(to, port)| by_end.entry(to).or_default().push(port));
+        all.extend(by_end.into_values().filter(|ports| ports.len() > 1));
+    }
+    all
+}
+
 /// Per switch, the port out of `from` on a shortest path to it.
 fn first_ports(cables: &[Vec<(usize, u32)>], from: usize) -> Vec<u32> {
     let mut first = vec![NONE; cables.len()];
@@ -309,38 +333,4 @@ fn first_ports(cables: &[Vec<(usize, u32)>], from: usize) -> Vec<u32> {
         }
     }
     first
-}
-
-/// The order in which the original's hash sets give components back: by bucket of the component
-/// number, newest entry first. Processes are numbered 12, 22, 32, …, servers go on from there.
-pub(super) fn hash_order(targets: &[u32]) -> Vec<usize> {
-    let mut buckets = 16;
-    while targets.len() * 4 > buckets as usize * 3 {
-        buckets *= 2;
-    }
-    let bucket = |target: u32| {
-        let number = 12 + 10 * target;
-        (number ^ number >> 4 ^ number >> 7) & (buckets - 1)
-    };
-    let mut order: Vec<usize> = (0..targets.len()).rev().collect();
-    order.sort_by_key(|&index| bucket(targets[index]));
-    order
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ten_servers_are_addressed_in_the_published_order() {
-        let servers: Vec<u32> = (10..20).collect();
-        assert_eq!(hash_order(&servers), [4, 9, 6, 3, 0, 5, 7, 8, 2, 1]);
-    }
-
-    #[test]
-    fn ranks_leave_the_opening_barrier_in_the_published_order() {
-        let arrived = [5, 6, 9, 0, 4, 8, 3, 1, 2];
-        let left: Vec<_> = hash_order(&arrived).into_iter().map(|index| arrived[index]).collect();
-        assert_eq!(left, [9, 2, 1, 4, 3, 8, 0, 6, 5]);
-    }
 }

@@ -9,6 +9,10 @@ pub(super) struct Cpu {
     instructions_per_second: f64,
     jobs: Vec<Job>,
     since: Nanos,
+    /// An instruction takes less than a nanosecond, so what whole ones cut off is kept.
+    carries: bool,
+    /// Instructions that were cut off, for the next job.
+    owed: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +24,13 @@ struct Job {
 impl Cpu {
     pub(super) fn new(cpus: u32, instructions_per_second: f64) -> Cpu {
         let cpus = f64::from(cpus);
-        Cpu { cpus, instructions_per_second, jobs: Vec::new(), since: Nanos::ZERO }
+        let (jobs, since) = (Vec::new(), Nanos::ZERO);
+        Cpu { cpus, instructions_per_second, jobs, since, carries: false, owed: 0.0 }
+    }
+
+    /// Work that whole nanoseconds cut off is done by the next job, where instructions are shorter.
+    pub(super) fn carry_fractions(&mut self) {
+        self.carries = self.instructions_per_second > 1e9;
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -40,6 +50,7 @@ impl Cpu {
     /// A job comes in; returns how long until the first one ends.
     pub(super) fn add(&mut self, now: Nanos, task: u32, instructions: f64) -> Nanos {
         self.progress(now);
+        let instructions = instructions + std::mem::take(&mut self.owed);
         self.jobs.push(Job { task, instructions });
         self.first_end().expect("a job was just added")
     }
@@ -51,6 +62,9 @@ impl Cpu {
         let (index, _) =
             least.min_by(|one, other| one.1.instructions.total_cmp(&other.1.instructions))?;
         let job = self.jobs.remove(index);
+        if self.carries {
+            self.owed += job.instructions;
+        }
         Some((job.task, self.first_end()))
     }
 
@@ -82,6 +96,18 @@ mod tests {
         assert_eq!(cpu.finish(Nanos(2000)), Some((1, Some(Nanos(0)))));
         assert_eq!(cpu.finish(Nanos(2000)), Some((2, None)));
         assert!(cpu.is_idle());
+    }
+
+    #[test]
+    fn instructions_shorter_than_a_nanosecond_do_not_vanish() {
+        let mut cpu = Cpu::new(1, 1e10);
+        cpu.carry_fractions();
+        let mut now = 0;
+        for task in 0..1000 {
+            now += cpu.add(Nanos(now), task, 1.0).0;
+            cpu.finish(Nanos(now));
+        }
+        assert!((99..=100).contains(&now), "{now} ns for 1000 instructions of 0.1 ns");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Direct file access: split a list over servers, one request to each.
 
 use super::event::Event;
+use super::hash_table::{self, STEADY_SERVERS};
 use super::packet::Kind;
 use super::server::Request;
-use super::{Cluster, EventQueue, NONE};
+use super::{Cluster, EventQueue, NONE, Order};
+use crate::program::Command;
 
 /// Fixed part of a request's wire size.
 const REQUEST_BYTES: u64 = 20;
@@ -15,6 +17,11 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     pub(super) fn request_reads(&mut self, id: u32, file: u32) {
         self.split(id, file, false);
         let requests = std::mem::take(&mut self.tasks.get_mut(id).requests);
+        // Of a collective read the ranks have been told when they met.
+        if let Some(Command::Read(_)) = self.tasks.get(id).command {
+            let bytes = requests.iter().map(|&request| self.requests.get(request).bytes).sum();
+            self.tell_got(id, bytes);
+        }
         for &request in &requests {
             self.tasks.get_mut(id).pending += 1;
             self.send_request(id, request);
@@ -33,6 +40,17 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
         requests.retain(|request| !self.awaits_turn(*request));
         self.tasks.get_mut(id).requests = requests;
+    }
+
+    /// Tells program and recorder how much of a read the file has.
+    pub(super) fn tell_got(&mut self, id: u32, bytes: u64) {
+        let number = self.tasks.get(id).process;
+        let process = &self.processes[number as usize];
+        self.programs[process.program as usize].got(process.rank, bytes);
+        let is_in_background = id != number;
+        if let Some(recorder) = self.recorder.as_mut().filter(|_| !is_in_background) {
+            recorder.got(number, bytes);
+        }
     }
 
     fn awaits_turn(&self, request: u32) -> bool {
@@ -113,7 +131,14 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     fn address_in_order(&mut self, id: u32) {
         let mut touched = std::mem::take(&mut self.touched);
-        touched.sort_unstable_by_key(|server| self.server_place[*server as usize]);
+        match self.order {
+            Order::Published if self.servers.len() > STEADY_SERVERS => {
+                let target = |server: u32| self.servers[server as usize].target;
+                let number = |server| hash_table::component(target(server));
+                touched = hash_table::servers_of_request(&touched, number);
+            }
+            _ => touched.sort_unstable_by_key(|server| self.server_place[*server as usize]),
+        }
         let requests = &mut self.tasks.get_mut(id).requests;
         requests.clear();
         for &server in &touched {

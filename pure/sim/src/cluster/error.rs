@@ -1,7 +1,7 @@
 //! What can go wrong with programs while they run: a command that cannot be, or a standstill.
 
 use super::stuck::Stuck;
-use crate::platform::PlatformError;
+use crate::platform::{Platform, PlatformError};
 use crate::program::Command;
 use std::fmt;
 
@@ -35,6 +35,48 @@ pub struct Unreceived {
     pub count: u64,
 }
 
+/// A part of the platform, by its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A link or switch, as [`Platform::link_names`] has them.
+    Link(u32),
+    /// A node.
+    Node(u32),
+    /// A server and its device.
+    Server(u32),
+    /// A fault of the scenario.
+    Fault(u32),
+}
+
+impl Part {
+    /// What a platform calls it.
+    pub fn name_on(self, platform: &Platform) -> String {
+        let named = |what: &str, name: Option<String>, number: u32| match name {
+            Some(name) => format!("{what} `{name}`"),
+            None => format!("{what} {number}"),
+        };
+        match self {
+            Part::Link(at) => named("link", platform.link_names().get(at as usize).cloned(), at),
+            Part::Node(at) => named("node", platform.node_names().nth(at as usize), at),
+            Part::Server(at) => {
+                named("the device of server", platform.server_names().get(at as usize).cloned(), at)
+            }
+            Part::Fault(at) => format!("fault {}", at + 1),
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Part::Link(at) => write!(f, "link {at}"),
+            Part::Node(at) => write!(f, "node {at}"),
+            Part::Server(at) => write!(f, "the device of server {at}"),
+            Part::Fault(at) => write!(f, "fault {}", at + 1),
+        }
+    }
+}
+
 /// Why a run did not come to its end.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunError {
@@ -46,6 +88,8 @@ pub enum RunError {
     Stuck(Box<Stuck>),
     /// All processes have ended, but messages were sent to nobody.
     Unreceived(Unreceived),
+    /// A part would be busy until after the end of simulated time.
+    Late(Part),
 }
 
 impl RunError {
@@ -58,6 +102,9 @@ impl RunError {
                 format!("application {application}, rank {rank}: {command}: {message}")
             }
             RunError::Stuck(stuck) => stuck.to_string(),
+            RunError::Late(part) => {
+                format!("simulated time ends after 584 years, and {part} is not done by then")
+            }
             RunError::Unreceived(Unreceived { application, rank, from, tag, count }) => format!(
                 "application {application}, rank {rank}: ended without receiving a message of \
                  rank {from} (tag {tag}); {count} in all were not received"
@@ -71,6 +118,9 @@ impl RunError {
             RunError::Platform(error) => &error.hint,
             RunError::Refused(refused) => &refused.hint,
             RunError::Stuck(stuck) => stuck.hint(),
+            RunError::Late(_) => {
+                "check its rates and times in the platform, and the sizes asked of it"
+            }
             RunError::Unreceived(_) => "give every send a receive of the same tag and communicator",
         }
     }

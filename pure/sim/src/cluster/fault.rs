@@ -245,14 +245,14 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     /// on a cut link only for the one that gets through.
     fn send_again(&mut self, at: u32, packet: u32, fault: usize, count: u64) {
         self.ills.lost_count += count;
-        let delay = Nanos(count * self.ills.timeout(fault).0);
+        let delay = Nanos(count.saturating_mul(self.ills.timeout(fault).0));
         let is_cut =
             matches!(self.ills.laid[fault].effect, Effect::Loss { share, .. } if share >= 1.0);
         let times = if is_cut { 1 } else { count };
         let bytes = self.network.packets.get(packet).bytes;
         let station = &mut self.network.stations[at as usize];
-        let nanos = times * station.time(bytes);
-        station.totals.busy_nanos += nanos;
+        let nanos = times.saturating_mul(station.time(bytes));
+        station.totals.busy_nanos = station.totals.busy_nanos.saturating_add(nanos);
         self.ills.links.entry(at).and_modify(|lossy| lossy.resend = Some(delay));
         self.calendar.post(nanos, at, Event::Carried(at));
     }

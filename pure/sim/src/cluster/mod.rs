@@ -13,6 +13,7 @@ mod event;
 mod fault;
 mod flow;
 mod group;
+mod hash_table;
 mod network;
 mod own;
 mod packet;
@@ -25,7 +26,7 @@ mod task;
 mod transfer;
 
 pub use build::Setup;
-pub use error::{Refused, RunError, Unreceived};
+pub use error::{Part, Refused, RunError, Unreceived};
 pub use event::Event;
 pub use own::OwnParts;
 pub use recorder::Recording;
@@ -64,24 +65,41 @@ pub struct FileState {
 pub(crate) struct Calendar<Q> {
     now: Nanos,
     queue: Q,
+    /// The first event that would come after the end of time.
+    late: Option<Event>,
 }
+
+/// Simulated time ends here, after 584 years.
+const END_OF_TIME: Nanos = Nanos(u64::MAX);
 
 impl<Q: EventQueue<Event>> Calendar<Q> {
     #[inline]
     fn post(&mut self, after_nanos: u64, source: u32, event: Event) {
-        self.queue.push(Nanos(self.now.0 + after_nanos), Source(source), event);
+        let time = self.time_of(after_nanos, event);
+        self.queue.push(time, Source(source), event);
+    }
+
+    #[inline]
+    fn time_of(&mut self, after_nanos: u64, event: Event) -> Nanos {
+        let time = self.now.after(Nanos(after_nanos));
+        if time == END_OF_TIME && self.late.is_none() {
+            self.late = Some(event);
+        }
+        time
     }
 
     /// Posts the end of a node's next job; a node has one at most.
     #[inline]
     fn set_timer(&mut self, after_nanos: u64, node: u32, event: Event) {
-        self.queue.set_timer(node, Nanos(self.now.0 + after_nanos), Source(node), event);
+        let time = self.time_of(after_nanos, event);
+        self.queue.set_timer(node, time, Source(node), event);
     }
 
     /// Another job of the node ends next, or at another time.
     #[inline]
     fn move_timer(&mut self, after_nanos: u64, node: u32, event: Event) {
-        self.queue.move_timer(node, Nanos(self.now.0 + after_nanos), Source(node), event);
+        let time = self.time_of(after_nanos, event);
+        self.queue.move_timer(node, time, Source(node), event);
     }
 }
 
@@ -119,7 +137,8 @@ pub struct Cluster<Q> {
     servers: Vec<Server>,
     /// Per target, the node it is on: processes first, then servers.
     target_node: Vec<u32>,
-    /// Place of each server in the order in which a request's servers are addressed.
+    /// Place of each server in the order in which a request's servers are addressed, as far as that
+    /// is the same for all requests.
     server_place: Vec<u32>,
     files: Vec<FileState>,
     programs: Vec<Box<dyn Program>>,

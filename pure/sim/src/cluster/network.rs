@@ -5,6 +5,7 @@ use super::event::Event;
 use super::packet::{NONE, Packets};
 use super::station::{Role, Station};
 use crate::queue::EventQueue;
+use std::collections::BTreeMap;
 
 #[derive(Debug)]
 pub(super) struct Network {
@@ -12,9 +13,33 @@ pub(super) struct Network {
     pub(super) packets: Packets,
     /// Per switch, the port to take for each target.
     pub(super) routes: Vec<Vec<u32>>,
+    /// By the port of the first, the ports of cables that lie parallel.
+    parallel: BTreeMap<u32, Vec<u32>>,
 }
 
 impl Network {
+    /// Without a part.
+    pub(super) fn new() -> Network {
+        let (stations, routes) = (Vec::new(), Vec::new());
+        Network { stations, packets: Packets::new(), routes, parallel: BTreeMap::new() }
+    }
+
+    /// Cables that lead from one switch to the same other one are used alike.
+    pub(super) fn lay_parallel(&mut self, all: Vec<Vec<u32>>) {
+        self.parallel = all.into_iter().map(|ports| (ports[0], ports)).collect();
+    }
+
+    /// Which of parallel cables a packet takes: what goes from one node to one target always takes
+    /// the same, so it stays in sequence, and neighbours take others.
+    #[cold]
+    fn among_parallel(&self, first: u32, packet: u32) -> u32 {
+        let Some(ports) = self.parallel.get(&first) else { return first };
+        let packet = self.packets.get(packet);
+        // Each node has four stations behind those of the switches.
+        let node = (packet.entry - self.routes.len() as u32) / 4;
+        ports[(node as usize + packet.target as usize) % ports.len()]
+    }
+
     /// A packet comes into a station's queue.
     #[inline]
     pub(super) fn enter<Q: EventQueue<Event>>(&mut self, calendar: &mut Calendar<Q>, packet: u32) {
@@ -50,21 +75,22 @@ impl Network {
             }
             let mut pulled = None;
             if limited {
-                flow.ahead_nanos += nanos;
+                flow.ahead_nanos = flow.ahead_nanos.saturating_add(nanos);
             } else {
                 pulled = flow.waiting.pop(&self.packets);
             }
             station.current = packet;
             station.totals.packets += 1;
             station.totals.bytes += u64::from(bytes);
-            station.totals.busy_nanos += nanos;
+            let busy = station.busy_time(bytes, nanos);
+            station.totals.busy_nanos = station.totals.busy_nanos.saturating_add(busy);
             if let Some(pulled) = pulled {
                 station.queue.push(&mut self.packets, pulled);
             }
             if previous != NONE {
                 self.relieve(calendar, previous, target, bytes);
             }
-            calendar.post(nanos, at, Event::Carried(at));
+            calendar.post(busy, at, Event::Carried(at));
             return;
         }
     }
@@ -82,7 +108,7 @@ impl Network {
         let nanos = station.time(bytes);
         let limit = station.limit_nanos;
         let flow = station.flow(target);
-        flow.ahead_nanos -= nanos;
+        flow.ahead_nanos = flow.ahead_nanos.saturating_sub(nanos);
         if flow.ahead_nanos < limit
             && let Some(packet) = flow.waiting.pop(&self.packets)
         {
@@ -106,13 +132,14 @@ impl Network {
         let next = match station.role {
             Role::Switch => {
                 let target = self.packets.get(packet).target;
-                self.routes[station.next as usize][target as usize]
+                let port = self.routes[station.next as usize][target as usize];
+                if self.parallel.is_empty() { port } else { self.among_parallel(port, packet) }
             }
             _ => station.next,
         };
         let latency = station.latency_nanos;
         self.packets.move_on(packet, at, next);
-        calendar.post(latency + delay, at, Event::Arrived(packet));
+        calendar.post(latency.saturating_add(delay), at, Event::Arrived(packet));
     }
 
     /// From now on packets for `target` wait at this station.

@@ -14,6 +14,8 @@ pub(super) struct Packet {
     pub(super) station: u32,
     /// Where it comes from, or `NONE` at its first station.
     pub(super) previous: u32,
+    /// Where it entered the network.
+    pub(super) entry: u32,
     /// Whether it carries its message's end.
     pub(super) is_last: bool,
     next: u32,
@@ -27,7 +29,8 @@ impl Packet {
         station: u32,
         is_last: bool,
     ) -> Packet {
-        Packet { message, bytes, target, station, previous: NONE, is_last, next: NONE }
+        let (entry, previous, next) = (station, NONE, NONE);
+        Packet { message, bytes, target, station, previous, entry, is_last, next }
     }
 }
 

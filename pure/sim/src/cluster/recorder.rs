@@ -29,6 +29,8 @@ pub(super) struct Recorder {
     recording: Recording,
     /// By process: its command, what it touches, and since when.
     commands: Vec<Option<(Command, Extent, Nanos)>>,
+    /// By process: how much of a read the file had.
+    results: Vec<Option<u64>>,
     /// By message: since when it is being sent and received.
     sent: Vec<Nanos>,
     received: Vec<Nanos>,
@@ -66,11 +68,21 @@ impl Recorder {
         self.commands[process as usize] = Some((command, Extent::new(first, bytes), now));
     }
 
+    /// So much of what the process reads is in the file; of a read in the background, whose row has
+    /// been written, nobody asks any more.
+    pub(super) fn got(&mut self, process: u32, bytes: u64) {
+        if let Some((Command::Read(_) | Command::ReadAll(_), ..)) = &self.commands[process as usize]
+        {
+            self.results[process as usize] = Some(bytes);
+        }
+    }
+
     pub(super) fn command_ended(&mut self, process: u32, rank: u32, now: Nanos) {
         let Some((command, touched, start)) = self.commands[process as usize].take() else {
             return;
         };
         let file = command.file().map_or(FileId::NONE, FileId);
+        let result = self.results[process as usize].take();
         let (function, length) = told(command, touched.length);
         let is_data = function.class().moves_data();
         self.keep(Row {
@@ -79,7 +91,7 @@ impl Recorder {
             file,
             offset: if is_data { touched.offset as i64 } else { -1 },
             length,
-            result: length.max(0),
+            result: result.map_or(length.max(0), |bytes| bytes as i64),
             start,
             end: now,
             ..Row::of(function)
@@ -249,6 +261,7 @@ impl<Q: EventQueue<super::Event>> Cluster<Q> {
         self.recorder = Some(Box::new(Recorder {
             recording: Recording::default(),
             commands: vec![None; self.processes.len()],
+            results: vec![None; self.processes.len()],
             sent: Vec::new(),
             received: Vec::new(),
             requested: Vec::new(),

@@ -1,7 +1,8 @@
 //! The loop: take the next event, let its component react.
 
+use super::error::Part;
 use super::event::Event;
-use super::{Cluster, EventQueue, LinkKind, RunError, ServerTotals, StationTotals};
+use super::{Cluster, END_OF_TIME, EventQueue, LinkKind, RunError, ServerTotals, StationTotals};
 use crate::program::Program;
 use iolab_vocab::Nanos;
 
@@ -34,6 +35,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     pub fn advance(&mut self, event_count: u64) -> bool {
         for _ in 0..event_count {
             let Some((time, event)) = self.calendar.queue.pop() else { return false };
+            if time == END_OF_TIME {
+                return false;
+            }
             let before = self.calendar.now;
             self.calendar.now = time;
             self.event_count += 1;
@@ -47,6 +51,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     pub fn verdict(&mut self) -> Result<Nanos, RunError> {
         if let Some(refused) = self.refused.take() {
             return Err(RunError::Refused(refused));
+        }
+        if let Some(event) = self.calendar.late {
+            return Err(RunError::Late(self.part_of(event)));
         }
         if self.tasks.all().any(|(_, task)| !task.frames.is_empty()) {
             return Err(RunError::Stuck(Box::new(self.diagnose())));
@@ -87,6 +94,21 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 self.fault_ended(fault);
                 self.calendar.now = before;
             }
+        }
+    }
+
+    /// The part whose event that is.
+    fn part_of(&self, event: Event) -> Part {
+        match event {
+            Event::Carried(station) => Part::Link(station),
+            Event::Arrived(packet) => Part::Link(self.network.packets.get(packet).previous),
+            Event::Computed(node) => Part::Node(node),
+            Event::Transferred(transfer) => Part::Server(self.transfers.get(transfer).server),
+            Event::Woke(server) => Part::Server(server),
+            Event::Rested(task) => {
+                Part::Node(self.processes[self.tasks.get(task).process as usize].node)
+            }
+            Event::FaultBegan(fault) | Event::FaultEnded(fault) => Part::Fault(fault),
         }
     }
 

@@ -122,7 +122,7 @@ impl ServerTotals {
             Direction::Read => self.read_bytes += access.extent.length,
             Direction::Write => self.written_bytes += access.extent.length,
         }
-        self.busy_nanos += nanos;
+        self.busy_nanos = self.busy_nanos.saturating_add(nanos);
     }
 }
 
@@ -180,7 +180,7 @@ impl Server {
 /// A transfer on a device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transfer {
-    server: u32,
+    pub(super) server: u32,
     operation: Operation,
     is_write: bool,
 }
@@ -443,7 +443,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let source = self.server_source(index);
         let server = &mut self.servers[index as usize];
         let service = server.device.serve(self.calendar.now, access);
-        let duration = server.slowed(service.duration).0;
+        // No access takes no time at all, however fast the device.
+        let least = u64::from(!access.extent.is_empty());
+        let duration = server.slowed(service.duration).0.max(least);
         server.totals.count(access, service.seek, duration);
         if let Some(recorder) = &mut self.recorder {
             let now = self.calendar.now;

@@ -47,7 +47,7 @@ pub const DEVIATIONS: &[&str] = &[
     "four published rows do not add up: write-behind has 592, 588 and 622 accesses on servers 2, \
      3 and 5, but 605, 585 and 624 by distance; aggregation 123 and 122 on server 4",
     "which accesses of the cached configurations are joined depends on the order of simultaneous \
-     events: see the band of `--bands`",
+     events: see the band",
     "delayed writes: the published servers made 59 to 64 accesses, a few of them without a far \
      seek; here a flush writes a file's queue in one sweep",
 ];

@@ -21,10 +21,6 @@ use iolab_trace::Layer;
 use iolab_vocab::{Direction, Extent, Nanos};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Work too short for one instruction is kept until it is enough; an instruction of the classic
-/// node takes this long.
-const INSTRUCTION: Nanos = Nanos(1000);
-
 /// A transfer a client makes, after some computation.
 #[derive(Clone, Copy, Debug)]
 struct Request {
@@ -128,6 +124,9 @@ struct Clients {
     requests: Vec<(Vec<Request>, usize)>,
     /// By client: work owed, and whether a transfer is under way.
     owed: Vec<(Nanos, bool)>,
+    /// By client: nanoseconds that an instruction of its node takes. Gaps are kept as they were, on
+    /// processors of any speed; work too short for an instruction is kept until it is enough.
+    instruction_ns: Vec<f64>,
     times: Sender<(usize, bool, Nanos)>,
 }
 
@@ -138,8 +137,8 @@ impl ClusterProgram for Clients {
         let request = requests.get_mut(*at)?;
         let (owed, _) = &mut self.owed[client];
         *owed = owed.after(std::mem::take(&mut request.compute));
-        if *owed >= INSTRUCTION {
-            let cycles = owed.get() as f64 / INSTRUCTION.get() as f64;
+        let cycles = owed.get() as f64 / self.instruction_ns[client];
+        if cycles >= 1.0 {
             *owed = Nanos::ZERO;
             return Some(Command::Compute { cycles });
         }
@@ -161,7 +160,8 @@ impl ClusterProgram for Clients {
             *under_way = false;
         }
         let Some(request) = requests.get(*at) else { return };
-        if request.compute.after(self.owed[client].0) < INSTRUCTION {
+        let work = request.compute.after(self.owed[client].0);
+        if (work.get() as f64) < self.instruction_ns[client] {
             let _ = self.times.send((request.row, true, now));
             self.owed[client].1 = true;
         }
@@ -186,7 +186,10 @@ fn serve(
         clients.iter().filter(|list| !list.is_empty()).map(|list| (list.clone(), 0)).collect();
     let (times, seen) = channel();
     let owed = vec![(Nanos::ZERO, false); requests.len()];
-    let programs: Vec<Box<dyn ClusterProgram>> = vec![Box::new(Clients { requests, owed, times })];
+    let speeds = platform.client_speeds().take(requests.len());
+    let instruction_ns = speeds.map(|speed| 1e9 / speed).collect();
+    let clients = Clients { requests, owed, instruction_ns, times };
+    let programs: Vec<Box<dyn ClusterProgram>> = vec![Box::new(clients)];
     let setup = Setup {
         order: Order::Documented,
         cache: settings.cache.clone(),

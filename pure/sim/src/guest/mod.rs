@@ -53,6 +53,8 @@ pub struct Settings {
 pub struct Prediction {
     /// Run time of the whole command, from its start to the end of its last process.
     pub wall: Nanos,
+    /// Part of it: starting the command, and loading and ending what the strategies need.
+    pub starting: Nanos,
     /// Time until the servers of a cluster had stored everything.
     pub stored: Option<Nanos>,
     /// Time in calls that touch files, summed over threads.
@@ -67,6 +69,13 @@ pub struct Prediction {
     pub staged_calls: u64,
     /// See `staged_calls`.
     pub performed_calls: u64,
+}
+
+impl Prediction {
+    /// How much of the run time is starting the command.
+    pub fn starting_share(&self) -> f64 {
+        self.starting.seconds() / self.wall.seconds().max(1e-9)
+    }
 }
 
 /// Why a trace cannot be simulated; `hint` is a way out.
@@ -120,6 +129,7 @@ pub fn predict(
     let outside = outside(&storage.intercept, apply);
     Ok(Prediction {
         wall: run.end.after(outside),
+        starting: outside,
         stored: run.stored.map(|stored| stored.after(outside)),
         io: io_of(&run.events),
         event_hash: run.event_hash,

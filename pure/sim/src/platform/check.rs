@@ -21,6 +21,9 @@ impl fmt::Display for PlatformError {
 
 impl std::error::Error for PlatformError {}
 
+/// What takes longer than that cannot be written as a time either.
+const SECONDS_MAX: f64 = 1e9;
+
 fn wrong<T>(message: String, hint: &str) -> Result<T, PlatformError> {
     Err(PlatformError { message, hint: hint.to_owned() })
 }
@@ -33,6 +36,7 @@ impl Platform {
     pub fn check(&self) -> Result<(), PlatformError> {
         self.check_names()?;
         self.check_sizes()?;
+        self.check_rates()?;
         for group in &self.nodes {
             self.check_group(group)?;
         }
@@ -75,6 +79,42 @@ impl Platform {
         Ok(())
     }
 
+    /// A packet, an access or an instruction that takes longer than any time one can write down is
+    /// a slip of the pen.
+    fn check_rates(&self) -> Result<(), PlatformError> {
+        let packet = self.transport.packet_bytes.0 as f64;
+        let switches = self.switches.iter().map(|one| (format!("switch `{}`", one.name), one.rate));
+        let cables = self.links.iter();
+        let cables =
+            cables.map(|one| (format!("link `{}` - `{}`", one.from, one.to), one.wire.rate));
+        let nics = self.nodes.iter().flat_map(|one| {
+            let part = |what: &str| format!("nodes `{}`: {what}", one.name);
+            [(part("nic"), one.nic.rate), (part("internal_rate"), one.internal_rate)]
+        });
+        for (part, rate) in switches.chain(cables).chain(nics) {
+            let seconds = packet / rate.0;
+            if seconds.is_nan() || seconds >= SECONDS_MAX {
+                let message = format!("{part}: a packet of {packet} B takes {seconds:e} s");
+                return wrong(
+                    message,
+                    "give a higher rate: at most 1e9 s (32 years) can be simulated",
+                );
+            }
+        }
+        for group in &self.nodes {
+            let Some(server) = &group.server else { continue };
+            let access = self.access_bytes_of(group) as f64;
+            let seconds = access / server.device.figures().rate.0;
+            if seconds.is_nan() || seconds >= SECONDS_MAX {
+                let name = &group.name;
+                let message =
+                    format!("nodes `{name}`: an access of {access} B takes {seconds:e} s");
+                return wrong(message, "give its device a higher rate");
+            }
+        }
+        Ok(())
+    }
+
     fn check_group(&self, group: &NodeGroup) -> Result<(), PlatformError> {
         let packet_bytes = self.transport.packet_bytes.0;
         if group.server.is_some() && group.memory_bytes.0 <= 2 * packet_bytes {
@@ -92,6 +132,10 @@ impl Platform {
         if !(speed.is_finite() && speed > 0.0) {
             let message = format!("nodes `{name}`: instructions_per_second = {speed}");
             return wrong(message, "give a speed above 0");
+        }
+        if speed * SECONDS_MAX <= 1.0 {
+            let message = format!("nodes `{name}`: an instruction takes {:e} s", 1.0 / speed);
+            return wrong(message, "give a higher instructions_per_second");
         }
         if let Some(server) = &group.server
             && let Err(error) = server.device.check()

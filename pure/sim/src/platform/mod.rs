@@ -17,6 +17,7 @@ pub use iolab_device::{Rate, Size, Time};
 use crate::workload::in_words;
 use iolab_device::DeviceModel;
 use iolab_device::local::LocalStorage;
+use iolab_vocab::format_bytes;
 use serde::Deserialize;
 
 /// A platform as written down.
@@ -244,9 +245,52 @@ impl Platform {
     }
 }
 
+/// A server's memory holds so many accesses at least; a larger one would wait for ever.
+const ACCESSES_IN_MEMORY: u64 = 4;
+
+impl Platform {
+    /// Largest single access to the device of a server of this group: what the transport says, but
+    /// at most a quarter of the memory.
+    pub fn access_bytes_of(&self, group: &NodeGroup) -> u64 {
+        let most = group.memory_bytes.0 / ACCESSES_IN_MEMORY;
+        self.transport.access_bytes.0.min(most).max(1)
+    }
+
+    /// What is simulated other than one may read in the platform file, one sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let is_cut = |group: &&NodeGroup| {
+            group.server.is_some() && self.access_bytes_of(group) < self.transport.access_bytes.0
+        };
+        let note = |group: &NodeGroup| {
+            format!(
+                "servers `{}` access at most {} at once, a quarter of their memory, not \
+                 access_bytes = {}",
+                group.name,
+                format_bytes(self.access_bytes_of(group)),
+                format_bytes(self.transport.access_bytes.0)
+            )
+        };
+        self.nodes.iter().filter(is_cut).map(note).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_access_that_memory_cuts_is_told_wherever_the_platform_is_shown() {
+        let text = "transport = { access_bytes = '10m' }\nswitches = [{ name = 's' }]
+            nodes = [{ name = 'small', clients = 1, memory_bytes = '8m',
+                       server = { device = { model = 'hdd' } } }]";
+        let platform = Platform::parse(text).unwrap();
+        let [note] = &platform.notes()[..] else { panic!("one note") };
+        assert!(note.contains("`small` access at most 2 MiB"), "{note}");
+        assert!(platform.draw_text().contains("access at most 2 MiB"), "{}", platform.draw_text());
+        assert!(platform.draw_svg().contains("access at most 2 MiB"));
+        let roomy = Platform::parse(&text.replace("'8m'", "'40m'")).unwrap();
+        assert!(roomy.notes().is_empty() && !roomy.draw_text().contains("at most 2 MiB"));
+    }
 
     #[test]
     fn every_preset_is_a_sound_platform() {

@@ -288,6 +288,11 @@ impl Watched<'_> {
         if let RunError::Stuck(stuck) = &mut error {
             stuck.server_names = self.platform.server_names();
         }
+        if let RunError::Late(part) = error {
+            let mut late = SimulationError::from(error);
+            late.message = late.message.replace(&part.to_string(), &part.name_on(self.platform));
+            return late;
+        }
         let mut error = SimulationError::from(error);
         for (index, name) in self.names.iter().enumerate() {
             let (number, name) =

@@ -3,8 +3,9 @@
 //!
 //! The phases are those of a run: open, barrier, operations, sync, barrier, close, timed by the same
 //! rule. An operation is one request, with a list of extents where it is not contiguous. The model
-//! has no page cache on the clients, so every read is a cold one; it is deterministic, so one
-//! repetition says all. No file is touched.
+//! has no page cache on the clients, so every read is a cold one. Each phase is told by its median
+//! over the usual number of orders of simultaneous events, with its range; every run is
+//! deterministic, so one repetition says all. No file is touched.
 
 mod rehearsal;
 
@@ -14,6 +15,7 @@ use crate::phase::{Label, measurement};
 use crate::plan::{Case, Plan};
 use crate::steps::{self, Step, steps};
 use iolab_policy::collective::catalog::Choices;
+use iolab_sim::band::tie_seeds;
 use iolab_sim::cluster::{Cluster, FileState, Order, Setup};
 use iolab_sim::platform::Platform;
 use iolab_sim::queue::Ordered;
@@ -57,6 +59,30 @@ pub(crate) fn predict(
     ranks: u32,
     platform: &Platform,
 ) -> Result<Vec<Measurement>, (String, String)> {
+    let mut runs = Vec::new();
+    for tie_seed in tie_seeds(Order::Documented, None, None) {
+        runs.push(rehearse(case, plan, ranks, platform, tie_seed)?);
+    }
+    let count = runs.first().map_or(0, Vec::len);
+    Ok((0..count).map(|phase| median(runs.iter().map(|run| &run[phase]).collect())).collect())
+}
+
+/// The run of a phase that is in the middle, and what the others took.
+fn median(mut runs: Vec<&Measurement>) -> Measurement {
+    runs.sort_by_key(|run| run.transfer_ns);
+    let mut chosen = runs[(runs.len() - 1) / 2].clone();
+    chosen.predicted_range_ns = Some((runs[0].transfer_ns, runs[runs.len() - 1].transfer_ns));
+    chosen
+}
+
+/// The phases in one order of simultaneous events.
+fn rehearse(
+    case: &Case,
+    plan: &Plan,
+    ranks: u32,
+    platform: &Platform,
+    tie_seed: Seed,
+) -> Result<Vec<Measurement>, (String, String)> {
     let pattern = case.pattern(ranks, plan.seed).map_err(|error| (error.message, error.hint))?;
     let own_file = case.own_file(pattern.as_ref());
     let end = (0..ranks).map(|rank| pattern.operations(case.rank(Rank(rank)))).max().unwrap_or(0);
@@ -75,7 +101,7 @@ pub(crate) fn predict(
         programs: vec![Box::new(program)],
     };
     let told = |message: String, hint: &str| (message, hint.to_owned());
-    let mut cluster = Cluster::build(platform, setup, Ordered::new(Seed(plan.seed.0)))
+    let mut cluster = Cluster::build(platform, setup, Ordered::new(tie_seed))
         .map_err(|error| told(error.message, &error.hint))?;
     cluster.run().map_err(|error| told(error.message(), error.hint()))?;
     let phases = results.lock().map_err(|_| told("the prediction broke off".into(), ""))?;

@@ -54,7 +54,7 @@ pub(super) fn before_system_call(number: i64, a: usize, b: usize, c: usize) {
 
 #[cold]
 fn before_filter() {
-    if mode::get() == Mode::NOTHING || !process::owns_state() {
+    if mode::is_nothing_wanted() || !process::owns_state() {
         return;
     }
     if mode::get().has(Mode::STAGE) {

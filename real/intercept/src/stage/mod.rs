@@ -32,8 +32,11 @@ mod tests;
 
 pub(crate) use hooks::{
     after_exec_failed, after_fork, before_exit, before_filter, before_process, before_stream_close,
-    close_stream, enter_child, inherited, lent, opened, perform, start,
+    before_unseen_open, close_stream, enter_child, inherited, keep_out, lent, opened, perform,
+    replaced_unseen, start, step_aside,
 };
+pub(crate) use memory::{is_memory, is_readable};
+pub(crate) use signals::raw_sigaction;
 
 #[cfg(not(test))]
 #[global_allocator]

@@ -53,6 +53,14 @@ pub(crate) fn opened(fd: c_int, flags: c_int, named: &[u8], number: u32, status:
     }
 }
 
+/// The number leads to something that is no file of ours: a close was not seen.
+pub(crate) fn closed_unseen(fd: c_int) {
+    table::forget_foreign(fd);
+    if let Some(stale) = table::lookup(fd) {
+        abandon(fd, stale);
+    }
+}
+
 /// The descriptor was closed behind our back and leads elsewhere now: nothing may go out by it.
 #[cold]
 fn abandon(fd: c_int, stale: Staged) {

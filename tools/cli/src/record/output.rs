@@ -7,6 +7,7 @@
 
 use super::parts;
 use crate::failure::Failure;
+use crate::output::Output as Target;
 use crate::trace_file;
 use iolab_host::fork;
 use iolab_host::job::Job;
@@ -19,6 +20,7 @@ use std::time::{Duration, SystemTime};
 
 /// A trace's place, which nobody else writes while this lives.
 pub(crate) struct Output {
+    target: Target,
     path: PathBuf,
     resolution_ns: u64,
     begun: SystemTime,
@@ -37,9 +39,12 @@ pub(crate) enum Saved {
 
 impl Output {
     /// Finds out before the command runs that its trace could not be written or has another owner.
-    pub(crate) fn reserve(path: &Path, resolution_ns: u64) -> Result<Output, Failure> {
+    pub(crate) fn reserve(target: Target, resolution_ns: u64) -> Result<Output, Failure> {
+        let path = target.path().to_owned();
+        let path = path.as_path();
         let found = fs::metadata(path).ok();
         let mut output = Output {
+            target,
             path: path.to_owned(),
             resolution_ns,
             begun: SystemTime::now(),
@@ -73,6 +78,11 @@ impl Output {
     fn goes_on_in(&self, directory: &Path) -> bool {
         let Some(job) = &self.job else { return false };
         parts::is_of(directory, job, self.begun) && !parts::of_rank(directory, job.rank).exists()
+    }
+
+    /// Where the trace goes.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The recording goes on in this spool directory from here. In a job, a keeper is left with it,
@@ -109,7 +119,7 @@ impl Output {
     pub(crate) fn save(mut self, mut trace: Trace) -> Result<Saved, Failure> {
         trace.header.clock.resolution_ns = self.resolution_ns;
         let (Some(job), Some(reservation)) = (self.job.clone(), self.reservation.take()) else {
-            trace_file::save(&self.path, &trace)?;
+            trace_file::save_to(self.target, &trace)?;
             return Ok(Saved::Whole(Box::new(trace)));
         };
         self.save_part(&job, trace)?;

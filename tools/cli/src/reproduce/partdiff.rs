@@ -1,17 +1,17 @@
 //! `iolab reproduce partdiff`: the simulation of a real program of 2009, server by server.
 
-use super::bands::Band;
 use crate::failure::Failure;
 use crate::simulate::read_platform;
-use crate::{hdtrace, say, trace_file};
+use crate::ties::Ties;
+use crate::{hdtrace, parallel, say, trace_file};
 use clap::Args;
+use iolab_sim::band::{Band, median_place};
 use iolab_sim::cluster::{Order, RunError, ServerTotals};
 use iolab_sim::evaluation::partdiff::{self, CACHES, DEVIATIONS, REAL_SECONDS, ServerRow};
 use iolab_sim::evaluation::{Conduct, Run};
 use iolab_sim::platform::Platform;
 use iolab_sim::workload::recorded::Recording;
 use iolab_trace::Trace;
-use iolab_vocab::Seed;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,11 +24,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "P.toml")]
     platform: Option<String>,
     /// What decides among simultaneous events
-    #[arg(long, value_enum, default_value = "published")]
+    #[arg(long, value_enum, default_value = "documented")]
     order: crate::simulate::workload::OrderName,
-    /// Also run every configuration with so many tie seeds and print the band
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    bands: u64,
+    #[command(flatten)]
+    ties: Ties,
     /// Print every server as CSV, with the columns of the published table
     #[arg(long)]
     csv: bool,
@@ -37,12 +36,12 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// One cache configuration: ours, and the published rows if the trace is the bundled one.
+/// One cache configuration: the median run, and the published rows if the trace is the bundled one.
 struct Outcome {
     cache: &'static str,
     run: Run,
     published: Vec<ServerRow>,
-    band: Option<Band>,
+    band: Band,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -93,18 +92,18 @@ fn outcome(
     platform: &Platform,
     cache: &'static str,
 ) -> Result<Outcome, RunError> {
-    let order = arguments.order.into();
-    let run_with = |order: Order, seed: u64| {
-        partdiff::run(recording, platform, cache, Conduct { order, tie_seed: Seed(seed) })
-    };
-    let run = run_with(order, 0)?;
-    let mut seconds = Vec::new();
-    for seed in 1..=arguments.bands {
-        seconds.push(run_with(order, seed)?.seconds);
-    }
+    let order = Order::from(arguments.order);
+    let seeds = arguments.ties.of(order);
+    let runs = parallel::run_all(&seeds, parallel::all_cores(), |&tie_seed| {
+        partdiff::run(recording, platform, cache, Conduct { order, tie_seed })
+    });
+    let mut runs = runs.into_iter().collect::<Result<Vec<Run>, RunError>>()?;
+    let seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
+    let band = Band::of(&seconds).expect("there is at least one seed");
+    let run = runs.swap_remove(median_place(&seconds).expect("there is at least one seed"));
     let is_published = arguments.trace.is_none() && arguments.platform.is_none();
     let published = if is_published { partdiff::published(cache) } else { Vec::new() };
-    Ok(Outcome { cache, run, published, band: Band::of(seconds) })
+    Ok(Outcome { cache, run, published, band })
 }
 
 impl Outcome {
@@ -133,13 +132,13 @@ fn text(outcomes: &[Outcome]) -> String {
 }
 
 fn write_outcome(text: &mut String, outcome: &Outcome) {
-    let _ = write!(text, "{}: {:.3} s", outcome.cache, outcome.run.seconds);
+    let Band { count, low, median, high } = outcome.band;
+    let _ = write!(text, "{}: {median:.3} s", outcome.cache);
+    if count > 1 {
+        let _ = write!(text, " ({low:.3} to {high:.3} over {count} orders)");
+    }
     if let (Some(published), Some(differs)) = (outcome.published_seconds(), outcome.differs()) {
         let _ = write!(text, ", published {published:.2} s ({:+.1} %)", differs * 100.0);
-    }
-    if let Some(band) = outcome.band {
-        let Band { low, median, high } = band;
-        let _ = write!(text, ", band {low:.3} {median:.3} {high:.3}");
     }
     let titles = ["server", "accesses", "no seek", "near", "far", "bytes"];
     let _ = writeln!(text);
@@ -201,7 +200,8 @@ fn json(outcomes: &[Outcome]) -> serde_json::Value {
             "seconds": outcome.run.seconds,
             "published_seconds": outcome.published_seconds(),
             "differs": outcome.differs(),
-            "band": outcome.band.map(|band| [band.low, band.median, band.high]),
+            "band": [outcome.band.low, outcome.band.median, outcome.band.high],
+            "tie_seeds": outcome.band.count,
             "event_count": outcome.run.event_count,
             "servers": outcome.run.servers.iter().map(|one| row(ours(one))).collect::<Vec<_>>(),
             "published_servers":

@@ -1,11 +1,16 @@
 //! `iolab reproduce piosimhd`: the evaluation of PIOsimHD, all 180 cases.
 
-use super::bands::{self, Band};
+use super::bands;
 use super::campaign::{Job, run_all};
 use super::{plots, published};
 use crate::failure::Failure;
+use crate::output::Output;
+use crate::parallel;
 use crate::simulate::workload::OrderName;
+use crate::ties::Ties;
 use clap::Args;
+use iolab_sim::band::{Band, median_place};
+use iolab_sim::cluster::Order;
 use iolab_sim::evaluation::{BLOCK_BYTES, Case, Conduct, DEFECTS, Run, mean_and_deviation};
 use iolab_sim::platform::Platform;
 use iolab_vocab::{Seed, format_bytes, parse_bytes};
@@ -18,12 +23,8 @@ pub(crate) struct Arguments {
     /// What decides among simultaneous events
     #[arg(long, value_enum, default_value = "published")]
     order: OrderName,
-    /// Shuffles simultaneous events; 0 leaves them as the order has them
-    #[arg(long, default_value_t = 0)]
-    tie_seed: u64,
-    /// Also run every case with so many tie seeds and print the band
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    bands: u64,
+    #[command(flatten)]
+    ties: Ties,
     /// Only cases whose `test,cache_layer,block_bytes,op` contains this
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
@@ -36,14 +37,15 @@ pub(crate) struct Arguments {
     /// Write the plots of the evaluation to this page
     #[arg(long, value_name = "FILE.html")]
     plots: Option<PathBuf>,
-    /// Runs at once
-    #[arg(long, default_value_t = 1)]
-    jobs: usize,
+    /// Runs at once; by itself one in the published order, else as many as there are processors
+    #[arg(long)]
+    jobs: Option<usize>,
 }
 
 /// A case and what it came to.
 pub(crate) struct Result {
     pub(crate) case: Case,
+    /// In the published order that order's own; in the documented one the median of the band.
     pub(crate) seconds: f64,
     pub(crate) deviation: Option<f64>,
     event_count: u64,
@@ -61,20 +63,23 @@ pub(crate) fn run(arguments: &Arguments) -> std::result::Result<ExitCode, Failur
         return Err(Failure::new(format!("no case contains `{}`", arguments.only))
             .hint("cases read like `random,NoCache,5120,READ`; leave --only out to see all"));
     }
+    let page = Output::begin_if(arguments.plots.as_deref(), "--plots", &[])?;
     let started = Instant::now();
-    let mut results = compute(&platform, &cases, arguments.conduct(), arguments.jobs)?;
+    let mut results = compute(&platform, &cases, arguments.conducts(), arguments.threads())?;
     let seconds = started.elapsed().as_secs_f64();
-    if arguments.bands > 0 {
-        let order = arguments.conduct().order;
-        let bands = bands::of_cases(&platform, &cases, order, arguments.bands, arguments.jobs)?;
+    let order = Order::from(arguments.order);
+    if order == Order::Published && arguments.ties.seeds.is_some_and(|count| count > 1) {
+        let seeds = arguments.ties.of_band();
+        let ties = (&seeds[..], u64::MAX);
+        let bands = bands::of_cases(&platform, &cases, order, ties, arguments.threads())?;
         results.iter_mut().zip(bands).for_each(|(result, band)| result.band = Some(band));
     }
-    if let Some(path) = &arguments.plots {
-        plots::write(path, &results)?;
+    if let Some(page) = page {
+        page.write(plots::page(&results).as_bytes())?;
     }
     match arguments.csv {
         true => print_csv(&results),
-        false => print_table(arguments, &results, seconds),
+        false => print_table(&results, seconds),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -89,30 +94,52 @@ fn block_size(text: &str) -> std::result::Result<u64, String> {
 }
 
 impl Arguments {
-    fn conduct(&self) -> Conduct {
-        Conduct { order: self.order.into(), tie_seed: Seed(self.tie_seed) }
+    fn threads(&self) -> usize {
+        let usual = match Order::from(self.order) {
+            Order::Published => 1,
+            Order::Documented => parallel::all_cores(),
+        };
+        self.jobs.unwrap_or(usual)
+    }
+
+    /// The published order is run as it stands: its values are the ones that were published. Of the
+    /// documented one the answer is the median over tie seeds.
+    fn conducts(&self) -> Vec<Conduct> {
+        let order = Order::from(self.order);
+        let seeds = match (order, self.ties.tie_seed) {
+            (Order::Published, None) => vec![Seed(0)],
+            _ => self.ties.of(order),
+        };
+        seeds.into_iter().map(|tie_seed| Conduct { order, tie_seed }).collect()
     }
 }
 
-/// Runs every seed of every case and takes the means.
+/// Runs every seed of every case in each conduct, takes the means, and of these the median.
 pub(crate) fn compute(
     platform: &Platform,
     cases: &[Case],
-    conduct: Conduct,
+    conducts: Vec<Conduct>,
     threads: usize,
 ) -> std::result::Result<Vec<Result>, Failure> {
-    let all_seeds = |case: &Case| {
-        let case = *case;
-        case.seeds().map(move |seed| Job { case, conduct, seed })
-    };
-    let jobs: Vec<Job> = cases.iter().flat_map(all_seeds).collect();
+    let mut jobs = Vec::new();
+    for case in cases {
+        for &conduct in &conducts {
+            jobs.extend(case.seeds().map(|seed| Job { case: *case, conduct, seed }));
+        }
+    }
     let mut runs = run_all(platform, &jobs, threads)?.into_iter();
     let of_case = |case: &Case| {
-        let runs: Vec<Run> = runs.by_ref().take(case.seeds().end as usize).collect();
-        let all: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
-        let (seconds, deviation) = mean_and_deviation(&all);
-        let event_count = runs.iter().map(|run| run.event_count).sum();
-        Result { case: *case, seconds, deviation, event_count, band: None }
+        let mut event_count = 0;
+        let mut mean = |_| {
+            let runs: Vec<Run> = runs.by_ref().take(case.seeds().end as usize).collect();
+            event_count += runs.iter().map(|run| run.event_count).sum::<u64>();
+            mean_and_deviation(&runs.iter().map(|run| run.seconds).collect::<Vec<_>>())
+        };
+        let means: Vec<(f64, Option<f64>)> = conducts.iter().map(&mut mean).collect();
+        let all: Vec<f64> = means.iter().map(|mean| mean.0).collect();
+        let (seconds, deviation) = means[median_place(&all).expect("there is a conduct")];
+        let band = Band::of(&all).filter(|band| band.count > 1);
+        Result { case: *case, seconds, deviation, event_count, band }
     };
     Ok(cases.iter().map(of_case).collect())
 }
@@ -126,7 +153,7 @@ fn print_csv(results: &[Result]) {
     }
 }
 
-fn print_table(arguments: &Arguments, results: &[Result], seconds: f64) {
+fn print_table(results: &[Result], seconds: f64) {
     say_line!(
         "{:<21} {:<23} {:>6} {:<5} {:>17} {:>17} {:>9}",
         "test",
@@ -140,9 +167,7 @@ fn print_table(arguments: &Arguments, results: &[Result], seconds: f64) {
     results.iter().for_each(print_row);
     say_line!();
     print_summary(results);
-    if arguments.bands > 0 {
-        print_bands(arguments.bands, results);
-    }
+    print_bands(results);
     let events: u64 = results.iter().map(|result| result.event_count).sum();
     say_line!("{events} events in {seconds:.1} s: {:.1} M events/s", events as f64 / seconds / 1e6);
     say_line!("\nWhat to know about the published evaluation:");
@@ -171,7 +196,7 @@ fn print_row(result: &Result) {
     );
     if let Some(band) = result.band {
         let inside = match published::seconds(case) {
-            Some(value) if !band.holds(value) => "  OUTSIDE",
+            Some(value) if !band.holds(value) => "  published OUTSIDE",
             _ => "",
         };
         say!("  band {:.4} {:.4} {:.4}{inside}", band.low, band.median, band.high);
@@ -193,10 +218,17 @@ fn print_summary(results: &[Result]) {
     }
 }
 
-fn print_bands(count: u64, results: &[Result]) {
-    let outside = results.iter().filter(|result| {
-        let value = published::seconds(&result.case);
-        result.band.zip(value).is_some_and(|(band, value)| !band.holds(value))
-    });
-    say_line!("  {} outside their own band over {count} tie seeds", outside.count());
+fn print_bands(results: &[Result]) {
+    let Some(count) = results.iter().find_map(|result| Some(result.band?.count)) else { return };
+    let outside = |value: &dyn Fn(&Result) -> Option<f64>| {
+        let is_outside = |one: &&Result| {
+            one.band.zip(value(one)).is_some_and(|(band, value)| !band.holds(value))
+        };
+        results.iter().filter(is_outside).count()
+    };
+    let (published, ours) =
+        (outside(&|one| published::seconds(&one.case)), outside(&|one| Some(one.seconds)));
+    say_line!(
+        "  {published} published values outside the band of {count} tie seeds, {ours} of ours"
+    );
 }

@@ -1,8 +1,10 @@
 //! What a simulated workload came to: for people, as JSON, and as one flat table.
 
-use super::workload::Told;
+use super::faults::Faulted;
+use super::workload::{Banded, Told};
 use iolab_policy::collective::Serves;
 use iolab_report::csv::quoted;
+use iolab_sim::band::Band;
 use iolab_sim::cluster::{LinkKind, Order, ServerTotals};
 use iolab_sim::program::PhaseTotals;
 use iolab_sim::workload::{LinkOutcome, Outcome};
@@ -40,36 +42,47 @@ fn name_of(name: &str) -> &str {
     if name.is_empty() { "(no name)" } else { name }
 }
 
+/// ` 1.2 s (1.1 to 1.3 over 5 orders of simultaneous events)`, without the range where every order
+/// came to the same.
+pub(super) fn range(band: &Band) -> String {
+    let Band { count, low, median, high } = band;
+    match (count, band.is_one_value()) {
+        (1, _) => format!(" {median:.9} s"),
+        (_, true) => format!(" {median:.9} s (the same in {count} orders of simultaneous events)"),
+        _ => format!(
+            " {median:.9} s ({low:.6} to {high:.6} over {count} orders of simultaneous events)"
+        ),
+    }
+}
+
 /// For people.
 pub(super) fn text(told: &Told) -> String {
-    let Told { subject, platform, settings, outcome, band, faulted } = told;
+    let Told { subject, platform, settings, outcome: banded, faulted } = told;
+    let Banded { outcome, band, tie_seed } = banded;
     let mut text = format!("{} on {}", name_of(subject.name()), name_of(&platform.name));
     let cache = settings.cache.as_deref().unwrap_or("as the platform says");
     let collective = settings.collectives.of(Serves::File).name;
     let _ = writeln!(
         text,
-        ", order {}, tie seed {}, cache {cache}, collective access {collective}",
+        ", order {}, tie seed {tie_seed}, cache {cache}, collective access {collective}",
         order_name(settings.order),
-        settings.tie_seed
     );
-    let _ = write!(
+    let _ = writeln!(
         text,
-        "{:.9} s until all was over, {} events",
-        outcome.end.seconds(),
+        "{} until all was over, {} events",
+        range(band).trim_start(),
         outcome.event_count
     );
-    if let Some(band) = band {
-        let _ = write!(
-            text,
-            "; over {} tie seeds {:.6} to {:.6}, median {:.6}",
-            band.count, band.low, band.high, band.median
-        );
+    if band.count > 1 {
+        let _ = writeln!(text, "the time is the median; all below is of that run");
     }
-    text.push('\n');
     if let Some(recorded) = subject.recorded() {
         let _ = writeln!(text, "the recorded run took {:.6} s", recorded.seconds());
     }
-    text += &faulted.as_ref().map_or_else(String::new, |faulted| faulted.text(outcome));
+    for note in platform.notes() {
+        let _ = writeln!(text, "note: {note}");
+    }
+    text += &faulted.as_ref().map_or_else(String::new, |faulted| faulted.text(banded));
     text += &applications(outcome);
     text += &servers(outcome);
     text += &links(outcome);
@@ -179,7 +192,8 @@ fn links(outcome: &Outcome) -> String {
 
 /// Everything, as one document.
 pub(super) fn json(told: &Told) -> Value {
-    let Told { subject, platform, settings, outcome, band, faulted } = told;
+    let Told { subject, platform, settings, outcome: banded, faulted } = told;
+    let Banded { outcome, band, tie_seed } = banded;
     let collectives: serde_json::Map<String, Value> = Serves::ALL
         .iter()
         .map(|&serves| (serves.name().to_owned(), json!(settings.collectives.of(serves).name)))
@@ -190,17 +204,18 @@ pub(super) fn json(told: &Told) -> Value {
         "order": order_name(settings.order),
         "seed": subject.seed().map(|seed| seed.0),
         "recorded_seconds": subject.recorded().map(Nanos::seconds),
-        "tie_seed": settings.tie_seed.0,
+        "tie_seed": tie_seed.0,
         "cache": settings.cache,
         "collectives": collectives,
         "seconds": outcome.end.seconds(),
         "end_ns": outcome.end.0,
         "event_count": outcome.event_count,
         "event_hash": format!("{:016x}", outcome.event_hash),
-        "band": band.map(|band| json!({
+        "band": (band.count > 1).then(|| json!({
             "tie_seeds": band.count, "low": band.low, "median": band.median, "high": band.high,
         })),
-        "faults": faulted.as_ref().map(|faulted| faulted.json(outcome)),
+        "notes": platform.notes(),
+        "faults": faulted.as_ref().map(|faulted| faulted.json(banded)),
         "applications": outcome.applications.iter().map(|one| json!({
             "name": one.name,
             "ranks": one.rank_count,
@@ -249,13 +264,17 @@ fn server_json(name: &str, totals: &ServerTotals, share: f64) -> Value {
 
 /// Everything, as one table: rows of the run, its applications, phases, servers and links.
 pub(super) fn csv(told: &Told) -> String {
-    let Told { subject, outcome, faulted, .. } = told;
+    let Told { subject, outcome: Banded { outcome, band, .. }, faulted, .. } = told;
     let mut text = format!("{COLUMNS}\n");
     let end = outcome.end.seconds();
     let count = outcome.event_count;
     let _ = writeln!(text, "run,{},,{count},0,{end},,,,,,,,,", quoted(subject.name()));
-    if let Some(faulted) = faulted {
-        let (end, count) = (faulted.sound.end.seconds(), faulted.sound.event_count);
+    for (part, end) in [("run-low", band.low), ("run-high", band.high)] {
+        let (name, count) = (quoted(subject.name()), band.count);
+        let _ = writeln!(text, "{part},{name},tie-seeds,{count},0,{end},,,,,,,,,");
+    }
+    if let Some(Faulted { sound: Banded { outcome: sound, .. }, .. }) = faulted {
+        let (end, count) = (sound.end.seconds(), sound.event_count);
         let _ = writeln!(
             text,
             "run-without-faults,{},,{count},0,{end},,,,,,,,,",

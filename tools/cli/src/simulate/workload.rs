@@ -9,6 +9,7 @@ use crate::{parallel, say, trace_file};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use iolab_policy::collective::{Choices, CollectiveError, Serves, catalog};
+use iolab_sim::band::{Band, median_place};
 use iolab_sim::cluster::{Order, Progress};
 use iolab_sim::guest::SimulationError;
 use iolab_sim::platform::Platform;
@@ -48,23 +49,21 @@ impl From<CollectiveError> for Failure {
     }
 }
 
-/// Seconds over tie seeds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Band {
-    pub(crate) count: u64,
-    pub(crate) low: f64,
-    pub(crate) median: f64,
-    pub(crate) high: f64,
-}
-
 /// A run and what is told about it.
 pub(crate) struct Told<'a> {
     pub(crate) subject: &'a Subject,
     pub(crate) platform: &'a Platform,
     pub(crate) settings: &'a Settings,
-    pub(crate) outcome: &'a Outcome,
-    pub(crate) band: Option<Band>,
+    pub(crate) outcome: &'a Banded,
     pub(crate) faulted: Option<Faulted>,
+}
+
+/// The median run of a band.
+pub(crate) struct Banded {
+    pub(crate) outcome: Outcome,
+    pub(crate) band: Band,
+    /// Of the median run.
+    pub(crate) tie_seed: Seed,
 }
 
 /// Simulates a workload file.
@@ -75,38 +74,31 @@ pub(super) fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failur
 
 /// Simulates a workload or a recorded program, and tells what came of it.
 pub(super) fn run_subject(arguments: &Arguments, subject: &Subject) -> Result<ExitCode, Failure> {
+    let outputs = arguments.outputs()?;
     let platform = arguments.platform()?;
     let settings = settings_of(arguments)?;
     if let Some(scenario) = &settings.faults {
         scenario.lay_on(&platform)?;
     }
+    let seeds = arguments.ties.of(settings.order);
     let record = settings.record && settings.faults.is_none();
     let sound = Settings { faults: None, record, ..settings.clone() };
-    let mut outcome = watched(subject, &platform, &sound)?;
+    let mut outcome = over_ties(subject, &platform, &sound, &seeds)?;
     let mut faulted = None;
     if let Some(scenario) = settings.faults.clone() {
-        let faulty = watched(subject, &platform, &settings).map_err(|failure| {
-            let seconds = outcome.end.seconds();
+        let faulty = over_ties(subject, &platform, &settings, &seeds).map_err(|failure| {
+            let seconds = outcome.band.median;
             failure.note(format!("without the faults the run takes {seconds:.9} s"))
         })?;
         faulted = Some(Faulted { scenario, sound: std::mem::replace(&mut outcome, faulty) });
     }
-    if let (Some(path), Some(trace)) = (&arguments.output, &outcome.trace) {
-        trace_file::save(path, trace)?;
+    if let (Some(output), Some(trace)) = (outputs.trace, &outcome.outcome.trace) {
+        let path = output.path().to_owned();
+        trace_file::save_to(output, trace)?;
         eprintln!("wrote {}", path.display());
     }
-    let band = match arguments.bands {
-        0 => None,
-        count => Some(band(subject, &platform, &settings, count)?),
-    };
-    let told = Told {
-        subject,
-        platform: &platform,
-        settings: &settings,
-        outcome: &outcome,
-        band,
-        faulted,
-    };
+    let told =
+        Told { subject, platform: &platform, settings: &settings, outcome: &outcome, faulted };
     say::text(&match (arguments.json, arguments.csv) {
         (true, _) => format!("{}\n", results::json(&told)),
         (_, true) => results::csv(&told),
@@ -133,7 +125,7 @@ pub(crate) fn read_workload(path: &Path, seed: Option<Seed>) -> Result<Workload,
 fn settings_of(arguments: &Arguments) -> Result<Settings, Failure> {
     Ok(Settings {
         order: arguments.order.into(),
-        tie_seed: Seed(arguments.tie_seed),
+        tie_seed: Seed(0),
         cache: arguments.cache.clone(),
         collectives: collectives(&arguments.collective)?,
         faults: arguments.faults.as_deref().map(read_scenario).transpose()?,
@@ -178,23 +170,30 @@ fn watched(
     Ok(outcome?)
 }
 
-/// Runs with the tie seeds 1 to `count`, on all cores.
-fn band(
+/// Runs with each of the tie seeds, on all cores, and keeps the median run; only that is recorded.
+fn over_ties(
     subject: &Subject,
     platform: &Platform,
     settings: &Settings,
-    count: u64,
-) -> Result<Band, Failure> {
-    let seeds: Vec<u64> = (1..=count).collect();
-    let runs = parallel::run_all(&seeds, parallel::all_cores(), |&seed| {
-        let settings = Settings { tie_seed: Seed(seed), record: false, ..settings.clone() };
-        let outcome = simulate(subject.job(platform)?, platform, &settings, &mut |_| {
-            ControlFlow::Continue(())
-        });
-        outcome.map(|outcome| outcome.end.seconds())
+    seeds: &[Seed],
+) -> Result<Banded, Failure> {
+    let with = |seed: Seed, record| Settings { tie_seed: seed, record, ..settings.clone() };
+    if let [seed] = *seeds {
+        let outcome = watched(subject, platform, &with(seed, settings.record))?;
+        let band = Band::of(&[outcome.end.seconds()]).expect("one run");
+        return Ok(Banded { outcome, band, tie_seed: seed });
+    }
+    let runs = parallel::run_all(seeds, parallel::all_cores(), |&seed| {
+        let unwatched = &mut |_: Progress| ControlFlow::Continue(());
+        simulate(subject.job(platform)?, platform, &with(seed, false), unwatched)
     });
-    let mut seconds = runs.into_iter().collect::<Result<Vec<f64>, SimulationError>>()?;
-    seconds.sort_by(f64::total_cmp);
-    let (low, median, high) = (seconds[0], seconds[seconds.len() / 2], seconds[seconds.len() - 1]);
-    Ok(Band { count, low, median, high })
+    let mut runs = runs.into_iter().collect::<Result<Vec<Outcome>, SimulationError>>()?;
+    let seconds: Vec<f64> = runs.iter().map(|run| run.end.seconds()).collect();
+    let band = Band::of(&seconds).expect("there is at least one seed");
+    let place = median_place(&seconds).expect("there is at least one seed");
+    let outcome = match settings.record {
+        true => watched(subject, platform, &with(seeds[place], true))?,
+        false => runs.swap_remove(place),
+    };
+    Ok(Banded { outcome, band, tie_seed: seeds[place] })
 }

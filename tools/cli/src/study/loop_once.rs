@@ -4,21 +4,26 @@
 use super::plan::{self, Candidate, Turn};
 use super::progress::Progress;
 use super::runs::{Run, Runner, ending};
+use super::tree::Span;
 use super::workplace::Workplace;
 use super::{tree, write};
 use crate::failure::Failure;
+use crate::simulate::predicted::{Predicted, over_ties};
 use crate::simulate::read_platform;
 use crate::{calibrate, trace_file};
 use iolab_report::{Analysis, Report};
 
 use iolab_report::study::{Judgement, Observation, judge, median};
-use iolab_sim::guest::{self, Prediction};
+use iolab_sim::band::{Band, tie_seeds};
+use iolab_sim::cluster::Order;
+use iolab_sim::guest;
 use iolab_sim::platform::Platform;
 use iolab_trace::{Class, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 /// A recorded run that takes this many times the first one was disturbed.
 const DISTURBED: f64 = 1.15;
@@ -50,18 +55,22 @@ pub(crate) struct Study {
     pub(crate) platform: Platform,
     /// Seconds of the plain runs, by round.
     pub(crate) plain: Vec<f64>,
-    /// Seconds the simulation gives the plain run.
-    pub(crate) plain_predicted: Option<f64>,
+    /// Seconds the simulation gives the plain run, over orders of simultaneous events.
+    pub(crate) plain_predicted: Option<Band>,
     pub(crate) tried: Vec<Tried>,
     /// The best right strategy, as simulated and as recorded, for the timeline.
     pub(crate) shown: Option<Shown>,
     pub(crate) notes: Vec<String>,
+    /// Why there are fewer rounds than wanted, if there are.
+    pub(crate) incomplete: Option<String>,
 }
 
 /// A strategy with what became of it.
 pub(crate) struct Tried {
     pub(crate) candidate: Candidate,
     pub(crate) judgement: Judgement,
+    /// Range of what is predicted.
+    pub(crate) predicted: Option<Band>,
     pub(crate) seconds: Vec<f64>,
 }
 
@@ -81,6 +90,9 @@ struct Seen {
     failure: Option<String>,
 }
 
+/// From this share on, a run is dominated by its start.
+const START_SHARE: f64 = 0.2;
+
 impl Settings<'_> {
     pub(crate) fn run(&self) -> Result<Study, Failure> {
         // Slips of the user come out before anything is touched.
@@ -90,8 +102,14 @@ impl Settings<'_> {
         let runner = Runner::new()?;
         let mut progress = Progress::new();
         let place = Workplace::claim(self.directory, self.results)?;
-        let study = Loop { settings: self, place: &place, runner: &runner, notes: Vec::new() }
-            .run(&mut progress);
+        let study = Loop {
+            settings: self,
+            place: &place,
+            runner: &runner,
+            notes: Vec::new(),
+            incomplete: None,
+        }
+        .run(&mut progress);
         place.restore()?;
         study
     }
@@ -102,6 +120,7 @@ struct Loop<'a> {
     place: &'a Workplace,
     runner: &'a Runner,
     notes: Vec<String>,
+    incomplete: Option<String>,
 }
 
 impl Loop<'_> {
@@ -118,12 +137,16 @@ impl Loop<'_> {
         let plain_simulated = self.predict(&recorded, &platform, None);
         let predicted: Vec<_> = (candidates.iter())
             .map(|candidate| self.predict(&recorded, &platform, Some(candidate)))
-            .map(|prediction| prediction.map(|prediction| prediction.wall.seconds()))
+            .map(|predicted| predicted.map(|predicted| predicted.band))
             .collect();
-        let plain_predicted = plain_simulated.map(|prediction| prediction.wall.seconds());
+        self.note_start(plain_simulated.as_ref());
+        let plain_predicted = plain_simulated.map(|predicted| predicted.band);
         let (plain, seen) = self.rounds(&candidates, &first, progress)?;
         let tried = judge_all(candidates, seen, &plain, plain_predicted, &predicted);
-        let shown = self.shown(&tried, &recorded, &platform, progress);
+        let shown = match self.incomplete {
+            None => self.shown(&tried, &recorded, &platform, progress),
+            Some(_) => None,
+        };
         Ok(Study {
             command: words(self.settings.command),
             directory: self.settings.directory.to_owned(),
@@ -136,6 +159,7 @@ impl Loop<'_> {
             tried,
             shown,
             notes: self.notes,
+            incomplete: self.incomplete,
         })
     }
 
@@ -163,8 +187,11 @@ impl Loop<'_> {
     }
 
     fn fresh_run(&self, command: &mut Command) -> Result<Run, Failure> {
+        // What nobody touches afterwards has the time of its copy.
+        let since = SystemTime::now();
         self.place.refresh()?;
-        self.runner.run(command, self.settings.start)
+        let run = self.runner.run(command, self.settings.start)?;
+        Ok(Run { span: Some(Span { since, until: SystemTime::now() }), ..run })
     }
 
     /// The run everything else is compared with.
@@ -184,7 +211,10 @@ impl Loop<'_> {
     fn differences(&self, run: &Run, first: &Run) -> Result<BTreeMap<String, String>, Failure> {
         let left = self.place.collect("last")?;
         let reference = self.place.aside().join("reference");
-        let files = tree::differences(&reference, &left).map_err(Failure::new)?;
+        let span = |run: &Run| run.span.expect("a run in a fresh place has its time");
+        let before = tree::Left { tree: &reference, span: span(first) };
+        let after = tree::Left { tree: &left, span: span(run) };
+        let files = tree::differences(before, after).map_err(Failure::new)?;
         let mut found: BTreeMap<String, String> =
             files.into_iter().map(|(name, what)| (name.display().to_string(), what)).collect();
         if run.output != first.output {
@@ -279,15 +309,31 @@ impl Loop<'_> {
         trace: &Trace,
         platform: &Platform,
         candidate: Option<&Candidate>,
-    ) -> Option<Prediction> {
+    ) -> Option<Predicted> {
         let stack = candidate.map_or(&[][..], |candidate| &candidate.stack);
-        match guest::predict(trace, platform, stack, &guest::Settings::default()) {
-            Ok(prediction) => Some(prediction),
+        let seeds = tie_seeds(Order::Documented, None, None);
+        match over_ties(trace, platform, stack, &guest::Settings::default(), &seeds) {
+            Ok(predicted) => Some(predicted),
             Err(error) => {
                 let label = candidate.map_or("the plain run", |candidate| &candidate.label);
                 self.notes.push(format!("no prediction for {label}: {}", error.message));
                 None
             }
+        }
+    }
+
+    /// A run that mostly consists of starting the command says little about its I/O.
+    fn note_start(&mut self, plain: Option<&Predicted>) {
+        let Some(Predicted { prediction, .. }) = plain else { return };
+        let share = prediction.starting_share();
+        if share >= START_SHARE {
+            self.notes.push(format!(
+                "{:.0} % of the predicted plain run is starting and loading the command ({:.1} of \
+                 {:.1} ms), which no model of storage knows well: predictions of so short a run are rough",
+                share * 100.0,
+                prediction.starting.seconds() * 1e3,
+                prediction.wall.seconds() * 1e3
+            ));
         }
     }
 
@@ -302,32 +348,57 @@ impl Loop<'_> {
         seen.resize_with(candidates.len(), Seen::default);
         progress.begin_runs(self.settings.rounds * (1 + candidates.len()));
         for number in 0..self.settings.rounds {
-            let mut finished = Vec::new();
-            for turn in plan::round(number, candidates.len()) {
-                match turn {
-                    Turn::Plain => {
-                        progress.run("plain");
-                        self.turn(&mut self.plain(), first, &mut plain)?;
-                        if let Some(failure) = &plain.failure {
-                            return Err(Failure::new(format!("a plain run failed: {failure}"))
-                                .hint("a study needs a command that succeeds every time"));
-                        }
-                    }
-                    Turn::Under(index) if seen[index].failure.is_none() => {
-                        progress.run(&candidates[index].label);
-                        let mut command = self.under(&candidates[index])?;
-                        self.turn(&mut command, first, &mut seen[index])?;
-                        finished.push(index);
-                    }
-                    Turn::Under(_) => progress.run("(failed before)"),
-                }
+            let counts: Vec<usize> = seen.iter().map(|one| one.seconds.len()).collect();
+            let ran = self.round(number, candidates, first, progress, (&mut plain, &mut seen));
+            let Err(failure) = ran else { continue };
+            if number == 0 {
+                return Err(failure);
             }
-            let latest = *plain.seconds.last().expect("each round has a plain run");
-            finished.into_iter().for_each(|index| seen[index].plain.push(latest));
+            // The rounds before stand; what this one began is not to be weighed with them.
+            plain.seconds.truncate(number);
+            seen.iter_mut().zip(counts).for_each(|(one, count)| one.seconds.truncate(count));
+            let rounds = self.settings.rounds;
+            let what = format!("ended in round {} of {rounds}: {}", number + 1, failure.message());
+            self.notes.push(what.clone());
+            self.incomplete = Some(what);
+            break;
         }
         progress.end_runs();
         self.note_unstable(&plain);
         Ok((plain, seen))
+    }
+
+    fn round(
+        &mut self,
+        number: usize,
+        candidates: &[Candidate],
+        first: &Run,
+        progress: &mut Progress,
+        (plain, seen): (&mut Seen, &mut [Seen]),
+    ) -> Result<(), Failure> {
+        let mut finished = Vec::new();
+        for turn in plan::round(number, candidates.len()) {
+            match turn {
+                Turn::Plain => {
+                    progress.run("plain");
+                    self.turn(&mut self.plain(), first, plain)?;
+                    if let Some(failure) = &plain.failure {
+                        return Err(Failure::new(format!("a plain run failed: {failure}"))
+                            .hint("a study needs a command that succeeds every time"));
+                    }
+                }
+                Turn::Under(index) if seen[index].failure.is_none() => {
+                    progress.run(&candidates[index].label);
+                    let mut command = self.under(&candidates[index])?;
+                    self.turn(&mut command, first, &mut seen[index])?;
+                    finished.push(index);
+                }
+                Turn::Under(_) => progress.run("(failed before)"),
+            }
+        }
+        let latest = *plain.seconds.last().expect("each round has a plain run");
+        finished.into_iter().for_each(|index| seen[index].plain.push(latest));
+        Ok(())
     }
 
     fn turn(&self, command: &mut Command, first: &Run, seen: &mut Seen) -> Result<(), Failure> {
@@ -376,7 +447,7 @@ impl Loop<'_> {
                 None
             }
         };
-        let simulated = simulated.map(|prediction| prediction.trace);
+        let simulated = simulated.map(|predicted| predicted.prediction.trace);
         let results = self.settings.results;
         for (name, trace) in [("simulated.iot", &simulated), ("reshaped.iot", &measured)] {
             if let Some(trace) = trace
@@ -429,30 +500,33 @@ fn analyse(trace: &Trace) -> Report {
 
 /// The simulation says by which factor a strategy changes the run; the measured plain time says
 /// from where. So what the simulation gets wrong about both runs alike does not count twice.
-fn anchored(plain: &[f64], plain_predicted: Option<f64>, predicted: Option<f64>) -> Option<f64> {
-    Some(median(plain) * predicted? / plain_predicted?)
+fn anchored(plain: &[f64], plain_predicted: Option<Band>, predicted: Option<Band>) -> Option<Band> {
+    let (plain, Band { count, low, median: middle, high }) =
+        (median(plain), predicted?.ratio(&plain_predicted?));
+    Some(Band { count, low: plain * low, median: plain * middle, high: plain * high })
 }
 
 fn judge_all(
     candidates: Vec<Candidate>,
     seen: Vec<Seen>,
     plain: &Seen,
-    plain_predicted: Option<f64>,
-    predicted: &[Option<f64>],
+    plain_predicted: Option<Band>,
+    predicted: &[Option<Band>],
 ) -> Vec<Tried> {
     (candidates.into_iter().zip(seen).zip(predicted))
         .map(|((candidate, seen), predicted)| {
             let mut differences = seen.differences.iter();
             let wrong = differences.find(|(name, _)| !plain.differences.contains_key(*name));
+            let predicted = anchored(&plain.seconds, plain_predicted, *predicted);
             let judgement = judge(&Observation {
                 plain: seen.plain,
                 reshaped: seen.seconds.clone(),
                 difference: wrong.map(|(name, what)| format!("{name} {what}")),
                 failure: seen.failure,
                 incomparable_count: plain.differences.len(),
-                predicted: anchored(&plain.seconds, plain_predicted, *predicted),
+                predicted: predicted.map(|band| band.median),
             });
-            Tried { candidate, judgement, seconds: seen.seconds }
+            Tried { candidate, judgement, predicted, seconds: seen.seconds }
         })
         .collect()
 }

@@ -4,6 +4,7 @@ use super::loop_once::{Study, Tried};
 use iolab_report::chart::{Axis, Chart, Mark, Series, Unit};
 use iolab_report::page::{self, Cell, Jump, Page, Section, Table, Timeline, Tone, render};
 use iolab_report::study::{Interval, Verdict, median_interval};
+use iolab_sim::band::Band;
 use std::fmt::Write;
 
 fn time(seconds: f64) -> String {
@@ -18,6 +19,14 @@ fn interval(value: Interval, unit: impl Fn(f64) -> String) -> String {
     format!("{} ({} to {})", unit(value.middle), unit(value.low), unit(value.high))
 }
 
+/// A prediction with its range, where it has one.
+fn predicted(band: Band) -> String {
+    match band.is_one_value() {
+        true => time(band.median),
+        false => format!("{} ({} to {})", time(band.median), time(band.low), time(band.high)),
+    }
+}
+
 fn percent(share: f64) -> String {
     format!("{:+.0} %", share * 100.0)
 }
@@ -30,10 +39,10 @@ fn times(factor: f64) -> String {
 fn rows(study: &Study) -> Vec<[String; 6]> {
     let plain = median_interval(&study.plain);
     let none = || "–".to_owned();
-    let error = study.plain_predicted.map(|time| (time - plain.middle) / plain.middle);
+    let error = study.plain_predicted.map(|band| (band.median - plain.middle) / plain.middle);
     let mut rows = vec![[
         "plain".to_owned(),
-        study.plain_predicted.map_or_else(none, time),
+        study.plain_predicted.map_or_else(none, predicted),
         interval(plain, time),
         error.map_or_else(none, percent),
         "1".to_owned(),
@@ -43,7 +52,7 @@ fn rows(study: &Study) -> Vec<[String; 6]> {
         let judged = &tried.judgement;
         [
             tried.candidate.label.clone(),
-            judged.predicted.map_or_else(none, time),
+            tried.predicted.map_or_else(none, predicted),
             judged.measured.map_or_else(none, |measured| interval(measured, time)),
             judged.prediction_error.map_or_else(none, percent),
             judged.speedup.map_or_else(none, |speedup| interval(speedup, times)),
@@ -133,6 +142,7 @@ pub(crate) fn as_json(study: &Study) -> serde_json::Value {
             "verdict": judged.word(),
             "words": judged.words(),
             "predicted_s": judged.predicted,
+            "predicted_range_s": tried.predicted.map(|band| [band.low, band.high]),
             "measured_s": judged.measured.map(interval_json),
             "speedup": judged.speedup.map(interval_json),
             "prediction_error": judged.prediction_error,
@@ -144,13 +154,15 @@ pub(crate) fn as_json(study: &Study) -> serde_json::Value {
         "output_directory": study.directory.display().to_string(),
         "rounds": study.rounds,
         "plain": {
-            "predicted_s": study.plain_predicted,
+            "predicted_s": study.plain_predicted.map(|band| band.median),
+            "predicted_range_s": study.plain_predicted.map(|band| [band.low, band.high]),
             "measured_s": interval_json(median_interval(&study.plain)),
             "runs_s": study.plain,
         },
         "strategies": strategies.collect::<Vec<_>>(),
         "findings": study.report.findings,
         "notes": study.notes,
+        "incomplete": study.incomplete,
         "headline": headline(study),
     })
 }
@@ -219,7 +231,8 @@ fn table(study: &Study) -> Table {
     table.caption(format!(
         "Medians of {} rounds with 95 % bootstrap intervals; every round ran the plain command and \
          each strategy once. A prediction is the simulated factor times the measured plain time; for \
-         the plain run itself it is the simulated time. Outputs were compared byte by byte.",
+         the plain run itself it is the simulated time; both are medians over orders of simultaneous \
+         events, with their range. Outputs were compared byte by byte.",
         study.rounds
     ))
 }
@@ -228,7 +241,7 @@ fn table(study: &Study) -> Table {
 fn times_chart(study: &Study) -> Chart {
     let labels = study.tried.iter().map(|tried| tried.candidate.label.clone());
     let names = std::iter::once("plain".to_owned()).chain(labels);
-    let predicted = std::iter::once(study.plain_predicted)
+    let predicted = std::iter::once(study.plain_predicted.map(|band| band.median))
         .chain(study.tried.iter().map(|tried| tried.judgement.predicted));
     let measured = std::iter::once(Some(median_interval(&study.plain)))
         .chain(study.tried.iter().map(|tried| tried.judgement.measured));
@@ -281,10 +294,11 @@ fn shown_finding(study: &Study, finding: &iolab_report::Finding) -> page::Findin
             _ => Tone::Quiet,
         },
         evidence: format!(
-            "{} calls, {:.1} ms, {:.0} % of the run of the process that suffers most",
+            "{} calls, {:.1} ms, {:.0} % of {}",
             evidence.calls,
             evidence.time_ns as f64 / 1e6,
-            evidence.share_of_run * 100.0
+            evidence.share_of_run * 100.0,
+            evidence.share_of
         ),
         remedy: remedy.map_or_else(String::new, |remedy| remedy.sentence.clone()),
         gain: remedy

@@ -1,7 +1,9 @@
 //! The journal of a sweep: a line of JSON per finished run, written as soon as it is there.
 //!
-//! The first line says which sweep it is of. A line that a kill has cut short is dropped.
+//! The first line says which sweep it is of. A line that a kill has cut short is dropped, and one of
+//! a single run from before answers were medians is left out, so that it is made again.
 
+use super::NUMBERS;
 use crate::failure::Failure;
 use crate::trace_file;
 use serde::{Deserialize, Serialize};
@@ -19,6 +21,17 @@ pub(crate) struct Line {
     /// As `NUMBERS` names them; empty for a run that failed.
     #[serde(with = "exact")]
     pub(crate) numbers: Vec<f64>,
+}
+
+impl Line {
+    /// Least, median and greatest seconds of a run that did not fail.
+    pub(crate) fn range(&self) -> Option<[f64; 3]> {
+        let number = |name: &str| {
+            let place = NUMBERS.iter().position(|one| *one == name)?;
+            self.numbers.get(place).copied()
+        };
+        Some([number("seconds_low")?, number("seconds")?, number("seconds_high")?])
+    }
 }
 
 /// Numbers as the shortest text that reads back as the same number; a JSON number may not.
@@ -57,15 +70,35 @@ impl Journal {
     ) -> Result<Journal, Failure> {
         fs::create_dir_all(directory).map_err(|error| failed(directory, &error))?;
         let path = directory.join("journal.jsonl");
-        let old = fs::read_to_string(&path).unwrap_or_default();
+        if !fresh {
+            refuse_foreign(directory, &path)?;
+        }
+        let old = match fs::read(&path) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(_) => String::new(),
+        };
         let mut lines = BTreeMap::new();
-        let mut whole = old.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-        if let Some(head) = whole.next().filter(|_| !fresh) {
+        let mut whole = old.split_inclusive('\n');
+        // A head that was cut short is the beginning of the right one.
+        let begun = render(fingerprint, &lines)?;
+        let head = whole.next().filter(|_| !fresh);
+        if let Some(head) = head.filter(|head| !begun.starts_with(head)) {
             check_head(head, fingerprint, directory)?;
+        }
+        if head.is_some_and(|head| head.ends_with('\n')) {
+            let whole = whole.filter(|line| line.ends_with('\n'));
             lines.extend(whole.map_while(|line| {
                 let line: Line = serde_json::from_str(line).ok()?;
                 Some((line.run, line))
             }));
+            let count = lines.len();
+            lines.retain(|_, line: &mut Line| {
+                line.error.is_some() || line.numbers.len() == NUMBERS.len()
+            });
+            match count - lines.len() {
+                0 => {}
+                old => eprintln!("{old} runs are of single orders of events and are made again"),
+            }
         }
         let text = render(fingerprint, &lines)?;
         trace_file::save_quietly(&path, text.as_bytes())?;
@@ -90,6 +123,21 @@ impl Journal {
     /// All runs, by number.
     pub(crate) fn lines(self) -> Vec<Line> {
         self.lines.into_values().collect()
+    }
+}
+
+/// Results beside no journal are of something else.
+fn refuse_foreign(directory: &Path, journal: &Path) -> Result<(), Failure> {
+    let there = |name: &&str| fs::symlink_metadata(directory.join(name)).is_ok();
+    let mut results = ["results.csv", "results.parquet", "comparison.html"].iter();
+    match results.find(|name| !there(&"journal.jsonl") && there(name)) {
+        Some(name) => Err(Failure::new(format!(
+            "{} is not of this sweep: there is no {} beside it",
+            directory.join(name).display(),
+            journal.file_name().unwrap_or_default().display()
+        ))
+        .hint("name another directory by -o DIR, or replace it by --fresh")),
+        None => Ok(()),
     }
 }
 

@@ -38,7 +38,10 @@ fn figure(sweep: &Sweep, lines: &[Line], title: &str) -> Option<Chart> {
         Axis::categories(names[x], places.clone()),
         Axis::linear("run time", Unit::Seconds),
     )
-    .caption("Mean over all other parameters; bars span their lowest and highest run.")
+    .caption(
+        "Mean over all other parameters of the medians over orders of simultaneous events; bars \
+         span their lowest and highest run.",
+    )
     .size(720, 360);
     let labels =
         series.map_or_else(|| vec![String::new()], |series| sweep.values_of(names[series]));
@@ -47,21 +50,21 @@ fn figure(sweep: &Sweep, lines: &[Line], title: &str) -> Option<Chart> {
             .map_or_else(|| "run time".to_owned(), |series| format!("{} = {label}", names[series]));
         let mut drawn = Series::new(name, Mark::Points, []);
         for (place, value) in places.iter().enumerate() {
-            let seconds: Vec<f64> = lines
+            let ranges: Vec<[f64; 3]> = lines
                 .iter()
                 .filter(|line| {
                     let values: Vec<String> =
                         sweep.values(line.run).into_iter().map(written).collect();
                     values[x] == *value && series.is_none_or(|series| values[series] == label)
                 })
-                .filter_map(|line| line.numbers.first().copied())
+                .filter_map(Line::range)
                 .collect();
-            if seconds.is_empty() {
+            if ranges.is_empty() {
                 continue;
             }
-            let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
-            let low = seconds.iter().copied().fold(f64::INFINITY, f64::min);
-            let high = seconds.iter().copied().fold(0.0, f64::max);
+            let mean = ranges.iter().map(|range| range[1]).sum::<f64>() / ranges.len() as f64;
+            let low = ranges.iter().map(|range| range[0]).fold(f64::INFINITY, f64::min);
+            let high = ranges.iter().map(|range| range[2]).fold(0.0, f64::max);
             drawn = drawn.point_with_error(place as f64, mean, low, high);
         }
         chart = chart.with(drawn);

@@ -58,8 +58,11 @@ impl<'a> Table<'a> {
             .concat(),
         ];
         for line in self.lines {
-            let seconds =
-                line.numbers.first().map_or("failed".to_owned(), |seconds| format!("{seconds:.6}"));
+            let seconds = match line.range() {
+                None => "failed".to_owned(),
+                Some([low, seconds, high]) if low == high => format!("{seconds:.6}"),
+                Some([low, seconds, high]) => format!("{seconds:.6} ({low:.6} to {high:.6})"),
+            };
             rows.push([self.values(line), vec![seconds]].concat());
         }
         let width =

@@ -156,7 +156,8 @@ def simulate(
     cache: str | Callable[..., object] | None,
     collectives: Mapping[str, str | Callable[..., object]],
     order: str,
-    tie_seed: int,
+    seeds: int | None,
+    tie_seed: int | None,
     seed: int | None,
     faults: str | None,
 ) -> dict[str, object]: ...

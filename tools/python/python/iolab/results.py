@@ -67,10 +67,17 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run came to. Equal arguments give equal results, to the last bit."""
+    """What came of it: the median run over several orders of simultaneous events. Equal arguments give
+    equal results, to the last bit."""
 
     seconds: float
     """Time of the last event: all data that will be on devices is there."""
+    low: float
+    """The same in the fastest order."""
+    high: float
+    """And in the slowest. A difference smaller than the range means nothing."""
+    tie_seeds: int
+    """How many orders were run."""
     event_count: int
     event_hash: int
     """Over all events and their times: equal runs have equal ones."""
@@ -79,6 +86,11 @@ class Result:
     applications: list[Application]
     servers: list[Server]
     links: list[Link]
+
+    @property
+    def time(self) -> float:
+        """The same as ``seconds``."""
+        return self.seconds
 
     @property
     def bytes(self) -> int:
@@ -120,6 +132,9 @@ def result_of(given: dict[str, Any]) -> Result:
 
     return Result(
         seconds=given["seconds"],
+        low=given["low"],
+        high=given["high"],
+        tie_seeds=given["tie_seeds"],
         event_count=given["event_count"],
         event_hash=given["event_hash"],
         lost_packet_count=given["lost_packet_count"],

@@ -30,7 +30,8 @@ def simulate(
     cache: str | CacheMaker | None = None,
     collective: Mapping[str, str | CollectiveMaker] | None = None,
     order: Order = "documented",
-    tie_seed: int = 0,
+    seeds: int | None = None,
+    tie_seed: int | None = None,
     seed: int | None = None,
     faults: Scenario | str | Mapping[str, Any] | None = None,
 ) -> Result:
@@ -39,8 +40,9 @@ def simulate(
     ``cache`` is a name of :func:`iolab.caches_by_name` or a class (or function) that makes a layer from
     :class:`CacheSettings`; by itself each server has the platform's. ``collective`` says by command
     which algorithm of :func:`iolab.collectives_by_command` carries it out, or what makes one from a
-    :class:`CollectiveCall`. ``tie_seed`` shuffles simultaneous events, ``seed`` replaces that of
-    the workload's random choices, ``faults`` lets things go wrong as a :class:`Scenario` says.
+    :class:`CollectiveCall`. The result is the median run over ``seeds`` orders of simultaneous events
+    (5; in the published order 1), with ``low`` and ``high`` beside it; ``seeds=1`` or a ``tie_seed``
+    make a single run. ``seed`` replaces that of the workload's random choices, ``faults`` lets things go wrong as a :class:`Scenario` says.
 
     >>> import iolab
     >>> text = '''
@@ -59,7 +61,7 @@ def simulate(
     program = workload._recording if isinstance(workload, Trace) else Workload.of(workload).text
     platform_text, choices = Platform.of(platform).text, dict(collective or {})
     scenario = None if faults is None else Scenario.of(faults).text
-    given = _iolab.simulate(program, platform_text, cache, choices, order, tie_seed, seed, scenario)
+    given = _iolab.simulate(program, platform_text, cache, choices, order, seeds, tie_seed, seed, scenario)
     return result_of(given)
 
 
@@ -83,7 +85,14 @@ class Sweep(list[Point]):
         for point in self:
             names = {key: _name(value) for key, value in point.parameters.items()}
             result = point.result
-            yield {**names, "seconds": result.seconds, "bytes": result.bytes, "bandwidth": result.bandwidth}
+            yield {
+                **names,
+                "seconds": result.seconds,
+                "low": result.low,
+                "high": result.high,
+                "bytes": result.bytes,
+                "bandwidth": result.bandwidth,
+            }
 
     def csv(self) -> str:
         """The rows as comma-separated values."""
@@ -96,11 +105,11 @@ class Sweep(list[Point]):
         return text.getvalue()
 
     def best(self) -> Point:
-        """The fastest run."""
+        """The fastest by its median; another whose ``low`` is below its ``high`` may be as fast."""
         return min(self, key=lambda point: point.result.seconds)
 
 
-_PARAMETERS = ("workload", "platform", "cache", "collective", "order", "tie_seed", "seed", "faults")
+_PARAMETERS = ("workload", "platform", "cache", "collective", "order", "seeds", "tie_seed", "seed", "faults")
 
 
 def sweep(

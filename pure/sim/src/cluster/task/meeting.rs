@@ -1,10 +1,10 @@
 //! Meetings: all processes of a group wait for the last one, without messages.
 
 use super::{Event, Outcome};
-use crate::cluster::{Cluster, EventQueue, Order};
+use crate::cluster::{Cluster, EventQueue, Order, hash_table};
 use crate::program::File;
 use iolab_policy::collective::{Access, Wanted};
-use iolab_vocab::Direction;
+use iolab_vocab::{Direction, Extent};
 use std::sync::Arc;
 
 /// What a group meets for. Only those who come for the same thing meet.
@@ -43,10 +43,17 @@ impl Meeting {
     }
 }
 
+/// What of a list lies before the end of its file.
+fn cropped(list: &[Extent], file_bytes: u64) -> Vec<Extent> {
+    let inside = |extent: &Extent| extent.intersection(Extent::new(0, file_bytes));
+    list.iter().map(inside).filter(|extent| !extent.is_empty()).collect()
+}
+
 impl<Q: EventQueue<Event>> Cluster<Q> {
     /// The task comes to its group's meeting; gives the meeting if it is the last one.
     fn come(&mut self, id: u32, group: u32, purpose: Purpose) -> Option<Meeting> {
         let process = self.tasks.get(id).process;
+        let mut got = None;
         let group = &mut self.groups[group as usize];
         let rank = group.rank(process).expect("the command was checked") as usize;
         let rank_count = group.rank_count() as usize;
@@ -56,16 +63,28 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             group.meetings.len() - 1
         });
         let meeting = &mut group.meetings[place];
-        if let Purpose::Access(..) = purpose {
+        if let Purpose::Access(file, direction) = purpose {
+            let mut list = std::mem::take(&mut self.tasks.get_mut(id).list);
+            if direction == Direction::Read {
+                let bytes = cropped(&list, self.files[file as usize].bytes);
+                got = Some(bytes.iter().map(|extent| extent.length).sum::<u64>());
+                if self.order == Order::Documented {
+                    list = bytes;
+                }
+            }
             meeting.wanted.resize(rank_count, Wanted::default());
-            meeting.wanted[rank] = Wanted::new(std::mem::take(&mut self.tasks.get_mut(id).list));
+            meeting.wanted[rank] = Wanted::new(list);
         }
-        if meeting.waiting.len() + 1 == rank_count {
-            return Some(group.meetings.remove(place));
+        let is_last = meeting.waiting.len() + 1 == rank_count;
+        if !is_last {
+            meeting.present[rank] = true;
+            meeting.waiting.push(id);
         }
-        meeting.present[rank] = true;
-        meeting.waiting.push(id);
-        None
+        let met = is_last.then(|| group.meetings.remove(place));
+        if let Some(bytes) = got {
+            self.tell_got(id, bytes);
+        }
+        met
     }
 
     /// The last to come wakes the others and is done.
@@ -99,8 +118,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     fn in_hash_order(&self, tasks: &[u32]) -> Vec<u32> {
-        let numbers: Vec<_> = tasks.iter().map(|id| self.tasks.get(*id).process).collect();
-        let order = crate::cluster::build::hash_order(&numbers);
-        order.into_iter().map(|index| tasks[index]).collect()
+        let number = |id: &u32| hash_table::component(self.tasks.get(*id).process);
+        let numbers: Vec<_> = tasks.iter().map(number).collect();
+        hash_table::order(&numbers).into_iter().map(|index| tasks[index]).collect()
     }
 }

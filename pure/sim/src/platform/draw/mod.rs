@@ -76,7 +76,7 @@ impl NodeGroup {
     }
 
     /// What runs on each node, one line each.
-    fn roles(&self) -> Vec<String> {
+    fn roles(&self, platform: &Platform) -> Vec<String> {
         let mut roles = Vec::new();
         match self.clients {
             0 => {}
@@ -86,6 +86,11 @@ impl NodeGroup {
         if let Some(server) = &self.server {
             roles.push(format!("server, cache {}", server.cache));
             roles.push(format!("device {}", device(&server.device)));
+            let most = platform.access_bytes_of(self);
+            if most < platform.transport.access_bytes.0 {
+                let most = format_bytes(most);
+                roles.push(format!("access at most {most}, a quarter of the memory"));
+            }
         }
         roles
     }

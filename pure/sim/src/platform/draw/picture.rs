@@ -34,10 +34,10 @@ pub(super) fn draw(platform: &Platform) -> String {
     let columns = above.len().max(below.len()).max(platform.switches.len()).max(1) as f64;
     let width = (columns * (BOX_WIDTH + GAP) - GAP + 2.0 * MARGIN).max(WIDTH_MIN);
     let top = MARGIN + 50.0;
-    let above_height = above.iter().map(|group| height(group)).fold(0.0, f64::max);
+    let above_height = above.iter().map(|group| height(platform, group)).fold(0.0, f64::max);
     let switch_y = top + above_height + if above.is_empty() { 0.0 } else { BETWEEN };
     let below_y = switch_y + SWITCH_HEIGHT + BETWEEN;
-    let below_height = below.iter().map(|group| height(group)).fold(0.0, f64::max);
+    let below_height = below.iter().map(|group| height(platform, group)).fold(0.0, f64::max);
     let total = below_y + below_height + MARGIN;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {total}\" width=\"{width}\" \
@@ -48,7 +48,7 @@ pub(super) fn draw(platform: &Platform) -> String {
     let place = |groups: Vec<&'_ NodeGroup>, y: f64, is_above: bool| -> Vec<(f64, f64, f64)> {
         let count = groups.len();
         let row = groups.iter().enumerate().map(|(index, group)| {
-            let height = height(group);
+            let height = height(platform, group);
             let y = if is_above { y + above_height - height } else { y };
             (center(index, count, width), y, height)
         });
@@ -81,7 +81,7 @@ pub(super) fn draw(platform: &Platform) -> String {
         let figures = format!("{}, {}", rate(switch.rate), time(switch.latency));
         label(&mut svg, x + 10.0, switch_y + 36.0, "f", &figures);
     }
-    boxes.iter().for_each(|placed| node_box(&mut svg, placed));
+    boxes.iter().for_each(|placed| node_box(&mut svg, platform, placed));
     svg + "</svg>\n"
 }
 
@@ -91,11 +91,11 @@ fn center(index: usize, count: usize, width: f64) -> f64 {
     (width - row) / 2.0 + index as f64 * (BOX_WIDTH + GAP) + BOX_WIDTH / 2.0
 }
 
-fn lines_of(group: &NodeGroup) -> Vec<String> {
+fn lines_of(platform: &Platform, group: &NodeGroup) -> Vec<String> {
     let inside = group.inside();
     let (left, right) = inside.split_once(", ").unwrap_or((&inside, ""));
     let mut lines = vec![left.to_owned(), right.to_owned()];
-    for role in group.roles() {
+    for role in group.roles(platform) {
         match role.split_once(", ") {
             Some((left, right)) if role.len() > 44 => {
                 lines.extend([left.to_owned(), format!("  {right}")])
@@ -106,11 +106,11 @@ fn lines_of(group: &NodeGroup) -> Vec<String> {
     lines
 }
 
-fn height(group: &NodeGroup) -> f64 {
-    52.0 + LINE * lines_of(group).len() as f64
+fn height(platform: &Platform, group: &NodeGroup) -> f64 {
+    52.0 + LINE * lines_of(platform, group).len() as f64
 }
 
-fn node_box(svg: &mut String, placed: &Placed) {
+fn node_box(svg: &mut String, platform: &Platform, placed: &Placed) {
     let group = placed.group;
     let has_server = group.server.is_some();
     let x = placed.x - BOX_WIDTH / 2.0;
@@ -125,7 +125,7 @@ fn node_box(svg: &mut String, placed: &Placed) {
             placed.y + 26.0
         );
     }
-    for (index, text) in lines_of(group).iter().enumerate() {
+    for (index, text) in lines_of(platform, group).iter().enumerate() {
         label(svg, x + 10.0, placed.y + 56.0 + LINE * index as f64, "", text);
     }
 }

@@ -24,7 +24,7 @@ fn entries(platform: &Platform, switch: usize) -> Vec<Vec<String>> {
     let groups = platform.groups_on(switch).map(|group| {
         let mut lines =
             vec![format!("{}: NIC {}", group.range(), wire(&group.nic)), group.inside()];
-        lines.extend(group.roles());
+        lines.extend(group.roles(platform));
         lines
     });
     let name = platform.switches.get(switch).map_or("", |switch| &switch.name);

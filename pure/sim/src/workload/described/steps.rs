@@ -26,6 +26,8 @@ struct Cursor {
     given_before: Vec<u64>,
     visits: Vec<u64>,
     phase: Option<usize>,
+    /// The phase of its last read.
+    read_phase: usize,
     now: Nanos,
     entered: Nanos,
 }
@@ -69,6 +71,7 @@ impl Steps {
             given_before: vec![0; loops],
             visits: vec![0; transfers],
             phase: None,
+            read_phase: 0,
             now: Nanos::ZERO,
             entered: Nanos::ZERO,
         };
@@ -83,7 +86,8 @@ impl Steps {
         if let Some(left) = cursor.phase {
             let totals = &mut self.totals[left];
             totals.end = totals.end.max(cursor.now);
-            totals.rank_nanos += cursor.now.since(cursor.entered).0;
+            let spent = cursor.now.since(cursor.entered).0;
+            totals.rank_nanos = totals.rank_nanos.saturating_add(spent);
         }
         if let Some(phase) = phase {
             let totals = &mut self.totals[phase];
@@ -134,7 +138,8 @@ impl Steps {
         let totals = &mut self.totals[phase];
         totals.calls += 1;
         match direction {
-            Direction::Read => totals.read_bytes += bytes,
+            // Counted when it is known how much of it the file has.
+            Direction::Read => self.cursors[rank as usize].read_phase = phase,
             Direction::Write => totals.written_bytes += bytes,
         }
     }
@@ -286,6 +291,13 @@ impl Program for Steps {
                     return Some(self.command(rank, deed));
                 }
             }
+        }
+    }
+
+    fn got(&mut self, rank: u32, bytes: u64) {
+        let phase = self.cursors[rank as usize].read_phase;
+        if let Some(totals) = self.totals.get_mut(phase) {
+            totals.read_bytes += bytes;
         }
     }
 

@@ -1,7 +1,8 @@
 //! The page of findings: text with every figure taken from the run that writes it.
 
 use super::claims::{self, Verdict};
-use super::{Pair, Study};
+use super::{Pair, Study, ranged};
+use iolab_sim::band::Band;
 use iolab_sim::evaluation::{Case, Test};
 use iolab_vocab::format_bytes;
 use std::fmt::Write;
@@ -22,17 +23,18 @@ pub(super) fn page(study: &Study) -> String {
 
 fn head(page: &mut String, study: &Study) {
     let gain = claims::mean(study.pairs.iter().map(Pair::gain)).unwrap_or(1.0);
-    let (count, other, seeds) = (study.pairs.len(), &study.other, study.seeds);
+    let (count, other) = (study.pairs.len(), &study.other);
+    let (draws, orders) = (study.draws, study.tie_seeds);
     let _ = writeln!(
         page,
         "# Hard disks against solid state\n\n\
-         Written by `iolab reproduce hdd-vs-ssd --against {other} --seeds {seeds} --findings`; every \
+         Written by `iolab reproduce hdd-vs-ssd --against {other} --draws {draws} --seeds {orders} --findings`; every \
          figure comes from that run.\n\n\
          The evaluation of PIOsimHD (Kuhn 2009) draws its conclusions from disks that seek, and asks \
          for the same with drives that do not. Here are its {count} cases on `classic-hdd` and on \
          `{other}`, which differs in the servers' devices only: network, servers and clients are \
-         the same. Random cases are means over {seeds} seed(s), the order of simultaneous events is \
-         the documented one.\n\n\
+         the same. Random cases are means over {draws} draw(s). Every time is the median over {orders} \
+         orders of simultaneous events, its range beside it.\n\n\
          Over all cases the other medium is {gain:.2} times faster (geometric mean)."
     );
     if let (Some(most), Some(least)) = (extreme(study, f64::max), extreme(study, f64::min)) {
@@ -60,14 +62,16 @@ fn describe(case: &Case) -> String {
 fn conclusions(page: &mut String, verdicts: &[Verdict]) {
     page.push_str(
         "## Which conclusions survive\n\n\
-         Each line is a piece of advice: how many times faster one is by following it, as the \
-         geometric mean over all block sizes and operations it is about. A factor below 1.1 is no \
-         reason to do anything.\n\n\
-         | advice | hard disk | solid state | verdict |\n|---|---|---|---|\n",
+         Each line is a piece of advice in one direction: how many times faster one is by following \
+         it, as the geometric mean of medians over all block sizes (and tests) it is about. A case \
+         counts as a difference only where the bands of both ways are disjoint and a factor of 1.1 \
+         lies between; `+2 -1 of 3` says in how many cases it helps and harms.\n\n\
+         | advice | direction | hard disk | solid state | verdict |\n|---|---|---|---|---|\n",
     );
     for verdict in verdicts {
-        let (claim, hdd, other, word) = (verdict.claim, verdict.hdd, verdict.other, verdict.word());
-        let _ = writeln!(page, "| {claim} | {hdd:.2} | {other:.2} | {word} |");
+        let (claim, word, direction) = (verdict.claim, verdict.word(), verdict.operation.name());
+        let (hdd, other) = (verdict.hdd.words(), verdict.other.words());
+        let _ = writeln!(page, "| {claim} | {direction} | {hdd} | {other} | {word} |");
     }
     page.push('\n');
 }
@@ -83,19 +87,23 @@ fn collective(page: &mut String, study: &Study) {
     let is_first = |pair: &&Pair| pair.case.test == Test::Collective("two-phase");
     let (mut pays_hdd, mut pays_other, mut count) = (0, 0, 0);
     for pair in study.pairs.iter().filter(is_first) {
-        let factor = |seconds: fn(&Pair) -> f64| {
+        let bests = |band: fn(&Pair) -> Band| {
             let best = |is_kind: fn(&Test) -> bool| {
                 let alike = study.pairs.iter().filter(|other| is_alike(&other.case, &pair.case));
-                alike.filter(|other| is_kind(&other.case.test)).map(seconds).reduce(f64::min)
+                alike.filter(|other| is_kind(&other.case.test)).map(band).reduce(faster)
             };
             let individual = best(|test| matches!(test, Test::Individual(_)))?;
-            Some(individual / best(|test| matches!(test, Test::Collective(_)))?)
+            Some((individual, best(|test| matches!(test, Test::Collective(_)))?))
         };
-        let (Some(hdd), Some(other)) = (factor(|pair| pair.hdd), factor(|pair| pair.other)) else {
+        let (Some(hdd), Some(other)) = (bests(|pair| pair.hdd), bests(|pair| pair.other)) else {
             continue;
         };
-        (pays_hdd, pays_other) =
-            (pays_hdd + u32::from(hdd > 1.1), pays_other + u32::from(other > 1.1));
+        let pays = |(individual, collective): (Band, Band)| {
+            u32::from(claims::helps(&individual, &collective))
+        };
+        (pays_hdd, pays_other) = (pays_hdd + pays(hdd), pays_other + pays(other));
+        let factor = |(individual, collective): (Band, Band)| individual.median / collective.median;
+        let (hdd, other) = (factor(hdd), factor(other));
         count += 1;
         let (cache, operation) = (pair.case.cache, pair.case.operation.name());
         let block = format_bytes(pair.case.block_bytes);
@@ -103,9 +111,13 @@ fn collective(page: &mut String, study: &Study) {
     }
     let _ = writeln!(
         page,
-        "\nIt pays by more than a tenth in {pays_hdd} of {count} combinations on hard disks, in \
+        "\nIt pays by a tenth or more, with disjoint bands, in {pays_hdd} of {count} combinations on hard disks, in \
          {pays_other} on solid state.\n"
     );
+}
+
+fn faster(one: Band, other: Band) -> Band {
+    if other.median < one.median { other } else { one }
 }
 
 fn is_alike(one: &Case, other: &Case) -> bool {
@@ -118,7 +130,8 @@ fn layers(page: &mut String, study: &Study) {
     page.push_str(
         "## Which cache layer matters\n\n\
          The best of the four layers against none, by test and operation (geometric mean over block \
-         sizes).\n\n| test | operation | hard disk | solid state |\n|---|---|---|---|\n",
+         sizes). One is named where its band is below that of none for some block size, and \
+         above it for no other.\n\n| test | operation | hard disk | solid state |\n|---|---|---|---|\n",
     );
     let mut groups: Vec<(String, &str)> = Vec::new();
     for pair in &study.pairs {
@@ -129,7 +142,7 @@ fn layers(page: &mut String, study: &Study) {
     }
     let (mut count, mut idle_hdd, mut idle_other) = (0, 0, 0);
     for (test, operation) in groups {
-        let best = |seconds: fn(&Pair) -> f64| best_layer(study, &test, operation, seconds);
+        let best = |band: fn(&Pair) -> Band| best_layer(study, &test, operation, band);
         let (Some(hdd), Some(other)) = (best(|pair| pair.hdd), best(|pair| pair.other)) else {
             continue;
         };
@@ -149,17 +162,25 @@ fn best_layer(
     study: &Study,
     test: &str,
     operation: &str,
-    seconds: fn(&Pair) -> f64,
+    band: fn(&Pair) -> Band,
 ) -> Option<String> {
     let is_it =
         |pair: &&Pair| pair.case.test.name() == test && pair.case.operation.name() == operation;
-    let of_layer = |cache: &str| {
+    let of_layer = |cache: &str| -> Vec<Band> {
         let of_group = study.pairs.iter().filter(is_it);
-        claims::mean(of_group.filter(|pair| pair.case.cache == cache).map(seconds))
+        of_group.filter(|pair| pair.case.cache == cache).map(band).collect()
     };
-    let none = of_layer("none")?;
+    let none = of_layer("none");
+    let factor = |name: &'static str| {
+        let layer = of_layer(name);
+        let pairs = || none.iter().zip(&layer);
+        let is_better = pairs().any(|(none, layer)| layer.is_below(none))
+            && !pairs().any(|(none, layer)| none.is_below(layer));
+        let factor = claims::mean(pairs().map(|(none, layer)| none.median / layer.median))?;
+        Some((name, if is_better { factor } else { 1.0 }))
+    };
     let layers = ["write-behind", "aggregation", "server-directed"];
-    let factors = layers.into_iter().filter_map(|name| Some((name, none / of_layer(name)?)));
+    let factors = layers.into_iter().filter_map(factor);
     let (name, factor) = factors.reduce(|one, other| if other.1 > one.1 { other } else { one })?;
     Some(match factor {
         factor if factor < 1.02 => NONE_HELPS.to_owned(),
@@ -172,7 +193,7 @@ fn gains(page: &mut String, study: &Study) {
         "## All cases\n\n| case | hard disk [s] | solid state [s] | gain |\n|---|---|---|---|\n",
     );
     for pair in &study.pairs {
-        let (case, hdd, other) = (describe(&pair.case), pair.hdd, pair.other);
-        let _ = writeln!(page, "| {case} | {hdd:.3} | {other:.3} | {:.2} |", pair.gain());
+        let (case, hdd, other) = (describe(&pair.case), ranged(&pair.hdd), ranged(&pair.other));
+        let _ = writeln!(page, "| {case} | {hdd} | {other} | {:.2} |", pair.gain());
     }
 }

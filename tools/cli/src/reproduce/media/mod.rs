@@ -6,15 +6,16 @@ mod claims;
 mod figures;
 mod findings;
 
-use super::campaign::{Job, run_all};
-use super::published;
+use super::{bands, published};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Output};
+use crate::parallel;
+use crate::ties::Ties;
 use clap::Args;
+use iolab_sim::band::Band;
 use iolab_sim::cluster::Order;
-use iolab_sim::evaluation::{Case, Conduct, mean_and_deviation};
+use iolab_sim::evaluation::Case;
 use iolab_sim::platform::Platform;
-use iolab_vocab::Seed;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,9 +28,11 @@ pub(crate) struct Arguments {
     /// Platform with the other medium: a preset or a TOML file
     #[arg(long, value_name = "P.toml", default_value = "classic-ssd")]
     against: String,
-    /// Random cases are means over so many seeds, 1 to 10
+    /// Random cases are means over so many draws, 1 to 10
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10))]
-    seeds: u64,
+    draws: u64,
+    #[command(flatten)]
+    ties: Ties,
     /// Print as CSV
     #[arg(long, conflicts_with = "json")]
     csv: bool,
@@ -42,22 +45,22 @@ pub(crate) struct Arguments {
     /// Write the findings to this page, in Markdown
     #[arg(long, value_name = "FILE.md")]
     findings: Option<PathBuf>,
-    /// Runs at once
-    #[arg(long, default_value_t = 1)]
-    jobs: usize,
+    /// Runs at once; as many as there are processors by itself
+    #[arg(long)]
+    jobs: Option<usize>,
 }
 
 /// A case on both media.
 pub(super) struct Pair {
     pub(super) case: Case,
-    pub(super) hdd: f64,
-    pub(super) other: f64,
+    pub(super) hdd: Band,
+    pub(super) other: Band,
 }
 
 impl Pair {
     /// How many times faster the other medium is.
     pub(super) fn gain(&self) -> f64 {
-        self.hdd / self.other
+        self.hdd.median / self.other.median
     }
 }
 
@@ -65,7 +68,10 @@ impl Pair {
 pub(super) struct Study {
     pub(super) pairs: Vec<Pair>,
     pub(super) other: String,
-    pub(super) seeds: u64,
+    /// Random cases are means over so many.
+    pub(super) draws: u64,
+    /// Orders of simultaneous events of each case.
+    pub(super) tie_seeds: u64,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -75,12 +81,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Err(Failure::new(format!("no case contains `{}`", arguments.only))
             .hint("cases read like `random,NoCache,5120,READ`; leave --only out to see all"));
     }
+    let plots = Output::begin_if(arguments.plots.as_deref(), "--plots", &[])?;
+    let conclusions = Output::begin_if(arguments.findings.as_deref(), "--findings", &[])?;
+    output::distinct(&plots.iter().chain(&conclusions).collect::<Vec<_>>())?;
     let study = compute(arguments, &cases)?;
-    if let Some(path) = &arguments.plots {
-        output::write(path, "--plots", figures::page(&study).as_bytes())?;
+    if let Some(output) = plots {
+        output.write(figures::page(&study).as_bytes())?;
     }
-    if let Some(path) = &arguments.findings {
-        output::write(path, "--findings", findings::page(&study).as_bytes())?;
+    if let Some(output) = conclusions {
+        output.write(findings::page(&study).as_bytes())?;
     }
     match (arguments.csv, arguments.json) {
         (true, _) => print_csv(&study),
@@ -92,36 +101,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 fn compute(arguments: &Arguments, cases: &[Case]) -> Result<Study, Failure> {
     let other = crate::simulate::read_platform(&arguments.against)?;
-    let hdd = seconds(&Platform::preset("classic-hdd")?, cases, arguments)?;
-    let with_other = seconds(&other, cases, arguments)?;
-    let pair = |((case, hdd), other): ((&Case, f64), f64)| Pair { case: *case, hdd, other };
+    let hdd = bands_on(&Platform::preset("classic-hdd")?, cases, arguments)?;
+    let with_other = bands_on(&other, cases, arguments)?;
+    let pair = |((case, hdd), other): ((&Case, Band), Band)| Pair { case: *case, hdd, other };
     let pairs = cases.iter().zip(hdd).zip(with_other).map(pair).collect();
-    Ok(Study { pairs, other: other.name, seeds: arguments.seeds })
+    let tie_seeds = arguments.ties.of_band().len() as u64;
+    Ok(Study { pairs, other: other.name, draws: arguments.draws, tie_seeds })
 }
 
-/// Mean seconds of every case.
-fn seconds(on: &Platform, cases: &[Case], arguments: &Arguments) -> Result<Vec<f64>, Failure> {
-    let conduct = Conduct { order: Order::Documented, tie_seed: Seed(0) };
-    let count = |case: &Case| case.seeds().end.min(arguments.seeds);
-    let jobs_of = |case: &Case| {
-        let case = *case;
-        (0..count(&case)).map(move |seed| Job { case, conduct, seed })
-    };
-    eprintln!("{} cases on {}", cases.len(), on.name);
-    let jobs: Vec<Job> = cases.iter().flat_map(jobs_of).collect();
-    let mut runs = run_all(on, &jobs, arguments.jobs)?.into_iter().map(|run| run.seconds);
-    let mean = |case: &Case| {
-        let all: Vec<f64> = runs.by_ref().take(count(case) as usize).collect();
-        mean_and_deviation(&all).0
-    };
-    Ok(cases.iter().map(mean).collect())
+/// The band of every case.
+fn bands_on(on: &Platform, cases: &[Case], arguments: &Arguments) -> Result<Vec<Band>, Failure> {
+    let seeds = arguments.ties.of_band();
+    eprintln!("{} cases on {}, {} orders each", cases.len(), on.name, seeds.len());
+    let threads = arguments.jobs.unwrap_or_else(parallel::all_cores);
+    bands::of_cases(on, cases, Order::Documented, (&seeds, arguments.draws), threads)
 }
 
 fn print_csv(study: &Study) {
-    say_line!("test,cache_layer,block_bytes,op,hdd_seconds,other_seconds,gain");
-    for pair in &study.pairs {
-        let key = published::key(&pair.case);
-        say_line!("{key},{},{},{}", pair.hdd, pair.other, pair.gain());
+    say_line!(
+        "test,cache_layer,block_bytes,op,hdd_seconds,other_seconds,gain,hdd_low,hdd_high,other_low,other_high"
+    );
+    for Pair { case, hdd, other } in &study.pairs {
+        let (key, gain) = (published::key(case), hdd.median / other.median);
+        let ranges = format!("{},{},{},{}", hdd.low, hdd.high, other.low, other.high);
+        say_line!("{key},{},{},{gain},{ranges}", hdd.median, other.median);
     }
 }
 
@@ -132,22 +135,33 @@ fn print_json(study: &Study) -> Result<(), Failure> {
             "cache_layer": pair.case.cache,
             "block_bytes": pair.case.block_bytes,
             "op": pair.case.operation.name(),
-            "hdd_seconds": pair.hdd,
-            "other_seconds": pair.other,
+            "hdd_seconds": pair.hdd.median,
+            "hdd_band": [pair.hdd.low, pair.hdd.high],
+            "other_seconds": pair.other.median,
+            "other_band": [pair.other.low, pair.other.high],
             "gain": pair.gain(),
+        })
+    };
+    let side = |side: &claims::Side| {
+        json!({
+            "factor": side.factor, "cases": side.count, "helps": side.helps, "harms": side.harms,
         })
     };
     let verdict = |verdict: &claims::Verdict| {
         json!({
             "claim": verdict.claim,
-            "hdd_factor": verdict.hdd,
-            "other_factor": verdict.other,
+            "op": verdict.operation.name(),
+            "hdd": side(&verdict.hdd),
+            "other": side(&verdict.other),
             "verdict": verdict.word(),
         })
     };
     let verdicts: Vec<_> = claims::verdicts(study).iter().map(verdict).collect();
     let cases: Vec<_> = study.pairs.iter().map(case).collect();
-    let all = json!({ "against": study.other, "seeds": study.seeds, "cases": cases, "verdicts": verdicts });
+    let all = json!({
+        "against": study.other, "draws": study.draws, "tie_seeds": study.tie_seeds,
+        "cases": cases, "verdicts": verdicts,
+    });
     say_line!(
         "{}",
         serde_json::to_string_pretty(&all).map_err(|error| {
@@ -158,15 +172,27 @@ fn print_json(study: &Study) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print_table(study: &Study) {
-    say_line!("{:<55} {:>12} {:>12} {:>8}", "case", "hdd [s]", "other [s]", "gain");
-    for pair in &study.pairs {
-        let key = published::key(&pair.case);
-        say_line!("{key:<55} {:>12.4} {:>12.4} {:>7.2}x", pair.hdd, pair.other, pair.gain());
+/// `1.2345 (1.2001 to 1.3000)`, the median alone where all orders came to the same.
+pub(super) fn ranged(band: &Band) -> String {
+    match band.is_one_value() {
+        true => format!("{:.4}", band.median),
+        false => format!("{:.4} ({:.4} to {:.4})", band.median, band.low, band.high),
     }
-    say_line!("\n{:<70} {:>7} {:>7}", "conclusion of the evaluation on hard disks", "hdd", "other");
+}
+
+fn print_table(study: &Study) {
+    say_line!("{:<55} {:<32} {:<32} {:>8}", "case", "hdd [s]", "other [s]", "gain");
+    for pair in &study.pairs {
+        let (key, hdd, other) =
+            (published::key(&pair.case), ranged(&pair.hdd), ranged(&pair.other));
+        say_line!("{key:<55} {hdd:<32} {other:<32} {:>7.2}x", pair.gain());
+    }
+    say_line!("seconds are medians over {} orders of simultaneous events", study.tie_seeds);
+    let titles = ["conclusion of the evaluation on hard disks", "op", "hdd", "other"];
+    say_line!("\n{:<62} {:<5} {:<24} {:<24}", titles[0], titles[1], titles[2], titles[3]);
     for verdict in claims::verdicts(study) {
-        let word = verdict.word();
-        say_line!("{:<70} {:>6.2}x {:>6.2}x  {word}", verdict.claim, verdict.hdd, verdict.other);
+        let (word, op) = (verdict.word(), verdict.operation.name());
+        let (hdd, other) = (verdict.hdd.words(), verdict.other.words());
+        say_line!("{:<62} {op:<5} {hdd:<24} {other:<24}  {word}", verdict.claim);
     }
 }
