@@ -72,7 +72,7 @@ fn before_filter() {
 /// The arguments in the call are the guest's own.
 #[inline(always)]
 pub(super) unsafe fn pass(call: Call) -> usize {
-    if QUIET.load(Ordering::Relaxed) && is_overwritten(call.function) {
+    if QUIET.load(Ordering::Relaxed) && call.next.is_patched() {
         // SAFETY: the caller's promise.
         return unsafe { by_system_call(&{ call }) };
     }
@@ -80,24 +80,9 @@ pub(super) unsafe fn pass(call: Call) -> usize {
     unsafe { call.next.call(call.raw) }
 }
 
-/// Whether libc's function may be one whose entry point `patch` overwrote.
-const fn is_overwritten(function: Function) -> bool {
-    matches!(
-        function,
-        Function::WRITE
-            | Function::READ
-            | Function::PWRITE
-            | Function::PREAD
-            | Function::WRITEV
-            | Function::READV
-            | Function::LSEEK
-            | Function::OPEN
-            | Function::OPENAT
-            | Function::CLOSE
-            | Function::FSYNC
-            | Function::FDATASYNC
-            | Function::FTRUNCATE
-    )
+unsafe fn status(a: [usize; 4]) -> isize {
+    // SAFETY: the guest's own arguments.
+    unsafe { system::raw(libc::SYS_newfstatat, [a[0], a[1], a[2], a[3], 0, 0]) }
 }
 
 #[cold]
@@ -114,6 +99,12 @@ unsafe fn by_system_call(call: &Call) -> usize {
             Function::OPENAT if call.mode == crate::call::ABSENT => {
                 system::cancellable(libc::SYS_openat, [a[0], a[1], a[2], 0, 0, 0])
             }
+            Function::STAT => status([at_here, a[0], a[1], 0]),
+            Function::LSTAT => status([at_here, a[0], a[1], libc::AT_SYMLINK_NOFOLLOW as usize]),
+            Function::FSTAT => {
+                status([a[0], c"".as_ptr() as usize, a[1], libc::AT_EMPTY_PATH as usize])
+            }
+            Function::FSTATAT => status([a[0], a[1], a[2], a[3]]),
             _ => call.perform_cancellable(),
         }
     };
