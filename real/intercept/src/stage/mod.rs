@@ -24,15 +24,18 @@ mod lock;
 mod machine;
 mod memory;
 mod opening;
+mod own;
+mod region;
 mod settings;
+mod shared;
 mod signals;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use hooks::{
-    after_exec_failed, after_fork, before_exit, before_process, before_stream_close, close_stream,
-    enter_child, inherited, lent, opened, perform, start,
+    after_exec_failed, after_fork, before_exit, before_process, before_stream_close, close_range,
+    close_stream, close_unfollowed, dup_unfollowed, enter_child, inherited, is_own, lent, opened, passes, perform, start,
 };
 
 #[cfg(not(test))]
