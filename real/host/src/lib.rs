@@ -10,6 +10,7 @@ pub mod launch;
 pub mod mpi;
 pub mod queue;
 pub mod recording;
+pub mod run;
 pub mod shared;
 pub mod tick;
 pub mod uring;

@@ -59,7 +59,8 @@ impl Run {
     /// # Errors
     /// What the system says, for example that there is no room.
     pub fn create(path: &CStr, shape: Shape) -> Result<Run, AttachError> {
-        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        let flags =
+            libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         // SAFETY: the path is terminated.
         let fd = unsafe { system_call!(SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600) };
         if fd < 0 {
@@ -112,8 +113,8 @@ impl Run {
     /// # Errors
     /// When it is not there, not this user's alone, or of another version.
     pub fn attach(path: &CStr) -> Result<Run, AttachError> {
-        let file = Descriptor::open(path, libc::O_RDWR | libc::O_NOFOLLOW)
-            .map_err(AttachError::System)?;
+        let file =
+            Descriptor::open(path, libc::O_RDWR | libc::O_NOFOLLOW).map_err(AttachError::System)?;
         let status = file.status().ok_or(AttachError::System(libc::EIO))?;
         if status.st_uid != system::own_user() || status.st_mode & 0o077 != 0 {
             return Err(AttachError::Foreign);
@@ -121,8 +122,7 @@ impl Run {
         if status.st_mode & libc::S_IFMT != libc::S_IFREG || (status.st_size as u64) < TABLE_BYTES {
             return Err(AttachError::Version);
         }
-        let run =
-            Run::mapped(file.number(), path).ok_or(AttachError::System(libc::ENOMEM))?;
+        let run = Run::mapped(file.number(), path).ok_or(AttachError::System(libc::ENOMEM))?;
         let header = &run.table().header;
         let staging = header.staging_bytes.load(Relaxed);
         let records = header.records.load(Relaxed);

@@ -35,8 +35,7 @@ impl Run {
         let me = self.me();
         for attempt in 0u64.. {
             let holder = lock.load(Relaxed);
-            let is_lost =
-                (attempt % 1024 == 1023 && self.is_dead(holder)) || attempt > ATTEMPTS;
+            let is_lost = (attempt % 1024 == 1023 && self.is_dead(holder)) || attempt > ATTEMPTS;
             if (holder == 0 || is_lost)
                 && lock.compare_exchange(holder, me, AcqRel, Relaxed).is_ok()
             {

@@ -127,9 +127,7 @@ impl Entry {
     }
 
     pub(crate) fn is(&self, device: u64, inode: u64) -> bool {
-        self.inode.load(Relaxed) == inode
-            && self.device.load(Relaxed) == device
-            && self.is_used()
+        self.inode.load(Relaxed) == inode && self.device.load(Relaxed) == device && self.is_used()
     }
 
     pub(crate) fn key(&self) -> (u64, u64) {

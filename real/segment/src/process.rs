@@ -112,7 +112,8 @@ impl Run {
         let pid = system::own_pid();
         if let Err(other) = sweeper.compare_exchange(0, pid, AcqRel, Relaxed) {
             // One at a time; the one that died at it is relieved.
-            let is_gone = system::process_status(other).is_none_or(|it| matches!(it.0, b'Z' | b'X'));
+            let is_gone =
+                system::process_status(other).is_none_or(|it| matches!(it.0, b'Z' | b'X'));
             if !is_gone || sweeper.compare_exchange(other, pid, AcqRel, Relaxed).is_err() {
                 return;
             }

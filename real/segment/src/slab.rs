@@ -159,8 +159,7 @@ impl Run {
     fn allocate(&self, base: *mut u8, start: u64, bytes: u64) -> Option<()> {
         let index = self.mapped.iter().position(|it| it.load(Relaxed) == base)?;
         let header = &self.table().header;
-        let slab =
-            self::bytes(header.staging_bytes.load(Relaxed), header.records.load(Relaxed));
+        let slab = self::bytes(header.staging_bytes.load(Relaxed), header.records.load(Relaxed));
         let offset = TABLE_BYTES + index as u64 * slab + start;
         let file: Descriptor = self.open()?;
         // SAFETY: no memory is involved.
@@ -260,8 +259,12 @@ impl Slab {
     pub(crate) fn path(&self) -> Vec<u8> {
         let head = self.head();
         let length = (head.path_length.load(Acquire) as usize).min(PATH_ROOM);
-        let mut path: Vec<u8> =
-            head.path.iter().flat_map(|word| word.load(Relaxed).to_ne_bytes()).take(length).collect();
+        let mut path: Vec<u8> = head
+            .path
+            .iter()
+            .flat_map(|word| word.load(Relaxed).to_ne_bytes())
+            .take(length)
+            .collect();
         path.retain(|&byte| byte != 0);
         path
     }

@@ -63,7 +63,12 @@ impl Descriptor {
     ///
     /// # Safety
     /// `bytes` can be read from `from`.
-    pub(crate) unsafe fn write_all(&self, from: *const u8, bytes: u64, offset: u64) -> Result<(), c_int> {
+    pub(crate) unsafe fn write_all(
+        &self,
+        from: *const u8,
+        bytes: u64,
+        offset: u64,
+    ) -> Result<(), c_int> {
         let mut done = 0;
         while done < bytes {
             let (at, rest) = (from.wrapping_add(done as usize), (bytes - done).min(1 << 30));
@@ -104,8 +109,7 @@ pub(crate) fn pid_namespace() -> u64 {
     // SAFETY: the path is terminated; the kernel fills `status` on success.
     unsafe {
         let path = c"/proc/self/ns/pid".as_ptr();
-        let result =
-            system_call!(SYS_newfstatat, libc::AT_FDCWD, path, status.as_mut_ptr(), 0);
+        let result = system_call!(SYS_newfstatat, libc::AT_FDCWD, path, status.as_mut_ptr(), 0);
         if result == 0 { status.assume_init().st_ino } else { 0 }
     }
 }

@@ -20,8 +20,8 @@ use super::descriptions::{Descriptions, seek_target};
 use super::held::Held;
 use super::null::memory_of;
 use super::{
-    Action, At, Call, Errno, Event, Handle, HeldPiece, Holding, Outcome, Place, SpecError, Strategy,
-    Whence,
+    Action, At, Call, Errno, Event, Handle, HeldPiece, Holding, Outcome, Place, SpecError,
+    Strategy, Whence,
 };
 use iolab_vocab::{Extent, Nanos, parse_bytes};
 

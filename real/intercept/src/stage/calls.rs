@@ -1,8 +1,8 @@
 //! The program's calls on a staged descriptor. Results are those of the kernel (`-errno` for a
 //! failure); `None` means that the descriptor is not staged and the caller makes the call itself.
 
-use super::machine::Machine;
 use super::late::LateCall;
+use super::machine::Machine;
 use super::memory::{self, Direction, Memory};
 use super::table::{self, File, Staged};
 use super::{kernel, life, signals};

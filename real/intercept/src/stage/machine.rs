@@ -28,11 +28,7 @@ pub(super) struct Machine {
 
 impl Machine {
     /// A machine for a fresh file; `None` when there is no memory for its staging.
-    pub(super) fn new(
-        stack: Stack,
-        number: u32,
-        entry: Option<&'static Entry>,
-    ) -> Option<Machine> {
+    pub(super) fn new(stack: Stack, number: u32, entry: Option<&'static Entry>) -> Option<Machine> {
         let mut staging = Vec::new();
         for (bytes, holding) in stack.staging_bytes().zip(stack.holding_bytes()) {
             staging.push(Region::take(bytes, holding)?);
@@ -108,9 +104,7 @@ impl Machine {
     /// and the file may be of another size now.
     pub(super) fn forget_drained(&mut self) {
         let was_drained = self.staging.iter().all(Region::is_drained);
-        if was_drained
-            && let Some(status) = self.any_descriptor().and_then(kernel::status)
-        {
+        if was_drained && let Some(status) = self.any_descriptor().and_then(kernel::status) {
             self.stack.drained(status.st_size.max(0) as u64);
             self.staging.iter_mut().for_each(Region::begin_anew);
         }

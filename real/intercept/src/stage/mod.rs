@@ -35,7 +35,8 @@ mod tests;
 
 pub(crate) use hooks::{
     after_exec_failed, after_fork, before_exit, before_process, before_stream_close, close_range,
-    close_stream, close_unfollowed, dup_unfollowed, enter_child, inherited, is_own, lent, opened, passes, perform, start,
+    close_stream, close_unfollowed, dup_unfollowed, enter_child, inherited, is_own, lent, opened,
+    passes, perform, start,
 };
 
 #[cfg(not(test))]

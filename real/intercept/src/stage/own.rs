@@ -32,8 +32,7 @@ pub(super) fn descriptor(fd: c_int) -> Option<c_int> {
         duplicate(fd, soft.min(HIGHEST).saturating_sub(ROOM as u64).max(soft.min(HIGHEST) / 2))
     }?;
     let place = OWN.iter().position(|number| {
-        number.load(Relaxed) == 0
-            && number.compare_exchange(0, own, Relaxed, Relaxed).is_ok()
+        number.load(Relaxed) == 0 && number.compare_exchange(0, own, Relaxed, Relaxed).is_ok()
     });
     let Some(place) = place else {
         kernel::close(own);
@@ -47,8 +46,7 @@ pub(super) fn descriptor(fd: c_int) -> Option<c_int> {
 fn limits() -> Option<libc::rlimit64> {
     let mut limits = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel fills the structure.
-    let asked =
-        unsafe { system_call!(SYS_prlimit64, 0, libc::RLIMIT_NOFILE, 0, &raw mut limits) };
+    let asked = unsafe { system_call!(SYS_prlimit64, 0, libc::RLIMIT_NOFILE, 0, &raw mut limits) };
     (asked == 0).then_some(limits)
 }
 
@@ -67,7 +65,8 @@ fn above_limit(fd: c_int, limits: libc::rlimit64) -> Option<c_int> {
 
 fn set_limits(limits: &libc::rlimit64) -> Option<()> {
     // SAFETY: the structure lives through the call.
-    let done = unsafe { system_call!(SYS_prlimit64, 0, libc::RLIMIT_NOFILE, &raw const *limits, 0) };
+    let done =
+        unsafe { system_call!(SYS_prlimit64, 0, libc::RLIMIT_NOFILE, &raw const *limits, 0) };
     (done == 0).then_some(())
 }
 

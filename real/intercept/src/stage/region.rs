@@ -205,9 +205,9 @@ fn give_spare(address: *mut u8, bytes: usize) {
     let fits = size.is_ok() || size == Err(bytes);
     let at = address as usize;
     let kept = fits
-        && SPARE.iter().any(|slot| {
-            slot.compare_exchange(0, at, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-        });
+        && SPARE
+            .iter()
+            .any(|slot| slot.compare_exchange(0, at, Ordering::AcqRel, Ordering::Relaxed).is_ok());
     if !kept {
         // SAFETY: the region is given up and nothing else knows its address.
         unsafe { kernel::unmap(address, bytes) };

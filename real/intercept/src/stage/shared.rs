@@ -58,11 +58,7 @@ fn section<T>(run: &'static Run, work: impl FnOnce(&'static Run) -> T) -> Option
 
 /// A descriptor of a regular file came to be. The answer is its entry, and whether bytes of it may
 /// be held back. What other processes hold of it is out when this returns.
-pub(super) fn told(
-    fd: c_int,
-    status: &libc::stat,
-    wants_to_own: bool,
-) -> Option<Joined<'static>> {
+pub(super) fn told(fd: c_int, status: &libc::stat, wants_to_own: bool) -> Option<Joined<'static>> {
     let run = run()?;
     let Some(word) = TOLD.get(fd as usize) else {
         run.give_up_holding();
@@ -80,8 +76,7 @@ pub(super) fn told(
 
 /// A descriptor now shares the description of another one.
 pub(super) fn shared(old: c_int, new: c_int) {
-    let (Some(run), Some(from), Some(to)) =
-        (run(), TOLD.get(old as usize), TOLD.get(new as usize))
+    let (Some(run), Some(from), Some(to)) = (run(), TOLD.get(old as usize), TOLD.get(new as usize))
     else {
         return;
     };
