@@ -5,7 +5,7 @@
 //! # The rules
 //!
 //! A description is *staged* when this process opened it, on a regular file whose path a strategy
-//! chooses, not `O_SYNC`, `O_DSYNC`, `O_DIRECT` or `O_PATH`. All staged descriptions of one file
+//! chooses, no file of a parallel runtime (`super::runtimes`), not `O_SYNC`, `O_DSYNC`, `O_DIRECT` or `O_PATH`. All staged descriptions of one file
 //! (inode) of one process share one stack. Everything else is carried out as it is.
 //!
 //! | the program … | the stacks hear |
@@ -143,7 +143,8 @@ impl Guest {
         specs: &'a [StrategySpec],
         path: &'a str,
     ) -> impl Iterator<Item = &'a StrategySpec> + 'a {
-        specs.iter().filter(move |spec| spec.selection.chooses(path))
+        let is_data = super::runtimes::owner_of(path).is_none();
+        specs.iter().filter(move |spec| is_data && spec.selection.chooses(path))
     }
 
     /// The stack and description a descriptor is staged on, if it is.

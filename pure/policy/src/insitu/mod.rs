@@ -19,6 +19,7 @@ mod descriptions;
 pub mod guest;
 mod held;
 mod null;
+pub mod runtimes;
 mod seek_elide;
 mod spec;
 mod stack;

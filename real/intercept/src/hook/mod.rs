@@ -10,6 +10,7 @@ mod dup;
 mod map;
 mod naming;
 mod open;
+mod passing;
 pub(crate) mod process;
 mod stdio;
 mod variadic;

@@ -197,6 +197,7 @@ unsafe fn before_exec(call: &Call, text: usize) {
     // SAFETY: an unreadable path would fail the exec; null is looked at here.
     unsafe {
         stage::before_process(call);
+        stage::before_path(text);
         let number = if text == 0 { 0 } else { name(text) };
         let now = recorder::now();
         record(Function::EXEC, number, i64::from(system::process_number()), (now, now), 0);

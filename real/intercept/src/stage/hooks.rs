@@ -329,6 +329,18 @@ pub(crate) unsafe fn before_process(call: &Call) {
     life::flush_all();
 }
 
+/// A message is about to be sent: descriptions it hands on are no longer this process's alone.
+pub(crate) fn before_message(message: usize) {
+    if table::is_any_staged() {
+        super::message::descriptors(message, release);
+    }
+}
+
+/// A program is about to be executed by that name.
+pub(crate) fn before_path(path: usize) {
+    for_file_at(ABSENT, path, life::flush);
+}
+
 /// A vfork child becomes a program. Tables and files are its parent's, who goes on with them; only
 /// a description that the child has kept for the new program is made true for it.
 fn before_exec_on_borrowed_memory() {

@@ -23,6 +23,7 @@ mod life;
 mod lock;
 mod machine;
 mod memory;
+mod message;
 mod opening;
 mod own;
 mod region;
@@ -34,9 +35,9 @@ mod table;
 mod tests;
 
 pub(crate) use hooks::{
-    after_exec_failed, after_fork, before_exit, before_process, before_stream_close, close_range,
-    close_stream, close_unfollowed, dup_unfollowed, enter_child, inherited, is_own, lent, opened,
-    passes, perform, start,
+    after_exec_failed, after_fork, before_exit, before_message, before_path, before_process,
+    before_stream_close, close_range, close_stream, close_unfollowed, dup_unfollowed, enter_child,
+    inherited, is_own, lent, opened, passes, perform, start,
 };
 
 #[cfg(not(test))]
