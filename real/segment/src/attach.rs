@@ -154,7 +154,7 @@ impl Run {
 
     /// Whether this process has to look up by itself at each call.
     #[inline(always)]
-    pub(crate) fn must_look_up(&self) -> bool {
+    pub fn must_look_up(&self) -> bool {
         self.deaf.load(Relaxed) || self.table().header.strict.load(Relaxed) != 0
     }
 

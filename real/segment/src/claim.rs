@@ -27,12 +27,12 @@ pub struct Claim<'a> {
 }
 
 impl Entry {
-    /// The owner comes in. False when somebody else has been here or is: then [`Run::settle_in`].
+    /// The owner comes in; it must look up by itself where [`Run::must_look_up`] says so. False when somebody else has been here or is: then [`Run::settle_in`].
     #[inline(always)]
-    pub fn enter(&self, run: &Run, expected: u64) -> bool {
+    pub fn enter(&self, expected: u64, looks_up: bool) -> bool {
         self.inside.store(1, Relaxed);
         compiler_fence(SeqCst);
-        if run.must_look_up() {
+        if looks_up {
             fence(SeqCst);
         }
         self.word.load(Relaxed) == expected

@@ -23,6 +23,8 @@ mod layout;
 mod process;
 mod slab;
 mod system;
+#[cfg(test)]
+mod tests;
 
 pub use attach::{AttachError, Run, Shape};
 pub use claim::Claim;

@@ -314,6 +314,9 @@ pub struct Ledger {
     /// File offset and staging offset behind the last record.
     last_end: u64,
     last_at_end: u64,
+    /// Length of the last record, here and where it stands in the list.
+    last_length: u64,
+    last_word: *const AtomicU64,
 }
 
 // SAFETY: the slab is atomic words and bytes that only the owner writes, under its lock.
@@ -323,7 +326,17 @@ impl Ledger {
     /// An empty list.
     pub fn new(slab: Slab) -> Ledger {
         slab.clear();
-        Ledger { slab, list: 0, count: 0, appending: false, fill: 0, last_end: 0, last_at_end: 0 }
+        Ledger {
+            slab,
+            list: 0,
+            count: 0,
+            appending: false,
+            fill: 0,
+            last_end: 0,
+            last_at_end: 0,
+            last_length: 0,
+            last_word: std::ptr::null(),
+        }
     }
 
     /// The slab.
@@ -345,8 +358,10 @@ impl Ledger {
     /// The last record has grown by `length` bytes, which are in place.
     #[inline(always)]
     pub fn grow(&mut self, length: u64) {
-        let record = self.slab.record(self.list, self.count.wrapping_sub(1));
-        record.length.store(record.length.load(Relaxed) + length, Release);
+        assert!(self.count > 0, "a record that is not there cannot grow");
+        self.last_length += length;
+        // SAFETY: points to the last record of the list, in the segment, which is never unmapped.
+        unsafe { (*self.last_word).store(self.last_length, Release) };
         self.fill += length;
         self.last_end += length;
         self.last_at_end += length;
@@ -387,6 +402,7 @@ impl Ledger {
         record.offset.store(held.offset, Relaxed);
         record.at.store(held.at, Relaxed);
         record.length.store(held.length, Release);
+        (self.last_length, self.last_word) = (held.length, &raw const record.length);
         self.count += 1;
         self.last_end = held.offset + held.length;
         self.last_at_end = held.at + held.length;

@@ -14,8 +14,8 @@
 //! | reads, writes, seeks, `fsync`, `fdatasync`, `ftruncate`, `fallocate` | that call |
 //! | closes the last descriptor of a description (also by `dup2` over it) | `Close` before |
 //! | closes another one | `Flush` before |
-//! | stats, renames, links, unlinks, locks, truncates by path, `sync_file_range` | `Flush` before, on that file |
-//! | `sync`, `syncfs`, posix_spawn, system, vfork, exit | `Flush` before, on every file |
+//! | stats, renames, links, unlinks, truncates by path, `sync_file_range` | `Flush` before, on that file |
+//! | locks or unlocks anything (that is how programs say that others may look), `sync`, `syncfs`, posix_spawn, system, vfork, exit | `Flush` before, on every file |
 //! | maps, copies in the kernel, changes status flags, uses asynchronous I/O | `Settle` for each description of that file before; then the file is *released*: its calls pass until it is opened anew |
 //! | forks, executes | the same for every file |
 //! | vforks, spawns, `system` | the same for files with a description opened without `O_CLOEXEC` |
@@ -169,7 +169,11 @@ impl Guest {
             Class::Read | Class::Write | Class::Seek => self.transfer(event, out),
             Class::Sync => self.sync(event, out),
             Class::Truncate | Class::Allocate => self.resize(event, out),
-            Class::Stat | Class::Rename | Class::Unlink | Class::Lock => {
+            Class::Lock => {
+                self.flush_all(out);
+                out.push(Step::Native);
+            }
+            Class::Stat | Class::Rename | Class::Unlink => {
                 self.flush_file(event.file, out);
                 out.push(Step::Native);
                 self.follow_name(event);

@@ -34,9 +34,8 @@ const RUNTIMES: &[Runtime] = &[
 
 /// The runtime whose own file that is, if any's.
 pub fn owner_of(path: &str) -> Option<&'static str> {
-    let is_own = |runtime: &&Runtime| {
-        runtime.globs.iter().any(|glob| fast_glob::glob_match(glob, path))
-    };
+    let is_own =
+        |runtime: &&Runtime| runtime.globs.iter().any(|glob| fast_glob::glob_match(glob, path));
     RUNTIMES.iter().find(is_own).map(|runtime| runtime.name)
 }
 
@@ -50,14 +49,18 @@ mod tests {
             ("/dev/shm/ucx_shm_posix_1a2b", "UCX"),
             ("/dev/shm/mpich_shar_tmpAbc", "MPICH"),
             ("/dev/shm/vader_segment.host.0.1", "Open MPI"),
-            ("/tmp/ompi.host.1000/pid.77/1/pmix_dstor_77/initial-pmix_shared-segment-0", "Open MPI"),
+            (
+                "/tmp/ompi.host.1000/pid.77/1/pmix_dstor_77/initial-pmix_shared-segment-0",
+                "Open MPI",
+            ),
             ("/scratch/x/prte.node7.0/dvm.1/1/file", "PMIx and PRRTE"),
             ("/dev/shm/psm2_shm.100", "PSM"),
             ("/dev/shm/sem.lock", "POSIX semaphores"),
         ] {
             assert_eq!(owner_of(path), Some(name), "{path}");
         }
-        for path in ["/dev/shm/data.h5", "/home/me/ompi.txt", "/data/ucx_study/a", "/tmp/prte.log"] {
+        for path in ["/dev/shm/data.h5", "/home/me/ompi.txt", "/data/ucx_study/a", "/tmp/prte.log"]
+        {
             assert_eq!(owner_of(path), None, "{path}");
         }
     }

@@ -163,7 +163,7 @@ pub(super) fn call(staged: Staged, call: Call, memory: Memory) -> Option<isize> 
 /// As `call`, with the lock held; `None` when the file is released.
 fn inside(staged: Staged, call: Call, memory: Memory) -> Option<isize> {
     let file = staged.file;
-    if life::must_give_up() {
+    if life::must_give_up() || life::was_trespassed(file) {
         life::release_inside(file);
     }
     // SAFETY: inside the lock; the reference is not used after a release.

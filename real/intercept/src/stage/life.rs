@@ -67,6 +67,12 @@ pub(super) fn is_untold(file: &'static File) -> bool {
     unsafe { file.machine() }.is_some_and(|machine| machine.is_untold())
 }
 
+/// Whether somebody wrote to the file past the library. Inside the lock.
+pub(super) fn was_trespassed(file: &'static File) -> bool {
+    // SAFETY: inside the lock; the reference ends here.
+    unsafe { file.machine() }.is_some_and(|machine| machine.was_trespassed())
+}
+
 static NO_ROOM: AtomicBool = AtomicBool::new(false);
 
 /// One line on standard error, the first time.
@@ -217,6 +223,23 @@ pub(super) fn survives_exec(file: &'static File) -> bool {
 pub(super) fn end() {
     CAUTIOUS.store(true, Relaxed);
     flush_all();
+    if table::is_any_holding() {
+        table::files().filter(|file| file.holds()).for_each(give_up_held);
+    }
+}
+
+/// What the system did not take at the last moment either is dropped, as by a close: the launcher,
+/// who may write more than the program may, must not write it after all. The program was told, or
+/// else whoever watches is.
+#[cold]
+fn give_up_held(file: &'static File) {
+    if file.enter() {
+        guarded(file, |machine| {
+            machine.give_up_held();
+            Ok(0)
+        });
+        calls::leave(file);
+    }
 }
 
 /// In a forked child: descriptors inherited from the parent pass.

@@ -3,6 +3,7 @@
 
 use super::memory::{Direction, KnownPages, Memory, transfer};
 use super::region::Region;
+use super::tripwire::Tripwire;
 use super::{journal, kernel, settings, shared};
 use iolab_policy::insitu::{At, Call, Command, Errno, Event, Handle, Outcome, Slot, Stack, Whence};
 use iolab_segment::Entry;
@@ -24,6 +25,10 @@ pub(super) struct Machine {
     entry: Option<&'static Entry>,
     /// Something is held that the run could not be told of.
     is_untold: bool,
+    /// The program knows that something it wrote may not be in the file.
+    failure_is_told: bool,
+    /// What the file below must look like as long as bytes are held.
+    tripwire: Tripwire,
 }
 
 impl Machine {
@@ -57,6 +62,8 @@ impl Machine {
             journal: journal::is_kept().then_some(number),
             entry,
             is_untold: false,
+            failure_is_told: false,
+            tripwire: Tripwire::default(),
         })
     }
 
@@ -105,9 +112,29 @@ impl Machine {
     pub(super) fn forget_drained(&mut self) {
         let was_drained = self.staging.iter().all(Region::is_drained);
         if was_drained && let Some(status) = self.any_descriptor().and_then(kernel::status) {
+            self.tripwire.forget();
             self.stack.drained(status.st_size.max(0) as u64);
             self.staging.iter_mut().for_each(Region::begin_anew);
         }
+    }
+
+    /// What is held cannot be written out, now or later.
+    pub(super) fn give_up_held(&mut self) {
+        let bytes = self.held_bytes();
+        let Some(fd) = self.any_descriptor().filter(|_| bytes > 0) else { return };
+        if !self.failure_is_told {
+            let mut buffer = crate::path::Buffer::new();
+            let path = crate::path::of_descriptor(fd, &mut buffer);
+            for part in
+                [&b"iolab: the last bytes written to "[..], path, b" could not be written out\n"]
+            {
+                // SAFETY: the part is valid memory.
+                unsafe { kernel::write(2, part.as_ptr().cast(), part.len()) };
+            }
+        }
+        let file_bytes = kernel::status(fd).map_or(0, |status| status.st_size.max(0) as u64);
+        self.stack.drained(file_bytes);
+        self.staging.iter_mut().for_each(Region::begin_anew);
     }
 
     /// Tells the run where the file is, before bytes of it are held.
@@ -181,6 +208,10 @@ impl Machine {
             }
         };
         self.commands = commands;
+        if outcome.is_err() && matches!(call, Call::Write { .. } | Call::Sync { .. } | Call::Close)
+        {
+            self.failure_is_told = true;
+        }
         outcome
     }
 
@@ -214,6 +245,17 @@ impl Machine {
         if self.is_untold && self.held_bytes() == 0 {
             self.is_untold = false;
         }
+        if !self.tripwire.is_set()
+            && self.staging.iter().any(|region| !region.is_empty())
+            && let Some(fd) = self.any_descriptor()
+        {
+            self.tripwire.set(fd);
+        }
+    }
+
+    /// Whether somebody wrote to the file past the library while bytes were held.
+    pub(super) fn was_trespassed(&self) -> bool {
+        self.tripwire.is_tripped()
     }
 
     fn now(&self) -> Nanos {
@@ -258,8 +300,11 @@ impl Machine {
     }
 
     /// Carries out a call that came out at the bottom.
-    fn perform(&self, handle: Handle, call: Call, slot: Slot, memory: &Memory) -> Outcome {
+    fn perform(&mut self, handle: Handle, call: Call, slot: Slot, memory: &Memory) -> Outcome {
         let fd = self.descriptor(handle).expect("strategies use descriptions that are open");
+        if !matches!(call, Call::Read { .. } | Call::Seek { .. } | Call::Open { .. }) {
+            self.tripwire.take(fd);
+        }
         let result = match call {
             Call::Read { at, length } => self.transfer(Direction::In, fd, at, length, slot, memory),
             Call::Write { at, length } => {

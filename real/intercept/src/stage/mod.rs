@@ -33,6 +33,7 @@ mod signals;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tripwire;
 
 pub(crate) use hooks::{
     after_exec_failed, after_fork, before_exit, before_message, before_path, before_process,

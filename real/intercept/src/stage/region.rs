@@ -102,6 +102,11 @@ impl Region {
         }
     }
 
+    /// Whether it holds nothing, as far as this process knows.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ledger.as_ref().is_none_or(Ledger::is_empty)
+    }
+
     pub(super) fn is_rearranged(&self, holding: &Holding) -> bool {
         holding.rearranged != self.rearranged
     }

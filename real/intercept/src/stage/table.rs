@@ -15,7 +15,7 @@ use super::machine::Machine;
 use super::{kernel, life, own, shared};
 use Ordering::Relaxed;
 use iolab_policy::insitu::Handle;
-use iolab_segment::Entry;
+use iolab_segment::{Entry, Run};
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::ptr::null_mut;
@@ -79,6 +79,8 @@ pub(super) struct File {
     entry: AtomicPtr<Entry>,
     /// What the entry says as long as no other process comes.
     expected: AtomicU64,
+    /// Other processes cannot make this one listen.
+    looks_up: AtomicBool,
     /// A failure to write out that the program has not been told of, after the release.
     pub(super) failure: AtomicI32,
     /// Calls a signal handler made while its own thread was inside.
@@ -119,6 +121,7 @@ impl File {
             descriptions: AtomicU32::new(0),
             entry: AtomicPtr::new(null_mut()),
             expected: AtomicU64::new(0),
+            looks_up: AtomicBool::new(true),
             failure: AtomicI32::new(0),
             late: LateCalls::new(),
             machine: UnsafeCell::new(None),
@@ -133,13 +136,20 @@ impl File {
         if !self.lock.enter() {
             return false;
         }
-        if let (Some(entry), Some(run)) = (self.entry(), shared::run())
-            && !entry.enter(run, self.expected.load(Relaxed))
+        if let Some(entry) = self.entry()
+            && !entry.enter(self.expected.load(Relaxed), self.looks_up.load(Relaxed))
         {
+            self.settle_in(entry);
+        }
+        true
+    }
+
+    #[cold]
+    fn settle_in(&'static self, entry: &'static Entry) {
+        if let Some(run) = shared::run() {
             self.expected.store(run.settle_in(entry), Relaxed);
             life::disturbed(self, entry);
         }
-        true
     }
 
     #[inline]
@@ -367,6 +377,7 @@ impl Change {
         file.inode.store(inode, Relaxed);
         file.descriptions.store(0, Relaxed);
         file.failure.store(0, Relaxed);
+        file.looks_up.store(shared::run().is_none_or(Run::must_look_up), Relaxed);
         file.expected.store(entry.map_or(0, Entry::expected), Relaxed);
         file.entry.store(entry.map_or(null_mut(), |it| (&raw const *it).cast_mut()), Relaxed);
         // SAFETY: inside the lock of an entry nobody uses yet.

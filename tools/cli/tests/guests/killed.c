@@ -1,6 +1,6 @@
 /* A program that ends in a way nobody can handle; what its writes returned for must be there.
- * `killed HOW ENDING`: HOW is placed, appended, streamed or scattered; ENDING a signal's number or
- * overflow. */
+ * `killed HOW ENDING`: HOW is placed, appended, streamed or scattered; ENDING a signal's number,
+ * overflow (of the stack), raw (an exit past the library) or both (with its launcher). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
@@ -36,6 +36,13 @@ int main(int argc, char **argv) {
     }
     if (write(second, "and the other file\n", 19) != 19) return 2;
     if (!strcmp(argv[2], "overflow")) return deeper(0);
+    if (!strcmp(argv[2], "both")) {
+        /* Whoever looks after it goes first. */
+        printf("%s\n", getenv("IOLAB_RUN"));
+        fflush(stdout);
+        kill(getppid(), SIGKILL);
+        kill(getpid(), SIGKILL);
+    }
     if (!strcmp(argv[2], "raw")) {
         int result;
         __asm__ volatile("syscall" : "=a"(result) : "a"(231), "D"(7) : "rcx", "r11", "memory");

@@ -1,7 +1,10 @@
 //! Separate programs on the same files, and programs that end in ways nobody can handle: what a
 //! write returned for is there for everybody who looks, as without us.
 
-use super::bench::{WAYS, Way, guest, need, same_everywhere};
+use super::bench::{WAYS, Way, guest, iolab, need, same_everywhere};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 /// The strategies that hold or move anything.
 const STRATEGIES: &[Way] = &[
@@ -62,7 +65,8 @@ fn a_program_that_is_ended_by_any_means_has_written_what_its_writes_returned_for
     for how in ["placed", "appended", "scattered"] {
         for end in ["9", "5", "16", "29", "30", real_time, "overflow", raw] {
             // The shell that ran it sees the files, and so does whoever looks after the run.
-            let script = format!("ulimit -c 0; \"$GUEST\" {how} {end} 2>/dev/null; echo $?; cat *");
+            let script =
+                format!("ulimit -c 0; exec 2>/dev/null; \"$GUEST\" {how} {end}; echo $?; cat *");
             same_everywhere(&script, Some(&program), &STRATEGIES[..2]);
         }
         let script = format!("ulimit -c 0; exec \"$GUEST\" {how} 9");
@@ -125,4 +129,58 @@ base.close()
 os.remove('base')
 E";
     same_everywhere(script, None, STRATEGIES);
+}
+
+#[test]
+fn a_program_that_outlives_its_launcher_loses_nothing() {
+    need("python3", "python3");
+    for early in ["", "f = open('late', 'wb', buffering=0); f.write(b'early')"] {
+        let script = format!(
+            "python3 - <<'E'
+import os, time
+{early}
+if os.fork():
+    os._exit(0)
+f = open('late', 'ab', buffering=0)
+for i in range(50):
+    f.write(b'record %d\\n' % i)
+    time.sleep(0.01)
+E"
+        );
+        same_everywhere(&script, None, STRATEGIES);
+    }
+}
+
+#[test]
+fn what_a_killed_launcher_leaves_is_written_out_by_recover() {
+    let program = guest("killed");
+    for how in ["placed", "appended", "scattered"] {
+        let (bare, under) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        Command::new(&program).args([how, "9"]).current_dir(&bare).status().unwrap();
+        let mut run = iolab();
+        run.args(["run", "--apply", "write-back", "--"]).arg(&program).args([how, "both"]);
+        let output = run.current_dir(&under).output().unwrap();
+        let segment = String::from_utf8(output.stdout).unwrap();
+        let directory = Path::new(segment.trim()).parent().unwrap();
+        assert!(fs::read(under.path().join("second")).unwrap().is_empty(), "it was held");
+        assert!(iolab().arg("recover").arg(directory).status().unwrap().success());
+        for name in ["left behind", "second"] {
+            let read = |home: &tempfile::TempDir| fs::read(home.path().join(name)).unwrap();
+            assert!(read(&bare) == read(&under), "{how}: {name}");
+        }
+        assert!(!directory.exists(), "nothing is left of the run");
+    }
+}
+
+#[test]
+fn a_program_that_writes_past_the_library_is_told_of_and_the_file_passes() {
+    let home = tempfile::tempdir().unwrap();
+    let mut run = iolab();
+    run.args(["run", "--apply", "write-back", "--"]).arg(guest("past_the_library"));
+    let output = run.current_dir(&home).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("past the library") && said.contains("/mixed"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let left = fs::read_to_string(home.path().join("mixed")).unwrap();
+    assert!(left.ends_with("two three"), "{left}");
 }
