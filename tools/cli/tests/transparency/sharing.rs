@@ -75,6 +75,20 @@ fn a_program_that_is_ended_by_any_means_has_written_what_its_writes_returned_for
 }
 
 #[test]
+fn writes_that_returned_are_there_after_a_kill_at_any_moment() {
+    let program = guest("counted");
+    same_everywhere("\"$GUEST\" 40", Some(&program), STRATEGIES);
+    same_everywhere("\"$GUEST\" 40", Some(&program), &[Way::Run(&["write-back:buffer=20k"])]);
+}
+
+#[test]
+#[ignore = "takes minutes; run with make test-long"]
+fn writes_that_returned_are_there_after_two_thousand_kills() {
+    let program = guest("counted");
+    same_everywhere("\"$GUEST\" 2000", Some(&program), STRATEGIES);
+}
+
+#[test]
 fn a_child_before_its_exec_leaves_its_parents_files_alone() {
     need("python3", "python3");
     let script = "python3 - <<'E'
