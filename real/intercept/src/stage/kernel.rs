@@ -178,6 +178,14 @@ pub(crate) fn monotonic_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// The time of day.
+pub(crate) fn real_seconds() -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place; the vDSO call is safe in signal handlers.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut time) };
+    time.tv_sec
+}
+
 /// Status of a descriptor; `None` when it is not open.
 pub(crate) fn status(fd: c_int) -> Option<libc::stat> {
     status_at(fd, c"".as_ptr(), libc::AT_EMPTY_PATH)

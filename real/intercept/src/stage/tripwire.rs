@@ -28,6 +28,13 @@ impl Seen {
     }
 }
 
+impl Seen {
+    /// A write sets the time to now; a program that sets it means some other time.
+    fn is_written_after(&self, before: &Seen) -> bool {
+        self.modified > before.modified && self.modified.0 <= kernel::real_seconds()
+    }
+}
+
 impl Tripwire {
     #[inline]
     pub(super) fn is_set(&self) -> bool {
@@ -48,7 +55,9 @@ impl Tripwire {
     pub(super) fn take(&mut self, fd: c_int) {
         let Some(before) = self.seen.take() else { return };
         let Some(now) = Seen::of(fd).filter(|now| *now != before) else { return };
-        if self.is_tripped || (now.bytes == before.bytes && !has_times_of_its_own(fd)) {
+        let is_written = now.bytes != before.bytes
+            || (now.is_written_after(&before) && has_times_of_its_own(fd));
+        if self.is_tripped || !is_written {
             return;
         }
         self.is_tripped = true;
