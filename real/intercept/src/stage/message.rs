@@ -16,7 +16,7 @@ pub(super) fn descriptors(message: usize, mut pass: impl FnMut(c_int)) {
     }
     // SAFETY: readable; the program must not change it during the call.
     let message = unsafe { &*(message as *const libc::msghdr) };
-    let (mut at, mut left) = (message.msg_control as usize, message.msg_controllen as usize);
+    let (mut at, mut left) = (message.msg_control as usize, message.msg_controllen);
     left = left.min(CONTROL_BYTES_MAX);
     if left < HEAD_BYTES || !at.is_multiple_of(8) || !is_readable(at, left) {
         return;
@@ -24,7 +24,7 @@ pub(super) fn descriptors(message: usize, mut pass: impl FnMut(c_int)) {
     while left >= HEAD_BYTES {
         // SAFETY: readable and aligned, as just checked.
         let head = unsafe { &*(at as *const libc::cmsghdr) };
-        let bytes = head.cmsg_len as usize;
+        let bytes = head.cmsg_len;
         if bytes < HEAD_BYTES || bytes > left {
             return;
         }
@@ -41,8 +41,7 @@ pub(super) fn descriptors(message: usize, mut pass: impl FnMut(c_int)) {
 
 fn is_readable(address: usize, bytes: usize) -> bool {
     let last = address.saturating_add(bytes.saturating_sub(8));
-    address != 0
-        && (address..last).step_by(4096).chain([last]).all(|place| kernel::is_readable(place))
+    address != 0 && (address..last).step_by(4096).chain([last]).all(kernel::is_readable)
 }
 
 #[cfg(test)]
@@ -68,7 +67,7 @@ mod tests {
         };
         assert_eq!(found(&raw const message as usize), [5, 6]);
         message.msg_control = 0x10 as *mut _;
-        assert_eq!(found(&raw const message as usize), []);
-        assert_eq!(found(0x10), []);
+        assert_eq!(found(&raw const message as usize), [0; 0]);
+        assert_eq!(found(0x10), [0; 0]);
     }
 }
