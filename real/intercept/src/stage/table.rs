@@ -273,13 +273,24 @@ fn key(device: u64, inode: u64) -> u64 {
 #[inline(always)]
 pub(super) fn lookup(fd: c_int) -> Option<Staged> {
     let word = DESCRIPTOR.get(fd as usize)?.load(Relaxed);
-    if word == 0 {
+    if word == 0 || is_a_copy() {
         return None;
     }
     let description = &DESCRIPTION[word as usize - 1];
     let file = description.file.load(Relaxed);
     let handle = Handle(description.handle.load(Relaxed));
     (file != 0).then(|| Staged { file: &FILE[file as usize - 1], handle, description })
+}
+
+/// Whether this is a forked child that came past the hooks of `fork`: the tables are its parent's,
+/// and what is held lies in memory they share. It gets tables of its own.
+#[inline(always)]
+fn is_a_copy() -> bool {
+    let is_new = crate::process::is_new();
+    if is_new {
+        crate::hook::process::enter_child();
+    }
+    is_new
 }
 
 /// The stage's own descriptor of a description.

@@ -8,12 +8,20 @@ use std::ffi::{CString, c_int};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 
 /// A file in a fresh directory, opened through the stage.
 struct Guest {
     _directory: tempfile::TempDir,
     path: PathBuf,
+}
+
+static PLACE: OnceLock<tempfile::TempDir> = OnceLock::new();
+
+extern "C" fn remove_place() {
+    if let Some(place) = PLACE.get() {
+        let _ = fs::remove_dir_all(place.path());
+    }
 }
 
 /// `name` chooses the strategies: `*.wb` write-back, `*.small` with a tiny buffer, `*.cruel` over
@@ -33,8 +41,10 @@ fn guest(name: &str) -> Guest {
         let path = directory.path().join("segment");
         let path = CString::new(path.as_os_str().as_bytes()).unwrap();
         let run = Run::create(&path, Shape { staging_bytes: 64 << 10 }).unwrap();
-        // Slabs are found by the path, so it has to stay.
-        std::mem::forget(directory);
+        // Slabs are found by the path, so it has to stay until the end.
+        let _ = PLACE.set(directory);
+        // SAFETY: registers a function that takes nothing.
+        unsafe { libc::atexit(remove_place) };
         shared::adopt(run);
     });
     let directory = tempfile::tempdir().unwrap();

@@ -198,3 +198,8 @@ fn a_program_that_writes_past_the_library_is_told_of_and_the_file_passes() {
     let left = fs::read_to_string(home.path().join("mixed")).unwrap();
     assert!(left.ends_with("two three"), "{left}");
 }
+
+#[test]
+fn a_fork_past_the_library_takes_nothing_from_parent_or_child() {
+    same_everywhere("\"$GUEST\"", Some(&guest("copies")), STRATEGIES);
+}
