@@ -46,16 +46,20 @@ impl Run {
         TableLock(self)
     }
 
-    fn window(device: u64, inode: u64) -> impl Iterator<Item = usize> {
-        let mixed = (inode ^ device.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let first = (mixed >> 40) as usize;
+    /// Where the entry of a file may be.
+    fn window(tag: u64) -> impl Iterator<Item = usize> {
+        let first = (tag >> 40) as usize;
         (0..WINDOW).map(move |step| (first + step) % ENTRIES)
     }
 
     /// The entry of a file, if any process has it open.
     pub fn find(&self, device: u64, inode: u64) -> Option<&Entry> {
-        let entries = &self.table().entries;
-        Run::window(device, inode).map(|at| &entries[at]).find(|entry| entry.is(device, inode))
+        let (tags, entries) = (&self.table().tags, &self.table().entries);
+        let tag = tag_of(device, inode);
+        Run::window(tag)
+            .filter(|&at| tags[at].load(Acquire) == tag)
+            .map(|at| &entries[at])
+            .find(|entry| entry.is(device, inode))
     }
 
     /// The entry of that index.
@@ -97,10 +101,12 @@ impl Run {
     }
 
     fn free_entry(&self, device: u64, inode: u64) -> Option<&Entry> {
-        let entries = &self.table().entries;
-        let entry = Run::window(device, inode)
-            .map(|at| &entries[at])
-            .find(|entry| !entry.is_used() || is_unused(entry))?;
+        let (tags, entries) = (&self.table().tags, &self.table().entries);
+        let tag = tag_of(device, inode);
+        let at = Run::window(tag)
+            .find(|&at| tags[at].load(Relaxed) == 0)
+            .or_else(|| Run::window(tag).find(|&at| is_unused(&entries[at])))?;
+        let entry = &entries[at];
         entry.state.store(State::Free as u32, Release);
         entry.device.store(device, Relaxed);
         entry.inode.store(inode, Relaxed);
@@ -110,6 +116,7 @@ impl Run {
         entry.users.iter().for_each(|user| user.store(0, Relaxed));
         entry.slabs.iter().for_each(|slab| slab.store(0, Relaxed));
         entry.state.store(State::Used as u32, Release);
+        tags[at].store(tag, Release);
         Some(entry)
     }
 
@@ -132,7 +139,7 @@ impl Run {
                     user.opens = user.opens.saturating_sub(1);
                 }
             });
-            free_if_unused(entry);
+            self.free_if_unused(entry);
         }
     }
 
@@ -147,7 +154,7 @@ impl Run {
                     false => user.maps.saturating_sub(1),
                 }
             });
-            free_if_unused(entry);
+            self.free_if_unused(entry);
         }
     }
 
@@ -189,7 +196,7 @@ impl Run {
         let _lock = self.lock_table();
         if entry.owner.load(Relaxed) == self.me() {
             self.clear_owner(entry);
-            free_if_unused(entry);
+            self.free_if_unused(entry);
         }
     }
 
@@ -201,6 +208,13 @@ impl Run {
         entry.inside.store(0, Relaxed);
         entry.descriptor.store(-1, Relaxed);
         entry.owner.store(0, Release);
+    }
+
+    fn free_if_unused(&self, entry: &Entry) {
+        if is_unused(entry) {
+            self.table().tags[self.index_of(entry) as usize].store(0, Release);
+            entry.state.store(State::Free as u32, Release);
+        }
     }
 
     fn forget_dead_users(&self, entry: &Entry, me: u32) {
@@ -222,7 +236,7 @@ impl Run {
         if is_same {
             let users = entry.users().filter(|(_, user)| u32::from(user.slot) == slot);
             users.for_each(|(word, _)| word.store(0, Relaxed));
-            free_if_unused(entry);
+            self.free_if_unused(entry);
         }
     }
 }
@@ -251,8 +265,7 @@ fn is_unused(entry: &Entry) -> bool {
         && entry.users().next().is_none()
 }
 
-fn free_if_unused(entry: &Entry) {
-    if is_unused(entry) {
-        entry.state.store(State::Free as u32, Release);
-    }
+/// Mixes an inode's two numbers; never 0.
+fn tag_of(device: u64, inode: u64) -> u64 {
+    (inode ^ device.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
 }

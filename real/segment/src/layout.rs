@@ -98,6 +98,9 @@ pub(crate) struct Table {
     pub(crate) processes: [Process; PROCESSES],
     /// Owner of each slab (slot + 1).
     pub(crate) slabs: [AtomicU32; SLABS],
+    /// What each entry is about, mixed into one word, so that looking for one touches few lines of
+    /// memory; 0 when it is free.
+    pub(crate) tags: [AtomicU64; ENTRIES],
     pub(crate) entries: [Entry; ENTRIES],
 }
 

@@ -57,17 +57,20 @@ fn above_limit(fd: c_int, limits: libc::rlimit64) -> Option<c_int> {
     let raised = libc::rlimit64 { rlim_cur: raised_to, rlim_max: limits.rlim_max };
     set_limits(&raised)?;
     let own = duplicate(fd, limits.rlim_cur);
-    if self::limits().is_some_and(|now| now.rlim_cur == raised_to) {
-        set_limits(&limits);
+    let found = set_limits(&limits);
+    if let Some(found) = found.filter(|found| found.rlim_cur != raised_to) {
+        set_limits(&found);
     }
     own
 }
 
-fn set_limits(limits: &libc::rlimit64) -> Option<()> {
-    // SAFETY: the structure lives through the call.
-    let done =
-        unsafe { system_call!(SYS_prlimit64, 0, libc::RLIMIT_NOFILE, &raw const *limits, 0) };
-    (done == 0).then_some(())
+/// Sets the limits; the answer is what they were.
+fn set_limits(limits: &libc::rlimit64) -> Option<libc::rlimit64> {
+    let mut before = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+    let new = &raw const *limits;
+    // SAFETY: both structures live through the call.
+    let done = unsafe { system_call!(SYS_prlimit64, 0, libc::RLIMIT_NOFILE, new, &raw mut before) };
+    (done == 0).then_some(before)
 }
 
 fn duplicate(fd: c_int, lowest: u64) -> Option<c_int> {
