@@ -120,7 +120,7 @@ fn attempt(seed: u64) -> Option<()> {
     let text = wild(&mut random);
     let platform = Platform::parse(&text).ok()?;
     let caches = ["none", "write-behind", "aggregation", "server-directed"];
-    let is_published = seed % 3 == 0;
+    let is_published = seed.is_multiple_of(3);
     let setup = Setup {
         order: if is_published { Order::Published } else { Order::Documented },
         cache: Some(pick(&mut random, &caches).to_owned()),

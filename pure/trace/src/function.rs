@@ -41,6 +41,7 @@ macro_rules! for_each_function {
             FALLOCATE = 52 "fallocate" Posix Allocate (fd mode offset length) -> status [fallocate fallocate64];
             POSIX_FALLOCATE = 53 "posix_fallocate" Posix Allocate (fd offset length) -> error [posix_fallocate posix_fallocate64];
             FADVISE = 54 "posix_fadvise" Posix Advise (fd offset length advice) -> error [posix_fadvise posix_fadvise64];
+            FCNTL_LEASE = 55 "fcntl(F_SETLEASE)" Posix Control (fd flags) -> status [];
             DUP = 60 "dup" Posix Dup (fd) -> descriptor [dup];
             DUP2 = 61 "dup2" Posix Dup (fd new_fd) -> descriptor [dup2];
             DUP3 = 62 "dup3" Posix Dup (fd new_fd flags) -> descriptor [dup3];
@@ -49,6 +50,8 @@ macro_rules! for_each_function {
             FCNTL_SETFL = 65 "fcntl(F_SETFL)" Posix Control (fd flags) -> status [];
             FLOCK = 66 "flock" Posix Lock (fd operation) -> status [flock];
             LOCKF = 67 "lockf" Posix Lock (fd operation length) -> status [lockf lockf64];
+            IOCTL = 68 "ioctl" Posix Control (fd flags) -> status [] by_hand [ioctl];
+            SEND_DESCRIPTOR = 69 "sendmsg(SCM_RIGHTS)" Posix Control (fd) -> status [] by_hand [sendmsg sendmmsg];
             MMAP = 70 "mmap" Posix Map (address length protection flags fd offset) -> address [mmap mmap64];
             MUNMAP = 71 "munmap" Posix Unmap (address length) -> status [munmap];
             MSYNC = 72 "msync" Posix Sync (address length flags) -> status [msync];
@@ -78,17 +81,38 @@ macro_rules! for_each_function {
             FCHDIR = 111 "fchdir" Posix Process (fd) -> status [fchdir];
             LINKAT = 113 "linkat" Posix Rename (directory path new_directory new_path flags) -> status [linkat];
             SYMLINK = 114 "symlink" Posix Rename (path new_path) -> status [symlink];
-            FORK = 120 "fork" Posix Process () -> process [] by_hand [fork];
+            FORK = 120 "fork" Posix Process () -> process [] by_hand [fork _Fork];
             VFORK = 121 "vfork" Posix Process () -> process [] by_hand [vfork];
             EXEC = 122 "exec" Posix Process (path arguments environment) -> status [] by_hand [execve execv execvp execvpe execl execlp execle fexecve execveat];
             POSIX_SPAWN = 123 "posix_spawn" Posix Process (child path actions attributes arguments environment) -> error [posix_spawn posix_spawnp];
             EXIT = 124 "exit" Posix Process (status) -> nothing [] by_hand [_exit _Exit quick_exit];
             SYSTEM = 125 "system" Posix Process (command) -> status [system];
+            POPEN = 126 "popen" Posix Process (command mode_text) -> stream [popen];
+            WORDEXP = 127 "wordexp" Posix Process (command words flags) -> status [wordexp];
+            CLONE = 128 "clone" Posix Process () -> process [] by_hand [clone];
+            FRESH_DESCRIPTOR = 129 "(a new descriptor)" Posix Unseen () -> descriptor [] by_hand [socket socketpair accept accept4 pipe pipe2 eventfd epoll_create epoll_create1 timerfd_create signalfd inotify_init inotify_init1 fanotify_init memfd_create pidfd_open pidfd_getfd open_by_handle_at recvmsg recvmmsg];
             AIO_READ = 130 "aio_read" Posix Read (block) -> status [aio_read aio_read64];
             AIO_WRITE = 131 "aio_write" Posix Write (block) -> status [aio_write aio_write64];
-            IO_URING_SETUP = 132 "io_uring_setup" Posix Unseen (entries) -> descriptor [] by_hand [syscall];
+            IO_URING_SETUP = 132 "io_uring_setup" Posix Unseen (entries) -> descriptor [] by_hand [syscall io_setup io_queue_init io_uring_queue_init io_uring_queue_init_params];
             IO_URING_READ = 133 "io_uring read" Posix Read (offset length) -> moved [];
             IO_URING_WRITE = 134 "io_uring write" Posix Write (offset length) -> moved [];
+            UTIME = 140 "utime" Posix Attribute (path times) -> status [utime utimes lutimes];
+            FUTIME = 141 "futimens" Posix Attribute (fd times) -> status [futimens futimes];
+            UTIMENSAT = 142 "utimensat" Posix Attribute (directory path times flags) -> status [utimensat] also (directory path times) [futimesat];
+            CHMOD = 143 "chmod" Posix Attribute (path mode) -> status [chmod lchmod];
+            FCHMOD = 144 "fchmod" Posix Attribute (fd mode) -> status [fchmod];
+            FCHMODAT = 145 "fchmodat" Posix Attribute (directory path mode flags) -> status [fchmodat];
+            CHOWN = 146 "chown" Posix Attribute (path owner group) -> status [chown lchown];
+            FCHOWN = 147 "fchown" Posix Attribute (fd owner group) -> status [fchown];
+            FCHOWNAT = 148 "fchownat" Posix Attribute (directory path owner group flags) -> status [fchownat];
+            SETXATTR = 149 "setxattr" Posix Attribute (path attribute value size flags) -> status [setxattr lsetxattr];
+            FSETXATTR = 150 "fsetxattr" Posix Attribute (fd attribute value size flags) -> status [fsetxattr];
+            REMOVEXATTR = 151 "removexattr" Posix Attribute (path attribute) -> status [removexattr lremovexattr];
+            FREMOVEXATTR = 152 "fremovexattr" Posix Attribute (fd attribute) -> status [fremovexattr];
+            GETXATTR = 153 "getxattr" Posix Stat (path attribute value size) -> moved [getxattr lgetxattr];
+            FGETXATTR = 154 "fgetxattr" Posix Stat (fd attribute value size) -> moved [fgetxattr];
+            INOTIFY_ADD_WATCH = 155 "inotify_add_watch" Posix Control (watcher path mask) -> status [inotify_add_watch];
+            FANOTIFY_MARK = 156 "fanotify_mark" Posix Control (watcher flags mask directory path) -> status [fanotify_mark];
             FOPEN = 200 "fopen" Stdio Open (path mode_text) -> stream [fopen fopen64];
             FDOPEN = 201 "fdopen" Stdio Open (fd mode_text) -> stream [fdopen];
             FREOPEN = 202 "freopen" Stdio Open (path mode_text stream) -> stream [freopen freopen64];
@@ -214,6 +238,7 @@ pub enum Class {
     Dup,
     Lock,
     Control,
+    Attribute,
     Map,
     Unmap,
     Copy,

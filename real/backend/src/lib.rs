@@ -18,12 +18,14 @@ mod threaded;
 pub use catalog::{Catalog, Method, Needs};
 pub use failure::{IoError, Verb};
 pub use iolab_host::arena::Arena;
+pub use mpiio::COLON;
 pub use paced::Paced;
 pub use queued::uring_works;
 pub use threaded::Threaded;
 
 use iolab_comm::Comm;
 use iolab_pattern::{Access, Strided};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// Which way the data goes.
@@ -35,15 +37,42 @@ pub enum Direction {
     Write,
 }
 
+/// Which file it is, whatever lies at its path later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// The device; `None` where another host may number it otherwise.
+    pub device: Option<u64>,
+    /// The inode.
+    pub inode: u64,
+}
+
+impl Identity {
+    /// Of the file these facts are about.
+    pub fn of(facts: &std::fs::Metadata) -> Identity {
+        Identity { device: Some(facts.dev()), inode: facts.ino() }
+    }
+
+    /// Whether these facts are about this file.
+    pub fn is(self, facts: &std::fs::Metadata) -> bool {
+        facts.ino() == self.inode && self.device.is_none_or(|device| device == facts.dev())
+    }
+}
+
 /// How a file is to be opened.
 #[derive(Clone, Debug)]
 pub struct Opening {
     /// Where it lies.
     pub path: PathBuf,
-    /// For writing as well as reading. The file is made when it is not there.
+    /// For writing as well as reading.
     pub write: bool,
     /// Cut to nothing first.
     pub truncate: bool,
+    /// Made when it is not there. A benchmark makes its files beforehand, so that it knows them.
+    pub create: bool,
+    /// Where something is, making it is an error.
+    pub exclusive: bool,
+    /// Which file must lie there, where the run made it: nothing else is opened, cut or written.
+    pub identity: Option<Identity>,
     /// Around the page cache (O_DIRECT).
     pub direct: bool,
     /// Bytes before the first byte of the pattern.

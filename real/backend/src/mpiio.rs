@@ -6,12 +6,17 @@
 //! is not contiguous becomes a datatype of its own. Setting a view is collective; so whether an
 //! operation sets one is decided for all ranks alike when the file is opened.
 
+use crate::posix::replaced;
 use crate::{Arena, Backend, Direction, IoError, Moved, Opening, Verb};
-use iolab_comm::Comm;
-use iolab_host::mpi::{Kind, MpiFile, Part, Sets};
+use iolab_comm::{Comm, gather_numbers};
+use iolab_host::mpi::{Kind, MpiFile, MpiOpening, Part, Sets};
 use iolab_pattern::{Access, Strided};
 use std::collections::VecDeque;
 use std::path::PathBuf;
+
+/// Why a target cannot be opened through MPI-IO.
+pub const COLON: &str = "MPI libraries take what stands before a colon in a file's name for a file \
+                         system; choose a target without a colon";
 
 /// How an operation is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +110,21 @@ impl MpiIo {
             self.memory.push(piece.memory, piece.length, std::iter::empty());
         }
         start
+    }
+
+    /// Sees that the file is the one that is known, where one is; together, as opening is.
+    fn look(&self, opening: &Opening, comm: &dyn Comm) -> Result<(), IoError> {
+        let Some(identity) = opening.identity else { return Ok(()) };
+        let found = std::fs::symlink_metadata(&opening.path);
+        let known = found.is_ok_and(|found| identity.is(&found));
+        let lost = match opening.shared {
+            true => gather_numbers(comm, u64::from(!known)).map_or(1, |all| all.iter().sum()),
+            false => u64::from(!known),
+        };
+        match lost {
+            0 => Ok(()),
+            _ => Err(IoError::system(Verb::Open, &self.path, (0, 0), &replaced())),
+        }
     }
 
     fn short(&self, way: Direction, offset: u64, bytes: u64, wanted: u64) -> IoError {
@@ -204,16 +224,21 @@ impl Backend for MpiIo {
         let Some(mpi) = comm.mpi() else {
             return Err(IoError::Cannot("MPI-IO needs a start under mpiexec".to_owned()));
         };
-        self.file
-            .open(
-                mpi,
-                &opening.path,
-                opening.write,
-                opening.truncate,
-                opening.shared,
-                &opening.hints,
-            )
-            .map_err(|error| self.failed(Verb::Open, error))?;
+        // `ufs:t` would be opened, cut and written as `t`, which nobody has looked at.
+        if opening.path.as_os_str().as_encoded_bytes().contains(&b':') {
+            return Err(IoError::Cannot(COLON.to_owned()));
+        }
+        self.look(opening, comm)?;
+        let mode = MpiOpening {
+            path: &opening.path,
+            write: opening.write,
+            create: opening.create,
+            exclusive: opening.exclusive,
+            truncate: opening.truncate,
+            shared: opening.shared,
+            hints: &opening.hints,
+        };
+        self.file.open(mpi, &mode).map_err(|error| self.failed(Verb::Open, error))?;
         self.base = opening.base;
         self.whole = opening.view;
         self.views = opening.noncontiguous && self.whole.is_none();

@@ -220,26 +220,29 @@ pub(crate) fn closed() -> IoError {
     IoError::Cannot("no file is open".to_owned())
 }
 
-/// Opens as asked; only rank 0 truncates, before the others open.
+/// Opens as asked; only rank 0 makes and truncates, before the others open.
 pub(crate) fn open_file(opening: &Opening, comm: &dyn Comm) -> Result<File, IoError> {
     let mut options = OpenOptions::new();
-    options.read(true).write(opening.write);
-    if opening.direct {
-        options.custom_flags(libc::O_DIRECT);
-    }
+    let direct = if opening.direct { libc::O_DIRECT } else { 0 };
+    let follow = if opening.identity.is_some() { libc::O_NOFOLLOW } else { 0 };
+    options.read(true).write(opening.write).custom_flags(direct | follow);
     let first = !opening.shared || comm.rank().0 == 0;
     let mut result = Ok(None);
     if first {
-        let make = opening.write;
-        options.create(make).truncate(make && opening.truncate);
-        result = options.open(&opening.path).map(Some);
+        let create = opening.write && opening.create;
+        options.create(create).create_new(create && opening.exclusive);
+        result = open_known(&options, opening).and_then(|file| {
+            let cut = opening.write && opening.truncate && file.metadata()?.is_file();
+            if cut { file.set_len(0).map(|()| Some(file)) } else { Ok(Some(file)) }
+        });
     }
     if opening.shared {
         // A lost partner shows at the next agreement; the file itself is not to blame.
         let _ = comm.barrier();
     }
     if !first {
-        result = options.open(&opening.path).map(Some);
+        options.create(false).create_new(false);
+        result = open_known(&options, opening).map(Some);
     }
     let failed = |error: &io::Error| IoError::system(Verb::Open, &opening.path, (0, 0), error);
     match result {
@@ -247,6 +250,20 @@ pub(crate) fn open_file(opening: &Opening, comm: &dyn Comm) -> Result<File, IoEr
         Ok(None) => Err(closed()),
         Err(error) => Err(failed(&error)),
     }
+}
+
+/// Opens the file; it must be the one that is known, where one is.
+fn open_known(options: &OpenOptions, opening: &Opening) -> io::Result<File> {
+    let file = options.open(&opening.path)?;
+    match opening.identity {
+        Some(identity) if !identity.is(&file.metadata()?) => Err(replaced()),
+        _ => Ok(file),
+    }
+}
+
+/// Somebody put another file in the place of the one that was made.
+pub(crate) fn replaced() -> io::Error {
+    io::Error::other("it is no longer the file that this run made")
 }
 
 impl Backend for Posix {

@@ -4,7 +4,7 @@ use crate::cache::CacheState;
 use crate::plan::{Case, Plan, Temporal};
 use crate::predict;
 use crate::source::is_contiguous;
-use iolab_backend::{Catalog as Methods, Needs};
+use iolab_backend::{COLON, Catalog as Methods, Needs};
 use iolab_pattern::Catalog as Patterns;
 use iolab_sim::platform::Platform;
 use iolab_vocab::Rank;
@@ -29,6 +29,9 @@ pub fn refusal(case: &Case, plan: &Plan, ranks: u32, abilities: &Abilities) -> O
     match case.method.needs {
         Needs::Mpi if !abilities.mpi => {
             return Some(format!("{method} needs a start under mpiexec"));
+        }
+        Needs::Mpi if plan.target.as_os_str().as_encoded_bytes().contains(&b':') => {
+            return Some(COLON.to_owned());
         }
         Needs::Uring if !abilities.uring => {
             return Some(format!("{method} needs a kernel that allows io_uring"));

@@ -3,14 +3,14 @@
 use crate::cache::CacheState;
 use crate::failure::{BenchError, told};
 use crate::outcome::Measurement;
-use crate::phase::{Label, Stages, measurement, timed};
+use crate::phase::{Label, Stages, agree, measurement, timed};
 use crate::records::{self, Origin, Records};
 use crate::run::Runner;
 use crate::scene::Scene;
 use crate::source::Source;
 use crate::steps::Act;
 use crate::timed::{Loop, Tally, Work};
-use iolab_backend::{Backend, Opening};
+use iolab_backend::{Backend, Needs, Opening};
 use iolab_comm::largest;
 use iolab_pattern::Pattern;
 use iolab_vocab::Rank;
@@ -29,6 +29,9 @@ impl Runner<'_> {
         let reading = acts == [Act::Read];
         let player = self.played(scene.case, reading);
         let rank = self.pattern_rank(scene.case, reading);
+        if fresh {
+            self.renew(scene, player, rank)?;
+        }
         let content = self.content(scene, player, generation);
         let pattern = scene.pattern.as_ref();
         scene.source.fill(pattern, rank, content, scene.backend.arena());
@@ -77,6 +80,23 @@ impl Runner<'_> {
         Ok(result)
     }
 
+    /// Hints such as a stripe count take effect only when MPI-IO itself makes the file, so it does
+    /// that once more, in the place of the file that the run made.
+    fn renew(&self, scene: &mut Scene, player: Rank, rank: Rank) -> Result<(), BenchError> {
+        let name = self.name(scene, player);
+        let known = self.files.identity(name).is_some();
+        let hinted = scene.case.method.needs == Needs::Mpi && !scene.case.hints.is_empty();
+        if !hinted || largest(self.comm, u64::from(!known))? > 0 {
+            return Ok(());
+        }
+        self.files.forget(self.comm, scene.own_file)?;
+        let mut opening = self.opening(scene, player, rank, true, false);
+        (opening.create, opening.exclusive, opening.identity) = (true, true, None);
+        let made = scene.backend.open(&opening, self.comm).and_then(|()| scene.backend.close());
+        agree(self.comm, made.map_err(|error| told(&error)))?;
+        self.files.learn(self.comm, name)
+    }
+
     pub(crate) fn opening(
         &self,
         scene: &Scene,
@@ -88,7 +108,10 @@ impl Runner<'_> {
         Opening {
             path: self.path(scene, player),
             write,
-            truncate: fresh,
+            truncate: fresh && !self.files.existing(),
+            create: false,
+            exclusive: false,
+            identity: self.files.identity(self.name(scene, player)),
             direct: self.plan.cache == CacheState::Direct,
             base: scene.case.header,
             hints: scene.case.hints.clone(),

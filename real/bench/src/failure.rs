@@ -48,6 +48,9 @@ impl BenchError {
 }
 
 /// A message and its way out, as ranks tell each other.
+pub(crate) type Told = (String, String);
+
+/// What a back end says, as ranks tell each other.
 pub(crate) fn told(error: &IoError) -> (String, String) {
     (error.to_string(), error.hint().to_owned())
 }

@@ -14,11 +14,13 @@ mod files;
 mod interpret;
 mod kernel;
 mod metadata;
+mod names;
 mod outcome;
 mod overlap;
 mod phase;
 mod plan;
 mod predict;
+mod progress;
 mod record_file;
 mod recording;
 mod records;
@@ -37,7 +39,7 @@ pub use cache::CacheState;
 pub use cell::{Abilities, cell_table, refusal};
 pub use content::{Content, Mismatch, PERIOD};
 pub use failure::BenchError;
-pub use files::Leftovers;
+pub use files::{Manner, TestFiles};
 pub use interpret::{
     Comparison, Curve, Insight, Profile, Score, Share, compare, curves, insights, plan_profile,
     profiles, ratio_of_medians, score, verdict,
@@ -45,11 +47,12 @@ pub use interpret::{
 pub use outcome::{Latency, Measurement, Outcome, RankTimes, Refused, Summary};
 pub use overlap::{
     CaseEntry, Estimate, Found, Load, OverlapCase, OverlapOutcome, OverlapPlan, OverlapPoint,
-    OverlapSummary, QUALITY_LIMIT, Reference, SWEEP, Spread, Way, overlap, overlap_csv,
-    overlap_header, overlap_plot, overlap_row, overlap_summaries, overlap_summary_row,
+    OverlapProgress, OverlapSummary, QUALITY_LIMIT, Reference, SWEEP, Spread, Way, overlap,
+    overlap_csv, overlap_header, overlap_plot, overlap_row, overlap_summaries, overlap_summary_row,
     overlap_template, theory,
 };
 pub use plan::{Case, Plan, PlanError, Temporal, template};
+pub use progress::{Incomplete, KeptRecords, Progress};
 pub use recording::Recording;
 pub use run::run;
 pub use spatial::Spatial;

@@ -4,7 +4,7 @@
 //! directory or each rank in its own.
 
 use crate::failure::BenchError;
-use crate::files::metadata_path;
+use crate::names::{Name, clear_names};
 use crate::outcome::Measurement;
 use crate::phase::{Label, Stages, measurement, timed};
 use crate::plan::Case;
@@ -22,7 +22,7 @@ pub(crate) type Operation = fn(&Path) -> io::Result<()>;
 
 /// The phases in their order; each leaves what the next needs.
 pub(crate) const PHASES: [(&str, Operation); 6] = [
-    ("create", |path| File::create(path).map(drop)),
+    ("create", |path| File::create_new(path).map(drop)),
     ("stat", |path| fs::metadata(path).map(drop)),
     ("open-close", |path| File::open(path).map(drop)),
     ("unlink", |path| fs::remove_file(path)),
@@ -46,10 +46,14 @@ impl Stages for Visit {
         if self.null {
             return Ok(());
         }
-        fs::create_dir_all(&self.directory).map_err(|error| {
-            let message = format!("cannot make {}: {error}", self.directory.display());
-            (message, "choose a target that you may write to".to_owned())
-        })
+        // Below the directory that the run made; a rank makes its own at the first phase.
+        match fs::create_dir(&self.directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                let message = format!("cannot make {}: {error}", self.directory.display());
+                Err((message, "choose a target that you may write to".to_owned()))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn work(&mut self) -> Tally {
@@ -88,7 +92,7 @@ impl Runner<'_> {
         case: &Case,
         repetition: u32,
     ) -> Result<Vec<Measurement>, BenchError> {
-        let root = metadata_path(&self.plan.target);
+        let root = self.files.path(Name::Metadata);
         let rank = self.comm.rank().0;
         let directory =
             if case.file_per_rank { root.join(format!("rank-{rank}")) } else { root.clone() };
@@ -111,7 +115,7 @@ impl Runner<'_> {
         }
         self.comm.barrier()?;
         if rank == 0 {
-            let _ = fs::remove_dir_all(&root);
+            clear_names(&root, self.comm.size());
         }
         Ok(measurements)
     }

@@ -1,6 +1,7 @@
 //! What a run found: one document, complete enough to be repeated and compared.
 
 use crate::plan::Case;
+use crate::progress::Incomplete;
 use crate::statistics::{Interval, interval_of_median, median};
 use crate::surroundings::Surroundings;
 use hdrhistogram::Histogram;
@@ -241,6 +242,9 @@ pub struct Outcome {
     pub refused: Vec<Refused>,
     /// Repetitions together.
     pub summaries: Vec<Summary>,
+    /// Why the run ended before its plan, if it did, and what it lacks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<Incomplete>,
 }
 
 impl Outcome {

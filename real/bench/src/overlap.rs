@@ -21,11 +21,13 @@ mod virtual_world;
 
 use crate::cell::Abilities;
 use crate::content::Content;
-use crate::failure::{BenchError, told};
-use crate::files::{Cleaning, Leftovers};
+use crate::failure::{BenchError, Told, told};
+use crate::files::{Cleaning, TestFiles, Uses};
 use crate::kernel::Kernel;
+use crate::names::Name;
 use crate::outcome::Refused;
 use crate::phase::agree;
+use crate::progress::Incomplete;
 use crate::run::{ranks_agree, warnings};
 use crate::scene::{share, write_range};
 use crate::source::{Source, is_contiguous};
@@ -122,10 +124,23 @@ pub struct OverlapOutcome {
     pub summaries: Vec<OverlapSummary>,
     /// Cases that cannot be run here.
     pub refused: Vec<Refused>,
+    /// Why the run ended before its plan, if it did, and what it lacks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<Incomplete>,
 }
 
-/// Runs the plan on every rank. `observe` sees every point on rank 0. With `draw` there is a trace
-/// of the measured phases beside the outcome.
+/// What is told of a run, on rank 0.
+#[derive(Clone, Copy)]
+pub enum OverlapProgress<'a> {
+    /// It begins: the outcome with everything but points.
+    Begun(&'a OverlapOutcome),
+    /// A point was measured.
+    Measured(&'a OverlapCase, &'a OverlapPoint),
+}
+
+/// Runs the plan on every rank. `observe` is told on rank 0 how it goes. With `draw` there is a trace
+/// of the measured phases beside the outcome. A run that fails after something was measured has an
+/// outcome on rank 0, which says so.
 ///
 /// # Errors
 /// The first error of any rank, on every rank.
@@ -133,26 +148,65 @@ pub fn overlap(
     plan: &OverlapPlan,
     comm: &dyn Comm,
     abilities: &Abilities,
+    files: &TestFiles,
     draw: bool,
-    observe: &dyn Fn(&OverlapCase, &OverlapPoint),
+    observe: &dyn Fn(OverlapProgress),
 ) -> Result<(OverlapOutcome, Option<Trace>), BenchError> {
     let traces: Vec<_> = plan.cases.iter().map(|case| case.spatial.fingerprint()).collect();
     ranks_agree(&format!("{}\n{traces:?}", plan.text), comm)?;
-    let (mut points, mut refused, mut spans) = (Vec::new(), Vec::new(), Vec::new());
-    let _cleaning = Cleaning((comm.rank().0 == 0).then(|| Leftovers::at(&plan.target, 0)));
-    for (index, case) in plan.cases.iter().enumerate() {
-        if let Some(reason) = refusal(case, abilities) {
-            refused.push(refused_case(case, reason));
-            continue;
-        }
-        let mut actor = staged(plan, case, comm)?;
-        actor.spans = draw.then(Vec::new);
-        measured(&mut actor, index, &mut points, observe)?;
-        let drawn = actor.spans.take().unwrap_or_default();
-        spans.extend(drawn.into_iter().map(|span| span.of_case(index)));
+    let _cleaning = Cleaning(Some(files).filter(|_| comm.rank().0 == 0));
+    let touches = |case: &OverlapCase| case.method.keeps_data && refusal(case, abilities).is_none();
+    let shared = plan.cases.iter().any(touches);
+    files.make(comm, Uses { shared, ..Uses::default() })?;
+    let first = comm.rank().0 == 0;
+    let mut outcome = begun(plan, comm, abilities)?;
+    if first {
+        observe(OverlapProgress::Begun(&outcome));
     }
-    let trace = draw.then(|| gathered(comm, &spans, &plan.cases, &plan.target)).transpose()?;
-    Ok((outcome(plan, comm, points, refused)?, trace))
+    let run = Run { plan, comm, files, draw, observe };
+    let measured = run.all_cases(abilities, &mut outcome.points);
+    match measured {
+        Ok(trace) => {
+            outcome.summaries = overlap_summaries(&outcome.points);
+            Ok((outcome, trace))
+        }
+        Err(error) if !first || outcome.points.is_empty() => Err(error),
+        Err(error) => {
+            outcome.end_early(plan, &error.to_string());
+            Ok((outcome, None))
+        }
+    }
+}
+
+/// What a run needs everywhere.
+struct Run<'a> {
+    plan: &'a OverlapPlan,
+    comm: &'a dyn Comm,
+    files: &'a TestFiles,
+    draw: bool,
+    observe: &'a dyn Fn(OverlapProgress),
+}
+
+impl Run<'_> {
+    fn all_cases(
+        &self,
+        abilities: &Abilities,
+        points: &mut Vec<OverlapPoint>,
+    ) -> Result<Option<Trace>, BenchError> {
+        let (plan, comm) = (self.plan, self.comm);
+        let mut spans = Vec::new();
+        for (index, case) in plan.cases.iter().enumerate() {
+            if refusal(case, abilities).is_some() {
+                continue;
+            }
+            let mut actor = staged(plan, case, comm, self.files)?;
+            actor.spans = self.draw.then(Vec::new);
+            measured(&mut actor, index, points, self.observe)?;
+            let drawn = actor.spans.take().unwrap_or_default();
+            spans.extend(drawn.into_iter().map(|span| span.of_case(index)));
+        }
+        self.draw.then(|| gathered(comm, &spans, &plan.cases, &plan.target)).transpose()
+    }
 }
 
 /// Why a case cannot be run here, if it cannot.
@@ -189,8 +243,9 @@ fn staged<'a>(
     plan: &'a OverlapPlan,
     case: &'a OverlapCase,
     comm: &'a dyn Comm,
+    files: &TestFiles,
 ) -> Result<Actor<'a>, BenchError> {
-    let tools = tools(plan, case, comm);
+    let tools = tools(plan, case, comm, files);
     agree(comm, tools.as_ref().map(drop).map_err(Clone::clone))?;
     let Ok(mut tools) = tools else { unreachable!("agreed on by all ranks") };
     let content = Content::new(plan.seed, 0, 0);
@@ -198,15 +253,19 @@ fn staged<'a>(
     tools.source.fill(tools.pattern.as_ref(), rank, content, tools.backend.arena());
     let scattered = !is_contiguous(tools.pattern.as_ref(), rank);
     let noncontiguous = largest(comm, scattered.into())? > 0;
-    if case.direction == Direction::Read && case.method.keeps_data {
-        agree(comm, prepared(plan, comm, content, tools.pattern.file_bytes()))?;
+    let reads = case.direction == Direction::Read && case.method.keeps_data;
+    if reads && !files.existing() {
+        agree(comm, prepared(plan, comm, files, content, tools.pattern.file_bytes()))?;
     }
     comm.barrier()?;
     let writes = case.direction == Direction::Write;
     let opening = Opening {
         path: plan.target.clone(),
         write: writes,
-        truncate: writes,
+        truncate: writes && !files.existing(),
+        create: false,
+        exclusive: false,
+        identity: files.identity(Name::Shared),
         direct: case.direct,
         base: 0,
         hints: case.hints.clone(),
@@ -222,12 +281,17 @@ fn staged<'a>(
     Ok(actor)
 }
 
-type Told = (String, String);
-
-fn tools(plan: &OverlapPlan, case: &OverlapCase, comm: &dyn Comm) -> Result<Tools, Told> {
+fn tools(
+    plan: &OverlapPlan,
+    case: &OverlapCase,
+    comm: &dyn Comm,
+    files: &TestFiles,
+) -> Result<Tools, Told> {
     let pattern =
         case.spatial.make(comm.size(), plan.seed).map_err(|error| (error.message, error.hint))?;
-    if case.method.keeps_data && case.load == Load::Pattern {
+    if case.method.keeps_data && case.load == Load::Pattern && files.existing() {
+        files.hold_enough(Name::Shared, pattern.file_bytes())?;
+    } else if case.method.keeps_data && case.load == Load::Pattern {
         enough_room(&plan.target, &case.spatial.text(), pattern.file_bytes())?;
     }
     if pattern.operations(comm.rank()) == 0 {
@@ -250,9 +314,15 @@ fn tools(plan: &OverlapPlan, case: &OverlapCase, comm: &dyn Comm) -> Result<Tool
 }
 
 /// Writes what will be read, every rank its share.
-fn prepared(plan: &OverlapPlan, comm: &dyn Comm, content: Content, bytes: u64) -> Result<(), Told> {
+fn prepared(
+    plan: &OverlapPlan,
+    comm: &dyn Comm,
+    files: &TestFiles,
+    content: Content,
+    bytes: u64,
+) -> Result<(), Told> {
     let range = share(bytes, u64::from(comm.rank().0), u64::from(comm.size()));
-    write_range(&plan.target, content, 0, range).map_err(|error| {
+    write_range(&plan.target, files.identity(Name::Shared), content, 0, range).map_err(|error| {
         let message = format!("cannot prepare {}: {error}", plan.target.display());
         (message, "choose a target that you may write to, with enough room".to_owned())
     })
@@ -263,7 +333,7 @@ fn measured(
     actor: &mut Actor,
     index: usize,
     points: &mut Vec<OverlapPoint>,
-    observe: &dyn Fn(&OverlapCase, &OverlapPoint),
+    observe: &dyn Fn(OverlapProgress),
 ) -> Result<(), BenchError> {
     let (plan, case) = (actor.plan, actor.case);
     for &wanted in &case.ratios {
@@ -275,7 +345,7 @@ fn measured(
             let place = Place { case: index, wanted, repetition, operations, has_io, sees_ends };
             let point = point(place, &ranks);
             if actor.comm.rank().0 == 0 {
-                observe(case, &point);
+                observe(OverlapProgress::Measured(case, &point));
             }
             points.push(point);
         }
@@ -298,19 +368,23 @@ fn exchanged(comm: &dyn Comm, own: &RankSample) -> Result<Vec<RankSample>, Bench
     Ok(ranks)
 }
 
-fn outcome(
+/// The outcome without points.
+fn begun(
     plan: &OverlapPlan,
     comm: &dyn Comm,
-    points: Vec<OverlapPoint>,
-    refused: Vec<Refused>,
+    abilities: &Abilities,
 ) -> Result<OverlapOutcome, BenchError> {
+    let refused = plan.cases.iter().filter_map(|case| {
+        let reason = refusal(case, abilities)?;
+        Some(refused_case(case, reason))
+    });
     let mut warnings = warnings(comm);
     warnings.extend(binding_warning(plan, comm)?);
     Ok(OverlapOutcome {
         format: "iolab-overlap".to_owned(),
         format_version: 1,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: std::env::args().collect(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         plan: plan.text.clone(),
         ranks: comm.size(),
         communication: comm.kind().to_owned(),
@@ -318,9 +392,10 @@ fn outcome(
         reference: Reference::published(),
         warnings,
         cases: plan.cases.iter().map(CaseEntry::of).collect(),
-        summaries: overlap_summaries(&points),
-        points,
-        refused,
+        summaries: Vec::new(),
+        points: Vec::new(),
+        refused: refused.collect(),
+        incomplete: None,
     })
 }
 

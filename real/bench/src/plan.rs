@@ -6,6 +6,7 @@
 //! resolving, and what is wrong is named with its test.
 
 use crate::cache::CacheState;
+use crate::files::Manner;
 use crate::spatial::{Spatial, SpatialText};
 use iolab_backend::{Catalog as Methods, Method, Needs};
 use iolab_pattern::{Pattern, PatternError};
@@ -159,6 +160,8 @@ struct GlobalText {
     sync: bool,
     verify: bool,
     keep: bool,
+    existing: bool,
+    overwrite: bool,
     cache: CacheState,
     latencies: bool,
     time_limit: f64,
@@ -179,6 +182,8 @@ impl Default for GlobalText {
             sync: true,
             verify: false,
             keep: false,
+            existing: false,
+            overwrite: false,
             cache: CacheState::Cold,
             latencies: true,
             time_limit: 0.0,
@@ -327,8 +332,8 @@ pub struct Plan {
     pub sync: bool,
     /// Everything written is read back and compared, outside the timed phase.
     pub verify: bool,
-    /// The files stay.
-    pub keep: bool,
+    /// What is done about files that exist, and whether those of the run stay.
+    pub files: Manner,
     /// The state of the caches before a timed read.
     pub cache: CacheState,
     /// Latencies of single operations are taken.
@@ -349,6 +354,11 @@ impl Plan {
     /// Whether nothing of it is run, all predicted.
     pub fn is_prediction(&self) -> bool {
         self.cases.iter().all(|case| case.method.needs == Needs::Platform)
+    }
+
+    /// Every name that a run on so many ranks may use.
+    pub fn names(&self, ranks: u32) -> Vec<PathBuf> {
+        crate::names::names(&self.target, ranks)
     }
 
     /// Reads and resolves a TOML plan.
@@ -382,12 +392,21 @@ impl Plan {
         if let Some((_, what)) = ranges.iter().find(|(wrong, _)| *wrong) {
             return Err(PlanError::new(format!("the plan has {what}"), "see --template"));
         }
-        let mut cases = Vec::new();
+        let files =
+            Manner { existing: global.existing, overwrite: global.overwrite, keep: global.keep };
+        let mut cases: Vec<Case> = Vec::new();
         for (index, test) in read.test.iter().enumerate() {
             let name = test.name.clone().unwrap_or_else(|| format!("test {}", index + 1));
             cases.extend(test.cases(&name).map_err(|error| {
                 PlanError::new(format!("{name}: {}", error.message), error.hint)
             })?);
+        }
+        let writer = cases.iter().find(|case| case.temporal.writes() && case.method.keeps_data);
+        if let Some(case) = writer.filter(|_| files.existing && !files.overwrite) {
+            return Err(PlanError::new(
+                format!("{} writes, and existing files (-E) are only read", case.temporal.name()),
+                "read only (-r), or allow it to write over them with --overwrite",
+            ));
         }
         Ok(Plan {
             target: global.target,
@@ -397,7 +416,7 @@ impl Plan {
             settle: global.settle,
             sync: global.sync,
             verify: global.verify,
-            keep: global.keep,
+            files,
             cache: global.cache,
             latencies: global.latencies,
             time_limit: global.time_limit,

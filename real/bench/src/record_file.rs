@@ -5,14 +5,15 @@
 //! file), `bytes`, `start_ns` (from the rank's leaving the first barrier), `latency_ns`. The file
 //! has its name only when it is complete.
 
+use crate::failure::Told;
 use crate::outcome::Measurement;
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
+use iolab_host::result_file::{ResultFile, Writing};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -64,20 +65,14 @@ impl Row {
 
 /// The file while it is written.
 pub(crate) struct RecordFile {
-    writer: Option<ArrowWriter<File>>,
+    writer: ArrowWriter<Writing>,
     schema: Arc<Schema>,
-    partial: PathBuf,
     path: PathBuf,
 }
-
-type Told = (String, String);
 
 impl RecordFile {
     /// Begins the file, so that an hour of measuring does not end at a folder that is not there.
     pub(crate) fn create(path: &Path) -> Result<RecordFile, Told> {
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
         let texts = TEXTS.map(|name| Field::new(name, DataType::Utf8, false));
         let shorts = ["repetition", "rank"].map(|name| Field::new(name, DataType::UInt32, false));
         let numbers = NUMBERS.map(|name| Field::new(name, DataType::UInt64, false));
@@ -87,10 +82,11 @@ impl RecordFile {
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_max_row_group_row_count(Some(GROUP_ROWS))
             .build();
-        let file = File::create(&partial).map_err(|error| failed(path, &error))?;
+        let file = ResultFile::at(path).and_then(ResultFile::begin);
+        let file = file.map_err(|error| failed(path, &error))?;
         let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties));
         let writer = writer.map_err(|error| failed(path, &error))?;
-        Ok(RecordFile { writer: Some(writer), schema, partial, path: path.to_owned() })
+        Ok(RecordFile { writer, schema, path: path.to_owned() })
     }
 
     /// Adds operations of one rank in one phase.
@@ -124,23 +120,22 @@ impl RecordFile {
         ];
         let written = RecordBatch::try_new(Arc::clone(&self.schema), columns)
             .map_err(ParquetError::from)
-            .and_then(|batch| self.writer.as_mut().map_or(Ok(()), |writer| writer.write(&batch)));
+            .and_then(|batch| self.writer.write(&batch));
         written.map_err(|error| failed(&self.path, &error))
     }
 
     /// Completes the file and gives it its name.
-    pub(crate) fn finish(mut self) -> Result<(), Told> {
-        if let Some(writer) = self.writer.take() {
-            writer.close().map_err(|error| failed(&self.path, &error))?;
+    pub(crate) fn finish(self) -> Result<(), Told> {
+        let path = self.path;
+        let file = self.writer.into_inner().map_err(|error| failed(&path, &error))?;
+        match file.finish().map_err(|error| failed(&path, &error))? {
+            None => Ok(()),
+            Some(beside) => {
+                let (path, beside) = (path.display(), beside.display());
+                eprintln!("iolab: warning: {path} appeared meanwhile; the records are in {beside}");
+                Ok(())
+            }
         }
-        fs::rename(&self.partial, &self.path).map_err(|error| failed(&self.path, &error))
-    }
-}
-
-impl Drop for RecordFile {
-    fn drop(&mut self) {
-        // Gone already when it was finished.
-        let _ = fs::remove_file(&self.partial);
     }
 }
 
@@ -164,7 +159,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("records.parquet");
         drop(RecordFile::create(&path).expect("created"));
-        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
         let (message, _) = RecordFile::create(Path::new("/nowhere/x")).err().expect("no folder");
         assert!(message.contains("/nowhere/x"), "{message}");
     }

@@ -7,14 +7,14 @@
 use crate::failure::BenchError;
 use crate::outcome::Measurement;
 use crate::phase::agree;
-use crate::record_file::{RecordFile, Row};
+use crate::progress::KeptRecords;
+use crate::record_file::Row;
 use crate::timed::Work;
 use iolab_backend::Direction;
 use iolab_comm::{Comm, largest};
 use iolab_host::tick::TickClock;
 use iolab_pattern::{Access, Pattern};
 use iolab_vocab::Rank;
-use std::cell::RefCell;
 
 /// Operations that a rank keeps of a phase: 64 MiB.
 const KEPT_MAX: u64 = 1 << 21;
@@ -114,7 +114,7 @@ pub(crate) fn gather(
     records: &Records,
     origin: &Origin,
     measurement: &Measurement,
-    file: &RefCell<Option<RecordFile>>,
+    file: &KeptRecords,
 ) -> Result<(), BenchError> {
     let mut access = Access::new();
     let most = largest(comm, records.kept.len() as u64)? as usize;
@@ -125,14 +125,13 @@ pub(crate) fn gather(
         let rows = own.map(|one| origin.row(records, one, &mut access));
         let said: Vec<u8> = rows.flat_map(|row| row.bytes()).collect();
         let heard = comm.gather(&said)?;
-        let mut written = Ok(());
-        if let Some(file) = file.borrow_mut().as_mut() {
-            for (rank, text) in heard.iter().enumerate() {
+        let written = file.with(|file| {
+            heard.iter().enumerate().try_for_each(|(rank, text)| {
                 let rows: Vec<Row> = text.chunks_exact(Row::BYTES).map(Row::of).collect();
-                written = written.and_then(|()| file.append(measurement, rank as u32, &rows));
-            }
-        }
-        agree(comm, written)?;
+                file.append(measurement, rank as u32, &rows)
+            })
+        });
+        agree(comm, written.unwrap_or(Ok(())))?;
     }
     Ok(())
 }

@@ -6,11 +6,12 @@
 
 use crate::cell::{Abilities, refusal};
 use crate::failure::BenchError;
-use crate::files::{Cleaning, Leftovers};
+use crate::files::{Cleaning, TestFiles, Uses};
 use crate::outcome::{Measurement, Outcome, Refused, summarise};
 use crate::phase::agree;
 use crate::plan::{Case, Plan, Temporal};
 use crate::predict::predict;
+use crate::progress::{KeptRecords, Progress};
 use crate::record_file::RecordFile;
 use crate::steps::{self, Step, steps};
 use crate::surroundings::{Surroundings, processors};
@@ -18,10 +19,10 @@ use iolab_backend::Needs;
 use iolab_comm::{Comm, Imagined, largest};
 use iolab_host::tick::{TickClock, monotonic};
 use iolab_sim::platform::Platform;
-use std::cell::RefCell;
 use std::time::Duration;
 
-/// Runs all cases of the plan. `observe` sees every measurement on rank 0 as it is made.
+/// Runs all cases of the plan on its `files`. `observe` is told on rank 0 how it goes. A run that
+/// fails after something was measured has an outcome on rank 0, which says so.
 ///
 /// # Errors
 /// The first error of any rank, on every rank.
@@ -29,41 +30,47 @@ pub fn run(
     plan: &Plan,
     comm: &dyn Comm,
     abilities: &Abilities,
-    observe: &dyn Fn(&Measurement),
+    files: &TestFiles,
+    observe: &dyn Fn(Progress),
 ) -> Result<Outcome, BenchError> {
     let traces: Vec<_> = plan.cases.iter().map(|case| case.spatial.fingerprint()).collect();
     ranks_agree(&format!("{}\n{traces:?}", plan.text), comm)?;
+    let first = comm.rank().0 == 0;
+    let _cleaning = Cleaning(Some(files).filter(|_| first));
+    files.make(comm, Uses::of(plan, comm.size(), abilities))?;
     let clock = TickClock::calibrate(Duration::from_millis(5));
     let barrier_cost_ns = barrier_cost(comm)?;
-    let records = RefCell::new(record_file(plan, comm)?);
-    let runner = Runner { plan, comm, clock, barrier_cost_ns, records: &records };
-    let first = comm.rank().0 == 0;
-    let _cleaning = Cleaning(Leftovers::of(plan, comm.size()).filter(|_| first));
-    let mut measurements = Vec::new();
-    let mut refused = Vec::new();
-    for case in &plan.cases {
-        if let Some(reason) = refusal(case, plan, comm.size(), abilities) {
-            refused.push(refused_case(case, reason));
-            continue;
-        }
-        let platform = abilities.platform.as_ref();
-        let platform = platform.filter(|_| case.method.needs == Needs::Platform);
-        let repetitions = if platform.is_some() { 1 } else { plan.repetitions };
-        for repetition in 0..repetitions {
-            let phases = match platform {
-                Some(platform) => runner.predicted(case, platform)?,
-                None => runner.case(case, repetition)?,
-            };
-            phases.iter().filter(|_| first).for_each(observe);
-            measurements.extend(phases);
+    let records = KeptRecords::of(record_file(plan, comm)?);
+    let runner = Runner { plan, comm, clock, barrier_cost_ns, files, records: &records };
+    let mut outcome = begun(plan, comm, abilities, &clock);
+    if first {
+        observe(Progress::Begun(&outcome, &records));
+    }
+    let measured = runner.all_cases(abilities, &mut outcome, observe);
+    let measured = measured.and_then(|()| agree(comm, records.finish()));
+    match measured {
+        Ok(()) => outcome.summaries = summarise(&outcome.measurements),
+        Err(error) if !first || outcome.measurements.is_empty() => return Err(error),
+        Err(error) => {
+            // What was recorded of it is as good as what was measured.
+            let _ = records.finish();
+            outcome.end_early(plan, &error.to_string());
         }
     }
-    agree(comm, records.take().map_or(Ok(()), RecordFile::finish))?;
-    Ok(Outcome {
+    Ok(outcome)
+}
+
+/// The outcome without measurements.
+fn begun(plan: &Plan, comm: &dyn Comm, abilities: &Abilities, clock: &TickClock) -> Outcome {
+    let refused = plan.cases.iter().filter_map(|case| {
+        let reason = refusal(case, plan, comm.size(), abilities)?;
+        Some(refused_case(case, reason))
+    });
+    Outcome {
         format: "iolab-bench".to_owned(),
         format_version: 1,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: std::env::args().collect(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         plan: plan.text.clone(),
         seed: plan.seed.0,
         ranks: comm.size(),
@@ -72,10 +79,11 @@ pub fn run(
         clock_cost_ns: clock.cost(),
         surroundings: Surroundings::of(&plan.target),
         warnings: warnings(comm),
-        summaries: summarise(&measurements),
-        measurements,
-        refused,
-    })
+        summaries: Vec::new(),
+        measurements: Vec::new(),
+        refused: refused.collect(),
+        incomplete: None,
+    }
 }
 
 /// The file of single operations, on rank 0 when one is wanted.
@@ -140,11 +148,39 @@ pub(crate) struct Runner<'a> {
     pub(crate) comm: &'a dyn Comm,
     pub(crate) clock: TickClock,
     pub(crate) barrier_cost_ns: u64,
+    pub(crate) files: &'a TestFiles,
     /// Where single operations go, on rank 0.
-    pub(crate) records: &'a RefCell<Option<RecordFile>>,
+    pub(crate) records: &'a KeptRecords,
 }
 
 impl Runner<'_> {
+    /// Measures case by case, repetition by repetition.
+    fn all_cases(
+        &self,
+        abilities: &Abilities,
+        outcome: &mut Outcome,
+        observe: &dyn Fn(Progress),
+    ) -> Result<(), BenchError> {
+        let first = self.comm.rank().0 == 0;
+        for case in &self.plan.cases {
+            if refusal(case, self.plan, self.comm.size(), abilities).is_some() {
+                continue;
+            }
+            let platform = abilities.platform.as_ref();
+            let platform = platform.filter(|_| case.method.needs == Needs::Platform);
+            let repetitions = if platform.is_some() { 1 } else { self.plan.repetitions };
+            for repetition in 0..repetitions {
+                let phases = match platform {
+                    Some(platform) => self.predicted(case, platform)?,
+                    None => self.case(case, repetition)?,
+                };
+                phases.iter().filter(|_| first).for_each(|one| observe(Progress::Measured(one)));
+                outcome.measurements.extend(phases);
+            }
+        }
+        Ok(())
+    }
+
     /// One process is enough to predict what all ranks would do.
     fn predicted(&self, case: &Case, platform: &Platform) -> Result<Vec<Measurement>, BenchError> {
         let first = self.comm.rank().0 == 0;
@@ -168,6 +204,8 @@ impl Runner<'_> {
         let mut measurements = Vec::new();
         for step in steps(case.temporal) {
             match step {
+                // What exists is what is read.
+                Step::Setup if self.files.existing() => {}
                 Step::Setup if case.method.keeps_data => self.setup(&scene)?,
                 Step::Caches if case.method.keeps_data => cache = self.caches(&scene)?,
                 Step::Setup | Step::Caches => {}

@@ -3,17 +3,17 @@
 use crate::cache;
 use crate::content::Content;
 use crate::failure::{BenchError, told};
-use crate::files::own_path;
+use crate::names::Name;
 use crate::phase::agree;
 use crate::plan::Case;
 use crate::run::Runner;
 use crate::source::{Source, is_contiguous};
 use crate::surroundings::enough_room;
-use iolab_backend::{Arena, Backend};
+use iolab_backend::{Arena, Backend, Identity};
 use iolab_pattern::Pattern;
 use iolab_vocab::Rank;
 use std::fs::OpenOptions;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// What stays the same during one repetition of a case on one rank.
@@ -49,7 +49,11 @@ impl Runner<'_> {
             .map_err(|why| (why, "make the pattern smaller, or leave --verify".to_owned()))?;
         let files = if own_file { u64::from(self.comm.size()) } else { 1 };
         let wanted = (pattern.file_bytes().saturating_add(case.header)).saturating_mul(files);
-        if case.method.keeps_data {
+        if case.method.keeps_data && self.files.existing() {
+            let rank = self.comm.rank().0;
+            let name = if own_file { Name::Own(rank) } else { Name::Shared };
+            self.files.hold_enough(name, case.header.saturating_add(pattern.file_bytes()))?;
+        } else if case.method.keeps_data {
             enough_room(&self.plan.target, &case.spatial.text(), wanted)?;
         }
         let arena = Arena::new(source.bytes);
@@ -67,11 +71,12 @@ impl Runner<'_> {
         case.player(self.comm.rank(), self.comm.size(), reading)
     }
 
+    pub(crate) fn name(&self, scene: &Scene, rank: Rank) -> Name {
+        if scene.own_file { Name::Own(rank.0) } else { Name::Shared }
+    }
+
     pub(crate) fn path(&self, scene: &Scene, rank: Rank) -> PathBuf {
-        match scene.own_file {
-            true => own_path(&self.plan.target, rank.0),
-            false => self.plan.target.clone(),
-        }
+        self.files.path(self.name(scene, rank))
     }
 
     pub(crate) fn content(&self, scene: &Scene, rank: Rank, generation: u32) -> Content {
@@ -97,7 +102,9 @@ impl Runner<'_> {
             false => share(bytes, u64::from(rank.0), u64::from(self.comm.size())),
         };
         let content = self.content(scene, rank, 0);
-        write_range(&self.path(scene, rank), content, scene.case.header, range)
+        let (path, identity) =
+            (self.path(scene, rank), self.files.identity(self.name(scene, rank)));
+        write_range(&path, identity, content, scene.case.header, range)
     }
 
     pub(crate) fn caches(&self, scene: &Scene) -> Result<String, BenchError> {
@@ -111,16 +118,23 @@ impl Runner<'_> {
     }
 }
 
-/// Writes what belongs into the range (from, to) of the pattern, with plain large writes.
+/// Writes what belongs into the range (from, to) of the pattern, with plain large writes, into the
+/// file that is known, if one is.
 pub(crate) fn write_range(
     path: &Path,
+    identity: Option<Identity>,
     content: Content,
     header: u64,
     range: (u64, u64),
 ) -> std::io::Result<()> {
     const CHUNK: u64 = 1 << 20;
     let (mut offset, end) = range;
-    let file = OpenOptions::new().create(true).write(true).truncate(false).open(path)?;
+    let follow = if identity.is_some() { libc::O_NOFOLLOW } else { 0 };
+    let file = OpenOptions::new().write(true).custom_flags(follow).open(path)?;
+    let facts = file.metadata()?;
+    if identity.is_some_and(|identity| !identity.is(&facts)) {
+        return Err(std::io::Error::other("it is no longer the file that this run made"));
+    }
     let mut chunk = vec![0; CHUNK as usize];
     while offset < end {
         let length = CHUNK.min(end - offset);
@@ -128,7 +142,7 @@ pub(crate) fn write_range(
         file.write_all_at(&chunk[..length as usize], header + offset)?;
         offset += length;
     }
-    file.sync_data()
+    if facts.file_type().is_char_device() { Ok(()) } else { file.sync_data() }
 }
 
 /// The part of `bytes` that is the `index`-th of `count`, on whole MiB where there are enough.

@@ -2,8 +2,8 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
-use iolab_bench::{Abilities, Outcome, Plan, run};
-use iolab_comm::{LocalKind, run_local};
+use iolab_bench::{Abilities, Outcome, Plan, TestFiles, run};
+use iolab_comm::{Comm, LocalKind, run_local};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::fs::File;
 use std::path::Path;
@@ -17,7 +17,9 @@ fn run_plan(folder: &Path, test: &str) -> Outcome {
     );
     let plan = Plan::parse(&text).expect("a plan");
     let abilities = Abilities::default();
-    let outcome = run_local(LocalKind::Threads, 2, |comm| run(&plan, comm, &abilities, &|_| ()));
+    let files = TestFiles::of(&plan.target, 2, plan.files).expect("memory");
+    let work = |comm: &dyn Comm| run(&plan, comm, &abilities, &files, &|_| ());
+    let outcome = run_local(LocalKind::Threads, 2, work);
     outcome.expect("threads").expect("an outcome")
 }
 

@@ -208,12 +208,15 @@ static int make_info(const char *hints, int64_t count, MPI_Info *info)
     return error;
 }
 
+/* write: 0 for reading only, 1 an existing file, 2 made when it is not there,
+ * 3 made where nothing is. */
 static int adapter_open(const char *path, int64_t write, int64_t truncate, int64_t shared,
                         const char *hints, int64_t hint_count, int64_t *handle)
 {
     MPI_Info info;
     MPI_Comm comm = shared ? MPI_COMM_WORLD : MPI_COMM_SELF;
-    int mode = write ? MPI_MODE_RDWR | MPI_MODE_CREATE : MPI_MODE_RDONLY;
+    int made = (write > 1 ? MPI_MODE_CREATE : 0) | (write > 2 ? MPI_MODE_EXCL : 0);
+    int mode = (write ? MPI_MODE_RDWR : MPI_MODE_RDONLY) | made;
     MPI_File *file = malloc(sizeof *file);
     int error = file ? make_info(hints, hint_count, &info) : MPI_ERR_NO_MEM;
     if (error == MPI_SUCCESS) {

@@ -11,7 +11,7 @@ mod mpi;
 
 pub use adapter::{Adapter, Family, Launch, adapters, launch};
 pub use imagined::Imagined;
-pub use local::{LocalKind, run_local};
+pub use local::{LocalKind, run_local, run_local_or};
 pub use mpi::MpiRank;
 
 use iolab_host::mpi::Mpi;

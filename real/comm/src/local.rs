@@ -6,10 +6,13 @@
 //! then sleeps on the generation word and looks ten times a second whether someone died.
 
 use crate::{Comm, CommError};
-use iolab_host::fork::{Child, Life, fork, leave};
+use iolab_host::fork::{Child, Life, fork, has_ended, leave, wait_for_loss};
+use iolab_host::interruption::leave_interrupts_to_others;
 use iolab_host::shared::{SharedWords, change, give_way, wait_for_change};
 use iolab_vocab::Rank;
 use std::cell::RefCell;
+use std::io::PipeReader;
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
@@ -24,7 +27,7 @@ pub enum LocalKind {
 
 const ARRIVED: usize = 0;
 const GENERATION: usize = 1;
-/// 0, or 1 + the rank that was lost.
+/// 0, or 1 + the rank that was lost, with how it ended in the upper half.
 const LOST: usize = 2;
 const SLOTS: usize = 3;
 /// Words of data in the slot of a rank, after the word that holds the length.
@@ -84,8 +87,15 @@ impl Board {
         total
     }
 
-    fn declare_lost(&self, rank: Rank) {
-        self.words[LOST].store(u64::from(rank.0) + 1, Release);
+    /// The first loss counts; those after it follow from it.
+    fn declare_lost(&self, rank: Rank, end: Life) {
+        let how = match end {
+            Life::Running => 0,
+            Life::Exited(code) => 0x1_0000 | u64::from(code as u8),
+            Life::Killed(signal) => 0x2_0000 | u64::from(signal as u8),
+        };
+        let word = how << 32 | (u64::from(rank.0) + 1);
+        let _ = self.words[LOST].compare_exchange(0, word, AcqRel, Acquire);
         let generation = &self.words[GENERATION];
         change(generation, generation.load(Acquire) + 1);
     }
@@ -93,7 +103,15 @@ impl Board {
     fn lost(&self) -> Result<(), CommError> {
         match self.words[LOST].load(Acquire) {
             0 => Ok(()),
-            n => Err(CommError::RankLost { rank: Rank(n as u32 - 1), end: "ended early".into() }),
+            word => {
+                let value = (word >> 32 & 0xff) as i32;
+                let end = match word >> 48 {
+                    1 => Life::Exited(value),
+                    2 => Life::Killed(value),
+                    _ => Life::Running,
+                };
+                Err(CommError::RankLost { rank: Rank(word as u32 - 1), end: words_of(end) })
+            }
         }
     }
 }
@@ -111,26 +129,22 @@ impl LocalRank<'_> {
             let lost = self.look_after_children();
             // A rank that passed this barrier may have ended properly meanwhile.
             if word.load(Acquire) == generation {
-                lost.inspect_err(|error| self.tell(error))?;
+                lost?;
             }
         }
         self.board.lost()
     }
 
-    fn tell(&self, error: &CommError) {
-        if let CommError::RankLost { rank, .. } = error {
-            self.board.declare_lost(*rank);
-        }
-    }
-
     fn look_after_children(&self) -> Result<(), CommError> {
         for &(rank, child) in self.children.borrow().iter() {
-            let end = match child.look() {
-                Life::Running => continue,
-                Life::Exited(code) => format!("ended early with exit code {code}"),
-                Life::Killed(signal) => format!("was killed by signal {signal}"),
-            };
-            return Err(CommError::RankLost { rank, end });
+            // The watching thread looks as well, so the end is not taken note of.
+            match child.peek() {
+                None | Some(Life::Running) => {}
+                Some(end) => {
+                    self.board.declare_lost(rank, end);
+                    return self.board.lost();
+                }
+            }
         }
         Ok(())
     }
@@ -191,10 +205,24 @@ pub fn run_local<T: Send>(
     size: u32,
     work: impl Fn(&dyn Comm) -> T + Sync,
 ) -> Result<T, CommError> {
+    run_local_or(kind, size, work, &|_| {})
+}
+
+/// The same, and `lost` is called, in a thread of its own, when a forked rank was lost and rank 0
+/// has not ended its work a second later: it may be busy for hours.
+///
+/// # Errors
+/// As of [`run_local`].
+pub fn run_local_or<T: Send>(
+    kind: LocalKind,
+    size: u32,
+    work: impl Fn(&dyn Comm) -> T + Sync,
+    lost: &(dyn Fn(CommError) + Sync),
+) -> Result<T, CommError> {
     let board = Board::new(size)?;
     match kind {
         LocalKind::Threads => Ok(run_threads(&board, &work)),
-        LocalKind::Processes => run_processes(&board, &work),
+        LocalKind::Processes => run_processes(&board, &work, lost),
     }
 }
 
@@ -206,6 +234,7 @@ fn run_threads<T: Send>(board: &Board, work: &(impl Fn(&dyn Comm) -> T + Sync)) 
     std::thread::scope(|scope| {
         for rank in 1..board.size {
             scope.spawn(move || {
+                let _partner = Partner { board, rank: Rank(rank) };
                 work(&rank_of(board, rank, LocalKind::Threads));
             });
         }
@@ -213,12 +242,31 @@ fn run_threads<T: Send>(board: &Board, work: &(impl Fn(&dyn Comm) -> T + Sync)) 
     })
 }
 
-fn run_processes<T>(board: &Board, work: &impl Fn(&dyn Comm) -> T) -> Result<T, CommError> {
+/// The others do not wait for a thread that has panicked.
+struct Partner<'a> {
+    board: &'a Board,
+    rank: Rank,
+}
+
+impl Drop for Partner<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.board.declare_lost(self.rank, Life::Running);
+        }
+    }
+}
+
+fn run_processes<T>(
+    board: &Board,
+    work: &impl Fn(&dyn Comm) -> T,
+    lost: &(dyn Fn(CommError) + Sync),
+) -> Result<T, CommError> {
     let first = rank_of(board, 0, LocalKind::Processes);
     for rank in 1..board.size {
         match fork() {
             Ok(Some(child)) => first.children.borrow_mut().push((Rank(rank), child)),
             Ok(None) => {
+                leave_interrupts_to_others();
                 work(&rank_of(board, rank, LocalKind::Processes));
                 leave(0)
             }
@@ -228,9 +276,48 @@ fn run_processes<T>(board: &Board, work: &impl Fn(&dyn Comm) -> T) -> Result<T, 
             }
         }
     }
-    let result = work(&first);
-    end_all(&first.children.borrow());
+    let children = first.children.borrow().clone();
+    let (ear, line) = std::io::pipe().map_err(|error| CommError::Start(error.to_string()))?;
+    let result = std::thread::scope(|scope| {
+        if !children.is_empty() {
+            scope.spawn(|| watch(board, &children, ear, lost));
+        }
+        let result = work(&first);
+        drop(line);
+        result
+    });
+    end_all(&children);
     Ok(result)
+}
+
+/// Ends the others' waiting when a rank is lost, and calls `lost` if that is not enough.
+fn watch(
+    board: &Board,
+    children: &[(Rank, Child)],
+    ear: PipeReader,
+    lost: &(dyn Fn(CommError) + Sync),
+) {
+    let processes: Vec<Child> = children.iter().map(|&(_, child)| child).collect();
+    let Some((index, end)) = wait_for_loss(&processes, ear.as_fd()) else { return };
+    let rank = children[index].0;
+    board.declare_lost(rank, end);
+    // With the patience of a second, the ear alone.
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(1) {
+        if has_ended(ear.as_fd(), LOOK) {
+            return;
+        }
+    }
+    lost(CommError::RankLost { rank, end: words_of(end) });
+}
+
+fn words_of(end: Life) -> String {
+    match end {
+        Life::Killed(signal) => format!("was killed by signal {signal}"),
+        Life::Exited(code) => format!("ended early with exit code {code}"),
+        // A thread.
+        Life::Running => "ended early".to_owned(),
+    }
 }
 
 /// Gives the ranks a moment to end by themselves, then ends them.

@@ -195,6 +195,25 @@ pub struct Part<'a> {
     pub bytes: u64,
 }
 
+/// How a file is to be opened through MPI-IO.
+#[derive(Clone, Copy, Debug)]
+pub struct MpiOpening<'a> {
+    /// Where it lies.
+    pub path: &'a Path,
+    /// For writing as well as reading.
+    pub write: bool,
+    /// Made when it is not there.
+    pub create: bool,
+    /// Made only where nothing is.
+    pub exclusive: bool,
+    /// Cut to nothing first.
+    pub truncate: bool,
+    /// Together with all ranks.
+    pub shared: bool,
+    /// Passed to the library.
+    pub hints: &'a [(String, String)],
+}
+
 struct Open {
     mpi: Arc<Mpi>,
     handle: i64,
@@ -235,19 +254,14 @@ impl MpiFile {
     }
 
     /// Opens a file, together with all ranks if `shared`.
-    pub fn open(
-        &mut self,
-        mpi: &Arc<Mpi>,
-        path: &Path,
-        write: bool,
-        truncate: bool,
-        shared: bool,
-        hints: &[(String, String)],
-    ) -> Result<(), String> {
+    pub fn open(&mut self, mpi: &Arc<Mpi>, opening: &MpiOpening) -> Result<(), String> {
         let no_zero = |_| "a zero byte in a path or hint".to_owned();
+        // Open MPI opens no shared file whose name is without a folder.
+        let bare = opening.path.parent().is_none_or(|folder| folder.as_os_str().is_empty());
+        let path = if bare { Path::new(".").join(opening.path) } else { opening.path.to_owned() };
         let path = CString::new(path.as_os_str().as_encoded_bytes()).map_err(no_zero)?;
         let mut pairs = Vec::new();
-        for text in hints.iter().flat_map(|(key, value)| [key, value]) {
+        for text in opening.hints.iter().flat_map(|(key, value)| [key, value]) {
             pairs.extend(CString::new(text.as_str()).map_err(no_zero)?.into_bytes_with_nul());
         }
         pairs.push(0);
@@ -256,11 +270,16 @@ impl MpiFile {
         mpi.check(unsafe {
             (mpi.table.open)(
                 path.as_ptr(),
-                write.into(),
-                truncate.into(),
-                shared.into(),
+                match (opening.write, opening.create, opening.exclusive) {
+                    (false, ..) => 0,
+                    (true, false, _) => 1,
+                    (true, true, false) => 2,
+                    (true, true, true) => 3,
+                },
+                opening.truncate.into(),
+                opening.shared.into(),
                 pairs.as_ptr().cast(),
-                hints.len() as i64,
+                opening.hints.len() as i64,
                 &raw mut handle,
             )
         })?;

@@ -1,4 +1,5 @@
-//! A promise kept after death: something that is done when this process ends without calling it off.
+//! A promise kept after death: something that is done when this process ends without calling it off,
+//! with what this process said before.
 //!
 //! A second process waits at a pipe whose other end this process holds. However the holder ends,
 //! by an error, a launcher's clean-up or SIGKILL, the system closes its end, and the waiting one
@@ -22,7 +23,7 @@ impl Vigil {
     ///
     /// # Errors
     /// What `pipe` and `fork` say, or that there are other threads.
-    pub fn over(work: impl FnOnce()) -> io::Result<Vigil> {
+    pub fn over(work: impl FnOnce(Vec<Vec<u8>>)) -> io::Result<Vigil> {
         let (mut ear, line) = io::pipe()?;
         if let Some(child) = crate::fork::fork_independent()? {
             child.wait();
@@ -30,17 +31,52 @@ impl Vigil {
         }
         drop(line);
         leave_the_job(ear.as_raw_fd());
-        let mut said = [0];
-        if !matches!(ear.read(&mut said), Ok(1)) {
-            work();
+        let mut said = Vec::new();
+        loop {
+            match hear(&mut ear) {
+                Some(Word::CalledOff) => break,
+                Some(Word::Said(words)) => said.push(words),
+                None => {
+                    work(said);
+                    break;
+                }
+            }
         }
         crate::fork::leave(0)
     }
 
+    /// Says something that the work is to know.
+    pub fn say(&mut self, words: &[u8]) {
+        let mut framed = (words.len() as u64).to_le_bytes().to_vec();
+        framed.extend_from_slice(words);
+        let _ = self.line.write_all(&framed);
+    }
+
     /// All went well: the promise is void.
     pub fn call_off(mut self) {
-        let _ = self.line.write_all(&[1]);
+        let _ = self.line.write_all(&CALLED_OFF.to_le_bytes());
     }
+}
+
+/// Stands where the length of words would.
+const CALLED_OFF: u64 = u64::MAX;
+
+enum Word {
+    Said(Vec<u8>),
+    CalledOff,
+}
+
+/// What comes next; `None` when the line is broken. Words cut short by that do not count.
+fn hear(ear: &mut impl Read) -> Option<Word> {
+    let mut length = [0; 8];
+    ear.read_exact(&mut length).ok()?;
+    let length = u64::from_le_bytes(length);
+    if length == CALLED_OFF {
+        return Some(Word::CalledOff);
+    }
+    let mut words = Vec::new();
+    ear.take(length).read_to_end(&mut words).ok()?;
+    (words.len() as u64 == length).then_some(Word::Said(words))
 }
 
 /// Becomes a grandchild in a session of its own that holds `ear` and standard error only.
@@ -72,10 +108,14 @@ mod tests {
         let witness = folder.path().join("kept");
         // SAFETY: the child does nothing but what follows, and ends without returning.
         if unsafe { libc::fork() } == 0 {
-            let vigil = Vigil::over(|| _ = std::fs::write(&witness, "kept"));
-            if called_off && let Ok(vigil) = vigil {
-                vigil.call_off();
-                crate::fork::leave(0)
+            let vigil = Vigil::over(|said| _ = std::fs::write(&witness, said.concat()));
+            if let Ok(mut vigil) = vigil {
+                vigil.say(b"last ");
+                vigil.say(b"words");
+                if called_off {
+                    vigil.call_off();
+                    crate::fork::leave(0)
+                }
             }
             // SAFETY: a signal to oneself.
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
@@ -83,6 +123,11 @@ mod tests {
         let start = Instant::now();
         let patience = Duration::from_millis(if called_off { 300 } else { 10_000 });
         while !witness.exists() && start.elapsed() < patience {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // The witness is written in one piece, but not at the moment that it appears.
+        while witness.exists() && std::fs::read(&witness).is_ok_and(|said| said != b"last words") {
+            assert!(start.elapsed() < patience, "other words");
             std::thread::sleep(Duration::from_millis(5));
         }
         witness.exists()

@@ -52,9 +52,32 @@ macro_rules! call {
 call! {
     path flags mode directory first last fd buffer length offset capacity vector count whence
     advice new_fd minimum lock operation address protection out_fd in_fd in_offset out_offset
-    status mask version new_path new_directory child actions attributes arguments environment
-    command block mode_text stream size line delimiter text character format check
+    version new_path new_directory child actions environment command block mode_text stream size text
 }
+
+/// Keeps an argument in the call, unless no hook ever looks at it: each field costs a store.
+macro_rules! keep {
+    (status $call:ident) => {};
+    (mask $call:ident) => {};
+    (attributes $call:ident) => {};
+    (arguments $call:ident) => {};
+    (line $call:ident) => {};
+    (delimiter $call:ident) => {};
+    (character $call:ident) => {};
+    (format $call:ident) => {};
+    (check $call:ident) => {};
+    (owner $call:ident) => {};
+    (group $call:ident) => {};
+    (times $call:ident) => {};
+    (attribute $call:ident) => {};
+    (value $call:ident) => {};
+    (words $call:ident) => {};
+    (watcher $call:ident) => {};
+    ($argument:ident $call:ident) => {
+        $call.$argument = $argument;
+    };
+}
+pub(crate) use keep;
 
 /// Arguments padded to the six registers.
 #[inline(always)]
@@ -104,6 +127,7 @@ const fn system_call(function: Function) -> Option<i64> {
         Function::COPY_FILE_RANGE => libc::SYS_copy_file_range,
         Function::SPLICE => libc::SYS_splice,
         Function::FSTAT => libc::SYS_fstat,
+        Function::STAT | Function::LSTAT | Function::FSTATAT => libc::SYS_newfstatat,
         _ => return None,
     })
 }
@@ -113,10 +137,22 @@ impl Call {
     #[inline(always)]
     pub(crate) fn system_call(&self) -> Option<(i64, [usize; 6])> {
         let number = system_call(self.function)?;
-        if self.version != ABSENT {
+        if self.version != ABSENT || self.next.is_foreign() {
+            return None;
+        }
+        // Libc's own function knows more than the system call, where it is still whole.
+        if matches!(self.function, Function::STAT | Function::LSTAT | Function::FSTATAT)
+            && !self.next.is_patched()
+        {
             return None;
         }
         let mut a = self.raw;
+        if matches!(self.function, Function::STAT | Function::LSTAT) {
+            // As libc does: a filter of the program's may know no other call.
+            let follow = self.function == Function::STAT;
+            let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW as usize };
+            a = [libc::AT_FDCWD as usize, a[0], a[1], flags, 0, 0];
+        }
         if matches!(self.function, Function::PREADV | Function::PWRITEV) {
             // The kernel takes the offset in two halves; on 64 bits the first holds all of it.
             a[4] = 0;

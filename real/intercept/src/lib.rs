@@ -5,7 +5,9 @@
 //! arguments in a [`call::Call`]; the hook of its kind (`hook`) looks the descriptor up
 //! (`descriptor`), takes the time, lets the stage of strategies answer (`stage`) or does the system
 //! call itself (`system`), and hands a 64-byte record to the `recorder`. Libc's own calls (stdio,
-//! aio) reach the same wrappers because the entry points in libc are overwritten (`patch`).
+//! aio, `nftw`) reach the same wrappers because the entry points in libc are overwritten (`patch`);
+//! calls by number reach functions of the same kind (`hook::number`). Before start, in a child nobody
+//! saw being made and while one runs on borrowed memory, calls take another way (`hook::unusual`).
 //!
 //! What a guest may rely on: nothing here allocates, locks, unwinds or uses buffered output; state
 //! is `.bss` atomics; a hook that runs before `start` or after the end passes through; `errno` is

@@ -1,8 +1,30 @@
 //! What this process wants done with its calls; decided once at start, 0 before.
+//!
+//! The word lies in a page that the kernel wipes in forked children (`MADV_WIPEONFORK`), so that one
+//! look at it also tells what every hook must know before it touches anything: whether this is an
+//! ordinary moment ([`Mode::USUAL`]) of the process the state in memory belongs to. Before start, in
+//! a child nobody saw being made, and while somebody may run on borrowed memory, it is not, and
+//! `hook::unusual` finds out which.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-static MODE: AtomicU8 = AtomicU8::new(0);
+/// A page of its own: it lies behind the data of the library's file, in anonymous memory.
+#[repr(C, align(4096))]
+struct Page {
+    mode: AtomicU8,
+    mark: AtomicU32,
+    #[allow(dead_code, reason = "fills the page")]
+    rest: [AtomicU32; 1022],
+}
+
+static PAGE: Page = Page {
+    mode: AtomicU8::new(0),
+    mark: AtomicU32::new(0),
+    rest: [const { AtomicU32::new(0) }; 1022],
+};
+
+/// What a forked child is to do; the word itself is wiped in it.
+static WANTED: AtomicU8 = AtomicU8::new(0);
 
 /// A set of things to do.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,6 +43,8 @@ impl Mode {
     pub(crate) const STAGE: Mode = Mode(8);
     /// Record the program's calls in the POSIX layer.
     pub(crate) const RECORD_POSIX: Mode = Mode(16);
+    /// An ordinary moment: started, no new process, nobody on borrowed memory.
+    pub(crate) const USUAL: Mode = Mode(32);
 
     /// Whether this is among them.
     #[inline(always)]
@@ -32,10 +56,46 @@ impl Mode {
 /// The mode of this process.
 #[inline(always)]
 pub(crate) fn get() -> Mode {
-    Mode(MODE.load(Ordering::Relaxed))
+    Mode(PAGE.mode.load(Ordering::Relaxed))
 }
 
 /// Adds to the mode.
 pub(crate) fn add(mode: Mode) {
-    MODE.fetch_or(mode.0, Ordering::Release);
+    WANTED.fetch_or(mode.0, Ordering::Relaxed);
+    PAGE.mode.fetch_or(mode.0, Ordering::Release);
+}
+
+/// Takes something out of the mode, also for children.
+pub(crate) fn remove(mode: Mode) {
+    WANTED.fetch_and(!mode.0, Ordering::Relaxed);
+    PAGE.mode.fetch_and(!mode.0, Ordering::Release);
+}
+
+/// Says whether this is an ordinary moment.
+pub(crate) fn set_usual(usual: bool) {
+    match usual {
+        true => PAGE.mode.fetch_or(Mode::USUAL.0, Ordering::Release),
+        false => PAGE.mode.fetch_and(!Mode::USUAL.0, Ordering::Release),
+    };
+}
+
+/// Whether there is nothing to be done, in children neither.
+pub(crate) fn is_nothing_wanted() -> bool {
+    WANTED.load(Ordering::Relaxed) == 0
+}
+
+/// In a forked child: what its parent wanted.
+pub(crate) fn restore() {
+    PAGE.mode.store(WANTED.load(Ordering::Relaxed), Ordering::Release);
+}
+
+/// A word that is zero in a forked child until it is set there.
+#[inline(always)]
+pub(crate) fn mark() -> &'static AtomicU32 {
+    &PAGE.mark
+}
+
+/// Address and size of the page, for the kernel.
+pub(crate) fn page() -> (usize, usize) {
+    (&raw const PAGE as usize, size_of::<Page>())
 }

@@ -5,12 +5,16 @@
 
 use std::ffi::CStr;
 use std::mem::transmute;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Where a symbol leads beyond this library.
 pub(crate) struct Next {
     name: &'static CStr,
     address: AtomicUsize,
+    /// Another preloaded library wraps the function: calls go on to it.
+    foreign: AtomicBool,
+    /// Libc's function leads back to the hook: calls must not go on to it.
+    patched: AtomicBool,
 }
 
 /// Any function; about unwinding through it see `system`.
@@ -27,7 +31,12 @@ pub(crate) fn symbol(name: &CStr) -> usize {
 
 impl Next {
     pub(crate) const fn new(name: &'static CStr) -> Next {
-        Next { name, address: AtomicUsize::new(0) }
+        Next {
+            name,
+            address: AtomicUsize::new(0),
+            foreign: AtomicBool::new(false),
+            patched: AtomicBool::new(false),
+        }
     }
 
     /// The address, 0 when no library has the symbol.
@@ -37,6 +46,25 @@ impl Next {
             0 => self.find(),
             address => address,
         }
+    }
+
+    /// Says whether the function is another library's than libc's.
+    pub(crate) fn set_foreign(&self, foreign: bool) {
+        self.foreign.store(foreign, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.foreign.load(Ordering::Relaxed)
+    }
+
+    /// Says that libc's function leads back here.
+    pub(crate) fn set_patched(&self) {
+        self.patched.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_patched(&self) -> bool {
+        self.patched.load(Ordering::Relaxed)
     }
 
     #[cold]
@@ -82,11 +110,31 @@ macro_rules! cells {
         );)*
 
         /// Every cell, for looking all of them up at start.
-        static ALL: &[&Next] = &[$(&$symbol),*];
+        static ALL: &[&Next] = &[$(&$symbol,)* &__close_nocancel, &__read_nocancel, &__write_nocancel];
     };
 }
 
 iolab_trace::for_each_function!(cells);
+
+macro_rules! inner {
+    ($($symbol:ident)*) => {
+        $(#[allow(non_upper_case_globals, reason = "named as the symbol is")]
+        pub(crate) static $symbol: Next = Next::new(
+            match CStr::from_bytes_with_nul(concat!(stringify!($symbol), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => panic!("a symbol holds no NUL"),
+            },
+        );)*
+    };
+}
+
+// Functions only libc calls; they have an entry point, but no wrapper.
+inner! { __close_nocancel __read_nocancel __write_nocancel }
+
+/// Every function.
+pub(crate) fn all() -> impl Iterator<Item = &'static Next> {
+    ALL.iter().copied()
+}
 
 /// Looks every symbol up, so that no hook has to later (in a signal handler, say).
 pub(crate) fn find_all() {

@@ -36,12 +36,15 @@ unsafe extern "C" fn start(
     // SAFETY: registers a function of ours; a failure only means it is not called.
     unsafe { at_quick_exit(hook::process::at_quick_exit) };
     mode::add(records);
+    mode::add(Mode::USUAL);
     if stages {
         mode::add(Mode::STAGE);
     }
+    hook::fork::start();
     // After the mode: without one, hooks go on to libc, which from here on leads back to them.
     if variable(b"IOLAB_NO_PATCH").is_some() || !patch::all() {
         recorder::unseen(Unseen::Stdio);
+        stage::step_aside("calls inside libc cannot be seen here");
     } else {
         recorder::patched();
     }

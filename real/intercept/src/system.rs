@@ -5,7 +5,7 @@
 //! raw call is no cancellation point and `pthread_cancel` would hang. [`cancellable`] does what
 //! libc does around its own: asynchronous cancellation for the length of the call.
 
-use crate::next;
+use crate::next::{self, Next};
 use std::arch::asm;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -50,6 +50,7 @@ pub(crate) fn find_thread_flag() {
     if !found.is_null() {
         SINGLE_THREADED.store(found, Ordering::Relaxed);
     }
+    SET_CANCEL_TYPE.address();
 }
 
 /// Whether libc knows of no second thread.
@@ -65,12 +66,10 @@ pub(crate) fn is_single_threaded() -> bool {
 #[cfg(panic = "unwind")]
 unsafe extern "C-unwind" {
     fn pthread_testcancel();
-    fn pthread_setcanceltype(kind: i32, old: *mut i32) -> i32;
 }
 #[cfg(panic = "abort")]
 unsafe extern "C" {
     fn pthread_testcancel();
-    fn pthread_setcanceltype(kind: i32, old: *mut i32) -> i32;
 }
 
 /// Acts on a cancellation request, as libc's function would at this place.
@@ -83,7 +82,10 @@ pub(crate) fn cancellation_point() {
 }
 
 /// `PTHREAD_CANCEL_ASYNCHRONOUS` of glibc.
-const ASYNCHRONOUS: i32 = 1;
+pub(crate) const ASYNCHRONOUS: i32 = 1;
+
+/// Libc's function; the name itself leads to the hook (`stage::signals`).
+pub(crate) static SET_CANCEL_TYPE: Next = Next::new(c"pthread_setcanceltype");
 
 /// A system call in which the thread may wait and may be cancelled.
 ///
@@ -94,12 +96,13 @@ pub(crate) unsafe fn cancellable(number: i64, a: [usize; 6]) -> isize {
         // SAFETY: the caller's promise; with one thread nobody can cancel it while it waits.
         return unsafe { raw(number, a) };
     }
-    let mut kind = 0;
+    let mut kind = 0i32;
     // SAFETY: between the two calls only the system call runs, which may be torn off anywhere.
     unsafe {
-        pthread_setcanceltype(ASYNCHRONOUS, &mut kind);
+        let at = &raw mut kind as usize;
+        SET_CANCEL_TYPE.call([ASYNCHRONOUS as usize, at, 0, 0, 0, 0]);
         let result = raw(number, a);
-        pthread_setcanceltype(kind, &mut kind);
+        SET_CANCEL_TYPE.call([kind as usize, at, 0, 0, 0, 0]);
         result
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Block {
     pub(crate) number: AtomicU32,
     /// The process generation the cursor belongs to.
     pub(crate) generation: AtomicU32,
+    /// How often the thread has lent the memory to a child and not run since.
+    pub(crate) lent: AtomicU32,
     /// For the stage of strategies, to use as it likes; starts as 0.
     pub(crate) stage: [AtomicUsize; 8],
 }

@@ -3,7 +3,8 @@
 
 #![allow(missing_docs, reason = "each is the function of libc of that name")]
 
-use crate::call::{Call, Returns, padded};
+use crate::call::{Call, Returns, keep, padded};
+use crate::mode::{self, Mode};
 use crate::{hook, next};
 use iolab_trace::{Class, Function, Layer};
 
@@ -67,6 +68,12 @@ macro_rules! wrappers {
         pub(crate) unsafe extern "C-unwind" fn $symbol($($argument: usize),*) -> usize {
             const CLASS: Class = Function::$constant.class();
             const LAYER: Layer = Function::$constant.layer();
+            if !mode::get().has(Mode::USUAL) {
+                // Arguments in registers: what is built for the rare case must not force the usual
+                // one to build it in memory.
+                // SAFETY: the guest's own arguments.
+                return unsafe { by_number::$symbol($($argument),*) };
+            }
             #[allow(unused_mut, reason = "functions without arguments change nothing")]
             let mut call = Call::new(
                 Function::$constant,
@@ -74,11 +81,59 @@ macro_rules! wrappers {
                 &next::$symbol,
                 padded([$($argument),*]),
             );
-            $(call.$argument = $argument;)*
+            $(keep!($argument call);)*
             // SAFETY: the guest's own arguments.
-            unsafe { hook::enter(CLASS, LAYER, call) }
+            unsafe { hook::choose(CLASS, LAYER, call) }
         }
     };
 }
 
 iolab_trace::for_each_function!(wrappers);
+
+/// The same functions once more, for calls made by number and at moments that are not ordinary ones.
+/// Somebody who has put himself before an
+/// exported symbol (a library that watches memory overwrites `mmap`) takes `syscall` for the way
+/// behind himself, and would be called again without end.
+pub(crate) mod by_number {
+    use crate::call::{Call, Returns, keep, padded};
+    use crate::{hook, next};
+    use iolab_trace::{Class, Function, Layer};
+
+    macro_rules! behind {
+        ($($constant:ident = $code:literal $name:literal $layer:ident $class:ident
+           $arguments:tt -> $result:ident [$($symbol:ident)*]
+           $(also $other:tt [$($also:ident)*])* $(by_hand [$($hand:ident)*])?;)*) => {
+            $(
+                behind! { group $constant $result $arguments $($symbol)* }
+                $(behind! { group $constant $result $other $($also)* })*
+            )*
+        };
+        (group $constant:ident $result:ident $arguments:tt) => {};
+        (group $constant:ident $result:ident $arguments:tt $symbol:ident $($more:ident)*) => {
+            behind! { one $constant $result $symbol $arguments }
+            behind! { group $constant $result $arguments $($more)* }
+        };
+        (one $constant:ident $result:ident $symbol:ident ($($argument:ident)*)) => {
+            /// # Safety
+            /// The arguments must be what the system call demands.
+            #[cold]
+            #[inline(never)]
+            pub(crate) unsafe extern "C-unwind" fn $symbol($($argument: usize),*) -> usize {
+                const CLASS: Class = Function::$constant.class();
+                const LAYER: Layer = Function::$constant.layer();
+                #[allow(unused_mut, reason = "functions without arguments change nothing")]
+                let mut call = Call::new(
+                    Function::$constant,
+                    returns!($result),
+                    &next::$symbol,
+                    padded([$($argument),*]),
+                );
+                $(keep!($argument call);)*
+                // SAFETY: the guest's own arguments.
+                unsafe { hook::enter(CLASS, LAYER, call) }
+            }
+        };
+    }
+
+    iolab_trace::for_each_function!(behind);
+}

@@ -47,6 +47,12 @@ impl Native<'_> {
             Class::Truncate => self.truncate(event),
             Class::Allocate => self.on_descriptor(event, |d| allocate(d, event)),
             Class::Advise => self.on_descriptor(event, |d| advise(d, event)),
+            Class::Control if event.function != Function::FCNTL_SETFL => {
+                Done::Skipped("that have no effect on files")
+            }
+            Class::Attribute => {
+                Done::Skipped("of times, modes, owners and attributes, which no data depends on")
+            }
             Class::Control => self.on_descriptor(event, |d| control(d, event)),
             Class::Copy => self.copy(event),
             Class::Stat => self.stat(event),

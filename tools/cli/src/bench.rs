@@ -3,20 +3,21 @@
 //! Flags and plan files end in the same place: flags are written into a plan as TOML, over what the
 //! file says, and the plan is parsed once. IOR's letters mean what they mean there.
 
+pub(crate) mod conclusion;
 mod drawing;
 pub(crate) mod flags;
 pub(crate) mod launch;
-mod output;
 mod report;
 mod weights;
 
 use crate::failure::Failure;
+use crate::output::{self, Output};
 use clap::{Args, Subcommand};
+use conclusion::Conclusion;
 use iolab_bench::{
     BenchError, Outcome, Plan, cell_table, csv, header, row, summary_table, template,
 };
-use output::Output;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Measure access patterns: how fast, with which spread, and why.
@@ -80,15 +81,54 @@ fn measure(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // Of an MPI job only rank 0 has a result to write.
     let first = launch::is_first();
     let output = arguments.output.as_deref().filter(|_| first);
-    let output = output.map(|path| Output::begin(path, "--output")).transpose()?;
-    let outcome = launch::run(&plan, arguments.flags.threads, table)?;
+    let output = Output::begin_if(output, "--output", &arguments.inputs())?;
+    let records = plan.records.as_deref().filter(|_| first);
+    // The run itself writes these.
+    let records = Output::begin_if(records, "--records", &arguments.inputs())?;
+    let outputs: Vec<&Output> = output.iter().chain(&records).collect();
+    output::distinct(&outputs)?;
+    apart(&outputs, &plan)?;
+    // The run begins it anew, and nothing is left of this look.
+    drop(records);
+    let files = launch::test_files(&plan.target, launch::ranks(&plan), plan.files)?;
+    let present =
+        |outcome: &Outcome, output: Option<Output>| show(arguments, &plan, outcome, output);
+    let conclusion = Conclusion::new(&plan, &files, output, &present);
+    let outcome = launch::run(&plan, arguments.flags.threads, table, &files, &conclusion)?;
     // Only rank 0 has something to say.
     let Some(outcome) = outcome else { return Ok(ExitCode::SUCCESS) };
-    show(arguments, &plan, &outcome, output)?;
+    conclusion.presented(&outcome)?;
     match outcome.invalid() {
-        Some(why) => Err(Failure::new(format!("[INVALID] {why}"))
-            .hint("the file system or the method did not keep the data; do not use the numbers")),
+        Some(why) => {
+            Err(Failure::new(format!("[INVALID] {why}")).hint(match plan.files.existing {
+                true => "was it written with this pattern, seed, header and number of ranks?",
+                false => {
+                    "the file system or the method did not keep the data; do not use the numbers"
+                }
+            }))
+        }
         None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+impl Arguments {
+    /// What is read.
+    fn inputs(&self) -> Vec<&Path> {
+        self.plan.iter().map(PathBuf::as_path).collect()
+    }
+}
+
+/// Results at the place of a test file would be removed with it, or it with them.
+fn apart(outputs: &[&Output], plan: &Plan) -> Result<(), Failure> {
+    let ranks = launch::ranks(plan);
+    let names = plan.names(ranks);
+    match outputs.iter().find(|output| names.iter().any(|name| output.is(name))) {
+        Some(output) => Err(Failure::new(format!(
+            "{} is a file of the benchmark and one of its results",
+            output.path().display()
+        ))
+        .hint("name another target with -o, or another file for the results")),
+        None => Ok(()),
     }
 }
 
@@ -99,9 +139,8 @@ fn show(
     output: Option<Output>,
 ) -> Result<(), Failure> {
     let document = serde_json::to_string_pretty(outcome).map_err(Failure::new)?;
-    if let Some(output) = output {
-        output.finish(&document, "--output")?;
-    }
+    // What cannot be written can still be read.
+    let written = output.map_or(Ok(()), |output| output.write(document.as_bytes()));
     if arguments.json {
         say_line!("{document}");
     } else if arguments.csv {
@@ -121,6 +160,7 @@ fn show(
         }
     }
     outcome.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    written?;
     if outcome.measurements.is_empty() {
         let reason = outcome.refused.first().map_or("nothing to do", |refused| &refused.reason);
         return Err(Failure::new(format!("no case could be run: {reason}"))

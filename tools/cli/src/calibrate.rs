@@ -1,6 +1,7 @@
 //! `iolab calibrate`: measures this machine's storage into a platform file.
 
 use crate::failure::Failure;
+use crate::output::{Kind, Output};
 use clap::Args;
 use iolab_device::local::LocalStorage;
 use iolab_host::calibrate::{
@@ -9,7 +10,6 @@ use iolab_host::calibrate::{
 };
 use iolab_host::file_system_of;
 use serde::Serialize;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -20,9 +20,9 @@ use std::process::{Command, ExitCode, Stdio};
 pub(crate) struct Arguments {
     /// Directory on the file system to measure
     directory: PathBuf,
-    /// Where the platform file goes
-    #[arg(short, long, default_value = "this-machine.toml")]
-    output: PathBuf,
+    /// Where the platform file goes; `-` is stdout [default: this-machine.toml]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// Afterwards do small workloads for real and by the model, and print the error
     #[arg(long)]
     check: bool,
@@ -45,10 +45,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(probe) = &arguments.probe {
         return run_probe(probe, &arguments.directory);
     }
+    let output = arguments.output.as_deref();
+    let default = Path::new("this-machine.toml");
+    let output = Output::named_or(output, default, "-o", Kind::Platform, &[])?;
+    let path = output.path().to_owned();
     let calibration = measure(&arguments.directory)?;
-    let text = platform_text(&calibration)?;
-    fs::write(&arguments.output, text)
-        .map_err(|error| Failure::new(format!("{}: {error}", arguments.output.display())))?;
+    output.write(platform_text(&calibration)?.as_bytes())?;
     let checks = match arguments.check {
         true => check(&calibration.storage, &arguments.directory).map_err(Failure::new)?,
         false => Vec::new(),
@@ -57,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         true => print_json(&calibration, &checks),
         false => print_text(&calibration, &checks),
     }
-    eprintln!("wrote {}", arguments.output.display());
+    eprintln!("wrote {}", path.display());
     Ok(ExitCode::SUCCESS)
 }
 

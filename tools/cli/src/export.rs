@@ -1,6 +1,7 @@
 //! `iolab export`: a trace in the format of another tool.
 
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::trace_file;
 use clap::{Args, ValueEnum};
 use iolab_iot::{IotError, Reader};
@@ -36,8 +37,8 @@ enum Format {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.output {
         Some(path) => {
-            let sink = File::create(path).map_err(|error| at(path, &error))?;
-            write(arguments, BufWriter::new(sink), path)?;
+            let output = Output::begin(path, "-o", &[&arguments.trace])?;
+            output.write_with(|sink| write(arguments, sink, path), |error| at(path, &error))?;
         }
         None => {
             write(arguments, BufWriter::new(io::stdout().lock()), Path::new("standard output"))?

@@ -16,6 +16,11 @@ impl Failure {
         Failure { message: message.to_string(), hint: None }
     }
 
+    /// What is wrong, without the way out.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The same failure with a further line.
     pub(crate) fn note(mut self, note: impl fmt::Display) -> Failure {
         self.message = format!("{}\n{note}", self.message);

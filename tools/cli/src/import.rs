@@ -1,6 +1,7 @@
 //! `iolab import`: what another tool recorded, as a trace.
 
 use crate::failure::Failure;
+use crate::record::output;
 use crate::{hdtrace, trace_file};
 use clap::{Args, ValueEnum};
 use iolab_trace::{Trace, import};
@@ -16,9 +17,9 @@ pub(crate) struct Arguments {
     /// Which tool; need not be said of a .proj file
     #[arg(long)]
     from: Option<Format>,
-    /// Where the trace goes.
-    #[arg(short, long, value_name = "RUN.iot", default_value = "run.iot")]
-    output: PathBuf,
+    /// Where the trace goes; `-` is stdout. [default: run.iot]
+    #[arg(short, long, value_name = "RUN.iot")]
+    output: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -30,13 +31,16 @@ enum Format {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let trace = match arguments.format()? {
+    let format = arguments.format()?;
+    let output = output(arguments.output.as_deref(), &[&arguments.file])?;
+    let path = output.path().to_owned();
+    let trace = match format {
         Format::Strace => strace(&arguments.file)?,
         Format::Hdtrace => hdtrace::load(&arguments.file)?,
     };
-    trace_file::save(&arguments.output, &trace)?;
+    trace_file::save_to(output, &trace)?;
     let (calls, files) = (trace.events.len(), trace.header.files.len());
-    eprintln!("iolab: {calls} calls on {files} files in {}", arguments.output.display());
+    eprintln!("iolab: {calls} calls on {files} files in {}", path.display());
     tell_left_out(&trace.header.losses.left_out_calls);
     Ok(ExitCode::SUCCESS)
 }

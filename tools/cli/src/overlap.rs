@@ -6,20 +6,23 @@
 mod flags;
 mod report;
 
-use crate::bench::launch::on_ranks;
+use crate::bench::conclusion::Conclusion;
+use crate::bench::launch::{on_ranks, test_files};
 use crate::failure::Failure;
-use crate::{output, trace_file};
+use crate::output::{self, Output};
+use crate::trace_file;
 use clap::{Args, Subcommand};
 use iolab_backend::uring_works;
 use iolab_bench::{
-    Abilities, Leftovers, OverlapCase, OverlapOutcome, OverlapPlan, OverlapPoint, overlap,
+    Abilities, KeptRecords, OverlapOutcome, OverlapPlan, OverlapProgress, TestFiles, overlap,
     overlap_csv, overlap_header, overlap_plot, overlap_row, overlap_template,
 };
 use iolab_comm::launch;
 use iolab_trace::Trace;
 use std::cell::Cell;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 /// Measure what overlapping I/O with computation gains: non-blocking against blocking.
 #[derive(Args)]
@@ -67,23 +70,48 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 fn measure(arguments: &Arguments) -> Result<(), Failure> {
     let plan = arguments.flags.plan(arguments.plan.as_deref())?;
+    let mut outputs = Outputs::default();
     if launch().is_none_or(|launch| launch.rank == 0) {
-        for (path, flag) in arguments.files() {
-            output::writable(path, flag)?;
-        }
+        outputs = arguments.outputs(&plan)?;
     }
+    let ranks = launch().map_or(plan.ranks, |launch| launch.ranks);
+    let files = test_files(&plan.target, ranks, plan.files)?;
+    let drawn = Mutex::new(None);
+    let present = |outcome: &OverlapOutcome, outputs: Outputs| {
+        let trace = drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        show(arguments, outcome, trace.as_ref(), outputs)
+    };
+    let conclusion = Conclusion::new(&plan, &files, outputs, &present);
     // Only rank 0 has something to say.
-    match on_all_ranks(arguments, &plan)? {
-        Some((outcome, trace)) => show(arguments, &outcome, trace.as_ref()),
-        None => Ok(()),
-    }
+    let Some((outcome, trace)) = on_all_ranks(arguments, &plan, &files, &conclusion)? else {
+        return Ok(());
+    };
+    *drawn.lock().unwrap_or_else(PoisonError::into_inner) = trace;
+    conclusion.presented(&outcome)
+}
+
+/// What a run writes.
+#[derive(Clone, Default)]
+struct Outputs {
+    document: Option<Output>,
+    plot: Option<Output>,
+    trace: Option<Output>,
 }
 
 impl Arguments {
-    /// What is to be written, with the flags that say so.
-    fn files(&self) -> impl Iterator<Item = (&Path, &'static str)> {
-        let files = [(&self.output, "--output"), (&self.plot, "--plot"), (&self.trace, "--trace")];
-        files.into_iter().filter_map(|(path, flag)| Some((path.as_deref()?, flag)))
+    /// What is to be written; seen to be possible before an hour of measuring.
+    fn outputs(&self, plan: &OverlapPlan) -> Result<Outputs, Failure> {
+        let mut inputs = vec![plan.target.as_path()];
+        inputs.extend(self.plan.as_deref());
+        let begin = |path: &Option<PathBuf>, flag| Output::begin_if(path.as_deref(), flag, &inputs);
+        let outputs = Outputs {
+            document: begin(&self.output, "--output")?,
+            plot: begin(&self.plot, "--plot")?,
+            trace: begin(&self.trace, "--trace")?,
+        };
+        let all = [&outputs.document, &outputs.plot, &outputs.trace];
+        output::distinct(&all.into_iter().flatten().collect::<Vec<_>>())?;
+        Ok(outputs)
     }
 
     fn says_a_table(&self) -> bool {
@@ -94,20 +122,26 @@ impl Arguments {
 fn on_all_ranks(
     arguments: &Arguments,
     plan: &OverlapPlan,
+    files: &TestFiles,
+    conclusion: &Conclusion<OverlapOutcome, Outputs>,
 ) -> Result<Option<(OverlapOutcome, Option<Trace>)>, Failure> {
     let abilities = Abilities { mpi: launch().is_some(), uring: uring_works(), platform: None };
-    let leftovers = Some(Leftovers::at(&plan.target, 0));
-    on_ranks(plan.ranks, false, leftovers, &|comm| {
+    on_ranks(plan.ranks, false, conclusion, &|comm| {
         let first = Cell::new(true);
-        let observe = |case: &OverlapCase, point: &OverlapPoint| {
-            if arguments.says_a_table() {
+        let observe = |progress: OverlapProgress| match progress {
+            OverlapProgress::Begun(outcome) => conclusion.begin(outcome, KeptRecords::default()),
+            OverlapProgress::Measured(case, point) => {
+                conclusion.add(point);
+                if !arguments.says_a_table() {
+                    return;
+                }
                 if first.replace(false) {
                     say_line!("{}", overlap_header());
                 }
                 say_line!("{}", overlap_row(&case.title(), point));
             }
         };
-        Ok(overlap(plan, comm, &abilities, arguments.trace.is_some(), &observe)?)
+        Ok(overlap(plan, comm, &abilities, files, arguments.trace.is_some(), &observe)?)
     })
 }
 
@@ -115,17 +149,17 @@ fn show(
     arguments: &Arguments,
     outcome: &OverlapOutcome,
     trace: Option<&Trace>,
+    outputs: Outputs,
 ) -> Result<(), Failure> {
     let document = serde_json::to_string_pretty(outcome).map_err(Failure::new)?;
-    if let Some(path) = &arguments.output {
-        output::write(path, "--output", document.as_bytes())?;
+    if let Some(output) = outputs.document {
+        output.write(document.as_bytes())?;
     }
-    if let Some(path) = &arguments.plot {
-        let plot = overlap_plot(std::slice::from_ref(outcome));
-        output::write(path, "--plot", plot.as_bytes())?;
+    if let Some(output) = outputs.plot {
+        output.write(overlap_plot(std::slice::from_ref(outcome)).as_bytes())?;
     }
-    if let (Some(path), Some(trace)) = (&arguments.trace, trace) {
-        trace_file::save(path, trace)?;
+    if let (Some(output), Some(trace)) = (outputs.trace, trace) {
+        trace_file::save_to(output, trace)?;
     }
     match () {
         () if arguments.json => say_line!("{document}"),

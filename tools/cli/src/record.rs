@@ -1,6 +1,7 @@
 //! `iolab record`: runs a command and writes down what it does to files.
 
 use crate::failure::Failure;
+use crate::output::{Kind, Output};
 use crate::trace_file;
 use clap::{Args, ValueEnum};
 use iolab_host::launch::{self, LaunchError};
@@ -16,14 +17,17 @@ use std::process::{Command, ExitCode};
 /// `benchmarks/trace-size` for what finer and coarser ones cost in size.
 pub(crate) const RESOLUTION_NS: u64 = 16;
 
+/// What a trace is called that nobody named.
+const DEFAULT_TRACE: &str = "run.iot";
+
 /// Record a command and its children, MPI or not, into a trace.
 ///
 /// The exit code is the command's (128 + n when signal n ended it).
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Where the trace goes.
-    #[arg(short, long, value_name = "RUN.iot", default_value = "run.iot")]
-    output: PathBuf,
+    /// Where the trace goes; `-` is stdout. [default: run.iot]
+    #[arg(short, long, value_name = "RUN.iot")]
+    output: Option<PathBuf>,
     /// Layers to record.
     #[arg(long = "layer", value_delimiter = ',', value_name = "LAYER,…", default_values = ["posix", "stdio"])]
     layers: Vec<LayerName>,
@@ -84,7 +88,7 @@ impl Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    check_output(&arguments.output)?;
+    let output = output(arguments.output.as_deref(), &[])?;
     let library = launch::find_library().map_err(launch_failure)?;
     let mut recording = Recording::begin(&arguments.settings(), &arguments.command, &[])
         .map_err(|error| spool_failure(&error))?;
@@ -98,42 +102,31 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             return Err(launch_failure(error));
         }
     };
-    save(recording, &arguments.output, arguments.resolution)?;
+    save(recording, output, arguments.resolution)?;
     Ok(ExitCode::from(ending.code()))
 }
 
 /// Makes and writes the trace. The spool directory goes only when the trace is safe.
-fn save(recording: Recording, output: &Path, resolution_ns: u64) -> Result<(), Failure> {
+fn save(recording: Recording, output: Output, resolution_ns: u64) -> Result<(), Failure> {
+    let path = output.path().to_owned();
     let mut trace = recording
         .finished(iolab_trace::finish::Side::Program)
         .map_err(|error| spool_failure(&error))?;
     trace.header.clock.resolution_ns = resolution_ns.max(1);
-    if let Err(failure) = trace_file::save(output, &trace) {
+    if let Err(failure) = trace_file::save_to(output, &trace) {
         let directory = recording.directory().display();
         return Err(failure.hint(format!(
             "nothing is lost: free some room, then `iolab recover {directory} -o RUN.iot`"
         )));
     }
     recording.discard();
-    summarize(&trace, output);
+    summarize(&trace, &path);
     Ok(())
 }
 
-/// Finds out before the command runs that its trace could not be written.
-fn check_output(output: &Path) -> Result<(), Failure> {
-    if output.is_dir() {
-        return Err(Failure::new(format!("{} is a directory", output.display()))
-            .hint("give the trace a file name: -o RUN.iot"));
-    }
-    let folder = match output.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let probe = folder.join(format!(".iolab-probe-{}", std::process::id()));
-    fs::write(&probe, "").and_then(|()| fs::remove_file(&probe)).map_err(|error| {
-        Failure::new(format!("{} cannot be written to: {error}", folder.display()))
-            .hint("give the trace another place with -o")
-    })
+/// Where a trace goes that need not be named; found out before the command runs.
+pub(crate) fn output(given: Option<&Path>, inputs: &[&Path]) -> Result<Output, Failure> {
+    Output::named_or(given, Path::new(DEFAULT_TRACE), "-o RUN.iot", Kind::Trace, inputs)
 }
 
 pub(crate) fn launch_failure(error: LaunchError) -> Failure {

@@ -2,7 +2,7 @@
 //! makes the trace, or writes out what the programs' strategies still held.
 
 use crate::failure::Failure;
-use crate::record::{RESOLUTION_NS, spool_failure, summarize};
+use crate::record::{RESOLUTION_NS, output, spool_failure, summarize};
 use crate::trace_file;
 use clap::Args;
 use iolab_host::{recording, run};
@@ -19,9 +19,9 @@ pub(crate) struct Arguments {
     /// The spool directory (`iolab-spool-…`) or the run's (`iolab-run-…`), in `/dev/shm` or the
     /// directory for temporary files.
     directory: PathBuf,
-    /// Where the trace goes.
-    #[arg(short, long, value_name = "RUN.iot", default_value = "run.iot")]
-    output: PathBuf,
+    /// Where the trace goes; `-` is stdout. [default: run.iot]
+    #[arg(short, long, value_name = "RUN.iot")]
+    output: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -31,11 +31,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         })?;
         return written_out(arguments, &left);
     }
+    let output = output(arguments.output.as_deref(), &[])?;
+    let path = output.path().to_owned();
     let mut trace =
         recording::recover(&arguments.directory).map_err(|error| spool_failure(&error))?;
     trace.header.clock.resolution_ns = RESOLUTION_NS;
-    trace_file::save(&arguments.output, &trace)?;
-    summarize(&trace, &arguments.output);
+    trace_file::save_to(output, &trace)?;
+    summarize(&trace, &path);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,6 +1,7 @@
 //! `iolab replay`: the recorded calls once more, on scratch files, checked call by call.
 
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::trace_file;
 use clap::Args;
 use iolab_policy::insitu::StrategySpec;
@@ -41,6 +42,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let decisions = arguments.decisions.as_deref();
+    let decisions = Output::begin_if(decisions, "--decisions", &[&arguments.trace])?;
     let strategies = arguments.apply.iter().map(|text| StrategySpec::parse(text));
     let settings = Settings {
         directory: arguments.into.clone(),
@@ -53,11 +56,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Ok(summary) => summary,
         Err(error) => return different(arguments, &error),
     };
-    if let Some(path) = &arguments.decisions {
+    if let Some(output) = decisions {
         let header = std::mem::take(&mut trace.header);
         let strategies = arguments.apply.clone();
         let header = Header { origin: Origin::Replayed, strategies, ..header };
-        trace_file::save(path, &Trace { header, events: summary.decisions.clone() })?;
+        trace_file::save_to(output, &Trace { header, events: summary.decisions.clone() })?;
     }
     match arguments.json {
         true => say_line!("{:#}", as_json(&summary)),

@@ -1,6 +1,7 @@
 //! `iolab report`: what a trace says about a run, for people, programs and browsers.
 
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::{hdtrace, say, trace_file};
 use clap::Args;
 use iolab_report::{Analysis, Report, csv, report_page, text};
@@ -60,10 +61,10 @@ fn analyse_whole(trace: &Trace) -> Report {
 }
 
 fn write_page(path: &Path, page: &Path) -> Result<Report, Failure> {
+    let output = Output::begin(page, "--html", &[path])?;
     let trace = trace_file::load(path)?;
     let report = analyse_whole(&trace);
-    std::fs::write(page, report_page(&report, &trace))
-        .map_err(|error| Failure::new(format!("{}: {error}", page.display())))?;
+    output.write(&report_page(&report, &trace))?;
     eprintln!("wrote {}", page.display());
     Ok(report)
 }

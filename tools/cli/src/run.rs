@@ -6,6 +6,7 @@
 //! written out all the same. Else this process becomes the program.
 
 use crate::failure::Failure;
+use crate::output::{self, Output};
 use crate::record::{launch_failure, spool_failure, summarize};
 use crate::trace_file;
 use clap::Args;
@@ -17,7 +18,7 @@ use iolab_trace::finish::Side;
 use iolab_trace::{Event, Layer};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 /// Run a program with strategies applied to its files, without changing the program.
@@ -46,7 +47,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     command.args(&arguments.command[1..]);
     launch::preload(&mut command, &launch::find_library().map_err(launch_failure)?);
     let shared = shared_run(&mut specs);
-    command.env("IOLAB_APPLY", StrategySpec::join(&specs));
+    if !specs.is_empty() {
+        command.env("IOLAB_APPLY", StrategySpec::join(&specs));
+    }
     let wants_a_trace = arguments.record.is_some() || arguments.decisions.is_some();
     if shared.is_none() && !wants_a_trace {
         let failure = command.exec();
@@ -113,6 +116,9 @@ fn watched(
     command: &mut Command,
     watcher: &mut dyn Watcher,
 ) -> Result<Ending, Failure> {
+    let record = Output::begin_if(arguments.record.as_deref(), "--record", &[])?;
+    let decisions = Output::begin_if(arguments.decisions.as_deref(), "--decisions", &[])?;
+    output::distinct(&record.iter().chain(&decisions).collect::<Vec<_>>())?;
     let settings =
         Settings { posix: true, stdio: arguments.record.is_some(), ..Settings::default() };
     let mut recording = Recording::begin(&settings, &arguments.command, &arguments.apply)
@@ -128,10 +134,10 @@ fn watched(
             return Err(launch_failure(error));
         }
     };
-    if let Some(output) = &arguments.record {
+    if let Some(output) = record {
         save(&recording, Side::Program, output, |_| true)?;
     }
-    if let Some(output) = &arguments.decisions {
+    if let Some(output) = decisions {
         save(&recording, Side::Below, output, |event| event.function.layer() == Layer::Insitu)?;
     }
     recording.discard();
@@ -141,12 +147,13 @@ fn watched(
 fn save(
     recording: &Recording,
     side: Side,
-    output: &Path,
+    output: Output,
     wanted: impl Fn(&Event) -> bool,
 ) -> Result<(), Failure> {
     let mut trace = recording.finished(side).map_err(|error| spool_failure(&error))?;
     trace.events.retain(wanted);
-    trace_file::save(output, &trace)?;
-    summarize(&trace, output);
+    let path = output.path().to_owned();
+    trace_file::save_to(output, &trace)?;
+    summarize(&trace, &path);
     Ok(())
 }

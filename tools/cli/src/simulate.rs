@@ -9,6 +9,7 @@ mod summary;
 pub(crate) mod workload;
 
 use crate::failure::Failure;
+use crate::output::{self, Output};
 use crate::ties::Ties;
 use crate::{say, trace_file};
 use clap::{ArgGroup, Args};
@@ -101,6 +102,25 @@ impl From<RunError> for Failure {
     }
 }
 
+/// Traces that are written.
+pub(crate) struct Outputs {
+    pub(crate) trace: Option<Output>,
+    decisions: Option<Output>,
+}
+
+impl Arguments {
+    /// Where traces go, seen to be possible before the simulation.
+    pub(crate) fn outputs(&self) -> Result<Outputs, Failure> {
+        let mut inputs: Vec<&Path> = self.platform.iter().map(Path::new).collect();
+        let files = [&self.trace, &self.workload, &self.faults];
+        inputs.extend(files.into_iter().flatten().map(PathBuf::as_path));
+        let trace = Output::begin_if(self.output.as_deref(), "-o", &inputs)?;
+        let decisions = Output::begin_if(self.decisions.as_deref(), "--decisions", &inputs)?;
+        output::distinct(&trace.iter().chain(&decisions).collect::<Vec<_>>())?;
+        Ok(Outputs { trace, decisions })
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match (&arguments.trace, &arguments.workload, &arguments.show) {
         (Some(trace), ..) => run_trace(arguments, trace),
@@ -162,6 +182,7 @@ fn run_trace(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
         return run_recording(arguments, &trace);
     }
     arguments.refuse_cluster_flags()?;
+    let outputs = arguments.outputs()?;
     let platform = arguments.platform()?;
     let settings = settings_of(arguments);
     let model = Settings { durations: Durations::Model, keep_decisions: false, ..settings.clone() };
@@ -180,8 +201,8 @@ fn run_trace(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
         is_cluster: !platform.nodes.is_empty(),
         notes: platform.notes(),
     };
-    save_if(arguments.output.as_deref(), &summary.predicted.prediction.trace)?;
-    save_if(arguments.decisions.as_deref(), &summary.predicted.prediction.decisions)?;
+    save_if(outputs.trace, &summary.predicted.prediction.trace)?;
+    save_if(outputs.decisions, &summary.predicted.prediction.decisions)?;
     match arguments.json {
         true => say::text(&format!("{}\n", summary.json(&trace)))?,
         false => say::text(&summary.text(&trace, &apply))?,
@@ -215,9 +236,10 @@ pub(crate) fn read_platform(name: &str) -> Result<Platform, Failure> {
     }
 }
 
-fn save_if(path: Option<&Path>, trace: &Trace) -> Result<(), Failure> {
-    let Some(path) = path else { return Ok(()) };
-    trace_file::save(path, trace)?;
+fn save_if(output: Option<Output>, trace: &Trace) -> Result<(), Failure> {
+    let Some(output) = output else { return Ok(()) };
+    let path = output.path().to_owned();
+    trace_file::save_to(output, trace)?;
     eprintln!("wrote {}", path.display());
     Ok(())
 }

@@ -2,10 +2,11 @@
 
 use crate::failure::Failure;
 use crate::hdtrace;
+use crate::output::Output;
 use iolab_iot::{IotError, Reader};
 use iolab_trace::Trace;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::Path;
 
 /// Reads the whole trace at `path`; a project of HDTrace is imported on the way.
@@ -30,7 +31,12 @@ fn file(path: &Path) -> Result<File, Failure> {
 
 /// Writes a whole trace to `path`; what was there is replaced only when all of it is written.
 pub(crate) fn save(path: &Path, trace: &Trace) -> Result<(), Failure> {
-    save_with(path, |file| iolab_iot::write(trace, BufWriter::new(file)))
+    save_to(Output::begin(path, "-o", &[])?, trace)
+}
+
+/// Writes a whole trace to a place that was looked at before.
+pub(crate) fn save_to(output: Output, trace: &Trace) -> Result<(), Failure> {
+    output.write_with(|file| iolab_iot::write(trace, BufWriter::new(file)), IotError::Io)
 }
 
 /// Writes any bytes to `path`, in the same way.
@@ -42,21 +48,7 @@ pub(crate) fn save_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 
 /// The same without a word about it.
 pub(crate) fn save_quietly(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    save_with(path, |mut file| file.write_all(bytes).map_err(IotError::Io))
-}
-
-fn save_with(path: &Path, write: impl FnOnce(File) -> Result<(), IotError>) -> Result<(), Failure> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = Path::new(&partial);
-    let written = File::create(partial)
-        .map_err(IotError::Io)
-        .and_then(write)
-        .and_then(|()| std::fs::rename(partial, path).map_err(IotError::Io));
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(partial);
-        of(path, &error)
-    })
+    Output::begin(path, "-o", &[])?.write(bytes)
 }
 
 /// The failure of reading or writing the trace at `path`.

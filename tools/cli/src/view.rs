@@ -1,6 +1,7 @@
 //! `iolab view`: traces as a timeline, in one HTML file that opens on double click.
 
 use crate::failure::Failure;
+use crate::output::{Kind, Output};
 use crate::trace_file;
 use clap::Args;
 use iolab_report::page::{compare, render};
@@ -22,19 +23,16 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let output = match (&arguments.output, arguments.traces.first()) {
-        (Some(output), _) => output.clone(),
-        (None, first) => first.map_or_else(PathBuf::new, |path| path.with_extension("html")),
-    };
-    if arguments.traces.contains(&output) {
-        return Err(Failure::new(format!("{} is both a trace and the page", output.display()))
-            .hint("give the page another name with -o PAGE.html"));
-    }
+    let first = arguments.traces.first();
+    let beside = first.map_or_else(PathBuf::new, |path| path.with_extension("html"));
+    let inputs: Vec<&Path> = arguments.traces.iter().map(PathBuf::as_path).collect();
+    let given = arguments.output.as_deref();
+    let output = Output::named_or(given, &beside, "-o PAGE.html", Kind::Page, &inputs)?;
     let traces: Vec<Trace> =
         arguments.traces.iter().map(|path| trace_file::load(path)).collect::<Result<_, _>>()?;
     let runs: Vec<(String, &Trace)> =
         arguments.traces.iter().map(|path| name_of(path)).zip(&traces).collect();
-    write(&output, &render(&compare(&runs)))?;
+    write(output, &render(&compare(&runs)))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -42,17 +40,11 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-fn write(output: &Path, page: &[u8]) -> Result<(), Failure> {
-    if output == Path::new("-") {
-        use std::io::Write;
-        return std::io::stdout()
-            .write_all(page)
-            .map_err(|error| Failure::new(format!("stdout: {error}")));
+fn write(output: Output, page: &[u8]) -> Result<(), Failure> {
+    let path = output.path().to_owned();
+    output.write(page)?;
+    if path != Path::new("-") {
+        say_line!("{}", path.display());
     }
-    std::fs::write(output, page).map_err(|error| {
-        Failure::new(format!("{}: {error}", output.display()))
-            .hint("choose another place with -o PAGE.html")
-    })?;
-    say_line!("{}", output.display());
     Ok(())
 }

@@ -56,7 +56,7 @@ fn the_three_forms_tell_the_same_run() {
     let json = json_of(&arguments);
     let seconds = json["seconds"].as_f64().unwrap();
     let text = stdout_of(&[&["simulate"], &arguments[..]].concat());
-    assert!(text.contains(&format!("{seconds:.9} s until all was over")), "{text}");
+    assert!(text.contains(&format!("{seconds:.9} s (")), "{text}");
     let csv = stdout_of(&[&["simulate", "--csv"], &arguments[..]].concat());
     let columns = csv.lines().next().unwrap().split(',').count();
     assert!(csv.lines().all(|line| line.split(',').count() == columns), "{csv}");

@@ -14,11 +14,12 @@
 //! | reads, writes, seeks, `fsync`, `fdatasync`, `ftruncate`, `fallocate` | that call |
 //! | closes the last descriptor of a description (also by `dup2` over it) | `Close` before |
 //! | closes another one | `Flush` before |
-//! | stats, renames, links, unlinks, truncates by path, `sync_file_range` | `Flush` before, on that file |
+//! | stats, renames, links, unlinks, truncates by path, `sync_file_range`, sets times, mode, owner or extended attributes | `Flush` before, on that file |
 //! | locks or unlocks anything (that is how programs say that others may look), `sync`, `syncfs`, posix_spawn, system, vfork, exit | `Flush` before, on every file |
-//! | maps, copies in the kernel, changes status flags, uses asynchronous I/O | `Settle` for each description of that file before; then the file is *released*: its calls pass until it is opened anew |
-//! | forks, executes | the same for every file |
-//! | vforks, spawns, `system` | the same for files with a description opened without `O_CLOEXEC` |
+//! | maps, copies in the kernel, changes status flags, takes a lease, watches, sends over a socket, uses asynchronous I/O, `ioctl` unless below | `Settle` for each description of that file before; then the file is *released*: its calls pass until it is opened anew |
+//! | `ioctl` that only asks ([`Request`]) | `Flush` before, for `FIONREAD` `Settle`, for marks of the descriptor nothing |
+//! | forks, clones, executes | the same as for a map, for every file |
+//! | vforks, spawns, `system`, `popen`, `wordexp` | the same for files with a description opened without `O_CLOEXEC` |
 //!
 //! A driver feeds `Flush` only to a stack that holds bytes; answers to `Flush`, `Settle`, `Open`
 //! and `Close` go to nobody (a failure to flush is remembered by the strategy and reported by the
@@ -173,7 +174,11 @@ impl Guest {
                 self.flush_all(out);
                 out.push(Step::Native);
             }
-            Class::Stat | Class::Rename | Class::Unlink => {
+            Class::Control if event.function == Function::IOCTL => {
+                self.request(event, out);
+                out.push(Step::Native);
+            }
+            Class::Stat | Class::Rename | Class::Unlink | Class::Attribute => {
                 self.flush_file(event.file, out);
                 out.push(Step::Native);
                 self.follow_name(event);
@@ -357,12 +362,16 @@ impl Guest {
 
     fn process(&mut self, event: &Event, out: &mut Vec<Step>) {
         match event.function {
-            Function::FORK | Function::EXEC => {
+            Function::FORK | Function::CLONE | Function::EXEC => {
                 for stack in self.stacks_with(|_| true) {
                     self.release(stack, out);
                 }
             }
-            Function::VFORK | Function::POSIX_SPAWN | Function::SYSTEM => {
+            Function::VFORK
+            | Function::POSIX_SPAWN
+            | Function::SYSTEM
+            | Function::POPEN
+            | Function::WORDEXP => {
                 for stack in self.stacks_with(|description| !description.close_on_exec) {
                     self.release(stack, out);
                 }
@@ -402,15 +411,20 @@ impl Guest {
         }
     }
 
-    fn release_file(&mut self, file: FileId, out: &mut Vec<Step>) {
-        if let Some(stack) = self.stack_of(file) {
-            self.release(stack, out);
+    /// `ioctl`, whose request is the argument of the event.
+    fn request(&mut self, event: &Event, out: &mut Vec<Step>) {
+        let Some(stack) = self.stack_of(event.file) else { return };
+        match Request::of(event.argument as u64) {
+            Request::Nothing => {}
+            Request::Looks => self.flush(stack, &self.stacks[&stack], out),
+            Request::Counts => self.settle(stack, out),
+            Request::Unknown => self.release(stack, out),
         }
     }
 
-    fn release(&mut self, stack: StackId, out: &mut Vec<Step>) {
-        let staged = self.stacks.get_mut(&stack).expect("a stack that exists");
-        if std::mem::replace(&mut staged.released, true) {
+    fn settle(&self, stack: StackId, out: &mut Vec<Step>) {
+        let staged = &self.stacks[&stack];
+        if staged.released {
             return;
         }
         out.extend(staged.handles.iter().map(|&handle| Step::Stage {
@@ -419,6 +433,48 @@ impl Guest {
             call: Call::Settle,
             own: false,
         }));
+    }
+
+    fn release_file(&mut self, file: FileId, out: &mut Vec<Step>) {
+        if let Some(stack) = self.stack_of(file) {
+            self.release(stack, out);
+        }
+    }
+
+    fn release(&mut self, stack: StackId, out: &mut Vec<Step>) {
+        self.settle(stack, out);
+        self.stacks.get_mut(&stack).expect("a stack that exists").released = true;
+    }
+}
+
+/// What an `ioctl` on a regular file means to the strategies that serve it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// It concerns the descriptor, or is no request of regular files (terminals).
+    Nothing,
+    /// It looks at the file below: its extents, its flags.
+    Looks,
+    /// It counts from the file position (`FIONREAD`).
+    Counts,
+    /// It may share or change bytes (`FICLONE`), or is not known here.
+    Unknown,
+}
+
+impl Request {
+    /// By its number on Linux (x86-64 and AArch64 agree on these).
+    pub fn of(number: u64) -> Request {
+        // The second argument of `ioctl` is an unsigned 32-bit word to the kernel.
+        match number as u32 {
+            // FIONCLEX, FIOCLEX, FIONBIO, FIOASYNC; TCGETS to TIOCGSERIAL, of terminals.
+            0x5450..=0x5452 | 0x5421 | 0x5401..=0x541a | 0x541c..=0x5420 => Request::Nothing,
+            0x541b => Request::Counts,
+            // FS_IOC_FIEMAP, FIBMAP, FIGETBSZ, FS_IOC_GETFLAGS, FS_IOC_FSGETXATTR,
+            // FS_IOC_GETVERSION, FS_IOC_GETFSLABEL.
+            0xc020_660b | 1 | 2 | 0x8008_6601 | 0x801c_581f | 0x8008_7601 | 0x8100_9431 => {
+                Request::Looks
+            }
+            _ => Request::Unknown,
+        }
     }
 }
 

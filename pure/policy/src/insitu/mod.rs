@@ -28,7 +28,7 @@ mod write_back;
 pub use catalog::{Catalog, Traits};
 pub use cruel::Cruel;
 pub use decision::decision;
-pub use guest::Guest;
+pub use guest::{Guest, Request};
 pub use null::Null;
 pub use seek_elide::SeekElide;
 pub use spec::{Selection, SpecError, StrategySpec};

@@ -45,7 +45,7 @@ impl Kind {
             Open | Close | Dup => Kind::Open,
             Seek => Kind::Seek,
             Sync | Flush => Kind::Sync,
-            Truncate | Allocate | Advise | Lock | Control | Stat | Rename | Unlink
+            Truncate | Allocate | Advise | Lock | Control | Attribute | Stat | Rename | Unlink
             | MakeDirectory | RemoveDirectory | ListDirectory => Kind::Metadata,
             Map | Unmap => Kind::Map,
             Process => Kind::Process,

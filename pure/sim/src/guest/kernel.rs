@@ -183,7 +183,7 @@ impl<'a> Kernel<'a> {
                 Some(Cost::work(self.storage.truncate(&mut self.inodes[inode], length)))
             }
             Class::Allocate => ns(call.truncate_ns),
-            Class::Stat => ns(call.stat_ns),
+            Class::Stat | Class::Attribute => ns(call.stat_ns),
             Class::Rename => {
                 self.rename(event);
                 ns(call.rename_ns)

@@ -3,6 +3,7 @@
 //! `[global]` says where and how often; every `[[test]]` is a product of patterns, directions,
 //! methods, ways and polling. A value that exists here is valid.
 
+use crate::files::Manner;
 use crate::plan::{OneOrMany, PlanError, SizeText, find_method};
 use crate::spatial::{Spatial, SpatialText};
 use iolab_backend::{Direction, Method};
@@ -43,6 +44,8 @@ struct GlobalText {
     repetitions: u32,
     ranks: u32,
     seed: u64,
+    existing: bool,
+    overwrite: bool,
     count: u64,
     fill: u64,
     min_tries: u32,
@@ -58,6 +61,8 @@ impl Default for GlobalText {
             repetitions: 3,
             ranks: 1,
             seed: 1,
+            existing: false,
+            overwrite: false,
             count: 20,
             fill: 5,
             min_tries: 3,
@@ -157,6 +162,11 @@ impl OverlapCase {
         if self.direction == Direction::Write { "write" } else { "read" }
     }
 
+    /// Whether the file is written to.
+    fn writes(&self) -> bool {
+        self.direction == Direction::Write && self.method.keeps_data
+    }
+
     /// What tells it from the others, in a few words.
     pub fn title(&self) -> String {
         let way = if self.way == Way::Thread { "in a thread" } else { "native" };
@@ -180,6 +190,8 @@ impl OverlapCase {
 pub struct OverlapPlan {
     /// The file written and read; removed afterwards.
     pub target: PathBuf,
+    /// What is done about files that exist.
+    pub files: Manner,
     /// Repetitions of each ratio.
     pub repetitions: u32,
     /// How many ranks when iolab starts them itself.
@@ -222,8 +234,17 @@ impl OverlapPlan {
             })?);
         }
         let global = read.global;
+        let files = Manner { existing: global.existing, overwrite: global.overwrite, keep: false };
+        let mut writers = cases.iter().filter(|case: &&OverlapCase| case.writes());
+        if files.existing && !files.overwrite && writers.next().is_some() {
+            return Err(PlanError::new(
+                "the plan writes, and existing files (-E) are only read",
+                "read only (--direction read), or allow it to write over them with --overwrite",
+            ));
+        }
         Ok(OverlapPlan {
             target: global.target,
+            files,
             repetitions: global.repetitions,
             ranks: global.ranks,
             seed: Seed(global.seed),

@@ -169,7 +169,7 @@ fn found(test: &str, durations: Durations, scales: &[f64]) -> Vec<OverlapPoint> 
         };
         let mut actor = Actor::new(&plan, case, comm, tools, false);
         let mut points = Vec::new();
-        measured(&mut actor, 0, &mut points, &|_, _| ()).expect("nothing fails");
+        measured(&mut actor, 0, &mut points, &|_| ()).expect("nothing fails");
         // Whatever a rank sees, others may have to take part in each of its operations.
         let counts = gather_numbers(comm, world.operations.load(Relaxed)).expect("all count");
         assert!(counts.iter().all(|count| *count == counts[0]), "{counts:?} operations");

@@ -32,16 +32,18 @@ impl Check {
 
 /// Runs every workload in `directory`.
 pub fn check(storage: &LocalStorage, directory: &Path) -> Result<Vec<Check>, CalibrationError> {
-    let path = directory.join(format!(".iolab-check-{}", std::process::id()));
+    let wrong = |cause| CalibrationError {
+        what: format!("cannot check in {}", directory.display()),
+        cause,
+    };
+    let scratch = tempfile::Builder::new().prefix(".iolab-check-").tempdir_in(directory);
+    let scratch = scratch.map_err(wrong)?;
+    let path = scratch.path().join("data");
     let checks = [odd_appends, scattered_rewrites, short_lived_files, synced_records]
         .iter()
         .map(|workload| workload(storage, &path))
         .collect::<io::Result<Vec<Check>>>();
-    let _ = fs::remove_file(&path);
-    checks.map_err(|cause| CalibrationError {
-        what: format!("cannot check in {}", path.display()),
-        cause,
-    })
+    checks.map_err(wrong)
 }
 
 fn mean_ns(total: impl Iterator<Item = Nanos>, calls: u64) -> f64 {

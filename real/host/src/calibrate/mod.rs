@@ -13,6 +13,7 @@ mod transfers;
 pub use check::{Check, check};
 pub use interception::{Carrying, GuestCosts, InterceptProbe, Spawning, probe_guest, probe_spawns};
 
+use crate::vigil::Vigil;
 use iolab_device::CostTable;
 use iolab_device::local::LocalStorage;
 use std::fmt;
@@ -124,10 +125,16 @@ pub fn calibrate(
 ) -> Result<Calibration, CalibrationError> {
     let scratch = directory.join(format!(".iolab-calibrate-{}", std::process::id()));
     let at = |what: &str| format!("cannot {what} {}", scratch.display());
-    fs::create_dir(&scratch).map_err(|cause| CalibrationError { what: at("make"), cause })?;
+    // Interrupted or killed, it leaves nothing. With several threads nobody can promise that.
+    let made = fs::create_dir(&scratch);
+    made.map_err(|cause| CalibrationError { what: at("make"), cause })?;
+    let vigil = Vigil::over(|_| _ = fs::remove_dir_all(&scratch)).ok();
     let mut bench = Bench { scratch: scratch.clone(), fits: Vec::new(), progress };
     let measured = measure(&mut bench, file_system, intercept);
     let removed = fs::remove_dir_all(&scratch);
+    if let Some(vigil) = vigil {
+        vigil.call_off();
+    }
     let storage = measured.map_err(|cause| CalibrationError { what: at("measure in"), cause })?;
     removed.map_err(|cause| CalibrationError { what: at("remove"), cause })?;
     Ok(Calibration { storage, fits: bench.fits })

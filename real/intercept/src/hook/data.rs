@@ -5,7 +5,7 @@ use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
 use crate::{recorder, system};
-use iolab_trace::spool::{LeftOut, Unseen};
+use iolab_trace::spool::LeftOut;
 use iolab_trace::{Class, Function};
 
 /// # Safety
@@ -86,18 +86,6 @@ pub(super) unsafe fn aio(call: Call) -> isize {
     }
 }
 
-/// Notes that a way around the hooks was set up.
-pub(super) fn unseen_system_call(number: i64) {
-    match number {
-        libc::SYS_io_uring_setup => recorder::unseen(Unseen::IoUring),
-        libc::SYS_io_setup => recorder::unseen(Unseen::Aio),
-        libc::SYS_read | libc::SYS_write | libc::SYS_pread64 | libc::SYS_pwrite64 => {
-            recorder::unseen(Unseen::RawCalls);
-        }
-        _ => {}
-    }
-}
-
 /// `fcntl` commands that concern a followed file. `None`: nothing of ours.
 pub(super) fn control(command: i32) -> Option<Function> {
     match command {
@@ -105,7 +93,10 @@ pub(super) fn control(command: i32) -> Option<Function> {
         libc::F_SETLK | libc::F_SETLKW | libc::F_OFD_SETLK | libc::F_OFD_SETLKW => {
             Some(Function::FCNTL_LOCK)
         }
+        // Asking counts from the file position as well.
+        libc::F_GETLK | libc::F_OFD_GETLK => Some(Function::FCNTL_LOCK),
         libc::F_SETFL => Some(Function::FCNTL_SETFL),
+        libc::F_SETLEASE => Some(Function::FCNTL_LEASE),
         _ => None,
     }
 }

@@ -4,15 +4,21 @@
 //! of strategies answer if there is one (it sees every call on a followed file, every call by
 //! path, and every call that makes or ends a process), else perform the call; then record it.
 
+mod control;
 mod copy;
 mod data;
 mod dup;
+pub(crate) mod fork;
+pub(crate) mod fresh;
 mod map;
+mod message;
 mod naming;
+mod number;
 mod open;
-mod passing;
 pub(crate) mod process;
+pub(crate) mod quiet;
 mod stdio;
+pub(crate) mod unusual;
 mod variadic;
 
 use crate::call::{ABSENT, Call};
@@ -21,19 +27,41 @@ use crate::recorder::{self, Record};
 use crate::{stage, system};
 use iolab_trace::{Class, Layer};
 
-/// Chooses the hook of a call. Class and layer are constants of the wrapper, so that nothing of
-/// the choice is left at run time.
+/// Chooses the hook of a call, at any moment.
 ///
 /// # Safety
 /// The arguments in the call are the guest's own.
-#[inline(always)]
+#[inline(never)]
 pub(crate) unsafe fn enter(class: Class, layer: Layer, call: Call) -> usize {
     // SAFETY: the caller's promise, for every arm.
     unsafe {
-        if mode::get() == Mode::NOTHING {
-            // Libc's own function, which is whole in this mode (`start`), at its own cost.
-            return call.next.call(call.raw);
+        if !mode::get().has(Mode::USUAL) {
+            return unusual::enter(class, layer, call);
         }
+        enter_usual(class, layer, call)
+    }
+}
+
+/// As [`choose`], with the choice made at run time.
+///
+/// # Safety
+/// As [`enter`].
+#[cold]
+#[inline(never)]
+unsafe fn enter_usual(class: Class, layer: Layer, call: Call) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { choose(class, layer, call) }
+}
+
+/// Chooses the hook of a call at an ordinary moment. Class and layer are constants of the wrapper, so
+/// that nothing of the choice is left at run time.
+///
+/// # Safety
+/// As [`enter`].
+#[inline(always)]
+pub(crate) unsafe fn choose(class: Class, layer: Layer, call: Call) -> usize {
+    // SAFETY: the caller's promise, for every arm.
+    unsafe {
         if layer == Layer::Stdio {
             return stdio::hook(class, call);
         }

@@ -64,10 +64,18 @@ fn enter(call: &Call, times: (u64, u64), result: isize, name: &[u8]) {
     if result >= 0 {
         let entry = Entry::tracked(number, flags as u32);
         descriptor::set(result as i32, entry);
-        stage::opened(result as i32, entry, name, status.as_ref());
+        stage::opened(result as i32, staged_as(entry, status.as_ref()), name, status.as_ref());
     }
     let size = status.map_or(-1, |it| it.st_size);
     record(call, number, flags, size, times, result, name);
+}
+
+/// What the stage is told: a mapped file is one to be kept as it is.
+fn staged_as(entry: Entry, status: Option<&libc::stat>) -> Entry {
+    match mode::get().has(Mode::STAGE) && status.is_some_and(super::map::is_mapped) {
+        true => Entry::tracked(entry.description(), entry.flags() | libc::O_DSYNC as u32),
+        false => entry,
+    }
 }
 
 #[allow(clippy::too_many_arguments, reason = "they are the fields of one record")]

@@ -1,23 +1,24 @@
 //! Calls that make, replace or end processes.
 //!
 //! What strategies hold must be below before another process can look, so the stage is told
-//! before; a forked child starts with a recorder of its own. `vfork` and `syscall` return twice or
-//! may do so and are therefore passed on by a jump, after a look at what is asked.
+//! before; a forked child starts with a recorder of its own. Ways to make a copy of the process are
+//! in `fork`.
 
+use super::unusual::{self, Moment, moment};
 use super::{naming, record_of};
 use crate::call::{Call, Returns, padded};
 use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};
 use crate::{next, path, process, stage, system};
 use iolab_trace::Function;
-use std::arch::naked_asm;
 
-/// Whether anything is to be done at all.
-fn is_idle() -> bool {
-    mode::get() == Mode::NOTHING
-}
-
-fn record(function: Function, number: u32, argument: i64, times: (u64, u64), result: i64) {
+pub(super) fn record(
+    function: Function,
+    number: u32,
+    argument: i64,
+    times: (u64, u64),
+    result: i64,
+) {
     if mode::get().has(Mode::RECORD_POSIX) {
         recorder::push(Record {
             start: times.0,
@@ -38,6 +39,8 @@ fn record(function: Function, number: u32, argument: i64, times: (u64, u64), res
 #[cold]
 pub(crate) fn enter_child() {
     process::settle();
+    unusual::forget_lending();
+    mode::restore();
     recorder::enter_child();
     stage::enter_child();
 }
@@ -53,29 +56,33 @@ pub(super) unsafe fn hook(call: Call) -> isize {
             Function::CHDIR => naming::hook(call),
             Function::FCHDIR => timed(&call),
             _ => {
-                if !is_idle() && process::owns_state() {
-                    stage::before_process(&call);
-                }
-                started(&call)
+                stage::before_process(&call);
+                unusual::lend();
+                let result = started(&call);
+                unusual::take_back();
+                result
             }
         }
     }
 }
 
-/// `posix_spawn`, `system`: recorded with the path of what was started.
+/// `posix_spawn`, `system`, `popen`: recorded with the path of what was started. Libc's child runs
+/// on this memory until it executes, and may come by.
 unsafe fn started(call: &Call) -> isize {
     // SAFETY: the guest's own call; libc has read the path.
     unsafe {
         let start = recorder::now();
         let result = call.perform_next();
         let times = (start, recorder::now());
-        if !is_idle() && result != -(libc::EFAULT as isize) {
+        if result != -(libc::EFAULT as isize) {
             // The command of `system` is no path; the shell it starts shows up by itself.
             let has_path = call.path != usize::MAX && call.path != 0;
             let number = if has_path { name(call.path) } else { 0 };
             let spawned = result == 0 && call.child != usize::MAX && call.child != 0;
             let child = if spawned { i64::from(*(call.child as *const i32)) } else { -1 };
-            record(call.function, number, child, times, result as i64);
+            let failed = (-4095..0).contains(&result);
+            let shown = if call.returns == Returns::Pointer && !failed { 0 } else { result };
+            record(call.function, number, child, times, shown as i64);
         }
         result
     }
@@ -101,9 +108,7 @@ unsafe fn timed(call: &Call) -> isize {
 pub(super) unsafe fn everything(call: Call) -> isize {
     // SAFETY: takes no arguments.
     unsafe {
-        if !is_idle() && process::owns_state() {
-            stage::before_process(&call);
-        }
+        stage::before_process(&call);
         timed(&call)
     }
 }
@@ -120,83 +125,19 @@ unsafe fn name(text: usize) -> u32 {
     number
 }
 
-/// # Safety
-/// As libc's.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C-unwind" fn fork() -> i32 {
-    let call = Call::new(Function::FORK, Returns::Int, &next::fork, [0; 6]);
-    // SAFETY: the guest's own call.
-    unsafe {
-        if is_idle() {
-            return call.answer(call.perform_next()) as i32;
-        }
-        if process::owns_state() {
-            stage::before_process(&call);
-        }
-        let start = recorder::now();
-        let result = call.perform_next();
-        if result == 0 {
-            enter_child();
-        } else {
-            stage::after_fork(result);
-            record(Function::FORK, 0, -1, (start, recorder::now()), result as i64);
-        }
-        call.answer(result) as i32
-    }
-}
-
-/// Told before a `vfork`; answers with the function to go on to.
-unsafe extern "C" fn before_vfork() -> usize {
-    let call = Call::new(Function::VFORK, Returns::Int, &next::vfork, [0; 6]);
-    if !is_idle() && process::owns_state() {
-        // SAFETY: takes no arguments.
-        unsafe { stage::before_process(&call) };
-        let now = recorder::now();
-        record(Function::VFORK, 0, -1, (now, now), 0);
-    }
-    next::vfork.address()
-}
-
-/// # Safety
-/// As libc's.
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn vfork() -> i32 {
-    // The child runs on the parent's stack: nothing of ours may lie on it when the call returns.
-    naked_asm!("sub rsp, 8", "call {before}", "add rsp, 8", "jmp rax", before = sym before_vfork)
-}
-
-/// Told before a call through `syscall`; answers with the function to go on to.
-unsafe extern "C" fn before_syscall(number: i64) -> usize {
-    if !is_idle() {
-        super::data::unseen_system_call(number);
-    }
-    next::syscall.address()
-}
-
-/// # Safety
-/// As libc's. It may be a `vfork` or a `clone` on the same stack, hence the jump.
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn syscall() -> i64 {
-    naked_asm!(
-        "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "sub rsp, 8",
-        "call {before}",
-        "add rsp, 8", "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi",
-        "jmp rax",
-        before = sym before_syscall
-    )
-}
-
 /// Before the program is replaced: `argument` of the event is the process that calls, which may be
 /// a vfork child.
 unsafe fn before_exec(call: &Call, text: usize) {
-    if is_idle() {
+    let moment = moment();
+    if moment == Moment::Idle {
         return;
     }
     // SAFETY: an unreadable path would fail the exec; null is looked at here.
     unsafe {
-        stage::before_process(call);
+        // What a child on borrowed memory hands on was released when it said so.
+        if moment == Moment::Usual {
+            stage::before_process(call);
+        }
         stage::before_path(text);
         let number = if text == 0 { 0 } else { name(text) };
         let now = recorder::now();
@@ -206,7 +147,7 @@ unsafe fn before_exec(call: &Call, text: usize) {
 
 /// After an exec that failed.
 fn after_exec(call: &Call, result: isize) -> i32 {
-    if !is_idle() {
+    if moment() != Moment::Idle {
         let (now, pid) = (recorder::now(), i64::from(system::process_number()));
         record(Function::EXEC, 0, pid, (now, now), result as i64);
         stage::after_exec_failed();
@@ -279,7 +220,7 @@ pub(super) unsafe extern "C-unwind" fn exec_list_environment(path: usize, list: 
 
 /// The process is about to end by its own will.
 fn ending(status: i32) {
-    if is_idle() || !process::owns_state() {
+    if moment() != Moment::Usual || !process::owns_state() {
         return;
     }
     stage::before_exit();

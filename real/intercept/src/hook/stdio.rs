@@ -52,11 +52,21 @@ unsafe fn open(call: Call) -> usize {
         let times = (start, recorder::now());
         let fd = descriptor_of(stream);
         if fd >= 0 {
+            if reads_by_mapping(call.mode_text) {
+                stage::lent(fd);
+            }
             let result = i64::from(fd);
             keeping_errno(|| record(&call, fd, descriptor::look(fd as usize), times, -1, result));
         }
         stream
     }
+}
+
+/// Whether a stream may map its file, as mode `m` allows.
+unsafe fn reads_by_mapping(mode: usize) -> bool {
+    // SAFETY: libc has just read this text.
+    let mode = unsafe { std::ffi::CStr::from_ptr(mode as *const libc::c_char) }.to_bytes();
+    mode.split(|&byte| byte == b',').next().is_some_and(|mode| mode.contains(&b'm'))
 }
 
 unsafe fn close(call: Call) -> usize {

@@ -4,10 +4,11 @@
 use super::data::control;
 use super::process::{exec_list, exec_list_environment, exec_list_search};
 use super::stage_or_perform_cancellable;
+use super::unusual::{Moment, moment};
 use crate::call::{Call, Returns, padded};
 use crate::descriptor;
-use crate::mode::{self, Mode};
-use crate::next;
+use crate::mode::Mode;
+use crate::{next, stage};
 use iolab_trace::{Class, Function, Layer};
 use std::arch::naked_asm;
 
@@ -109,7 +110,13 @@ unsafe fn control_of(next: &'static next::Next, fd: usize, command: usize, value
     call.fd = fd;
     // SAFETY: the guest's own arguments.
     unsafe {
-        if control(command as i32).is_none() || mode::get() == Mode::NOTHING {
+        let moment = moment();
+        let keeps = command as i32 == libc::F_SETFD && value as i32 & libc::FD_CLOEXEC == 0;
+        if moment == Moment::Borrowed && keeps {
+            // The child will hand it on to the program it becomes.
+            stage::lent(fd as i32);
+        }
+        if control(command as i32).is_none() || moment != Moment::Usual {
             return call.answer(call.perform_next());
         }
         match function.class() {

@@ -6,7 +6,8 @@ use super::memory::Direction;
 use super::{calls, journal, life, opening, own, settings, shared, table};
 use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
-use iolab_policy::insitu::StrategySpec;
+use crate::mode::{self, Mode};
+use iolab_policy::insitu::{Request, StrategySpec};
 use iolab_segment::AttachError;
 use iolab_trace::{Class, Function};
 use std::ffi::{c_char, c_int, c_void};
@@ -200,6 +201,10 @@ pub(crate) fn is_own(fd: usize) -> bool {
 unsafe fn look(class: Class, call: &Call) {
     match class {
         Class::Open => opening::before_open(directory(call.directory), call.path as *const c_char),
+        Class::Control if call.function == Function::IOCTL => request(call),
+        Class::Control if call.fd == ABSENT => {
+            for_file_at(call.directory, call.path, life::release);
+        }
         Class::Map => {
             release(call.fd as c_int);
             shared::mapped(call.fd as c_int);
@@ -218,9 +223,24 @@ unsafe fn look(class: Class, call: &Call) {
             if call.fd != ABSENT {
                 flush(call.fd as c_int);
             }
+            // `utimensat` and its like take no path for the descriptor itself.
+            if call.path == 0 && call.directory != ABSENT {
+                flush(call.directory as c_int);
+            }
             for_file_at(call.directory, call.path, life::flush);
             for_file_at(call.new_directory, call.new_path, life::flush);
         }
+    }
+}
+
+/// `ioctl`, by what its request means.
+fn request(call: &Call) {
+    let fd = call.fd as c_int;
+    match Request::of(call.flags as u64) {
+        Request::Nothing => {}
+        Request::Looks => flush(fd),
+        Request::Counts => settle(fd),
+        Request::Unknown => release(fd),
     }
 }
 
@@ -307,6 +327,42 @@ pub(crate) fn lent(fd: c_int) {
     release(fd);
 }
 
+/// A descriptor of that number was made by a call that makes no files: what was known of it is of a
+/// file that was closed unseen.
+pub(crate) fn replaced_unseen(fd: c_int) {
+    if settings::is_any() {
+        opening::closed_unseen(fd);
+    }
+}
+
+/// A file is opened by a call strategies do not follow: what it passes through is kept true.
+pub(crate) fn before_unseen_open(directory: c_int, path: usize) {
+    if settings::is_any() {
+        for_file_at(directory as usize, path, life::release);
+    }
+}
+
+/// The program has a way around the hooks from here on: what is held goes out, nothing is held any
+/// more. Said once.
+#[cold]
+pub(crate) fn step_aside(why: &str) {
+    if mode::get().has(Mode::STAGE) {
+        life::give_up(why);
+        life::release_where(|_| true);
+    }
+}
+
+/// As `step_aside`, where a thread may be torn off in the middle of a call: nothing of the stage is
+/// entered any more.
+#[cold]
+pub(crate) fn keep_out(why: &str) {
+    if mode::get().has(Mode::STAGE) {
+        step_aside(why);
+        opening::before_close_range(0, u32::MAX);
+        mode::remove(Mode::STAGE);
+    }
+}
+
 /// `fork`, `vfork`, `exec…`, `posix_spawn`, `system` or `sync` follows: whatever is held back must
 /// be below when this returns.
 ///
@@ -317,8 +373,12 @@ pub(crate) unsafe fn before_process(call: &Call) {
         return before_exec_on_borrowed_memory();
     }
     match call.function {
-        Function::FORK | Function::EXEC => life::release_where(|_| true),
-        Function::VFORK | Function::POSIX_SPAWN | Function::SYSTEM => {
+        Function::FORK | Function::CLONE | Function::EXEC => life::release_where(|_| true),
+        Function::VFORK
+        | Function::POSIX_SPAWN
+        | Function::SYSTEM
+        | Function::POPEN
+        | Function::WORDEXP => {
             // What a spawn does to descriptors is for libc to know: it may hand on any of them.
             let acts = call.actions != ABSENT && call.actions != 0;
             life::release_where(|file| acts || life::survives_exec(file));
@@ -327,13 +387,6 @@ pub(crate) unsafe fn before_process(call: &Call) {
         _ => {}
     }
     life::flush_all();
-}
-
-/// A message is about to be sent: descriptions it hands on are no longer this process's alone.
-pub(crate) fn before_message(message: usize) {
-    if table::is_any_staged() {
-        super::message::descriptors(message, release);
-    }
 }
 
 /// A program is about to be executed by that name.
@@ -370,14 +423,16 @@ pub(crate) fn before_stream_close(fd: c_int) {
     opening::before_close_range(fd as u32, fd as u32);
 }
 
-/// `fclose`: libc flushes the stream and closes the descriptor unseen. So the stream is flushed
-/// first, then the strategies close, and libc finds nothing left to do but the close itself.
+/// `fclose`: where libc closes the descriptor unseen (it has no entry point to overwrite), the stream
+/// is flushed first, then the strategies close, and libc finds nothing left to do but the close itself.
 /// Answers with what the guest gets.
 ///
 /// # Safety
 /// The arguments in the call are the guest's own.
 pub(crate) unsafe fn close_stream(call: &Call, fd: c_int) -> usize {
-    let Some(staged) = table::lookup(fd) else {
+    let seen = crate::next::__close_nocancel.is_patched();
+    let Some(staged) = table::lookup(fd).filter(|_| !seen) else {
+        // Libc closes the descriptor by a call that comes here again.
         // SAFETY: the guest's own call.
         return unsafe { call.next.call(call.raw) };
     };

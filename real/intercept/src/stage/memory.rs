@@ -1,8 +1,11 @@
 //! The memory of a program's call: one buffer or an `iovec`. A bad address must come to `EFAULT`,
 //! as from the kernel, and not to a crash, so pages are asked about before bytes are copied; pages
-//! that were good stand in a small cache, since programs use the same buffers again and again.
+//! that were good stand in a small cache, since programs use the same buffers again and again. What
+//! was good may have been unmapped or protected since: each page is touched once more before it is
+//! used, by instructions behind which a fault goes on (`signals`).
 
 use super::kernel::{self, system_call};
+use super::signals;
 use libc::iovec;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -221,9 +224,73 @@ impl KnownPages {
         };
         let start = segment.iov_base as usize;
         let end = start.wrapping_add(segment.iov_len);
-        is_within(known.list[known.last % RANGES], start, end)
-            || segment.iov_len == 0
-            || known.cover(start, end, direction)
+        if segment.iov_len == 0 {
+            return true;
+        }
+        let found = is_within(known.list[known.last % RANGES], start, end)
+            || known.cover(start, end, direction);
+        if found && !can_touch(start, end, direction) {
+            *known = Ranges::NONE;
+            return false;
+        }
+        found
+    }
+}
+
+std::arch::global_asm!(
+    // (first byte, end) -> whether every page could be touched. Writing adds nothing, in one piece.
+    ".hidden iolab_touch_read, iolab_touch_write, iolab_touch_end, iolab_touch_fault",
+    ".globl iolab_touch_read, iolab_touch_write, iolab_touch_end, iolab_touch_fault",
+    ".p2align 4",
+    "iolab_touch_read:",
+    "mov al, byte ptr [rdi]",
+    "or rdi, 4095",
+    "inc rdi",
+    "cmp rdi, rsi",
+    "jb iolab_touch_read",
+    "mov al, 1",
+    "ret",
+    ".p2align 4",
+    "iolab_touch_write:",
+    "lock add byte ptr [rdi], 0",
+    "or rdi, 4095",
+    "inc rdi",
+    "cmp rdi, rsi",
+    "jb iolab_touch_write",
+    "mov al, 1",
+    "ret",
+    "iolab_touch_end:",
+    "iolab_touch_fault:",
+    "xor eax, eax",
+    "ret",
+);
+
+unsafe extern "C" {
+    fn iolab_touch_read(first: usize, end: usize) -> bool;
+    fn iolab_touch_write(first: usize, end: usize) -> bool;
+    fn iolab_touch_end();
+    fn iolab_touch_fault();
+}
+
+/// Where a thread goes on that met a fault at `address`, if it was touching a program's memory here.
+pub(super) fn behind_fault(address: usize) -> Option<usize> {
+    let begin = iolab_touch_read as *const () as usize;
+    let end = iolab_touch_end as *const () as usize;
+    (begin..end).contains(&address).then_some(iolab_touch_fault as *const () as usize)
+}
+
+/// Touches every page of a range that was good once; `true` where faults are not caught.
+#[inline]
+fn can_touch(first: usize, end: usize, direction: Direction) -> bool {
+    if !signals::catches_faults() {
+        return true;
+    }
+    // SAFETY: changes nothing; a fault goes on behind the loop.
+    unsafe {
+        match direction {
+            Direction::Out => iolab_touch_read(first, end),
+            Direction::In => iolab_touch_write(first, end),
+        }
     }
 }
 
@@ -282,6 +349,17 @@ fn look(known: &mut [usize; 2], start: usize, end: usize, direction: Direction) 
         false => [first, last],
     };
     true
+}
+
+/// Whether the word at `address` can be read.
+pub(crate) fn is_readable(address: usize) -> bool {
+    kernel::is_readable(address)
+}
+
+/// Whether all of these bytes can be read.
+pub(crate) fn is_memory(address: usize, bytes: usize) -> bool {
+    let segment = iovec { iov_base: address as *mut c_void, iov_len: bytes };
+    bytes == 0 || KnownPages::new().cover(&segment, Direction::Out)
 }
 
 /// The segments of a program's vector; the error the kernel would give for a bad one.

@@ -23,7 +23,6 @@ mod life;
 mod lock;
 mod machine;
 mod memory;
-mod message;
 mod opening;
 mod own;
 mod region;
@@ -36,10 +35,12 @@ mod tests;
 mod tripwire;
 
 pub(crate) use hooks::{
-    after_exec_failed, after_fork, before_exit, before_message, before_path, before_process,
-    before_stream_close, close_range, close_stream, close_unfollowed, dup_unfollowed, enter_child,
-    inherited, is_own, lent, opened, passes, perform, start,
+    after_exec_failed, after_fork, before_exit, before_path, before_process, before_stream_close,
+    before_unseen_open, close_range, close_stream, close_unfollowed, dup_unfollowed, enter_child,
+    inherited, is_own, keep_out, lent, opened, passes, perform, replaced_unseen, start, step_aside,
 };
+pub(crate) use memory::{is_memory, is_readable};
+pub(crate) use signals::raw_sigaction;
 
 #[cfg(not(test))]
 #[global_allocator]

@@ -65,6 +65,12 @@ pub(crate) fn opened(fd: c_int, flags: c_int, named: &[u8], number: u32, status:
     }
 }
 
+/// The number leads to something that is no file of ours: a close was not seen.
+pub(crate) fn closed_unseen(fd: c_int) {
+    forget_stale(fd);
+    shared::parted(fd);
+}
+
 /// A descriptor of a regular file that passes came to be: opened by a name that is left out,
 /// inherited, or received.
 pub(crate) fn passes(fd: c_int, status: &libc::stat) {

@@ -8,9 +8,17 @@
 //!
 //! *Bad moments.* A handler of the program runs while its thread is inside a file's lock. It could
 //! exit, and what is held would be out of reach. So handlers go through [`on_signal`]: inside, the
-//! signal is kept and sent again as soon as the thread is out of the lock.
+//! signal is kept and sent again as soon as the thread is out of the lock. A handler for one time
+//! (`SA_RESETHAND`) is taken away here, as the system would.
+//!
+//! *Faults of ours.* Memory of the program is touched by [`memory`](super::memory) in a few known
+//! instructions; a fault there goes on behind them, and the call comes to `EFAULT`.
+//!
+//! *Asynchronous cancellation* may tear a thread off anywhere, in a file's lock too: a program that
+//! turns it on gets its calls as they are.
 
 use super::table;
+use crate::hook::unusual::{self, Moment};
 use crate::mode::{self, Mode};
 use crate::next::Next;
 use crate::{process, system};
@@ -25,27 +33,22 @@ static INSTALLED: AtomicBool = AtomicBool::new(false);
 
 const SIGNALS: usize = 65;
 
-/// Signals whose default is to end the program and that come from outside or from a fault.
-const FATAL: &[c_int] = &[
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGILL,
-    libc::SIGABRT,
-    libc::SIGBUS,
-    libc::SIGFPE,
-    libc::SIGUSR1,
-    libc::SIGSEGV,
-    libc::SIGUSR2,
-    libc::SIGPIPE,
-    libc::SIGALRM,
-    libc::SIGTERM,
-    libc::SIGXCPU,
-    libc::SIGXFSZ,
-    libc::SIGVTALRM,
-    libc::SIGPROF,
-    libc::SIGSYS,
-];
+/// Whether the default for a signal is to end the program: all but those that are ignored, stop or
+/// continue it. What is beyond 31 is the program's to use, and ends it as well.
+fn is_fatal(number: c_int) -> bool {
+    !matches!(
+        number,
+        libc::SIGKILL
+            | libc::SIGSTOP
+            | libc::SIGTSTP
+            | libc::SIGTTIN
+            | libc::SIGTTOU
+            | libc::SIGCONT
+            | libc::SIGCHLD
+            | libc::SIGURG
+            | libc::SIGWINCH
+    )
+}
 
 type Handler = unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 
@@ -77,10 +80,6 @@ fn own() -> usize {
     on_signal as *const () as usize
 }
 
-fn is_fatal(number: c_int) -> bool {
-    FATAL.contains(&number)
-}
-
 /// Whether handlers go through here.
 fn is_watching() -> bool {
     INSTALLED.load(Relaxed) && mode::get().has(Mode::STAGE)
@@ -92,22 +91,30 @@ pub(super) fn watch() {
         return;
     }
     let errno = system::errno();
-    for number in 1..SIGNALS as c_int {
-        // SAFETY: asks for an action and sets one for handlers of this library.
-        unsafe {
-            let mut action = std::mem::zeroed::<Action>();
-            if next_action(number, null_mut(), &mut action) != 0 {
-                continue;
-            }
-            let asked = action.sa_flags & libc::SA_SIGINFO != 0;
-            ASKED_FOR_INFO[number as usize].store(asked, Relaxed);
-            if replace(number, &mut action) {
-                next_action(number, &mut action, null_mut());
-            }
-        }
-    }
+    (1..SIGNALS as c_int).for_each(watch_one);
     // Some numbers are libc's own and refused.
     system::set_errno(errno);
+}
+
+/// Whether faults in our own touching of memory are caught.
+#[inline(always)]
+pub(super) fn catches_faults() -> bool {
+    INSTALLED.load(Relaxed)
+}
+
+fn watch_one(number: c_int) {
+    // SAFETY: asks for an action and sets one for handlers of this library.
+    unsafe {
+        let mut action = std::mem::zeroed::<Action>();
+        if next_action(number, null_mut(), &mut action) != 0 || action.sa_sigaction == own() {
+            return;
+        }
+        let asked = action.sa_flags & libc::SA_SIGINFO != 0;
+        ASKED_FOR_INFO[number as usize].store(asked, Relaxed);
+        if replace(number, &mut action) {
+            next_action(number, &mut action, null_mut());
+        }
+    }
 }
 
 unsafe fn next_action(number: c_int, new: *mut Action, old: *mut Action) -> c_int {
@@ -122,8 +129,6 @@ fn replace(number: c_int, action: &mut Action) -> bool {
     let stays = match handler {
         libc::SIG_DFL => !is_fatal(number),
         libc::SIG_IGN => true,
-        // A handler for one time is the system's to take away; ours would be taken with it.
-        _ if action.sa_flags & libc::SA_RESETHAND != 0 => true,
         _ => handler == own() || number < 1 || number >= SIGNALS as c_int,
     };
     if stays {
@@ -131,6 +136,8 @@ fn replace(number: c_int, action: &mut Action) -> bool {
     }
     // SAFETY: a word of the table, written whole.
     unsafe { *HANDLERS.0[number as usize].get() = handler };
+    ONCE[number as usize].store(action.sa_flags & libc::SA_RESETHAND != 0, Relaxed);
+    action.sa_flags &= !libc::SA_RESETHAND;
     action.sa_sigaction = own();
     action.sa_flags |= libc::SA_SIGINFO;
     if handler == libc::SIG_DFL {
@@ -154,6 +161,9 @@ fn show(number: c_int, action: &mut Action, asked_for_info: bool) {
     }
 }
 
+/// Which handlers are for one time.
+static ONCE: [AtomicBool; SIGNALS] = [const { AtomicBool::new(false) }; SIGNALS];
+
 /// Which handlers of the program asked for the second and third argument themselves.
 static ASKED_FOR_INFO: [AtomicBool; SIGNALS] = [const { AtomicBool::new(false) }; SIGNALS];
 
@@ -167,11 +177,12 @@ pub(crate) unsafe extern "C" fn sigaction(
 ) -> c_int {
     // SAFETY: the program's own arguments; a bad `new` would fault in libc as well.
     unsafe {
-        if !is_watching() || !(1..SIGNALS as c_int).contains(&number) {
+        if !is_watching() || !(1..SIGNALS as c_int).contains(&number) || is_borrowed() {
             return next_action(number, new.cast_mut(), old);
         }
-        let asked = &ASKED_FOR_INFO[number as usize];
+        let (asked, once) = (&ASKED_FOR_INFO[number as usize], &ONCE[number as usize]);
         let (before, asked_before) = (*HANDLERS.0[number as usize].get(), asked.load(Relaxed));
+        let once_before = once.load(Relaxed);
         let mut mine = if new.is_null() { std::mem::zeroed() } else { *new };
         if !new.is_null() {
             asked.store(mine.sa_flags & libc::SA_SIGINFO != 0, Relaxed);
@@ -182,9 +193,11 @@ pub(crate) unsafe extern "C" fn sigaction(
         if result != 0 {
             *HANDLERS.0[number as usize].get() = before;
             asked.store(asked_before, Relaxed);
+            once.store(once_before, Relaxed);
         } else if !old.is_null() && (*old).sa_sigaction == own() {
             let after = HANDLERS.0[number as usize].get().replace(before);
             show(number, &mut *old, asked_before);
+            (*old).sa_flags |= if once_before { libc::SA_RESETHAND } else { 0 };
             *HANDLERS.0[number as usize].get() = after;
         }
         result
@@ -212,21 +225,141 @@ pub(crate) unsafe extern "C" fn signal(number: c_int, handler: usize) -> usize {
     }
 }
 
+/// A child of `vfork` has signal actions of its own, but not these tables.
+fn is_borrowed() -> bool {
+    unusual::moment() == Moment::Borrowed
+}
+
+/// Libc's other ways to set a handler: it does so below [`sigaction`], and then it is as if the
+/// program had come here.
+macro_rules! setters {
+    ($($symbol:ident by $next:ident;)*) => {$(
+        static $next: Next = Next::new(
+            match std::ffi::CStr::from_bytes_with_nul(
+                concat!(stringify!($symbol), "\0").as_bytes()
+            ) {
+                Ok(name) => name,
+                Err(_) => panic!("a symbol holds no NUL"),
+            },
+        );
+
+        /// # Safety
+        /// As libc's.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $symbol(number: c_int, handler: usize) -> usize {
+            // SAFETY: the program's own arguments.
+            unsafe { set_inside(&$next, number, handler) }
+        }
+    )*};
+}
+
+setters! {
+    sigset by SIGSET;
+    sysv_signal by SYSV_SIGNAL;
+    __sysv_signal by SYSV_SIGNAL_INNER;
+    bsd_signal by BSD_SIGNAL;
+    ssignal by SSIGNAL;
+}
+
+unsafe fn set_inside(next: &Next, number: c_int, handler: usize) -> usize {
+    let known = (1..SIGNALS as c_int).contains(&number);
+    // SAFETY: the program's own arguments; then asks for an action and puts ours before it.
+    unsafe {
+        let found = next.call([number as usize, handler, 0, 0, 0, 0]);
+        if !known || !is_watching() || is_borrowed() {
+            return found;
+        }
+        let before = *HANDLERS.0[number as usize].get();
+        let errno = system::errno();
+        watch_one(number);
+        system::set_errno(errno);
+        if found == own() { before } else { found }
+    }
+}
+
+/// `rt_sigaction` by number, with the structures of the kernel.
+///
+/// # Safety
+/// As the system call's.
+pub(crate) unsafe extern "C-unwind" fn raw_sigaction(
+    number: usize,
+    new: usize,
+    old: usize,
+    mask_bytes: usize,
+) -> usize {
+    // SAFETY: the program's own arguments; then asks for an action and puts ours before it.
+    unsafe {
+        let arguments = [number, new, old, mask_bytes, 0, 0];
+        let result = system::raw(libc::SYS_rt_sigaction, arguments);
+        if result < 0 {
+            system::set_errno(-result as i32);
+            return usize::MAX;
+        }
+        let signal = number as c_int;
+        if (1..SIGNALS as c_int).contains(&signal) && is_watching() && !is_borrowed() {
+            // The first word is the handler.
+            let shown = old as *mut usize;
+            if old != 0 && *shown == own() {
+                *shown = *HANDLERS.0[number].get();
+            }
+            if new != 0 {
+                watch_one(signal);
+            }
+        }
+        0
+    }
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn pthread_setcanceltype(kind: c_int, old: usize) -> c_int {
+    if kind == system::ASYNCHRONOUS && unusual::moment() == Moment::Usual {
+        super::keep_out("a thread may be cancelled at any instruction");
+    }
+    // SAFETY: the program's own arguments.
+    unsafe { system::SET_CANCEL_TYPE.call([kind as usize, old, 0, 0, 0, 0]) as c_int }
+}
+
 /// Every handled signal of a program with staged files.
 unsafe extern "C" fn on_signal(number: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let errno = system::errno();
     // SAFETY: the system's arguments; the table holds a function of the program or the default.
     unsafe {
+        if matches!(number, libc::SIGSEGV | libc::SIGBUS) && goes_on(context) {
+            return;
+        }
         // A fault cannot wait: the instruction would fault again.
         if !is_fault(number, info) && is_inside() && keep(number, info) {
             return;
         }
-        match *HANDLERS.0[number as usize].get() {
+        let handler = *HANDLERS.0[number as usize].get();
+        if ONCE[number as usize].swap(false, Relaxed) {
+            *HANDLERS.0[number as usize].get() = libc::SIG_DFL;
+            if !is_fatal(number) {
+                next_action(number, &mut std::mem::zeroed::<Action>(), null_mut());
+            }
+        }
+        match handler {
             libc::SIG_DFL => end_by(number),
             handler => transmute::<usize, Handler>(handler)(number, info, context),
         }
     }
     system::set_errno(errno);
+}
+
+/// A fault where this library touches memory of the program: the thread goes on behind it.
+unsafe fn goes_on(context: *mut c_void) -> bool {
+    // SAFETY: the system's own structure.
+    let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
+    let at = &mut registers[libc::REG_RIP as usize];
+    match super::memory::behind_fault(*at as usize) {
+        Some(behind) => {
+            *at = behind as i64;
+            true
+        }
+        None => false,
+    }
 }
 
 unsafe fn is_fault(number: c_int, info: *const siginfo_t) -> bool {

@@ -73,9 +73,17 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "KEY=VALUE", help_heading = "How")]
     hint: Vec<String>,
 
-    /// The file to write and read; removed afterwards.
+    /// The file to write and read; the run makes it and removes it afterwards, and nothing else may
+    /// lie there.
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Run")]
     target: Option<PathBuf>,
+    /// Read files that exist as they are, of an earlier run with -k perhaps; they are not cut and
+    /// not removed (IOR).
+    #[arg(short = 'E', long, help_heading = "Run")]
+    existing: bool,
+    /// Write over files that exist; they are not removed.
+    #[arg(long, help_heading = "Run")]
+    overwrite: bool,
     /// Local ranks, started by iolab itself. Under mpiexec its number counts.
     #[arg(short = 'N', long, help_heading = "Run")]
     pub(crate) ranks: Option<u32>,
@@ -135,7 +143,11 @@ impl Flags {
                 .hint("give either; flags for the run (-o, -N, -i, …) go with both"));
         }
         let text = toml::to_string(&table).map_err(Failure::new)?;
-        Ok(Plan::parse(&text)?)
+        let mut plan = Plan::parse(&text)?;
+        // As they were given: TOML has no words for names that are no Unicode.
+        plan.target = self.target.clone().unwrap_or(plan.target);
+        plan.records = self.records.clone().or(plan.records);
+        Ok(plan)
     }
 
     fn says_a_test(&self) -> bool {
@@ -164,6 +176,8 @@ impl Flags {
         put("repetitions", self.repetitions.map(|n| number(n.into())));
         put("seed", self.seed.map(number));
         put("keep", flag(self.keep, true));
+        put("existing", flag(self.existing, true));
+        put("overwrite", flag(self.overwrite, true));
         put("sync", flag(self.sync, true).or(flag(self.no_sync, false)));
         put("verify", flag(self.verify, true));
         put("latencies", flag(self.no_latencies, false));

@@ -1,37 +1,39 @@
 //! Starts the ranks of a benchmark: by itself, or as part of an MPI job.
 
+use super::conclusion::{Conclusion, Document};
 use super::print_row;
 use crate::failure::Failure;
 use crate::simulate::read_platform;
 use iolab_backend::uring_works;
-use iolab_bench::{Abilities, Leftovers, Outcome, Plan, run as bench};
-use iolab_comm::{Comm, CommError, Imagined, Launch, LocalKind, MpiRank, launch, run_local};
-use iolab_host::vigil::Vigil;
+use iolab_bench::{Abilities, Manner, Outcome, Plan, Progress, TestFiles, run as bench};
+use iolab_comm::{Comm, CommError, Imagined, Launch, LocalKind, MpiRank, launch, run_local_or};
 use std::cell::Cell;
+use std::path::Path;
 use std::time::Duration;
 
 /// Runs `work` on every rank: of the MPI job that mpiexec started, else of local ranks. What rank
-/// 0 found is given back, on rank 0 only. When the run is killed, the leftovers are removed.
-pub(crate) fn on_ranks<T: Send>(
+/// 0 found is given back, on rank 0 only. However the run ends, `conclusion` sees to it.
+pub(crate) fn on_ranks<T: Send, D: Document, O: Clone + Send + Sync>(
     ranks: u32,
     threads: bool,
-    leftovers: Option<Leftovers>,
+    conclusion: &Conclusion<D, O>,
     work: &(dyn Fn(&dyn Comm) -> Result<T, Failure> + Sync),
 ) -> Result<Option<T>, Failure> {
-    let launch = launch();
-    let first = launch.is_none_or(|launch| launch.rank == 0);
-    let vigil = leftovers.filter(|_| first).map(watch_over).transpose()?;
-    let result = match launch {
-        Some(launch) => as_rank_of(launch, work),
+    if is_first() {
+        conclusion.watch_over()?;
+    }
+    let work = |comm: &dyn Comm| match comm.rank().0 {
+        0 => conclusion.interruptible(|| work(comm)),
+        _ => work(comm),
+    };
+    match launch() {
+        Some(launch) => as_rank_of(launch, &work),
         None => {
             let kind = if threads { LocalKind::Threads } else { LocalKind::Processes };
-            run_local(kind, ranks, work).map_err(Failure::from).flatten().map(Some)
+            let lost = |error: CommError| conclusion.conclude(&error.to_string(), 1);
+            run_local_or(kind, ranks, work, &lost).map_err(Failure::from).flatten().map(Some)
         }
-    };
-    if let Some(vigil) = vigil {
-        vigil.call_off();
     }
-    result
 }
 
 /// Whether this process is rank 0, or starts the ranks itself.
@@ -39,20 +41,10 @@ pub(super) fn is_first() -> bool {
     launch().is_none_or(|launch| launch.rank == 0)
 }
 
-/// Whoever is killed removes nothing, so somebody else has to. The others of an MPI job may live
-/// a moment longer and make a file anew, so once is not enough.
-fn watch_over(leftovers: Leftovers) -> Result<Vigil, Failure> {
-    let clean = move || {
-        eprintln!("iolab: the run was ended from outside; its files are removed");
-        for rest in [0, 300, 1000] {
-            std::thread::sleep(Duration::from_millis(rest));
-            leftovers.remove();
-        }
-    };
-    Vigil::over(clean).map_err(|error| {
-        Failure::new(format!("cannot start the process that cleans up: {error}"))
-            .hint("give --keep: then nothing has to be cleaned up")
-    })
+/// The names of a run and the register of what it makes of them.
+pub(crate) fn test_files(target: &Path, ranks: u32, manner: Manner) -> Result<TestFiles, Failure> {
+    TestFiles::of(target, ranks, manner)
+        .map_err(|error| Failure::new(format!("no memory to know the files by: {error}")))
 }
 
 fn as_rank_of<T>(
@@ -77,25 +69,39 @@ fn as_rank_of<T>(
     }
 }
 
+/// How many ranks there will be.
+pub(super) fn ranks(plan: &Plan) -> u32 {
+    launch().map_or(plan.ranks, |launch| launch.ranks)
+}
+
 /// Runs the plan; the outcome is there on rank 0 only.
-pub(super) fn run(plan: &Plan, threads: bool, table: bool) -> Result<Option<Outcome>, Failure> {
+pub(super) fn run<O: Clone + Send + Sync>(
+    plan: &Plan,
+    threads: bool,
+    table: bool,
+    files: &TestFiles,
+    conclusion: &Conclusion<Outcome, O>,
+) -> Result<Option<Outcome>, Failure> {
     let platform = plan.platform.as_deref().map(read_platform).transpose()?;
     let abilities = Abilities { mpi: launch().is_some(), uring: uring_works(), platform };
     let work = |comm: &dyn Comm| {
         let first = Cell::new(true);
-        let observe = |measurement: &_| {
-            if table {
-                print_row(measurement, &first);
+        let observe = |progress: Progress| match progress {
+            Progress::Begun(outcome, records) => conclusion.begin(outcome, records.clone()),
+            Progress::Measured(measurement) => {
+                conclusion.add(measurement);
+                if table {
+                    print_row(measurement, &first);
+                }
             }
         };
-        Ok(bench(plan, comm, &abilities, &observe)?)
+        Ok(bench(plan, comm, &abilities, files, &observe)?)
     };
     if plan.is_prediction() && launch().is_none() {
-        return work(&Imagined { ranks: plan.ranks }).map(Some);
+        let alone = Imagined { ranks: plan.ranks };
+        return conclusion.interruptible(|| work(&alone)).map(Some);
     }
-    let ranks = launch().map_or(plan.ranks, |launch| launch.ranks);
-    let leftovers = Leftovers::of(plan, ranks);
-    on_ranks(plan.ranks, threads, leftovers, &work)
+    on_ranks(plan.ranks, threads, conclusion, &work)
 }
 
 impl From<CommError> for Failure {

@@ -1,8 +1,8 @@
 //! `iolab bench report`: curves, what they say, a weighted score, a comparison.
 
-use super::output::Output;
 use super::weights::weighted;
 use crate::failure::Failure;
+use crate::output::Output;
 use clap::Args;
 use iolab_bench::{Comparison, Curve, Insight, Outcome, compare, curves, insights, summary_table};
 use iolab_report::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
@@ -30,6 +30,8 @@ pub(crate) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let inputs: Vec<&Path> = arguments.results.iter().map(PathBuf::as_path).collect();
+    let output = Output::begin_if(arguments.html.as_deref(), "--html", &inputs)?;
     let outcomes =
         arguments.results.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     for (outcome, path) in outcomes.iter().zip(&arguments.results) {
@@ -64,9 +66,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         };
         say!("\n{}", comparison_table(&compare(first, second)));
     }
-    if let Some(path) = &arguments.html {
+    if let Some(output) = output {
         let page = page(&curves(&outcomes), &insights);
-        Output::begin(path, "--html")?.finish(&page, "--html")?;
+        output.write(page.as_bytes())?;
     }
     Ok(())
 }

@@ -80,9 +80,15 @@ pub(crate) struct Flags {
     /// Seed of patterns and data.
     #[arg(long, help_heading = "Run")]
     seed: Option<u64>,
-    /// The file; it is removed afterwards.
+    /// The file; the run makes it and removes it afterwards, and nothing else may lie there.
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Run")]
     target: Option<PathBuf>,
+    /// Read a file that exists as it is; it is not cut and not removed.
+    #[arg(short = 'E', long, help_heading = "Run")]
+    existing: bool,
+    /// Write over a file that exists; it is not removed.
+    #[arg(long, help_heading = "Run")]
+    overwrite: bool,
 }
 
 impl Flags {
@@ -100,7 +106,10 @@ impl Flags {
             Some(_) => {}
         }
         let text = toml::to_string(&table).map_err(Failure::new)?;
-        Ok(OverlapPlan::parse(&text)?)
+        let mut plan = OverlapPlan::parse(&text)?;
+        // As it was given: TOML has no words for names that are no Unicode.
+        plan.target = self.target.clone().unwrap_or(plan.target);
+        Ok(plan)
     }
 
     fn put_globals(&self, global: &mut Table) {
@@ -111,6 +120,8 @@ impl Flags {
         };
         let number = |n: u64| Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
         put("target", self.target.as_ref().map(|path| Value::String(path.display().to_string())));
+        put("existing", self.existing.then_some(Value::Boolean(true)));
+        put("overwrite", self.overwrite.then_some(Value::Boolean(true)));
         put("repetitions", self.repetitions.map(|n| number(n.into())));
         put("ranks", self.ranks.map(|n| number(n.into())));
         put("seed", self.seed.map(number));

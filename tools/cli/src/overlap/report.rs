@@ -1,7 +1,7 @@
 //! `iolab overlap report`: what one or several runs found, as text and as one picture.
 
 use crate::failure::Failure;
-use crate::output;
+use crate::output::Output;
 use clap::Args;
 use iolab_bench::{Found, OverlapOutcome, overlap_plot, overlap_summary_row};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         say!("{}", summary(outcome));
     }
     match &arguments.plot {
-        Some(path) => output::write(path, "--plot", overlap_plot(&outcomes).as_bytes()),
+        Some(path) => {
+            let inputs: Vec<&Path> = arguments.results.iter().map(PathBuf::as_path).collect();
+            Output::begin(path, "--plot", &inputs)?.write(overlap_plot(&outcomes).as_bytes())
+        }
         None => Ok(()),
     }
 }

@@ -4,6 +4,8 @@ use super::bands;
 use super::campaign::{Job, run_all};
 use super::{plots, published};
 use crate::failure::Failure;
+use crate::output::Output;
+use crate::parallel;
 use crate::simulate::workload::OrderName;
 use crate::ties::Ties;
 use clap::Args;
@@ -35,9 +37,9 @@ pub(crate) struct Arguments {
     /// Write the plots of the evaluation to this page
     #[arg(long, value_name = "FILE.html")]
     plots: Option<PathBuf>,
-    /// Runs at once
-    #[arg(long, default_value_t = 1)]
-    jobs: usize,
+    /// Runs at once; by itself one in the published order, else as many as there are processors
+    #[arg(long)]
+    jobs: Option<usize>,
 }
 
 /// A case and what it came to.
@@ -61,18 +63,19 @@ pub(crate) fn run(arguments: &Arguments) -> std::result::Result<ExitCode, Failur
         return Err(Failure::new(format!("no case contains `{}`", arguments.only))
             .hint("cases read like `random,NoCache,5120,READ`; leave --only out to see all"));
     }
+    let page = Output::begin_if(arguments.plots.as_deref(), "--plots", &[])?;
     let started = Instant::now();
-    let mut results = compute(&platform, &cases, arguments.conducts(), arguments.jobs)?;
+    let mut results = compute(&platform, &cases, arguments.conducts(), arguments.threads())?;
     let seconds = started.elapsed().as_secs_f64();
     let order = Order::from(arguments.order);
     if order == Order::Published && arguments.ties.seeds.is_some_and(|count| count > 1) {
         let seeds = arguments.ties.of_band();
         let ties = (&seeds[..], u64::MAX);
-        let bands = bands::of_cases(&platform, &cases, order, ties, arguments.jobs)?;
+        let bands = bands::of_cases(&platform, &cases, order, ties, arguments.threads())?;
         results.iter_mut().zip(bands).for_each(|(result, band)| result.band = Some(band));
     }
-    if let Some(path) = &arguments.plots {
-        plots::write(path, &results)?;
+    if let Some(page) = page {
+        page.write(plots::page(&results).as_bytes())?;
     }
     match arguments.csv {
         true => print_csv(&results),
@@ -91,6 +94,14 @@ fn block_size(text: &str) -> std::result::Result<u64, String> {
 }
 
 impl Arguments {
+    fn threads(&self) -> usize {
+        let usual = match Order::from(self.order) {
+            Order::Published => 1,
+            Order::Documented => parallel::all_cores(),
+        };
+        self.jobs.unwrap_or(usual)
+    }
+
     /// The published order is run as it stands: its values are the ones that were published. Of the
     /// documented one the answer is the median over tie seeds.
     fn conducts(&self) -> Vec<Conduct> {

@@ -1,17 +1,15 @@
 //! The plots of the evaluation: throughput of each client by cache layer, one per test.
 
 use super::piosimhd::Result;
-use crate::failure::Failure;
 use iolab_report::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
 use iolab_vocab::format_bytes;
 use std::fmt::Write;
-use std::path::Path;
 
 /// Clients of the evaluation.
 const CLIENTS: f64 = 10.0;
 
-/// Writes one page with a figure per test and operation.
-pub(crate) fn write(path: &Path, results: &[Result]) -> std::result::Result<(), Failure> {
+/// One page with a figure per test and operation.
+pub(crate) fn page(results: &[Result]) -> String {
     let mut page = format!(
         "<!doctype html>\n<meta charset=\"utf-8\">\n<title>PIOsimHD's evaluation, computed again\
          </title>\n<style>{STYLE}</style>\n<h1>PIOsimHD's evaluation, computed again</h1>\n"
@@ -19,10 +17,7 @@ pub(crate) fn write(path: &Path, results: &[Result]) -> std::result::Result<(), 
     for (test, operation) in groups(results) {
         let _ = writeln!(page, "{}", figure(&test, operation, results).figure());
     }
-    std::fs::write(path, page).map_err(|error| {
-        Failure::new(format!("cannot write {}: {error}", path.display()))
-            .hint("name a file in a directory you may write to")
-    })
+    page
 }
 
 /// Tests and operations in the order of the table.

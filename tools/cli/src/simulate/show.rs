@@ -2,7 +2,9 @@
 
 use super::Arguments;
 use crate::failure::Failure;
-use crate::{say, trace_file};
+use crate::output::Output;
+use crate::say;
+use std::path::Path;
 use std::process::ExitCode;
 
 pub(super) fn run(arguments: &Arguments, form: &str) -> Result<ExitCode, Failure> {
@@ -16,7 +18,11 @@ pub(super) fn run(arguments: &Arguments, form: &str) -> Result<ExitCode, Failure
         _ => platform.draw_text(),
     };
     match &arguments.output {
-        Some(path) => trace_file::save_bytes(path, drawn.as_bytes())?,
+        Some(path) => {
+            let platform = arguments.platform.iter().map(Path::new).collect::<Vec<_>>();
+            Output::begin(path, "-o", &platform)?.write(drawn.as_bytes())?;
+            eprintln!("wrote {}", path.display());
+        }
         None => say::text(&drawn)?,
     }
     Ok(ExitCode::SUCCESS)

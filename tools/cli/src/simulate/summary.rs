@@ -196,3 +196,82 @@ impl Summary {
 fn milliseconds(time: Nanos) -> String {
     format!("{:.3}", time.seconds() * 1e3)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::predicted::over_ties;
+    use iolab_sim::guest::Settings;
+    use iolab_sim::platform::Platform;
+    use iolab_trace::{Event, FileEntry, Function, Header, Origin, ProcessEntry};
+    use iolab_vocab::{FileId, Seed};
+
+    /// One process that opens a file and writes to it ten times.
+    fn trace() -> Trace {
+        let file = FileId(0);
+        let (start, end) = (Nanos(1000), Nanos(6000));
+        let mut events =
+            vec![Event { file, fd: 3, result: 3, start, end, ..Event::of(Function::OPEN) }];
+        for number in 0..10 {
+            let start = Nanos(10_000 * (number + 1));
+            let (offset, end) = (4096 * number as i64, Nanos(start.0 + 5000));
+            let write = Event {
+                file,
+                fd: 3,
+                offset,
+                length: 4096,
+                result: 4096,
+                start,
+                end,
+                ..Event::of(Function::WRITE)
+            };
+            events.push(write);
+        }
+        let process = ProcessEntry { pid: 1, rank: -1, end_ns: 120_000, ..ProcessEntry::default() };
+        let path = "/data/f".to_owned();
+        let header = Header {
+            origin: Origin::Recorded,
+            processes: vec![process],
+            files: vec![FileEntry { path, ..FileEntry::default() }],
+            ..Header::default()
+        };
+        Trace { header, events }
+    }
+
+    fn told(platform: &str) -> (String, serde_json::Value) {
+        let (trace, platform) = (trace(), Platform::preset(platform).unwrap());
+        let seeds = [Seed(1), Seed(2), Seed(3)];
+        let predict = || over_ties(&trace, &platform, &[], &Settings::default(), &seeds).unwrap();
+        let summary = Summary {
+            recorded: Nanos(120_000),
+            recorded_io: Nanos(55_000),
+            plain: predict(),
+            plain_by_model: predict(),
+            by_model: predict(),
+            predicted: predict(),
+            is_cluster: !platform.nodes.is_empty(),
+            notes: Vec::new(),
+        };
+        (summary.text(&trace, &[]), summary.json(&trace))
+    }
+
+    #[test]
+    fn a_local_trace_has_a_bias_of_the_model_only_on_local_storage() {
+        let (text, json) = told("local-ext4");
+        assert!(text.contains("bias of the model on the recorded calls"), "{text}");
+        assert!(json["model_bias"].is_number() && text.contains("one order of simultaneous"));
+        let (text, json) = told("classic-hdd");
+        assert!(
+            text.contains("cannot be compared") && !text.contains("recorded calls +"),
+            "{text}"
+        );
+        assert!(json["model_bias"].is_null() && json["predicted"]["tie_seeds"] == 3);
+    }
+
+    #[test]
+    fn what_starting_the_command_takes_is_told_as_a_share_of_the_run_time() {
+        let (text, json) = told("local-ext4");
+        assert!(text.contains("% of the plain run time"), "{text}");
+        assert!(json["plain"]["starting_ns"].as_u64() <= json["plain"]["wall_ns"].as_u64());
+    }
+}

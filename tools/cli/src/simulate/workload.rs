@@ -74,6 +74,7 @@ pub(super) fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failur
 
 /// Simulates a workload or a recorded program, and tells what came of it.
 pub(super) fn run_subject(arguments: &Arguments, subject: &Subject) -> Result<ExitCode, Failure> {
+    let outputs = arguments.outputs()?;
     let platform = arguments.platform()?;
     let settings = settings_of(arguments)?;
     if let Some(scenario) = &settings.faults {
@@ -91,8 +92,9 @@ pub(super) fn run_subject(arguments: &Arguments, subject: &Subject) -> Result<Ex
         })?;
         faulted = Some(Faulted { scenario, sound: std::mem::replace(&mut outcome, faulty) });
     }
-    if let (Some(path), Some(trace)) = (&arguments.output, &outcome.outcome.trace) {
-        trace_file::save(path, trace)?;
+    if let (Some(output), Some(trace)) = (outputs.trace, &outcome.outcome.trace) {
+        let path = output.path().to_owned();
+        trace_file::save_to(output, trace)?;
         eprintln!("wrote {}", path.display());
     }
     let told =

@@ -4,6 +4,7 @@
 use super::plan::{self, Candidate, Turn};
 use super::progress::Progress;
 use super::runs::{Run, Runner, ending};
+use super::tree::Span;
 use super::workplace::Workplace;
 use super::{tree, write};
 use crate::failure::Failure;
@@ -22,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 /// A recorded run that takes this many times the first one was disturbed.
 const DISTURBED: f64 = 1.15;
@@ -59,6 +61,8 @@ pub(crate) struct Study {
     /// The best right strategy, as simulated and as recorded, for the timeline.
     pub(crate) shown: Option<Shown>,
     pub(crate) notes: Vec<String>,
+    /// Why there are fewer rounds than wanted, if there are.
+    pub(crate) incomplete: Option<String>,
 }
 
 /// A strategy with what became of it.
@@ -98,8 +102,14 @@ impl Settings<'_> {
         let runner = Runner::new()?;
         let mut progress = Progress::new();
         let place = Workplace::claim(self.directory, self.results)?;
-        let study = Loop { settings: self, place: &place, runner: &runner, notes: Vec::new() }
-            .run(&mut progress);
+        let study = Loop {
+            settings: self,
+            place: &place,
+            runner: &runner,
+            notes: Vec::new(),
+            incomplete: None,
+        }
+        .run(&mut progress);
         place.restore()?;
         study
     }
@@ -110,6 +120,7 @@ struct Loop<'a> {
     place: &'a Workplace,
     runner: &'a Runner,
     notes: Vec<String>,
+    incomplete: Option<String>,
 }
 
 impl Loop<'_> {
@@ -132,7 +143,10 @@ impl Loop<'_> {
         let plain_predicted = plain_simulated.map(|predicted| predicted.band);
         let (plain, seen) = self.rounds(&candidates, &first, progress)?;
         let tried = judge_all(candidates, seen, &plain, plain_predicted, &predicted);
-        let shown = self.shown(&tried, &recorded, &platform, progress);
+        let shown = match self.incomplete {
+            None => self.shown(&tried, &recorded, &platform, progress),
+            Some(_) => None,
+        };
         Ok(Study {
             command: words(self.settings.command),
             directory: self.settings.directory.to_owned(),
@@ -145,6 +159,7 @@ impl Loop<'_> {
             tried,
             shown,
             notes: self.notes,
+            incomplete: self.incomplete,
         })
     }
 
@@ -172,8 +187,11 @@ impl Loop<'_> {
     }
 
     fn fresh_run(&self, command: &mut Command) -> Result<Run, Failure> {
+        // What nobody touches afterwards has the time of its copy.
+        let since = SystemTime::now();
         self.place.refresh()?;
-        self.runner.run(command, self.settings.start)
+        let run = self.runner.run(command, self.settings.start)?;
+        Ok(Run { span: Some(Span { since, until: SystemTime::now() }), ..run })
     }
 
     /// The run everything else is compared with.
@@ -193,7 +211,10 @@ impl Loop<'_> {
     fn differences(&self, run: &Run, first: &Run) -> Result<BTreeMap<String, String>, Failure> {
         let left = self.place.collect("last")?;
         let reference = self.place.aside().join("reference");
-        let files = tree::differences(&reference, &left).map_err(Failure::new)?;
+        let span = |run: &Run| run.span.expect("a run in a fresh place has its time");
+        let before = tree::Left { tree: &reference, span: span(first) };
+        let after = tree::Left { tree: &left, span: span(run) };
+        let files = tree::differences(before, after).map_err(Failure::new)?;
         let mut found: BTreeMap<String, String> =
             files.into_iter().map(|(name, what)| (name.display().to_string(), what)).collect();
         if run.output != first.output {
@@ -327,32 +348,57 @@ impl Loop<'_> {
         seen.resize_with(candidates.len(), Seen::default);
         progress.begin_runs(self.settings.rounds * (1 + candidates.len()));
         for number in 0..self.settings.rounds {
-            let mut finished = Vec::new();
-            for turn in plan::round(number, candidates.len()) {
-                match turn {
-                    Turn::Plain => {
-                        progress.run("plain");
-                        self.turn(&mut self.plain(), first, &mut plain)?;
-                        if let Some(failure) = &plain.failure {
-                            return Err(Failure::new(format!("a plain run failed: {failure}"))
-                                .hint("a study needs a command that succeeds every time"));
-                        }
-                    }
-                    Turn::Under(index) if seen[index].failure.is_none() => {
-                        progress.run(&candidates[index].label);
-                        let mut command = self.under(&candidates[index])?;
-                        self.turn(&mut command, first, &mut seen[index])?;
-                        finished.push(index);
-                    }
-                    Turn::Under(_) => progress.run("(failed before)"),
-                }
+            let counts: Vec<usize> = seen.iter().map(|one| one.seconds.len()).collect();
+            let ran = self.round(number, candidates, first, progress, (&mut plain, &mut seen));
+            let Err(failure) = ran else { continue };
+            if number == 0 {
+                return Err(failure);
             }
-            let latest = *plain.seconds.last().expect("each round has a plain run");
-            finished.into_iter().for_each(|index| seen[index].plain.push(latest));
+            // The rounds before stand; what this one began is not to be weighed with them.
+            plain.seconds.truncate(number);
+            seen.iter_mut().zip(counts).for_each(|(one, count)| one.seconds.truncate(count));
+            let rounds = self.settings.rounds;
+            let what = format!("ended in round {} of {rounds}: {}", number + 1, failure.message());
+            self.notes.push(what.clone());
+            self.incomplete = Some(what);
+            break;
         }
         progress.end_runs();
         self.note_unstable(&plain);
         Ok((plain, seen))
+    }
+
+    fn round(
+        &mut self,
+        number: usize,
+        candidates: &[Candidate],
+        first: &Run,
+        progress: &mut Progress,
+        (plain, seen): (&mut Seen, &mut [Seen]),
+    ) -> Result<(), Failure> {
+        let mut finished = Vec::new();
+        for turn in plan::round(number, candidates.len()) {
+            match turn {
+                Turn::Plain => {
+                    progress.run("plain");
+                    self.turn(&mut self.plain(), first, plain)?;
+                    if let Some(failure) = &plain.failure {
+                        return Err(Failure::new(format!("a plain run failed: {failure}"))
+                            .hint("a study needs a command that succeeds every time"));
+                    }
+                }
+                Turn::Under(index) if seen[index].failure.is_none() => {
+                    progress.run(&candidates[index].label);
+                    let mut command = self.under(&candidates[index])?;
+                    self.turn(&mut command, first, &mut seen[index])?;
+                    finished.push(index);
+                }
+                Turn::Under(_) => progress.run("(failed before)"),
+            }
+        }
+        let latest = *plain.seconds.last().expect("each round has a plain run");
+        finished.into_iter().for_each(|index| seen[index].plain.push(latest));
+        Ok(())
     }
 
     fn turn(&self, command: &mut Command, first: &Run, seen: &mut Seen) -> Result<(), Failure> {

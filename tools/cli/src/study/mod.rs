@@ -15,6 +15,7 @@ mod tree;
 mod workplace;
 
 use crate::failure::Failure;
+use crate::output::{self, Kind};
 use clap::Args;
 use std::ffi::OsString;
 use std::fs;
@@ -64,6 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Failure::new(format!("{}: {error}", results.display()))
             .hint("name a directory for the report with --results")
     })?;
+    refuse_foreign(&results)?;
     let platform = arguments.platform.as_deref().map(crate::simulate::read_platform).transpose()?;
     let study = loop_once::Settings {
         rounds: arguments.runs as usize,
@@ -84,7 +86,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         false => say!("{}", present::text(&study)),
     }
     eprintln!("study: see {}", results.join("study.html").display());
-    Ok(ExitCode::SUCCESS)
+    match &study.incomplete {
+        None => Ok(ExitCode::SUCCESS),
+        Some(what) => {
+            Err(Failure::new(what)
+                .hint("the rounds before are in the results; run it again for all"))
+        }
+    }
 }
 
 /// The directory by its real name, so that it can be set aside; it need not exist yet, but its
@@ -108,6 +116,26 @@ fn absolute(path: &Path, purpose: &str) -> Result<PathBuf, Failure> {
     }
 }
 
+/// What lies in the results directory under the names of a study must be of an earlier study.
+fn refuse_foreign(results: &Path) -> Result<(), Failure> {
+    const NAMES: [(&str, Kind); 6] = [
+        ("this-machine.toml", Kind::Platform),
+        ("study.json", Kind::Document),
+        ("study.html", Kind::Page),
+        ("recorded.iot", Kind::Trace),
+        ("simulated.iot", Kind::Trace),
+        ("reshaped.iot", Kind::Trace),
+    ];
+    for (name, kind) in NAMES {
+        let path = results.join(name);
+        if fs::symlink_metadata(&path).is_ok() && !kind.is(&path) {
+            return Err(Failure::new(format!("{} is of no earlier study", path.display()))
+                .hint("name another directory for the report with --results"));
+        }
+    }
+    Ok(())
+}
+
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    fs::write(path, bytes).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+    output::write(path, "--results", bytes)
 }

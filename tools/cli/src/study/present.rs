@@ -162,6 +162,7 @@ pub(crate) fn as_json(study: &Study) -> serde_json::Value {
         "strategies": strategies.collect::<Vec<_>>(),
         "findings": study.report.findings,
         "notes": study.notes,
+        "incomplete": study.incomplete,
         "headline": headline(study),
     })
 }

@@ -1,5 +1,6 @@
 //! One run of the command: started in its place, watched, timed, its words kept.
 
+use super::tree::Span;
 use crate::failure::Failure;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::Read;
@@ -18,6 +19,8 @@ const TAIL_BYTES: usize = 4096;
 pub(crate) struct Run {
     /// From before the start of the process to its end.
     pub(crate) seconds: f64,
+    /// From before its place was made to after its end, for runs in a fresh place.
+    pub(crate) span: Option<Span>,
     /// How it ended.
     pub(crate) status: ExitStatus,
     /// What it said on stdout.
@@ -114,7 +117,7 @@ impl Runner {
         self.child.store(0, Ordering::SeqCst);
         let status = status.map_err(|error| Failure::new(format!("`{program}`: {error}")))?;
         self.check()?;
-        Ok(Run { seconds, status, output: heard(output), errors: heard(errors) })
+        Ok(Run { seconds, span: None, status, output: heard(output), errors: heard(errors) })
     }
 }
 

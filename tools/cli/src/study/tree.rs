@@ -1,10 +1,12 @@
-//! Directory trees: copied, measured, compared byte by byte.
+//! Directory trees: copied, measured, compared: bytes, modes, owners, extended attributes, and the
+//! times a program has set.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What a tree holds, for the decision whether it may be copied for every run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,15 +116,47 @@ fn listing(tree: &Path) -> io::Result<BTreeMap<PathBuf, fs::Metadata>> {
     Ok(found)
 }
 
-/// Every difference between two trees, by relative path: names, kinds, modes, contents.
-pub(crate) fn differences(expected: &Path, found: &Path) -> io::Result<BTreeMap<PathBuf, String>> {
-    let (old, mut new) = (listing(expected)?, listing(found)?);
+/// When a tree came about. A time in between is the clock's and says nothing; another one was set by
+/// the program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) since: SystemTime,
+    pub(crate) until: SystemTime,
+}
+
+/// File systems take their times from a clock that ticks.
+const TICK: Duration = Duration::from_millis(50);
+
+impl Span {
+    /// The modification time, if the program has set it.
+    fn set_time(&self, metadata: &fs::Metadata) -> Option<SystemTime> {
+        let time = metadata.modified().ok()?;
+        (time < self.since - TICK || time > self.until + TICK).then_some(time)
+    }
+}
+
+/// A tree that a run has left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Left<'a> {
+    pub(crate) tree: &'a Path,
+    pub(crate) span: Span,
+}
+
+/// Every difference between two trees, by relative path: names, kinds, contents, and everything
+/// else a program may have given its files.
+pub(crate) fn differences(expected: Left, found: Left) -> io::Result<BTreeMap<PathBuf, String>> {
+    let (old, mut new) = (listing(expected.tree)?, listing(found.tree)?);
     let mut differences = BTreeMap::new();
     for (name, before) in old {
         let difference = match new.remove(&name) {
             None => Some("is missing".to_owned()),
             Some(after) => {
-                entry_difference(&expected.join(&name), &before, &found.join(&name), &after)?
+                let paths = (expected.tree.join(&name), found.tree.join(&name));
+                match entry_difference(&paths.0, &before, &paths.1, &after)? {
+                    Some(difference) => Some(difference),
+                    None => attribute_difference(&paths.0, &paths.1)
+                        .or_else(|| time_difference(expected.span, &before, found.span, &after)),
+                }
             }
         };
         if let Some(difference) = difference {
@@ -149,6 +183,10 @@ fn entry_difference(
     if before.mode() != after.mode() {
         return Ok(Some(format!("has mode {:o} instead of {:o}", after.mode(), before.mode())));
     }
+    if (before.uid(), before.gid()) != (after.uid(), after.gid()) {
+        let owner = |it: &fs::Metadata| format!("{}:{}", it.uid(), it.gid());
+        return Ok(Some(format!("belongs to {} instead of {}", owner(after), owner(before))));
+    }
     if !before.is_file() {
         return Ok(None);
     }
@@ -160,6 +198,44 @@ fn entry_difference(
         (false, Some(place)) => Some(format!("has {}, differs from byte {place} on", sizes())),
         (false, None) => Some(format!("has {}", sizes())),
     })
+}
+
+fn time_difference(
+    expected: Span,
+    before: &fs::Metadata,
+    found: Span,
+    after: &fs::Metadata,
+) -> Option<String> {
+    let (old, new) = (expected.set_time(before), found.set_time(after));
+    let shown = |time: Option<SystemTime>| match time.map(|it| it.duration_since(UNIX_EPOCH)) {
+        None => "the clock's".to_owned(),
+        Some(Ok(since)) => format!("{}.{:09}", since.as_secs(), since.subsec_nanos()),
+        Some(Err(before)) => format!("-{:?}", before.duration()),
+    };
+    let same = old == new || before.is_symlink();
+    (!same).then(|| format!("has modification time {} instead of {}", shown(new), shown(old)))
+}
+
+fn attribute_difference(old: &Path, new: &Path) -> Option<String> {
+    let (before, after) = (attributes(old), attributes(new));
+    let differs = |name: &&Vec<u8>| before.get(*name) != after.get(*name);
+    let name = before.keys().chain(after.keys()).find(differs)?;
+    Some(format!("differs in the attribute {}", String::from_utf8_lossy(name)))
+}
+
+/// Extended attributes by name; none where the file system has none.
+fn attributes(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut names = vec![0; 64 << 10];
+    let length = rustix::fs::llistxattr(path, &mut names[..]).unwrap_or(0);
+    let names = names[..length].split(|&byte| byte == 0).filter(|name| !name.is_empty());
+    names
+        .map(|name| {
+            let mut value = vec![0; 64 << 10];
+            let length = rustix::fs::lgetxattr(path, name, &mut value[..]).unwrap_or(0);
+            value.truncate(length);
+            (name.to_vec(), value)
+        })
+        .collect()
 }
 
 /// The first byte that differs within the common length.
@@ -198,6 +274,13 @@ fn fill(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
 mod tests {
     use super::*;
 
+    /// Left by a run of these minutes.
+    fn left(tree: &Path) -> Left<'_> {
+        let minutes = Duration::from_secs(600);
+        let now = SystemTime::now();
+        Left { tree, span: Span { since: now - minutes, until: now + minutes } }
+    }
+
     fn tree(files: &[(&str, &[u8])]) -> tempfile::TempDir {
         let tree = tempfile::tempdir().unwrap();
         for (name, content) in files {
@@ -216,7 +299,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let copied = place.path().join("copy");
         copy(original.path(), &copied, Some(&original.path().join("d/e"))).unwrap();
-        let found = differences(original.path(), &copied).unwrap();
+        let found = differences(left(original.path()), left(&copied)).unwrap();
         assert_eq!(found.keys().collect::<Vec<_>>(), [Path::new("d/e"), Path::new("d/e/c")]);
     }
 
@@ -228,7 +311,7 @@ mod tests {
         large[500_000] = 8;
         let new =
             tree(&[("same", b"x"), ("extra", b"x"), ("longer", b"xyz"), ("deep/large", &large)]);
-        let found = differences(old.path(), new.path()).unwrap();
+        let found = differences(left(old.path()), left(new.path())).unwrap();
         let found: Vec<_> = found.iter().map(|(k, v)| (k.to_str().unwrap(), v.as_str())).collect();
         assert_eq!(
             found,
@@ -237,6 +320,34 @@ mod tests {
                 ("extra", "is new"),
                 ("gone", "is missing"),
                 ("longer", "has 3 bytes instead of 2"),
+            ]
+        );
+    }
+
+    #[test]
+    fn times_a_program_has_set_are_compared_and_times_of_the_clock_are_not() {
+        let names = ["same", "clock", "undone", "other"].map(|name| (name, &b"x"[..]));
+        let (old, new) = (tree(&names), tree(&names));
+        let set = |place: &tempfile::TempDir, name: &str, seconds: u64| {
+            let time = UNIX_EPOCH + Duration::from_secs(seconds);
+            let file = File::options().write(true).open(place.path().join(name)).unwrap();
+            file.set_modified(time).unwrap();
+        };
+        set(&old, "same", 1_000_000_000);
+        set(&new, "same", 1_000_000_000);
+        set(&old, "undone", 1_000_000_000);
+        set(&old, "other", 1_000_000_000);
+        set(&new, "other", 1_000_000_001);
+        let found = differences(left(old.path()), left(new.path())).unwrap();
+        let found: Vec<_> = found.iter().map(|(k, v)| (k.to_str().unwrap(), v.as_str())).collect();
+        assert_eq!(
+            found,
+            [
+                (
+                    "other",
+                    "has modification time 1000000001.000000000 instead of 1000000000.000000000"
+                ),
+                ("undone", "has modification time the clock's instead of 1000000000.000000000"),
             ]
         );
     }

@@ -121,7 +121,15 @@ fn put_back_if_interrupted(directory: &Path, aside: &Path) -> Result<(), Failure
     if !aside.exists() {
         return Ok(());
     }
-    let owner = fs::read_to_string(aside.join("owner")).unwrap_or_default();
+    let Ok(owner) = fs::read_to_string(aside.join("owner")) else {
+        let empty = fs::read_dir(aside).is_ok_and(|mut entries| entries.next().is_none());
+        // A study that was killed at its very first step.
+        if empty && fs::remove_dir(aside).is_ok() {
+            return Ok(());
+        }
+        return Err(failure(aside, &"is of no study, and lies where one puts your files aside")
+            .hint("name another directory with --output"));
+    };
     if !owner.is_empty() && Path::new("/proc").join(&owner).join("exe").exists() {
         let what = format!("process {owner} is studying {} already", directory.display());
         return Err(Failure::new(what).hint("wait for it to end"));

@@ -70,11 +70,23 @@ impl Journal {
     ) -> Result<Journal, Failure> {
         fs::create_dir_all(directory).map_err(|error| failed(directory, &error))?;
         let path = directory.join("journal.jsonl");
-        let old = fs::read_to_string(&path).unwrap_or_default();
+        if !fresh {
+            refuse_foreign(directory, &path)?;
+        }
+        let old = match fs::read(&path) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(_) => String::new(),
+        };
         let mut lines = BTreeMap::new();
-        let mut whole = old.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-        if let Some(head) = whole.next().filter(|_| !fresh) {
+        let mut whole = old.split_inclusive('\n');
+        // A head that was cut short is the beginning of the right one.
+        let begun = render(fingerprint, &lines)?;
+        let head = whole.next().filter(|_| !fresh);
+        if let Some(head) = head.filter(|head| !begun.starts_with(head)) {
             check_head(head, fingerprint, directory)?;
+        }
+        if head.is_some_and(|head| head.ends_with('\n')) {
+            let whole = whole.filter(|line| line.ends_with('\n'));
             lines.extend(whole.map_while(|line| {
                 let line: Line = serde_json::from_str(line).ok()?;
                 Some((line.run, line))
@@ -111,6 +123,21 @@ impl Journal {
     /// All runs, by number.
     pub(crate) fn lines(self) -> Vec<Line> {
         self.lines.into_values().collect()
+    }
+}
+
+/// Results beside no journal are of something else.
+fn refuse_foreign(directory: &Path, journal: &Path) -> Result<(), Failure> {
+    let there = |name: &&str| fs::symlink_metadata(directory.join(name)).is_ok();
+    let mut results = ["results.csv", "results.parquet", "comparison.html"].iter();
+    match results.find(|name| !there(&"journal.jsonl") && there(name)) {
+        Some(name) => Err(Failure::new(format!(
+            "{} is not of this sweep: there is no {} beside it",
+            directory.join(name).display(),
+            journal.file_name().unwrap_or_default().display()
+        ))
+        .hint("name another directory by -o DIR, or replace it by --fresh")),
+        None => Ok(()),
     }
 }
 

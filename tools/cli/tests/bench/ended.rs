@@ -91,3 +91,99 @@ fn a_killed_rank_of_an_mpi_job_ends_the_job_and_the_file_is_removed() {
         }
     }
 }
+
+/// Phases of an hour: whoever waits for the end of one waits long.
+fn busy(mut command: Command, folder: &Path) -> Child {
+    let plan = "[global]\nrepetitions = 1\nranks = 2\nsync = false\ncache = 'warm'\n\
+        [[test]]\nname = 'short'\nspatial = 'strided:strip=4k,stripes=2'\ntemporal = 'write'\n\
+        [[test]]\nname = 'long'\nspatial = 'database:limit=512,file=1m,count=1000000000'\n\
+        temporal = 'write'\n";
+    fs::write(folder.join("plan.toml"), plan).expect("a plan");
+    command.args(["bench", "plan.toml", "--output", "result.json", "-o", "data"]);
+    command.current_dir(folder).stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = command.spawn().expect("it starts");
+    let data = folder.join("data");
+    // The long phase is under way.
+    let long = || fs::metadata(&data).is_ok_and(|facts| facts.len() > 1 << 19);
+    eventually("the second test never began", long);
+    child
+}
+
+fn signal(kind: &str, pid: u32) {
+    Command::new("kill").args([kind, &pid.to_string()]).status().expect("kill");
+}
+
+/// The result holds the first test and says that the second is missing; nothing else is left.
+fn keeps_the_first_test(child: Child, folder: &Path, what: &str) -> String {
+    let output = child.wait_with_output().expect("it ends");
+    let said = told(&output);
+    assert!(!output.status.success(), "{what}: {said}");
+    let result = folder.join("result.json");
+    eventually(&format!("{what}: no result: {said}"), || result.exists());
+    eventually(&format!("{what}: the file stays: {said}"), || !folder.join("data").exists());
+    let text = fs::read_to_string(&result).expect("a result");
+    let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let measured = document["measurements"].as_array().expect("a list");
+    assert!(measured.len() == 1 && measured[0]["test"] == "short", "{what}: {text}");
+    let missing = document["incomplete"]["missing"].as_array().expect("a list");
+    assert!(missing.len() == 1, "{what}: {missing:?}");
+    assert!(missing[0].as_str().is_some_and(|one| one.starts_with("long")), "{what}: {missing:?}");
+    assert!(document["incomplete"]["reason"].is_string());
+    let left = || fs::read_dir(folder).expect("a folder").count();
+    eventually(&format!("{what}: more than plan and result is left"), || left() == 2);
+    fs::remove_file(result).expect("removed");
+    said
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_it_measured_and_says_what_is_missing() {
+    let folder = TempDir::new().expect("a folder");
+    for (kind, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        let mut child = busy(iolab(), folder.path());
+        signal(kind, child.id());
+        assert_eq!(child.wait().expect("it ends").code(), Some(code), "{kind}");
+        let said = keeps_the_first_test(child, folder.path(), kind);
+        assert!(said.contains("interrupted by SIG") && said.contains("not measured"), "{said}");
+    }
+}
+
+#[test]
+fn a_rank_or_the_first_process_killed_in_a_phase_ends_the_run_and_keeps_the_rest() {
+    let folder = TempDir::new().expect("a folder");
+    let child = busy(iolab(), folder.path());
+    kill(children_of(child.id())[0]);
+    let said = keeps_the_first_test(child, folder.path(), "rank 1");
+    assert!(said.contains("rank 1 was killed by signal 9"), "{said}");
+    let child = busy(iolab(), folder.path());
+    kill(child.id());
+    keeps_the_first_test(child, folder.path(), "rank 0");
+}
+
+#[test]
+fn an_mpi_job_that_loses_a_rank_in_a_phase_or_is_interrupted_keeps_what_it_measured() {
+    let folder = TempDir::new().expect("a folder");
+    for launcher in launchers() {
+        for rank in [0, 1] {
+            let child = busy(under(launcher, 2), folder.path());
+            kill(process_of_rank(child.id(), rank).expect("a process of that rank"));
+            keeps_the_first_test(child, folder.path(), &format!("{launcher}, rank {rank}"));
+        }
+        let child = busy(under(launcher, 2), folder.path());
+        signal("-TERM", child.id());
+        keeps_the_first_test(child, folder.path(), &format!("{launcher}, ended"));
+    }
+}
+
+#[test]
+fn a_run_that_fails_in_its_second_test_keeps_the_first() {
+    let folder = TempDir::new().expect("a folder");
+    let plan = "[global]\nrepetitions = 1\nsync = false\n\
+        [[test]]\nname = 'short'\nspatial = 'strided:strip=4k,stripes=2'\ntemporal = 'write'\n\
+        [[test]]\nname = 'long'\nspatial = 'strided:strip=1g,stripes=1g'\ntemporal = 'write'\n";
+    fs::write(folder.path().join("plan.toml"), plan).expect("a plan");
+    let mut command = iolab();
+    command.args(["bench", "plan.toml", "--output", "result.json", "-o", "data", "-N", "2"]);
+    command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let said = keeps_the_first_test(command.spawn().expect("it starts"), folder.path(), "failing");
+    assert!(said.contains("has room for") && said.contains("not measured"), "{said}");
+}

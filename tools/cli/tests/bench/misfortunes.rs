@@ -132,3 +132,34 @@ fn a_job_of_an_mpi_without_a_compiler_here_is_told_what_was_looked_for() {
         assert!(said.contains(offender) && said.contains("hint:"), "{said}");
     }
 }
+
+#[test]
+fn a_colon_in_a_name_leads_no_mpi_library_to_another_file() {
+    let folder = TempDir::new().expect("a folder");
+    let other = folder.path().join("t");
+    fs::write(&other, "mine").expect("written");
+    for launcher in launchers() {
+        let mut command = under(launcher, 2);
+        command.args(["bench", "-a", "independent", "-w", "-b", "64k", "-i", "1", "-o", "ufs:t"]);
+        let output = command.current_dir(folder.path()).output().expect("it starts");
+        assert!(!output.status.success() && told(&output).contains("colon"), "{}", told(&output));
+        assert_eq!(fs::read(&other).expect("there"), b"mine");
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+    }
+}
+
+#[test]
+fn hints_take_effect_on_a_file_that_mpi_io_makes_and_that_goes_with_the_run() {
+    let folder = TempDir::new().expect("a folder");
+    for launcher in launchers() {
+        for place in ["-e", "-F"] {
+            let mut command = under(launcher, 2);
+            command.args(["bench", "-a", "independent", "-w", "-b", "64k", "-i", "2", "-R", place]);
+            command.args(["--hint", "striping_factor=2", "-o", "t"]).current_dir(folder.path());
+            let output = command.output().expect("it starts");
+            assert!(output.status.success(), "{launcher}: {}", told(&output));
+            assert!(told(&output).contains("verified"), "{}", told(&output));
+            assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+        }
+    }
+}

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
 
 /// A way for iolab to stand between a program and its files.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +23,16 @@ pub(crate) enum Way {
 /// The ways every program must bear.
 pub(crate) const WAYS: &[Way] = &[
     Way::Record,
+    Way::Run(&["write-back"]),
+    Way::Run(&["write-back:buffer=300,largest=200"]),
+    Way::Run(&["seek-elide", "write-back:buffer=8k", "null"]),
+];
+
+/// As `WAYS`, and each strategy alone.
+pub(crate) const WAYS_AND_ALONE: &[Way] = &[
+    Way::Record,
+    Way::Run(&["null"]),
+    Way::Run(&["seek-elide"]),
     Way::Run(&["write-back"]),
     Way::Run(&["write-back:buffer=300,largest=200"]),
     Way::Run(&["seek-elide", "write-back:buffer=8k", "null"]),
@@ -43,7 +55,18 @@ struct Trail {
     stderr: String,
     /// Exit code; 128 + n after signal n, as a shell says it.
     ending: i32,
-    files: BTreeMap<PathBuf, Vec<u8>>,
+    files: BTreeMap<PathBuf, Kept>,
+}
+
+/// What a run left of one file.
+#[derive(PartialEq, Eq)]
+struct Kept {
+    bytes: Vec<u8>,
+    /// Mode and owner.
+    status: String,
+    /// Modification time in nanoseconds, if the program has set it: it lies before the run.
+    set_time: Option<i128>,
+    attributes: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 /// The `iolab` under test.
@@ -94,10 +117,11 @@ fn run(way: Option<Way>, script: &str, guest: Option<&Path>, home: &Path) -> Tra
     command.arg("-c").arg(script).current_dir(&work);
     settle_environment(&mut command, &work);
     command.env("GUEST", guest.map_or(OsStr::new(""), Path::as_os_str));
+    let began = SystemTime::now() - Duration::from_secs(1);
     let output = command.output().unwrap();
-    let mut trail = trail(&output, &work);
-    if let Some(Way::Record) = way {
-        // What was recorded is told on standard error, after the program's own words.
+    let mut trail = trail(&output, &work, began);
+    if way.is_some() {
+        // What was recorded, and that strategies stepped aside, is told on standard error.
         trail.stderr = trail.stderr.lines().filter(|line| !is_ours(line)).map(with_end).collect();
     }
     fs::remove_dir_all(&work).unwrap();
@@ -144,9 +168,9 @@ fn settle_environment(command: &mut Command, work: &Path) {
     command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONHASHSEED", "0");
 }
 
-fn trail(output: &Output, work: &Path) -> Trail {
+fn trail(output: &Output, work: &Path, began: SystemTime) -> Trail {
     let mut files = BTreeMap::new();
-    collect(work, work, &mut files);
+    collect(work, work, began, &mut files);
     Trail {
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -155,20 +179,48 @@ fn trail(output: &Output, work: &Path) -> Trail {
     }
 }
 
-fn collect(folder: &Path, root: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+fn collect(folder: &Path, root: &Path, began: SystemTime, files: &mut BTreeMap<PathBuf, Kept>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.strip_prefix(root).unwrap().to_owned();
-        let kind = fs::symlink_metadata(&path).unwrap().file_type();
-        if kind.is_dir() {
-            files.insert(name, b"(directory)".to_vec());
-            collect(&path, root, files);
+        let metadata = fs::symlink_metadata(&path).unwrap();
+        let kind = metadata.file_type();
+        let bytes = if kind.is_dir() {
+            collect(&path, root, began, files);
+            b"(directory)".to_vec()
         } else if kind.is_symlink() {
-            files.insert(name, fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes());
+            fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes()
         } else if kind.is_file() {
-            files.insert(name, fs::read(&path).unwrap());
-        }
+            fs::read(&path).unwrap()
+        } else {
+            continue;
+        };
+        files.insert(name, kept(&path, &metadata, began, bytes));
     }
+}
+
+fn kept(path: &Path, metadata: &fs::Metadata, began: SystemTime, bytes: Vec<u8>) -> Kept {
+    let (mode, uid, gid) = (metadata.mode(), metadata.uid(), metadata.gid());
+    let time = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+    let set = metadata.modified().unwrap() < began && !metadata.is_symlink();
+    Kept {
+        bytes,
+        status: format!("{mode:o} {uid}:{gid}"),
+        set_time: set.then_some(time),
+        attributes: attributes(path),
+    }
+}
+
+fn attributes(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut names = vec![0; 4096];
+    let length = rustix::fs::llistxattr(path, &mut names[..]).unwrap_or(0);
+    let names = names[..length].split(|&byte| byte == 0).filter(|name| !name.is_empty());
+    let value = |name: &[u8]| {
+        let mut value = vec![0; 4096];
+        let length = rustix::fs::lgetxattr(path, name, &mut value[..]).unwrap_or(0);
+        value[..length].to_vec()
+    };
+    names.map(|name| (name.to_vec(), value(name))).collect()
 }
 
 /// What is not the same, for a person to read; `None` when everything is.
@@ -198,10 +250,10 @@ fn text_difference(what: &str, bare: &str, other: &str) -> Option<String> {
 }
 
 fn file_difference(
-    bare: &BTreeMap<PathBuf, Vec<u8>>,
-    other: &BTreeMap<PathBuf, Vec<u8>>,
+    bare: &BTreeMap<PathBuf, Kept>,
+    other: &BTreeMap<PathBuf, Kept>,
 ) -> Option<String> {
-    let only = |a: &BTreeMap<PathBuf, Vec<u8>>, b: &BTreeMap<PathBuf, Vec<u8>>| {
+    let only = |a: &BTreeMap<PathBuf, Kept>, b: &BTreeMap<PathBuf, Kept>| {
         a.keys().find(|name| !b.contains_key(*name)).cloned()
     };
     if let Some(name) = only(bare, other) {
@@ -210,14 +262,19 @@ fn file_difference(
     if let Some(name) = only(other, bare) {
         return Some(format!("{} should not be there", name.display()));
     }
-    bare.iter().find(|(name, bytes)| other[*name] != **bytes).map(|(name, bytes)| {
-        let there = &other[name];
-        let at = bytes.iter().zip(there).position(|(a, b)| a != b);
-        format!(
-            "{}: {} instead of {} bytes, first difference at {at:?}",
-            name.display(),
-            there.len(),
-            bytes.len()
-        )
+    bare.iter().find(|(name, kept)| other[*name] != **kept).map(|(name, kept)| {
+        let (name, there) = (name.display(), &other[name]);
+        if kept.status != there.status {
+            return format!("{name}: {} instead of {}", there.status, kept.status);
+        }
+        if kept.set_time != there.set_time {
+            return format!("{name}: time {:?} instead of {:?}", there.set_time, kept.set_time);
+        }
+        if kept.attributes != there.attributes {
+            return format!("{name}: other extended attributes");
+        }
+        let at = kept.bytes.iter().zip(&there.bytes).position(|(a, b)| a != b);
+        let (length, found) = (kept.bytes.len(), there.bytes.len());
+        format!("{name}: {found} instead of {length} bytes, first difference at {at:?}")
     })
 }

@@ -1,6 +1,6 @@
 //! What a program may rely on, one guest program per group of promises.
 
-use super::bench::{WAYS, Way, guest, same_everywhere};
+use super::bench::{WAYS, WAYS_AND_ALONE, Way, guest, same_everywhere};
 
 fn check(name: &str, script: &str) {
     same_everywhere(script, Some(&guest(name)), WAYS);
@@ -53,6 +53,94 @@ fn a_fatal_signal_leaves_what_a_bare_program_would_have_left() {
     for way in ["abort", "term", "segv"] {
         same_everywhere(&format!("ulimit -c 0; exec \"$GUEST\" {way}"), Some(&program), WAYS);
     }
+}
+
+fn check_alone(name: &str, script: &str) {
+    same_everywhere(script, Some(&guest(name)), WAYS_AND_ALONE);
+}
+
+#[test]
+fn calls_made_by_number_are_the_functions_calls() {
+    check_alone("by_number", "\"$GUEST\"");
+}
+
+#[test]
+fn whoever_looks_past_the_functions_sees_the_same_file() {
+    check_alone("views", "\"$GUEST\"");
+}
+
+#[test]
+fn processes_made_without_fork_and_children_on_borrowed_memory_do_no_harm() {
+    check_alone("descendants", "\"$GUEST\"");
+}
+
+#[test]
+fn times_modes_owners_and_attributes_stay_as_the_program_set_them() {
+    check_alone("attributes", "\"$GUEST\"");
+}
+
+#[test]
+fn every_signal_that_ends_a_program_leaves_its_files_whole() {
+    let program = guest("deadly");
+    for way in ["signal 5", "signal 16", "signal 29", "signal 30", "signal 31", "trap"] {
+        same_everywhere(&format!("ulimit -c 0; exec \"$GUEST\" {way}"), Some(&program), WAYS);
+    }
+    for way in ["real-time 0", "real-time 7", "real-time 30"] {
+        same_everywhere(&format!("exec \"$GUEST\" {way}"), Some(&program), WAYS);
+    }
+}
+
+#[test]
+fn every_way_to_set_a_handler_works_as_before() {
+    let program = guest("deadly");
+    for way in ["once", "sysv", "sigset", "'by number'", "interrupt"] {
+        same_everywhere(&format!("exec \"$GUEST\" {way}"), Some(&program), WAYS);
+    }
+}
+
+#[test]
+fn a_buffer_that_was_good_once_and_is_gone_comes_to_efault() {
+    let program = guest("deadly");
+    for way in ["buffers", "'buffers, handled'"] {
+        same_everywhere(&format!("exec \"$GUEST\" {way}"), Some(&program), WAYS);
+    }
+}
+
+#[test]
+fn threads_can_be_cancelled_at_once_or_at_a_call() {
+    let program = guest("deadly");
+    for way in ["asynchronous", "'asynchronous, ended'", "deferred"] {
+        let script = format!("\"$GUEST\" {way}; code=$?; : > deadly.file; exit $code");
+        same_everywhere(&script, Some(&program), WAYS);
+    }
+}
+
+#[test]
+fn a_program_with_a_way_around_the_hooks_has_its_files_as_they_are() {
+    same_everywhere("\"$GUEST\" ring", Some(&guest("deadly")), WAYS_AND_ALONE);
+}
+
+#[test]
+fn where_libc_cannot_be_overwritten_strategies_step_aside() {
+    let wrapper = r#"cat > wrapper.c <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <unistd.h>
+ssize_t write(int fd, const void *from, size_t length) {
+    return ((ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write"))(fd, from, length);
+}
+END
+        cc -shared -fPIC -o wrapper.so wrapper.c -ldl
+        LD_PRELOAD="$LD_PRELOAD:$PWD/wrapper.so" "$GUEST""#;
+    check_alone("views", wrapper);
+    // Memory that was writable once must not be executed: PR_SET_MDWE, where there is such a thing.
+    let refused = r#"cat > refused.c <<'END'
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(int count, char **words) { prctl(65, 1, 0, 0, 0); execv(words[1], words + 1); return 99; }
+END
+        cc -o refused refused.c; rm -f refused.c; ./refused "$GUEST""#;
+    check_alone("views", refused);
 }
 
 #[test]

@@ -141,3 +141,31 @@ fn other_languages() {
         find . -name 'small.*' -newer numbers | wc -l | tr -d ' ' > /dev/null; ls -l numbers | cut -d' ' -f5; du -b perl; stat -c %s out.1"#;
     check(script, &[("perl", "perl"), ("awk", "mawk")]);
 }
+
+#[test]
+fn archives_and_copies_keep_times_modes_and_attributes() {
+    let script = r#"touch -d 2001-02-03T04:05:06.789 numbers small.*; chmod 4711 small.3; chmod 0444 small.4
+        tar -cf a.tar numbers small.* && mkdir x && tar -xpf a.tar -C x && tar -tvf a.tar
+        xz -k numbers && xz -dkc numbers.xz | cmp - numbers; gzip -kn numbers
+        cp -p numbers copy; mkdir sub; cp -a small.* sub; install -m 4755 numbers installed; touch -r small.1 installed
+        mkdir -p p/DEBIAN p/bin; printf 'Package: x\nVersion: 1\nArchitecture: all\nMaintainer: a <a@b>\nDescription: x\n' > p/DEBIAN/control
+        cp -p small.3 p/bin; chmod 755 p p/DEBIAN; SOURCE_DATE_EPOCH=1000000000 dpkg-deb -b p x.deb && dpkg-deb -x x.deb y && dpkg-deb -c x.deb"#;
+    check(script, &[("tar", "tar"), ("xz", "xz-utils"), ("dpkg-deb", "dpkg")]);
+}
+
+#[test]
+fn python3_with_children_between_writes() {
+    let script = r#"python3 - <<'END'
+import os, subprocess
+with open("f", "w") as f:
+    for i in range(5):
+        f.write("line %d\n" % i); f.flush(); subprocess.run(["true"]); subprocess.run(["echo", "child"], stdout=f)
+        f.write("held "); subprocess.run("wc -c < f", shell=True); f.seek(0, 2)
+with open("g", "wb", buffering=0) as g:
+    for i in range(50):
+        g.write(b"abc"); g.seek(-1, 1)
+        if i % 10 == 0: subprocess.Popen(["true"], pass_fds=[g.fileno()]).wait()
+os.utime("g", (1, 1)); print(open("f").read())
+END"#;
+    check(script, &[("python3", "python3")]);
+}

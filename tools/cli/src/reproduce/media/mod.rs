@@ -8,8 +8,9 @@ mod findings;
 
 use super::{bands, published};
 use crate::failure::Failure;
+use crate::output::{self, Output};
+use crate::parallel;
 use crate::ties::Ties;
-use crate::{output, parallel};
 use clap::Args;
 use iolab_sim::band::Band;
 use iolab_sim::cluster::Order;
@@ -80,12 +81,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Err(Failure::new(format!("no case contains `{}`", arguments.only))
             .hint("cases read like `random,NoCache,5120,READ`; leave --only out to see all"));
     }
+    let plots = Output::begin_if(arguments.plots.as_deref(), "--plots", &[])?;
+    let conclusions = Output::begin_if(arguments.findings.as_deref(), "--findings", &[])?;
+    output::distinct(&plots.iter().chain(&conclusions).collect::<Vec<_>>())?;
     let study = compute(arguments, &cases)?;
-    if let Some(path) = &arguments.plots {
-        output::write(path, "--plots", figures::page(&study).as_bytes())?;
+    if let Some(output) = plots {
+        output.write(figures::page(&study).as_bytes())?;
     }
-    if let Some(path) = &arguments.findings {
-        output::write(path, "--findings", findings::page(&study).as_bytes())?;
+    if let Some(output) = conclusions {
+        output.write(findings::page(&study).as_bytes())?;
     }
     match (arguments.csv, arguments.json) {
         (true, _) => print_csv(&study),

@@ -15,14 +15,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sched.h>
+#include <sys/fanotify.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/xattr.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utime.h>
+#include <wordexp.h>
 
 extern char **environ;
 static char buffer[4096];
@@ -125,6 +134,68 @@ static void descriptors(void) {
     MUST(flock(fd, LOCK_EX) == 0 && close(fd) == 0);
     fd = file("lockf");
     MUST(lockf(fd, F_TLOCK, 0) == 0 && close(fd) == 0);
+}
+
+static void controls(void) {
+    int waiting = 0, pair[2], fd = file("ioctl");
+    MUST(ioctl(fd, FIONREAD, &waiting) == 0 && waiting == 100 && close(fd) == 0);
+    fd = file("fcntl(F_SETLEASE)");
+    fcntl(fd, F_SETLEASE, F_WRLCK), close(fd);
+    close(file("inotify_add_watch")), close(file("fanotify_mark"));
+    int watch = inotify_init();
+    MUST(inotify_add_watch(watch, "inotify_add_watch", IN_MODIFY) >= 0 && close(watch) == 0);
+    fanotify_mark(-1, FAN_MARK_ADD, FAN_MODIFY, AT_FDCWD, "fanotify_mark");
+    char byte = 'x', room[CMSG_SPACE(sizeof fd)] = {0};
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    fd = file("sendmsg(SCM_RIGHTS)");
+    head->cmsg_level = SOL_SOCKET, head->cmsg_type = SCM_RIGHTS, head->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && sendmsg(pair[0], &message, 0) == 1);
+    close(fd), close(pair[0]), close(pair[1]);
+}
+
+static void attributes(void) {
+    struct timespec times[2] = {{1, 2}, {3, 4}};
+    struct timeval coarse[2] = {{1, 2}, {3, 4}};
+    struct utimbuf old = {1, 2};
+    const char *made[] = {"utime", "utimensat", "chmod", "fchmodat", "chown", "fchownat", "setxattr", "removexattr", "getxattr"};
+    for (int index = 0; index < 9; index++) close(file(made[index]));
+    MUST(utime("utime", &old) == 0 && utimes("utime", coarse) == 0);
+    MUST(utimensat(AT_FDCWD, "utimensat", times, 0) == 0);
+    MUST(chmod("chmod", 0600) == 0 && fchmodat(AT_FDCWD, "fchmodat", 0600, 0) == 0);
+    MUST(chown("chown", -1, -1) == 0 && fchownat(AT_FDCWD, "fchownat", -1, -1, 0) == 0);
+    /* Not every file system has extended attributes; the calls are made all the same. */
+    setxattr("setxattr", "user.a", "b", 1, 0), removexattr("removexattr", "user.a"), getxattr("getxattr", "user.a", buffer, 1);
+    int fd = file("futimens");
+    MUST(futimens(fd, times) == 0 && close(fd) == 0);
+    fd = file("fchmod");
+    MUST(fchmod(fd, 0600) == 0 && close(fd) == 0);
+    fd = file("fchown");
+    MUST(fchown(fd, -1, -1) == 0 && close(fd) == 0);
+    fd = file("fsetxattr"), fsetxattr(fd, "user.a", "b", 1, 0), close(fd);
+    fd = file("fremovexattr"), fremovexattr(fd, "user.a"), close(fd);
+    fd = file("fgetxattr"), fgetxattr(fd, "user.a", buffer, 1), close(fd);
+    memset(buffer, 'p', sizeof buffer);
+}
+
+/* By number: the file is closed, and the socket that gets its number is no file. */
+static void by_number(void) {
+    int pair[2], fd = file("closed by number");
+    MUST(syscall(SYS_write, fd, buffer, 9L) == 9 && syscall(SYS_close, fd) == 0);
+    MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && pair[0] == fd);
+    MUST(write(pair[0], buffer, 500) == 500 && close(pair[0]) == 0 && close(pair[1]) == 0);
+    /* An inline close is seen by nobody; the socket is no file all the same. */
+    long closed = SYS_close;
+    fd = file("closed inline");
+    __asm__ volatile("syscall" : "+a"(closed) : "D"((long)fd) : "rcx", "r11", "memory");
+    MUST(closed == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && pair[0] == fd);
+    MUST(write(pair[0], buffer, 500) == 500 && close(pair[0]) == 0 && close(pair[1]) == 0);
+}
+
+static int in_clone(void *argument) {
+    return *(int *)argument;
 }
 
 static void maps(void) {
@@ -263,6 +334,14 @@ static void children(void) {
     MUST(posix_spawn(&child, "/bin/true", NULL, NULL, arguments, environ) == 0);
     MUST(waitpid(child, &ended, 0) == child && ended == 0);
     MUST(system("exit 3") == 3 << 8);
+    FILE *pipe = popen("exit 4", "r");
+    MUST(pipe != NULL && pclose(pipe) == 4 << 8);
+    wordexp_t words;
+    MUST(wordexp("$(echo a b)", &words, 0) == 0 && words.we_wordc == 2);
+    static char stack[65536];
+    int code = 6;
+    child = clone(in_clone, stack + sizeof stack, SIGCHLD, &code);
+    MUST(waitpid(child, &ended, 0) == child && ended == 6 << 8);
     if ((child = fork()) == 0) execl("/bin/sh", "sh", "-c", "test \"$*\" = '1 2 3 4 5 6 7 8 9'", "sh",
                                      "1", "2", "3", "4", "5", "6", "7", "8", "9", NULL);
     MUST(waitpid(child, &ended, 0) == child && ended == 0);
@@ -288,6 +367,9 @@ int main(int count, char **arguments) {
     writes();
     sizes();
     descriptors();
+    controls();
+    attributes();
+    by_number();
     maps();
     copies();
     status();

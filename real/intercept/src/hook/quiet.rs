@@ -1,0 +1,51 @@
+//! Functions of libc that only libc itself calls: closes of streams and directories, and the transfers of
+//! streams that must be no cancellation points. They have no wrapper; their entry points lead here
+//! (`patch`).
+
+use crate::call::{Call, Returns};
+use crate::next;
+use crate::{system, wrappers};
+use iolab_trace::{Class, Function, Layer};
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: i32, old: *mut i32) -> i32;
+}
+
+/// `PTHREAD_CANCEL_DISABLE` of glibc.
+const DISABLED: i32 = 1;
+
+/// Makes a call in which the thread cannot be cancelled.
+unsafe fn quietly(call: impl FnOnce() -> usize) -> usize {
+    if system::is_single_threaded() {
+        return call();
+    }
+    let mut state = 0;
+    // SAFETY: changes the calling thread's own state for the length of the call.
+    unsafe {
+        pthread_setcancelstate(DISABLED, &mut state);
+        let result = call();
+        pthread_setcancelstate(state, &mut state);
+        result
+    }
+}
+
+/// `__close_nocancel`.
+pub(crate) unsafe extern "C-unwind" fn close(fd: usize) -> usize {
+    let raw = [fd, 0, 0, 0, 0, 0];
+    let mut call = Call::new(Function::CLOSE, Returns::Int, &next::close, raw);
+    call.fd = fd;
+    // SAFETY: libc's own arguments.
+    unsafe { quietly(|| super::enter(Class::Close, Layer::Posix, call)) }
+}
+
+/// `__read_nocancel`.
+pub(crate) unsafe extern "C-unwind" fn read(fd: usize, buffer: usize, length: usize) -> usize {
+    // SAFETY: libc's own arguments.
+    unsafe { quietly(|| wrappers::read(fd, buffer, length)) }
+}
+
+/// `__write_nocancel`.
+pub(crate) unsafe extern "C-unwind" fn write(fd: usize, buffer: usize, length: usize) -> usize {
+    // SAFETY: libc's own arguments.
+    unsafe { quietly(|| wrappers::write(fd, buffer, length)) }
+}
