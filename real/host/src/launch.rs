@@ -97,6 +97,29 @@ impl Ending {
         }
     }
 
+    /// Ends this process the same way, without a second core file when it was by a signal. Where
+    /// that cannot be, the answer is the code to end with.
+    pub fn follow(self) -> u8 {
+        if let Ending::Signalled(signal) = self {
+            // SAFETY: plain settings of this process; the default action of a signal that ended
+            // the command ends this one.
+            unsafe {
+                let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+                libc::setrlimit(libc::RLIMIT_CORE, &none);
+                libc::prctl(libc::PR_SET_DUMPABLE, 0);
+                let mut action = std::mem::zeroed::<libc::sigaction>();
+                action.sa_sigaction = libc::SIG_DFL;
+                libc::sigaction(signal, &action, std::ptr::null_mut());
+                let mut set = std::mem::zeroed::<libc::sigset_t>();
+                libc::sigemptyset(&mut set);
+                libc::sigaddset(&mut set, signal);
+                libc::sigprocmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
+                libc::kill(libc::getpid(), signal);
+            }
+        }
+        self.code()
+    }
+
     fn of(status: ExitStatus) -> Ending {
         match (status.code(), status.signal()) {
             (Some(code), _) => Ending::Exited(code as u8),
@@ -113,6 +136,20 @@ pub trait Watcher {
     /// Called again and again; the answer is how long to wait until the next time.
     fn tick(&mut self) -> Duration {
         Duration::from_millis(100)
+    }
+}
+
+/// Two look, each in its own time.
+pub struct Both<'a>(pub &'a mut dyn Watcher, pub &'a mut dyn Watcher);
+
+impl Watcher for Both<'_> {
+    fn started(&mut self, pid: u32) {
+        self.0.started(pid);
+        self.1.started(pid);
+    }
+
+    fn tick(&mut self) -> Duration {
+        self.0.tick().min(self.1.tick())
     }
 }
 

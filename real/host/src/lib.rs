@@ -16,6 +16,7 @@ pub mod queue;
 pub mod recording;
 pub mod reservation;
 pub mod result_file;
+pub mod run;
 pub mod shared;
 pub mod tick;
 pub mod trace_parts;

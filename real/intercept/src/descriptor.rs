@@ -116,6 +116,7 @@ fn first_sight(fd: i32, status: &libc::stat) -> Entry {
     let name = path::of_descriptor(fd, &mut buffer);
     if let Some(reason) = path::left_out(name) {
         set(fd, Entry::left_out(reason));
+        crate::stage::inherited(fd, status);
         return Entry::left_out(reason);
     }
     // SAFETY: both only ask about a descriptor.
@@ -128,7 +129,7 @@ fn first_sight(fd: i32, status: &libc::stat) -> Entry {
     let entry = Entry::tracked(recorder::new_number(), flags.max(0) as u32);
     set(fd, entry);
     recorder::inherited(fd, entry, name, position as i64, status.st_size);
-    crate::stage::inherited(fd, entry, name);
+    crate::stage::inherited(fd, status);
     entry
 }
 

@@ -1,15 +1,17 @@
 //! `iolab run`: an unmodified program with in-situ strategies applied to its files.
 //!
 //! The strategies are checked here, so that the library inside the program never meets a bad one.
-//! Then this process becomes the program: same process number, same signals, same exit code. Only
-//! when something is to be written down at the end does it stay and wait.
+//! When one of them holds bytes back, or something is to be written down at the end, this process
+//! stays, hands signals on, and ends as the program ended: what a killed process held is then
+//! written out all the same. Else this process becomes the program.
 
 use crate::failure::Failure;
 use crate::output::{self, Output as Target};
 use crate::record::{Output, RESOLUTION_NS, Saved, launch_failure, spool_failure, summarize};
 use clap::Args;
-use iolab_host::launch;
+use iolab_host::launch::{self, Both, Ending, Watcher};
 use iolab_host::recording::{Recording, Settings};
+use iolab_host::run::SharedRun;
 use iolab_policy::insitu::StrategySpec;
 use iolab_trace::finish::Side;
 use iolab_trace::{Event, Layer};
@@ -38,16 +40,67 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let specs = parse(&arguments.apply)?;
+    let mut specs = parse(&arguments.apply)?;
     let program = &arguments.command[0];
     let mut command = Command::new(program);
-    command.args(&arguments.command[1..]).env("IOLAB_APPLY", StrategySpec::join(&specs));
+    command.args(&arguments.command[1..]);
     launch::preload(&mut command, &launch::find_library().map_err(launch_failure)?);
-    if arguments.record.is_some() || arguments.decisions.is_some() {
-        return watched(arguments, &mut command);
+    let shared = shared_run(&mut specs);
+    if !specs.is_empty() {
+        command.env("IOLAB_APPLY", StrategySpec::join(&specs));
     }
-    let failure = command.exec();
-    Err(launch_failure(launch::start_error(program, failure)))
+    let wants_a_trace = arguments.record.is_some() || arguments.decisions.is_some();
+    if shared.is_none() && !wants_a_trace {
+        let failure = command.exec();
+        return Err(launch_failure(launch::start_error(program, failure)));
+    }
+    let (mut shared, mut nobody) = (shared, launch::Unwatched);
+    if let Some(run) = &shared {
+        command.envs(run.environment());
+    }
+    let watcher: &mut dyn Watcher = match &mut shared {
+        Some(run) => run,
+        None => &mut nobody,
+    };
+    let ended = match wants_a_trace {
+        true => watched(arguments, &mut command, watcher),
+        false => launch::run(&mut command, watcher).map_err(launch_failure),
+    };
+    if let Some(run) = shared {
+        end(run);
+    }
+    ended.map(|ending| ExitCode::from(ending.follow()))
+}
+
+/// The memory the processes of the run share, if a strategy holds bytes back. Where there is none,
+/// such strategies step aside.
+fn shared_run(specs: &mut Vec<StrategySpec>) -> Option<SharedRun> {
+    let holds = |spec: &StrategySpec| spec.build().holding_bytes();
+    let most = specs.iter().map(holds).max().filter(|&bytes| bytes > 0)?;
+    match SharedRun::begin(most) {
+        Ok(run) => Some(run),
+        Err(error) => {
+            eprintln!(
+                "iolab: warning: no memory to share, so strategies hold nothing back: {error}"
+            );
+            specs.retain(|spec| holds(spec) == 0);
+            None
+        }
+    }
+}
+
+fn end(run: SharedRun) {
+    let directory = run.directory().to_owned();
+    let failures = run.end();
+    for failure in &failures {
+        eprintln!("iolab: warning: {failure}");
+    }
+    if !failures.is_empty() {
+        eprintln!(
+            "iolab: nothing is lost yet: mend that, then `iolab recover {}`",
+            directory.display()
+        );
+    }
 }
 
 /// The strategies of a command line, top first.
@@ -56,7 +109,11 @@ pub(crate) fn parse(texts: &[String]) -> Result<Vec<StrategySpec>, Failure> {
 }
 
 /// Runs the command to its end and writes what was asked for.
-fn watched(arguments: &Arguments, command: &mut Command) -> Result<ExitCode, Failure> {
+fn watched(
+    arguments: &Arguments,
+    command: &mut Command,
+    watcher: &mut dyn Watcher,
+) -> Result<Ending, Failure> {
     let record = Target::begin_if(arguments.record.as_deref(), "--record", &[])?;
     let decisions = Target::begin_if(arguments.decisions.as_deref(), "--decisions", &[])?;
     output::distinct(&record.iter().chain(&decisions).collect::<Vec<_>>())?;
@@ -75,7 +132,7 @@ fn watched(arguments: &Arguments, command: &mut Command) -> Result<ExitCode, Fai
     if arguments.decisions.is_some() {
         command.env("IOLAB_DECISIONS", "1");
     }
-    let ending = match launch::run(command, &mut recording) {
+    let ending = match launch::run(command, &mut Both(&mut recording, watcher)) {
         Ok(ending) => ending,
         Err(error) => {
             recording.discard();
@@ -89,7 +146,7 @@ fn watched(arguments: &Arguments, command: &mut Command) -> Result<ExitCode, Fai
         save(&recording, Side::Below, output, |event| event.function.layer() == Layer::Insitu)?;
     }
     recording.discard();
-    Ok(ExitCode::from(ending.code()))
+    Ok(ending)
 }
 
 fn save(

@@ -15,5 +15,7 @@ mod guests;
 mod mpi;
 #[path = "transparency/packages.rs"]
 mod packages;
+#[path = "transparency/sharing.rs"]
+mod sharing;
 #[path = "transparency/tools.rs"]
 mod tools;

@@ -5,7 +5,7 @@
 //! # The rules
 //!
 //! A description is *staged* when this process opened it, on a regular file whose path a strategy
-//! chooses, not `O_SYNC`, `O_DSYNC`, `O_DIRECT` or `O_PATH`. All staged descriptions of one file
+//! chooses, no file of a parallel runtime (`super::runtimes`), not `O_SYNC`, `O_DSYNC`, `O_DIRECT` or `O_PATH`. All staged descriptions of one file
 //! (inode) of one process share one stack. Everything else is carried out as it is.
 //!
 //! | the program … | the stacks hear |
@@ -14,8 +14,8 @@
 //! | reads, writes, seeks, `fsync`, `fdatasync`, `ftruncate`, `fallocate` | that call |
 //! | closes the last descriptor of a description (also by `dup2` over it) | `Close` before |
 //! | closes another one | `Flush` before |
-//! | stats, renames, links, unlinks, locks, truncates by path, `sync_file_range`, sets times, mode, owner or extended attributes | `Flush` before, on that file |
-//! | `sync`, `syncfs`, posix_spawn, system, vfork, exit | `Flush` before, on every file |
+//! | stats, renames, links, unlinks, truncates by path, `sync_file_range`, sets times, mode, owner or extended attributes | `Flush` before, on that file |
+//! | locks or unlocks anything (that is how programs say that others may look), `sync`, `syncfs`, posix_spawn, system, vfork, exit | `Flush` before, on every file |
 //! | maps, copies in the kernel, changes status flags, takes a lease, watches, sends over a socket, uses asynchronous I/O, `ioctl` unless below | `Settle` for each description of that file before; then the file is *released*: its calls pass until it is opened anew |
 //! | `ioctl` that only asks ([`Request`]) | `Flush` before, for `FIONREAD` `Settle`, for marks of the descriptor nothing |
 //! | forks, clones, executes | the same as for a map, for every file |
@@ -144,7 +144,8 @@ impl Guest {
         specs: &'a [StrategySpec],
         path: &'a str,
     ) -> impl Iterator<Item = &'a StrategySpec> + 'a {
-        specs.iter().filter(move |spec| spec.selection.chooses(path))
+        let is_data = super::runtimes::owner_of(path).is_none();
+        specs.iter().filter(move |spec| is_data && spec.selection.chooses(path))
     }
 
     /// The stack and description a descriptor is staged on, if it is.
@@ -169,11 +170,15 @@ impl Guest {
             Class::Read | Class::Write | Class::Seek => self.transfer(event, out),
             Class::Sync => self.sync(event, out),
             Class::Truncate | Class::Allocate => self.resize(event, out),
+            Class::Lock => {
+                self.flush_all(out);
+                out.push(Step::Native);
+            }
             Class::Control if event.function == Function::IOCTL => {
                 self.request(event, out);
                 out.push(Step::Native);
             }
-            Class::Stat | Class::Rename | Class::Unlink | Class::Lock | Class::Attribute => {
+            Class::Stat | Class::Rename | Class::Unlink | Class::Attribute => {
                 self.flush_file(event.file, out);
                 out.push(Step::Native);
                 self.follow_name(event);

@@ -40,6 +40,8 @@ pub(super) struct Held {
     /// Staging memory used so far.
     fill: u64,
     held_bytes: u64,
+    /// How often pieces went away or `fill` started anew.
+    rearranged: u64,
 }
 
 impl Held {
@@ -50,6 +52,7 @@ impl Held {
             others: BTreeMap::new(),
             fill: 0,
             held_bytes: 0,
+            rearranged: 0,
         }
     }
 
@@ -64,6 +67,17 @@ impl Held {
     /// Staging memory used, garbage of overwritten pieces included.
     pub(super) fn fill(&self) -> u64 {
         self.fill
+    }
+
+    /// See [`super::Holding::rearranged`].
+    pub(super) fn rearranged(&self) -> u64 {
+        self.rearranged
+    }
+
+    /// Every piece, by offset.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
+        let tail = Some(self.tail).filter(|tail| !tail.extent.is_empty());
+        merge(self.others.values().copied(), tail)
     }
 
     /// Byte after the last one held, 0 when nothing is.
@@ -136,7 +150,9 @@ impl Held {
         if let Some(holder) = holder {
             return self.promote(holder);
         }
-        self.discard(extent);
+        // Newer bytes take the place of these; `fill` goes on, so that whoever follows the pieces
+        // from outside (`Holding`) sees the older ones overwritten and not gone.
+        self.cut(extent);
         let before = self.others.range(..extent.offset).next_back().map(|(_, &piece)| piece);
         match before {
             Some(before)
@@ -191,8 +207,7 @@ impl Held {
     pub(super) fn first_run(&self, most_bytes: u64) -> Vec<Piece> {
         let mut run: Vec<Piece> = Vec::new();
         let mut bytes = 0;
-        let tail = Some(self.tail).filter(|tail| !tail.extent.is_empty());
-        for piece in merge(self.others.values().copied(), tail) {
+        for piece in self.pieces() {
             let follows = run.last().is_none_or(|last| last.extent.end() == piece.extent.offset);
             let fits = run.is_empty() || bytes + piece.extent.length <= most_bytes;
             if !(follows && fits) {
@@ -206,6 +221,14 @@ impl Held {
 
     /// Forgets the held bytes of `extent`; what is left and right of it stays held.
     pub(super) fn discard(&mut self, extent: Extent) {
+        self.cut(extent);
+        self.rearranged += 1;
+        if self.held_bytes == 0 {
+            self.fill = 0;
+        }
+    }
+
+    fn cut(&mut self, extent: Extent) {
         self.retire_tail();
         let cut: Vec<Piece> = self.pieces_in(extent).collect();
         for part in cut {
@@ -218,14 +241,11 @@ impl Held {
                 self.others.insert(rest.offset, whole.part(rest));
             }
         }
-        if self.held_bytes == 0 {
-            self.fill = 0;
-        }
     }
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        *self = Held::new();
+        *self = Held { rearranged: self.rearranged + 1, ..Held::new() };
     }
 }
 

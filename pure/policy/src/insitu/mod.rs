@@ -19,6 +19,7 @@ mod descriptions;
 pub mod guest;
 mod held;
 mod null;
+pub mod runtimes;
 mod seek_elide;
 mod spec;
 mod stack;
@@ -34,7 +35,7 @@ pub use spec::{Selection, SpecError, StrategySpec};
 pub use stack::{Command, Slot, Stack};
 pub use write_back::WriteBack;
 
-use iolab_vocab::Nanos;
+use iolab_vocab::{Extent, Nanos};
 
 /// An open file description of the file, as numbered by the driver: dup'ed descriptors share one,
 /// opening the file twice makes two.
@@ -206,12 +207,58 @@ pub enum Action {
     Answer(Outcome),
 }
 
+/// A contiguous extent of the file whose bytes a stage holds back, and where they lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldPiece {
+    /// Where in the file it belongs.
+    pub extent: Extent,
+    /// Where its first byte lies in the stage's staging memory.
+    pub at: u64,
+}
+
+/// How a stage's staging memory stands: enough for a driver to keep a list of held pieces beside
+/// it that somebody else could write out, at the price of one comparison per call.
+///
+/// Pieces are put into staging memory one behind the other and never move; what lies there changes
+/// only by overwrites in place. So between two looks either `rearranged` has changed and the list
+/// is to be made anew ([`Strategy::held_pieces`]), or what was added is the last `fill - before`
+/// bytes of the file that end at `end`, and it overwrites whatever earlier pieces held there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holding {
+    /// Staging memory used so far, from its front.
+    pub fill: u64,
+    /// File offset behind the byte that was put in last.
+    pub end: u64,
+    /// How often pieces went away or staging memory started from its front again.
+    pub rearranged: u64,
+    /// The pieces are the end of the file, in order, and go out by appending.
+    pub appending: bool,
+}
+
 /// One strategy on one file: a stage of a [`Stack`].
 pub trait Strategy: Send {
     /// Bytes of staging memory the driver must provide; constant over the strategy's life.
     fn staging_bytes(&self) -> u64 {
         0
     }
+
+    /// How much of the staging memory, from its front, may be the only place of held bytes;
+    /// constant over the strategy's life. A driver keeps it where it outlives the process.
+    fn holding_bytes(&self) -> u64 {
+        0
+    }
+
+    /// How that memory stands.
+    fn holding(&self) -> Holding {
+        Holding::default()
+    }
+
+    /// Shows each held piece, in order of offset; no two overlap.
+    fn held_pieces(&self, _show: &mut dyn FnMut(HeldPiece)) {}
+
+    /// Somebody else has written out all that was held: forget it, without writing. The file below
+    /// now measures `file_bytes`. Comes between calls only.
+    fn drained(&mut self, _file_bytes: u64) {}
 
     /// Whether `now` matters; a driver may pass `Nanos::ZERO` to a stack in which nobody looks.
     fn reads_clock(&self) -> bool {

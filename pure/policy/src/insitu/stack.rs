@@ -4,7 +4,7 @@
 //! the program's memory and one staging area per stage. Cost per event: the stages it passes, no
 //! allocation once the scratch vectors have grown.
 
-use super::{Action, At, Call, Event, Handle, Outcome, Place, Strategy};
+use super::{Action, At, Call, Event, Handle, HeldPiece, Holding, Outcome, Place, Strategy};
 use iolab_vocab::Nanos;
 
 /// An absolute place: the program's own memory, or the staging memory of a stage.
@@ -79,6 +79,27 @@ impl Stack {
     /// Staging memory of each stage, top first.
     pub fn staging_bytes(&self) -> impl Iterator<Item = u64> + '_ {
         self.stages.iter().map(|stage| stage.strategy.staging_bytes())
+    }
+
+    /// The part of each stage's staging memory that may be the only place of held bytes, top first.
+    pub fn holding_bytes(&self) -> impl Iterator<Item = u64> + '_ {
+        self.stages.iter().map(|stage| stage.strategy.holding_bytes())
+    }
+
+    /// How the staging memory of a stage stands.
+    pub fn holding(&self, stage: usize) -> Holding {
+        self.stages[stage].strategy.holding()
+    }
+
+    /// Shows each piece a stage holds. What an upper stage holds is newer than what lower ones do.
+    pub fn held_pieces(&self, stage: usize, show: &mut dyn FnMut(HeldPiece)) {
+        self.stages[stage].strategy.held_pieces(show);
+    }
+
+    /// Somebody else has written out what all stages held, lower ones first; the file below now
+    /// measures `file_bytes`. Between calls only.
+    pub fn drained(&mut self, file_bytes: u64) {
+        self.stages.iter_mut().for_each(|stage| stage.strategy.drained(file_bytes));
     }
 
     /// Whether any stage looks at `now`.

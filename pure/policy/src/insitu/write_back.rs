@@ -19,7 +19,10 @@ use super::catalog::{Parameters, unknown};
 use super::descriptions::{Descriptions, seek_target};
 use super::held::Held;
 use super::null::memory_of;
-use super::{Action, At, Call, Errno, Event, Handle, Outcome, Place, SpecError, Strategy, Whence};
+use super::{
+    Action, At, Call, Errno, Event, Handle, HeldPiece, Holding, Outcome, Place, SpecError,
+    Strategy, Whence,
+};
 use iolab_vocab::{Extent, Nanos, parse_bytes};
 
 const EIO: Errno = Errno(5);
@@ -149,6 +152,29 @@ impl Strategy for WriteBack {
 
     fn held_bytes(&self) -> u64 {
         self.held.bytes()
+    }
+
+    fn holding_bytes(&self) -> u64 {
+        self.settings.buffer_bytes
+    }
+
+    fn holding(&self) -> Holding {
+        Holding {
+            fill: self.held.fill(),
+            end: self.held.tail_end(),
+            rearranged: self.held.rearranged(),
+            appending: self.appending,
+        }
+    }
+
+    fn held_pieces(&self, show: &mut dyn FnMut(HeldPiece)) {
+        self.held.pieces().for_each(|piece| show(HeldPiece { extent: piece.extent, at: piece.at }));
+    }
+
+    fn drained(&mut self, file_bytes: u64) {
+        self.held.clear();
+        self.file_bytes = file_bytes;
+        self.failure = None;
     }
 
     #[inline]

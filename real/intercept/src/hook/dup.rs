@@ -24,6 +24,8 @@ pub(super) unsafe fn hook(call: Call) -> isize {
         let start = recorder::now();
         let result = if entry.is_tracked() || replaces_followed(&call) {
             stage_or_perform(call, mode)
+        } else if mode.has(Mode::STAGE) {
+            stage::dup_unfollowed(&call)
         } else {
             call.perform()
         };
@@ -71,6 +73,9 @@ pub(super) unsafe fn close(call: Call) -> isize {
     // SAFETY: the guest's own call.
     unsafe {
         let mode = mode::get();
+        if stage::is_own(call.fd) {
+            return -(libc::EBADF as isize);
+        }
         if !process::owns_state() {
             return call.perform_cancellable();
         }
@@ -80,6 +85,7 @@ pub(super) unsafe fn close(call: Call) -> isize {
             if let Some(reason) = entry.reason() {
                 leave_out(reason);
             }
+            stage::close_unfollowed(descriptor_of(call.fd));
             return call.perform_cancellable();
         }
         close_followed(call, entry, mode)
@@ -115,7 +121,7 @@ pub(super) unsafe fn close_range(call: Call) -> isize {
         let mode = mode::get();
         let only_marks = call.flags as u32 & libc::CLOSE_RANGE_CLOEXEC != 0;
         if only_marks || !process::owns_state() {
-            return call.perform();
+            return if mode.has(Mode::STAGE) { stage::close_range(&call) } else { call.perform() };
         }
         let start = recorder::now();
         let result = if mode.has(Mode::STAGE) { stage::perform(&call) } else { call.perform() };

@@ -142,6 +142,7 @@ unsafe fn before_exec(call: &Call, text: usize) {
         if moment == Moment::Usual {
             stage::before_process(call);
         }
+        stage::before_path(text);
         let number = if text == 0 { 0 } else { name(text) };
         let now = recorder::now();
         record(Function::EXEC, number, i64::from(system::process_number()), (now, now), 0);

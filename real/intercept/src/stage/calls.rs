@@ -1,6 +1,7 @@
 //! The program's calls on a staged descriptor. Results are those of the kernel (`-errno` for a
 //! failure); `None` means that the descriptor is not staged and the caller makes the call itself.
 
+use super::late::LateCall;
 use super::machine::Machine;
 use super::memory::{self, Direction, Memory};
 use super::table::{self, File, Staged};
@@ -97,7 +98,7 @@ pub(crate) fn allocate(fd: c_int, mode: i32, offset: i64, length: i64) -> Option
 fn absorb(staged: Staged, offset: Option<i64>, memory: &Memory, length: usize) -> Option<isize> {
     let at = place(offset)?;
     let file = staged.file;
-    if life::is_cautious() || !file.lock.enter() {
+    if life::is_cautious() || !file.enter() {
         return None;
     }
     // SAFETY: inside the lock; the reference ends here.
@@ -151,7 +152,7 @@ pub(super) fn foreign(fd: c_int, direction: Direction) -> Option<isize> {
 /// A call of the program on a staged file, from the lock to the unlock.
 pub(super) fn call(staged: Staged, call: Call, memory: Memory) -> Option<isize> {
     let file = staged.file;
-    if !file.lock.enter() {
+    if !file.enter() {
         return too_early(staged, call, memory);
     }
     let result = inside(staged, call, memory);
@@ -162,7 +163,7 @@ pub(super) fn call(staged: Staged, call: Call, memory: Memory) -> Option<isize> 
 /// As `call`, with the lock held; `None` when the file is released.
 fn inside(staged: Staged, call: Call, memory: Memory) -> Option<isize> {
     let file = staged.file;
-    if life::must_give_up() {
+    if life::must_give_up() || life::was_trespassed(file) {
         life::release_inside(file);
     }
     // SAFETY: inside the lock; the reference is not used after a release.
@@ -200,8 +201,13 @@ fn is_good(file: &File, machine: &mut Machine, direction: Direction, memory: &Me
 }
 
 fn run(staged: Staged, call: Call, memory: Memory) -> Option<isize> {
+    if let Call::Write { length, .. } = call
+        && !life::make_room(staged.file, length)
+    {
+        return None;
+    }
     let outcome = life::guarded(staged.file, |machine| machine.call(staged.handle, call, &memory))?;
-    if life::is_cautious() {
+    if life::is_cautious() || life::is_untold(staged.file) {
         life::flush_inside(staged.file);
     }
     Some(number(outcome))
@@ -225,14 +231,14 @@ fn report_failure(file: &File, call: Call) -> Option<isize> {
 /// Leaves a file's lock, after making the calls that came too early.
 #[inline]
 pub(super) fn leave(file: &'static File) {
-    file.lock.leave();
+    file.leave();
     while !file.late.is_empty() {
-        if !file.lock.enter() {
+        if !file.enter() {
             return;
         }
         make_late_calls(file);
         let signals_wait = file.late.is_called_back();
-        file.lock.leave();
+        file.leave();
         if signals_wait {
             signals::send_kept();
         }
@@ -242,14 +248,40 @@ pub(super) fn leave(file: &'static File) {
 #[cold]
 fn make_late_calls(file: &'static File) {
     file.late.take(|late| {
+        if !life::make_room(file, late.bytes as u64) {
+            return make_below(file, late);
+        }
         let segments = [iovec { iov_base: late.data().cast(), iov_len: late.bytes }];
         let (handle, call) = (late.handle, late.call);
-        let outcome =
+        let made =
             life::guarded(file, |machine| machine.call(handle, call, &Memory::new(&segments)));
-        if let Some(Err(Errno(errno))) = outcome {
-            file.failure.store(errno, Relaxed);
+        match made {
+            Some(Err(Errno(errno))) => file.failure.store(errno, Relaxed),
+            Some(Ok(_)) => {}
+            None => make_below(file, late),
         }
     });
+}
+
+/// The same past the strategies: the file was released meanwhile.
+fn make_below(file: &'static File, late: &mut LateCall) {
+    let Some(own) = table::own_of(late.handle) else { return };
+    let (data, bytes) = (late.data().cast(), late.bytes);
+    // SAFETY: the bytes lie behind the call.
+    let result = unsafe {
+        match late.call {
+            Call::Write { at: At::Position, .. } => kernel::write(own, data, bytes),
+            Call::Write { at: At::Offset(offset), .. } => {
+                kernel::pwrite(own, data, bytes, offset as i64)
+            }
+            Call::Sync { data_only } => kernel::sync(own, data_only),
+            Call::Truncate { length } => kernel::truncate(own, length),
+            _ => 0,
+        }
+    };
+    if result < 0 {
+        file.failure.store(-result as i32, Relaxed);
+    }
 }
 
 /// A signal handler calls while its own thread is inside. Writes and syncs wait; what must answer
@@ -281,15 +313,14 @@ pub(super) enum Closing {
 
 /// A descriptor is about to go away: what its description holds back goes out if it is the last
 /// one, and becomes visible in any case.
-pub(super) fn before_close(fd: c_int, staged: Staged) -> Closing {
+pub(super) fn before_close(staged: Staged) -> Closing {
     let file = staged.file;
-    if !file.lock.enter() {
+    if !file.enter() {
         return Closing::TooEarly;
     }
     let failure = match staged.is_shared() {
         true => {
             life::flush_inside(file);
-            hand_over(fd, staged);
             None
         }
         false => close_description(staged),
@@ -312,15 +343,4 @@ fn close_description(staged: Staged) -> Option<isize> {
         outcome
     })?;
     Some(number(outcome)).filter(|&result| result < 0)
-}
-
-/// Calls of the description go out by another of its descriptors from now on. Inside the lock.
-fn hand_over(fd: c_int, staged: Staged) {
-    // SAFETY: inside the lock; the reference ends here.
-    if let Some(machine) = unsafe { staged.file.machine() }
-        && machine.descriptor(staged.handle) == Some(fd)
-        && let Some(other) = table::sibling(fd)
-    {
-        machine.set_descriptor(staged.handle, other);
-    }
 }

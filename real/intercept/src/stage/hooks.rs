@@ -3,12 +3,13 @@
 //! calls; everything rare is out of line.
 
 use super::memory::Direction;
-use super::{calls, journal, life, opening, settings, table};
+use super::{calls, journal, life, opening, own, settings, shared, table};
 use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
 use crate::roomy;
 use iolab_policy::insitu::{Request, StrategySpec};
+use iolab_segment::AttachError;
 use iolab_trace::{Class, Function};
 use std::ffi::{c_char, c_int, c_void};
 
@@ -106,6 +107,7 @@ fn sync(call: &Call) -> Option<isize> {
         Function::MSYNC => None,
         _ => {
             life::flush_all();
+            shared::look_at_all();
             None
         }
     }
@@ -138,6 +140,9 @@ unsafe fn dup(call: &Call) -> isize {
     let old = call.fd as c_int;
     let replaces = matches!(call.function, Function::DUP2 | Function::DUP3);
     let new = call.new_fd as c_int;
+    if own::is_own(old) || (replaces && own::is_own(new)) {
+        return -(libc::EBADF as isize);
+    }
     if replaces && old != new && super::kernel::is_open(old) && new >= 0 {
         opening::before_replaced(new);
     }
@@ -149,11 +154,27 @@ unsafe fn dup(call: &Call) -> isize {
     result
 }
 
+/// As `dup`, for a descriptor whose calls are not followed; the run may know of it all the same.
+///
+/// # Safety
+/// The arguments in the call are the guest's own.
+pub(crate) unsafe fn dup_unfollowed(call: &Call) -> isize {
+    // SAFETY: the caller's promise.
+    unsafe { dup(call) }
+}
+
+/// A descriptor whose calls are not followed is about to be closed.
+pub(crate) fn close_unfollowed(fd: c_int) {
+    shared::parted(fd);
+}
+
 unsafe fn close(call: &Call) -> isize {
     if call.function == Function::CLOSE_RANGE {
-        opening::before_close_range(call.first as u32, call.last as u32);
-        // SAFETY: the guest's own call.
-        return unsafe { call.perform() };
+        let (first, last) = (call.first as u32, call.last as u32);
+        if first <= last {
+            opening::before_close_range(first, last);
+        }
+        return close_range(call);
     }
     let forget = || {
         descriptor::take(call.fd);
@@ -168,6 +189,17 @@ unsafe fn close(call: &Call) -> isize {
     unsafe { call.perform() }
 }
 
+/// `close_range` but for the stage's own descriptors.
+pub(crate) fn close_range(call: &Call) -> isize {
+    own::close_range(call.first as u32, call.last as u32, call.flags as u32)
+}
+
+/// Whether that is a descriptor of the stage, of which the program knows nothing.
+#[inline(always)]
+pub(crate) fn is_own(fd: usize) -> bool {
+    own::is_own(fd as c_int)
+}
+
 /// Calls that look at a file, or at its name, by a way strategies do not follow.
 unsafe fn look(class: Class, call: &Call) {
     match class {
@@ -176,7 +208,11 @@ unsafe fn look(class: Class, call: &Call) {
         Class::Control if call.fd == ABSENT => {
             for_file_at(call.directory, call.path, life::release);
         }
-        Class::Map | Class::Control => release(call.fd as c_int),
+        Class::Map => {
+            release(call.fd as c_int);
+            shared::mapped(call.fd as c_int);
+        }
+        Class::Control => release(call.fd as c_int),
         Class::Copy => {
             release(call.in_fd as c_int);
             release(call.out_fd as c_int);
@@ -184,6 +220,9 @@ unsafe fn look(class: Class, call: &Call) {
         Class::Lock => lock(call),
         Class::Unmap | Class::Advise => {}
         _ => {
+            if matches!(class, Class::Rename | Class::Unlink) {
+                shared::renamed();
+            }
             if call.fd != ABSENT {
                 flush(call.fd as c_int);
             }
@@ -208,8 +247,10 @@ fn request(call: &Call) {
     }
 }
 
-/// Others may look as soon as a lock is given up, and a range may count from the position.
+/// A lock is how programs tell each other that they may look, at this file or at any other; and a
+/// range may count from the position.
 fn lock(call: &Call) {
+    life::flush_all();
     match call.function {
         Function::FLOCK => flush(call.fd as c_int),
         _ => settle(call.fd as c_int),
@@ -223,15 +264,17 @@ fn directory(argument: usize) -> c_int {
 /// Acts on the staged file of a path, if there is one. Only what is held back matters, so nothing
 /// is asked while nothing is held.
 fn for_file_at(directory_argument: usize, path: usize, act: fn(&'static table::File)) {
-    if path == ABSENT || path == 0 || !table::is_any_staged() {
+    let is_idle = !table::is_any_staged() && !shared::is_any_holding();
+    if path == ABSENT || path == 0 || is_idle {
         return;
     }
     let flags = libc::AT_EMPTY_PATH;
     let directory = directory(directory_argument);
-    if let Some(status) = super::kernel::status_at(directory, path as *const c_char, flags)
-        && let Some(file) = table::find(status.st_dev, status.st_ino)
-    {
-        act(file);
+    if let Some(status) = super::kernel::status_at(directory, path as *const c_char, flags) {
+        match table::find(status.st_dev, status.st_ino) {
+            Some(file) => act(file),
+            None => shared::look(&status),
+        }
     }
 }
 
@@ -271,7 +314,18 @@ pub(crate) fn opened(fd: c_int, entry: Entry, name: &[u8], status: Option<&libc:
 
 /// A regular file that was open before this library could see it is used for the first time: it
 /// passes, but what is staged of the same file is kept true for it (`table::foreign`).
-pub(crate) fn inherited(_fd: c_int, _entry: Entry, _name: &[u8]) {}
+pub(crate) fn inherited(fd: c_int, status: &libc::stat) {
+    if settings::is_any() && crate::process::owns_state() {
+        opening::passes(fd, status);
+    }
+}
+
+/// A file was opened by a name that is left out: other names may lead to it as well.
+pub(crate) fn passes(fd: c_int, status: &libc::stat) {
+    if settings::is_any() && crate::process::owns_state() {
+        opening::passes(fd, status);
+    }
+}
 
 /// A vfork child, which borrows this memory, hands a description on to the program it becomes.
 pub(crate) fn lent(fd: c_int) {
@@ -320,6 +374,9 @@ pub(crate) fn keep_out(why: &str) {
 /// # Safety
 /// The arguments in the call are the guest's own.
 pub(crate) unsafe fn before_process(call: &Call) {
+    if call.function == Function::EXEC && !crate::process::owns_state() {
+        return before_exec_on_borrowed_memory();
+    }
     match call.function {
         Function::FORK | Function::CLONE | Function::EXEC => life::release_where(|_| true),
         Function::VFORK
@@ -331,9 +388,21 @@ pub(crate) unsafe fn before_process(call: &Call) {
             let acts = call.actions != ABSENT && call.actions != 0;
             life::release_where(|file| acts || life::survives_exec(file));
         }
+        Function::SYNC => shared::look_at_all(),
         _ => {}
     }
     life::flush_all();
+}
+
+/// A program is about to be executed by that name.
+pub(crate) fn before_path(path: usize) {
+    for_file_at(ABSENT, path, life::flush);
+}
+
+/// A vfork child becomes a program. Tables and files are its parent's, who goes on with them; only
+/// a description that the child has kept for the new program is made true for it.
+fn before_exec_on_borrowed_memory() {
+    life::release_where(life::survives_exec);
 }
 
 /// In the parent, after a fork; `result` is the child or `-errno`.
@@ -395,6 +464,19 @@ pub(crate) unsafe fn close_stream(call: &Call, fd: c_int) -> usize {
     }
 }
 
+/// Finds the segment of the run, without which nothing may be held.
+fn join_run(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
+    let why = match variable(iolab_segment::VARIABLE.as_bytes()).map(shared::attach) {
+        Some(Ok(())) => return true,
+        None => "IOLAB_APPLY is set without a run; start programs by `iolab run`",
+        Some(Err(AttachError::Foreign)) => "the run is another user's",
+        Some(Err(AttachError::Version)) => "the run is of another version of iolab",
+        Some(Err(AttachError::System(_))) => "the run's shared memory cannot be reached from here",
+    };
+    life::give_up(why);
+    false
+}
+
 /// Reads the stage's settings from the environment; true when strategies are to be applied.
 pub(crate) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
     let Some(value) = variable(settings::VARIABLE.as_bytes()) else { return false };
@@ -405,6 +487,10 @@ pub(crate) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
             life::catch_failures();
             if variable(journal::VARIABLE).is_some() {
                 journal::keep();
+            }
+            let holds = |spec: &StrategySpec| spec.build().holding_bytes() > 0;
+            if specs.iter().any(holds) && !join_run(variable) {
+                return false;
             }
             settings::apply(specs);
             true

@@ -132,6 +132,18 @@ pub(crate) fn allocate(fd: c_int, mode: i32, offset: u64, length: u64) -> isize 
     unsafe { system_call!(SYS_fallocate, fd, mode, offset, length) }
 }
 
+/// Whether somebody of this user could open the file anew to write to it.
+pub(crate) fn is_writable_by_name(fd: c_int, status: &libc::stat) -> bool {
+    // SAFETY: no memory is involved.
+    let user = unsafe { system_call!(SYS_geteuid) } as u32;
+    if user == 0 || (status.st_uid == user && status.st_mode & 0o200 != 0) {
+        return true;
+    }
+    let flags = libc::AT_EMPTY_PATH | libc::AT_EACCESS;
+    // SAFETY: the path is terminated.
+    unsafe { system_call!(SYS_faccessat2, fd, c"".as_ptr(), libc::W_OK, flags) == 0 }
+}
+
 /// Whether the descriptor goes away when a program is executed.
 pub(crate) fn closes_on_exec(fd: c_int) -> bool {
     // SAFETY: no memory is involved.
@@ -164,6 +176,14 @@ pub(crate) fn monotonic_ns() -> u64 {
     // SAFETY: `time` is a valid place; the vDSO call is safe in signal handlers.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The time of day.
+pub(crate) fn real_seconds() -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place; the vDSO call is safe in signal handlers.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut time) };
+    time.tv_sec
 }
 
 /// Status of a descriptor; `None` when it is not open.

@@ -1,12 +1,12 @@
 //! Writing out what is held, releasing files, and giving up in order: everything that looks at a
 //! file by another way than its descriptors comes here first, and so do the ends of the process.
 
-use super::calls;
-use super::kernel;
 use super::machine::Machine;
 use super::memory::Memory;
 use super::table::{self, File};
+use super::{calls, kernel, shared};
 use iolab_policy::insitu::{Call, Errno, Outcome};
+use iolab_segment::Entry;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -48,6 +48,45 @@ pub(super) fn guarded(
     }
 }
 
+/// Makes room for a write that may be held; where there is none, the file is released and one line
+/// says so. Inside the lock; false when the file passes.
+pub(super) fn make_room(file: &'static File, length: u64) -> bool {
+    // SAFETY: inside the lock; the reference ends here.
+    let Some(machine) = (unsafe { file.machine() }) else { return false };
+    let has_room = machine.make_room(length);
+    if !has_room {
+        say_once(&NO_ROOM, "no room in memory for what strategies hold back; files pass");
+        release_inside(file);
+    }
+    has_room
+}
+
+/// Whether something is held that would be lost with the process. Inside the lock.
+pub(super) fn is_untold(file: &'static File) -> bool {
+    // SAFETY: inside the lock; the reference ends here.
+    unsafe { file.machine() }.is_some_and(|machine| machine.is_untold())
+}
+
+/// Whether somebody wrote to the file past the library. Inside the lock.
+pub(super) fn was_trespassed(file: &'static File) -> bool {
+    // SAFETY: inside the lock; the reference ends here.
+    unsafe { file.machine() }.is_some_and(|machine| machine.was_trespassed())
+}
+
+static NO_ROOM: AtomicBool = AtomicBool::new(false);
+
+/// One line on standard error, the first time.
+#[cold]
+pub(super) fn say_once(said: &AtomicBool, what: &str) {
+    if said.swap(true, Relaxed) {
+        return;
+    }
+    for part in ["iolab: ", what, "\n"] {
+        // SAFETY: the part is valid memory.
+        unsafe { kernel::write(2, part.as_ptr().cast(), part.len()) };
+    }
+}
+
 /// Keeps the counts of holding files true. Inside the lock.
 pub(super) fn count_held(file: &'static File) {
     // SAFETY: inside the lock; the reference ends here.
@@ -84,7 +123,7 @@ pub(super) fn give_up(why: &str) {
 
 /// Writes out what a file holds, so that it can be looked at by another way.
 pub(super) fn flush(file: &'static File) {
-    if file.holds() && file.lock.enter() {
+    if file.holds() && file.enter() {
         flush_inside(file);
         calls::leave(file);
     }
@@ -100,9 +139,22 @@ pub(super) fn flush_inside(file: &'static File) {
     }
 }
 
+/// Another process was here: it has written out what was held, to look at the file or to use it
+/// itself. Inside the lock.
+#[cold]
+pub(super) fn disturbed(file: &'static File, entry: &'static Entry) {
+    guarded(file, |machine| {
+        machine.forget_drained();
+        Ok(0)
+    });
+    if shared::is_shared(entry) || shared::must_pass() {
+        release_inside(file);
+    }
+}
+
 /// Makes a file true in data and positions, this once.
 pub(super) fn settle_all(file: &'static File) {
-    if file.is_staged() && file.lock.enter() {
+    if file.is_staged() && file.enter() {
         guarded(file, |machine| match settle(machine) {
             0 => Ok(0),
             errno => Err(Errno(errno)),
@@ -113,7 +165,7 @@ pub(super) fn settle_all(file: &'static File) {
 
 /// Makes a file true in data and positions and lets its calls pass from now on.
 pub(super) fn release(file: &'static File) {
-    if file.is_staged() && file.lock.enter() {
+    if file.is_staged() && file.enter() {
         release_inside(file);
         calls::leave(file);
     }
@@ -147,7 +199,7 @@ fn settle(machine: &mut Machine) -> c_int {
     failure
 }
 
-/// Writes out what any file holds.
+/// Writes out what any file of this process holds.
 pub(super) fn flush_all() {
     if table::is_any_holding() {
         table::files().for_each(flush);
@@ -163,13 +215,7 @@ pub(super) fn release_where(which: impl Fn(&'static File) -> bool) {
 
 /// Whether a description of the file stays open in a program that is executed.
 pub(super) fn survives_exec(file: &'static File) -> bool {
-    if !file.lock.enter() {
-        return false;
-    }
-    // SAFETY: inside the lock; the reference ends here.
-    let survives = unsafe { file.machine() }.is_some_and(|machine| machine.is_inheritable());
-    calls::leave(file);
-    survives
+    table::descriptors_of(file).any(|fd| !kernel::closes_on_exec(fd))
 }
 
 /// The process ends: what is held goes out now, and from now on with each call (destructors of
@@ -177,10 +223,28 @@ pub(super) fn survives_exec(file: &'static File) -> bool {
 pub(super) fn end() {
     CAUTIOUS.store(true, Relaxed);
     flush_all();
+    if table::is_any_holding() {
+        table::files().filter(|file| file.holds()).for_each(give_up_held);
+    }
+}
+
+/// What the system did not take at the last moment either is dropped, as by a close: the launcher,
+/// who may write more than the program may, must not write it after all. The program was told, or
+/// else whoever watches is.
+#[cold]
+fn give_up_held(file: &'static File) {
+    if file.enter() {
+        guarded(file, |machine| {
+            machine.give_up_held();
+            Ok(0)
+        });
+        calls::leave(file);
+    }
 }
 
 /// In a forked child: descriptors inherited from the parent pass.
 pub(super) fn after_fork() {
     table::after_fork();
+    shared::after_fork();
     CAUTIOUS.store(GIVEN_UP.load(Relaxed), Relaxed);
 }

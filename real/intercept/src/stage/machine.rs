@@ -2,17 +2,13 @@
 //! with system calls, keeps its staging memory. The caller holds the file's lock.
 
 use super::memory::{Direction, KnownPages, Memory, transfer};
-use super::{journal, kernel, settings};
+use super::region::Region;
+use super::tripwire::Tripwire;
+use super::{journal, kernel, settings, shared};
 use iolab_policy::insitu::{At, Call, Command, Errno, Event, Handle, Outcome, Slot, Stack, Whence};
+use iolab_segment::Entry;
 use iolab_vocab::Nanos;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Staging memory of one stage.
-struct Region {
-    address: *mut u8,
-    bytes: usize,
-}
 
 /// See the module.
 pub(super) struct Machine {
@@ -25,14 +21,35 @@ pub(super) struct Machine {
     reads_clock: bool,
     /// Number of the file in the trace, when decisions are kept.
     journal: Option<u32>,
+    /// Where the run is told of the file; none when the strategies hold nothing.
+    entry: Option<&'static Entry>,
+    /// Something is held that the run could not be told of.
+    is_untold: bool,
+    /// The program knows that something it wrote may not be in the file.
+    failure_is_told: bool,
+    /// What the file below must look like as long as bytes are held.
+    tripwire: Tripwire,
 }
 
 impl Machine {
     /// A machine for a fresh file; `None` when there is no memory for its staging.
-    pub(super) fn new(stack: Stack, number: u32) -> Option<Machine> {
+    pub(super) fn new(stack: Stack, number: u32, entry: Option<&'static Entry>) -> Option<Machine> {
         let mut staging = Vec::new();
-        for bytes in stack.staging_bytes() {
-            staging.push(Region::take(bytes as usize)?);
+        for (bytes, holding) in stack.staging_bytes().zip(stack.holding_bytes()) {
+            staging.push(Region::take(bytes, holding)?);
+        }
+        let holding: Vec<u32> = staging.iter().filter_map(Region::slab).collect();
+        if !holding.is_empty() {
+            if holding.len() > iolab_segment::STAGES {
+                return None;
+            }
+            // What goes from one stage to the next is as long as a buffer, not as a call.
+            let several = holding.len() > 1;
+            if several && !staging.iter_mut().all(|region| region.grant(u64::MAX)) {
+                return None;
+            }
+            shared::run()?.show_slabs(entry?, &holding);
+            staging.iter_mut().for_each(Region::is_shown);
         }
         let reads_clock = stack.reads_clock();
         Some(Machine {
@@ -43,6 +60,10 @@ impl Machine {
             known: KnownPages::new(),
             reads_clock,
             journal: journal::is_kept().then_some(number),
+            entry,
+            is_untold: false,
+            failure_is_told: false,
+            tripwire: Tripwire::default(),
         })
     }
 
@@ -66,15 +87,63 @@ impl Machine {
             Some(entry) => entry.1 = fd,
             None => self.descriptors.push((handle, fd)),
         }
+        self.show_descriptor();
     }
 
     pub(super) fn forget(&mut self, handle: Handle) {
         self.descriptors.retain(|(known, _)| *known != handle);
+        self.show_descriptor();
     }
 
-    /// Whether a program executed now would inherit one of the descriptions.
-    pub(super) fn is_inheritable(&self) -> bool {
-        self.descriptors.iter().any(|&(_, fd)| !kernel::closes_on_exec(fd))
+    /// Others reach the file by this.
+    fn show_descriptor(&self) {
+        if let (Some(entry), Some(run)) = (self.entry, shared::run()) {
+            run.show_descriptor(entry, self.descriptors.last().map_or(-1, |&(_, fd)| fd));
+        }
+    }
+
+    /// Any descriptor of the file.
+    pub(super) fn any_descriptor(&self) -> Option<c_int> {
+        self.descriptors.last().map(|&(_, fd)| fd)
+    }
+
+    /// Another process was here. If it has written out what was held, the strategies forget it;
+    /// and the file may be of another size now.
+    pub(super) fn forget_drained(&mut self) {
+        let was_drained = self.staging.iter().all(Region::is_drained);
+        if was_drained && let Some(status) = self.any_descriptor().and_then(kernel::status) {
+            self.tripwire.forget();
+            self.stack.drained(status.st_size.max(0) as u64);
+            self.staging.iter_mut().for_each(Region::begin_anew);
+        }
+    }
+
+    /// What is held cannot be written out, now or later.
+    pub(super) fn give_up_held(&mut self) {
+        let bytes = self.held_bytes();
+        let Some(fd) = self.any_descriptor().filter(|_| bytes > 0) else { return };
+        if !self.failure_is_told {
+            let mut buffer = crate::path::Buffer::new();
+            let path = crate::path::of_descriptor(fd, &mut buffer);
+            for part in
+                [&b"iolab: the last bytes written to "[..], path, b" could not be written out\n"]
+            {
+                // SAFETY: the part is valid memory.
+                unsafe { kernel::write(2, part.as_ptr().cast(), part.len()) };
+            }
+        }
+        let file_bytes = kernel::status(fd).map_or(0, |status| status.st_size.max(0) as u64);
+        self.stack.drained(file_bytes);
+        self.staging.iter_mut().for_each(Region::begin_anew);
+    }
+
+    /// Tells the run where the file is, before bytes of it are held.
+    pub(super) fn show_path(&self) {
+        if let Some(fd) = self.any_descriptor()
+            && let Some(region) = self.staging.iter().find(|region| region.slab().is_some())
+        {
+            region.show_path(fd);
+        }
     }
 
     /// The short way for a write the top strategy takes in whole; false when it does not. The
@@ -90,11 +159,26 @@ impl Machine {
         if self.journal.is_some() {
             return false;
         }
+        let region = &mut self.staging[0];
+        if !region.has_room(length as u64) {
+            return false;
+        }
         let Some(offset) = self.stack.absorb(handle, at, length as u64) else { return false };
-        let to = self.place(0, offset, length as u64);
+        let to = region.place(offset, length as u64);
         // SAFETY: the pages were good and the staging memory has room, as just checked.
         unsafe { memory.copy_out(0, to, length) };
+        region.absorbed(offset, length as u64);
         true
+    }
+
+    /// Makes room for a write that may be held; false when there is none.
+    pub(super) fn make_room(&mut self, length: u64) -> bool {
+        self.staging.iter_mut().all(|region| region.has_room(length) || region.grant(length))
+    }
+
+    /// Whether something is held that would be lost with the process.
+    pub(super) fn is_untold(&self) -> bool {
+        self.is_untold
     }
 
     /// A call of the program, from its arrival to its answer.
@@ -108,7 +192,9 @@ impl Machine {
                 commands.iter().for_each(|command| journal::note(number, command));
             }
             let (last, copies) = commands.split_last().expect("a step concludes with a command");
+            self.tell_before(copies);
             copies.iter().for_each(|command| self.copy(command, memory));
+            self.tell_after();
             match *last {
                 Command::Answer(outcome) => break outcome,
                 Command::Perform { handle, call, memory: slot } => {
@@ -122,7 +208,54 @@ impl Machine {
             }
         };
         self.commands = commands;
+        if outcome.is_err() && matches!(call, Call::Write { .. } | Call::Sync { .. } | Call::Close)
+        {
+            self.failure_is_told = true;
+        }
         outcome
+    }
+
+    /// Pieces that went away are told of before their staging memory is used again.
+    fn tell_before(&mut self, copies: &[Command]) {
+        for (stage, region) in self.staging.iter_mut().enumerate() {
+            if region.slab().is_some() {
+                let holding = self.stack.holding(stage);
+                if region.is_rearranged(&holding) {
+                    let fresh_from = copies.iter().filter_map(|copy| target(copy, stage)).min();
+                    let fresh_from = fresh_from.unwrap_or(u64::MAX).min(holding.fill);
+                    let stack = &self.stack;
+                    let told = region.tell_anew(&holding, fresh_from, |show| {
+                        stack.held_pieces(stage, show);
+                    });
+                    self.is_untold |= !told;
+                }
+            }
+        }
+    }
+
+    /// New pieces are told of once their bytes are in place; lower stages first, since what an upper
+    /// one hands down must not be away in between.
+    fn tell_after(&mut self) {
+        for (stage, region) in self.staging.iter_mut().enumerate().rev() {
+            if region.slab().is_some() {
+                let told = region.tell(&self.stack.holding(stage));
+                self.is_untold |= !told;
+            }
+        }
+        if self.is_untold && self.held_bytes() == 0 {
+            self.is_untold = false;
+        }
+        if !self.tripwire.is_set()
+            && self.staging.iter().any(|region| !region.is_empty())
+            && let Some(fd) = self.any_descriptor()
+        {
+            self.tripwire.set(fd);
+        }
+    }
+
+    /// Whether somebody wrote to the file past the library while bytes were held.
+    pub(super) fn was_trespassed(&self) -> bool {
+        self.tripwire.is_tripped()
     }
 
     fn now(&self) -> Nanos {
@@ -163,18 +296,15 @@ impl Machine {
     /// The address of `length` bytes of staging memory.
     #[inline]
     fn place(&self, stage: u32, offset: u64, length: u64) -> *mut u8 {
-        let region = &self.staging[stage as usize];
-        let end = offset.checked_add(length);
-        assert!(
-            end.is_some_and(|end| end <= region.bytes as u64),
-            "{length} bytes from {offset} leave the staging memory of stage {stage}"
-        );
-        region.address.wrapping_add(offset as usize)
+        self.staging[stage as usize].place(offset, length)
     }
 
     /// Carries out a call that came out at the bottom.
-    fn perform(&self, handle: Handle, call: Call, slot: Slot, memory: &Memory) -> Outcome {
+    fn perform(&mut self, handle: Handle, call: Call, slot: Slot, memory: &Memory) -> Outcome {
         let fd = self.descriptor(handle).expect("strategies use descriptions that are open");
+        if !matches!(call, Call::Read { .. } | Call::Seek { .. } | Call::Open { .. }) {
+            self.tripwire.take(fd);
+        }
         let result = match call {
             Call::Read { at, length } => self.transfer(Direction::In, fd, at, length, slot, memory),
             Call::Write { at, length } => {
@@ -206,6 +336,11 @@ impl Machine {
             Slot::Program(start) => memory.transfer(direction, fd, start, length, offset),
             Slot::Staging { stage, offset: start } => {
                 let place = self.place(stage, start, length);
+                if offset.is_none()
+                    && let Some(status) = kernel::status(fd)
+                {
+                    self.staging[stage as usize].appends_to(status.st_size.max(0) as u64);
+                }
                 uninterrupted(|| transfer(direction, fd, place, length as usize, offset))
             }
             Slot::Nowhere => panic!("a transfer of {length} bytes without memory"),
@@ -223,46 +358,13 @@ fn uninterrupted(mut transfer: impl FnMut() -> isize) -> isize {
     }
 }
 
-/// A few regions are kept for the next file, pages and all: touching fresh ones costs more than
-/// writing a small file. Each slot holds an address, or 0.
-static SPARE: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
-/// What the regions in `SPARE` measure; all stacks of a process have stages of like sizes.
-static SPARE_BYTES: AtomicUsize = AtomicUsize::new(0);
-
-impl Region {
-    fn take(bytes: usize) -> Option<Region> {
-        let bytes = bytes.next_multiple_of(4096);
-        if bytes == 0 {
-            return Some(Region { address: std::ptr::null_mut(), bytes });
+/// Where a copy goes in the staging memory of that stage.
+fn target(command: &Command, at: usize) -> Option<u64> {
+    match *command {
+        Command::Copy { to: Slot::Staging { stage, offset }, .. } if stage as usize == at => {
+            Some(offset)
         }
-        let spare = (SPARE_BYTES.load(Ordering::Relaxed) == bytes)
-            .then(|| SPARE.iter().map(|slot| slot.swap(0, Ordering::AcqRel)).find(|&a| a != 0))
-            .flatten();
-        let address = match spare {
-            Some(address) => address as *mut u8,
-            None => kernel::map(bytes)?,
-        };
-        Some(Region { address, bytes })
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        if self.bytes == 0 {
-            return;
-        }
-        let size =
-            SPARE_BYTES.compare_exchange(0, self.bytes, Ordering::Relaxed, Ordering::Relaxed);
-        let fits = size.is_ok() || size == Err(self.bytes);
-        let address = self.address as usize;
-        let kept = fits
-            && SPARE.iter().any(|slot| {
-                slot.compare_exchange(0, address, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-            });
-        if !kept {
-            // SAFETY: the region is given up and nothing else knows its address.
-            unsafe { kernel::unmap(self.address, self.bytes) };
-        }
+        _ => None,
     }
 }
 

@@ -24,15 +24,20 @@ mod lock;
 mod machine;
 mod memory;
 mod opening;
+mod own;
+mod region;
 mod settings;
+mod shared;
 mod signals;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tripwire;
 
 pub(crate) use hooks::{
-    after_exec_failed, after_fork, before_exit, before_filter, before_process, before_stream_close,
-    before_unseen_open, close_stream, enter_child, inherited, keep_out, lent, opened, perform,
+    after_exec_failed, after_fork, before_exit, before_filter, before_path, before_process,
+    before_stream_close, before_unseen_open, close_range, close_stream, close_unfollowed,
+    dup_unfollowed, enter_child, inherited, is_own, keep_out, lent, opened, passes, perform,
     replaced_unseen, start, step_aside,
 };
 pub(crate) use memory::{is_memory, is_readable};

@@ -5,7 +5,9 @@ use super::life;
 use super::machine::{Machine, open_call, stack_for};
 use super::memory::Memory;
 use super::table::{self, Change, File, Staged};
-use super::{kernel, settings, signals};
+use super::{kernel, own, settings, shared, signals};
+use iolab_policy::insitu::Stack;
+use iolab_segment::Joined;
 use std::ffi::{c_char, c_int};
 
 /// Calls that want the file as it is; such descriptions are never staged.
@@ -14,11 +16,13 @@ const RAW: c_int = libc::O_DSYNC | libc::O_SYNC | libc::O_DIRECT | libc::O_PATH 
 /// An open is about to happen: a file held back becomes visible (and whole, should `O_TRUNC` be
 /// about to cut it).
 pub(crate) fn before_open(directory: c_int, path: *const c_char) {
-    if table::is_any_holding()
+    if (table::is_any_holding() || shared::is_any_holding())
         && let Some(status) = kernel::status_at(directory, path, 0)
-        && let Some(file) = table::find(status.st_dev, status.st_ino)
     {
-        life::flush(file);
+        match table::find(status.st_dev, status.st_ino) {
+            Some(file) => life::flush(file),
+            None => shared::look(&status),
+        }
     }
 }
 
@@ -26,16 +30,19 @@ pub(crate) fn before_open(directory: c_int, path: *const c_char) {
 /// which has that number in the trace.
 /// Never fails: at worst the file is not staged.
 pub(crate) fn opened(fd: c_int, flags: c_int, named: &[u8], number: u32, status: &libc::stat) {
-    table::forget_foreign(fd);
-    if let Some(stale) = table::lookup(fd) {
-        abandon(fd, stale);
-    }
+    forget_stale(fd);
     if !settings::is_any() || status.st_mode & libc::S_IFMT != libc::S_IFREG {
         return;
     }
     let Some(mut change) = table::change() else { return };
     let known = table::find(status.st_dev, status.st_ino);
     let raw = flags & RAW & !libc::O_DIRECTORY != 0 || life::must_give_up();
+    let stack = match known {
+        None if !raw => strategies(fd, named, status),
+        _ => None,
+    };
+    let holds = stack.as_ref().is_some_and(|stack| stack.holding_bytes().any(|bytes| bytes > 0));
+    let joined = shared::told(fd, status, holds);
     let file = match known {
         Some(file) if file.is_released() => return,
         Some(file) if raw => {
@@ -43,35 +50,47 @@ pub(crate) fn opened(fd: c_int, flags: c_int, named: &[u8], number: u32, status:
             return step_aside(file, flags);
         }
         Some(file) => Some(file),
-        None if raw => None,
-        None => begin(&mut change, fd, named, number, status),
+        None => stack.and_then(|stack| {
+            begin(&mut change, stack, number, status, if holds { Some(joined?) } else { None })
+        }),
     };
-    if let Some(file) = file
-        && let Some(staged) = change.add_description(fd, file)
-    {
-        introduce(staged, fd, flags, status);
+    let Some(file) = file else { return };
+    match change.add_description(fd, file) {
+        Some(staged) => introduce(staged, flags, status),
+        // It passes, so the others of the file must as well.
+        None => {
+            drop(change);
+            life::release(file);
+        }
     }
 }
 
 /// The number leads to something that is no file of ours: a close was not seen.
 pub(crate) fn closed_unseen(fd: c_int) {
-    table::forget_foreign(fd);
-    if let Some(stale) = table::lookup(fd) {
-        abandon(fd, stale);
+    forget_stale(fd);
+    shared::parted(fd);
+}
+
+/// A descriptor of a regular file that passes came to be: opened by a name that is left out,
+/// inherited, or received.
+pub(crate) fn passes(fd: c_int, status: &libc::stat) {
+    forget_stale(fd);
+    if status.st_mode & libc::S_IFMT == libc::S_IFREG {
+        shared::told(fd, status, false);
+        if let Some(file) = table::find(status.st_dev, status.st_ino) {
+            life::flush(file);
+        }
     }
 }
 
-/// The descriptor was closed behind our back and leads elsewhere now: nothing may go out by it.
-#[cold]
-fn abandon(fd: c_int, stale: Staged) {
-    if stale.file.lock.enter() {
-        if stale.file.holds() {
-            life::give_up("a descriptor was closed unseen with bytes held back for it");
-        }
-        stale.file.set_released();
-        calls::leave(stale.file);
+/// The number leads to something new. If its old file was closed behind our back, what is held of
+/// that goes out by the stage's own descriptor.
+fn forget_stale(fd: c_int) {
+    table::forget_foreign(fd);
+    if let Some(stale) = table::lookup(fd) {
+        calls::before_close(stale);
+        close_own(drop_descriptor(fd));
     }
-    drop_descriptor(fd);
 }
 
 /// A description that passes is about to use a staged file.
@@ -82,22 +101,39 @@ fn step_aside(file: &'static File, flags: c_int) {
     }
 }
 
-/// A machine for a file seen for the first time, if a strategy chooses it.
-fn begin(
-    change: &mut Change,
-    fd: c_int,
-    named: &[u8],
-    number: u32,
-    status: &libc::stat,
-) -> Option<&'static File> {
+/// The strategies that choose a file, if any does and may hold what it wants to.
+fn strategies(fd: c_int, named: &[u8], status: &libc::stat) -> Option<Stack> {
     let mut buffer = [0; libc::PATH_MAX as usize];
     let canonical = match settings::asks_for_names() {
         true => canonical_name(fd, &mut buffer),
         false => None,
     };
     let stack = stack_for(std::str::from_utf8(named).ok(), canonical)?;
+    let holds = stack.holding_bytes().any(|bytes| bytes > 0);
+    let may_hold =
+        || shared::may_hold() && kernel::is_writable_by_name(fd, status) && !life::is_cautious();
+    (!holds || may_hold()).then_some(stack)
+}
+
+/// A machine for a file seen for the first time.
+fn begin(
+    change: &mut Change,
+    stack: Stack,
+    number: u32,
+    status: &libc::stat,
+    joined: Option<Joined<'static>>,
+) -> Option<&'static File> {
+    if joined.is_some_and(|joined| !joined.is_owner) {
+        return None;
+    }
     signals::watch();
-    change.add_file(status.st_dev, status.st_ino, Machine::new(stack, number)?)
+    let entry = joined.map(|joined| joined.entry);
+    let file = Machine::new(stack, number, entry)
+        .and_then(|machine| change.add_file(status.st_dev, status.st_ino, machine, entry));
+    if let (None, Some(entry)) = (file, entry) {
+        shared::disown(entry);
+    }
+    file
 }
 
 /// The name the system knows an open file by.
@@ -130,12 +166,12 @@ fn decimal(number: u32, to: &mut [u8]) -> usize {
 }
 
 /// Tells the strategies of a new description.
-fn introduce(staged: Staged, fd: c_int, flags: c_int, status: &libc::stat) {
-    if !staged.file.lock.enter() {
+fn introduce(staged: Staged, flags: c_int, status: &libc::stat) {
+    if !staged.file.enter() {
         return;
     }
     life::guarded(staged.file, |machine| {
-        machine.set_descriptor(staged.handle, fd);
+        machine.set_descriptor(staged.handle, staged.own());
         machine.call(staged.handle, open_call(flags, status), &Memory::NONE)
     });
     calls::leave(staged.file);
@@ -144,31 +180,43 @@ fn introduce(staged: Staged, fd: c_int, flags: c_int, status: &libc::stat) {
 /// `close`, if the descriptor is staged. `forget` is called between the strategies and the system.
 pub(crate) fn close(fd: c_int, forget: impl FnOnce()) -> Option<isize> {
     table::forget_foreign(fd);
-    let staged = table::lookup(fd)?;
-    let failure = match calls::before_close(fd, staged) {
+    let Some(staged) = table::lookup(fd) else {
+        shared::parted(fd);
+        return None;
+    };
+    let failure = match calls::before_close(staged) {
         Closing::TooEarly => return Some(0),
         Closing::Failed(failure) => Some(failure),
         Closing::Ready => None,
     };
     forget();
-    drop_descriptor(fd);
+    let own = drop_descriptor(fd);
+    shared::parted(fd);
     let result = kernel::close(fd);
+    close_own(own);
     Some(failure.unwrap_or(result))
 }
 
 /// The strategies' part of a close that somebody else completes; the failure to report.
 pub(crate) fn close_above(fd: c_int) -> Option<isize> {
-    let failure = match calls::before_close(fd, table::lookup(fd)?) {
+    table::forget_foreign(fd);
+    let failure = table::lookup(fd).and_then(|staged| match calls::before_close(staged) {
         Closing::Failed(failure) => Some(failure),
         _ => None,
-    };
-    drop_descriptor(fd);
+    });
+    close_own(drop_descriptor(fd));
+    shared::parted(fd);
     failure
 }
 
-fn drop_descriptor(fd: c_int) {
-    if let Some(mut change) = table::change() {
-        change.drop_descriptor(fd);
+fn drop_descriptor(fd: c_int) -> Option<c_int> {
+    table::lookup(fd)?;
+    table::change()?.drop_descriptor(fd)
+}
+
+fn close_own(own: Option<c_int>) {
+    if let Some(own) = own {
+        own::close(own);
     }
 }
 
@@ -176,24 +224,23 @@ fn drop_descriptor(fd: c_int) {
 pub(crate) fn before_close_range(first: u32, last: u32) {
     for fd in table::descriptors(first, last) {
         close_above(fd);
-        table::forget_foreign(fd);
     }
+    shared::parted_range(first, last);
 }
 
 /// A descriptor is about to be replaced by `dup2`; the system forgets the failure as well.
 pub(crate) fn before_replaced(fd: c_int) {
-    if let Some(staged) = table::lookup(fd) {
-        calls::before_close(fd, staged);
-        drop_descriptor(fd);
-    }
-    table::forget_foreign(fd);
+    close_above(fd);
 }
 
 /// A descriptor now shares the description of another.
 pub(crate) fn duplicated(old: c_int, new: c_int) {
+    if old == new {
+        return;
+    }
     table::forget_foreign(new);
-    if old != new
-        && let Some(staged) = table::lookup(old)
+    shared::shared(old, new);
+    if let Some(staged) = table::lookup(old)
         && let Some(mut change) = table::change()
         && !change.share(new, staged)
     {

@@ -1,6 +1,6 @@
 //! What this process was asked to apply, read once at start.
 
-use iolab_policy::insitu::{Strategy, StrategySpec};
+use iolab_policy::insitu::{Strategy, StrategySpec, runtimes};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -51,6 +51,9 @@ pub(super) fn strategies_for(
     canonical: Option<&str>,
 ) -> Vec<Box<dyn Strategy>> {
     let names = [named, canonical];
+    if names.iter().flatten().any(|name| runtimes::owner_of(name).is_some()) {
+        return Vec::new();
+    }
     let chooses = |spec: &&StrategySpec| chooses(spec, &names);
     applied().iter().filter(chooses).map(StrategySpec::build).collect()
 }

@@ -370,7 +370,7 @@ unsafe fn is_fault(number: c_int, info: *const siginfo_t) -> bool {
 
 /// Whether this thread is inside a file's lock.
 fn is_inside() -> bool {
-    table::files().any(|file| file.lock.is_mine())
+    table::files().any(|file| file.is_mine())
 }
 
 /// Takes the system's way after what is held is out. The signal is blocked while its handler runs,
@@ -402,7 +402,7 @@ unsafe fn keep(number: c_int, info: *const siginfo_t) -> bool {
     unsafe { (*KEPT.info.get())[at].write(*info) };
     KEPT.thread[at].store(thread_number(), Relaxed);
     KEPT.number[at].store(number, std::sync::atomic::Ordering::Release);
-    table::files().filter(|file| file.lock.is_mine()).for_each(|file| file.late.call_back());
+    table::files().filter(|file| file.is_mine()).for_each(|file| file.late.call_back());
     true
 }
 

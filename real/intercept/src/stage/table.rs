@@ -9,15 +9,19 @@
 //! with `O_SYNC`, left over after a fork) are found by inode: a filter of a few kilobytes says
 //! "surely not" for nearly all of them.
 
-use super::kernel;
 use super::late::LateCalls;
 use super::lock::Lock;
 use super::machine::Machine;
+use super::{kernel, life, own, shared};
 use Ordering::Relaxed;
 use iolab_policy::insitu::Handle;
+use iolab_segment::{Entry, Run};
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
+};
 
 const DESCRIPTORS: usize = 65_536;
 const DESCRIPTIONS: usize = 8_192;
@@ -34,6 +38,8 @@ static FILE: [File; FILES] = [const { File::new() }; FILES];
 static STAGED_BY_KEY: [AtomicU8; FILTER] = [const { AtomicU8::new(0) }; FILTER];
 /// Files below this index have been used.
 static FILES_USED: AtomicU32 = AtomicU32::new(0);
+/// No descriptor from here on was ever staged.
+static DESCRIPTOR_END: AtomicU32 = AtomicU32::new(0);
 static STAGED_FILES: AtomicU32 = AtomicU32::new(0);
 static HOLDING_FILES: AtomicU32 = AtomicU32::new(0);
 static NEXT_HANDLE: AtomicU32 = AtomicU32::new(0);
@@ -45,6 +51,8 @@ pub(super) struct Description {
     file: AtomicU32,
     handle: AtomicU32,
     descriptors: AtomicU32,
+    /// The stage's own descriptor of it.
+    own: AtomicI32,
 }
 
 /// What a file's entry is used for.
@@ -61,12 +69,18 @@ pub(super) enum State {
 
 /// A file (inode) with staged descriptions.
 pub(super) struct File {
-    pub(super) lock: Lock,
+    lock: Lock,
     state: AtomicU8,
     holds: AtomicBool,
     device: AtomicU64,
     inode: AtomicU64,
     descriptions: AtomicU32,
+    /// Where the run is told what is held; null when nothing ever is.
+    entry: AtomicPtr<Entry>,
+    /// What the entry says as long as no other process comes.
+    expected: AtomicU64,
+    /// Other processes cannot make this one listen.
+    looks_up: AtomicBool,
     /// A failure to write out that the program has not been told of, after the release.
     pub(super) failure: AtomicI32,
     /// Calls a signal handler made while its own thread was inside.
@@ -91,6 +105,7 @@ impl Description {
             file: AtomicU32::new(0),
             handle: AtomicU32::new(0),
             descriptors: AtomicU32::new(0),
+            own: AtomicI32::new(-1),
         }
     }
 }
@@ -104,10 +119,56 @@ impl File {
             device: AtomicU64::new(0),
             inode: AtomicU64::new(0),
             descriptions: AtomicU32::new(0),
+            entry: AtomicPtr::new(null_mut()),
+            expected: AtomicU64::new(0),
+            looks_up: AtomicBool::new(true),
             failure: AtomicI32::new(0),
             late: LateCalls::new(),
             machine: UnsafeCell::new(None),
         }
+    }
+
+    /// Comes in: waits for other threads and other processes. False when this very thread is
+    /// inside already.
+    #[inline]
+    #[must_use]
+    pub(super) fn enter(&'static self) -> bool {
+        if !self.lock.enter() {
+            return false;
+        }
+        if let Some(entry) = self.entry()
+            && !entry.enter(self.expected.load(Relaxed), self.looks_up.load(Relaxed))
+        {
+            self.settle_in(entry);
+        }
+        true
+    }
+
+    #[cold]
+    fn settle_in(&'static self, entry: &'static Entry) {
+        if let Some(run) = shared::run() {
+            self.expected.store(run.settle_in(entry), Relaxed);
+            life::disturbed(self, entry);
+        }
+    }
+
+    #[inline]
+    pub(super) fn leave(&self) {
+        if let Some(entry) = self.entry() {
+            entry.leave();
+        }
+        self.lock.leave();
+    }
+
+    /// Whether this thread is inside.
+    pub(super) fn is_mine(&self) -> bool {
+        self.lock.is_mine()
+    }
+
+    #[inline]
+    pub(super) fn entry(&self) -> Option<&'static Entry> {
+        // SAFETY: entries lie in the segment, which is never unmapped.
+        unsafe { self.entry.load(Relaxed).as_ref() }
     }
 
     #[inline]
@@ -141,11 +202,21 @@ impl File {
     /// Keeps the count of files that hold something back. Inside `lock`.
     pub(super) fn note_held(&self, held_bytes: u64) {
         let holds = held_bytes > 0;
+        if holds
+            && !self.holds()
+            // SAFETY: inside the lock; the reference ends here.
+            && let Some(machine) = unsafe { self.machine() }
+        {
+            machine.show_path();
+        }
         if self.holds.swap(holds, Relaxed) != holds {
             match holds {
                 true => HOLDING_FILES.fetch_add(1, Relaxed),
                 false => HOLDING_FILES.fetch_sub(1, Relaxed),
             };
+            if let (Some(entry), Some(run)) = (self.entry(), shared::run()) {
+                run.note_held(entry, holds);
+            }
         }
     }
 
@@ -157,6 +228,10 @@ impl File {
             self.leave_filter();
             // SAFETY: inside the lock; nobody refers to the machine once released.
             unsafe { *self.machine.get() = None };
+            if let Some(entry) = self.entry() {
+                self.entry.store(null_mut(), Relaxed);
+                shared::disown(entry);
+            }
         }
     }
 
@@ -181,6 +256,11 @@ impl Staged {
     pub(super) fn is_shared(&self) -> bool {
         self.description.descriptors.load(Relaxed) > 1
     }
+
+    /// The stage's own descriptor.
+    pub(super) fn own(&self) -> c_int {
+        self.description.own.load(Relaxed)
+    }
 }
 
 /// Mixes an inode's two numbers; never 0 or 1.
@@ -193,13 +273,32 @@ fn key(device: u64, inode: u64) -> u64 {
 #[inline(always)]
 pub(super) fn lookup(fd: c_int) -> Option<Staged> {
     let word = DESCRIPTOR.get(fd as usize)?.load(Relaxed);
-    if word == 0 {
+    if word == 0 || is_a_copy() {
         return None;
     }
     let description = &DESCRIPTION[word as usize - 1];
     let file = description.file.load(Relaxed);
     let handle = Handle(description.handle.load(Relaxed));
     (file != 0).then(|| Staged { file: &FILE[file as usize - 1], handle, description })
+}
+
+/// Whether this is a forked child that came past the hooks of `fork`: the tables are its parent's,
+/// and what is held lies in memory they share. It gets tables of its own.
+#[inline(always)]
+fn is_a_copy() -> bool {
+    let is_new = crate::process::is_new();
+    if is_new {
+        crate::hook::process::enter_child();
+    }
+    is_new
+}
+
+/// The stage's own descriptor of a description.
+pub(super) fn own_of(handle: Handle) -> Option<c_int> {
+    let is_it = |entry: &&Description| {
+        entry.file.load(Relaxed) != 0 && entry.handle.load(Relaxed) == handle.0
+    };
+    DESCRIPTION.iter().find(is_it).map(|entry| entry.own.load(Relaxed)).filter(|&own| own >= 0)
 }
 
 /// Whether any file is staged at all.
@@ -278,6 +377,7 @@ impl Change {
         device: u64,
         inode: u64,
         machine: Machine,
+        entry: Option<&'static Entry>,
     ) -> Option<&'static File> {
         let index = FILE.iter().position(|file| file.state.load(Relaxed) == 0)?;
         let file = &FILE[index];
@@ -288,6 +388,9 @@ impl Change {
         file.inode.store(inode, Relaxed);
         file.descriptions.store(0, Relaxed);
         file.failure.store(0, Relaxed);
+        file.looks_up.store(shared::run().is_none_or(Run::must_look_up), Relaxed);
+        file.expected.store(entry.map_or(0, Entry::expected), Relaxed);
+        file.entry.store(entry.map_or(null_mut(), |it| (&raw const *it).cast_mut()), Relaxed);
         // SAFETY: inside the lock of an entry nobody uses yet.
         unsafe { *file.machine.get() = Some(machine) };
         file.state.store(State::Staged as u8, Ordering::Release);
@@ -298,17 +401,20 @@ impl Change {
         Some(file)
     }
 
-    /// Takes a description for a descriptor of that file.
+    /// Takes a description for a descriptor of that file, with a descriptor of the stage's own.
     pub(super) fn add_description(&mut self, fd: c_int, file: &'static File) -> Option<Staged> {
         let word = DESCRIPTOR.get(fd as usize)?;
         let index = DESCRIPTION.iter().position(|entry| entry.file.load(Relaxed) == 0)?;
+        let own = own::descriptor(fd)?;
         let description = &DESCRIPTION[index];
+        description.own.store(own, Relaxed);
         let handle = Handle(NEXT_HANDLE.fetch_add(1, Relaxed));
         description.handle.store(handle.0, Relaxed);
         description.descriptors.store(1, Relaxed);
         description.file.store(index_of(file) + 1, Relaxed);
         file.descriptions.fetch_add(1, Relaxed);
         word.store(index as u32 + 1, Ordering::Release);
+        DESCRIPTOR_END.fetch_max(fd as u32 + 1, Relaxed);
         Some(Staged { file, handle, description })
     }
 
@@ -319,25 +425,27 @@ impl Change {
         let index = (&raw const *with.description as usize - DESCRIPTION.as_ptr() as usize)
             / size_of::<Description>();
         word.store(index as u32 + 1, Ordering::Release);
+        DESCRIPTOR_END.fetch_max(fd as u32 + 1, Relaxed);
         true
     }
 
-    /// A descriptor goes away; a file that serves nobody after it is given up.
-    pub(super) fn drop_descriptor(&mut self, fd: c_int) {
-        let Some(staged) = lookup(fd) else { return };
+    /// A descriptor goes away; a file that serves nobody after it is given up. The answer is the
+    /// stage's own descriptor, if it was the last one of its description: to be closed when the
+    /// program's is.
+    pub(super) fn drop_descriptor(&mut self, fd: c_int) -> Option<c_int> {
+        let staged = lookup(fd)?;
         DESCRIPTOR[fd as usize].store(0, Relaxed);
         if staged.description.descriptors.fetch_sub(1, Relaxed) > 1 {
-            return;
+            return None;
         }
+        let own = staged.description.own.swap(-1, Relaxed);
         staged.description.file.store(0, Relaxed);
-        if staged.file.descriptions.fetch_sub(1, Relaxed) > 1 {
-            return;
-        }
-        if staged.file.lock.enter() {
+        if staged.file.descriptions.fetch_sub(1, Relaxed) == 1 && staged.file.enter() {
             staged.file.set_released();
             staged.file.state.store(State::Free as u8, Relaxed);
-            staged.file.lock.leave();
+            staged.file.leave();
         }
+        Some(own)
     }
 }
 
@@ -354,13 +462,10 @@ fn index_of(file: &'static File) -> u32 {
     ((&raw const *file as usize - FILE.as_ptr() as usize) / size_of::<File>()) as u32
 }
 
-/// A descriptor of the same description that is not `fd`.
-pub(super) fn sibling(fd: c_int) -> Option<c_int> {
-    let word = DESCRIPTOR.get(fd as usize)?.load(Relaxed);
-    let same = |other: &usize| {
-        *other != fd as usize && DESCRIPTOR[*other].load(Relaxed) == word && word != 0
-    };
-    (0..DESCRIPTORS).find(same).map(|other| other as c_int)
+/// The program's descriptors of a file.
+pub(super) fn descriptors_of(file: &'static File) -> impl Iterator<Item = c_int> {
+    let leads = move |fd: &c_int| lookup(*fd).is_some_and(|staged| std::ptr::eq(staged.file, file));
+    (0..DESCRIPTOR_END.load(Relaxed) as c_int).filter(leads)
 }
 
 /// The descriptors of a range that anything is known of.
@@ -382,8 +487,10 @@ pub(super) fn after_fork() {
     for description in &DESCRIPTION {
         if description.file.load(Relaxed) != 0 {
             description.file.store(0, Relaxed);
+            description.own.store(-1, Relaxed);
         }
     }
+    own::after_fork();
     for file in files() {
         file.lock.reset();
         file.late.forget();
@@ -392,6 +499,7 @@ pub(super) fn after_fork() {
         }
         file.state.store(State::Free as u8, Relaxed);
         file.holds.store(false, Relaxed);
+        file.entry.store(null_mut(), Relaxed);
         // SAFETY: one thread; the old machine may be half changed, so it is not even dropped.
         unsafe { std::ptr::write(file.machine.get(), None) };
     }

@@ -1,18 +1,27 @@
 //! The stage on real files of this process, called as the hooks call it.
 
 use super::memory::Direction;
-use super::{calls, life, opening, settings, table};
+use super::{calls, life, opening, settings, shared, table};
 use iolab_policy::insitu::StrategySpec;
+use iolab_segment::{Run, Shape};
 use std::ffi::{CString, c_int};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 
 /// A file in a fresh directory, opened through the stage.
 struct Guest {
     _directory: tempfile::TempDir,
     path: PathBuf,
+}
+
+static PLACE: OnceLock<tempfile::TempDir> = OnceLock::new();
+
+extern "C" fn remove_place() {
+    if let Some(place) = PLACE.get() {
+        let _ = fs::remove_dir_all(place.path());
+    }
 }
 
 /// `name` chooses the strategies: `*.wb` write-back, `*.small` with a tiny buffer, `*.cruel` over
@@ -28,6 +37,15 @@ fn guest(name: &str) -> Guest {
             "null:paths=*.null",
         ];
         settings::apply(specs.map(|text| StrategySpec::parse(text).unwrap()).to_vec());
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("segment");
+        let path = CString::new(path.as_os_str().as_bytes()).unwrap();
+        let run = Run::create(&path, Shape { staging_bytes: 64 << 10 }).unwrap();
+        // Slabs are found by the path, so it has to stay until the end.
+        let _ = PLACE.set(directory);
+        // SAFETY: registers a function that takes nothing.
+        unsafe { libc::atexit(remove_place) };
+        shared::adopt(run);
     });
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(name);
@@ -198,9 +216,9 @@ fn a_call_that_comes_while_its_own_thread_is_inside_is_made_afterwards() {
     let fd = guest.open(CREATE);
     write(fd, b"aaaaaaaa");
     let file = table::lookup(fd).unwrap().file;
-    assert!(file.lock.enter());
+    assert!(file.enter());
     assert_eq!(pwrite(fd, b"bb", 2), Some(2), "as from a signal handler");
-    file.lock.leave();
+    file.leave();
     assert_eq!(write(fd, b"c"), Some(1));
     close(fd);
     assert_eq!(guest.below(), b"aabbaaaac");

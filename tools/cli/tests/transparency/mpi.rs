@@ -13,7 +13,7 @@ fn check(family: &str, compiler: &str, source: &str) {
     need(&launcher, package);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests").join(source);
     let script = format!(
-        "env -u LD_PRELOAD {compiler} -w -o program {} && {launcher} -n 2 ./program && rm program && ls",
+        "env -u LD_PRELOAD {compiler} -w -o program {} && {launcher} -n 2 ./program 40 && rm program && ls",
         source.display()
     );
     same_everywhere(&script, None, WAYS);
@@ -27,6 +27,12 @@ fn a_c_program_under_mpich() {
 #[test]
 fn a_c_program_under_open_mpi() {
     check("openmpi", "mpicc", "parallel.c");
+}
+
+#[test]
+fn ranks_see_behind_a_barrier_what_another_one_wrote() {
+    check("openmpi", "mpicc", "barrier.c");
+    check("mpich", "mpicc", "barrier.c");
 }
 
 #[test]

@@ -1,0 +1,199 @@
+//! Making the segment of a run, and finding it in a process of the run.
+
+use crate::layout::{MAGIC, SLABS, STAGES, TABLE_BYTES, Table, VERSION};
+use crate::slab;
+use crate::system::{self, Descriptor, system_call};
+use std::ffi::{CStr, CString};
+use std::fmt;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
+
+/// Why there is no segment to share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachError {
+    /// The system said so, with this error number.
+    System(i32),
+    /// It belongs to another user, or others may use it.
+    Foreign,
+    /// It is of another version of iolab, or no segment at all.
+    Version,
+}
+
+impl fmt::Display for AttachError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AttachError::System(errno) => std::io::Error::from_raw_os_error(*errno).fmt(f),
+            AttachError::Foreign => f.write_str("it is not this user's alone"),
+            AttachError::Version => f.write_str("another version of iolab made it"),
+        }
+    }
+}
+
+/// What strategies of a run ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Staging memory that one stage needs at most.
+    pub staging_bytes: u64,
+}
+
+/// The segment as this process sees it.
+pub struct Run {
+    base: *mut Table,
+    path: CString,
+    /// This process's slot plus one; 0 for none yet.
+    pub(crate) slot: AtomicU32,
+    /// This process cannot be made to listen.
+    deaf: AtomicBool,
+    /// Where slabs lie in this process.
+    pub(crate) mapped: [AtomicPtr<u8>; SLABS],
+}
+
+// SAFETY: everything behind `base` is atomic words, mapped for as long as the process lives.
+unsafe impl Send for Run {}
+// SAFETY: as above.
+unsafe impl Sync for Run {}
+
+impl Run {
+    /// Makes the segment in `path`, which must not exist, for the launcher: its process is slot 0.
+    ///
+    /// # Errors
+    /// What the system says, for example that there is no room.
+    pub fn create(path: &CStr, shape: Shape) -> Result<Run, AttachError> {
+        let flags =
+            libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        // SAFETY: the path is terminated.
+        let fd = unsafe { system_call!(SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600) };
+        if fd < 0 {
+            return Err(AttachError::System(-fd as i32));
+        }
+        let made = Run::fill(fd as i32, path, shape);
+        // SAFETY: our own descriptor.
+        unsafe { system_call!(SYS_close, fd) };
+        if made.is_err() {
+            // SAFETY: the path is terminated, and the file there was made just now.
+            unsafe { system_call!(SYS_unlinkat, libc::AT_FDCWD, path.as_ptr(), 0) };
+        }
+        made
+    }
+
+    fn fill(fd: i32, path: &CStr, shape: Shape) -> Result<Run, AttachError> {
+        let staging = shape.staging_bytes.next_multiple_of(crate::layout::PAGE);
+        let records = slab::records_for(staging);
+        let bytes = TABLE_BYTES + SLABS as u64 * slab::bytes(staging, records);
+        // SAFETY: no memory is involved.
+        unsafe {
+            let sized = system_call!(SYS_ftruncate, fd, bytes);
+            // Where the file system cannot (disks of old), touching pages has to do.
+            let granted = system_call!(SYS_fallocate, fd, 0, 0, TABLE_BYTES);
+            let refused = [sized, granted].into_iter().find(|&it| it < 0 && it != -95);
+            if let Some(errno) = refused {
+                return Err(AttachError::System(-errno as i32));
+            }
+        }
+        let run = Run::mapped(fd, path).ok_or(AttachError::System(libc::ENOMEM))?;
+        let header = &run.table().header;
+        header.staging_bytes.store(staging, Relaxed);
+        header.records.store(records, Relaxed);
+        header.version.store(VERSION, Relaxed);
+        header.launcher.store(system::own_pid(), Relaxed);
+        header.pid_namespace.store(system::pid_namespace(), Relaxed);
+        header.names.store(1, Relaxed);
+        header.processes_used.store(1, Relaxed);
+        header.strict.store(u32::from(!system::make_all_listen()), Relaxed);
+        let launcher = &run.table().processes[0];
+        launcher.pid.store(system::own_pid(), Relaxed);
+        run.introduce(launcher);
+        run.slot.store(1, Relaxed);
+        header.magic.store(MAGIC, Release);
+        Ok(run)
+    }
+
+    /// Finds the segment another process made.
+    ///
+    /// # Errors
+    /// When it is not there, not this user's alone, or of another version.
+    pub fn attach(path: &CStr) -> Result<Run, AttachError> {
+        let file =
+            Descriptor::open(path, libc::O_RDWR | libc::O_NOFOLLOW).map_err(AttachError::System)?;
+        let status = file.status().ok_or(AttachError::System(libc::EIO))?;
+        if status.st_uid != system::own_user() || status.st_mode & 0o077 != 0 {
+            return Err(AttachError::Foreign);
+        }
+        if status.st_mode & libc::S_IFMT != libc::S_IFREG || (status.st_size as u64) < TABLE_BYTES {
+            return Err(AttachError::Version);
+        }
+        let run = Run::mapped(file.number(), path).ok_or(AttachError::System(libc::ENOMEM))?;
+        let header = &run.table().header;
+        let staging = header.staging_bytes.load(Relaxed);
+        let records = header.records.load(Relaxed);
+        let fits = staging < 1 << 45
+            && records < 1 << 20
+            && TABLE_BYTES + SLABS as u64 * slab::bytes(staging, records) <= status.st_size as u64;
+        if header.magic.load(Acquire) != MAGIC || header.version.load(Relaxed) != VERSION || !fits {
+            return Err(AttachError::Version);
+        }
+        run.listen();
+        Ok(run)
+    }
+
+    fn mapped(fd: i32, path: &CStr) -> Option<Run> {
+        let base = system::map_shared(fd, 0, TABLE_BYTES)?.cast::<Table>();
+        Some(Run {
+            base,
+            path: path.to_owned(),
+            slot: AtomicU32::new(0),
+            deaf: AtomicBool::new(false),
+            mapped: [const { AtomicPtr::new(std::ptr::null_mut()) }; SLABS],
+        })
+    }
+
+    /// Lets others make this process listen; in a forked child, too.
+    pub fn listen(&self) {
+        self.deaf.store(!system::register_to_listen(), Relaxed);
+    }
+
+    /// Whether this process has to look up by itself at each call.
+    #[inline(always)]
+    pub fn must_look_up(&self) -> bool {
+        self.deaf.load(Relaxed) || self.table().header.strict.load(Relaxed) != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn table(&self) -> &Table {
+        // SAFETY: mapped with that many bytes, all of them atomic words, never unmapped.
+        unsafe { &*self.base }
+    }
+
+    pub(crate) fn open(&self) -> Option<Descriptor> {
+        Descriptor::open(&self.path, libc::O_RDWR | libc::O_NOFOLLOW).ok()
+    }
+
+    /// Whether any process holds anything back.
+    #[inline(always)]
+    pub fn is_any_holding(&self) -> bool {
+        self.table().header.holding.load(Relaxed) != 0
+    }
+
+    /// Whether nothing may be held any more: the launcher has gone, or the tables are full.
+    #[inline(always)]
+    pub fn must_pass(&self) -> bool {
+        let header = &self.table().header;
+        header.closing.load(Relaxed) | header.crowded.load(Relaxed) != 0
+    }
+
+    /// Whether the launcher lives. Costs a system call.
+    pub fn has_launcher(&self) -> bool {
+        let pid = self.table().header.launcher.load(Relaxed);
+        // SAFETY: signal 0 only asks.
+        let asked = unsafe { system_call!(SYS_kill, pid, 0) };
+        asked != -(libc::ESRCH as isize)
+    }
+
+    /// A name is about to be changed: recorded paths are no longer sure.
+    pub fn note_rename(&self) {
+        self.table().header.names.fetch_add(1, Relaxed);
+    }
+
+    /// Stages of one stack that may hold.
+    pub const STAGES: usize = STAGES;
+}

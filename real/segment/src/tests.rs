@@ -1,0 +1,171 @@
+//! Two processes of a run, both in this one: each has the segment mapped for itself.
+
+use crate::{Ledger, Run, Shape, Undrained};
+use std::ffi::CString;
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+
+struct Scene {
+    directory: tempfile::TempDir,
+    segment: PathBuf,
+    owner: Run,
+}
+
+fn c(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).unwrap()
+}
+
+fn scene() -> Scene {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = directory.path().join("segment");
+    let owner = Run::create(&c(&segment), Shape { staging_bytes: 64 << 10 }).unwrap();
+    Scene { directory, segment, owner }
+}
+
+impl Scene {
+    fn file(&self) -> (PathBuf, fs::File) {
+        let path = self.directory.path().join("file");
+        let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        (path, file.unwrap())
+    }
+
+    /// Another process, as the tables see it.
+    fn other(&self) -> Run {
+        let run = Run::attach(&c(&self.segment)).unwrap();
+        // Its process number is this one's, which lives as well.
+        assert!(run.me() > 1);
+        run
+    }
+}
+
+/// What an owner does to hold `bytes` at `offset`.
+fn hold(run: &Run, ledger: &mut Ledger, bytes: &[u8], offset: u64, appending: bool) {
+    let (slab, at) = (ledger.slab(), ledger.fill());
+    assert!(slab.grant(run, at + bytes.len() as u64));
+    // SAFETY: granted just now.
+    unsafe { slab.staging().add(at as usize).copy_from(bytes.as_ptr(), bytes.len()) };
+    let (fill, end) = (at + bytes.len() as u64, offset + bytes.len() as u64);
+    assert!(ledger.add(run, fill, end, appending));
+}
+
+#[test]
+fn who_looks_writes_out_what_the_owner_holds_newer_bytes_over_older_ones() {
+    let scene = scene();
+    let (path, file) = scene.file();
+    let status = file.metadata().unwrap();
+    let joined = scene.owner.join(status.dev(), status.ino(), true).unwrap();
+    assert!(joined.is_owner);
+    let entry = joined.entry;
+    let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
+    scene.owner.show_slabs(entry, &[ledger.slab().word()]);
+    scene.owner.show_descriptor(entry, file.as_raw_fd());
+    hold(&scene.owner, &mut ledger, b"0123456789", 0, false);
+    hold(&scene.owner, &mut ledger, b"abcd", 3, false);
+    hold(&scene.owner, &mut ledger, b"ef", 7, false);
+    scene.owner.note_held(entry, true);
+    assert!(fs::read(&path).unwrap().is_empty());
+    let expected = entry.expected();
+    assert!(entry.enter(expected, true));
+    entry.leave();
+
+    let other = scene.other();
+    assert!(other.is_any_holding());
+    let joined = other.join(status.dev(), status.ino(), true).unwrap();
+    assert!(!joined.is_owner);
+    assert_eq!(other.disturb(joined.entry), Ok(()));
+    assert_eq!(fs::read(&path).unwrap(), b"012abcdef9");
+    assert!(!other.is_any_holding() && ledger.slab().is_empty());
+    assert!(!entry.enter(expected, true), "the owner is told");
+    entry.leave();
+    assert!(scene.owner.is_shared(entry));
+    other.part(joined.entry);
+    assert!(!scene.owner.is_shared(entry));
+}
+
+#[test]
+fn an_append_that_was_cut_off_goes_out_once() {
+    let scene = scene();
+    let (path, file) = scene.file();
+    fs::write(&path, b"before ").unwrap();
+    let status = file.metadata().unwrap();
+    let entry = scene.owner.join(status.dev(), status.ino(), true).unwrap().entry;
+    let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
+    scene.owner.show_slabs(entry, &[ledger.slab().word()]);
+    scene.owner.show_descriptor(entry, file.as_raw_fd());
+    hold(&scene.owner, &mut ledger, b"appended", 7, true);
+    scene.owner.note_held(entry, true);
+    // The owner wrote half of it and was cut off.
+    ledger.set_base(7);
+    fs::write(&path, b"before appe").unwrap();
+    assert_eq!(scene.other().disturb(entry), Ok(()));
+    assert_eq!(fs::read(&path).unwrap(), b"before appended");
+}
+
+#[test]
+fn a_list_made_anew_counts_only_when_it_is_whole() {
+    let scene = scene();
+    let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
+    hold(&scene.owner, &mut ledger, b"0123456789", 0, false);
+    ledger.begin(false);
+    assert!(ledger.piece(&scene.owner, 5, 2, 5));
+    let held = |ledger: &Ledger| {
+        let pieces = ledger.slab().held().0;
+        pieces.iter().map(|held| (held.offset, held.length, held.at)).collect::<Vec<_>>()
+    };
+    assert_eq!(held(&ledger), [(0, 10, 0)]);
+    ledger.end(10);
+    assert_eq!(held(&ledger), [(5, 2, 5)]);
+    hold(&scene.owner, &mut ledger, b"xy", 7, false);
+    assert_eq!(held(&ledger), [(5, 2, 5), (7, 2, 10)]);
+}
+
+#[test]
+fn a_file_that_has_gone_keeps_its_bytes_and_names_its_place() {
+    let scene = scene();
+    let (path, file) = scene.file();
+    let status = file.metadata().unwrap();
+    let entry = scene.owner.join(status.dev(), status.ino(), true).unwrap().entry;
+    let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
+    scene.owner.show_slabs(entry, &[ledger.slab().word()]);
+    ledger.slab().set_path(path.as_os_str().as_bytes(), scene.owner.names());
+    hold(&scene.owner, &mut ledger, b"bytes", 0, false);
+    fs::rename(&path, scene.directory.path().join("elsewhere")).unwrap();
+    match scene.other().disturb(entry) {
+        Err(Undrained::Unwritten(it)) => {
+            assert_eq!((it.bytes, it.errno), (5, libc::ENOENT));
+            assert_eq!(it.path, path.as_os_str().as_bytes());
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(!ledger.slab().is_empty());
+}
+
+#[test]
+fn a_mapping_keeps_a_file_shared_and_full_tables_end_all_holding() {
+    let scene = scene();
+    let entry = scene.owner.join(7, 7, false).unwrap().entry;
+    scene.owner.map(entry, true);
+    scene.owner.part(entry);
+    assert!(scene.owner.find(7, 7).is_some() && scene.owner.is_shared(entry));
+    scene.owner.map(entry, false);
+    assert!(scene.owner.find(7, 7).is_none());
+    let joined = (0..100_000).take_while(|&inode| scene.owner.join(1, inode, true).is_some());
+    assert!(joined.count() > 2000);
+    assert!(scene.owner.must_pass());
+}
+
+#[test]
+fn a_segment_of_another_version_or_for_all_to_read_is_refused() {
+    use crate::AttachError;
+    use std::os::unix::fs::PermissionsExt;
+    let scene = scene();
+    fs::set_permissions(&scene.segment, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(Run::attach(&c(&scene.segment)).err(), Some(AttachError::Foreign));
+    fs::set_permissions(&scene.segment, fs::Permissions::from_mode(0o600)).unwrap();
+    scene.owner.table().header.version.store(99, Relaxed);
+    assert_eq!(Run::attach(&c(&scene.segment)).err(), Some(AttachError::Version));
+}
