@@ -354,6 +354,8 @@ pub(crate) fn step_aside(why: &str) {
     if mode::get().has(Mode::STAGE) {
         life::give_up(why);
         life::release_where(|_| true);
+        // What this process opens and looks at is no longer told of, so nobody may hold bytes.
+        shared::go_blind();
     }
 }
 

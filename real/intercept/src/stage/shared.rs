@@ -174,6 +174,16 @@ pub(super) fn look_at_all() {
     }
 }
 
+/// From now on this process does not see all it does: what others hold goes out, and nothing is
+/// held in the run any more.
+#[cold]
+pub(super) fn go_blind() {
+    if let Some(run) = run() {
+        run.give_up_holding();
+        look_at_all();
+    }
+}
+
 /// Whether any process of the run holds anything back.
 #[inline(always)]
 pub(super) fn is_any_holding() -> bool {
