@@ -243,7 +243,7 @@ mod tests {
         let (joined, _) = headers(&parts);
         assert_eq!(joined.losses.unseen.len(), 1);
         assert!(joined.losses.unseen[0].starts_with("rank 1 of 3"), "{:?}", joined.losses);
-        let (again, _) = headers(&[joined.clone()]);
+        let (again, _) = headers(std::slice::from_ref(&joined));
         assert_eq!(again.losses, joined.losses);
         let (whole, _) = headers(&[joined, part(1, "n", "m", &[], 0)]);
         assert!(whole.losses.unseen.is_empty());
