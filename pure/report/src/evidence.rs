@@ -107,7 +107,29 @@ fn drift(block: &Block) -> f64 {
     };
     let wandered = |side: &[Sample]| side.iter().map(|sample| sample.wander).fold(0.0, f64::max);
     let wandered = wandered(&block.above) + wandered(&block.below);
-    (apart.max(1.0) * (above.change + below.change)).max(wandered)
+    let changed = apart.max(1.0) * (above.change + below.change);
+    changed.max(wandered).max(likeness(block) / DRIFT_TIMES)
+}
+
+/// How much of the range of both sides has to be distrusted because neighbours in time are alike: nothing
+/// when they are not, by von Neumann's ratio (1941) of squared steps to squared deviations, which is
+/// 2 for independent values and goes to 0 for those that wander.
+fn likeness(block: &Block) -> f64 {
+    let (mut steps, mut deviations, mut ranges) = (0.0, 0.0, 0.0);
+    for side in [&block.above, &block.below] {
+        let mut side = side.clone();
+        side.sort_by_key(|sample| sample.order);
+        let values = logs(&side);
+        let middle = values.iter().sum::<f64>() / values.len() as f64;
+        steps += values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum::<f64>();
+        deviations += values.iter().map(|value| (value - middle).powi(2)).sum::<f64>();
+        let range = Interval::range(&values);
+        ranges += range.high - range.low;
+    }
+    match deviations > 0.0 {
+        true => ranges * (2.0 * deviations / steps.max(1e-12) - 1.0).max(0.0),
+        false => 0.0,
+    }
 }
 
 /// How far the values of a run wandered while it went on: `residuals`, in the order of measuring, are

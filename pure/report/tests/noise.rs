@@ -47,7 +47,8 @@ struct Noise {
 
 impl Noise {
     fn new(shape: Shape, seed: u32) -> Noise {
-        Noise { random: Random::new(Seed(u64::from(seed) + 77)), shape, walk: 0.0 }
+        let seed = Seed(u64::from(seed) * 64 + shape as u64);
+        Noise { random: Random::new(seed), shape, walk: 0.0 }
     }
 
     fn unit(&mut self) -> f64 {
@@ -161,7 +162,7 @@ fn silent(sets: u32, speaks: impl Fn(&mut Noise, u32) -> Option<String>) {
 
 #[test]
 fn a_result_of_nothing_but_noise_says_nothing() {
-    silent(SETS / 20, |noise, repetitions| {
+    silent(SETS / 10, |noise, repetitions| {
         let few = result(noise, 4, repetitions, true);
         insights(&[few]).into_iter().next().map(|insight| insight.text)
     });
