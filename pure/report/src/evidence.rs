@@ -72,7 +72,8 @@ impl Difference {
             return None;
         }
         let effects: Vec<f64> = used.iter().map(|b| effect(b)).collect();
-        let drifts: Vec<f64> = used.iter().map(|b| drift(b)).collect();
+        let values = used.iter().map(|b| b.above.len() + b.below.len()).sum();
+        let drifts: Vec<f64> = used.iter().map(|b| drift(b, values)).collect();
         let (chance, chance_min) = rank_sum(&used);
         Some(Difference {
             ratio: median(&effects).exp(),
@@ -98,7 +99,7 @@ fn effect(block: &Block) -> f64 {
 
 /// What both sides changed from their first to their second half, extrapolated to the time between
 /// them where one was measured after the other.
-fn drift(block: &Block) -> f64 {
+fn drift(block: &Block, values: usize) -> f64 {
     let (above, below) = (Half::of(&block.above), Half::of(&block.below));
     let (Some(above), Some(below)) = (above, below) else { return f64::INFINITY };
     let apart = match (above.middle, below.middle) {
@@ -108,13 +109,15 @@ fn drift(block: &Block) -> f64 {
     let wandered = |side: &[Sample]| side.iter().map(|sample| sample.wander).fold(0.0, f64::max);
     let wandered = wandered(&block.above) + wandered(&block.below);
     let changed = apart.max(1.0) * (above.change + below.change);
-    changed.max(wandered).max(likeness(block) / DRIFT_TIMES)
+    changed.max(wandered).max(likeness(block, values) / DRIFT_TIMES)
 }
 
 /// How much of the range of both sides has to be distrusted because neighbours in time are alike: nothing
 /// when they are not, by von Neumann's ratio (1941) of squared steps to squared deviations, which is
-/// 2 for independent values and goes to 0 for those that wander.
-fn likeness(block: &Block) -> f64 {
+/// 2 for independent values and goes to 0 for those that wander. Of few `values` in all the ratio tells
+/// little, so that their range counts the more.
+fn likeness(block: &Block, values: usize) -> f64 {
+    let few = (14.0 / values.max(1) as f64).powi(2);
     let (mut steps, mut deviations, mut ranges) = (0.0, 0.0, 0.0);
     for side in [&block.above, &block.below] {
         let mut side = side.clone();
@@ -127,7 +130,7 @@ fn likeness(block: &Block) -> f64 {
         ranges += range.high - range.low;
     }
     match deviations > 0.0 {
-        true => ranges * (2.0 * deviations / steps.max(1e-12) - 1.0).max(0.0),
+        true => ranges * (few + (2.0 * deviations / steps.max(1e-12) - 1.0).max(0.0)),
         false => 0.0,
     }
 }

@@ -106,8 +106,9 @@ pub trait Backend: Send {
     /// The memory transfers go from and to. Only while nothing is under way.
     fn arena(&mut self) -> &mut Arena;
 
-    /// The memory while operations are under way: the caller touches nothing that one of them uses.
-    fn spare(&mut self) -> &mut Arena {
+    /// The bytes of the memory while operations are under way: the caller changes nothing that one of
+    /// them uses.
+    fn spare(&mut self) -> &mut [u8] {
         self.arena()
     }
 

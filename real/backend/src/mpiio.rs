@@ -219,7 +219,7 @@ impl Backend for MpiIo {
         self.file.arena()
     }
 
-    fn spare(&mut self) -> &mut Arena {
+    fn spare(&mut self) -> &mut [u8] {
         self.file.spare()
     }
 

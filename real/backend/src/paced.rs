@@ -46,7 +46,7 @@ impl Backend for Paced {
         self.inner.arena()
     }
 
-    fn spare(&mut self) -> &mut Arena {
+    fn spare(&mut self) -> &mut [u8] {
         self.inner.spare()
     }
 

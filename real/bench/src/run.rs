@@ -194,8 +194,10 @@ impl Runner<'_> {
     ) -> Result<(), BenchError> {
         let first = self.comm.rank().0 == 0;
         for repetition in 0..self.plan.repetitions {
+            // Whether the case before left what it should have: nobody reads what was found wrong.
+            let mut sound = false;
             for (index, (case, platform)) in runs.iter().enumerate() {
-                let before = runs[..index].last();
+                let before = runs[..index].last().filter(|_| sound);
                 let written = before.filter(|(before, _)| case.reads_what(before, self.plan));
                 let phases = match platform {
                     // The model is deterministic: once is enough.
@@ -204,6 +206,7 @@ impl Runner<'_> {
                     None => self.case(case, index, written.is_some(), repetition)?,
                 };
                 phases.iter().filter(|_| first).for_each(|one| observe(Progress::Measured(one)));
+                sound = phases.iter().all(|phase| phase.invalid.is_none());
                 outcome.measurements.extend(phases);
             }
         }

@@ -96,14 +96,17 @@ impl Loop<'_> {
             (Work::One(way), _) if self.depth > 1 => {
                 self.queued(backend, way, end, deadline, tally);
             }
-            (Work::One(way), true) => {
-                self.plain::<true, true>(backend, way, end, deadline, tally);
-            }
-            (Work::One(way), false) if self.latencies => {
-                self.plain::<true, false>(backend, way, end, deadline, tally);
-            }
-            (Work::One(way), false) => {
-                self.plain::<false, false>(backend, way, end, deadline, tally);
+            (Work::One(way), records) => {
+                let stamps = way == Direction::Write && self.source.needs_stamps();
+                let run = match (self.latencies || records, records, stamps) {
+                    (_, true, true) => Self::plain::<true, true, true>,
+                    (_, true, false) => Self::plain::<true, true, false>,
+                    (true, false, true) => Self::plain::<true, false, true>,
+                    (true, false, false) => Self::plain::<true, false, false>,
+                    (false, false, true) => Self::plain::<false, false, true>,
+                    (false, false, false) => Self::plain::<false, false, false>,
+                };
+                run(self, backend, way, end, deadline, tally);
             }
             _ => self.various(backend, end, deadline, tally),
         }
@@ -119,7 +122,7 @@ impl Loop<'_> {
     }
 
     /// One direction, one operation at a time: the loop that the speed goals are about.
-    fn plain<const LATENCIES: bool, const RECORDS: bool>(
+    fn plain<const LATENCIES: bool, const RECORDS: bool, const STAMPS: bool>(
         &self,
         backend: &mut dyn Backend,
         way: Direction,
@@ -128,7 +131,6 @@ impl Loop<'_> {
         tally: &mut Tally,
     ) {
         let own = self.pattern.operations(self.rank);
-        let stamps = self.source.needs_stamps();
         let mut access = Access::new();
         let mut bytes = 0;
         while tally.next < end {
@@ -138,7 +140,7 @@ impl Loop<'_> {
                 Direction::Write => self.source.write_at(index, &access),
                 Direction::Read => self.source.read_at(index, 0),
             };
-            if stamps && way == Direction::Write {
+            if STAMPS {
                 self.source.stamp(&access, at, backend.spare());
             }
             let start = if LATENCIES { self.clock.stamp() } else { 0 };

@@ -253,8 +253,8 @@ impl MpiFile {
         &mut self.arena
     }
 
-    /// The memory while transfers go on: the caller touches nothing that one of them uses.
-    pub fn spare(&mut self) -> &mut Arena {
+    /// The bytes of the memory while transfers go on: the caller changes nothing that one of them uses.
+    pub fn spare(&mut self) -> &mut [u8] {
         &mut self.arena
     }
 
