@@ -99,6 +99,27 @@ impl Cruel {
         }
     }
 
+    /// What a read brought, piece by piece.
+    fn brought(&mut self, access: &Access, at: usize) -> Vec<u8> {
+        let memory = self.inner.arena();
+        let piece = |piece: iolab_pattern::Piece| {
+            let start = at + piece.memory as usize;
+            memory[start..start + piece.length as usize].to_vec()
+        };
+        access.pieces().flat_map(piece).collect()
+    }
+
+    /// Puts something else where it was brought to.
+    fn pretend(&mut self, access: &Access, at: usize, mut bytes: &[u8]) {
+        let memory = self.inner.arena();
+        for piece in access.pieces() {
+            let (first, rest) = bytes.split_at(piece.length as usize);
+            let start = at + piece.memory as usize;
+            memory[start..start + first.len()].copy_from_slice(first);
+            bytes = rest;
+        }
+    }
+
     fn lie(&mut self, access: &Access, at: usize) -> Result<(), IoError> {
         let bytes = access.bytes();
         let half = bytes / 2;
@@ -133,19 +154,22 @@ impl Cruel {
             Fault::MisplaceRead => {
                 // As if one byte further on: the last of the operation comes out wrong as well.
                 self.inner.run(Direction::Read, access, at)?;
-                self.inner.arena()[at..at + bytes as usize].rotate_left(1);
+                let mut brought = self.brought(access, at);
+                brought.rotate_left(1);
+                self.pretend(access, at, &brought);
                 return Ok(());
             }
             Fault::StaleRead => {
                 self.inner.run(Direction::Read, access, at)?;
-                let room = self.earlier.len().min(bytes as usize);
-                let memory = &mut self.inner.arena()[at..at + bytes as usize];
-                let brought = memory.to_vec();
-                memory[..room].copy_from_slice(&self.earlier[..room]);
-                if *memory == brought[..] {
+                let brought = self.brought(access, at);
+                let mut stale = brought.clone();
+                let room = self.earlier.len().min(stale.len());
+                stale[..room].copy_from_slice(&self.earlier[..room]);
+                if stale == brought {
                     // There was nothing else yet, or it was the same.
                     self.told.fetch_sub(1, Relaxed);
                 }
+                self.pretend(access, at, &stale);
                 self.earlier = brought;
                 return Ok(());
             }
@@ -172,8 +196,7 @@ impl Backend for Cruel {
         }
         let moved = self.inner.run(way, access, at)?;
         if way == Direction::Read && access.bytes() > 0 {
-            let bytes = access.bytes() as usize;
-            self.earlier = self.inner.arena()[at..at + bytes].to_vec();
+            self.earlier = self.brought(access, at);
         }
         Ok(moved)
     }
