@@ -174,6 +174,14 @@ fn a_comparison_states_ratio_interval_and_verdict() {
     };
     let hdd = Some("classic-hdd");
     assert_eq!(verdict(&once(1.0, hdd), &once(2.0, hdd)).1, "predicted, spread not known");
+    let banded = |speed, band| {
+        let mut result = once(speed, hdd);
+        result.measurements[0].predicted_range_ns = Some(band);
+        result
+    };
+    let (slow, fast) = (banded(1.0, (90, 110)), banded(2.0, (40, 60)));
+    assert_eq!(verdict(&slow, &fast).1, "faster, predicted");
+    assert_eq!(verdict(&slow, &banded(1.1, (85, 95))).1, "no difference predicted");
     assert_eq!(verdict(&once(1.0, None), &once(2.0, None)).1, "too few repetitions for a verdict");
 }
 

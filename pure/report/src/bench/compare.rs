@@ -95,7 +95,7 @@ fn line(evidence: &Evidence, before: &Row, after: &Row, what: &str) -> Option<Co
     let predicted = before.is_predicted() && after.is_predicted();
     let shown = evidence.shows(&found);
     let verdict = match found.ratio {
-        _ if predicted => "predicted, spread not known",
+        _ if predicted => predicted_verdict(before, after),
         _ if !evidence.enough(&found) => "too few repetitions for a verdict",
         ratio if shown && ratio > 1.0 => "faster",
         _ if shown => "slower",
@@ -108,4 +108,15 @@ fn line(evidence: &Evidence, before: &Row, after: &Row, what: &str) -> Option<Co
         values: (block.below.len(), block.above.len()),
         verdict,
     })
+}
+
+/// Predictions are apart when the bands over the orders of simultaneous events are.
+fn predicted_verdict(before: &Row, after: &Row) -> &'static str {
+    let band = |row: &Row| row.measurements.first().and_then(|(_, m)| m.predicted_range_ns);
+    match (band(before), band(after)) {
+        (Some(before), Some(after)) if after.1 < before.0 => "faster, predicted",
+        (Some(before), Some(after)) if after.0 > before.1 => "slower, predicted",
+        (Some(_), Some(_)) => "no difference predicted",
+        _ => "predicted, spread not known",
+    }
 }
