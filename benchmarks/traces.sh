@@ -4,6 +4,7 @@
 set -e
 cd "$(dirname "$0")/.."
 cargo build --release --quiet -p trace-size -p iolab-cli
+benchmarks/price.sh
 size=target/release/trace-size
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -75,6 +75,8 @@ def main():
         spread = {name: sorted(values)[len(values) // 2] for name, values in samples.items()}
         seconds, mebibytes = min(billion(folder) for _ in range(3))
         base = best["bare"]
+        price = os.path.join(HERE, "../price.sh")
+        print(subprocess.run([price], check=True, capture_output=True, text=True).stdout)
         print("| case | CPU ns per operation, best (median) | over the bare loop | goal |\n|---|---|---|---|")
 
         def line(title, name, goal, over=False):

@@ -88,6 +88,8 @@ def keep(path, rows):
 
 
 def sweep():
+    price = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../price.sh")
+    print(subprocess.run([price], check=True, capture_output=True, text=True).stdout)
     print("| ranks by | way | worst distance from theory | at c/io | usable |")
     print("|---|---|---|---|---|")
     for name, launcher in launchers():

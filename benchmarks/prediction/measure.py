@@ -99,7 +99,9 @@ def measure(options, iolab, scratch, keep):
     work = scratch / "work"
     applied = lambda strategy: [iolab, "run", "--apply", f"{strategy}:paths={work}/**", "--"]
     programs = {**PROGRAMS, **examples(scratch)}
-    print(f"{options.runs} runs each, in {options.directory}\n")
+    print(f"{options.runs} runs each, in {options.directory}")
+    price = ROOT / "benchmarks/price.sh"
+    print(subprocess.run([price], check=True, capture_output=True, text=True).stdout)
     print("| program | strategy | predicted ms | by model alone | measured ms | error | speed-up predicted | measured |")
     print("|---|---|---|---|---|---|---|---|")
     errors, effects = [], []

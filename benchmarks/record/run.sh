@@ -11,6 +11,7 @@ cd "$(dirname "$0")/../.."
 rounds=${1:-9}
 calls=${2:-1000000}
 cargo build --release --quiet -p iolab-intercept -p iolab-cli
+benchmarks/price.sh
 work=$(mktemp -d /dev/shm/iolab-benchmark-XXXXXX)
 trap 'rm -rf "$work"' EXIT
 gcc -O2 -pthread -o "$work/loop" benchmarks/record/loop.c

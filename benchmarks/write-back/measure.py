@@ -35,6 +35,7 @@ def measure(program, directory, way, kind, size):
 
 def main():
     directory = sys.argv[1] if len(sys.argv) > 1 else "/dev/shm"
+    print(subprocess.run([HERE.parent / "price.sh"], check=True, capture_output=True, text=True).stdout)
     print("| call | " + " | ".join(f"{way}, ns" for way in WAYS) + " | gain of write-back |")
     print("|---|" + "---|" * (len(WAYS) + 1))
     with tempfile.TemporaryDirectory() as build:

@@ -6,20 +6,26 @@
 //!
 //! * `text`, `csv`: the report for people at a terminal and for spreadsheets;
 //! * `chart`: figures as SVG, for pages and for files of their own;
+//! * `bench`, `overlap`: results of the benchmarks and what may be said of them, by the rules of
+//!   `statistics` and `evidence`;
 //! * `page`: one self-contained HTML file with sentences, tables, findings, charts and the timeline.
 
 mod analysis;
+pub mod bench;
 pub mod chart;
 pub mod csv;
+pub mod evidence;
 mod facts;
 mod findings;
 mod frequent;
 mod lane;
+pub mod overlap;
 pub mod page;
 mod pattern;
 mod report;
 mod sections;
 mod sizes;
+pub mod statistics;
 mod stream;
 pub mod study;
 pub mod text;

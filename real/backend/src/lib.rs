@@ -6,6 +6,7 @@
 //! It tells honestly what it cannot do; the conformance suite holds every member to it.
 
 mod catalog;
+mod cruel;
 mod direct;
 mod failure;
 mod mpiio;
@@ -16,6 +17,7 @@ mod queued;
 mod threaded;
 
 pub use catalog::{Catalog, Method, Needs};
+pub use cruel::{Cruel, Fault, Lies};
 pub use failure::{IoError, Verb};
 pub use iolab_host::arena::Arena;
 pub use mpiio::COLON;
@@ -103,6 +105,12 @@ pub type Ran = Option<(u64, Moved)>;
 pub trait Backend: Send {
     /// The memory transfers go from and to. Only while nothing is under way.
     fn arena(&mut self) -> &mut Arena;
+
+    /// The bytes of the memory while operations are under way: the caller changes nothing that one of
+    /// them uses.
+    fn spare(&mut self) -> &mut [u8] {
+        self.arena()
+    }
 
     /// Opens the file; all ranks together if it is shared.
     fn open(&mut self, opening: &Opening, comm: &dyn Comm) -> Result<(), IoError>;

@@ -219,6 +219,10 @@ impl Backend for MpiIo {
         self.file.arena()
     }
 
+    fn spare(&mut self) -> &mut [u8] {
+        self.file.spare()
+    }
+
     fn open(&mut self, opening: &Opening, comm: &dyn Comm) -> Result<(), IoError> {
         self.path.clone_from(&opening.path);
         let Some(mpi) = comm.mpi() else {

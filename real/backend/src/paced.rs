@@ -46,6 +46,10 @@ impl Backend for Paced {
         self.inner.arena()
     }
 
+    fn spare(&mut self) -> &mut [u8] {
+        self.inner.spare()
+    }
+
     fn open(&mut self, opening: &Opening, comm: &dyn Comm) -> Result<(), IoError> {
         self.done.clear();
         self.ran = None;

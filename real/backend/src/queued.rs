@@ -232,6 +232,10 @@ impl<Q: Queue> Backend for Queued<Q> {
         self.queue.arena()
     }
 
+    fn spare(&mut self) -> &mut [u8] {
+        self.queue.spare()
+    }
+
     fn open(&mut self, opening: &Opening, comm: &dyn Comm) -> Result<(), IoError> {
         let file = open_file(opening, comm)?;
         self.alignment = opening.direct.then(|| alignment(&file).unwrap_or(4096));

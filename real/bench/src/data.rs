@@ -2,17 +2,18 @@
 
 use crate::cache::CacheState;
 use crate::failure::{BenchError, told};
-use crate::outcome::Measurement;
-use crate::phase::{Label, Stages, agree, measurement, timed};
+use crate::phase::{Label, Stages, agree, measurement, named, timed};
 use crate::records::{self, Origin, Records};
 use crate::run::Runner;
 use crate::scene::Scene;
 use crate::source::Source;
 use crate::steps::Act;
 use crate::timed::{Loop, Tally, Work};
+use crate::verify::Checks;
 use iolab_backend::{Backend, Needs, Opening};
 use iolab_comm::largest;
 use iolab_pattern::Pattern;
+use iolab_report::bench::Measurement;
 use iolab_vocab::Rank;
 use std::time::Duration;
 
@@ -60,8 +61,8 @@ impl Runner<'_> {
             records: &mut records,
         };
         let times = timed(self.comm, stages)?;
-        let mut result = measurement(&times, label, self.barrier_cost_ns, true);
-        result.name(scene.case, repetition);
+        let mut result = measurement(&times, label, self.barrier_cost_ns, self.one_clock);
+        named(&mut result, scene.case, self.plan, repetition);
         if let Some(records) = records {
             let asked = if collective { Rank(0) } else { rank };
             let origin = Origin {
@@ -75,7 +76,9 @@ impl Runner<'_> {
             records::gather(self.comm, &records, &origin, &result, self.records)?;
         }
         if self.plan.verify && scene.case.method.keeps_data {
-            self.verify(scene, player, rank, content, reached, &mut result)?;
+            let old = scene.before.map(|before| self.content(scene, player, before));
+            let checks = Checks { player, rank, works: &works, new: content, old, fresh, reached };
+            self.verify(scene, &checks, &mut result)?;
         }
         Ok(result)
     }

@@ -11,16 +11,16 @@ mod content;
 mod data;
 mod failure;
 mod files;
-mod interpret;
 mod kernel;
 mod metadata;
 mod names;
-mod outcome;
 mod overlap;
 mod phase;
 mod plan;
 mod predict;
+mod prices;
 mod progress;
+mod rank_times;
 mod record_file;
 mod recording;
 mod records;
@@ -28,7 +28,6 @@ mod run;
 mod scene;
 mod source;
 mod spatial;
-mod statistics;
 mod steps;
 mod surroundings;
 mod table;
@@ -37,25 +36,25 @@ mod verify;
 
 pub use cache::CacheState;
 pub use cell::{Abilities, cell_table, refusal};
-pub use content::{Content, Mismatch, PERIOD};
+pub use content::{Content, Mismatch};
 pub use failure::BenchError;
 pub use files::{Manner, TestFiles};
-pub use interpret::{
-    Comparison, Curve, Insight, Profile, Score, Share, compare, curves, insights, plan_profile,
-    profiles, ratio_of_medians, score, verdict,
+pub use iolab_report::bench::{
+    Incomplete, Latency, Measurement, Outcome, Prices, Refused, Summary, Surroundings,
 };
-pub use outcome::{Latency, Measurement, Outcome, RankTimes, Refused, Summary};
+pub use iolab_report::overlap::{
+    Estimate, Found, OverlapPoint, OverlapSummary, QUALITY_LIMIT, Reference, Spread,
+    overlap_summaries, theory,
+};
 pub use overlap::{
-    CaseEntry, Estimate, Found, Load, OverlapCase, OverlapOutcome, OverlapPlan, OverlapPoint,
-    OverlapProgress, OverlapSummary, QUALITY_LIMIT, Reference, SWEEP, Spread, Way, overlap,
-    overlap_csv, overlap_header, overlap_plot, overlap_row, overlap_summaries, overlap_summary_row,
-    overlap_template, theory,
+    CaseEntry, Load, OverlapCase, OverlapOutcome, OverlapPlan, OverlapProgress, SWEEP, Way,
+    overlap, overlap_csv, overlap_header, overlap_plot, overlap_row, overlap_summary_row,
+    overlap_template,
 };
 pub use plan::{Case, Plan, PlanError, Temporal, template};
-pub use progress::{Incomplete, KeptRecords, Progress};
+pub use progress::{KeptRecords, Progress, end_early};
+pub use rank_times::RankTimes;
 pub use recording::Recording;
 pub use run::run;
 pub use spatial::Spatial;
-pub use statistics::{Interval, interval_of_median, median};
-pub use surroundings::Surroundings;
-pub use table::{csv, header, row, summary_table};
+pub use table::{Table, csv, summary_table};

@@ -5,13 +5,13 @@
 
 use crate::failure::BenchError;
 use crate::names::{Name, clear_names};
-use crate::outcome::Measurement;
-use crate::phase::{Label, Stages, measurement, timed};
+use crate::phase::{Label, Stages, measurement, named, timed};
 use crate::plan::Case;
 use crate::run::Runner;
 use crate::timed::Tally;
 use iolab_backend::{IoError, Verb};
 use iolab_host::tick::TickClock;
+use iolab_report::bench::Measurement;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -109,8 +109,8 @@ impl Runner<'_> {
             };
             let times = timed(self.comm, visit)?;
             let label = Label { phase: name.to_owned(), ..Label::default() };
-            let mut phase = measurement(&times, &label, self.barrier_cost_ns, true);
-            phase.name(case, repetition);
+            let mut phase = measurement(&times, &label, self.barrier_cost_ns, self.one_clock);
+            named(&mut phase, case, self.plan, repetition);
             measurements.push(phase);
         }
         self.comm.barrier()?;

@@ -6,14 +6,13 @@
 //! above 1 is a loss. In theory max(c, io) / (c + io).
 //!
 //! `plan` says what to measure, `actor` is one rank at work, `calibration` fits the computation,
-//! `point` is the arithmetic of the report, `timeline` the run as a trace, `table` and `plot` its
-//! faces.
+//! `timeline` is the run as a trace, `table` and `plot` are the faces of its result; the arithmetic of
+//! the report is `iolab_report::overlap`.
 
 mod actor;
 mod calibration;
 mod plan;
 mod plot;
-mod point;
 mod table;
 mod timeline;
 #[cfg(test)]
@@ -25,19 +24,20 @@ use crate::failure::{BenchError, Told, told};
 use crate::files::{Cleaning, TestFiles, Uses};
 use crate::kernel::Kernel;
 use crate::names::Name;
-use crate::outcome::Refused;
 use crate::phase::agree;
-use crate::progress::Incomplete;
-use crate::run::{ranks_agree, warnings};
+use crate::run::{ranks_agree, share_a_clock, warnings};
 use crate::scene::{share, write_range};
-use crate::source::{Source, is_contiguous};
-use crate::surroundings::{Surroundings, enough_room};
+use crate::source::{Needs as SourceNeeds, Source, is_contiguous};
+use crate::surroundings::{enough_room, surroundings};
 use actor::{Actor, Tools};
 use iolab_backend::{Arena, Direction, Needs, Opening, Paced, Threaded};
 use iolab_comm::{Comm, gather_numbers, largest};
 use iolab_host::tick::monotonic;
+use iolab_report::bench::{Incomplete, Refused, Surroundings};
+use iolab_report::overlap::{
+    OverlapPoint, OverlapSummary, Place, RankSample, Reference, overlap_summaries, point,
+};
 use iolab_trace::Trace;
-use point::{Place, RankSample, point};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use timeline::gathered;
@@ -45,10 +45,6 @@ use timeline::gathered;
 pub(crate) use actor::Computation;
 pub use plan::{Load, OverlapCase, OverlapPlan, SWEEP, Way, overlap_template};
 pub use plot::overlap_plot;
-pub use point::{
-    Estimate, Found, OverlapPoint, OverlapSummary, QUALITY_LIMIT, Reference, Spread,
-    overlap_summaries, theory,
-};
 pub use table::{overlap_csv, overlap_header, overlap_row, overlap_summary_row};
 
 /// A case as it stands in the result.
@@ -77,7 +73,7 @@ pub struct CaseEntry {
 }
 
 impl CaseEntry {
-    fn of(case: &OverlapCase) -> CaseEntry {
+    fn of(plan: &OverlapPlan, case: &OverlapCase) -> CaseEntry {
         CaseEntry {
             test: case.test.clone(),
             spatial: case.spatial.text(),
@@ -88,7 +84,7 @@ impl CaseEntry {
             throttle: case.throttle,
             direct: case.direct,
             load: case.load,
-            title: case.title(),
+            title: plan.title_of(case),
         }
     }
 }
@@ -250,7 +246,8 @@ fn staged<'a>(
     let Ok(mut tools) = tools else { unreachable!("agreed on by all ranks") };
     let content = Content::new(plan.seed, 0, 0);
     let rank = comm.rank();
-    tools.source.fill(tools.pattern.as_ref(), rank, content, tools.backend.arena());
+    let Tools { source, pattern, backend, .. } = &mut tools;
+    source.fill(pattern.as_ref(), rank, content, backend.arena());
     let scattered = !is_contiguous(tools.pattern.as_ref(), rank);
     let noncontiguous = largest(comm, scattered.into())? > 0;
     let reads = case.direction == Direction::Read && case.method.keeps_data;
@@ -299,8 +296,12 @@ fn tools(
         return Err(("the pattern gives this rank no operation".to_owned(), hint));
     }
     let writes = case.direction == Direction::Write;
-    let source = Source::plan(pattern.as_ref(), comm.rank(), writes, false, 1)
-        .map_err(|why| (why, "make the pattern smaller".to_owned()))?;
+    let source = Source::plan(
+        pattern.as_ref(),
+        comm.rank(),
+        SourceNeeds { writes, data: case.method.keeps_data, exact: false, depth: 1 },
+    )
+    .map_err(|why| (why, "make the pattern smaller".to_owned()))?;
     let arena = Arena::new(source.bytes);
     let mut backend = (case.method.make)(arena, 1).map_err(|error| told(&error))?;
     if let Some(rate) = case.throttle {
@@ -336,13 +337,15 @@ fn measured(
     observe: &dyn Fn(OverlapProgress),
 ) -> Result<(), BenchError> {
     let (plan, case) = (actor.plan, actor.case);
+    let one_clock = share_a_clock(actor.comm)?;
     for &wanted in &case.ratios {
         for repetition in 0..plan.repetitions {
             let own = actor.sample(wanted)?;
             let ranks = exchanged(actor.comm, &own)?;
             let has_io = case.load == Load::Pattern;
             let (operations, sees_ends) = (plan.count, case.sees_ends());
-            let place = Place { case: index, wanted, repetition, operations, has_io, sees_ends };
+            let place =
+                Place { case: index, wanted, repetition, operations, has_io, sees_ends, one_clock };
             let point = point(place, &ranks);
             if actor.comm.rank().0 == 0 {
                 observe(OverlapProgress::Measured(case, &point));
@@ -382,16 +385,16 @@ fn begun(
     warnings.extend(binding_warning(plan, comm)?);
     Ok(OverlapOutcome {
         format: "iolab-overlap".to_owned(),
-        format_version: 1,
+        format_version: 2,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         plan: plan.text.clone(),
         ranks: comm.size(),
         communication: comm.kind().to_owned(),
-        surroundings: Surroundings::of(Path::new(&plan.target)),
+        surroundings: surroundings(Path::new(&plan.target)),
         reference: Reference::published(),
         warnings,
-        cases: plan.cases.iter().map(CaseEntry::of).collect(),
+        cases: plan.cases.iter().map(|case| CaseEntry::of(plan, case)).collect(),
         summaries: Vec::new(),
         points: Vec::new(),
         refused: refused.collect(),

@@ -309,6 +309,48 @@ impl Case {
         if self.file_per_rank { Rank(0) } else { rank }
     }
 
+    /// Whether this case reads what the one before it wrote, as IOR's `-w -r` does, instead of a file
+    /// that is made for it.
+    pub(crate) fn reads_what(&self, before: &Case, plan: &Plan) -> bool {
+        let reads = matches!(self.temporal, Temporal::Read | Temporal::ReRead);
+        let same_data = self.test == before.test
+            && self.spatial.text() == before.spatial.text()
+            && (self.method.name, self.header) == (before.method.name, before.header)
+            && self.file_per_rank == before.file_per_rank;
+        // A phase that ended at its time limit has not written all.
+        let whole = before.temporal == Temporal::Write && plan.time_limit <= 0.0;
+        // Some patterns are written to a file of each rank, and read from one.
+        let one_file = self.file_per_rank
+            || self.pattern(1, plan.seed).is_ok_and(|pattern| !pattern.writes_own_file());
+        reads && same_data && whole && one_file && self.method.keeps_data
+    }
+
+    /// Every setting that the case is measured under, by its name in plans: the case's own and the run's.
+    pub(crate) fn settings(&self, plan: &Plan) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        let mut put = |key: &str, value: String| all.push((key.to_owned(), value));
+        put("header", self.header.to_string());
+        let hint = |(key, value): &(String, String)| format!("{key}={value}");
+        put("hints", self.hints.iter().map(hint).collect::<Vec<_>>().join(" "));
+        put("file-per-rank", self.file_per_rank.to_string());
+        put("depth", self.depth.to_string());
+        put("view", self.view.to_string());
+        put("reorder", self.reorder.to_string());
+        match self.temporal {
+            Temporal::Mixed => put("read-share", self.read_share.to_string()),
+            Temporal::Metadata => put("files", self.files.to_string()),
+            _ => {}
+        }
+        put("cache", format!("{:?}", plan.cache).to_lowercase());
+        put("sync", plan.sync.to_string());
+        put("settle", plan.settle.to_string());
+        put("time-limit", plan.time_limit.to_string());
+        put("latencies", plan.latencies.to_string());
+        put("verify", plan.verify.to_string());
+        put("records", plan.records.is_some().to_string());
+        all
+    }
+
     /// The pattern for that many ranks. With a file per rank every rank runs it alone.
     pub fn pattern(&self, ranks: u32, seed: Seed) -> Result<Box<dyn Pattern>, PatternError> {
         self.spatial.make(if self.file_per_rank { 1 } else { ranks }, seed)

@@ -1,15 +1,16 @@
 //! The Parquet file of single operations: one row each, written in groups of bounded size.
 //!
 //! Columns: `test`, `pattern`, `temporal`, `phase`, `method`, `repetition`, `rank`, `operation` (its
-//! index in the rank's pattern), `way` (`read`, `write`, `both`), `offset` (of its first byte in the
+//! index in the rank's pattern), `direction` (`read`, `write`, `read-write`), `way` (the same, as files of
+//! earlier versions call it: `both` instead of `read-write`), `bytes_read`, `bytes_written`, `offset` (of its first byte in the
 //! file), `bytes`, `start_ns` (from the rank's leaving the first barrier), `latency_ns`. The file
 //! has its name only when it is complete.
 
 use crate::failure::Told;
-use crate::outcome::Measurement;
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use iolab_host::result_file::{ResultFile, Writing};
+use iolab_report::bench::Measurement;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -20,9 +21,11 @@ use std::sync::Arc;
 /// Rows of a group: what the writer holds in memory at most.
 const GROUP_ROWS: usize = 1 << 18;
 
-const TEXTS: [&str; 6] = ["test", "pattern", "temporal", "phase", "method", "way"];
-const NUMBERS: [&str; 5] = ["operation", "offset", "bytes", "start_ns", "latency_ns"];
+const TEXTS: [&str; 7] = ["test", "pattern", "temporal", "phase", "method", "way", "direction"];
+const NUMBERS: [&str; 7] =
+    ["operation", "offset", "bytes", "start_ns", "latency_ns", "bytes_read", "bytes_written"];
 const WAYS: [&str; 3] = ["read", "write", "both"];
+const DIRECTIONS: [&str; 3] = ["read", "write", "read-write"];
 
 /// One operation of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,15 @@ impl Row {
             .iter()
             .flat_map(|word| word.to_le_bytes())
             .collect()
+    }
+
+    /// Bytes that went this way; of an operation of both, half of them.
+    fn moved(&self, way: u64) -> u64 {
+        match self.way {
+            own if own == way => self.bytes,
+            2 => self.bytes / 2,
+            _ => 0,
+        }
     }
 
     pub(crate) fn of(text: &[u8]) -> Row {
@@ -103,6 +115,7 @@ impl RecordFile {
             Arc::new(UInt64Array::from_iter_values(rows.iter().map(pick)))
         };
         let ways = rows.iter().map(|row| WAYS[row.way as usize]);
+        let directions = rows.iter().map(|row| DIRECTIONS[row.way as usize]);
         let columns = vec![
             same(&m.test),
             same(&m.spatial),
@@ -110,6 +123,7 @@ impl RecordFile {
             same(&m.phase),
             same(&m.method),
             Arc::new(StringArray::from_iter_values(ways)),
+            Arc::new(StringArray::from_iter_values(directions)),
             short(m.repetition),
             short(rank),
             number(|row| row.operation),
@@ -117,6 +131,8 @@ impl RecordFile {
             number(|row| row.bytes),
             number(|row| row.start_ns),
             number(|row| row.latency_ns),
+            number(|row| row.moved(0)),
+            number(|row| row.moved(1)),
         ];
         let written = RecordBatch::try_new(Arc::clone(&self.schema), columns)
             .map_err(ParquetError::from)

@@ -5,7 +5,6 @@
 //! stay evenly spread. Offsets and lengths are not kept, the pattern gives them again.
 
 use crate::failure::BenchError;
-use crate::outcome::Measurement;
 use crate::phase::agree;
 use crate::progress::KeptRecords;
 use crate::record_file::Row;
@@ -14,6 +13,7 @@ use iolab_backend::Direction;
 use iolab_comm::{Comm, largest};
 use iolab_host::tick::TickClock;
 use iolab_pattern::{Access, Pattern};
+use iolab_report::bench::Measurement;
 use iolab_vocab::Rank;
 
 /// Operations that a rank keeps of a phase: 64 MiB.

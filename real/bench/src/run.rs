@@ -1,23 +1,25 @@
 //! Runs a plan: the same code on every rank, results on rank 0.
 //!
-//! For every case and repetition: make what has to be there (setup), bring the caches into their
+//! Repetitions are rounds over all cases, so that what drifts meets all of them alike. For every case
+//! of a round: make what has to be there (setup), bring the caches into their
 //! state, run the timed phases, verify. Ranks agree after every stage, so an error on one ends
 //! the run on all, and the files are removed whatever happens.
 
 use crate::cell::{Abilities, refusal};
 use crate::failure::BenchError;
 use crate::files::{Cleaning, TestFiles, Uses};
-use crate::outcome::{Measurement, Outcome, Refused, summarise};
 use crate::phase::agree;
 use crate::plan::{Case, Plan, Temporal};
 use crate::predict::predict;
-use crate::progress::{KeptRecords, Progress};
+use crate::progress::{KeptRecords, Progress, end_early};
 use crate::record_file::RecordFile;
+use crate::scene::first_version;
 use crate::steps::{self, Step, steps};
-use crate::surroundings::{Surroundings, processors};
+use crate::surroundings::{clock_identity, processors, surroundings};
 use iolab_backend::Needs;
 use iolab_comm::{Comm, Imagined, largest};
 use iolab_host::tick::{TickClock, monotonic};
+use iolab_report::bench::{FORMAT_VERSION, Measurement, Outcome, Refused, summarise};
 use iolab_sim::platform::Platform;
 use std::time::Duration;
 
@@ -41,34 +43,32 @@ pub fn run(
     let clock = TickClock::calibrate(Duration::from_millis(5));
     let barrier_cost_ns = barrier_cost(comm)?;
     let records = KeptRecords::of(record_file(plan, comm)?);
-    let runner = Runner { plan, comm, clock, barrier_cost_ns, files, records: &records };
-    let mut outcome = begun(plan, comm, abilities, &clock);
+    let one_clock = share_a_clock(comm)?;
+    let runner = Runner { plan, comm, clock, one_clock, barrier_cost_ns, files, records: &records };
+    let (runs, refused) = sorted_out(plan, comm.size(), abilities);
+    let mut outcome = begun(plan, comm, refused, &clock);
     if first {
         observe(Progress::Begun(&outcome, &records));
     }
-    let measured = runner.all_cases(abilities, &mut outcome, observe);
+    let measured = runner.all_cases(&runs, &mut outcome, observe);
     let measured = measured.and_then(|()| agree(comm, records.finish()));
     match measured {
-        Ok(()) => outcome.summaries = summarise(&outcome.measurements),
+        Ok(()) => outcome.summaries = summarise(&outcome),
         Err(error) if !first || outcome.measurements.is_empty() => return Err(error),
         Err(error) => {
             // What was recorded of it is as good as what was measured.
             let _ = records.finish();
-            outcome.end_early(plan, &error.to_string());
+            end_early(&mut outcome, plan, &error.to_string());
         }
     }
     Ok(outcome)
 }
 
 /// The outcome without measurements.
-fn begun(plan: &Plan, comm: &dyn Comm, abilities: &Abilities, clock: &TickClock) -> Outcome {
-    let refused = plan.cases.iter().filter_map(|case| {
-        let reason = refusal(case, plan, comm.size(), abilities)?;
-        Some(refused_case(case, reason))
-    });
+fn begun(plan: &Plan, comm: &dyn Comm, refused: Vec<Refused>, clock: &TickClock) -> Outcome {
     Outcome {
         format: "iolab-bench".to_owned(),
-        format_version: 1,
+        format_version: FORMAT_VERSION,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         plan: plan.text.clone(),
@@ -77,13 +77,42 @@ fn begun(plan: &Plan, comm: &dyn Comm, abilities: &Abilities, clock: &TickClock)
         communication: comm.kind().to_owned(),
         clock: clock.source().to_owned(),
         clock_cost_ns: clock.cost(),
-        surroundings: Surroundings::of(&plan.target),
+        surroundings: surroundings(&plan.target),
         warnings: warnings(comm),
         summaries: Vec::new(),
         measurements: Vec::new(),
-        refused: refused.collect(),
+        refused,
         incomplete: None,
     }
+}
+
+/// A case that runs, with the platform where it is predicted.
+type Planned<'a> = (&'a Case, Option<&'a Platform>);
+
+/// The cases that run, and those that do not.
+fn sorted_out<'a>(
+    plan: &'a Plan,
+    ranks: u32,
+    abilities: &'a Abilities,
+) -> (Vec<Planned<'a>>, Vec<Refused>) {
+    let (mut runs, mut refused) = (Vec::new(), Vec::new());
+    for case in &plan.cases {
+        match refusal(case, plan, ranks, abilities) {
+            Some(reason) => refused.push(refused_case(case, reason)),
+            None => {
+                let platform = abilities.platform.as_ref();
+                let platform = platform.filter(|_| case.method.needs == Needs::Platform);
+                runs.push((case, platform));
+            }
+        }
+    }
+    (runs, refused)
+}
+
+/// Whether the stamps of all ranks are of one clock.
+pub(crate) fn share_a_clock(comm: &dyn Comm) -> Result<bool, BenchError> {
+    let heard = comm.gather(clock_identity().as_bytes())?;
+    Ok(heard.iter().all(|other| *other == heard[0]))
 }
 
 /// The file of single operations, on rank 0 when one is wanted.
@@ -147,6 +176,8 @@ pub(crate) struct Runner<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) comm: &'a dyn Comm,
     pub(crate) clock: TickClock,
+    /// The stamps of all ranks are of one clock.
+    pub(crate) one_clock: bool,
     pub(crate) barrier_cost_ns: u64,
     pub(crate) files: &'a TestFiles,
     /// Where single operations go, on rank 0.
@@ -154,27 +185,28 @@ pub(crate) struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Measures case by case, repetition by repetition.
+    /// Measures repetition by repetition, case by case.
     fn all_cases(
         &self,
-        abilities: &Abilities,
+        runs: &[Planned],
         outcome: &mut Outcome,
         observe: &dyn Fn(Progress),
     ) -> Result<(), BenchError> {
         let first = self.comm.rank().0 == 0;
-        for case in &self.plan.cases {
-            if refusal(case, self.plan, self.comm.size(), abilities).is_some() {
-                continue;
-            }
-            let platform = abilities.platform.as_ref();
-            let platform = platform.filter(|_| case.method.needs == Needs::Platform);
-            let repetitions = if platform.is_some() { 1 } else { self.plan.repetitions };
-            for repetition in 0..repetitions {
+        for repetition in 0..self.plan.repetitions {
+            // Whether the case before left what it should have: nobody reads what was found wrong.
+            let mut sound = false;
+            for (index, (case, platform)) in runs.iter().enumerate() {
+                let before = runs[..index].last().filter(|_| sound);
+                let written = before.filter(|(before, _)| case.reads_what(before, self.plan));
                 let phases = match platform {
+                    // The model is deterministic: once is enough.
+                    Some(_) if repetition > 0 => continue,
                     Some(platform) => self.predicted(case, platform)?,
-                    None => self.case(case, repetition)?,
+                    None => self.case(case, index, written.is_some(), repetition)?,
                 };
                 phases.iter().filter(|_| first).for_each(|one| observe(Progress::Measured(one)));
+                sound = phases.iter().all(|phase| phase.invalid.is_none());
                 outcome.measurements.extend(phases);
             }
         }
@@ -192,28 +224,54 @@ impl Runner<'_> {
         Ok(phases.unwrap_or_default())
     }
 
-    fn case(&self, case: &Case, repetition: u32) -> Result<Vec<Measurement>, BenchError> {
+    /// One repetition of a case; `index` is its place among those that run. With `written` the case
+    /// before it has left what this one is to read.
+    fn case(
+        &self,
+        case: &Case,
+        index: usize,
+        written: bool,
+        repetition: u32,
+    ) -> Result<Vec<Measurement>, BenchError> {
         if case.temporal == Temporal::Metadata {
             return self.metadata(case, repetition);
         }
-        let built = self.scene(case);
+        let writer = if written { index - 1 } else { index };
+        let built = self.scene(case, first_version(writer, repetition));
         agree(self.comm, built.as_ref().map(|_| ()).map_err(Clone::clone))?;
         let Ok(mut scene) = built else { return Ok(Vec::new()) };
         scene.noncontiguous = largest(self.comm, scene.noncontiguous.into())? > 0;
         let mut cache = String::new();
+        let mut data = "";
         let mut measurements = Vec::new();
         for step in steps(case.temporal) {
             match step {
                 // What exists is what is read.
-                Step::Setup if self.files.existing() => {}
-                Step::Setup if case.method.keeps_data => self.setup(&scene)?,
+                Step::Setup if self.files.existing() => {
+                    scene.before = Some(0);
+                    data = "as it was found";
+                }
+                Step::Setup if written => {
+                    scene.before = Some(0);
+                    data = "as the pattern wrote it";
+                }
+                Step::Setup if case.method.keeps_data => {
+                    self.setup(&scene)?;
+                    scene.before = Some(0);
+                    data = "written in one piece";
+                }
                 Step::Caches if case.method.keeps_data => cache = self.caches(&scene)?,
                 Step::Setup | Step::Caches => {}
                 Step::Timed { name, work, fresh, generation } => {
                     let label = steps::label(name, work, fresh, &cache);
                     let scene = &mut scene;
-                    let phase = self.phase(scene, work, fresh, generation, &label, repetition);
-                    measurements.push(phase?);
+                    let mut phase =
+                        self.phase(scene, work, fresh, generation, &label, repetition)?;
+                    if !data.is_empty() {
+                        phase.settings.insert("data".to_owned(), data.to_owned());
+                    }
+                    measurements.push(phase);
+                    scene.before = Some(generation);
                     // What a second reading finds is what the first left.
                     cache = format!("after {name}");
                 }

@@ -7,12 +7,12 @@ use crate::names::Name;
 use crate::phase::agree;
 use crate::plan::Case;
 use crate::run::Runner;
-use crate::source::{Source, is_contiguous};
+use crate::source::{Needs, Source, is_contiguous};
 use crate::surroundings::enough_room;
 use iolab_backend::{Arena, Backend, Identity};
 use iolab_pattern::Pattern;
 use iolab_vocab::Rank;
-use std::fs::OpenOptions;
+use std::fs::{File, Metadata, OpenOptions};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -27,6 +27,15 @@ pub(crate) struct Scene<'a> {
     pub(crate) depth: usize,
     /// Some operation of some rank is not contiguous.
     pub(crate) noncontiguous: bool,
+    /// The version of the first generation of the content: no two repetitions of two cases share one.
+    pub(crate) version: u64,
+    /// What is in the files before the next phase; none when they are to be made.
+    pub(crate) before: Option<u32>,
+}
+
+/// Versions of content are made of the case, the repetition and the generation within them.
+pub(crate) fn first_version(case: usize, repetition: u32) -> u64 {
+    (case as u64) << 40 | u64::from(repetition) << 8
 }
 
 impl Scene<'_> {
@@ -36,7 +45,11 @@ impl Scene<'_> {
 }
 
 impl Runner<'_> {
-    pub(crate) fn scene<'a>(&self, case: &'a Case) -> Result<Scene<'a>, (String, String)> {
+    pub(crate) fn scene<'a>(
+        &self,
+        case: &'a Case,
+        version: u64,
+    ) -> Result<Scene<'a>, (String, String)> {
         let pattern = case
             .pattern(self.comm.size(), self.plan.seed)
             .map_err(|error| (error.message, error.hint))?;
@@ -45,7 +58,8 @@ impl Runner<'_> {
         let exact = self.plan.verify && case.method.keeps_data;
         let depth = case.depth.max(1);
         let rank = self.pattern_rank(case, false);
-        let source = Source::plan(pattern.as_ref(), rank, writes, exact, depth)
+        let needs = Needs { writes, data: case.method.keeps_data, exact, depth };
+        let source = Source::plan(pattern.as_ref(), rank, needs)
             .map_err(|why| (why, "make the pattern smaller, or leave --verify".to_owned()))?;
         let files = if own_file { u64::from(self.comm.size()) } else { 1 };
         let wanted = (pattern.file_bytes().saturating_add(case.header)).saturating_mul(files);
@@ -59,7 +73,18 @@ impl Runner<'_> {
         let arena = Arena::new(source.bytes);
         let backend = (case.method.make)(arena, depth).map_err(|error| told(&error))?;
         let noncontiguous = !is_contiguous(pattern.as_ref(), rank);
-        Ok(Scene { case, pattern, own_file, backend, source, depth, noncontiguous })
+        let before = None;
+        Ok(Scene {
+            case,
+            pattern,
+            own_file,
+            backend,
+            source,
+            depth,
+            noncontiguous,
+            version,
+            before,
+        })
     }
 
     /// The rank of the pattern that this rank plays; a neighbour's when reading reordered.
@@ -81,7 +106,7 @@ impl Runner<'_> {
 
     pub(crate) fn content(&self, scene: &Scene, rank: Rank, generation: u32) -> Content {
         let file = if scene.own_file { rank.0 + 1 } else { 0 };
-        Content::new(self.plan.seed, file, generation)
+        Content::new(self.plan.seed, file, scene.version + u64::from(generation))
     }
 
     /// Writes generation 0, every rank its share, with plain large writes.
@@ -104,7 +129,10 @@ impl Runner<'_> {
         let content = self.content(scene, rank, 0);
         let (path, identity) =
             (self.path(scene, rank), self.files.identity(self.name(scene, rank)));
-        write_range(&path, identity, content, scene.case.header, range)
+        let header = scene.case.header;
+        write_range(&path, identity, content, header, range)?;
+        // What another case left behind the end is not this one's.
+        cut_to(&path, identity, header + bytes)
     }
 
     pub(crate) fn caches(&self, scene: &Scene) -> Result<String, BenchError> {
@@ -129,12 +157,7 @@ pub(crate) fn write_range(
 ) -> std::io::Result<()> {
     const CHUNK: u64 = 1 << 20;
     let (mut offset, end) = range;
-    let follow = if identity.is_some() { libc::O_NOFOLLOW } else { 0 };
-    let file = OpenOptions::new().write(true).custom_flags(follow).open(path)?;
-    let facts = file.metadata()?;
-    if identity.is_some_and(|identity| !identity.is(&facts)) {
-        return Err(std::io::Error::other("it is no longer the file that this run made"));
-    }
+    let (file, facts) = open_known(path, identity)?;
     let mut chunk = vec![0; CHUNK as usize];
     while offset < end {
         let length = CHUNK.min(end - offset);
@@ -143,6 +166,26 @@ pub(crate) fn write_range(
         offset += length;
     }
     if facts.file_type().is_char_device() { Ok(()) } else { file.sync_data() }
+}
+
+/// Makes a regular file that long. Of ranks that share it, all say the same.
+fn cut_to(path: &Path, identity: Option<Identity>, bytes: u64) -> std::io::Result<()> {
+    let (file, facts) = open_known(path, identity)?;
+    match facts.is_file() {
+        true => file.set_len(bytes),
+        false => Ok(()),
+    }
+}
+
+/// The file to write to, which must be the one that is known, if one is.
+fn open_known(path: &Path, identity: Option<Identity>) -> std::io::Result<(File, Metadata)> {
+    let follow = if identity.is_some() { libc::O_NOFOLLOW } else { 0 };
+    let file = OpenOptions::new().write(true).custom_flags(follow).open(path)?;
+    let facts = file.metadata()?;
+    match identity.is_some_and(|identity| !identity.is(&facts)) {
+        true => Err(std::io::Error::other("it is no longer the file that this run made")),
+        false => Ok((file, facts)),
+    }
 }
 
 /// The part of `bytes` that is the `index`-th of `count`, on whole MiB where there are enough.

@@ -74,7 +74,7 @@ pub(crate) fn steps(temporal: Temporal) -> Vec<Step> {
         Temporal::ReadThenWrite => {
             vec![Setup, Caches, changed("read-then-write", &[Read, Write])]
         }
-        Temporal::Mixed => vec![Setup, Caches, phase("mixed", &[Mixed])],
+        Temporal::Mixed => vec![Setup, Caches, changed("mixed", &[Mixed])],
         Temporal::Metadata => Vec::new(),
     }
 }

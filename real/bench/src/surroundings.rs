@@ -1,45 +1,33 @@
 //! Where a run took place: host, kernel, file system. For the result document.
 
+use crate::prices::prices;
+use iolab_report::bench::Surroundings;
 use iolab_vocab::format_bytes;
-use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 
-/// The machine and the file system of the target.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Surroundings {
-    /// Name of the host of rank 0.
-    pub host: String,
-    /// Kernel release.
-    pub kernel: String,
-    /// Processors of that host.
-    pub processors: usize,
-    /// Type of the target's file system.
-    pub file_system: String,
-    /// Where that file system is mounted.
-    pub mount_point: String,
-    /// With which options.
-    pub mount_options: String,
-    /// When, as seconds since 1970.
-    pub started: u64,
+/// Looks around.
+pub(crate) fn surroundings(target: &Path) -> Surroundings {
+    let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let (file_system, mount_point, mount_options) = mount_of(&directory_of(target));
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Surroundings {
+        host: line("/proc/sys/kernel/hostname"),
+        kernel: line("/proc/sys/kernel/osrelease"),
+        processors: processors(),
+        file_system,
+        mount_point,
+        mount_options,
+        started: since.map(|since| since.as_secs()).unwrap_or(0),
+        prices: Some(prices()),
+    }
 }
 
-impl Surroundings {
-    /// Looks around.
-    pub fn of(target: &Path) -> Surroundings {
-        let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-        let (file_system, mount_point, mount_options) = mount_of(&directory_of(target));
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        Surroundings {
-            host: line("/proc/sys/kernel/hostname"),
-            kernel: line("/proc/sys/kernel/osrelease"),
-            processors: processors(),
-            file_system,
-            mount_point,
-            mount_options,
-            started: since.map(|since| since.as_secs()).unwrap_or(0),
-        }
-    }
+/// Which clock this rank reads: the same on two ranks when their stamps can be compared.
+pub(crate) fn clock_identity() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = fs::read_link("/proc/self/ns/time").unwrap_or_default();
+    format!("{} {}", boot.trim(), namespace.display())
 }
 
 /// Processors of this host. Not those of this process: a launcher may have bound it to one.

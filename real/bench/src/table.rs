@@ -1,51 +1,104 @@
 //! Results as text: one row per phase and repetition, a summary, CSV.
+//!
+//! Rows that differ in a setting look different: the column of patterns holds whatever tells a case of
+//! the plan from the others.
 
-use crate::outcome::{Measurement, Summary};
+use crate::plan::{Case, Plan};
+use iolab_report::bench::{Labels, Latency, Measurement, Settings, Summary, shown_pattern};
 use iolab_vocab::format_bytes;
+use std::collections::BTreeSet;
 
-/// The heading of the table.
-pub fn header() -> String {
-    format!(
-        "{:<18} {:<28} {:<22} {:>3} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9} {:>10}  {}",
-        "phase",
-        "pattern",
-        "method",
-        "rep",
-        "MiB/s",
-        "op/s",
-        "p50",
-        "p99",
-        "max",
-        "open",
-        "transfer",
-        "close",
-        "total",
-        "notes"
-    )
+/// The table of a plan while it runs.
+pub struct Table {
+    labels: Labels,
+    width: usize,
 }
 
-/// One row of the table.
-pub fn row(m: &Measurement) -> String {
-    let latency = |pick: fn(&crate::outcome::Latency) -> u64| {
-        m.latency.as_ref().map_or("-".to_owned(), |latency| duration(pick(latency)))
-    };
-    format!(
-        "{:<18} {:<28} {:<22} {:>3} {:>10} {:>10.0} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9} {:>10}  {}",
-        m.phase,
-        shortened(&pattern(&m.spatial, &m.temporal, m.size), 28),
-        m.method,
-        m.repetition,
-        if m.bytes > 0 { format!("{:.1}", m.mib_per_second) } else { "-".to_owned() },
-        m.operations_per_second,
-        latency(|l| l.p50),
-        latency(|l| l.p99),
-        latency(|l| l.max),
-        duration(m.open_ns),
-        duration(m.transfer_ns),
-        duration(m.close_ns),
-        duration(m.total_ns),
-        notes(m)
-    )
+impl Table {
+    /// Learns from the cases in which settings its rows differ.
+    pub fn of(plan: &Plan) -> Table {
+        let all: Vec<Settings> = plan.cases.iter().map(|case| settings(case, plan)).collect();
+        let labels = Labels::of(all.iter());
+        let longest = all.iter().map(|one| what(&labels, one).chars().count()).max();
+        Table { labels, width: longest.unwrap_or(0).max(28) }
+    }
+
+    /// The heading.
+    pub fn header(&self) -> String {
+        let width = self.width;
+        format!(
+            "{:<18} {:<width$} {:<22} {:>3} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9} {:>10}  {}",
+            "phase",
+            "pattern",
+            "method",
+            "rep",
+            "MiB/s",
+            "op/s",
+            "p50",
+            "p99",
+            "max",
+            "open",
+            "transfer",
+            "close",
+            "total",
+            "notes"
+        )
+    }
+
+    /// One row.
+    pub fn row(&self, m: &Measurement) -> String {
+        let width = self.width;
+        let latency = |pick: fn(&Latency) -> u64| {
+            m.latency.as_ref().map_or("-".to_owned(), |latency| duration(pick(latency)))
+        };
+        let mut own: Settings = m.settings.clone();
+        own.insert("pattern".to_owned(), m.spatial.clone());
+        own.insert("temporal".to_owned(), m.temporal.clone());
+        own.insert("test".to_owned(), m.test.clone());
+        own.extend(m.size.map(|size| ("size".to_owned(), size.to_string())));
+        format!(
+            "{:<18} {:<width$} {:<22} {:>3} {:>10} {:>10.0} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9} {:>10}  {}",
+            phase(m),
+            what(&self.labels, &own),
+            m.method,
+            m.repetition,
+            if m.bytes > 0 { format!("{:.1}", m.mib_per_second) } else { "-".to_owned() },
+            m.operations_per_second,
+            latency(|l| l.p50),
+            latency(|l| l.p99),
+            latency(|l| l.max),
+            duration(m.open_ns),
+            duration(m.transfer_ns),
+            duration(m.close_ns),
+            duration(m.total_ns),
+            notes(m)
+        )
+    }
+}
+
+fn settings(case: &Case, plan: &Plan) -> Settings {
+    let mut all: Settings = case.settings(plan).into_iter().collect();
+    all.insert("pattern".to_owned(), case.spatial.text());
+    all.insert("temporal".to_owned(), case.temporal.name().to_owned());
+    all.insert("test".to_owned(), case.test.clone());
+    all.extend(case.size.map(|size| ("size".to_owned(), size.to_string())));
+    all
+}
+
+/// The pattern with whatever else tells the case from the others. Metadata operations have none.
+fn what(labels: &Labels, settings: &Settings) -> String {
+    let metadata = settings.get("temporal").is_some_and(|temporal| temporal == "metadata");
+    let pattern = if metadata { "-".to_owned() } else { shown_pattern(settings) };
+    match labels.extra(settings) {
+        extra if extra.is_empty() => pattern,
+        extra => format!("{pattern} [{extra}]"),
+    }
+}
+
+/// The phase, and what it is part of where that is called otherwise.
+fn phase(m: &Measurement) -> String {
+    let whole = m.phase == m.temporal || m.temporal == "metadata";
+    if whole { m.phase.clone() } else { format!("{} ({})", m.phase, m.temporal) }
 }
 
 fn notes(m: &Measurement) -> String {
@@ -83,37 +136,28 @@ fn three(value: f64) -> String {
     }
 }
 
-/// The pattern, its swept size in front where it is not cut off. Metadata operations have none.
-fn pattern(spatial: &str, temporal: &str, size: Option<u64>) -> String {
-    match (temporal, size, spatial.split_once(':')) {
-        ("metadata", ..) => "-".to_owned(),
-        (_, Some(size), Some((name, _))) => format!("{name} {}", format_bytes(size)),
-        _ => spatial.to_owned(),
-    }
-}
-
-fn shortened(text: &str, width: usize) -> String {
-    match text.chars().count() > width {
-        true => text.chars().take(width - 1).chain(['…']).collect(),
-        false => text.to_owned(),
-    }
-}
-
 /// The repetitions of each phase together.
 pub fn summary_table(summaries: &[Summary]) -> String {
+    let width = summaries.iter().map(|s| s.label.chars().count()).max().unwrap_or(0).max(40);
     let mut text = format!(
-        "{:<18} {:<28} {:<22} {:>10} {:>10} {:>23}\n",
-        "phase", "pattern", "method", "first", "median", "95 % interval (MiB/s)"
+        "{:<width$} {:>5} {:>10} {:>10}  {:<44} {}\n",
+        "", "", "first", "median", "of the others", "slowest rank, times the median of the others"
     );
     for s in summaries {
+        let spread = match s.repetitions {
+            1 => "n = 1".to_owned(),
+            n => format!(
+                "{} {:.1} to {:.1}, n = {n}",
+                s.interval.name(),
+                s.interval.low,
+                s.interval.high
+            ),
+        };
+        let slowest =
+            s.slowest.map_or("-".to_owned(), |(rank, times)| format!("{rank}, {times:.1}×"));
         text += &format!(
-            "{:<18} {:<28} {:<22} {:>10.1} {:>10.1} {:>23}\n",
-            s.phase,
-            shortened(&pattern(&s.spatial, &s.phase, s.size), 28),
-            s.method,
-            s.first,
-            s.median,
-            format!("{:.1} to {:.1} (n={})", s.interval.low, s.interval.high, s.repetitions)
+            "{:<width$} {:>5} {:>10.1} {:>10.1}  {:<44} {}\n",
+            s.label, s.unit, s.first, s.median, spread, slowest
         );
     }
     text
@@ -124,11 +168,15 @@ pub fn csv(measurements: &[Measurement]) -> String {
     let mut text = "test,spatial,temporal,method,phase,size,repetition,ranks,bytes,operations,\
                     mib_per_second,operations_per_second,p50_ns,p99_ns,max_ns,open_ns,transfer_ns,\
                     sync_ns,close_ns,total_ns,barrier_before_ns,barrier_cost_ns,skew_ns,\
-                    first_done_ns,last_done_ns,cpu_ns,short,cache,allocation,verified,invalid,predicted\n"
+                    first_done_ns,last_done_ns,cpu_ns,short,cache,allocation,verified,invalid,predicted,\
+                    transfer_slack_ns"
         .to_owned();
+    let settings: BTreeSet<&String> = measurements.iter().flat_map(|m| m.settings.keys()).collect();
+    text.extend(settings.iter().map(|key| format!(",setting_{}", key.replace([' ', '-'], "_"))));
+    text.push('\n');
     for m in measurements {
-        let latency = |pick: fn(&crate::outcome::Latency) -> u64| m.latency.as_ref().map(pick);
-        let cells = [
+        let latency = |pick: fn(&Latency) -> u64| m.latency.as_ref().map(pick);
+        let mut cells = vec![
             quoted(&m.test),
             quoted(&m.spatial),
             m.temporal.clone(),
@@ -161,7 +209,10 @@ pub fn csv(measurements: &[Measurement]) -> String {
             optional(m.verified),
             quoted(m.invalid.as_deref().unwrap_or("")),
             quoted(m.predicted.as_deref().unwrap_or("")),
+            optional(m.transfer_slack_ns),
         ];
+        let value = |key: &&String| m.settings.get(*key).map_or(String::new(), |v| quoted(v));
+        cells.extend(settings.iter().map(value));
         text += &cells.join(",");
         text.push('\n');
     }

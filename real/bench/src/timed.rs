@@ -5,6 +5,7 @@
 //! An error of an independent operation ends the loop; of a collective one it is remembered, as
 //! the other ranks would wait for ever.
 
+use crate::content::SECTOR;
 use crate::records::Records;
 use crate::source::Source;
 use hdrhistogram::Histogram;
@@ -95,14 +96,17 @@ impl Loop<'_> {
             (Work::One(way), _) if self.depth > 1 => {
                 self.queued(backend, way, end, deadline, tally);
             }
-            (Work::One(way), true) => {
-                self.plain::<true, true>(backend, way, end, deadline, tally);
-            }
-            (Work::One(way), false) if self.latencies => {
-                self.plain::<true, false>(backend, way, end, deadline, tally);
-            }
-            (Work::One(way), false) => {
-                self.plain::<false, false>(backend, way, end, deadline, tally);
+            (Work::One(way), records) => {
+                let stamps = way == Direction::Write && self.source.needs_stamps();
+                let run = match (self.latencies || records, records, stamps) {
+                    (_, true, true) => Self::plain::<true, true, true>,
+                    (_, true, false) => Self::plain::<true, true, false>,
+                    (true, false, true) => Self::plain::<true, false, true>,
+                    (true, false, false) => Self::plain::<true, false, false>,
+                    (false, false, true) => Self::plain::<false, false, true>,
+                    (false, false, false) => Self::plain::<false, false, false>,
+                };
+                run(self, backend, way, end, deadline, tally);
             }
             _ => self.various(backend, end, deadline, tally),
         }
@@ -118,7 +122,7 @@ impl Loop<'_> {
     }
 
     /// One direction, one operation at a time: the loop that the speed goals are about.
-    fn plain<const LATENCIES: bool, const RECORDS: bool>(
+    fn plain<const LATENCIES: bool, const RECORDS: bool, const STAMPS: bool>(
         &self,
         backend: &mut dyn Backend,
         way: Direction,
@@ -134,8 +138,11 @@ impl Loop<'_> {
             self.place(own, index, &mut access);
             let at = match way {
                 Direction::Write => self.source.write_at(index, &access),
-                Direction::Read => self.source.read_at,
+                Direction::Read => self.source.read_at(index, 0),
             };
+            if STAMPS {
+                self.source.stamp(&access, at, backend.spare());
+            }
             let start = if LATENCIES { self.clock.stamp() } else { 0 };
             let moved = backend.run(way, &access, at);
             let stop = if LATENCIES { self.clock.stamp() } else { 0 };
@@ -226,8 +233,11 @@ impl Loop<'_> {
     ) -> Result<Moved, IoError> {
         let at = match way {
             Direction::Write => self.source.write_at(index, access),
-            Direction::Read => self.source.read_at,
+            Direction::Read => self.source.read_at(index, 0),
         };
+        if way == Direction::Write && self.source.needs_stamps() {
+            self.source.stamp(access, at, backend.spare());
+        }
         backend.run(way, access, at)
     }
 
@@ -243,6 +253,8 @@ impl Loop<'_> {
         let own = self.pattern.operations(self.rank);
         let mut access = Access::new();
         let mut starts = vec![(0, 0); self.depth];
+        // Where the data of the writes under way lies, when it must not be stamped anew.
+        let mut windows = vec![0..0; self.depth];
         let mut free: Vec<usize> = (0..self.depth).collect();
         let mut stop = 0;
         loop {
@@ -251,8 +263,10 @@ impl Loop<'_> {
                 Some(slot) if more => {
                     self.place(own, tally.next, &mut access);
                     let at = match way {
-                        Direction::Write => self.source.write_at(tally.next, &access),
-                        Direction::Read => self.source.slot_at(slot),
+                        Direction::Write => {
+                            self.window(backend, &access, slot, &mut windows, tally)
+                        }
+                        Direction::Read => self.source.read_at(tally.next, slot),
                     };
                     starts[slot] = (tally.next, self.clock.stamp());
                     if let Err(error) = backend.start(way, &access, at, slot as u64) {
@@ -277,6 +291,7 @@ impl Loop<'_> {
                             }
                             tally.bytes += moved.bytes;
                             tally.short += u64::from(moved.short);
+                            windows[slot as usize] = 0..0;
                             free.push(slot as usize);
                         }
                         Err(error) => {
@@ -288,5 +303,34 @@ impl Loop<'_> {
                 }
             }
         }
+    }
+
+    /// Where the data of a write lies that goes on beside others. The stamps of a window that one of
+    /// them is using stay as they are; its data is copied to the slot's own buffer.
+    fn window(
+        &self,
+        backend: &mut dyn Backend,
+        access: &Access,
+        slot: usize,
+        windows: &mut [std::ops::Range<usize>],
+        tally: &Tally,
+    ) -> usize {
+        let at = self.source.write_at(tally.next, access);
+        if !self.source.needs_stamps() {
+            return at;
+        }
+        let skip = access.contiguous().map_or(0, |extent| extent.offset % SECTOR) as usize;
+        let wanted = at.saturating_sub(skip)..at + access.bytes() as usize + SECTOR as usize;
+        let used = windows.iter().any(|one| one.start < wanted.end && wanted.start < one.end);
+        if !used {
+            self.source.stamp(access, at, backend.spare());
+            windows[slot] = wanted;
+            return at;
+        }
+        let own = self.source.slot_at(slot);
+        let memory = backend.spare();
+        memory.copy_within(at..at + access.bytes() as usize, own);
+        self.source.stamp_copy(access, own, memory);
+        own
     }
 }

@@ -48,6 +48,25 @@ fn rows(folder: &Path) -> Vec<Row> {
     rows
 }
 
+/// Direction, bytes read and bytes written of every row.
+fn directions(folder: &Path) -> Vec<(String, u64, u64)> {
+    let file = File::open(folder.join("records.parquet")).expect("a file");
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("Parquet").build();
+    let mut found = Vec::new();
+    for batch in reader.expect("a reader") {
+        let batch = batch.expect("a batch");
+        let column = |name: &str| batch.column_by_name(name).expect(name).clone();
+        let long = |name: &str| column(name).as_primitive::<UInt64Type>().values().to_vec();
+        let (direction, read, written) =
+            (column("direction"), long("bytes_read"), long("bytes_written"));
+        for row in 0..batch.num_rows() {
+            let direction = direction.as_string::<i32>().value(row).to_owned();
+            found.push((direction, read[row], written[row]));
+        }
+    }
+    found
+}
+
 #[test]
 fn every_operation_of_every_rank_and_repetition_is_a_row_with_its_place() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -79,6 +98,14 @@ fn both_ways_of_a_phase_are_told_apart() {
         "spatial = 'segmented:request=1k,count=40'\ntemporal = ['mixed', 'read-modify-write']",
     );
     let rows = rows(folder.path());
+    let columns = directions(folder.path());
+    let moved = |wanted: &str, index: usize| -> u64 {
+        let of = columns.iter().filter(|column| column.0 == wanted);
+        of.map(|column| [column.1, column.2][index]).sum()
+    };
+    assert!(moved("read", 0) > 0 && moved("read", 1) == 0);
+    assert!(moved("write", 1) > 0 && moved("write", 0) == 0);
+    assert_eq!(moved("read-write", 0), moved("read-write", 1));
     let count = |way: &str| rows.iter().filter(|row| row.3 == way).count();
     assert_eq!(count("read") + count("write"), 2 * 2 * 40);
     assert!(count("read") > 20 && count("write") > 20);

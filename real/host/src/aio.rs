@@ -58,6 +58,10 @@ impl Queue for Aio {
         &mut self.ends
     }
 
+    fn spare(&mut self) -> &mut [u8] {
+        self.ends.memory()
+    }
+
     fn start(
         &mut self,
         write: bool,

@@ -253,6 +253,11 @@ impl MpiFile {
         &mut self.arena
     }
 
+    /// The bytes of the memory while transfers go on: the caller changes nothing that one of them uses.
+    pub fn spare(&mut self) -> &mut [u8] {
+        &mut self.arena
+    }
+
     /// Opens a file, together with all ranks if `shared`.
     pub fn open(&mut self, mpi: &Arc<Mpi>, opening: &MpiOpening) -> Result<(), String> {
         let no_zero = |_| "a zero byte in a path or hint".to_owned();

@@ -23,6 +23,10 @@ impl Ends {
         Ends { arena, file: None }
     }
 
+    pub(crate) fn memory(&mut self) -> &mut [u8] {
+        &mut self.arena
+    }
+
     /// Descriptor and buffer of a transfer; both stay valid as long as nothing else takes them.
     pub(crate) fn of(&mut self, at: usize, length: u32) -> io::Result<(RawFd, *mut u8)> {
         let file = self.file.as_ref().ok_or_else(|| io::Error::other("no file is open"))?;
@@ -48,6 +52,10 @@ pub trait Queue: Send {
     fn arena(&mut self) -> &mut Arena {
         &mut self.ends_mut().arena
     }
+
+    /// The bytes of the memory, without waiting: it cannot be taken away through them. The caller
+    /// changes nothing that a transfer under way uses.
+    fn spare(&mut self) -> &mut [u8];
 
     /// Takes the file that transfers go to.
     fn attach(&mut self, file: File) {

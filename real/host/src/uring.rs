@@ -40,6 +40,10 @@ impl Queue for Ring {
         &mut self.ends
     }
 
+    fn spare(&mut self) -> &mut [u8] {
+        self.ends.memory()
+    }
+
     fn start(
         &mut self,
         write: bool,

@@ -14,9 +14,7 @@ use crate::failure::Failure;
 use crate::output::{self, Output};
 use clap::{Args, Subcommand};
 use conclusion::Conclusion;
-use iolab_bench::{
-    BenchError, Outcome, Plan, cell_table, csv, header, row, summary_table, template,
-};
+use iolab_bench::{BenchError, Outcome, Plan, Table, cell_table, csv, summary_table, template};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -159,6 +157,13 @@ fn show(
             say!("\n{}", summary_table(&outcome.summaries));
         }
     }
+    if !arguments.json && !arguments.csv {
+        outcome
+            .surroundings
+            .prices
+            .iter()
+            .for_each(|prices| say_line!("{}", report::priced(prices)));
+    }
     outcome.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     written?;
     if outcome.measurements.is_empty() {
@@ -176,9 +181,9 @@ impl From<BenchError> for Failure {
 }
 
 /// Prints the heading with the first row, so that an early error is not buried under it.
-fn print_row(measurement: &iolab_bench::Measurement, first: &std::cell::Cell<bool>) {
+fn print_row(table: &Table, measurement: &iolab_bench::Measurement, first: &std::cell::Cell<bool>) {
     if first.replace(false) {
-        say_line!("{}", header());
+        say_line!("{}", table.header());
     }
-    say_line!("{}", row(measurement));
+    say_line!("{}", table.row(measurement));
 }

@@ -138,7 +138,7 @@ fn on_all_ranks(
                 if first.replace(false) {
                     say_line!("{}", overlap_header());
                 }
-                say_line!("{}", overlap_row(&case.title(), point));
+                say_line!("{}", overlap_row(&plan.title_of(case), point));
             }
         };
         Ok(overlap(plan, comm, &abilities, files, arguments.trace.is_some(), &observe)?)

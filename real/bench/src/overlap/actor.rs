@@ -6,13 +6,14 @@
 
 use super::calibration::Calibration;
 use super::plan::{Load, OverlapCase, OverlapPlan};
-use super::point::RankSample;
 use super::timeline::{Lane, Span};
 use crate::failure::{BenchError, told};
 use crate::source::Source;
 use iolab_backend::{Backend, Direction, IoError};
 use iolab_comm::{Comm, largest};
 use iolab_pattern::{Access, Pattern};
+use iolab_report::bench::Stamps;
+use iolab_report::overlap::{RankSample, Turn};
 use std::time::Duration;
 
 /// Operations of a phase before the other has its turn.
@@ -112,8 +113,15 @@ impl<'a> Actor<'a> {
         self.next += 1;
         self.tools.pattern.place(self.comm.rank(), index, access);
         match self.case.direction {
-            Direction::Write => self.tools.source.write_at(index, access),
-            Direction::Read => self.tools.source.read_at,
+            Direction::Read => self.tools.source.read_at(index, 0),
+            Direction::Write => {
+                let Tools { source, backend, .. } = &mut self.tools;
+                let at = source.write_at(index, access);
+                if source.needs_stamps() {
+                    source.stamp(access, at, backend.spare());
+                }
+                at
+            }
         }
     }
 
@@ -210,24 +218,21 @@ impl<'a> Actor<'a> {
             RankSample { tries: fit.tries, difference: fit.difference, ..RankSample::default() };
         sums.io_n = Some(0.0);
         self.measuring = true;
-        // The phases take turns, so that what else goes on in the machine meets both alike.
+        // The phases take turns, and turns in going first, so that what else goes on in the machine
+        // meets both alike.
         let mut left = self.plan.count;
         while left > 0 {
-            let turn = left.min(TURN);
-            sums.nonblocking_phase += self.phase(turn, |actor| {
-                let beside = actor.beside(fit.sweeps)?;
-                add(&mut sums, &beside);
-                Ok(())
-            })?;
-            let (mut io, mut compute) = (0, 0);
-            sums.blocking_phase += self.phase(turn, |actor| {
-                io += actor.io_alone()?;
-                compute += actor.compute(fit.sweeps, false)?.0;
-                Ok(())
-            })?;
-            sums.io_b += io as f64;
-            sums.compute_b += compute as f64;
-            left -= turn;
+            let count = left.min(TURN);
+            let mut turn = Turn::default();
+            if sums.turns.len().is_multiple_of(2) {
+                turn.nonblocking = self.nonblocking(count, fit.sweeps, &mut sums)?;
+                turn.blocking = self.blocking(count, fit.sweeps, &mut sums)?;
+            } else {
+                turn.blocking = self.blocking(count, fit.sweeps, &mut sums)?;
+                turn.nonblocking = self.nonblocking(count, fit.sweeps, &mut sums)?;
+            }
+            sums.turns.push(turn);
+            left -= count;
         }
         self.measuring = false;
         sums.error = self.error.take();
@@ -235,17 +240,45 @@ impl<'a> Actor<'a> {
         Ok(sums)
     }
 
-    /// Barrier to barrier on this rank.
+    fn nonblocking(
+        &mut self,
+        count: u64,
+        sweeps: u64,
+        sums: &mut RankSample,
+    ) -> Result<Stamps, BenchError> {
+        self.phase(count, |actor| {
+            let beside = actor.beside(sweeps)?;
+            add(sums, &beside);
+            Ok(())
+        })
+    }
+
+    fn blocking(
+        &mut self,
+        count: u64,
+        sweeps: u64,
+        sums: &mut RankSample,
+    ) -> Result<Stamps, BenchError> {
+        self.phase(count, |actor| {
+            sums.io_b += actor.io_alone()? as f64;
+            sums.compute_b += actor.compute(sweeps, false)?.0 as f64;
+            Ok(())
+        })
+    }
+
+    /// What this rank's clock shows from barrier to barrier; the phase is made of all ranks'.
     fn phase(
         &mut self,
         count: u64,
         step: impl FnMut(&mut Self) -> Result<(), IoError>,
-    ) -> Result<u64, BenchError> {
+    ) -> Result<Stamps, BenchError> {
+        let entered = self.now();
         self.comm.barrier()?;
-        let start = self.now();
+        let left = self.now();
         self.repeat(count, step);
+        let ended = self.now();
         self.comm.barrier()?;
-        Ok(self.now() - start)
+        Ok(Stamps { entered, left, ended, released: self.now() })
     }
 
     /// Fits the computation until every rank is near enough.

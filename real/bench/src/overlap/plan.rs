@@ -174,6 +174,17 @@ impl OverlapCase {
         format!("{} {} {way}{poll}", self.method.name, self.direction_name())
     }
 
+    /// Everything else it was measured under.
+    fn settings(&self) -> String {
+        let mut all = vec![self.spatial.text(), self.test.clone()];
+        all.extend(self.throttle.map(|rate| format!("{rate} B/s")));
+        all.extend(self.direct.then(|| "direct".to_owned()));
+        all.extend(self.view.then(|| "view".to_owned()));
+        all.extend((self.load != Load::Pattern).then(|| format!("{:?}", self.load)));
+        all.extend(self.hints.iter().map(|(key, value)| format!("{key}={value}")));
+        all.join(", ")
+    }
+
     /// Whether the way of being non-blocking shows when an operation ended, however it went.
     pub(crate) fn sees_ends(&self) -> bool {
         self.way == Way::Thread || self.poll
@@ -215,6 +226,15 @@ pub struct OverlapPlan {
 }
 
 impl OverlapPlan {
+    /// The title of a case, with all its settings where another case has the same.
+    pub fn title_of(&self, case: &OverlapCase) -> String {
+        let title = case.title();
+        match self.cases.iter().filter(|other| other.title() == title).count() {
+            0 | 1 => title,
+            _ => format!("{title} [{}]", case.settings()),
+        }
+    }
+
     /// Reads and resolves a TOML plan.
     ///
     /// # Errors

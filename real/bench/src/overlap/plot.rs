@@ -1,10 +1,11 @@
 //! Measured ratios over compute/io on a logarithmic axis, with theory as a line: SVG.
 //!
 //! A series is a case of a run; what several runs found goes into one picture. Dots are points,
-//! hollow when not averaged; a bar is the interval of the median of the usable repetitions.
+//! hollow when not averaged; a bar is the range of the usable repetitions, or the interval of their
+//! median where there are enough.
 
-use super::point::{Found, OverlapSummary, theory};
-use super::{OverlapOutcome, OverlapPoint};
+use super::OverlapOutcome;
+use iolab_report::overlap::{Found, OverlapPoint, OverlapSummary, theory};
 use std::fmt::Write;
 
 const WIDTH: f64 = 560.0;
@@ -35,7 +36,7 @@ impl Axis {
 
 /// One picture of all cases of all outcomes.
 pub fn overlap_plot(outcomes: &[OverlapOutcome]) -> String {
-    let ratios = outcomes.iter().flat_map(|outcome| &outcome.points).map(|point| point.ratio.mean);
+    let ratios = outcomes.iter().flat_map(|outcome| &outcome.points).map(OverlapPoint::gain);
     let top = ratios.filter(|ratio| ratio.is_finite()).fold(1.25, f64::max);
     let axis = Axis { top: (top * 4.0).ceil() / 4.0 };
     let mut body = grid(&axis) + &reference(outcomes, &axis) + &line(&axis);
@@ -136,7 +137,7 @@ fn line(axis: &Axis) -> String {
 
 fn series(points: &[&OverlapPoint], axis: &Axis, colour: &str) -> String {
     let dot = |point: &&OverlapPoint| {
-        let (cx, cy) = (x(point.compute_over_io?), axis.y(point.ratio.mean));
+        let (cx, cy) = (x(point.compute_over_io?), axis.y(point.gain()));
         let fill = if point.usable { colour } else { "none" };
         Some(format!(
             "<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"2\" fill=\"{fill}\" fill-opacity=\"0.5\" \

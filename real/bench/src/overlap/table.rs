@@ -1,7 +1,7 @@
 //! Results of the overlap benchmark as text: a row per point, a sentence per ratio, CSV.
 
-use super::point::{OverlapPoint, OverlapSummary, QUALITY_LIMIT, Spread};
 use super::{CaseEntry, OverlapOutcome};
+use iolab_report::overlap::{OverlapPoint, OverlapSummary, QUALITY_LIMIT, Spread, Verdict};
 
 /// The heading of the table.
 pub fn overlap_header() -> String {
@@ -23,33 +23,34 @@ pub fn overlap_header() -> String {
     )
 }
 
-fn milliseconds(spread: Spread) -> String {
-    format!("{:.3} ms", spread.mean / 1e6)
+fn milliseconds(ns: f64) -> String {
+    format!("{:.3} ms", ns / 1e6)
 }
 
 /// One row of the table.
 pub fn overlap_row(title: &str, p: &OverlapPoint) -> String {
     let text = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
+    let (nonblocking, blocking) = p.phases_ns();
     let mark = if p.usable { "" } else { "  not averaged" };
     format!(
         "{title:<34} {:>6} {:>6} {:>3} {:>7.3} {:>7.3} {:>7.3} {:>11} {:>11} {:>8.2} {:>8} {:>10} {:>10}{mark}",
         p.wanted,
         text(p.compute_over_io),
         p.repetition,
-        p.ratio.mean,
+        p.gain(),
         p.theory,
         p.quality.max,
-        milliseconds(p.nonblocking_ns),
-        milliseconds(p.blocking_ns),
+        milliseconds(nonblocking),
+        milliseconds(blocking),
         p.compute_inflation.mean,
         text(p.io_inflation.map(|io| io.mean)),
-        milliseconds(p.start_ns),
-        milliseconds(p.wait_ns),
+        milliseconds(p.start_ns.mean),
+        milliseconds(p.wait_ns.mean),
     )
 }
 
 /// A ratio in a sentence: measured, theory, verdict.
-pub fn overlap_summary_row(title: &str, s: &OverlapSummary) -> String {
+pub fn overlap_summary_row(title: &str, s: &OverlapSummary, verdict: Verdict) -> String {
     let Some(found) = &s.found else {
         return format!(
             "{title}, compute/io {}: no usable repetition (quality above {QUALITY_LIMIT}); raise \
@@ -57,22 +58,19 @@ pub fn overlap_summary_row(title: &str, s: &OverlapSummary) -> String {
             s.wanted
         );
     };
-    let verdict = match found.ratio.median {
-        ratio if ratio <= 0.97 => "a gain",
-        ratio if ratio < 1.03 => "no gain",
-        _ => "a loss",
-    };
     format!(
-        "{title}, compute/io {}: nonblocking/blocking {:.3} ({:.3} to {:.3}, {} of {} usable), \
-         theory {:.3} ({:+.1} %): {verdict}",
+        "{title}, compute/io {}: nonblocking/blocking {:.3} ({} {:.3} to {:.3}, {} of {} usable), \
+         theory {:.3} ({:+.1} %): {}",
         s.wanted,
         found.ratio.median,
+        found.ratio.interval.name(),
         found.ratio.interval.low,
         found.ratio.interval.high,
         s.usable,
         s.repetitions,
         found.theory,
-        found.off_theory * 100.0
+        found.off_theory * 100.0,
+        verdict.words()
     )
 }
 
@@ -120,6 +118,11 @@ fn columns(outcome: &OverlapOutcome, case: &CaseEntry, p: &OverlapPoint) -> Vec<
         ("bytes", p.bytes.to_string()),
         ("tries", p.tries.to_string()),
         ("difference", p.difference.to_string()),
+        ("direct", case.direct.to_string()),
+        ("load", format!("{:?}", case.load)),
+        ("phase_ratio", p.gain().to_string()),
+        ("phase_nonblocking_ns", p.phases_ns().0.to_string()),
+        ("phase_blocking_ns", p.phases_ns().1.to_string()),
     ];
     let mut columns: Vec<_> =
         single.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();

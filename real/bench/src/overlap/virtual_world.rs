@@ -5,7 +5,6 @@
 //! a world can be said beforehand, to the digit.
 
 use super::plan::{OverlapPlan, SWEEP};
-use super::point::{OverlapPoint, overlap_summaries};
 use super::*;
 use iolab_backend::{Backend, IoError, Moved};
 use iolab_comm::{LocalKind, run_local};
@@ -148,7 +147,8 @@ fn found(test: &str, durations: Durations, scales: &[f64]) -> Vec<OverlapPoint> 
         let world = Arc::new(World::default());
         let pattern = iolab_pattern::Catalog::make("strided:strip=64", comm.size(), plan.seed);
         let pattern = pattern.expect("a pattern");
-        let source = Source::plan(pattern.as_ref(), Rank(0), true, false, 1).expect("small");
+        let needs = SourceNeeds { writes: true, data: true, exact: false, depth: 1 };
+        let source = Source::plan(pattern.as_ref(), Rank(0), needs).expect("small");
         let device = Device {
             world: Arc::clone(&world),
             durations,
@@ -184,7 +184,7 @@ const NATIVE: &str = "method='aio'\nway='native'\n";
 fn zero_bytes_have_nothing_to_overlap() {
     for way in ["", NATIVE] {
         for point in found(&format!("{way}load='zero-bytes'"), WORLD, &[1.0]) {
-            assert_eq!((point.ratio.mean, point.theory, point.bytes), (1.0, 1.0, 0));
+            assert_eq!((point.gain(), point.theory, point.bytes), (1.0, 1.0, 0));
             assert_eq!(
                 (point.wait_ns.max, point.io_ns.max, point.compute_over_io),
                 (0.0, 0.0, None)
@@ -266,6 +266,8 @@ fn ranks_fit_their_own_computation_and_stand_with_their_extremes() {
         assert!((point.compute_ns.max / point.compute_ns.min - 3.0).abs() < 0.01);
         assert!(point.usable && point.quality.max < 0.01);
         assert_eq!(point.bytes, 2 * 7 * 64);
+        // The phase of all ranks is that of the slower one: three times as long as the other's.
+        assert!((point.phases_ns().0 / point.nonblocking_ns.min - 3.0).abs() < 0.01);
     }
 }
 

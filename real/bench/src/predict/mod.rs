@@ -10,11 +10,11 @@
 mod rehearsal;
 
 use crate::cache::CacheState;
-use crate::outcome::Measurement;
-use crate::phase::{Label, measurement};
+use crate::phase::{Label, measurement, named};
 use crate::plan::{Case, Plan};
 use crate::steps::{self, Step, steps};
 use iolab_policy::collective::catalog::Choices;
+use iolab_report::bench::Measurement;
 use iolab_sim::band::tie_seeds;
 use iolab_sim::cluster::{Cluster, FileState, Order, Setup};
 use iolab_sim::platform::Platform;
@@ -108,7 +108,7 @@ fn rehearse(
     let measured = phases.iter().zip(&labels).map(|(phase, label)| {
         let mut result = measurement(&phase.times(), label, 0, true);
         result.predicted = Some(platform.name.clone());
-        result.name(case, 0);
+        named(&mut result, case, plan, 0);
         result
     });
     Ok(measured.collect())

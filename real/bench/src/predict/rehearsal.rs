@@ -1,8 +1,8 @@
 //! A case as the program of a simulated application, and the watch that times its phases.
 
-use crate::outcome::RankTimes;
 use crate::phase::recorded;
 use crate::plan::Case;
+use crate::rank_times::RankTimes;
 use crate::timed::{Tally, Work};
 use iolab_backend::Direction;
 use iolab_pattern::{Access, Pattern};

@@ -7,7 +7,7 @@
 use crate::failure::Failure;
 use iolab_bench::{
     Incomplete, KeptRecords, Measurement, Outcome, OverlapOutcome, OverlapPlan, OverlapPoint, Plan,
-    TestFiles,
+    TestFiles, end_early,
 };
 use iolab_host::fork::{end_dependent, leave};
 use iolab_host::interruption::{self, Interruptions};
@@ -50,7 +50,7 @@ impl Document for Outcome {
     }
 
     fn end_early(&mut self, plan: &Plan, reason: &str) {
-        Outcome::end_early(self, plan, reason);
+        end_early(self, plan, reason);
     }
 
     fn incomplete(&self) -> Option<&Incomplete> {

@@ -5,7 +5,7 @@ use super::print_row;
 use crate::failure::Failure;
 use crate::simulate::read_platform;
 use iolab_backend::uring_works;
-use iolab_bench::{Abilities, Manner, Outcome, Plan, Progress, TestFiles, run as bench};
+use iolab_bench::{Abilities, Manner, Outcome, Plan, Progress, Table, TestFiles, run as bench};
 use iolab_comm::{Comm, CommError, Imagined, Launch, LocalKind, MpiRank, launch, run_local_or};
 use std::cell::Cell;
 use std::path::Path;
@@ -84,6 +84,7 @@ pub(super) fn run<O: Clone + Send + Sync>(
 ) -> Result<Option<Outcome>, Failure> {
     let platform = plan.platform.as_deref().map(read_platform).transpose()?;
     let abilities = Abilities { mpi: launch().is_some(), uring: uring_works(), platform };
+    let rows = Table::of(plan);
     let work = |comm: &dyn Comm| {
         let first = Cell::new(true);
         let observe = |progress: Progress| match progress {
@@ -91,7 +92,7 @@ pub(super) fn run<O: Clone + Send + Sync>(
             Progress::Measured(measurement) => {
                 conclusion.add(measurement);
                 if table {
-                    print_row(measurement, &first);
+                    print_row(&rows, measurement, &first);
                 }
             }
         };

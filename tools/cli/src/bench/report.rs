@@ -4,7 +4,11 @@ use super::weights::weighted;
 use crate::failure::Failure;
 use crate::output::Output;
 use clap::Args;
-use iolab_bench::{Comparison, Curve, Insight, Outcome, compare, curves, insights, summary_table};
+use iolab_bench::{Outcome, Prices, summary_table};
+use iolab_report::bench::{
+    Compared, Comparison, Curve, FORMAT_VERSION, Insight, Labels, Summary, compare, contradictions,
+    curves, insights, rows,
+};
 use iolab_report::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -32,25 +36,31 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let inputs: Vec<&Path> = arguments.results.iter().map(PathBuf::as_path).collect();
     let output = Output::begin_if(arguments.html.as_deref(), "--html", &inputs)?;
-    let outcomes =
-        arguments.results.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
-    for (outcome, path) in outcomes.iter().zip(&arguments.results) {
+    let outcomes = different(&arguments.results)?;
+    for (index, outcome) in outcomes.iter().enumerate() {
         let place = &outcome.surroundings;
+        let number =
+            if outcomes.len() > 1 { format!("result {}: ", index + 1) } else { String::new() };
+        let path = arguments.results[index].display();
         say_line!(
-            "{}: {} ranks on {} ({})",
-            path.display(),
+            "{number}{path}: {} ranks on {} ({})",
             outcome.ranks,
             place.host,
             place.file_system
         );
-        say!("{}", summary_table(&outcome.summaries));
+        place.prices.iter().for_each(|prices| say_line!("{}", priced(prices)));
+    }
+    say!("{}", summary_table(&summaries(&outcomes)));
+    for wrong in contradictions(&outcomes) {
+        say_line!("left out: {wrong}");
     }
     let insights = insights(&outcomes);
     say_line!("\nwhat this says");
     insights.iter().for_each(|insight| say_line!("  {:<12} {}", insight.kind, insight.text));
     if insights.is_empty() {
         say_line!(
-            "  nothing: give --sizes, re-read and re-write, several methods or numbers of ranks"
+            "  nothing that chance does not explain as well: give more repetitions (-i 11 and up), --sizes, \
+             re-read and re-write, several methods or numbers of ranks"
         );
     }
     if let Some(name) = &arguments.weights {
@@ -59,7 +69,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.compare {
         let [first, second] = &outcomes[..] else {
             return Err(Failure::new(format!(
-                "--compare needs two results, {} given",
+                "--compare needs two different results, {} given",
                 outcomes.len()
             ))
             .hint("iolab bench report --compare BEFORE.json AFTER.json"));
@@ -73,6 +83,36 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What the smallest things cost where something was measured.
+pub(super) fn priced(prices: &Prices) -> String {
+    format!(
+        "a system call costs {:.0} ns there, a fresh page {:.0} ns, copying runs at {:.0} GiB/s",
+        prices.call_ns,
+        prices.page_ns,
+        prices.copy_mib_per_second / 1024.0
+    )
+}
+
+/// All results. A result given twice would count its repetitions twice.
+fn different(paths: &[PathBuf]) -> Result<Vec<Outcome>, Failure> {
+    let outcomes = paths.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    for (index, outcome) in outcomes.iter().enumerate() {
+        if let Some(same) = outcomes[..index].iter().position(|other| other == outcome) {
+            let (one, other) = (paths[same].display(), paths[index].display());
+            return Err(Failure::new(format!("{one} and {other} are the same result"))
+                .hint("its repetitions would count twice; give it once"));
+        }
+    }
+    Ok(outcomes)
+}
+
+/// Every row of all results, told apart.
+fn summaries(outcomes: &[Outcome]) -> Vec<Summary> {
+    let rows = rows(outcomes);
+    let labels = Labels::of(rows.iter().map(|row| &row.settings));
+    rows.iter().filter_map(|row| row.summary(&labels)).collect()
+}
+
 fn read(path: &Path) -> Result<Outcome, Failure> {
     let wrong = |why: &dyn std::fmt::Display| {
         Failure::new(format!("{} is not a result of iolab bench: {why}", path.display()))
@@ -81,29 +121,38 @@ fn read(path: &Path) -> Result<Outcome, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
     let outcome: Outcome = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
     match (outcome.format.as_str(), outcome.format_version) {
-        ("iolab-bench", 1) => Ok(outcome),
+        ("iolab-bench", 1..=FORMAT_VERSION) => Ok(outcome),
         (format, version) => Err(wrong(&format!("it is {format} version {version}"))),
     }
 }
 
-fn comparison_table(lines: &[Comparison]) -> String {
+fn comparison_table(compared: &Compared) -> String {
     let mut text = "second over first\n".to_owned();
-    for line in lines {
-        let Comparison { what, ratio, interval, verdict } = line;
+    for (setting, first, second) in &compared.differs {
+        let _ = writeln!(text, "  {setting}: {first} in the first, {second} in the second");
+    }
+    for line in &compared.lines {
+        let Comparison { what, ratio, interval, values, verdict } = line;
+        let (kind, low, high) = (interval.name(), interval.low, interval.high);
         let _ = writeln!(
             text,
-            "  {ratio:>6.2} ({:.2} to {:.2})  {verdict:<20} {what}",
-            interval.low, interval.high
+            "  {ratio:>6.2} ({kind} {low:.2} to {high:.2}, n = {} and {})  {verdict:<34} {what}",
+            values.0, values.1
         );
+    }
+    match (compared.lines.len(), compared.unmatched) {
+        (0, _) => text += "  nothing was measured under the same settings in both\n",
+        (_, 0) => {}
+        (_, rows) => _ = writeln!(text, "  {rows} rows have no like in the other result"),
     }
     text
 }
 
 fn page(curves: &[Curve], insights: &[Insight]) -> String {
-    let mut groups: Vec<(&str, &str)> = Vec::new();
+    let mut groups: Vec<(&str, &str, &str)> = Vec::new();
     for curve in curves {
-        if !groups.contains(&(&curve.pattern, &curve.phase)) {
-            groups.push((&curve.pattern, &curve.phase));
+        if !groups.contains(&group(curve)) {
+            groups.push(group(curve));
         }
     }
     let figures: String = groups.iter().map(|group| chart(*group, curves).figure()).collect();
@@ -125,17 +174,27 @@ fn page(curves: &[Curve], insights: &[Insight]) -> String {
     )
 }
 
-fn chart((pattern, phase): (&str, &str), curves: &[Curve]) -> Chart {
+/// What is drawn into one chart: a phase of a pattern, in one unit.
+fn group(curve: &Curve) -> (&str, &str, &str) {
+    let of = |key: &str| curve.settings.get(key).map_or("", String::as_str);
+    let pattern = if of("temporal") == "metadata" { "metadata" } else { of("pattern") };
+    (pattern, of("phase"), curve.unit)
+}
+
+fn chart(shown: (&str, &str, &str), curves: &[Curve]) -> Chart {
+    let (pattern, phase, unit) = shown;
     let x = Axis::log2("size", Unit::Bytes);
-    let y = Axis::linear("throughput", Unit::BytesPerSecond);
-    let mebi = f64::from(1 << 20);
+    let (y, factor) = match unit {
+        "op/s" => (Axis::linear("operations per second", Unit::Plain), 1.0),
+        _ => (Axis::linear("throughput", Unit::BytesPerSecond), f64::from(1 << 20)),
+    };
     let mut chart = Chart::new(format!("{phase} of {pattern}"), x, y);
-    for curve in curves.iter().filter(|c| c.pattern == pattern && c.phase == phase) {
-        let name = format!("{} × {}", curve.method, curve.ranks);
-        let mut series = Series::new(name, Mark::Line, []);
-        for (size, speed, interval) in &curve.points {
-            let (low, high) = (interval.low * mebi, interval.high * mebi);
-            series = series.point_with_error(*size as f64, speed * mebi, low, high);
+    for curve in curves.iter().filter(|curve| group(curve) == shown) {
+        let mut series = Series::new(curve.label.clone(), Mark::Line, []);
+        for point in &curve.points {
+            let interval = point.interval();
+            let (low, high) = (interval.low * factor, interval.high * factor);
+            series = series.point_with_error(point.size as f64, point.median() * factor, low, high);
         }
         chart = chart.with(series);
     }

@@ -2,7 +2,8 @@
 //! plan itself.
 
 use crate::failure::Failure;
-use iolab_bench::{Outcome, Profile, Score, Share, plan_profile, profiles, score};
+use iolab_bench::Outcome;
+use iolab_report::bench::{Profile, Score, Share, plan_profile, profiles, scores};
 use iolab_report::{FileRow, PartRow, Report};
 use iolab_vocab::format_bytes;
 use std::fmt::Write;
@@ -11,26 +12,47 @@ use std::path::Path;
 /// The score of the results under what `name` names, as text.
 pub(super) fn weighted(name: &str, outcomes: &[Outcome]) -> Result<String, Failure> {
     let profile = profile(name, outcomes)?;
-    let score = score(&profile, outcomes).ok_or_else(|| {
+    let scores = scores(&profile, outcomes);
+    if scores.is_empty() {
         let wanted: Vec<_> = profile.shares.iter().map(Share::describe).collect();
-        Failure::new(format!("the results hold nothing that {} weighs", profile.name))
-            .hint(format!("measure {}", wanted.join(", ")))
-    })?;
-    Ok(table(&profile, &score))
+        return Err(Failure::new(format!("the results hold nothing that {} weighs", profile.name))
+            .hint(format!("measure {}", wanted.join(", "))));
+    }
+    let mut text =
+        format!("{}, weighted by bytes\n  shares {}\n", profile.name, profile.provenance);
+    scores.iter().for_each(|score| text += &table(score));
+    Ok(text)
 }
 
-fn table(profile: &Profile, score: &Score) -> String {
-    let Score { speed, parts } = score;
-    let mut text = format!("{}: {speed:.1} MiB/s, weighted by bytes\n", profile.name);
-    let _ = writeln!(text, "  shares {}", profile.provenance);
+fn table(score: &Score) -> String {
+    let Score { settings, speed, range, covered, parts } = score;
+    let under = if settings.is_empty() { String::new() } else { format!("{settings}: ") };
+    let whole = match *covered {
+        covered if covered > 0.999 => String::new(),
+        covered => format!(", of the {:.0} % of the bytes that were measured", covered * 100.0),
+    };
+    let mut text = format!(
+        "{under}{speed:.1} MiB/s (shares at their slowest and fastest: {:.1} to {:.1}){whole}\n",
+        range.0, range.1
+    );
     for (share, measured) in parts {
         let percent = share.share * 100.0;
         let found = match measured {
-            Some((size, speed)) if share.size.is_some_and(|wanted| wanted != *size) => {
-                format!("{speed:.1} MiB/s, measured at {}", format_bytes(*size))
-            }
-            Some((_, speed)) => format!("{speed:.1} MiB/s"),
             None => "not measured, left out".to_owned(),
+            Some(part) => {
+                let at = match share.size {
+                    Some(wanted) if wanted != part.size => {
+                        format!(", measured at {}", format_bytes(part.size))
+                    }
+                    None if part.sizes > 1 => format!(", over {} sizes", part.sizes),
+                    _ => String::new(),
+                };
+                let (low, high) = (part.range.low, part.range.high);
+                format!(
+                    "{:.1} MiB/s (range {low:.1} to {high:.1}, n = {}){at}",
+                    part.speed, part.values
+                )
+            }
         };
         let _ = writeln!(text, "  {percent:>5.1} %  {:<36} {found}", share.describe());
     }

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use clap::Args;
 use iolab_bench::{Found, OverlapOutcome, overlap_plot, overlap_summary_row};
+use iolab_report::overlap::{overlap_summaries, overlap_verdicts};
 use std::path::{Path, PathBuf};
 
 /// Show results of `iolab overlap` side by side, and how far they are from theory.
@@ -42,7 +43,7 @@ fn load(path: &Path) -> Result<OverlapOutcome, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
     let outcome: OverlapOutcome = serde_json::from_str(&text).map_err(|error| failed(&error))?;
     match (outcome.format.as_str(), outcome.format_version) {
-        ("iolab-overlap", 1) => Ok(outcome),
+        ("iolab-overlap", 1 | 2) => Ok(outcome),
         (format, version) => Err(failed(&format!("is {format} version {version}"))),
     }
 }
@@ -50,15 +51,19 @@ fn load(path: &Path) -> Result<OverlapOutcome, Failure> {
 /// Every ratio in a sentence, the distance from theory, and what others found.
 pub(super) fn summary(outcome: &OverlapOutcome) -> String {
     let mut text = String::new();
-    for summary in &outcome.summaries {
-        text += &overlap_summary_row(&outcome.cases[summary.case].title, summary);
+    // Made anew: those of documents of version 1 have intervals that mean less than they say.
+    let summaries = overlap_summaries(&outcome.points);
+    let verdicts = overlap_verdicts(&outcome.points, &summaries);
+    for (summary, verdict) in summaries.iter().zip(verdicts) {
+        text += &overlap_summary_row(&told_apart(outcome, summary.case), summary, verdict);
         text.push('\n');
     }
-    for (index, case) in outcome.cases.iter().enumerate() {
-        let found = outcome.summaries.iter().filter(|summary| summary.case == index);
+    for index in 0..outcome.cases.len() {
+        let found = summaries.iter().filter(|summary| summary.case == index);
         let off = found.filter_map(|summary| summary.found.as_ref()).map(|f: &Found| f.off_theory);
         if let Some(worst) = off.max_by(|a, b| a.abs().total_cmp(&b.abs())) {
-            text += &format!("{}: at most {:+.1} % off theory\n", case.title, worst * 100.0);
+            let title = told_apart(outcome, index);
+            text += &format!("{title}: farthest from theory by {:+.1} %\n", worst * 100.0);
         }
     }
     if outcome.points.iter().any(|p| p.wanted == 1.0 && p.compute_over_io.is_some()) {
@@ -69,4 +74,14 @@ pub(super) fn summary(outcome: &OverlapOutcome) -> String {
         );
     }
     text
+}
+
+/// The title of a case; with its pattern and its test where another case has the same.
+fn told_apart(outcome: &OverlapOutcome, case: usize) -> String {
+    let own = &outcome.cases[case];
+    let alike = outcome.cases.iter().filter(|other| other.title == own.title).count();
+    match alike {
+        1 => own.title.clone(),
+        _ => format!("{} [{}, {}]", own.title, own.spatial, own.test),
+    }
 }

@@ -9,10 +9,13 @@ fn mix(seed: u64) -> u64 {
 }
 
 fn byte(seed: u64, offset: u64) -> u8 {
-    let key = mix(seed); // Shared file, generation 0: the place contributes nothing.
-    let position = offset % (251 * 4096);
-    let word = mix(key.wrapping_add((position / 8).wrapping_mul(0x2545_F491_4F6C_DD1D)));
-    (word >> (8 * (position % 8))) as u8
+    let key = mix(seed); // Shared file, version 0: the place contributes nothing.
+    let step = |n: u64| n.wrapping_mul(0x2545_F491_4F6C_DD1D);
+    let word = match offset % 512 {
+        0..8 => mix(key.rotate_left(32).wrapping_add(step(offset / 512))),
+        _ => mix(key.wrapping_add(step(offset % (4099 * 4096) / 8))),
+    };
+    (word >> (8 * (offset % 8))) as u8
 }
 
 /// How large the file is and which rank writes which byte of it.

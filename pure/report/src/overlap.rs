@@ -1,9 +1,16 @@
-//! From what the ranks measured to what is reported: arithmetic only, no clock.
+//! The overlap benchmark: from what the ranks measured to what is reported, and what may be said.
 //!
 //! Nothing is clamped: a loss shows as a ratio above 1, an I/O that got faster beside computation
-//! as an inflation below 1.
+//! as an inflation below 1. A phase is of all ranks, from the first one's start to the last one's end
+//! ([`crate::bench::phase_time`]); what a single rank gained stands beside it.
+//!
+//! A gain or a loss is stated by the rules of [`crate::evidence`]. Its null hypothesis: non-blocking and
+//! blocking turns take times of the same distribution, up to 3 % (Wilcoxon's signed ranks over
+//! pairs of turns that were measured one after the other).
 
-use crate::statistics::{Interval, interval_of_mean, interval_of_median, mean, median, range};
+use crate::bench::{Stamps, phase_time};
+use crate::evidence::{Evidence, halves_change, signed_rank};
+use crate::statistics::{Interval, mean, median};
 use serde::{Deserialize, Serialize};
 
 /// A quality above this marks a run that must not be averaged (Büttner 2007).
@@ -24,7 +31,7 @@ impl Reference {
     /// Twenty cases on PVFS2.
     pub fn published() -> Reference {
         Reference {
-            ratios: Interval { low: 0.53, high: 0.75 },
+            ratios: Interval::range(&[0.53, 0.75]),
             settings: "PVFS2, averages of 20 cases: 0.53 with 4 servers, 1 client and 2 CPUs per \
                        client, 0.75 with 1 CPU per client"
                 .to_owned(),
@@ -38,30 +45,48 @@ pub fn theory(compute: f64, io: f64) -> f64 {
     if compute + io > 0.0 { compute.max(io) / (compute + io) } else { 1.0 }
 }
 
+/// A few operations of both phases on one rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Started, computed, waited for.
+    pub nonblocking: Stamps,
+    /// One after the other.
+    pub blocking: Stamps,
+}
+
 /// Both phases of one repetition on one rank. Nanoseconds; per operation unless said.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct RankSample {
-    /// All operations of the non-blocking phases, barrier to barrier.
-    pub(crate) nonblocking_phase: u64,
-    /// The same of the blocking ones.
-    pub(crate) blocking_phase: u64,
+pub struct RankSample {
+    /// The turns of both phases, in order.
+    pub turns: Vec<Turn>,
     /// Computation beside I/O.
-    pub(crate) compute_n: f64,
+    pub compute_n: f64,
     /// Computation alone.
-    pub(crate) compute_b: f64,
+    pub compute_b: f64,
     /// I/O beside computation, where the end of every operation was seen.
-    pub(crate) io_n: Option<f64>,
+    pub io_n: Option<f64>,
     /// I/O alone.
-    pub(crate) io_b: f64,
-    pub(crate) start: f64,
-    pub(crate) wait: f64,
+    pub io_b: f64,
+    /// Starting an operation.
+    pub start: f64,
+    /// Waiting for it after computing.
+    pub wait: f64,
     /// Bytes of the non-blocking phases.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Calibration tries.
-    pub(crate) tries: u32,
+    pub tries: u32,
     /// What calibration ended with.
-    pub(crate) difference: f64,
-    pub(crate) error: Option<(String, String)>,
+    pub difference: f64,
+    /// What went wrong, and the way out.
+    pub error: Option<(String, String)>,
+}
+
+impl RankSample {
+    /// Its own work in all turns of the non-blocking, and of the blocking phase.
+    fn work(&self) -> (f64, f64) {
+        let sum = |of: fn(&Turn) -> u64| self.turns.iter().map(of).sum::<u64>() as f64;
+        (sum(|turn| turn.nonblocking.work()), sum(|turn| turn.blocking.work()))
+    }
 }
 
 /// A value over ranks.
@@ -73,14 +98,14 @@ pub struct Spread {
     pub min: f64,
     /// Of the rank with the largest.
     pub max: f64,
-    /// 95 % interval of the mean over ranks; of one or two ranks their range.
+    /// The range over ranks, or the interval of their median: see its `kind`.
     pub interval: Interval,
 }
 
 impl Spread {
     fn of(values: &[f64]) -> Spread {
-        let Interval { low: min, high: max } = range(values);
-        Spread { mean: mean(values), min, max, interval: interval_of_mean(values) }
+        let Interval { low: min, high: max, .. } = Interval::range(values);
+        Spread { mean: mean(values), min, max, interval: Interval::of_median(values) }
     }
 }
 
@@ -95,7 +120,11 @@ pub struct OverlapPoint {
     pub compute_over_io: Option<f64>,
     /// Which repetition.
     pub repetition: u32,
-    /// Time of the non-blocking phase over that of the blocking one.
+    /// Time of the non-blocking phase over that of the blocking one, each of all ranks. Version 1
+    /// has none.
+    #[serde(default)]
+    pub phase_ratio: Option<f64>,
+    /// The same of the work of each rank for itself.
     pub ratio: Spread,
     /// What it would be in theory at this `compute_over_io`.
     pub theory: f64,
@@ -107,9 +136,13 @@ pub struct OverlapPoint {
     pub operations: u64,
     /// Bytes moved in the non-blocking phase by all ranks.
     pub bytes: u64,
-    /// Nanoseconds of the phases.
+    /// Nanoseconds of the turns of both phases, each of all ranks from the first one's start to the
+    /// last one's end: non-blocking and blocking.
+    #[serde(default)]
+    pub turns_ns: Vec<(u64, u64)>,
+    /// Nanoseconds of a rank's own work in the non-blocking phase. Version 1: barrier to barrier.
     pub nonblocking_ns: Spread,
-    /// As above.
+    /// And in the blocking one.
     pub blocking_ns: Spread,
     /// Nanoseconds of an operation's computation alone.
     pub compute_ns: Spread,
@@ -133,6 +166,24 @@ pub struct OverlapPoint {
     pub difference: f64,
 }
 
+impl OverlapPoint {
+    /// Time of the non-blocking phase over that of the blocking one.
+    pub fn gain(&self) -> f64 {
+        self.phase_ratio.unwrap_or(self.ratio.mean)
+    }
+
+    /// Nanoseconds of both phases of all ranks.
+    pub fn phases_ns(&self) -> (f64, f64) {
+        match self.turns_ns.is_empty() {
+            true => (self.nonblocking_ns.mean, self.blocking_ns.mean),
+            false => {
+                let sum = |of: fn(&(u64, u64)) -> u64| self.turns_ns.iter().map(of).sum::<u64>();
+                (sum(|turn| turn.0) as f64, sum(|turn| turn.1) as f64)
+            }
+        }
+    }
+}
+
 /// A quotient; 1 when both are nothing.
 fn over(part: f64, whole: f64) -> f64 {
     match whole > 0.0 {
@@ -151,20 +202,26 @@ fn quality(sample: &RankSample, place: &Place) -> f64 {
 
 /// Where a point stands in the plan.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub(crate) case: usize,
-    pub(crate) wanted: f64,
-    pub(crate) repetition: u32,
-    pub(crate) operations: u64,
+pub struct Place {
+    /// Which case.
+    pub case: usize,
+    /// Compute over I/O as wanted.
+    pub wanted: f64,
+    /// Which repetition.
+    pub repetition: u32,
+    /// Operations of each phase.
+    pub operations: u64,
     /// Whether the case moves anything; without, there is nothing that the computation could fit.
-    pub(crate) has_io: bool,
+    pub has_io: bool,
     /// Whether the way of being non-blocking shows every end, so that the computation was fitted
     /// to the I/O beside it, else to I/O alone.
-    pub(crate) sees_ends: bool,
+    pub sees_ends: bool,
+    /// Whether the stamps of all ranks are of one clock.
+    pub one_clock: bool,
 }
 
 /// What the samples of all ranks make together.
-pub(crate) fn point(place: Place, ranks: &[RankSample]) -> OverlapPoint {
+pub fn point(place: Place, ranks: &[RankSample]) -> OverlapPoint {
     let spread = |value: &dyn Fn(&RankSample) -> f64| {
         Spread::of(&ranks.iter().map(value).collect::<Vec<_>>())
     };
@@ -172,19 +229,23 @@ pub(crate) fn point(place: Place, ranks: &[RankSample]) -> OverlapPoint {
     let seen = place.has_io && ranks.iter().all(|rank| rank.io_n.is_some());
     let beside = |r: &RankSample| r.io_n.unwrap_or(0.0);
     let quality = spread(&|r| quality(r, &place));
+    let turns_ns = turns(&place, ranks);
+    let sum = |of: fn(&(u64, u64)) -> u64| turns_ns.iter().map(of).sum::<u64>() as f64;
     OverlapPoint {
         case: place.case,
         wanted: place.wanted,
         compute_over_io: place.has_io.then(|| over(compute_ns.mean, io_ns.mean)),
         repetition: place.repetition,
-        ratio: spread(&|r| over(r.nonblocking_phase as f64, r.blocking_phase as f64)),
+        phase_ratio: Some(over(sum(|turn| turn.0), sum(|turn| turn.1))),
+        ratio: spread(&|r| over(r.work().0, r.work().1)),
         theory: if place.has_io { theory(compute_ns.mean, io_ns.mean) } else { 1.0 },
         usable: quality.max <= QUALITY_LIMIT,
         quality,
         operations: place.operations,
         bytes: ranks.iter().map(|r| r.bytes).sum(),
-        nonblocking_ns: spread(&|r| r.nonblocking_phase as f64),
-        blocking_ns: spread(&|r| r.blocking_phase as f64),
+        nonblocking_ns: spread(&|r| r.work().0),
+        blocking_ns: spread(&|r| r.work().1),
+        turns_ns,
         compute_ns,
         io_ns,
         compute_beside_ns: spread(&|r| r.compute_n),
@@ -198,6 +259,18 @@ pub(crate) fn point(place: Place, ranks: &[RankSample]) -> OverlapPoint {
     }
 }
 
+/// Every turn of both phases, of all ranks.
+fn turns(place: &Place, ranks: &[RankSample]) -> Vec<(u64, u64)> {
+    let count = ranks.iter().map(|rank| rank.turns.len()).min().unwrap_or(0);
+    let phase = |index: usize, of: fn(&Turn) -> Stamps| {
+        let stamps: Vec<Stamps> = ranks.iter().map(|rank| of(&rank.turns[index])).collect();
+        phase_time(&stamps, place.one_clock).ns
+    };
+    (0..count)
+        .map(|index| (phase(index, |turn| turn.nonblocking), phase(index, |turn| turn.blocking)))
+        .collect()
+}
+
 /// A value over repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
@@ -207,14 +280,14 @@ pub struct Estimate {
     pub min: f64,
     /// The largest.
     pub max: f64,
-    /// 95 % interval of the median.
+    /// The range, or the interval of the median: see its `kind`.
     pub interval: Interval,
 }
 
 impl Estimate {
     fn of(values: &[f64]) -> Estimate {
-        let Interval { low: min, high: max } = range(values);
-        Estimate { median: median(values), min, max, interval: interval_of_median(values) }
+        let Interval { low: min, high: max, .. } = Interval::range(values);
+        Estimate { median: median(values), min, max, interval: Interval::of_median(values) }
     }
 }
 
@@ -268,9 +341,9 @@ impl Found {
         let present = |values: Vec<f64>| (!values.is_empty()).then_some(values);
         Some(Found {
             compute_over_io: present(known(&|p| p.compute_over_io)).map(|values| median(&values)),
-            ratio: Estimate::of(&pick(&|p| p.ratio.mean)),
+            ratio: Estimate::of(&pick(&|p| p.gain())),
             theory: median(&pick(&|p| p.theory)),
-            off_theory: median(&pick(&|p| p.ratio.mean / p.theory - 1.0)),
+            off_theory: median(&pick(&|p| p.gain() / p.theory - 1.0)),
             compute_inflation: Estimate::of(&pick(&|p| p.compute_inflation.mean)),
             io_inflation: present(known(&|p| p.io_inflation.map(|io| io.mean)))
                 .map(|values| Estimate::of(&values)),
@@ -299,14 +372,111 @@ pub fn overlap_summaries(points: &[OverlapPoint]) -> Vec<OverlapSummary> {
     keys.into_iter().map(summary).collect()
 }
 
+/// What may be said of a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Faster by more than chance and 3 %.
+    Gain,
+    /// Slower by more than chance and 3 %.
+    Loss,
+    /// Neither is shown.
+    NotShown,
+    /// So few pairs of turns can show nothing.
+    TooFew,
+    /// There was no I/O, or nothing beside it: what the ratio differs from 1 is noise.
+    Nothing,
+    /// No repetition is usable.
+    Unusable,
+}
+
+impl Verdict {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Gain => "a gain",
+            Verdict::Loss => "a loss",
+            Verdict::NotShown => "no gain or loss shown",
+            Verdict::TooFew => "too few repetitions for a verdict",
+            Verdict::Nothing => "nothing to overlap",
+            Verdict::Unusable => "no usable repetition",
+        }
+    }
+}
+
+/// Ratios this near to 1 are no gain and no loss.
+const NEAR: f64 = 0.03;
+/// How many times its own drift a gain has to be.
+const DRIFT_TIMES: f64 = 3.0;
+
+/// What may be said of each summary of one report.
+pub fn overlap_verdicts(points: &[OverlapPoint], summaries: &[OverlapSummary]) -> Vec<Verdict> {
+    Evidence::report(|evidence| {
+        let of = |summary: &OverlapSummary| {
+            let own = |p: &&OverlapPoint| {
+                p.usable && (p.case, p.wanted) == (summary.case, summary.wanted)
+            };
+            verdict(evidence, &points.iter().filter(own).collect::<Vec<_>>())
+        };
+        summaries.iter().map(of).collect()
+    })
+}
+
+fn verdict(evidence: &Evidence, points: &[&OverlapPoint]) -> Verdict {
+    if points.is_empty() {
+        return Verdict::Unusable;
+    }
+    if points.iter().all(|point| point.compute_over_io.is_none_or(|ratio| ratio <= 0.0)) {
+        return Verdict::Nothing;
+    }
+    let pairs = pairs(points);
+    let shifted = |by: f64| -> Vec<f64> { pairs.iter().map(|pair| pair - by).collect() };
+    let (gain, least) = signed_rank(&shifted((1.0 - NEAR).ln()));
+    let (loss, _) = signed_rank(&shifted((1.0 + NEAR).ln()));
+    let middle = median(&pairs);
+    let side = |limit: f64, below: bool| points.iter().all(|p| (p.gain() < limit) == below);
+    let stands = middle.abs() > DRIFT_TIMES * halves_change(&pairs);
+    // Asked once: what is not a gain may still be a loss, never both.
+    let shown = evidence.unlikely(if middle < 0.0 { gain } else { loss }, least);
+    match () {
+        () if !evidence.could(least) => Verdict::TooFew,
+        () if shown && stands && middle < (1.0 - NEAR).ln() && side(1.0 - NEAR, true) => {
+            Verdict::Gain
+        }
+        () if shown && stands && middle > (1.0 + NEAR).ln() && side(1.0 + NEAR, false) => {
+            Verdict::Loss
+        }
+        () => Verdict::NotShown,
+    }
+}
+
+/// Logarithms of non-blocking over blocking: of every turn where turns were kept, else of every
+/// repetition.
+fn pairs(points: &[&OverlapPoint]) -> Vec<f64> {
+    let turns = points.iter().all(|point| point.turns_ns.len() > 1);
+    let of = |point: &&OverlapPoint| -> Vec<f64> {
+        match turns {
+            true => {
+                let ratio = |(n, b): &(u64, u64)| ((*n).max(1) as f64 / (*b).max(1) as f64).ln();
+                point.turns_ns.iter().map(ratio).collect()
+            }
+            false => vec![point.gain().max(1e-9).ln()],
+        }
+    };
+    points.iter().flat_map(of).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn turn(nonblocking: u64, blocking: u64) -> Turn {
+        let of = |ended| Stamps { entered: 0, left: 0, ended, released: ended };
+        Turn { nonblocking: of(nonblocking), blocking: of(blocking) }
+    }
+
     fn sample(compute: (f64, f64), io: (Option<f64>, f64)) -> RankSample {
         RankSample {
-            nonblocking_phase: 600,
-            blocking_phase: 1000,
+            turns: vec![turn(600, 1000)],
             compute_n: compute.0,
             compute_b: compute.1,
             io_n: io.0,
@@ -320,8 +490,15 @@ mod tests {
         }
     }
 
-    const EQUAL: Place =
-        Place { case: 0, wanted: 1.0, repetition: 0, operations: 1, has_io: true, sees_ends: true };
+    const EQUAL: Place = Place {
+        case: 0,
+        wanted: 1.0,
+        repetition: 0,
+        operations: 1,
+        has_io: true,
+        sees_ends: true,
+        one_clock: true,
+    };
 
     #[test]
     fn quality_compares_what_ran_at_the_same_time() {
@@ -359,8 +536,10 @@ mod tests {
 
     #[test]
     fn losses_and_speedups_are_not_clamped() {
-        let loss =
-            RankSample { nonblocking_phase: 3000, ..sample((50.0, 100.0), (Some(40.0), 80.0)) };
+        let loss = RankSample {
+            turns: vec![turn(3000, 1000)],
+            ..sample((50.0, 100.0), (Some(40.0), 80.0))
+        };
         let point = point(EQUAL, &[loss]);
         assert_eq!((point.ratio.mean, point.compute_inflation.mean), (3.0, 0.5));
         assert_eq!(point.io_inflation.map(|io| io.mean), Some(0.5));
@@ -377,7 +556,7 @@ mod tests {
     fn what_is_not_usable_is_counted_and_not_averaged() {
         let good = point(EQUAL, &[sample((100.0, 100.0), (Some(100.0), 100.0))]);
         let mut bad = point(EQUAL, &[sample((200.0, 100.0), (Some(100.0), 100.0))]);
-        bad.ratio = Spread::of(&[99.0]);
+        bad.phase_ratio = Some(99.0);
         let other = point(Place { wanted: 2.0, ..EQUAL }, &[sample((1.0, 1.0), (None, 100.0))]);
         let summaries = overlap_summaries(&[good.clone(), bad, good, other]);
         assert_eq!((summaries[0].usable, summaries[0].repetitions), (2, 3));
@@ -385,5 +564,23 @@ mod tests {
         assert_eq!((found.ratio.median, found.ratio.max, found.theory), (0.6, 0.6, 0.5));
         assert!((found.off_theory - 0.2).abs() < 1e-12);
         assert_eq!((summaries[1].usable, &summaries[1].found), (0, &None));
+    }
+
+    #[test]
+    fn a_phase_is_of_all_ranks_and_never_shorter_than_what_one_of_them_did() {
+        // Rank 0 leaves the barrier late and is quick; rank 1 works from the start.
+        let late = |ended| Stamps { entered: 0, left: ended - 10, ended, released: ended };
+        let on_time = |ended| Stamps { entered: 0, left: 1, ended, released: ended };
+        let of = |stamps: &dyn Fn(u64) -> Stamps| RankSample {
+            turns: vec![Turn { nonblocking: stamps(500), blocking: stamps(1000) }],
+            ..sample((1.0, 1.0), (None, 1.0))
+        };
+        for one_clock in [true, false] {
+            let ranks = [of(&late), of(&on_time)];
+            let point = point(Place { one_clock, ..EQUAL }, &ranks);
+            assert!(point.turns_ns[0].0 >= 499 && point.turns_ns[0].1 >= 999, "{point:?}");
+            assert!((point.gain() - 0.5).abs() < 0.01, "{point:?}");
+            assert!(point.nonblocking_ns.max <= point.phases_ns().0);
+        }
     }
 }

@@ -1,0 +1,67 @@
+//! Results of the benchmark: the document, what is alike in it, and what it says.
+//!
+//! What it says is said only when chance does not explain it: [`crate::evidence`]. Every sentence
+//! carries the numbers it was drawn from, and how many there were.
+
+mod compare;
+mod curve;
+mod effects;
+mod outcome;
+mod rows;
+mod span;
+mod weigh;
+
+pub use compare::{Compared, Comparison, compare};
+pub use curve::{Curve, Point};
+pub use outcome::{
+    FORMAT_VERSION, Incomplete, Latency, Measurement, Outcome, Prices, Refused, Summary,
+    Surroundings,
+};
+pub use rows::{Labels, Row, Settings, rows, settings, shown_pattern, summarise};
+pub use span::{PhaseTime, Stamps, phase_time};
+pub use weigh::{Part, Profile, Score, Share, plan_profile, profiles, scores};
+
+use crate::evidence::Evidence;
+
+/// Something the results say.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Insight {
+    /// What kind of thing.
+    pub kind: &'static str,
+    /// The sentence with its numbers.
+    pub text: String,
+}
+
+fn insight(kind: &'static str, text: String) -> Insight {
+    Insight { kind, text }
+}
+
+/// All curves of all results, in order of appearance.
+pub fn curves(outcomes: &[Outcome]) -> Vec<Curve> {
+    curve::curves(&rows(outcomes))
+}
+
+/// Everything the results say.
+pub fn insights(outcomes: &[Outcome]) -> Vec<Insight> {
+    let rows = rows(outcomes);
+    let curves = curve::curves(&rows);
+    Evidence::report(|evidence| {
+        let mut found = curve::insights(evidence, &curves);
+        found.extend(effects::insights(evidence, outcomes, &rows, &curves));
+        found
+    })
+}
+
+/// What in the results cannot be true and was left out, a sentence each.
+pub fn contradictions(outcomes: &[Outcome]) -> Vec<String> {
+    let all = outcomes.iter().flat_map(|outcome| &outcome.measurements);
+    let wrong = all.filter_map(|m| Some((m, m.contradiction()?)));
+    wrong
+        .map(|(m, why)| {
+            format!(
+                "{} of {} by {}, repetition {}: {why}",
+                m.phase, m.spatial, m.method, m.repetition
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,152 @@
+//! Few repetitions, honestly: medians, ranges, and intervals only where the number of values
+//! supports them.
+//!
+//! The interval of a median is the one of order statistics (Thompson 1936): of `n` independent
+//! values, the k-th smallest and the k-th largest hold the median with a probability that does not
+//! depend on how the values are distributed. From six values on it reaches 95 % (two of six on one
+//! side: 1 − 2·2⁻⁶ = 96.9 %). Of fewer there is no such interval; what is given is their range, and
+//! called so. The bootstrap, which was used before, is far too narrow for so few values.
+
+use serde::{Deserialize, Serialize};
+
+/// Fewer values than this have a range, no interval.
+pub const VALUES_MIN: usize = 6;
+/// What an interval of the median covers at least.
+pub const COVERAGE: f64 = 0.95;
+
+/// What two ends mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// The smallest and the largest value.
+    Range,
+    /// Holds the median with a probability of at least 95 %, however the values are distributed.
+    Median,
+    /// As documents of version 1 had it: a bootstrap, or a range of fewer than three.
+    #[default]
+    Unknown,
+}
+
+/// How far values are apart, or where their median is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// What the ends mean.
+    #[serde(default)]
+    pub kind: Kind,
+    /// The probability with which an interval of the median holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<f64>,
+}
+
+impl Interval {
+    /// The smallest and the largest; 0 of nothing.
+    pub fn range(values: &[f64]) -> Interval {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let (low, high) = if values.is_empty() { (0.0, 0.0) } else { (low, high) };
+        Interval { low, high, kind: Kind::Range, coverage: None }
+    }
+
+    /// The interval of the median where there are enough values, else their range.
+    pub fn of_median(values: &[f64]) -> Interval {
+        if values.len() < VALUES_MIN {
+            return Interval::range(values);
+        }
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (cut, coverage) = order_statistic(sorted.len());
+        let (low, high) = (sorted[cut], sorted[sorted.len() - 1 - cut]);
+        Interval { low, high, kind: Kind::Median, coverage: Some(coverage) }
+    }
+
+    /// What it is, for a heading or in brackets: `range`, `95 % interval`.
+    pub fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Range => "range",
+            Kind::Median => "95 % interval",
+            Kind::Unknown => "interval",
+        }
+    }
+}
+
+/// How many values may be left away at either end, and what the interval covers then.
+fn order_statistic(count: usize) -> (usize, f64) {
+    let mut probability = 0.5f64.powi(count as i32);
+    if probability <= 0.0 {
+        // More than a thousand values: the normal approximation of the binomial.
+        let half = count as f64 / 2.0;
+        return ((half - 1.96 * half.sqrt() / f64::sqrt(2.0)).floor() as usize, COVERAGE);
+    }
+    let (mut tail, mut cut) = (probability, 0);
+    loop {
+        probability *= (count - cut) as f64 / (cut + 1) as f64;
+        if 1.0 - 2.0 * (tail + probability) < COVERAGE {
+            return (cut, 1.0 - 2.0 * tail);
+        }
+        tail += probability;
+        cut += 1;
+    }
+}
+
+/// The median; 0 of nothing.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => sorted[n / 2],
+        n => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
+    }
+}
+
+/// The mean; 0 of nothing.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolab_vocab::{Random, Seed};
+
+    #[test]
+    fn fewer_than_six_values_have_a_range_that_is_called_so() {
+        for count in 1..VALUES_MIN {
+            let values: Vec<f64> = (0..count).map(|value| value as f64).collect();
+            let interval = Interval::of_median(&values);
+            assert_eq!((interval.low, interval.high), (0.0, (count - 1) as f64));
+            assert_eq!((interval.name(), interval.coverage), ("range", None));
+        }
+        assert_eq!((median(&[]), mean(&[]), Interval::range(&[]).high), (0.0, 0.0, 0.0));
+    }
+
+    #[test]
+    fn the_interval_covers_the_median_as_often_as_it_says_whatever_the_distribution() {
+        let mut random = Random::new(Seed(11));
+        let mut unit = || (random.bits() >> 11) as f64 / (1u64 << 53) as f64;
+        for (name, of, truth) in [
+            ("uniform", (|u: f64| u) as fn(f64) -> f64, 0.5),
+            ("exponential", |u: f64| -(1.0 - u).ln(), f64::ln(2.0)),
+            ("heavy", |u: f64| (1.0 - u).powi(-2), 4.0),
+        ] {
+            for count in [6, 7, 9, 10, 25, 60] {
+                let mut covered = 0;
+                for _ in 0..2000 {
+                    let values: Vec<f64> = (0..count).map(|_| of(unit())).collect();
+                    let interval = Interval::of_median(&values);
+                    covered += u32::from(interval.low <= truth && truth <= interval.high);
+                }
+                let share = f64::from(covered) / 2000.0;
+                assert!(share >= COVERAGE - 0.015, "{name} of {count}: {share}");
+            }
+        }
+        let (cut, coverage) = order_statistic(10);
+        assert_eq!((cut, (coverage * 1e4).round()), (1, 9785.0));
+        assert!((450..490).contains(&order_statistic(1000).0));
+        assert!((970..1000).contains(&order_statistic(2000).0) || order_statistic(2000).0 > 900);
+    }
+}
