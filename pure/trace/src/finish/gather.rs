@@ -172,11 +172,14 @@ impl Sink<'_> {
     ) {
         let chunks = (read_u32(bytes, head::CHUNKS) as usize).min(head::CHUNKS_MAX);
         for index in 0..chunks {
-            let used = bytes.get(head::STATES + index).is_some_and(|&it| it > state::FREE);
+            // A chunk that was asked for on a full disk is a hole: looking at it could ask for room.
+            if bytes.get(head::STATES + index).is_none_or(|&it| it <= state::FREE) {
+                continue;
+            }
             let start = (index + 1) * CHUNK_BYTES;
             let Some(body) = bytes.get(start..bytes.len().min(start + CHUNK_BYTES)) else { break };
             let tag = read_u32(body, chunk::TAG);
-            if used && tag != 0 && !drained.contains(&(process, index as u32, tag)) {
+            if tag != 0 && !drained.contains(&(process, index as u32, tag)) {
                 (1..=CHUNK_RECORDS)
                     .filter_map(|slot| Record::read(body, slot, tag))
                     .for_each(|record| self.take(at, &record));

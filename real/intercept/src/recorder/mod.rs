@@ -8,6 +8,7 @@
 //!
 //! Cost of a record while chunks come back: two clock readings and about 2 ns.
 
+mod apart;
 mod chunks;
 mod clock;
 mod setup;

@@ -5,7 +5,7 @@
 //! disk makes the recorder stop and count, and never the program fail.
 
 use super::chunks::leave;
-use super::{clock, lost};
+use super::{apart, clock, lost};
 use crate::mode::Mode;
 use crate::{path, process, system, thread};
 use iolab_trace::spool::{
@@ -293,15 +293,20 @@ fn make() -> Result<(), Lost> {
     FILE.push(b"-");
     FILE.push_decimal(index);
     claim(CHUNK_BYTES as u64, true)?;
-    let fd = new_file()?;
-    let base = map_spool(fd);
-    // SAFETY: our own descriptor.
-    unsafe { system::raw3(libc::SYS_close, fd, 0, 0) };
-    let base = base.ok_or(Lost::Address)?;
+    let base = apart::with_descriptor(new_mapping)?;
     populate(base, 0)?;
     fill_head(base as *mut u8, index);
     SPOOL.store(base as *mut u8, Ordering::Release);
     Ok(())
+}
+
+/// Makes `FILE` and maps it; no descriptor stays.
+fn new_mapping() -> Result<usize, Lost> {
+    let fd = new_file()?;
+    let base = map_spool(fd);
+    // SAFETY: our own descriptor.
+    unsafe { system::raw3(libc::SYS_close, fd, 0, 0) };
+    base.ok_or(Lost::Address)
 }
 
 /// Maps the file over address space for as many chunks as there may ever be, at a multiple of the
@@ -353,7 +358,9 @@ fn populate(base: usize, chunk: usize) -> Result<(), Lost> {
     let done = unsafe { system::raw3(libc::SYS_madvise, at, CHUNK_BYTES, POPULATE_WRITE) };
     match done {
         0 => Ok(()),
-        error if error == -(libc::EINVAL as isize) => populate_by_file(chunk),
+        error if error == -(libc::EINVAL as isize) => {
+            apart::with_descriptor(|| populate_by_file(chunk))
+        }
         _ => Err(Lost::Disk),
     }
 }

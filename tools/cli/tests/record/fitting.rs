@@ -113,13 +113,24 @@ fn limits_of_the_program_bind_neither_recorder_nor_make_it_fail() {
     let (directory, work) = workshop();
     let program = guest("limits", directory.path());
     let program = program.to_str().unwrap();
-    for (which, limit) in
-        [("file", "65536"), ("file", "4096"), ("space", "100000000"), ("files", "5")]
-    {
+    for (which, limit) in [
+        ("file", "65536"),
+        ("file", "4096"),
+        ("space", "100000000"),
+        ("files", "5"),
+        ("files", "20"),
+        ("full", "20"),
+    ] {
+        let whole = |way: &str| {
+            let trace = trace(directory.path());
+            let calls = trace.events.iter().filter(|e| e.function == iolab_trace::Function::PWRITE);
+            assert_eq!(calls.count(), 40_000, "{which} {limit}, {way}: {:?}", trace.header.losses);
+        };
         same_in_every_way(&[program, which, limit], &work);
-        let trace = trace(directory.path());
-        let calls = trace.events.iter().filter(|e| e.function == iolab_trace::Function::PWRITE);
-        assert_eq!(calls.count(), 40_000, "{which} {limit}: {:?}", trace.header.losses);
+        whole("below strategies");
+        let output = record(directory.path(), &[], &[program, which, limit]);
+        assert_eq!(output.status.code(), Some(4), "{which} {limit}: {}", said(&output));
+        whole("recorded");
     }
     // Limits of the shell that iolab itself is started in.
     for limit in ["ulimit -f 64", "ulimit -v 600000", "ulimit -n 16"] {

@@ -159,9 +159,14 @@ fn a_full_disk_under_the_spool_costs_records_and_never_the_guest() {
     }
     let words = ["dd", "if=/dev/zero", "of=out", "bs=64", "count=100000"];
     let output = record(directory.path(), &["--spool", "small"], &words);
-    let trace = trace(directory.path());
     let unmounted = Command::new("umount").arg(&small).status().unwrap();
-    assert!(unmounted.success() && output.status.success(), "{}", said(&output));
+    assert!(
+        unmounted.success() && output.status.success(),
+        "{:?} {}",
+        output.status,
+        said(&output)
+    );
+    let trace = trace(directory.path());
     assert_eq!(fs::metadata(directory.path().join("out")).unwrap().len(), 6_400_000);
     let lost = trace.header.losses.lost_calls.get("no space for the spool");
     assert!(lost.is_some_and(|&count| count > 0), "{:?}", trace.header.losses);

@@ -1,4 +1,4 @@
-/* Lowers a limit on itself, then works. */
+/* Lowers a limit on itself, then works. With "full", its child has one descriptor to use. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +26,11 @@ int main(int count, char **arguments) {
     if (strcmp(arguments[1], "none") && setrlimit(which, &limit)) return 8;
     int failed = work("own");
     fflush(NULL);
+    if (!strcmp(arguments[1], "full")) {
+        int last = 0;
+        for (int fd; (fd = dup(0)) >= 0;) last = fd;
+        close(last);
+    }
     pid_t child = fork();
     if (child == 0) _exit(work("child"));
     int status = 0;
