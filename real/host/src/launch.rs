@@ -133,6 +133,11 @@ pub trait Watcher {
     /// The command runs under this process number.
     fn started(&mut self, _pid: u32) {}
 
+    /// Whether the command must not go on when this process is killed.
+    fn is_needed(&self) -> bool {
+        false
+    }
+
     /// Called again and again; the answer is how long to wait until the next time.
     fn tick(&mut self) -> Duration {
         Duration::from_millis(100)
@@ -146,6 +151,10 @@ impl Watcher for Both<'_> {
     fn started(&mut self, pid: u32) {
         self.0.started(pid);
         self.1.started(pid);
+    }
+
+    fn is_needed(&self) -> bool {
+        self.0.is_needed() || self.1.is_needed()
     }
 
     fn tick(&mut self) -> Duration {
@@ -247,12 +256,33 @@ pub fn run(command: &mut Command, watcher: &mut dyn Watcher) -> Result<Ending, L
             })
         };
     }
+    if watcher.is_needed() {
+        // SAFETY: takes nothing.
+        let launcher = unsafe { libc::getpid() };
+        // SAFETY: only makes system calls between fork and exec.
+        unsafe { command.pre_exec(move || end_with(launcher)) };
+    }
     let mut child = command.spawn().map_err(|error| start_error(&name, error))?;
     let forwarding = Forwarding::to(child.id());
     watcher.started(child.id());
     let status = wait(&mut child, watcher);
     drop(forwarding);
     status.map(Ending::of).map_err(LaunchError::Wait)
+}
+
+/// In the command's process to be: it is killed when the launcher is, as if they were one.
+fn end_with(launcher: libc::pid_t) -> io::Result<()> {
+    // SAFETY: plain settings and questions of this process.
+    unsafe {
+        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if libc::getppid() != launcher {
+            // The launcher was killed before.
+            libc::_exit(128 + libc::SIGKILL);
+        }
+    }
+    Ok(())
 }
 
 /// Why a command that was to be started was not.

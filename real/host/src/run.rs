@@ -10,7 +10,7 @@ use crate::launch::Watcher;
 use iolab_segment::{AttachError, FILE_NAME, Run, Shape, Undrained, VARIABLE};
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fmt, fs, io};
@@ -32,6 +32,13 @@ impl fmt::Display for RunError {
 }
 
 impl std::error::Error for RunError {}
+
+/// Variable that says where the directories of runs go.
+pub const PLACE_VARIABLE: &str = "IOLAB_RUN_PLACE";
+/// What the names of runs' directories begin with.
+const PREFIX: &str = "iolab-run-";
+/// A run whose segment is not there after this time is not about to begin.
+const BEGINS_WITHIN: Duration = Duration::from_secs(600);
 
 /// A run that goes on.
 pub struct SharedRun {
@@ -60,7 +67,7 @@ impl SharedRun {
         let place = place.canonicalize().map_err(|error| error.to_string())?;
         let private = fs::Permissions::from_mode(0o700);
         let directory = tempfile::Builder::new()
-            .prefix("iolab-run-")
+            .prefix(PREFIX)
             .rand_bytes(16)
             .permissions(private)
             .tempdir_in(place)
@@ -89,6 +96,11 @@ impl SharedRun {
 }
 
 impl Watcher for SharedRun {
+    /// Whoever kills the launcher means the program, and nobody would look after what it holds.
+    fn is_needed(&self) -> bool {
+        true
+    }
+
     fn tick(&mut self) -> Duration {
         if self.run.is_any_holding() {
             self.run.sweep_processes();
@@ -109,6 +121,49 @@ pub fn recover(directory: &Path) -> Option<Result<Vec<String>, RunError>> {
         run.inherit();
         end(&run, directory)
     }))
+}
+
+/// Looks for what killed launchers of this user left: the directories of those runs that still hold
+/// bytes, for `iolab recover`. The others are removed. A run some process of which goes on, or of
+/// which this process cannot tell (another node's, on a disk that both have), is let be.
+pub fn leftovers() -> Vec<PathBuf> {
+    // SAFETY: takes nothing and cannot fail.
+    let user = unsafe { libc::geteuid() };
+    let is_own =
+        |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|it| it.is_dir() && it.uid() == user);
+    let is_named = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()))
+    };
+    let found = places()
+        .into_iter()
+        .filter(is_in_memory)
+        .filter_map(|place| fs::read_dir(place).ok())
+        .flatten();
+    let runs = found.filter_map(|entry| Some(entry.ok()?.path())).filter(is_named).filter(is_own);
+    runs.filter(|directory| is_leftover(directory)).collect()
+}
+
+/// Whether a run has ended and holds bytes still; one that holds none goes.
+fn is_leftover(directory: &Path) -> bool {
+    let path = directory.join(FILE_NAME);
+    let is_empty = match Run::attach(&c_path(&path)) {
+        Ok(run) if run.is_abandoned() && run.is_any_holding() => return true,
+        Ok(run) => run.is_abandoned(),
+        // Killed before it began.
+        Err(AttachError::System(libc::ENOENT)) => is_old(directory),
+        Err(AttachError::Unfinished) => is_old(&path),
+        Err(_) => false,
+    };
+    if is_empty {
+        let _ = fs::remove_file(&path);
+        let _ = fs::remove_dir(directory);
+    }
+    false
+}
+
+fn is_old(path: &Path) -> bool {
+    let changed = fs::symlink_metadata(path).and_then(|it| it.modified()).ok();
+    changed.and_then(|then| then.elapsed().ok()).is_some_and(|age| age > BEGINS_WITHIN)
 }
 
 fn end(run: &Run, directory: &Path) -> Vec<String> {
@@ -133,12 +188,18 @@ fn c_path(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
 }
 
-/// In memory, if there is any; what the user alone may enter comes before what all may.
+/// Where the user says; else in memory, if there is any; else where temporary files go.
 fn places() -> Vec<PathBuf> {
-    let in_memory = |path: &PathBuf| crate::file_system_of(path).is_ok_and(|kind| kind == "tmpfs");
+    if let Some(place) = env::var_os(PLACE_VARIABLE) {
+        return vec![place.into()];
+    }
     let own = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     let memory = [Some(PathBuf::from("/dev/shm")), own];
-    memory.into_iter().flatten().filter(in_memory).chain([env::temp_dir()]).collect()
+    memory.into_iter().flatten().filter(is_in_memory).chain([env::temp_dir()]).collect()
+}
+
+fn is_in_memory(path: &PathBuf) -> bool {
+    crate::file_system_of(path).is_ok_and(|kind| kind == "tmpfs")
 }
 
 /// The segment is a long file with few pages: a limit on the size of files is about something else.
@@ -173,5 +234,14 @@ mod tests {
         assert_eq!(mode & 0o777, 0o700);
         assert_eq!(run.end(), Vec::<String>::new());
         assert!(!directory.exists());
+    }
+
+    #[test]
+    fn a_run_that_goes_on_is_no_leftover() {
+        let run = SharedRun::begin(1 << 20).unwrap();
+        let directory = run.directory().to_owned();
+        assert!(!is_leftover(&directory));
+        assert!(directory.join(FILE_NAME).exists());
+        run.end();
     }
 }

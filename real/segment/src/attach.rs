@@ -17,6 +17,8 @@ pub enum AttachError {
     Foreign,
     /// It is of another version of iolab, or no segment at all.
     Version,
+    /// It is about to be made, or was left while it was.
+    Unfinished,
 }
 
 impl fmt::Display for AttachError {
@@ -25,6 +27,7 @@ impl fmt::Display for AttachError {
             AttachError::System(errno) => std::io::Error::from_raw_os_error(*errno).fmt(f),
             AttachError::Foreign => f.write_str("it is not this user's alone"),
             AttachError::Version => f.write_str("another version of iolab made it"),
+            AttachError::Unfinished => f.write_str("it is not finished"),
         }
     }
 }
@@ -119,11 +122,17 @@ impl Run {
         if status.st_uid != system::own_user() || status.st_mode & 0o077 != 0 {
             return Err(AttachError::Foreign);
         }
+        if status.st_mode & libc::S_IFMT == libc::S_IFREG && status.st_size == 0 {
+            return Err(AttachError::Unfinished);
+        }
         if status.st_mode & libc::S_IFMT != libc::S_IFREG || (status.st_size as u64) < TABLE_BYTES {
             return Err(AttachError::Version);
         }
         let run = Run::mapped(file.number(), path).ok_or(AttachError::System(libc::ENOMEM))?;
         let header = &run.table().header;
+        if header.magic.load(Acquire) == 0 {
+            return Err(AttachError::Unfinished);
+        }
         let staging = header.staging_bytes.load(Relaxed);
         let records = header.records.load(Relaxed);
         let fits = staging < 1 << 45

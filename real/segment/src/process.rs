@@ -106,6 +106,17 @@ impl Run {
         }
     }
 
+    /// Whether launcher and processes have all ended for certain.
+    pub fn is_abandoned(&self) -> bool {
+        let header = &self.table().header;
+        let used = (header.processes_used.load(Acquire) as usize).min(PROCESSES);
+        // A number of another space means another process here.
+        let space = system::pid_namespace();
+        space != 0
+            && header.pid_namespace.load(Relaxed) == space
+            && (1..=used as u32).all(|slot| self.is_dead(slot))
+    }
+
     /// Looks for processes that have ended, and gives up what they had.
     pub fn sweep_processes(&self) {
         let sweeper = &self.table().header.sweeper;

@@ -11,7 +11,7 @@ use crate::record::{Output, RESOLUTION_NS, Saved, launch_failure, spool_failure,
 use clap::Args;
 use iolab_host::launch::{self, Both, Ending, Watcher};
 use iolab_host::recording::{Recording, Settings};
-use iolab_host::run::SharedRun;
+use iolab_host::run::{SharedRun, leftovers};
 use iolab_policy::insitu::StrategySpec;
 use iolab_trace::finish::Side;
 use iolab_trace::{Event, Layer};
@@ -77,6 +77,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 fn shared_run(specs: &mut Vec<StrategySpec>) -> Option<SharedRun> {
     let holds = |spec: &StrategySpec| spec.build().holding_bytes();
     let most = specs.iter().map(holds).max().filter(|&bytes| bytes > 0)?;
+    let left = leftovers();
+    if let Some(directory) = left.first() {
+        let (first, others) = (directory.display(), left.len() - 1);
+        let more = if others > 0 { format!(" (and {others} more)") } else { String::new() };
+        eprintln!(
+            "iolab: warning: a run that was killed still holds bytes: `iolab recover {first}`{more}"
+        );
+    }
     match SharedRun::begin(most) {
         Ok(run) => Some(run),
         Err(error) => {

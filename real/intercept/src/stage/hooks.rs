@@ -472,7 +472,7 @@ fn join_run(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
         Some(Ok(())) => return true,
         None => "IOLAB_APPLY is set without a run; start programs by `iolab run`",
         Some(Err(AttachError::Foreign)) => "the run is another user's",
-        Some(Err(AttachError::Version)) => "the run is of another version of iolab",
+        Some(Err(AttachError::Version | AttachError::Unfinished)) => "the run is of another version of iolab",
         Some(Err(AttachError::System(_))) => "the run's shared memory cannot be reached from here",
     };
     life::give_up(why);

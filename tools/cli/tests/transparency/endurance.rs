@@ -16,6 +16,7 @@ fn told_until_killed(folder: &Path, microseconds: u64) -> String {
         .args(["run", "--apply", "write-back", "--"])
         .arg(guest("checkpoints"))
         .arg(folder)
+        .env("IOLAB_RUN_PLACE", folder)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -58,6 +59,59 @@ fn killed_at_200_instants_nothing_synced_or_closed_is_lost() {
         }
     }
     assert!(told_count > 1_000, "the guest was killed before it did anything worth killing for");
+}
+
+#[test]
+fn a_program_ends_with_its_launcher_and_what_it_held_is_named_and_recovered() {
+    let place = tempfile::Builder::new().prefix("iolab-test-").tempdir_in("/dev/shm").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("f");
+    let run = |script: &str| {
+        let mut command = iolab();
+        command.args(["run", "--apply", "write-back:buffer=1m", "--", "python3", "-c", script]);
+        command.env("IOLAB_RUN_PLACE", place.path()).env("OUT", &file);
+        command
+    };
+    let script = "import os, time
+fd = os.open(os.environ['OUT'], os.O_CREAT | os.O_WRONLY)
+for i in range(500): os.write(fd, b'a record\\n')
+print('written', flush=True)
+time.sleep(1000)";
+    let mut child = run(script).stdout(Stdio::piped()).spawn().unwrap();
+    let mut told = [0; 8];
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut told).unwrap();
+    child.kill().unwrap();
+    // Ends when the program has ended.
+    stdout.read_to_string(&mut String::new()).unwrap();
+    child.wait().unwrap();
+    let directories = || fs::read_dir(place.path()).unwrap().map(|it| it.unwrap().path());
+    let left = directories().next().unwrap();
+    let next = run("pass").output().unwrap();
+    let errors = String::from_utf8_lossy(&next.stderr);
+    assert!(errors.contains(&format!("iolab recover {}", left.display())), "{errors}");
+    assert!(iolab().arg("recover").arg(&left).status().unwrap().success());
+    assert_eq!(fs::read_to_string(&file).unwrap(), "a record\n".repeat(500));
+    assert_eq!(directories().count(), 0);
+}
+
+#[test]
+fn a_killed_run_that_held_nothing_is_removed_by_the_next() {
+    let place = tempfile::Builder::new().prefix("iolab-test-").tempdir_in("/dev/shm").unwrap();
+    let mut command = iolab();
+    command.args(["run", "--apply", "write-back", "--", "sh", "-c", "echo here; exec sleep 1000"]);
+    command.env("IOLAB_RUN_PLACE", place.path());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0; 5]).unwrap();
+    child.kill().unwrap();
+    child.stdout.as_mut().unwrap().read_to_string(&mut String::new()).unwrap();
+    child.wait().unwrap();
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+    let mut next = iolab();
+    next.args(["run", "--apply", "write-back", "--", "true"]);
+    let output = next.env("IOLAB_RUN_PLACE", place.path()).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
 /// Runs a script in a mount name space of its own, where it may mount a small file system.
