@@ -201,7 +201,7 @@ pub(crate) fn is_own(fd: usize) -> bool {
 }
 
 /// Calls that look at a file, or at its name, by a way strategies do not follow.
-unsafe fn look(class: Class, call: &Call) {
+pub(super) unsafe fn look(class: Class, call: &Call) {
     match class {
         Class::Open => opening::before_open(directory(call.directory), call.path as *const c_char),
         Class::Control if call.function == Function::IOCTL => request(call),
@@ -230,10 +230,36 @@ unsafe fn look(class: Class, call: &Call) {
             if call.path == 0 && call.directory != ABSENT {
                 flush(call.directory as c_int);
             }
+            if class == Class::Attribute && takes_write_permission(call) {
+                // Whoever has to write out what a killed process held could not open it any more.
+                release(call.fd as c_int);
+                withdraw(call.directory, call.path);
+            }
             for_file_at(call.directory, call.path, life::flush);
             for_file_at(call.new_directory, call.new_path, life::flush);
         }
     }
+}
+
+/// Has whoever holds bytes of a path's file, or may do so later, hold none from now on.
+fn withdraw(directory_argument: usize, path: usize) {
+    if path == ABSENT || path == 0 {
+        return;
+    }
+    let (directory, flags) = (directory(directory_argument), libc::AT_EMPTY_PATH);
+    if let Some(status) = super::kernel::status_at(directory, path as *const c_char, flags) {
+        match table::find(status.st_dev, status.st_ino) {
+            Some(file) => life::release(file),
+            None => shared::disturb(&status),
+        }
+    }
+}
+
+/// Whether a call leaves the file's owner without permission to write to it.
+fn takes_write_permission(call: &Call) -> bool {
+    let sets_mode =
+        matches!(call.function, Function::CHMOD | Function::FCHMOD | Function::FCHMODAT);
+    sets_mode && call.mode as u32 & libc::S_IWUSR == 0
 }
 
 /// `ioctl`, by what its request means.
@@ -472,7 +498,9 @@ fn join_run(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
         Some(Ok(())) => return true,
         None => "IOLAB_APPLY is set without a run; start programs by `iolab run`",
         Some(Err(AttachError::Foreign)) => "the run is another user's",
-        Some(Err(AttachError::Version | AttachError::Unfinished)) => "the run is of another version of iolab",
+        Some(Err(AttachError::Version | AttachError::Unfinished)) => {
+            "the run is of another version of iolab"
+        }
         Some(Err(AttachError::System(_))) => "the run's shared memory cannot be reached from here",
     };
     life::give_up(why);

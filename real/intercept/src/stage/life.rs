@@ -147,9 +147,17 @@ pub(super) fn disturbed(file: &'static File, entry: &'static Entry) {
         machine.forget_drained();
         Ok(0)
     });
-    if shared::is_shared(entry) || shared::must_pass() {
+    if shared::is_shared(entry) || shared::must_pass() || !could_be_reopened(file) {
         release_inside(file);
     }
+}
+
+/// Whether somebody of this user could open the file anew to write to it: another process may have
+/// changed its mode. Inside the lock.
+fn could_be_reopened(file: &'static File) -> bool {
+    let fd = table::descriptors_of(file).next();
+    let status = fd.and_then(|fd| Some((fd, kernel::status(fd)?)));
+    status.is_none_or(|(fd, status)| kernel::is_writable_by_name(fd, &status))
 }
 
 /// Makes a file true in data and positions, this once.

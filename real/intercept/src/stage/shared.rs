@@ -158,6 +158,16 @@ pub(super) fn look(status: &libc::stat) {
     }
 }
 
+/// Another process that may hold bytes of a file, now or later, is to look at it anew.
+#[cold]
+pub(super) fn disturb(status: &libc::stat) {
+    if let Some(run) = run()
+        && let Some(entry) = run.find(status.st_dev, status.st_ino)
+    {
+        look_at(run, entry);
+    }
+}
+
 fn look_at(run: &'static Run, entry: &'static Entry) {
     if run.is_owned_elsewhere(entry)
         && let Some(Err(failure)) = section(run, |run| run.disturb(entry))

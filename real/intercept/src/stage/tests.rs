@@ -1,9 +1,11 @@
 //! The stage on real files of this process, called as the hooks call it.
 
 use super::memory::Direction;
-use super::{calls, life, opening, settings, shared, table};
+use super::{calls, hooks, life, opening, settings, shared, table};
+use crate::call::{Call, Returns};
 use iolab_policy::insitu::StrategySpec;
 use iolab_segment::{Run, Shape};
+use iolab_trace::{Class, Function};
 use std::ffi::{CString, c_int};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -95,6 +97,27 @@ fn close(fd: c_int) -> isize {
 }
 
 const CREATE: c_int = libc::O_CREAT | libc::O_RDWR;
+
+#[test]
+fn a_file_that_its_owner_may_no_longer_write_is_not_held() {
+    let guest = guest("read-only.wb");
+    let fd = guest.open(CREATE);
+    let chmod = |mode| {
+        let next = &crate::next::fchmod;
+        let mut call = Call::new(Function::FCHMOD, Returns::Int, next, [0; 6]);
+        (call.fd, call.mode) = (fd as usize, mode);
+        // SAFETY: no memory is involved.
+        unsafe { hooks::look(Class::Attribute, &call) };
+    };
+    assert_eq!(write(fd, b"held"), Some(4));
+    chmod(0o640);
+    assert_eq!(guest.below(), b"held");
+    assert_eq!(write(fd, b"again"), Some(5));
+    chmod(0o444);
+    assert_eq!(guest.below(), b"heldagain");
+    assert_eq!(write(fd, b"passes"), None);
+    assert_eq!(close(fd), 0);
+}
 
 #[test]
 fn small_writes_are_held_until_the_close() {
