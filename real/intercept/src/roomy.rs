@@ -3,12 +3,13 @@
 //!
 //! Only where the guest's stack is short is another one taken, since collectors of garbage and
 //! profilers look for a thread on its own. To find out takes seven system calls (half a microsecond),
-//! so it is for opens and closes and not for transfers.
+//! so it is for opens and closes and not for transfers. On the stack of the first thread, which never
+//! shrinks, it takes one as long as no call is deeper than those before.
 
 use crate::system;
 use std::arch::naked_asm;
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// What the work may take, with a guest's own signal handler on top of it.
 const WANTED: usize = 24 << 10;
@@ -81,7 +82,26 @@ fn has_room(here: usize) -> bool {
             return here - stack.ss_sp as usize >= WANTED;
         }
     }
-    (1..=WANTED / PAGE).all(|page| is_readable(here - page * PAGE))
+    if is_on_first_stack(here) && here - WANTED >= FIRST_STACK_LOW.load(Ordering::Relaxed) {
+        return true;
+    }
+    let has_room = (1..=WANTED / PAGE).all(|page| is_readable(here - page * PAGE));
+    if has_room && is_on_first_stack(here) {
+        FIRST_STACK_LOW.fetch_min(here - WANTED, Ordering::Relaxed);
+    }
+    has_room
+}
+
+/// From here on up there is memory of the first thread's stack.
+static FIRST_STACK_LOW: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// No other mapping is put that near below the first thread's stack (the kernel leaves 128 MiB).
+const FIRST_STACK_BYTES: usize = 64 << 20;
+
+/// Whether an address is of the first thread's stack: below what the kernel has put at its top.
+fn is_on_first_stack(here: usize) -> bool {
+    // SAFETY: looks up a word of the auxiliary vector.
+    let top = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
+    here < top && top - here < FIRST_STACK_BYTES
 }
 
 /// Whether there is memory at an address: the kernel copies the mask before it finds that it is not
@@ -96,6 +116,17 @@ fn is_readable(address: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_first_thread_is_on_the_first_stack() {
+        // Tests run in threads of their own.
+        let marker = 0_u8;
+        assert!(!is_on_first_stack(&raw const marker as usize));
+        // SAFETY: looks up a word.
+        let top = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
+        assert!(is_on_first_stack(top - PAGE));
+        assert!(has_room(&raw const marker as usize));
+    }
 
     #[test]
     fn work_is_done_once_with_room_and_on_another_stack_without() {
