@@ -93,7 +93,7 @@ fn the_answer_is_the_median_of_a_band_and_its_trace_is_of_that_run() {
     let arguments = ["--workload", &sample("checkpoint.toml"), "--platform", "classic-hdd"];
     let whole = json_of(&[&arguments[..], &["-o", trace.to_str().unwrap()]].concat());
     let (band, seconds) = (&whole["band"], whole["seconds"].as_f64().unwrap());
-    assert_eq!((band["tie_seeds"].as_u64(), band["median"].as_f64()), (Some(5), Some(seconds)));
+    assert_eq!((band["tie_seeds"].as_u64(), band["median"].as_f64()), (Some(9), Some(seconds)));
     let seed = whole["tie_seed"].to_string();
     let alone = json_of(&[&arguments[..], &["--tie-seed", &seed]].concat());
     assert_eq!(alone["event_hash"], whole["event_hash"]);
@@ -101,7 +101,7 @@ fn the_answer_is_the_median_of_a_band_and_its_trace_is_of_that_run() {
     let one = json_of(&[&arguments[..], &["--seeds", "1"]].concat());
     assert!(one["band"].is_null() && one["tie_seed"] == 0);
     let text = stdout_of(&[&["simulate"], &arguments[..]].concat());
-    assert!(text.contains("over 5 orders of simultaneous events"), "{text}");
+    assert!(text.contains("over 9 orders of simultaneous events"), "{text}");
     let told =
         stderr_of(&[&["simulate", "--seeds", "3", "--tie-seed", "1"], &arguments[..]].concat());
     assert!(told.contains("cannot be used with"), "{told}");

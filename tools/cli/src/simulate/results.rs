@@ -42,7 +42,7 @@ fn name_of(name: &str) -> &str {
     if name.is_empty() { "(no name)" } else { name }
 }
 
-/// ` 1.2 s (1.1 to 1.3 over 5 orders of simultaneous events)`, without the range where every order
+/// ` 1.2 s (1.1 to 1.3 over 9 orders of simultaneous events)`, without the range where every order
 /// came to the same.
 pub(super) fn range(band: &Band) -> String {
     let Band { count, low, median, high } = band;

@@ -234,7 +234,8 @@ mod tests {
             other: around(other),
         };
         let pairs = times.iter().map(pair).collect();
-        Study { pairs, other: "x".to_owned(), draws: 1, tie_seeds: 3 }
+        let differs_in_devices_only = true;
+        Study { pairs, other: "x".to_owned(), differs_in_devices_only, draws: 1, tie_seeds: 3 }
     }
 
     const SINGLE: Test = Test::Individual(1);

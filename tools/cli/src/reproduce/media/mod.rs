@@ -12,7 +12,7 @@ use crate::output::{self, Output};
 use crate::parallel;
 use crate::ties::Ties;
 use clap::Args;
-use iolab_sim::band::Band;
+use iolab_sim::band::{Band, apart_by_chance_in};
 use iolab_sim::cluster::Order;
 use iolab_sim::evaluation::Case;
 use iolab_sim::platform::Platform;
@@ -68,6 +68,8 @@ impl Pair {
 pub(super) struct Study {
     pub(super) pairs: Vec<Pair>,
     pub(super) other: String,
+    /// The platforms are equal but for the devices of the servers.
+    pub(super) differs_in_devices_only: bool,
     /// Random cases are means over so many.
     pub(super) draws: u64,
     /// Orders of simultaneous events of each case.
@@ -101,12 +103,40 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 fn compute(arguments: &Arguments, cases: &[Case]) -> Result<Study, Failure> {
     let other = crate::simulate::read_platform(&arguments.against)?;
-    let hdd = bands_on(&Platform::preset("classic-hdd")?, cases, arguments)?;
+    let classic = Platform::preset("classic-hdd")?;
+    let differs_in_devices_only = is_equal_but_for_devices(&classic, &other);
+    let hdd = bands_on(&classic, cases, arguments)?;
     let with_other = bands_on(&other, cases, arguments)?;
     let pair = |((case, hdd), other): ((&Case, Band), Band)| Pair { case: *case, hdd, other };
     let pairs = cases.iter().zip(hdd).zip(with_other).map(pair).collect();
     let tie_seeds = arguments.ties.of_band().len() as u64;
-    Ok(Study { pairs, other: other.name, draws: arguments.draws, tie_seeds })
+    let other = other.name;
+    Ok(Study { pairs, other, differs_in_devices_only, draws: arguments.draws, tie_seeds })
+}
+
+fn is_equal_but_for_devices(one: &Platform, other: &Platform) -> bool {
+    let mut other = Platform { name: one.name.clone(), local: one.local.clone(), ..other.clone() };
+    for (group, like) in other.nodes.iter_mut().zip(&one.nodes) {
+        if let (Some(server), Some(like)) = (&mut group.server, &like.server) {
+            server.device = like.device;
+        }
+    }
+    other == *one
+}
+
+impl Study {
+    /// How far differences between bands can be trusted.
+    pub(super) fn trust(&self) -> String {
+        let (orders, one_in) = (self.tie_seeds, apart_by_chance_in(self.tie_seeds));
+        match orders {
+            1 => "Each case is a single order of simultaneous events: any difference below may be \
+                  chance, and no verdict can be relied on."
+                .to_owned(),
+            _ => format!(
+                "Ranges over {orders} orders of two cases that are alike are disjoint by chance once in {one_in:.0}."
+            ),
+        }
+    }
 }
 
 /// The band of every case.
@@ -188,6 +218,7 @@ fn print_table(study: &Study) {
         say_line!("{key:<55} {hdd:<32} {other:<32} {:>7.2}x", pair.gain());
     }
     say_line!("seconds are medians over {} orders of simultaneous events", study.tie_seeds);
+    say_line!("{}", study.trust());
     let titles = ["conclusion of the evaluation on hard disks", "op", "hdd", "other"];
     say_line!("\n{:<62} {:<5} {:<24} {:<24}", titles[0], titles[1], titles[2], titles[3]);
     for verdict in claims::verdicts(study) {
