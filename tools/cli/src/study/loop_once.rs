@@ -13,7 +13,7 @@ use crate::simulate::read_platform;
 use crate::{calibrate, trace_file};
 use iolab_report::{Analysis, Report};
 
-use iolab_report::study::{Judgement, Observation, judge, median};
+use iolab_report::study::{Interval, Judgement, Observation, judge, median, median_interval};
 use iolab_sim::band::{Band, tie_seeds};
 use iolab_sim::cluster::Order;
 use iolab_sim::guest;
@@ -90,6 +90,10 @@ struct Seen {
     failure: Option<String>,
 }
 
+/// Up to so much a prediction of the plain run may be off without a word: three times the median
+/// error of `benchmarks/prediction/results.md`.
+const PLAIN_OFF: f64 = 0.25;
+
 /// From this share on, a run is dominated by its start.
 const START_SHARE: f64 = 0.2;
 
@@ -142,6 +146,10 @@ impl Loop<'_> {
         self.note_start(plain_simulated.as_ref());
         let plain_predicted = plain_simulated.map(|predicted| predicted.band);
         let (plain, seen) = self.rounds(&candidates, &first, progress)?;
+        if let Some(band) = plain_predicted {
+            let measured = median_interval(&plain.seconds);
+            self.notes.extend(plain_missed(measured, band, span(&recorded)));
+        }
         let tried = judge_all(candidates, seen, &plain, plain_predicted, &predicted);
         let shown = match self.incomplete {
             None => self.shown(&tried, &recorded, &platform, progress),
@@ -480,6 +488,29 @@ fn record_to(path: &Path) -> [OsString; 3] {
     ["record".into(), "-o".into(), path.into()]
 }
 
+/// What to say where the plain run is predicted outside of what was measured by more than
+/// [`PLAIN_OFF`]: by how much, and what the prediction starts from.
+fn plain_missed(measured: Interval, predicted: Band, recorded_s: f64) -> Option<String> {
+    let off = predicted.median / measured.middle - 1.0;
+    let is_inside = (measured.low..=measured.high).contains(&predicted.median);
+    if is_inside || off.abs() <= PLAIN_OFF {
+        return None;
+    }
+    let milliseconds = |seconds: f64| format!("{:.1} ms", seconds * 1e3);
+    Some(format!(
+        "the plain run is predicted {:+.0} % off: {} where {} to {} were measured. A prediction starts from \
+         the recorded run, which lasted {}: what recording cost it beyond the usual for each call, as at \
+         opening many files, and what else the machine did then, is still in it. Predictions of \
+         strategies are their factor times the measured time, so of this error they have only what \
+         it changes in the factor",
+        off * 100.0,
+        milliseconds(predicted.median),
+        milliseconds(measured.low),
+        milliseconds(measured.high),
+        milliseconds(recorded_s),
+    ))
+}
+
 /// How long the recorded program ran, in seconds.
 fn span(trace: &Trace) -> f64 {
     let processes = &trace.header.processes;
@@ -529,4 +560,21 @@ fn judge_all(
             Tried { candidate, judgement, predicted, seconds: seen.seconds }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_run_predicted_far_from_what_was_measured_is_told_with_what_it_starts_from() {
+        let measured = Interval { low: 0.012, middle: 0.013, high: 0.014 };
+        let told = |seconds: f64| plain_missed(measured, Band::of(&[seconds]).unwrap(), 0.020);
+        let note = told(0.0208).unwrap();
+        for part in ["+60 %", "20.8 ms", "12.0 ms to 14.0 ms", "lasted 20.0 ms"] {
+            assert!(note.contains(part), "{note}");
+        }
+        assert!(told(0.0065).unwrap().contains("-50 %"));
+        assert_eq!((told(0.0139), told(0.0155)), (None, None));
+    }
 }
