@@ -177,6 +177,47 @@ fn two_parallel_cables_carry_twice_as_much_as_one() {
     assert!((3.4..4.2).contains(&(one / four)), "{one} s by one, {four} s by four");
 }
 
+/// Seconds in which four nodes behind switch `a` and four behind `b` exchange messages in pairs.
+fn exchange(switches: &[&str], cables: &[(&str, &str)]) -> f64 {
+    let switch = |name: &&str| format!("{{ name = '{name}' }}");
+    let cable = |(from, to): &(&str, &str)| {
+        format!("{{ from = '{from}', to = '{to}', wire = {{ rate = '1m', latency = 0 }} }}")
+    };
+    let text = format!(
+        "switches = [{}]\nlinks = [{}]
+         nodes = [{{ name = 'c', count = 4, clients = 1, switch = 'a' }},
+                  {{ name = 'd', count = 4, clients = 1, switch = 'b',
+                     server = {{ device = {{ {RAM} }} }} }}]",
+        switches.iter().map(switch).collect::<Vec<_>>().join(","),
+        cables.iter().map(cable).collect::<Vec<_>>().join(",")
+    );
+    let workload = Workload::parse(
+        "applications = [{ name = 'a', ranks = 8, phases = [{ name = 'p', commands = [\
+         { send_to = '+4', receive_from = '-4', bytes = '1m' }] }] }]",
+    );
+    let platform = Platform::parse(&text).unwrap();
+    run(&workload.unwrap(), &platform, &Settings::default()).unwrap().end.seconds()
+}
+
+#[test]
+fn equally_short_ways_share_the_load_whoever_speaks_to_whom() {
+    let one = exchange(&["a", "b"], &[("a", "b")]);
+    let by_cables = exchange(&["a", "b"], &[("a", "b"), ("a", "b")]);
+    let ways = [("a", "x"), ("a", "y"), ("x", "b"), ("y", "b")];
+    let by_switches = exchange(&["a", "b", "x", "y"], &ways);
+    // A way that is longer is not taken.
+    let beside = exchange(&["a", "b", "x"], &[("a", "b"), ("a", "x"), ("x", "b")]);
+    assert!((1.8..2.1).contains(&(one / by_cables)), "{one} s by one, {by_cables} s by two cables");
+    assert!(
+        (1.7..2.1).contains(&(one / by_switches)),
+        "{one} s by one, {by_switches} s by two ways"
+    );
+    assert!(
+        (0.95..1.05).contains(&(one / beside)),
+        "{one} s by one, {beside} s beside a longer way"
+    );
+}
+
 #[test]
 fn bytes_behind_the_end_of_a_file_are_not_read() {
     let workload = |command: &str| {

@@ -16,7 +16,7 @@ use iolab_device::DeviceModel;
 use iolab_policy::cache::{self, Settings, Tails, Turns};
 use iolab_policy::collective::{Choices, Costs};
 use iolab_vocab::Nanos;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// What runs on the platform.
 pub struct Setup {
@@ -205,7 +205,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
     }
 
-    /// Shortest paths between switches, first link first among equals.
+    /// Shortest paths between switches, in cables; those that are equally short are used alike.
     fn add_routes(&mut self, platform: &Platform, switches: &[u32]) -> Result<(), PlatformError> {
         let count = switches.len();
         let mut cables = vec![Vec::new(); count];
@@ -221,15 +221,20 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 cables[from].push((to, port));
             }
         }
-        self.network.lay_parallel(parallel(&cables));
         let home = |node: &Node| switches.iter().position(|at| *at == node.switch);
         for from in 0..count {
-            let first_ports = first_ports(&cables, from);
+            let routes: Vec<u32> = first_ports(&cables, from)
+                .iter()
+                .map(|ports| match ports.as_slice() {
+                    [] => NONE,
+                    ports => self.network.route_among(ports),
+                })
+                .collect();
             let route = |&node: &u32| {
                 let node = &self.nodes[node as usize];
                 match home(node) {
                     Some(to) if to == from => node.port,
-                    Some(to) => first_ports[to],
+                    Some(to) => routes[to],
                     None => NONE,
                 }
             };
@@ -306,29 +311,23 @@ fn find_cache(name: &str) -> Result<&'static cache::catalog::Row, PlatformError>
     })
 }
 
-/// The ports of each several cables that lead from one switch to the same other one.
-fn parallel(cables: &[Vec<(usize, u32)>]) -> Vec<Vec<u32>> {
-    let mut all = Vec::new();
-    for from in cables {
-        let mut by_end = BTreeMap::<usize, Vec<u32>>::new();
-        from.iter().for_each(|&(to, port)| by_end.entry(to).or_default().push(port));
-        all.extend(by_end.into_values().filter(|ports| ports.len() > 1));
-    }
-    all
-}
-
-/// Per switch, the port out of `from` on a shortest path to it.
-fn first_ports(cables: &[Vec<(usize, u32)>], from: usize) -> Vec<u32> {
-    let mut first = vec![NONE; cables.len()];
-    let mut reached = vec![false; cables.len()];
-    reached[from] = true;
+/// Per switch, the ports out of `from` on shortest paths to it, as the links are written.
+fn first_ports(cables: &[Vec<(usize, u32)>], from: usize) -> Vec<Vec<u32>> {
+    let mut first: Vec<Vec<u32>> = vec![Vec::new(); cables.len()];
+    let mut distance = vec![usize::MAX; cables.len()];
+    distance[from] = 0;
     let mut queue = VecDeque::from([from]);
     while let Some(at) = queue.pop_front() {
         for &(to, port) in &cables[at] {
-            if !reached[to] {
-                reached[to] = true;
-                first[to] = if at == from { port } else { first[at] };
+            if distance[to] == usize::MAX {
+                distance[to] = distance[at] + 1;
                 queue.push_back(to);
+            }
+            if distance[to] == distance[at] + 1 {
+                let ports = if at == from { vec![port] } else { first[at].clone() };
+                first[to].extend(ports);
+                first[to].sort_unstable();
+                first[to].dedup();
             }
         }
     }

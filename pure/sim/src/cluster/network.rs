@@ -11,33 +11,53 @@ use std::collections::BTreeMap;
 pub(super) struct Network {
     pub(super) stations: Vec<Station>,
     pub(super) packets: Packets,
-    /// Per switch, the port to take for each target.
+    /// Per switch, the port to take for each target, or [`SEVERAL`] and the number of a choice.
     pub(super) routes: Vec<Vec<u32>>,
-    /// By the port of the first, the ports of cables that lie parallel.
-    parallel: BTreeMap<u32, Vec<u32>>,
+    choices: Vec<Choice>,
+}
+
+/// Marks a route that is a choice among ports.
+const SEVERAL: u32 = 1 << 31;
+
+/// Ports that lead to a target in equally many cables: parallel cables, or ways through different
+/// switches.
+#[derive(Debug)]
+struct Choice {
+    ports: Vec<u32>,
+    /// Of each flow, by the station where it entered and its target, the place of its port.
+    taken: BTreeMap<(u32, u32), u32>,
+}
+
+impl Choice {
+    /// What goes from one node to one target always takes the same port, so it stays in sequence.
+    /// Each new such flow takes the next port, so that all ports have equally many, whatever the
+    /// pattern of who speaks to whom.
+    #[cold]
+    fn port(&mut self, entry: u32, target: u32) -> u32 {
+        let next = (self.taken.len() % self.ports.len()) as u32;
+        let place = *self.taken.entry((entry, target)).or_insert(next);
+        self.ports[place as usize]
+    }
 }
 
 impl Network {
     /// Without a part.
     pub(super) fn new() -> Network {
         let (stations, routes) = (Vec::new(), Vec::new());
-        Network { stations, packets: Packets::new(), routes, parallel: BTreeMap::new() }
+        Network { stations, packets: Packets::new(), routes, choices: Vec::new() }
     }
 
-    /// Cables that lead from one switch to the same other one are used alike.
-    pub(super) fn lay_parallel(&mut self, all: Vec<Vec<u32>>) {
-        self.parallel = all.into_iter().map(|ports| (ports[0], ports)).collect();
-    }
-
-    /// Which of parallel cables a packet takes: what goes from one node to one target always takes
-    /// the same, so it stays in sequence, and neighbours take others.
-    #[cold]
-    fn among_parallel(&self, first: u32, packet: u32) -> u32 {
-        let Some(ports) = self.parallel.get(&first) else { return first };
-        let packet = self.packets.get(packet);
-        // Each node has four stations behind those of the switches.
-        let node = (packet.entry - self.routes.len() as u32) / 4;
-        ports[(node as usize + packet.target as usize) % ports.len()]
+    /// The route that takes these ports alike.
+    pub(super) fn route_among(&mut self, ports: &[u32]) -> u32 {
+        if let [port] = *ports {
+            return port;
+        }
+        let known = self.choices.iter().position(|choice| choice.ports == ports);
+        let number = known.unwrap_or(self.choices.len());
+        if known.is_none() {
+            self.choices.push(Choice { ports: ports.to_vec(), taken: BTreeMap::new() });
+        }
+        SEVERAL | number as u32
     }
 
     /// A packet comes into a station's queue.
@@ -133,7 +153,13 @@ impl Network {
             Role::Switch => {
                 let target = self.packets.get(packet).target;
                 let port = self.routes[station.next as usize][target as usize];
-                if self.parallel.is_empty() { port } else { self.among_parallel(port, packet) }
+                match port & SEVERAL {
+                    0 => port,
+                    _ => {
+                        let entry = self.packets.get(packet).entry;
+                        self.choices[(port & !SEVERAL) as usize].port(entry, target)
+                    }
+                }
             }
             _ => station.next,
         };
