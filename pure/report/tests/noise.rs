@@ -244,8 +244,18 @@ fn overlapped(noise: &mut Noise, repetition: u32, turns: u32, gain: f64) -> Over
 
 #[test]
 fn phases_that_take_as_long_are_neither_gain_nor_loss() {
+    equal_phases(SETS / 20);
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn phases_that_take_as_long_are_neither_gain_nor_loss_in_a_thousand_sets() {
+    equal_phases(SETS);
+}
+
+fn equal_phases(sets: u32) {
     for turns in [1, 10] {
-        silent(SETS, |noise, repetitions| {
+        silent(sets, |noise, repetitions| {
             let mut points = Vec::new();
             for (case, wanted) in [0.5, 1.0, 2.0].into_iter().enumerate() {
                 for repetition in 0..repetitions {
@@ -274,9 +284,6 @@ fn a_clear_gain_and_a_clear_loss_are_told_from_one_repetition_of_ten_turns_on() 
     let mut noise = Noise::new(Shape::Normal, 3);
     let once = [overlapped(&mut noise, 0, 1, 0.5)];
     assert_eq!(overlap_verdicts(&once, &overlap_summaries(&once)), [Verdict::TooFew]);
-    let nothing = OverlapPoint { compute_over_io: None, ..overlapped(&mut noise, 0, 10, 0.8) };
-    assert_eq!(
-        overlap_verdicts(&[nothing.clone()], &overlap_summaries(&[nothing])),
-        [Verdict::Nothing]
-    );
+    let nothing = [OverlapPoint { compute_over_io: None, ..overlapped(&mut noise, 0, 10, 0.8) }];
+    assert_eq!(overlap_verdicts(&nothing, &overlap_summaries(&nothing)), [Verdict::Nothing]);
 }

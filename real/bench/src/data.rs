@@ -33,7 +33,7 @@ impl Runner<'_> {
         if fresh {
             self.renew(scene, player, rank)?;
         }
-        let content = self.content(scene, player, generation);
+        let content = self.content(scene, player, scene.version + u64::from(generation));
         let pattern = scene.pattern.as_ref();
         scene.source.fill(pattern, rank, content, scene.backend.arena());
         let end = largest(self.comm, pattern.operations(rank))?;
@@ -77,6 +77,7 @@ impl Runner<'_> {
         }
         if self.plan.verify && scene.case.method.keeps_data {
             let old = scene.before.map(|before| self.content(scene, player, before));
+            let fresh = fresh && !self.files.existing();
             let checks = Checks { player, rank, works: &works, new: content, old, fresh, reached };
             self.verify(scene, &checks, &mut result)?;
         }

@@ -11,6 +11,7 @@ mod content;
 mod data;
 mod failure;
 mod files;
+mod found;
 mod kernel;
 mod metadata;
 mod names;

@@ -8,6 +8,7 @@
 use crate::cell::{Abilities, refusal};
 use crate::failure::BenchError;
 use crate::files::{Cleaning, TestFiles, Uses};
+use crate::found::other_than;
 use crate::phase::agree;
 use crate::plan::{Case, Plan, Temporal};
 use crate::predict::predict;
@@ -241,23 +242,29 @@ impl Runner<'_> {
         agree(self.comm, built.as_ref().map(|_| ()).map_err(Clone::clone))?;
         let Ok(mut scene) = built else { return Ok(Vec::new()) };
         scene.noncontiguous = largest(self.comm, scene.noncontiguous.into())? > 0;
+        let existing = self.files.existing() && !written;
+        if existing && self.plan.verify && case.method.keeps_data {
+            scene.before = self.found_version(&scene)?;
+            scene.version = other_than(scene.before, scene.version);
+        }
         let mut cache = String::new();
         let mut data = "";
         let mut measurements = Vec::new();
         for step in steps(case.temporal) {
             match step {
                 // What exists is what is read.
-                Step::Setup if self.files.existing() => {
-                    scene.before = Some(0);
+                Step::Setup if existing => {
+                    // Of a file of none of our versions everything is wrong.
+                    scene.before = Some(scene.before.unwrap_or(scene.version));
                     data = "as it was found";
                 }
                 Step::Setup if written => {
-                    scene.before = Some(0);
+                    scene.before = Some(scene.version);
                     data = "as the pattern wrote it";
                 }
                 Step::Setup if case.method.keeps_data => {
                     self.setup(&scene)?;
-                    scene.before = Some(0);
+                    scene.before = Some(scene.version);
                     data = "written in one piece";
                 }
                 Step::Caches if case.method.keeps_data => cache = self.caches(&scene)?,
@@ -271,7 +278,7 @@ impl Runner<'_> {
                         phase.settings.insert("data".to_owned(), data.to_owned());
                     }
                     measurements.push(phase);
-                    scene.before = Some(generation);
+                    scene.before = Some(scene.after(work, generation));
                     // What a second reading finds is what the first left.
                     cache = format!("after {name}");
                 }

@@ -8,6 +8,7 @@ use crate::phase::agree;
 use crate::plan::Case;
 use crate::run::Runner;
 use crate::source::{Needs, Source, is_contiguous};
+use crate::steps::Act;
 use crate::surroundings::enough_room;
 use iolab_backend::{Arena, Backend, Identity};
 use iolab_pattern::Pattern;
@@ -29,8 +30,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) noncontiguous: bool,
     /// The version of the first generation of the content: no two repetitions of two cases share one.
     pub(crate) version: u64,
-    /// What is in the files before the next phase; none when they are to be made.
-    pub(crate) before: Option<u32>,
+    /// Which version is in the files before the next phase; none when they are to be made.
+    pub(crate) before: Option<u64>,
 }
 
 /// Versions of content are made of the case, the repetition and the generation within them.
@@ -39,6 +40,14 @@ pub(crate) fn first_version(case: usize, repetition: u32) -> u64 {
 }
 
 impl Scene<'_> {
+    /// Which version is there after a phase.
+    pub(crate) fn after(&self, work: &[Act], generation: u32) -> u64 {
+        match self.before {
+            Some(before) if work == [Act::Read] => before,
+            _ => self.version + u64::from(generation),
+        }
+    }
+
     pub(crate) fn together(&self) -> bool {
         self.case.together(self.noncontiguous)
     }
@@ -104,9 +113,9 @@ impl Runner<'_> {
         self.files.path(self.name(scene, rank))
     }
 
-    pub(crate) fn content(&self, scene: &Scene, rank: Rank, generation: u32) -> Content {
+    pub(crate) fn content(&self, scene: &Scene, rank: Rank, version: u64) -> Content {
         let file = if scene.own_file { rank.0 + 1 } else { 0 };
-        Content::new(self.plan.seed, file, scene.version + u64::from(generation))
+        Content::new(self.plan.seed, file, version)
     }
 
     /// Writes generation 0, every rank its share, with plain large writes.
@@ -126,7 +135,7 @@ impl Runner<'_> {
             true => (0, bytes),
             false => share(bytes, u64::from(rank.0), u64::from(self.comm.size())),
         };
-        let content = self.content(scene, rank, 0);
+        let content = self.content(scene, rank, scene.version);
         let (path, identity) =
             (self.path(scene, rank), self.files.identity(self.name(scene, rank)));
         let header = scene.case.header;

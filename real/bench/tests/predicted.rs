@@ -87,9 +87,9 @@ fn a_prediction_takes_the_time_of_the_same_commands_written_down_by_hand() {
         cluster.run().expect("it ends");
         last.load(Relaxed)
     };
-    // The median of five orders is one of them.
+    // The median of nine orders is one of them.
     let told = m.open_ns + m.barrier_before_ns + m.transfer_ns + m.close_ns;
-    assert!((1..=5).any(|seed| by_hand(Seed(seed)) == told), "{told}");
+    assert!((1..=9).any(|seed| by_hand(Seed(seed)) == told), "{told}");
     let (low, high) = m.predicted_range_ns.expect("a range");
     assert!(low <= m.transfer_ns && m.transfer_ns <= high);
     assert_eq!((m.bytes, m.operations), (3 * strip, 3));

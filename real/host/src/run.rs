@@ -136,7 +136,7 @@ pub fn leftovers() -> Vec<PathBuf> {
     };
     let found = places()
         .into_iter()
-        .filter(is_in_memory)
+        .filter(|path| is_in_memory(path))
         .filter_map(|place| fs::read_dir(place).ok())
         .flatten();
     let runs = found.filter_map(|entry| Some(entry.ok()?.path())).filter(is_named).filter(is_own);
@@ -195,10 +195,15 @@ fn places() -> Vec<PathBuf> {
     }
     let own = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     let memory = [Some(PathBuf::from("/dev/shm")), own];
-    memory.into_iter().flatten().filter(is_in_memory).chain([env::temp_dir()]).collect()
+    memory
+        .into_iter()
+        .flatten()
+        .filter(|path| is_in_memory(path))
+        .chain([env::temp_dir()])
+        .collect()
 }
 
-fn is_in_memory(path: &PathBuf) -> bool {
+fn is_in_memory(path: &Path) -> bool {
     crate::file_system_of(path).is_ok_and(|kind| kind == "tmpfs")
 }
 

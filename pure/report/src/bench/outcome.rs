@@ -133,7 +133,7 @@ impl Measurement {
                 "one operation".to_owned(),
             ),
         ];
-        let (longest, what) = works.chain(parts).max_by_key(|(ns, _)| *ns)?;
+        let (longest, what) = parts.into_iter().chain(works).max_by_key(|(ns, _)| *ns)?;
         // Latencies are taken with another counter, and rounded up by their histogram.
         (longest > self.transfer_ns.max(1)).then(|| {
             format!("the phase ({} ns) is shorter than {what} ({longest} ns)", self.transfer_ns)

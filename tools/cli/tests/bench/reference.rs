@@ -8,8 +8,9 @@ fn mix(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-fn byte(seed: u64, offset: u64) -> u8 {
-    let key = mix(seed); // Shared file, version 0: the place contributes nothing.
+fn byte(seed: u64, version: u64, offset: u64) -> u8 {
+    // In a shared file the place contributes nothing, nor does version 0.
+    let key = mix(seed ^ if version == 0 { 0 } else { mix(version) });
     let step = |n: u64| n.wrapping_mul(0x2545_F491_4F6C_DD1D);
     let word = match offset % 512 {
         0..8 => mix(key.rotate_left(32).wrapping_add(step(offset / 512))),
@@ -40,14 +41,14 @@ impl Geometry {
 }
 
 /// The file, written by every rank in turn, a byte at a time.
-pub(crate) fn file_of(geometry: Geometry, ranks: u64, seed: u64) -> Vec<u8> {
+pub(crate) fn file_of(geometry: Geometry, ranks: u64, seed: u64, version: u64) -> Vec<u8> {
     let bytes = match geometry {
         Geometry::Strided { strip, stripes } => strip * stripes * ranks,
         Geometry::PerRank { bytes } => bytes * ranks,
         Geometry::Whole { bytes } => bytes,
     };
     let mut file = vec![0u8; bytes as usize];
-    let mut write = |offset: u64| file[offset as usize] = byte(seed, offset);
+    let mut write = |offset: u64| file[offset as usize] = byte(seed, version, offset);
     match geometry {
         Geometry::Strided { strip, stripes } => {
             for rank in 0..ranks {
