@@ -143,7 +143,11 @@ fn collective_against_independent_scaling_and_slow_ranks_are_told() {
         done_by_rank_ns: vec![100, 100, 8000, 100],
         ..measured("write", "segmented", "posix", 100.0)
     };
-    one(&[outcome(&[slow.clone()])], "slow rank", &["rank 2", "11 of 11 phases", "80.0 times"]);
+    one(
+        &[outcome(std::slice::from_ref(&slow))],
+        "slow rank",
+        &["rank 2", "11 of 11 phases", "80.0 times"],
+    );
     // Even of a single repetition the table names it.
     let once = Outcome { measurements: vec![slow.clone()], ..Outcome::default() };
     assert_eq!(summarise(&once)[0].slowest, Some((2, 80.0)));
