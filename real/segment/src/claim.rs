@@ -45,7 +45,7 @@ impl Entry {
     }
 
     /// The word an owner expects as long as nobody else comes.
-    pub fn expected(&self) -> u64 {
+    pub(crate) fn expected(&self) -> u64 {
         self.word.load(Acquire) & !CLAIMANT
     }
 }

@@ -15,6 +15,9 @@ pub struct Joined<'a> {
     pub entry: &'a Entry,
     /// This process alone has it open, and may hold bytes of it.
     pub is_owner: bool,
+    /// What an owner has to expect of the entry: whoever opens the file after this shows there,
+    /// however late the owner first looks.
+    pub expected: u64,
 }
 
 /// The lock on the table lasts some 50 ns; one that lasts this many attempts (seconds) belongs to a
@@ -96,8 +99,9 @@ impl Run {
         if is_owner {
             entry.owner.store(me, Release);
         }
+        let expected = entry.expected();
         drop(lock);
-        Some(Joined { entry, is_owner })
+        Some(Joined { entry, is_owner, expected })
     }
 
     fn free_entry(&self, device: u64, inode: u64) -> Option<&Entry> {

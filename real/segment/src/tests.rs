@@ -68,7 +68,7 @@ fn who_looks_writes_out_what_the_owner_holds_newer_bytes_over_older_ones() {
     hold(&scene.owner, &mut ledger, b"ef", 7, false);
     scene.owner.note_held(entry, true);
     assert!(fs::read(&path).unwrap().is_empty());
-    let expected = entry.expected();
+    let expected = joined.expected;
     assert!(entry.enter(expected, true));
     entry.leave();
 
@@ -84,6 +84,19 @@ fn who_looks_writes_out_what_the_owner_holds_newer_bytes_over_older_ones() {
     assert!(scene.owner.is_shared(entry));
     other.part(joined.entry);
     assert!(!scene.owner.is_shared(entry));
+}
+
+#[test]
+fn an_owner_that_was_overtaken_before_it_first_looked_is_told() {
+    let scene = scene();
+    let (_, file) = scene.file();
+    let status = file.metadata().unwrap();
+    let joined = scene.owner.join(status.dev(), status.ino(), true).unwrap();
+    let other = scene.other();
+    let overtaking = other.join(status.dev(), status.ino(), true).unwrap();
+    assert_eq!(other.disturb(overtaking.entry), Ok(()));
+    assert!(!joined.entry.enter(joined.expected, true), "however late it looks");
+    joined.entry.leave();
 }
 
 #[test]

@@ -129,11 +129,29 @@ unsafe fn resize(call: &Call) -> Option<isize> {
             }
             done.filter(|_| !refused)
         }
-        _ => {
-            for_file_at(call.directory, call.path, life::release);
-            None
-        }
+        // SAFETY: the guest's own call.
+        _ => Some(unsafe { resize_by_path(call) }),
     }
+}
+
+/// `truncate`: whoever holds bytes of the file writes them out first, and nobody believes to know
+/// how long it is until that is settled.
+unsafe fn resize_by_path(call: &Call) -> isize {
+    // SAFETY: the guest's own call.
+    let perform = || unsafe { call.perform() };
+    if call.path == ABSENT || call.path == 0 {
+        return perform();
+    }
+    let directory = directory(call.directory);
+    let Some(status) = super::kernel::status_at(directory, call.path as *const c_char, 0) else {
+        return perform();
+    };
+    let release = || table::find(status.st_dev, status.st_ino).map_or((), life::release);
+    release();
+    let result = shared::while_used(&status, perform);
+    // Another thread may have opened it meanwhile.
+    release();
+    result
 }
 
 unsafe fn dup(call: &Call) -> isize {

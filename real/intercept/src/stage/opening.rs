@@ -129,7 +129,7 @@ fn begin(
     signals::watch();
     let entry = joined.map(|joined| joined.entry);
     let file = Machine::new(stack, number, entry)
-        .and_then(|machine| change.add_file(status.st_dev, status.st_ino, machine, entry));
+        .and_then(|machine| change.add_file(status.st_dev, status.st_ino, machine, joined));
     if let (None, Some(entry)) = (file, entry) {
         shared::disown(entry);
     }
@@ -165,14 +165,17 @@ fn decimal(number: u32, to: &mut [u8]) -> usize {
     count
 }
 
-/// Tells the strategies of a new description.
+/// Tells the strategies of a new description. How long the file is counts from inside its lock:
+/// since the open, other threads and processes may have written to it and gone again.
 fn introduce(staged: Staged, flags: c_int, status: &libc::stat) {
     if !staged.file.enter() {
         return;
     }
     life::guarded(staged.file, |machine| {
         machine.set_descriptor(staged.handle, staged.own());
-        machine.call(staged.handle, open_call(flags, status), &Memory::NONE)
+        let now = kernel::status(staged.own());
+        let call = open_call(flags, now.as_ref().unwrap_or(status));
+        machine.call(staged.handle, call, &Memory::NONE)
     });
     calls::leave(staged.file);
 }

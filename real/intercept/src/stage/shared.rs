@@ -168,6 +168,22 @@ pub(super) fn disturb(status: &libc::stat) {
     }
 }
 
+/// Does what changes a file without a descriptor of it. Meanwhile this process counts as one that
+/// has it open, so no other may hold bytes of it; who did before looks at the file anew.
+pub(super) fn while_used<T>(status: &libc::stat, work: impl FnOnce() -> T) -> T {
+    let regular = status.st_mode & libc::S_IFMT == libc::S_IFREG;
+    let Some(run) = run().filter(|_| regular) else { return work() };
+    let joined = section(run, |run| run.join(status.st_dev, status.st_ino, false)).flatten();
+    if let Some(joined) = joined {
+        look_at(run, joined.entry);
+    }
+    let done = work();
+    if let Some(joined) = joined {
+        section(run, |run| run.part(joined.entry));
+    }
+    done
+}
+
 fn look_at(run: &'static Run, entry: &'static Entry) {
     if run.is_owned_elsewhere(entry)
         && let Some(Err(failure)) = section(run, |run| run.disturb(entry))

@@ -15,7 +15,7 @@ use super::machine::Machine;
 use super::{kernel, life, own, shared};
 use Ordering::Relaxed;
 use iolab_policy::insitu::Handle;
-use iolab_segment::{Entry, Run};
+use iolab_segment::{Entry, Joined, Run};
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::ptr::null_mut;
@@ -377,7 +377,7 @@ impl Change {
         device: u64,
         inode: u64,
         machine: Machine,
-        entry: Option<&'static Entry>,
+        joined: Option<Joined<'static>>,
     ) -> Option<&'static File> {
         let index = FILE.iter().position(|file| file.state.load(Relaxed) == 0)?;
         let file = &FILE[index];
@@ -389,8 +389,9 @@ impl Change {
         file.descriptions.store(0, Relaxed);
         file.failure.store(0, Relaxed);
         file.looks_up.store(shared::run().is_none_or(Run::must_look_up), Relaxed);
-        file.expected.store(entry.map_or(0, Entry::expected), Relaxed);
-        file.entry.store(entry.map_or(null_mut(), |it| (&raw const *it).cast_mut()), Relaxed);
+        file.expected.store(joined.map_or(0, |joined| joined.expected), Relaxed);
+        let entry = joined.map_or(null_mut(), |joined| (&raw const *joined.entry).cast_mut());
+        file.entry.store(entry, Relaxed);
         // SAFETY: inside the lock of an entry nobody uses yet.
         unsafe { *file.machine.get() = Some(machine) };
         file.state.store(State::Staged as u8, Ordering::Release);

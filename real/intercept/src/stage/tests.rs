@@ -65,12 +65,19 @@ impl Guest {
 }
 
 fn open(path: &Path, flags: c_int) -> c_int {
+    open_overtaken(path, flags, || ())
+}
+
+/// As `open`; `others` act between the system's open and the stage's.
+fn open_overtaken(path: &Path, flags: c_int, others: impl FnOnce()) -> c_int {
     let name = CString::new(path.as_os_str().as_bytes()).unwrap();
     opening::before_open(libc::AT_FDCWD, name.as_ptr());
     // SAFETY: the name is terminated.
     let fd = unsafe { libc::open(name.as_ptr(), flags, 0o644) };
     assert!(fd >= 0);
-    opening::opened(fd, flags, name.as_bytes(), 0, &super::kernel::status(fd).unwrap());
+    let status = super::kernel::status(fd).unwrap();
+    others();
+    opening::opened(fd, flags, name.as_bytes(), 0, &status);
     fd
 }
 
@@ -117,6 +124,17 @@ fn a_file_that_its_owner_may_no_longer_write_is_not_held() {
     assert_eq!(guest.below(), b"heldagain");
     assert_eq!(write(fd, b"passes"), None);
     assert_eq!(close(fd), 0);
+}
+
+#[test]
+fn what_others_wrote_during_the_open_is_known_when_bytes_are_held() {
+    let guest = guest("overtaken.wb");
+    let fd = open_overtaken(&guest.path, CREATE, || fs::write(&guest.path, [7; 100]).unwrap());
+    assert_eq!(pwrite(fd, b"header", 0), Some(6));
+    assert_eq!(calls::seek(fd, 0, libc::SEEK_END), Some(100));
+    assert_eq!(write(fd, b"behind"), Some(6));
+    assert_eq!(close(fd), 0);
+    assert_eq!(guest.below(), [b"header", &[7; 94][..], b"behind"].concat());
 }
 
 #[test]

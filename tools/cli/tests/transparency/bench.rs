@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
+use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// A way for iolab to stand between a program and its files.
@@ -81,18 +80,36 @@ pub(crate) fn need(tool: &str, package: &str) {
     assert!(found, "`{tool}` is missing: apt-get install {package}");
 }
 
-/// A guest program of `guests/`, compiled afresh.
-pub(crate) fn guest(name: &str) -> PathBuf {
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| tempfile::tempdir().unwrap()).path();
-    let program = folder.join(format!("{name}.{}", COUNT.fetch_add(1, Ordering::Relaxed)));
+/// A guest program of `guests/`, there as long as this is.
+pub(crate) struct Guest {
+    program: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Deref for Guest {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.program
+    }
+}
+
+impl AsRef<OsStr> for Guest {
+    fn as_ref(&self) -> &OsStr {
+        self.program.as_os_str()
+    }
+}
+
+/// Compiles a guest program afresh.
+pub(crate) fn guest(name: &str) -> Guest {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join(name);
     need("cc", "gcc");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests").join(name);
     let mut cc = Command::new("cc");
     cc.args(["-O1", "-w", "-pthread", "-o"]).arg(&program).arg(source.with_extension("c"));
     assert!(cc.status().unwrap().success(), "{name}.c does not compile");
-    program
+    Guest { program, _folder: folder }
 }
 
 /// Runs the script in every way and compares with the bare run. `$GUEST` is the guest program.

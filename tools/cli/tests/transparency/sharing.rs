@@ -59,6 +59,33 @@ fn programs_that_lock_lose_no_record() {
 }
 
 #[test]
+fn a_file_that_another_program_cuts_or_extends_is_as_long_as_that_left_it() {
+    need("python3", "python3");
+    let script = "cat > cutter.py <<'E'
+import os, sys
+for line in sys.stdin:
+    os.truncate('x', int(line))
+    print('done', flush=True)
+E
+python3 - <<'E'
+import os, sys, subprocess
+cutter = subprocess.Popen([sys.executable, 'cutter.py'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def cut(length):
+    cutter.stdin.write('%d\\n' % length); cutter.stdin.flush(); cutter.stdout.readline()
+f = os.open('x', os.O_RDWR | os.O_CREAT)
+for sync in (True, False):
+    for length in (0, 50, 200, 30, 77):
+        os.write(f, b'a' * 100)
+        if sync: os.fsync(f)
+        cut(length)
+        os.pwrite(f, b'b' * 10, 3)
+        print(length, os.lseek(f, 0, os.SEEK_END), os.write(f, b'c'), os.lseek(f, 0, os.SEEK_CUR))
+cutter.stdin.close(); cutter.wait()
+E";
+    same_everywhere(script, None, STRATEGIES);
+}
+
+#[test]
 fn a_program_that_is_ended_by_any_means_has_written_what_its_writes_returned_for() {
     let program = guest("killed");
     let (real_time, raw) = ("37", "raw");
