@@ -122,10 +122,10 @@ fn told(
 }
 
 /// A write that is done elsewhere as well may be written over by its rightful owner: no harm done.
-/// A write of a pattern that writes places twice may be left out once.
-fn may_be_harmless(fault: Fault, lies: Lies, cell: &str) -> bool {
+/// Among several ranks that is a matter of who is later, for every single one of them. A write of a pattern that writes places twice may be left out once.
+fn may_be_harmless(fault: Fault, lies: Lies, ranks: u32, cell: &str) -> bool {
     match fault {
-        Fault::DuplicateWrite => lies != Lies::Always,
+        Fault::DuplicateWrite => lies != Lies::Always || ranks > 1,
         fault if fault.way() == iolab_backend::Direction::Write => {
             lies == Lies::Once && (cell.contains("database") || cell.contains("tiled"))
         }
@@ -142,7 +142,7 @@ fn every_lie_is_found(method: &'static str, ranks: u32) {
             let lied = cells.values().filter(|(told, _)| *told > 0).count();
             assert!(lied >= 20, "{fault:?} {lies:?}: only {lied} cells were lied to");
             for (cell, (told, found)) in cells {
-                if told > 0 && !found && !may_be_harmless(fault, lies, &cell) {
+                if told > 0 && !found && !may_be_harmless(fault, lies, ranks, &cell) {
                     missed.push(format!("{method} {fault:?} {lies:?}: {cell}"));
                 }
                 assert!(told > 0 || !found, "{method} {fault:?} {lies:?}: {cell} is honest");
