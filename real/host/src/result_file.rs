@@ -86,6 +86,17 @@ impl ResultFile {
         }
     }
 
+    /// Whether somebody who looked at the same place, and began to write there after that, has come
+    /// to an end. What is not a regular file keeps no trace of it and counts as written.
+    pub fn is_written(&self) -> bool {
+        let Place::Whole { path, before } = &self.place else { return true };
+        let now = fs::symlink_metadata(path).ok();
+        match before {
+            None => now.is_some(),
+            Some(before) => !now.is_some_and(|now| before.is(&now)),
+        }
+    }
+
     /// Whether that is the file which would be replaced or written to.
     pub fn is(&self, other: &Path) -> bool {
         let (Place::Whole { path, .. } | Place::Through(path)) = &self.place else { return false };

@@ -95,6 +95,11 @@ impl Output {
         self.file.is(other)
     }
 
+    /// Whether the process that this one was forked from has written it; that it began is known.
+    pub(crate) fn is_written(&self) -> bool {
+        self.file.is_written()
+    }
+
     /// Writes all of it.
     pub(crate) fn write(self, bytes: &[u8]) -> Result<(), Failure> {
         self.write_with(|file| file.write_all(bytes), |error| error)
@@ -114,7 +119,9 @@ impl Output {
         match written {
             Ok(None) => Ok(()),
             Ok(Some(beside)) => {
-                eprintln!(
+                // Whoever listened may be gone, see `bench::conclusion`.
+                let _ = writeln!(
+                    io::stderr(),
                     "iolab: warning: a file came to lie at {} meanwhile and stays; the result is in {}",
                     path.display(),
                     beside.display()

@@ -6,7 +6,7 @@
 mod flags;
 mod report;
 
-use crate::bench::conclusion::Conclusion;
+use crate::bench::conclusion::{Conclusion, Places};
 use crate::bench::launch::{on_ranks, test_files};
 use crate::failure::Failure;
 use crate::output::{self, Output};
@@ -96,6 +96,13 @@ struct Outputs {
     document: Option<Output>,
     plot: Option<Output>,
     trace: Option<Output>,
+}
+
+impl Places for Outputs {
+    fn leave_out_written(&mut self) {
+        let all = [&mut self.document, &mut self.plot, &mut self.trace];
+        all.into_iter().for_each(Places::leave_out_written);
+    }
 }
 
 impl Arguments {

@@ -130,3 +130,19 @@ fn an_input_is_recognised_under_its_other_names() {
     let new = ResultFile::at(&folder.path().join("new")).unwrap();
     assert!(new.is(&folder.path().join(".").join("new")));
 }
+
+#[test]
+fn whether_another_who_looked_has_written_is_told() {
+    let folder = tempdir().unwrap();
+    let (fresh, old) = (folder.path().join("fresh"), folder.path().join("old"));
+    fs::write(&old, "old").unwrap();
+    for path in [&fresh, &old] {
+        let looked = ResultFile::at(path).unwrap();
+        assert!(!looked.is_written());
+        let mut writing = looked.clone().begin().unwrap();
+        writing.write_all(b"new").unwrap();
+        assert!(!looked.is_written(), "not before it is whole");
+        writing.finish().unwrap();
+        assert!(looked.is_written());
+    }
+}

@@ -5,6 +5,7 @@
 //! rank 0 may be busy for hours; in the last a process does that was told of everything measured.
 
 use crate::failure::Failure;
+use crate::output::Output;
 use iolab_bench::{
     Incomplete, KeptRecords, Measurement, Outcome, OverlapOutcome, OverlapPlan, OverlapPoint, Plan,
     TestFiles, end_early,
@@ -79,11 +80,23 @@ impl Document for OverlapOutcome {
     }
 }
 
+/// Where a run writes its results.
+pub(crate) trait Places: Clone + Send {
+    /// Leaves out what was written before the process that wrote was killed.
+    fn leave_out_written(&mut self);
+}
+
+impl Places for Option<Output> {
+    fn leave_out_written(&mut self) {
+        self.take_if(|output| output.is_written());
+    }
+}
+
 /// Writes and prints a document, to the places given.
 pub(crate) type Present<'a, D, O> = &'a (dyn Fn(&D, O) -> Result<(), Failure> + Sync);
 
 /// A run, as whoever ends it sees it.
-pub(crate) struct Conclusion<'a, D: Document, O: Clone + Send> {
+pub(crate) struct Conclusion<'a, D: Document, O: Places> {
     plan: &'a D::Plan,
     files: &'a TestFiles,
     present: Present<'a, D, O>,
@@ -97,7 +110,25 @@ struct State<D, O> {
     vigil: Option<Vigil>,
 }
 
-impl<'a, D: Document, O: Clone + Send> Conclusion<'a, D, O> {
+/// What the process that cleans up hears before results are written.
+const PRESENTS: &[u8] = b"presents";
+
+impl<D, O> State<D, O> {
+    /// Says something to the process that cleans up.
+    fn say(&mut self, words: &[u8]) {
+        if let Some(vigil) = &mut self.vigil {
+            vigil.say(words);
+        }
+    }
+
+    fn tell(&mut self, what: &impl Serialize) {
+        if let Ok(text) = serde_json::to_vec(what) {
+            self.say(&text);
+        }
+    }
+}
+
+impl<'a, D: Document, O: Places> Conclusion<'a, D, O> {
     pub(crate) fn new(
         plan: &'a D::Plan,
         files: &'a TestFiles,
@@ -126,8 +157,11 @@ impl<'a, D: Document, O: Clone + Send> Conclusion<'a, D, O> {
 
     /// What the process that cleans up does when this one has ended. The others of an MPI job may
     /// live a moment longer and make names in a directory anew, so once is not enough.
-    fn end_of_the_dead(&self, said: &[Vec<u8>], outputs: O) {
+    fn end_of_the_dead(&self, said: &[Vec<u8>], mut outputs: O) {
         let concluded = said.last().is_some_and(Vec::is_empty);
+        if said.iter().any(|word| word == PRESENTS) {
+            outputs.leave_out_written();
+        }
         if !concluded {
             tell!("iolab: the run was ended from outside; its files are removed");
         }
@@ -148,9 +182,7 @@ impl<'a, D: Document, O: Clone + Send> Conclusion<'a, D, O> {
     /// The run begins.
     pub(crate) fn begin(&self, document: &D, records: KeptRecords) {
         let mut state = self.state();
-        if let (Some(vigil), Ok(text)) = (&mut state.vigil, serde_json::to_vec(document)) {
-            vigil.say(&text);
-        }
+        state.tell(document);
         state.records = records;
         state.document = Some(document.clone());
     }
@@ -158,9 +190,7 @@ impl<'a, D: Document, O: Clone + Send> Conclusion<'a, D, O> {
     /// Something was measured.
     pub(crate) fn add(&self, part: &D::Part) {
         let mut state = self.state();
-        if let (Some(vigil), Ok(text)) = (&mut state.vigil, serde_json::to_vec(part)) {
-            vigil.say(&text);
-        }
+        state.tell(part);
         if let Some(document) = &mut state.document {
             document.add(part.clone());
         }
@@ -196,15 +226,14 @@ impl<'a, D: Document, O: Clone + Send> Conclusion<'a, D, O> {
         tell!("error: {reason}");
         let document = state.document.take().filter(|document| !document.is_empty());
         if let Some(mut document) = document {
+            state.say(PRESENTS);
             document.end_early(self.plan, reason);
             if let Err(failure) = (self.present)(&document, state.outputs.clone()) {
                 tell!("{failure}");
             }
             self.tell_missing(&document);
         }
-        if let Some(vigil) = &mut state.vigil {
-            vigil.say(&[]);
-        }
+        state.say(&[]);
         let _ = std::io::stdout().flush();
         leave(code)
     }
@@ -217,7 +246,11 @@ impl<'a, D: Document, O: Clone + Send> Conclusion<'a, D, O> {
 
     /// The run has come to its end by itself.
     pub(crate) fn presented(&self, document: &D) -> Result<(), Failure> {
-        let outputs = self.state().outputs.clone();
+        let outputs = {
+            let mut state = self.state();
+            state.say(PRESENTS);
+            state.outputs.clone()
+        };
         (self.present)(document, outputs)?;
         match document.incomplete() {
             None => Ok(()),
@@ -228,7 +261,7 @@ impl<'a, D: Document, O: Clone + Send> Conclusion<'a, D, O> {
     }
 }
 
-impl<D: Document, O: Clone + Send> Drop for Conclusion<'_, D, O> {
+impl<D: Document, O: Places> Drop for Conclusion<'_, D, O> {
     fn drop(&mut self) {
         if !std::thread::panicking()
             && let Some(vigil) = self.state().vigil.take()

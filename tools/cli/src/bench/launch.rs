@@ -1,6 +1,6 @@
 //! Starts the ranks of a benchmark: by itself, or as part of an MPI job.
 
-use super::conclusion::{Conclusion, Document};
+use super::conclusion::{Conclusion, Document, Places};
 use super::print_row;
 use crate::failure::Failure;
 use crate::simulate::read_platform;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Runs `work` on every rank: of the MPI job that mpiexec started, else of local ranks. What rank
 /// 0 found is given back, on rank 0 only. However the run ends, `conclusion` sees to it.
-pub(crate) fn on_ranks<T: Send, D: Document, O: Clone + Send + Sync>(
+pub(crate) fn on_ranks<T: Send, D: Document, O: Places + Sync>(
     ranks: u32,
     threads: bool,
     conclusion: &Conclusion<D, O>,
@@ -75,7 +75,7 @@ pub(super) fn ranks(plan: &Plan) -> u32 {
 }
 
 /// Runs the plan; the outcome is there on rank 0 only.
-pub(super) fn run<O: Clone + Send + Sync>(
+pub(super) fn run<O: Places + Sync>(
     plan: &Plan,
     threads: bool,
     table: bool,

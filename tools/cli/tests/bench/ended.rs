@@ -7,6 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
+/// What should happen within a second or two may take longer on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// A run that would take hours, once its file is there.
 fn started(mut command: Command, file: &Path) -> Child {
     command.args(["bench", "-b", "64k", "-t", "4k", "-i", "1000000", "--no-sync"]);
@@ -19,7 +22,7 @@ fn started(mut command: Command, file: &Path) -> Child {
 fn eventually(otherwise: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(30), "{otherwise}");
+        assert!(start.elapsed() < PATIENCE, "{otherwise}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -129,8 +132,13 @@ fn keeps_the_first_test(child: Child, folder: &Path, what: &str) -> String {
     assert!(missing.len() == 1, "{what}: {missing:?}");
     assert!(missing[0].as_str().is_some_and(|one| one.starts_with("long")), "{what}: {missing:?}");
     assert!(document["incomplete"]["reason"].is_string());
-    let left = || fs::read_dir(folder).expect("a folder").count();
-    eventually(&format!("{what}: more than plan and result is left"), || left() == 2);
+    let names = || fs::read_dir(folder).expect("a folder").map(|entry| entry.unwrap().file_name());
+    let left = || names().collect::<Vec<_>>();
+    let deadline = Instant::now() + PATIENCE;
+    while left().len() > 2 {
+        assert!(Instant::now() < deadline, "{what}: {:?} are left: {said}", left());
+        std::thread::sleep(Duration::from_millis(10));
+    }
     fs::remove_file(result).expect("removed");
     said
 }
@@ -168,17 +176,6 @@ fn an_mpi_job_that_loses_a_rank_in_a_phase_or_is_interrupted_keeps_what_it_measu
             kill(process_of_rank(child.id(), rank).expect("a process of that rank"));
             keeps_the_first_test(child, folder.path(), &format!("{launcher}, rank {rank}"));
         }
-        if !launcher.contains("openmpi") {
-            launcher_is_ended(launcher, folder.path());
-        }
-    }
-}
-
-#[test]
-#[ignore = "Open MPI's launcher sometimes kills the process that cleans up before it has; make test-long"]
-fn an_open_mpi_job_whose_launcher_is_ended_keeps_what_it_measured() {
-    let folder = TempDir::new().expect("a folder");
-    for launcher in launchers().into_iter().filter(|launcher| launcher.contains("openmpi")) {
         launcher_is_ended(launcher, folder.path());
     }
 }
