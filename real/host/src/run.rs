@@ -109,6 +109,13 @@ impl Watcher for SharedRun {
     }
 }
 
+/// Whether this process is part of a run that goes on, whose memory has room for such stages:
+/// programs started here share it with those around them.
+pub fn has_memory_from_around(staging_bytes: u64) -> bool {
+    let around = env::var_os(VARIABLE).map(PathBuf::from).map(|path| Run::attach(&c_path(&path)));
+    matches!(around, Some(Ok(run)) if run.can_hold(staging_bytes))
+}
+
 /// Does for a run whose launcher was killed what that would have done at its end. `None` when the
 /// directory is none of a run.
 pub fn recover(directory: &Path) -> Option<Result<Vec<String>, RunError>> {

@@ -190,6 +190,12 @@ impl Run {
         header.closing.load(Relaxed) | header.crowded.load(Relaxed) != 0
     }
 
+    /// Whether bytes may be held, by stages of that size.
+    pub fn can_hold(&self, staging_bytes: u64) -> bool {
+        let room = self.table().header.staging_bytes.load(Relaxed);
+        staging_bytes <= room && !self.must_pass() && self.has_launcher()
+    }
+
     /// Whether the launcher lives. Costs a system call.
     pub fn has_launcher(&self) -> bool {
         let pid = self.table().header.launcher.load(Relaxed);

@@ -24,11 +24,16 @@ pub struct Joined<'a> {
 /// thread that was stopped or left in there.
 const ATTEMPTS: u64 = 30_000;
 
-struct TableLock<'a>(&'a Run);
+struct TableLock<'a> {
+    run: &'a Run,
+    holder: u32,
+}
 
 impl Drop for TableLock<'_> {
     fn drop(&mut self) {
-        self.0.table().header.table.store(0, Release);
+        // It may have been taken from a thread that was stopped in there for too long.
+        let lock = &self.run.table().header.table;
+        let _ = lock.compare_exchange(self.holder, 0, Release, Relaxed);
     }
 }
 
@@ -46,7 +51,7 @@ impl Run {
             }
             system::pause(attempt);
         }
-        TableLock(self)
+        TableLock { run: self, holder: me }
     }
 
     /// Where the entry of a file may be.

@@ -9,9 +9,10 @@ use crate::failure::Failure;
 use crate::output::{self, Output as Target};
 use crate::record::{Output, RESOLUTION_NS, Saved, launch_failure, spool_failure, summarize};
 use clap::Args;
+use iolab_host::job::Job;
 use iolab_host::launch::{self, Both, Ending, Watcher};
 use iolab_host::recording::{Recording, Settings};
-use iolab_host::run::{SharedRun, leftovers};
+use iolab_host::run::{SharedRun, has_memory_from_around, leftovers};
 use iolab_policy::insitu::StrategySpec;
 use iolab_trace::finish::Side;
 use iolab_trace::{Event, Layer};
@@ -72,11 +73,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     ended.map(|ending| ExitCode::from(ending.follow()))
 }
 
-/// The memory the processes of the run share, if a strategy holds bytes back. Where there is none,
-/// such strategies step aside.
+/// The memory the processes of the run share, if a strategy holds bytes back and no run around this
+/// one has some. Where there is none, such strategies step aside.
 fn shared_run(specs: &mut Vec<StrategySpec>) -> Option<SharedRun> {
     let holds = |spec: &StrategySpec| spec.build().holding_bytes();
     let most = specs.iter().map(holds).max().filter(|&bytes| bytes > 0)?;
+    if has_memory_from_around(most) {
+        return None;
+    }
+    if let Some(job) = Job::find() {
+        // Ranks read each other's files, and nobody of another run sees what this one holds.
+        if job.rank == 0 {
+            eprintln!(
+                "iolab: warning: every rank has an `iolab run` of its own, so strategies hold \
+                 nothing back; `iolab run … -- mpiexec …` makes one run of all ranks"
+            );
+        }
+        specs.retain(|spec| holds(spec) == 0);
+        return None;
+    }
     let left = leftovers();
     if let Some(directory) = left.first() {
         let (first, others) = (directory.display(), left.len() - 1);

@@ -86,6 +86,28 @@ E";
 }
 
 #[test]
+fn a_run_within_a_run_sees_what_the_programs_around_it_wrote() {
+    need("python3", "python3");
+    let script = format!(
+        "cat > inner.py <<'E'
+print(open('out').read())
+open('other', 'ab', 0).write(b'inner, ')
+E
+python3 - <<'E'
+import os, subprocess
+inner = ['{}', 'run', '--apply', 'write-back', '--', 'python3', 'inner.py']
+f = os.open('out', os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+for i in range(5):
+    os.write(f, b'outer %d, ' % i)
+    subprocess.run(inner)
+    print(os.stat('other').st_size)
+E",
+        env!("CARGO_BIN_EXE_iolab")
+    );
+    same_everywhere(&script, None, STRATEGIES);
+}
+
+#[test]
 fn a_program_that_is_ended_by_any_means_has_written_what_its_writes_returned_for() {
     let program = guest("killed");
     let (real_time, raw) = ("37", "raw");
