@@ -88,6 +88,22 @@ pub(crate) unsafe fn write(fd: c_int, buffer: *const c_void, length: usize) -> i
     unsafe { system_call!(SYS_write, fd, buffer, length) }
 }
 
+/// Says one line on standard error, in one piece: the process may end at any moment, and others may
+/// write there as well.
+#[cold]
+pub(crate) fn tell(parts: &[&[u8]]) {
+    const PARTS: usize = 6;
+    let line = [&b"iolab: "[..]].into_iter().chain(parts.iter().copied()).chain([&b"\n"[..]]);
+    let mut vector = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; PARTS];
+    let mut count = 0;
+    for (entry, part) in vector.iter_mut().zip(line) {
+        *entry = libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() };
+        count += 1;
+    }
+    // SAFETY: the entries lead to the parts, which the kernel only reads.
+    unsafe { system_call!(SYS_writev, libc::STDERR_FILENO, vector.as_ptr(), count) };
+}
+
 /// `pread` at `offset`.
 ///
 /// # Safety

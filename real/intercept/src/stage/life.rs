@@ -78,12 +78,8 @@ static NO_ROOM: AtomicBool = AtomicBool::new(false);
 /// One line on standard error, the first time.
 #[cold]
 pub(super) fn say_once(said: &AtomicBool, what: &str) {
-    if said.swap(true, Relaxed) {
-        return;
-    }
-    for part in ["iolab: ", what, "\n"] {
-        // SAFETY: the part is valid memory.
-        unsafe { kernel::write(2, part.as_ptr().cast(), part.len()) };
+    if !said.swap(true, Relaxed) {
+        kernel::tell(&[what.as_bytes()]);
     }
 }
 
@@ -101,10 +97,7 @@ pub(super) fn catch_failures() {
     std::panic::set_hook(Box::new(|info| {
         let message = info.payload().downcast_ref::<&str>().copied().unwrap_or("no message");
         let file = info.location().map_or("", |place| place.file());
-        for part in ["iolab: internal failure: ", message, " (", file, ")\n"] {
-            // SAFETY: the part is valid memory.
-            unsafe { kernel::write(2, part.as_ptr().cast(), part.len()) };
-        }
+        kernel::tell(&[b"internal failure: ", message.as_bytes(), b" in ", file.as_bytes()]);
     }));
 }
 
@@ -112,12 +105,8 @@ pub(super) fn catch_failures() {
 #[cold]
 pub(super) fn give_up(why: &str) {
     CAUTIOUS.store(true, Relaxed);
-    if GIVEN_UP.swap(true, Relaxed) {
-        return;
-    }
-    for part in ["iolab: ", why, "; strategies are switched off, calls pass as they are\n"] {
-        // SAFETY: the part is valid memory.
-        unsafe { kernel::write(2, part.as_ptr().cast(), part.len()) };
+    if !GIVEN_UP.swap(true, Relaxed) {
+        kernel::tell(&[why.as_bytes(), b"; strategies are switched off, calls pass as they are"]);
     }
 }
 

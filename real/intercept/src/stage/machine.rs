@@ -125,12 +125,7 @@ impl Machine {
         if !self.failure_is_told {
             let mut buffer = crate::path::Buffer::new();
             let path = crate::path::of_descriptor(fd, &mut buffer);
-            for part in
-                [&b"iolab: the last bytes written to "[..], path, b" could not be written out\n"]
-            {
-                // SAFETY: the part is valid memory.
-                unsafe { kernel::write(2, part.as_ptr().cast(), part.len()) };
-            }
+            kernel::tell(&[b"the last bytes written to ", path, b" could not be written out"]);
         }
         let file_bytes = kernel::status(fd).map_or(0, |status| status.st_size.max(0) as u64);
         self.stack.drained(file_bytes);

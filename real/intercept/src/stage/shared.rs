@@ -233,14 +233,7 @@ fn complain(failure: &Undrained) {
         Undrained::Busy => &b"(its process does not let go)"[..],
         Undrained::Unwritten(unwritten) => &unwritten.path,
     };
-    for part in [
-        &b"iolab: bytes that another process holds back could not be written out: "[..],
-        path,
-        b"\n",
-    ] {
-        // SAFETY: the part is valid memory.
-        unsafe { kernel::write(2, part.as_ptr().cast(), part.len()) };
-    }
+    kernel::tell(&[b"bytes that another process holds back could not be written out: ", path]);
 }
 
 /// In a forked child: what it inherited it has open as well.

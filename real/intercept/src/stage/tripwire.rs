@@ -63,14 +63,8 @@ impl Tripwire {
         self.is_tripped = true;
         let mut buffer = crate::path::Buffer::new();
         let path = crate::path::of_descriptor(fd, &mut buffer);
-        for part in [
-            &b"iolab: "[..],
-            path,
-            b" was written to past the library while bytes of it were held; it may be wrong, and passes from now on\n",
-        ] {
-            // SAFETY: the part is valid memory.
-            unsafe { kernel::write(2, part.as_ptr().cast(), part.len()) };
-        }
+        let what: &[u8] = b" was written to past the library while bytes of it were held; it may be wrong, and passes from now on";
+        kernel::tell(&[path, what]);
     }
 
     /// Another process has written out what was held.

@@ -54,10 +54,12 @@ fn run_finds_out_about_its_traces_before_the_program_runs_too() {
 #[test]
 fn an_output_that_another_recording_writes_is_refused_and_one_that_was_killed_blocks_nobody() {
     let (directory, _) = workshop();
-    let wait = "touch started; while [ ! -e stop ]; do sleep 0.02; done";
+    // It outlives its recorder, but not this test, whose directory goes.
+    let wait = "touch started; while [ -e started ]; do sleep 0.02; done";
     let mut first = iolab();
     first.args(["record", "-o", "run.iot", "--", "sh", "-c", wait]).current_dir(directory.path());
-    let mut first = first.stderr(std::process::Stdio::null()).spawn().unwrap();
+    first.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let mut first = first.spawn().unwrap();
     while !directory.path().join("started").exists() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
@@ -69,7 +71,6 @@ fn an_output_that_another_recording_writes_is_refused_and_one_that_was_killed_bl
     let third = record(directory.path(), &[], &["true"]);
     assert!(third.status.success(), "{}", said(&third));
     assert!(said(&third).contains("iolab recover"), "{}", said(&third));
-    fs::write(directory.path().join("stop"), "").unwrap();
     let spool = said(&third).split('`').nth(1).unwrap().rsplit(' ').next().unwrap().to_owned();
     iolab_host::recording::remove(std::path::Path::new(&spool));
 }

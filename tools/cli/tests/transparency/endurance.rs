@@ -11,10 +11,10 @@ use std::time::Duration;
 const RECORD_BYTES: usize = 64;
 
 /// Runs the guest under write-back, kills it after `microseconds`, returns what it had told.
-fn told_until_killed(folder: &Path, microseconds: u64) -> String {
+fn told_until_killed(program: &Path, folder: &Path, microseconds: u64) -> String {
     let mut child = iolab()
         .args(["run", "--apply", "write-back", "--"])
-        .arg(guest("checkpoints"))
+        .arg(program)
         .arg(folder)
         .env("IOLAB_RUN_PLACE", folder)
         .stdout(Stdio::piped())
@@ -45,10 +45,11 @@ fn check_closed(folder: &Path, number: &str) {
 
 #[test]
 fn killed_at_200_instants_nothing_synced_or_closed_is_lost() {
-    let mut told_count = 0;
+    let (program, mut told_count) = (guest("checkpoints"), 0);
     for instant in 0..200u64 {
         let folder = tempfile::tempdir().unwrap();
-        let told = told_until_killed(folder.path(), 3_000 + instant * instant % 9_973 * 5);
+        let told =
+            told_until_killed(&program, folder.path(), 3_000 + instant * instant % 9_973 * 5);
         for line in told.lines().filter(|line| told.contains(&format!("{line}\n"))) {
             match line.split_once(' ') {
                 Some(("synced", count)) => check_synced(folder.path(), count.parse().unwrap()),

@@ -238,8 +238,8 @@ fn what_a_killed_launcher_leaves_is_written_out_by_recover() {
 #[test]
 fn a_program_that_writes_past_the_library_is_told_of_and_the_file_passes() {
     let home = tempfile::tempdir().unwrap();
-    let mut run = iolab();
-    run.args(["run", "--apply", "write-back", "--"]).arg(guest("past_the_library"));
+    let (mut run, program) = (iolab(), guest("past_the_library"));
+    run.args(["run", "--apply", "write-back", "--"]).arg(&program);
     let output = run.current_dir(&home).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("past the library") && said.contains("/mixed"), "{said}");
