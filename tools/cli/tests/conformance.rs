@@ -18,6 +18,7 @@ const PRELUDE: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -113,6 +114,50 @@ const PROGRAMS: &[(&str, &str)] = &[
         check(rename("new.tmp", "final")); check(write(fd, b, 30)); check(close(fd));
         check(fd = open("new.tmp", O_WRONLY | O_CREAT | O_TRUNC, 0644));
         check(write(fd, b, 30)); check(close(fd)); check(unlink("new.tmp"));"#,
+    ),
+    (
+        "locks what it appends to, in every way",
+        r#"
+        int fd; check(fd = open("a.dat", O_RDWR | O_CREAT | O_TRUNC, 0644));
+        struct flock range = {.l_whence = SEEK_SET, .l_len = 1};
+        for (int i = 0; i < 12; i++) {
+            range.l_type = i % 2 ? F_UNLCK : F_WRLCK;
+            if (i % 3 == 0) check(flock(fd, i % 2 ? LOCK_UN : LOCK_EX));
+            if (i % 3 == 1) check(fcntl(fd, F_SETLK, &range));
+            if (i % 3 == 2) check(lockf(fd, i % 2 ? F_ULOCK : F_LOCK, 10));
+            check(write(fd, b, 70)); check(lseek(fd, -20, SEEK_CUR)); check(write(fd, b, 30));
+        }
+        check(close(fd));"#,
+    ),
+    (
+        "reads and writes the same file beside its strategies",
+        r#"
+        int fd, direct; check(fd = open("a.dat", O_RDWR | O_CREAT | O_TRUNC, 0644));
+        for (int i = 0; i < 9; i++) check(write(fd, b, 50));
+        check(direct = open("a.dat", O_RDONLY | O_SYNC));
+        check(write(fd, b, 50)); check(read(direct, b, 100)); check(write(fd, b, 50));
+        check(close(direct)); check(write(fd, b, 50));
+        check(direct = open("a.dat", O_WRONLY | O_SYNC));
+        check(write(fd, b, 50)); check(write(direct, b, 10)); check(write(fd, b, 50));
+        check(close(direct)); check(close(fd));
+        check(fd = open("a.dat", O_WRONLY)); check(write(fd, b, 50)); check(close(fd));"#,
+    ),
+    (
+        "truncates by path what it writes",
+        r#"
+        int fd; check(fd = open("a.dat", O_WRONLY | O_CREAT | O_TRUNC, 0644));
+        check(write(fd, b, 500)); check(truncate("a.dat", 100)); check(write(fd, b, 50));
+        check(close(fd)); check(fd = open("a.dat", O_WRONLY | O_APPEND));
+        check(write(fd, b, 5)); check(write(fd, b, 5)); check(close(fd));"#,
+    ),
+    (
+        "writes through streams",
+        r#"
+        FILE *f = fopen("a.dat", "w+"); if (!f) exit(1);
+        for (int i = 0; i < 2000; i++) fprintf(f, "record %d\n", i);
+        rewind(f); if (!fgets(b, 100, f)) exit(2);
+        fseek(f, 0, SEEK_END); fputs("end", f); fflush(f); fputs("behind", f); fclose(f);
+        f = fopen("a.dat", "a"); fputs("again", f); fclose(f);"#,
     ),
 ];
 

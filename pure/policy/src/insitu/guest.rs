@@ -14,8 +14,11 @@
 //! | reads, writes, seeks, `fsync`, `fdatasync`, `ftruncate`, `fallocate` | that call |
 //! | closes the last descriptor of a description (also by `dup2` over it) | `Close` before |
 //! | closes another one | `Flush` before |
-//! | stats, renames, links, unlinks, truncates by path, `sync_file_range`, sets times, mode, owner or extended attributes | `Flush` before, on that file |
+//! | reads or seeks by a descriptor of that file which is not staged | `Flush` before |
+//! | writes by one, opens one for writing, truncates by path | the same as for a map |
+//! | stats, renames, links, unlinks, `sync_file_range`, sets times, mode, owner or extended attributes | `Flush` before, on that file |
 //! | locks or unlocks anything (that is how programs say that others may look), `sync`, `syncfs`, posix_spawn, system, vfork, exit | `Flush` before, on every file |
+//! | locks or unlocks a range, which may count from the position | after that `Settle` for each description of that file |
 //! | maps, copies in the kernel, changes status flags, takes a lease, watches, sends over a socket, uses asynchronous I/O, `ioctl` unless below | `Settle` for each description of that file before; then the file is *released*: its calls pass until it is opened anew |
 //! | `ioctl` that only asks ([`Request`]) | `Flush` before, for `FIONREAD` `Settle`, for marks of the descriptor nothing |
 //! | forks, clones, executes | the same as for a map, for every file |
@@ -172,6 +175,11 @@ impl Guest {
             Class::Truncate | Class::Allocate => self.resize(event, out),
             Class::Lock => {
                 self.flush_all(out);
+                if event.function != Function::FLOCK
+                    && let Some(stack) = self.stack_of(event.file)
+                {
+                    self.settle(stack, out);
+                }
                 out.push(Step::Native);
             }
             Class::Control if event.function == Function::IOCTL => {
@@ -219,6 +227,9 @@ impl Guest {
         out.push(Step::Native);
         let access = Access::from_flags(event.argument);
         let inherited = event.function == Function::INHERITED;
+        if access.synchronous && access.write {
+            self.release_file(event.file, out);
+        }
         let chosen = Guest::chosen(&self.specs, path).next().is_some();
         if inherited || access.synchronous || event.length < 0 || !chosen {
             return;
@@ -312,7 +323,13 @@ impl Guest {
             self.release_file(event.file, out);
             return out.push(Step::Native);
         }
-        let Some((stack, handle)) = self.staged(event.fd) else { return out.push(Step::Native) };
+        let Some((stack, handle)) = self.staged(event.fd) else {
+            match event.function.class() {
+                Class::Write => self.release_file(event.file, out),
+                _ => self.flush_file(event.file, out),
+            }
+            return out.push(Step::Native);
+        };
         let at = match event.function.is_positioned() {
             true => At::Offset(event.offset.max(0) as u64),
             false => At::Position,
