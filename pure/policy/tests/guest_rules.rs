@@ -161,3 +161,24 @@ fn a_renamed_file_keeps_its_stack_and_the_old_name_is_free() {
     ];
     assert_eq!(steps(&events), expected);
 }
+
+#[test]
+fn a_lock_of_a_range_settles_its_file_and_one_of_the_whole_file_does_not() {
+    let locked = |function| steps(&[open(FILE, 3, 2), on(function, 3)])[3..].join(" ");
+    assert_eq!(locked(Function::LOCKF), "flush settle native");
+    assert_eq!(locked(Function::FCNTL_LOCK), "flush settle native");
+    assert_eq!(locked(Function::FLOCK), "flush native");
+}
+
+#[test]
+fn a_descriptor_beside_the_strategies_sees_what_is_held_and_ends_it_by_writing() {
+    let (read, seek) = (on(Function::READ, 7), on(Function::LSEEK, 7));
+    let beside = |event| steps(&[open(FILE, 3, 2), event, write(3, 8)])[3..].join(" ");
+    assert_eq!(beside(read), "flush native write!");
+    assert_eq!(beside(seek), "flush native write!");
+    assert_eq!(beside(write(7, 8)), "settle native native");
+    let synchronous = |mode| open(FILE, 7, mode | open_flags::SYNC | open_flags::DATA_SYNC);
+    assert_eq!(beside(synchronous(0)), "flush native write!");
+    assert_eq!(beside(synchronous(1)), "flush native settle native");
+    assert_eq!(beside(on(Function::TRUNCATE, -1)), "settle native native");
+}
