@@ -248,3 +248,12 @@ fn on_any_platform_every_byte_arrives_and_nothing_is_faster_than_its_parts() {
         }
     }
 }
+
+#[test]
+fn a_platform_that_fails_its_check_can_be_drawn_all_the_same() {
+    let nobody = "[[nodes]]\nname = 'client'\nclients = 1\ncount = 0\n";
+    let platform = platform(&[SWITCH, nobody, &servers(2)]);
+    assert!(platform.check().is_err());
+    assert!(platform.draw_text().contains("client (0 nodes)"));
+    assert!(platform.draw_svg().contains("client (0 nodes)"));
+}
