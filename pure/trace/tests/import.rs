@@ -59,6 +59,11 @@ fn a_relative_path_is_followed_through_a_change_of_directory() {
 fn what_is_no_trace_is_refused_by_line_and_a_cut_one_says_what_it_lacks() {
     let error = import::strace("\nhello\n").unwrap_err();
     assert_eq!(error.to_string(), "line 2 is not what the format says: `hello`");
+    let relative = "7     0.000000 close(3) = 0 <0.000001>";
+    assert_eq!(import::strace(relative).unwrap_err().line, 1, "times from call to call");
+    let timeless = import::strace("7 1700000000.000001 close(3) = 0").unwrap();
+    assert!(timeless.header.inferred.iter().any(|fact| fact == import::NO_DURATIONS));
+    assert!(!import::strace(FORK_AND_THREAD).unwrap().header.inferred[0].contains("no time"));
     for end in (0..FORK_AND_THREAD.len()).filter(|&end| FORK_AND_THREAD.is_char_boundary(end)) {
         // A cut trace is a shorter one, whatever the last line looks like.
         let _ = import::strace(&FORK_AND_THREAD[..end]);

@@ -41,6 +41,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     trace_file::save_to(output, &trace)?;
     let (calls, files) = (trace.events.len(), trace.header.files.len());
     eprintln!("iolab: {calls} calls on {files} files in {}", path.display());
+    if trace.header.inferred.iter().any(|fact| fact == import::NO_DURATIONS) {
+        eprintln!("iolab: warning: inferred {}", import::NO_DURATIONS);
+    }
     tell_left_out(&trace.header.losses.left_out_calls);
     Ok(ExitCode::SUCCESS)
 }

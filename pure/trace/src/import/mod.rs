@@ -4,7 +4,7 @@ pub mod hdtrace;
 mod strace;
 mod strace_line;
 
-pub use strace::strace;
+pub use strace::{NO_DURATIONS, strace};
 
 use std::fmt;
 

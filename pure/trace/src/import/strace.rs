@@ -45,14 +45,25 @@ struct Import {
     descriptions: Vec<Description>,
     files: BTreeMap<String, FileId>,
     zero_ns: Option<u64>,
+    /// Some call says how long it took.
+    has_durations: bool,
 }
+
+/// Times of `-r` count from the call before, and begin at 0; no clock is that far off.
+const FIRST_TIME_NS: u64 = 1_000_000 * 1_000_000_000;
+
+/// What the header says of a trace without durations.
+pub const NO_DURATIONS: &str =
+    "that calls took no time, as strace ran without -T: times and shares of time mean nothing";
 
 /// Reads the whole text of a trace of strace.
 pub fn strace(text: &str) -> Result<Trace, ImportError> {
     let mut import = Import::default();
     let mut unreadable = 0;
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let Some(parsed) = parse(line) else {
+        let parsed = parse(line)
+            .filter(|parsed| import.zero_ns.is_some() || parsed.time_ns >= FIRST_TIME_NS);
+        let Some(parsed) = parsed else {
             if import.zero_ns.is_none() {
                 return Err(ImportError { line: index + 1, text: line.chars().take(80).collect() });
             }
@@ -84,6 +95,9 @@ impl Import {
             resolution_ns: 1_000,
             ..Clock::default()
         };
+        if !self.has_durations {
+            header.inferred.push(NO_DURATIONS.to_owned());
+        }
         header.inferred.push("offsets of read and write, from the calls before them".to_owned());
         header.losses.unseen.push("calls of libraries (stdio) and stores through mmap".to_owned());
         self.trace.events.sort_by_key(|event| (event.process, event.thread, event.start));
@@ -152,6 +166,7 @@ impl Import {
     }
 
     fn call(&mut self, pid: u32, start: u64, call: &Call) {
+        self.has_durations |= call.took_ns.is_some();
         let Some(result) = call.result else { return };
         if is_fork(call.name) && result > 0 {
             let is_thread = call.arguments.iter().any(|text| text.contains("CLONE_THREAD"));
@@ -178,7 +193,7 @@ impl Import {
             process,
             thread,
             start: Nanos(start),
-            end: Nanos(start + call.took_ns),
+            end: Nanos(start + call.took_ns.unwrap_or(0)),
             result,
             ..Event::of(function)
         };

@@ -7,7 +7,8 @@ pub(super) struct Call<'a> {
     pub(super) arguments: Vec<&'a str>,
     /// What it returned, `-errno` for a failure; none for `?`.
     pub(super) result: Option<i64>,
-    pub(super) took_ns: u64,
+    /// None where strace ran without `-T`.
+    pub(super) took_ns: Option<u64>,
 }
 
 /// What a line says.
@@ -79,8 +80,8 @@ pub(super) fn call(text: &str) -> Option<Call<'_>> {
     let (arguments, rest) = is_name.then(|| split_arguments(rest))??;
     let rest = rest.trim_start().strip_prefix('=')?.trim_start();
     let (outcome, took) = match rest.rsplit_once('<') {
-        Some((outcome, took)) => (outcome, nanos(took.strip_suffix('>')?)?),
-        None => (rest, 0),
+        Some((outcome, took)) => (outcome, Some(nanos(took.strip_suffix('>')?)?)),
+        None => (rest, None),
     };
     let mut words = outcome.split_whitespace();
     let result = result(words.next()?, words.next());
@@ -203,7 +204,7 @@ mod tests {
             name: "read",
             arguments: vec!["3</a>", r#""x, y\") = 9""#, "4096"],
             result: Some(13),
-            took_ns: 12_000,
+            took_ns: Some(12_000),
         };
         let time_ns = 1_700_000_000_000_123_000;
         assert_eq!(line, Some(Line { pid: 77, time_ns, saying: Saying::Finished(call) }));
