@@ -16,7 +16,7 @@ use std::time::Duration;
 use std::{env, fmt, fs, io};
 
 /// How often it is asked whether processes of the run have died while something is held.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Why there is no segment.
 #[derive(Debug)]
@@ -102,6 +102,7 @@ impl Watcher for SharedRun {
     }
 
     fn tick(&mut self) -> Duration {
+        self.run.answer();
         if self.run.is_any_holding() {
             self.run.sweep_processes();
         }
@@ -174,7 +175,7 @@ fn is_old(path: &Path) -> bool {
 }
 
 fn end(run: &Run, directory: &Path) -> Vec<String> {
-    let failures: Vec<String> = run.close().iter().filter_map(words).collect();
+    let failures: Vec<String> = run.close().iter().map(words).collect();
     if failures.is_empty() {
         let _ = fs::remove_file(directory.join(FILE_NAME));
         let _ = fs::remove_dir(directory);
@@ -182,12 +183,10 @@ fn end(run: &Run, directory: &Path) -> Vec<String> {
     failures
 }
 
-fn words(failure: &Undrained) -> Option<String> {
+fn words(failure: &Undrained) -> String {
     match failure {
-        Undrained::Busy => Some("a process does not let go of a file".to_owned()),
-        // Nobody can see the bytes of a file that has no name any more.
-        Undrained::Unwritten(it) if it.path.ends_with(b" (deleted)") => None,
-        Undrained::Unwritten(it) => Some(it.to_string()),
+        Undrained::Busy => "a process does not let go of a file".to_owned(),
+        Undrained::Unwritten(it) => it.to_string(),
     }
 }
 

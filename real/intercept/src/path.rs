@@ -130,15 +130,23 @@ pub(crate) fn working_directory(buffer: &mut Buffer) -> &[u8] {
     buffer.text()
 }
 
-/// What `/proc/self/fd` says an open descriptor is.
+/// What the system says an open descriptor is.
 pub(crate) fn of_descriptor(fd: i32, buffer: &mut Buffer) -> &[u8] {
-    let mut link = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0";
-    write_decimal(fd.max(0) as u32, &mut link[14..]);
+    // Of this thread: the first one may have ended, and `/proc/self` is that.
+    let mut link = *b"/proc/thread-self/fd/\0\0\0\0\0\0\0\0\0\0\0\0";
+    write_decimal(fd.max(0) as u32, &mut link[21..]);
     // SAFETY: the link is terminated; the kernel writes at most `room` bytes.
     buffer.fill(|at, room| unsafe {
         system::raw3(libc::SYS_readlink, link.as_ptr() as usize, at, room)
     });
     buffer.text()
+}
+
+/// As [`of_descriptor`], the address of the text, ended by NUL; `None` when it is too long.
+pub(crate) fn of_descriptor_ended(fd: i32, buffer: &mut Buffer) -> Option<usize> {
+    of_descriptor(fd, buffer);
+    buffer.push(&[0]);
+    (buffer.length < Buffer::ROOM).then_some(buffer.start() as usize)
 }
 
 /// Writes a number in decimal at the start of `to`; returns its length.

@@ -47,6 +47,8 @@ pub struct Run {
     pub(crate) slot: AtomicU32,
     /// This process cannot be made to listen.
     deaf: AtomicBool,
+    /// Process numbers mean others here, or nobody can tell.
+    far: AtomicBool,
     /// Where slabs lie in this process.
     pub(crate) mapped: [AtomicPtr<u8>; SLABS],
 }
@@ -100,6 +102,9 @@ impl Run {
         header.version.store(VERSION, Relaxed);
         header.launcher.store(system::own_pid(), Relaxed);
         header.pid_namespace.store(system::pid_namespace(), Relaxed);
+        for (word, is) in header.names_in.iter().zip(system::names_in().unwrap_or_default()) {
+            word.store(is, Relaxed);
+        }
         header.names.store(1, Relaxed);
         header.processes_used.store(1, Relaxed);
         header.strict.store(u32::from(!system::make_all_listen()), Relaxed);
@@ -152,6 +157,7 @@ impl Run {
             path: path.to_owned(),
             slot: AtomicU32::new(0),
             deaf: AtomicBool::new(false),
+            far: AtomicBool::new(false),
             mapped: [const { AtomicPtr::new(std::ptr::null_mut()) }; SLABS],
         })
     }
@@ -159,6 +165,18 @@ impl Run {
     /// Lets others make this process listen; in a forked child, too.
     pub fn listen(&self) {
         self.deaf.store(!system::register_to_listen(), Relaxed);
+        let space = self.table().header.pid_namespace.load(Relaxed);
+        self.far.store(system::pid_namespace() != space, Relaxed);
+    }
+
+    /// Whether process numbers of the run mean others to this process.
+    pub(crate) fn is_far(&self) -> bool {
+        self.far.load(Relaxed)
+    }
+
+    /// Whether this is the process that looks after the run.
+    pub(crate) fn is_launcher(&self) -> bool {
+        self.slot.load(Relaxed) == 1
     }
 
     /// Whether this process has to look up by itself at each call.
@@ -198,6 +216,9 @@ impl Run {
 
     /// Whether the launcher lives. Costs a system call.
     pub fn has_launcher(&self) -> bool {
+        if self.is_far() {
+            return true; // Nobody here can tell.
+        }
         let pid = self.table().header.launcher.load(Relaxed);
         // SAFETY: signal 0 only asks.
         let asked = unsafe { system_call!(SYS_kill, pid, 0) };

@@ -85,8 +85,13 @@ impl Run {
                     && self.is_dead((word & CLAIMANT) as u32));
             let claimed = word & !CLAIMANT | me;
             if is_free && entry.word.compare_exchange(word, claimed, AcqRel, Relaxed).is_ok() {
-                let claim = Claim { entry, next_generation: false };
-                return self.wait_for_owner(entry).then_some(claim);
+                let mut claim = Claim { entry, next_generation: false };
+                if self.wait_for_owner(entry) {
+                    return Some(claim);
+                }
+                // Stopped inside, perhaps: it has to look when it goes on.
+                claim.tell();
+                return None;
             }
             system::pause(attempt);
         }
@@ -112,6 +117,17 @@ impl Run {
             system::pause(attempt);
         }
         false
+    }
+}
+
+impl Run {
+    /// A process that has ended claims nothing any more.
+    pub(crate) fn forget_claim(&self, entry: &Entry, slot: u32) {
+        let word = entry.word.load(Acquire);
+        if word & CLAIMANT == u64::from(slot) {
+            let free = u64::from(generation(word).wrapping_add(1)) << 32;
+            let _ = entry.word.compare_exchange(word, free, AcqRel, Relaxed);
+        }
     }
 }
 

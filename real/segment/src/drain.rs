@@ -1,11 +1,12 @@
 //! Writing out what another process holds: it is alive and someone looks at the file, or it died.
 
 use crate::attach::Run;
-use crate::layout::Entry;
+use crate::layout::{Entry, Wanted};
 use crate::slab::{NO_BASE, Slab};
 use crate::system::{self, Descriptor};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::fmt;
+use std::os::unix::ffi::OsStringExt;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// Held bytes that could not be written out. They stay where they are.
@@ -17,6 +18,13 @@ pub struct Unwritten {
     pub bytes: u64,
     /// Why.
     pub errno: i32,
+}
+
+impl Unwritten {
+    /// This process cannot see what is held.
+    fn unreachable() -> Unwritten {
+        Unwritten { path: Vec::new(), bytes: 0, errno: libc::EACCES }
+    }
 }
 
 impl fmt::Display for Unwritten {
@@ -36,6 +44,9 @@ pub enum Undrained {
     Unwritten(Unwritten),
 }
 
+/// How long the launcher is waited for, in pauses of 100 µs.
+const ASKS: u64 = 100_000;
+
 impl Run {
     /// Writes out what the owner of an entry holds, whoever it is, and has it look up at its next
     /// call: others use the file now, or look at it.
@@ -48,6 +59,53 @@ impl Run {
             return Ok(());
         }
         let key = entry.key();
+        let here = match self.me() {
+            0 => Err(Undrained::Unwritten(Unwritten::unreachable())),
+            _ => self.disturb_here(entry, key),
+        };
+        match here {
+            Err(Undrained::Unwritten(why)) if !self.is_launcher() => {
+                match self.ask_launcher(entry, key) {
+                    true => Ok(()),
+                    false => Err(Undrained::Unwritten(why)),
+                }
+            }
+            done => done,
+        }
+    }
+
+    /// Has the launcher do what this process cannot: it may have no descriptor, no memory, no
+    /// permission, no `/proc` or no slot. The answer is whether that was done.
+    fn ask_launcher(&self, entry: &Entry, key: (u64, u64)) -> bool {
+        if !self.has_launcher() {
+            return false;
+        }
+        entry.wanted.store(Wanted::Out as u32, Release);
+        self.table().header.wanted.store(1, Release);
+        for attempt in 0..ASKS {
+            let wanted = entry.wanted.load(Acquire);
+            if wanted != Wanted::Out as u32 || !entry.is(key.0, key.1) {
+                return wanted != Wanted::Refused as u32;
+            }
+            system::pause(attempt);
+        }
+        false
+    }
+
+    /// In the launcher: does what others asked for.
+    pub fn answer(&self) {
+        if self.table().header.wanted.swap(0, AcqRel) == 0 {
+            return;
+        }
+        let wants = |entry: &&Entry| entry.wanted.load(Acquire) == Wanted::Out as u32;
+        for entry in self.table().entries.iter().filter(wants) {
+            let done = self.disturb(entry);
+            let answer = if done.is_ok() { Wanted::Nothing } else { Wanted::Refused };
+            entry.wanted.store(answer as u32, Release);
+        }
+    }
+
+    fn disturb_here(&self, entry: &Entry, key: (u64, u64)) -> Result<(), Undrained> {
         let mut claim = self.claim(entry).ok_or(Undrained::Busy)?;
         if !entry.is(key.0, key.1) {
             return Ok(());
@@ -104,21 +162,37 @@ impl Run {
     }
 
     fn write_out(&self, entry: &Entry, living_owner: u32) -> Result<(), Unwritten> {
-        // Lower stages first: what an upper one holds is newer.
-        let slabs = entry.slabs.iter().rev().filter_map(|word| {
-            let index = word.load(Acquire).checked_sub(1)?;
-            self.slab(index).filter(|slab| !slab.is_empty())
-        });
-        let slabs: Vec<Slab> = slabs.collect();
-        let Some(top) = slabs.last() else {
-            self.note_held(entry, false);
+        let words = || entry.slabs.iter().filter_map(|word| word.load(Acquire).checked_sub(1));
+        if entry.holds.load(Acquire) == 0 {
+            if living_owner == 0 {
+                // Of a call that never returned, whose owner was killed inside.
+                words().filter_map(|index| self.slab(index)).for_each(|slab| slab.clear());
+            }
             return Ok(());
-        };
-        let bytes = || slabs.iter().flat_map(|slab| slab.held().0).map(|held| held.length).sum();
-        let failed = |errno| Unwritten { path: top.path(), bytes: bytes(), errno };
-        let file = self.reopen(entry, living_owner, top).map_err(failed)?;
-        for slab in &slabs {
-            write_slab(slab, &file).map_err(failed)?;
+        }
+        let slabs: Option<Vec<Slab>> = words().map(|index| self.slab(index)).collect();
+        let slabs = slabs.ok_or_else(Unwritten::unreachable)?;
+        let path = slabs.first().map(Slab::path).unwrap_or_default();
+        // Lower stages first: what an upper one holds is newer.
+        let holding = || slabs.iter().rev().filter(|slab| !slab.is_empty());
+        let mut bytes = 0;
+        for slab in holding() {
+            bytes += slab.held().0.iter().map(|held| held.length).sum::<u64>();
+        }
+        if bytes > 0 && !self.is_launcher() && system::limits_files() {
+            return Err(Unwritten::unreachable());
+        }
+        let failed = |errno| Unwritten { path: path.clone(), bytes, errno };
+        match (bytes > 0).then(|| self.reopen(entry, living_owner, &path)) {
+            None => {}
+            // A file without a name went with its last descriptor.
+            Some(Err(_)) if living_owner == 0 && path.is_empty() => {}
+            Some(Err(errno)) => return Err(failed(errno)),
+            Some(Ok(file)) => {
+                for slab in holding() {
+                    write_slab(slab, &file).map_err(failed)?;
+                }
+            }
         }
         slabs.iter().for_each(Slab::clear);
         self.note_held(entry, false);
@@ -126,7 +200,7 @@ impl Run {
     }
 
     /// The file, by the owner's own descriptor while it lives, or by where it was last seen.
-    fn reopen(&self, entry: &Entry, living_owner: u32, slab: &Slab) -> Result<Descriptor, i32> {
+    fn reopen(&self, entry: &Entry, living_owner: u32, path: &[u8]) -> Result<Descriptor, i32> {
         let is_it = |file: &Descriptor| {
             file.status().is_some_and(|status| (status.st_dev, status.st_ino) == entry.key())
         };
@@ -137,12 +211,26 @@ impl Run {
         {
             return Ok(file);
         }
-        let mut path = slab.path();
-        path.push(0);
-        let path = CStr::from_bytes_until_nul(&path).map_err(|_| libc::ENOENT)?;
-        let file = Descriptor::open(path, libc::O_WRONLY | libc::O_NOFOLLOW)?;
+        if self.is_launcher()
+            && let Some(pid) = self.pid_of(living_owner)
+            && let Some(file) = by_any_thread(pid, number).filter(|file| is_it(file))
+        {
+            return Ok(file);
+        }
+        let path = CString::new(path).map_err(|_| libc::ENOENT)?;
+        let file = Descriptor::open(&path, libc::O_WRONLY | libc::O_NOFOLLOW)?;
         if is_it(&file) { Ok(file) } else { Err(libc::ESTALE) }
     }
+}
+
+/// The first thread of a process may have ended before the others, and its descriptors with it.
+fn by_any_thread(pid: u32, number: i32) -> Option<Descriptor> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    threads.flatten().find_map(|thread| {
+        let path = thread.path().join("fd").join(number.to_string());
+        let path = CString::new(path.into_os_string().into_vec()).ok()?;
+        Descriptor::open(&path, libc::O_WRONLY).ok()
+    })
 }
 
 fn by_owner(pid: u32, number: u32) -> Result<Descriptor, i32> {

@@ -4,7 +4,7 @@
 //! leaves a file looking more shared than it is, never less.
 
 use crate::attach::Run;
-use crate::layout::{ENTRIES, Entry, State, User, WINDOW};
+use crate::layout::{ENTRIES, Entry, State, User, WINDOW, Wanted};
 use crate::system;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -122,6 +122,7 @@ impl Run {
         entry.crowd.store(0, Relaxed);
         entry.inside.store(0, Relaxed);
         entry.descriptor.store(-1, Relaxed);
+        entry.wanted.store(Wanted::Nothing as u32, Relaxed);
         entry.users.iter().for_each(|user| user.store(0, Relaxed));
         entry.slabs.iter().for_each(|slab| slab.store(0, Relaxed));
         entry.state.store(State::Used as u32, Release);

@@ -1,9 +1,9 @@
-//! What lies where in the segment. Version 1; `docs/design/0006-the-run-segment.md` tells why.
+//! What lies where in the segment. Version 2; `docs/design/0006-the-run-segment.md` tells why.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"iolabrun");
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Processes at a time that have files open.
 pub(crate) const PROCESSES: usize = 1024;
 /// Files at a time that are open in any process.
@@ -44,6 +44,10 @@ pub(crate) struct Header {
     /// Who gives up what dead processes had.
     pub(crate) sweeper: AtomicU32,
     pub(crate) processes_used: AtomicU32,
+    /// Some entry is [`Entry::wanted`].
+    pub(crate) wanted: AtomicU32,
+    /// What names mean to the launcher: its space of mounts, and its root by device and inode.
+    pub(crate) names_in: [AtomicU64; 3],
 }
 
 /// A process that has files open. Slot 0 is the launcher's.
@@ -53,6 +57,8 @@ pub(crate) struct Process {
     pub(crate) pid: AtomicU32,
     /// 1: of another process number space, so nobody can tell whether it lives.
     pub(crate) is_foreign: AtomicU32,
+    /// 1: names may mean other files there than to the launcher.
+    pub(crate) sees_otherwise: AtomicU32,
     /// When it came here, in nanoseconds since the system's start: a process of that number that
     /// started later is another one.
     pub(crate) since: AtomicU64,
@@ -77,10 +83,24 @@ pub struct Entry {
     pub(crate) holds: AtomicU32,
     /// More processes have it open than are named below.
     pub(crate) crowd: AtomicU32,
+    /// [`Wanted`].
+    pub(crate) wanted: AtomicU32,
     /// Slabs of the stages that hold, top first (index + 1).
     pub(crate) slabs: [AtomicU32; STAGES],
     /// Who has it open: slot + 1, opens, mappings; 16 bits each.
     pub(crate) users: [AtomicU64; USERS],
+}
+
+/// What a process that cannot write out by itself asks the launcher for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Wanted {
+    /// Nothing, or it is done.
+    Nothing,
+    /// To write out what is held.
+    Out,
+    /// It was tried in vain.
+    Refused,
 }
 
 /// What an entry is.

@@ -43,6 +43,17 @@ impl Run {
         slot
     }
 
+    /// At the start of a program: an earlier one of this same process may have left things
+    /// undone, in the middle of which another thread executed this one.
+    pub fn follow_earlier_program(&self) {
+        let used = self.table().header.processes_used.load(Acquire) as usize;
+        let pid = system::own_pid();
+        let processes = self.table().processes.iter().take(used.min(PROCESSES)).skip(1);
+        if !self.is_far() && processes.clone().any(|process| process.pid.load(Relaxed) == pid) {
+            self.me();
+        }
+    }
+
     fn free_slot(&self, pid: u32) -> Option<u32> {
         for (at, process) in self.table().processes.iter().enumerate().skip(1) {
             if process.pid.load(Relaxed) == 0
@@ -60,7 +71,21 @@ impl Run {
         let space = system::pid_namespace();
         let is_foreign = space != self.table().header.pid_namespace.load(Relaxed);
         process.is_foreign.store(u32::from(is_foreign), Relaxed);
+        self.note_place(process);
         process.since.store(system::since_boot_ns(), Release);
+    }
+
+    fn note_place(&self, process: &Process) {
+        let names_in = self.table().header.names_in.each_ref().map(|word| word.load(Relaxed));
+        let sees_otherwise = system::names_in() != Some(names_in);
+        process.sees_otherwise.store(u32::from(sees_otherwise), Relaxed);
+    }
+
+    /// This process may have gone to another root or another space of mounts.
+    pub fn look_around(&self) {
+        if let Some(process) = self.process(self.slot.load(Relaxed)) {
+            self.note_place(process);
+        }
     }
 
     /// In a forked child: it has to take a slot of its own.
@@ -68,10 +93,13 @@ impl Run {
         self.slot.store(0, Relaxed);
     }
 
-    /// Whether this process may own files: others must be able to see whether it lives.
+    /// Whether this process may own files: others must be able to see whether it lives, and to find
+    /// its files by their names when it does not.
     pub fn can_own(&self) -> bool {
         let me = self.me();
-        self.process(me).is_some_and(|process| process.is_foreign.load(Relaxed) == 0)
+        self.process(me).is_some_and(|process| {
+            process.is_foreign.load(Relaxed) == 0 && process.sees_otherwise.load(Relaxed) == 0
+        })
     }
 
     pub(crate) fn process(&self, slot: u32) -> Option<&Process> {
@@ -93,12 +121,12 @@ impl Run {
             return true;
         }
         // Still coming, or of a place from where nobody can tell.
-        if since == 0 || process.is_foreign.load(Relaxed) != 0 {
+        if since == 0 || process.is_foreign.load(Relaxed) != 0 || self.is_far() {
             return false;
         }
         match system::process_status(pid) {
-            // The launcher may sit in a place where it sees nobody; it would not start there.
-            None => true,
+            // This process may have no descriptor left, or no `/proc`.
+            None => system::is_gone(pid),
             Some((state, threads, started)) => {
                 let is_gone = matches!(state, b'Z' | b'X') && threads <= 1;
                 is_gone || started > since + CLOCK_STEP_NS
@@ -157,6 +185,7 @@ impl Run {
                 is_empty &= entry.owner.load(Relaxed) != slot;
             }
             self.forget_user(entry, slot, pid);
+            self.forget_claim(entry, slot);
         }
         if is_empty {
             self.free_slabs_of(slot);

@@ -242,7 +242,8 @@ impl Slab {
         self.head().path_names.load(Relaxed) == run.table().header.names.load(Relaxed)
     }
 
-    /// Records the path of the file; `names` was read before it was looked up.
+    /// Records the path of the file, empty when it has none any more; `names` was read before it was
+    /// looked up.
     pub fn set_path(&self, path: &[u8], names: u32) {
         let head = self.head();
         let path = &path[..path.len().min(PATH_ROOM)];

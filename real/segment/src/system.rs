@@ -103,15 +103,26 @@ pub(crate) fn status(fd: c_int) -> Option<libc::stat> {
     }
 }
 
-/// The inode of this process's number space; 0 when nobody can tell.
-pub(crate) fn pid_namespace() -> u64 {
+fn status_of(path: &CStr) -> Option<libc::stat> {
     let mut status = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the path is terminated; the kernel fills `status` on success.
     unsafe {
-        let path = c"/proc/self/ns/pid".as_ptr();
-        let result = system_call!(SYS_newfstatat, libc::AT_FDCWD, path, status.as_mut_ptr(), 0);
-        if result == 0 { status.assume_init().st_ino } else { 0 }
+        let (path, at) = (path.as_ptr(), status.as_mut_ptr());
+        let result = system_call!(SYS_newfstatat, libc::AT_FDCWD, path, at, 0);
+        (result == 0).then(|| status.assume_init())
     }
+}
+
+/// The inode of this process's number space; 0 when nobody can tell.
+pub(crate) fn pid_namespace() -> u64 {
+    status_of(c"/proc/self/ns/pid").map_or(0, |status| status.st_ino)
+}
+
+/// Where names are looked up: the space of mounts, and the root by device and inode. `None` when
+/// nobody can tell.
+pub(crate) fn names_in() -> Option<[u64; 3]> {
+    let (mounts, root) = (status_of(c"/proc/thread-self/ns/mnt")?, status_of(c"/")?);
+    Some([mounts.st_ino, root.st_dev, root.st_ino])
 }
 
 /// Maps a part of the file for all to see.
@@ -218,6 +229,20 @@ pub(crate) fn process_status(pid: u32) -> Option<(u8, u64, u64)> {
     let threads = number(fields.nth(16)?)?;
     let started = number(fields.nth(1)?)?;
     Some((state, threads, started * 10_000_000))
+}
+
+/// Whether there is certainly no process of that number; asks for no descriptor and no `/proc`.
+pub(crate) fn is_gone(pid: u32) -> bool {
+    // SAFETY: signal 0 only asks.
+    unsafe { system_call!(SYS_kill, pid, 0) == -(libc::ESRCH as isize) }
+}
+
+/// Whether a write may end this process because a file would become too long.
+pub(crate) fn limits_files() -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid place.
+    let asked = unsafe { system_call!(SYS_prlimit64, 0, libc::RLIMIT_FSIZE, 0, &raw mut limit) };
+    asked == 0 && limit.rlim_cur != libc::RLIM_INFINITY
 }
 
 /// Writes a number in decimal at the start of `to`.

@@ -146,8 +146,19 @@ fn a_file_that_has_gone_keeps_its_bytes_and_names_its_place() {
     scene.owner.show_slabs(entry, &[ledger.slab().word()]);
     ledger.slab().set_path(path.as_os_str().as_bytes(), scene.owner.names());
     hold(&scene.owner, &mut ledger, b"bytes", 0, false);
+    scene.owner.note_held(entry, true);
     fs::rename(&path, scene.directory.path().join("elsewhere")).unwrap();
-    match scene.other().disturb(entry) {
+    // Who cannot write out asks the launcher, who cannot either.
+    let other = scene.other();
+    let asked = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| other.disturb(entry));
+        while !asking.is_finished() {
+            scene.owner.answer();
+            std::thread::yield_now();
+        }
+        asking.join().unwrap()
+    });
+    match asked {
         Err(Undrained::Unwritten(it)) => {
             assert_eq!((it.bytes, it.errno), (5, libc::ENOENT));
             assert_eq!(it.path, path.as_os_str().as_bytes());
@@ -155,6 +166,41 @@ fn a_file_that_has_gone_keeps_its_bytes_and_names_its_place() {
         other => panic!("{other:?}"),
     }
     assert!(!ledger.slab().is_empty());
+}
+
+#[test]
+fn bytes_of_a_file_without_a_name_go_with_their_owner() {
+    let scene = scene();
+    let (path, file) = scene.file();
+    let status = file.metadata().unwrap();
+    let entry = scene.owner.join(status.dev(), status.ino(), true).unwrap().entry;
+    let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
+    scene.owner.show_slabs(entry, &[ledger.slab().word()]);
+    ledger.slab().set_path(b"", scene.owner.names());
+    hold(&scene.owner, &mut ledger, b"bytes", 0, false);
+    scene.owner.note_held(entry, true);
+    fs::remove_file(&path).unwrap();
+    // No process has that number.
+    scene.owner.table().processes[0].pid.store(u32::MAX >> 1, Relaxed);
+    assert_eq!(scene.owner.disturb(entry), Ok(()));
+    assert!(ledger.slab().is_empty() && !scene.owner.is_any_holding());
+}
+
+#[test]
+fn what_a_killed_owner_was_about_to_hold_is_written_nowhere() {
+    let scene = scene();
+    let (path, file) = scene.file();
+    let status = file.metadata().unwrap();
+    let entry = scene.owner.join(status.dev(), status.ino(), true).unwrap().entry;
+    let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
+    scene.owner.show_slabs(entry, &[ledger.slab().word()]);
+    ledger.slab().set_path(path.as_os_str().as_bytes(), scene.owner.names());
+    // The call did not come to its end: nobody was told that bytes are held.
+    hold(&scene.owner, &mut ledger, b"bytes", 0, false);
+    scene.owner.table().processes[0].pid.store(u32::MAX >> 1, Relaxed);
+    assert_eq!(scene.owner.disturb(entry), Ok(()));
+    assert!(ledger.slab().is_empty());
+    assert!(fs::read(&path).unwrap().is_empty());
 }
 
 #[test]

@@ -15,6 +15,8 @@ mod guests;
 mod mpi;
 #[path = "transparency/packages.rs"]
 mod packages;
+#[path = "transparency/reach.rs"]
+mod reach;
 #[path = "transparency/sharing.rs"]
 mod sharing;
 #[path = "transparency/tools.rs"]

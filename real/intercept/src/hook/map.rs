@@ -45,6 +45,16 @@ pub(super) fn is_mapped(status: &libc::stat) -> bool {
     TOO_MANY.load(Ordering::Relaxed) || MAPPINGS[..used].iter().any(shows)
 }
 
+/// The files that this process has mapped, as far as is known, by device and inode.
+pub(crate) fn for_each(mut act: impl FnMut(u64, u64)) {
+    for mapping in &MAPPINGS[..USED.load(Ordering::Relaxed).min(ROOM)] {
+        let inode = mapping.inode.load(Ordering::Relaxed);
+        if mapping.start.load(Ordering::Relaxed) != 0 && inode != 0 {
+            act(mapping.device.load(Ordering::Relaxed), inode);
+        }
+    }
+}
+
 /// `mmap`.
 ///
 /// # Safety

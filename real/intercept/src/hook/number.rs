@@ -141,6 +141,12 @@ fn wrapper(number: i64) -> Option<usize> {
         SYS_fspick by fresh_by_number::<{ libc::SYS_fspick }>;
         SYS_open_by_handle_at by fresh_by_number::<{ libc::SYS_open_by_handle_at }>;
         SYS_rt_sigaction by stage::raw_sigaction;
+        SYS_chroot by super::place::chroot;
+        SYS_unshare by super::place::unshare;
+        SYS_setns by super::place::setns;
+        SYS_mount by super::place::mount;
+        SYS_umount2 by super::place::umount2;
+        SYS_pivot_root by super::place::pivot_root;
     })
 }
 
@@ -236,7 +242,7 @@ unsafe extern "C-unwind" fn fchmodat(directory: usize, path: usize, mode: usize)
 }
 
 /// The call itself, by number.
-fn by_number(number: i64, a: [usize; 6]) -> usize {
+pub(super) fn by_number(number: i64, a: [usize; 6]) -> usize {
     let mut call = Call::new(Function::FRESH_DESCRIPTOR, Returns::Int, &next::syscall, a);
     call.raw = a;
     // SAFETY: the guest's own arguments.

@@ -59,6 +59,7 @@ unsafe fn perform_rare(call: &Call) -> isize {
             Class::Truncate | Class::Allocate => resize(call),
             Class::Dup => Some(dup(call)),
             Class::Close => Some(close(call)),
+            Class::Rename | Class::Unlink => Some(change_name(class, call)),
             _ => {
                 look(class, call);
                 None
@@ -154,6 +155,49 @@ unsafe fn resize_by_path(call: &Call) -> isize {
     result
 }
 
+/// A name comes or goes by which the file of a process that is killed would be found: what is held
+/// goes out first, and whoever holds looks anew under which name afterwards.
+unsafe fn change_name(class: Class, call: &Call) -> isize {
+    let is_idle = || !table::is_any_staged() && !shared::is_any_holding();
+    let status = |directory_argument: usize, path: usize| {
+        if path == ABSENT || path == 0 || is_idle() {
+            return None;
+        }
+        let (directory, path) = (directory(directory_argument), path as *const c_char);
+        super::kernel::status_at(directory, path, libc::AT_SYMLINK_NOFOLLOW)
+    };
+    let gone = status(call.directory, call.path);
+    let replaced = status(call.new_directory, call.new_path);
+    shared::renamed();
+    // SAFETY: the caller's promise.
+    unsafe { look(class, call) };
+    let is_directory = |it: &libc::stat| it.st_mode & libc::S_IFMT == libc::S_IFDIR;
+    let is_tree = gone.as_ref().is_some_and(is_directory);
+    if is_tree {
+        life::flush_all();
+        shared::look_at_all();
+    }
+    // SAFETY: the guest's own call.
+    let result = unsafe { call.perform() };
+    if result >= 0 {
+        shared::renamed();
+        if is_idle() {
+            return result;
+        }
+        if is_tree {
+            life::flush_all();
+            shared::look_at_all();
+        }
+        for status in [gone, replaced].iter().flatten().filter(|it| !is_directory(it)) {
+            match table::find(status.st_dev, status.st_ino) {
+                Some(file) => life::look_anew(file),
+                None => shared::disturb(status),
+            }
+        }
+    }
+    result
+}
+
 unsafe fn dup(call: &Call) -> isize {
     let old = call.fd as c_int;
     let replaces = matches!(call.function, Function::DUP2 | Function::DUP3);
@@ -238,9 +282,6 @@ pub(super) unsafe fn look(class: Class, call: &Call) {
         Class::Lock => lock(call),
         Class::Unmap | Class::Advise => {}
         _ => {
-            if matches!(class, Class::Rename | Class::Unlink) {
-                shared::renamed();
-            }
             if call.fd != ABSENT {
                 flush(call.fd as c_int);
             }
@@ -433,6 +474,10 @@ pub(crate) unsafe fn before_process(call: &Call) {
             // What a spawn does to descriptors is for libc to know: it may hand on any of them.
             let acts = call.actions != ABSENT && call.actions != 0;
             life::release_where(|file| acts || life::survives_exec(file));
+            if acts || call.function == Function::VFORK {
+                // What the child opens, cuts or looks at until it is another program is not seen.
+                shared::look_at_all();
+            }
         }
         Function::SYNC => shared::look_at_all(),
         _ => {}
@@ -467,6 +512,25 @@ pub(crate) fn after_exec_failed() {}
 pub(crate) fn before_filter() {
     life::give_up("the program filters its system calls (seccomp)");
     life::release_where(|_| true);
+    shared::go_blind();
+}
+
+/// Names are about to mean other files to this process: another root, another space of mounts.
+pub(crate) fn before_move() {
+    if mode::get().has(Mode::STAGE) {
+        life::release_where(|_| true);
+        shared::look_at_all();
+    }
+}
+
+/// Names mean other files now, to this process or to others.
+pub(crate) fn after_move() {
+    if mode::get().has(Mode::STAGE) {
+        shared::moved();
+        // What other threads opened meanwhile.
+        life::release_where(|_| true);
+        shared::look_at_all();
+    }
 }
 
 /// The process ends by its own will: return from main, `exit`, `_exit`, `quick_exit`, `abort`.

@@ -160,6 +160,16 @@ pub(crate) fn is_writable_by_name(fd: c_int, status: &libc::stat) -> bool {
     unsafe { system_call!(SYS_faccessat2, fd, c"".as_ptr(), libc::W_OK, flags) == 0 }
 }
 
+/// Whether the name the system knows an open file by leads to it; or there is none any more, so that
+/// nobody will see the file when its last descriptor goes.
+pub(crate) fn is_found_by_name(fd: c_int, status: &libc::stat) -> bool {
+    let mut buffer = crate::path::Buffer::new();
+    let Some(path) = crate::path::of_descriptor_ended(fd, &mut buffer) else { return false };
+    let found = status_at(libc::AT_FDCWD, path as *const libc::c_char, libc::AT_SYMLINK_NOFOLLOW);
+    status.st_nlink == 0
+        || found.is_some_and(|it| (it.st_dev, it.st_ino) == (status.st_dev, status.st_ino))
+}
+
 /// Whether the descriptor goes away when a program is executed.
 pub(crate) fn closes_on_exec(fd: c_int) -> bool {
     // SAFETY: no memory is involved.

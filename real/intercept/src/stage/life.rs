@@ -86,8 +86,11 @@ pub(super) fn say_once(said: &AtomicBool, what: &str) {
 /// Keeps the counts of holding files true. Inside the lock.
 pub(super) fn count_held(file: &'static File) {
     // SAFETY: inside the lock; the reference ends here.
-    if let Some(machine) = unsafe { file.machine() } {
-        file.note_held(machine.held_bytes());
+    if let Some(held_bytes) = unsafe { file.machine() }.map(|machine| machine.held_bytes())
+        && !file.note_held(held_bytes)
+    {
+        // It would be lost with this process.
+        release_inside(file);
     }
 }
 
@@ -146,7 +149,21 @@ pub(super) fn disturbed(file: &'static File, entry: &'static Entry) {
 fn could_be_reopened(file: &'static File) -> bool {
     let fd = table::descriptors_of(file).next();
     let status = fd.and_then(|fd| Some((fd, kernel::status(fd)?)));
-    status.is_none_or(|(fd, status)| kernel::is_writable_by_name(fd, &status))
+    status.is_none_or(|(fd, status)| {
+        kernel::is_writable_by_name(fd, &status) && kernel::is_found_by_name(fd, &status)
+    })
+}
+
+/// The file's name has changed, or one of its names: what is held goes out, and nothing is held of
+/// what nobody would find any more.
+pub(super) fn look_anew(file: &'static File) {
+    if file.is_staged() && file.enter() {
+        flush_inside(file);
+        if !could_be_reopened(file) {
+            release_inside(file);
+        }
+        calls::leave(file);
+    }
 }
 
 /// Makes a file true in data and positions, this once.

@@ -132,12 +132,12 @@ impl Machine {
         self.staging.iter_mut().for_each(Region::begin_anew);
     }
 
-    /// Tells the run where the file is, before bytes of it are held.
-    pub(super) fn show_path(&self) {
-        if let Some(fd) = self.any_descriptor()
-            && let Some(region) = self.staging.iter().find(|region| region.slab().is_some())
-        {
-            region.show_path(fd);
+    /// Tells the run where the file is, before bytes of it are held; false when it would not be
+    /// found there.
+    pub(super) fn show_path(&self) -> bool {
+        match self.staging.iter().find(|region| region.slab().is_some()) {
+            Some(region) => self.any_descriptor().is_none_or(|fd| region.show_path(fd)),
+            None => true,
         }
     }
 

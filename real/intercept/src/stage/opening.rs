@@ -138,9 +138,10 @@ fn begin(
 
 /// The name the system knows an open file by.
 fn canonical_name(fd: c_int, buffer: &mut [u8]) -> Option<&str> {
-    let mut link = *b"/proc/self/fd/##########\0";
-    let digits = decimal(fd as u32, &mut link[14..]);
-    link[14 + digits] = 0;
+    // Of this thread: the first one may have ended.
+    let mut link = *b"/proc/thread-self/fd/##########\0";
+    let digits = decimal(fd as u32, &mut link[21..]);
+    link[21 + digits] = 0;
     // SAFETY: the link is terminated and the buffer as long as said.
     let length = unsafe {
         kernel::system_call!(

@@ -162,20 +162,25 @@ impl Region {
         }
     }
 
-    /// Tells the run where the file of that descriptor is.
-    pub(super) fn show_path(&self, fd: c_int) {
-        let (Some(ledger), Some(run)) = (&self.ledger, shared::run()) else { return };
-        if !ledger.slab().knows_path(run) {
-            show_path(ledger, run, fd);
-        }
+    /// Tells the run where the file of that descriptor is; false when it would not be found there.
+    pub(super) fn show_path(&self, fd: c_int) -> bool {
+        let (Some(ledger), Some(run)) = (&self.ledger, shared::run()) else { return true };
+        ledger.slab().knows_path(run) || show_path(ledger, run, fd)
     }
 }
 
 #[cold]
-fn show_path(ledger: &Ledger, run: &Run, fd: c_int) {
+fn show_path(ledger: &Ledger, run: &Run, fd: c_int) -> bool {
     let names = run.names();
+    let Some(status) = kernel::status(fd) else { return false };
     let mut buffer = crate::path::Buffer::new();
-    ledger.slab().set_path(crate::path::of_descriptor(fd, &mut buffer), names);
+    let path = match status.st_nlink {
+        0 => &[],
+        _ => crate::path::of_descriptor(fd, &mut buffer),
+    };
+    ledger.slab().set_path(path, names);
+    drop(buffer);
+    kernel::is_found_by_name(fd, &status)
 }
 
 impl Drop for Region {

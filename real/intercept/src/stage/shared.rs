@@ -32,7 +32,9 @@ pub(super) fn run() -> Option<&'static Run> {
 /// Finds the segment of the run.
 pub(super) fn attach(path: &[u8]) -> Result<(), AttachError> {
     let path = CString::new(path).map_err(|_| AttachError::Version)?;
-    adopt(Run::attach(&path)?);
+    let run = Run::attach(&path)?;
+    run.follow_earlier_program();
+    adopt(run);
     Ok(())
 }
 
@@ -67,7 +69,12 @@ pub(super) fn told(fd: c_int, status: &libc::stat, wants_to_own: bool) -> Option
     let joined = section(run, |run| {
         part_inside(run, word.swap(0, Relaxed));
         run.join(status.st_dev, status.st_ino, wants_to_own)
-    })??;
+    });
+    let Some(joined) = joined.flatten() else {
+        // It cannot be told of, but what others hold has to be seen.
+        disturb(status);
+        return None;
+    };
     word.store(run.index_of(joined.entry) + 1, Relaxed);
     TOLD_END.fetch_max(fd as u32 + 1, Relaxed);
     look_at(run, joined.entry);
@@ -174,9 +181,7 @@ pub(super) fn while_used<T>(status: &libc::stat, work: impl FnOnce() -> T) -> T 
     let regular = status.st_mode & libc::S_IFMT == libc::S_IFREG;
     let Some(run) = run().filter(|_| regular) else { return work() };
     let joined = section(run, |run| run.join(status.st_dev, status.st_ino, false)).flatten();
-    if let Some(joined) = joined {
-        look_at(run, joined.entry);
-    }
+    disturb(status);
     let done = work();
     if let Some(joined) = joined {
         section(run, |run| run.part(joined.entry));
@@ -184,9 +189,17 @@ pub(super) fn while_used<T>(status: &libc::stat, work: impl FnOnce() -> T) -> T 
     done
 }
 
+/// A signal handler that looked while its own thread is at it would wait for itself.
+fn unsignalled<T>(work: impl FnOnce() -> T) -> T {
+    let mask = kernel::block_signals();
+    let done = work();
+    kernel::restore_signals(mask);
+    done
+}
+
 fn look_at(run: &'static Run, entry: &'static Entry) {
     if run.is_owned_elsewhere(entry)
-        && let Some(Err(failure)) = section(run, |run| run.disturb(entry))
+        && let Err(failure) = unsignalled(|| run.disturb(entry))
     {
         complain(&failure);
     }
@@ -195,7 +208,7 @@ fn look_at(run: &'static Run, entry: &'static Entry) {
 /// All files are about to be looked at.
 pub(super) fn look_at_all() {
     if let Some(run) = run().filter(|run| run.is_any_holding()) {
-        let failures = section(run, Run::disturb_all).unwrap_or_default();
+        let failures = unsignalled(|| run.disturb_all());
         failures.iter().for_each(complain);
     }
 }
@@ -219,6 +232,15 @@ pub(super) fn is_any_holding() -> bool {
 /// A name changes: where files were last seen is no longer sure.
 pub(super) fn renamed() {
     if let Some(run) = run() {
+        run.note_rename();
+    }
+}
+
+/// This process has gone to another root or another space of mounts: what it opens from now on
+/// others would not find by its name.
+pub(super) fn moved() {
+    if let Some(run) = run() {
+        run.look_around();
         run.note_rename();
     }
 }
@@ -249,4 +271,16 @@ pub(super) fn after_fork() {
             told(fd, &status, false);
         }
     }
+    crate::hook::map::for_each(|device, inode| {
+        let joined = section(run, |run| {
+            let joined = run.join(device, inode, false)?;
+            run.map(joined.entry, true);
+            run.part(joined.entry);
+            Some(joined)
+        });
+        match joined.flatten() {
+            Some(joined) => look_at(run, joined.entry),
+            None => run.give_up_holding(),
+        }
+    });
 }

@@ -199,15 +199,18 @@ impl File {
         unsafe { (*self.machine.get()).as_mut() }
     }
 
-    /// Keeps the count of files that hold something back. Inside `lock`.
-    pub(super) fn note_held(&self, held_bytes: u64) {
+    /// Keeps the count of files that hold something back; false when nobody would find the file
+    /// after the end of this process, so that it must not. Inside `lock`.
+    #[must_use]
+    pub(super) fn note_held(&self, held_bytes: u64) -> bool {
         let holds = held_bytes > 0;
+        let mut is_found = true;
         if holds
             && !self.holds()
             // SAFETY: inside the lock; the reference ends here.
             && let Some(machine) = unsafe { self.machine() }
         {
-            machine.show_path();
+            is_found = machine.show_path();
         }
         if self.holds.swap(holds, Relaxed) != holds {
             match holds {
@@ -218,13 +221,14 @@ impl File {
                 run.note_held(entry, holds);
             }
         }
+        is_found
     }
 
     /// From now on calls pass. Inside `lock`; what was held is out.
     pub(super) fn set_released(&self) {
         if self.is_staged() {
             self.state.store(State::Released as u8, Relaxed);
-            self.note_held(0);
+            let _nothing_to_find = self.note_held(0);
             self.leave_filter();
             // SAFETY: inside the lock; nobody refers to the machine once released.
             unsafe { *self.machine.get() = None };
