@@ -45,7 +45,7 @@ pub(crate) struct Totals {
 
 impl Totals {
     fn add(&mut self, row: u64, event: &Event) {
-        self.calls += 1;
+        self.calls += event.calls();
         self.nested += u64::from(event.parent >= 0);
         self.failed += u64::from(event.errno().is_some());
         match event.function.class() {
@@ -86,6 +86,8 @@ impl Default for ProcessState {
 pub struct Analysis {
     pub(crate) header: Header,
     pub(crate) rows: u64,
+    /// Calls that were counted and have no times.
+    pub(crate) counted: u64,
     pub(crate) layers: BTreeMap<Layer, Totals>,
     pub(crate) files: Vec<Totals>,
     pub(crate) processes: Vec<ProcessState>,
@@ -105,6 +107,7 @@ impl Analysis {
     pub fn new(header: Header) -> Analysis {
         Analysis {
             rows: 0,
+            counted: 0,
             layers: BTreeMap::new(),
             files: vec![Totals::default(); header.files.len()],
             processes: vec![ProcessState::default(); header.processes.len()],
@@ -125,6 +128,7 @@ impl Analysis {
     pub fn observe(&mut self, event: &Event) {
         let row = self.rows;
         self.rows += 1;
+        self.counted += if event.is_counted() { event.calls() } else { 0 };
         let layer = event.function.layer();
         self.layers.entry(layer).or_default().add(row, event);
         if !matches!(layer, Layer::Posix | Layer::Stdio | Layer::Mpiio) {
@@ -171,7 +175,7 @@ impl Analysis {
                 self.timeline.add(event.start, event.end, 0, event.moved_bytes());
             }
             Class::Process => {}
-            _ => self.timeline.add_metadata(event.start, event.end),
+            _ => self.timeline.add_metadata(event.start, event.end, event.calls()),
         }
     }
 

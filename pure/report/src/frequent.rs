@@ -62,7 +62,8 @@ impl<T: Copy + PartialEq, const N: usize> Frequent<T, N> {
         }
     }
 
-    fn add_many(&mut self, value: T, count: u64) {
+    /// Adds a value so many times; in the place of rarer ones when there is no room.
+    pub(crate) fn add_many(&mut self, value: T, count: u64) {
         self.total += count;
         let known = self.slots.iter_mut().flatten().find(|slot| slot.0 == value);
         if let Some(slot) = known {

@@ -160,6 +160,8 @@ pub struct Lacks {
     /// Calls that were lost or left out, and what could not be seen.
     #[serde(flatten)]
     pub losses: Losses,
+    /// Calls on streams that were only counted: their time is in no sum.
+    pub counted_call_count: u64,
     /// Facts that were inferred.
     pub inferred: Vec<String>,
     /// Processes that ended without telling.
@@ -351,6 +353,7 @@ fn lacks(analysis: &Analysis) -> Lacks {
     let cut = processes.filter(|(entry, state)| entry.ending == "cut" && !state.replaced);
     Lacks {
         losses: analysis.header.losses.clone(),
+        counted_call_count: analysis.counted,
         inferred: analysis.header.inferred.clone(),
         cut_processes: cut.map(|(entry, _)| entry.name.clone()).collect(),
     }

@@ -31,7 +31,7 @@ pub(crate) struct Calls {
 
 impl Calls {
     pub(crate) fn add(&mut self, row: u64, event: &Event) {
-        self.count += 1;
+        self.count += event.calls();
         self.ns += event.duration().0;
         self.bytes += event.moved_bytes();
         self.row.get_or_insert(row);
@@ -79,10 +79,12 @@ impl Transfers {
             self.empty.add(row, event);
             return;
         }
-        let bytes = event.result as u64;
-        self.requests.add(bytes);
+        // Of calls that were counted, only the mean is known.
+        let bytes = (event.result as u64).div_ceil(event.calls());
+        self.requests.add_many(bytes, event.calls());
         let Ok(offset) = u64::try_from(event.offset) else { return };
-        let consecutive = self.detector.add(Extent::new(offset, bytes)) || self.all.count == 1;
+        let extent = Extent::new(offset, event.result as u64);
+        let consecutive = self.detector.add(extent) || self.all.count == event.calls();
         match (bytes < TINY_BYTES, consecutive) {
             (true, true) => self.tiny_consecutive.add(row, event),
             (true, false) => self.tiny_scattered.add(row, event),

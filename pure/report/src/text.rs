@@ -299,6 +299,13 @@ pub(crate) fn lack_lines(report: &Report) -> Vec<String> {
     if !left_out.is_empty() {
         lines.push(format!("calls left out by rule: {}", left_out.join(", ")));
     }
+    if lacks.counted_call_count > 0 {
+        lines.push(format!(
+            "the times of {} calls on streams that reached no system call: they were counted \
+             (`iolab record --stdio calls` records each)",
+            number(lacks.counted_call_count)
+        ));
+    }
     lines.extend(lacks.losses.unseen.iter().map(|what| format!("not seen: {what}")));
     lines.extend(lacks.inferred.iter().map(|what| format!("inferred: {what}")));
     let mut cut: BTreeMap<&str, u64> = BTreeMap::new();

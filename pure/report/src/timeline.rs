@@ -65,10 +65,10 @@ impl Timeline {
         }
     }
 
-    pub(crate) fn add_metadata(&mut self, start: Nanos, end: Nanos) {
+    pub(crate) fn add_metadata(&mut self, start: Nanos, end: Nanos, calls: u64) {
         self.add(start, end, 0, 0);
         let index = self.index(start);
-        self.slices[index].metadata_calls += 1;
+        self.slices[index].metadata_calls += calls;
     }
 
     fn index(&self, time: Nanos) -> usize {

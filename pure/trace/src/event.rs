@@ -1,7 +1,23 @@
 //! One call of a program (or one piece of work of a simulated component), as a flat row.
 
-use crate::{Function, Header};
+use crate::{Class, Function, Header, Layer};
 use iolab_vocab::{FileId, Nanos};
+
+/// From this bit on, the argument of a row that counts seeks holds their number.
+pub(crate) const COUNT_SHIFT: u32 = 8;
+
+/// The number of calls a row or record of the function with this argument counts; `None` when it is
+/// a call.
+pub(crate) const fn counted(function: Function, argument: i64) -> Option<u64> {
+    if !matches!(function.layer(), Layer::Stdio) || argument < 1 {
+        return None;
+    }
+    match function.class() {
+        Class::Read | Class::Write | Class::Flush => Some(argument as u64),
+        Class::Seek if argument >> COUNT_SHIFT > 0 => Some((argument >> COUNT_SHIFT) as u64),
+        _ => None,
+    }
+}
 
 /// One row of a trace. Which argument stands in which field is a property of the function's
 /// class; `docs/format/trace.md` has the table. Fields that mean nothing for a class are -1.
@@ -62,6 +78,20 @@ impl Event {
     /// How long the call took.
     pub const fn duration(&self) -> Nanos {
         self.end.since(self.start)
+    }
+
+    /// How many calls it stands for: calls on a stream that reach nothing below are counted in one
+    /// row, which has the time of the first one and no duration.
+    pub const fn calls(&self) -> u64 {
+        match counted(self.function, self.argument) {
+            Some(count) => count,
+            None => 1,
+        }
+    }
+
+    /// Whether it is no call, but a count of calls whose times are not known.
+    pub const fn is_counted(&self) -> bool {
+        counted(self.function, self.argument).is_some()
     }
 
     /// Bytes that really moved: the result of a read or write that did not fail.

@@ -198,7 +198,7 @@ fn adopt(events: &mut [Event]) {
             outer = None;
         }
         match (outer, event.function.layer()) {
-            (None, Layer::Stdio) => outer = Some(index),
+            (None, Layer::Stdio) if !event.is_counted() => outer = Some(index),
             (Some(at), Layer::Posix) => events[index].parent = at as i64,
             _ => {}
         }

@@ -70,6 +70,10 @@ pub const BELOW: u16 = 0x8000;
 /// `function` of a record that carries part of a name: `start` … `result` are 48 bytes of text,
 /// `number` is the name's number, `fd` holds the part's index and, from bit 16, its length.
 pub const TEXT: u16 = 0x7fff;
+/// `offset` of a record that counts calls, where calls of other functions lie between them.
+pub const MIXED: i64 = -2;
+/// From this bit on, `argument` of a record that counts seeks holds their number.
+pub const COUNT_SHIFT: u32 = crate::event::COUNT_SHIFT;
 /// Bytes of a name in one record.
 pub const TEXT_BYTES: usize = 48;
 
@@ -82,6 +86,14 @@ impl Record {
     /// What was called.
     pub const fn called(&self) -> Function {
         Function(self.function & !BELOW)
+    }
+
+    /// How many calls it stands for.
+    pub const fn calls(&self) -> u64 {
+        match crate::event::counted(self.called(), self.argument) {
+            Some(count) => count,
+            None => 1,
+        }
     }
 
     /// The six words a call's data and a name's text share.
@@ -228,6 +240,8 @@ pub mod control {
     pub const LOST: usize = 128;
     /// Thirty-two counters by `LeftOut`.
     pub const LEFT_OUT: usize = 256;
+    /// Calls on a stream that get records of their own before they are counted; all ones: every call.
+    pub const STREAM_ROWS: usize = 512;
 }
 
 /// Fields of the head of a process file.

@@ -29,6 +29,34 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::{fmt, io};
 
+/// How calls on streams are recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StreamCalls {
+    /// The first calls on a file one by one; later those that reach no system call are counted.
+    #[default]
+    Auto,
+    /// All one by one.
+    Calls,
+    /// Those that reach no system call are counted from the first on.
+    Counts,
+    /// Not at all.
+    Nothing,
+}
+
+impl StreamCalls {
+    /// After so many calls on a file they cost more to record than they tell.
+    const FIRST_CALLS: u32 = 1000;
+
+    /// How many calls on a file get records of their own, as the control page says it.
+    const fn rows(self) -> u32 {
+        match self {
+            StreamCalls::Auto => StreamCalls::FIRST_CALLS,
+            StreamCalls::Counts => 0,
+            StreamCalls::Calls | StreamCalls::Nothing => u32::MAX,
+        }
+    }
+}
+
 /// What to record and how much room it may take.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -36,8 +64,8 @@ pub struct Settings {
     pub clock: Option<ClockSource>,
     /// Record the POSIX layer.
     pub posix: bool,
-    /// Record the stdio layer.
-    pub stdio: bool,
+    /// How to record the stdio layer.
+    pub stdio: StreamCalls,
     /// Record what comes out below the strategies.
     pub below: bool,
     /// The spool directory takes no more than this (and a few heads of processes).
@@ -54,7 +82,7 @@ impl Default for Settings {
         Settings {
             clock: None,
             posix: true,
-            stdio: true,
+            stdio: StreamCalls::Auto,
             below: false,
             limit_bytes: 2 << 30,
             ring: false,

@@ -13,10 +13,10 @@ global_asm!(
     ".globl iolab_thread_block",
     ".hidden iolab_thread_block",
     ".type iolab_thread_block, @object",
-    ".size iolab_thread_block, 128",
+    ".size iolab_thread_block, 256",
     ".p2align 6",
     "iolab_thread_block:",
-    ".zero 128",
+    ".zero 256",
     ".text",
 );
 
@@ -32,11 +32,17 @@ pub(crate) struct Block {
     pub(crate) generation: AtomicU32,
     /// How often the thread has lent the memory to a child and not run since.
     pub(crate) lent: AtomicU32,
+    /// Calls on followed files that were made and not recorded by themselves.
+    pub(crate) reached: AtomicU32,
     /// For the stage of strategies, to use as it likes; starts as 0.
     pub(crate) stage: [AtomicUsize; 8],
+    /// Not 0 while a record that was written before is being added to.
+    pub(crate) adding: AtomicU32,
+    /// Addresses of the records that count calls, 0 for none; all in the chunk of the cursor.
+    pub(crate) runs: [AtomicU64; 16],
 }
 
-const _: () = assert!(size_of::<Block>() <= 128);
+const _: () = assert!(size_of::<Block>() <= 256);
 
 /// The calling thread's block.
 #[inline(always)]

@@ -2,15 +2,17 @@
 
 mod output;
 mod parts;
+mod streams;
 
 pub(crate) use output::{Output, Saved};
+pub(crate) use streams::StdioName;
 
 use crate::failure::Failure;
 use crate::output::{Kind, Output as Target};
 use clap::{Args, ValueEnum};
 use iolab_host::launch::{self, LaunchError};
-use iolab_host::recording::{ClockSource, Recording, RecordingError, Settings};
-use iolab_trace::Trace;
+use iolab_host::recording::{ClockSource, Recording, RecordingError, Settings, StreamCalls};
+use iolab_trace::{Event, Trace};
 use iolab_vocab::{format_bytes, parse_bytes};
 use std::ffi::OsString;
 use std::fs;
@@ -38,6 +40,10 @@ pub(crate) struct Arguments {
     /// Layers to record.
     #[arg(long = "layer", value_delimiter = ',', value_name = "LAYER,…", default_values = ["posix", "stdio"])]
     layers: Vec<LayerName>,
+    /// Calls on streams (stdio): every one (`calls`), or the number and bytes of those that reach no
+    /// system call (`counts`), or the first 1000 on a file and then their number (`auto`), or `none`.
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    stdio: StdioName,
     /// The clock: `tsc` costs 9 ns a reading, `monotonic` 20. Default: tsc where it is reliable.
     #[arg(long)]
     clock: Option<ClockName>,
@@ -85,7 +91,10 @@ impl Arguments {
                 ClockName::Monotonic => ClockSource::Monotonic,
             }),
             posix: self.layers.contains(&LayerName::Posix),
-            stdio: self.layers.contains(&LayerName::Stdio),
+            stdio: match self.layers.contains(&LayerName::Stdio) {
+                true => self.stdio.into(),
+                false => StreamCalls::Nothing,
+            },
             below: false,
             limit_bytes: self.spool_limit,
             ring: self.when_full == WhenFull::Ring,
@@ -163,12 +172,19 @@ pub(crate) fn summarize(trace: &Trace, output: &Path) {
     let size = fs::metadata(output).map_or(0, |data| data.len());
     eprintln!(
         "iolab: {} calls on {} files by {} processes in {} ({})",
-        trace.events.len(),
+        trace.events.iter().map(Event::calls).sum::<u64>(),
         header.files.len(),
         header.processes.len(),
         output.display(),
         format_bytes(size)
     );
+    let counted: u64 =
+        trace.events.iter().filter(|event| event.is_counted()).map(Event::calls).sum();
+    if counted > 0 {
+        eprintln!(
+            "iolab: {counted} of them on streams and without a system call: counted, not timed"
+        );
+    }
     let listed = |counts: &std::collections::BTreeMap<String, u64>| {
         counts.iter().map(|(why, count)| format!("{why} {count}")).collect::<Vec<_>>().join(", ")
     };

@@ -7,11 +7,13 @@
 
 use crate::failure::Failure;
 use crate::output::{self, Output as Target};
-use crate::record::{Output, RESOLUTION_NS, Saved, launch_failure, spool_failure, summarize};
+use crate::record::{
+    Output, RESOLUTION_NS, Saved, StdioName, launch_failure, spool_failure, summarize,
+};
 use clap::Args;
 use iolab_host::job::Job;
 use iolab_host::launch::{self, Both, Ending, Watcher};
-use iolab_host::recording::{Recording, Settings};
+use iolab_host::recording::{Recording, Settings, StreamCalls};
 use iolab_host::run::{SharedRun, has_memory_from_around, leftovers};
 use iolab_policy::insitu::StrategySpec;
 use iolab_trace::finish::Side;
@@ -32,6 +34,9 @@ pub(crate) struct Arguments {
     /// Record the program's calls into this trace as well.
     #[arg(long, value_name = "RUN.iot")]
     record: Option<PathBuf>,
+    /// How that trace holds calls on streams (stdio), as in `iolab record`.
+    #[arg(long, value_name = "HOW", default_value = "auto", requires = "record")]
+    stdio: StdioName,
     /// Write what the strategies decided, command by command, into this trace.
     #[arg(long, value_name = "DECISIONS.iot")]
     decisions: Option<PathBuf>,
@@ -140,8 +145,11 @@ fn watched(
     let record = Target::begin_if(arguments.record.as_deref(), "--record", &[])?;
     let decisions = Target::begin_if(arguments.decisions.as_deref(), "--decisions", &[])?;
     output::distinct(&record.iter().chain(&decisions).collect::<Vec<_>>())?;
-    let settings =
-        Settings { posix: true, stdio: arguments.record.is_some(), ..Settings::default() };
+    let stdio = match arguments.record {
+        Some(_) => arguments.stdio.into(),
+        None => StreamCalls::Nothing,
+    };
+    let settings = Settings { posix: true, stdio, ..Settings::default() };
     let reserve = |target: Option<Target>| {
         target.map(|target| Output::reserve(target, RESOLUTION_NS)).transpose()
     };

@@ -40,9 +40,14 @@ export function facts(data: TraceData, details: Details, files: Int32Array, inde
   if (details.length[index] >= 0) found.push({ name: lengthName(entry.kind), text: bytes(details.length[index]) });
   found.push({ name: "result", text: resultText(entry.kind, details.result[index]) });
   found.push({ name: "start", text: moment(data.start[index]) });
-  found.push({ name: "duration", text: duration(data.end[index] - data.start[index], 6) });
-  const argument = argumentFact(entry.kind, details.argument[index]);
-  if (argument) found.push(argument);
+  const calls = countedCalls(entry, details.argument[index]);
+  if (calls) {
+    found.push({ name: "calls", text: `${count(calls)}, only counted: from this moment on, for an unknown time` });
+  } else {
+    found.push({ name: "duration", text: duration(data.end[index] - data.start[index], 6) });
+    const argument = argumentFact(entry.kind, details.argument[index]);
+    if (argument) found.push(argument);
+  }
   if (details.fd[index] >= 0) found.push({ name: "descriptor", text: String(details.fd[index]) });
   found.push({ name: "run", text: data.head.label });
   found.push({ name: "process", text: processText(process, processOf(data, index).thread) });
@@ -57,6 +62,13 @@ function lengthName(kind: string): string {
 export function resultText(kind: string, result: number): string {
   if (result < 0) return `failed: ${ERRORS[-result] ?? `error ${-result}`}`;
   return kind === "read" || kind === "write" || kind === "copy" ? bytes(result) : count(result);
+}
+
+/** How many calls on a stream the row counts; 0 when it is a call. */
+export function countedCalls(entry: { layer: string; kind: string }, argument: number): number {
+  if (entry.layer !== "stdio" || argument < 1) return 0;
+  if (entry.kind === "seek") return Math.floor(argument / 256);
+  return ["read", "write", "sync"].includes(entry.kind) ? argument : 0;
 }
 
 function argumentFact(kind: string, argument: number): Fact | undefined {

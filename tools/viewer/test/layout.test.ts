@@ -7,7 +7,7 @@ import { layout, lineAt, totalHeight, type Run } from "../src/layout.ts";
 import { Track } from "../src/track.ts";
 import { View } from "../src/view.ts";
 import { bytes, duration, moment, ticks } from "../src/words.ts";
-import { resultText } from "../src/details.ts";
+import { countedCalls, resultText } from "../src/details.ts";
 
 function run(label: string, ranks: number[], rows: [process: number, thread: number, depth: number][]): Run {
   const processes = ranks.map((rank) => ({ name: rank < 0 ? "tool" : `rank ${rank}`, rank }) as ProcessEntry);
@@ -99,4 +99,12 @@ test("times, sizes and results are written for people and exactly", () => {
   assert.equal(bytes(64), "64 B");
   assert.equal(bytes(4096), "4,096 B (4 KiB)");
   assert.equal(resultText("write", -28), "failed: ENOSPC");
+});
+
+test("a row that counts calls on a stream says how many, and no other row does", () => {
+  assert.equal(countedCalls({ layer: "stdio", kind: "write" }, 4095), 4095);
+  assert.equal(countedCalls({ layer: "stdio", kind: "seek" }, 3 * 256), 3);
+  assert.equal(countedCalls({ layer: "stdio", kind: "seek" }, 2), 0);
+  assert.equal(countedCalls({ layer: "stdio", kind: "write" }, -1), 0);
+  assert.equal(countedCalls({ layer: "posix", kind: "sync" }, 4), 0);
 });

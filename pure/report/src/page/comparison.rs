@@ -1,7 +1,7 @@
 //! A page about traces and nothing else: what each run holds, and their timelines on one axis.
 
 use super::{Cell, Page, Section, Table, Timeline};
-use iolab_trace::{Header, Trace};
+use iolab_trace::{Event, Header, Trace};
 use iolab_vocab::{Nanos, format_bytes};
 use std::collections::BTreeSet;
 
@@ -68,7 +68,7 @@ pub fn label(header: &Header) -> String {
 /// What a run adds up to. Time in calls counts the outermost calls only; what the parts of a
 /// simulated platform did for them is not counted again.
 struct Sum {
-    calls: usize,
+    calls: u64,
     processes: usize,
     moved_bytes: u64,
     in_calls: Nanos,
@@ -83,7 +83,7 @@ fn sum(trace: &Trace) -> Sum {
     let starts = trace.events.iter().map(|event| event.start.0);
     let ends = trace.events.iter().map(|event| event.end.0);
     Sum {
-        calls: calls().count(),
+        calls: calls().map(Event::calls).sum(),
         processes: match trace.events.iter().any(|event| event.function.layer().is_component()) {
             true => called.len(),
             false => trace.header.processes.len().max(1),
@@ -101,7 +101,7 @@ fn headline(runs: &[(String, &Trace)]) -> String {
     let processes = sum.processes;
     let line = format!(
         "{} calls of {processes} {} moved {} in {}",
-        grouped(sum.calls as u64),
+        grouped(sum.calls),
         if processes == 1 { "process" } else { "processes" },
         format_bytes(sum.moved_bytes),
         Unit::Seconds.format(sum.span.seconds())
@@ -141,7 +141,7 @@ fn table(runs: &[(String, &Trace)], labels: &[String]) -> Table {
         let seconds = |time: Nanos| Unit::Seconds.format(time.seconds());
         let cells = [
             label.clone(),
-            grouped(sum.calls as u64),
+            grouped(sum.calls),
             format_bytes(sum.moved_bytes),
             seconds(sum.span),
             seconds(sum.in_calls),
@@ -155,7 +155,7 @@ fn table(runs: &[(String, &Trace)], labels: &[String]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolab_trace::{Event, Function, Origin};
+    use iolab_trace::{Function, Origin};
 
     fn run(origin: Origin, strategies: &[&str]) -> Trace {
         let inner = Event { length: 9, result: 9, parent: 0, ..Event::of(Function::WRITE) };

@@ -81,8 +81,30 @@ struct Seen {
     what: What,
     start: u64,
     end: u64,
-    /// Recorded events whose cost fell into the gap before.
-    recorded_calls: u64,
+    /// What recording did in the gap before.
+    noted: Noted,
+}
+
+/// What recording does in a gap.
+#[derive(Clone, Copy, Debug, Default)]
+struct Noted {
+    /// Calls that were recorded.
+    recorded: u64,
+    /// Calls that were only counted.
+    counted: u64,
+}
+
+impl Noted {
+    fn add(&mut self, event: &Event) {
+        match event.is_counted() {
+            true => self.counted += event.calls(),
+            false => self.recorded += 1,
+        }
+    }
+
+    fn ns(self, cost: Recording) -> f64 {
+        cost.call_ns * self.recorded as f64 + cost.left_out_ns * self.counted as f64
+    }
 }
 
 struct Thread {
@@ -107,7 +129,7 @@ fn refuse(message: String) -> SimulationError {
 pub(super) struct Recording {
     /// A recorded call.
     pub(super) call_ns: f64,
-    /// A call that was left out by rule: it passed through the library, too.
+    /// A call that was left out by rule or only counted: it passed through the library, too.
     pub(super) left_out_ns: f64,
 }
 
@@ -143,7 +165,7 @@ pub(super) fn program(
                 let since = if at == 0 { origin } else { from };
                 let begin = wait.map_or(since, |(_, time)| time);
                 let work = shares.between(begin, seen.start);
-                let recorded_ns = recording.call_ns * seen.recorded_calls as f64 + every_gap_ns;
+                let recorded_ns = seen.noted.ns(recording) + every_gap_ns;
                 let work = work.saturating_sub(recorded_ns.round() as u64);
                 let after = wait.map(|(point, _)| point);
                 moments.push(Moment { what: seen.what, after, work: Nanos(work) });
@@ -213,9 +235,9 @@ fn one_thread(trace: &Trace, process: u32, thread: u32, mut rows: Vec<usize>) ->
     let mut seen: Vec<Seen> = Vec::with_capacity(rows.len());
     let mut outer: Vec<usize> = Vec::new();
     let mut busy_until = 0;
-    let mut recorded_calls = 0;
-    let mut push = |what, start, end, recorded_calls: &mut u64| {
-        seen.push(Seen { what, start, end, recorded_calls: std::mem::take(recorded_calls) });
+    let mut noted = Noted::default();
+    let mut push = |what, start, end, noted: &mut Noted| {
+        seen.push(Seen { what, start, end, noted: std::mem::take(noted) });
     };
     for &row in &rows {
         let event = &events[row];
@@ -223,34 +245,34 @@ fn one_thread(trace: &Trace, process: u32, thread: u32, mut rows: Vec<usize>) ->
             && events[above].end <= event.start
         {
             outer.pop();
-            push(What::End(above), events[above].end.0, events[above].end.0, &mut recorded_calls);
-            recorded_calls += 1;
+            push(What::End(above), events[above].end.0, events[above].end.0, &mut noted);
+            noted.add(&events[above]);
         }
         // What libc does inside a system call of its own is part of that call.
         if event.start.0 < busy_until {
             continue;
         }
         if event.function.layer() == Layer::Posix {
-            push(What::Call(row), event.start.0, event.end.0, &mut recorded_calls);
-            recorded_calls += 1;
+            push(What::Call(row), event.start.0, event.end.0, &mut noted);
+            noted.add(event);
             busy_until = event.end.0;
         } else {
-            push(What::Begin(row), event.start.0, event.start.0, &mut recorded_calls);
+            push(What::Begin(row), event.start.0, event.start.0, &mut noted);
             outer.push(row);
         }
     }
     while let Some(above) = outer.pop() {
-        push(What::End(above), events[above].end.0, events[above].end.0, &mut recorded_calls);
-        recorded_calls += 1;
+        push(What::End(above), events[above].end.0, events[above].end.0, &mut noted);
+        noted.add(&events[above]);
     }
     let first = seen.first().map(|seen| seen.start);
     let entry = &trace.header.processes[process as usize];
     let start = if thread == 0 { entry.start_ns } else { first.unwrap_or(entry.start_ns) };
     let start = first.map_or(start, |first| start.min(first));
-    seen.insert(0, Seen { what: What::Start, start, end: start, recorded_calls: 0 });
+    seen.insert(0, Seen { what: What::Start, start, end: start, noted: Noted::default() });
     if thread == 0 {
         let end = seen.last().map_or(start, |seen| seen.end).max(entry.end_ns);
-        seen.push(Seen { what: What::Exit, start: end, end, recorded_calls });
+        seen.push(Seen { what: What::Exit, start: end, end, noted });
     }
     Thread { process, thread, start, seen }
 }

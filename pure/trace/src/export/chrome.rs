@@ -53,6 +53,9 @@ fn call(header: &Header, event: &Event, sink: &mut impl Write) -> io::Result<()>
     for (name, value) in named.iter().filter(|(_, value)| *value >= 0) {
         write!(sink, "\"{name}\":{value},")?;
     }
+    if event.is_counted() {
+        write!(sink, "\"calls\":{},", event.calls())?;
+    }
     write!(sink, "\"result\":{}}}}}", event.result)
 }
 

@@ -7,6 +7,7 @@
 
 use super::gather::Gathered;
 use super::names::{as_argument, is_by_path};
+use crate::spool::MIXED;
 use crate::{Class, Event, Function, Header, Layer};
 use iolab_vocab::FileId;
 
@@ -20,6 +21,8 @@ struct Description {
     position: i64,
     /// Where the stream above it is; libc reads ahead and writes behind.
     stream: i64,
+    /// Seeks of the stream were counted, and nobody knows where to.
+    adrift: bool,
 }
 
 struct Follower<'a> {
@@ -86,14 +89,16 @@ impl Follower<'_> {
             return;
         }
         if event.function.layer() == Layer::Stdio {
-            self.descriptions[number].stream = self.descriptions[number].position;
+            let description = &mut self.descriptions[number];
+            (description.stream, description.adrift) = (description.position, false);
             return;
         }
         let inherited = event.function == Function::INHERITED;
         self.inherited += u64::from(inherited);
         let position = if inherited { event.offset.max(0) } else { 0 };
         let append = event.argument & APPEND != 0;
-        self.descriptions[number] = Description { known: true, append, position, stream: position };
+        self.descriptions[number] =
+            Description { known: true, append, position, stream: position, adrift: false };
         self.set_size(event.file, event.length);
     }
 
@@ -123,11 +128,16 @@ impl Follower<'_> {
                 if class == Class::Write && description.append {
                     description.stream = description.stream.max(size);
                 }
-                event.offset = description.stream;
+                let is_known = event.offset != MIXED && !description.adrift;
+                event.offset = if is_known { description.stream } else { -1 };
                 description.stream = description.stream.saturating_add(event.result.max(0));
             }
-            Class::Seek if event.function == Function::REWIND => description.stream = 0,
+            Class::Seek if event.is_counted() => description.adrift = true,
+            Class::Seek if event.function == Function::REWIND => {
+                (description.stream, description.adrift) = (0, false);
+            }
             Class::Seek if event.result == 0 => {
+                description.adrift &= event.argument == 1;
                 let from = match event.argument {
                     1 => description.stream,
                     2 => size.max(description.stream),

@@ -179,3 +179,63 @@ fn a_program_that_was_started_and_never_seen_is_named_as_absent() {
     assert!(unseen.contains("/bin/static did not load"), "{unseen}");
     assert!(!unseen.contains("/bin/none"), "{unseen}");
 }
+
+#[test]
+fn counted_calls_are_nobodys_parent_and_the_stream_goes_on_behind_them() {
+    let put = |times, argument, result| Record {
+        argument,
+        length: result,
+        ..record(Function::FPUTC, 1, times, result)
+    };
+    let trace = finish_one(&[
+        named(1, "/f"),
+        record(Function::OPEN, 1, (1000, 1010), 3),
+        put((1100, 1100), 4095, 4095),
+        record(Function::WRITE, 1, (1200, 1300), 4096),
+        put((1200, 1320), -1, 1),
+        put((1400, 1400), 7, 7),
+    ]);
+    let rows: Vec<_> =
+        trace.events.iter().map(|e| (e.offset, e.calls(), e.is_counted(), e.parent)).collect();
+    let expected = [
+        (-1, 1, false, -1),
+        (0, 4095, true, -1),
+        (4095, 1, false, -1),
+        (0, 1, false, 2),
+        (4096, 7, true, -1),
+    ];
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn where_counted_calls_lie_between_others_no_offset_is_made_up() {
+    let count = |function, time, offset, argument, result| Record {
+        offset,
+        argument,
+        length: result,
+        ..record(function, 1, (time, time), result)
+    };
+    let seek = |time, argument, offset| Record {
+        offset,
+        argument,
+        ..record(Function::FSEEK, 1, (time, time + 1), 0)
+    };
+    let trace = finish_one(&[
+        named(1, "/f"),
+        record(Function::OPEN, 1, (1000, 1010), 3),
+        count(Function::FPUTC, 1100, -1, 10, 10),
+        count(Function::FPRINTF, 1102, crate::spool::MIXED, 10, 50),
+        count(Function::FPUTC, 1200, -1, 3, 3),
+        seek(1300, 5 << 8, -1),
+        count(Function::FGETC, 1400, -1, 5, 5),
+        seek(1500, 1, 4),
+        count(Function::FGETC, 1600, -1, 5, 5),
+        seek(1700, 0, 9),
+        count(Function::FGETC, 1800, -1, 5, 5),
+    ]);
+    let data = trace.events.iter().filter(|event| event.function.class().moves_data());
+    let offsets: Vec<_> = data.map(|event| event.offset).collect();
+    assert_eq!(offsets, [0, -1, 60, -1, -1, 9]);
+    let seeks = trace.events.iter().filter(|event| event.function == Function::FSEEK);
+    assert_eq!(seeks.map(Event::calls).collect::<Vec<_>>(), [5, 1, 1]);
+}

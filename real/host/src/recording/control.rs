@@ -1,6 +1,6 @@
 //! The control page of a run, shared with every recorded process.
 
-use super::{RecordingError, Settings, at};
+use super::{RecordingError, Settings, StreamCalls, at};
 use crate::limits;
 use iolab_trace::spool::{
     CHUNK_BYTES, CONTROL_BYTES, CONTROL_MAGIC, Lost, SPOOL_VERSION, control, process as head,
@@ -60,7 +60,7 @@ impl Control {
 
     fn fill(&self, settings: &Settings) {
         let layers = u32::from(settings.posix)
-            | u32::from(settings.stdio) << 1
+            | u32::from(settings.stdio != StreamCalls::Nothing) << 1
             | u32::from(settings.below) << 2;
         self.word(control::VERSION).store(SPOOL_VERSION, Ordering::Relaxed);
         self.word(control::CLOCK)
@@ -68,6 +68,7 @@ impl Control {
         self.word(control::NUMBER).store(1, Ordering::Relaxed);
         self.word(control::RING).store(u32::from(settings.ring), Ordering::Relaxed);
         self.word(control::LAYERS).store(layers, Ordering::Relaxed);
+        self.word(control::STREAM_ROWS).store(settings.stdio.rows(), Ordering::Relaxed);
         self.counter(control::LIMIT).store(settings.limit_bytes, Ordering::Relaxed);
         let bytes = process_bytes(settings.limit_bytes);
         self.counter(control::PROCESS_BYTES).store(bytes, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! `FILE` streams: events of a layer above. The system calls libc makes inside come by the patched
-//! entry points and become children of these events.
+//! entry points and become children of these events. After the first calls on a file, those that
+//! reach nothing below are counted and no more ([`runs`]).
 //!
 //! Libc closes the descriptor of a stream without passing an entry point; the table learns of it
 //! here.
@@ -8,6 +9,7 @@ use super::{keeping_errno, leave_out};
 use crate::call::{ABSENT, Call, Returns};
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
+use crate::recorder::runs::{self, Before, Counted};
 use crate::recorder::{self, Record};
 use crate::{process, stage};
 use iolab_trace::spool::LeftOut;
@@ -24,7 +26,7 @@ pub(super) unsafe fn hook(class: Class, call: Call) -> usize {
             Class::Open => open(call),
             Class::Close => close(call),
             _ if !mode.has(Mode::RECORD_STDIO) => call.next.call(call.raw),
-            _ => operate(call),
+            _ => operate(call, mode),
         }
     }
 }
@@ -90,29 +92,79 @@ unsafe fn close(call: Call) -> usize {
 }
 
 /// Reads, writes, seeks and flushes.
-unsafe fn operate(call: Call) -> usize {
+#[inline(always)]
+unsafe fn operate(call: Call, mode: Mode) -> usize {
     // SAFETY: the guest's own call.
     unsafe {
         let fd = descriptor_of(call.stream);
-        let entry = if fd >= 0 {
-            keeping_errno(|| descriptor::look(fd as usize))
-        } else {
-            Entry::left_out(LeftOut::NoFile)
-        };
+        let mut entry =
+            if fd >= 0 { descriptor::get(fd as usize) } else { Entry::left_out(LeftOut::NoFile) };
+        if entry == Entry::UNKNOWN {
+            entry = keeping_errno(|| descriptor::look(fd as usize));
+        }
         if !entry.is_tracked() {
             leave_out(entry.reason().unwrap_or(LeftOut::BadDescriptor));
             return call.next.call(call.raw);
         }
-        let start = recorder::now();
+        if !runs::is_due(fd, entry.description()) {
+            let start = recorder::now();
+            let value = call.next.call(call.raw);
+            let times = (start, recorder::now());
+            let (asked, result) = amounts(&call, value);
+            record_operation(outline(&call), fd, entry, times, (asked, result));
+            return value;
+        }
+        // Where system calls are not recorded, nothing else tells how long they took.
+        let before = Before::now(!mode.has(Mode::RECORD_POSIX));
         let value = call.next.call(call.raw);
-        let times = (start, recorder::now());
         let (asked, result) = amounts(&call, value);
-        keeping_errno(|| record(&call, fd, entry, times, asked, result));
+        if before.has_reached() || result < 0 || asked >= LARGE {
+            reached(outline(&call), fd, entry, before, (asked, result));
+        } else {
+            runs::count(Counted {
+                description: entry.description(),
+                fd,
+                function: call.function,
+                is_seek: call.function.class() == Class::Seek,
+                asked,
+                result,
+            });
+        }
         value
     }
 }
 
+/// Calls of this size and more are not added up: the sum could become too large.
+const LARGE: i64 = 1 << 40;
+
+/// What a record shows of a call besides what it moved.
+#[derive(Clone, Copy)]
+struct Outline {
+    function: Function,
+    offset: i64,
+    whence: i64,
+}
+
+#[inline(always)]
+fn outline(call: &Call) -> Outline {
+    let seek = call.function.class() == Class::Seek;
+    Outline {
+        function: call.function,
+        offset: if seek { call.offset as i64 } else { -1 },
+        whence: if seek { i64::from(call.whence as i32) } else { -1 },
+    }
+}
+
+/// A call among those that are counted which did more than touch the buffer.
+#[cold]
+#[inline(never)]
+fn reached(call: Outline, fd: i32, entry: Entry, before: Before, amounts: (i64, i64)) {
+    runs::end_of(entry.description());
+    record_operation(call, fd, entry, before.times(), amounts);
+}
+
 /// Bytes asked for and bytes moved (or the status), by what the function takes and returns.
+#[inline(always)]
 unsafe fn amounts(call: &Call, value: usize) -> (i64, i64) {
     if call.size != ABSENT {
         let size = call.size as i64;
@@ -124,6 +176,7 @@ unsafe fn amounts(call: &Call, value: usize) -> (i64, i64) {
         return (length, if (value as i32) < 0 { -1 } else { length });
     }
     match (call.function.class(), call.returns) {
+        _ if call.function == Function::REWIND => (-1, 0),
         (_, Returns::Pointer) if value == 0 => (call.length as i32 as i64, 0),
         // SAFETY: libc has just ended this text in the guest's buffer.
         (_, Returns::Pointer) => (call.length as i32 as i64, unsafe {
@@ -137,19 +190,29 @@ unsafe fn amounts(call: &Call, value: usize) -> (i64, i64) {
 }
 
 fn record(call: &Call, fd: i32, entry: Entry, times: (u64, u64), length: i64, result: i64) {
+    record_operation(outline(call), fd, entry, times, (length, result));
+}
+
+#[inline(never)]
+fn record_operation(
+    call: Outline,
+    fd: i32,
+    entry: Entry,
+    times: (u64, u64),
+    (length, result): (i64, i64),
+) {
     if !mode::get().has(Mode::RECORD_STDIO) {
         return;
     }
     if !entry.is_tracked() {
         return leave_out(entry.reason().unwrap_or(LeftOut::BadDescriptor));
     }
-    let seek = call.function.class() == Class::Seek;
     recorder::push(Record {
         start: times.0,
         end: times.1,
-        offset: if seek { call.offset as i64 } else { -1 },
+        offset: call.offset,
         length,
-        argument: if seek { call.whence as i32 as i64 } else { -1 },
+        argument: call.whence,
         result,
         number: entry.description(),
         fd,

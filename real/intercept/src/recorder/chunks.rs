@@ -6,7 +6,7 @@
 //! the cursor either before or after. A handler that interrupts a change of chunks makes its own
 //! change; the interrupted one then gives its new chunk back.
 
-use super::{lost, setup};
+use super::{lost, runs, setup};
 use crate::process;
 use crate::thread::{self, Block};
 use iolab_trace::spool::{
@@ -54,6 +54,19 @@ fn exchange(word: &AtomicU64, old: u64, new: u64) -> bool {
     found == old
 }
 
+/// Whether a cursor, read now or before, leads into the chunk of another.
+#[inline(always)]
+pub(super) fn is_same_chunk(one: u64, other: u64) -> bool {
+    // A cursor behind the last slot belongs to the chunk before it.
+    (one - 1) & !MASK == (other - 1) & !MASK
+}
+
+/// Slots of its chunk that the thread has not used.
+#[inline(always)]
+pub(super) fn left(cursor: u64) -> u64 {
+    (cursor.wrapping_neg() & MASK) / RECORD_BYTES as u64
+}
+
 /// Writes a record into its slot; the tag, which makes it valid, last.
 #[inline(always)]
 pub(super) fn write(slot: u64, mut record: Record) {
@@ -86,7 +99,7 @@ fn refill(block: &Block, old: u64) -> Option<()> {
     };
     let (index, start) = acquire(base)?;
     if exchange(&block.cursor, old, start) {
-        if old != 0 {
+        if old != 0 && runs::end_all(block) {
             let full = index_of(base, old - MASK - 1);
             states(base, full).store(state::FULL, Ordering::Release);
         }
@@ -210,33 +223,35 @@ fn overwrite_oldest(base: *const u8, claimed: usize) -> Option<(usize, u64)> {
     states(base, oldest)
         .compare_exchange(state::FULL, state::OWNED, Ordering::AcqRel, Ordering::Relaxed)
         .ok()?;
-    let (start, names) = open_keeping_names(base, oldest);
+    let (start, calls) = open_keeping_names(base, oldest);
     if let Some(counter) = setup::control_counter(control::LOST + Lost::Overwritten as usize * 8) {
-        counter.fetch_add((CHUNK_RECORDS - names) as u64, Ordering::Relaxed);
+        counter.fetch_add(calls, Ordering::Relaxed);
     }
     Some((oldest, start))
 }
 
 /// Starts a new use of a chunk with the names that stood in it: calls that are still to come are on
 /// files that were named long ago. Names take at most half of the chunk. The answer is where the next
-/// record goes, and how many were kept.
-fn open_keeping_names(base: *const u8, index: usize) -> (u64, usize) {
+/// record goes, and how many calls are lost.
+fn open_keeping_names(base: *const u8, index: usize) -> (u64, u64) {
     let chunk = address(base, index);
     // SAFETY: a chunk that is ours; every slot of it holds some record. Records only move forward.
     unsafe {
         let old = word(chunk, chunk::TAG).load(Ordering::Relaxed);
         let start = open(base, index);
         let new = word(chunk, chunk::TAG).load(Ordering::Relaxed);
-        let mut kept = 0;
+        let (mut kept, mut calls) = (0, 0);
         for slot in 1..=CHUNK_RECORDS {
             let record = chunk.add(slot * RECORD_BYTES).cast::<Record>().read();
             if record.tag == old && record.is_text() && kept < CHUNK_RECORDS / 2 {
                 let to = start as usize + kept * RECORD_BYTES;
                 (to as *mut Record).write(Record { tag: new, ..record });
                 kept += 1;
+            } else if !record.is_text() {
+                calls += record.calls();
             }
         }
-        (start + (kept * RECORD_BYTES) as u64, kept)
+        (start + (kept * RECORD_BYTES) as u64, calls)
     }
 }
 
@@ -247,6 +262,7 @@ pub(super) extern "C" fn leave(_: *mut libc::c_void) {
     }
     let block = thread::block();
     let cursor = block.cursor.swap(0, Ordering::Relaxed);
+    runs::end_all(block);
     let (Some(base), false) = (setup::spool(), cursor == 0) else { return };
     let full = cursor & MASK == 0;
     let chunk = if full { cursor - MASK - 1 } else { cursor & !MASK };

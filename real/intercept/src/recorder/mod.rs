@@ -11,6 +11,7 @@
 mod apart;
 mod chunks;
 mod clock;
+pub(crate) mod runs;
 mod setup;
 
 pub(crate) use clock::now;

@@ -5,7 +5,7 @@
 //! disk makes the recorder stop and count, and never the program fail.
 
 use super::chunks::leave;
-use super::{apart, clock, lost};
+use super::{apart, clock, lost, runs};
 use crate::mode::Mode;
 use crate::{path, process, system, thread};
 use iolab_trace::spool::{
@@ -135,6 +135,7 @@ pub(crate) fn start(
     make_key();
     clock::choose(control_word(control::CLOCK).is_some_and(|w| w.load(Ordering::Relaxed) == 0));
     spool();
+    runs::choose(control_word(control::STREAM_ROWS).map_or(0, |w| w.load(Ordering::Relaxed)));
     layers()
 }
 
@@ -530,11 +531,22 @@ pub(crate) fn enter_child() {
     let block = thread::block();
     block.cursor.store(0, Ordering::Relaxed);
     block.number.store(0, Ordering::Relaxed);
+    let is_adding = !runs::end_all(block);
     if !parents.is_null() {
         let length = (CAPACITY.load(Ordering::Relaxed) + 1) * CHUNK_BYTES;
         // SAFETY: the parent's spool, into which nobody writes here any more; address space may be
         // limited.
         unsafe { system::raw3(libc::SYS_munmap, parents as usize, length, 0) };
+        if is_adding {
+            // A signal handler forked in the middle of an addition, which is the parent's to make:
+            // here it goes into memory that nobody reads.
+            let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+            let flags = (flags | libc::MAP_FIXED) as usize;
+            let a = [parents as usize, length, protection, flags, usize::MAX, 0];
+            // SAFETY: where the spool was.
+            unsafe { system::raw(libc::SYS_mmap, a) };
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod fitting;
 mod mechanisms;
 mod parallel;
 mod slips;
+mod streams;
 mod survival;
 mod transparency;
 
