@@ -2,9 +2,11 @@
 
 mod output;
 mod parts;
+mod patience;
 mod streams;
 
 pub(crate) use output::{Output, Saved};
+pub(crate) use patience::Patience;
 pub(crate) use streams::StdioName;
 
 use crate::failure::Failure;
@@ -25,9 +27,6 @@ pub(crate) const RESOLUTION_NS: u64 = 16;
 
 /// What a trace is called that nobody named.
 const DEFAULT_TRACE: &str = "run.iot";
-
-/// Above this much the trace takes longer to make than a person waits without wondering.
-const LONG_BYTES: u64 = 48 << 20;
 
 /// Record a command and its children, MPI or not, into a trace.
 ///
@@ -127,13 +126,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 /// Makes and writes the trace. The spool directory goes only when the trace is safe.
 fn save(recording: Recording, output: Output, path: &Path) -> Result<(), Failure> {
-    if recording.raw_bytes() > LONG_BYTES {
-        let size = format_bytes(recording.raw_bytes());
-        eprintln!("iolab: the command has ended; making the trace of {size} of raw records");
-    }
+    let patience = making(&recording);
     let trace = recording
         .finished(iolab_trace::finish::Side::Program)
         .map_err(|error| spool_failure(&error))?;
+    patience.step(writing(&trace));
     let saved = output.save(trace).map_err(|failure| {
         let directory = recording.directory().display();
         failure.hint(format!(
@@ -141,10 +138,22 @@ fn save(recording: Recording, output: Output, path: &Path) -> Result<(), Failure
         ))
     })?;
     recording.discard();
+    drop(patience);
     if let Saved::Whole(trace) = saved {
         summarize(&trace, path);
     }
     Ok(())
+}
+
+/// The trace of a recording is being made from here on.
+pub(crate) fn making(recording: &Recording) -> Patience {
+    let size = format_bytes(recording.raw_bytes());
+    Patience::begin(format!("the command has ended; making the trace of {size} of raw records"))
+}
+
+/// What is done with a trace that was made.
+pub(crate) fn writing(trace: &Trace) -> String {
+    format!("writing the trace of {} rows", trace.events.len())
 }
 
 /// Where a trace goes that need not be named; found out before the command runs.

@@ -2,7 +2,7 @@
 //! makes the trace, or writes out what the programs' strategies still held.
 
 use crate::failure::Failure;
-use crate::record::{RESOLUTION_NS, output, summarize};
+use crate::record::{Patience, RESOLUTION_NS, output, summarize, writing};
 use crate::trace_file;
 use clap::Args;
 use iolab_host::recording::{self, RecordingError};
@@ -34,10 +34,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let output = output(arguments.output.as_deref(), &[])?;
     let path = output.path().to_owned();
+    let patience = Patience::begin("making the trace of the raw records".to_owned());
     let mut trace =
         recording::recover(&arguments.directory).map_err(|error| not_recoverable(&error))?;
     trace.header.clock.resolution_ns = RESOLUTION_NS;
+    patience.step(writing(&trace));
     trace_file::save_to(output, &trace)?;
+    drop(patience);
     summarize(&trace, &path);
     Ok(ExitCode::SUCCESS)
 }

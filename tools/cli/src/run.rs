@@ -8,7 +8,8 @@
 use crate::failure::Failure;
 use crate::output::{self, Output as Target};
 use crate::record::{
-    Output, RESOLUTION_NS, Saved, StdioName, launch_failure, spool_failure, summarize,
+    Output, RESOLUTION_NS, Saved, StdioName, launch_failure, making, spool_failure, summarize,
+    writing,
 };
 use clap::Args;
 use iolab_host::job::Job;
@@ -186,10 +187,14 @@ fn save(
     output: Output,
     wanted: impl Fn(&Event) -> bool,
 ) -> Result<(), Failure> {
+    let patience = making(recording);
     let mut trace = recording.finished(side).map_err(|error| spool_failure(&error))?;
     trace.events.retain(wanted);
     let path = output.path().to_owned();
-    if let Saved::Whole(trace) = output.save(trace)? {
+    patience.step(writing(&trace));
+    let saved = output.save(trace)?;
+    drop(patience);
+    if let Saved::Whole(trace) = saved {
         summarize(&trace, &path);
     }
     Ok(())

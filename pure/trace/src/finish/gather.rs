@@ -75,7 +75,7 @@ fn count_drained<'a>(
     let (mut records, mut heads) = (0, 0);
     while let Some((drained, rest)) = Drained::peek(bytes) {
         match drained {
-            Drained::Chunk { count } => records += count as usize,
+            Drained::Chunk { count, .. } => records += count as usize,
             Drained::Head(head) => {
                 heads += 1;
                 if let Some(process) = read_head(head, calibration) {
@@ -146,15 +146,26 @@ struct Sink<'a> {
 }
 
 impl Sink<'_> {
-    /// Takes the drained chunks; the answer is which uses of which chunks they were.
+    /// Takes the drained chunks; the answer is which uses of which chunks they were. Those of a process
+    /// are taken in the order in which they were begun, not that in which they were drained: the
+    /// records of a thread are then in order, and sorting them costs little.
     fn take_drained(
         &mut self,
         mut bytes: &[u8],
         position: &BTreeMap<u32, u32>,
     ) -> BTreeSet<(u32, u32, u32)> {
+        let mut frames = Vec::new();
+        while let Some((frame, rest)) = Drained::peek(bytes) {
+            if let Drained::Chunk { process, chunk, tag, .. } = frame {
+                frames.push((process, tag, chunk, bytes));
+            }
+            bytes = rest;
+        }
+        frames.sort_by_key(|&(process, tag, chunk, _)| (process, tag, chunk));
         let mut seen = BTreeSet::new();
-        while let Some(found) = take_drained(&mut bytes) {
-            let Some(DrainedChunk { process, chunk, tag, records }) = found else { continue };
+        for (.., mut frame) in frames {
+            let Some(Some(found)) = take_drained(&mut frame) else { continue };
+            let DrainedChunk { process, chunk, tag, records } = found;
             let known = position.get(&process);
             if let (Some(&at), true) = (known, seen.insert((process, chunk, tag))) {
                 records.iter().for_each(|record| self.take(at, record));

@@ -36,6 +36,12 @@ pub struct DrainedChunk {
 pub enum Drained<'a> {
     /// Records of a chunk.
     Chunk {
+        /// Index of the process file in the run.
+        process: u32,
+        /// Chunk within the file.
+        chunk: u32,
+        /// Tag of this use.
+        tag: u32,
         /// How many.
         count: u32,
     },
@@ -50,7 +56,8 @@ impl Drained<'_> {
         match read_u32(bytes, 0) {
             FRAME_MAGIC => {
                 let rest = bytes.get(HEAD_BYTES.checked_add(body)?..)?;
-                Some((Drained::Chunk { count: read_u32(bytes, 20) }, rest))
+                let [process, chunk, tag, count] = [8, 12, 16, 20].map(|at| read_u32(bytes, at));
+                Some((Drained::Chunk { process, chunk, tag, count }, rest))
             }
             PROCESS_MAGIC => {
                 let head = bytes.get(8..8usize.checked_add(body)?)?;

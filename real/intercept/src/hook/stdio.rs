@@ -11,7 +11,7 @@ use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
 use crate::recorder::runs::{self, Before, Counted};
 use crate::recorder::{self, Record};
-use crate::{process, stage};
+use crate::{process, stage, system};
 use iolab_trace::spool::LeftOut;
 use iolab_trace::{Class, Function};
 
@@ -32,12 +32,18 @@ pub(super) unsafe fn hook(class: Class, call: Call) -> usize {
 }
 
 /// The descriptor of a stream, -1 for none.
+#[inline(always)]
 unsafe fn descriptor_of(stream: usize) -> i32 {
     if stream == 0 || stream == ABSENT {
         return -1;
     }
+    let errno = system::errno();
     // SAFETY: the guest's stream, open before and after; asking does not lock it.
-    keeping_errno(|| unsafe { libc::fileno(stream as *mut libc::FILE) })
+    let fd = unsafe { libc::fileno(stream as *mut libc::FILE) };
+    if fd < 0 {
+        system::set_errno(errno);
+    }
+    fd
 }
 
 unsafe fn open(call: Call) -> usize {

@@ -248,3 +248,22 @@ pub(super) fn end_all(block: &Block) -> bool {
     }
     block.adding.swap(0, Ordering::Relaxed) == 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_calls_on_a_description_are_not_counted_and_another_one_begins_anew() {
+        choose(2);
+        let due = |fd, description| [0; 4].map(|_| is_due(fd, description));
+        assert_eq!(due(70, 5), [false, false, true, true]);
+        assert_eq!(due(70, 6), [false, false, true, true]);
+        assert_eq!(due(71, 6), [false, false, true, true]);
+        choose(0);
+        assert_eq!(due(70, 7), [true; 4]);
+        choose(u32::MAX);
+        assert_eq!(due(70, 7), [false; 4]);
+        assert!(!is_due(65_536, 7));
+    }
+}
