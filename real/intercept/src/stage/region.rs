@@ -165,7 +165,12 @@ impl Region {
     /// Tells the run where the file of that descriptor is; false when it would not be found there.
     pub(super) fn show_path(&self, fd: c_int) -> bool {
         let (Some(ledger), Some(run)) = (&self.ledger, shared::run()) else { return true };
-        ledger.slab().knows_path(run) || show_path(ledger, run, fd)
+        if ledger.slab().knows_path(run) {
+            return true;
+        }
+        let mut is_found = false;
+        crate::roomy::with_room(&mut || is_found = show_path(ledger, run, fd));
+        is_found
     }
 }
 

@@ -190,11 +190,12 @@ pub(super) fn while_used<T>(status: &libc::stat, work: impl FnOnce() -> T) -> T 
 }
 
 /// A signal handler that looked while its own thread is at it would wait for itself.
-fn unsignalled<T>(work: impl FnOnce() -> T) -> T {
+fn unsignalled<T>(mut work: impl FnMut() -> T) -> T {
     let mask = kernel::block_signals();
-    let done = work();
+    let mut done = None;
+    crate::roomy::with_room(&mut || done = Some(work()));
     kernel::restore_signals(mask);
-    done
+    done.unwrap_or_else(work)
 }
 
 fn look_at(run: &'static Run, entry: &'static Entry) {
