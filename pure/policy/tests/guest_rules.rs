@@ -182,3 +182,27 @@ fn a_descriptor_beside_the_strategies_sees_what_is_held_and_ends_it_by_writing()
     assert_eq!(beside(synchronous(1)), "flush native settle native");
     assert_eq!(beside(on(Function::TRUNCATE, -1)), "settle native native");
 }
+
+#[test]
+fn a_spawn_with_file_actions_may_do_anything_to_descriptors() {
+    let kept = open_flags::CLOSE_ON_EXEC | 1;
+    let spawn = |actions| Event { length: actions, ..Event::of(Function::POSIX_SPAWN) };
+    let plain = steps(&[open(FILE, 3, kept), spawn(-1), write(3, 8)]);
+    assert_eq!(plain, ["native", "begin", "open", "flush", "native", "write!"]);
+    let acting = steps(&[open(FILE, 3, kept), spawn(1), write(3, 8)]);
+    assert_eq!(acting, ["native", "begin", "open", "settle", "native", "native"]);
+}
+
+#[test]
+fn a_transfer_with_flags_of_its_own_passes() {
+    let flagged = Event { argument: 2, length: 8, result: 8, ..on(Function::PWRITEV, 3) };
+    let expected = ["native", "begin", "open", "settle", "native", "native"];
+    assert_eq!(steps(&[open(FILE, 3, 1), flagged, write(3, 8)]), expected);
+}
+
+#[test]
+fn a_file_that_a_rename_replaces_is_true_before() {
+    let rename = Event { file: OTHER, argument: 0, ..Event::of(Function::RENAME) };
+    let expected = ["native", "begin", "open", "write!", "flush", "native"];
+    assert_eq!(steps(&[open(FILE, 3, 1), write(3, 8), rename]), expected);
+}

@@ -15,12 +15,14 @@ const IOLAB: &str = env!("CARGO_BIN_EXE_iolab");
 const PRELUDE: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #define check(x) do { if ((long)(x) < 0) { perror(#x); exit(1); } } while (0)
@@ -158,6 +160,39 @@ const PROGRAMS: &[(&str, &str)] = &[
         rewind(f); if (!fgets(b, 100, f)) exit(2);
         fseek(f, 0, SEEK_END); fputs("end", f); fflush(f); fputs("behind", f); fclose(f);
         f = fopen("a.dat", "a"); fputs("again", f); fclose(f);"#,
+    ),
+    (
+        "spawns a program that its file actions give a file to",
+        r#"
+        int fd, end; pid_t child; posix_spawn_file_actions_t acts; char *command[] = {"true", 0};
+        check(fd = open("a.dat", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+        check(write(fd, b, 10)); check(write(fd, b, 10));
+        check(-posix_spawnp(&child, "true", 0, 0, command, environ)); check(waitpid(child, &end, 0));
+        check(write(fd, b, 10)); check(write(fd, b, 10));
+        check(-posix_spawn_file_actions_init(&acts));
+        check(-posix_spawn_file_actions_adddup2(&acts, fd, 7));
+        check(-posix_spawnp(&child, "true", &acts, 0, command, environ)); check(waitpid(child, &end, 0));
+        check(write(fd, b, 10)); check(close(fd));"#,
+    ),
+    (
+        "writes with flags of a single call",
+        r#"
+        int fd; struct iovec one = {b, 30};
+        check(fd = open("a.dat", O_RDWR | O_CREAT | O_TRUNC, 0644));
+        check(write(fd, b, 10)); check(pwritev2(fd, &one, 1, 3, 0));
+        check(write(fd, b, 10)); check(pwritev2(fd, &one, 1, 50, RWF_DSYNC));
+        check(write(fd, b, 10)); check(pread(fd, b, 20, 1)); check(close(fd));"#,
+    ),
+    (
+        "renames a file over another one that is open",
+        r#"
+        int one, two;
+        check(one = open("a.dat", O_RDWR | O_CREAT | O_TRUNC, 0644));
+        check(two = open("b.dat", O_RDWR | O_CREAT | O_TRUNC, 0644));
+        for (int i = 0; i < 5; i++) { check(write(one, b, 10)); check(write(two, b, 20)); }
+        check(rename("a.dat", "b.dat"));
+        for (int i = 0; i < 5; i++) { check(write(one, b, 10)); check(write(two, b, 20)); }
+        check(close(two)); check(close(one));"#,
     ),
 ];
 

@@ -2,32 +2,15 @@
 //! out. Replay and the simulator drive their stacks by this; the preloaded library follows the
 //! same rules on the live program, and the conformance test holds the two against each other.
 //!
-//! # The rules
-//!
-//! A description is *staged* when this process opened it, on a regular file whose path a strategy
-//! chooses, no file of a parallel runtime (`super::runtimes`), not `O_SYNC`, `O_DSYNC`, `O_DIRECT` or `O_PATH`. All staged descriptions of one file
-//! (inode) of one process share one stack. Everything else is carried out as it is.
-//!
-//! | the program … | the stacks hear |
-//! |---|---|
-//! | opens a file | `Flush` on its stack before, `Open` after |
-//! | reads, writes, seeks, `fsync`, `fdatasync`, `ftruncate`, `fallocate` | that call |
-//! | closes the last descriptor of a description (also by `dup2` over it) | `Close` before |
-//! | closes another one | `Flush` before |
-//! | reads or seeks by a descriptor of that file which is not staged | `Flush` before |
-//! | writes by one, opens one for writing, truncates by path | the same as for a map |
-//! | stats, renames, links, unlinks, `sync_file_range`, sets times, mode, owner or extended attributes | `Flush` before, on that file |
-//! | locks or unlocks anything (that is how programs say that others may look), `sync`, `syncfs`, posix_spawn, system, vfork, exit | `Flush` before, on every file |
-//! | locks or unlocks a range, which may count from the position | after that `Settle` for each description of that file |
-//! | maps, copies in the kernel, changes status flags, takes a lease, watches, sends over a socket, uses asynchronous I/O, `ioctl` unless below | `Settle` for each description of that file before; then the file is *released*: its calls pass until it is opened anew |
-//! | `ioctl` that only asks ([`Request`]) | `Flush` before, for `FIONREAD` `Settle`, for marks of the descriptor nothing |
-//! | forks, clones, executes | the same as for a map, for every file |
-//! | vforks, spawns, `system`, `popen`, `wordexp` | the same for files with a description opened without `O_CLOEXEC` |
+//! Which call does what is the table of [`super::rules`]. Beside it, opening tells the stack `Open`
+//! afterwards, and opening for writing with `O_SYNC` releases the file; closing the last descriptor
+//! of a description (also by `dup2` over it) tells it `Close` before, closing another one `Flush`.
 //!
 //! A driver feeds `Flush` only to a stack that holds bytes; answers to `Flush`, `Settle`, `Open`
 //! and `Close` go to nobody (a failure to flush is remembered by the strategy and reported by the
 //! next write, sync or close).
 
+use super::rules::{Act, Detail, Effect, Files, Rule, effect};
 use super::{Access, At, Call, Handle, StrategySpec, Whence};
 use iolab_trace::{Class, Event, Function, Layer};
 use iolab_vocab::FileId;
@@ -166,40 +149,42 @@ impl Guest {
         if event.result < 0 && !event.function.class().moves_data() {
             return out.push(Step::Native);
         }
+        let detail = Detail {
+            is_staged: self.staged(event.fd).is_some(),
+            request: event.argument as u64,
+            has_flags: event.argument > 0,
+            has_actions: event.length > 0,
+        };
+        let rules = match effect(event.function, detail) {
+            Effect::Own => return self.own(event, out),
+            Effect::Before(rules) => rules,
+        };
+        rules.iter().for_each(|&rule| self.carry_out(rule, event, out));
         match event.function.class() {
             Class::Open => self.open(event, path, out),
             Class::Close => self.close(event, out),
             Class::Dup => self.dup(event, out),
-            Class::Read | Class::Write | Class::Seek => self.transfer(event, out),
-            Class::Sync => self.sync(event, out),
-            Class::Truncate | Class::Allocate => self.resize(event, out),
-            Class::Lock => {
-                self.flush_all(out);
-                if event.function != Function::FLOCK
-                    && let Some(stack) = self.stack_of(event.file)
-                {
-                    self.settle(stack, out);
-                }
-                out.push(Step::Native);
-            }
-            Class::Control if event.function == Function::IOCTL => {
-                self.request(event, out);
-                out.push(Step::Native);
-            }
-            Class::Stat | Class::Rename | Class::Unlink | Class::Attribute => {
-                self.flush_file(event.file, out);
+            _ => {
                 out.push(Step::Native);
                 self.follow_name(event);
             }
-            Class::Map | Class::Copy | Class::Control => {
-                self.release_file(event.file, out);
-                if event.function.class() == Class::Copy && event.argument >= 0 {
-                    self.release_file(FileId(event.argument as u32), out);
-                }
-                out.push(Step::Native);
+        }
+    }
+
+    fn carry_out(&mut self, (act, files): Rule, event: &Event, out: &mut Vec<Step>) {
+        let stacks = match files {
+            Files::Named => self.stack_of(event.file).into_iter().collect(),
+            Files::Second if event.argument < 0 => Vec::new(),
+            Files::Second => self.stack_of(FileId(event.argument as u32)).into_iter().collect(),
+            Files::HandedOn => self.stacks_with(|description| !description.close_on_exec),
+            Files::All => self.stacks_with(|_| true),
+        };
+        for stack in stacks {
+            match act {
+                Act::Flush => self.flush(stack, out),
+                Act::Settle => self.settle(stack, out),
+                Act::Release => self.release(stack, out),
             }
-            Class::Process => self.process(event, out),
-            _ => out.push(Step::Native),
         }
     }
 
@@ -223,12 +208,14 @@ impl Guest {
     }
 
     fn open(&mut self, event: &Event, path: &str, out: &mut Vec<Step>) {
-        self.flush_file(event.file, out);
         out.push(Step::Native);
         let access = Access::from_flags(event.argument);
         let inherited = event.function == Function::INHERITED;
-        if access.synchronous && access.write {
-            self.release_file(event.file, out);
+        if access.synchronous
+            && access.write
+            && let Some(stack) = self.stack_of(event.file)
+        {
+            self.release(stack, out);
         }
         let chosen = Guest::chosen(&self.specs, path).next().is_some();
         if inherited || access.synchronous || event.length < 0 || !chosen {
@@ -318,18 +305,9 @@ impl Guest {
         }
     }
 
-    fn transfer(&mut self, event: &Event, out: &mut Vec<Step>) {
-        if matches!(event.function, Function::AIO_READ | Function::AIO_WRITE) {
-            self.release_file(event.file, out);
-            return out.push(Step::Native);
-        }
-        let Some((stack, handle)) = self.staged(event.fd) else {
-            match event.function.class() {
-                Class::Write => self.release_file(event.file, out),
-                _ => self.flush_file(event.file, out),
-            }
-            return out.push(Step::Native);
-        };
+    /// A call of the program that the stack of its descriptor answers.
+    fn own(&mut self, event: &Event, out: &mut Vec<Step>) {
+        let (stack, handle) = self.staged(event.fd).expect("only staged descriptors have one");
         let at = match event.function.is_positioned() {
             true => At::Offset(event.offset.max(0) as u64),
             false => At::Position,
@@ -338,66 +316,16 @@ impl Guest {
         let call = match event.function.class() {
             Class::Read => Call::Read { at, length },
             Class::Write => Call::Write { at, length },
-            _ => Call::Seek { offset: event.offset, whence: Whence::from_number(event.argument) },
-        };
-        out.push(Step::Stage { stack, handle, call, own: true });
-    }
-
-    fn sync(&mut self, event: &Event, out: &mut Vec<Step>) {
-        let data_only = event.function == Function::FDATASYNC;
-        match (event.function, self.staged(event.fd)) {
-            (Function::FSYNC | Function::FDATASYNC, Some((stack, handle))) => {
-                out.push(Step::Stage { stack, handle, call: Call::Sync { data_only }, own: true });
-            }
-            (Function::SYNC | Function::SYNCFS, _) => {
-                self.flush_all(out);
-                out.push(Step::Native);
-            }
-            _ => {
-                self.flush_file(event.file, out);
-                out.push(Step::Native);
-            }
-        }
-    }
-
-    fn resize(&mut self, event: &Event, out: &mut Vec<Step>) {
-        let Some((stack, handle)) = self.staged(event.fd) else {
-            self.release_file(event.file, out);
-            return out.push(Step::Native);
-        };
-        let length = event.length.max(0) as u64;
-        let call = match event.function.class() {
+            Class::Sync => Call::Sync { data_only: event.function == Function::FDATASYNC },
             Class::Truncate => Call::Truncate { length },
-            _ => Call::Allocate {
+            Class::Allocate => Call::Allocate {
                 mode: event.argument.max(0) as i32,
                 offset: event.offset.max(0) as u64,
                 length,
             },
+            _ => Call::Seek { offset: event.offset, whence: Whence::from_number(event.argument) },
         };
         out.push(Step::Stage { stack, handle, call, own: true });
-    }
-
-    fn process(&mut self, event: &Event, out: &mut Vec<Step>) {
-        match event.function {
-            Function::FORK | Function::CLONE | Function::EXEC => {
-                for stack in self.stacks_with(|_| true) {
-                    self.release(stack, out);
-                }
-            }
-            Function::VFORK
-            | Function::POSIX_SPAWN
-            | Function::SYSTEM
-            | Function::POPEN
-            | Function::WORDEXP => {
-                for stack in self.stacks_with(|description| !description.close_on_exec) {
-                    self.release(stack, out);
-                }
-                self.flush_all(out);
-            }
-            Function::EXIT => self.flush_all(out),
-            _ => {}
-        }
-        out.push(Step::Native);
     }
 
     /// Stacks with a description that satisfies `which`, in order.
@@ -406,18 +334,8 @@ impl Guest {
         self.stacks.iter().filter(|(_, staged)| has(staged)).map(|(&stack, _)| stack).collect()
     }
 
-    fn flush_all(&self, out: &mut Vec<Step>) {
-        for (&stack, staged) in &self.stacks {
-            self.flush(stack, staged, out);
-        }
-    }
-
-    fn flush_file(&self, file: FileId, out: &mut Vec<Step>) {
-        let Some(stack) = self.stack_of(file) else { return };
-        self.flush(stack, &self.stacks[&stack], out);
-    }
-
-    fn flush(&self, stack: StackId, staged: &Staged, out: &mut Vec<Step>) {
+    fn flush(&self, stack: StackId, out: &mut Vec<Step>) {
+        let staged = &self.stacks[&stack];
         if !staged.released {
             out.push(Step::Stage {
                 stack,
@@ -425,17 +343,6 @@ impl Guest {
                 call: Call::Flush,
                 own: false,
             });
-        }
-    }
-
-    /// `ioctl`, whose request is the argument of the event.
-    fn request(&mut self, event: &Event, out: &mut Vec<Step>) {
-        let Some(stack) = self.stack_of(event.file) else { return };
-        match Request::of(event.argument as u64) {
-            Request::Nothing => {}
-            Request::Looks => self.flush(stack, &self.stacks[&stack], out),
-            Request::Counts => self.settle(stack, out),
-            Request::Unknown => self.release(stack, out),
         }
     }
 
@@ -452,46 +359,9 @@ impl Guest {
         }));
     }
 
-    fn release_file(&mut self, file: FileId, out: &mut Vec<Step>) {
-        if let Some(stack) = self.stack_of(file) {
-            self.release(stack, out);
-        }
-    }
-
     fn release(&mut self, stack: StackId, out: &mut Vec<Step>) {
         self.settle(stack, out);
         self.stacks.get_mut(&stack).expect("a stack that exists").released = true;
-    }
-}
-
-/// What an `ioctl` on a regular file means to the strategies that serve it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
-    /// It concerns the descriptor, or is no request of regular files (terminals).
-    Nothing,
-    /// It looks at the file below: its extents, its flags.
-    Looks,
-    /// It counts from the file position (`FIONREAD`).
-    Counts,
-    /// It may share or change bytes (`FICLONE`), or is not known here.
-    Unknown,
-}
-
-impl Request {
-    /// By its number on Linux (x86-64 and AArch64 agree on these).
-    pub fn of(number: u64) -> Request {
-        // The second argument of `ioctl` is an unsigned 32-bit word to the kernel.
-        match number as u32 {
-            // FIONCLEX, FIOCLEX, FIONBIO, FIOASYNC; TCGETS to TIOCGSERIAL, of terminals.
-            0x5450..=0x5452 | 0x5421 | 0x5401..=0x541a | 0x541c..=0x5420 => Request::Nothing,
-            0x541b => Request::Counts,
-            // FS_IOC_FIEMAP, FIBMAP, FIGETBSZ, FS_IOC_GETFLAGS, FS_IOC_FSGETXATTR,
-            // FS_IOC_GETVERSION, FS_IOC_GETFSLABEL.
-            0xc020_660b | 1 | 2 | 0x8008_6601 | 0x801c_581f | 0x8008_7601 | 0x8100_9431 => {
-                Request::Looks
-            }
-            _ => Request::Unknown,
-        }
     }
 }
 

@@ -124,6 +124,8 @@ fn argument(class: Class, call: &Call) -> i64 {
         Class::Advise => call.advice,
         Class::Lock => call.operation,
         Class::Sync | Class::Flush | Class::Control => call.flags,
+        // Those of `preadv2` and `pwritev2`; none is what others have.
+        Class::Read | Class::Write if call.flags as i32 > 0 => call.flags as i32 as usize,
         _ => ABSENT,
     };
     value as i64

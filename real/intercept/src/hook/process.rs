@@ -19,19 +19,27 @@ pub(super) fn record(
     times: (u64, u64),
     result: i64,
 ) {
+    push(of(function, number, argument, times, result));
+}
+
+fn of(function: Function, number: u32, argument: i64, times: (u64, u64), result: i64) -> Record {
+    Record {
+        start: times.0,
+        end: times.1,
+        offset: -1,
+        length: -1,
+        argument,
+        result,
+        number,
+        fd: -1,
+        function: function.0,
+        ..Record::default()
+    }
+}
+
+fn push(record: Record) {
     if mode::get().has(Mode::RECORD_POSIX) {
-        recorder::push(Record {
-            start: times.0,
-            end: times.1,
-            offset: -1,
-            length: -1,
-            argument,
-            result,
-            number,
-            fd: -1,
-            function: function.0,
-            ..Record::default()
-        });
+        recorder::push(record);
     }
 }
 
@@ -86,7 +94,11 @@ unsafe fn started(call: &Call) -> isize {
             let child = if spawned { i64::from(*(call.child as *const i32)) } else { -1 };
             let failed = (-4095..0).contains(&result);
             let shown = if call.returns == Returns::Pointer && !failed { 0 } else { result };
-            record(call.function, number, child, times, shown as i64);
+            let acts = call.actions != usize::MAX && call.actions != 0;
+            push(Record {
+                length: if acts { 1 } else { -1 },
+                ..of(call.function, number, child, times, shown as i64)
+            });
         }
         result
     }

@@ -3,12 +3,14 @@
 //! calls; everything rare is out of line.
 
 use super::memory::Direction;
+use super::rules::{self, directory};
 use super::{calls, journal, life, opening, own, settings, shared, table};
 use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
 use crate::roomy;
-use iolab_policy::insitu::{Request, StrategySpec};
+use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::rules::Act;
 use iolab_segment::AttachError;
 use iolab_trace::{Class, Function};
 use std::ffi::{c_char, c_int, c_void};
@@ -59,9 +61,22 @@ unsafe fn perform_rare(call: &Call) -> isize {
             Class::Truncate | Class::Allocate => resize(call),
             Class::Dup => Some(dup(call)),
             Class::Close => Some(close(call)),
-            Class::Rename | Class::Unlink => Some(change_name(class, call)),
+            Class::Rename | Class::Unlink => {
+                let mut result = 0;
+                roomy::with_room(&mut || result = change_name(call));
+                Some(result)
+            }
+            Class::Attribute => {
+                attribute(call);
+                None
+            }
+            Class::Map => {
+                rules::before(call);
+                shared::mapped(call.fd as c_int);
+                None
+            }
             _ => {
-                look(class, call);
+                rules::before(call);
                 None
             }
         };
@@ -88,7 +103,7 @@ unsafe fn vector(direction: Direction, call: &Call) -> Option<isize> {
         return None;
     }
     if call.flags != ABSENT && call.flags as c_int != 0 {
-        release(fd);
+        rules::before(call);
         return None;
     }
     // SAFETY: the caller's promise.
@@ -101,14 +116,8 @@ fn sync(call: &Call) -> Option<isize> {
     match call.function {
         Function::FSYNC => calls::sync(call.fd as c_int, false),
         Function::FDATASYNC => calls::sync(call.fd as c_int, true),
-        Function::SYNC_FILE_RANGE => {
-            flush(call.fd as c_int);
-            None
-        }
-        Function::MSYNC => None,
         _ => {
-            life::flush_all();
-            shared::look_at_all();
+            rules::before(call);
             None
         }
     }
@@ -126,7 +135,7 @@ unsafe fn resize(call: &Call) -> Option<isize> {
             // Where the file system cannot, libc writes zeros instead: let it.
             let refused = done == Some(-libc::EOPNOTSUPP as isize);
             if refused {
-                release(fd);
+                rules::release(fd);
             }
             done.filter(|_| !refused)
         }
@@ -157,7 +166,7 @@ unsafe fn resize_by_path(call: &Call) -> isize {
 
 /// A name comes or goes by which the file of a process that is killed would be found: what is held
 /// goes out first, and whoever holds looks anew under which name afterwards.
-unsafe fn change_name(class: Class, call: &Call) -> isize {
+unsafe fn change_name(call: &Call) -> isize {
     let is_idle = || !table::is_any_staged() && !shared::is_any_holding();
     let status = |directory_argument: usize, path: usize| {
         if path == ABSENT || path == 0 || is_idle() {
@@ -169,8 +178,7 @@ unsafe fn change_name(class: Class, call: &Call) -> isize {
     let gone = status(call.directory, call.path);
     let replaced = status(call.new_directory, call.new_path);
     shared::renamed();
-    // SAFETY: the caller's promise.
-    unsafe { look(class, call) };
+    rules::before(call);
     let is_directory = |it: &libc::stat| it.st_mode & libc::S_IFMT == libc::S_IFDIR;
     let is_tree = gone.as_ref().is_some_and(is_directory);
     if is_tree {
@@ -262,44 +270,6 @@ pub(crate) fn is_own(fd: usize) -> bool {
     own::is_own(fd as c_int)
 }
 
-/// Calls that look at a file, or at its name, by a way strategies do not follow.
-pub(super) unsafe fn look(class: Class, call: &Call) {
-    match class {
-        Class::Open => opening::before_open(directory(call.directory), call.path as *const c_char),
-        Class::Control if call.function == Function::IOCTL => request(call),
-        Class::Control if call.fd == ABSENT => {
-            for_file_at(call.directory, call.path, life::release);
-        }
-        Class::Map => {
-            release(call.fd as c_int);
-            shared::mapped(call.fd as c_int);
-        }
-        Class::Control => release(call.fd as c_int),
-        Class::Copy => {
-            release(call.in_fd as c_int);
-            release(call.out_fd as c_int);
-        }
-        Class::Lock => lock(call),
-        Class::Unmap | Class::Advise => {}
-        _ => {
-            if call.fd != ABSENT {
-                flush(call.fd as c_int);
-            }
-            // `utimensat` and its like take no path for the descriptor itself.
-            if call.path == 0 && call.directory != ABSENT {
-                flush(call.directory as c_int);
-            }
-            if class == Class::Attribute && takes_write_permission(call) {
-                // Whoever has to write out what a killed process held could not open it any more.
-                release(call.fd as c_int);
-                withdraw(call.directory, call.path);
-            }
-            for_file_at(call.directory, call.path, life::flush);
-            for_file_at(call.new_directory, call.new_path, life::flush);
-        }
-    }
-}
-
 /// Has whoever holds bytes of a path's file, or may do so later, hold none from now on.
 fn withdraw(directory_argument: usize, path: usize) {
     if path == ABSENT || path == 0 {
@@ -314,76 +284,21 @@ fn withdraw(directory_argument: usize, path: usize) {
     }
 }
 
+/// A file's mode, owner, times or attributes are about to be set.
+pub(super) fn attribute(call: &Call) {
+    if takes_write_permission(call) {
+        // Whoever has to write out what a killed process held could not open it any more.
+        rules::release(call.fd as c_int);
+        withdraw(call.directory, call.path);
+    }
+    rules::before(call);
+}
+
 /// Whether a call leaves the file's owner without permission to write to it.
 fn takes_write_permission(call: &Call) -> bool {
     let sets_mode =
         matches!(call.function, Function::CHMOD | Function::FCHMOD | Function::FCHMODAT);
     sets_mode && call.mode as u32 & libc::S_IWUSR == 0
-}
-
-/// `ioctl`, by what its request means.
-fn request(call: &Call) {
-    let fd = call.fd as c_int;
-    match Request::of(call.flags as u64) {
-        Request::Nothing => {}
-        Request::Looks => flush(fd),
-        Request::Counts => settle(fd),
-        Request::Unknown => release(fd),
-    }
-}
-
-/// A lock is how programs tell each other that they may look, at this file or at any other; and a
-/// range may count from the position.
-fn lock(call: &Call) {
-    life::flush_all();
-    match call.function {
-        Function::FLOCK => flush(call.fd as c_int),
-        _ => settle(call.fd as c_int),
-    }
-}
-
-fn directory(argument: usize) -> c_int {
-    if argument == ABSENT { libc::AT_FDCWD } else { argument as c_int }
-}
-
-/// Acts on the staged file of a path, if there is one. Only what is held back matters, so nothing
-/// is asked while nothing is held.
-fn for_file_at(directory_argument: usize, path: usize, act: fn(&'static table::File)) {
-    let is_idle = !table::is_any_staged() && !shared::is_any_holding();
-    if path == ABSENT || path == 0 || is_idle {
-        return;
-    }
-    let flags = libc::AT_EMPTY_PATH;
-    let directory = directory(directory_argument);
-    if let Some(status) = super::kernel::status_at(directory, path as *const c_char, flags) {
-        match table::find(status.st_dev, status.st_ino) {
-            Some(file) => act(file),
-            None => shared::look(&status),
-        }
-    }
-}
-
-/// The file of a descriptor, staged itself or leading to a staged file.
-fn file_of(fd: c_int) -> Option<&'static table::File> {
-    table::lookup(fd).map(|staged| staged.file).or_else(|| table::foreign(fd))
-}
-
-fn flush(fd: c_int) {
-    if let Some(file) = file_of(fd) {
-        life::flush(file);
-    }
-}
-
-fn settle(fd: c_int) {
-    if let Some(file) = file_of(fd) {
-        life::settle_all(file);
-    }
-}
-
-fn release(fd: c_int) {
-    if let Some(file) = file_of(fd) {
-        life::release(file);
-    }
 }
 
 /// A regular file was opened; `name` is its absolute path.
@@ -414,7 +329,7 @@ pub(crate) fn passes(fd: c_int, status: &libc::stat) {
 
 /// A vfork child, which borrows this memory, hands a description on to the program it becomes.
 pub(crate) fn lent(fd: c_int) {
-    release(fd);
+    rules::release(fd);
 }
 
 /// A descriptor of that number was made by a call that makes no files: what was known of it is of a
@@ -428,7 +343,7 @@ pub(crate) fn replaced_unseen(fd: c_int) {
 /// A file is opened by a call strategies do not follow: what it passes through is kept true.
 pub(crate) fn before_unseen_open(directory: c_int, path: usize) {
     if settings::is_any() {
-        for_file_at(directory as usize, path, life::release);
+        rules::on_path(Act::Release, directory as usize, path);
     }
 }
 
@@ -464,30 +379,16 @@ pub(crate) unsafe fn before_process(call: &Call) {
     if call.function == Function::EXEC && !crate::process::owns_state() {
         return before_exec_on_borrowed_memory();
     }
-    match call.function {
-        Function::FORK | Function::CLONE | Function::EXEC => life::release_where(|_| true),
-        Function::VFORK
-        | Function::POSIX_SPAWN
-        | Function::SYSTEM
-        | Function::POPEN
-        | Function::WORDEXP => {
-            // What a spawn does to descriptors is for libc to know: it may hand on any of them.
-            let acts = call.actions != ABSENT && call.actions != 0;
-            life::release_where(|file| acts || life::survives_exec(file));
-            if acts || call.function == Function::VFORK {
-                // What the child opens, cuts or looks at until it is another program is not seen.
-                shared::look_at_all();
-            }
-        }
-        Function::SYNC => shared::look_at_all(),
-        _ => {}
+    rules::before(call);
+    if call.function == Function::VFORK || rules::has_actions(call) {
+        // What the child opens, cuts or looks at until it is another program is not seen.
+        shared::look_at_all();
     }
-    life::flush_all();
 }
 
 /// A program is about to be executed by that name.
 pub(crate) fn before_path(path: usize) {
-    for_file_at(ABSENT, path, life::flush);
+    rules::on_path(Act::Flush, ABSENT, path);
 }
 
 /// A vfork child becomes a program. Tables and files are its parent's, who goes on with them; only
@@ -540,7 +441,7 @@ pub(crate) fn before_exit() {
 
 /// `freopen` is about to flush its stream and close this descriptor inside libc.
 pub(crate) fn before_stream_close(fd: c_int) {
-    release(fd);
+    rules::release(fd);
     opening::before_close_range(fd as u32, fd as u32);
 }
 

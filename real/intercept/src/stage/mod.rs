@@ -26,6 +26,7 @@ mod memory;
 mod opening;
 mod own;
 mod region;
+mod rules;
 mod settings;
 mod shared;
 mod signals;

@@ -8,23 +8,10 @@ use super::table::{self, Change, File, Staged};
 use super::{kernel, own, settings, shared, signals};
 use iolab_policy::insitu::Stack;
 use iolab_segment::Joined;
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 
 /// Calls that want the file as it is; such descriptions are never staged.
 const RAW: c_int = libc::O_DSYNC | libc::O_SYNC | libc::O_DIRECT | libc::O_PATH | libc::O_TMPFILE;
-
-/// An open is about to happen: a file held back becomes visible (and whole, should `O_TRUNC` be
-/// about to cut it).
-pub(crate) fn before_open(directory: c_int, path: *const c_char) {
-    if (table::is_any_holding() || shared::is_any_holding())
-        && let Some(status) = kernel::status_at(directory, path, 0)
-    {
-        match table::find(status.st_dev, status.st_ino) {
-            Some(file) => life::flush(file),
-            None => shared::look(&status),
-        }
-    }
-}
 
 /// A descriptor was opened on something, by the name `named` (absolute, as the program wrote it),
 /// which has that number in the trace.

@@ -1,11 +1,12 @@
 //! The stage on real files of this process, called as the hooks call it.
 
 use super::memory::Direction;
-use super::{calls, hooks, life, opening, settings, shared, table};
+use super::{calls, hooks, life, opening, rules, settings, shared, table};
 use crate::call::{Call, Returns};
 use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::rules::Act;
 use iolab_segment::{Run, Shape};
-use iolab_trace::{Class, Function};
+use iolab_trace::Function;
 use std::ffi::{CString, c_int};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -71,7 +72,7 @@ fn open(path: &Path, flags: c_int) -> c_int {
 /// As `open`; `others` act between the system's open and the stage's.
 fn open_overtaken(path: &Path, flags: c_int, others: impl FnOnce()) -> c_int {
     let name = CString::new(path.as_os_str().as_bytes()).unwrap();
-    opening::before_open(libc::AT_FDCWD, name.as_ptr());
+    rules::on_path(Act::Flush, crate::call::ABSENT, name.as_ptr() as usize);
     // SAFETY: the name is terminated.
     let fd = unsafe { libc::open(name.as_ptr(), flags, 0o644) };
     assert!(fd >= 0);
@@ -113,8 +114,7 @@ fn a_file_that_its_owner_may_no_longer_write_is_not_held() {
         let next = &crate::next::fchmod;
         let mut call = Call::new(Function::FCHMOD, Returns::Int, next, [0; 6]);
         (call.fd, call.mode) = (fd as usize, mode);
-        // SAFETY: no memory is involved.
-        unsafe { hooks::look(Class::Attribute, &call) };
+        hooks::attribute(&call);
     };
     assert_eq!(write(fd, b"held"), Some(4));
     chmod(0o640);
