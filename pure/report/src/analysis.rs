@@ -1,15 +1,15 @@
 //! One pass over the events of a trace; what is kept is per file and thread, never per event.
 //!
 //! Two levels are kept apart. The system level is what reaches the kernel: POSIX calls, also those
-//! made inside a stdio call; patterns and findings are about these. The outermost level is what the
-//! program called, each call once; times and totals are of these, so nothing counts twice.
+//! made inside a stdio call; patterns and findings are about these. Times and totals are of the calls
+//! that [`Once`] names: what reached the system where the trace has that, so nothing counts twice.
 
 use crate::lane::Lane;
 use crate::report::Report;
 use crate::sizes::Sizes;
 use crate::stream::{Calls, Stream};
 use crate::timeline::Timeline;
-use iolab_trace::{Class, Event, Function, Header, Layer};
+use iolab_trace::{Class, Event, Function, Header, Layer, Once};
 use iolab_vocab::FileId;
 use std::collections::BTreeMap;
 
@@ -45,21 +45,48 @@ pub(crate) struct Totals {
 
 impl Totals {
     fn add(&mut self, row: u64, event: &Event) {
-        self.calls += event.calls();
-        self.nested += u64::from(event.parent >= 0);
-        self.failed += u64::from(event.errno().is_some());
+        self.count_call(event);
         match event.function.class() {
             Class::Read => self.reads.add(row, event),
-            Class::Write | Class::Copy => self.writes.add(row, event),
+            Class::Write => self.writes.add(row, event),
+            Class::Copy => {
+                self.reads.add(row, event);
+                if event.argument >= 0 {
+                    self.writes.merge(copied(row, event));
+                }
+            }
             // A process that waits for its child does no I/O.
             Class::Process => {}
             _ => self.metadata.add(row, event),
         }
     }
 
+    /// The source of a copy inside the kernel is read.
+    fn copied_from(&mut self, row: u64, event: &Event) {
+        self.count_call(event);
+        self.reads.add(row, event);
+    }
+
+    /// Its target is written, in the same time.
+    fn copied_to(&mut self, row: u64, event: &Event) {
+        self.count_call(event);
+        self.writes.merge(copied(row, event));
+    }
+
+    fn count_call(&mut self, event: &Event) {
+        self.calls += event.calls();
+        self.nested += u64::from(event.parent >= 0);
+        self.failed += u64::from(event.errno().is_some());
+    }
+
     pub(crate) fn io_ns(&self) -> u64 {
         self.reads.ns + self.writes.ns + self.metadata.ns
     }
+}
+
+/// The writing half of a copy, whose time is that of the reading one.
+fn copied(row: u64, event: &Event) -> Calls {
+    Calls { count: event.calls(), bytes: event.moved_bytes(), ns: 0, row: Some(row) }
 }
 
 /// A process while its calls go by.
@@ -96,6 +123,7 @@ pub struct Analysis {
     pub(crate) read_sizes: Sizes,
     pub(crate) write_sizes: Sizes,
     pub(crate) timeline: Timeline,
+    pub(crate) once: Once,
     lanes: BTreeMap<(u32, u32), usize>,
     lane_states: Vec<Lane>,
     last_lane: Option<((u32, u32), usize)>,
@@ -116,6 +144,7 @@ impl Analysis {
             read_sizes: Sizes::default(),
             write_sizes: Sizes::default(),
             timeline: Timeline::default(),
+            once: Once::default(),
             lanes: BTreeMap::new(),
             lane_states: Vec::new(),
             last_lane: None,
@@ -138,7 +167,9 @@ impl Analysis {
         let outermost = event.parent < 0;
         if outermost {
             self.lane_states[lane].outer_layer = Some(layer);
-            self.outermost(row, event);
+        }
+        if self.once.counts(event) {
+            self.count(row, event);
         }
         let inside_posix = !outermost && self.lane_states[lane].outer_layer == Some(Layer::Posix);
         match layer {
@@ -158,9 +189,20 @@ impl Analysis {
         Report::of(self)
     }
 
-    fn outermost(&mut self, row: u64, event: &Event) {
-        if let Some(totals) = event.file.index().and_then(|index| self.files.get_mut(index)) {
-            totals.add(row, event);
+    fn count(&mut self, row: u64, event: &Event) {
+        let is_copy = event.function.class() == Class::Copy;
+        let source = event.file.index();
+        if let Some(totals) = source.and_then(|index| self.files.get_mut(index)) {
+            match is_copy {
+                true => totals.copied_from(row, event),
+                false => totals.add(row, event),
+            }
+        }
+        if is_copy
+            && let Ok(target) = usize::try_from(event.argument)
+            && let Some(totals) = self.files.get_mut(target)
+        {
+            totals.copied_to(row, event);
         }
         let process = self.process(event);
         process.totals.add(row, event);
@@ -171,8 +213,11 @@ impl Analysis {
         }
         match event.function.class() {
             Class::Read => self.timeline.add(event.start, event.end, event.moved_bytes(), 0),
-            Class::Write | Class::Copy => {
-                self.timeline.add(event.start, event.end, 0, event.moved_bytes());
+            Class::Write => self.timeline.add(event.start, event.end, 0, event.moved_bytes()),
+            Class::Copy => {
+                let bytes = event.moved_bytes();
+                let written = if event.argument >= 0 { bytes } else { 0 };
+                self.timeline.add(event.start, event.end, bytes, written);
             }
             Class::Process => {}
             _ => self.timeline.add_metadata(event.start, event.end, event.calls()),

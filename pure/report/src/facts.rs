@@ -41,10 +41,9 @@ impl<'a> Facts<'a> {
                 Level::Library => facts.library.push(stream),
             }
         }
-        for facts in files.values_mut() {
-            let system_moves = facts.streams.iter().any(|(_, stream)| stream.moves_data());
-            if !system_moves && facts.library.iter().any(|(_, stream)| stream.moves_data()) {
-                // The trace was recorded without the POSIX layer.
+        for (&file, facts) in &mut files {
+            if !analysis.once.is_reached(FileId(file)) {
+                // The trace has nothing below the library.
                 facts.streams.append(&mut facts.library);
             }
         }

@@ -199,10 +199,6 @@ impl Stream {
             Direction::Write => self.writes.as_deref(),
         }
     }
-
-    pub(crate) fn moves_data(&self) -> bool {
-        self.reads.is_some() || self.writes.is_some()
-    }
 }
 
 /// Which way data moves.

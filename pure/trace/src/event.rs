@@ -101,7 +101,12 @@ impl Event {
 
     /// The error number of a failed call.
     pub const fn errno(&self) -> Option<i32> {
-        if self.result < 0 { Some(-self.result as i32) } else { None }
+        match self.result {
+            0.. => None,
+            // No error number is larger; a damaged trace may say anything.
+            ..-4095 => Some(4095),
+            _ => Some(-self.result as i32),
+        }
     }
 }
 

@@ -12,9 +12,11 @@ pub mod function;
 mod header;
 pub mod import;
 pub mod join;
+mod once;
 pub mod program;
 pub mod spool;
 
 pub use event::{Event, Trace};
 pub use function::{Class, Function, Layer};
 pub use header::{Clock, FORMAT_VERSION, FileEntry, Header, Losses, Origin, Part, ProcessEntry};
+pub use once::Once;

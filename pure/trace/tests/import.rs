@@ -72,3 +72,23 @@ fn what_is_no_trace_is_refused_by_line_and_a_cut_one_says_what_it_lacks() {
     let trace = import::strace(&FORK_AND_THREAD[..cut]).unwrap();
     assert_eq!(trace.header.losses.lost_calls["calls without an end"], 1);
 }
+
+#[test]
+fn positions_no_file_can_have_are_followed_without_an_overflow() {
+    let text = "100 1700000000.5 openat(AT_FDCWD, \"f\", O_RDWR) = 3 <0.1>\n\
+                100 1700000000.9 lseek(3, 9223372036854775807, SEEK_SET) = 9223372036854775807 <0.1>\n\
+                100 1700000001.0 write(3, \"abc\", 3) = 3 <0.1>\n\
+                100 1700000001.2 write(3, \"abc\", 3) = 3 <0.1>\n";
+    let trace = import::strace(text).unwrap();
+    let offsets: Vec<i64> = calls(&trace, "f").iter().map(|(_, event)| event.offset).collect();
+    assert_eq!(offsets[2..], [i64::MAX, i64::MAX]);
+}
+
+#[test]
+fn a_result_that_is_no_error_number_is_a_failure_all_the_same() {
+    let failed = |result| Event { result, ..Event::of(iolab_trace::Function::WRITE) }.errno();
+    assert_eq!(
+        [failed(-9), failed(-4095), failed(i64::MIN), failed(0)],
+        [Some(9), Some(4095), Some(4095), None]
+    );
+}

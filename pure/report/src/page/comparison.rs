@@ -1,7 +1,7 @@
 //! A page about traces and nothing else: what each run holds, and their timelines on one axis.
 
 use super::{Cell, Page, Section, Table, Timeline};
-use iolab_trace::{Event, Header, Trace};
+use iolab_trace::{Event, Header, Once, Trace};
 use iolab_vocab::{Nanos, format_bytes};
 use std::collections::BTreeSet;
 
@@ -65,8 +65,8 @@ pub fn label(header: &Header) -> String {
     }
 }
 
-/// What a run adds up to. Time in calls counts the outermost calls only; what the parts of a
-/// simulated platform did for them is not counted again.
+/// What a run adds up to. Bytes are of the calls that count (`Once`), time in calls is of the outermost
+/// ones; what the parts of a simulated platform did for them is not counted again.
 struct Sum {
     calls: u64,
     processes: usize,
@@ -79,6 +79,9 @@ struct Sum {
 fn sum(trace: &Trace) -> Sum {
     let calls = || trace.events.iter().filter(|event| !event.function.layer().is_component());
     let outer = calls().filter(|event| event.parent < 0);
+    let mut once = Once::default();
+    let counted = trace.events.iter().filter(|event| once.counts(event));
+    let moved_bytes = counted.map(|event| event.moved_bytes()).sum();
     let called: BTreeSet<u32> = calls().map(|event| event.process).collect();
     let starts = trace.events.iter().map(|event| event.start.0);
     let ends = trace.events.iter().map(|event| event.end.0);
@@ -88,7 +91,7 @@ fn sum(trace: &Trace) -> Sum {
             true => called.len(),
             false => trace.header.processes.len().max(1),
         },
-        moved_bytes: outer.clone().map(|event| event.moved_bytes()).sum(),
+        moved_bytes,
         in_calls: Nanos(outer.map(|event| event.duration().0).sum()),
         span: Nanos(ends.max().unwrap_or(0).saturating_sub(starts.min().unwrap_or(0))),
         lost: trace.header.losses.lost_calls.values().sum(),

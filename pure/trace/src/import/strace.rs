@@ -319,7 +319,7 @@ impl Import {
         } else {
             let position = &mut self.descriptions[id].position;
             let offset = position.unwrap_or(-1);
-            *position = position.map(|position| position + event.result.max(0));
+            *position = position.map(|position| position.saturating_add(event.result.max(0)));
             offset
         };
         Event { offset, length, ..event }
