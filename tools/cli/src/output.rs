@@ -102,22 +102,23 @@ impl Output {
 
     /// Writes all of it.
     pub(crate) fn write(self, bytes: &[u8]) -> Result<(), Failure> {
-        self.write_with(|file| file.write_all(bytes), |error| error)
+        self.write_with(|file| file.write_all(bytes), |error| error).map(drop)
     }
 
-    /// Lets `fill` write all of it; `make` of an error of the file one of `fill`'s.
+    /// Lets `fill` write all of it; `make` of an error of the file one of `fill`'s. The answer is where
+    /// the result lies now.
     pub(crate) fn write_with<E: std::fmt::Display>(
         self,
         fill: impl FnOnce(&mut Writing) -> Result<(), E>,
         make: impl Fn(io::Error) -> E,
-    ) -> Result<(), Failure> {
+    ) -> Result<PathBuf, Failure> {
         let Output { file, path, flag } = self;
         let written = file.begin().map_err(&make).and_then(|mut writing| {
             fill(&mut writing)?;
             writing.finish().map_err(&make)
         });
         match written {
-            Ok(None) => Ok(()),
+            Ok(None) => Ok(path),
             Ok(Some(beside)) => {
                 // Whoever listened may be gone, see `bench::conclusion`.
                 let _ = writeln!(
@@ -126,7 +127,7 @@ impl Output {
                     path.display(),
                     beside.display()
                 );
-                Ok(())
+                Ok(beside)
             }
             Err(error) => Err(failed(&path, flag, &error)),
         }

@@ -104,7 +104,6 @@ impl Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let target = output(arguments.output.as_deref(), &[])?;
-    let path = target.path().to_owned();
     let library = launch::find_library().map_err(launch_failure)?;
     let mut output = Output::reserve(target, arguments.resolution.max(1))?;
     let mut recording = Recording::begin(&arguments.settings(), &arguments.command, &[])
@@ -120,12 +119,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             return Err(launch_failure(error));
         }
     };
-    save(recording, output, &path)?;
+    save(recording, output)?;
     Ok(ExitCode::from(ending.code()))
 }
 
 /// Makes and writes the trace. The spool directory goes only when the trace is safe.
-fn save(recording: Recording, output: Output, path: &Path) -> Result<(), Failure> {
+fn save(recording: Recording, output: Output) -> Result<(), Failure> {
     let patience = making(&recording);
     let trace = recording
         .finished(iolab_trace::finish::Side::Program)
@@ -139,8 +138,8 @@ fn save(recording: Recording, output: Output, path: &Path) -> Result<(), Failure
     })?;
     recording.discard();
     drop(patience);
-    if let Saved::Whole(trace) = saved {
-        summarize(&trace, path);
+    if let Saved::Whole(trace, place) = saved {
+        summarize(&trace, &place);
     }
     Ok(())
 }
@@ -178,14 +177,15 @@ pub(crate) fn spool_failure(error: &RecordingError) -> Failure {
 /// What was recorded and what is missing, on standard error: standard output is the command's.
 pub(crate) fn summarize(trace: &Trace, output: &Path) {
     let header = &trace.header;
-    let size = fs::metadata(output).map_or(0, |data| data.len());
+    // A pipe or a device does not say how much went through.
+    let size = fs::metadata(output).ok().filter(fs::Metadata::is_file);
+    let size = size.map_or(String::new(), |data| format!(" ({})", format_bytes(data.len())));
     eprintln!(
-        "iolab: {} calls on {} files by {} processes in {} ({})",
+        "iolab: {} calls on {} files by {} processes in {}{size}",
         trace.events.iter().map(Event::calls).sum::<u64>(),
         header.files.len(),
         header.processes.len(),
         output.display(),
-        format_bytes(size)
     );
     let counted: u64 =
         trace.events.iter().filter(|event| event.is_counted()).map(Event::calls).sum();

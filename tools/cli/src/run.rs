@@ -190,12 +190,11 @@ fn save(
     let patience = making(recording);
     let mut trace = recording.finished(side).map_err(|error| spool_failure(&error))?;
     trace.events.retain(wanted);
-    let path = output.path().to_owned();
     patience.step(writing(&trace));
     let saved = output.save(trace)?;
     drop(patience);
-    if let Saved::Whole(trace) = saved {
-        summarize(&trace, &path);
+    if let Saved::Whole(trace, place) = saved {
+        summarize(&trace, &place);
     }
     Ok(())
 }

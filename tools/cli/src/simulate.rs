@@ -124,7 +124,10 @@ impl Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match (&arguments.trace, &arguments.workload, &arguments.show) {
         (Some(trace), ..) => run_trace(arguments, trace),
-        (_, Some(path), _) => workload::run(arguments, path),
+        (_, Some(path), _) => {
+            arguments.refuse_posix_flags()?;
+            workload::run(arguments, path)
+        }
         (_, _, Some(form)) => show::run(arguments, form),
         _ => {
             say::text(iolab_sim::workload::TEMPLATE)?;
@@ -149,6 +152,21 @@ impl Arguments {
         }
     }
 
+    /// What only means something for recorded calls of POSIX.
+    fn refuse_posix_flags(&self) -> Result<(), Failure> {
+        let flags = [
+            ("--apply", !self.apply.is_empty()),
+            ("--decisions", self.decisions.is_some()),
+            ("--cold", self.cold),
+            ("--durations", self.durations != "recorded"),
+        ];
+        match flags.iter().find(|flag| flag.1) {
+            None => Ok(()),
+            Some((flag, _)) => Err(Failure::new(format!("{flag} does nothing here"))
+                .hint("it is for traces with calls of POSIX alone; a cluster has cache layers (--cache) and collectives (--collective)")),
+        }
+    }
+
     /// The platform, which all but the template want.
     fn platform(&self) -> Result<Platform, Failure> {
         read_platform(self.platform.as_deref().unwrap_or_default())
@@ -163,6 +181,7 @@ fn run_recording(arguments: &Arguments, trace: &Trace) -> Result<ExitCode, Failu
         )
         .hint("choose a cache layer by --cache, or a collective by --collective"));
     }
+    arguments.refuse_posix_flags()?;
     let recording = Recording::of(trace)?;
     if !recording.skipped().is_empty() {
         let names = recording.skipped().iter().map(|(name, count)| format!("{count} {name}"));

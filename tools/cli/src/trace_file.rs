@@ -62,11 +62,11 @@ fn missing(path: &Path, error: &std::io::Error) -> Failure {
 
 /// Writes a whole trace to `path`; what was there is replaced only when all of it is written.
 pub(crate) fn save(path: &Path, trace: &Trace) -> Result<(), Failure> {
-    save_to(Output::begin(path, "-o", &[])?, trace)
+    save_to(Output::begin(path, "-o", &[])?, trace).map(drop)
 }
 
-/// Writes a whole trace to a place that was looked at before.
-pub(crate) fn save_to(output: Output, trace: &Trace) -> Result<(), Failure> {
+/// Writes a whole trace to a place that was looked at before; the answer is where it lies now.
+pub(crate) fn save_to(output: Output, trace: &Trace) -> Result<PathBuf, Failure> {
     output.write_with(|file| iolab_iot::write(trace, BufWriter::new(file)), IotError::Io)
 }
 

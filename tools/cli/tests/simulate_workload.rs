@@ -262,3 +262,20 @@ fn this_machine_is_what_calibrate_wrote_here() {
     let shown = String::from_utf8(show().stdout).unwrap();
     assert!(shown.contains("device nvme"), "{shown}");
 }
+
+#[test]
+fn what_only_traces_of_posix_calls_can_have_is_refused_and_not_ignored() {
+    let workload = samples().remove(0).display().to_string();
+    let flags: [&[&str]; 4] = [
+        &["--apply", "write-back"],
+        &["--cold"],
+        &["--durations", "model"],
+        &["--decisions", "unwritten.iot"],
+    ];
+    for flag in flags {
+        let run = ["simulate", "--workload", &workload, "--platform", "classic-hdd"];
+        let said = stderr_of(&[&run[..], flag].concat());
+        assert!(said.contains(&format!("{} does nothing here", flag[0])), "{said}");
+    }
+    assert!(!Path::new("unwritten.iot").exists());
+}

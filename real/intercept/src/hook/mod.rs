@@ -29,7 +29,7 @@ use crate::call::{ABSENT, Call};
 use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};
 use crate::{stage, system};
-use iolab_trace::{Class, Layer};
+use iolab_trace::{Class, Function, Layer};
 
 /// Chooses the hook of a call, at any moment.
 ///
@@ -167,8 +167,18 @@ unsafe fn record_of(
         result: result as i64,
         number,
         fd: call.fd as i32,
-        function: call.function.0,
+        function: moved_by(call).0,
         ..Record::default()
+    }
+}
+
+/// `preadv2` and `pwritev2` with the offset −1 are `readv` and `writev`.
+#[inline(always)]
+fn moved_by(call: &Call) -> Function {
+    match call.function {
+        Function::PREADV if call.offset == ABSENT => Function::READV,
+        Function::PWRITEV if call.offset == ABSENT => Function::WRITEV,
+        function => function,
     }
 }
 

@@ -31,8 +31,8 @@ pub(crate) struct Output {
 
 /// What became of a trace.
 pub(crate) enum Saved {
-    /// The whole trace, as it now stands on disk.
-    Whole(Box<Trace>),
+    /// The whole trace, and where it now stands on disk.
+    Whole(Box<Trace>, PathBuf),
     /// A part; the others follow.
     Part,
 }
@@ -80,11 +80,6 @@ impl Output {
         parts::is_of(directory, job, self.begun) && !parts::of_rank(directory, job.rank).exists()
     }
 
-    /// Where the trace goes.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// The recording goes on in this spool directory from here. In a job, a keeper is left with it,
     /// so this must come before the process has a second thread.
     pub(crate) fn recorded_in(&mut self, spool: &Path) {
@@ -119,12 +114,12 @@ impl Output {
     pub(crate) fn save(mut self, mut trace: Trace) -> Result<Saved, Failure> {
         trace.header.clock.resolution_ns = self.resolution_ns;
         let (Some(job), Some(reservation)) = (self.job.clone(), self.reservation.take()) else {
-            trace_file::save_to(self.target, &trace)?;
-            return Ok(Saved::Whole(Box::new(trace)));
+            let place = trace_file::save_to(self.target, &trace)?;
+            return Ok(Saved::Whole(Box::new(trace), place));
         };
         self.save_part(&job, trace)?;
         match reservation.leave(|others| self.complete(&job, others))? {
-            Some(whole) => Ok(Saved::Whole(Box::new(whole))),
+            Some(whole) => Ok(Saved::Whole(Box::new(whole), self.path)),
             None => Ok(Saved::Part),
         }
     }

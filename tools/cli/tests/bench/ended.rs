@@ -147,7 +147,10 @@ fn keeps_the_first_test(child: Child, folder: &Path, what: &str) -> String {
 fn an_interrupted_run_keeps_what_it_measured_and_says_what_is_missing() {
     let folder = TempDir::new().expect("a folder");
     for (kind, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
-        let mut child = busy(iolab(), folder.path());
+        // A shell in the background has its commands ignore interrupts, which they then should.
+        let mut listening = Command::new("env");
+        listening.arg("--default-signal=INT,TERM,HUP").arg(iolab().get_program());
+        let mut child = busy(listening, folder.path());
         signal(kind, child.id());
         assert_eq!(child.wait().expect("it ends").code(), Some(code), "{kind}");
         let said = keeps_the_first_test(child, folder.path(), kind);
