@@ -103,7 +103,7 @@ impl Watcher for SharedRun {
 
     fn tick(&mut self) -> Duration {
         self.run.answer();
-        if self.run.is_any_holding() {
+        if self.run.is_any_holding() || self.run.is_moving() {
             self.run.sweep_processes();
         }
         LOOK_EVERY

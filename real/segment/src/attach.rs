@@ -5,8 +5,8 @@ use crate::slab;
 use crate::system::{self, Descriptor, system_call};
 use std::ffi::{CStr, CString};
 use std::fmt;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, fence};
 
 /// Why there is no segment to share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,9 +225,28 @@ impl Run {
         asked != -(libc::ESRCH as isize)
     }
 
-    /// A name is about to be changed: recorded paths are no longer sure.
-    pub fn note_rename(&self) {
-        self.table().header.names.fetch_add(1, Relaxed);
+    /// Names are about to change: until [`Run::end_move`] nobody begins to hold bytes, since where
+    /// files lie is not sure. The caller disturbs who holds some already.
+    pub fn begin_move(&self) {
+        if let Some(process) = self.process(self.me()) {
+            process.moving.fetch_add(1, SeqCst);
+        }
+        self.table().header.moving.fetch_add(1, SeqCst);
+    }
+
+    /// The names have changed: recorded paths are no longer sure.
+    pub fn end_move(&self) {
+        self.table().header.names.fetch_add(1, SeqCst);
+        self.table().header.moving.fetch_sub(1, SeqCst);
+        if let Some(process) = self.process(self.me()) {
+            process.moving.fetch_sub(1, SeqCst);
+        }
+    }
+
+    /// Whether names are being changed. An owner asks once it has said that it holds.
+    pub fn is_moving(&self) -> bool {
+        fence(SeqCst);
+        self.table().header.moving.load(SeqCst) != 0
     }
 
     /// Stages of one stack that may hold.

@@ -1,9 +1,9 @@
 //! Writing out what another process holds: it is alive and someone looks at the file, or it died.
 
 use crate::attach::Run;
-use crate::layout::{Entry, Wanted};
+use crate::layout::{Entry, Holds, Wanted};
 use crate::slab::{NO_BASE, Slab};
-use crate::system::{self, Descriptor};
+use crate::system::{self, Descriptor, birth_of};
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::os::unix::ffi::OsStringExt;
@@ -151,28 +151,40 @@ impl Run {
         self.slot.store(1, Relaxed);
     }
 
-    /// Notes whether bytes of the entry's file are held.
+    /// Notes whether bytes of the entry's file are held. The call that holds the first ones is not
+    /// over before [`Run::confirm_held`].
     pub fn note_held(&self, entry: &Entry, holds: bool) {
-        if entry.holds.swap(u32::from(holds), AcqRel) != u32::from(holds) {
-            match holds {
-                true => self.table().header.holding.fetch_add(1, AcqRel),
-                false => self.table().header.holding.fetch_sub(1, AcqRel),
-            };
-        }
+        let state = if holds { Holds::Begun } else { Holds::Nothing };
+        let before = entry.holds.swap(state as u32, AcqRel);
+        match (before != Holds::Nothing as u32, holds) {
+            (false, true) => self.table().header.holding.fetch_add(1, AcqRel),
+            (true, false) => self.table().header.holding.fetch_sub(1, AcqRel),
+            _ => 0,
+        };
+    }
+
+    /// What is held will be found under the path that was shown: the call that held it may return.
+    pub fn confirm_held(&self, entry: &Entry) {
+        let (begun, some) = (Holds::Begun as u32, Holds::Some as u32);
+        let _ = entry.holds.compare_exchange(begun, some, AcqRel, Relaxed);
     }
 
     fn write_out(&self, entry: &Entry, living_owner: u32) -> Result<(), Unwritten> {
         let words = || entry.slabs.iter().filter_map(|word| word.load(Acquire).checked_sub(1));
-        if entry.holds.load(Acquire) == 0 {
-            if living_owner == 0 {
-                // Of a call that never returned, whose owner was killed inside.
-                words().filter_map(|index| self.slab(index)).for_each(|slab| slab.clear());
-            }
+        let holds = entry.holds.load(Acquire);
+        if holds != Holds::Some as u32 && living_owner == 0 {
+            // Of a call that never returned, whose owner was killed inside.
+            words().filter_map(|index| self.slab(index)).for_each(|slab| slab.clear());
+            self.note_held(entry, false);
+            return Ok(());
+        }
+        if holds == Holds::Nothing as u32 {
             return Ok(());
         }
         let slabs: Option<Vec<Slab>> = words().map(|index| self.slab(index)).collect();
         let slabs = slabs.ok_or_else(Unwritten::unreachable)?;
-        let path = slabs.first().map(Slab::path).unwrap_or_default();
+        let (path, birth) =
+            slabs.first().map(|slab| (slab.path(), slab.birth())).unwrap_or_default();
         // Lower stages first: what an upper one holds is newer.
         let holding = || slabs.iter().rev().filter(|slab| !slab.is_empty());
         let mut bytes = 0;
@@ -183,7 +195,7 @@ impl Run {
             return Err(Unwritten::unreachable());
         }
         let failed = |errno| Unwritten { path: path.clone(), bytes, errno };
-        match (bytes > 0).then(|| self.reopen(entry, living_owner, &path)) {
+        match (bytes > 0).then(|| self.reopen(entry, living_owner, &path, birth)) {
             None => {}
             // A file without a name went with its last descriptor.
             Some(Err(_)) if living_owner == 0 && path.is_empty() => {}
@@ -200,7 +212,13 @@ impl Run {
     }
 
     /// The file, by the owner's own descriptor while it lives, or by where it was last seen.
-    fn reopen(&self, entry: &Entry, living_owner: u32, path: &[u8]) -> Result<Descriptor, i32> {
+    fn reopen(
+        &self,
+        entry: &Entry,
+        living_owner: u32,
+        path: &[u8],
+        birth: u64,
+    ) -> Result<Descriptor, i32> {
         let is_it = |file: &Descriptor| {
             file.status().is_some_and(|status| (status.st_dev, status.st_ino) == entry.key())
         };
@@ -219,7 +237,9 @@ impl Run {
         }
         let path = CString::new(path).map_err(|_| libc::ENOENT)?;
         let file = Descriptor::open(&path, libc::O_WRONLY | libc::O_NOFOLLOW)?;
-        if is_it(&file) { Ok(file) } else { Err(libc::ESTALE) }
+        // A number may be another file's by now.
+        let is_as_old = birth == 0 || birth_of(file.number()) == birth;
+        if is_it(&file) && is_as_old { Ok(file) } else { Err(libc::ESTALE) }
     }
 }
 

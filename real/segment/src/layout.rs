@@ -46,6 +46,8 @@ pub(crate) struct Header {
     pub(crate) processes_used: AtomicU32,
     /// Some entry is [`Entry::wanted`].
     pub(crate) wanted: AtomicU32,
+    /// Calls under way that change names.
+    pub(crate) moving: AtomicU32,
     /// What names mean to the launcher: its space of mounts, and its root by device and inode.
     pub(crate) names_in: [AtomicU64; 3],
 }
@@ -59,6 +61,8 @@ pub(crate) struct Process {
     pub(crate) is_foreign: AtomicU32,
     /// 1: names may mean other files there than to the launcher.
     pub(crate) sees_otherwise: AtomicU32,
+    /// Its share of [`Header::moving`].
+    pub(crate) moving: AtomicU32,
     /// When it came here, in nanoseconds since the system's start: a process of that number that
     /// started later is another one.
     pub(crate) since: AtomicU64,
@@ -89,6 +93,18 @@ pub struct Entry {
     pub(crate) slabs: [AtomicU32; STAGES],
     /// Who has it open: slot + 1, opens, mappings; 16 bits each.
     pub(crate) users: [AtomicU64; USERS],
+}
+
+/// Whether bytes of a file are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Holds {
+    /// None are.
+    Nothing,
+    /// The first ones, by a call that has not returned.
+    Begun,
+    /// Some are.
+    Some,
 }
 
 /// What a process that cannot write out by itself asks the launcher for.

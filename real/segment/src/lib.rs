@@ -32,6 +32,7 @@ pub use drain::{Undrained, Unwritten};
 pub use join::Joined;
 pub use layout::{Entry, STAGES};
 pub use slab::{Ledger, Slab};
+pub use system::birth_of;
 pub use system::release_pages;
 
 /// The variable that tells processes where the segment is.

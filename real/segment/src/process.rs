@@ -4,7 +4,7 @@
 use crate::attach::Run;
 use crate::layout::{PROCESSES, Process};
 use crate::system;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 /// A process is another one than the one that came here when it started this much later.
 const CLOCK_STEP_NS: u64 = 20_000_000;
@@ -187,6 +187,9 @@ impl Run {
             self.forget_user(entry, slot, pid);
             self.forget_claim(entry, slot);
         }
+        // It ended in the middle of a call that changes names.
+        let moving = process.moving.swap(0, SeqCst);
+        self.table().header.moving.fetch_sub(moving, SeqCst);
         if is_empty {
             self.free_slabs_of(slot);
             process.since.store(0, Relaxed);

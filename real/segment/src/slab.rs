@@ -30,6 +30,8 @@ struct Head {
     /// What `names` was when the path was looked up.
     path_names: AtomicU32,
     path_length: AtomicU32,
+    /// When the file of that path came to be; 0 when nobody can tell.
+    birth: AtomicU64,
     path: [AtomicU32; PATH_ROOM / 4],
 }
 
@@ -244,7 +246,8 @@ impl Slab {
 
     /// Records the path of the file, empty when it has none any more; `names` was read before it was
     /// looked up.
-    pub fn set_path(&self, path: &[u8], names: u32) {
+    /// `birth` is [`birth_of`] the file.
+    pub fn set_path(&self, path: &[u8], names: u32, birth: u64) {
         let head = self.head();
         let path = &path[..path.len().min(PATH_ROOM)];
         head.path_length.store(0, Release);
@@ -253,8 +256,14 @@ impl Slab {
             bytes[..part.len()].copy_from_slice(part);
             word.store(u32::from_ne_bytes(bytes), Relaxed);
         }
+        head.birth.store(birth, Relaxed);
         head.path_length.store(path.len() as u32, Release);
         head.path_names.store(names, Release);
+    }
+
+    /// When the file came to be, as [`birth_of`] says it.
+    pub(crate) fn birth(&self) -> u64 {
+        self.head().birth.load(Acquire)
     }
 
     pub(crate) fn path(&self) -> Vec<u8> {

@@ -113,6 +113,22 @@ fn status_of(path: &CStr) -> Option<libc::stat> {
     }
 }
 
+/// When a file came to be, in nanoseconds; 0 where the file system does not say. With device and
+/// inode it tells a file from a later one of the same number.
+pub fn birth_of(fd: c_int) -> u64 {
+    let mut status = std::mem::MaybeUninit::<libc::statx>::zeroed();
+    let (empty, flags) = (c"".as_ptr(), libc::AT_EMPTY_PATH);
+    // SAFETY: the path is terminated; the kernel fills `status` on success, else it stays zero.
+    let status = unsafe {
+        system_call!(SYS_statx, fd, empty, flags, libc::STATX_BTIME, status.as_mut_ptr());
+        status.assume_init()
+    };
+    match status.stx_mask & libc::STATX_BTIME {
+        0 => 0,
+        _ => status.stx_btime.tv_sec as u64 * 1_000_000_000 + u64::from(status.stx_btime.tv_nsec),
+    }
+}
+
 /// The inode of this process's number space; 0 when nobody can tell.
 pub(crate) fn pid_namespace() -> u64 {
     status_of(c"/proc/self/ns/pid").map_or(0, |status| status.st_ino)

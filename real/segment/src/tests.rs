@@ -52,6 +52,11 @@ fn hold(run: &Run, ledger: &mut Ledger, bytes: &[u8], offset: u64, appending: bo
     assert!(ledger.add(run, fill, end, appending));
 }
 
+fn set_path(scene: &Scene, ledger: &Ledger, path: &Path, file: &fs::File) {
+    let birth = crate::birth_of(file.as_raw_fd());
+    ledger.slab().set_path(path.as_os_str().as_bytes(), scene.owner.names(), birth);
+}
+
 #[test]
 fn who_looks_writes_out_what_the_owner_holds_newer_bytes_over_older_ones() {
     let scene = scene();
@@ -67,6 +72,7 @@ fn who_looks_writes_out_what_the_owner_holds_newer_bytes_over_older_ones() {
     hold(&scene.owner, &mut ledger, b"abcd", 3, false);
     hold(&scene.owner, &mut ledger, b"ef", 7, false);
     scene.owner.note_held(entry, true);
+    scene.owner.confirm_held(entry);
     assert!(fs::read(&path).unwrap().is_empty());
     let expected = joined.expected;
     assert!(entry.enter(expected, true));
@@ -111,6 +117,7 @@ fn an_append_that_was_cut_off_goes_out_once() {
     scene.owner.show_descriptor(entry, file.as_raw_fd());
     hold(&scene.owner, &mut ledger, b"appended", 7, true);
     scene.owner.note_held(entry, true);
+    scene.owner.confirm_held(entry);
     // The owner wrote half of it and was cut off.
     ledger.set_base(7);
     fs::write(&path, b"before appe").unwrap();
@@ -144,9 +151,10 @@ fn a_file_that_has_gone_keeps_its_bytes_and_names_its_place() {
     let entry = scene.owner.join(status.dev(), status.ino(), true).unwrap().entry;
     let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
     scene.owner.show_slabs(entry, &[ledger.slab().word()]);
-    ledger.slab().set_path(path.as_os_str().as_bytes(), scene.owner.names());
+    set_path(&scene, &ledger, &path, &file);
     hold(&scene.owner, &mut ledger, b"bytes", 0, false);
     scene.owner.note_held(entry, true);
+    scene.owner.confirm_held(entry);
     fs::rename(&path, scene.directory.path().join("elsewhere")).unwrap();
     // Who cannot write out asks the launcher, who cannot either.
     let other = scene.other();
@@ -176,14 +184,45 @@ fn bytes_of_a_file_without_a_name_go_with_their_owner() {
     let entry = scene.owner.join(status.dev(), status.ino(), true).unwrap().entry;
     let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
     scene.owner.show_slabs(entry, &[ledger.slab().word()]);
-    ledger.slab().set_path(b"", scene.owner.names());
+    ledger.slab().set_path(b"", scene.owner.names(), 0);
     hold(&scene.owner, &mut ledger, b"bytes", 0, false);
     scene.owner.note_held(entry, true);
+    scene.owner.confirm_held(entry);
     fs::remove_file(&path).unwrap();
     // No process has that number.
     scene.owner.table().processes[0].pid.store(u32::MAX >> 1, Relaxed);
     assert_eq!(scene.owner.disturb(entry), Ok(()));
     assert!(ledger.slab().is_empty() && !scene.owner.is_any_holding());
+}
+
+#[test]
+fn bytes_go_to_no_other_file_of_the_same_number_and_name() {
+    let scene = scene();
+    let (path, file) = scene.file();
+    let status = file.metadata().unwrap();
+    let entry = scene.owner.join(status.dev(), status.ino(), true).unwrap().entry;
+    let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
+    scene.owner.show_slabs(entry, &[ledger.slab().word()]);
+    // The file that was held came to be at another time than the one that is there.
+    ledger.slab().set_path(path.as_os_str().as_bytes(), scene.owner.names(), 1);
+    hold(&scene.owner, &mut ledger, b"bytes", 0, false);
+    scene.owner.note_held(entry, true);
+    scene.owner.confirm_held(entry);
+    scene.owner.table().processes[0].pid.store(u32::MAX >> 1, Relaxed);
+    assert!(scene.owner.disturb(entry).is_err());
+    assert!(fs::read(&path).unwrap().is_empty() && !ledger.slab().is_empty());
+}
+
+#[test]
+fn names_that_a_killed_process_was_changing_are_sure_again_once_it_is_found() {
+    let scene = scene();
+    let other = scene.other();
+    other.begin_move();
+    assert!(scene.owner.is_moving());
+    let slot = other.me() as usize - 1;
+    scene.owner.table().processes[slot].pid.store(u32::MAX >> 1, Relaxed);
+    scene.owner.sweep_processes();
+    assert!(!scene.owner.is_moving());
 }
 
 #[test]
@@ -194,9 +233,10 @@ fn what_a_killed_owner_was_about_to_hold_is_written_nowhere() {
     let entry = scene.owner.join(status.dev(), status.ino(), true).unwrap().entry;
     let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
     scene.owner.show_slabs(entry, &[ledger.slab().word()]);
-    ledger.slab().set_path(path.as_os_str().as_bytes(), scene.owner.names());
-    // The call did not come to its end: nobody was told that bytes are held.
+    set_path(&scene, &ledger, &path, &file);
+    // The call did not come to its end.
     hold(&scene.owner, &mut ledger, b"bytes", 0, false);
+    scene.owner.note_held(entry, true);
     scene.owner.table().processes[0].pid.store(u32::MAX >> 1, Relaxed);
     assert_eq!(scene.owner.disturb(entry), Ok(()));
     assert!(ledger.slab().is_empty());

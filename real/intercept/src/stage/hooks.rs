@@ -165,45 +165,29 @@ unsafe fn resize_by_path(call: &Call) -> isize {
 }
 
 /// A name comes or goes by which the file of a process that is killed would be found: what is held
-/// goes out first, and whoever holds looks anew under which name afterwards.
+/// goes out first, and nobody begins to hold bytes until it is done.
 unsafe fn change_name(call: &Call) -> isize {
-    let is_idle = || !table::is_any_staged() && !shared::is_any_holding();
-    let status = |directory_argument: usize, path: usize| {
-        if path == ABSENT || path == 0 || is_idle() {
-            return None;
-        }
-        let (directory, path) = (directory(directory_argument), path as *const c_char);
-        super::kernel::status_at(directory, path, libc::AT_SYMLINK_NOFOLLOW)
-    };
-    let gone = status(call.directory, call.path);
-    let replaced = status(call.new_directory, call.new_path);
-    shared::renamed();
-    rules::before(call);
-    let is_directory = |it: &libc::stat| it.st_mode & libc::S_IFMT == libc::S_IFDIR;
-    let is_tree = gone.as_ref().is_some_and(is_directory);
-    if is_tree {
-        life::flush_all();
-        shared::look_at_all();
-    }
-    // SAFETY: the guest's own call.
-    let result = unsafe { call.perform() };
-    if result >= 0 {
-        shared::renamed();
-        if is_idle() {
-            return result;
-        }
-        if is_tree {
+    shared::begin_move();
+    if table::is_any_staged() || shared::is_any_holding() {
+        rules::before(call);
+        if is_directory(call) {
             life::flush_all();
             shared::look_at_all();
         }
-        for status in [gone, replaced].iter().flatten().filter(|it| !is_directory(it)) {
-            match table::find(status.st_dev, status.st_ino) {
-                Some(file) => life::look_anew(file),
-                None => shared::disturb(status),
-            }
-        }
     }
+    // SAFETY: the guest's own call.
+    let result = unsafe { call.perform() };
+    shared::end_move();
     result
+}
+
+fn is_directory(call: &Call) -> bool {
+    if call.path == ABSENT || call.path == 0 {
+        return false;
+    }
+    let (directory, path) = (directory(call.directory), call.path as *const c_char);
+    let status = super::kernel::status_at(directory, path, libc::AT_SYMLINK_NOFOLLOW);
+    status.is_some_and(|it| it.st_mode & libc::S_IFMT == libc::S_IFDIR)
 }
 
 unsafe fn dup(call: &Call) -> isize {
@@ -320,10 +304,11 @@ pub(crate) fn inherited(fd: c_int, status: &libc::stat) {
     }
 }
 
-/// A file was opened by a name that is left out: other names may lead to it as well.
+/// A file was opened by a name that is left out: other names may lead to it as well. Calls on this
+/// descriptor are not seen.
 pub(crate) fn passes(fd: c_int, status: &libc::stat) {
     if settings::is_any() && crate::process::owns_state() {
-        opening::passes(fd, status);
+        opening::passes_unseen(fd, status);
     }
 }
 
@@ -419,6 +404,7 @@ pub(crate) fn before_filter() {
 /// Names are about to mean other files to this process: another root, another space of mounts.
 pub(crate) fn before_move() {
     if mode::get().has(Mode::STAGE) {
+        shared::begin_move();
         life::release_where(|_| true);
         shared::look_at_all();
     }
@@ -430,7 +416,7 @@ pub(crate) fn after_move() {
         shared::moved();
         // What other threads opened meanwhile.
         life::release_where(|_| true);
-        shared::look_at_all();
+        shared::end_move();
     }
 }
 

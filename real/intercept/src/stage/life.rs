@@ -85,11 +85,36 @@ pub(super) fn say_once(said: &AtomicBool, what: &str) {
 
 /// Keeps the counts of holding files true. Inside the lock.
 pub(super) fn count_held(file: &'static File) {
-    // SAFETY: inside the lock; the reference ends here.
-    if let Some(held_bytes) = unsafe { file.machine() }.map(|machine| machine.held_bytes())
-        && !file.note_held(held_bytes)
-    {
+    let held_bytes = || {
+        // SAFETY: inside the lock; the reference ends here.
+        unsafe { file.machine() }.map(|machine| machine.held_bytes())
+    };
+    let Some(bytes) = held_bytes() else { return };
+    let begins = bytes > 0 && !file.holds();
+    if !file.note_held(bytes) {
         // It would be lost with this process.
+        return release_inside(file);
+    }
+    if !begins {
+        return;
+    }
+    // Where the file will be found is not sure; whoever changes names may have looked already.
+    if shared::is_moving() {
+        write_out(file);
+        if let Some(bytes) = held_bytes() {
+            let _is_found = file.note_held(bytes);
+        }
+    }
+    file.confirm_held();
+}
+
+/// Has the strategies write out what they hold; a failure is theirs to remember. Inside the lock.
+fn write_out(file: &'static File) {
+    // SAFETY: inside the lock; the reference ends here.
+    let Some(machine) = (unsafe { file.machine() }) else { return };
+    let flush = || machine.handle(0).map(|handle| machine.call(handle, Call::Flush, &Memory::NONE));
+    if catch_unwind(AssertUnwindSafe(flush)).is_err() {
+        give_up("a strategy failed inside");
         release_inside(file);
     }
 }
@@ -152,18 +177,6 @@ fn could_be_reopened(file: &'static File) -> bool {
     status.is_none_or(|(fd, status)| {
         kernel::is_writable_by_name(fd, &status) && kernel::is_found_by_name(fd, &status)
     })
-}
-
-/// The file's name has changed, or one of its names: what is held goes out, and nothing is held of
-/// what nobody would find any more.
-pub(super) fn look_anew(file: &'static File) {
-    if file.is_staged() && file.enter() {
-        flush_inside(file);
-        if !could_be_reopened(file) {
-            release_inside(file);
-        }
-        calls::leave(file);
-    }
 }
 
 /// Makes a file true in data and positions, this once.

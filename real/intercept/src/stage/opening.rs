@@ -70,6 +70,18 @@ pub(crate) fn passes(fd: c_int, status: &libc::stat) {
     }
 }
 
+/// A descriptor came to be whose calls are not seen: of its file nothing may be held here, and what
+/// is staged of it is released.
+pub(crate) fn passes_unseen(fd: c_int, status: &libc::stat) {
+    passes(fd, status);
+    if status.st_mode & libc::S_IFMT == libc::S_IFREG {
+        shared::note_unseen(fd);
+        if let Some(file) = table::find(status.st_dev, status.st_ino) {
+            life::release(file);
+        }
+    }
+}
+
 /// The number leads to something new. If its old file was closed behind our back, what is held of
 /// that goes out by the stage's own descriptor.
 fn forget_stale(fd: c_int) {
@@ -111,6 +123,12 @@ fn begin(
     joined: Option<Joined<'static>>,
 ) -> Option<&'static File> {
     if joined.is_some_and(|joined| !joined.is_owner) {
+        return None;
+    }
+    if let Some(entry) = joined.map(|joined| joined.entry)
+        && shared::is_unseen(entry)
+    {
+        shared::disown(entry);
         return None;
     }
     signals::watch();

@@ -4,7 +4,7 @@
 
 use super::{kernel, shared};
 use iolab_policy::insitu::{HeldPiece, Holding};
-use iolab_segment::{Ledger, Run};
+use iolab_segment::{Ledger, Run, birth_of};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -183,7 +183,7 @@ fn show_path(ledger: &Ledger, run: &Run, fd: c_int) -> bool {
         0 => &[],
         _ => crate::path::of_descriptor(fd, &mut buffer),
     };
-    ledger.slab().set_path(path, names);
+    ledger.slab().set_path(path, names, birth_of(fd));
     drop(buffer);
     kernel::is_found_by_name(fd, &status)
 }

@@ -16,10 +16,13 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
 const DESCRIPTORS: usize = 65_536;
 
 static RUN: AtomicPtr<Run> = AtomicPtr::new(null_mut());
-/// Entry of each descriptor's file, plus one.
+/// Entry of each descriptor's file, plus one; with `UNSEEN`.
 static TOLD: [AtomicU32; DESCRIPTORS] = [const { AtomicU32::new(0) }; DESCRIPTORS];
 /// Descriptors from here on were never told of.
 static TOLD_END: AtomicU32 = AtomicU32::new(0);
+/// In `TOLD`: calls on the descriptor are not seen.
+const UNSEEN: u32 = 1 << 31;
+static ANY_UNSEEN: AtomicBool = AtomicBool::new(false);
 static COMPLAINED: AtomicBool = AtomicBool::new(false);
 
 /// The run, if this process is part of one.
@@ -88,7 +91,7 @@ pub(super) fn shared(old: c_int, new: c_int) {
         return;
     };
     let index = from.load(Relaxed);
-    if let Some(entry) = index.checked_sub(1).and_then(|index| run.entry(index)) {
+    if let Some(entry) = entry_of(run, index) {
         section(run, |run| {
             part_inside(run, to.swap(0, Relaxed));
             run.share(entry);
@@ -116,16 +119,36 @@ pub(super) fn parted_range(first: u32, last: u32) {
 }
 
 fn part_inside(run: &'static Run, word: u32) {
-    if let Some(entry) = word.checked_sub(1).and_then(|index| run.entry(index)) {
+    if let Some(entry) = entry_of(run, word) {
         run.part(entry);
     }
+}
+
+fn entry_of(run: &'static Run, word: u32) -> Option<&'static Entry> {
+    (word & !UNSEEN).checked_sub(1).and_then(|index| run.entry(index))
+}
+
+/// A descriptor that was told of goes past the library.
+pub(super) fn note_unseen(fd: c_int) {
+    if let Some(word) = TOLD.get(fd as usize).filter(|word| word.load(Relaxed) != 0) {
+        ANY_UNSEEN.store(true, Relaxed);
+        word.fetch_or(UNSEEN, Relaxed);
+    }
+}
+
+/// Whether a descriptor of this process leads to the file past the library.
+pub(super) fn is_unseen(entry: &Entry) -> bool {
+    let Some(run) = run().filter(|_| ANY_UNSEEN.load(Relaxed)) else { return false };
+    let word = (run.index_of(entry) + 1) | UNSEEN;
+    let end = TOLD_END.load(Relaxed) as usize;
+    TOLD[..end].iter().any(|it| it.load(Relaxed) == word)
 }
 
 /// The file of a descriptor was mapped: its bytes can be looked at from now on without a call.
 pub(super) fn mapped(fd: c_int) {
     let Some(run) = run() else { return };
     let word = TOLD.get(fd as usize).map_or(0, |word| word.load(Relaxed));
-    if let Some(entry) = word.checked_sub(1).and_then(|index| run.entry(index)) {
+    if let Some(entry) = entry_of(run, word) {
         section(run, |run| run.map(entry, true));
         look_at(run, entry);
     }
@@ -230,11 +253,23 @@ pub(super) fn is_any_holding() -> bool {
     run().is_some_and(Run::is_any_holding)
 }
 
-/// A name changes: where files were last seen is no longer sure.
-pub(super) fn renamed() {
+/// Names are about to change; nobody begins to hold bytes until they have.
+pub(super) fn begin_move() {
     if let Some(run) = run() {
-        run.note_rename();
+        run.begin_move();
     }
+}
+
+/// Names have changed: where files were last seen is no longer sure.
+pub(super) fn end_move() {
+    if let Some(run) = run() {
+        run.end_move();
+    }
+}
+
+/// Whether names are being changed in the run.
+pub(super) fn is_moving() -> bool {
+    run().is_some_and(Run::is_moving)
 }
 
 /// This process has gone to another root or another space of mounts: what it opens from now on
@@ -242,7 +277,6 @@ pub(super) fn renamed() {
 pub(super) fn moved() {
     if let Some(run) = run() {
         run.look_around();
-        run.note_rename();
     }
 }
 
@@ -266,10 +300,14 @@ pub(super) fn after_fork() {
     run.forget_slot();
     run.listen();
     for fd in 0..TOLD_END.load(Relaxed) as c_int {
-        if TOLD[fd as usize].swap(0, Acquire) != 0
+        let word = TOLD[fd as usize].swap(0, Acquire);
+        if word != 0
             && let Some(status) = kernel::status(fd)
         {
             told(fd, &status, false);
+            if word & UNSEEN != 0 {
+                note_unseen(fd);
+            }
         }
     }
     crate::hook::map::for_each(|device, inode| {

@@ -224,6 +224,13 @@ impl File {
         is_found
     }
 
+    /// What is held now would be found after the end of this process. Inside `lock`.
+    pub(super) fn confirm_held(&self) {
+        if let (Some(entry), Some(run)) = (self.entry(), shared::run()) {
+            run.confirm_held(entry);
+        }
+    }
+
     /// From now on calls pass. Inside `lock`; what was held is out.
     pub(super) fn set_released(&self) {
         if self.is_staged() {

@@ -1,6 +1,7 @@
 /* A process that is killed has written what its writes returned for, whatever its file is called by
  * then. `lost_names WAY`: what happens to the name (directory, file, link, removed, again), or where
- * the process is (root, mounts, moved). */
+ * the process is (root, mounts, moved). `slowly`: it is killed while the rename goes on, which takes
+ * its time where somebody delays the call. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -79,6 +81,34 @@ static void show(const char *path) {
     printf("%s: stat %ld, read %ld\n", path, (long)status.st_size, got);
 }
 
+static void rename_slowly(void) {
+    volatile long *written = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct stat status;
+    int end;
+    pid_t child = fork();
+    if (!child) {
+        int fd = open("d/f", O_WRONLY | O_CREAT | O_APPEND, 0644);
+        for (;; ++*written) {
+            write_records(fd, 0);
+            usleep(100);
+        }
+    }
+    pid_t killer = fork();
+    if (!killer) {
+        while (stat("e/f", &status)) usleep(1000);
+        usleep(20000);
+        kill(child, SIGKILL);
+        _exit(0);
+    }
+    while (*written < 10) usleep(1000);
+    rename("d", "e");
+    waitpid(killer, &end, 0);
+    waitpid(child, &end, 0);
+    stat("e/f", &status);
+    puts(status.st_size >= *written * 80 ? "nothing lost" : "lost");
+    unlink("e/f");
+}
+
 int main(int count, char **arguments) {
     const char *path = "d/f";
     int end;
@@ -86,6 +116,10 @@ int main(int count, char **arguments) {
     setbuf(stdout, 0);
     mkdir("d", 0755);
     mkdir("m", 0755);
+    if (is("slowly")) {
+        rename_slowly();
+        return 0;
+    }
     if (is("link")) {
         close(open("d/f", O_WRONLY | O_CREAT, 0644));
         if (link("d/f", "other")) return 1;
