@@ -60,7 +60,7 @@ impl Output {
                 .hint("give the trace another name, or remove the directory if it holds parts of an earlier job"));
         }
         probe(path)?;
-        let made = Reservation::make(path, output.job.as_ref());
+        let made = reserved(path, output.job.as_ref());
         let (reservation, left) = made.map_err(|error| refused(path, &error))?;
         output.reservation = Some(reservation);
         for spool in left {
@@ -161,6 +161,38 @@ impl Output {
         }
         parts::complete(&self.path, job)
     }
+}
+
+/// Reserves the output. A recording whose recorder was killed (a launcher of ranks does so when one
+/// aborts) is about to be completed by its keeper: that is waited for.
+fn reserved(
+    path: &Path,
+    job: Option<&Job>,
+) -> Result<(Reservation, Vec<PathBuf>), ReservationError> {
+    let mut is_told = false;
+    for _ in 0..COMPLETED_WITHIN.as_millis() / LOOK_EVERY.as_millis() {
+        match Reservation::make(path, job) {
+            Err(ReservationError::Taken(member)) if !is_alive(member.pid) => {
+                if !std::mem::replace(&mut is_told, true) {
+                    eprintln!(
+                        "iolab: waiting for the trace of an earlier recording into {}",
+                        path.display()
+                    );
+                }
+                std::thread::sleep(LOOK_EVERY);
+            }
+            made => return made,
+        }
+    }
+    Reservation::make(path, job)
+}
+
+const COMPLETED_WITHIN: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Whether there is a process of that number on this node.
+fn is_alive(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
 }
 
 fn refused(path: &Path, error: &ReservationError) -> Failure {

@@ -165,6 +165,20 @@ fn a_killed_rank_keeps_what_all_ranks_did_and_the_program_s_exit_code() {
     }
 }
 
+#[test]
+fn the_next_recording_waits_for_the_trace_of_one_that_lost_a_rank() {
+    for (family, _) in FAMILIES {
+        let (directory, work) = workshop();
+        let program = compiled(family, "killed_rank.c", directory.path());
+        inside(family, &program, &["1"], &work);
+        let output = inside(family, &program, &["none"], &work);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(7), "{family}: {said}");
+        let trace = trace(directory.path());
+        assert_eq!([0, 1].map(|rank| written(&trace, rank, &format!("spin{rank}"))), [240, 240]);
+    }
+}
+
 /// Starts rank `rank` of two by variables alone.
 fn by_hand(rank: &str, node: &str, work: &Path) -> Command {
     let mut command = iolab();
