@@ -53,7 +53,14 @@ pub fn parse_spec(text: &str) -> Result<(String, Vec<(String, String)>), Pattern
                 "write key=value, separated by commas",
             )),
         })
-        .collect::<Result<_, _>>()?;
+        .collect::<Result<Vec<(String, String)>, _>>()?;
+    let is_again = |at: usize| pairs[..at].iter().any(|(key, _)| *key == pairs[at].0);
+    if let Some(at) = (0..pairs.len()).find(|&at| is_again(at)) {
+        return Err(PatternError::new(
+            format!("`{}` is given twice in pattern `{text}`", pairs[at].0),
+            "leave one of them out",
+        ));
+    }
     Ok((name.trim().to_owned(), pairs))
 }
 
@@ -161,4 +168,16 @@ fn unknown_key(pattern: &str, parameters: &[Parameter], key: &str) -> PatternErr
         format!("pattern {pattern} has no parameter `{key}`"),
         format!("it has {}", names.join(", ")),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_that_is_given_twice_is_refused_by_name() {
+        let twice = parse_spec("strided:strip=1k,stripes=2,strip=2k").unwrap_err();
+        assert!(twice.message.contains("`strip` is given twice"), "{}", twice.message);
+        assert_eq!(parse_spec("strided:strip=1k, stripes=2").unwrap().1.len(), 2);
+    }
 }

@@ -1,9 +1,12 @@
 //! The rules by which a recorded process reaches its stacks, each as a short recording.
 
 use iolab_policy::insitu::guest::{Step, open_flags};
+use iolab_policy::insitu::rules::{Detail, Effect, effect};
 use iolab_policy::insitu::{At, Call, Guest, StrategySpec};
-use iolab_trace::{Event, Function};
+use iolab_trace::function::TABLE;
+use iolab_trace::{Event, Function, Layer};
 use iolab_vocab::FileId;
+use std::fmt::Write as _;
 
 const FILE: FileId = FileId(0);
 const OTHER: FileId = FileId(1);
@@ -205,4 +208,56 @@ fn a_file_that_a_rename_replaces_is_true_before() {
     let rename = Event { file: OTHER, argument: 0, ..Event::of(Function::RENAME) };
     let expected = ["native", "begin", "open", "write!", "flush", "native"];
     assert_eq!(steps(&[open(FILE, 3, 1), write(3, 8), rename]), expected);
+}
+
+/// The whole table, a line for each function and each thing that makes a difference to it.
+fn table() -> String {
+    let plain = Detail::default();
+    let mut text = String::new();
+    for row in TABLE.iter().filter(|row| row.layer == Layer::Posix) {
+        let mut line = |what: &str, detail| {
+            let said = match effect(row.function, detail) {
+                Effect::Own => "its stack answers".to_owned(),
+                Effect::Before([]) => "passes".to_owned(),
+                Effect::Before(rules) => {
+                    let words = rules.iter().map(|(act, files)| format!("{act:?} {files:?}"));
+                    words.collect::<Vec<_>>().join(", ").to_lowercase()
+                }
+            };
+            let _ = writeln!(text, "{}{what}: {said}", row.name);
+        };
+        line("", plain);
+        let differs = |detail| effect(row.function, detail) != effect(row.function, plain);
+        for (what, detail) in [
+            (" by a staged descriptor", Detail { is_staged: true, ..plain }),
+            (
+                " by a staged descriptor with flags",
+                Detail { is_staged: true, has_flags: true, ..plain },
+            ),
+            (" with file actions", Detail { has_actions: true, ..plain }),
+        ] {
+            if differs(detail) {
+                line(what, detail);
+            }
+        }
+        if row.function == Function::IOCTL {
+            for request in [1, 2, 0x5401, 0x541a, 0x541b, 0x541c, 0x5421, 0x5450, 0x5452, 0x5453] {
+                line(&format!(" {request:#x}"), Detail { request, ..plain });
+            }
+            for request in
+                [0x4004_9409, 0xc020_660b, 0x8008_6601, 0x801c_581f, 0xffff_ffff_c020_660b]
+            {
+                line(&format!(" {request:#x}"), Detail { request, ..plain });
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn the_table_of_rules_is_the_golden_one() {
+    let (table, golden) = (table(), include_str!("golden/rules.txt"));
+    let is_new = |line: &&str| !golden.lines().any(|old| old == *line);
+    let new: Vec<&str> = table.lines().filter(is_new).collect();
+    assert!(table == golden, "not in the golden table: {new:#?}; the table is now\n{table}");
 }

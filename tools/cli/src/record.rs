@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     when_full: WhenFull,
     /// Times are stored as multiples of this many nanoseconds. Reading a clock
     /// takes 10 to 20, and rounding saves up to a third of the trace; 1 keeps every nanosecond.
-    #[arg(long, value_name = "NS", default_value_t = RESOLUTION_NS)]
+    #[arg(long, value_name = "NS", default_value_t = RESOLUTION_NS, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     resolution: u64,
     /// The command and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
@@ -105,7 +105,7 @@ impl Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let target = output(arguments.output.as_deref(), &[])?;
     let library = launch::find_library().map_err(launch_failure)?;
-    let mut output = Output::reserve(target, arguments.resolution.max(1))?;
+    let mut output = Output::reserve(target, arguments.resolution)?;
     let mut recording = Recording::begin(&arguments.settings(), &arguments.command, &[])
         .map_err(|error| spool_failure(&error))?;
     output.recorded_in(recording.directory());

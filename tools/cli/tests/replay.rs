@@ -109,3 +109,24 @@ fn slips_are_named_and_a_used_directory_is_left_alone() {
     }
     assert_eq!(std::fs::read_to_string(place.path().join("used/precious")).unwrap(), "mine");
 }
+
+#[test]
+fn a_vectored_transfer_at_the_position_is_replayed_at_the_position() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "import os
+f = os.open('x', os.O_RDWR | os.O_CREAT)
+os.writev(f, [b'0123456789'] * 20); os.lseek(f, 100, 0)
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+class Vector(ctypes.Structure): _fields_ = [('at', ctypes.c_void_p), ('length', ctypes.c_size_t)]
+room = ctypes.create_string_buffer(7)
+one = Vector(ctypes.addressof(room), 7)
+libc.preadv2.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_long, ctypes.c_int]
+assert libc.preadv2(f, ctypes.addressof(one), 1, -1, 0) == 7
+assert os.lseek(f, 0, 1) == 107
+os.write(f, b'end')";
+    let arguments = ["record", "-o", "run.iot", "--", "python3", "-c", script];
+    succeeds(place.path(), &arguments);
+    let said = succeeds(place.path(), &["replay", "run.iot", "--into", "plain"]);
+    assert!(said.contains("came out as recorded"), "{said}");
+}

@@ -81,6 +81,12 @@ impl StrategySpec {
             match key {
                 "paths" => spec.selection.paths.push(glob(text, key, value)?),
                 "exclude" => spec.selection.exclude.push(glob(text, key, value)?),
+                _ if spec.parameters.iter().any(|(known, _)| known == key) => {
+                    return Err(SpecError {
+                        message: format!("`{key}` is given twice in strategy `{text}`"),
+                        hint: "leave one of them out".to_owned(),
+                    });
+                }
                 _ => spec.parameters.push((key.to_owned(), value.to_owned())),
             }
         }
@@ -159,6 +165,14 @@ fn split_outside_braces(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_parameter_is_given_once_and_globs_as_often_as_wanted() {
+        let twice = StrategySpec::parse("write-back:buffer=1m,buffer=2m").unwrap_err();
+        assert!(twice.message.contains("`buffer` is given twice"), "{}", twice.message);
+        let globs = StrategySpec::parse("write-back:paths=*.a,paths=*.b").unwrap();
+        assert_eq!(globs.selection.paths.len(), 2);
+    }
 
     #[test]
     fn a_glob_without_a_slash_is_about_the_file_name() {

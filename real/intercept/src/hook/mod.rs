@@ -176,8 +176,8 @@ unsafe fn record_of(
 #[inline(always)]
 fn moved_by(call: &Call) -> Function {
     match call.function {
-        Function::PREADV if call.offset == ABSENT => Function::READV,
-        Function::PWRITEV if call.offset == ABSENT => Function::WRITEV,
+        Function::PREADV2 if call.offset == ABSENT => Function::READV,
+        Function::PWRITEV2 if call.offset == ABSENT => Function::WRITEV,
         function => function,
     }
 }
