@@ -228,25 +228,27 @@ impl Run {
     /// Names are about to change: until [`Run::end_move`] nobody begins to hold bytes, since where
     /// files lie is not sure. The caller disturbs who holds some already.
     pub fn begin_move(&self) {
+        // Without a slot nothing is held in the run any more.
         if let Some(process) = self.process(self.me()) {
             process.moving.fetch_add(1, SeqCst);
         }
-        self.table().header.moving.fetch_add(1, SeqCst);
     }
 
     /// The names have changed: recorded paths are no longer sure.
     pub fn end_move(&self) {
         self.table().header.names.fetch_add(1, SeqCst);
-        self.table().header.moving.fetch_sub(1, SeqCst);
         if let Some(process) = self.process(self.me()) {
             process.moving.fetch_sub(1, SeqCst);
         }
     }
 
-    /// Whether names are being changed. An owner asks once it has said that it holds.
+    /// Whether names are being changed. An owner asks once it has said that it holds. There is no
+    /// sum of all processes, which one that is killed between two counts would spoil.
     pub fn is_moving(&self) -> bool {
         fence(SeqCst);
-        self.table().header.moving.load(SeqCst) != 0
+        let used = self.table().header.processes_used.load(SeqCst) as usize;
+        let mut processes = self.table().processes.iter().take(used);
+        processes.any(|process| process.moving.load(SeqCst) != 0)
     }
 
     /// Stages of one stack that may hold.

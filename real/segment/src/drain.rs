@@ -84,7 +84,8 @@ impl Run {
         self.table().header.wanted.store(1, Release);
         for attempt in 0..ASKS {
             let wanted = entry.wanted.load(Acquire);
-            if wanted != Wanted::Out as u32 || !entry.is(key.0, key.1) {
+            let is_pending = [Wanted::Out, Wanted::Working].iter().any(|it| *it as u32 == wanted);
+            if !is_pending || !entry.is(key.0, key.1) {
                 return wanted != Wanted::Refused as u32;
             }
             system::pause(attempt);
@@ -97,11 +98,16 @@ impl Run {
         if self.table().header.wanted.swap(0, AcqRel) == 0 {
             return;
         }
-        let wants = |entry: &&Entry| entry.wanted.load(Acquire) == Wanted::Out as u32;
-        for entry in self.table().entries.iter().filter(wants) {
-            let done = self.disturb(entry);
-            let answer = if done.is_ok() { Wanted::Nothing } else { Wanted::Refused };
-            entry.wanted.store(answer as u32, Release);
+        let turn = |entry: &Entry, from: Wanted, to: Wanted| {
+            entry.wanted.compare_exchange(from as u32, to as u32, AcqRel, Relaxed).is_ok()
+        };
+        for entry in &self.table().entries {
+            if turn(entry, Wanted::Out, Wanted::Working) {
+                let done = self.disturb(entry);
+                let answer = if done.is_ok() { Wanted::Nothing } else { Wanted::Refused };
+                // Who asked meanwhile is answered next time.
+                turn(entry, Wanted::Working, answer);
+            }
         }
     }
 

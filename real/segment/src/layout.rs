@@ -46,8 +46,6 @@ pub(crate) struct Header {
     pub(crate) processes_used: AtomicU32,
     /// Some entry is [`Entry::wanted`].
     pub(crate) wanted: AtomicU32,
-    /// Calls under way that change names.
-    pub(crate) moving: AtomicU32,
     /// What names mean to the launcher: its space of mounts, and its root by device and inode.
     pub(crate) names_in: [AtomicU64; 3],
 }
@@ -61,7 +59,7 @@ pub(crate) struct Process {
     pub(crate) is_foreign: AtomicU32,
     /// 1: names may mean other files there than to the launcher.
     pub(crate) sees_otherwise: AtomicU32,
-    /// Its share of [`Header::moving`].
+    /// Its calls under way that change names.
     pub(crate) moving: AtomicU32,
     /// When it came here, in nanoseconds since the system's start: a process of that number that
     /// started later is another one.
@@ -115,6 +113,8 @@ pub(crate) enum Wanted {
     Nothing,
     /// To write out what is held.
     Out,
+    /// The launcher is at it.
+    Working,
     /// It was tried in vain.
     Refused,
 }

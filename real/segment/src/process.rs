@@ -71,20 +71,23 @@ impl Run {
         let space = system::pid_namespace();
         let is_foreign = space != self.table().header.pid_namespace.load(Relaxed);
         process.is_foreign.store(u32::from(is_foreign), Relaxed);
-        self.note_place(process);
+        process.sees_otherwise.store(u32::from(self.sees_otherwise()), Relaxed);
+        process.moving.store(0, SeqCst);
         process.since.store(system::since_boot_ns(), Release);
     }
 
-    fn note_place(&self, process: &Process) {
+    fn sees_otherwise(&self) -> bool {
         let names_in = self.table().header.names_in.each_ref().map(|word| word.load(Relaxed));
-        let sees_otherwise = system::names_in() != Some(names_in);
-        process.sees_otherwise.store(u32::from(sees_otherwise), Relaxed);
+        system::names_in() != Some(names_in)
     }
 
-    /// This process may have gone to another root or another space of mounts.
+    /// A thread of this process may have gone to another root or another space of mounts; where one
+    /// has gone, the process counts as gone for good.
     pub fn look_around(&self) {
-        if let Some(process) = self.process(self.slot.load(Relaxed)) {
-            self.note_place(process);
+        if let Some(process) = self.process(self.slot.load(Relaxed))
+            && self.sees_otherwise()
+        {
+            process.sees_otherwise.store(1, Relaxed);
         }
     }
 
@@ -188,8 +191,7 @@ impl Run {
             self.forget_claim(entry, slot);
         }
         // It ended in the middle of a call that changes names.
-        let moving = process.moving.swap(0, SeqCst);
-        self.table().header.moving.fetch_sub(moving, SeqCst);
+        process.moving.store(0, SeqCst);
         if is_empty {
             self.free_slabs_of(slot);
             process.since.store(0, Relaxed);

@@ -146,6 +146,8 @@ fn wrapper(number: i64) -> Option<usize> {
         SYS_setns by super::place::setns;
         SYS_mount by super::place::mount;
         SYS_umount2 by super::place::umount2;
+        SYS_move_mount by super::place::move_mount;
+        SYS_mount_setattr by super::place::mount_setattr;
         SYS_pivot_root by super::place::pivot_root;
     })
 }

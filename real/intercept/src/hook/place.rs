@@ -47,6 +47,8 @@ moves! {
     setns by SETNS;
     mount by MOUNT;
     umount2 by UMOUNT2;
+    move_mount by MOVE_MOUNT;
+    mount_setattr by MOUNT_SETATTR;
 }
 
 /// `pivot_root`, of which libc has no function.

@@ -181,13 +181,18 @@ unsafe fn change_name(call: &Call) -> isize {
     result
 }
 
+/// Whether a directory is moved: any of two names may be one where they are exchanged.
 fn is_directory(call: &Call) -> bool {
-    if call.path == ABSENT || call.path == 0 {
-        return false;
-    }
-    let (directory, path) = (directory(call.directory), call.path as *const c_char);
-    let status = super::kernel::status_at(directory, path, libc::AT_SYMLINK_NOFOLLOW);
-    status.is_some_and(|it| it.st_mode & libc::S_IFMT == libc::S_IFDIR)
+    [(call.directory, call.path), (call.new_directory, call.new_path)].into_iter().any(
+        |(directory_argument, path)| {
+            if path == ABSENT || path == 0 {
+                return false;
+            }
+            let (directory, path) = (directory(directory_argument), path as *const c_char);
+            let status = super::kernel::status_at(directory, path, libc::AT_SYMLINK_NOFOLLOW);
+            status.is_some_and(|it| it.st_mode & libc::S_IFMT == libc::S_IFDIR)
+        },
+    )
 }
 
 unsafe fn dup(call: &Call) -> isize {

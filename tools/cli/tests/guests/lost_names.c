@@ -1,5 +1,6 @@
 /* A process that is killed has written what its writes returned for, whatever its file is called by
- * then. `lost_names WAY`: what happens to the name (directory, file, link, removed, again), or where
+ * then. `lost_names WAY`: what happens to the name (directory, file, link, removed, again,
+ * exchanged), or where
  * the process is (root, mounts, moved). `slowly`: it is killed while the rename goes on, which takes
  * its time where somebody delays the call. */
 #define _GNU_SOURCE
@@ -131,6 +132,11 @@ int main(int count, char **arguments) {
     wait_for(done);
     if (is("directory")) rename("d", "e");
     if (is("directory")) path = "e/f";
+    if (is("exchanged")) {
+        close(open("a", O_WRONLY | O_CREAT, 0644));
+        renameat2(AT_FDCWD, "a", AT_FDCWD, "d", RENAME_EXCHANGE);
+        path = "a/f";
+    }
     if (is("file")) rename("d/f", path = "d/g");
     if (is("link") || is("removed") || is("again")) unlink("d/f");
     give(go);

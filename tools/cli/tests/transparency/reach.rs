@@ -29,7 +29,9 @@ fn who_has_no_means_to_write_out_what_another_holds_sees_it_nonetheless() {
 #[test]
 fn a_killed_process_has_written_to_its_file_whatever_that_is_called_by_then() {
     let program = guest("lost_names");
-    for way in ["file", "directory", "link", "removed", "again", "root", "mounts", "moved"] {
+    for way in
+        ["file", "directory", "link", "removed", "again", "exchanged", "root", "mounts", "moved"]
+    {
         same_everywhere(&format!("\"$GUEST\" {way}"), Some(&program), STRATEGIES);
     }
 }
