@@ -44,8 +44,10 @@ pub enum Undrained {
     Unwritten(Unwritten),
 }
 
-/// How long the launcher is waited for, in pauses of 100 µs.
-const ASKS: u64 = 100_000;
+/// How long the launcher is waited for, in pauses of 100 µs; with what else they take some 10 s.
+const ASKS: u64 = 50_000;
+/// How often it is asked whether it lives.
+const LOOK_EVERY: u64 = 512;
 
 impl Run {
     /// Writes out what the owner of an entry holds, whoever it is, and has it look up at its next
@@ -88,6 +90,9 @@ impl Run {
             if !is_pending || !entry.is(key.0, key.1) {
                 return wanted != Wanted::Refused as u32;
             }
+            if attempt % LOOK_EVERY == LOOK_EVERY - 1 && !self.has_launcher() {
+                return false;
+            }
             system::pause(attempt);
         }
         false
@@ -124,6 +129,23 @@ impl Run {
             self.clear_owner(entry);
         }
         written.map_err(Undrained::Unwritten)
+    }
+
+    /// The file was cut to nothing by who opened it: what a dead owner held of it is from before, and
+    /// would come back behind what is written now.
+    pub fn forget_cut(&self, entry: &Entry) {
+        let (key, owner) = (entry.key(), entry.owner.load(Acquire));
+        if owner == 0 || !self.is_dead(owner) {
+            return;
+        }
+        let Some(mut claim) = self.claim(entry) else { return };
+        if entry.is(key.0, key.1) && entry.owner.load(Acquire) == owner {
+            claim.tell();
+            let words = entry.slabs.iter().filter_map(|word| word.load(Acquire).checked_sub(1));
+            words.filter_map(|index| self.slab(index)).for_each(|slab| slab.clear());
+            self.note_held(entry, false);
+            self.clear_owner(entry);
+        }
     }
 
     /// Writes out what any process holds.

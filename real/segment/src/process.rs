@@ -190,8 +190,11 @@ impl Run {
             self.forget_user(entry, slot, pid);
             self.forget_claim(entry, slot);
         }
-        // It ended in the middle of a call that changes names.
-        process.moving.store(0, SeqCst);
+        if process.moving.load(SeqCst) != 0 {
+            // It ended in the middle of a call that changes names, which may have changed.
+            self.table().header.names.fetch_add(1, SeqCst);
+            process.moving.store(0, SeqCst);
+        }
         if is_empty {
             self.free_slabs_of(slot);
             process.since.store(0, Relaxed);

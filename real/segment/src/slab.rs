@@ -8,7 +8,7 @@
 use crate::attach::Run;
 use crate::layout::{PAGE, SLABS, TABLE_BYTES};
 use crate::system::{self, Descriptor, system_call};
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 const HEAD_BYTES: u64 = 2 * PAGE;
@@ -241,7 +241,7 @@ impl Slab {
 
     /// Whether the recorded path is as of now.
     pub fn knows_path(&self, run: &Run) -> bool {
-        self.head().path_names.load(Relaxed) == run.table().header.names.load(Relaxed)
+        self.head().path_names.load(Relaxed) == run.table().header.names.load(SeqCst)
     }
 
     /// Records the path of the file, empty when it has none any more; `names` was read before it was

@@ -214,15 +214,37 @@ fn bytes_go_to_no_other_file_of_the_same_number_and_name() {
 }
 
 #[test]
+fn what_a_dead_owner_held_does_not_come_back_into_a_file_that_was_cut() {
+    let scene = scene();
+    let (path, file) = scene.file();
+    let status = file.metadata().unwrap();
+    let entry = scene.owner.join(status.dev(), status.ino(), true).unwrap().entry;
+    let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
+    scene.owner.show_slabs(entry, &[ledger.slab().word()]);
+    set_path(&scene, &ledger, &path, &file);
+    hold(&scene.owner, &mut ledger, b"bytes", 0, false);
+    scene.owner.note_held(entry, true);
+    scene.owner.confirm_held(entry);
+    let other = scene.other();
+    other.forget_cut(entry);
+    assert!(scene.owner.is_any_holding(), "its owner lives");
+    scene.owner.table().processes[0].pid.store(u32::MAX >> 1, Relaxed);
+    other.forget_cut(entry);
+    assert!(ledger.slab().is_empty() && !scene.owner.is_any_holding());
+    assert!(fs::read(&path).unwrap().is_empty());
+}
+
+#[test]
 fn names_that_a_killed_process_was_changing_are_sure_again_once_it_is_found() {
     let scene = scene();
     let other = scene.other();
     other.begin_move();
     assert!(scene.owner.is_moving());
-    let slot = other.me() as usize - 1;
+    let (slot, names) = (other.me() as usize - 1, scene.owner.names());
     scene.owner.table().processes[slot].pid.store(u32::MAX >> 1, Relaxed);
     scene.owner.sweep_processes();
     assert!(!scene.owner.is_moving());
+    assert_ne!(scene.owner.names(), names, "its call may have changed names");
 }
 
 #[test]

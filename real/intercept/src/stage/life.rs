@@ -98,8 +98,11 @@ pub(super) fn count_held(file: &'static File) {
     if !begins {
         return;
     }
-    // Where the file will be found is not sure; whoever changes names may have looked already.
-    if shared::is_moving() {
+    // Where the file will be found is not sure; whoever changes names, or has changed them since the
+    // path was shown, may have looked already.
+    // SAFETY: inside the lock; the reference ends here.
+    let knows_path = || unsafe { file.machine() }.is_none_or(|machine| machine.knows_path());
+    if shared::is_moving() || !knows_path() {
         write_out(file);
         if let Some(bytes) = held_bytes() {
             let _is_found = file.note_held(bytes);

@@ -141,6 +141,11 @@ impl Machine {
         }
     }
 
+    /// Whether no name has changed since the path was shown.
+    pub(super) fn knows_path(&self) -> bool {
+        self.staging.iter().find(|region| region.slab().is_some()).is_none_or(Region::knows_path)
+    }
+
     /// The short way for a write the top strategy takes in whole; false when it does not. The
     /// caller has looked at the memory.
     #[inline]

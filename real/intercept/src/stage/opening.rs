@@ -29,7 +29,10 @@ pub(crate) fn opened(fd: c_int, flags: c_int, named: &[u8], number: u32, status:
         _ => None,
     };
     let holds = stack.as_ref().is_some_and(|stack| stack.holding_bytes().any(|bytes| bytes > 0));
-    let joined = shared::told(fd, status, holds);
+    let joined = match flags & libc::O_TRUNC {
+        0 => shared::told(fd, status, holds),
+        _ => shared::told_cut(fd, status, holds),
+    };
     let file = match known {
         Some(file) if file.is_released() => return,
         Some(file) if raw => {

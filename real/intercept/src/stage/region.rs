@@ -162,10 +162,16 @@ impl Region {
         }
     }
 
+    /// Whether the path that was shown is as of now.
+    pub(super) fn knows_path(&self) -> bool {
+        let (Some(ledger), Some(run)) = (&self.ledger, shared::run()) else { return true };
+        ledger.slab().knows_path(run)
+    }
+
     /// Tells the run where the file of that descriptor is; false when it would not be found there.
     pub(super) fn show_path(&self, fd: c_int) -> bool {
         let (Some(ledger), Some(run)) = (&self.ledger, shared::run()) else { return true };
-        if ledger.slab().knows_path(run) {
+        if self.knows_path() {
             return true;
         }
         let mut is_found = false;

@@ -61,6 +61,21 @@ fn section<T>(run: &'static Run, work: impl FnOnce(&'static Run) -> T) -> Option
     Some(done)
 }
 
+/// As [`told`], of an open that has cut the file to nothing.
+pub(super) fn told_cut(
+    fd: c_int,
+    status: &libc::stat,
+    wants_to_own: bool,
+) -> Option<Joined<'static>> {
+    if let Some(run) = run()
+        && let Some(entry) = run.find(status.st_dev, status.st_ino)
+        && run.is_owned_elsewhere(entry)
+    {
+        unsignalled(|| run.forget_cut(entry));
+    }
+    told(fd, status, wants_to_own)
+}
+
 /// A descriptor of a regular file came to be. The answer is its entry, and whether bytes of it may
 /// be held back. What other processes hold of it is out when this returns.
 pub(super) fn told(fd: c_int, status: &libc::stat, wants_to_own: bool) -> Option<Joined<'static>> {
