@@ -29,7 +29,9 @@ const ARRIVED: usize = 0;
 const GENERATION: usize = 1;
 /// 0, or 1 + the rank that was lost, with how it ended in the upper half.
 const LOST: usize = 2;
-const SLOTS: usize = 3;
+/// 1 + the generation in which that was.
+const LOST_IN: usize = 3;
+const SLOTS: usize = 4;
 /// Words of data in the slot of a rank, after the word that holds the length.
 const SLOT_WORDS: usize = 1024;
 const SPIN: Duration = Duration::from_micros(500);
@@ -95,9 +97,21 @@ impl Board {
             Life::Killed(signal) => 0x2_0000 | u64::from(signal as u8),
         };
         let word = how << 32 | (u64::from(rank.0) + 1);
-        let _ = self.words[LOST].compare_exchange(0, word, AcqRel, Acquire);
         let generation = &self.words[GENERATION];
-        change(generation, generation.load(Acquire) + 1);
+        let now = generation.load(Acquire);
+        let _ = self.words[LOST_IN].compare_exchange(0, now + 1, AcqRel, Acquire);
+        let _ = self.words[LOST].compare_exchange(0, word, AcqRel, Acquire);
+        change(generation, now + 1);
+    }
+
+    /// Whether a barrier of that generation was left because a rank was lost in it, and not because
+    /// all had come: who has passed the last one may end.
+    fn lost_in(&self, generation: u64) -> Result<(), CommError> {
+        match self.words[LOST_IN].load(Acquire) {
+            0 => Ok(()),
+            word if word - 1 > generation => Ok(()),
+            _ => self.lost(),
+        }
     }
 
     fn lost(&self) -> Result<(), CommError> {
@@ -132,7 +146,7 @@ impl LocalRank<'_> {
                 lost?;
             }
         }
-        self.board.lost()
+        self.board.lost_in(generation)
     }
 
     fn look_after_children(&self) -> Result<(), CommError> {
@@ -339,6 +353,18 @@ fn end_all(children: &[(Rank, Child)]) {
 mod tests {
     use super::*;
     use crate::{gather_numbers, largest};
+
+    #[test]
+    fn a_rank_that_ends_after_the_last_barrier_is_not_lost_in_it() {
+        let board = Board::new(2).unwrap();
+        let first = rank_of(&board, 0, LocalKind::Processes);
+        // All have come to the barrier; the other one ends before this one has looked.
+        board.words[GENERATION].store(1, Release);
+        board.declare_lost(Rank(1), Life::Exited(0));
+        assert_eq!(first.wait(0), Ok(()));
+        // In the next one it is missing.
+        assert!(first.wait(1).is_err() && first.barrier().is_err());
+    }
 
     #[test]
     fn every_rank_hears_what_every_rank_said_however_long() {
