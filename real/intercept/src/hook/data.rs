@@ -26,7 +26,9 @@ unsafe fn followed(call: Call, entry: Entry) -> isize {
     // SAFETY: the guest's own call.
     unsafe {
         if !mode.has(Mode::RECORD_POSIX) {
-            recorder::runs::note_reached();
+            if mode.has(Mode::RECORD_STDIO) {
+                recorder::runs::note_reached();
+            }
             return stage_or_perform(call, mode);
         }
         let start = recorder::now();

@@ -35,12 +35,12 @@ pub(crate) fn choose(rows: u32) {
 #[inline(always)]
 pub(crate) fn is_due(fd: i32, description: u32) -> bool {
     let rows = ROWS.load(Ordering::Relaxed);
-    let Some(word) = SEEN.get(fd as usize) else { return false };
-    let seen = word.load(Ordering::Relaxed);
-    let known = (seen >> 32) as u32 == description;
     if rows == u32::MAX {
         return false;
     }
+    let Some(word) = SEEN.get(fd as usize) else { return false };
+    let seen = word.load(Ordering::Relaxed);
+    let known = (seen >> 32) as u32 == description;
     if known && seen as u32 >= rows {
         return true;
     }

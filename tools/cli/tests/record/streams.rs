@@ -80,7 +80,7 @@ fn signal_handlers_that_write_come_between_and_nothing_is_lost() {
 
 #[test]
 fn a_counted_row_is_a_moment_and_a_call_that_reaches_the_system_is_a_call() {
-    let (directory, _) = workshop();
+    let (directory, work) = workshop();
     // At `return`, libc would write out what is open without a call of the program's.
     let (_, trace) = run(directory.path(), &[], "mix", "_exit");
     let (mut counted, mut outer) = (0, 0);
@@ -92,7 +92,8 @@ fn a_counted_row_is_a_moment_and_a_call_that_reaches_the_system_is_a_call() {
         }
         // All of the program's writes and reads are made by its streams.
         let of_stream = [Function::WRITE, Function::READ].contains(&event.function);
-        if of_stream && trace.header.files[event.file.0 as usize].path.contains("/work/") {
+        let path = || Path::new(&trace.header.files[event.file.0 as usize].path);
+        if of_stream && path().starts_with(&work) {
             let parent = &trace.events[usize::try_from(event.parent).expect("a parent")];
             assert!(!parent.is_counted() && parent.function.layer() == Layer::Stdio);
             assert_eq!(parent.file, event.file);
