@@ -133,6 +133,11 @@ const fn system_call(function: Function) -> Option<i64> {
 }
 
 impl Call {
+    /// Whether a spawn has file actions.
+    pub(crate) fn has_actions(&self) -> bool {
+        self.actions != ABSENT && self.actions != 0
+    }
+
     /// Number and arguments of the system call that does this call, if one does all of it.
     #[inline(always)]
     pub(crate) fn system_call(&self) -> Option<(i64, [usize; 6])> {

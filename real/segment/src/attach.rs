@@ -219,10 +219,7 @@ impl Run {
         if self.is_far() {
             return true; // Nobody here can tell.
         }
-        let pid = self.table().header.launcher.load(Relaxed);
-        // SAFETY: signal 0 only asks.
-        let asked = unsafe { system_call!(SYS_kill, pid, 0) };
-        asked != -(libc::ESRCH as isize)
+        !system::is_gone(self.table().header.launcher.load(Relaxed))
     }
 
     /// Names are about to change: until [`Run::end_move`] nobody begins to hold bytes, since where

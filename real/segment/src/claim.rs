@@ -13,7 +13,7 @@ const CLAIMANT: u64 = 0xffff_ffff;
 /// some 20 s.
 const ATTEMPTS: u64 = 200_000;
 /// How often it is asked whether the one that is waited for lives.
-const LOOK_EVERY: u64 = 512;
+pub(crate) const LOOK_EVERY: u64 = 512;
 
 /// What an entry's word says.
 fn generation(word: u64) -> u32 {
@@ -118,9 +118,7 @@ impl Run {
         }
         false
     }
-}
 
-impl Run {
     /// A process that has ended claims nothing any more.
     pub(crate) fn forget_claim(&self, entry: &Entry, slot: u32) {
         let word = entry.word.load(Acquire);

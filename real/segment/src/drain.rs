@@ -1,6 +1,7 @@
 //! Writing out what another process holds: it is alive and someone looks at the file, or it died.
 
 use crate::attach::Run;
+use crate::claim::LOOK_EVERY;
 use crate::layout::{Entry, Holds, Wanted};
 use crate::slab::{NO_BASE, Slab};
 use crate::system::{self, Descriptor, birth_of};
@@ -46,8 +47,6 @@ pub enum Undrained {
 
 /// How long the launcher is waited for, in pauses of 100 µs; with what else they take some 10 s.
 const ASKS: u64 = 50_000;
-/// How often it is asked whether it lives.
-const LOOK_EVERY: u64 = 512;
 
 impl Run {
     /// Writes out what the owner of an entry holds, whoever it is, and has it look up at its next
@@ -141,11 +140,21 @@ impl Run {
         let Some(mut claim) = self.claim(entry) else { return };
         if entry.is(key.0, key.1) && entry.owner.load(Acquire) == owner {
             claim.tell();
-            let words = entry.slabs.iter().filter_map(|word| word.load(Acquire).checked_sub(1));
-            words.filter_map(|index| self.slab(index)).for_each(|slab| slab.clear());
-            self.note_held(entry, false);
+            self.drop_held(entry);
             self.clear_owner(entry);
         }
+    }
+
+    /// What is held goes nowhere. Under a claim.
+    fn drop_held(&self, entry: &Entry) {
+        self.slabs_of(entry).flatten().for_each(|slab| slab.clear());
+        self.note_held(entry, false);
+    }
+
+    /// The slabs of an entry, top first; `None` for one that cannot be mapped here.
+    fn slabs_of(&self, entry: &Entry) -> impl Iterator<Item = Option<Slab>> {
+        let words = entry.slabs.iter().filter_map(|word| word.load(Acquire).checked_sub(1));
+        words.map(|index| self.slab(index))
     }
 
     /// Writes out what any process holds.
@@ -198,18 +207,16 @@ impl Run {
     }
 
     fn write_out(&self, entry: &Entry, living_owner: u32) -> Result<(), Unwritten> {
-        let words = || entry.slabs.iter().filter_map(|word| word.load(Acquire).checked_sub(1));
         let holds = entry.holds.load(Acquire);
         if holds != Holds::Some as u32 && living_owner == 0 {
             // Of a call that never returned, whose owner was killed inside.
-            words().filter_map(|index| self.slab(index)).for_each(|slab| slab.clear());
-            self.note_held(entry, false);
+            self.drop_held(entry);
             return Ok(());
         }
         if holds == Holds::Nothing as u32 {
             return Ok(());
         }
-        let slabs: Option<Vec<Slab>> = words().map(|index| self.slab(index)).collect();
+        let slabs: Option<Vec<Slab>> = self.slabs_of(entry).collect();
         let slabs = slabs.ok_or_else(Unwritten::unreachable)?;
         let (path, birth) =
             slabs.first().map(|slab| (slab.path(), slab.birth())).unwrap_or_default();

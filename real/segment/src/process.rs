@@ -21,14 +21,8 @@ impl Run {
     #[cold]
     fn take_slot(&self) -> u32 {
         let pid = system::own_pid();
-        let used = self.table().header.processes_used.load(Acquire) as usize;
-        let processes = &self.table().processes;
-        // An earlier program of this same process (before it executed another) left its slot.
-        let left = (1..used.min(PROCESSES)).find(|&at| processes[at].pid.load(Relaxed) == pid);
-        if let Some(at) = left {
-            processes[at].since.store(1, Release);
-        }
-        if left.is_some() {
+        if let Some(left) = self.slot_left_by(pid) {
+            left.since.store(1, Release);
             self.sweep_processes();
         }
         let slot = self.free_slot(pid).or_else(|| {
@@ -43,13 +37,17 @@ impl Run {
         slot
     }
 
+    /// What an earlier program of this same process (before it executed another) had.
+    fn slot_left_by(&self, pid: u32) -> Option<&Process> {
+        let used = self.table().header.processes_used.load(Acquire) as usize;
+        let mut processes = self.table().processes.iter().take(used).skip(1);
+        processes.find(|process| process.pid.load(Relaxed) == pid)
+    }
+
     /// At the start of a program: an earlier one of this same process may have left things
     /// undone, in the middle of which another thread executed this one.
     pub fn follow_earlier_program(&self) {
-        let used = self.table().header.processes_used.load(Acquire) as usize;
-        let pid = system::own_pid();
-        let processes = self.table().processes.iter().take(used.min(PROCESSES)).skip(1);
-        if !self.is_far() && processes.clone().any(|process| process.pid.load(Relaxed) == pid) {
+        if !self.is_far() && self.slot_left_by(system::own_pid()).is_some() {
             self.me();
         }
     }

@@ -1,6 +1,6 @@
 //! Two processes of a run, both in this one: each has the segment mapped for itself.
 
-use crate::{Ledger, Run, Shape, Undrained};
+use crate::{Entry, Ledger, Run, Shape, Undrained};
 use std::ffi::CString;
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -52,29 +52,67 @@ fn hold(run: &Run, ledger: &mut Ledger, bytes: &[u8], offset: u64, appending: bo
     assert!(ledger.add(run, fill, end, appending));
 }
 
-fn set_path(scene: &Scene, ledger: &Ledger, path: &Path, file: &fs::File) {
-    let birth = crate::birth_of(file.as_raw_fd());
-    ledger.slab().set_path(path.as_os_str().as_bytes(), scene.owner.names(), birth);
+/// A file that the owner has open, and the memory to hold bytes of it.
+struct Owned<'a> {
+    run: &'a Run,
+    path: PathBuf,
+    file: fs::File,
+    entry: &'a Entry,
+    /// What the entry's word was.
+    expected: u64,
+    ledger: Ledger,
+}
+
+impl Owned<'_> {
+    fn show_path(&self, path: &Path, birth: u64) {
+        self.ledger.slab().set_path(path.as_os_str().as_bytes(), self.run.names(), birth);
+    }
+
+    /// Holds bytes by a call that does not come to its end.
+    fn begin_to_hold(&mut self, bytes: &[u8], offset: u64, appending: bool) {
+        hold(self.run, &mut self.ledger, bytes, offset, appending);
+        self.run.note_held(self.entry, true);
+    }
+
+    fn hold(&mut self, bytes: &[u8], offset: u64, appending: bool) {
+        self.begin_to_hold(bytes, offset, appending);
+        self.run.confirm_held(self.entry);
+    }
+}
+
+impl Scene {
+    fn owned(&self) -> Owned<'_> {
+        let (path, file) = self.file();
+        let (run, status) = (&self.owner, file.metadata().unwrap());
+        let joined = run.join(status.dev(), status.ino(), true).unwrap();
+        assert!(joined.is_owner);
+        let ledger = Ledger::new(run.take_slab(1000).unwrap());
+        run.show_slabs(joined.entry, &[ledger.slab().word()]);
+        let birth = crate::birth_of(file.as_raw_fd());
+        let (entry, expected) = (joined.entry, joined.expected);
+        let owned = Owned { run, path, file, entry, expected, ledger };
+        owned.show_path(&owned.path, birth);
+        owned
+    }
+
+    /// A process ends: none has its number any more.
+    fn end(&self, slot: u32) {
+        let processes = &self.owner.table().processes;
+        processes[slot as usize - 1].pid.store(u32::MAX >> 1, Relaxed);
+    }
 }
 
 #[test]
 fn who_looks_writes_out_what_the_owner_holds_newer_bytes_over_older_ones() {
     let scene = scene();
-    let (path, file) = scene.file();
-    let status = file.metadata().unwrap();
-    let joined = scene.owner.join(status.dev(), status.ino(), true).unwrap();
-    assert!(joined.is_owner);
-    let entry = joined.entry;
-    let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
-    scene.owner.show_slabs(entry, &[ledger.slab().word()]);
-    scene.owner.show_descriptor(entry, file.as_raw_fd());
-    hold(&scene.owner, &mut ledger, b"0123456789", 0, false);
-    hold(&scene.owner, &mut ledger, b"abcd", 3, false);
-    hold(&scene.owner, &mut ledger, b"ef", 7, false);
-    scene.owner.note_held(entry, true);
-    scene.owner.confirm_held(entry);
+    let mut owned = scene.owned();
+    let (entry, expected) = (owned.entry, owned.expected);
+    let (path, status) = (owned.path.clone(), owned.file.metadata().unwrap());
+    owned.run.show_descriptor(entry, owned.file.as_raw_fd());
+    owned.hold(b"0123456789", 0, false);
+    owned.hold(b"abcd", 3, false);
+    owned.hold(b"ef", 7, false);
     assert!(fs::read(&path).unwrap().is_empty());
-    let expected = joined.expected;
     assert!(entry.enter(expected, true));
     entry.leave();
 
@@ -84,7 +122,7 @@ fn who_looks_writes_out_what_the_owner_holds_newer_bytes_over_older_ones() {
     assert!(!joined.is_owner);
     assert_eq!(other.disturb(joined.entry), Ok(()));
     assert_eq!(fs::read(&path).unwrap(), b"012abcdef9");
-    assert!(!other.is_any_holding() && ledger.slab().is_empty());
+    assert!(!other.is_any_holding() && owned.ledger.slab().is_empty());
     assert!(!entry.enter(expected, true), "the owner is told");
     entry.leave();
     assert!(scene.owner.is_shared(entry));
@@ -108,21 +146,15 @@ fn an_owner_that_was_overtaken_before_it_first_looked_is_told() {
 #[test]
 fn an_append_that_was_cut_off_goes_out_once() {
     let scene = scene();
-    let (path, file) = scene.file();
-    fs::write(&path, b"before ").unwrap();
-    let status = file.metadata().unwrap();
-    let entry = scene.owner.join(status.dev(), status.ino(), true).unwrap().entry;
-    let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
-    scene.owner.show_slabs(entry, &[ledger.slab().word()]);
-    scene.owner.show_descriptor(entry, file.as_raw_fd());
-    hold(&scene.owner, &mut ledger, b"appended", 7, true);
-    scene.owner.note_held(entry, true);
-    scene.owner.confirm_held(entry);
+    let mut owned = scene.owned();
+    fs::write(&owned.path, b"before ").unwrap();
+    owned.run.show_descriptor(owned.entry, owned.file.as_raw_fd());
+    owned.hold(b"appended", 7, true);
     // The owner wrote half of it and was cut off.
-    ledger.set_base(7);
-    fs::write(&path, b"before appe").unwrap();
-    assert_eq!(scene.other().disturb(entry), Ok(()));
-    assert_eq!(fs::read(&path).unwrap(), b"before appended");
+    owned.ledger.set_base(7);
+    fs::write(&owned.path, b"before appe").unwrap();
+    assert_eq!(scene.other().disturb(owned.entry), Ok(()));
+    assert_eq!(fs::read(&owned.path).unwrap(), b"before appended");
 }
 
 #[test]
@@ -146,20 +178,13 @@ fn a_list_made_anew_counts_only_when_it_is_whole() {
 #[test]
 fn a_file_that_has_gone_keeps_its_bytes_and_names_its_place() {
     let scene = scene();
-    let (path, file) = scene.file();
-    let status = file.metadata().unwrap();
-    let entry = scene.owner.join(status.dev(), status.ino(), true).unwrap().entry;
-    let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
-    scene.owner.show_slabs(entry, &[ledger.slab().word()]);
-    set_path(&scene, &ledger, &path, &file);
-    hold(&scene.owner, &mut ledger, b"bytes", 0, false);
-    scene.owner.note_held(entry, true);
-    scene.owner.confirm_held(entry);
-    fs::rename(&path, scene.directory.path().join("elsewhere")).unwrap();
+    let mut owned = scene.owned();
+    owned.hold(b"bytes", 0, false);
+    fs::rename(&owned.path, scene.directory.path().join("elsewhere")).unwrap();
     // Who cannot write out asks the launcher, who cannot either.
     let other = scene.other();
     let asked = std::thread::scope(|scope| {
-        let asking = scope.spawn(|| other.disturb(entry));
+        let asking = scope.spawn(|| other.disturb(owned.entry));
         while !asking.is_finished() {
             scene.owner.answer();
             std::thread::yield_now();
@@ -169,69 +194,49 @@ fn a_file_that_has_gone_keeps_its_bytes_and_names_its_place() {
     match asked {
         Err(Undrained::Unwritten(it)) => {
             assert_eq!((it.bytes, it.errno), (5, libc::ENOENT));
-            assert_eq!(it.path, path.as_os_str().as_bytes());
+            assert_eq!(it.path, owned.path.as_os_str().as_bytes());
         }
         other => panic!("{other:?}"),
     }
-    assert!(!ledger.slab().is_empty());
+    assert!(!owned.ledger.slab().is_empty());
 }
 
 #[test]
 fn bytes_of_a_file_without_a_name_go_with_their_owner() {
     let scene = scene();
-    let (path, file) = scene.file();
-    let status = file.metadata().unwrap();
-    let entry = scene.owner.join(status.dev(), status.ino(), true).unwrap().entry;
-    let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
-    scene.owner.show_slabs(entry, &[ledger.slab().word()]);
-    ledger.slab().set_path(b"", scene.owner.names(), 0);
-    hold(&scene.owner, &mut ledger, b"bytes", 0, false);
-    scene.owner.note_held(entry, true);
-    scene.owner.confirm_held(entry);
-    fs::remove_file(&path).unwrap();
-    // No process has that number.
-    scene.owner.table().processes[0].pid.store(u32::MAX >> 1, Relaxed);
-    assert_eq!(scene.owner.disturb(entry), Ok(()));
-    assert!(ledger.slab().is_empty() && !scene.owner.is_any_holding());
+    let mut owned = scene.owned();
+    owned.show_path(Path::new(""), 0);
+    owned.hold(b"bytes", 0, false);
+    fs::remove_file(&owned.path).unwrap();
+    scene.end(1);
+    assert_eq!(scene.owner.disturb(owned.entry), Ok(()));
+    assert!(owned.ledger.slab().is_empty() && !scene.owner.is_any_holding());
 }
 
 #[test]
 fn bytes_go_to_no_other_file_of_the_same_number_and_name() {
     let scene = scene();
-    let (path, file) = scene.file();
-    let status = file.metadata().unwrap();
-    let entry = scene.owner.join(status.dev(), status.ino(), true).unwrap().entry;
-    let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
-    scene.owner.show_slabs(entry, &[ledger.slab().word()]);
+    let mut owned = scene.owned();
     // The file that was held came to be at another time than the one that is there.
-    ledger.slab().set_path(path.as_os_str().as_bytes(), scene.owner.names(), 1);
-    hold(&scene.owner, &mut ledger, b"bytes", 0, false);
-    scene.owner.note_held(entry, true);
-    scene.owner.confirm_held(entry);
-    scene.owner.table().processes[0].pid.store(u32::MAX >> 1, Relaxed);
-    assert!(scene.owner.disturb(entry).is_err());
-    assert!(fs::read(&path).unwrap().is_empty() && !ledger.slab().is_empty());
+    owned.show_path(&owned.path, 1);
+    owned.hold(b"bytes", 0, false);
+    scene.end(1);
+    assert!(scene.owner.disturb(owned.entry).is_err());
+    assert!(fs::read(&owned.path).unwrap().is_empty() && !owned.ledger.slab().is_empty());
 }
 
 #[test]
 fn what_a_dead_owner_held_does_not_come_back_into_a_file_that_was_cut() {
     let scene = scene();
-    let (path, file) = scene.file();
-    let status = file.metadata().unwrap();
-    let entry = scene.owner.join(status.dev(), status.ino(), true).unwrap().entry;
-    let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
-    scene.owner.show_slabs(entry, &[ledger.slab().word()]);
-    set_path(&scene, &ledger, &path, &file);
-    hold(&scene.owner, &mut ledger, b"bytes", 0, false);
-    scene.owner.note_held(entry, true);
-    scene.owner.confirm_held(entry);
+    let mut owned = scene.owned();
+    owned.hold(b"bytes", 0, false);
     let other = scene.other();
-    other.forget_cut(entry);
+    other.forget_cut(owned.entry);
     assert!(scene.owner.is_any_holding(), "its owner lives");
-    scene.owner.table().processes[0].pid.store(u32::MAX >> 1, Relaxed);
-    other.forget_cut(entry);
-    assert!(ledger.slab().is_empty() && !scene.owner.is_any_holding());
-    assert!(fs::read(&path).unwrap().is_empty());
+    scene.end(1);
+    other.forget_cut(owned.entry);
+    assert!(owned.ledger.slab().is_empty() && !scene.owner.is_any_holding());
+    assert!(fs::read(&owned.path).unwrap().is_empty());
 }
 
 #[test]
@@ -240,8 +245,8 @@ fn names_that_a_killed_process_was_changing_are_sure_again_once_it_is_found() {
     let other = scene.other();
     other.begin_move();
     assert!(scene.owner.is_moving());
-    let (slot, names) = (other.me() as usize - 1, scene.owner.names());
-    scene.owner.table().processes[slot].pid.store(u32::MAX >> 1, Relaxed);
+    let names = scene.owner.names();
+    scene.end(other.me());
     scene.owner.sweep_processes();
     assert!(!scene.owner.is_moving());
     assert_ne!(scene.owner.names(), names, "its call may have changed names");
@@ -250,19 +255,13 @@ fn names_that_a_killed_process_was_changing_are_sure_again_once_it_is_found() {
 #[test]
 fn what_a_killed_owner_was_about_to_hold_is_written_nowhere() {
     let scene = scene();
-    let (path, file) = scene.file();
-    let status = file.metadata().unwrap();
-    let entry = scene.owner.join(status.dev(), status.ino(), true).unwrap().entry;
-    let mut ledger = Ledger::new(scene.owner.take_slab(1000).unwrap());
-    scene.owner.show_slabs(entry, &[ledger.slab().word()]);
-    set_path(&scene, &ledger, &path, &file);
+    let mut owned = scene.owned();
     // The call did not come to its end.
-    hold(&scene.owner, &mut ledger, b"bytes", 0, false);
-    scene.owner.note_held(entry, true);
-    scene.owner.table().processes[0].pid.store(u32::MAX >> 1, Relaxed);
-    assert_eq!(scene.owner.disturb(entry), Ok(()));
-    assert!(ledger.slab().is_empty());
-    assert!(fs::read(&path).unwrap().is_empty());
+    owned.begin_to_hold(b"bytes", 0, false);
+    scene.end(1);
+    assert_eq!(scene.owner.disturb(owned.entry), Ok(()));
+    assert!(owned.ledger.slab().is_empty());
+    assert!(fs::read(&owned.path).unwrap().is_empty());
 }
 
 #[test]

@@ -33,15 +33,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return written_out(arguments, &left);
     }
     let output = output(arguments.output.as_deref(), &[])?;
-    let path = output.path().to_owned();
     let patience = Patience::begin("making the trace of the raw records".to_owned());
     let mut trace =
         recording::recover(&arguments.directory).map_err(|error| not_recoverable(&error))?;
     trace.header.clock.resolution_ns = RESOLUTION_NS;
     patience.step(writing(&trace));
-    trace_file::save_to(output, &trace)?;
+    let place = trace_file::save_to(output, &trace)?;
     drop(patience);
-    summarize(&trace, &path);
+    summarize(&trace, &place);
     Ok(ExitCode::SUCCESS)
 }
 

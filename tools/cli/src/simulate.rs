@@ -136,6 +136,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
 }
 
+/// Flags that were given and would be ignored.
+fn refuse(flags: &[(&str, bool)], whereabouts: &str, hint: &str) -> Result<(), Failure> {
+    match flags.iter().find(|flag| flag.1) {
+        None => Ok(()),
+        Some((flag, _)) => {
+            Err(Failure::new(format!("{flag} does nothing {whereabouts}")).hint(hint))
+        }
+    }
+}
+
 impl Arguments {
     /// What only means something where whole programs run on a cluster.
     fn refuse_cluster_flags(&self) -> Result<(), Failure> {
@@ -145,11 +155,7 @@ impl Arguments {
             ("--csv", self.csv),
             ("--faults", self.faults.is_some()),
         ];
-        match flags.iter().find(|flag| flag.1) {
-            None => Ok(()),
-            Some((flag, _)) => Err(Failure::new(format!("{flag} does nothing for this trace"))
-                .hint("it is for workloads and for traces with calls of MPI")),
-        }
+        refuse(&flags, "for this trace", "it is for workloads and for traces with calls of MPI")
     }
 
     /// What only means something for recorded calls of POSIX.
@@ -160,11 +166,9 @@ impl Arguments {
             ("--cold", self.cold),
             ("--durations", self.durations != "recorded"),
         ];
-        match flags.iter().find(|flag| flag.1) {
-            None => Ok(()),
-            Some((flag, _)) => Err(Failure::new(format!("{flag} does nothing here"))
-                .hint("it is for traces with calls of POSIX alone; a cluster has cache layers (--cache) and collectives (--collective)")),
-        }
+        let hint = "it is for traces with calls of POSIX alone; a cluster has cache layers (--cache) \
+                    and collectives (--collective)";
+        refuse(&flags, "here", hint)
     }
 
     /// The platform, which all but the template want.

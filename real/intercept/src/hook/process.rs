@@ -94,9 +94,8 @@ unsafe fn started(call: &Call) -> isize {
             let child = if spawned { i64::from(*(call.child as *const i32)) } else { -1 };
             let failed = (-4095..0).contains(&result);
             let shown = if call.returns == Returns::Pointer && !failed { 0 } else { result };
-            let acts = call.actions != usize::MAX && call.actions != 0;
             push(Record {
-                length: if acts { 1 } else { -1 },
+                length: if call.has_actions() { 1 } else { -1 },
                 ..of(call.function, number, child, times, shown as i64)
             });
         }

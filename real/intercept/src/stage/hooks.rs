@@ -370,7 +370,7 @@ pub(crate) unsafe fn before_process(call: &Call) {
         return before_exec_on_borrowed_memory();
     }
     rules::before(call);
-    if call.function == Function::VFORK || rules::has_actions(call) {
+    if call.function == Function::VFORK || call.has_actions() {
         // What the child opens, cuts or looks at until it is another program is not seen.
         shared::look_at_all();
     }

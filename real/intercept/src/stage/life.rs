@@ -85,11 +85,9 @@ pub(super) fn say_once(said: &AtomicBool, what: &str) {
 
 /// Keeps the counts of holding files true. Inside the lock.
 pub(super) fn count_held(file: &'static File) {
-    let held_bytes = || {
-        // SAFETY: inside the lock; the reference ends here.
-        unsafe { file.machine() }.map(|machine| machine.held_bytes())
-    };
-    let Some(bytes) = held_bytes() else { return };
+    // SAFETY: inside the lock; the reference ends here.
+    let held_bytes = unsafe { file.machine() }.map(|machine| machine.held_bytes());
+    let Some(bytes) = held_bytes else { return };
     let begins = bytes > 0 && !file.holds();
     if !file.note_held(bytes) {
         // It would be lost with this process.
@@ -103,23 +101,9 @@ pub(super) fn count_held(file: &'static File) {
     // SAFETY: inside the lock; the reference ends here.
     let knows_path = || unsafe { file.machine() }.is_none_or(|machine| machine.knows_path());
     if shared::is_moving() || !knows_path() {
-        write_out(file);
-        if let Some(bytes) = held_bytes() {
-            let _is_found = file.note_held(bytes);
-        }
+        flush_inside(file);
     }
     file.confirm_held();
-}
-
-/// Has the strategies write out what they hold; a failure is theirs to remember. Inside the lock.
-fn write_out(file: &'static File) {
-    // SAFETY: inside the lock; the reference ends here.
-    let Some(machine) = (unsafe { file.machine() }) else { return };
-    let flush = || machine.handle(0).map(|handle| machine.call(handle, Call::Flush, &Memory::NONE));
-    if catch_unwind(AssertUnwindSafe(flush)).is_err() {
-        give_up("a strategy failed inside");
-        release_inside(file);
-    }
 }
 
 /// From now on a panic in here says its message on the raw standard error, nothing else: the usual

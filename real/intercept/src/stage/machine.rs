@@ -135,15 +135,18 @@ impl Machine {
     /// Tells the run where the file is, before bytes of it are held; false when it would not be
     /// found there.
     pub(super) fn show_path(&self) -> bool {
-        match self.staging.iter().find(|region| region.slab().is_some()) {
-            Some(region) => self.any_descriptor().is_none_or(|fd| region.show_path(fd)),
-            None => true,
-        }
+        let shown = self.shown().zip(self.any_descriptor());
+        shown.is_none_or(|(region, fd)| region.show_path(fd))
     }
 
     /// Whether no name has changed since the path was shown.
     pub(super) fn knows_path(&self) -> bool {
-        self.staging.iter().find(|region| region.slab().is_some()).is_none_or(Region::knows_path)
+        self.shown().is_none_or(Region::knows_path)
+    }
+
+    /// The staging memory that says where the file is.
+    fn shown(&self) -> Option<&Region> {
+        self.staging.iter().find(|region| region.slab().is_some())
     }
 
     /// The short way for a write the top strategy takes in whole; false when it does not. The

@@ -105,11 +105,12 @@ fn step_aside(file: &'static File, flags: c_int) {
 
 /// The strategies that choose a file, if any does and may hold what it wants to.
 fn strategies(fd: c_int, named: &[u8], status: &libc::stat) -> Option<Stack> {
-    let mut buffer = [0; libc::PATH_MAX as usize];
+    let mut buffer = crate::path::Buffer::new();
     let canonical = match settings::asks_for_names() {
-        true => canonical_name(fd, &mut buffer),
+        true => std::str::from_utf8(crate::path::of_descriptor(fd, &mut buffer)).ok(),
         false => None,
-    };
+    }
+    .filter(|name| !name.is_empty());
     let stack = stack_for(std::str::from_utf8(named).ok(), canonical)?;
     let holds = stack.holding_bytes().any(|bytes| bytes > 0);
     let may_hold =
@@ -142,36 +143,6 @@ fn begin(
         shared::disown(entry);
     }
     file
-}
-
-/// The name the system knows an open file by.
-fn canonical_name(fd: c_int, buffer: &mut [u8]) -> Option<&str> {
-    // Of this thread: the first one may have ended.
-    let mut link = *b"/proc/thread-self/fd/##########\0";
-    let digits = decimal(fd as u32, &mut link[21..]);
-    link[21 + digits] = 0;
-    // SAFETY: the link is terminated and the buffer as long as said.
-    let length = unsafe {
-        kernel::system_call!(
-            SYS_readlinkat,
-            libc::AT_FDCWD,
-            link.as_ptr(),
-            buffer.as_mut_ptr(),
-            buffer.len()
-        )
-    };
-    std::str::from_utf8(buffer.get(..usize::try_from(length).ok()?)?).ok()
-}
-
-/// Writes a number in decimal; returns its digits.
-fn decimal(number: u32, to: &mut [u8]) -> usize {
-    let count = number.checked_ilog10().unwrap_or(0) as usize + 1;
-    let mut rest = number;
-    for digit in to[..count].iter_mut().rev() {
-        *digit = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    count
 }
 
 /// Tells the strategies of a new description. How long the file is counts from inside its lock:

@@ -13,7 +13,7 @@ pub(super) fn before(call: &Call) {
         is_staged: false,
         request: call.flags as u64,
         has_flags: call.flags != ABSENT && call.flags as c_int != 0,
-        has_actions: has_actions(call),
+        has_actions: call.has_actions(),
     };
     let Effect::Before(rules) = effect(call.function, detail) else { return };
     for &(act, files) in rules {
@@ -28,11 +28,6 @@ pub(super) fn before(call: &Call) {
             shared::look_at_all();
         }
     }
-}
-
-/// Whether a spawn has file actions.
-pub(super) fn has_actions(call: &Call) -> bool {
-    call.actions != ABSENT && call.actions != 0
 }
 
 fn named(act: Act, call: &Call) {
