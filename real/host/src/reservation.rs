@@ -109,6 +109,7 @@ impl Reservation {
         file.lock()?;
         let mut made = Reservation { place, entry, file: Some(file), member };
         made.write()?;
+        forget_the_dead(outputs, &made.place);
         Ok((made, left))
     }
 
@@ -187,8 +188,7 @@ impl Reservation {
             let _ = fs::remove_file(&self.entry);
             self.file = None;
             if members(&self.place, None).is_ok_and(|rest| rest.is_empty()) {
-                let _ = fs::remove_file(self.place.join("lock"));
-                let _ = fs::remove_dir(&self.place);
+                remove_place(&self.place);
                 let _ = self.place.parent().map(fs::remove_dir);
             }
         }
@@ -203,6 +203,33 @@ impl Drop for Reservation {
             drop(held);
         }
     }
+}
+
+/// Forgets the places of other outputs whose members were all killed and left nothing to recover:
+/// nobody may ever record into those outputs again.
+fn forget_the_dead(outputs: &Path, but: &Path) {
+    for place in fs::read_dir(outputs).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if place == but {
+            continue;
+        }
+        // Whoever holds the lock comes or goes right now.
+        let Ok(file) = File::open(place.join("lock")) else { continue };
+        let Ok(()) = file.try_lock() else { continue };
+        let rest = members(&place, None).unwrap_or_default();
+        if rest.iter().any(|(_, member, alive)| *alive || member.spool.is_dir()) {
+            continue;
+        }
+        for (path, ..) in rest {
+            let _ = fs::remove_file(path);
+        }
+        remove_place(&place);
+    }
+}
+
+/// Removes the place of an output without members, whose lock is held.
+fn remove_place(place: &Path) {
+    let _ = fs::remove_file(place.join("lock"));
+    let _ = fs::remove_dir(place);
 }
 
 /// A name for an output that differs for different files.
@@ -307,5 +334,26 @@ mod tests {
         let (living, left) = Reservation::below(&outputs, &output, None).unwrap();
         assert_eq!(left, [place.path().to_owned()]);
         living.leave(|others| assert!(others.alive.is_empty() && others.dead.is_empty()));
+    }
+
+    #[test]
+    fn outputs_of_the_dead_are_forgotten_unless_something_is_to_be_recovered() {
+        let place = tempfile::tempdir().unwrap();
+        let outputs = place.path().join("outputs");
+        let make = |name: &str| {
+            Reservation::below(&outputs, &place.path().join(name), None).map(|it| it.0).unwrap()
+        };
+        let (mut bare, mut spooled, living) = (make("a"), make("b"), make("c"));
+        spooled.tell_spool(place.path()).unwrap();
+        for dead in [&mut bare, &mut spooled] {
+            dead.file = None;
+        }
+        let other = make("d");
+        assert!(!bare.place.exists(), "nothing was left of it");
+        assert!(spooled.place.exists(), "its spool can be recovered");
+        assert!(living.place.exists() && living.entry.exists());
+        drop(other);
+        let left = Reservation::below(&outputs, &place.path().join("b"), None).unwrap().1;
+        assert_eq!(left, [place.path().to_owned()]);
     }
 }
