@@ -73,6 +73,11 @@ pub(crate) fn iolab() -> Command {
     Command::new(env!("CARGO_BIN_EXE_iolab"))
 }
 
+/// A place for the memory that processes of a run share, where no run of another test is found.
+pub(crate) fn run_place() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("iolab-test-").tempdir_in("/dev/shm").unwrap()
+}
+
 /// Panics with the package's name when a tool is missing: a test that cannot run has failed.
 pub(crate) fn need(tool: &str, package: &str) {
     let found = std::env::var_os("PATH")
@@ -137,10 +142,9 @@ fn run(way: Option<Way>, script: &str, guest: Option<&Path>, home: &Path) -> Tra
     let began = SystemTime::now() - Duration::from_secs(1);
     let output = command.output().unwrap();
     let mut trail = trail(&output, &work, began);
-    if way.is_some() {
-        // What was recorded, and that strategies stepped aside, is told on standard error.
-        trail.stderr = trail.stderr.lines().filter(|line| !is_ours(line)).map(with_end).collect();
-    }
+    // What was recorded, that strategies stepped aside and that somebody's run was killed is told on
+    // standard error, by a run inside of the bare script, too.
+    trail.stderr = trail.stderr.lines().filter(|line| !is_ours(line)).map(with_end).collect();
     fs::remove_dir_all(&work).unwrap();
     trail
 }

@@ -1,6 +1,6 @@
 //! What must hold when things go wrong: a kill at any instant, a full disk.
 
-use super::bench::{guest, iolab};
+use super::bench::{guest, iolab, run_place};
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -64,7 +64,7 @@ fn killed_at_200_instants_nothing_synced_or_closed_is_lost() {
 
 #[test]
 fn a_program_ends_with_its_launcher_and_what_it_held_is_named_and_recovered() {
-    let place = tempfile::Builder::new().prefix("iolab-test-").tempdir_in("/dev/shm").unwrap();
+    let place = run_place();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("f");
     let run = |script: &str| {
@@ -98,7 +98,7 @@ time.sleep(1000)";
 
 #[test]
 fn a_killed_run_that_held_nothing_is_removed_by_the_next() {
-    let place = tempfile::Builder::new().prefix("iolab-test-").tempdir_in("/dev/shm").unwrap();
+    let place = run_place();
     let mut command = iolab();
     command.args(["run", "--apply", "write-back", "--", "sh", "-c", "echo here; exec sleep 1000"]);
     command.env("IOLAB_RUN_PLACE", place.path());

@@ -1,7 +1,7 @@
 //! Separate programs on the same files, and programs that end in ways nobody can handle: what a
 //! write returned for is there for everybody who looks, as without us.
 
-use super::bench::{WAYS, Way, guest, iolab, need, same_everywhere};
+use super::bench::{WAYS, Way, guest, iolab, need, run_place, same_everywhere};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -221,6 +221,8 @@ fn what_a_killed_launcher_leaves_is_written_out_by_recover() {
         let (bare, under) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         Command::new(&program).args([how, "9"]).current_dir(&bare).status().unwrap();
         let mut run = iolab();
+        let place = run_place();
+        run.env("IOLAB_RUN_PLACE", place.path());
         run.args(["run", "--apply", "write-back", "--"]).arg(&program).args([how, "both"]);
         let output = run.current_dir(&under).output().unwrap();
         let segment = String::from_utf8(output.stdout).unwrap();
@@ -237,8 +239,9 @@ fn what_a_killed_launcher_leaves_is_written_out_by_recover() {
 
 #[test]
 fn a_program_that_writes_past_the_library_is_told_of_and_the_file_passes() {
-    let home = tempfile::tempdir().unwrap();
+    let (home, place) = (tempfile::tempdir().unwrap(), run_place());
     let (mut run, program) = (iolab(), guest("past_the_library"));
+    run.env("IOLAB_RUN_PLACE", place.path());
     run.args(["run", "--apply", "write-back", "--"]).arg(&program);
     let output = run.current_dir(&home).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
