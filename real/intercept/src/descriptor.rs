@@ -61,11 +61,15 @@ impl Entry {
 #[inline(always)]
 pub(crate) fn get(fd: usize) -> Entry {
     let fd = fd as u32 as usize;
-    if fd < LIMIT {
-        Entry(TABLE[fd].load(Ordering::Relaxed))
-    } else {
-        Entry::left_out(LeftOut::OutOfTable)
-    }
+    if fd < LIMIT { Entry(TABLE[fd].load(Ordering::Relaxed)) } else { out_of_table(fd) }
+}
+
+/// The entry of what has none.
+const fn out_of_table(fd: usize) -> Entry {
+    Entry::left_out(match fd <= i32::MAX as usize {
+        true => LeftOut::OutOfTable,
+        false => LeftOut::BadDescriptor,
+    })
 }
 
 /// Sets the entry of a descriptor.
@@ -77,10 +81,8 @@ pub(crate) fn set(fd: i32, entry: Entry) {
 
 /// Forgets a descriptor and says what was known.
 pub(crate) fn take(fd: usize) -> Entry {
-    match TABLE.get(fd as u32 as usize) {
-        Some(word) => Entry(word.swap(0, Ordering::Relaxed)),
-        None => Entry::left_out(LeftOut::OutOfTable),
-    }
+    let fd = fd as u32 as usize;
+    TABLE.get(fd).map_or(out_of_table(fd), |word| Entry(word.swap(0, Ordering::Relaxed)))
 }
 
 /// Forgets all descriptors from `first` to `last`.

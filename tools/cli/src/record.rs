@@ -103,7 +103,7 @@ impl Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let target = output(arguments.output.as_deref(), &[])?;
+    let target = output(arguments.output.as_deref(), &named_in(&arguments.command))?;
     let library = launch::find_library().map_err(launch_failure)?;
     let mut output = Output::reserve(target, arguments.resolution)?;
     let mut recording = Recording::begin(&arguments.settings(), &arguments.command, &[])
@@ -121,6 +121,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     save(recording, output)?;
     Ok(ExitCode::from(ending.code()))
+}
+
+/// The program and the files it is given, as far as they are named: none of them is meant by a trace.
+pub(crate) fn named_in(command: &[OsString]) -> Vec<&Path> {
+    command.iter().map(Path::new).collect()
 }
 
 /// Makes and writes the trace. The spool directory goes only when the trace is safe.

@@ -8,8 +8,8 @@
 use crate::failure::Failure;
 use crate::output::{self, Output as Target};
 use crate::record::{
-    Output, RESOLUTION_NS, Saved, StdioName, launch_failure, making, spool_failure, summarize,
-    writing,
+    Output, RESOLUTION_NS, Saved, StdioName, launch_failure, making, named_in, spool_failure,
+    summarize, writing,
 };
 use clap::Args;
 use iolab_host::job::Job;
@@ -143,8 +143,9 @@ fn watched(
     command: &mut Command,
     watcher: &mut dyn Watcher,
 ) -> Result<Ending, Failure> {
-    let record = Target::begin_if(arguments.record.as_deref(), "--record", &[])?;
-    let decisions = Target::begin_if(arguments.decisions.as_deref(), "--decisions", &[])?;
+    let inputs = named_in(&arguments.command);
+    let record = Target::begin_if(arguments.record.as_deref(), "--record", &inputs)?;
+    let decisions = Target::begin_if(arguments.decisions.as_deref(), "--decisions", &inputs)?;
     output::distinct(&record.iter().chain(&decisions).collect::<Vec<_>>())?;
     let stdio = match arguments.record {
         Some(_) => arguments.stdio.into(),

@@ -40,6 +40,44 @@ fn an_output_that_cannot_be_written_is_found_before_the_command_runs() {
 }
 
 #[test]
+fn neither_the_program_nor_a_file_it_is_given_becomes_the_trace() {
+    let (directory, _) = workshop();
+    fs::copy("/bin/cat", directory.path().join("program")).unwrap();
+    fs::write(directory.path().join("data"), "kept").unwrap();
+    let starts: [&[&str]; 2] = [&["record", "-o"], &["run", "--apply", "null", "--record"]];
+    for start in starts {
+        for name in ["program", "data"] {
+            let mut command = iolab();
+            command.args(start).arg(name).args(["--", "./program", "data"]);
+            let output = command.current_dir(directory.path()).output().unwrap();
+            let told = said(&output);
+            assert!(!output.status.success() && told.contains("both read and written"), "{told}");
+            assert!(output.stdout.is_empty(), "it did not run");
+        }
+    }
+    let same = |name: &str, as_this: &str| {
+        fs::read(directory.path().join(name)).unwrap() == fs::read(as_this).unwrap()
+    };
+    assert!(same("program", "/bin/cat"));
+    assert_eq!(fs::read_to_string(directory.path().join("data")).unwrap(), "kept");
+}
+
+#[test]
+fn calls_on_no_descriptor_are_told_as_such() {
+    let (directory, _) = workshop();
+    let script =
+        "import os\nfor fd in (-1, 70000, 999):\n try: os.write(fd, b'x')\n except OSError: pass";
+    let output = record(directory.path(), &[], &["python3", "-c", script]);
+    assert!(output.status.success(), "{}", said(&output));
+    let left_out = trace(directory.path()).header.losses.left_out_calls;
+    assert_eq!(left_out.get("descriptor above 65535"), Some(&1), "{left_out:?}");
+    assert!(
+        left_out.get("not an open descriptor").is_some_and(|&count| count >= 1),
+        "{left_out:?}"
+    );
+}
+
+#[test]
 fn run_finds_out_about_its_traces_before_the_program_runs_too() {
     let (directory, _) = workshop();
     for flag in ["--record", "--decisions"] {
