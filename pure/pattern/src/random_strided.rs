@@ -18,7 +18,11 @@ pub(crate) const ROW: Row = Row {
     title: "random strided",
     summary: "strips of random length between two bounds, ordered round robin",
     parameters: &[
-        Parameter { name: "low", default: "16k", meaning: "shortest strip" },
+        Parameter {
+            name: "low",
+            default: "",
+            meaning: "shortest strip; empty: a quarter of `high`",
+        },
         Parameter { name: "high", default: "64k", meaning: "longest strip" },
         Parameter { name: "rounds", default: "16", meaning: "strips per rank" },
     ],
@@ -38,7 +42,10 @@ struct RandomStrided {
 
 fn build(settings: &Settings) -> Result<Box<dyn Pattern>, PatternError> {
     let high = settings.bytes("high")?;
-    let low = settings.bytes("low")?.min(high);
+    let low = settings.bytes_or("low", (high / 4).max(1))?;
+    if low > high {
+        return Err(settings.wrong("low", "is above `high`"));
+    }
     let rounds = settings.count("rounds")?;
     settings.volume(&[high, rounds, settings.ranks, 2])?;
     let seed = settings.seed.0;

@@ -15,7 +15,7 @@ fn variants(default: &str) -> Vec<&'static str> {
         "block" => vec!["block", "cyclic", "cyclic-2", "block/cyclic-2", "cyclic-3/block"],
         text if text.matches('x').count() == 2 => vec!["1x1x1", "3x2x1", "2x3x4"],
         text if text.contains('x') => vec!["1x1", "3x2", "5x4", "7x5"],
-        "" => vec![""],
+        "" => vec!["", "1", "3"],
         _ => vec!["1", "2", "3", "5"],
     }
 }
@@ -100,6 +100,16 @@ fn a_plan_of_a_billion_operations_is_reached_anywhere_at_once() {
             }
         }
     }
+}
+
+#[test]
+fn a_shortest_strip_above_the_longest_is_refused_and_none_is_a_quarter_of_it() {
+    let make = |spec: &str| Catalog::make(spec, 4, Seed(1));
+    let refused = make("random-strided:low=100,high=10").err().expect("refused");
+    assert!(refused.message.contains("low=100"), "{}", refused.message);
+    assert!(make("random-strided:low=10,high=10").is_ok() && make("random-strided:high=1").is_ok());
+    let bytes = |spec: &str| make(spec).expect(spec).file_bytes();
+    assert_eq!(bytes("random-strided:high=400"), bytes("random-strided:high=400,low=100"));
 }
 
 #[test]

@@ -207,6 +207,10 @@ fn run_trace(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
     arguments.refuse_cluster_flags()?;
     let outputs = arguments.outputs()?;
     let platform = arguments.platform()?;
+    if platform.nodes.is_empty() {
+        let hint = "it is for the servers of a cluster; --cold says what this machine has cached";
+        refuse(&[("--cache", arguments.cache.is_some())], "on a platform without servers", hint)?;
+    }
     let settings = settings_of(arguments);
     let model = Settings { durations: Durations::Model, keep_decisions: false, ..settings.clone() };
     let quiet = Settings { keep_decisions: false, ..settings.clone() };

@@ -50,6 +50,20 @@ fn what_programs_did_comes_out_the_same_plain_and_under_strategies() {
 }
 
 #[test]
+fn a_cache_layer_is_refused_where_there_are_no_servers() {
+    let place = tempfile::tempdir().unwrap();
+    recorded(place.path(), "echo here > file");
+    let simulate = |platform: &str| {
+        let how = ["--cache", "write-behind", "--platform", platform];
+        iolab(place.path(), &[&["simulate", "--trace", "run.iot"], &how[..]].concat())
+    };
+    let refused = simulate("local-ext4");
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && told.contains("--cache does nothing"), "{told}");
+    assert!(simulate("classic-hdd").status.success());
+}
+
+#[test]
 fn decisions_can_be_kept_as_a_trace() {
     let place = tempfile::tempdir().unwrap();
     recorded(place.path(), PROGRAM);
