@@ -5,6 +5,7 @@
 //! of thing, so that any two can be laid side by side. This crate has no file format in it: the
 //! raw spool of a running program is `spool`, the finished `.iot` file is the crate `iolab-iot`.
 
+pub mod datatype;
 mod event;
 pub mod export;
 pub mod finish;

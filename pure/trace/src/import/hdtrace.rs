@@ -16,8 +16,9 @@ mod xml;
 
 pub use project::Project;
 
+use crate::datatype::View;
 use crate::{Clock, Event, FileEntry, Function, Origin, ProcessEntry, Trace};
-use datatype::{Datatypes, View};
+use datatype::Datatypes;
 use iolab_vocab::{Extent, FileId, Nanos};
 use project::Thread;
 use std::collections::BTreeMap;
