@@ -5,7 +5,7 @@
 
 use super::HdtraceError;
 use super::xml::Element;
-use crate::datatype::{DEPTH_MAX, Flat, PIECES_MAX};
+use crate::datatype::{DEPTH_MAX, Flat};
 use std::collections::BTreeMap;
 
 /// A datatype as the project file describes it. Other types are named by their number.
@@ -74,30 +74,18 @@ impl Datatypes {
         match self.types.get(&id) {
             None => Err(format!("the project declares no datatype {id} for this rank")),
             Some(Datatype::Unknown(kind)) => Err(format!("datatype {id} is of kind `{kind}`")),
-            Some(Datatype::Named(size)) => {
-                let mut named = Flat::default();
-                named.add(0, *size)?;
-                Ok(named)
-            }
+            Some(Datatype::Named(size)) => Flat::named(*size),
             Some(&Datatype::Strided { count, block, stride, in_bytes, of }) => {
-                if count > PIECES_MAX as u64 {
-                    return Err(format!("datatype {id} has {count} blocks"));
-                }
                 let old = flat(of)?;
-                let step = if in_bytes { 1 } else { old.extent() };
-                let mut new = Flat::default();
-                for index in 0..count {
-                    let place = i64::try_from(index)
-                        .ok()
-                        .and_then(|index| index.checked_mul(stride)?.checked_mul(step));
-                    new.repeat(&old, place.ok_or("a stride leaves the address range")?, block)?;
-                }
-                Ok(new)
+                let unit = if in_bytes { 1 } else { old.extent() };
+                let stride = stride.checked_mul(unit).ok_or("a stride leaves the address range")?;
+                Flat::strided(&old, count, block, stride)
             }
             Some(Datatype::Struct(members)) => {
                 let mut new = Flat::default();
                 for &(displacement, block, of) in members {
-                    new.repeat(&flat(of)?, displacement, block)?;
+                    let old = flat(of)?;
+                    new.repeat(&old, displacement, block, old.extent())?;
                 }
                 Ok(new)
             }
@@ -150,30 +138,24 @@ mod tests {
         Datatype::Strided { count, block, stride, in_bytes: false, of }
     }
 
-    fn sum(parts: &[(i64, u64)]) -> Flat {
-        let mut sum = Flat::default();
-        parts.iter().for_each(|&(place, length)| sum.add(place, length).unwrap());
-        sum
-    }
-
     #[test]
     fn a_vector_of_doubles_has_every_third_one() {
         let types = types(&[(0, Datatype::Named(8)), (1, vector(4, 1, 3, 0))]);
-        assert_eq!(types.flat(1).unwrap(), sum(&[(0, 8), (24, 8), (48, 8), (72, 8)]));
+        assert_eq!(types.flat(1).unwrap().pieces(), [(0, 8), (24, 8), (48, 8), (72, 8)]);
     }
 
     #[test]
     fn a_struct_has_its_members_where_they_are_displaced() {
         let members = vec![(4, 2, 0), (20, 1, 0)];
         let types = types(&[(0, Datatype::Named(4)), (1, Datatype::Struct(members))]);
-        assert_eq!(types.flat(1).unwrap(), sum(&[(4, 8), (20, 4)]));
+        assert_eq!(types.flat(1).unwrap().pieces(), [(4, 8), (20, 4)]);
     }
 
     #[test]
     fn absurd_types_are_refused() {
-        let huge = vector(u64::MAX, 1, 2, 0);
+        let huge = vector(1 << 40, 1, 2, 0);
         let types = types(&[(0, Datatype::Named(8)), (1, huge), (2, vector(2, 1, 2, 2))]);
-        assert!(types.flat(1).unwrap_err().contains("blocks"));
+        assert!(types.flat(1).unwrap_err().contains("pieces"));
         assert!(types.flat(2).unwrap_err().contains("made of itself"));
         assert!(types.flat(9).unwrap_err().contains("no datatype 9"));
     }
