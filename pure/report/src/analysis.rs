@@ -159,8 +159,12 @@ impl Analysis {
         self.rows += 1;
         self.counted += if event.is_counted() { event.calls() } else { 0 };
         let layer = event.function.layer();
+        if event.function.class() == Class::Piece {
+            // A part of a call that is a row itself.
+            return;
+        }
         self.layers.entry(layer).or_default().add(row, event);
-        if !matches!(layer, Layer::Posix | Layer::Stdio | Layer::Mpiio) {
+        if !matches!(layer, Layer::Posix | Layer::Stdio | Layer::Mpiio | Layer::Mpi) {
             return;
         }
         let lane = self.lane(event);
@@ -173,6 +177,7 @@ impl Analysis {
         }
         let inside_posix = !outermost && self.lane_states[lane].outer_layer == Some(Layer::Posix);
         match layer {
+            Layer::Mpi => {}
             Layer::Posix if !inside_posix => self.system(row, event, lane),
             Layer::Posix => {}
             // A flush is judged by the writes it causes, so it stands beside them.

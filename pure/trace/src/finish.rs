@@ -10,11 +10,14 @@
 
 mod gather;
 mod missing;
+mod mpi;
 mod names;
 mod positions;
 
 use crate::spool::{CONTROL_BYTES, CONTROL_MAGIC, SPOOL_VERSION, control, read_u32, read_u64};
-use crate::{Clock, Event, FORMAT_VERSION, Header, Layer, Origin, ProcessEntry, Trace};
+use crate::{
+    Class, Clock, Event, FORMAT_VERSION, Function, Header, Layer, Origin, ProcessEntry, Trace,
+};
 use iolab_vocab::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -120,6 +123,7 @@ pub fn finish(spools: &Spools<'_>, side: Side) -> Result<Trace, FinishError> {
     // Stable, here and below: what happened at one tick of the clock stays in its order.
     gathered.events.sort_by_key(|event| (event.start, event.process, event.thread));
     names::resolve(&mut gathered, &mut header);
+    mpi::resolve(&mut gathered, &mut header);
     positions::derive(&mut gathered, &mut header);
     missing::tell(spools, &gathered, &mut header);
     let mut events = gathered.events;
@@ -184,7 +188,8 @@ fn entry(process: &gather::Process) -> ProcessEntry {
     }
 }
 
-/// Gives each POSIX call inside a stdio call of the same thread its parent. Outer calls come first.
+/// Gives each call inside a call of a higher layer of the same thread its parent, the outermost one.
+/// Outer calls come first.
 fn adopt(events: &mut [Event]) {
     let mut outer: Option<usize> = None;
     for index in 0..events.len() {
@@ -197,11 +202,29 @@ fn adopt(events: &mut [Event]) {
         if outer.is_some_and(|at| !inside(&events[at])) {
             outer = None;
         }
-        match (outer, event.function.layer()) {
-            (None, Layer::Stdio) if !event.is_counted() => outer = Some(index),
-            (Some(at), Layer::Posix) => events[index].parent = at as i64,
+        let height = |event: &Event| match event.function.layer() {
+            _ if event.function == Function::VIEW_PIECE => 0,
+            Layer::Mpi | Layer::Mpiio => 2,
+            Layer::Stdio => 1,
+            _ => 0,
+        };
+        match outer {
+            Some(at) if height(&event) < height(&events[at]) => {
+                set_size_before(events, at, index);
+                events[index].parent = at as i64;
+            }
+            None if height(&event) > 0 && !event.is_counted() => outer = Some(index),
             _ => {}
         }
+    }
+}
+
+/// An open of MPI-IO says how large the file was: as large as the first open inside found it.
+fn set_size_before(events: &mut [Event], outer: usize, inner: usize) {
+    let (open, inside) = (events[outer], events[inner]);
+    let is_open = open.function == Function::MPI_FILE_OPEN && open.length < 0;
+    if is_open && inside.function.class() == Class::Open && inside.file == open.file {
+        events[outer].length = inside.length;
     }
 }
 

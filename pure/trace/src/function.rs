@@ -160,6 +160,8 @@ macro_rules! for_each_function {
             MPI_SCATTER = 335 "MPI_Scatter" Mpi Collective (length root) -> status [];
             MPI_ALLGATHER = 336 "MPI_Allgather" Mpi Collective (length) -> status [];
             MPI_ALLTOALL = 337 "MPI_Alltoall" Mpi Collective (length) -> status [];
+            MPI_SCAN = 338 "MPI_Scan" Mpi Collective (length) -> status [];
+            MPI_REDUCE_SCATTER = 339 "MPI_Reduce_scatter" Mpi Collective (length) -> status [];
             COMPUTE = 400 "compute" Compute Compute () -> nothing [];
             DEVICE_READ = 410 "device read" Device Read () -> moved [];
             DEVICE_WRITE = 411 "device write" Device Write () -> moved [];

@@ -8,7 +8,7 @@
 //! aligned by their wall clocks, which the joined header says; a path on a file system that every
 //! machine has for itself is a file per machine.
 
-use crate::{Class, Event, FileEntry, Header, ProcessEntry};
+use crate::{Class, Event, FileEntry, Function, Header, Layer, ProcessEntry};
 use iolab_vocab::{FileId, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +25,7 @@ const NO_PART: &str = "of its job, which left no part of this trace";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seat {
     files: Vec<FileId>,
+    communicators: Vec<i64>,
     first_process: u32,
     shift_ns: u64,
 }
@@ -42,7 +43,20 @@ impl Seat {
             }
             other => other,
         };
+        let communicator = |index: i64| {
+            let at = usize::try_from(index).ok();
+            at.and_then(|at| self.communicators.get(at)).copied().unwrap_or(index)
+        };
+        let (mut fd, mut offset) = (event.fd, event.offset);
+        if event.function.layer() == Layer::Mpi {
+            fd = communicator(fd.into()) as i32;
+        }
+        if event.function == Function::MPI_FILE_OPEN {
+            offset = communicator(offset);
+        }
         Event {
+            fd,
+            offset,
             process: event.process + self.first_process,
             file: file(event.file),
             argument,
@@ -71,6 +85,7 @@ pub fn headers(parts: &[Header]) -> (Header, Vec<Seat>) {
         environment: common_environment(parts),
         processes: Vec::new(),
         files: Vec::new(),
+        communicators: Vec::new(),
         ..first.clone()
     };
     let mut files = Files { by_name: BTreeMap::new(), one_machine };
@@ -80,6 +95,9 @@ pub fn headers(parts: &[Header]) -> (Header, Vec<Seat>) {
         let machine = part.parts.first().map_or("", |it| it.host.as_str());
         seats.push(Seat {
             files: part.files.iter().map(|it| files.place(it, machine, &mut joined)).collect(),
+            communicators: (part.communicators.iter())
+                .map(|members| place_of(members, &mut joined.communicators))
+                .collect(),
             first_process: joined.processes.len() as u32,
             shift_ns,
         });
@@ -95,6 +113,15 @@ pub fn headers(parts: &[Header]) -> (Header, Vec<Seat>) {
             .push(format!("times between {count} machines, aligned by their wall clocks"));
     }
     (with_missing_ranks(joined), seats)
+}
+
+/// Communicators of the same ranks are one.
+fn place_of(members: &[u32], joined: &mut Vec<Vec<u32>>) -> i64 {
+    let known = joined.iter().position(|listed| listed == members);
+    known.unwrap_or_else(|| {
+        joined.push(members.to_owned());
+        joined.len() - 1
+    }) as i64
 }
 
 fn seat_of_the_only(header: &Header) -> Seat {
@@ -129,9 +156,6 @@ fn add(joined: &mut Header, part: &Header) {
     joined.overhead_ns = joined.overhead_ns.max(part.overhead_ns);
     if joined.interposer != part.interposer {
         joined.interposer = "plt-only".to_owned();
-    }
-    if joined.communicators.is_empty() {
-        joined.communicators.clone_from(&part.communicators);
     }
     for (reason, count) in &part.losses.lost_calls {
         *joined.losses.lost_calls.entry(reason.clone()).or_default() += count;
@@ -235,6 +259,20 @@ mod tests {
         assert_eq!((carried.file, carried.process, carried.parent), (FileId(1), 1, 12));
         assert_eq!(seats[0].carry(&event, 0).start, Nanos(30), "20 is the earlier zero");
         assert_eq!(joined.environment.len(), 1, "each rank's own variables are left out");
+    }
+
+    #[test]
+    fn communicators_of_the_same_ranks_are_one_in_all_parts() {
+        let mut parts = [part(0, "n", "m", &[], 0), part(1, "n", "m", &[], 0)];
+        parts[0].communicators = vec![vec![0, 1], vec![0]];
+        parts[1].communicators = vec![vec![1], vec![0, 1]];
+        let (joined, seats) = headers(&parts);
+        assert_eq!(joined.communicators, [vec![0, 1], vec![0], vec![1]]);
+        let barrier = Event { fd: 1, ..Event::of(Function::MPI_BARRIER) };
+        assert_eq!(seats[1].carry(&barrier, 0).fd, 0);
+        let open = Event { fd: 9, offset: 0, ..Event::of(Function::MPI_FILE_OPEN) };
+        let carried = seats[1].carry(&open, 0);
+        assert_eq!((carried.fd, carried.offset), (9, 2), "its descriptor stays");
     }
 
     #[test]

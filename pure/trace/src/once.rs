@@ -36,7 +36,8 @@ impl Once {
             self.reach(event.file);
             return !self.covered.get(&thread).copied().unwrap_or(false);
         }
-        let counts = layer == Layer::Posix || !self.is_reached(event.file);
+        // Messages move nothing to or from files; what they do to files themselves counts.
+        let counts = layer == Layer::Posix || layer != Layer::Mpi && !self.is_reached(event.file);
         if layer == Layer::Posix {
             self.reach(event.file);
         }
@@ -99,6 +100,14 @@ mod tests {
         assert!(once.counts(&call(Function::WRITE, 1, -1)));
         assert!(once.counts(&call(Function::MPI_FILE_WRITE, 0, -1)));
         assert!(!once.counts(&call(Function::FWRITE, 1, -1)));
+    }
+
+    #[test]
+    fn system_calls_inside_a_message_count_for_themselves() {
+        let mut once = Once::default();
+        assert!(once.counts(&call(Function::WRITE, 0, -1)));
+        assert!(!once.counts(&call(Function::MPI_INIT, u32::MAX, -1)));
+        assert!(once.counts(&call(Function::WRITE, 1, 1)));
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod compact;
 pub use compact::{Drained, DrainedChunk, encode_drained, encode_head, take_drained};
 
 use crate::Function;
+use std::ffi::CStr;
 
 /// Version of this layout; a reader refuses any other.
 pub const SPOOL_VERSION: u32 = 2;
@@ -74,6 +75,12 @@ pub const TEXT: u16 = 0x7fff;
 pub const MIXED: i64 = -2;
 /// From this bit on, `argument` of a record that counts seeks holds their number.
 pub const COUNT_SHIFT: u32 = crate::event::COUNT_SHIFT;
+/// `offset` of a record of MPI-IO at the pointer that all who opened the file share; that at a
+/// process's own pointer has -1.
+pub const SHARED_POINTER: i64 = -2;
+/// First byte of a name that is no path: a communicator (`communicator 0 1 …`, ranks of the whole
+/// program) or a view (`view ETYPE FILETYPE`, in the grammar of [`crate::datatype`]).
+pub const NO_PATH: u8 = 0;
 /// Bytes of a name in one record.
 pub const TEXT_BYTES: usize = 48;
 
@@ -176,6 +183,27 @@ pub fn read_u64(bytes: &[u8], at: usize) -> u64 {
     u64::from(read_u32(bytes, at)) | u64::from(read_u32(bytes, at + 4)) << 32
 }
 
+/// How a library beside the recorder's reaches it in the same process.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Door {
+    /// Reads the clock of the recording.
+    pub now: extern "C" fn() -> u64,
+    /// A number, unique in the run.
+    pub number: extern "C" fn() -> u32,
+    /// Says what a number stands for: address and length of the text.
+    pub name: extern "C" fn(u32, *const u8, usize),
+    /// Keeps a record; thread and tag are filled in.
+    pub push: extern "C" fn(&Record),
+    /// Counts a call that is left out, by the index of its reason.
+    pub left_out: extern "C" fn(usize),
+}
+
+/// The symbol that opens the door: takes [`DOOR_VERSION`], gives null where nothing is recorded.
+pub const DOOR_NAME: &CStr = c"iolab_recorder_door";
+/// Changes with [`Door`].
+pub const DOOR_VERSION: u32 = 1;
+
 /// Head of a chunk, slot 0.
 #[allow(missing_docs, reason = "offsets of the fields of that name")]
 pub mod chunk {
@@ -218,7 +246,7 @@ pub mod control {
     pub const LIMIT: usize = 32;
     /// 0 stop when full, 1 overwrite the oldest.
     pub const RING: usize = 40;
-    /// Bit 0 POSIX, bit 1 stdio, bit 2 below the strategies.
+    /// Bit 0 POSIX, bit 1 stdio, bit 2 below the strategies, bit 3 MPI.
     pub const LAYERS: usize = 44;
     /// Three words: counter, monotonic ns, Unix ns, read together when the run started.
     pub const CALIBRATION: usize = 48;
@@ -337,6 +365,8 @@ reasons! {
         OutOfTable "descriptor above 65535",
         BadDescriptor "not an open descriptor",
         NoFile "stream without a file",
+        Exotic "MPI: one-sided, non-blocking collective, between two groups",
+        FailedMpi "MPI: calls that failed",
     }
 }
 

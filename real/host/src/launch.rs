@@ -18,6 +18,8 @@ use std::{env, fmt, io};
 
 /// File name of the preloaded library.
 pub const LIBRARY_NAME: &str = "libiolab_intercept.so";
+/// File name of the library that sees calls of MPI.
+pub const MPI_LIBRARY_NAME: &str = "libiolab_mpi.so";
 /// Variable that says where the library is, when it is not beside the program.
 pub const LIBRARY_VARIABLE: &str = "IOLAB_LIBRARY";
 
@@ -170,14 +172,24 @@ impl Watcher for Unwatched {}
 /// Finds the preloaded library: where `IOLAB_LIBRARY` says, beside the running program, in its
 /// `deps` (while testing), or in `../lib`. The newest counts: cargo builds it in the first two.
 pub fn find_library() -> Result<PathBuf, LaunchError> {
+    find(LIBRARY_NAME)
+}
+
+/// Finds the library that sees calls of MPI, in the same places.
+pub fn find_mpi_library() -> Result<PathBuf, LaunchError> {
+    find(MPI_LIBRARY_NAME)
+}
+
+fn find(name: &str) -> Result<PathBuf, LaunchError> {
     let mut places = Vec::new();
     match env::var_os(LIBRARY_VARIABLE) {
-        Some(place) => places.push(PathBuf::from(place)),
+        Some(place) if name == LIBRARY_NAME => places.push(PathBuf::from(place)),
+        Some(place) => places.push(PathBuf::from(place).with_file_name(name)),
         None => {
             let program = env::current_exe().unwrap_or_default();
             let folder = program.parent().unwrap_or(Path::new("."));
             for place in ["", "deps", "..", "../lib"] {
-                places.push(folder.join(place).join(LIBRARY_NAME));
+                places.push(folder.join(place).join(name));
             }
         }
     }
@@ -188,10 +200,11 @@ pub fn find_library() -> Result<PathBuf, LaunchError> {
     }
 }
 
-/// Has the loader put the library in front of what the command preloads anyway. A program that
+/// Has the loader put the libraries, the first of which is that of the hooks, in front of what the command preloads anyway. A program that
 /// cannot live with it is started without, which one line says.
-pub fn preload(command: &mut Command, library: &Path) {
-    let mut list = library.as_os_str().to_owned();
+pub fn preload(command: &mut Command, libraries: &[&Path]) {
+    let libraries: Vec<_> = libraries.iter().map(|library| library.as_os_str()).collect();
+    let mut list = libraries.join(OsStr::new(":"));
     match kind_of(Path::new(command.get_program()), 4) {
         Program::Foreign => {
             eprintln!(
@@ -202,9 +215,10 @@ pub fn preload(command: &mut Command, library: &Path) {
             return;
         }
         Program::After(first) => {
-            list = OsStr::from_bytes(first.bytes()).to_owned();
-            list.push(":");
-            list.push(library);
+            let mut with_first = OsStr::from_bytes(first.bytes()).to_owned();
+            with_first.push(":");
+            with_first.push(&list);
+            list = with_first;
         }
         _ => {}
     }

@@ -68,6 +68,8 @@ pub struct Settings {
     pub stdio: StreamCalls,
     /// Record what comes out below the strategies.
     pub below: bool,
+    /// Calls of MPI, of the library that [`crate::launch::find_mpi_library`] finds.
+    pub mpi: bool,
     /// The spool directory takes no more than this (and a few heads of processes).
     pub limit_bytes: u64,
     /// When it is full: go on, overwriting the oldest records.
@@ -84,6 +86,7 @@ impl Default for Settings {
             posix: true,
             stdio: StreamCalls::Auto,
             below: false,
+            mpi: false,
             limit_bytes: 2 << 30,
             ring: false,
             directory: None,

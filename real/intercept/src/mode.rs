@@ -43,6 +43,8 @@ impl Mode {
     pub(crate) const STAGE: Mode = Mode(8);
     /// Record the program's calls in the POSIX layer.
     pub(crate) const RECORD_POSIX: Mode = Mode(16);
+    /// Record the program's calls of MPI.
+    pub(crate) const RECORD_MPI: Mode = Mode(64);
     /// An ordinary moment: started, no new process, nobody on borrowed memory.
     pub(crate) const USUAL: Mode = Mode(32);
 

@@ -18,7 +18,7 @@ use iolab_sim::cluster::{Order, RunError};
 use iolab_sim::guest::{Durations, Settings, SimulationError, io_of};
 use iolab_sim::platform::{Platform, PlatformError};
 use iolab_sim::workload::recorded::{self, Recording};
-use iolab_trace::Trace;
+use iolab_trace::{Layer, Trace};
 use iolab_vocab::{Nanos, Seed};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -201,12 +201,12 @@ fn run_trace(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
         .map(|text| StrategySpec::parse(text))
         .collect::<Result<Vec<_>, _>>()?;
     let trace = trace_file::load(path)?;
-    if recorded::has_mpi(&trace) {
+    let platform = arguments.platform()?;
+    if recorded::has_mpi(&trace) && !is_of_posix(arguments, &trace, &platform) {
         return run_recording(arguments, &trace);
     }
     arguments.refuse_cluster_flags()?;
     let outputs = arguments.outputs()?;
-    let platform = arguments.platform()?;
     if platform.nodes.is_empty() {
         let hint = "it is for the servers of a cluster; --cold says what this machine has cached";
         refuse(&[("--cache", arguments.cache.is_some())], "on a platform without servers", hint)?;
@@ -235,6 +235,13 @@ fn run_trace(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
         false => say::text(&summary.text(&trace, &apply))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a trace that has calls of MPI is meant by those of POSIX that it also has: strategies stage
+/// those, and local storage knows no others.
+fn is_of_posix(arguments: &Arguments, trace: &Trace, platform: &Platform) -> bool {
+    let asks = !arguments.apply.is_empty() || platform.nodes.is_empty();
+    asks && trace.events.iter().any(|event| event.function.layer() == Layer::Posix)
 }
 
 fn settings_of(arguments: &Arguments) -> Settings {

@@ -3,15 +3,16 @@
 //! Outermost calls of the layers `mpi` and `mpiio` become commands; what a call did inside is the
 //! simulated algorithm's business. The time between two calls of a process becomes computation,
 //! an instruction for each microsecond, so that a platform with faster processors runs the
-//! program faster. Views were turned into pieces by the importer. Calls without a command here
-//! (`MPI_Init`, seeks, views) are skipped with the time they took, and counted.
+//! program faster. Views were turned into pieces by who made the trace. Calls without a command here
+//! (`MPI_Init`, seeks, views) are skipped with the time they took, and counted; non-blocking collective
+//! accesses are blocking ones where they begin.
 
 use super::run::Job;
 use crate::guest::SimulationError;
 use crate::program::{ANY_SOURCE, Command, Communicator, File, Program, Ticket, WORLD};
-use iolab_trace::{Event, Function, Layer, Origin, Trace};
+use iolab_trace::{Class, Event, Function, Layer, Origin, Trace};
 use iolab_vocab::{Extent, Nanos};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How much computing an instruction stands for.
@@ -80,8 +81,13 @@ impl Recording {
             communicators: Communicators::of(trace, rank_count),
             file_bytes: vec![0; trace.header.files.len()],
             skipped: BTreeMap::new(),
+            blocking: BTreeSet::new(),
         };
-        for row in (0..trace.events.len()).filter(|&row| trace.events[row].parent < 0) {
+        let outermost = |&row: &usize| trace.events[row].parent < 0;
+        let mut rows: Vec<usize> = (0..trace.events.len()).filter(outermost).collect();
+        // Threads of a process take turns in one lane.
+        rows.sort_by_key(|&row| (trace.events[row].rank, trace.events[row].start));
+        for row in rows {
             reader.take(row)?;
         }
         let names = trace.header.files.iter().map(|file| file.path.clone());
@@ -128,11 +134,12 @@ impl Recording {
     }
 }
 
-/// Ranks must be 0 to n - 1, one process each; what has no rank is a part of a simulated cluster.
+/// Ranks must be 0 to n - 1, one process each. Processes that call nothing of MPI are not looked at: parts
+/// of a simulated cluster, the shell that started a rank.
 fn check_ranks(trace: &Trace) -> Result<usize, SimulationError> {
-    let mut ranks: Vec<i32> = trace.header.processes.iter().map(|process| process.rank).collect();
-    ranks.retain(|rank| *rank >= 0);
-    ranks.sort_unstable();
+    let calls = trace.events.iter().filter(|event| is_mpi(event) && event.rank >= 0);
+    let processes: BTreeSet<(i32, u32)> = calls.map(|event| (event.rank, event.process)).collect();
+    let ranks: Vec<i32> = processes.into_iter().map(|(rank, _)| rank).collect();
     match ranks.iter().zip(0..).find(|(rank, wanted)| **rank != *wanted) {
         None if ranks.is_empty() => wrong("no process of the trace has a rank".to_owned()),
         None => Ok(ranks.len()),
@@ -197,6 +204,8 @@ struct Reader<'a> {
     communicators: Communicators<'a>,
     file_bytes: Vec<u64>,
     skipped: BTreeMap<&'static str, u64>,
+    /// Requests by rank that ended where they began, since there is no such command.
+    blocking: BTreeSet<(i32, i64)>,
 }
 
 impl Reader<'_> {
@@ -247,6 +256,7 @@ impl Reader<'_> {
                 Some(Command::Open(file))
             }
             function if function.layer() == Layer::Mpiio => self.on_file(&event)?,
+            Function::MPI_WAIT if self.blocking.remove(&(event.rank, event.argument)) => None,
             Function::MPI_WAIT => ticket(event.argument).map(Command::Wait),
             Function::MPI_INIT | Function::MPI_FINALIZE => None,
             _ => self.exchange(&event)?,
@@ -254,7 +264,7 @@ impl Reader<'_> {
         Ok(command.map(|command| Step { command, extents: (0, 0), communicator }))
     }
 
-    fn on_file(&self, event: &Event) -> Result<Option<Command>, SimulationError> {
+    fn on_file(&mut self, event: &Event) -> Result<Option<Command>, SimulationError> {
         let started = || match ticket(event.argument) {
             Some(ticket) => Ok(ticket),
             None => wrong(format!("{} names no request", self.call(event))),
@@ -269,6 +279,13 @@ impl Reader<'_> {
             Function::MPI_FILE_IREAD => Command::StartRead(file, started()?),
             Function::MPI_FILE_IWRITE => Command::StartWrite(file, started()?),
             Function::MPI_FILE_SYNC => Command::Sync(file),
+            function @ (Function::MPI_FILE_IREAD_ALL | Function::MPI_FILE_IWRITE_ALL) => {
+                self.blocking.insert((event.rank, event.argument));
+                match function.class() {
+                    Class::Read => Command::ReadAll(file),
+                    _ => Command::WriteAll(file),
+                }
+            }
             _ => return Ok(None),
         }))
     }

@@ -5,7 +5,7 @@ use crate::spool::{
     BELOW, CHUNK_BYTES, CHUNK_RECORDS, Drained, DrainedChunk, PROCESS_MAGIC, Record, SPOOL_VERSION,
     chunk, process as head, read_u32, read_u64, state, take_drained,
 };
-use crate::{Class, Event};
+use crate::{Class, Event, Function};
 use iolab_vocab::{FileId, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +33,8 @@ pub(super) struct Gathered {
     pub(super) events: Vec<Event>,
     /// Parts of names by number, in the order they were read.
     pub(super) names: BTreeMap<u32, Vec<(usize, Vec<u8>)>>,
+    /// Names that are no paths, by number; filled by `names`.
+    pub(super) texts: BTreeMap<u32, String>,
     /// The file each number stands for; filled by `names`.
     pub(super) file_of: Vec<FileId>,
     /// Files that are no spools of this version.
@@ -229,6 +231,13 @@ impl Sink<'_> {
 }
 
 fn set_ranks_and_ends(gathered: &mut Gathered) {
+    // A process that was started without a launcher learns its rank from MPI.
+    for event in gathered.events.iter().filter(|event| event.function == Function::MPI_INIT) {
+        let process = &mut gathered.processes[event.process as usize];
+        if let (true, Ok(rank)) = (process.rank < 0, i32::try_from(event.argument)) {
+            process.rank = rank;
+        }
+    }
     for event in &mut gathered.events {
         let process = &mut gathered.processes[event.process as usize];
         event.rank = process.rank;

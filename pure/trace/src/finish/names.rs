@@ -2,6 +2,7 @@
 //! path are one file.
 
 use super::gather::Gathered;
+use crate::spool::NO_PATH;
 use crate::{Class, Event, FileEntry, Function, Header};
 use iolab_vocab::FileId;
 use std::collections::BTreeMap;
@@ -28,7 +29,12 @@ pub(super) fn resolve(gathered: &mut Gathered, header: &mut Header) {
     let mut by_path: BTreeMap<String, FileId> = BTreeMap::new();
     let mut numbers = Numbers::default();
     for (&number, parts) in &mut gathered.names {
-        let id = intern(path_of(parts), &mut by_path, header);
+        let name = whole(parts);
+        if let Some(text) = name.strip_prefix(NO_PATH as char) {
+            gathered.texts.insert(number, text.to_owned());
+            continue;
+        }
+        let id = intern(tidy(&name), &mut by_path, header);
         let at = number as usize;
         if at >= numbers.files.len() && at <= gathered.events.len().saturating_add(1 << 20) * 4 {
             numbers.files.resize(at + 1, FileId::NONE);
@@ -42,10 +48,10 @@ pub(super) fn resolve(gathered: &mut Gathered, header: &mut Header) {
     gathered.file_of = numbers.files;
 }
 
-fn path_of(parts: &mut [(usize, Vec<u8>)]) -> String {
+fn whole(parts: &mut [(usize, Vec<u8>)]) -> String {
     parts.sort_by_key(|(index, _)| *index);
     let bytes: Vec<u8> = parts.iter().flat_map(|(_, text)| text.iter().copied()).collect();
-    tidy(&String::from_utf8_lossy(&bytes))
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The path without `.` and doubled slashes; `..` stays, since only the kernel knows where it leads.

@@ -6,6 +6,7 @@
 //! sight sets the position right again.
 
 use super::gather::Gathered;
+use super::mpi::Accesses;
 use super::names::{as_argument, is_by_path};
 use crate::spool::MIXED;
 use crate::{Class, Event, Function, Header, Layer};
@@ -31,6 +32,7 @@ struct Follower<'a> {
     sizes: Vec<i64>,
     inherited: u64,
     unknown: u64,
+    accesses: Accesses,
 }
 
 pub(super) fn derive(gathered: &mut Gathered, header: &mut Header) {
@@ -40,10 +42,12 @@ pub(super) fn derive(gathered: &mut Gathered, header: &mut Header) {
         sizes: vec![0; header.files.len()],
         inherited: 0,
         unknown: 0,
+        accesses: Accesses::new(std::mem::take(&mut gathered.texts)),
     };
     for event in &mut gathered.events {
         follower.follow(event);
     }
+    gathered.events.extend(follower.accesses.end(header));
     if follower.inherited > 0 {
         let text = "offsets on inherited descriptors, where another process may share the position";
         header.inferred.push(format!("{text} ({} of them)", follower.inherited));
@@ -59,6 +63,9 @@ impl Follower<'_> {
         let number = event.file.0.wrapping_add(1) as usize;
         let file = self.files.get(number).copied().unwrap_or(FileId::NONE);
         event.file = file;
+        if event.function.layer() == Layer::Mpiio {
+            return self.accesses.follow(event, number);
+        }
         if event.function.class() == Class::Copy {
             return self.copy(event, number);
         }

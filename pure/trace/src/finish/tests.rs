@@ -239,3 +239,131 @@ fn where_counted_calls_lie_between_others_no_offset_is_made_up() {
     let seeks = trace.events.iter().filter(|event| event.function == Function::FSEEK);
     assert_eq!(seeks.map(Event::calls).collect::<Vec<_>>(), [5, 1, 1]);
 }
+
+/// A record of MPI-IO on the open file 1, of a time that only orders it.
+fn on_file(function: Function, at: u64, offset: i64, bytes: i64) -> Record {
+    Record {
+        offset,
+        length: bytes,
+        argument: -1,
+        ..record(function, 1, (1000 + at * 100, 1050 + at * 100), bytes.max(0))
+    }
+}
+
+fn places(trace: &Trace, function: Function) -> Vec<(i64, i64)> {
+    let rows = trace.events.iter().filter(|event| event.function == function);
+    rows.map(|event| (event.offset, event.length)).collect()
+}
+
+#[test]
+fn accesses_of_mpi_io_lie_where_the_view_and_the_pointers_put_them() {
+    let view = "\0view 4 resized(;0,32;contiguous(4;;4))";
+    let set = Record { argument: 2, ..on_file(Function::MPI_FILE_SET_VIEW, 2, 100, -1) };
+    let sought = Record { argument: 0, result: 6, ..on_file(Function::MPI_FILE_SEEK, 5, 6, -1) };
+    let trace = finish_one(&[
+        named(1, "/f"),
+        named(2, view),
+        on_file(Function::MPI_FILE_OPEN, 0, 9, -1),
+        on_file(Function::MPI_FILE_WRITE, 1, -1, 8),
+        set,
+        on_file(Function::MPI_FILE_WRITE_ALL, 3, -1, 24),
+        on_file(Function::MPI_FILE_WRITE, 4, -1, 8),
+        sought,
+        on_file(Function::MPI_FILE_WRITE, 6, -1, 4),
+        on_file(Function::MPI_FILE_READ, 7, 4, 16),
+        on_file(Function::MPI_FILE_READ, 8, crate::spool::SHARED_POINTER, 16),
+        on_file(Function::MPI_FILE_READ, 9, crate::spool::SHARED_POINTER, 16),
+        on_file(Function::MPI_FILE_CLOSE, 10, -1, -1),
+        on_file(Function::MPI_FILE_READ, 11, 4, 16),
+    ]);
+    assert_eq!(places(&trace, Function::MPI_FILE_WRITE), [(0, 8), (140, 8), (140, 4)]);
+    assert_eq!(places(&trace, Function::MPI_FILE_WRITE_ALL), [(100, 24)]);
+    assert_eq!(places(&trace, Function::VIEW_PIECE), [(100, 16), (132, 8)]);
+    let reads = [(132, 16), (100, 16), (132, 16), (-1, 16)];
+    assert_eq!(places(&trace, Function::MPI_FILE_READ), reads, "the last one after the close");
+    let parents: Vec<_> =
+        trace.events.iter().filter(|it| it.function == Function::VIEW_PIECE).collect();
+    for piece in parents {
+        let parent = trace.events[piece.parent as usize];
+        assert_eq!(parent.function, Function::MPI_FILE_WRITE_ALL);
+    }
+    let inferred = trace.header.inferred.join("\n");
+    assert!(
+        inferred.contains("shared pointers") && inferred.contains("whose opening is lost"),
+        "{inferred}"
+    );
+    assert_eq!(trace.header.files.len(), 1, "a view is no file");
+}
+
+#[test]
+fn a_file_that_is_opened_for_appending_begins_at_its_end() {
+    let open = Record { argument: 128 | 4, ..on_file(Function::MPI_FILE_OPEN, 0, 9, 300) };
+    let write = on_file(Function::MPI_FILE_WRITE, 1, -1, 8);
+    let trace = finish_one(&[named(1, "/f"), open, write]);
+    assert_eq!(places(&trace, Function::MPI_FILE_WRITE), [(300, 8)]);
+}
+
+#[test]
+fn a_view_that_cannot_be_followed_leaves_no_offset_and_is_told() {
+    for (view, why) in [
+        ("\0view 4 opaque(;4,0,4;)", "too long"),
+        ("\0view 4 sphere(;;4)", "sphere"),
+        ("\0view 4", "without datatypes"),
+    ] {
+        let set = Record { argument: 2, ..on_file(Function::MPI_FILE_SET_VIEW, 1, 0, -1) };
+        let trace = finish_one(&[
+            named(1, "/f"),
+            named(2, view),
+            on_file(Function::MPI_FILE_OPEN, 0, 9, -1),
+            set,
+            on_file(Function::MPI_FILE_WRITE, 2, -1, 8),
+        ]);
+        assert_eq!(places(&trace, Function::MPI_FILE_WRITE), [(-1, 8)]);
+        let inferred = trace.header.inferred.join("\n");
+        assert!(
+            inferred.contains("1 accesses of MPI-IO have no offset") && inferred.contains(why),
+            "{inferred}"
+        );
+    }
+}
+
+#[test]
+fn communicators_of_the_same_ranks_are_one_and_messages_name_it() {
+    let message = |communicator, at| Record {
+        fd: communicator,
+        ..record(Function::MPI_BARRIER, 0, (at, at + 10), 0)
+    };
+    let init = Record { argument: 3, fd: -1, ..record(Function::MPI_INIT, 0, (1000, 1001), 0) };
+    let trace = finish_one(&[
+        named(5, "\0communicator 0 1 2 3"),
+        named(6, "\0communicator 3 1"),
+        named(7, "\0communicator 3 1"),
+        init,
+        message(6, 1100),
+        message(5, 1200),
+        message(7, 1300),
+        message(99, 1400),
+    ]);
+    assert_eq!(trace.header.communicators, [vec![0, 1, 2, 3], vec![3, 1]]);
+    let named: Vec<_> = trace.events.iter().map(|event| (event.rank, event.fd)).collect();
+    assert_eq!(named, [(3, -1), (3, 1), (3, 0), (3, 1), (3, -1)], "its rank is from MPI");
+}
+
+#[test]
+fn what_mpi_does_below_is_inside_of_its_call_and_says_how_large_the_file_was() {
+    let open = Record { fd: 4, length: 500, ..record(Function::OPEN, 2, (1010, 1020), 4) };
+    let write = Record { offset: 7, length: 5, ..record(Function::PWRITE, 2, (1110, 1120), 5) };
+    let trace = finish_one(&[
+        named(1, "/f"),
+        named(2, "/f"),
+        on_file(Function::MPI_FILE_OPEN, 0, 9, -1),
+        open,
+        on_file(Function::MPI_FILE_WRITE, 1, 7, 5),
+        write,
+    ]);
+    let rows: Vec<_> =
+        trace.events.iter().map(|e| (e.function.name(), e.length, e.parent)).collect();
+    let expected =
+        [("MPI_File_open", 500, -1), ("open", 500, 0), ("MPI_File_write", 5, -1), ("pwrite", 5, 2)];
+    assert_eq!(rows, expected);
+}

@@ -61,7 +61,8 @@ impl Control {
     fn fill(&self, settings: &Settings) {
         let layers = u32::from(settings.posix)
             | u32::from(settings.stdio != StreamCalls::Nothing) << 1
-            | u32::from(settings.below) << 2;
+            | u32::from(settings.below) << 2
+            | u32::from(settings.mpi) << 3;
         self.word(control::VERSION).store(SPOOL_VERSION, Ordering::Relaxed);
         self.word(control::CLOCK)
             .store(u32::from(self.clock == ClockSource::Monotonic), Ordering::Relaxed);

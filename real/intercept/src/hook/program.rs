@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Scripts that start scripts, looked through.
 const SCRIPTS: u32 = 4;
 const VARIABLE: &[u8] = b"LD_PRELOAD=";
-const LIBRARY: &[u8] = b"libiolab_intercept.so";
+const LIBRARIES: [&[u8]; 2] = [b"libiolab_intercept.so", b"libiolab_mpi.so"];
 
 /// One line in a process is enough; a recording says it at its end.
 static SAID: AtomicBool = AtomicBool::new(false);
@@ -147,7 +147,7 @@ fn words(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn is_ours(word: &[u8]) -> bool {
-    word.ends_with(LIBRARY)
+    LIBRARIES.iter().any(|name| word.ends_with(name))
 }
 
 /// What kind of program it is; one without a slash is looked for as an exec does.

@@ -11,6 +11,7 @@
 mod apart;
 mod chunks;
 mod clock;
+mod door;
 pub(crate) mod runs;
 mod setup;
 

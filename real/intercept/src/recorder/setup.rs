@@ -160,9 +160,9 @@ fn is_there() -> bool {
 fn layers() -> Mode {
     let bits = control_word(control::LAYERS).map_or(0, |word| word.load(Ordering::Relaxed));
     let mut mode = Mode::RECORD;
-    for (bit, layer) in [(1, Mode::RECORD_POSIX), (2, Mode::RECORD_STDIO), (4, Mode::RECORD_BELOW)]
-    {
-        if bits & bit != 0 {
+    let layers = [Mode::RECORD_POSIX, Mode::RECORD_STDIO, Mode::RECORD_BELOW, Mode::RECORD_MPI];
+    for (at, layer) in layers.into_iter().enumerate() {
+        if bits & 1 << at != 0 {
             mode = Mode(mode.0 | layer.0);
         }
     }

@@ -3,6 +3,7 @@
 
 mod fitting;
 mod mechanisms;
+mod mpi;
 mod parallel;
 mod slips;
 mod streams;
@@ -16,14 +17,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// The preloaded library of this build. Cargo does not build another package's shared library for
-/// a test, so the first test that asks has it built.
+/// The preloaded library of this build, beside which that for MPI lies. Cargo does not build another
+/// package's shared library for a test, so the first test that asks has them built.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
         let built = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "-p", "iolab-intercept", "--profile", profile])
+            .args(["build", "--quiet", "-p", "iolab-intercept", "-p", "iolab-mpi"])
+            .args(["--profile", profile])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .status();
         assert!(built.is_ok_and(|status| status.success()), "the library does not build");

@@ -5,7 +5,7 @@ use iolab_trace::{Function, Trace};
 use std::path::Path;
 use std::process::{Command, Output};
 
-const FAMILIES: [(&str, &str); 2] = [("mpich", "mpich"), ("openmpi", "openmpi-bin")];
+pub(crate) const FAMILIES: [(&str, &str); 2] = [("mpich", "mpich"), ("openmpi", "openmpi-bin")];
 
 /// `mpiexec -n 2` of a family, bare or below `iolab record`.
 fn launch(family: &str, program: &Path, work: &Path, recorded: bool) -> Output {

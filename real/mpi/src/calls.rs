@@ -1,0 +1,340 @@
+//! Every function of MPI that is seen, and what happens around a call of it.
+//!
+//! A row: the function and its profiling twin, the arguments, what is noted before the call and what
+//! is kept after it; then the same with large counts (`…_c`) and which of its arguments are counts.
+
+use crate::collectives as coll;
+use crate::communicators;
+use crate::completion as end;
+use crate::family::Family;
+use crate::files::{
+    self,
+    Place::{Explicit, Own, Shared},
+};
+use crate::messages as msg;
+use crate::next::Next;
+use crate::recorder::{Times, door, leave_out, push, record};
+use crate::state::{self, State};
+use iolab_trace::Function as F;
+use iolab_trace::spool::{LeftOut, Record};
+use std::cell::Cell;
+use std::ffi::CStr;
+
+/// What MPI answers when a count does not fit (`MPI_ERR_COUNT`, in every family).
+const COUNT_TOO_LARGE: i32 = 2;
+/// What a function that this MPI does not have answers.
+const NO_SUCH_FUNCTION: i32 = 16;
+
+thread_local! {
+    /// How deep in calls of MPI this thread is: what they call themselves is theirs.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A call of MPI: its arguments, and when it was.
+pub(crate) struct Call<'a> {
+    arguments: &'a mut [usize],
+    has_large_counts: bool,
+    pub(crate) family: &'static Family,
+    pub(crate) times: Times,
+    /// Handles noted before the call.
+    pub(crate) noted: Vec<usize>,
+    /// Room for a status.
+    pub(crate) scratch: [u64; 8],
+}
+
+impl Call<'_> {
+    pub(crate) fn word(&self, at: usize) -> usize {
+        self.arguments.get(at).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn set(&mut self, at: usize, word: usize) {
+        if let Some(place) = self.arguments.get_mut(at) {
+            *place = word;
+        }
+    }
+
+    /// The place of the last argument.
+    pub(crate) fn last(&self) -> usize {
+        self.arguments.len() - 1
+    }
+
+    pub(crate) fn int(&self, at: usize) -> i32 {
+        self.word(at) as i32
+    }
+
+    pub(crate) fn count(&self, at: usize) -> i64 {
+        match self.has_large_counts {
+            true => self.word(at) as i64,
+            false => i64::from(self.int(at)),
+        }
+    }
+
+    /// A count of a list of counts.
+    ///
+    /// # Safety
+    /// The guest's list must have as many.
+    pub(crate) unsafe fn count_in(&self, at: usize, index: usize) -> i64 {
+        // SAFETY: the caller's promise; lists of large counts are not seen.
+        i64::from(unsafe { (self.word(at) as *const i32).add(index).read_unaligned() })
+    }
+
+    /// The integer that an argument points to; MPI has just written it.
+    pub(crate) fn int_at(&self, at: usize) -> i32 {
+        match self.word(at) {
+            0 => 0,
+            // SAFETY: the guest's own room for an answer.
+            address => unsafe { (address as *const i32).read_unaligned() },
+        }
+    }
+
+    pub(crate) fn handle(&self, at: usize) -> usize {
+        self.family.handle(self.word(at))
+    }
+
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        state::with(self.family, work)
+    }
+}
+
+/// The thread is in a call, until this goes.
+struct Inside;
+
+impl Inside {
+    fn enter() -> Inside {
+        DEPTH.with(|depth| depth.set(depth.get() + 1));
+        Inside
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        DEPTH.with(|depth| depth.set(depth.get() - 1));
+    }
+}
+
+/// One row of the table.
+struct Row {
+    next: Next,
+    /// The same function with usual counts, where this one has large ones, and which those are.
+    usual: Option<(Next, &'static [usize])>,
+    before: fn(&mut Call<'_>),
+    after: fn(&mut Call<'_>),
+}
+
+/// # Safety
+/// The arguments are the guest's own; `perform` calls a function that takes them.
+#[inline(never)]
+unsafe fn around(
+    row: &'static Row,
+    arguments: &mut [usize],
+    perform: &mut dyn FnMut(usize, &[usize]) -> i32,
+) -> i32 {
+    let mut has_large_counts = row.usual.is_some();
+    let address = match (row.next.get(), &row.usual) {
+        (Some(address), _) => address,
+        (None, Some((usual, counts))) => {
+            let fits = |&at: &usize| i32::try_from(arguments[at] as i64).is_ok();
+            let Some(address) = usual.get() else { return NO_SUCH_FUNCTION };
+            if !counts.iter().all(fits) {
+                return COUNT_TOO_LARGE;
+            }
+            has_large_counts = false;
+            address
+        }
+        (None, None) => return NO_SUCH_FUNCTION,
+    };
+    let Some(door) = door().filter(|_| DEPTH.with(Cell::get) == 0) else {
+        return perform(address, arguments);
+    };
+    let _inside = Inside::enter();
+    let family = Family::of(address);
+    let times = Times { start: 0, end: 0 };
+    let (noted, scratch) = (Vec::new(), [0; 8]);
+    let mut call = Call { arguments, has_large_counts, family, times, noted, scratch };
+    (row.before)(&mut call);
+    call.times.start = (door.now)();
+    let answer = perform(address, call.arguments);
+    call.times.end = (door.now)();
+    match answer {
+        0 => (row.after)(&mut call),
+        _ => {
+            leave_out(LeftOut::FailedMpi);
+            end::forget(&call);
+        }
+    }
+    answer
+}
+
+fn nothing(_call: &mut Call<'_>) {}
+
+/// `MPI_Init`: from now on this process knows its rank, without a launcher too.
+fn begin(call: &mut Call<'_>) {
+    let mut rank = -1i32;
+    // SAFETY: MPI has just been initialised; there is room for the answer.
+    unsafe { state::comm_rank(call.family.world, &raw mut rank as usize) };
+    push(Record { argument: i64::from(rank), ..record(F::MPI_INIT, call.times) });
+}
+
+fn finish(call: &mut Call<'_>) {
+    push(record(F::MPI_FINALIZE, call.times));
+}
+
+const fn name(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => panic!("a name of the table has no end"),
+    }
+}
+
+macro_rules! wrappers {
+    ($($name:ident $twin:ident $arguments:tt $before:expr => $after:expr
+       $(, $large:ident $large_twin:ident [$($count:literal)*])?;)*) => { $(
+        wrappers! { one $name $arguments None, $before, $after }
+        wrappers! { one $twin $arguments None, $before, $after }
+        $(
+            wrappers! { one $large $arguments
+                Some((Next::new(name(concat!(stringify!($name), "\0"))), &[$($count),*])), $before, $after }
+            wrappers! { one $large_twin $arguments
+                Some((Next::new(name(concat!(stringify!($twin), "\0"))), &[$($count),*])), $before, $after }
+        )?
+    )* };
+    (one $name:ident ($($argument:ident)*) $usual:expr, $before:expr, $after:expr) => {
+        /// # Safety
+        /// The arguments must be what MPI's function of this name demands.
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case, reason = "MPI's name")]
+        unsafe extern "C-unwind" fn $name($($argument: usize),*) -> i32 {
+            static ROW: Row = Row {
+                next: Next::new(name(concat!(stringify!($name), "\0"))),
+                usual: $usual,
+                before: $before,
+                after: $after,
+            };
+            let mut perform = |address: usize, words: &[usize]| {
+                let &[$($argument),*] = words else { return NO_SUCH_FUNCTION };
+                // SAFETY: the function of this name, which takes as many words.
+                unsafe {
+                    let function: unsafe extern "C-unwind" fn($(wrappers!(word $argument)),*) -> i32 =
+                        std::mem::transmute(address);
+                    function($($argument),*)
+                }
+            };
+            // SAFETY: the guest's own arguments.
+            unsafe { around(&ROW, &mut [$($argument),*], &mut perform) }
+        }
+    };
+    (word $argument:ident) => { usize };
+}
+
+wrappers! {
+    MPI_Init PMPI_Init (a b) nothing => begin;
+    MPI_Init_thread PMPI_Init_thread (a b c d) nothing => begin;
+    MPI_Finalize PMPI_Finalize () nothing => finish;
+    MPI_Comm_free PMPI_Comm_free (a) communicators::before_free => nothing;
+    MPI_Comm_disconnect PMPI_Comm_disconnect (a) communicators::before_free => nothing;
+    MPI_Send PMPI_Send (a b c d e f) nothing => msg::send, MPI_Send_c PMPI_Send_c [1];
+    MPI_Bsend PMPI_Bsend (a b c d e f) nothing => msg::send, MPI_Bsend_c PMPI_Bsend_c [1];
+    MPI_Ssend PMPI_Ssend (a b c d e f) nothing => msg::send, MPI_Ssend_c PMPI_Ssend_c [1];
+    MPI_Rsend PMPI_Rsend (a b c d e f) nothing => msg::send, MPI_Rsend_c PMPI_Rsend_c [1];
+    MPI_Recv PMPI_Recv (a b c d e f g) nothing => msg::receive, MPI_Recv_c PMPI_Recv_c [1];
+    MPI_Sendrecv PMPI_Sendrecv (a b c d e f g h i j k l) nothing => msg::exchange, MPI_Sendrecv_c PMPI_Sendrecv_c [1 6];
+    MPI_Sendrecv_replace PMPI_Sendrecv_replace (a b c d e f g h i) nothing => msg::exchange_in_place, MPI_Sendrecv_replace_c PMPI_Sendrecv_replace_c [1];
+    MPI_Isend PMPI_Isend (a b c d e f g) nothing => msg::start_send, MPI_Isend_c PMPI_Isend_c [1];
+    MPI_Ibsend PMPI_Ibsend (a b c d e f g) nothing => msg::start_send, MPI_Ibsend_c PMPI_Ibsend_c [1];
+    MPI_Issend PMPI_Issend (a b c d e f g) nothing => msg::start_send, MPI_Issend_c PMPI_Issend_c [1];
+    MPI_Irsend PMPI_Irsend (a b c d e f g) nothing => msg::start_send, MPI_Irsend_c PMPI_Irsend_c [1];
+    MPI_Irecv PMPI_Irecv (a b c d e f g) nothing => msg::start_receive, MPI_Irecv_c PMPI_Irecv_c [1];
+    MPI_Send_init PMPI_Send_init (a b c d e f g) nothing => msg::prepare_send, MPI_Send_init_c PMPI_Send_init_c [1];
+    MPI_Bsend_init PMPI_Bsend_init (a b c d e f g) nothing => msg::prepare_send, MPI_Bsend_init_c PMPI_Bsend_init_c [1];
+    MPI_Ssend_init PMPI_Ssend_init (a b c d e f g) nothing => msg::prepare_send, MPI_Ssend_init_c PMPI_Ssend_init_c [1];
+    MPI_Rsend_init PMPI_Rsend_init (a b c d e f g) nothing => msg::prepare_send, MPI_Rsend_init_c PMPI_Rsend_init_c [1];
+    MPI_Recv_init PMPI_Recv_init (a b c d e f g) nothing => msg::prepare_receive, MPI_Recv_init_c PMPI_Recv_init_c [1];
+    MPI_Start PMPI_Start (a) nothing => msg::start_prepared;
+    MPI_Startall PMPI_Startall (a b) nothing => msg::start_all_prepared;
+    MPI_Wait PMPI_Wait (a b) end::note_one => end::ended_all;
+    MPI_Waitall PMPI_Waitall (a b c) end::note_all => end::ended_all;
+    MPI_Waitany PMPI_Waitany (a b c d) end::note_all => end::ended_any;
+    MPI_Waitsome PMPI_Waitsome (a b c d e) end::note_all => end::ended_some;
+    MPI_Test PMPI_Test (a b c) end::note_one => end::tested_one;
+    MPI_Testall PMPI_Testall (a b c d) end::note_all => end::tested_all;
+    MPI_Testany PMPI_Testany (a b c d e) end::note_all => end::tested_any;
+    MPI_Testsome PMPI_Testsome (a b c d e) end::note_all => end::ended_some;
+    MPI_Request_free PMPI_Request_free (a) end::note_one => end::freed;
+    MPI_Barrier PMPI_Barrier (a) nothing => coll::barrier;
+    MPI_Bcast PMPI_Bcast (a b c d e) nothing => coll::broadcast, MPI_Bcast_c PMPI_Bcast_c [1];
+    MPI_Reduce PMPI_Reduce (a b c d e f g) nothing => coll::reduce, MPI_Reduce_c PMPI_Reduce_c [2];
+    MPI_Allreduce PMPI_Allreduce (a b c d e f) nothing => coll::allreduce, MPI_Allreduce_c PMPI_Allreduce_c [2];
+    MPI_Gather PMPI_Gather (a b c d e f g h) nothing => coll::gather, MPI_Gather_c PMPI_Gather_c [1 4];
+    MPI_Gatherv PMPI_Gatherv (a b c d e f g h i) nothing => coll::gather_parts;
+    MPI_Scatter PMPI_Scatter (a b c d e f g h) nothing => coll::scatter, MPI_Scatter_c PMPI_Scatter_c [1 4];
+    MPI_Scatterv PMPI_Scatterv (a b c d e f g h i) nothing => coll::scatter_parts;
+    MPI_Allgather PMPI_Allgather (a b c d e f g) nothing => coll::allgather, MPI_Allgather_c PMPI_Allgather_c [1 4];
+    MPI_Allgatherv PMPI_Allgatherv (a b c d e f g h) nothing => coll::allgather_parts;
+    MPI_Alltoall PMPI_Alltoall (a b c d e f g) nothing => coll::alltoall, MPI_Alltoall_c PMPI_Alltoall_c [1 4];
+    MPI_Alltoallv PMPI_Alltoallv (a b c d e f g h i) nothing => coll::alltoall_parts;
+    MPI_Scan PMPI_Scan (a b c d e f) nothing => coll::scan, MPI_Scan_c PMPI_Scan_c [2];
+    MPI_Exscan PMPI_Exscan (a b c d e f) nothing => coll::scan, MPI_Exscan_c PMPI_Exscan_c [2];
+    MPI_Reduce_scatter PMPI_Reduce_scatter (a b c d e f) nothing => coll::reduce_scatter_parts;
+    MPI_Reduce_scatter_block PMPI_Reduce_scatter_block (a b c d e f) nothing => coll::reduce_scatter, MPI_Reduce_scatter_block_c PMPI_Reduce_scatter_block_c [2];
+    MPI_Ibarrier PMPI_Ibarrier (a b) nothing => coll::leave_out;
+    MPI_Ibcast PMPI_Ibcast (a b c d e f) nothing => coll::leave_out;
+    MPI_Ireduce PMPI_Ireduce (a b c d e f g h) nothing => coll::leave_out;
+    MPI_Iallreduce PMPI_Iallreduce (a b c d e f g) nothing => coll::leave_out;
+    MPI_Igather PMPI_Igather (a b c d e f g h i) nothing => coll::leave_out;
+    MPI_Igatherv PMPI_Igatherv (a b c d e f g h i j) nothing => coll::leave_out;
+    MPI_Iscatter PMPI_Iscatter (a b c d e f g h i) nothing => coll::leave_out;
+    MPI_Iscatterv PMPI_Iscatterv (a b c d e f g h i j) nothing => coll::leave_out;
+    MPI_Iallgather PMPI_Iallgather (a b c d e f g h) nothing => coll::leave_out;
+    MPI_Iallgatherv PMPI_Iallgatherv (a b c d e f g h i) nothing => coll::leave_out;
+    MPI_Ialltoall PMPI_Ialltoall (a b c d e f g h) nothing => coll::leave_out;
+    MPI_Ialltoallv PMPI_Ialltoallv (a b c d e f g h i j) nothing => coll::leave_out;
+    MPI_Alltoallw PMPI_Alltoallw (a b c d e f g h i) nothing => coll::leave_out;
+    MPI_Mrecv PMPI_Mrecv (a b c d e) nothing => coll::leave_out;
+    MPI_Put PMPI_Put (a b c d e f g h) nothing => coll::leave_out;
+    MPI_Get PMPI_Get (a b c d e f g h) nothing => coll::leave_out;
+    MPI_Accumulate PMPI_Accumulate (a b c d e f g h i) nothing => coll::leave_out;
+    MPI_Neighbor_alltoall PMPI_Neighbor_alltoall (a b c d e f g) nothing => coll::leave_out;
+    MPI_Neighbor_allgather PMPI_Neighbor_allgather (a b c d e f g) nothing => coll::leave_out;
+    MPI_File_open PMPI_File_open (a b c d e) nothing => files::open;
+    MPI_File_close PMPI_File_close (a) files::note_file => files::close;
+    MPI_File_set_view PMPI_File_set_view (a b c d e f) nothing => files::set_view;
+    MPI_File_seek PMPI_File_seek (a b c) nothing => files::seek;
+    MPI_File_seek_shared PMPI_File_seek_shared (a b c) nothing => files::seek_shared;
+    MPI_File_sync PMPI_File_sync (a) nothing => files::sync;
+    MPI_File_set_size PMPI_File_set_size (a b) nothing => files::set_size;
+    MPI_File_preallocate PMPI_File_preallocate (a b) nothing => files::preallocate;
+    MPI_File_read PMPI_File_read (a b c d e) files::want_status => |call| files::moved(call, F::MPI_FILE_READ, Own), MPI_File_read_c PMPI_File_read_c [2];
+    MPI_File_read_at PMPI_File_read_at (a b c d e f) files::want_status => |call| files::moved(call, F::MPI_FILE_READ, Explicit), MPI_File_read_at_c PMPI_File_read_at_c [3];
+    MPI_File_iread PMPI_File_iread (a b c d e) nothing => |call| files::started(call, F::MPI_FILE_IREAD, Own), MPI_File_iread_c PMPI_File_iread_c [2];
+    MPI_File_iread_at PMPI_File_iread_at (a b c d e f) nothing => |call| files::started(call, F::MPI_FILE_IREAD, Explicit), MPI_File_iread_at_c PMPI_File_iread_at_c [3];
+    MPI_File_read_all PMPI_File_read_all (a b c d e) files::want_status => |call| files::moved(call, F::MPI_FILE_READ_ALL, Own), MPI_File_read_all_c PMPI_File_read_all_c [2];
+    MPI_File_read_at_all PMPI_File_read_at_all (a b c d e f) files::want_status => |call| files::moved(call, F::MPI_FILE_READ_ALL, Explicit), MPI_File_read_at_all_c PMPI_File_read_at_all_c [3];
+    MPI_File_iread_all PMPI_File_iread_all (a b c d e) nothing => |call| files::started(call, F::MPI_FILE_IREAD_ALL, Own), MPI_File_iread_all_c PMPI_File_iread_all_c [2];
+    MPI_File_iread_at_all PMPI_File_iread_at_all (a b c d e f) nothing => |call| files::started(call, F::MPI_FILE_IREAD_ALL, Explicit), MPI_File_iread_at_all_c PMPI_File_iread_at_all_c [3];
+    MPI_File_read_shared PMPI_File_read_shared (a b c d e) files::want_status => |call| files::moved(call, F::MPI_FILE_READ, Shared), MPI_File_read_shared_c PMPI_File_read_shared_c [2];
+    MPI_File_iread_shared PMPI_File_iread_shared (a b c d e) nothing => |call| files::started(call, F::MPI_FILE_IREAD, Shared), MPI_File_iread_shared_c PMPI_File_iread_shared_c [2];
+    MPI_File_read_ordered PMPI_File_read_ordered (a b c d e) files::want_status => |call| files::moved(call, F::MPI_FILE_READ_ALL, Shared), MPI_File_read_ordered_c PMPI_File_read_ordered_c [2];
+    MPI_File_read_all_begin PMPI_File_read_all_begin (a b c d) nothing => |call| files::begun(call, F::MPI_FILE_IREAD_ALL, Own), MPI_File_read_all_begin_c PMPI_File_read_all_begin_c [2];
+    MPI_File_read_all_end PMPI_File_read_all_end (a b c) nothing => files::completed;
+    MPI_File_read_at_all_begin PMPI_File_read_at_all_begin (a b c d e) nothing => |call| files::begun(call, F::MPI_FILE_IREAD_ALL, Explicit), MPI_File_read_at_all_begin_c PMPI_File_read_at_all_begin_c [3];
+    MPI_File_read_at_all_end PMPI_File_read_at_all_end (a b c) nothing => files::completed;
+    MPI_File_read_ordered_begin PMPI_File_read_ordered_begin (a b c d) nothing => |call| files::begun(call, F::MPI_FILE_IREAD_ALL, Shared), MPI_File_read_ordered_begin_c PMPI_File_read_ordered_begin_c [2];
+    MPI_File_read_ordered_end PMPI_File_read_ordered_end (a b c) nothing => files::completed;
+    MPI_File_write PMPI_File_write (a b c d e) files::want_status => |call| files::moved(call, F::MPI_FILE_WRITE, Own), MPI_File_write_c PMPI_File_write_c [2];
+    MPI_File_write_at PMPI_File_write_at (a b c d e f) files::want_status => |call| files::moved(call, F::MPI_FILE_WRITE, Explicit), MPI_File_write_at_c PMPI_File_write_at_c [3];
+    MPI_File_iwrite PMPI_File_iwrite (a b c d e) nothing => |call| files::started(call, F::MPI_FILE_IWRITE, Own), MPI_File_iwrite_c PMPI_File_iwrite_c [2];
+    MPI_File_iwrite_at PMPI_File_iwrite_at (a b c d e f) nothing => |call| files::started(call, F::MPI_FILE_IWRITE, Explicit), MPI_File_iwrite_at_c PMPI_File_iwrite_at_c [3];
+    MPI_File_write_all PMPI_File_write_all (a b c d e) files::want_status => |call| files::moved(call, F::MPI_FILE_WRITE_ALL, Own), MPI_File_write_all_c PMPI_File_write_all_c [2];
+    MPI_File_write_at_all PMPI_File_write_at_all (a b c d e f) files::want_status => |call| files::moved(call, F::MPI_FILE_WRITE_ALL, Explicit), MPI_File_write_at_all_c PMPI_File_write_at_all_c [3];
+    MPI_File_iwrite_all PMPI_File_iwrite_all (a b c d e) nothing => |call| files::started(call, F::MPI_FILE_IWRITE_ALL, Own), MPI_File_iwrite_all_c PMPI_File_iwrite_all_c [2];
+    MPI_File_iwrite_at_all PMPI_File_iwrite_at_all (a b c d e f) nothing => |call| files::started(call, F::MPI_FILE_IWRITE_ALL, Explicit), MPI_File_iwrite_at_all_c PMPI_File_iwrite_at_all_c [3];
+    MPI_File_write_shared PMPI_File_write_shared (a b c d e) files::want_status => |call| files::moved(call, F::MPI_FILE_WRITE, Shared), MPI_File_write_shared_c PMPI_File_write_shared_c [2];
+    MPI_File_iwrite_shared PMPI_File_iwrite_shared (a b c d e) nothing => |call| files::started(call, F::MPI_FILE_IWRITE, Shared), MPI_File_iwrite_shared_c PMPI_File_iwrite_shared_c [2];
+    MPI_File_write_ordered PMPI_File_write_ordered (a b c d e) files::want_status => |call| files::moved(call, F::MPI_FILE_WRITE_ALL, Shared), MPI_File_write_ordered_c PMPI_File_write_ordered_c [2];
+    MPI_File_write_all_begin PMPI_File_write_all_begin (a b c d) nothing => |call| files::begun(call, F::MPI_FILE_IWRITE_ALL, Own), MPI_File_write_all_begin_c PMPI_File_write_all_begin_c [2];
+    MPI_File_write_all_end PMPI_File_write_all_end (a b c) nothing => files::completed;
+    MPI_File_write_at_all_begin PMPI_File_write_at_all_begin (a b c d e) nothing => |call| files::begun(call, F::MPI_FILE_IWRITE_ALL, Explicit), MPI_File_write_at_all_begin_c PMPI_File_write_at_all_begin_c [3];
+    MPI_File_write_at_all_end PMPI_File_write_at_all_end (a b c) nothing => files::completed;
+    MPI_File_write_ordered_begin PMPI_File_write_ordered_begin (a b c d) nothing => |call| files::begun(call, F::MPI_FILE_IWRITE_ALL, Shared), MPI_File_write_ordered_begin_c PMPI_File_write_ordered_begin_c [2];
+    MPI_File_write_ordered_end PMPI_File_write_ordered_end (a b c) nothing => files::completed;
+}
