@@ -1,5 +1,6 @@
 //! `iolab simulate`: a recorded program or a described workload in virtual time, on a platform.
 
+mod choices;
 mod faults;
 pub(crate) mod predicted;
 mod results;
@@ -190,6 +191,13 @@ fn run_recording(arguments: &Arguments, trace: &Trace) -> Result<ExitCode, Failu
     if !recording.skipped().is_empty() {
         let names = recording.skipped().iter().map(|(name, count)| format!("{count} {name}"));
         eprintln!("iolab: without a command: {}", names.collect::<Vec<_>>().join(", "));
+    }
+    if recording.beside() > 0 {
+        eprintln!(
+            "iolab: {} calls on files past MPI-IO count as computation; `--apply null` or local \
+             storage looks at those instead",
+            recording.beside()
+        );
     }
     workload::run_subject(arguments, &Subject::Recorded(recording, recorded_wall(trace)))
 }

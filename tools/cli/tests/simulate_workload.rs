@@ -78,6 +78,17 @@ fn a_collective_access_is_chosen_by_name_and_matters() {
     let (direct, together) = (seconds(&["--collective", "direct"]), seconds(&[]));
     assert!(direct > 1.2 * together, "{direct} against {together}");
     assert_eq!(together, seconds(&["--collective", "file=two-phase"]));
+    let choices =
+        json_of(&[&arguments[..], &["--collective", "direct"]].concat())["choices"].take();
+    assert_eq!(choices["seconds_without"], together);
+    assert_eq!(
+        (&choices["verdict"], &choices["chosen"][0]),
+        (&"slower".into(), &"--collective direct".into())
+    );
+    let same = json_of(&[&arguments[..], &["--collective", "two-phase"]].concat());
+    assert_eq!((&same["choices"]["share"], &same["seconds"]), (&1.0.into(), &together.into()));
+    assert!(same["choices"]["verdict"].as_str().unwrap().starts_with("no difference"));
+    assert!(json_of(&arguments)["choices"].is_null(), "nothing was chosen");
     let error =
         stderr_of(&[&["simulate", "--collective", "file=three-phase"], &arguments[..]].concat());
     assert!(

@@ -36,6 +36,7 @@ pub struct Recording {
     name: String,
     files: Vec<(String, u64)>,
     skipped: BTreeMap<&'static str, u64>,
+    beside: u64,
 }
 
 /// One run of a recording.
@@ -82,6 +83,7 @@ impl Recording {
             file_bytes: vec![0; trace.header.files.len()],
             skipped: BTreeMap::new(),
             blocking: BTreeSet::new(),
+            beside: 0,
         };
         let outermost = |&row: &usize| trace.events[row].parent < 0;
         let mut rows: Vec<usize> = (0..trace.events.len()).filter(outermost).collect();
@@ -98,6 +100,7 @@ impl Recording {
             name: trace.header.command.join(" "),
             files: names.zip(reader.file_bytes).collect(),
             skipped: reader.skipped,
+            beside: reader.beside,
         })
     }
 
@@ -131,6 +134,11 @@ impl Recording {
     /// Calls that have no command here, by name.
     pub fn skipped(&self) -> &BTreeMap<&'static str, u64> {
         &self.skipped
+    }
+
+    /// Calls of ranks that move data of files past MPI-IO; their time counts as computation.
+    pub fn beside(&self) -> u64 {
+        self.beside
     }
 }
 
@@ -206,12 +214,16 @@ struct Reader<'a> {
     skipped: BTreeMap<&'static str, u64>,
     /// Requests by rank that ended where they began, since there is no such command.
     blocking: BTreeSet<(i32, i64)>,
+    beside: u64,
 }
 
 impl Reader<'_> {
     fn take(&mut self, row: usize) -> Result<(), SimulationError> {
         let event = &self.trace.events[row];
         if !is_mpi(event) || event.rank < 0 {
+            let on_file = matches!(event.function.layer(), Layer::Posix | Layer::Stdio);
+            let moves = on_file && event.function.class().moves_data() && event.rank >= 0;
+            self.beside += if moves { event.calls() } else { 0 };
             return Ok(());
         }
         let Some(mut step) = self.step(row)? else {

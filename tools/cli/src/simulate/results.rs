@@ -57,7 +57,7 @@ pub(super) fn range(band: &Band) -> String {
 
 /// For people.
 pub(super) fn text(told: &Told) -> String {
-    let Told { subject, platform, settings, outcome: banded, faulted } = told;
+    let Told { subject, platform, settings, outcome: banded, faulted, chosen } = told;
     let Banded { outcome, band, tie_seed } = banded;
     let mut text = format!("{} on {}", name_of(subject.name()), name_of(&platform.name));
     let cache = settings.cache.as_deref().unwrap_or("as the platform says");
@@ -83,6 +83,7 @@ pub(super) fn text(told: &Told) -> String {
         let _ = writeln!(text, "note: {note}");
     }
     text += &faulted.as_ref().map_or_else(String::new, |faulted| faulted.text(banded));
+    text += &chosen.as_ref().map_or_else(String::new, |chosen| chosen.text(banded));
     text += &applications(outcome);
     text += &servers(outcome);
     text += &links(outcome);
@@ -192,7 +193,7 @@ fn links(outcome: &Outcome) -> String {
 
 /// Everything, as one document.
 pub(super) fn json(told: &Told) -> Value {
-    let Told { subject, platform, settings, outcome: banded, faulted } = told;
+    let Told { subject, platform, settings, outcome: banded, faulted, chosen } = told;
     let Banded { outcome, band, tie_seed } = banded;
     let collectives: serde_json::Map<String, Value> = Serves::ALL
         .iter()
@@ -215,6 +216,7 @@ pub(super) fn json(told: &Told) -> Value {
             "tie_seeds": band.count, "low": band.low, "median": band.median, "high": band.high,
         })),
         "notes": platform.notes(),
+        "choices": chosen.as_ref().map(|chosen| chosen.json(banded)),
         "faults": faulted.as_ref().map(|faulted| faulted.json(banded)),
         "applications": outcome.applications.iter().map(|one| json!({
             "name": one.name,

@@ -1,6 +1,7 @@
 //! `iolab simulate --workload`: described programs on a cluster in virtual time.
 
 use super::Arguments;
+use super::choices::{self, Chosen};
 use super::faults::{Faulted, read_scenario};
 use super::results;
 use super::subject::Subject;
@@ -56,6 +57,7 @@ pub(crate) struct Told<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) outcome: &'a Banded,
     pub(crate) faulted: Option<Faulted>,
+    pub(crate) chosen: Option<Chosen>,
 }
 
 /// The median run of a band.
@@ -83,6 +85,14 @@ pub(super) fn run_subject(arguments: &Arguments, subject: &Subject) -> Result<Ex
     let seeds = arguments.ties.of(settings.order);
     let record = settings.record && settings.faults.is_none();
     let sound = Settings { faults: None, record, ..settings.clone() };
+    // Under faults these are what is compared.
+    let words = choices::words(arguments).filter(|_| settings.faults.is_none());
+    let chosen = words
+        .map(|words| {
+            let usual = over_ties(subject, &platform, &choices::usual(&sound), &seeds)?;
+            Ok::<_, Failure>(Chosen::new(words, usual))
+        })
+        .transpose()?;
     let mut outcome = over_ties(subject, &platform, &sound, &seeds)?;
     let mut faulted = None;
     if let Some(scenario) = settings.faults.clone() {
@@ -97,8 +107,14 @@ pub(super) fn run_subject(arguments: &Arguments, subject: &Subject) -> Result<Ex
         trace_file::save_to(output, trace)?;
         eprintln!("wrote {}", path.display());
     }
-    let told =
-        Told { subject, platform: &platform, settings: &settings, outcome: &outcome, faulted };
+    let told = Told {
+        subject,
+        platform: &platform,
+        settings: &settings,
+        outcome: &outcome,
+        faulted,
+        chosen,
+    };
     say::text(&match (arguments.json, arguments.csv) {
         (true, _) => format!("{}\n", results::json(&told)),
         (_, true) => results::csv(&told),
