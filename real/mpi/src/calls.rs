@@ -26,8 +26,8 @@ const COUNT_TOO_LARGE: i32 = 2;
 const NO_SUCH_FUNCTION: i32 = 16;
 
 thread_local! {
-    /// How deep in calls of MPI this thread is: what they call themselves is theirs.
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// Where on its stack this thread is in a call of MPI, 0 if in none: what that calls is its own.
+    static FRAME: Cell<usize> = const { Cell::new(0) };
 }
 
 /// A call of MPI: its arguments, and when it was.
@@ -100,15 +100,24 @@ impl Call<'_> {
 struct Inside;
 
 impl Inside {
-    fn enter() -> Inside {
-        DEPTH.with(|depth| depth.set(depth.get() + 1));
-        Inside
+    /// None if the thread is in one already. Stacks grow down: a call further up than the one before
+    /// means that a handler of the guest's jumped out of that.
+    fn enter() -> Option<Inside> {
+        let here = 0u8;
+        let here = &raw const here as usize;
+        FRAME.with(|frame| {
+            if here < frame.get() {
+                return None;
+            }
+            frame.set(here);
+            Some(Inside)
+        })
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        DEPTH.with(|depth| depth.set(depth.get() - 1));
+        FRAME.with(|frame| frame.set(0));
     }
 }
 
@@ -118,6 +127,8 @@ struct Row {
     /// The same function with usual counts, where this one has large ones, and which those are.
     usual: Option<(Next, &'static [usize])>,
     before: fn(&mut Call<'_>),
+    /// What is noted before is noted inside of other calls, too: a handle goes.
+    is_noted_inside: bool,
     after: fn(&mut Call<'_>),
 }
 
@@ -143,14 +154,18 @@ unsafe fn around(
         }
         (None, None) => return NO_SUCH_FUNCTION,
     };
-    let Some(door) = door().filter(|_| DEPTH.with(Cell::get) == 0) else {
-        return perform(address, arguments);
-    };
-    let _inside = Inside::enter();
-    let family = Family::of(address);
+    let Some(door) = door() else { return perform(address, arguments) };
+    let inside = Inside::enter();
+    let family = Family::here();
     let times = Times { start: 0, end: 0 };
     let (noted, scratch) = (Vec::new(), [0; 8]);
     let mut call = Call { arguments, has_large_counts, family, times, noted, scratch };
+    if inside.is_none() {
+        if row.is_noted_inside {
+            (row.before)(&mut call);
+        }
+        return perform(address, call.arguments);
+    }
     (row.before)(&mut call);
     call.times.start = (door.now)();
     let answer = perform(address, call.arguments);
@@ -187,18 +202,18 @@ const fn name(text: &'static str) -> &'static CStr {
 }
 
 macro_rules! wrappers {
-    ($($name:ident $twin:ident $arguments:tt $before:expr => $after:expr
+    ($inside:literal $($name:ident $twin:ident $arguments:tt $before:expr => $after:expr
        $(, $large:ident $large_twin:ident [$($count:literal)*])?;)*) => { $(
-        wrappers! { one $name $arguments None, $before, $after }
-        wrappers! { one $twin $arguments None, $before, $after }
+        wrappers! { one $inside $name $arguments None, $before, $after }
+        wrappers! { one $inside $twin $arguments None, $before, $after }
         $(
-            wrappers! { one $large $arguments
+            wrappers! { one $inside $large $arguments
                 Some((Next::new(name(concat!(stringify!($name), "\0"))), &[$($count),*])), $before, $after }
-            wrappers! { one $large_twin $arguments
+            wrappers! { one $inside $large_twin $arguments
                 Some((Next::new(name(concat!(stringify!($twin), "\0"))), &[$($count),*])), $before, $after }
         )?
     )* };
-    (one $name:ident ($($argument:ident)*) $usual:expr, $before:expr, $after:expr) => {
+    (one $inside:literal $name:ident ($($argument:ident)*) $usual:expr, $before:expr, $after:expr) => {
         /// # Safety
         /// The arguments must be what MPI's function of this name demands.
         #[unsafe(no_mangle)]
@@ -208,6 +223,7 @@ macro_rules! wrappers {
                 next: Next::new(name(concat!(stringify!($name), "\0"))),
                 usual: $usual,
                 before: $before,
+                is_noted_inside: $inside,
                 after: $after,
             };
             let mut perform = |address: usize, words: &[usize]| {
@@ -226,12 +242,15 @@ macro_rules! wrappers {
     (word $argument:ident) => { usize };
 }
 
-wrappers! {
+wrappers! { true
+    MPI_Comm_free PMPI_Comm_free (a) communicators::before_free => nothing;
+    MPI_Comm_disconnect PMPI_Comm_disconnect (a) communicators::before_free => nothing;
+}
+
+wrappers! { false
     MPI_Init PMPI_Init (a b) nothing => begin;
     MPI_Init_thread PMPI_Init_thread (a b c d) nothing => begin;
     MPI_Finalize PMPI_Finalize () nothing => finish;
-    MPI_Comm_free PMPI_Comm_free (a) communicators::before_free => nothing;
-    MPI_Comm_disconnect PMPI_Comm_disconnect (a) communicators::before_free => nothing;
     MPI_Send PMPI_Send (a b c d e f) nothing => msg::send, MPI_Send_c PMPI_Send_c [1];
     MPI_Bsend PMPI_Bsend (a b c d e f) nothing => msg::send, MPI_Bsend_c PMPI_Bsend_c [1];
     MPI_Ssend PMPI_Ssend (a b c d e f) nothing => msg::send, MPI_Ssend_c PMPI_Ssend_c [1];
@@ -259,6 +278,11 @@ wrappers! {
     MPI_Testall PMPI_Testall (a b c d) end::note_all => end::tested_all;
     MPI_Testany PMPI_Testany (a b c d e) end::note_all => end::tested_any;
     MPI_Testsome PMPI_Testsome (a b c d e) end::note_all => end::ended_some;
+    MPI_Mprobe PMPI_Mprobe (a b c d e) nothing => msg::found;
+    MPI_Improbe PMPI_Improbe (a b c d e f) nothing => msg::found_perhaps;
+    MPI_Mrecv PMPI_Mrecv (a b c d e) msg::note_message => msg::receive_found, MPI_Mrecv_c PMPI_Mrecv_c [1];
+    MPI_Imrecv PMPI_Imrecv (a b c d e) msg::note_message => msg::start_receive_found, MPI_Imrecv_c PMPI_Imrecv_c [1];
+    MPI_Cancel PMPI_Cancel (a) end::note_one => end::cancelled;
     MPI_Request_free PMPI_Request_free (a) end::note_one => end::freed;
     MPI_Barrier PMPI_Barrier (a) nothing => coll::barrier;
     MPI_Bcast PMPI_Bcast (a b c d e) nothing => coll::broadcast, MPI_Bcast_c PMPI_Bcast_c [1];
@@ -289,12 +313,21 @@ wrappers! {
     MPI_Ialltoall PMPI_Ialltoall (a b c d e f g h) nothing => coll::leave_out;
     MPI_Ialltoallv PMPI_Ialltoallv (a b c d e f g h i j) nothing => coll::leave_out;
     MPI_Alltoallw PMPI_Alltoallw (a b c d e f g h i) nothing => coll::leave_out;
-    MPI_Mrecv PMPI_Mrecv (a b c d e) nothing => coll::leave_out;
-    MPI_Put PMPI_Put (a b c d e f g h) nothing => coll::leave_out;
-    MPI_Get PMPI_Get (a b c d e f g h) nothing => coll::leave_out;
-    MPI_Accumulate PMPI_Accumulate (a b c d e f g h i) nothing => coll::leave_out;
     MPI_Neighbor_alltoall PMPI_Neighbor_alltoall (a b c d e f g) nothing => coll::leave_out;
     MPI_Neighbor_allgather PMPI_Neighbor_allgather (a b c d e f g) nothing => coll::leave_out;
+    MPI_Iscan PMPI_Iscan (a b c d e f g) nothing => coll::leave_out;
+    MPI_Iexscan PMPI_Iexscan (a b c d e f g) nothing => coll::leave_out;
+    MPI_Ireduce_scatter PMPI_Ireduce_scatter (a b c d e f g) nothing => coll::leave_out;
+    MPI_Ireduce_scatter_block PMPI_Ireduce_scatter_block (a b c d e f g) nothing => coll::leave_out;
+    MPI_Fetch_and_op PMPI_Fetch_and_op (a b c d e f g) nothing => coll::leave_out;
+    MPI_Compare_and_swap PMPI_Compare_and_swap (a b c d e f g) nothing => coll::leave_out;
+    MPI_Put PMPI_Put (a b c d e f g h) nothing => coll::leave_out, MPI_Put_c PMPI_Put_c [1 5];
+    MPI_Get PMPI_Get (a b c d e f g h) nothing => coll::leave_out, MPI_Get_c PMPI_Get_c [1 5];
+    MPI_Accumulate PMPI_Accumulate (a b c d e f g h i) nothing => coll::leave_out, MPI_Accumulate_c PMPI_Accumulate_c [1 5];
+    MPI_Rput PMPI_Rput (a b c d e f g h i) nothing => coll::leave_out, MPI_Rput_c PMPI_Rput_c [1 5];
+    MPI_Rget PMPI_Rget (a b c d e f g h i) nothing => coll::leave_out, MPI_Rget_c PMPI_Rget_c [1 5];
+    MPI_Raccumulate PMPI_Raccumulate (a b c d e f g h i j) nothing => coll::leave_out, MPI_Raccumulate_c PMPI_Raccumulate_c [1 5];
+    MPI_Get_accumulate PMPI_Get_accumulate (a b c d e f g h i j k l) nothing => coll::leave_out, MPI_Get_accumulate_c PMPI_Get_accumulate_c [1 4 8];
     MPI_File_open PMPI_File_open (a b c d e) nothing => files::open;
     MPI_File_close PMPI_File_close (a) files::note_file => files::close;
     MPI_File_set_view PMPI_File_set_view (a b c d e f) nothing => files::set_view;

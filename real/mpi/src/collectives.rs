@@ -37,7 +37,7 @@ fn collective(
 
 /// Bytes of `count` elements, by the places of both arguments.
 fn bytes(call: &Call<'_>, count: usize, datatype: usize) -> Option<i64> {
-    Some(datatypes::size(call.handle(datatype))? * call.count(count))
+    datatypes::bytes(call.count(count), call.handle(datatype))
 }
 
 /// Bytes of the part of one rank, by the places of the list of counts and of the datatype.
@@ -45,7 +45,7 @@ fn part(call: &Call<'_>, counts: usize, datatype: usize, rank: i32) -> Option<i6
     let rank = usize::try_from(rank).ok()?;
     // SAFETY: the guest's list has a count for each rank.
     let count = unsafe { call.count_in(counts, rank) };
-    Some(datatypes::size(call.handle(datatype))? * count)
+    datatypes::bytes(count, call.handle(datatype))
 }
 
 /// `MPI_Barrier`.

@@ -6,6 +6,9 @@ use crate::recorder::{push, record};
 use iolab_trace::Function;
 use iolab_trace::spool::Record;
 
+/// The result of a wait for what was to be cancelled.
+const CANCELLED: i64 = -(libc::ECANCELED as i64);
+
 /// The requests a call is about, before it: MPI overwrites those that end.
 pub(crate) fn note_one(call: &mut Call<'_>) {
     note(call, 1, call.word(0));
@@ -67,14 +70,23 @@ pub(crate) fn ended_some(call: &mut Call<'_>) {
     ended(call, (0..count).filter_map(|at| usize::try_from(index(at)).ok()));
 }
 
+/// `MPI_Cancel`: if it is not too late, which the end of the request would tell.
+pub(crate) fn cancelled(call: &mut Call<'_>) {
+    call.with(|state| {
+        let numbers = call.noted.iter().filter_map(|request| state.requests.get(request)?.back());
+        state.cancelled.extend(numbers);
+    });
+}
+
 /// `MPI_Request_free`: nobody will wait for it.
 pub(crate) fn freed(call: &mut Call<'_>) {
-    call.with(|state| {
-        for request in &call.noted {
-            state.requests.remove(request);
-            state.persistent.remove(request);
+    for request in &call.noted {
+        call.with(|state| state.persistent.remove(request));
+        let ended = call.with(|state| state.end(*request));
+        if let Some(row) = ended.map(|number| wait(call, number)).filter(|row| row.result != 0) {
+            push(row);
         }
-    });
+    }
 }
 
 /// After a call that failed: which of its requests ended is not known.
@@ -86,9 +98,14 @@ pub(crate) fn forget(call: &Call<'_>) {
 
 fn ended(call: &Call<'_>, which: impl IntoIterator<Item = usize>) {
     for request in which.into_iter().filter_map(|at| call.noted.get(at)) {
-        if let Some(number) = call.with(|state| state.requests.remove(request)) {
-            let argument = i64::from(number);
-            push(Record { argument, ..record(Function::MPI_WAIT, call.times) });
+        if let Some(number) = call.with(|state| state.end(*request)) {
+            push(wait(call, number));
         }
     }
+}
+
+fn wait(call: &Call<'_>, number: u32) -> Record {
+    let was_cancelled = call.with(|state| state.cancelled.remove(&number));
+    let result = if was_cancelled { CANCELLED } else { 0 };
+    Record { argument: i64::from(number), result, ..record(Function::MPI_WAIT, call.times) }
 }

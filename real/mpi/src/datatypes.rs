@@ -14,11 +14,19 @@ const NUMBERS_MAX: usize = 1 << 16;
 const DEPTH_MAX: u32 = 32;
 
 /// Bytes of a datatype, if MPI tells. A call with it has just succeeded.
-pub(crate) fn size(datatype: usize) -> Option<i64> {
-    let mut size = 0i32;
+fn size(datatype: usize) -> Option<i64> {
+    let mut size = -1i64;
     // SAFETY: a valid handle, and room for the answer.
     let answer = unsafe { type_size(datatype, &raw mut size as usize) };
-    (answer == 0 && size >= 0).then_some(i64::from(size))
+    (answer == 0 && size >= 0).then_some(size)
+}
+
+/// Bytes of `count` elements. Of none, nobody looks at the datatype, which may be null then.
+pub(crate) fn bytes(count: i64, datatype: usize) -> Option<i64> {
+    match count {
+        0 => Some(0),
+        _ => size(datatype)?.checked_mul(count),
+    }
 }
 
 /// The text of a datatype. A call with it has just succeeded.
@@ -37,6 +45,17 @@ fn bounds(datatype: usize) -> Option<(isize, isize)> {
     // SAFETY: a valid handle, and room for both answers.
     let answer = unsafe { type_extent(datatype, lower_at, extent_at) };
     (answer == 0).then_some((lower, extent))
+}
+
+/// The text of a basic type. Pairs of a number and an index (`MPI_DOUBLE_INT`) are the only ones with
+/// bytes between or behind their own.
+fn basic(size: i64, (lower, extent): (isize, isize)) -> String {
+    match (size, lower, extent as i64) {
+        // `MPI_SHORT_INT`: the index is aligned.
+        (6, 0, 8) => "resized(;0,8;struct(2,1,1;0,4;2,4))".to_owned(),
+        (_, 0, extent) if extent == size => size.to_string(),
+        _ => format!("resized(;{lower},{extent};{size})"),
+    }
 }
 
 /// Whether MPI may pad the extent so that the next element is aligned.
@@ -176,7 +195,7 @@ impl Writer<'_> {
         let envelope = envelope(datatype)?;
         let name = self.family.combiner(envelope.combiner)?;
         if name.is_empty() {
-            return write!(self.text, "{}", size(datatype)?).ok();
+            return write!(self.text, "{}", basic(size(datatype)?, bounds(datatype)?)).ok();
         }
         let numbers = envelope.integers + envelope.addresses + envelope.large_counts;
         self.room = self.room.checked_sub(numbers + envelope.types)?;
@@ -268,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_counts_stand_where_usual_ones_do() {
+    fn large_counts_stand_where_usual_ones_do_and_pairs_have_their_holes() {
         let of = |name: &str, integers: &[i64], large: &[i64]| {
             let made = usual(name, integers.to_vec(), Vec::new(), large.to_vec(), vec![1]).unwrap();
             (made.integers, made.addresses)
@@ -278,6 +297,8 @@ mod tests {
         assert_eq!(of("hindexed", &[], &[2, 5, 6, 10, 20]), (vec![2, 5, 6], vec![10, 20]));
         assert_eq!(of("hindexed_block", &[], &[2, 5, 10, 20]), (vec![2, 5], vec![10, 20]));
         assert_eq!(of("resized", &[], &[0, 64]), (vec![], vec![0, 64]));
+        assert_eq!(basic(8, (0, 8)), "8");
+        assert_eq!(basic(12, (0, 16)), "resized(;0,16;12)");
         let array = of("subarray", &[2, 56], &[8, 8, 4, 4, 0, 4]);
         assert_eq!(array, (vec![2, 8, 8, 4, 4, 0, 4, 56], vec![]));
         let shared = of("darray", &[4, 1, 2, 121, 121, -49767, -49767, 2, 2, 56], &[9, 7]);

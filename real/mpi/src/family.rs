@@ -12,6 +12,8 @@ pub(crate) struct Family {
     /// Handles (of communicators, datatypes, requests) are 4 bytes wide; files are pointers everywhere.
     pub(crate) has_short_handles: bool,
     pub(crate) world: usize,
+    /// `MPI_BYTE`.
+    pub(crate) byte: usize,
     /// The name of a file may begin with the kind of its file system (ROMIO).
     pub(crate) names_have_kinds: bool,
     pub(crate) null_process: i32,
@@ -35,6 +37,7 @@ pub(crate) struct Family {
 const MPICH: Family = Family {
     has_short_handles: true,
     world: 0x4400_0000,
+    byte: 0x4c00_010d,
     names_have_kinds: true,
     null_process: -1,
     any_source: -2,
@@ -54,6 +57,7 @@ const MPICH: Family = Family {
 const OPEN_MPI: Family = Family {
     has_short_handles: false,
     world: 0,
+    byte: 0,
     names_have_kinds: false,
     null_process: -2,
     any_source: -1,
@@ -68,6 +72,7 @@ const OPEN_MPI: Family = Family {
 const STANDARD: Family = Family {
     has_short_handles: false,
     world: 0x101,
+    byte: 0x247,
     names_have_kinds: true,
     null_process: -3,
     any_source: -1,
@@ -133,14 +138,18 @@ const STANDARD_COMBINERS: [&str; 16] = [
 ];
 
 impl Family {
-    /// The family of this process, to which the function of MPI at this address belongs.
-    pub(crate) fn of(address: usize) -> &'static Family {
+    /// The family of this process.
+    pub(crate) fn here() -> &'static Family {
         static FAMILY: OnceLock<Family> = OnceLock::new();
         FAMILY.get_or_init(|| {
-            let world = c"ompi_mpi_comm_world";
-            if let Some(world) = next::anywhere(world).or_else(|| next::in_library(world)) {
-                return Family { world, ..OPEN_MPI };
+            let symbol = |name| next::anywhere(name).or_else(|| next::in_library(name));
+            if let (Some(world), Some(byte)) =
+                (symbol(c"ompi_mpi_comm_world"), symbol(c"ompi_mpi_byte"))
+            {
+                return Family { world, byte, ..OPEN_MPI };
             }
+            // A function that no tool between the program and its MPI defines.
+            let address = symbol(c"PMPI_Type_size_x").unwrap_or(0);
             match next::file_of(address).contains("libmpi_abi") {
                 true => STANDARD,
                 false => MPICH,

@@ -7,7 +7,7 @@ use crate::calls::Call;
 use crate::datatypes;
 use crate::family::{APPEND, Family};
 use crate::recorder::{self, number, push, record};
-use crate::state::{file_position, file_position_shared, get_count};
+use crate::state::{file_position, file_position_shared, get_elements};
 use iolab_trace::Function;
 use iolab_trace::spool::{Record, SHARED_POINTER};
 use std::ffi::CStr;
@@ -194,14 +194,11 @@ pub(crate) fn want_status(call: &mut Call<'_>) {
 /// A blocking call: `(file, offset if explicit, buffer, count, datatype, status)`.
 pub(crate) fn moved(call: &mut Call<'_>, function: Function, place: Place) {
     let Some(record) = data(call, function, place) else { return };
-    let datatype = call.handle(place.before_buffer() + 2);
-    let mut count = -1i32;
+    let mut count = -1i64;
+    let (status, byte) = (call.word(call.last()), call.family.byte);
     // SAFETY: the status of this call, guest's or ours, a valid datatype, room for the answer.
-    let answer = unsafe { get_count(call.word(call.last()), datatype, &raw mut count as usize) };
-    let result = match datatypes::size(datatype) {
-        Some(size) if answer == 0 && count >= 0 => size * i64::from(count),
-        _ => record.length,
-    };
+    let answer = unsafe { get_elements(status, byte, &raw mut count as usize) };
+    let result = if answer == 0 && count >= 0 { count } else { record.length };
     push(Record { result, ..record });
 }
 
@@ -239,7 +236,7 @@ pub(crate) fn completed(call: &mut Call<'_>) {
 fn data(call: &Call<'_>, function: Function, place: Place) -> Option<Record> {
     let file = file_of(call)?;
     let at = place.before_buffer();
-    let bytes = datatypes::size(call.handle(at + 2))? * call.count(at + 1);
+    let bytes = datatypes::bytes(call.count(at + 1), call.handle(at + 2))?;
     let offset = match place {
         Place::Explicit => call.word(1) as i64,
         Place::Own => -1,
@@ -254,7 +251,7 @@ mod tests {
 
     #[test]
     fn the_kind_of_a_file_system_before_a_name_goes_where_a_family_takes_it() {
-        let with_kinds = Family::of(0);
+        let with_kinds = Family::here();
         assert!(with_kinds.names_have_kinds, "no MPI is loaded here");
         assert_eq!(path_of(b"ufs:/tmp/x", with_kinds), b"/tmp/x");
         assert_eq!(path_of(b"/tmp/a:b", with_kinds), b"/tmp/a:b");

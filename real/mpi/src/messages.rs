@@ -4,9 +4,9 @@ use crate::calls::Call;
 use crate::communicators::Communicator;
 use crate::datatypes;
 use crate::family::Family;
-use crate::recorder::{Times, push, record};
+use crate::recorder::{Times, leave_out, push, record};
 use crate::state::State;
-use iolab_trace::spool::Record;
+use iolab_trace::spool::{LeftOut, Record};
 use iolab_trace::{Event, Function};
 
 /// A message that `MPI_Start` will start.
@@ -41,8 +41,22 @@ fn message(call: &Call<'_>, state: &mut State, at: Places) -> Option<Message> {
     let family = state.family;
     let communicator = state.communicator(call.handle(at.communicator))?;
     let partner = partner(family, communicator, call.int(at.rank), call.int(at.tag))?;
-    let bytes = datatypes::size(call.handle(at.datatype))? * call.count(at.count);
-    Some(Message { communicator: communicator.number as i32, partner, bytes })
+    let communicator = communicator.number as i32;
+    // With the null process, MPI looks at nothing else.
+    let bytes = if partner < 0 { 0 } else { size(call, at)? };
+    Some(Message { communicator, partner, bytes })
+}
+
+fn size(call: &Call<'_>, at: Places) -> Option<i64> {
+    datatypes::bytes(call.count(at.count), call.handle(at.datatype))
+}
+
+/// Keeps what a call came to, or counts it.
+fn keep(row: Option<Record>) {
+    match row {
+        Some(row) => push(row),
+        None => leave_out(LeftOut::Exotic),
+    }
 }
 
 /// The other side, in ranks of the whole program; none if there is no such rank.
@@ -73,16 +87,14 @@ fn received(function: Function, times: Times, message: Message) -> Record {
 
 /// `MPI_Send` and its kinds.
 pub(crate) fn send(call: &mut Call<'_>) {
-    if let Some(message) = call.with(|state| message(call, state, USUAL)) {
-        push(sent(Function::MPI_SEND, call.times, message));
-    }
+    let message = call.with(|state| message(call, state, USUAL));
+    keep(message.map(|message| sent(Function::MPI_SEND, call.times, message)));
 }
 
 /// `MPI_Recv`.
 pub(crate) fn receive(call: &mut Call<'_>) {
-    if let Some(message) = call.with(|state| message(call, state, USUAL)) {
-        push(received(Function::MPI_RECV, call.times, message));
-    }
+    let message = call.with(|state| message(call, state, USUAL));
+    keep(message.map(|message| received(Function::MPI_RECV, call.times, message)));
 }
 
 /// `MPI_Isend` and its kinds.
@@ -98,11 +110,10 @@ pub(crate) fn start_receive(call: &mut Call<'_>) {
 fn start(call: &Call<'_>, receives: bool) {
     // SAFETY: the call has just put a handle there.
     let request = unsafe { call.family.handle_at(call.word(6)) };
-    call.with(|state| {
-        if let Some(message) = message(call, state, USUAL) {
-            push(started(state, request, Persistent { message, receives }, call.times));
-        }
-    });
+    keep(call.with(|state| {
+        let message = message(call, state, USUAL)?;
+        Some(started(state, request, Persistent { message, receives }, call.times))
+    }));
 }
 
 /// A message that has begun under a request.
@@ -171,8 +182,60 @@ pub(crate) fn exchange_in_place(call: &mut Call<'_>) {
 
 fn both(call: &Call<'_>, send: Places, receive: Places) {
     let both = call.with(|state| message(call, state, send).zip(message(call, state, receive)));
-    if let Some((send, receive)) = both {
+    keep(both.map(|(send, receive)| {
         let row = sent(Function::MPI_SENDRECV, call.times, send);
-        push(Record { offset: receive.partner, ..row });
+        Record { offset: receive.partner, ..row }
+    }));
+}
+
+/// A message that a matching probe has found: whom it was asked for, and where.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found(Message);
+
+/// `MPI_Mprobe(source, tag, communicator, message, status)`.
+pub(crate) fn found(call: &mut Call<'_>) {
+    note_found(call, 3);
+}
+
+/// `MPI_Improbe(source, tag, communicator, flag, message, status)`.
+pub(crate) fn found_perhaps(call: &mut Call<'_>) {
+    if call.int_at(3) != 0 {
+        note_found(call, 4);
     }
+}
+
+fn note_found(call: &Call<'_>, message: usize) {
+    // SAFETY: the call has just put a handle there.
+    let handle = unsafe { call.family.handle_at(call.word(message)) };
+    call.with(|state| {
+        let family = state.family;
+        let Some(communicator) = state.communicator(call.handle(2)) else { return };
+        if let Some(partner) = partner(family, communicator, call.int(0), call.int(1)) {
+            let communicator = communicator.number as i32;
+            state.found.insert(handle, Found(Message { communicator, partner, bytes: -1 }));
+        }
+    });
+}
+
+/// Before `MPI_Mrecv` and `MPI_Imrecv` `(buffer, count, datatype, message, …)`, which overwrite the
+/// message.
+pub(crate) fn note_message(call: &mut Call<'_>) {
+    // SAFETY: the guest's own pointer to a handle, which MPI is about to follow.
+    call.noted = vec![unsafe { call.family.handle_at(call.word(3)) }];
+}
+
+/// `MPI_Mrecv`.
+pub(crate) fn receive_found(call: &mut Call<'_>) {
+    let found = call.with(|state| state.found.remove(call.noted.first()?));
+    keep(found.map(|Found(message)| received(Function::MPI_RECV, call.times, message)));
+}
+
+/// `MPI_Imrecv`.
+pub(crate) fn start_receive_found(call: &mut Call<'_>) {
+    // SAFETY: the call has just put a handle there.
+    let request = unsafe { call.family.handle_at(call.word(4)) };
+    keep(call.with(|state| {
+        let Found(message) = state.found.remove(call.noted.first()?)?;
+        Some(started(state, request, Persistent { message, receives: true }, call.times))
+    }));
 }

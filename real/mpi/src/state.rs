@@ -3,9 +3,9 @@
 use crate::communicators::Communicator;
 use crate::family::Family;
 use crate::files::File;
-use crate::messages::Persistent;
+use crate::messages::{Found, Persistent};
 use crate::next::Next;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 /// Handles, by their value.
@@ -13,8 +13,12 @@ pub(crate) struct State {
     pub(crate) family: &'static Family,
     pub(crate) communicators: BTreeMap<usize, Option<Communicator>>,
     pub(crate) files: BTreeMap<usize, File>,
-    /// Numbers of what goes on, by request.
-    pub(crate) requests: BTreeMap<usize, u32>,
+    /// Numbers of what goes on, by request: a family may have one handle for all that ended at once.
+    pub(crate) requests: BTreeMap<usize, VecDeque<u32>>,
+    /// Requests that the program has asked to cancel.
+    pub(crate) cancelled: BTreeSet<u32>,
+    /// Messages that were found and not received yet.
+    pub(crate) found: BTreeMap<usize, Found>,
     pub(crate) persistent: BTreeMap<usize, Persistent>,
     /// The last request's number in this process.
     last_request: u32,
@@ -30,6 +34,8 @@ pub(crate) fn with<T>(family: &'static Family, work: impl FnOnce(&mut State) -> 
         communicators: BTreeMap::new(),
         files: BTreeMap::new(),
         requests: BTreeMap::new(),
+        cancelled: BTreeSet::new(),
+        found: BTreeMap::new(),
         persistent: BTreeMap::new(),
         last_request: 0,
     }))
@@ -45,7 +51,17 @@ impl State {
     /// Something begins under this request; the answer is its number.
     pub(crate) fn begin(&mut self, request: usize) -> u32 {
         let number = self.next_request();
-        self.requests.insert(request, number);
+        self.requests.entry(request).or_default().push_back(number);
+        number
+    }
+
+    /// What was begun first under this request is over.
+    pub(crate) fn end(&mut self, request: usize) -> Option<u32> {
+        let numbers = self.requests.get_mut(&request)?;
+        let number = numbers.pop_front();
+        if numbers.is_empty() {
+            self.requests.remove(&request);
+        }
         number
     }
 }
@@ -94,7 +110,7 @@ asked! {
     /// Whether `MPI_Finalize` was.
     finalized = c"PMPI_Finalized" (flag);
     /// Bytes of a datatype.
-    type_size = c"PMPI_Type_size" (datatype size);
+    type_size = c"PMPI_Type_size_x" (datatype size);
     /// Lower bound and extent of a datatype.
     type_extent = c"PMPI_Type_get_extent" (datatype lower extent);
     /// How a datatype was made.
@@ -112,7 +128,7 @@ asked! {
     /// Gives a datatype back.
     type_free = c"PMPI_Type_free" (datatype);
     /// Number of elements that a status tells.
-    get_count = c"PMPI_Get_count" (status datatype count);
+    get_elements = c"PMPI_Get_elements_x" (status datatype count);
     /// Whether a communicator has two groups.
     is_inter = c"PMPI_Comm_test_inter" (communicator flag);
     /// The group of a communicator.

@@ -192,6 +192,26 @@ fn run_recording(arguments: &Arguments, trace: &Trace) -> Result<ExitCode, Failu
         let names = recording.skipped().iter().map(|(name, count)| format!("{count} {name}"));
         eprintln!("iolab: without a command: {}", names.collect::<Vec<_>>().join(", "));
     }
+    let lost: u64 = (trace.header.losses.left_out_calls.iter())
+        .filter(|(reason, _)| reason.starts_with("MPI"))
+        .map(|(_, count)| count)
+        .sum();
+    if lost > 0 {
+        eprintln!("iolab: {lost} calls of MPI are not in the trace; others may wait for them here");
+    }
+    let unplaced = (trace.events.iter())
+        .filter(|event| event.function.layer() == Layer::Mpiio && event.offset < 0)
+        .filter(|event| event.function.class().moves_data() && event.length > 0);
+    match unplaced.count() {
+        0 => {}
+        count => eprintln!("iolab: {count} accesses have no offset in the trace and go to byte 0"),
+    }
+    if let Some((rank, count)) = recorded::threads(trace) {
+        eprintln!(
+            "iolab: rank {rank} calls MPI in {count} threads; here they take turns, and may wait for \
+             each other"
+        );
+    }
     if recording.beside() > 0 {
         eprintln!(
             "iolab: {} calls on files past MPI-IO count as computation; `--apply null` or local \

@@ -57,6 +57,17 @@ fn is_mpi(event: &Event) -> bool {
     matches!(event.function.layer(), Layer::Mpi | Layer::Mpiio)
 }
 
+/// A rank that calls MPI in more than one thread, and how many they are.
+pub fn threads(trace: &Trace) -> Option<(i32, usize)> {
+    let calls = trace.events.iter().filter(|event| is_mpi(event) && event.parent < 0);
+    let mut threads: BTreeMap<i32, BTreeSet<u32>> = BTreeMap::new();
+    for call in calls {
+        threads.entry(call.rank).or_default().insert(call.thread);
+    }
+    let counts = threads.into_iter().map(|(rank, threads)| (rank, threads.len()));
+    counts.max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 1)
+}
+
 fn wrong<T>(message: String) -> Result<T, SimulationError> {
     let hint = "the trace must hold every process of the program, each from start to end";
     Err(SimulationError { message, hint: hint.to_owned() })
@@ -82,7 +93,7 @@ impl Recording {
             communicators: Communicators::of(trace, rank_count),
             file_bytes: vec![0; trace.header.files.len()],
             skipped: BTreeMap::new(),
-            blocking: BTreeSet::new(),
+            blocking: cancelled(trace),
             beside: 0,
         };
         let outermost = |&row: &usize| trace.events[row].parent < 0;
@@ -140,6 +151,12 @@ impl Recording {
     pub fn beside(&self) -> u64 {
         self.beside
     }
+}
+
+/// Requests by rank that were cancelled: neither begun nor waited for here.
+fn cancelled(trace: &Trace) -> BTreeSet<(i32, i64)> {
+    let waits = trace.events.iter().filter(|event| event.function == Function::MPI_WAIT);
+    waits.filter(|wait| wait.result < 0).map(|wait| (wait.rank, wait.argument)).collect()
 }
 
 /// Ranks must be 0 to n - 1, one process each. Processes that call nothing of MPI are not looked at: parts
@@ -212,7 +229,7 @@ struct Reader<'a> {
     communicators: Communicators<'a>,
     file_bytes: Vec<u64>,
     skipped: BTreeMap<&'static str, u64>,
-    /// Requests by rank that ended where they began, since there is no such command.
+    /// Requests by rank that nobody waits for here: they ended where they began, or were cancelled.
     blocking: BTreeSet<(i32, i64)>,
     beside: u64,
 }
@@ -335,6 +352,15 @@ impl Reader<'_> {
         }
         let to = self.partner(event, to, communicator)?;
         let from = self.partner(event, from, communicator)?;
+        if let Some(ticket) = request {
+            let key = (event.rank, i64::from(ticket));
+            if self.blocking.contains(&key) {
+                return Ok(None);
+            }
+            if (to, from) == (None, None) {
+                self.blocking.insert(key);
+            }
+        }
         Ok(match (to, from, request) {
             (None, None, _) => None,
             (Some((to, tag)), None, None) => Some(Command::Send { to, tag, bytes, communicator }),

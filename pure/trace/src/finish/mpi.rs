@@ -45,9 +45,64 @@ pub(super) fn resolve(gathered: &mut Gathered, header: &mut Header) {
     }
 }
 
+/// A file as processes opened it together: its file, their communicator, for the how many-th time.
+type Opening = (FileId, i64, u32);
+
+/// Counts how often each process has opened a file with a communicator.
+#[derive(Clone, Debug, Default)]
+struct Openings(BTreeMap<(u32, FileId, i64), u32>);
+
+impl Openings {
+    fn next(&mut self, event: &Event, file: FileId) -> Opening {
+        let count = self.0.entry((event.process, file, event.offset)).or_insert(0);
+        *count += 1;
+        (file, event.offset, *count)
+    }
+}
+
+/// The pointer that all who opened a file together share.
+#[derive(Clone, Debug, Default)]
+struct Shared {
+    /// In units.
+    position: u64,
+    /// By ordered call (`MPI_File_write_ordered`): what each rank moves in it, in bytes.
+    ordered: Vec<BTreeMap<i32, u64>>,
+    /// By ordered call: where it begins, once its first rank has come.
+    starts: Vec<u64>,
+}
+
+impl Shared {
+    /// Where a rank's part of an ordered call begins: behind those of the ranks before it, whoever came
+    /// first.
+    fn ordered_position(&mut self, call: usize, rank: i32, unit: u64) -> u64 {
+        let Some(parts) = self.ordered.get(call) else { return self.position };
+        if self.starts.len() <= call {
+            let all = parts.values().sum::<u64>() / unit;
+            self.starts.resize(call + 1, self.position);
+            self.position = self.position.saturating_add(all);
+        }
+        let before: u64 = parts.range(..rank).map(|(_, bytes)| bytes).sum();
+        self.starts[call].saturating_add(before / unit)
+    }
+}
+
+fn is_ordered(event: &Event) -> bool {
+    use Function as F;
+    let all = [
+        F::MPI_FILE_READ_ALL,
+        F::MPI_FILE_WRITE_ALL,
+        F::MPI_FILE_IREAD_ALL,
+        F::MPI_FILE_IWRITE_ALL,
+    ];
+    event.offset == SHARED_POINTER && all.contains(&event.function)
+}
+
 /// What a process sees of a file it has open.
 #[derive(Clone, Debug)]
 struct Seen {
+    opening: Opening,
+    /// Ordered calls so far.
+    ordered: usize,
     view: Result<View, String>,
     /// Bytes of the unit of the view.
     unit: u64,
@@ -59,8 +114,8 @@ struct Seen {
 #[derive(Debug, Default)]
 pub(super) struct Accesses {
     open: BTreeMap<usize, Seen>,
-    /// Pointers that all who opened a file share, in units.
-    shared: BTreeMap<FileId, u64>,
+    shared: BTreeMap<Opening, Shared>,
+    openings: Openings,
     texts: BTreeMap<u32, String>,
     /// Rows of pieces, to be sorted in.
     pieces: Vec<Event>,
@@ -74,14 +129,36 @@ impl Accesses {
         Accesses { texts, ..Accesses::default() }
     }
 
+    /// Sees what each rank moves in ordered calls, before they are followed; `file_of` has the file of
+    /// a row's number.
+    pub(super) fn look_ahead(&mut self, events: &[Event], file_of: impl Fn(&Event) -> FileId) {
+        let mut openings = Openings::default();
+        let mut open: BTreeMap<FileId, (Opening, usize)> = BTreeMap::new();
+        for event in events.iter().filter(|event| event.function.layer() == Layer::Mpiio) {
+            if event.function == Function::MPI_FILE_OPEN {
+                open.insert(event.file, (openings.next(event, file_of(event)), 0));
+            }
+            let Some((opening, calls)) = open.get_mut(&event.file) else { continue };
+            if is_ordered(event) {
+                let ordered = &mut self.shared.entry(*opening).or_default().ordered;
+                ordered.resize_with(ordered.len().max(*calls + 1), BTreeMap::new);
+                ordered[*calls].insert(event.rank, u64::try_from(event.result).unwrap_or(0));
+                *calls += 1;
+            }
+        }
+    }
+
     /// Follows a row of MPI-IO on the open file of that number.
     pub(super) fn follow(&mut self, event: &mut Event, number: usize) {
         match event.function {
             Function::MPI_FILE_OPEN => {
                 let at_end = event.argument & APPEND != 0;
                 let position = if at_end { event.length.max(0) as u64 } else { 0 };
-                self.open.insert(number, Seen { view: bytes(0), unit: 1, position });
-                self.shared.entry(event.file).or_insert(position);
+                let opening = self.openings.next(event, event.file);
+                let view = bytes(0);
+                self.open.insert(number, Seen { opening, ordered: 0, view, unit: 1, position });
+                let shared = self.shared.entry(opening).or_default();
+                shared.position = shared.position.max(position);
             }
             Function::MPI_FILE_CLOSE => drop(self.open.remove(&number)),
             Function::MPI_FILE_SET_VIEW => self.set_view(event, number),
@@ -93,32 +170,34 @@ impl Accesses {
 
     fn set_view(&mut self, event: &mut Event, number: usize) {
         let text = u32::try_from(event.argument).ok().and_then(|at| self.texts.get(&at));
+        event.argument = -1;
+        let Some(seen) = self.open.get_mut(&number) else { return };
+        let shared = self.shared.entry(seen.opening).or_default();
         let displacement = match event.offset {
-            SHARED_POINTER => self.shared.get(&event.file).copied(),
+            SHARED_POINTER => Some(shared.position.saturating_mul(seen.unit)),
             other => u64::try_from(other).ok(),
         };
-        let (unit, view) = match (text, displacement) {
+        (seen.unit, seen.view) = match (text, displacement) {
             (Some(text), Some(displacement)) => view_of(text, displacement),
             _ => (1, Err("a view whose datatypes are lost".to_owned())),
         };
-        self.open.insert(number, Seen { view, unit, position: 0 });
-        self.shared.insert(event.file, 0);
-        event.argument = -1;
+        (seen.position, shared.position) = (0, 0);
     }
 
     fn seek(&mut self, event: &mut Event, number: usize) {
         let position = u64::try_from(event.result).unwrap_or(0);
-        match (event.length, self.open.get_mut(&number)) {
-            (SHARED_POINTER, _) => drop(self.shared.insert(event.file, position)),
-            (_, Some(seen)) => seen.position = position,
-            _ => {}
+        let said = std::mem::replace(&mut event.length, -1);
+        let Some(seen) = self.open.get_mut(&number) else { return };
+        match said {
+            SHARED_POINTER => self.shared.entry(seen.opening).or_default().position = position,
+            _ => seen.position = position,
         }
-        event.length = -1;
     }
 
     fn transfer(&mut self, event: &mut Event, number: usize) {
         let bytes = u64::try_from(event.length).unwrap_or(0);
         let moved = u64::try_from(event.result).unwrap_or(0);
+        let ordered = is_ordered(event);
         let said = std::mem::replace(&mut event.offset, -1);
         let Some(seen) = self.open.get_mut(&number) else {
             *self.unknown.entry("a file whose opening is lost".to_owned()).or_default() += 1;
@@ -126,11 +205,16 @@ impl Accesses {
         };
         let units = moved / seen.unit;
         let position = match said {
+            SHARED_POINTER if ordered => {
+                let shared = self.shared.entry(seen.opening).or_default();
+                seen.ordered += 1;
+                shared.ordered_position(seen.ordered - 1, event.rank, seen.unit)
+            }
             SHARED_POINTER => {
                 self.by_shared += 1;
-                let shared = self.shared.entry(event.file).or_insert(0);
-                let position = *shared;
-                *shared = shared.saturating_add(units);
+                let shared = self.shared.entry(seen.opening).or_default();
+                let position = shared.position;
+                shared.position = position.saturating_add(units);
                 position
             }
             0.. => said as u64,

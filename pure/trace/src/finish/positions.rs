@@ -44,6 +44,8 @@ pub(super) fn derive(gathered: &mut Gathered, header: &mut Header) {
         unknown: 0,
         accesses: Accesses::new(std::mem::take(&mut gathered.texts)),
     };
+    let (files, events) = (&gathered.file_of, &gathered.events);
+    follower.accesses.look_ahead(events, |event| file_of(files, event));
     for event in &mut gathered.events {
         follower.follow(event);
     }
@@ -58,10 +60,16 @@ pub(super) fn derive(gathered: &mut Gathered, header: &mut Header) {
     }
 }
 
+/// The file of a row that still carries its number.
+fn file_of(files: &[FileId], event: &Event) -> FileId {
+    let number = event.file.0.wrapping_add(1) as usize;
+    files.get(number).copied().unwrap_or(FileId::NONE)
+}
+
 impl Follower<'_> {
     fn follow(&mut self, event: &mut Event) {
         let number = event.file.0.wrapping_add(1) as usize;
-        let file = self.files.get(number).copied().unwrap_or(FileId::NONE);
+        let file = file_of(self.files, event);
         event.file = file;
         if event.function.layer() == Layer::Mpiio {
             return self.accesses.follow(event, number);

@@ -296,6 +296,41 @@ fn accesses_of_mpi_io_lie_where_the_view_and_the_pointers_put_them() {
 }
 
 #[test]
+fn ordered_calls_lie_in_the_order_of_ranks_and_a_new_opening_begins_at_its_start() {
+    let of = |rank: u32, records: &[Record]| {
+        let mut file = process_file(rank, records);
+        put(&mut file, process::RANK, &rank.to_le_bytes());
+        file
+    };
+    let shared = crate::spool::SHARED_POINTER;
+    let on = |number: u32, record: Record| Record { number, fd: number as i32, ..record };
+    // Rank 1 comes first.
+    let one = [
+        named(3, "/f"),
+        on(3, on_file(Function::MPI_FILE_OPEN, 0, 9, -1)),
+        on(3, on_file(Function::MPI_FILE_WRITE_ALL, 1, shared, 20)),
+        on(3, on_file(Function::MPI_FILE_WRITE_ALL, 5, shared, 2)),
+        on(3, on_file(Function::MPI_FILE_CLOSE, 6, -1, -1)),
+    ];
+    let zero = [
+        named(1, "/f"),
+        on(1, on_file(Function::MPI_FILE_OPEN, 0, 9, -1)),
+        on(1, on_file(Function::MPI_FILE_WRITE_ALL, 3, shared, 10)),
+        on(1, on_file(Function::MPI_FILE_WRITE_ALL, 4, shared, 1)),
+        on(1, on_file(Function::MPI_FILE_CLOSE, 6, -1, -1)),
+        named(2, "/f"),
+        on(2, on_file(Function::MPI_FILE_OPEN, 7, 9, -1)),
+        on(2, on_file(Function::MPI_FILE_WRITE, 8, shared, 4)),
+    ];
+    let (control, files) = (control_page(), [of(0, &zero), of(1, &one)]);
+    let processes = files.iter().map(Vec::as_slice).collect();
+    let spools = Spools { control: &control, processes, ..Spools::default() };
+    let trace = finish(&spools, Side::Program).unwrap();
+    assert_eq!(places(&trace, Function::MPI_FILE_WRITE_ALL), [(0, 10), (30, 1), (10, 20), (31, 2)]);
+    assert_eq!(places(&trace, Function::MPI_FILE_WRITE), [(0, 4)]);
+}
+
+#[test]
 fn a_file_that_is_opened_for_appending_begins_at_its_end() {
     let open = Record { argument: 128 | 4, ..on_file(Function::MPI_FILE_OPEN, 0, 9, 300) };
     let write = on_file(Function::MPI_FILE_WRITE, 1, -1, 8);

@@ -1,5 +1,6 @@
 /* Calls of MPI of every kind that a recording has rows for, on two ranks. */
 #include <mpi.h>
+#include <setjmp.h>
 #include <stdio.h>
 
 #define INTS 64
@@ -81,6 +82,26 @@ static void messages(int rank, int size) {
     MPI_Comm_free(&reversed);
 }
 
+/* Requests that end at once may share a handle, and some never end. */
+static void odd_messages(int rank, int size) {
+    int next = (rank + 1) % size, last = (rank + size - 1) % size;
+    MPI_Request some[3];
+    MPI_Message message;
+    for (int at = 0; at < 3; at++) MPI_Isend(ints, 1, MPI_INT, next, 20 + at, MPI_COMM_WORLD, some + at);
+    for (int at = 0; at < 3; at++) MPI_Recv(ints, 1, MPI_INT, last, 20 + at, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Waitall(3, some, MPI_STATUSES_IGNORE);
+    if (rank == 0) MPI_Send(ints, 5, MPI_INT, 1, 30, MPI_COMM_WORLD);
+    if (rank == 1) {
+        MPI_Mprobe(0, 30, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+        MPI_Mrecv(ints, 5, MPI_INT, &message, MPI_STATUS_IGNORE);
+    }
+    MPI_Isend(ints, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, some);
+    MPI_Wait(some, MPI_STATUS_IGNORE);
+    MPI_Irecv(ints, 1, MPI_INT, next, 99, MPI_COMM_WORLD, some);
+    MPI_Cancel(some);
+    MPI_Wait(some, MPI_STATUS_IGNORE);
+}
+
 static void collectives(int rank) {
     int counts[2] = {4, 8}, places[2] = {0, 4};
     void *in_place = MPI_IN_PLACE;
@@ -96,6 +117,23 @@ static void collectives(int rank) {
     MPI_Alltoall(ints, 6, MPI_INT, ints + 50, 6, MPI_INT, MPI_COMM_WORLD);
     MPI_Ibarrier(MPI_COMM_WORLD, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static jmp_buf out;
+
+static void jump(MPI_Comm *communicator, int *code, ...) {
+    (void)communicator, (void)code;
+    longjmp(out, 1);
+}
+
+/* A handler that never returns to MPI. */
+static void jumps(void) {
+    MPI_Errhandler handler;
+    MPI_Comm_create_errhandler(jump, &handler);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+    if (setjmp(out) == 0) MPI_Send(ints, 1, MPI_INT, 77, 0, MPI_COMM_SELF);
+    MPI_Bcast(ints, 1, MPI_INT, 0, MPI_COMM_SELF);
+    MPI_Errhandler_free(&handler);
 }
 
 /* What fails must go on failing as it did, and end nobody. */
@@ -120,7 +158,10 @@ int main(int count, char **arguments) {
     views(rank, size);
     got = started(rank);
     messages(rank, size);
+    odd_messages(rank, size);
     collectives(rank);
+    jumps();
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     if (rank == 0) printf("%d ints read, %d calls failed\n", got, fails());
     MPI_Finalize();
     return 0;
