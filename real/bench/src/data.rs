@@ -78,6 +78,7 @@ impl Runner<'_> {
         if self.plan.verify && scene.case.method.keeps_data {
             let old = scene.before.map(|before| self.content(scene, player, before));
             let fresh = fresh && !self.files.existing();
+            scene.undefined_gaps |= fresh && scene.may_fill_gaps();
             let checks = Checks { player, rank, works: &works, new: content, old, fresh, reached };
             self.verify(scene, &checks, &mut result)?;
         }

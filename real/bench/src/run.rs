@@ -242,6 +242,7 @@ impl Runner<'_> {
         agree(self.comm, built.as_ref().map(|_| ()).map_err(Clone::clone))?;
         let Ok(mut scene) = built else { return Ok(Vec::new()) };
         scene.noncontiguous = largest(self.comm, scene.noncontiguous.into())? > 0;
+        scene.undefined_gaps = written && scene.may_fill_gaps();
         let existing = self.files.existing() && !written;
         if existing && self.plan.verify && case.method.keeps_data {
             scene.before = self.found_version(&scene)?;

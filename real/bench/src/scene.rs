@@ -32,6 +32,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) version: u64,
     /// Which version is in the files before the next phase; none when they are to be made.
     pub(crate) before: Option<u64>,
+    /// What lies where no operation wrote is not defined: an MPI library filled the file from nothing.
+    pub(crate) undefined_gaps: bool,
 }
 
 /// Versions of content are made of the case, the repetition and the generation within them.
@@ -46,6 +48,12 @@ impl Scene<'_> {
             Some(before) if work == [Act::Read] => before,
             _ => self.version + u64::from(generation),
         }
+    }
+
+    /// Whether the method may put anything where nobody wrote to a file that it fills from nothing: MPI
+    /// promises no content there, and ROMIO writes whole ranges with what lay in its memory.
+    pub(crate) fn may_fill_gaps(&self) -> bool {
+        self.case.method.needs == iolab_backend::Needs::Mpi
     }
 
     pub(crate) fn together(&self) -> bool {
@@ -93,6 +101,7 @@ impl Runner<'_> {
             noncontiguous,
             version,
             before,
+            undefined_gaps: false,
         })
     }
 

@@ -255,6 +255,23 @@ fn every_cell_under_mpi_runs_verified_or_is_refused_with_a_reason() {
     }
 }
 
+/// ROMIO's two phases write the range between the pieces of a collective operation, too, with whatever
+/// their buffer held when the file had nothing there; here glibc fills such buffers with a mark.
+#[test]
+fn what_an_mpi_library_puts_where_nobody_wrote_to_a_new_file_is_no_fault() {
+    let folder = TempDir::new().expect("a folder");
+    for launcher in launchers() {
+        for temporal in ["re-write", "write,read"] {
+            let mut command = under(launcher, 2);
+            command.env("MALLOC_PERTURB_", "91").args(["bench", "-R", "-i", "1", "--no-sync"]);
+            command.args(["-p", "database:limit=6,file=48,count=3", "-a", "collective,split"]);
+            command.args(["--temporal", temporal, "-o"]).arg(folder.path().join("data"));
+            let output = command.output().expect("it starts");
+            assert!(output.status.success(), "{launcher} {temporal}: {}", told(&output));
+        }
+    }
+}
+
 #[test]
 #[ignore = "long: moves 40 GiB; make test-long"]
 fn mpi_transfers_of_more_than_two_gibibytes_arrive_whole_under_both_families() {
