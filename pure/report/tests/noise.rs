@@ -182,6 +182,39 @@ fn a_thousand_results_of_nothing_but_noise_say_nothing_in_any_order_of_measuring
     }
 }
 
+/// Of so many sets with so many repetitions, those of which it is told how 8 ranks scale over 4 in
+/// another run, which are `scale` times as fast.
+fn told_to_scale(shape: Shape, sets: u32, repetitions: u32, rounds: bool, scale: f64) -> usize {
+    let told = |seed: &u32| {
+        let noise = &mut Noise::new(shape, seed * 31 + repetitions);
+        let few = result(noise, 4, repetitions, rounds);
+        noise.walk = 0.0;
+        let mut many = result(noise, 8, repetitions, rounds);
+        for m in &mut many.measurements {
+            m.mib_per_second *= scale;
+            m.operations_per_second *= scale;
+        }
+        insights(&[few, many]).iter().any(|insight| insight.kind == "scaling")
+    };
+    (0..sets).filter(told).count()
+}
+
+#[test]
+fn runs_that_wander_apart_say_nothing_of_ranks() {
+    for (repetitions, rounds) in [(2, true), (3, true), (2, false), (3, false)] {
+        let told = told_to_scale(Shape::Wandering, 200, repetitions, rounds, 1.0);
+        assert!(told <= 2, "{told} of 200 with {repetitions} repetitions, in rounds: {rounds}");
+    }
+}
+
+#[test]
+fn twice_the_speed_of_twice_the_ranks_is_told_in_noise_of_a_twentieth() {
+    for (repetitions, least) in [(2, 15), (3, 18), (5, 20), (10, 20)] {
+        let told = told_to_scale(Shape::Normal, 20, repetitions, true, 2.0);
+        assert!(told >= least, "{told} of 20 with {repetitions} repetitions");
+    }
+}
+
 #[test]
 fn a_comparison_of_equal_results_gives_no_verdict() {
     let row = |noise: &mut Noise, rows: u32, repetitions: u32| {

@@ -26,6 +26,8 @@ pub struct Row<'a> {
     pub settings: Settings,
     /// What was measured, with its place in the order of measuring.
     pub measurements: Vec<(u64, &'a Measurement)>,
+    /// Which of the results it is of.
+    run: usize,
     /// How far its whole result wandered while it was measured.
     wander: f64,
 }
@@ -103,9 +105,11 @@ fn of_plan(outcome: &Outcome, m: &Measurement) -> Settings {
 pub fn rows(outcomes: &[Outcome]) -> Vec<Row<'_>> {
     let mut rows: Vec<Row> = Vec::new();
     let mut places: BTreeMap<(usize, Settings), usize> = BTreeMap::new();
+    // One result was measured after the other, not at the same time.
+    let mut measured_before = 0;
     for (document, outcome) in outcomes.iter().enumerate() {
         let before = rows.len();
-        for (order, m) in outcome.measurements.iter().enumerate() {
+        for (order, m) in (measured_before..).zip(&outcome.measurements) {
             if m.invalid.is_some() || m.contradiction().is_some() {
                 continue;
             }
@@ -114,11 +118,12 @@ pub fn rows(outcomes: &[Outcome]) -> Vec<Row<'_>> {
                 settings.insert("result".to_owned(), (document + 1).to_string());
             }
             let place = *places.entry((document, settings.clone())).or_insert_with(|| {
-                rows.push(Row { settings, measurements: Vec::new(), wander: 0.0 });
+                rows.push(Row { settings, measurements: Vec::new(), run: document, wander: 0.0 });
                 rows.len() - 1
             });
-            rows[place].measurements.push((order as u64, m));
+            rows[place].measurements.push((order, m));
         }
+        measured_before += outcome.measurements.len() as u64;
         let own = &mut rows[before..];
         let wander = wander_of(own);
         own.iter_mut().for_each(|row| row.wander = wander);
@@ -161,6 +166,7 @@ impl Row<'_> {
     pub fn samples(&self) -> Vec<Sample> {
         let sample = |(order, m): &(u64, &Measurement)| Sample {
             order: Some(*order),
+            run: self.run,
             value: m.speed().0,
             wander: self.wander,
         };
