@@ -79,6 +79,21 @@ fn a_trace_without_one_of_its_ranks_is_refused() {
 }
 
 #[test]
+fn the_shell_that_started_a_rank_is_not_taken_for_it_and_two_programs_are() {
+    let mut trace = partdiff::trace();
+    let shell = trace.header.processes[3].clone();
+    trace.header.processes.push(shell);
+    assert_eq!(Recording::of(&trace).unwrap().rank_count(), 5);
+    let other = trace.header.processes.len() as u32 - 1;
+    let row = trace.events.iter().rposition(|event| event.rank == 3 && event.parent < 0).unwrap();
+    trace.events[row].process = other;
+    assert_eq!(Recording::of(&trace).unwrap_err().message, "rank 3 is there twice");
+    trace.events[row].rank = 9;
+    let error = Recording::of(&trace).unwrap_err();
+    assert_eq!(error.message, "rank 9 calls MPI and is no process of the trace");
+}
+
+#[test]
 fn a_simulated_trace_is_refused_for_what_it_does_not_say() {
     let mut trace = partdiff::trace();
     trace.header.origin = iolab_trace::Origin::Simulated;

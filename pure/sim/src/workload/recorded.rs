@@ -159,17 +159,26 @@ fn cancelled(trace: &Trace) -> BTreeSet<(i32, i64)> {
     waits.filter(|wait| wait.result < 0).map(|wait| (wait.rank, wait.argument)).collect()
 }
 
-/// Ranks must be 0 to n - 1, one process each. Processes that call nothing of MPI are not looked at: parts
-/// of a simulated cluster, the shell that started a rank.
+/// Ranks must be 0 to n - 1, and one process of each may call MPI: the shell that started a rank has its
+/// number, too. What has no rank is a part of a simulated cluster.
 fn check_ranks(trace: &Trace) -> Result<usize, SimulationError> {
+    let ranks: BTreeSet<i32> = trace.header.processes.iter().map(|process| process.rank).collect();
+    let ranks: Vec<i32> = ranks.into_iter().filter(|rank| *rank >= 0).collect();
+    if ranks.is_empty() {
+        return wrong("no process of the trace has a rank".to_owned());
+    }
+    if let Some((_, wanted)) = ranks.iter().zip(0..).find(|(rank, wanted)| **rank != *wanted) {
+        return wrong(format!("there is no rank {wanted}"));
+    }
     let calls = trace.events.iter().filter(|event| is_mpi(event) && event.rank >= 0);
     let processes: BTreeSet<(i32, u32)> = calls.map(|event| (event.rank, event.process)).collect();
-    let ranks: Vec<i32> = processes.into_iter().map(|(rank, _)| rank).collect();
-    match ranks.iter().zip(0..).find(|(rank, wanted)| **rank != *wanted) {
-        None if ranks.is_empty() => wrong("no process of the trace has a rank".to_owned()),
+    if let Some((rank, _)) = processes.last().filter(|last| last.0 >= ranks.len() as i32) {
+        return wrong(format!("rank {rank} calls MPI and is no process of the trace"));
+    }
+    let mut twice = processes.iter().zip(processes.iter().skip(1));
+    match twice.find(|(one, other)| one.0 == other.0) {
+        Some(((rank, _), _)) => wrong(format!("rank {rank} is there twice")),
         None => Ok(ranks.len()),
-        Some((rank, wanted)) if *rank > wanted => wrong(format!("there is no rank {wanted}")),
-        Some((rank, _)) => wrong(format!("rank {rank} is there twice")),
     }
 }
 
