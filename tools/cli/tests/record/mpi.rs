@@ -130,8 +130,13 @@ fn both_families_have_the_same_rows_of_the_same_calls() {
     assert_eq!(at("MPI_Send", ""), sent);
     let probed = all[0].iter().any(|row| (row.0, row.1, row.3) == (1, "MPI_Recv", message(0, 30)));
     assert!(probed, "what a matching probe found is received");
-    let after_a_jump = (-1, 4, 0, 0);
-    assert_eq!(at("MPI_Bcast", ""), [(-1, 256, 1, 0), after_a_jump]);
+    let (alone, after_a_jump) = ((-1, 8, 0, 0), (-1, 4, 0, 0));
+    let broadcasts = [(-1, 256, 1, 0), (-1, 12, 0, 0), alone, alone, alone, after_a_jump];
+    assert_eq!(at("MPI_Bcast", ""), broadcasts);
+    let alone = all[0].iter().filter(|row| (row.0, row.1, row.4) == (1, "MPI_Bcast", 8));
+    assert_eq!(alone.map(|row| row.5).collect::<Vec<_>>(), [1; 3], "by itself, rank 1 is the root");
+    let from_nobody = all[0].iter().filter(|row| (row.0, row.1) == (0, "MPI_Recv"));
+    assert_eq!(from_nobody.filter(|row| row.3 == -1).count(), 1);
     assert_eq!(at("MPI_Reduce", ""), [(-1, 12, 1, 0)]);
     assert_eq!(at("MPI_Gather", ""), [(-1, 16, 0, 0); 2], "in place, and parts of other lengths");
     assert_eq!(at("MPI_Scatter", ""), [(-1, 16, 1, 0)]);

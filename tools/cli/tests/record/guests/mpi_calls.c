@@ -4,6 +4,12 @@
 #include <stdio.h>
 
 #define INTS 64
+/* Where there is nobody to send to, MPICH looks at no datatype; Open MPI wants one. */
+#ifdef OPEN_MPI
+#define NO_TYPE MPI_BYTE
+#else
+#define NO_TYPE MPI_DATATYPE_NULL
+#endif
 
 static int ints[4 * INTS];
 static double doubles[INTS];
@@ -100,6 +106,30 @@ static void odd_messages(int rank, int size) {
     MPI_Irecv(ints, 1, MPI_INT, next, 99, MPI_COMM_WORLD, some);
     MPI_Cancel(some);
     MPI_Wait(some, MPI_STATUS_IGNORE);
+    MPI_Recv(NULL, 0, NO_TYPE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static int let_go(MPI_Comm outer, int key, void *inner, void *unused) {
+    (void)outer, (void)key, (void)unused;
+    return MPI_Comm_free(inner);
+}
+
+/* A communicator goes while another one is freed, and its handle is somebody else's next. */
+static void cached(int rank) {
+    MPI_Comm inner, outer, alone;
+    int key;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, let_go, &key, NULL);
+    MPI_Comm_dup(MPI_COMM_WORLD, &outer);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &inner);
+    MPI_Bcast(ints, 3, MPI_INT, 0, inner);
+    MPI_Comm_set_attr(outer, key, &inner);
+    MPI_Comm_free(&outer);
+    for (int round = 0; round < 3; round++) {
+        MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &alone);
+        MPI_Bcast(ints, 2, MPI_INT, 0, alone);
+        MPI_Comm_free(&alone);
+    }
+    MPI_Comm_free_keyval(&key);
 }
 
 static void collectives(int rank) {
@@ -159,6 +189,7 @@ int main(int count, char **arguments) {
     got = started(rank);
     messages(rank, size);
     odd_messages(rank, size);
+    cached(rank);
     collectives(rank);
     jumps();
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
