@@ -200,12 +200,12 @@ fn find(name: &str) -> Result<PathBuf, LaunchError> {
     }
 }
 
-/// Has the loader put the libraries, the first of which is that of the hooks, in front of what the command preloads anyway. A program that
-/// cannot live with it is started without, which one line says.
-pub fn preload(command: &mut Command, libraries: &[&Path]) {
-    let libraries: Vec<_> = libraries.iter().map(|library| library.as_os_str()).collect();
-    let mut list = libraries.join(OsStr::new(":"));
-    match kind_of(Path::new(command.get_program()), 4) {
+/// Has the loader put the libraries, that of the hooks first, in front of what the command preloads
+/// anyway. A program that cannot live with them is started without, which one line says.
+pub fn preload(command: &mut Command, libraries: &[PathBuf]) {
+    let kind = kind_of(Path::new(command.get_program()), 4);
+    let mut words: Vec<&OsStr> = libraries.iter().map(|library| library.as_os_str()).collect();
+    match &kind {
         Program::Foreign => {
             eprintln!(
                 "iolab: {} is of another C library than glibc (musl?): it runs without iolab's \
@@ -214,18 +214,12 @@ pub fn preload(command: &mut Command, libraries: &[&Path]) {
             );
             return;
         }
-        Program::After(first) => {
-            let mut with_first = OsStr::from_bytes(first.bytes()).to_owned();
-            with_first.push(":");
-            with_first.push(&list);
-            list = with_first;
-        }
+        Program::After(first) => words.insert(0, OsStr::from_bytes(first.bytes())),
         _ => {}
     }
-    if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-        list.push(":");
-        list.push(others);
-    }
+    let others = env::var_os("LD_PRELOAD").filter(|others| !others.is_empty());
+    words.extend(others.as_deref());
+    let list = words.join(OsStr::new(":"));
     command.env("LD_PRELOAD", list).env("IOLAB_FILTERS", filters().to_string());
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Call<'a> {
     pub(crate) times: Times,
     /// Handles noted before the call.
     pub(crate) noted: Vec<usize>,
-    /// Room for a status.
+    /// Room for a status of any family: none has more than 32 bytes.
     pub(crate) scratch: [u64; 8],
 }
 

@@ -6,9 +6,9 @@
 use crate::calls::Call;
 use crate::communicators::Communicator;
 use crate::datatypes;
-use crate::recorder::{leave_out as count_left_out, push, record};
+use crate::recorder::{keep, record};
 use iolab_trace::Function;
-use iolab_trace::spool::{LeftOut, Record};
+use iolab_trace::spool::Record;
 
 fn collective(
     call: &Call<'_>,
@@ -17,7 +17,7 @@ fn collective(
     root: Option<usize>,
     bytes: impl FnOnce(&Call<'_>, &Communicator, bool) -> Option<i64>,
 ) {
-    let kept = call.with(|state| {
+    keep(call.with(|state| {
         let communicator = state.communicator(call.handle(communicator))?;
         let root_rank = root.map(|at| call.int(at));
         let is_root = root_rank == Some(communicator.rank);
@@ -28,11 +28,7 @@ fn collective(
         let length = bytes(call, communicator, is_root)?;
         let fd = communicator.number as i32;
         Some(Record { argument: root, length, fd, ..record(function, call.times) })
-    });
-    match kept {
-        Some(kept) => push(kept),
-        None => count_left_out(LeftOut::Exotic),
-    }
+    }));
 }
 
 /// Bytes of `count` elements, by the places of both arguments.
@@ -145,5 +141,5 @@ pub(crate) fn reduce_scatter_parts(call: &mut Call<'_>) {
 
 /// What has no row: non-blocking collective calls, one-sided ones, of neighbours.
 pub(crate) fn leave_out(_call: &mut Call<'_>) {
-    count_left_out(LeftOut::Exotic);
+    keep(None);
 }

@@ -104,7 +104,8 @@ fn ended(call: &Call<'_>, which: impl IntoIterator<Item = usize>) {
     }
 }
 
-fn wait(call: &Call<'_>, number: u32) -> Record {
+/// The record of a wait that has ended.
+pub(crate) fn wait(call: &Call<'_>, number: u32) -> Record {
     let was_cancelled = call.with(|state| state.cancelled.remove(&number));
     let result = if was_cancelled { CANCELLED } else { 0 };
     Record { argument: i64::from(number), result, ..record(Function::MPI_WAIT, call.times) }

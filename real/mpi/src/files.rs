@@ -4,9 +4,10 @@
 //! datatypes stand in a text of their own. Where bytes lie in the file is found out afterwards.
 
 use crate::calls::Call;
+use crate::completion::wait;
 use crate::datatypes;
 use crate::family::{APPEND, Family};
-use crate::recorder::{self, number, push, record};
+use crate::recorder::{number, push, record};
 use crate::state::{file_position, file_position_shared, get_elements};
 use iolab_trace::Function;
 use iolab_trace::spool::{Record, SHARED_POINTER};
@@ -43,9 +44,6 @@ impl Place {
         }
     }
 }
-
-/// The bytes of a status of any family.
-const STATUS_BYTES: usize = 64;
 
 fn row(call: &Call<'_>, file: File, function: Function) -> Record {
     Record { number: file.number, fd: file.number as i32, ..record(function, call.times) }
@@ -185,7 +183,6 @@ fn sized(call: &Call<'_>, function: Function) {
 pub(crate) fn want_status(call: &mut Call<'_>) {
     let last = call.last();
     if call.word(last) <= 1 {
-        call.scratch = [0; STATUS_BYTES / 8];
         let room = call.scratch.as_mut_ptr() as usize;
         call.set(last, room);
     }
@@ -228,8 +225,7 @@ pub(crate) fn begun(call: &mut Call<'_>, function: Function, place: Place) {
 pub(crate) fn completed(call: &mut Call<'_>) {
     let begun = call.with(|state| state.files.get_mut(&call.word(0))?.begun.take());
     if let Some(number) = begun {
-        let argument = i64::from(number);
-        push(Record { argument, ..recorder::record(Function::MPI_WAIT, call.times) });
+        push(wait(call, number));
     }
 }
 

@@ -4,9 +4,9 @@ use crate::calls::Call;
 use crate::communicators::Communicator;
 use crate::datatypes;
 use crate::family::Family;
-use crate::recorder::{Times, leave_out, push, record};
+use crate::recorder::{Times, keep, push, record};
 use crate::state::State;
-use iolab_trace::spool::{LeftOut, Record};
+use iolab_trace::spool::Record;
 use iolab_trace::{Event, Function};
 
 /// A message that `MPI_Start` will start.
@@ -49,14 +49,6 @@ fn message(call: &Call<'_>, state: &mut State, at: Places) -> Option<Message> {
 
 fn size(call: &Call<'_>, at: Places) -> Option<i64> {
     datatypes::bytes(call.count(at.count), call.handle(at.datatype))
-}
-
-/// Keeps what a call came to, or counts it.
-fn keep(row: Option<Record>) {
-    match row {
-        Some(row) => push(row),
-        None => leave_out(LeftOut::Exotic),
-    }
 }
 
 /// The other side, in ranks of the whole program; none if there is no such rank.

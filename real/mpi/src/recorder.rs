@@ -45,6 +45,14 @@ pub(crate) fn push(record: Record) {
     }
 }
 
+/// Keeps what a call came to, or counts that it has no row.
+pub(crate) fn keep(row: Option<Record>) {
+    match row {
+        Some(row) => push(row),
+        None => leave_out(LeftOut::Exotic),
+    }
+}
+
 /// Gives `text` a number, unique in the run.
 pub(crate) fn number(text: &[u8]) -> u32 {
     let Some(door) = door() else { return 0 };

@@ -107,18 +107,17 @@ impl Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let target = output(arguments.output.as_deref(), &named_in(&arguments.command))?;
-    let library = launch::find_library().map_err(launch_failure)?;
     let settings = arguments.settings();
-    let of_mpi = if settings.mpi { Some(launch::find_mpi_library()) } else { None };
-    let of_mpi = of_mpi.transpose().map_err(launch_failure)?;
+    let mut libraries = vec![launch::find_library().map_err(launch_failure)?];
+    if settings.mpi {
+        libraries.push(launch::find_mpi_library().map_err(launch_failure)?);
+    }
     let mut output = Output::reserve(target, arguments.resolution)?;
     let mut recording = Recording::begin(&settings, &arguments.command, &[])
         .map_err(|error| spool_failure(&error))?;
     output.recorded_in(recording.directory());
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).envs(recording.environment());
-    let libraries: Vec<&Path> =
-        [Some(&library), of_mpi.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect();
     launch::preload(&mut command, &libraries);
     let ending = match launch::run(&mut command, &mut recording) {
         Ok(ending) => ending,

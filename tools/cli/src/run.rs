@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let program = &arguments.command[0];
     let mut command = Command::new(program);
     command.args(&arguments.command[1..]);
-    launch::preload(&mut command, &[&launch::find_library().map_err(launch_failure)?]);
+    launch::preload(&mut command, &[launch::find_library().map_err(launch_failure)?]);
     let shared = shared_run(&mut specs);
     if !specs.is_empty() {
         command.env("IOLAB_APPLY", StrategySpec::join(&specs));

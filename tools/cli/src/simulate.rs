@@ -179,7 +179,11 @@ impl Arguments {
 }
 
 /// A recorded program of MPI runs on a cluster, command by command.
-fn run_recording(arguments: &Arguments, trace: &Trace) -> Result<ExitCode, Failure> {
+fn run_recording(
+    arguments: &Arguments,
+    trace: &Trace,
+    platform: &Platform,
+) -> Result<ExitCode, Failure> {
     if !arguments.apply.is_empty() {
         return Err(Failure::new(
             "strategies stage calls of POSIX, and this trace has calls of MPI",
@@ -188,38 +192,10 @@ fn run_recording(arguments: &Arguments, trace: &Trace) -> Result<ExitCode, Failu
     }
     arguments.refuse_posix_flags()?;
     let recording = Recording::of(trace)?;
-    if !recording.skipped().is_empty() {
-        let names = recording.skipped().iter().map(|(name, count)| format!("{count} {name}"));
-        eprintln!("iolab: without a command: {}", names.collect::<Vec<_>>().join(", "));
+    for note in recording.notes() {
+        eprintln!("iolab: {note}");
     }
-    let lost: u64 = (trace.header.losses.left_out_calls.iter())
-        .filter(|(reason, _)| reason.starts_with("MPI"))
-        .map(|(_, count)| count)
-        .sum();
-    if lost > 0 {
-        eprintln!("iolab: {lost} calls of MPI are not in the trace; others may wait for them here");
-    }
-    let unplaced = (trace.events.iter())
-        .filter(|event| event.function.layer() == Layer::Mpiio && event.offset < 0)
-        .filter(|event| event.function.class().moves_data() && event.length > 0);
-    match unplaced.count() {
-        0 => {}
-        count => eprintln!("iolab: {count} accesses have no offset in the trace and go to byte 0"),
-    }
-    if let Some((rank, count)) = recorded::threads(trace) {
-        eprintln!(
-            "iolab: rank {rank} calls MPI in {count} threads; here they take turns, and may wait for \
-             each other"
-        );
-    }
-    if recording.beside() > 0 {
-        eprintln!(
-            "iolab: {} calls on files past MPI-IO count as computation; `--apply null` or local \
-             storage looks at those instead",
-            recording.beside()
-        );
-    }
-    workload::run_subject(arguments, &Subject::Recorded(recording, recorded_wall(trace)))
+    workload::run_subject(arguments, &Subject::Recorded(recording, recorded_wall(trace)), platform)
 }
 
 fn run_trace(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
@@ -231,7 +207,7 @@ fn run_trace(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
     let trace = trace_file::load(path)?;
     let platform = arguments.platform()?;
     if recorded::has_mpi(&trace) && !is_of_posix(arguments, &trace, &platform) {
-        return run_recording(arguments, &trace);
+        return run_recording(arguments, &trace, &platform);
     }
     arguments.refuse_cluster_flags()?;
     let outputs = arguments.outputs()?;

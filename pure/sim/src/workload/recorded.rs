@@ -10,6 +10,7 @@
 use super::run::Job;
 use crate::guest::SimulationError;
 use crate::program::{ANY_SOURCE, Command, Communicator, File, Program, Ticket, WORLD};
+use iolab_trace::spool::LeftOut;
 use iolab_trace::{Class, Event, Function, Layer, Origin, Trace};
 use iolab_vocab::{Extent, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,8 +36,7 @@ pub struct Recording {
     communicators: Vec<Vec<u32>>,
     name: String,
     files: Vec<(String, u64)>,
-    skipped: BTreeMap<&'static str, u64>,
-    beside: u64,
+    notes: Vec<String>,
 }
 
 /// One run of a recording.
@@ -55,17 +55,6 @@ pub fn has_mpi(trace: &Trace) -> bool {
 
 fn is_mpi(event: &Event) -> bool {
     matches!(event.function.layer(), Layer::Mpi | Layer::Mpiio)
-}
-
-/// A rank that calls MPI in more than one thread, and how many they are.
-pub fn threads(trace: &Trace) -> Option<(i32, usize)> {
-    let calls = trace.events.iter().filter(|event| is_mpi(event) && event.parent < 0);
-    let mut threads: BTreeMap<i32, BTreeSet<u32>> = BTreeMap::new();
-    for call in calls {
-        threads.entry(call.rank).or_default().insert(call.thread);
-    }
-    let counts = threads.into_iter().map(|(rank, threads)| (rank, threads.len()));
-    counts.max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 1)
 }
 
 fn wrong<T>(message: String) -> Result<T, SimulationError> {
@@ -103,6 +92,7 @@ impl Recording {
         for row in rows {
             reader.take(row)?;
         }
+        let notes = notes(trace, &reader);
         let names = trace.header.files.iter().map(|file| file.path.clone());
         Ok(Recording {
             lanes: Arc::new(reader.lanes),
@@ -110,8 +100,7 @@ impl Recording {
             communicators: reader.communicators.declared,
             name: trace.header.command.join(" "),
             files: names.zip(reader.file_bytes).collect(),
-            skipped: reader.skipped,
-            beside: reader.beside,
+            notes,
         })
     }
 
@@ -142,15 +131,52 @@ impl Recording {
         self.lanes.len() as u32
     }
 
-    /// Calls that have no command here, by name.
-    pub fn skipped(&self) -> &BTreeMap<&'static str, u64> {
-        &self.skipped
+    /// What of the recorded program is otherwise here, or may be: a sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
+}
 
-    /// Calls of ranks that move data of files past MPI-IO; their time counts as computation.
-    pub fn beside(&self) -> u64 {
-        self.beside
+/// What a reader of the results should know of the trace.
+fn notes(trace: &Trace, reader: &Reader<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !reader.skipped.is_empty() {
+        let names = reader.skipped.iter().map(|(name, count)| format!("{count} {name}"));
+        notes.push(format!("without a command: {}", names.collect::<Vec<_>>().join(", ")));
     }
+    let left_out = &trace.header.losses.left_out_calls;
+    let reasons = [LeftOut::Exotic, LeftOut::FailedMpi].map(LeftOut::text);
+    let lost: u64 = reasons.iter().filter_map(|reason| left_out.get(*reason)).sum();
+    if lost > 0 {
+        notes.push(format!(
+            "{lost} calls of MPI are not in the trace; others may wait for them here"
+        ));
+    }
+    let calls = || trace.events.iter().filter(|event| event.parent < 0 && is_mpi(event));
+    let data = calls().filter(|call| call.function.class().moves_data());
+    let unplaced = data.filter(|call| call.offset < 0 && call.length > 0).count();
+    if unplaced > 0 {
+        notes.push(format!("{unplaced} accesses have no offset in the trace and go to byte 0"));
+    }
+    let mut threads: BTreeMap<i32, BTreeSet<u32>> = BTreeMap::new();
+    for call in calls() {
+        threads.entry(call.rank).or_default().insert(call.thread);
+    }
+    let most = threads.into_iter().max_by_key(|(_, threads)| threads.len());
+    if let Some((rank, threads)) = most.filter(|(_, threads)| threads.len() > 1) {
+        notes.push(format!(
+            "rank {rank} calls MPI in {} threads; here they take turns, and may wait for each other",
+            threads.len()
+        ));
+    }
+    if reader.beside > 0 {
+        notes.push(format!(
+            "{} calls on files past MPI-IO count as computation; `--apply null` or local storage \
+             looks at those instead",
+            reader.beside
+        ));
+    }
+    notes
 }
 
 /// Requests by rank that were cancelled: neither begun nor waited for here.

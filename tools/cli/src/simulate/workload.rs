@@ -71,16 +71,19 @@ pub(crate) struct Banded {
 /// Simulates a workload file.
 pub(super) fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
     let workload = read_workload(path, arguments.seed.map(Seed))?;
-    run_subject(arguments, &Subject::Described(Box::new(workload)))
+    run_subject(arguments, &Subject::Described(Box::new(workload)), &arguments.platform()?)
 }
 
 /// Simulates a workload or a recorded program, and tells what came of it.
-pub(super) fn run_subject(arguments: &Arguments, subject: &Subject) -> Result<ExitCode, Failure> {
+pub(super) fn run_subject(
+    arguments: &Arguments,
+    subject: &Subject,
+    platform: &Platform,
+) -> Result<ExitCode, Failure> {
     let outputs = arguments.outputs()?;
-    let platform = arguments.platform()?;
     let settings = settings_of(arguments)?;
     if let Some(scenario) = &settings.faults {
-        scenario.lay_on(&platform)?;
+        scenario.lay_on(platform)?;
     }
     let seeds = arguments.ties.of(settings.order);
     let record = settings.record && settings.faults.is_none();
@@ -89,14 +92,14 @@ pub(super) fn run_subject(arguments: &Arguments, subject: &Subject) -> Result<Ex
     let words = choices::words(arguments).filter(|_| settings.faults.is_none());
     let chosen = words
         .map(|words| {
-            let usual = over_ties(subject, &platform, &choices::usual(&sound), &seeds)?;
+            let usual = over_ties(subject, platform, &choices::usual(&sound), &seeds)?;
             Ok::<_, Failure>(Chosen::new(words, usual))
         })
         .transpose()?;
-    let mut outcome = over_ties(subject, &platform, &sound, &seeds)?;
+    let mut outcome = over_ties(subject, platform, &sound, &seeds)?;
     let mut faulted = None;
     if let Some(scenario) = settings.faults.clone() {
-        let faulty = over_ties(subject, &platform, &settings, &seeds).map_err(|failure| {
+        let faulty = over_ties(subject, platform, &settings, &seeds).map_err(|failure| {
             let seconds = outcome.band.median;
             failure.note(format!("without the faults the run takes {seconds:.9} s"))
         })?;
@@ -107,14 +110,7 @@ pub(super) fn run_subject(arguments: &Arguments, subject: &Subject) -> Result<Ex
         trace_file::save_to(output, trace)?;
         eprintln!("wrote {}", path.display());
     }
-    let told = Told {
-        subject,
-        platform: &platform,
-        settings: &settings,
-        outcome: &outcome,
-        faulted,
-        chosen,
-    };
+    let told = Told { subject, platform, settings: &settings, outcome: &outcome, faulted, chosen };
     say::text(&match (arguments.json, arguments.csv) {
         (true, _) => format!("{}\n", results::json(&told)),
         (_, true) => results::csv(&told),
