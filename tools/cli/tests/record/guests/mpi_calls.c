@@ -116,7 +116,7 @@ static int let_go(MPI_Comm outer, int key, void *inner, void *unused) {
 
 /* A communicator goes while another one is freed, and its handle is somebody else's next. */
 static void cached(int rank) {
-    MPI_Comm inner, outer, alone;
+    MPI_Comm inner, outer, alone[3];
     int key;
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, let_go, &key, NULL);
     MPI_Comm_dup(MPI_COMM_WORLD, &outer);
@@ -125,10 +125,10 @@ static void cached(int rank) {
     MPI_Comm_set_attr(outer, key, &inner);
     MPI_Comm_free(&outer);
     for (int round = 0; round < 3; round++) {
-        MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &alone);
-        MPI_Bcast(ints, 2, MPI_INT, 0, alone);
-        MPI_Comm_free(&alone);
+        MPI_Comm_split(MPI_COMM_WORLD, rank, 0, alone + round);
+        MPI_Bcast(ints, 2, MPI_INT, 0, alone[round]);
     }
+    for (int round = 0; round < 3; round++) MPI_Comm_free(alone + round);
     MPI_Comm_free_keyval(&key);
 }
 
