@@ -40,6 +40,8 @@ pub struct Sample {
     pub value: f64,
     /// How far all values of its run wandered, as the logarithm of a ratio: [`wander`].
     pub wander: f64,
+    /// Its like were measured in one stretch of the run: nothing is known of how they drifted in the rest.
+    pub in_one_stretch: bool,
 }
 
 /// Two sets of values under the same conditions but for what is asked about.
@@ -102,7 +104,8 @@ fn effect(block: &Block) -> f64 {
 /// What both sides changed from their first to their second half, extrapolated to the time between
 /// them where one was measured after the other. Within a run drift may go on as it went. A new run begins
 /// anew, and what still differs wandered, which goes with the root of time: with all of the time a scaling
-/// by 2 would drown in noise of 5 % (of 5 sizes, three times each: told in half of all cases).
+/// by 2 would drown in noise of 5 % (of 5 sizes, three times each: told in half of all cases). What was
+/// measured in one stretch of its run shows no drift of the rest, and cannot be held against another run.
 fn drift(block: &Block, values: usize) -> f64 {
     let (above, below) = (Half::of(&block.above), Half::of(&block.below));
     let (Some(above), Some(below)) = (above, below) else { return f64::INFINITY };
@@ -110,8 +113,12 @@ fn drift(block: &Block, values: usize) -> f64 {
         (Some(one), Some(other)) => (one - other).abs() / above.apart.min(below.apart).max(1.0),
         _ => 1.0,
     };
-    let runs = |side: &[Sample]| side.first().map(|sample| sample.run);
-    let apart = if runs(&block.above) == runs(&block.below) { apart } else { apart.sqrt() };
+    let run = |side: &[Sample]| side.first().map(|sample| sample.run);
+    let between_runs = run(&block.above) != run(&block.below);
+    if between_runs && block.above.iter().chain(&block.below).any(|sample| sample.in_one_stretch) {
+        return f64::INFINITY;
+    }
+    let apart = if between_runs { apart.sqrt() } else { apart };
     let wandered = |side: &[Sample]| side.iter().map(|sample| sample.wander).fold(0.0, f64::max);
     let wandered = wandered(&block.above) + wandered(&block.below);
     let changed = apart.max(1.0) * (above.change + below.change);
@@ -431,8 +438,9 @@ mod tests {
     use super::*;
 
     fn block(above: &[f64], below: &[f64]) -> Block {
+        let sample = Sample { order: None, run: 0, value: 0.0, wander: 0.0, in_one_stretch: false };
         let side = |values: &[f64]| -> Vec<Sample> {
-            values.iter().map(|&value| Sample { order: None, run: 0, value, wander: 0.0 }).collect()
+            values.iter().map(|&value| Sample { value, ..sample }).collect()
         };
         Block { above: side(above), below: side(below) }
     }

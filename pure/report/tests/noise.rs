@@ -201,7 +201,7 @@ fn told_to_scale(shape: Shape, sets: u32, repetitions: u32, rounds: bool, scale:
 
 #[test]
 fn runs_that_wander_apart_say_nothing_of_ranks() {
-    for (repetitions, rounds) in [(2, true), (3, true), (2, false), (3, false)] {
+    for (repetitions, rounds) in [(2, true), (3, true), (2, false), (3, false), (10, false)] {
         let told = told_to_scale(Shape::Wandering, 200, repetitions, rounds, 1.0);
         assert!(told <= 2, "{told} of 200 with {repetitions} repetitions, in rounds: {rounds}");
     }

@@ -30,6 +30,8 @@ pub struct Row<'a> {
     run: usize,
     /// How far its whole result wandered while it was measured.
     wander: f64,
+    /// It was measured in less than half of the time of its result.
+    in_one_stretch: bool,
 }
 
 /// Everything that could make a difference to a measurement.
@@ -118,17 +120,32 @@ pub fn rows(outcomes: &[Outcome]) -> Vec<Row<'_>> {
                 settings.insert("result".to_owned(), (document + 1).to_string());
             }
             let place = *places.entry((document, settings.clone())).or_insert_with(|| {
-                rows.push(Row { settings, measurements: Vec::new(), run: document, wander: 0.0 });
+                rows.push(Row {
+                    settings,
+                    measurements: Vec::new(),
+                    run: document,
+                    wander: 0.0,
+                    in_one_stretch: false,
+                });
                 rows.len() - 1
             });
             rows[place].measurements.push((order, m));
         }
         measured_before += outcome.measurements.len() as u64;
         let own = &mut rows[before..];
-        let wander = wander_of(own);
-        own.iter_mut().for_each(|row| row.wander = wander);
+        let (wander, whole) =
+            (wander_of(own), own.iter().map(Row::stretch).fold((u64::MAX, 0), hull));
+        for row in own {
+            let (from, to) = row.stretch();
+            row.wander = wander;
+            row.in_one_stretch = 2 * (to - from) < whole.1 - whole.0;
+        }
     }
     rows
+}
+
+fn hull(one: (u64, u64), other: (u64, u64)) -> (u64, u64) {
+    (one.0.min(other.0), one.1.max(other.1))
 }
 
 /// How far the values of one result wandered.
@@ -162,6 +179,12 @@ impl Row<'_> {
         }
     }
 
+    /// The first and the last place of those in the order of measuring.
+    fn stretch(&self) -> (u64, u64) {
+        let places = self.settled().iter().map(|(order, _)| (*order, *order));
+        places.fold((u64::MAX, 0), hull)
+    }
+
     /// Their speeds.
     pub fn samples(&self) -> Vec<Sample> {
         let sample = |(order, m): &(u64, &Measurement)| Sample {
@@ -169,6 +192,7 @@ impl Row<'_> {
             run: self.run,
             value: m.speed().0,
             wander: self.wander,
+            in_one_stretch: self.in_one_stretch,
         };
         self.settled().iter().map(sample).collect()
     }
