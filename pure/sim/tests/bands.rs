@@ -6,6 +6,8 @@ use iolab_sim::cluster::Order;
 use iolab_sim::evaluation::{Case, Conduct, Test, mean_and_deviation};
 use iolab_sim::platform::Platform;
 use iolab_vocab::Seed;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The first tie seed of the bands that answers are held against: far from those an answer uses.
 const FIRST_OF_OTHERS: u64 = 1001;
@@ -29,22 +31,32 @@ fn band(case: &Case, seeds: &[Seed]) -> Band {
     Band::of(&seeds.iter().map(seconds).collect::<Vec<_>>()).unwrap()
 }
 
-/// Holds answers against bands over so many orders that none of them has seen.
+/// Holds answers against bands over so many orders that none of them has seen, on all processors.
 fn held_against(orders: u64, is_wanted: impl Fn(&Case) -> bool) -> Outside {
     let others: Vec<Seed> = (FIRST_OF_OTHERS..).take(orders as usize).map(Seed).collect();
     let usual = tie_seeds(Order::Documented, None, None);
     assert!(usual.iter().all(|seed| !others.contains(seed)), "a band of its own seeds holds any");
-    let mut outside = Outside::default();
-    for case in Case::all().iter().filter(|case| is_wanted(case)) {
-        let band = band(case, &others);
-        for (seeds, list) in [(&usual[..], &mut outside.usual), (&[Seed(0)], &mut outside.single)] {
-            let answer = self::band(case, seeds).median;
-            if !band.holds(answer) {
-                list.push(format!("{case:?}: {answer} outside {band:?}"));
-            }
+    let cases: Vec<Case> = Case::all().into_iter().filter(is_wanted).collect();
+    let (next, outside) = (AtomicUsize::new(0), Mutex::new(Outside::default()));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let band = band(case, &others);
+                    let outside_of = |seeds: &[Seed]| {
+                        let answer = self::band(case, seeds).median;
+                        (!band.holds(answer))
+                            .then(|| format!("{case:?}: {answer} outside {band:?}"))
+                    };
+                    let (median, single) = (outside_of(&usual), outside_of(&[Seed(0)]));
+                    let mut outside = outside.lock().unwrap();
+                    outside.usual.extend(median);
+                    outside.single.extend(single);
+                }
+            });
         }
-    }
-    outside
+    });
+    outside.into_inner().unwrap()
 }
 
 #[test]
@@ -59,7 +71,7 @@ fn answers_lie_inside_bands_of_other_orders_and_single_runs_do_not() {
 }
 
 #[test]
-#[ignore = "billions of events: make test-long"]
+#[ignore = "billions of events: make test-long runs it optimised"]
 fn every_answer_lies_inside_its_band_of_twenty_other_orders() {
     let outside = held_against(20, |_| true);
     assert!(outside.usual.is_empty(), "{:#?}", outside.usual);
