@@ -1,9 +1,13 @@
 //! Policies, each written once as a state machine without clock, file, socket or thread.
 //!
 //! The same code runs in the simulator, in the preloaded library, in replay and in the real file
-//! system. Every family has one shape: `step(now, event, out)`; events are past tense, actions are
-//! imperative, and the driver owns the clock and the bytes.
+//! system. Every family has one shape, [`Machine`], and its discipline as code, [`Laws`]; the driver owns
+//! the clock and the bytes.
 
 pub mod cache;
 pub mod collective;
+mod extents;
 pub mod insitu;
+mod machine;
+
+pub use machine::{Checked, Laws, Machine};

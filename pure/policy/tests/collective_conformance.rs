@@ -7,11 +7,13 @@
 mod collective_model;
 
 use collective_model::{Deed, Outcome, World};
+use iolab_policy::Machine;
 use iolab_policy::collective::catalog::{Build, ROWS, Row};
 use iolab_policy::collective::{
-    Access, Action, Collective, Event, FileCall, Serves, Shape, Wanted,
+    Access, Action, Collective, CollectiveLaws, Event, FileCall, Payload, Ranks, Serves, Shape,
+    Sizes, Wanted,
 };
-use iolab_vocab::{Direction, Extent, Random, Seed};
+use iolab_vocab::{Direction, Extent, Nanos, Random, Seed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -25,14 +27,32 @@ fn shape(rank: u32, rank_count: u32, root: u32, bytes: u64) -> Shape {
 type BuildMessages = dyn Fn(Shape) -> Box<dyn Collective>;
 
 fn call(
+    serves: Serves,
     build: &BuildMessages,
     ranks: u32,
     root: u32,
     bytes: u64,
     seed: u64,
 ) -> Result<Outcome, String> {
-    let machines = (0..ranks).map(|rank| build(shape(rank, ranks, root, bytes))).collect();
-    World::new(machines, seed).run()
+    let machine = |rank| {
+        let shape = shape(rank, ranks, root, bytes);
+        (build(shape), CollectiveLaws::new(serves, shape))
+    };
+    let sizes = Sizes::of(shape(0, ranks, root, bytes));
+    World::new((0..ranks).map(machine).collect(), sizes, seed).run()
+}
+
+fn call_file(
+    build: &BuildFile,
+    access: Access,
+    buffer_bytes: u64,
+    seed: u64,
+) -> Result<Outcome, String> {
+    let access = Arc::new(access);
+    let call = |rank| FileCall { access: access.clone(), rank, buffer_bytes, costs: None };
+    let machine = |rank| (build(call(rank)), CollectiveLaws::of_file(&call(rank)));
+    let ranks = access.wanted.len() as u32;
+    World::new((0..ranks).map(machine).collect(), Sizes::of_file(&call(0)), seed).run()
 }
 
 /// Who must have whose data at the end, and how many blocks must have reached each rank.
@@ -73,7 +93,7 @@ fn explore(serves: Serves, build: &BuildMessages) -> Result<(), String> {
             for bytes in [0, 8, EAGER_BYTES + 1, (3 << 20) + 5] {
                 for seed in 0..12 {
                     let scene = format!("{ranks} ranks, root {root}, {bytes} bytes, seed {seed}");
-                    let outcome = call(build, ranks, root, bytes, seed);
+                    let outcome = call(serves, build, ranks, root, bytes, seed);
                     let checked = outcome.and_then(|all| check(serves, ranks, root, bytes, &all));
                     checked.map_err(|broken| format!("{scene}: {broken}"))?;
                 }
@@ -229,10 +249,7 @@ fn access_file(
     let lists: Vec<Vec<Extent>> = (0..ranks).map(|_| list(&mut random)).collect();
     let buffer_bytes = 1 + random.below(60);
     let wanted = lists.iter().cloned().map(Wanted::new).collect();
-    let access = Arc::new(Access { direction, wanted });
-    let machine =
-        |rank| build(FileCall { access: access.clone(), rank, buffer_bytes, costs: None });
-    let outcome = World::new((0..ranks as u32).map(machine).collect(), seed).run();
+    let outcome = call_file(build, Access { direction, wanted }, buffer_bytes, seed);
     let checked = outcome.and_then(|outcome| match direction {
         Direction::Read => check_read(&lists, &outcome),
         Direction::Write => check_write(&lists, &outcome),
@@ -265,7 +282,7 @@ fn costs(row: &Row, build: &BuildMessages) -> String {
     let mut lines = String::new();
     for ranks in [2, 3, 5, 8, 9] {
         for bytes in [8, 4096] {
-            let outcome = call(build, ranks, 0, bytes, 1).expect("the row conforms");
+            let outcome = call(row.serves, build, ranks, 0, bytes, 1).expect("the row conforms");
             let Outcome { messages, wire_bytes, rounds, .. } = outcome;
             let (serves, name) = (row.serves.name(), row.name);
             let _ =
@@ -282,11 +299,8 @@ fn file_costs(row: &Row, build: &BuildFile) -> String {
         for ranks in [2, 5, 9_u32] {
             let block = |rank, index| Extent::new(u64::from(index * ranks + rank) * 10, 10);
             let list = |rank| Wanted::new((0..10).map(|index| block(rank, index)).collect());
-            let access = Arc::new(Access { direction, wanted: (0..ranks).map(list).collect() });
-            let machine = |rank| {
-                build(FileCall { access: access.clone(), rank, buffer_bytes: 40, costs: None })
-            };
-            let outcome = World::new((0..ranks).map(machine).collect(), 1).run();
+            let access = Access { direction, wanted: (0..ranks).map(list).collect() };
+            let outcome = call_file(build, access, 40, 1);
             let Outcome { messages, wire_bytes, rounds, .. } = outcome.expect("the row conforms");
             let _ = writeln!(
                 lines,
@@ -330,7 +344,7 @@ enum Defect {
     SendsTwice,
     /// Rank 1 does not wait for one message.
     ForgetsAReceive,
-    /// Rank 1 sends one byte less.
+    /// Rank 1 sends a part of what it should.
     SendsShort,
     /// Rank 1 leaves out its first access.
     SkipsTheFile,
@@ -340,39 +354,59 @@ enum Defect {
 
 impl Defective {
     fn spoil(&mut self, action: Action, out: &mut Vec<Action>) {
-        let is_file = matches!(action, Action::ReadFile | Action::WriteFile | Action::PostWrite);
+        let is_file = match &action {
+            Action::ReadFile(extents) | Action::WriteFile(extents) | Action::PostWrite(extents) => {
+                !extents.is_empty()
+            }
+            _ => false,
+        };
         match (self.defect, action) {
-            (Defect::LosesASend, Action::Send { .. }) if self.held.is_none() => {
+            (Defect::LosesASend, action @ Action::Send { .. }) if self.held.is_none() => {
                 self.held = Some(action);
             }
-            (Defect::SendsTwice, Action::Send { .. }) => out.extend([action, action]),
-            (Defect::ForgetsAReceive, Action::Receive { .. }) if self.held.is_none() => {
+            (Defect::SendsTwice, action @ Action::Send { .. }) => {
+                out.extend([action.clone(), action]);
+            }
+            (Defect::ForgetsAReceive, action @ Action::Receive { .. }) if self.held.is_none() => {
                 self.held = Some(action);
             }
-            (Defect::SendsShort, Action::Send { to, tag, bytes }) if bytes > 20 => {
-                out.push(Action::Send { to, tag, bytes: bytes - 1 });
+            (Defect::SendsShort, Action::Send { to, tag, what }) => {
+                out.push(Action::Send { to, tag, what: shortened(what) });
             }
-            (Defect::SkipsTheFile, _) if is_file && self.held.is_none() => {
+            (Defect::SkipsTheFile, action) if is_file && self.held.is_none() => {
                 self.held = Some(action);
             }
-            (Defect::AccessesTwice, _) if is_file => out.extend([action, action]),
-            _ => out.push(action),
+            (Defect::AccessesTwice, action) if is_file => out.extend([action.clone(), action]),
+            (_, action) => out.push(action),
         }
     }
 }
 
-impl Collective for Defective {
-    fn step(&mut self, event: Event, out: &mut Vec<Action>) {
+/// A part of it, where it has parts.
+fn shortened(what: Payload) -> Payload {
+    let short = |extent: Extent| Extent::new(extent.offset, extent.length.saturating_sub(1));
+    let fewer = |ranks: Ranks| Ranks { count: ranks.count - 1, ..ranks };
+    match what {
+        Payload::Vector(part) => Payload::Vector(short(part)),
+        Payload::Combined(ranks) => Payload::Combined(fewer(ranks)),
+        Payload::Blocks(ranks) => Payload::Blocks(fewer(ranks)),
+        Payload::Pieces { of, within } => Payload::Pieces { of, within: short(within) },
+        Payload::List { of, within } => Payload::List { of, within: short(within) },
+        Payload::Nothing | Payload::Opaque(_) => what,
+    }
+}
+
+impl Machine for Defective {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
         let mut actions = Vec::new();
-        self.inner.step(event, &mut actions);
+        self.inner.step(now, event, &mut actions);
         match self.rank {
             1 => actions.into_iter().for_each(|action| self.spoil(action, out)),
             _ => out.extend(actions),
         }
-    }
-
-    fn extents(&self) -> &[Extent] {
-        self.inner.extents()
     }
 }
 

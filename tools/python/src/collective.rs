@@ -1,8 +1,9 @@
 //! Collective algorithms written in Python: one object per rank and call, asked round by round.
 
 use crate::failure::Trouble;
-use iolab_policy::collective::{Action, Collective, Event};
-use iolab_vocab::Extent;
+use iolab_policy::collective::{Action, CollectiveLaws, Event, Payload};
+use iolab_policy::{Laws, Machine};
+use iolab_vocab::{Extent, Nanos};
 use pyo3::prelude::*;
 
 /// What a collective algorithm wants done in a round.
@@ -22,9 +23,7 @@ pub(crate) struct PythonCollective {
     policy: Option<Py<PyAny>>,
     name: String,
     rank: u32,
-    rank_count: u32,
-    is_file: bool,
-    extents: Vec<Extent>,
+    laws: CollectiveLaws,
     trouble: Trouble,
 }
 
@@ -34,77 +33,62 @@ impl PythonCollective {
         policy: Option<Py<PyAny>>,
         name: String,
         rank: u32,
-        rank_count: u32,
-        is_file: bool,
+        laws: CollectiveLaws,
         trouble: Trouble,
     ) -> PythonCollective {
-        let extents = Vec::new();
-        PythonCollective { policy, name, rank, rank_count, is_file, extents, trouble }
+        PythonCollective { policy, name, rank, laws, trouble }
     }
 
     fn ask(&mut self, py: Python<'_>, event: Event) -> PyResult<Result<Vec<Action>, String>> {
         let Some(policy) = &self.policy else { return Ok(Ok(vec![Action::Finish])) };
-        let event = match event {
+        let told = match event {
             Event::Began => "began",
-            Event::Settled => "settled",
+            Event::RoundCompleted => "round_completed",
         };
-        let answer = policy.bind(py).call_method1("step", (event,))?;
+        let answer = policy.bind(py).call_method1("step", (told,))?;
         let mut actions = Vec::new();
-        if answer.is_none() {
-            return Ok(Ok(actions));
-        }
-        for action in answer.try_iter()? {
-            let action = action?;
-            let Ok(action) = action.cast::<CollectiveAction>() else {
-                return Ok(Err(format!("answered {action}, which is no CollectiveAction")));
-            };
-            match self.translate(action.get()) {
-                Ok(action) => actions.push(action),
-                Err(what) => return Ok(Err(what)),
+        if !answer.is_none() {
+            for action in answer.try_iter()? {
+                let action = action?;
+                let Ok(action) = action.cast::<CollectiveAction>() else {
+                    return Ok(Err(format!("answered {action}, which is no CollectiveAction")));
+                };
+                actions.push(Action::from(action.get()));
             }
         }
         if actions.is_empty() {
             let what = "a round without any action; Finish ends the call".to_owned();
             return Ok(Err(what));
         }
-        Ok(Ok(actions))
-    }
-
-    fn translate(&mut self, action: &CollectiveAction) -> Result<Action, String> {
-        let partner = |rank: u32| match rank < self.rank_count {
-            true => Ok(rank),
-            false => Err(format!("names rank {rank} of {}", self.rank_count)),
-        };
-        Ok(match action {
-            &CollectiveAction::Send { to, tag, bytes } => {
-                Action::Send { to: partner(to)?, tag, bytes }
-            }
-            &CollectiveAction::Receive { from_rank, tag } => {
-                Action::Receive { from: partner(from_rank)?, tag }
-            }
-            CollectiveAction::ReadFile { extents } => {
-                self.access(extents)?;
-                Action::ReadFile
-            }
-            CollectiveAction::WriteFile { extents } => {
-                self.access(extents)?;
-                Action::WriteFile
-            }
-            CollectiveAction::Finish {} => Action::Finish,
-        })
-    }
-
-    fn access(&mut self, extents: &[(u64, u64)]) -> Result<(), String> {
-        if !self.is_file {
-            return Err("accesses a file in a command of messages".to_owned());
-        }
-        self.extents = extents.iter().map(|&(at, length)| Extent::new(at, length)).collect();
-        Ok(())
+        Ok(self.laws.check(Nanos::ZERO, &event, &actions).map(|()| actions))
     }
 }
 
-impl Collective for PythonCollective {
-    fn step(&mut self, event: Event, out: &mut Vec<Action>) {
+impl From<&CollectiveAction> for Action {
+    fn from(action: &CollectiveAction) -> Action {
+        let listed = |extents: &[(u64, u64)]| {
+            extents.iter().map(|&(at, length)| Extent::new(at, length)).collect()
+        };
+        // Who gives sizes only has nothing to carry.
+        match action {
+            &CollectiveAction::Send { to, tag, bytes } => {
+                Action::Send { to, tag, what: Payload::Opaque(bytes) }
+            }
+            &CollectiveAction::Receive { from_rank: from, tag } => {
+                Action::Receive { from, tag, what: Payload::Opaque(0) }
+            }
+            CollectiveAction::ReadFile { extents } => Action::ReadFile(listed(extents)),
+            CollectiveAction::WriteFile { extents } => Action::WriteFile(listed(extents)),
+            CollectiveAction::Finish {} => Action::Finish,
+        }
+    }
+}
+
+impl Machine for PythonCollective {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, _now: Nanos, event: Event, out: &mut Vec<Action>) {
         if self.trouble.is_there() {
             return out.push(Action::Finish);
         }
@@ -117,9 +101,5 @@ impl Collective for PythonCollective {
         if self.trouble.is_there() {
             out.push(Action::Finish);
         }
-    }
-
-    fn extents(&self) -> &[Extent] {
-        &self.extents
     }
 }

@@ -4,7 +4,7 @@ use crate::cache::PythonCache;
 use crate::collective::PythonCollective;
 use crate::failure::Trouble;
 use iolab_policy::cache::{Cache, Settings};
-use iolab_policy::collective::{Collective, FileCall, Serves, Shape};
+use iolab_policy::collective::{Collective, CollectiveLaws, FileCall, Serves, Shape};
 use iolab_sim::cluster::OwnParts;
 use iolab_vocab::{Direction, Extent};
 use pyo3::prelude::*;
@@ -50,10 +50,9 @@ impl PythonParts {
         maker: &Py<PyAny>,
         serves: Serves,
         rank: u32,
-        rank_count: u32,
+        laws: CollectiveLaws,
         call: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
     ) -> Box<dyn Collective> {
-        let is_file = serves == Serves::File;
         let trouble = self.trouble.clone();
         let (policy, name) = Python::attach(|py| {
             let made = call(py).and_then(|call| maker.bind(py).call1((call,)));
@@ -69,7 +68,7 @@ impl PythonParts {
                 }
             }
         });
-        Box::new(PythonCollective::new(policy, name, rank, rank_count, is_file, trouble))
+        Box::new(PythonCollective::new(policy, name, rank, laws, trouble))
     }
 }
 
@@ -87,7 +86,8 @@ impl OwnParts for PythonParts {
     fn messages(&self, serves: Serves, shape: Shape) -> Option<Box<dyn Collective>> {
         let maker = self.maker(serves)?;
         let Shape { rank, rank_count, root, bytes, eager_bytes } = shape;
-        Some(self.collective(maker, serves, rank, rank_count, |py| {
+        let laws = CollectiveLaws::new(serves, shape);
+        Some(self.collective(maker, serves, rank, laws, |py| {
             let class = py.import("iolab.policies")?.getattr("CollectiveCall")?;
             Ok(class.call1((rank, rank_count, root, bytes, eager_bytes))?.unbind())
         }))
@@ -95,7 +95,6 @@ impl OwnParts for PythonParts {
 
     fn file(&self, call: &FileCall) -> Option<Box<dyn Collective>> {
         let maker = self.maker(Serves::File)?;
-        let rank_count = call.access.wanted.len() as u32;
         let everything = Extent::new(0, u64::MAX);
         let wanted: Vec<Vec<(u64, u64)>> = call
             .access
@@ -104,7 +103,8 @@ impl OwnParts for PythonParts {
             .map(|one| one.within(everything).map(|e| (e.offset, e.length)).collect())
             .collect();
         let is_write = call.access.direction == Direction::Write;
-        Some(self.collective(maker, Serves::File, call.rank, rank_count, |py| {
+        let laws = CollectiveLaws::of_file(call);
+        Some(self.collective(maker, Serves::File, call.rank, laws, |py| {
             let class = py.import("iolab.policies")?.getattr("FileCall")?;
             Ok(class.call1((call.rank, is_write, wanted, call.buffer_bytes))?.unbind())
         }))

@@ -1,6 +1,8 @@
 //! Allgather, the direct way: everyone sends to everyone.
 
-use super::{Action, Collective, Event, HEADER_BYTES, Shape};
+use super::{Action, Event, Payload, Ranks, Shape};
+use crate::machine::Machine;
+use iolab_vocab::Nanos;
 
 /// One rank of an allgather.
 #[derive(Debug)]
@@ -15,12 +17,15 @@ impl Allgather {
     }
 }
 
-impl Collective for Allgather {
-    fn step(&mut self, _event: Event, out: &mut Vec<Action>) {
-        let bytes = self.shape.bytes + HEADER_BYTES;
+impl Machine for Allgather {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, _now: Nanos, _event: Event, out: &mut Vec<Action>) {
+        let block_of = |rank| Payload::Blocks(Ranks::one(rank));
         for other in self.shape.others() {
-            out.push(Action::Receive { from: other, tag: 0 });
-            out.push(Action::Send { to: other, tag: 0, bytes });
+            out.push(Action::Receive { from: other, tag: 0, what: block_of(other) });
+            out.push(Action::Send { to: other, tag: 0, what: block_of(self.shape.rank) });
         }
         out.push(Action::Finish);
     }

@@ -4,20 +4,15 @@
 //! n - 1 rounds; in round k rank r sends to r + k and receives from r - k, so every link carries
 //! one block at a time (Thakur, Rabenseifner and Gropp 2005).
 
-use super::{Action, Collective, Event, HEADER_BYTES, Shape};
+use super::{Action, Event, Payload, Ranks, Shape};
+use crate::machine::Machine;
+use iolab_vocab::Nanos;
 
 const TAG: u32 = 5;
 
-/// One rank of an alltoall, all blocks at once.
+/// One rank of an alltoall, all blocks at once; also of one whose blocks differ in length.
 #[derive(Debug)]
 pub struct Alltoall(Shape);
-
-/// One rank of an alltoall with a length of its own for every other rank, all blocks at once.
-#[derive(Debug)]
-pub struct Alltoallv {
-    shape: Shape,
-    lengths: Vec<u64>,
-}
 
 /// One rank of an alltoall, one partner after the other.
 #[derive(Debug)]
@@ -33,21 +28,13 @@ impl Alltoall {
     }
 }
 
-impl Alltoallv {
-    /// The machine for one rank; `lengths` has what goes to each, itself included.
-    pub fn new(shape: Shape, lengths: Vec<u64>) -> Alltoallv {
-        assert!(lengths.len() as u32 == shape.rank_count, "a length for each of {shape:?}");
-        Alltoallv { shape, lengths }
-    }
-}
-
-/// Everyone receives from everyone and sends to everyone.
-fn exchange(shape: Shape, bytes_for: impl Fn(u32) -> u64, out: &mut Vec<Action>) {
-    for other in shape.others() {
-        out.push(Action::Receive { from: other, tag: TAG });
-        out.push(Action::Send { to: other, tag: TAG, bytes: bytes_for(other) + HEADER_BYTES });
-    }
-    out.push(Action::Finish);
+/// The block of `from` for this rank comes, and this rank's for `to` goes.
+fn exchange(shape: Shape, from: u32, to: u32) -> [Action; 2] {
+    let block_for = |rank| Payload::Blocks(Ranks::one(rank));
+    [
+        Action::Receive { from, tag: TAG, what: block_for(shape.rank) },
+        Action::Send { to, tag: TAG, what: block_for(to) },
+    ]
 }
 
 impl PairwiseAlltoall {
@@ -57,26 +44,27 @@ impl PairwiseAlltoall {
     }
 }
 
-impl Collective for Alltoall {
-    fn step(&mut self, _event: Event, out: &mut Vec<Action>) {
-        exchange(self.0, |_| self.0.bytes, out);
+impl Machine for Alltoall {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, _now: Nanos, _event: Event, out: &mut Vec<Action>) {
+        for other in self.0.others() {
+            out.extend(exchange(self.0, other, other));
+        }
+        out.push(Action::Finish);
     }
 }
 
-impl Collective for Alltoallv {
-    fn step(&mut self, _event: Event, out: &mut Vec<Action>) {
-        exchange(self.shape, |other| self.lengths[other as usize], out);
-    }
-}
+impl Machine for PairwiseAlltoall {
+    type Event = Event;
+    type Action = Action;
 
-impl Collective for PairwiseAlltoall {
-    fn step(&mut self, _event: Event, out: &mut Vec<Action>) {
+    fn step(&mut self, _now: Nanos, _event: Event, out: &mut Vec<Action>) {
         self.round += 1;
-        let bytes = self.shape.bytes + HEADER_BYTES;
         if self.round < self.shape.rank_count {
             let (to, from) = (self.shape.above(self.round), self.shape.below(self.round));
-            out.push(Action::Receive { from, tag: TAG });
-            out.push(Action::Send { to, tag: TAG, bytes });
+            out.extend(exchange(self.shape, from, to));
         }
         if self.round + 1 >= self.shape.rank_count {
             out.push(Action::Finish);

@@ -5,7 +5,9 @@
 //! passes on one block while the next is on its way.
 
 use super::tree::Tree;
-use super::{Action, Collective, Event, HEADER_BYTES, Shape};
+use super::{Action, Event, Payload, Shape};
+use crate::machine::Machine;
+use iolab_vocab::{Extent, Nanos};
 
 /// Data is cut into blocks of this size.
 const BLOCK_BYTES: u64 = 1 << 20;
@@ -14,37 +16,36 @@ const BLOCK_BYTES: u64 = 1 << 20;
 #[derive(Debug)]
 pub struct Broadcast {
     shape: Shape,
-    left_bytes: u64,
+    done_bytes: u64,
     has_block: bool,
 }
 
 impl Broadcast {
     /// The machine for one rank.
     pub fn new(shape: Shape) -> Broadcast {
-        Broadcast { shape, left_bytes: shape.bytes, has_block: shape.rank == shape.root }
-    }
-
-    fn pass_on(&self, bytes: u64, out: &mut Vec<Action>) {
-        let children = Tree::of(self.shape).children();
-        out.extend(children.map(|to| Action::Send { to, tag: 0, bytes }));
+        Broadcast { shape, done_bytes: 0, has_block: shape.rank == shape.root }
     }
 }
 
-impl Collective for Broadcast {
-    fn step(&mut self, _event: Event, out: &mut Vec<Action>) {
-        let parent = Tree::of(self.shape).parent();
-        let block = self.left_bytes.min(BLOCK_BYTES);
+impl Machine for Broadcast {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, _now: Nanos, _event: Event, out: &mut Vec<Action>) {
+        let tree = Tree::of(self.shape);
+        let block = BLOCK_BYTES.min(self.shape.bytes - self.done_bytes);
+        let what = Payload::Vector(Extent::new(self.done_bytes, block));
         if !self.has_block {
-            out.extend(parent.map(|from| Action::Receive { from, tag: 0 }));
+            out.extend(tree.parent().map(|from| Action::Receive { from, tag: 0, what }));
             self.has_block = true;
             return;
         }
-        self.pass_on(block + HEADER_BYTES, out);
-        self.left_bytes -= block;
-        if self.left_bytes == 0 {
+        out.extend(tree.children().map(|to| Action::Send { to, tag: 0, what }));
+        self.done_bytes += block;
+        if self.done_bytes == self.shape.bytes {
             out.push(Action::Finish);
         } else {
-            self.has_block = parent.is_none();
+            self.has_block = tree.parent().is_none();
         }
     }
 }

@@ -116,7 +116,7 @@ pub const ROWS: &[Row] = &[
         Box::new(Broadcast::new(shape))
     }),
     messages(Serves::Broadcast, "flat", "the root sends to everyone", |shape| {
-        Box::new(Scatter::new(shape))
+        Box::new(Scatter::broadcast(shape))
     }),
     messages(Serves::Reduce, "binomial", "combined along a binomial tree", |shape| {
         Box::new(Reduce::new(shape))

@@ -4,7 +4,8 @@
 //! that every order is taken. What survives this does not lean on a round going out as one.
 
 use super::{Action, Collective, Event};
-use iolab_vocab::{Extent, Random, Seed};
+use crate::machine::Machine;
+use iolab_vocab::{Nanos, Random, Seed};
 
 /// One rank of a call that goes as badly as allowed.
 pub struct Cruel {
@@ -34,17 +35,16 @@ impl Cruel {
     }
 }
 
-impl Collective for Cruel {
-    fn step(&mut self, _event: Event, out: &mut Vec<Action>) {
+impl Machine for Cruel {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, now: Nanos, _event: Event, out: &mut Vec<Action>) {
         if self.left.is_empty() {
-            self.inner.step(self.event, &mut self.left);
-            self.event = Event::Settled;
+            self.inner.step(now, self.event, &mut self.left);
+            self.event = Event::RoundCompleted;
             self.shuffle();
         }
         out.extend(self.left.pop());
-    }
-
-    fn extents(&self) -> &[Extent] {
-        self.inner.extents()
     }
 }

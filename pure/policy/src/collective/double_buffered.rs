@@ -4,8 +4,9 @@
 //! Dickens and Thakur 1999 for the idea. What takes part is as in [`super::TwoPhase`]; it takes
 //! twice the memory, and where network and devices need about as long each, half the time.
 
-use super::{Action, Collective, Event, FileCall, TwoPhase};
-use iolab_vocab::{Direction, Extent};
+use super::{Action, Event, FileCall, TwoPhase};
+use crate::machine::Machine;
+use iolab_vocab::{Direction, Nanos};
 
 /// One rank of a double-buffered two-phase access.
 #[derive(Debug)]
@@ -31,8 +32,8 @@ impl DoubleBuffered {
 
     fn write_round(&mut self, out: &mut Vec<Action>) {
         if self.is_begun {
-            self.behind.collect_for_write();
-            out.extend((!self.behind.extents().is_empty()).then_some(Action::PostWrite));
+            let extents = self.behind.collected();
+            out.extend((!extents.is_empty()).then_some(Action::PostWrite(extents)));
             self.behind.next_iteration();
         }
         if !self.ahead.is_over() {
@@ -53,8 +54,11 @@ impl DoubleBuffered {
     }
 }
 
-impl Collective for DoubleBuffered {
-    fn step(&mut self, _event: Event, out: &mut Vec<Action>) {
+impl Machine for DoubleBuffered {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, _now: Nanos, _event: Event, out: &mut Vec<Action>) {
         match self.direction {
             _ if self.behind.is_over() => {}
             Direction::Read => self.read_round(out),
@@ -62,12 +66,5 @@ impl Collective for DoubleBuffered {
         }
         self.is_begun = true;
         out.extend(self.behind.is_over().then_some(Action::Finish));
-    }
-
-    fn extents(&self) -> &[Extent] {
-        match self.direction {
-            Direction::Read => self.ahead.extents(),
-            Direction::Write => self.behind.extents(),
-        }
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! n - 1 messages, all through the root's link; so it is what a root can take that limits it.
 
-use super::{Action, Collective, Event, HEADER_BYTES, Shape};
+use super::{Action, Event, Payload, Ranks, Shape};
+use crate::machine::Machine;
+use iolab_vocab::{Extent, Nanos};
 
 const GATHER_TAG: u32 = 3;
 const SCATTER_TAG: u32 = 4;
@@ -11,10 +13,13 @@ const SCATTER_TAG: u32 = 4;
 #[derive(Debug)]
 pub struct Gather(Shape);
 
-/// One rank of a scatter. Where every block is the same this is the flat broadcast, and a gather
-/// whose root combines what comes is the flat reduce.
+/// One rank of a scatter. Where every block is the same vector this is the flat broadcast, and a
+/// gather whose root combines what comes is the flat reduce.
 #[derive(Debug)]
-pub struct Scatter(Shape);
+pub struct Scatter {
+    shape: Shape,
+    is_broadcast: bool,
+}
 
 impl Gather {
     /// The machine for one rank.
@@ -26,33 +31,56 @@ impl Gather {
 impl Scatter {
     /// The machine for one rank.
     pub fn new(shape: Shape) -> Scatter {
-        Scatter(shape)
+        Scatter { shape, is_broadcast: false }
+    }
+
+    /// The machine for one rank of a flat broadcast.
+    pub fn broadcast(shape: Shape) -> Scatter {
+        Scatter { shape, is_broadcast: true }
+    }
+
+    fn for_rank(&self, rank: u32) -> Payload {
+        match self.is_broadcast {
+            true => Payload::Vector(Extent::new(0, self.shape.bytes)),
+            false => Payload::Blocks(Ranks::one(rank)),
+        }
     }
 }
 
-impl Collective for Gather {
-    fn step(&mut self, _event: Event, out: &mut Vec<Action>) {
-        let (root, bytes) = (self.0.root, self.0.bytes + HEADER_BYTES);
-        match self.0.rank == root {
+impl Machine for Gather {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, _now: Nanos, _event: Event, out: &mut Vec<Action>) {
+        let Shape { rank, root, .. } = self.0;
+        let block_of = |rank| Payload::Blocks(Ranks::one(rank));
+        match rank == root {
             true => {
-                let receive = |from| Action::Receive { from, tag: GATHER_TAG };
+                let receive =
+                    |from| Action::Receive { from, tag: GATHER_TAG, what: block_of(from) };
                 out.extend(self.0.others().map(receive));
             }
-            false => out.push(Action::Send { to: root, tag: GATHER_TAG, bytes }),
+            false => out.push(Action::Send { to: root, tag: GATHER_TAG, what: block_of(rank) }),
         }
         out.push(Action::Finish);
     }
 }
 
-impl Collective for Scatter {
-    fn step(&mut self, _event: Event, out: &mut Vec<Action>) {
-        let (root, bytes) = (self.0.root, self.0.bytes + HEADER_BYTES);
-        match self.0.rank == root {
+impl Machine for Scatter {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, _now: Nanos, _event: Event, out: &mut Vec<Action>) {
+        let Shape { rank, root, .. } = self.shape;
+        match rank == root {
             true => {
-                let send = |to| Action::Send { to, tag: SCATTER_TAG, bytes };
-                out.extend(self.0.others().map(send));
+                let send = |to| Action::Send { to, tag: SCATTER_TAG, what: self.for_rank(to) };
+                out.extend(self.shape.others().map(send));
             }
-            false => out.push(Action::Receive { from: root, tag: SCATTER_TAG }),
+            false => {
+                let what = self.for_rank(rank);
+                out.push(Action::Receive { from: root, tag: SCATTER_TAG, what });
+            }
         }
         out.push(Action::Finish);
     }

@@ -1,8 +1,9 @@
 //! Collective operations: who sends what to whom, in which rounds.
 //!
-//! One machine per rank and call. The driver tells it that it began and that everything of its
-//! last round has settled (what it sent has left, what it awaited is here); it answers with the
-//! next round. Payload never passes through: actions name ranks and places in files.
+//! One machine per rank and call. The driver tells it that it began and that its last round is
+//! completed (what it sent has left, what it awaited is here, its accesses are done); it answers with
+//! the next round. Payload never passes through: actions name ranks, [`Payload`] and places in files.
+//! What drivers and machines may rely on stands in `laws.rs`.
 //!
 //! A new algorithm is one file and one row in `catalog.rs`.
 
@@ -18,6 +19,8 @@ mod dissemination;
 mod double_buffered;
 mod gather;
 mod informed;
+mod laws;
+mod payload;
 mod reduce;
 mod ring;
 mod tree;
@@ -25,7 +28,7 @@ mod two_phase;
 
 pub use access::{Access, Wanted};
 pub use allgather::Allgather;
-pub use alltoall::{Alltoall, Alltoallv, PairwiseAlltoall};
+pub use alltoall::{Alltoall, PairwiseAlltoall};
 pub use binomial::Broadcast;
 pub use catalog::{Choices, CollectiveError, Serves};
 pub use chain::Chain;
@@ -35,10 +38,13 @@ pub use dissemination::DisseminationBarrier;
 pub use double_buffered::DoubleBuffered;
 pub use gather::{Gather, Scatter};
 pub use informed::{Costs, informed};
+pub use laws::{CollectiveLaws, checked, checked_file};
+pub use payload::{Payload, Ranks, Sizes};
 pub use reduce::Reduce;
 pub use ring::RingAllgather;
 pub use two_phase::{Deal, TwoPhase};
 
+use crate::machine::Machine;
 use iolab_vocab::Extent;
 use std::sync::Arc;
 
@@ -92,21 +98,21 @@ pub struct FileCall {
 pub enum Event {
     /// The call began.
     Began,
-    /// Everything of the last round has left and arrived.
-    Settled,
+    /// What the last round sent has left, what it awaited has come, its accesses are done.
+    RoundCompleted,
 }
 
 /// What the machine wants done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Send so many bytes.
+    /// Send a message.
     Send {
         /// To that rank of the communicator.
         to: u32,
         /// Matched by the receiver.
         tag: u32,
-        /// On the wire, headers included.
-        bytes: u64,
+        /// What it carries.
+        what: Payload,
     },
     /// Await a message.
     Receive {
@@ -114,27 +120,23 @@ pub enum Action {
         from: u32,
         /// As the sender named it.
         tag: u32,
+        /// What it carries.
+        what: Payload,
     },
-    /// Read the machine's extents from the file, as part of this round.
-    ReadFile,
-    /// Write the machine's extents to the file; the round settles when the servers have them.
-    WriteFile,
+    /// Read these extents from the file, as part of this round.
+    ReadFile(Vec<Extent>),
+    /// Write these extents to the file; the round is completed when the servers have them.
+    WriteFile(Vec<Extent>),
     /// Write them beside the round's messages: announcement and data go out together.
-    PostWrite,
-    /// When this round has settled, the call is over for this rank.
+    PostWrite(Vec<Extent>),
+    /// When this round is completed, the call is over for this rank. The last of its actions.
     Finish,
 }
 
-/// One rank of one collective call.
-pub trait Collective: Send {
-    /// Gives the next round. A round without transfers is followed by the next at once.
-    fn step(&mut self, event: Event, out: &mut Vec<Action>);
+/// One rank of one collective call. A round without transfers is followed by the next at once.
+pub trait Collective: Machine<Event = Event, Action = Action> + Send {}
 
-    /// What the file action of the last round touches.
-    fn extents(&self) -> &[Extent] {
-        &[]
-    }
-}
+impl<M: Machine<Event = Event, Action = Action> + Send + ?Sized> Collective for M {}
 
 /// Bytes that a collective adds to its payload.
 pub const HEADER_BYTES: u64 = 20;

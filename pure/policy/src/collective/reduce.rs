@@ -7,7 +7,9 @@
 //! permissions) in at most log2 n levels.
 
 use super::tree::Tree;
-use super::{Action, Collective, Event, HEADER_BYTES, Shape};
+use super::{Action, Event, Payload, Shape};
+use crate::machine::Machine;
+use iolab_vocab::Nanos;
 
 const PERMISSION_TAG: u32 = 1;
 const RESULT_TAG: u32 = 2;
@@ -37,18 +39,25 @@ impl Reduce {
     }
 
     fn await_children(&self, out: &mut Vec<Action>) {
-        for from in Tree::of(self.shape).children() {
+        let tree = Tree::of(self.shape);
+        for from in tree.children() {
             if self.needs_permission() {
-                out.push(Action::Send { to: from, tag: PERMISSION_TAG, bytes: HEADER_BYTES });
+                let what = Payload::Nothing;
+                out.push(Action::Send { to: from, tag: PERMISSION_TAG, what });
             }
-            out.push(Action::Receive { from, tag: RESULT_TAG });
+            let what = Payload::Combined(tree.below(from));
+            out.push(Action::Receive { from, tag: RESULT_TAG, what });
         }
     }
 }
 
-impl Collective for Reduce {
-    fn step(&mut self, _event: Event, out: &mut Vec<Action>) {
-        let parent = Tree::of(self.shape).parent();
+impl Machine for Reduce {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, _now: Nanos, _event: Event, out: &mut Vec<Action>) {
+        let tree = Tree::of(self.shape);
+        let parent = tree.parent();
         match (self.phase, parent) {
             (Phase::Children, _) => {
                 self.await_children(out);
@@ -59,11 +68,12 @@ impl Collective for Reduce {
             (_, None) => out.push(Action::Finish),
             (Phase::Permission, Some(from)) => {
                 self.phase = Phase::Parent;
-                out.push(Action::Receive { from, tag: PERMISSION_TAG });
+                let what = Payload::Nothing;
+                out.push(Action::Receive { from, tag: PERMISSION_TAG, what });
             }
             (Phase::Parent, Some(to)) => {
-                let bytes = self.shape.bytes + HEADER_BYTES;
-                out.extend([Action::Send { to, tag: RESULT_TAG, bytes }, Action::Finish]);
+                let what = Payload::Combined(tree.below(self.shape.rank));
+                out.extend([Action::Send { to, tag: RESULT_TAG, what }, Action::Finish]);
             }
         }
     }

@@ -4,7 +4,9 @@
 //! As many messages as the direct way, but each link carries one block at a time and the blocks
 //! never meet at a receiver; good for large blocks, bad for small ones, which pay n - 1 latencies.
 
-use super::{Action, Collective, Event, HEADER_BYTES, Shape};
+use super::{Action, Event, Payload, Ranks, Shape};
+use crate::machine::Machine;
+use iolab_vocab::Nanos;
 
 const TAG: u32 = 6;
 
@@ -22,13 +24,19 @@ impl RingAllgather {
     }
 }
 
-impl Collective for RingAllgather {
-    fn step(&mut self, _event: Event, out: &mut Vec<Action>) {
+impl Machine for RingAllgather {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, _now: Nanos, _event: Event, out: &mut Vec<Action>) {
         self.round += 1;
         if self.round < self.shape.rank_count {
-            let bytes = self.shape.bytes + HEADER_BYTES;
-            out.push(Action::Receive { from: self.shape.below(1), tag: TAG });
-            out.push(Action::Send { to: self.shape.above(1), tag: TAG, bytes });
+            let (from, to) = (self.shape.below(1), self.shape.above(1));
+            let block_of = |rank| Payload::Blocks(Ranks::one(rank));
+            let newest = self.shape.below(self.round - 1);
+            let next = self.shape.below(self.round);
+            out.push(Action::Receive { from, tag: TAG, what: block_of(next) });
+            out.push(Action::Send { to, tag: TAG, what: block_of(newest) });
         }
         if self.round + 1 >= self.shape.rank_count {
             out.push(Action::Finish);

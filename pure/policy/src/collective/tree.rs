@@ -1,6 +1,6 @@
 //! The binomial tree over the ranks of a communicator, as broadcast and reduce walk it.
 
-use super::Shape;
+use super::{Ranks, Shape};
 
 /// One rank's place in the tree; ranks are counted from the root.
 #[derive(Clone, Copy, Debug)]
@@ -34,5 +34,13 @@ impl Tree {
         let child = move |power: u32| self.relative + (1 << power);
         let exists = move |child: &u32| *child < self.rank_count;
         (0..powers).rev().map(child).filter(exists).map(move |child| self.absolute(child))
+    }
+
+    /// A rank with all that stand below it: as many as its lowest one-bit says, as far as there are.
+    pub(super) fn below(self, rank: u32) -> Ranks {
+        let relative = (rank + self.rank_count - self.root) % self.rank_count;
+        let left = self.rank_count - relative;
+        let count = if relative == 0 { left } else { left.min(relative & relative.wrapping_neg()) };
+        Ranks { first: rank, count }
     }
 }

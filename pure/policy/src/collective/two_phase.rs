@@ -8,12 +8,10 @@
 //! What overlaps what is judged by whole spans, first byte to last byte, so ranks may exchange
 //! empty messages; a write's list stays in rank order, so pieces of different ranks do not join.
 
-use super::{Access, Action, Collective, Event, FileCall, HEADER_BYTES};
-use iolab_vocab::{Direction, Extent};
+use super::{Access, Action, Event, FileCall, Payload};
+use crate::machine::Machine;
+use iolab_vocab::{Direction, Extent, Nanos};
 use std::sync::Arc;
-
-/// Wire size of a piece in an offset list.
-const PIECE_BYTES: u64 = 16;
 
 /// How chunks are dealt out to ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +33,6 @@ pub struct TwoPhase {
     iteration: u64,
     iteration_count: u64,
     is_exchanged: bool,
-    extents: Vec<Extent>,
 }
 
 impl TwoPhase {
@@ -71,7 +68,6 @@ impl TwoPhase {
             iteration: 0,
             iteration_count,
             is_exchanged: false,
-            extents: Vec::new(),
         }
     }
 
@@ -102,21 +98,26 @@ impl TwoPhase {
         self.iteration as u32 * 2 + kind
     }
 
-    fn data_to(&self, to: usize, bytes: u64) -> Action {
-        Action::Send { to: to as u32, tag: self.tag(0), bytes: bytes + HEADER_BYTES }
+    /// Rank `to` gets the bytes that rank `of` wants in `within`.
+    fn data_to(&self, to: usize, of: usize, within: Extent) -> Action {
+        let what = Payload::Pieces { of: of as u32, within };
+        Action::Send { to: to as u32, tag: self.tag(0), what }
     }
 
-    fn list_to(&self, to: usize, pieces: u64) -> Action {
-        let bytes = PIECE_BYTES * pieces + HEADER_BYTES;
-        Action::Send { to: to as u32, tag: self.tag(1), bytes }
+    /// Rank `to` gets to know where in `within` this rank's pieces lie.
+    fn list_to(&self, to: usize, within: Extent) -> Action {
+        let what = Payload::List { of: self.rank as u32, within };
+        Action::Send { to: to as u32, tag: self.tag(1), what }
     }
 
-    fn data_from(&self, from: usize) -> Action {
-        Action::Receive { from: from as u32, tag: self.tag(0) }
+    fn data_from(&self, from: usize, of: usize, within: Extent) -> Action {
+        let what = Payload::Pieces { of: of as u32, within };
+        Action::Receive { from: from as u32, tag: self.tag(0), what }
     }
 
-    fn list_from(&self, from: usize) -> Action {
-        Action::Receive { from: from as u32, tag: self.tag(1) }
+    fn list_from(&self, from: usize, within: Extent) -> Action {
+        let what = Payload::List { of: from as u32, within };
+        Action::Receive { from: from as u32, tag: self.tag(1), what }
     }
 
     fn span_of(&self, rank: usize) -> Extent {
@@ -125,50 +126,46 @@ impl TwoPhase {
 
     /// Everybody sends everybody what lies in the other's chunk, and where.
     pub(super) fn exchange_for_write(&self, out: &mut Vec<Action>) {
-        let (mine, wanted) = (self.chunk(self.rank), &self.access.wanted[self.rank]);
+        let mine = self.chunk(self.rank);
         for other in self.others() {
             if self.span_of(other).overlaps(mine) {
-                out.extend([self.data_from(other), self.list_from(other)]);
+                out.extend([self.data_from(other, other, mine), self.list_from(other, mine)]);
             }
             let theirs = self.chunk(other);
-            if wanted.span().overlaps(theirs) {
-                let (bytes, pieces) = wanted.measure(theirs);
-                out.extend([self.data_to(other, bytes), self.list_to(other, pieces)]);
+            if self.span_of(self.rank).overlaps(theirs) {
+                out.extend([self.data_to(other, self.rank, theirs), self.list_to(other, theirs)]);
             }
         }
     }
 
-    /// Rank 0's pieces of my chunk, then rank 1's, and so on.
-    pub(super) fn collect_for_write(&mut self) {
+    /// What was exchanged: rank 0's pieces of my chunk, then rank 1's, and so on.
+    pub(super) fn collected(&self) -> Vec<Extent> {
         let mine = self.chunk(self.rank);
-        self.extents.clear();
-        for wanted in &self.access.wanted {
-            self.extents.extend(wanted.within(mine));
-        }
+        self.access.wanted.iter().flat_map(|wanted| wanted.within(mine)).collect()
     }
 
     fn exchange_lists(&self, out: &mut Vec<Action>) {
-        let (mine, wanted) = (self.chunk(self.rank), &self.access.wanted[self.rank]);
+        let mine = self.chunk(self.rank);
         for other in self.others() {
             if self.span_of(other).overlaps(mine) {
-                out.push(self.list_from(other));
+                out.push(self.list_from(other, mine));
             }
             let theirs = self.chunk(other);
-            if wanted.span().overlaps(theirs) {
-                out.push(self.list_to(other, wanted.measure(theirs).1));
+            if self.span_of(self.rank).overlaps(theirs) {
+                out.push(self.list_to(other, theirs));
             }
         }
     }
 
     pub(super) fn hand_out(&self, out: &mut Vec<Action>) {
-        let (mine, wanted) = (self.chunk(self.rank), &self.access.wanted[self.rank]);
+        let mine = self.chunk(self.rank);
         for other in self.others() {
             if self.span_of(other).overlaps(mine) {
-                let (bytes, _) = self.access.wanted[other].measure(mine);
-                out.push(self.data_to(other, bytes));
+                out.push(self.data_to(other, other, mine));
             }
-            if wanted.span().overlaps(self.chunk(other)) {
-                out.push(self.data_from(other));
+            let theirs = self.chunk(other);
+            if self.span_of(self.rank).overlaps(theirs) {
+                out.push(self.data_from(other, self.rank, theirs));
             }
         }
     }
@@ -178,10 +175,8 @@ impl TwoPhase {
             self.is_exchanged = true;
             return self.exchange_for_write(out);
         }
-        self.collect_for_write();
-        if !self.extents.is_empty() {
-            out.push(Action::WriteFile);
-        }
+        let extents = self.collected();
+        out.extend((!extents.is_empty()).then_some(Action::WriteFile(extents)));
         self.next_iteration();
     }
 
@@ -195,18 +190,17 @@ impl TwoPhase {
     }
 
     /// Original: the disks are asked first; interleaved: the lists go first.
-    pub(super) fn ask_for_read(&mut self, out: &mut Vec<Action>) {
+    pub(super) fn ask_for_read(&self, out: &mut Vec<Action>) {
         let mine = self.chunk(self.rank);
-        self.extents.clear();
-        self.extents.extend((!mine.is_empty()).then_some(mine));
+        let read = Action::ReadFile((!mine.is_empty()).then_some(mine).into_iter().collect());
         match self.deal {
             Deal::Domains => {
-                out.push(Action::ReadFile);
+                out.push(read);
                 self.exchange_lists(out);
             }
             Deal::Interleaved => {
                 self.exchange_lists(out);
-                out.push(Action::ReadFile);
+                out.push(read);
             }
         }
     }
@@ -222,8 +216,11 @@ impl TwoPhase {
     }
 }
 
-impl Collective for TwoPhase {
-    fn step(&mut self, _event: Event, out: &mut Vec<Action>) {
+impl Machine for TwoPhase {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, _now: Nanos, _event: Event, out: &mut Vec<Action>) {
         if self.is_over() {
             return out.push(Action::Finish);
         }
@@ -231,9 +228,5 @@ impl Collective for TwoPhase {
             Direction::Read => self.read_round(out),
             Direction::Write => self.write_round(out),
         }
-    }
-
-    fn extents(&self) -> &[Extent] {
-        &self.extents
     }
 }

@@ -1,15 +1,21 @@
-//! Ranks that carry out collective machines by themselves: messages arrive in any order, rounds
-//! settle when they are complete, and every broken promise is reported.
+//! Ranks that carry out collective machines by themselves: messages arrive in any order, and every
+//! broken promise is reported. Messages of one tag between two ranks do not overtake each other, as
+//! in MPI. Each rank is held to its laws; that a message carries what its receiver takes it for, and
+//! that somebody waits for it, is seen here.
 
-use iolab_policy::collective::{Action, Collective, Event, HEADER_BYTES};
-use iolab_vocab::{Extent, Random, Seed};
+use iolab_policy::collective::{
+    Action, Collective, CollectiveLaws, Event, HEADER_BYTES, Payload, Sizes,
+};
+use iolab_policy::{Laws, Machine};
+use iolab_vocab::{Extent, Nanos, Random, Seed};
 use std::collections::{BTreeMap, BTreeSet};
 
 struct Rank {
     machine: Box<dyn Collective>,
+    laws: CollectiveLaws,
     /// Whose data it has, directly or combined.
     knows: BTreeSet<u32>,
-    awaited: Vec<(u32, u32)>,
+    awaited: Vec<(u32, u32, Payload)>,
     early: Vec<(u32, Message)>,
     has_begun: bool,
     is_last: bool,
@@ -19,6 +25,7 @@ struct Rank {
 #[derive(Clone, Debug)]
 struct Message {
     tag: u32,
+    what: Payload,
     bytes: u64,
     knows: BTreeSet<u32>,
 }
@@ -49,6 +56,7 @@ pub(crate) enum Deed {
 
 pub(crate) struct World {
     ranks: Vec<Rank>,
+    sizes: Sizes,
     on_the_way: Vec<(u32, u32, Message)>,
     random: Random,
     rounds: Vec<u64>,
@@ -56,10 +64,16 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(machines: Vec<Box<dyn Collective>>, seed: u64) -> World {
+    /// Each rank's machine with its laws; payload is measured by `sizes`.
+    pub(crate) fn new(
+        machines: Vec<(Box<dyn Collective>, CollectiveLaws)>,
+        sizes: Sizes,
+        seed: u64,
+    ) -> World {
         let count = machines.len();
-        let rank = |(index, machine)| Rank {
+        let rank = |(index, (machine, laws))| Rank {
             machine,
+            laws,
             knows: BTreeSet::from([index as u32]),
             awaited: Vec::new(),
             early: Vec::new(),
@@ -69,6 +83,7 @@ impl World {
         };
         World {
             ranks: machines.into_iter().enumerate().map(rank).collect(),
+            sizes,
             on_the_way: Vec::new(),
             random: Random::new(Seed(seed)),
             rounds: vec![0; count],
@@ -87,7 +102,7 @@ impl World {
             let index = self.random.below(count as u64) as usize;
             match ready.get(index) {
                 Some(&rank) => self.step(rank)?,
-                None => self.arrive(index - ready.len()),
+                None => self.arrive(index - ready.len())?,
             }
         }
         Err("the ranks never come to an end".to_owned())
@@ -107,10 +122,11 @@ impl World {
         }
         let event = match std::mem::replace(&mut state.has_begun, true) {
             false => Event::Began,
-            true => Event::Settled,
+            true => Event::RoundCompleted,
         };
         let mut actions = Vec::new();
-        state.machine.step(event, &mut actions);
+        state.machine.step(Nanos::ZERO, event, &mut actions);
+        state.laws.check(Nanos::ZERO, &event, &actions)?;
         let transfers = actions.iter().filter(|action| **action != Action::Finish).count();
         self.rounds[rank as usize] += u64::from(transfers > 0);
         for action in actions {
@@ -120,63 +136,71 @@ impl World {
     }
 
     fn carry_out(&mut self, rank: u32, action: Action) -> Result<(), String> {
-        let count = self.ranks.len() as u32;
         let state = &mut self.ranks[rank as usize];
         let history = &mut self.outcome.history[rank as usize];
         match action {
-            Action::Send { to, .. } | Action::Receive { from: to, .. }
-                if to >= count || to == rank =>
-            {
-                return Err(format!("rank {rank} of {count} talks to {to}"));
-            }
-            Action::Send { bytes, .. } if bytes < HEADER_BYTES => {
-                return Err(format!("a message of {bytes} bytes has no header"));
-            }
-            Action::Send { to, tag, bytes } => {
+            Action::Send { to, tag, what } => {
+                let bytes = what.wire_bytes(&self.sizes).expect("the laws have seen to that");
                 self.outcome.messages += 1;
                 self.outcome.wire_bytes += bytes;
                 history.push(Deed::Sent { to, tag, bytes: bytes - HEADER_BYTES });
-                let message = Message { tag, bytes, knows: state.knows.clone() };
+                let message = Message { tag, what, bytes, knows: state.knows.clone() };
                 self.on_the_way.push((rank, to, message));
             }
-            Action::Receive { from, tag } => {
+            Action::Receive { from, tag, what } => {
                 let is_it = |(sender, early): &(u32, Message)| *sender == from && early.tag == tag;
                 match state.early.iter().position(is_it) {
                     Some(index) => {
                         let (_, message) = state.early.remove(index);
-                        self.receive(from, rank, message);
+                        self.receive(from, rank, message, what)?;
                     }
-                    None => state.awaited.push((from, tag)),
+                    None => state.awaited.push((from, tag, what)),
                 }
             }
-            Action::ReadFile => history.push(Deed::Read(state.machine.extents().to_vec())),
-            Action::WriteFile | Action::PostWrite => {
-                history.push(Deed::Wrote(state.machine.extents().to_vec()))
+            Action::ReadFile(extents) => history.push(Deed::Read(extents)),
+            Action::WriteFile(extents) | Action::PostWrite(extents) => {
+                history.push(Deed::Wrote(extents));
             }
             Action::Finish => state.is_last = true,
         }
         Ok(())
     }
 
-    fn receive(&mut self, from: u32, rank: u32, message: Message) {
+    fn receive(
+        &mut self,
+        from: u32,
+        rank: u32,
+        message: Message,
+        awaited: Payload,
+    ) -> Result<(), String> {
+        if message.what != awaited {
+            let what = message.what;
+            return Err(format!("rank {rank} awaits {awaited:?} of {from}, which sent {what:?}"));
+        }
         let bytes = message.bytes - HEADER_BYTES;
         let key = (from, rank, message.tag % 2 == 1);
         *self.outcome.received.entry(key).or_default() += bytes;
         let deed = Deed::Received { from, tag: message.tag, bytes };
         self.outcome.history[rank as usize].push(deed);
         self.ranks[rank as usize].knows.extend(message.knows);
+        Ok(())
     }
 
-    fn arrive(&mut self, index: usize) {
-        let (from, to, message) = self.on_the_way.swap_remove(index);
+    fn arrive(&mut self, index: usize) -> Result<(), String> {
+        let lane = |(from, to, message): &(u32, u32, Message)| (*from, *to, message.tag);
+        let wanted = lane(&self.on_the_way[index]);
+        let first = self.on_the_way.iter().position(|other| lane(other) == wanted);
+        let (from, to, message) = self.on_the_way.remove(first.unwrap_or(index));
         let state = &mut self.ranks[to as usize];
-        match state.awaited.iter().position(|awaited| *awaited == (from, message.tag)) {
+        let is_it = |awaited: &(u32, u32, Payload)| (awaited.0, awaited.1) == (from, message.tag);
+        match state.awaited.iter().position(is_it) {
             Some(index) => {
-                state.awaited.swap_remove(index);
-                self.receive(from, to, message);
+                let (_, _, awaited) = state.awaited.remove(index);
+                return self.receive(from, to, message, awaited);
             }
             None => state.early.push((from, message)),
         }
+        Ok(())
     }
 
     fn end(mut self) -> Result<Outcome, String> {

@@ -80,8 +80,8 @@ class FileCall:
 class CollectivePolicy(Protocol):
     """One rank of one collective call."""
 
-    def step(self, event: Literal["began", "settled"], /) -> Iterable[CollectiveAction]:
-        """The next round: the call began, or everything of the last round has left and arrived."""
+    def step(self, event: Literal["began", "round_completed"], /) -> Iterable[CollectiveAction]:
+        """The next round: the call began, or what the last round sent, awaited and accessed is done."""
         ...
 
 

@@ -6,7 +6,10 @@ use super::{Event, Outcome, Work};
 use crate::cluster::packet::{Envelope, Lane};
 use crate::cluster::{Cluster, EventQueue};
 use crate::program::Communicator;
-use iolab_policy::collective::{self, Action, Alltoallv, Serves, Shape};
+use iolab_policy::Machine;
+use iolab_policy::collective::{
+    self, Action, Alltoall, Collective, FileCall, Serves, Shape, Sizes, checked, checked_file,
+};
 
 /// Payload of the allgather in which ranks tell each other their spans.
 const SPAN_BYTES: u64 = 16;
@@ -34,11 +37,23 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         bytes: u64,
     ) -> Work {
         let shape = self.shape(id, group, root, bytes);
-        let own = self.own.messages(serves, shape);
-        match own.or_else(|| self.collectives.build(serves, shape)) {
-            Some(machine) => Work::Collective(machine, group),
+        let ours = || match self.collectives.build(serves, shape) {
+            Some(machine) if cfg!(debug_assertions) => Some(checked(serves, shape, machine)),
+            machine => machine,
+        };
+        match self.own.messages(serves, shape).or_else(ours) {
+            Some(machine) => Work::Collective(machine, group, Sizes::of(shape)),
             None => Work::Meet(group, Purpose::Barrier),
         }
+    }
+
+    /// One rank's machine of a collective access, by the algorithm chosen for this run.
+    pub(super) fn file_machine(&self, call: &FileCall) -> Box<dyn Collective> {
+        let ours = || match self.collectives.build_file(call.clone()) {
+            machine if cfg!(debug_assertions) => checked_file(call, machine),
+            machine => machine,
+        };
+        self.own.file(call).unwrap_or_else(ours)
     }
 
     pub(super) fn exchange_spans(&self, id: u32, group: u32) -> Outcome {
@@ -64,67 +79,77 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     /// The one alltoall whose lengths differ; they stand in the task's list.
     pub(super) fn begin_alltoallv(&mut self, id: u32, communicator: Communicator) -> Outcome {
         let group = self.group_of(id, communicator);
+        let machine = Alltoall::new(self.shape(id, group, 0, 0));
         let lengths = self.tasks.get(id).list.iter().map(|extent| extent.length).collect();
-        let machine = Alltoallv::new(self.shape(id, group, 0, 0), lengths);
+        let sizes = Sizes { lengths, ..Sizes::default() };
         let frame = self.top(id);
-        (frame.work, frame.step) = (Work::Collective(Box::new(machine), group), 0);
+        (frame.work, frame.step) = (Work::Collective(Box::new(machine), group, sizes), 0);
         Outcome::Wait
     }
 
     /// The next round of the machine on top.
     pub(super) fn machine_step(&mut self, id: u32, step: u32) -> Outcome {
+        let event = match step {
+            0 => collective::Event::Began,
+            _ => collective::Event::RoundCompleted,
+        };
         let mut moves = std::mem::take(&mut self.moves);
-        let task = self.tasks.get_mut(id);
-        let frame = task.frames.last_mut().expect("a task that works has a frame");
-        let outcome = match &mut frame.work {
-            Work::Collective(machine, group) => {
-                let event = match step {
-                    0 => collective::Event::Began,
-                    _ => collective::Event::Settled,
-                };
-                machine.step(event, &mut moves);
-                let group = *group;
-                self.carry_out(id, &moves, group, Lane::Collective(group))
+        let frame = self.tasks.get_mut(id).frames.last_mut();
+        let outcome = match &mut frame.expect("a task that works has a frame").work {
+            Work::Collective(machine, group, sizes) => {
+                machine.step(self.calendar.now, event, &mut moves);
+                let (group, sizes) = (*group, sizes.clone());
+                self.carry_out(id, &mut moves, group, Lane::Collective(group), &sizes)
             }
-            Work::FileCollective(_, _, is_announced @ true) => {
+            Work::FileCollective(.., is_announced @ true) => {
                 *is_announced = false;
                 self.send_write_data(id);
                 Outcome::Wait
             }
-            Work::FileCollective(machine, file, is_announced) => {
-                machine.step(collective::Event::Settled, &mut moves);
-                task.list.clear();
-                task.list.extend_from_slice(machine.extents());
-                *is_announced = moves.contains(&Action::WriteFile);
-                let file = *file;
+            Work::FileCollective(machine, file, sizes, is_announced) => {
+                machine.step(self.calendar.now, event, &mut moves);
+                *is_announced = moves.iter().any(|action| matches!(action, Action::WriteFile(_)));
+                let (file, sizes) = (*file, sizes.clone());
                 let group = self.group_of_file(id, file);
-                self.carry_out(id, &moves, group, Lane::File(file))
+                self.carry_out(id, &mut moves, group, Lane::File(file), &sizes)
             }
             Work::Command(_) | Work::Meet(..) => unreachable!("these have no machine"),
         };
-        moves.clear();
         self.moves = moves;
         outcome
     }
 
-    fn carry_out(&mut self, id: u32, moves: &[Action], group: u32, lane: Lane) -> Outcome {
+    fn carry_out(
+        &mut self,
+        id: u32,
+        moves: &mut Vec<Action>,
+        group: u32,
+        lane: Lane,
+        sizes: &Sizes,
+    ) -> Outcome {
         let mut outcome = Outcome::Wait;
-        for action in moves {
-            match *action {
-                Action::Send { to, tag, bytes } => {
+        for action in moves.drain(..) {
+            match action {
+                Action::Send { to, tag, what } => {
                     let to = self.groups[group as usize].process(to);
+                    let bytes = what.wire_bytes(sizes).expect("machines send what the call has");
                     self.send_point(id, Address { to, tag, lane }, bytes);
                 }
-                Action::Receive { from, tag } => {
+                Action::Receive { from, tag, .. } => {
                     let from = self.groups[group as usize].process(from);
                     self.receive_point(id, Envelope { from, tag, lane });
                 }
-                Action::ReadFile => self.request_reads(id, lane.file()),
-                Action::WriteFile => {
+                Action::ReadFile(extents) => {
+                    self.tasks.get_mut(id).list = extents;
+                    self.request_reads(id, lane.file());
+                }
+                Action::WriteFile(extents) => {
+                    self.tasks.get_mut(id).list = extents;
                     self.grow_file(id, lane.file());
                     self.request_writes(id, lane.file());
                 }
-                Action::PostWrite => {
+                Action::PostWrite(extents) => {
+                    self.tasks.get_mut(id).list = extents;
                     self.grow_file(id, lane.file());
                     self.request_writes(id, lane.file());
                     self.send_write_data(id);

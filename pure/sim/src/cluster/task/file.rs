@@ -5,7 +5,7 @@ use super::{Event, Outcome, Work};
 use crate::cluster::packet::Kind;
 use crate::cluster::{Cluster, EventQueue};
 use crate::program::{Command, File};
-use iolab_policy::collective::{FileCall, Serves};
+use iolab_policy::collective::{FileCall, Serves, Sizes};
 use iolab_vocab::Direction;
 
 /// Payload of the broadcast by which an open spreads the file's handle.
@@ -103,9 +103,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             }));
         }
         let call = FileCall { access, rank, buffer_bytes: BUFFER_BYTES, costs: self.costs };
-        let own = self.own.file(&call);
-        let machine = own.unwrap_or_else(|| self.collectives.build_file(call));
-        self.top(id).work = Work::FileCollective(machine, file, false);
+        let (machine, sizes) = (self.file_machine(&call), Sizes::of_file(&call));
+        let frame = self.top(id);
+        (frame.work, frame.step) = (Work::FileCollective(machine, file, sizes, false), 0);
         Outcome::Wait
     }
 }

@@ -19,7 +19,7 @@ use super::event::Event;
 use super::packet::{Envelope, NONE};
 use super::{Cluster, EventQueue, Order};
 use crate::program::{Command, File, Ticket};
-use iolab_policy::collective::{Access, Collective};
+use iolab_policy::collective::{Access, Collective, Sizes};
 use iolab_vocab::Extent;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -85,9 +85,9 @@ pub(super) enum Work {
     /// All processes of a group meet.
     Meet(u32, Purpose),
     /// Messages among the processes of a group.
-    Collective(Box<dyn Collective>, u32),
+    Collective(Box<dyn Collective>, u32, Sizes),
     /// A collective access to a file; the flag tells that its write is announced to the servers.
-    FileCollective(Box<dyn Collective>, File, bool),
+    FileCollective(Box<dyn Collective>, File, Sizes, bool),
 }
 
 /// What a step has come to.
