@@ -42,8 +42,8 @@ class WriteBehind:
                 self.free_bytes += bytes
             case Told.DeviceReady():
                 self.is_settling = False
-            case Told.FlushArrived(tag, file):
-                self.flushes.append((tag, file))
+            case Told.FlushArrived(flush, file):
+                self.flushes.append((flush, file))
         actions = list(self.start())
         if isinstance(event, Told.FlushArrived):
             actions += self.answer_flushes()
@@ -89,11 +89,11 @@ class WriteBehind:
         return operation
 
     def completed(self, operation: int) -> list[Do]:
-        tag, _, _, length = self.flights.pop(operation)
+        tag, _, offset, length = self.flights.pop(operation)
         self.idle.append(operation)
         self.is_settling = True
         if tag is not None:  # its memory is free when it has left the server: Released
-            return [Do.Deliver(tag, length), *self.answer_flushes()]
+            return [Do.Deliver(tag, offset, length), *self.answer_flushes()]
         self.free_bytes += length
         return self.answer_flushes()
 
@@ -105,9 +105,9 @@ class WriteBehind:
         def is_done(file: int) -> bool:
             return not self.is_writing(file) and all(write[0] != file for write in self.writes)
 
-        done = [(tag, file) for tag, file in self.flushes if is_done(file)]
-        self.flushes = [flush for flush in self.flushes if flush not in done]
-        return [Do.Flushed(tag) for tag, _ in done]
+        done = [(flush, file) for flush, file in self.flushes if is_done(file)]
+        self.flushes = [one for one in self.flushes if one not in done]
+        return [Do.Flushed(flush) for flush, _ in done]
 
 
 WORKLOAD = """

@@ -7,6 +7,7 @@ mod cache_model;
 
 use cache_model::choice::Choice;
 use cache_model::{Request, Scenario, World};
+use iolab_policy::Machine;
 use iolab_policy::cache::catalog::{ROWS, Row};
 use iolab_policy::cache::{Action, Cache, Delay, Event, Settings};
 use iolab_vocab::{Extent, FileId, Nanos, Random, Seed};
@@ -111,18 +112,18 @@ fn every_layer_is_indistinguishable_from_none_in_any_order() {
 }
 
 #[test]
-fn a_layer_that_gives_turns_gives_everyone_one() {
+fn a_layer_that_invites_invites_everyone() {
     let mut count = 0;
-    for row in ROWS.iter().filter(|row| row.gives_turns) {
+    for row in ROWS.iter().filter(|row| row.invites) {
         for seed in 0..3000 {
             let scenario = scenario(seed);
             let cache = (row.build)(scenario.settings);
-            let world = World::new(cache, scenario.clone(), Choice::chance(seed)).in_turns();
+            let world = World::new(cache, scenario.clone(), Choice::chance(seed)).by_invitation();
             world.run().0.unwrap_or_else(|broken| panic!("{}: {broken}\n{scenario:?}", row.name));
             count += 1;
         }
     }
-    assert!(count > 0, "no layer gives turns");
+    assert!(count > 0, "no layer invites");
 }
 
 #[test]
@@ -202,15 +203,18 @@ impl Defective {
     }
 }
 
-impl Cache for Defective {
+impl Machine for Defective {
+    type Event = Event;
+    type Action = Action;
+
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
         match (self.defect, event) {
             (Defect::LosesWrites, Event::WriteArrived { .. }) if self.is_fifth() => return,
             (Defect::DeliversUnread, Event::ReadArrived { tag, extent, .. }) if self.is_fifth() => {
-                return out.push(Action::Deliver { tag, bytes: extent.length });
+                return out.push(Action::Deliver { tag, extent });
             }
-            (Defect::FlushesInWords, Event::FlushArrived { tag, .. }) => {
-                out.push(Action::Flushed { tag });
+            (Defect::FlushesInWords, Event::FlushArrived { flush, .. }) => {
+                out.push(Action::Flushed { flush });
             }
             _ => {}
         }
@@ -218,7 +222,9 @@ impl Cache for Defective {
         self.inner.step(now, event, &mut actions);
         actions.into_iter().for_each(|action| self.spoil(action, out));
     }
+}
 
+impl Cache for Defective {
     fn held_bytes(&self) -> u64 {
         self.inner.held_bytes()
     }

@@ -119,7 +119,7 @@ class Careless(write_behind.WriteBehind):
         (CacheEvent.WriteOffered, [], "needs one Admit or Refuse, not 0"),
         (CacheEvent.WriteOffered, [CacheAction.Admit(), CacheAction.Refuse()], "not 2"),
         (CacheEvent.WriteArrived, [CacheAction.Admit()], "only answer an offered write"),
-        (CacheEvent.WriteArrived, [CacheAction.Deliver(7, 100)], "delivers 100 B to request 7"),
+        (CacheEvent.WriteArrived, [CacheAction.Deliver(7, 0, 100)], "delivers [0, 100) to request 7"),
         (CacheEvent.WriteArrived, [CacheAction.Flushed(7)], "flush 7, which nobody asked for"),
         (CacheEvent.DeviceReady, [CacheAction.WakeAt(0)], "which is over"),
         (CacheEvent.WriteArrived, [CacheAction.Write(0, 0, 0, 0)], "transfers 0 B at once"),
@@ -140,10 +140,12 @@ def test_what_breaks_the_discipline_of_a_cache_is_told(event, answer, told):
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        ([CollectiveAction.Send(99, 1, 1)], "names rank 99 of 8"),
+        ([CollectiveAction.Send(99, 1, 1)], "of 8 talks to rank 99"),
         ([], "without any action"),
-        ([CollectiveAction.ReadFile([(0, 1)])], "accesses a file"),
+        ([CollectiveAction.ReadFile([(0, 1)])], "of a file in allgather"),
         (["go"], "no CollectiveAction"),
+        (None, "without any action"),
+        ([CollectiveAction.Finish()], "without what it was promised"),
     ],
 )
 def test_what_breaks_the_discipline_of_a_collective_is_told(answer, told):

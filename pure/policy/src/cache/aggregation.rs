@@ -9,7 +9,7 @@
 //! joined, or, when there is none, the lowest of all: O(log n) per join instead of O(n) per scan.
 
 use super::desk::Desk;
-use super::machine::{Machine, Queues};
+use super::layer::{Layer, Queues};
 use super::{Action, Cache, Job, Settings};
 use iolab_vocab::{Extent, FileId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,7 +93,7 @@ impl Queue {
 
 /// A server that joins what touches.
 pub fn aggregation(settings: Settings) -> impl Cache {
-    Machine::new(settings, Aggregation::default())
+    Layer::new(settings, Aggregation::default())
 }
 
 impl Queues for Aggregation {

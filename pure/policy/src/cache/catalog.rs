@@ -2,7 +2,8 @@
 //! the conformance suite.
 
 use super::{
-    Cache, Delay, Settings, aggregation, cruel, no_cache, read_cache, server_directed, write_behind,
+    Cache, Delay, Settings, aggregation, cruel, no_cache, read_cache, server_directed,
+    server_ordered, write_behind,
 };
 use iolab_vocab::Nanos;
 use std::fmt;
@@ -17,8 +18,8 @@ pub struct Row {
     pub summary: &'static str,
     /// Whether waiting pieces that touch become one access, wherever they stand.
     pub joins: bool,
-    /// Whether clients announce writes and send when it is their turn ([`super::Turns`]).
-    pub gives_turns: bool,
+    /// Whether clients wait for [`super::Action::Invite`] before they send what they have announced.
+    pub invites: bool,
     /// Makes one for one device.
     pub build: fn(Settings) -> Box<dyn Cache>,
 }
@@ -34,7 +35,7 @@ pub const ROWS: &[Row] = &[
         published_name: "NoCache",
         summary: "one write on the device, at most one packet behind it",
         joins: false,
-        gives_turns: false,
+        invites: false,
         build: |settings| Box::new(no_cache(settings)),
     },
     Row {
@@ -42,7 +43,7 @@ pub const ROWS: &[Row] = &[
         published_name: "SimpleWriteBehindCache",
         summary: "takes what memory holds, works it off in order",
         joins: false,
-        gives_turns: false,
+        invites: false,
         build: |settings| Box::new(write_behind(settings)),
     },
     Row {
@@ -50,7 +51,7 @@ pub const ROWS: &[Row] = &[
         published_name: "AggregationCache",
         summary: "joins waiting requests that touch",
         joins: true,
-        gives_turns: false,
+        invites: false,
         build: |settings| Box::new(aggregation(settings)),
     },
     Row {
@@ -58,7 +59,7 @@ pub const ROWS: &[Row] = &[
         published_name: "ServerDirectedIO",
         summary: "sorts per file and serves what suits the disk",
         joins: true,
-        gives_turns: false,
+        invites: false,
         build: |settings| Box::new(server_directed(settings)),
     },
     Row {
@@ -66,7 +67,7 @@ pub const ROWS: &[Row] = &[
         published_name: "",
         summary: "the same, with writes held back for 0.33 s, up to 50 MiB, or until a flush",
         joins: true,
-        gives_turns: false,
+        invites: false,
         build: |settings| {
             Box::new(server_directed(Settings { delay: Some(Delay::CLASSIC), ..settings }))
         },
@@ -76,7 +77,7 @@ pub const ROWS: &[Row] = &[
         published_name: "",
         summary: "the same, but neither reads nor writes are passed over for longer than 0.25 s",
         joins: true,
-        gives_turns: false,
+        invites: false,
         build: |settings| {
             Box::new(server_directed(Settings { patience: Some(PATIENCE), ..settings }))
         },
@@ -86,7 +87,7 @@ pub const ROWS: &[Row] = &[
         published_name: "",
         summary: "the same, reading over holes that cost less than a seek",
         joins: true,
-        gives_turns: false,
+        invites: false,
         build: |settings| {
             let hole_bytes = settings.seek_bytes;
             Box::new(server_directed(Settings { hole_bytes, ..settings }))
@@ -97,7 +98,7 @@ pub const ROWS: &[Row] = &[
         published_name: "",
         summary: "aggregation in one half of the memory, what was read last in the other",
         joins: true,
-        gives_turns: false,
+        invites: false,
         build: |settings| Box::new(read_cache(settings, aggregation)),
     },
     Row {
@@ -105,15 +106,15 @@ pub const ROWS: &[Row] = &[
         published_name: "",
         summary: "aggregation; clients send what they write in the order the server wants it",
         joins: true,
-        gives_turns: true,
-        build: |settings| Box::new(aggregation(settings)),
+        invites: true,
+        build: |settings| Box::new(server_ordered(settings, aggregation)),
     },
     Row {
         name: "cruel",
         published_name: "",
         summary: "refuses, delays, shuffles and cuts; for tests of what stands above",
         joins: false,
-        gives_turns: false,
+        invites: false,
         build: |settings| {
             let delay = Delay { age: Nanos(1_000_000), bytes: settings.capacity_bytes / 4 };
             Box::new(cruel(Settings { delay: Some(delay), ..settings }))

@@ -4,7 +4,7 @@
 //! (by the catalogue) holds writes back. Whoever builds on a cache layer must survive this one.
 
 use super::desk::Desk;
-use super::machine::{Machine, Queues};
+use super::layer::{Layer, Queues};
 use super::{Action, Cache, Job, Settings};
 use iolab_vocab::{Extent, FileId, Random, Seed};
 
@@ -18,7 +18,7 @@ struct Cruel {
 /// A server that means no good.
 pub fn cruel(settings: Settings) -> impl Cache {
     let random = Random::new(Seed(settings.capacity_bytes));
-    Machine::new(settings, Cruel { reads: Vec::new(), writes: Vec::new(), random })
+    Layer::new(settings, Cruel { reads: Vec::new(), writes: Vec::new(), random })
 }
 
 impl Cruel {

@@ -8,7 +8,7 @@ struct Flight {
     /// Memory to give back on completion.
     bytes: u64,
     /// Read data to deliver on completion; empty for a write.
-    parts: Vec<(Tag, u64)>,
+    parts: Vec<(Tag, Extent)>,
     /// What is being written, if anything.
     store: Option<(FileId, Extent)>,
 }
@@ -126,8 +126,8 @@ impl Desk {
     ) {
         let operation = self.launch(0);
         let flight = &mut self.flights[operation.0 as usize];
-        flight.parts.extend(jobs.map(|job| (job.tag, job.extent.length)));
-        let wanted_bytes = flight.parts.iter().map(|part| part.1).sum::<u64>();
+        flight.parts.extend(jobs.map(|job| (job.tag, job.extent)));
+        let wanted_bytes = flight.parts.iter().map(|part| part.1.length).sum::<u64>();
         flight.bytes = extent.length.saturating_sub(wanted_bytes);
         self.held_bytes += wanted_bytes + flight.bytes;
         out.push(Action::Transfer { operation, direction: Direction::Read, file, extent });
@@ -144,7 +144,7 @@ impl Desk {
         let flight = &mut self.flights[operation.0 as usize];
         flight.store = None;
         self.held_bytes -= std::mem::take(&mut flight.bytes);
-        out.extend(flight.parts.drain(..).map(|(tag, bytes)| Action::Deliver { tag, bytes }));
+        out.extend(flight.parts.drain(..).map(|(tag, extent)| Action::Deliver { tag, extent }));
         self.grounded.push(operation.0);
         self.is_settling = true;
     }

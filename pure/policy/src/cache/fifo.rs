@@ -1,7 +1,7 @@
 //! Two queues in order of arrival, reads before writes: what no cache and write-behind share.
 
 use super::desk::Desk;
-use super::machine::Queues;
+use super::layer::Queues;
 use super::{Action, Job};
 use iolab_vocab::{Extent, FileId};
 use std::collections::VecDeque;

@@ -4,19 +4,18 @@
 //! arrived and what the device has completed; the machine answers with transfers to carry out.
 //! Payload never passes through: actions name places, the driver moves bytes.
 //!
-//! **Discipline.** A write is offered packet by packet: `WriteOffered` is answered by exactly one
-//! of `Admit` (the driver then reports its pieces by `WriteArrived`) or `Refuse` (the driver keeps
-//! the packet and offers it again after a completed write, or on `Welcome`). `Completed` only
-//! settles the finished operation; the driver then offers what it had to keep, and says
-//! `DeviceReady` when the machine may start what comes next. Every read byte that arrived is
-//! delivered exactly once; read bytes occupy memory until `Released`.
+//! A write is offered packet by packet: `WriteOffered` is answered by `Admit` (the driver then
+//! reports its pieces by `WriteArrived`) or `Refuse` (the driver keeps the packet and offers it again
+//! after a completed write, or on `Welcome`). `Completed` only settles the finished operation; the
+//! driver then offers what it had to keep, and says `DeviceReady` when the machine may start what
+//! comes next. Read bytes occupy memory until `Released`. What drivers and machines may rely on stands
+//! in `laws.rs`.
 //!
 //! **Bytes.** The driver lays admitted bytes over what the device holds, newest on top, until a
 //! write that started with them is completed; a write carries the newest bytes of its extent, a
 //! read gets the device's under those in memory. So a machine may order and join as it likes and
-//! everybody still reads what was written last. In return, two writes in flight never overlap,
-//! every admitted byte is written by a transfer that starts after it came, and what is held never
-//! exceeds the capacity.
+//! everybody still reads what was written last. In return every admitted byte is written by a
+//! transfer that starts after it came, and what is held never exceeds the capacity.
 //!
 //! A new cache layer is one file and one row in `catalog.rs`.
 
@@ -27,14 +26,15 @@ mod desk;
 mod fifo;
 mod gate;
 mod kept;
-mod machine;
+mod laws;
+mod layer;
 mod none;
 mod patience;
 mod read_cache;
 mod reads;
 mod server_directed;
+mod server_ordered;
 mod shelf;
-mod turns;
 mod write_behind;
 mod writes;
 
@@ -42,18 +42,25 @@ pub use aggregation::aggregation;
 pub use catalog::{CacheError, find};
 pub use cruel::cruel;
 pub use gate::Delay;
+pub use laws::{CacheLaws, checked};
 pub use none::no_cache;
 pub use read_cache::read_cache;
 pub use server_directed::server_directed;
-pub use turns::Turns;
+pub use server_ordered::server_ordered;
 pub use write_behind::write_behind;
 pub use writes::Tails;
 
+use crate::machine::Machine;
 use iolab_vocab::{Direction, Extent, FileId, Nanos};
 
 /// Whose bytes: a number the driver gives to a request and gets back with its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u32);
+
+/// Somebody's wish to have a file on the device: a number the driver gives and gets back; several may
+/// have one number, if it does not matter which is answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlushId(pub u32);
 
 /// A transfer under way, as numbered by the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,6 +76,15 @@ pub enum Event {
         /// Of which file.
         file: FileId,
         /// Which bytes.
+        extent: Extent,
+    },
+    /// A write will come; where clients wait for `Invite`, not before it.
+    WriteAnnounced {
+        /// Whose.
+        tag: Tag,
+        /// To which file.
+        file: FileId,
+        /// From its first byte on, as many bytes as will come.
         extent: Extent,
     },
     /// A packet of write data of this size is at the door.
@@ -99,8 +115,8 @@ pub enum Event {
     },
     /// Somebody wants the file's data on the device.
     FlushArrived {
-        /// Whose wish; `Flushed` names it when nothing of the file is left in memory.
-        tag: Tag,
+        /// `Flushed` names it when nothing of the file is left in memory.
+        flush: FlushId,
         /// Which file.
         file: FileId,
     },
@@ -126,12 +142,12 @@ pub enum Action {
         /// Which bytes.
         extent: Extent,
     },
-    /// This much of the request's data is in memory now: just read, or kept.
+    /// This part of the request's data is in memory now: just read, or kept.
     Deliver {
         /// Whose.
         tag: Tag,
-        /// How much.
-        bytes: u64,
+        /// Which bytes of the file.
+        extent: Extent,
     },
     /// These bytes have just been read; hold on to them, and lay over them what is written later.
     Keep {
@@ -149,7 +165,12 @@ pub enum Action {
     },
     /// No write of the file waits or is under way any more.
     Flushed {
-        /// Whose flush.
+        /// Which flush.
+        flush: FlushId,
+    },
+    /// Let the client send what it has announced.
+    Invite {
+        /// Whose.
         tag: Tag,
     },
     /// What was refused may be offered again, though no write has been completed.
@@ -182,15 +203,22 @@ pub struct Settings {
 }
 
 /// A cache layer.
-pub trait Cache: Send {
-    /// Reacts to one event, by the discipline in the module's opening.
-    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>);
-
+pub trait Cache: Machine<Event = Event, Action = Action> + Send {
     /// Memory taken at this moment; never above the capacity.
     fn held_bytes(&self) -> u64;
 
     /// Requests that wait for the device.
     fn queued_count(&self) -> usize;
+}
+
+impl<C: Cache + ?Sized> Cache for Box<C> {
+    fn held_bytes(&self) -> u64 {
+        (**self).held_bytes()
+    }
+
+    fn queued_count(&self) -> usize {
+        (**self).queued_count()
+    }
 }
 
 /// A piece of a request, waiting.

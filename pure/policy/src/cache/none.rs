@@ -5,10 +5,10 @@
 //! continue each other, which the original text denies and its code does.
 
 use super::fifo::Fifo;
-use super::machine::Machine;
+use super::layer::Layer;
 use super::{Cache, Settings};
 
 /// A server that holds nothing back.
 pub fn no_cache(settings: Settings) -> impl Cache {
-    Machine::new(settings, Fifo::new(false))
+    Layer::new(settings, Fifo::new(false))
 }

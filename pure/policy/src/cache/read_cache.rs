@@ -8,6 +8,7 @@
 
 use super::kept::Kept;
 use super::{Action, Cache, Event, Operation, Settings};
+use crate::machine::Machine;
 use iolab_vocab::{Direction, Extent, FileId, Nanos};
 use std::collections::BTreeMap;
 
@@ -104,11 +105,14 @@ fn without(old: Extent, new: Extent) -> impl Iterator<Item = Extent> {
     [before, behind].into_iter().filter(|part| !part.is_empty())
 }
 
-impl<C: Cache> Cache for ReadCache<C> {
+impl<C: Cache> Machine for ReadCache<C> {
+    type Event = Event;
+    type Action = Action;
+
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
         match event {
             Event::ReadArrived { tag, file, extent } if self.hit(file, extent) => {
-                out.push(Action::Deliver { tag, bytes: extent.length });
+                out.push(Action::Deliver { tag, extent });
             }
             Event::Released { bytes } => self.released(now, bytes, out),
             Event::WriteArrived { file, extent, .. } => {
@@ -125,7 +129,9 @@ impl<C: Cache> Cache for ReadCache<C> {
             _ => self.pass_down(now, event, out),
         }
     }
+}
 
+impl<C: Cache> Cache for ReadCache<C> {
     fn held_bytes(&self) -> u64 {
         self.below.held_bytes() + self.kept.bytes() + self.delivered_bytes
     }

@@ -8,7 +8,7 @@
 //! largest other.
 
 use super::desk::Desk;
-use super::machine::{Machine, Queues};
+use super::layer::{Layer, Queues};
 use super::reads::{Joining, Reads};
 use super::writes::{Tails, Writes};
 use super::{Action, Cache, Job, Settings};
@@ -55,7 +55,7 @@ pub fn server_directed(settings: Settings) -> impl Cache {
         last: None,
         scratch: Vec::new(),
     };
-    Machine::new(settings, queues)
+    Layer::new(settings, queues)
 }
 
 impl ServerDirected {

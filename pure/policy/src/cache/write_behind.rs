@@ -4,10 +4,10 @@
 //! transfer; without that joining eight published rows change, the worst by 12.7 %.
 
 use super::fifo::Fifo;
-use super::machine::Machine;
+use super::layer::Layer;
 use super::{Cache, Settings};
 
 /// A server that takes what memory holds.
 pub fn write_behind(settings: Settings) -> impl Cache {
-    Machine::new(settings, Fifo::new(true))
+    Layer::new(settings, Fifo::new(true))
 }

@@ -3,12 +3,13 @@
 //! Every byte has a version: the number of the write it came with. `truth` is what has been
 //! admitted, newest last; `memory` what the driver keeps over the device; `device` what a power cut
 //! would leave. The driver does what the discipline of `policy::cache` says, in any order it
-//! allows, and reports the first broken promise.
+//! allows, and reports the first broken law or promise.
 
 pub(crate) mod choice;
 
 use choice::Choice;
-use iolab_policy::cache::{Action, Cache, Event, Operation, Settings, Tag, Turns};
+use iolab_policy::Laws;
+use iolab_policy::cache::{Action, Cache, CacheLaws, Event, FlushId, Operation, Settings, Tag};
 use iolab_vocab::{Direction, Extent, FileId, Nanos};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -57,15 +58,15 @@ struct Packet {
 /// The driver.
 pub(crate) struct World {
     cache: Box<dyn Cache>,
+    laws: CacheLaws,
     scenario: Scenario,
     choice: Choice,
     now: Nanos,
     order: u64,
     arrivals: VecDeque<Request>,
     packets: VecDeque<Packet>,
-    /// Whose turn it is to send, where clients do not send by themselves, and what they would.
-    turns: Option<Turns>,
-    announced: BTreeMap<Tag, Vec<Packet>>,
+    /// What clients would send, where they wait to be invited.
+    announced: Option<BTreeMap<Tag, Vec<Packet>>>,
     parked: VecDeque<Packet>,
     flights: Vec<Flight>,
     /// The transfer whose completion is being told.
@@ -73,7 +74,7 @@ pub(crate) struct World {
     readings: BTreeMap<Tag, Reading>,
     to_release: Vec<u64>,
     wakes: BTreeSet<Nanos>,
-    flushes: BTreeMap<Tag, BTreeMap<Place, u32>>,
+    flushes: BTreeMap<FlushId, BTreeMap<Place, u32>>,
     versions: u32,
     tags: u32,
     truth: BTreeMap<Place, u32>,
@@ -92,14 +93,14 @@ impl World {
     pub(crate) fn new(cache: Box<dyn Cache>, scenario: Scenario, choice: Choice) -> World {
         World {
             cache,
+            laws: CacheLaws::new(scenario.settings),
             choice,
             now: Nanos::ZERO,
             order: 0,
             arrivals: scenario.requests.iter().copied().collect(),
             scenario,
             packets: VecDeque::new(),
-            turns: None,
-            announced: BTreeMap::new(),
+            announced: None,
             parked: VecDeque::new(),
             flights: Vec::new(),
             landed: None,
@@ -118,9 +119,9 @@ impl World {
         }
     }
 
-    /// Clients announce writes and send when the server says so.
-    pub(crate) fn in_turns(mut self) -> World {
-        self.turns = Some(Turns::default());
+    /// Clients send what they have announced when they are invited.
+    pub(crate) fn by_invitation(mut self) -> World {
+        self.announced = Some(BTreeMap::new());
         self
     }
 
@@ -143,7 +144,6 @@ impl World {
     fn turn(&mut self) -> Result<bool, String> {
         self.order += 1;
         self.now = self.now.after(Nanos(1));
-        self.give_turns();
         let sources = [
             self.arrivals.len().min(1),
             self.packets.len().min(1),
@@ -174,6 +174,7 @@ impl World {
     fn tell(&mut self, event: Event) -> Result<bool, String> {
         let mut out = Vec::new();
         self.cache.step(self.now, event, &mut out);
+        self.laws.check(self.now, &event, &out)?;
         let (mut answer, mut is_welcome) = (None, false);
         for action in out {
             match action {
@@ -183,15 +184,13 @@ impl World {
                 Action::Transfer { operation, direction, file, extent } => {
                     self.start(operation, direction, file, extent)?;
                 }
-                Action::Deliver { tag, bytes } => self.deliver(tag, bytes, event)?,
-                Action::Flushed { tag } => self.flushed(tag)?,
+                Action::Deliver { tag, extent } => self.deliver(tag, extent)?,
+                Action::Flushed { flush } => self.flushed(flush)?,
+                Action::Invite { tag } => self.invited(tag)?,
                 Action::Keep { file, extent } => self.keep(file, extent)?,
                 Action::Drop { file, extent } => self.let_go(file, extent)?,
                 Action::WakeAt(time) => _ = self.wakes.insert(time),
             }
-        }
-        if answer.is_some() != matches!(event, Event::WriteOffered { .. }) {
-            return Err(format!("{event:?} was answered by {answer:?}"));
         }
         let (held, capacity) = (self.cache.held_bytes(), self.scenario.settings.capacity_bytes);
         if held > capacity {
@@ -212,19 +211,17 @@ impl World {
             Request::Write(file, extent) => {
                 let cut = cut(extent, self.scenario.packet_bytes);
                 let packets = cut.map(|extent| Packet { tag, file, extent });
-                match &mut self.turns {
+                match &mut self.announced {
                     None => self.packets.extend(packets),
-                    Some(turns) => {
-                        turns.announced(tag, file, extent.offset, extent.length);
-                        self.announced.insert(tag, packets.collect());
-                    }
+                    Some(announced) => _ = announced.insert(tag, packets.collect()),
                 }
-                Ok(())
+                self.tell(Event::WriteAnnounced { tag, file, extent }).map(drop)
             }
             Request::Flush(file) => {
                 let of_file = self.truth.iter().filter(|(place, _)| place.0 == file);
-                self.flushes.insert(tag, of_file.map(|(place, at)| (*place, *at)).collect());
-                self.tell(Event::FlushArrived { tag, file }).map(drop)
+                let flush = FlushId(self.tags);
+                self.flushes.insert(flush, of_file.map(|(place, at)| (*place, *at)).collect());
+                self.tell(Event::FlushArrived { flush, file }).map(drop)
             }
         }
     }
@@ -241,13 +238,12 @@ impl World {
         Ok(())
     }
 
-    fn give_turns(&mut self) {
-        let free_bytes = self.scenario.settings.capacity_bytes - self.cache.held_bytes();
-        while let Some(turns) = &mut self.turns
-            && let Some(tag) = turns.next(free_bytes)
-        {
-            self.packets.extend(self.announced.remove(&tag).expect("each has one turn"));
-        }
+    /// Where clients send by themselves, an invitation changes nothing.
+    fn invited(&mut self, tag: Tag) -> Result<(), String> {
+        let Some(announced) = &mut self.announced else { return Ok(()) };
+        let packets = announced.remove(&tag).ok_or_else(|| format!("{tag:?} was invited twice"))?;
+        self.packets.extend(packets);
+        Ok(())
     }
 
     fn packet_arrives(&mut self) -> Result<(), String> {
@@ -262,9 +258,6 @@ impl World {
     fn offer(&mut self, packet: &Packet) -> Result<bool, String> {
         if !self.tell(Event::WriteOffered { bytes: packet.extent.length })? {
             return Ok(false);
-        }
-        if let Some(turns) = &mut self.turns {
-            turns.arrived(packet.extent.length);
         }
         let (tag, file) = (packet.tag, packet.file);
         for extent in cut(packet.extent, self.scenario.settings.access_bytes) {
@@ -299,14 +292,6 @@ impl World {
         file: FileId,
         extent: Extent,
     ) -> Result<(), String> {
-        let settings = self.scenario.settings;
-        let is_double = self.flights.iter().any(|flight| flight.operation == operation);
-        if is_double || self.flights.len() >= settings.depth as usize {
-            return Err(format!("{operation:?} is one too many on the device"));
-        }
-        if extent.is_empty() || extent.length > settings.access_bytes {
-            return Err(format!("a transfer of {extent} where {} are most", settings.access_bytes));
-        }
         let mut bytes = versions_in(&self.memory, file, extent);
         match direction {
             Direction::Write => self.check_write(file, extent)?,
@@ -322,11 +307,6 @@ impl World {
     }
 
     fn check_write(&mut self, file: FileId, extent: Extent) -> Result<(), String> {
-        let is_write = |flight: &&Flight| flight.direction == Direction::Write;
-        let mut others = self.flights.iter().filter(is_write);
-        if others.any(|other| other.file == file && other.extent.overlaps(extent)) {
-            return Err(format!("two writes of {extent} are in flight at once"));
-        }
         for at in extent.offset..extent.end() {
             let written = self.writes.entry((file, at)).or_default();
             *written += 1;
@@ -362,39 +342,28 @@ impl World {
         }
     }
 
-    /// What is delivered must just have been read, after the read came, or be kept; and be new
-    /// enough.
-    fn deliver(&mut self, tag: Tag, bytes: u64, event: Event) -> Result<(), String> {
-        let Some(reading) = self.readings.get_mut(&tag) else {
-            return Err(format!("{bytes} bytes delivered to {tag:?}, who did not ask"));
-        };
+    /// What is delivered must have been read after the read came, or be kept; and be new enough.
+    fn deliver(&mut self, tag: Tag, extent: Extent) -> Result<(), String> {
+        let reading = self.readings.get_mut(&tag).expect("the laws know who asked");
         let source: BTreeMap<u64, u32> = match &self.landed {
-            Some(flight)
-                if flight.direction == Direction::Read
-                    && flight.file == reading.file
-                    && flight.order >= reading.order =>
-            {
-                seen_by(flight, &self.memory)
-            }
-            Some(_) => return Err(format!("{tag:?} delivered from a transfer not its own")),
+            Some(flight) if flight.order >= reading.order => seen_by(flight, &self.memory),
+            Some(_) => return Err(format!("{tag:?} delivered from a transfer older than itself")),
             None => {
                 let of_file = self.kept.iter().filter(|(place, _)| place.0 == reading.file);
                 of_file.map(|(place, version)| (place.1, *version)).collect()
             }
         };
-        let (before, mut is_stale) = (reading.missing.len(), false);
-        reading.missing.retain(|at, known| {
-            let seen = source.get(at);
-            is_stale |= seen.is_some_and(|seen| seen < known);
-            seen.is_none()
-        });
-        if is_stale {
-            return Err(format!("{tag:?} got bytes older than what it could know of"));
+        for at in extent.offset..extent.end() {
+            let known = reading.missing.remove(&at).ok_or_else(|| format!("{at} comes twice"))?;
+            match source.get(&at) {
+                None => return Err(format!("byte {at} is delivered from nowhere")),
+                Some(seen) if *seen < known => {
+                    return Err(format!("{tag:?} got bytes older than what it could know of"));
+                }
+                Some(_) => {}
+            }
         }
-        if before - reading.missing.len() != bytes as usize {
-            return Err(format!("{bytes} bytes delivered to {tag:?} on {event:?}, not its own"));
-        }
-        self.to_release.push(bytes);
+        self.to_release.push(extent.length);
         Ok(())
     }
 
@@ -436,23 +405,22 @@ impl World {
         self.tell(Event::Woke).map(drop)
     }
 
-    fn flushed(&mut self, tag: Tag) -> Result<(), String> {
-        let Some(promised) = self.flushes.remove(&tag) else {
-            return Err(format!("{tag:?} did not flush"));
-        };
+    fn flushed(&mut self, flush: FlushId) -> Result<(), String> {
+        let promised = self.flushes.remove(&flush).expect("the laws know who flushes");
         let is_there = |(place, version): (&Place, &u32)| {
             self.device.get(place).is_some_and(|there| there >= version)
         };
         match promised.iter().all(is_there) {
             true => Ok(()),
-            false => Err(format!("{tag:?} was told of a flush before its bytes were there")),
+            false => Err(format!("{flush:?} was told before its bytes were there")),
         }
     }
 
     fn check_end(&self) -> Result<(), String> {
         let unread = self.readings.values().filter(|reading| !reading.missing.is_empty()).count();
+        let is_nobody_left = self.announced.as_ref().is_none_or(BTreeMap::is_empty);
         let checks = [
-            (self.announced.is_empty(), "whoever announced a write never had a turn".to_owned()),
+            (is_nobody_left, "whoever announced a write was never invited".to_owned()),
             (self.parked.is_empty(), "a refused packet was never welcomed again".to_owned()),
             (unread == 0, format!("{unread} reads were never answered")),
             (self.flushes.is_empty(), "a flush was never answered".to_owned()),

@@ -13,7 +13,7 @@ use super::{Application, Calendar, Cluster, EventQueue, FileState, Node, Order, 
 use crate::platform::{NodeGroup, Platform, PlatformError};
 use crate::program::Program;
 use iolab_device::DeviceModel;
-use iolab_policy::cache::{self, Settings, Tails, Turns};
+use iolab_policy::cache::{self, Settings, Tails, checked};
 use iolab_policy::collective::{Choices, Costs};
 use iolab_vocab::Nanos;
 use std::collections::VecDeque;
@@ -143,19 +143,22 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 if let Some(server) = &group.server {
                     let name = setup.cache.as_ref().unwrap_or(&server.cache);
                     let settings = self.cache_settings(platform, group, server.device);
-                    let (cache, turns) = match self.own.cache(settings) {
-                        Some(cache) => (cache, None),
+                    let (cache, invites) = match self.own.cache(settings) {
+                        Some(cache) => (cache, false),
                         None => {
                             let row = find_cache(name)?;
-                            ((row.build)(settings), row.gives_turns.then(Turns::default))
+                            let cache = (row.build)(settings);
+                            let is_checked = cfg!(debug_assertions);
+                            let cache = if is_checked { checked(settings, cache) } else { cache };
+                            (cache, row.invites)
                         }
                     };
-                    servers.push((node, cache, server.device, settings, turns));
+                    servers.push((node, cache, server.device, settings, invites));
                 }
             }
         }
         self.target_node = clients;
-        for (node, cache, device, settings, turns) in servers {
+        for (node, cache, device, settings, invites) in servers {
             let target = self.target_node.len() as u32;
             self.target_node.push(node);
             let (parked, totals) = (VecDeque::new(), ServerTotals::default());
@@ -169,8 +172,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 syncs: Vec::new(),
                 open_count: 0,
                 access_bytes: settings.access_bytes,
-                memory_bytes: settings.capacity_bytes,
-                turns,
+                invites,
                 totals,
                 slowness: Vec::new(),
                 stall_count: 0,

@@ -29,16 +29,16 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         self.tasks.get_mut(id).requests = requests;
     }
 
-    /// Announces the task's list to the servers. Where these give turns, the data and its answer
-    /// are awaited from now on, for the turn may come at any time.
+    /// Announces the task's list to the servers. Where these invite, the data and its answer
+    /// are awaited from now on, for the invitation may come at any time.
     pub(super) fn request_writes(&mut self, id: u32, file: u32) {
         self.split(id, file, true);
         let mut requests = std::mem::take(&mut self.tasks.get_mut(id).requests);
         for &request in &requests {
             self.send_request(id, request);
-            self.tasks.get_mut(id).pending += if self.awaits_turn(request) { 2 } else { 0 };
+            self.tasks.get_mut(id).pending += if self.awaits_invitation(request) { 2 } else { 0 };
         }
-        requests.retain(|request| !self.awaits_turn(*request));
+        requests.retain(|request| !self.awaits_invitation(*request));
         self.tasks.get_mut(id).requests = requests;
     }
 
@@ -53,12 +53,12 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
     }
 
-    fn awaits_turn(&self, request: u32) -> bool {
-        self.servers[self.requests.get(request).server as usize].turns.is_some()
+    fn awaits_invitation(&self, request: u32) -> bool {
+        self.servers[self.requests.get(request).server as usize].invites
     }
 
     /// A server wants the data of a write now.
-    pub(super) fn turn_arrived(&mut self, request: u32) {
+    pub(super) fn invitation_arrived(&mut self, request: u32) {
         let &Request { server, bytes, client, task, .. } = self.requests.get(request);
         let target = self.servers[server as usize].target;
         let node = self.processes[client as usize].node;

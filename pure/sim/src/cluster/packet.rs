@@ -125,7 +125,7 @@ pub(super) enum Kind {
     /// The bytes a read request asked for, to the task that waits for them.
     ReadData { request: u32, task: u32 },
     /// The data of a write request may come.
-    Turn { request: u32 },
+    Invitation { request: u32 },
     /// A write request is done, to the task that waits for it.
     WriteDone { task: u32 },
     /// Somebody wants a file on the device.

@@ -211,7 +211,7 @@ impl Kind {
             Kind::Request { .. } => 0,
             Kind::WriteData { .. } => 1,
             Kind::ReadData { .. } => 2,
-            Kind::WriteDone { .. } | Kind::SyncDone { .. } | Kind::Turn { .. } => 3,
+            Kind::WriteDone { .. } | Kind::SyncDone { .. } | Kind::Invitation { .. } => 3,
             Kind::Flush { .. } | Kind::Sync { .. } => 4,
             Kind::Point { .. } | Kind::Offered { .. } => 5,
             Kind::Offer { .. } | Kind::Reply { .. } => 6,

@@ -5,14 +5,14 @@ use super::event::Event;
 use super::packet::{Kind, Message, NONE};
 use super::{Cluster, EventQueue};
 use iolab_device::{Access, Device, Seek};
-use iolab_policy::cache::{Action, Cache, Event as CacheEvent, Operation, Tag, Turns};
+use iolab_policy::cache::{Action, Cache, Event as CacheEvent, FlushId, Operation, Tag};
 use iolab_vocab::{Direction, Extent, FileId, Nanos};
 use std::collections::VecDeque;
 
 /// Wire size of the message that tells a client its write, or its sync, is done.
 const DONE_BYTES: u64 = 15;
 /// Wire size of the message that tells a client to send what it has announced.
-const TURN_BYTES: u64 = 15;
+const INVITATION_BYTES: u64 = 15;
 
 /// A request to one server.
 #[derive(Debug)]
@@ -137,9 +137,8 @@ pub(super) struct Server {
     pub(super) syncs: Vec<u32>,
     /// Requests that have come and are not answered.
     pub(super) open_count: u64,
-    /// Whose turn it is to send, where clients do not send by themselves.
-    pub(super) turns: Option<Turns>,
-    pub(super) memory_bytes: u64,
+    /// Clients wait to be invited before they send what they have announced.
+    pub(super) invites: bool,
     /// Largest single access; small memory makes it smaller.
     pub(super) access_bytes: u64,
     pub(super) totals: ServerTotals,
@@ -197,7 +196,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
         let request = self.requests.get_mut(id);
         if request.is_write {
-            self.announce(id);
+            let first = request.pieces.first().map_or(0, |piece| piece.offset);
+            let (file, extent) = (FileId(request.file), Extent::new(first, request.bytes));
+            self.tell(server, CacheEvent::WriteAnnounced { tag: Tag(id), file, extent });
             return self.forget_written(id);
         }
         let pieces = std::mem::take(&mut request.pieces);
@@ -253,10 +254,6 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             left -= extent.length;
             self.tell(server, CacheEvent::WriteArrived { tag: Tag(id), file, extent });
         }
-        if let Some(turns) = &mut self.servers[server as usize].turns {
-            turns.arrived(bytes);
-            self.give_turns(server);
-        }
         let request = self.requests.get_mut(id);
         request.left_bytes -= bytes;
         let (client, task) = (request.client, request.task);
@@ -293,7 +290,6 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     pub(super) fn read_data_left(&mut self, request: u32, bytes: u64) {
         let server = self.requests.get(request).server;
         self.tell(server, CacheEvent::Released { bytes });
-        self.give_turns(server);
     }
 
     /// All data of a read request has left the server.
@@ -322,33 +318,12 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             self.take_parked(transfer.server);
         }
         self.tell(transfer.server, CacheEvent::DeviceReady);
-        self.give_turns(transfer.server);
     }
 
-    /// Where clients send in turn, one more waits for its own.
-    fn announce(&mut self, id: u32) {
-        let request = self.requests.get(id);
-        let server = request.server;
-        if let Some(turns) = &mut self.servers[server as usize].turns {
-            let first = request.pieces.first().map_or(0, |piece| piece.offset);
-            turns.announced(Tag(id), FileId(request.file), first, request.bytes);
-            self.give_turns(server);
-        }
-    }
-
-    fn give_turns(&mut self, index: u32) {
-        let server = &self.servers[index as usize];
-        if server.turns.is_none() {
-            return;
-        }
-        let free_bytes = server.memory_bytes.saturating_sub(server.cache.held_bytes());
-        let node = server.node;
-        while let Some(turns) = &mut self.servers[index as usize].turns
-            && let Some(Tag(request)) = turns.next(free_bytes)
-        {
-            let client = self.requests.get(request).client;
-            self.send(node, client, NONE, TURN_BYTES, Kind::Turn { request });
-        }
+    /// A client that waits for it may send what it has announced.
+    fn invite(&mut self, index: u32, request: u32) {
+        let (node, client) = (self.servers[index as usize].node, self.requests.get(request).client);
+        self.send(node, client, NONE, INVITATION_BYTES, Kind::Invitation { request });
     }
 
     /// A client wants a file on the device; a task may wait for that, or `NONE`.
@@ -357,7 +332,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         if task != NONE {
             self.servers[server as usize].syncs.push(task);
         }
-        self.tell(server, CacheEvent::FlushArrived { tag: Tag(task), file: FileId(file) });
+        self.tell(server, CacheEvent::FlushArrived { flush: FlushId(task), file: FileId(file) });
     }
 
     /// Nothing is left in memory of a file that somebody wanted flushed.
@@ -414,12 +389,13 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             match action {
                 Action::Admit => admitted = true,
                 Action::Refuse | Action::Keep { .. } | Action::Drop { .. } => {}
-                Action::Flushed { tag } => self.flushed(index, tag.0),
+                Action::Flushed { flush } => self.flushed(index, flush.0),
+                Action::Invite { tag } => self.invite(index, tag.0),
                 Action::Welcome => is_welcome = true,
                 Action::Transfer { operation, direction, file, extent } => {
                     self.start_transfer(index, operation, Access { direction, file, extent });
                 }
-                Action::Deliver { tag, bytes } => self.read_data_ready(tag.0, bytes),
+                Action::Deliver { tag, extent } => self.read_data_ready(tag.0, extent.length),
                 Action::WakeAt(time) => {
                     let wait = time.since(self.calendar.now).0;
                     self.calendar.post(wait, self.server_source(index), Event::Woke(index));

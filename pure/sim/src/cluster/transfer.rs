@@ -137,7 +137,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         match kind {
             Kind::WriteData { .. } => {}
             Kind::Request { request } => self.request_arrived(request),
-            Kind::Turn { request } => self.turn_arrived(request),
+            Kind::Invitation { request } => self.invitation_arrived(request),
             Kind::ReadData { task, .. } | Kind::WriteDone { task } | Kind::SyncDone { task } => {
                 self.settle_one(task);
             }

@@ -16,6 +16,16 @@ class CacheEvent:
         offset: int
         length: int
 
+    class WriteAnnounced(CacheEvent):
+        """A write of so many bytes, from its first byte on, will come; its packets are offered later."""
+
+        __match_args__: ClassVar[tuple[Literal["tag"], Literal["file"], Literal["offset"], Literal["length"]]] = ("tag", "file", "offset", "length")
+
+        tag: int
+        file: int
+        offset: int
+        length: int
+
     class WriteOffered(CacheEvent):
         """A packet of write data is at the door. Answer one Admit or one Refuse."""
 
@@ -53,9 +63,9 @@ class CacheEvent:
     class FlushArrived(CacheEvent):
         """Somebody wants the file's data on the device; Flushed answers when it is."""
 
-        __match_args__: ClassVar[tuple[Literal["tag"], Literal["file"]]] = ("tag", "file")
+        __match_args__: ClassVar[tuple[Literal["flush"], Literal["file"]]] = ("flush", "file")
 
-        tag: int
+        flush: int
         file: int
 
     class Woke(CacheEvent):
@@ -85,14 +95,14 @@ class CacheAction:
         def __init__(self, operation: int, file: int, offset: int, length: int) -> None: ...
 
     class Deliver(CacheAction):
-        """So much of the request's data is in memory now."""
+        """This part of the request's data is in memory now."""
 
-        def __init__(self, tag: int, bytes: int) -> None: ...
+        def __init__(self, tag: int, offset: int, length: int) -> None: ...
 
     class Flushed(CacheAction):
         """Nothing of the file that this flush was about is left in memory."""
 
-        def __init__(self, tag: int) -> None: ...
+        def __init__(self, flush: int) -> None: ...
 
     class Welcome(CacheAction):
         """What was refused may be offered again."""
@@ -128,7 +138,7 @@ class CollectiveAction:
         def __init__(self, extents: list[tuple[int, int]]) -> None: ...
 
     class Finish(CollectiveAction):
-        """When this round has settled, the call is over for this rank."""
+        """When this round is completed, the call is over for this rank."""
 
         def __init__(self) -> None: ...
 

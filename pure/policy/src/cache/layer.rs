@@ -8,7 +8,8 @@
 use super::desk::Desk;
 use super::gate::Gate;
 use super::patience::Patience;
-use super::{Action, Cache, Event, Job, Operation, Settings, Tag};
+use super::{Action, Cache, Event, FlushId, Job, Operation, Settings};
+use crate::machine::Machine;
 use iolab_vocab::{FileId, Nanos};
 
 /// How one cache layer keeps jobs, and which it takes next.
@@ -42,7 +43,7 @@ pub(super) trait Queues: Send {
 
 /// One device's cache layer.
 #[derive(Debug)]
-pub(super) struct Machine<Q> {
+pub(super) struct Layer<Q> {
     desk: Desk,
     gate: Gate,
     patience: Patience,
@@ -50,12 +51,12 @@ pub(super) struct Machine<Q> {
     /// A packet was refused and is still outside.
     has_refused: bool,
     /// Who wants to know when a file is on the device.
-    flushes: Vec<(Tag, FileId)>,
+    flushes: Vec<(FlushId, FileId)>,
 }
 
-impl<Q: Queues> Machine<Q> {
-    pub(super) fn new(settings: Settings, queues: Q) -> Machine<Q> {
-        Machine {
+impl<Q: Queues> Layer<Q> {
+    pub(super) fn new(settings: Settings, queues: Q) -> Layer<Q> {
+        Layer {
             desk: Desk::new(settings),
             gate: Gate::new(settings.delay),
             patience: Patience::new(settings.patience),
@@ -138,15 +139,18 @@ impl<Q: Queues> Machine<Q> {
 
     fn answer_flushes(&mut self, out: &mut Vec<Action>) {
         let (queues, desk) = (&self.queues, &self.desk);
-        self.flushes.retain(|&(tag, file)| {
+        self.flushes.retain(|&(flush, file)| {
             let is_waiting = queues.has_writes(Some(file)) || desk.is_writing(file);
-            out.extend((!is_waiting).then_some(Action::Flushed { tag }));
+            out.extend((!is_waiting).then_some(Action::Flushed { flush }));
             is_waiting
         });
     }
 }
 
-impl<Q: Queues> Cache for Machine<Q> {
+impl<Q: Queues> Machine for Layer<Q> {
+    type Event = Event;
+    type Action = Action;
+
     /// Every event but an offer and a completion may be the one after which a refused packet has
     /// to be asked for; these two the driver follows up by itself.
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
@@ -162,11 +166,12 @@ impl<Q: Queues> Cache for Machine<Q> {
             }
             Event::Released { bytes } => self.desk.give_back(bytes),
             Event::DeviceReady => self.desk.ready(out),
-            Event::FlushArrived { tag, file } => {
-                self.flushes.push((tag, file));
+            Event::FlushArrived { flush, file } => {
+                self.flushes.push((flush, file));
                 self.gate.open();
             }
             Event::Woke => self.gate.woke(now, out),
+            Event::WriteAnnounced { .. } => return,
         }
         self.start(now, out);
         if let Event::FlushArrived { .. } = event {
@@ -174,7 +179,9 @@ impl<Q: Queues> Cache for Machine<Q> {
         }
         self.welcome(now, out);
     }
+}
 
+impl<Q: Queues> Cache for Layer<Q> {
     fn held_bytes(&self) -> u64 {
         self.desk.held_bytes()
     }

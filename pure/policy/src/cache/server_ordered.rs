@@ -6,13 +6,70 @@
 //! one, and only as many as memory is free for; so what is in memory together belongs together.
 //! One is always under way, however large. Costs one small message and its way per write.
 
-use super::Tag;
-use iolab_vocab::FileId;
+use super::{Action, Cache, Event, Settings, Tag};
+use crate::machine::Machine;
+use iolab_vocab::{FileId, Nanos};
 use std::collections::BTreeMap;
+
+struct ServerOrdered<C> {
+    below: C,
+    capacity_bytes: u64,
+    turns: Turns,
+}
+
+/// Another layer, with clients that send in the order the server wants.
+pub fn server_ordered<C: Cache>(
+    settings: Settings,
+    below: impl FnOnce(Settings) -> C,
+) -> impl Cache {
+    ServerOrdered {
+        below: below(settings),
+        capacity_bytes: settings.capacity_bytes,
+        turns: Turns::default(),
+    }
+}
+
+impl<C: Cache> ServerOrdered<C> {
+    fn invite(&mut self, out: &mut Vec<Action>) {
+        let free_bytes = self.capacity_bytes.saturating_sub(self.below.held_bytes());
+        while let Some(tag) = self.turns.next(free_bytes) {
+            out.push(Action::Invite { tag });
+        }
+    }
+}
+
+impl<C: Cache> Machine for ServerOrdered<C> {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
+        self.below.step(now, event, out);
+        match event {
+            Event::WriteAnnounced { tag, file, extent } => {
+                self.turns.announced(tag, file, extent.offset, extent.length);
+            }
+            // What comes in is told piece by piece.
+            Event::WriteArrived { extent, .. } => self.turns.arrived(extent.length),
+            Event::Released { .. } | Event::DeviceReady => {}
+            _ => return,
+        }
+        self.invite(out);
+    }
+}
+
+impl<C: Cache> Cache for ServerOrdered<C> {
+    fn held_bytes(&self) -> u64 {
+        self.below.held_bytes()
+    }
+
+    fn queued_count(&self) -> usize {
+        self.below.queued_count()
+    }
+}
 
 /// Who waits for a turn at one server.
 #[derive(Debug, Default)]
-pub struct Turns {
+struct Turns {
     /// By place: how much each wants to send.
     waiting: BTreeMap<(FileId, u64, Tag), u64>,
     /// Allowed and not yet here.
@@ -22,17 +79,17 @@ pub struct Turns {
 
 impl Turns {
     /// A write of so many bytes from `offset` on wants to come.
-    pub fn announced(&mut self, tag: Tag, file: FileId, offset: u64, bytes: u64) {
+    fn announced(&mut self, tag: Tag, file: FileId, offset: u64, bytes: u64) {
         self.waiting.insert((file, offset, tag), bytes);
     }
 
     /// So many allowed bytes have been admitted.
-    pub fn arrived(&mut self, bytes: u64) {
+    fn arrived(&mut self, bytes: u64) {
         self.granted_bytes = self.granted_bytes.saturating_sub(bytes);
     }
 
     /// Whose turn it is, if anyone's, with so much memory free.
-    pub fn next(&mut self, free_bytes: u64) -> Option<Tag> {
+    fn next(&mut self, free_bytes: u64) -> Option<Tag> {
         let (file, offset) = self.last;
         let onward = self.waiting.range((file, offset, Tag(0))..).next();
         let (&place, &bytes) = onward.or_else(|| self.waiting.first_key_value())?;
