@@ -4,7 +4,7 @@
 //! must agree. A new strategy is enrolled by its row in the catalogue.
 
 use iolab_policy::insitu::{
-    Access, At, Call, Catalog, Command, Errno, Event, Handle, Outcome, Slot, Stack, StrategySpec,
+    Access, At, Call, Catalog, Command, Driver, Errno, Handle, Outcome, Slot, Stack, StrategySpec,
     Whence,
 };
 use iolab_vocab::{Nanos, Random, Seed};
@@ -88,29 +88,35 @@ impl File {
     }
 }
 
-/// Runs one call through the stack, moving real bytes.
-struct Driver {
+/// A stack on a file.
+struct Host {
     stack: Stack,
+    bottom: Bottom,
+    takes_short_way: bool,
+}
+
+/// Carries out a stack's commands, moving real bytes.
+struct Bottom {
+    /// Of the program's call.
+    memory: Vec<u8>,
     staging: Vec<Vec<u8>>,
     below: File,
     now: Nanos,
     commands: Vec<Command>,
-    takes_short_way: bool,
 }
 
-impl Driver {
-    fn new(strategies: &[&str]) -> Driver {
+impl Host {
+    fn new(strategies: &[&str]) -> Host {
         let build = |text: &&str| StrategySpec::parse(text).expect("a good strategy").build();
         let stack = Stack::new(strategies.iter().map(build).collect());
-        let staging = stack.staging_bytes().map(|bytes| vec![0; bytes as usize]).collect();
-        Driver {
-            stack,
-            staging,
+        let bottom = Bottom {
+            memory: Vec::new(),
+            staging: stack.staging_bytes().map(|bytes| vec![0; bytes as usize]).collect(),
             below: File::default(),
             now: Nanos::ZERO,
             commands: Vec::new(),
-            takes_short_way: true,
-        }
+        };
+        Host { stack, bottom, takes_short_way: true }
     }
 
     /// As a driver may: the short way for writes, if the stack offers it.
@@ -119,67 +125,64 @@ impl Driver {
             && self.takes_short_way
             && let Some(offset) = self.stack.absorb(handle, at, length)
         {
-            let to = Slot::Staging { stage: 0, offset };
-            let copy = Command::Copy { from: Slot::Program(0), to, length };
-            self.copy(copy, memory);
-            self.commands.extend([copy, Command::Answer(Ok(length))]);
+            let (from, to) = (Slot::Program(0), Slot::Staging { stage: 0, offset });
+            self.bottom.memory = memory.to_vec();
+            self.bottom.copy(from, to, length);
+            let copy = Command::Copy { from, to, length };
+            self.bottom.commands.extend([copy, Command::Answer(Ok(length))]);
             return Ok(length);
         }
         self.call_step(handle, call, memory)
     }
 
     fn call_step(&mut self, handle: Handle, call: Call, memory: &mut [u8]) -> Outcome {
-        let mut event = Event::Arrived { handle, call };
-        loop {
-            let mut out = Vec::new();
-            self.stack.step(self.now, event, &mut out);
-            self.commands.extend(&out);
-            let (conclusion, copies) = out.split_last().expect("a conclusion");
-            for copy in copies {
-                self.copy(*copy, memory);
-            }
-            event = match *conclusion {
-                Command::Answer(outcome) => return outcome,
-                Command::WakeAt(time) => {
-                    self.now = time;
-                    Event::Woke
-                }
-                Command::Perform { handle, call, memory: slot } => {
-                    Event::Performed(self.perform(handle, call, slot, memory))
-                }
-                Command::Copy { .. } => panic!("a batch must not end with a copy"),
-            };
-        }
+        self.bottom.memory = memory.to_vec();
+        let outcome = self.stack.drive(handle, call, &mut self.bottom);
+        memory.copy_from_slice(&self.bottom.memory);
+        outcome
     }
+}
 
-    fn copy(&mut self, command: Command, memory: &mut [u8]) {
-        let Command::Copy { from, to, length } = command else {
-            panic!("{command:?} stands before the end of its batch")
-        };
-        let bytes = self.place(from, length, memory).to_vec();
-        self.place(to, length, memory).copy_from_slice(&bytes);
-    }
-
-    fn place<'a>(&'a mut self, slot: Slot, length: u64, memory: &'a mut [u8]) -> &'a mut [u8] {
+impl Bottom {
+    fn place(&mut self, slot: Slot, length: u64) -> &mut [u8] {
         let (whole, offset) = match slot {
-            Slot::Program(offset) => (memory, offset),
+            Slot::Program(offset) => (&mut self.memory[..], offset),
             Slot::Staging { stage, offset } => (&mut self.staging[stage as usize][..], offset),
             Slot::Nowhere => return &mut [],
         };
         &mut whole[offset as usize..(offset + length) as usize]
     }
+}
 
-    fn perform(&mut self, handle: Handle, call: Call, slot: Slot, memory: &mut [u8]) -> Outcome {
+impl Driver for Bottom {
+    fn now(&mut self) -> Nanos {
+        self.now
+    }
+
+    fn copy(&mut self, from: Slot, to: Slot, length: u64) {
+        let bytes = self.place(from, length).to_vec();
+        self.place(to, length).copy_from_slice(&bytes);
+    }
+
+    fn perform(&mut self, handle: Handle, call: Call, slot: Slot) -> Outcome {
         let length = match call {
             Call::Read { length, .. } | Call::Write { length, .. } => length,
             _ => 0,
         };
-        let mut bytes = self.place(slot, length, memory).to_vec();
+        let mut bytes = self.place(slot, length).to_vec();
         let outcome = self.below.carry_out(handle, call, &mut bytes);
         if matches!(call, Call::Read { .. }) {
-            self.place(slot, length, memory).copy_from_slice(&bytes);
+            self.place(slot, length).copy_from_slice(&bytes);
         }
         outcome
+    }
+
+    fn wait_until(&mut self, time: Nanos) {
+        self.now = time;
+    }
+
+    fn ended(&mut self, command: &Command) {
+        self.commands.push(*command);
     }
 }
 
@@ -219,19 +222,19 @@ fn random_call(random: &mut Random) -> Call {
 
 /// One random program on `strategies` and on a plain file, side by side.
 fn compare(strategies: &[&str], seed: u64, calls: usize) -> Vec<Command> {
-    compare_on(Driver::new(strategies), strategies, seed, calls)
+    compare_on(Host::new(strategies), strategies, seed, calls)
 }
 
-fn compare_on(mut driver: Driver, strategies: &[&str], seed: u64, calls: usize) -> Vec<Command> {
+fn compare_on(mut host: Host, strategies: &[&str], seed: u64, calls: usize) -> Vec<Command> {
     let mut random = Random::new(Seed(seed));
     let mut plain = File::default();
     let handles: Vec<Handle> = (0..1 + random.below(3) as u32).map(Handle).collect();
     for &handle in &handles {
         let access = ACCESSES[random.below(4) as usize];
         plain.positions.insert(handle, (0, access));
-        driver.below.positions.insert(handle, (0, access));
+        host.bottom.below.positions.insert(handle, (0, access));
         let call = Call::Open { access, file_bytes: 0, position: 0 };
-        assert_eq!(driver.call(handle, call, &mut []), Ok(0));
+        assert_eq!(host.call(handle, call, &mut []), Ok(0));
     }
     for number in 0..calls {
         let handle = handles[random.below(handles.len() as u64) as usize];
@@ -244,21 +247,24 @@ fn compare_on(mut driver: Driver, strategies: &[&str], seed: u64, calls: usize) 
         let mut expected_memory: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
         let mut memory = expected_memory.clone();
         let expected = plain.carry_out(handle, call, &mut expected_memory);
-        assert_eq!(driver.call(handle, call, &mut memory), expected, "{scene}");
+        assert_eq!(host.call(handle, call, &mut memory), expected, "{scene}");
         assert_eq!(memory, expected_memory, "{scene}");
         if matches!(call, Call::Flush | Call::Sync { .. } | Call::Settle) {
-            assert_eq!(driver.below.bytes, plain.bytes, "{scene}");
-            assert_eq!(driver.stack.held_bytes(), 0, "{scene}");
+            assert_eq!(host.bottom.below.bytes, plain.bytes, "{scene}");
+            assert_eq!(host.stack.held_bytes(), 0, "{scene}");
         }
         if call == Call::Settle {
-            assert_eq!(driver.below.positions[&handle].0, plain.positions[&handle].0, "{scene}");
+            assert_eq!(
+                host.bottom.below.positions[&handle].0, plain.positions[&handle].0,
+                "{scene}"
+            );
         }
     }
     for &handle in &handles {
-        assert_eq!(driver.call(handle, Call::Close, &mut []), Ok(0));
+        assert_eq!(host.call(handle, Call::Close, &mut []), Ok(0));
     }
-    assert_eq!(driver.below.bytes, plain.bytes, "{strategies:?}, seed {seed}, after close");
-    driver.commands
+    assert_eq!(host.bottom.below.bytes, plain.bytes, "{strategies:?}, seed {seed}, after close");
+    host.bottom.commands
 }
 
 /// Every strategy that keeps semantics, with parameters that make its corners frequent.
@@ -302,7 +308,7 @@ fn honest_strategies_may_stand_on_each_other() {
 fn the_short_way_decides_as_the_long_one_does() {
     for strategy in honest() {
         for seed in 0..1000 {
-            let mut long_way = Driver::new(&[&strategy]);
+            let mut long_way = Host::new(&[&strategy]);
             long_way.takes_short_way = false;
             let long = compare_on(long_way, &[&strategy], seed, 80);
             assert_eq!(compare(&[&strategy], seed, 80), long, "{strategy}, seed {seed}");
@@ -315,25 +321,25 @@ fn the_short_way_decides_as_the_long_one_does() {
 fn write_back_survives_short_writes_below_it() {
     for seed in 0..200 {
         let cruel = format!("cruel:seed={seed},short=60");
-        let mut driver = Driver::new(&["write-back:buffer=256", &cruel]);
+        let mut host = Host::new(&["write-back:buffer=256", &cruel]);
         let mut expected = Vec::new();
-        let handle = open(&mut driver, ACCESSES[(seed % 2) as usize]);
+        let handle = open(&mut host, ACCESSES[(seed % 2) as usize]);
         for i in 0..200_u8 {
             let mut record = [i; 23];
             let call = Call::Write { at: At::Position, length: 23 };
-            assert_eq!(driver.call(handle, call, &mut record), Ok(23));
+            assert_eq!(host.call(handle, call, &mut record), Ok(23));
             expected.extend(record);
         }
-        assert_eq!(driver.call(handle, Call::Close, &mut []), Ok(0));
-        assert_eq!(driver.below.bytes, expected, "seed {seed}");
+        assert_eq!(host.call(handle, Call::Close, &mut []), Ok(0));
+        assert_eq!(host.bottom.below.bytes, expected, "seed {seed}");
     }
 }
 
-fn open(driver: &mut Driver, access: Access) -> Handle {
+fn open(host: &mut Host, access: Access) -> Handle {
     let handle = Handle(0);
-    driver.below.positions.insert(handle, (0, access));
+    host.bottom.below.positions.insert(handle, (0, access));
     let call = Call::Open { access, file_bytes: 0, position: 0 };
-    assert_eq!(driver.call(handle, call, &mut []), Ok(0));
+    assert_eq!(host.call(handle, call, &mut []), Ok(0));
     handle
 }
 
@@ -343,17 +349,17 @@ fn open(driver: &mut Driver, access: Access) -> Handle {
 fn a_full_disk_is_told_and_never_swallowed() {
     for capacity in [0, 1, 100, 256, 300, 999, 1000] {
         for ending in [Call::Sync { data_only: false }, Call::Close] {
-            let mut driver = Driver::new(&["write-back:buffer=256"]);
-            driver.below.capacity = Some(capacity);
-            let handle = open(&mut driver, ACCESSES[0]);
+            let mut host = Host::new(&["write-back:buffer=256"]);
+            host.bottom.below.capacity = Some(capacity);
+            let handle = open(&mut host, ACCESSES[0]);
             let mut outcomes = Vec::new();
             for _ in 0..100 {
                 let call = Call::Write { at: At::Position, length: 10 };
-                outcomes.push(driver.call(handle, call, &mut [7; 10]));
+                outcomes.push(host.call(handle, call, &mut [7; 10]));
             }
-            outcomes.push(driver.call(handle, ending, &mut []));
+            outcomes.push(host.call(handle, ending, &mut []));
             let told: u64 = outcomes[..100].iter().flatten().sum();
-            let arrived = driver.below.bytes.len() as u64;
+            let arrived = host.bottom.below.bytes.len() as u64;
             let failed = outcomes.contains(&Err(ENOSPC));
             assert!(told == arrived || failed, "{told} told, {arrived} arrived, no error");
             assert_eq!(failed, capacity < 1000, "capacity {capacity}");
@@ -363,25 +369,25 @@ fn a_full_disk_is_told_and_never_swallowed() {
 
 #[test]
 fn a_failed_flush_before_a_stat_is_reported_by_the_next_close() {
-    let mut driver = Driver::new(&["write-back"]);
-    driver.below.capacity = Some(5);
-    let handle = open(&mut driver, ACCESSES[0]);
+    let mut host = Host::new(&["write-back"]);
+    host.bottom.below.capacity = Some(5);
+    let handle = open(&mut host, ACCESSES[0]);
     let call = Call::Write { at: At::Position, length: 10 };
-    assert_eq!(driver.call(handle, call, &mut [1; 10]), Ok(10));
-    assert_eq!(driver.call(handle, Call::Flush, &mut []), Ok(0));
-    assert_eq!(driver.call(handle, Call::Close, &mut []), Err(ENOSPC));
+    assert_eq!(host.call(handle, call, &mut [1; 10]), Ok(10));
+    assert_eq!(host.call(handle, Call::Flush, &mut []), Ok(0));
+    assert_eq!(host.call(handle, Call::Close, &mut []), Err(ENOSPC));
 }
 
 #[test]
 fn write_back_turns_a_thousand_small_appends_into_few_large_writes() {
-    let mut driver = Driver::new(&["write-back:buffer=16k"]);
-    let handle = open(&mut driver, ACCESSES[0]);
+    let mut host = Host::new(&["write-back:buffer=16k"]);
+    let handle = open(&mut host, ACCESSES[0]);
     for _ in 0..1000 {
         let call = Call::Write { at: At::Position, length: 64 };
-        assert_eq!(driver.call(handle, call, &mut [1; 64]), Ok(64));
+        assert_eq!(host.call(handle, call, &mut [1; 64]), Ok(64));
     }
-    assert_eq!(driver.call(handle, Call::Close, &mut []), Ok(0));
-    let lengths: Vec<u64> = driver.commands.iter().filter_map(written).collect();
+    assert_eq!(host.call(handle, Call::Close, &mut []), Ok(0));
+    let lengths: Vec<u64> = host.bottom.commands.iter().filter_map(written).collect();
     assert_eq!(lengths, [16384, 16384, 16384, 14848]);
 }
 
@@ -394,30 +400,30 @@ fn written(command: &Command) -> Option<u64> {
 
 #[test]
 fn random_small_writes_go_out_sorted_and_merged() {
-    let mut driver = Driver::new(&["write-back"]);
-    let handle = open(&mut driver, ACCESSES[0]);
+    let mut host = Host::new(&["write-back"]);
+    let handle = open(&mut host, ACCESSES[0]);
     for block in [7, 2, 5, 0, 6, 1, 3, 4] {
         let call = Call::Write { at: At::Offset(block * 10), length: 10 };
-        driver.call(handle, call, &mut [block as u8; 10]).expect("written");
+        host.call(handle, call, &mut [block as u8; 10]).expect("written");
     }
-    driver.call(handle, Call::Close, &mut []).expect("closed");
-    assert_eq!(driver.commands.iter().filter_map(written).collect::<Vec<_>>(), [80]);
+    host.call(handle, Call::Close, &mut []).expect("closed");
+    assert_eq!(host.bottom.commands.iter().filter_map(written).collect::<Vec<_>>(), [80]);
     let expected: Vec<u8> = (0..80).map(|i| i / 10).collect();
-    assert_eq!(driver.below.bytes, expected);
+    assert_eq!(host.bottom.below.bytes, expected);
 }
 
 #[test]
 fn seek_elide_sends_no_seek_below_but_to_find_the_end() {
-    let mut driver = Driver::new(&["seek-elide"]);
-    let handle = open(&mut driver, ACCESSES[0]);
+    let mut host = Host::new(&["seek-elide"]);
+    let handle = open(&mut host, ACCESSES[0]);
     for i in 0..10 {
         let seek = Call::Seek { offset: i * 10, whence: Whence::Start };
-        assert_eq!(driver.call(handle, seek, &mut []), Ok(i as u64 * 10));
+        assert_eq!(host.call(handle, seek, &mut []), Ok(i as u64 * 10));
         let write = Call::Write { at: At::Position, length: 10 };
-        assert_eq!(driver.call(handle, write, &mut [1; 10]), Ok(10));
+        assert_eq!(host.call(handle, write, &mut [1; 10]), Ok(10));
     }
     let is_seek =
         |command: &&Command| matches!(command, Command::Perform { call: Call::Seek { .. }, .. });
-    assert_eq!(driver.commands.iter().filter(is_seek).count(), 0);
-    assert_eq!(driver.below.bytes.len(), 100);
+    assert_eq!(host.bottom.commands.iter().filter(is_seek).count(), 0);
+    assert_eq!(host.bottom.below.bytes.len(), 100);
 }

@@ -5,7 +5,7 @@ use crate::descriptors::Descriptor;
 use crate::native::{allocate_range, seek};
 use iolab_policy::insitu::guest::StackId;
 use iolab_policy::insitu::{
-    At, Call, Command, Errno, Event, Guest, Handle, Outcome, Slot, Stack, StrategySpec, decision,
+    At, Call, Command, Driver, Errno, Guest, Handle, Outcome, Slot, Stack, StrategySpec, decision,
 };
 use iolab_trace::Event as Row;
 use iolab_vocab::{FileId, Nanos};
@@ -20,10 +20,23 @@ pub(crate) struct Staged {
     stack: Stack,
     /// The file of the trace it serves; a call on another one may reach it too (`dup2` over it).
     pub(crate) file: FileId,
+    bottom: Bottom,
+}
+
+/// What a stack's commands are carried out with.
+struct Bottom {
     /// Memory by region: the program's first, then one per stage.
     regions: Vec<Vec<u8>>,
     descriptors: BTreeMap<Handle, Arc<Descriptor>>,
-    commands: Vec<Command>,
+}
+
+/// A call on its way.
+struct Passage<'a> {
+    bottom: &'a mut Bottom,
+    began: Instant,
+    decisions: &'a mut Vec<Row>,
+    /// When the command began that is being carried out.
+    command_began: Nanos,
 }
 
 type Table = BTreeMap<(u32, StackId), Arc<Mutex<Staged>>>;
@@ -50,8 +63,8 @@ impl Stacks {
         let stack = Stack::new(strategies);
         let staging = stack.staging_bytes().map(|bytes| vec![0; bytes as usize]);
         let regions = std::iter::once(Vec::new()).chain(staging).collect();
-        let staged =
-            Staged { stack, file, regions, descriptors: BTreeMap::new(), commands: Vec::new() };
+        let bottom = Bottom { regions, descriptors: BTreeMap::new() };
+        let staged = Staged { stack, file, bottom };
         self.lock().insert((process, id), Arc::new(Mutex::new(staged)));
     }
 
@@ -77,78 +90,53 @@ pub(crate) struct Feeder<'a> {
 impl Staged {
     /// The description a handle stands for exists from now on.
     pub(crate) fn adopt(&mut self, handle: Handle, descriptor: Arc<Descriptor>) {
-        self.descriptors.insert(handle, descriptor);
+        self.bottom.descriptors.insert(handle, descriptor);
     }
 
     /// Feeds one call and carries out what comes of it, to its answer.
     pub(crate) fn feed(&mut self, handle: Handle, call: Call, feeder: &mut Feeder) -> Outcome {
-        if call == Call::Flush && self.stack.held_bytes() == 0 {
-            return Ok(0);
-        }
-        std::mem::swap(&mut self.regions[0], feeder.memory);
-        let answer = self.follow(Event::Arrived { handle, call }, feeder);
-        std::mem::swap(&mut self.regions[0], feeder.memory);
-        if call == Call::Close {
-            self.descriptors.remove(&handle);
-        }
-        answer
-    }
-
-    fn follow(&mut self, first: Event, feeder: &mut Feeder) -> Outcome {
-        let mut event = first;
-        let mut commands = std::mem::take(&mut self.commands);
-        let answer = loop {
-            commands.clear();
-            self.stack.step(now(feeder.began), event, &mut commands);
-            let (last, copies) = commands.split_last().expect("a step concludes");
-            for copy in copies {
-                let started = now(feeder.began);
-                if let Command::Copy { from, to, length } = *copy {
-                    self.copy(from, to, length as usize);
-                }
-                feeder.decisions.push(timed(copy, started, feeder.began));
-            }
-            let started = now(feeder.began);
-            event = match *last {
-                Command::Perform { handle, call, memory } => {
-                    Event::Performed(self.perform(handle, call, memory))
-                }
-                Command::WakeAt(time) => {
-                    std::thread::sleep(Duration::from_nanos(time.since(now(feeder.began)).0));
-                    Event::Woke
-                }
-                Command::Answer(outcome) => {
-                    feeder.decisions.push(timed(last, started, feeder.began));
-                    break outcome;
-                }
-                Command::Copy { .. } => unreachable!("a step does not conclude with a copy"),
-            };
-            feeder.decisions.push(timed(last, started, feeder.began));
+        std::mem::swap(&mut self.bottom.regions[0], feeder.memory);
+        let mut passage = Passage {
+            bottom: &mut self.bottom,
+            began: feeder.began,
+            decisions: feeder.decisions,
+            command_began: Nanos::ZERO,
         };
-        self.commands = commands;
+        let answer = self.stack.drive(handle, call, &mut passage);
+        std::mem::swap(&mut self.bottom.regions[0], feeder.memory);
+        if call == Call::Close {
+            self.bottom.descriptors.remove(&handle);
+        }
         answer
     }
+}
 
-    fn copy(&mut self, from: Slot, to: Slot, length: usize) {
+impl Driver for Passage<'_> {
+    fn now(&mut self) -> Nanos {
+        now(self.began)
+    }
+
+    fn copy(&mut self, from: Slot, to: Slot, length: u64) {
+        let length = length as usize;
         let (Some((source, start)), Some((target, place))) = (region(from), region(to)) else {
             return;
         };
         if source == target {
-            return self.regions[source].copy_within(start..start + length, place);
+            return self.bottom.regions[source].copy_within(start..start + length, place);
         }
         let [source, target] =
-            self.regions.get_disjoint_mut([source, target]).expect("two different regions");
+            self.bottom.regions.get_disjoint_mut([source, target]).expect("two different regions");
         target[place..place + length].copy_from_slice(&source[start..start + length]);
     }
 
     fn perform(&mut self, handle: Handle, call: Call, memory: Slot) -> Outcome {
-        let descriptor = self.descriptors.get(&handle).ok_or(EBADF)?;
+        let descriptor = self.bottom.descriptors.get(&handle).ok_or(EBADF)?;
         let length = match call {
             Call::Read { length, .. } | Call::Write { length, .. } => length as usize,
             _ => 0,
         };
         let bytes = match region(memory) {
-            Some((index, start)) => &mut self.regions[index][start..start + length],
+            Some((index, start)) => &mut self.bottom.regions[index][start..start + length],
             None => &mut [],
         };
         loop {
@@ -157,6 +145,18 @@ impl Staged {
                 outcome => return outcome.map_err(|errno| Errno(errno.raw_os_error())),
             }
         }
+    }
+
+    fn wait_until(&mut self, time: Nanos) {
+        std::thread::sleep(Duration::from_nanos(time.since(now(self.began)).0));
+    }
+
+    fn began(&mut self, _command: &Command) {
+        self.command_began = now(self.began);
+    }
+
+    fn ended(&mut self, command: &Command) {
+        self.decisions.push(timed(command, self.command_began, self.began));
     }
 }
 

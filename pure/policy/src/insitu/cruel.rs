@@ -5,6 +5,7 @@
 use super::catalog::{Parameters, unknown};
 use super::null::memory_of;
 use super::{Action, Call, Errno, Event, Handle, SpecError, Strategy};
+use crate::machine::Machine;
 use iolab_vocab::{Nanos, Random, Seed};
 
 /// See the module. Chances are in percent.
@@ -104,10 +105,9 @@ fn percent(key: &str, number: u64) -> Result<u64, SpecError> {
     })
 }
 
-impl Strategy for Cruel {
-    fn reads_clock(&self) -> bool {
-        self.delay > Nanos::ZERO
-    }
+impl Machine for Cruel {
+    type Event = Event;
+    type Action = Action;
 
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
         match event {
@@ -122,5 +122,11 @@ impl Strategy for Cruel {
             }
             Event::Performed(outcome) => out.push(Action::Answer(outcome)),
         }
+    }
+}
+
+impl Strategy for Cruel {
+    fn reads_clock(&self) -> bool {
+        self.delay > Nanos::ZERO
     }
 }

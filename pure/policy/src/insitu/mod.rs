@@ -4,11 +4,12 @@
 //! program's calls on that file, one at a time, and carries out what comes out at the bottom.
 //! Payload never passes through here: actions name places, the driver moves bytes.
 //!
-//! **Discipline of a step.** Every event is answered by a batch of actions in `out`: first any
-//! number of `Copy`, then exactly one of
+//! Every event is answered by a batch of actions: first any number of `Copy`, then exactly one of
 //! * `Perform`: hand this call to the stage below; its outcome comes back as `Performed`,
 //! * `WakeAt`: nothing until then; `Woke` comes back (cruel members and timers),
 //! * `Answer`: the call that arrived is over, with this outcome.
+//!
+//! What drivers and machines may rely on stands in `laws.rs`; [`Stack::drive`] is the loop of all drivers.
 //!
 //! A new strategy is one file and one row in `catalog.rs`.
 
@@ -16,8 +17,10 @@ pub mod catalog;
 mod cruel;
 mod decision;
 mod descriptions;
+mod drive;
 pub mod guest;
 mod held;
+mod laws;
 mod null;
 pub mod rules;
 pub mod runtimes;
@@ -29,7 +32,9 @@ mod write_back;
 pub use catalog::{Catalog, Traits};
 pub use cruel::Cruel;
 pub use decision::decision;
+pub use drive::Driver;
 pub use guest::Guest;
+pub use laws::{StrategyLaws, checked};
 pub use null::Null;
 pub use rules::Request;
 pub use seek_elide::SeekElide;
@@ -37,6 +42,7 @@ pub use spec::{Selection, SpecError, StrategySpec};
 pub use stack::{Command, Slot, Stack};
 pub use write_back::WriteBack;
 
+use crate::machine::Machine;
 use iolab_vocab::{Extent, Nanos};
 
 /// An open file description of the file, as numbered by the driver: dup'ed descriptors share one,
@@ -238,7 +244,7 @@ pub struct Holding {
 }
 
 /// One strategy on one file: a stage of a [`Stack`].
-pub trait Strategy: Send {
+pub trait Strategy: Machine<Event = Event, Action = Action> + Send {
     /// Bytes of staging memory the driver must provide; constant over the strategy's life.
     fn staging_bytes(&self) -> u64 {
         0
@@ -279,7 +285,38 @@ pub trait Strategy: Send {
     fn absorb(&mut self, _handle: Handle, _at: At, _length: u64) -> Option<u64> {
         None
     }
+}
 
-    /// Reacts to one event, by the discipline in the module's opening.
-    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>);
+impl<S: Strategy + ?Sized> Strategy for Box<S> {
+    fn staging_bytes(&self) -> u64 {
+        (**self).staging_bytes()
+    }
+
+    fn holding_bytes(&self) -> u64 {
+        (**self).holding_bytes()
+    }
+
+    fn holding(&self) -> Holding {
+        (**self).holding()
+    }
+
+    fn held_pieces(&self, show: &mut dyn FnMut(HeldPiece)) {
+        (**self).held_pieces(show);
+    }
+
+    fn drained(&mut self, file_bytes: u64) {
+        (**self).drained(file_bytes);
+    }
+
+    fn reads_clock(&self) -> bool {
+        (**self).reads_clock()
+    }
+
+    fn held_bytes(&self) -> u64 {
+        (**self).held_bytes()
+    }
+
+    fn absorb(&mut self, handle: Handle, at: At, length: u64) -> Option<u64> {
+        (**self).absorb(handle, at, length)
+    }
 }

@@ -2,13 +2,17 @@
 //! what the machinery itself costs.
 
 use super::{Action, Call, Event, Place, Strategy};
+use crate::machine::Machine;
 use iolab_vocab::Nanos;
 
 /// Passes everything through.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Null;
 
-impl Strategy for Null {
+impl Machine for Null {
+    type Event = Event;
+    type Action = Action;
+
     fn step(&mut self, _now: Nanos, event: Event, out: &mut Vec<Action>) {
         match event {
             Event::Arrived { handle, call } => {
@@ -19,6 +23,8 @@ impl Strategy for Null {
         }
     }
 }
+
+impl Strategy for Null {}
 
 /// Where the bytes of a call lie that is handed on unchanged.
 pub(super) fn memory_of(call: Call) -> Place {

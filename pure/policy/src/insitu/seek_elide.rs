@@ -8,6 +8,7 @@
 use super::descriptions::{Descriptions, seek_target};
 use super::null::memory_of;
 use super::{Action, At, Call, Event, Handle, Outcome, Strategy, Whence};
+use crate::machine::Machine;
 use iolab_vocab::Nanos;
 
 /// See the module.
@@ -30,7 +31,10 @@ enum Asked {
     Position(Handle),
 }
 
-impl Strategy for SeekElide {
+impl Machine for SeekElide {
+    type Event = Event;
+    type Action = Action;
+
     fn step(&mut self, _now: Nanos, event: Event, out: &mut Vec<Action>) {
         match event {
             Event::Arrived { handle, call } => self.arrived(handle, call, out),
@@ -39,6 +43,8 @@ impl Strategy for SeekElide {
         }
     }
 }
+
+impl Strategy for SeekElide {}
 
 impl SeekElide {
     fn arrived(&mut self, handle: Handle, call: Call, out: &mut Vec<Action>) {

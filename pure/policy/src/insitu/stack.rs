@@ -4,7 +4,10 @@
 //! the program's memory and one staging area per stage. Cost per event: the stages it passes, no
 //! allocation once the scratch vectors have grown.
 
-use super::{Action, At, Call, Event, Handle, HeldPiece, Holding, Outcome, Place, Strategy};
+use super::{
+    Action, At, Call, Event, Handle, HeldPiece, Holding, Outcome, Place, Strategy, checked,
+};
+use crate::machine::Machine;
 use iolab_vocab::Nanos;
 
 /// An absolute place: the program's own memory, or the staging memory of a stage.
@@ -57,6 +60,8 @@ pub struct Stack {
     /// The stage that waits for `Performed` or `Woke`.
     waiting: usize,
     actions: Vec<Action>,
+    pub(super) commands: Vec<Command>,
+    reads_clock: bool,
 }
 
 struct Stage {
@@ -69,11 +74,18 @@ impl Stack {
     /// A stack with `strategies[0]` on top. It must not be empty: use [`super::Null`].
     pub fn new(strategies: Vec<Box<dyn Strategy>>) -> Stack {
         assert!(!strategies.is_empty(), "a stack needs a stage; the null strategy is one");
-        let stages = strategies
-            .into_iter()
-            .map(|strategy| Stage { strategy, caller: Slot::Nowhere })
-            .collect();
-        Stack { stages, waiting: 0, actions: Vec::with_capacity(16) }
+        let reads_clock = strategies.iter().any(|strategy| strategy.reads_clock());
+        let stage = |strategy: Box<dyn Strategy>| Stage {
+            strategy: if cfg!(debug_assertions) { checked(strategy) } else { strategy },
+            caller: Slot::Nowhere,
+        };
+        Stack {
+            stages: strategies.into_iter().map(stage).collect(),
+            waiting: 0,
+            actions: Vec::with_capacity(16),
+            commands: Vec::with_capacity(32),
+            reads_clock,
+        }
     }
 
     /// Staging memory of each stage, top first.
@@ -104,7 +116,7 @@ impl Stack {
 
     /// Whether any stage looks at `now`.
     pub fn reads_clock(&self) -> bool {
-        self.stages.iter().any(|stage| stage.strategy.reads_clock())
+        self.reads_clock
     }
 
     /// Bytes held back by all stages together.
@@ -120,8 +132,39 @@ impl Stack {
         self.stages[0].strategy.absorb(handle, at, length)
     }
 
+    /// Hands the copies of a batch to the driver and returns what concludes the batch.
+    fn copy_all(&self, at: usize, actions: &[Action], out: &mut Vec<Command>) -> Action {
+        let (conclusion, copies) = actions.split_last().expect("a step concludes with an action");
+        for action in copies {
+            let Action::Copy { from, to, length } = *action else {
+                panic!("stage {at} put {action:?} before the end of its batch");
+            };
+            let (from, to) = (self.resolve(at, from), self.resolve(at, to));
+            out.push(Command::Copy { from, to, length });
+        }
+        assert!(!matches!(conclusion, Action::Copy { .. }), "stage {at} concluded with a copy");
+        *conclusion
+    }
+
+    fn resolve(&self, at: usize, place: Place) -> Slot {
+        match place {
+            Place::Nowhere => Slot::Nowhere,
+            Place::Staging(offset) => Slot::Staging { stage: at as u32, offset },
+            Place::Caller(ahead) => match self.stages[at].caller {
+                Slot::Program(offset) => Slot::Program(offset + ahead),
+                Slot::Staging { stage, offset } => Slot::Staging { stage, offset: offset + ahead },
+                Slot::Nowhere => Slot::Nowhere,
+            },
+        }
+    }
+}
+
+impl Machine for Stack {
+    type Event = Event;
+    type Action = Command;
+
     /// Feeds one event: a call of the program, or what came of the last `Perform` or `WakeAt`.
-    pub fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Command>) {
+    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Command>) {
         let mut event = event;
         let mut at = match event {
             Event::Arrived { call, .. } => {
@@ -163,32 +206,6 @@ impl Stack {
                 }
                 Action::Copy { .. } => unreachable!("copies were taken off the batch"),
             }
-        }
-    }
-
-    /// Hands the copies of a batch to the driver and returns what concludes the batch.
-    fn copy_all(&self, at: usize, actions: &[Action], out: &mut Vec<Command>) -> Action {
-        let (conclusion, copies) = actions.split_last().expect("a step concludes with an action");
-        for action in copies {
-            let Action::Copy { from, to, length } = *action else {
-                panic!("stage {at} put {action:?} before the end of its batch");
-            };
-            let (from, to) = (self.resolve(at, from), self.resolve(at, to));
-            out.push(Command::Copy { from, to, length });
-        }
-        assert!(!matches!(conclusion, Action::Copy { .. }), "stage {at} concluded with a copy");
-        *conclusion
-    }
-
-    fn resolve(&self, at: usize, place: Place) -> Slot {
-        match place {
-            Place::Nowhere => Slot::Nowhere,
-            Place::Staging(offset) => Slot::Staging { stage: at as u32, offset },
-            Place::Caller(ahead) => match self.stages[at].caller {
-                Slot::Program(offset) => Slot::Program(offset + ahead),
-                Slot::Staging { stage, offset } => Slot::Staging { stage, offset: offset + ahead },
-                Slot::Nowhere => Slot::Nowhere,
-            },
         }
     }
 }

@@ -23,6 +23,7 @@ use super::{
     Action, At, Call, Errno, Event, Handle, HeldPiece, Holding, Outcome, Place, SpecError,
     Strategy, Whence,
 };
+use crate::machine::Machine;
 use iolab_vocab::{Extent, Nanos, parse_bytes};
 
 const EIO: Errno = Errno(5);
@@ -140,6 +141,25 @@ enum Task {
     },
 }
 
+impl Machine for WriteBack {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
+        match event {
+            Event::Arrived { handle, call: Call::Write { at, length } } => {
+                match self.absorb(handle, at, length) {
+                    Some(staging) => absorbed(staging, length, out),
+                    None => self.arrived(now, handle, Call::Write { at, length }, out),
+                }
+            }
+            Event::Arrived { handle, call } => self.arrived(now, handle, call, out),
+            Event::Performed(outcome) => self.performed(now, outcome, out),
+            Event::Woke => unreachable!("write-back never asks to be woken"),
+        }
+    }
+}
+
 impl Strategy for WriteBack {
     /// The buffer, and as much again to put pieces in order before they go out.
     fn staging_bytes(&self) -> u64 {
@@ -197,20 +217,6 @@ impl Strategy for WriteBack {
             self.descriptions.get(handle).position = extent.end();
         }
         Some(staging)
-    }
-
-    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
-        match event {
-            Event::Arrived { handle, call: Call::Write { at, length } } => {
-                match self.absorb(handle, at, length) {
-                    Some(staging) => absorbed(staging, length, out),
-                    None => self.arrived(now, handle, Call::Write { at, length }, out),
-                }
-            }
-            Event::Arrived { handle, call } => self.arrived(now, handle, call, out),
-            Event::Performed(outcome) => self.performed(now, outcome, out),
-            Event::Woke => unreachable!("write-back never asks to be woken"),
-        }
     }
 }
 

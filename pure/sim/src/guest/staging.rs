@@ -12,7 +12,7 @@ use super::run::{Machine, Run, native, recorded};
 use iolab_device::local::PAGE_BYTES;
 use iolab_policy::insitu::guest::{StackId, Step};
 use iolab_policy::insitu::{
-    Call, Command, Errno, Event as Input, Guest, Handle, Outcome, Slot, Stack, decision,
+    Call, Command, Driver, Errno, Guest, Handle, Outcome, Slot, Stack, decision,
 };
 use iolab_trace::{Class, Event};
 use iolab_vocab::{FileId, Nanos};
@@ -21,6 +21,11 @@ use std::collections::BTreeMap;
 /// A stack at work on one file of one process.
 struct Live {
     stack: Stack,
+    bottom: Bottom,
+}
+
+/// What a stack's commands are charged to.
+struct Bottom {
     file: FileId,
     handles: BTreeMap<Handle, DescriptionId>,
     /// Bytes of each stage's staging memory that have been touched.
@@ -35,7 +40,6 @@ pub(super) struct Staging<'a> {
     /// By process: staging memory of stacks that ended, for the next ones.
     spare: Vec<Vec<Vec<u64>>>,
     steps: Vec<Step>,
-    commands: Vec<Command>,
 }
 
 /// What came of a program's call.
@@ -63,12 +67,7 @@ impl<'a> Staging<'a> {
             live: BTreeMap::new(),
             spare: vec![Vec::new(); processes],
             steps: Vec::new(),
-            commands: Vec::new(),
         }
-    }
-
-    fn cost_of(&self, work_ns: f64) -> Cost {
-        Cost::work(Nanos(self.machine.scale.stretched(work_ns).round() as u64))
     }
 
     /// Carries out one recorded event.
@@ -105,13 +104,13 @@ impl<'a> Staging<'a> {
                 }
                 Step::End { stack } => {
                     if let Some(ended) = self.live.remove(&(event.process, stack)) {
-                        self.spare[event.process as usize].push(ended.touched);
+                        self.spare[event.process as usize].push(ended.bottom.touched);
                     }
                     Cost::default()
                 }
             });
         }
-        staged.cost = staged.cost.plus(self.cost_of(passed_ns));
+        staged.cost = staged.cost.plus(cost_of(self.machine, passed_ns));
         self.steps = steps;
         staged
     }
@@ -134,8 +133,8 @@ impl<'a> Staging<'a> {
         let stages = strategies.len();
         let mut touched = self.spare[event.process as usize].pop().unwrap_or_default();
         touched.resize(stages, 0);
-        let stack_of_strategies = Stack::new(strategies);
-        let live = Live { stack: stack_of_strategies, file, touched, handles: BTreeMap::new() };
+        let bottom = Bottom { file, touched, handles: BTreeMap::new() };
+        let live = Live { stack: Stack::new(strategies), bottom };
         self.live.insert((event.process, stack), live);
         Cost::default()
     }
@@ -154,16 +153,27 @@ impl<'a> Staging<'a> {
         if let Call::Open { .. } = passage.call
             && let Some(description) = kernel.description(event.process, event.result as i32)
         {
-            live.handles.insert(passage.handle, description);
+            live.bottom.handles.insert(passage.handle, description);
         }
         run.staged_calls += u64::from(passage.own);
-        let skipped = passage.call == Call::Flush && live.stack.held_bytes() == 0;
-        let absorbed = if skipped { None } else { self.absorbed(&mut live, passage) };
-        let (outcome, cost) = match absorbed {
-            _ if skipped => (Ok(0), Cost::default()),
-            Some(absorbed) => absorbed,
-            None => self.step(&mut live, passage, kernel, run),
-        };
+        let absorbed = self.absorbed(&mut live, passage);
+        let (outcome, cost) = absorbed.unwrap_or_else(|| {
+            let Live { stack, bottom } = &mut live;
+            let mut under_way = UnderWay {
+                machine: self.machine,
+                passage,
+                bottom,
+                kernel,
+                run,
+                step_ns: 0.0,
+                cost: Cost::default(),
+                command_began: passage.now,
+            };
+            under_way.step_ns =
+                self.machine.storage.intercept.step_ns * under_way.bottom.touched.len() as f64;
+            let outcome = stack.drive(passage.handle, passage.call, &mut under_way);
+            (outcome, under_way.cost)
+        });
         self.live.insert((event.process, stack), live);
         (outcome, cost, absorbed.is_some())
     }
@@ -176,113 +186,107 @@ impl<'a> Staging<'a> {
         }
         let offset = live.stack.absorb(passage.handle, at, length)?;
         let intercept = &self.machine.storage.intercept;
-        let touch_ns = self.touch(live, Slot::Staging { stage: 0, offset }, length);
-        let cost = self.cost_of(intercept.absorb_ns + intercept.copy.at(length) + touch_ns);
+        let slot = Slot::Staging { stage: 0, offset };
+        let touch_ns = touch(self.machine, &mut live.bottom, slot, length);
+        let work_ns = intercept.absorb_ns + intercept.copy.at(length) + touch_ns;
+        let cost = cost_of(self.machine, work_ns);
         Some((Ok(length), cost))
     }
+}
 
-    /// What bytes cost that come to staging memory nobody has used before.
-    fn touch(&self, live: &mut Live, slot: Slot, length: u64) -> f64 {
-        let Slot::Staging { stage, offset } = slot else { return 0.0 };
-        let touched = &mut live.touched[stage as usize];
-        let pages = |bytes: u64| bytes.div_ceil(PAGE_BYTES);
-        let fresh = pages(offset + length).saturating_sub(pages(*touched));
-        *touched = (*touched).max(offset + length);
-        fresh as f64 * self.machine.storage.intercept.staging_page_ns
+/// A call on its way through a stack, and what it has cost so far.
+struct UnderWay<'a, 'k> {
+    machine: &'a Machine<'a>,
+    passage: Passage,
+    bottom: &'a mut Bottom,
+    kernel: &'a mut Kernel<'k>,
+    run: &'a mut Run,
+    /// What a step of the stack costs.
+    step_ns: f64,
+    cost: Cost,
+    command_began: Nanos,
+}
+
+impl Driver for UnderWay<'_, '_> {
+    fn now(&mut self) -> Nanos {
+        self.passage.now.after(self.cost.total())
     }
 
-    fn step(
-        &mut self,
-        live: &mut Live,
-        passage: Passage,
-        kernel: &mut Kernel,
-        run: &mut Run,
-    ) -> (Outcome, Cost) {
-        let step_ns = self.machine.storage.intercept.step_ns * live.touched.len() as f64;
-        let mut input = Input::Arrived { handle: passage.handle, call: passage.call };
-        let mut cost = Cost::default();
-        let mut commands = std::mem::take(&mut self.commands);
-        let outcome = loop {
-            commands.clear();
-            live.stack.step(passage.now.after(cost.total()), input, &mut commands);
-            cost = cost.plus(self.cost_of(step_ns));
-            let mut answer = None;
-            for command in &commands {
-                let began = passage.now.after(cost.total());
-                match *command {
-                    Command::Copy { to, length, .. } => {
-                        let touched = self.cost_of(self.touch(live, to, length));
-                        let copied = self.cost_of(self.machine.storage.intercept.copy.at(length));
-                        cost = cost.plus(copied).plus(touched);
-                    }
-                    Command::Perform { handle, call, memory } => {
-                        let performed = self.perform(live, passage, (handle, call, memory), kernel);
-                        run.performed_calls += u64::from(moves(call));
-                        cost = cost.plus(performed.1);
-                        input = Input::Performed(performed.0);
-                    }
-                    Command::WakeAt(time) => {
-                        cost.wait = cost.wait.after(time.since(began));
-                        input = Input::Woke;
-                    }
-                    Command::Answer(outcome) => answer = Some(outcome),
-                }
-                self.keep(live, passage, command, (began, passage.now.after(cost.total())), run);
-            }
-            if let Some(outcome) = answer {
-                break outcome;
-            }
-        };
-        self.commands = commands;
-        (outcome, cost)
+    fn copy(&mut self, _from: Slot, to: Slot, length: u64) {
+        let touch_ns = touch(self.machine, self.bottom, to, length);
+        let copied = cost_of(self.machine, self.machine.storage.intercept.copy.at(length));
+        self.cost = self.cost.plus(copied).plus(cost_of(self.machine, touch_ns));
     }
 
-    fn perform(
-        &self,
-        live: &Live,
-        passage: Passage,
-        (handle, call, memory): (Handle, Call, Slot),
-        kernel: &mut Kernel,
-    ) -> (Outcome, Cost) {
-        let Some(&description) = live.handles.get(&handle) else {
-            return (Ok(0), Cost::default());
-        };
-        let event = &self.machine.trace.events[passage.row];
-        let unchanged = passage.own && same(passage.call, call) && is_programs(memory);
-        if unchanged && event.result < 0 {
-            return (Err(Errno(-event.result as i32)), recorded(self.machine, passage.row));
-        }
-        let (outcome, cost) = kernel.perform(description, call);
-        let settings = self.machine.settings;
-        match settings.durations {
-            Durations::Model => (outcome, cost),
-            Durations::Recorded if unchanged => (outcome, recorded(self.machine, passage.row)),
-            Durations::Recorded => (outcome, self.machine.scale.apply(kind_of(call), cost)),
-        }
+    fn perform(&mut self, handle: Handle, call: Call, memory: Slot) -> Outcome {
+        let (outcome, cost) = self.performed(handle, call, memory);
+        self.run.performed_calls += u64::from(moves(call));
+        self.cost = self.cost.plus(cost);
+        outcome
     }
 
-    fn keep(
-        &self,
-        live: &Live,
-        passage: Passage,
-        command: &Command,
-        (start, end): (Nanos, Nanos),
-        run: &mut Run,
-    ) {
+    fn wait_until(&mut self, time: Nanos) {
+        self.cost.wait = self.cost.wait.after(time.since(self.command_began));
+    }
+
+    fn decided(&mut self, _stack: &Stack, _copies: &[Command]) {
+        self.cost = self.cost.plus(cost_of(self.machine, self.step_ns));
+    }
+
+    fn began(&mut self, _command: &Command) {
+        self.command_began = self.now();
+    }
+
+    fn ended(&mut self, command: &Command) {
         if !self.machine.settings.keep_decisions {
             return;
         }
-        let event = &self.machine.trace.events[passage.row];
-        run.decisions.push(Event {
+        let event = &self.machine.trace.events[self.passage.row];
+        let (start, end) = (self.command_began, self.now());
+        self.run.decisions.push(Event {
             rank: event.rank,
             process: event.process,
             thread: event.thread,
-            file: live.file,
+            file: self.bottom.file,
             start,
             end,
             ..decision(command)
         });
     }
+}
+
+impl UnderWay<'_, '_> {
+    fn performed(&mut self, handle: Handle, call: Call, memory: Slot) -> (Outcome, Cost) {
+        let (machine, passage) = (self.machine, self.passage);
+        let Some(&description) = self.bottom.handles.get(&handle) else {
+            return (Ok(0), Cost::default());
+        };
+        let event = &machine.trace.events[passage.row];
+        let unchanged = passage.own && same(passage.call, call) && is_programs(memory);
+        if unchanged && event.result < 0 {
+            return (Err(Errno(-event.result as i32)), recorded(machine, passage.row));
+        }
+        let (outcome, cost) = self.kernel.perform(description, call);
+        match machine.settings.durations {
+            Durations::Model => (outcome, cost),
+            Durations::Recorded if unchanged => (outcome, recorded(machine, passage.row)),
+            Durations::Recorded => (outcome, machine.scale.apply(kind_of(call), cost)),
+        }
+    }
+}
+
+fn cost_of(machine: &Machine, work_ns: f64) -> Cost {
+    Cost::work(Nanos(machine.scale.stretched(work_ns).round() as u64))
+}
+
+/// What bytes cost that come to staging memory nobody has used before.
+fn touch(machine: &Machine, bottom: &mut Bottom, slot: Slot, length: u64) -> f64 {
+    let Slot::Staging { stage, offset } = slot else { return 0.0 };
+    let touched = &mut bottom.touched[stage as usize];
+    let pages = |bytes: u64| bytes.div_ceil(PAGE_BYTES);
+    let fresh = pages(offset + length).saturating_sub(pages(*touched));
+    *touched = (*touched).max(offset + length);
+    fresh as f64 * machine.storage.intercept.staging_page_ns
 }
 
 /// Whether a stack sent the program's call on as it was; where the position comes from is no

@@ -1,0 +1,224 @@
+//! The discipline of strategies, step by step.
+//!
+//! **The driver** has one call under way at a time; it tells what came of a `Perform`, or that the
+//! time of a `WakeAt` has come, and nothing else meanwhile. **The machine** answers each event by any
+//! number of `Copy` and then one of `Perform`, `WakeAt`, `Answer`. Bytes lie in its staging memory or
+//! in the memory of the call that arrived, where that moves bytes; a call that goes down has memory
+//! for as many bytes as it moves, and nothing moved more than it was asked to.
+//!
+//! That a program cannot tell the difference is held against a plain file by the family's conformance
+//! suite.
+
+use super::{Action, At, Call, Event, Handle, HeldPiece, Holding, Outcome, Place, Strategy};
+use crate::machine::{Checked, Laws};
+use iolab_vocab::Nanos;
+
+/// One strategy on one file, as far as its discipline goes.
+#[derive(Debug)]
+pub struct StrategyLaws {
+    staging_bytes: u64,
+    /// The call under way, and what is awaited for it.
+    call: Option<(Call, Awaited)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Awaited {
+    Outcome(Call),
+    Time(Nanos),
+}
+
+/// Holds a strategy to its discipline.
+pub fn checked(strategy: Box<dyn Strategy>) -> Box<dyn Strategy> {
+    let laws = StrategyLaws { staging_bytes: strategy.staging_bytes(), call: None };
+    Box::new(Checked::new(strategy, laws))
+}
+
+fn length_of(call: Call) -> u64 {
+    match call {
+        Call::Read { length, .. } | Call::Write { length, .. } => length,
+        _ => 0,
+    }
+}
+
+/// No transfer moves more than it was asked to.
+fn is_possible(call: Call, outcome: Outcome) -> bool {
+    let is_transfer = matches!(call, Call::Read { .. } | Call::Write { .. });
+    !is_transfer || outcome.is_ok_and(|moved| moved <= length_of(call)) || outcome.is_err()
+}
+
+impl StrategyLaws {
+    /// The call the event belongs to.
+    fn told(&self, now: Nanos, event: &Event) -> Result<Call, String> {
+        match (*event, self.call) {
+            (Event::Arrived { call, .. }, None) => Ok(call),
+            (Event::Performed(outcome), Some((call, Awaited::Outcome(below)))) => {
+                match is_possible(below, outcome) {
+                    true => Ok(call),
+                    false => Err(format!("{below:?} came to {outcome:?}")),
+                }
+            }
+            (Event::Woke, Some((call, Awaited::Time(time)))) if now >= time => Ok(call),
+            (_, under_way) => Err(format!("told while {under_way:?} is under way")),
+        }
+    }
+
+    fn lies_in_memory(&self, call: Call, place: Place, length: u64) -> bool {
+        let (from, most) = match place {
+            Place::Caller(from) => (from, length_of(call)),
+            Place::Staging(from) => (from, self.staging_bytes),
+            Place::Nowhere => return length == 0,
+        };
+        from.checked_add(length).is_some_and(|end| end <= most)
+    }
+
+    fn copy(&self, call: Call, action: &Action) -> Result<(), String> {
+        let Action::Copy { from, to, length } = *action else {
+            return Err(format!("{action:?} stands before the end of its batch"));
+        };
+        match self.lies_in_memory(call, from, length) && self.lies_in_memory(call, to, length) {
+            true => Ok(()),
+            false => Err(format!("{action:?} leaves the memory there is")),
+        }
+    }
+
+    fn conclude(&mut self, call: Call, action: &Action) -> Result<(), String> {
+        self.call = match *action {
+            Action::Copy { .. } => return Err("a step ends with a copy".to_owned()),
+            Action::Perform { call: below, memory, .. } => {
+                if !self.lies_in_memory(call, memory, length_of(below)) {
+                    return Err(format!("{below:?} goes down with {memory:?}"));
+                }
+                Some((call, Awaited::Outcome(below)))
+            }
+            Action::WakeAt(time) => Some((call, Awaited::Time(time))),
+            Action::Answer(outcome) if is_possible(call, outcome) => None,
+            Action::Answer(outcome) => return Err(format!("{call:?} is answered by {outcome:?}")),
+        };
+        Ok(())
+    }
+}
+
+impl Laws for StrategyLaws {
+    type Event = Event;
+    type Action = Action;
+
+    fn check(&mut self, now: Nanos, event: &Event, actions: &[Action]) -> Result<(), String> {
+        let call = self.told(now, event)?;
+        let (last, copies) = actions.split_last().ok_or("a step without any action")?;
+        copies.iter().try_for_each(|copy| self.copy(call, copy))?;
+        self.conclude(call, last)
+    }
+}
+
+impl<S: Strategy> Strategy for Checked<S, StrategyLaws> {
+    fn staging_bytes(&self) -> u64 {
+        self.machine.staging_bytes()
+    }
+
+    fn holding_bytes(&self) -> u64 {
+        self.machine.holding_bytes()
+    }
+
+    fn holding(&self) -> Holding {
+        self.machine.holding()
+    }
+
+    fn held_pieces(&self, show: &mut dyn FnMut(HeldPiece)) {
+        self.machine.held_pieces(show);
+    }
+
+    fn drained(&mut self, file_bytes: u64) {
+        assert!(self.laws.call.is_none(), "drained while {:?} is under way", self.laws.call);
+        self.machine.drained(file_bytes);
+    }
+
+    fn reads_clock(&self) -> bool {
+        self.machine.reads_clock()
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.machine.held_bytes()
+    }
+
+    fn absorb(&mut self, handle: Handle, at: At, length: u64) -> Option<u64> {
+        assert!(self.laws.call.is_none(), "a write came while {:?} is under way", self.laws.call);
+        let place = self.machine.absorb(handle, at, length);
+        let fits = |place: u64| place + length <= self.laws.staging_bytes;
+        assert!(place.is_none_or(fits), "{length} B at {place:?} leave the staging memory");
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Errno;
+    use super::*;
+
+    const HANDLE: Handle = Handle(0);
+    const READ: Call = Call::Read { at: At::Position, length: 10 };
+    const WRITE: Call = Call::Write { at: At::Position, length: 10 };
+
+    fn arrived(call: Call) -> Event {
+        Event::Arrived { handle: HANDLE, call }
+    }
+
+    fn perform(call: Call, memory: Place) -> Action {
+        Action::Perform { handle: HANDLE, call, memory }
+    }
+
+    fn copy(from: Place, to: Place, length: u64) -> Action {
+        Action::Copy { from, to, length }
+    }
+
+    /// What a strategy with 100 B of staging memory breaks by these steps.
+    fn broken(steps: &[(u64, Event, &[Action])]) -> Option<String> {
+        let mut laws = StrategyLaws { staging_bytes: 100, call: None };
+        steps.iter().find_map(|(now, event, out)| laws.check(Nanos(*now), event, out).err())
+    }
+
+    #[test]
+    fn a_call_that_waits_goes_down_in_parts_and_is_answered_breaks_nothing() {
+        let (caller, staging) = (Place::Caller(0), Place::Staging(90));
+        let steps: [(u64, Event, &[Action]); 4] = [
+            (0, arrived(WRITE), &[copy(caller, staging, 10), Action::WakeAt(Nanos(7))]),
+            (7, Event::Woke, &[perform(WRITE, staging)]),
+            (8, Event::Performed(Ok(10)), &[perform(Call::Flush, Place::Nowhere)]),
+            (9, Event::Performed(Err(Errno(5))), &[Action::Answer(Ok(10))]),
+        ];
+        assert_eq!(broken(&steps), None);
+        assert_eq!(broken(&[steps[0], steps[1], steps[2], steps[3], steps[0]]), None);
+    }
+
+    #[test]
+    fn each_way_to_leave_the_discipline_is_seen_and_named() {
+        let (caller, staging) = (Place::Caller(0), Place::Staging(0));
+        let answer = Action::Answer(Ok(0));
+        let machines: [(&[Action], &str); 9] = [
+            (&[], "without any action"),
+            (&[answer, answer], "before the end"),
+            (&[copy(caller, staging, 1)], "ends with a copy"),
+            (&[copy(caller, staging, 11), answer], "leaves the memory"),
+            (&[copy(Place::Staging(95), caller, 10), answer], "leaves the memory"),
+            (&[copy(Place::Nowhere, caller, 1), answer], "leaves the memory"),
+            (&[perform(READ, Place::Nowhere)], "goes down"),
+            (&[perform(READ, Place::Caller(1))], "goes down"),
+            (&[Action::Answer(Ok(11))], "is answered by"),
+        ];
+        for (actions, law) in machines {
+            let told = broken(&[(0, arrived(READ), actions)]).expect(law);
+            assert!(told.contains(law), "{told}");
+        }
+        let down: (u64, Event, &[Action]) = (0, arrived(READ), &[perform(READ, caller)]);
+        let waits: (u64, Event, &[Action]) = (0, arrived(READ), &[Action::WakeAt(Nanos(7))]);
+        let drivers = [
+            (down, 0, arrived(READ)),
+            (down, 0, Event::Woke),
+            (down, 0, Event::Performed(Ok(11))),
+            (waits, 6, Event::Woke),
+            (waits, 7, Event::Performed(Ok(0))),
+        ];
+        for (first, now, event) in drivers {
+            assert!(broken(&[first, (now, event, &[answer])]).is_some(), "{event:?} at {now}");
+        }
+    }
+}
