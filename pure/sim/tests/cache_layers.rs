@@ -73,6 +73,21 @@ fn sieving_reads_over_holes_where_a_seek_costs_more() {
     assert!(read_bytes > 400 * 2048, "the holes were read too");
 }
 
+#[test]
+fn the_elevator_makes_scattered_writes_near_ones() {
+    let piece = |index: u64| Extent::new(on_first_server(index * 911 % 1600), 65_536);
+    let write = || vec![vec![vec![(Command::Write(0), (0..400).map(piece).collect()), sync_of(0)]]];
+    let (in_order, there) = run_scripts("write-behind", 1000 << 20, write());
+    let (upward, here) = run_scripts("elevator", 1000 << 20, write());
+    assert!(upward[0].get() * 3 < in_order[0].get() * 2, "{upward:?} {in_order:?}");
+    assert!(here[0].far_count * 10 < there[0].far_count, "{:?} {:?}", here[0], there[0]);
+    assert_eq!(here[0].written_bytes, there[0].written_bytes);
+}
+
+fn sync_of(file: u32) -> Line {
+    (Command::Sync(file), Vec::new())
+}
+
 /// One application keeps every server's queue filled with reads, the other writes once and wants
 /// to know it safe.
 #[test]

@@ -2,7 +2,7 @@
 //! the conformance suite.
 
 use super::{
-    Cache, Delay, Settings, aggregation, cruel, no_cache, read_cache, server_directed,
+    Cache, Delay, Settings, aggregation, cruel, elevator, no_cache, read_cache, server_directed,
     server_ordered, write_behind,
 };
 use iolab_vocab::Nanos;
@@ -53,6 +53,14 @@ pub const ROWS: &[Row] = &[
         joins: true,
         invites: false,
         build: |settings| Box::new(aggregation(settings)),
+    },
+    Row {
+        name: "elevator",
+        published_name: "",
+        summary: "serves what waits upward from where the device stands, then from the bottom again",
+        joins: false,
+        invites: false,
+        build: |settings| Box::new(elevator(settings)),
     },
     Row {
         name: "server-directed",
