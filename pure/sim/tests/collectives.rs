@@ -105,6 +105,18 @@ fn another_algorithm_is_chosen_by_name() {
 }
 
 #[test]
+fn recursive_doubling_takes_half_the_rounds_of_reduce_and_broadcast() {
+    let command = Command::Allreduce { bytes: BYTES, communicator: WORLD };
+    let mut setup = setup(vec![Box::new(Script::of_commands(vec![vec![command]; 4]))], 0);
+    setup.collectives.choose("allreduce=recursive-doubling").unwrap();
+    let time = build(setup).run().unwrap().0;
+    // Two rounds; in each, four messages share the switch.
+    let round = STEP + reached(WIRE);
+    assert!((2 * round..=2 * (round + 3 * switch(WIRE))).contains(&time), "{time}");
+    assert!(time * 4 < all_do(command) * 3, "{time}");
+}
+
+#[test]
 fn a_barrier_of_messages_is_chosen_by_name() {
     let mut setup = setup(vec![Box::new(Script::of_commands(vec![vec![barrier()]; 4]))], 0);
     setup.collectives.choose("barrier=dissemination").unwrap();

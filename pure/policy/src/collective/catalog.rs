@@ -3,8 +3,8 @@
 
 use super::{
     Allgather, Alltoall, Broadcast, Chain, Collective, Cruel, DirectAccess, DisseminationBarrier,
-    DoubleBuffered, FileCall, Gather, PairwiseAlltoall, Reduce, RingAllgather, Scatter, Shape,
-    TwoPhase, informed,
+    DoubleBuffered, FileCall, Gather, PairwiseAlltoall, RecursiveDoubling, Reduce, RingAllgather,
+    Scatter, Shape, TwoPhase, informed,
 };
 use std::fmt;
 
@@ -130,6 +130,9 @@ pub const ROWS: &[Row] = &[
     }),
     messages(Serves::Allreduce, "exchange", "everyone sends to everyone and combines", |shape| {
         Box::new(Allgather::new(shape))
+    }),
+    messages(Serves::Allreduce, "recursive-doubling", "partners 2^k apart exchange", |shape| {
+        Box::new(RecursiveDoubling::new(shape))
     }),
     messages(Serves::Gather, "direct", "everyone sends to the root", |shape| {
         Box::new(Gather::new(shape))
