@@ -48,7 +48,7 @@ class WriteBehind:
         if isinstance(event, Told.FlushArrived):
             actions += self.answer_flushes()
         if self.has_refused and not self.writes and not self.is_writing():
-            actions.append(Do.Welcome())
+            actions.append(Do.RetryRefused())
         return actions
 
     def offered(self, bytes: int) -> Do:

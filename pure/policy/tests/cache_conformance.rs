@@ -17,7 +17,7 @@ type Build = dyn Fn(Settings) -> Box<dyn Cache>;
 /// Corners made frequent: little memory, short transfers, one or three in flight.
 fn settings(random: &mut Random) -> Settings {
     let access_bytes = 4 + random.below(13);
-    let patience = (random.below(3) == 0).then(|| Nanos(1 + random.below(30)));
+    let ageing = (random.below(3) == 0).then(|| Nanos(1 + random.below(30)));
     let delay = Delay { age: Nanos(1 + random.below(50)), bytes: random.below(40) };
     Settings {
         capacity_bytes: 2 * access_bytes + 1 + random.below(60),
@@ -27,7 +27,7 @@ fn settings(random: &mut Random) -> Settings {
         seek_bytes: random.below(8),
         hole_bytes: random.below(2) * random.below(8),
         delay: (random.below(3) == 0).then_some(delay),
-        patience,
+        ageing,
         ..Settings::default()
     }
 }
@@ -158,7 +158,7 @@ enum Defect {
     /// Says a file is on the device as soon as it is asked.
     FlushesInWords,
     /// Never says that a refused packet may come again.
-    NeverWelcomes,
+    NeverRetries,
     /// Writes every fifth transfer elsewhere.
     WritesElsewhere,
     /// Never asks to be woken.
@@ -171,7 +171,7 @@ const DEFECTS: [Defect; 8] = [
     Defect::DeliversUnread,
     Defect::AdmitsBeyondMemory,
     Defect::FlushesInWords,
-    Defect::NeverWelcomes,
+    Defect::NeverRetries,
     Defect::WritesElsewhere,
     Defect::Oversleeps,
 ];
@@ -187,7 +187,7 @@ impl Defective {
             (Defect::DeliversTwice, Action::Deliver { .. }) if self.is_fifth() => {
                 out.extend([action, action]);
             }
-            (Defect::NeverWelcomes, Action::Welcome) => {}
+            (Defect::NeverRetries, Action::RetryRefused) => {}
             (Defect::Oversleeps, Action::WakeAt(_)) => {}
             (Defect::FlushesInWords, Action::Flushed { .. }) => {}
             (Defect::AdmitsBeyondMemory, Action::Refuse) => out.push(Action::Admit),

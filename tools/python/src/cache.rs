@@ -40,7 +40,7 @@ pub enum CacheAction {
     Write { operation: u32, file: u32, offset: u64, length: u64 },
     Deliver { tag: u32, offset: u64, length: u64 },
     Flushed { flush: u32 },
-    Welcome {},
+    RetryRefused {},
     WakeAt { time: u64 },
 }
 
@@ -90,7 +90,7 @@ impl From<&CacheAction> for Action {
                 Action::Deliver { tag: Tag(tag), extent: Extent::new(offset, length) }
             }
             CacheAction::Flushed { flush } => Action::Flushed { flush: FlushId(flush) },
-            CacheAction::Welcome {} => Action::Welcome,
+            CacheAction::RetryRefused {} => Action::RetryRefused,
             CacheAction::WakeAt { time } => Action::WakeAt(Nanos(time)),
         }
     }

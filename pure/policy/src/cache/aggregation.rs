@@ -8,7 +8,7 @@
 //! "the next one a scan would meet" is the touching job with the lowest number above the last one
 //! joined, or, when there is none, the lowest of all: O(log n) per join instead of O(n) per scan.
 
-use super::desk::Desk;
+use super::in_flight::InFlight;
 use super::layer::{Layer, Queues};
 use super::{Action, Cache, Job, Settings};
 use iolab_vocab::{Extent, FileId};
@@ -108,24 +108,25 @@ impl Queues for Aggregation {
 
     /// Only the first job's memory decides whether a read starts, as in the original; but no more
     /// joins than memory holds.
-    fn start_read(&mut self, desk: &mut Desk, out: &mut Vec<Action>) -> bool {
+    fn start_read(&mut self, in_flight: &mut InFlight, out: &mut Vec<Action>) -> bool {
         let Some((_, oldest)) = self.reads.oldest() else { return false };
-        if !desk.has_more_than(oldest.extent.length) {
+        if !in_flight.has_more_than(oldest.extent.length) {
             return false;
         }
-        let limit_bytes = desk.access_bytes().min(desk.free_bytes());
+        let limit_bytes = in_flight.access_bytes().min(in_flight.free_bytes());
         let taken = self.reads.take_joined(limit_bytes, &mut self.joined);
         let (file, extent) = taken.expect("there is an oldest read");
-        desk.fetch(file, extent, self.joined.drain(..), out);
+        in_flight.fetch(file, extent, self.joined.drain(..), out);
         true
     }
 
-    fn start_write(&mut self, desk: &mut Desk, out: &mut Vec<Action>) -> bool {
-        let Some((file, extent)) = self.writes.take_joined(desk.access_bytes(), &mut self.joined)
+    fn start_write(&mut self, in_flight: &mut InFlight, out: &mut Vec<Action>) -> bool {
+        let Some((file, extent)) =
+            self.writes.take_joined(in_flight.access_bytes(), &mut self.joined)
         else {
             return false;
         };
-        desk.store(file, extent, extent.length, out);
+        in_flight.store(file, extent, extent.length, out);
         true
     }
 

@@ -26,7 +26,7 @@ pub struct Row {
 
 /// How long reads and writes may be passed over: some twenty positionings of a disk, so that what
 /// is passed over costs little throughput and a tenth of what people notice.
-const PATIENCE: Nanos = Nanos(250_000_000);
+const AGEING: Nanos = Nanos(250_000_000);
 
 /// Every row, in the order of documentation.
 pub const ROWS: &[Row] = &[
@@ -86,9 +86,7 @@ pub const ROWS: &[Row] = &[
         summary: "the same, but neither reads nor writes are passed over for longer than 0.25 s",
         joins: true,
         invites: false,
-        build: |settings| {
-            Box::new(server_directed(Settings { patience: Some(PATIENCE), ..settings }))
-        },
+        build: |settings| Box::new(server_directed(Settings { ageing: Some(AGEING), ..settings })),
     },
     Row {
         name: "data-sieving",

@@ -3,7 +3,7 @@
 //! It refuses without need, takes jobs in any order, transfers them in pieces of any length, and
 //! (by the catalogue) holds writes back. Whoever builds on a cache layer must survive this one.
 
-use super::desk::Desk;
+use super::in_flight::InFlight;
 use super::layer::{Layer, Queues};
 use super::{Action, Cache, Job, Settings};
 use iolab_vocab::{Extent, FileId, Random, Seed};
@@ -52,18 +52,18 @@ impl Queues for Cruel {
         0
     }
 
-    fn start_read(&mut self, desk: &mut Desk, out: &mut Vec<Action>) -> bool {
-        if !desk.has_more_than(desk.access_bytes()) {
+    fn start_read(&mut self, in_flight: &mut InFlight, out: &mut Vec<Action>) -> bool {
+        if !in_flight.has_more_than(in_flight.access_bytes()) {
             return false;
         }
         let Some(part) = Cruel::pick(&mut self.random, &mut self.reads) else { return false };
-        desk.fetch(part.file, part.extent, std::iter::once(part), out);
+        in_flight.fetch(part.file, part.extent, std::iter::once(part), out);
         true
     }
 
-    fn start_write(&mut self, desk: &mut Desk, out: &mut Vec<Action>) -> bool {
+    fn start_write(&mut self, in_flight: &mut InFlight, out: &mut Vec<Action>) -> bool {
         let Some(part) = Cruel::pick(&mut self.random, &mut self.writes) else { return false };
-        desk.store(part.file, part.extent, part.extent.length, out);
+        in_flight.store(part.file, part.extent, part.extent.length, out);
         true
     }
 

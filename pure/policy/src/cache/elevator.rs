@@ -6,7 +6,7 @@
 //! nothing is looked for elsewhere, so a request costs O(log n) and nobody waits for longer than one
 //! way up and the next.
 
-use super::desk::Desk;
+use super::in_flight::InFlight;
 use super::layer::{Layer, Queues};
 use super::{Action, Cache, Job, Settings};
 use iolab_vocab::{Extent, FileId};
@@ -82,23 +82,23 @@ impl Queues for Elevator {
         0
     }
 
-    fn start_read(&mut self, desk: &mut Desk, out: &mut Vec<Action>) -> bool {
-        let most = desk.access_bytes().min(desk.free_bytes().saturating_sub(1));
+    fn start_read(&mut self, in_flight: &mut InFlight, out: &mut Vec<Action>) -> bool {
+        let most = in_flight.access_bytes().min(in_flight.free_bytes().saturating_sub(1));
         let Some((file, extent)) = take(&mut self.reads, self.head, most, &mut self.taken) else {
             return false;
         };
         self.head = (file, extent.end());
-        desk.fetch(file, extent, self.taken.drain(..), out);
+        in_flight.fetch(file, extent, self.taken.drain(..), out);
         true
     }
 
-    fn start_write(&mut self, desk: &mut Desk, out: &mut Vec<Action>) -> bool {
-        let most = desk.access_bytes();
+    fn start_write(&mut self, in_flight: &mut InFlight, out: &mut Vec<Action>) -> bool {
+        let most = in_flight.access_bytes();
         let Some((file, extent)) = take(&mut self.writes, self.head, most, &mut self.taken) else {
             return false;
         };
         self.head = (file, extent.end());
-        desk.store(file, extent, extent.length, out);
+        in_flight.store(file, extent, extent.length, out);
         true
     }
 

@@ -1,6 +1,6 @@
 //! Two queues in order of arrival, reads before writes: what no cache and write-behind share.
 
-use super::desk::Desk;
+use super::in_flight::InFlight;
 use super::layer::Queues;
 use super::{Action, Job};
 use iolab_vocab::{Extent, FileId};
@@ -34,30 +34,30 @@ impl Queues for Fifo {
         0
     }
 
-    fn start_read(&mut self, desk: &mut Desk, out: &mut Vec<Action>) -> bool {
+    fn start_read(&mut self, in_flight: &mut InFlight, out: &mut Vec<Action>) -> bool {
         let Some(&job) = self.reads.front() else { return false };
-        if !desk.has_more_than(job.extent.length) {
+        if !in_flight.has_more_than(job.extent.length) {
             return false;
         }
         self.reads.pop_front();
-        desk.fetch(job.file, job.extent, std::iter::once(job), out);
+        in_flight.fetch(job.file, job.extent, std::iter::once(job), out);
         true
     }
 
     /// The oldest write, joined with those directly behind it as long as they continue it.
-    fn start_write(&mut self, desk: &mut Desk, out: &mut Vec<Action>) -> bool {
+    fn start_write(&mut self, in_flight: &mut InFlight, out: &mut Vec<Action>) -> bool {
         let Some(job) = self.writes.pop_front() else { return false };
         let mut length = job.extent.length;
         while let Some(next) = self.writes.front() {
             let continues =
                 next.file == job.file && next.extent.offset == job.extent.offset + length;
-            if !continues || length + next.extent.length > desk.access_bytes() {
+            if !continues || length + next.extent.length > in_flight.access_bytes() {
                 break;
             }
             length += next.extent.length;
             self.writes.pop_front();
         }
-        desk.store(job.file, Extent::new(job.extent.offset, length), length, out);
+        in_flight.store(job.file, Extent::new(job.extent.offset, length), length, out);
         true
     }
 

@@ -120,7 +120,7 @@ impl CacheLaws {
                 }
                 Ok(())
             }
-            Action::Refuse | Action::Welcome => Ok(()),
+            Action::Refuse | Action::RetryRefused => Ok(()),
             Action::Transfer { operation, direction, file, extent } => {
                 self.launch(operation, Transfer { direction, file, extent })
             }

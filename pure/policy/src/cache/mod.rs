@@ -6,7 +6,7 @@
 //!
 //! A write is offered packet by packet: `WriteOffered` is answered by `Admit` (the driver then
 //! reports its pieces by `WriteArrived`) or `Refuse` (the driver keeps the packet and offers it again
-//! after a completed write, or on `Welcome`). `Completed` only settles the finished operation; the
+//! after a completed write, or on `RetryRefused`). `Completed` only settles the finished operation; the
 //! driver then offers what it had to keep, and says `DeviceReady` when the machine may start what
 //! comes next. Read bytes occupy memory until `Released`. What drivers and machines may rely on stands
 //! in `laws.rs`.
@@ -19,37 +19,37 @@
 //!
 //! A new cache layer is one file and one row in `catalog.rs`.
 
+mod ageing;
 mod aggregation;
 pub mod catalog;
 mod cruel;
-mod desk;
 mod elevator;
+mod extent_index;
 mod fifo;
-mod gate;
-mod kept;
+mod in_flight;
 mod laws;
 mod layer;
+mod lru_extents;
 mod none;
-mod patience;
 mod read_cache;
 mod reads;
 mod server_directed;
 mod server_ordered;
-mod shelf;
 mod write_behind;
+mod write_delay;
 mod writes;
 
 pub use aggregation::aggregation;
 pub use catalog::{CacheError, find};
 pub use cruel::cruel;
 pub use elevator::elevator;
-pub use gate::Delay;
 pub use laws::{CacheLaws, checked};
 pub use none::no_cache;
 pub use read_cache::read_cache;
 pub use server_directed::server_directed;
 pub use server_ordered::server_ordered;
 pub use write_behind::write_behind;
+pub use write_delay::Delay;
 pub use writes::Tails;
 
 use crate::machine::Machine;
@@ -176,7 +176,7 @@ pub enum Action {
         tag: Tag,
     },
     /// What was refused may be offered again, though no write has been completed.
-    Welcome,
+    RetryRefused,
     /// Send `Woke` at that time.
     WakeAt(Nanos),
 }
@@ -201,7 +201,7 @@ pub struct Settings {
     /// What becomes of older bytes behind a newer write inside them, where a layer cuts writes.
     pub tails: Tails,
     /// How long reads and writes may be passed over, each for the other.
-    pub patience: Option<Nanos>,
+    pub ageing: Option<Nanos>,
 }
 
 /// A cache layer.

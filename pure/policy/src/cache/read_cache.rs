@@ -6,7 +6,7 @@
 //! overwritten while it is being read is not kept at all, for nobody could say which of the two
 //! came. Costs O(log n) per request in the number of stretches kept.
 
-use super::kept::Kept;
+use super::lru_extents::LruExtents;
 use super::{Action, Cache, Event, Operation, Settings};
 use crate::machine::Machine;
 use iolab_vocab::{Direction, Extent, FileId, Nanos};
@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 struct ReadCache<C> {
     below: C,
     share_bytes: u64,
-    kept: Kept,
+    kept: LruExtents,
     /// Delivered from here and not yet released.
     delivered_bytes: u64,
     /// Reads under way, and what of each may be kept.
-    flights: BTreeMap<Operation, (FileId, Vec<Extent>)>,
+    reads_in_flight: BTreeMap<Operation, (FileId, Vec<Extent>)>,
 }
 
 /// Half of the memory for what has been read, the other half for the layer below.
@@ -29,9 +29,9 @@ pub fn read_cache<C: Cache>(settings: Settings, below: impl FnOnce(Settings) -> 
     ReadCache {
         below: below(Settings { capacity_bytes, ..settings }),
         share_bytes,
-        kept: Kept::default(),
+        kept: LruExtents::default(),
         delivered_bytes: 0,
-        flights: BTreeMap::new(),
+        reads_in_flight: BTreeMap::new(),
     }
 }
 
@@ -61,7 +61,7 @@ impl<C: Cache> ReadCache<C> {
 
     /// Bytes that are overwritten while they are read are not kept.
     fn overwritten(&mut self, file: FileId, new: Extent) {
-        for (_, keepable) in self.flights.values_mut().filter(|flight| flight.0 == file) {
+        for (_, keepable) in self.reads_in_flight.values_mut().filter(|read| read.0 == file) {
             *keepable = keepable.iter().flat_map(|old| without(*old, new)).collect();
         }
     }
@@ -83,7 +83,7 @@ impl<C: Cache> ReadCache<C> {
             if let Action::Transfer { operation, direction: Direction::Read, file, extent } =
                 *action
             {
-                self.flights.insert(operation, (file, vec![extent]));
+                self.reads_in_flight.insert(operation, (file, vec![extent]));
             }
         }
     }
@@ -120,7 +120,7 @@ impl<C: Cache> Machine for ReadCache<C> {
                 self.pass_down(now, event, out);
             }
             Event::Completed { operation } => {
-                let landed = self.flights.remove(&operation);
+                let landed = self.reads_in_flight.remove(&operation);
                 self.pass_down(now, event, out);
                 if let Some((file, keepable)) = landed {
                     self.keep(file, &keepable, out);

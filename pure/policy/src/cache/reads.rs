@@ -5,7 +5,7 @@
 //! beside something taken since, can change that, so only these places are looked at: O(log n) for
 //! each read. Whom a joined read serves is a chain, so joining moves no lists.
 
-use super::shelf::{Place, Shelf};
+use super::extent_index::{ExtentIndex, Place};
 use super::{Job, Tag};
 use iolab_vocab::{Extent, FileId};
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 pub(super) struct Reads {
     bytes: u64,
     arrivals: u64,
-    shelf: Shelf<Chain>,
+    extent_index: ExtentIndex<Chain>,
     parts: Vec<Part>,
     free: Option<u32>,
     /// Where joining is to be tried.
@@ -65,7 +65,7 @@ impl Reads {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.shelf.len()
+        self.extent_index.len()
     }
 
     pub(super) fn push(&mut self, tag: Tag, extent: Extent) {
@@ -73,7 +73,11 @@ impl Reads {
         self.arrivals += 1;
         let place = (extent.offset, self.arrivals);
         let part = self.keep(Part { tag, extent, next: None });
-        self.shelf.insert(place, extent, Chain { first: part, last: part, bytes: extent.length });
+        self.extent_index.insert(
+            place,
+            extent,
+            Chain { first: part, last: part, bytes: extent.length },
+        );
         self.unsettled.insert(place);
         self.has_new = true;
     }
@@ -86,16 +90,16 @@ impl Reads {
         near_bytes: u64,
     ) -> Option<Chosen> {
         self.settle(joining);
-        let place = self.shelf.choose(last_end, near_bytes)?;
-        let &(extent, Chain { bytes, .. }) = self.shelf.get(place)?;
+        let place = self.extent_index.choose(last_end, near_bytes)?;
+        let &(extent, Chain { bytes, .. }) = self.extent_index.get(place)?;
         Some(Chosen { place, extent, bytes })
     }
 
     /// Takes the read chosen; whom it serves is put into `jobs`.
     pub(super) fn take(&mut self, file: FileId, chosen: &Chosen, jobs: &mut Vec<Job>) {
-        let Some((_, chain)) = self.shelf.remove(chosen.place) else { return };
+        let Some((_, chain)) = self.extent_index.remove(chosen.place) else { return };
         self.bytes -= chain.bytes;
-        self.unsettled.extend(self.shelf.after(chosen.place));
+        self.unsettled.extend(self.extent_index.after(chosen.place));
         let mut next = Some(chain.first);
         while let Some(part) = next {
             let Part { tag, extent, next: follower } = self.parts[part as usize];
@@ -123,7 +127,7 @@ impl Reads {
             return;
         }
         while let Some(place) = self.unsettled.pop_first() {
-            if self.shelf.get(place).is_some() {
+            if self.extent_index.get(place).is_some() {
                 self.settle_around(place, joining);
             }
         }
@@ -131,8 +135,8 @@ impl Reads {
 
     /// Joins from the neighbour on the left on, until nothing changes any more.
     fn settle_around(&mut self, place: Place, joining: &Joining) {
-        let mut last = self.shelf.before(place).unwrap_or(place);
-        while let Some(next) = self.shelf.after(last) {
+        let mut last = self.extent_index.before(place).unwrap_or(place);
+        while let Some(next) = self.extent_index.after(last) {
             if self.join(last, next, joining) {
                 self.unsettled.remove(&next);
             } else if next == place || self.unsettled.remove(&next) {
@@ -145,7 +149,7 @@ impl Reads {
 
     fn join(&mut self, last: Place, next: Place, joining: &Joining) -> bool {
         let (Some(&(one, chain)), Some(&(other, tail))) =
-            (self.shelf.get(last), self.shelf.get(next))
+            (self.extent_index.get(last), self.extent_index.get(next))
         else {
             return false;
         };
@@ -156,10 +160,10 @@ impl Reads {
             return false;
         }
         self.parts[chain.last as usize].next = Some(tail.first);
-        self.shelf.remove(next);
-        self.shelf.remove(last);
+        self.extent_index.remove(next);
+        self.extent_index.remove(last);
         let chain = Chain { first: chain.first, last: tail.last, bytes };
-        self.shelf.insert(last, Extent::new(one.offset, length), chain);
+        self.extent_index.insert(last, Extent::new(one.offset, length), chain);
         true
     }
 }

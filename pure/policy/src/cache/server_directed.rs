@@ -7,7 +7,7 @@
 //! ten times. Of its jobs the first is taken if it is near the end of the last access, else the
 //! largest other.
 
-use super::desk::Desk;
+use super::in_flight::InFlight;
 use super::layer::{Layer, Queues};
 use super::reads::{Joining, Reads};
 use super::writes::{Tails, Writes};
@@ -77,23 +77,23 @@ impl Queues for ServerDirected {
         self.writes.entry(job.file).or_default().insert(job.extent, self.tails)
     }
 
-    fn start_read(&mut self, desk: &mut Desk, out: &mut Vec<Action>) -> bool {
+    fn start_read(&mut self, in_flight: &mut InFlight, out: &mut Vec<Action>) -> bool {
         let files = self.reads.iter().map(|(file, reads)| (file, reads.bytes()));
         let Some(file) = fullest(files, self.last_file()) else { return false };
         let last_end = self.last_end_in(file);
         let reads = self.reads.get_mut(&file).expect("the fullest file is one of them");
         let chosen = reads.choose(&self.joining, last_end, self.near_bytes);
         let chosen = chosen.expect("the fullest file has reads");
-        if !desk.has_more_than(chosen.extent.length.max(chosen.bytes)) {
+        if !in_flight.has_more_than(chosen.extent.length.max(chosen.bytes)) {
             return false;
         }
         reads.take(file, &chosen, &mut self.scratch);
         self.last = Some((file, chosen.extent.end()));
-        desk.fetch(file, chosen.extent, self.scratch.drain(..), out);
+        in_flight.fetch(file, chosen.extent, self.scratch.drain(..), out);
         true
     }
 
-    fn start_write(&mut self, desk: &mut Desk, out: &mut Vec<Action>) -> bool {
+    fn start_write(&mut self, in_flight: &mut InFlight, out: &mut Vec<Action>) -> bool {
         let files = self.writes.iter().map(|(file, writes)| (file, writes.bytes()));
         let Some(file) = fullest(files, self.last_file()) else { return false };
         let last_end = self.last_end_in(file);
@@ -101,7 +101,7 @@ impl Queues for ServerDirected {
         let extent = writes.take(last_end, self.near_bytes, self.joining.access_bytes);
         let extent = extent.expect("the fullest file has writes");
         self.last = Some((file, extent.end()));
-        desk.store(file, extent, extent.length, out);
+        in_flight.store(file, extent, extent.length, out);
         true
     }
 

@@ -4,7 +4,7 @@
 //! largest access allows. Only what came or was cut since the last time can change that, so only
 //! these places are looked at: O(log n) for each write, plus the older ones it replaces.
 
-use super::shelf::{Place, Shelf};
+use super::extent_index::{ExtentIndex, Place};
 use iolab_vocab::Extent;
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub enum Tails {
 #[derive(Debug, Default)]
 pub(super) struct Writes {
     bytes: u64,
-    shelf: Shelf<()>,
+    extent_index: ExtentIndex<()>,
     /// Where joining is to be tried.
     unsettled: BTreeSet<Place>,
 }
@@ -38,7 +38,7 @@ impl Writes {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.shelf.len()
+        self.extent_index.len()
     }
 
     /// Keeps a write; older data under it is cut or removed. Returns the bytes replaced.
@@ -57,22 +57,22 @@ impl Writes {
         access_bytes: u64,
     ) -> Option<Extent> {
         while let Some(place) = self.unsettled.pop_first() {
-            if self.shelf.get(place).is_some() {
+            if self.extent_index.get(place).is_some() {
                 self.settle_around(place, access_bytes);
             }
         }
-        let place = self.shelf.choose(last_end, near_bytes)?;
+        let place = self.extent_index.choose(last_end, near_bytes)?;
         self.pull(place)
     }
 
     fn put(&mut self, extent: Extent) {
         self.bytes += extent.length;
-        self.shelf.insert(place(extent.offset), extent, ());
+        self.extent_index.insert(place(extent.offset), extent, ());
         self.unsettled.insert(place(extent.offset));
     }
 
     fn pull(&mut self, place: Place) -> Option<Extent> {
-        let (extent, ()) = self.shelf.remove(place)?;
+        let (extent, ()) = self.extent_index.remove(place)?;
         self.bytes -= extent.length;
         Some(extent)
     }
@@ -80,8 +80,8 @@ impl Writes {
     /// Removes what lies under `new`. Returns how much that was, with what was lost.
     fn cut_out(&mut self, new: Extent, tails: Tails) -> u64 {
         let before = self.bytes;
-        while let Some(last) = self.shelf.before(place(new.end())) {
-            match self.shelf.get(last) {
+        while let Some(last) = self.extent_index.before(place(new.end())) {
+            match self.extent_index.get(last) {
                 Some((old, ())) if old.end() > new.offset => {}
                 _ => break,
             }
@@ -99,8 +99,8 @@ impl Writes {
 
     /// Joins from the neighbour on the left on, until nothing changes any more.
     fn settle_around(&mut self, place: Place, access_bytes: u64) {
-        let mut last = self.shelf.before(place).unwrap_or(place);
-        while let Some(next) = self.shelf.after(last) {
+        let mut last = self.extent_index.before(place).unwrap_or(place);
+        while let Some(next) = self.extent_index.after(last) {
             if self.join(last, next, access_bytes) {
                 self.unsettled.remove(&next);
             } else if next == place || self.unsettled.remove(&next) {
@@ -112,15 +112,15 @@ impl Writes {
     }
 
     fn join(&mut self, last: Place, next: Place, access_bytes: u64) -> bool {
-        let neighbours = self.shelf.get(last).zip(self.shelf.get(next));
+        let neighbours = self.extent_index.get(last).zip(self.extent_index.get(next));
         let Some((&(one, ()), &(other, ()))) = neighbours else { return false };
         let length = one.length + other.length;
         if one.end() != other.offset || length > access_bytes {
             return false;
         }
-        self.shelf.remove(next);
-        self.shelf.remove(last);
-        self.shelf.insert(last, Extent::new(one.offset, length), ());
+        self.extent_index.remove(next);
+        self.extent_index.remove(last);
+        self.extent_index.insert(last, Extent::new(one.offset, length), ());
         true
     }
 }

@@ -175,12 +175,12 @@ impl World {
         let mut out = Vec::new();
         self.cache.step(self.now, event, &mut out);
         self.laws.check(self.now, &event, &out)?;
-        let (mut answer, mut is_welcome) = (None, false);
+        let (mut answer, mut retries) = (None, false);
         for action in out {
             match action {
                 Action::Admit => answer = Some(true),
                 Action::Refuse => answer = Some(false),
-                Action::Welcome => is_welcome = true,
+                Action::RetryRefused => retries = true,
                 Action::Transfer { operation, direction, file, extent } => {
                     self.start(operation, direction, file, extent)?;
                 }
@@ -196,7 +196,7 @@ impl World {
         if held > capacity {
             return Err(format!("{held} bytes held, {capacity} there are, after {event:?}"));
         }
-        if is_welcome {
+        if retries {
             self.offer_parked()?;
         }
         Ok(answer == Some(true))
@@ -421,7 +421,7 @@ impl World {
         let is_nobody_left = self.announced.as_ref().is_none_or(BTreeMap::is_empty);
         let checks = [
             (is_nobody_left, "whoever announced a write was never invited".to_owned()),
-            (self.parked.is_empty(), "a refused packet was never welcomed again".to_owned()),
+            (self.parked.is_empty(), "a refused packet was never retried".to_owned()),
             (unread == 0, format!("{unread} reads were never answered")),
             (self.flushes.is_empty(), "a flush was never answered".to_owned()),
             (self.memory.is_empty(), "admitted bytes were never written".to_owned()),

@@ -384,14 +384,14 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     fn obey(&mut self, index: u32, mut actions: Vec<Action>) -> bool {
-        let (mut admitted, mut is_welcome) = (false, false);
+        let (mut admitted, mut retries) = (false, false);
         for action in actions.drain(..) {
             match action {
                 Action::Admit => admitted = true,
                 Action::Refuse | Action::Keep { .. } | Action::Drop { .. } => {}
                 Action::Flushed { flush } => self.flushed(index, flush.0),
                 Action::Invite { tag } => self.invite(index, tag.0),
-                Action::Welcome => is_welcome = true,
+                Action::RetryRefused => retries = true,
                 Action::Transfer { operation, direction, file, extent } => {
                     self.start_transfer(index, operation, Access { direction, file, extent });
                 }
@@ -403,7 +403,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             }
         }
         self.actions = actions;
-        if is_welcome {
+        if retries {
             self.take_parked(index);
         }
         admitted

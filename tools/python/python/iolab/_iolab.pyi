@@ -80,7 +80,7 @@ class CacheAction:
         def __init__(self) -> None: ...
 
     class Refuse(CacheAction):
-        """It must wait; it is offered again after a completed write, or on Welcome."""
+        """It must wait; it is offered again after a completed write, or on RetryRefused."""
 
         def __init__(self) -> None: ...
 
@@ -104,7 +104,7 @@ class CacheAction:
 
         def __init__(self, flush: int) -> None: ...
 
-    class Welcome(CacheAction):
+    class RetryRefused(CacheAction):
         """What was refused may be offered again."""
 
         def __init__(self) -> None: ...

@@ -1,7 +1,7 @@
 //! Delayed writes: held back until they are old enough, many enough, or somebody flushes.
 //!
 //! After Kuhn 2009, where writes were flushed every 0.33 s or above 50 MiB; the published runs had
-//! this switched off. The gate opens for everything that waits and closes when it is gone.
+//! this switched off. Once writes may go, all that wait go; then the next are held back again.
 
 use super::Action;
 use iolab_vocab::Nanos;
@@ -21,7 +21,7 @@ impl Delay {
 }
 
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct WriteDelay {
     delay: Option<Delay>,
     is_open: bool,
     /// Bytes that came in since it closed.
@@ -31,16 +31,22 @@ pub(super) struct Gate {
     is_armed: bool,
 }
 
-impl Gate {
-    pub(super) fn new(delay: Option<Delay>) -> Gate {
-        Gate { delay, is_open: delay.is_none(), held_bytes: 0, since: Nanos::ZERO, is_armed: false }
+impl WriteDelay {
+    pub(super) fn new(delay: Option<Delay>) -> WriteDelay {
+        WriteDelay {
+            delay,
+            is_open: delay.is_none(),
+            held_bytes: 0,
+            since: Nanos::ZERO,
+            is_armed: false,
+        }
     }
 
     pub(super) fn is_open(&self) -> bool {
         self.is_open
     }
 
-    /// A write waits behind the gate.
+    /// A write is held back.
     pub(super) fn queued(&mut self, now: Nanos, bytes: u64, out: &mut Vec<Action>) {
         let Some(delay) = self.delay else { return };
         if self.held_bytes == 0 {

@@ -12,18 +12,18 @@ pub(super) type Place = (u64, u64);
 
 /// Stretches, each with what belongs to it.
 #[derive(Debug)]
-pub(super) struct Shelf<T> {
+pub(super) struct ExtentIndex<T> {
     stretches: BTreeMap<Place, (Extent, T)>,
     lengths: BTreeSet<(u64, Reverse<Place>)>,
 }
 
-impl<T> Default for Shelf<T> {
-    fn default() -> Shelf<T> {
-        Shelf { stretches: BTreeMap::new(), lengths: BTreeSet::new() }
+impl<T> Default for ExtentIndex<T> {
+    fn default() -> ExtentIndex<T> {
+        ExtentIndex { stretches: BTreeMap::new(), lengths: BTreeSet::new() }
     }
 }
 
-impl<T> Shelf<T> {
+impl<T> ExtentIndex<T> {
     pub(super) fn len(&self) -> usize {
         self.stretches.len()
     }

@@ -1,14 +1,14 @@
 //! Ageing between reads and writes: how long either may be passed over.
 //!
 //! By itself reads go first and memory goes to whoever comes. A steady stream of reads then
-//! starves the writes, and writes that fill memory starve a read that needs some. With patience,
+//! starves the writes, and writes that fill memory starve a read that needs some. With ageing,
 //! writes that waited longer go first; a read that waited longer for memory keeps further writes
 //! out; and a packet refused for longer keeps further reads from starting.
 
 use iolab_vocab::Nanos;
 
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct Ageing {
     limit: Option<Nanos>,
     /// Since when the reads, the writes, the refused have gone without service.
     read: Option<Nanos>,
@@ -16,9 +16,9 @@ pub(super) struct Patience {
     refusal: Option<Nanos>,
 }
 
-impl Patience {
-    pub(super) fn new(limit: Option<Nanos>) -> Patience {
-        Patience { limit, read: None, write: None, refusal: None }
+impl Ageing {
+    pub(super) fn new(limit: Option<Nanos>) -> Ageing {
+        Ageing { limit, read: None, write: None, refusal: None }
     }
 
     fn is_overdue(&self, since: Option<Nanos>, now: Nanos) -> bool {

@@ -4,7 +4,7 @@ use iolab_vocab::{Extent, FileId};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct LruExtents {
     bytes: u64,
     uses: u64,
     /// By file and start: the end, and when it was used last. They never overlap.
@@ -12,7 +12,7 @@ pub(super) struct Kept {
     by_use: BTreeMap<u64, (FileId, u64)>,
 }
 
-impl Kept {
+impl LruExtents {
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_lies_between_what_is_kept_and_the_oldest_goes_first() {
-        let (mut kept, file) = (Kept::default(), FileId(1));
+        let (mut kept, file) = (LruExtents::default(), FileId(1));
         kept.insert(file, Extent::new(10, 10));
         kept.insert(file, Extent::new(30, 10));
         kept.insert(FileId(2), Extent::new(0, 100));

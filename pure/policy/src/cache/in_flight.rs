@@ -4,7 +4,7 @@ use super::{Action, Job, Operation, Settings, Tag};
 use iolab_vocab::{Direction, Extent, FileId};
 
 #[derive(Debug, Default)]
-struct Flight {
+struct Transfer {
     /// Memory to give back on completion.
     bytes: u64,
     /// Read data to deliver on completion; empty for a write.
@@ -23,25 +23,25 @@ struct HeldUp {
 
 /// Memory and transfers of one machine.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct InFlight {
     settings: Settings,
     held_bytes: u64,
-    flights: Vec<Flight>,
-    grounded: Vec<u32>,
+    transfers: Vec<Transfer>,
+    free_slots: Vec<u32>,
     held_up: Vec<HeldUp>,
     /// Between a completion and the driver's word that the device is ready.
     is_settling: bool,
 }
 
-impl Desk {
-    pub(super) fn new(settings: Settings) -> Desk {
+impl InFlight {
+    pub(super) fn new(settings: Settings) -> InFlight {
         let depth = settings.depth.max(1);
-        let flights = (0..depth).map(|_| Flight::default()).collect();
-        Desk {
+        let transfers = (0..depth).map(|_| Transfer::default()).collect();
+        InFlight {
             settings,
             held_bytes: 0,
-            flights,
-            grounded: (0..depth).rev().collect(),
+            transfers,
+            free_slots: (0..depth).rev().collect(),
             held_up: Vec::new(),
             is_settling: false,
         }
@@ -66,7 +66,7 @@ impl Desk {
 
     /// Whether the device takes another transfer.
     pub(super) fn is_free(&self) -> bool {
-        !self.is_settling && !self.grounded.is_empty()
+        !self.is_settling && !self.free_slots.is_empty()
     }
 
     /// The driver has offered what it kept; transfers may start again.
@@ -80,7 +80,7 @@ impl Desk {
 
     fn stores(&self) -> impl Iterator<Item = (FileId, Extent)> {
         let held_up = self.held_up.iter().map(|one| (one.file, one.extent));
-        self.flights.iter().filter_map(|flight| flight.store).chain(held_up)
+        self.transfers.iter().filter_map(|transfer| transfer.store).chain(held_up)
     }
 
     /// Whether any write has been started and not completed.
@@ -107,11 +107,11 @@ impl Desk {
     /// overlap, for the device may finish them in any order: the later one is held up.
     pub(super) fn store(&mut self, file: FileId, extent: Extent, held: u64, out: &mut Vec<Action>) {
         let is_in_the_way = |other: (FileId, Extent)| other.0 == file && other.1.overlaps(extent);
-        if self.grounded.is_empty() || self.stores().any(is_in_the_way) {
+        if self.free_slots.is_empty() || self.stores().any(is_in_the_way) {
             return self.held_up.push(HeldUp { file, extent, held_bytes: held });
         }
         let operation = self.launch(held);
-        self.flights[operation.0 as usize].store = Some((file, extent));
+        self.transfers[operation.0 as usize].store = Some((file, extent));
         out.push(Action::Transfer { operation, direction: Direction::Write, file, extent });
     }
 
@@ -125,27 +125,27 @@ impl Desk {
         out: &mut Vec<Action>,
     ) {
         let operation = self.launch(0);
-        let flight = &mut self.flights[operation.0 as usize];
-        flight.parts.extend(jobs.map(|job| (job.tag, job.extent)));
-        let wanted_bytes = flight.parts.iter().map(|part| part.1.length).sum::<u64>();
-        flight.bytes = extent.length.saturating_sub(wanted_bytes);
-        self.held_bytes += wanted_bytes + flight.bytes;
+        let transfer = &mut self.transfers[operation.0 as usize];
+        transfer.parts.extend(jobs.map(|job| (job.tag, job.extent)));
+        let wanted_bytes = transfer.parts.iter().map(|part| part.1.length).sum::<u64>();
+        transfer.bytes = extent.length.saturating_sub(wanted_bytes);
+        self.held_bytes += wanted_bytes + transfer.bytes;
         out.push(Action::Transfer { operation, direction: Direction::Read, file, extent });
     }
 
     fn launch(&mut self, bytes: u64) -> Operation {
-        let slot = self.grounded.pop().expect("a transfer starts only when the device is free");
-        self.flights[slot as usize].bytes = bytes;
+        let slot = self.free_slots.pop().expect("a transfer starts only when the device is free");
+        self.transfers[slot as usize].bytes = bytes;
         Operation(slot)
     }
 
     /// Settles a finished transfer: a write's memory is free, a read's data is delivered.
     pub(super) fn complete(&mut self, operation: Operation, out: &mut Vec<Action>) {
-        let flight = &mut self.flights[operation.0 as usize];
-        flight.store = None;
-        self.held_bytes -= std::mem::take(&mut flight.bytes);
-        out.extend(flight.parts.drain(..).map(|(tag, extent)| Action::Deliver { tag, extent }));
-        self.grounded.push(operation.0);
+        let transfer = &mut self.transfers[operation.0 as usize];
+        transfer.store = None;
+        self.held_bytes -= std::mem::take(&mut transfer.bytes);
+        out.extend(transfer.parts.drain(..).map(|(tag, extent)| Action::Deliver { tag, extent }));
+        self.free_slots.push(operation.0);
         self.is_settling = true;
     }
 }
