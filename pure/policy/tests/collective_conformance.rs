@@ -10,8 +10,8 @@ use collective_model::{Deed, Outcome, World};
 use iolab_policy::Machine;
 use iolab_policy::collective::catalog::{Build, ROWS, Row};
 use iolab_policy::collective::{
-    Access, Action, Collective, CollectiveLaws, Event, FileCall, Payload, Ranks, Serves, Shape,
-    Sizes, Wanted,
+    Access, Action, Collective, CollectiveKind, CollectiveLaws, Event, FileCall, Payload, Ranks,
+    Shape, Sizes, Wanted,
 };
 use iolab_vocab::{Direction, Extent, Nanos, Random, Seed};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ fn shape(rank: u32, rank_count: u32, root: u32, bytes: u64) -> Shape {
 type BuildMessages = dyn Fn(Shape) -> Box<dyn Collective>;
 
 fn call(
-    serves: Serves,
+    kind: CollectiveKind,
     build: &BuildMessages,
     ranks: u32,
     root: u32,
@@ -36,7 +36,7 @@ fn call(
 ) -> Result<Outcome, String> {
     let machine = |rank| {
         let shape = shape(rank, ranks, root, bytes);
-        (build(shape), CollectiveLaws::new(serves, shape))
+        (build(shape), CollectiveLaws::new(kind, shape))
     };
     let sizes = Sizes::of(shape(0, ranks, root, bytes));
     World::new((0..ranks).map(machine).collect(), sizes, seed).run()
@@ -57,7 +57,7 @@ fn call_file(
 
 /// Who must have whose data at the end, and how many blocks must have reached each rank.
 fn check(
-    serves: Serves,
+    kind: CollectiveKind,
     ranks: u32,
     root: u32,
     bytes: u64,
@@ -65,13 +65,17 @@ fn check(
 ) -> Result<(), String> {
     let everyone: BTreeSet<u32> = (0..ranks).collect();
     for rank in 0..ranks {
-        let (must, blocks) = match serves {
-            Serves::Broadcast | Serves::Scatter if rank != root => (BTreeSet::from([root]), 1),
-            Serves::Reduce if rank == root => (everyone.clone(), 1),
-            Serves::Gather if rank == root => (everyone.clone(), u64::from(ranks) - 1),
-            Serves::Allreduce => (everyone.clone(), 1),
-            Serves::Allgather | Serves::Alltoall => (everyone.clone(), u64::from(ranks) - 1),
-            Serves::Barrier => (everyone.clone(), 0),
+        let (must, blocks) = match kind {
+            CollectiveKind::Broadcast | CollectiveKind::Scatter if rank != root => {
+                (BTreeSet::from([root]), 1)
+            }
+            CollectiveKind::Reduce if rank == root => (everyone.clone(), 1),
+            CollectiveKind::Gather if rank == root => (everyone.clone(), u64::from(ranks) - 1),
+            CollectiveKind::Allreduce => (everyone.clone(), 1),
+            CollectiveKind::Allgather | CollectiveKind::Alltoall => {
+                (everyone.clone(), u64::from(ranks) - 1)
+            }
+            CollectiveKind::Barrier => (everyone.clone(), 0),
             _ => (BTreeSet::new(), 0),
         };
         let knows = &outcome.knows[rank as usize];
@@ -87,14 +91,14 @@ fn check(
     Ok(())
 }
 
-fn explore(serves: Serves, build: &BuildMessages) -> Result<(), String> {
+fn explore(kind: CollectiveKind, build: &BuildMessages) -> Result<(), String> {
     for ranks in 1..=9 {
         for root in 0..ranks {
             for bytes in [0, 8, EAGER_BYTES + 1, (3 << 20) + 5] {
                 for seed in 0..12 {
                     let scene = format!("{ranks} ranks, root {root}, {bytes} bytes, seed {seed}");
-                    let outcome = call(serves, build, ranks, root, bytes, seed);
-                    let checked = outcome.and_then(|all| check(serves, ranks, root, bytes, &all));
+                    let outcome = call(kind, build, ranks, root, bytes, seed);
+                    let checked = outcome.and_then(|all| check(kind, ranks, root, bytes, &all));
                     checked.map_err(|broken| format!("{scene}: {broken}"))?;
                 }
             }
@@ -107,8 +111,8 @@ fn explore(serves: Serves, build: &BuildMessages) -> Result<(), String> {
 fn every_command_gives_everyone_what_they_must_get_whatever_overtakes_what() {
     for row in ROWS {
         let Build::Messages(build) = row.build else { continue };
-        let outcome = explore(row.serves, &build);
-        outcome.unwrap_or_else(|broken| panic!("{}={}: {broken}", row.serves.name(), row.name));
+        let outcome = explore(row.kind, &build);
+        outcome.unwrap_or_else(|broken| panic!("{}={}: {broken}", row.kind.name(), row.name));
     }
 }
 
@@ -282,11 +286,11 @@ fn costs(row: &Row, build: &BuildMessages) -> String {
     let mut lines = String::new();
     for ranks in [2, 3, 5, 8, 9] {
         for bytes in [8, 4096] {
-            let outcome = call(row.serves, build, ranks, 0, bytes, 1).expect("the row conforms");
+            let outcome = call(row.kind, build, ranks, 0, bytes, 1).expect("the row conforms");
             let Outcome { messages, wire_bytes, rounds, .. } = outcome;
-            let (serves, name) = (row.serves.name(), row.name);
+            let (kind, name) = (row.kind.name(), row.name);
             let _ =
-                writeln!(lines, "{serves} {name} {ranks} {bytes} {messages} {wire_bytes} {rounds}");
+                writeln!(lines, "{kind} {name} {ranks} {bytes} {messages} {wire_bytes} {rounds}");
         }
     }
     lines
@@ -420,9 +424,9 @@ fn the_suite_finds_every_defect_in_every_command() {
     for row in ROWS {
         let Build::Messages(build) = row.build else { continue };
         for defect in [LosesASend, SendsTwice, ForgetsAReceive, SendsShort] {
-            let is_no_harm = matches!((row.serves, defect), (Serves::Barrier, SendsShort));
+            let is_no_harm = matches!((row.kind, defect), (CollectiveKind::Barrier, SendsShort));
             let broken = move |shape: Shape| spoiled(build(shape), shape.rank, defect);
-            let found = explore(row.serves, &broken).is_err();
+            let found = explore(row.kind, &broken).is_err();
             assert!(found || is_no_harm, "{}: {defect:?} was not noticed", row.name);
         }
     }

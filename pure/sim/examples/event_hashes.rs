@@ -49,7 +49,7 @@ fn main() {
     for row in collective::catalog::ROWS {
         let mut settings = Settings::default();
         settings.collectives.set(row);
-        all.push((format!("{}={}", row.serves.name(), row.name), settings));
+        all.push((format!("{}={}", row.kind.name(), row.name), settings));
     }
     for (name, settings) in all {
         let done = run(&workload, &platform, &settings).unwrap_or_else(|error| panic!("{error}"));

@@ -12,7 +12,7 @@ use crate::program::Program;
 use crate::queue::{Ordered, Published};
 use crate::workload::{Database, Individual, JavaRandom, Mode, Scattered};
 use iolab_policy::cache::catalog::ROWS;
-use iolab_policy::collective::{Choices, Serves, catalog};
+use iolab_policy::collective::{CollectiveKind, CollectiveSelection, catalog};
 use iolab_vocab::{Direction, Seed};
 
 const RANKS: u32 = 10;
@@ -261,9 +261,9 @@ impl Case {
 
     /// Runs the case with one seed on the given platform.
     pub fn run(&self, on: &Platform, conduct: Conduct, seed: u64) -> Result<Run, RunError> {
-        let mut collectives = Choices::default();
+        let mut collectives = CollectiveSelection::default();
         if let Test::Collective(name) = self.test {
-            let row = catalog::find(Serves::File, name);
+            let row = catalog::find(CollectiveKind::File, name);
             collectives.set(row.expect("the evaluation names rows of the catalogue"));
         }
         let setup = Setup {

@@ -32,7 +32,7 @@ pub enum Command {
     /// Keep the processor busy.
     Compute {
         /// For so many instructions.
-        cycles: f64,
+        instructions: f64,
     },
     /// Do nothing, and keep nobody from the processor.
     Rest {
@@ -318,7 +318,7 @@ impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.name())?;
         match *self {
-            Command::Compute { cycles } => write!(f, " {cycles} instructions")?,
+            Command::Compute { instructions } => write!(f, " {instructions} instructions")?,
             Command::Rest { nanos } => write!(f, " {} s", nanos.seconds())?,
             Command::Send { to, tag, bytes, .. } | Command::StartSend { to, tag, bytes, .. } => {
                 write!(f, " {bytes} B to rank {to} (tag {tag})")?;

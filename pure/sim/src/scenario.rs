@@ -175,7 +175,7 @@ impl Scenario {
     /// # Errors
     /// A name that the platform does not have, a span that ends before it begins, a factor or
     /// share out of range, two faults of one link at the same time.
-    pub fn lay_on(&self, platform: &Platform) -> Result<Faults, ScenarioError> {
+    pub fn resolve(&self, platform: &Platform) -> Result<Faults, ScenarioError> {
         let names = Names::of(platform);
         let mut laid: Vec<Laid> = Vec::new();
         for (fault, number) in self.faults.iter().zip(1..) {
@@ -369,7 +369,7 @@ mod tests {
     use super::*;
 
     fn laid(text: &str) -> Result<Faults, ScenarioError> {
-        Scenario::parse(text)?.lay_on(&Platform::preset("classic-hdd").unwrap())
+        Scenario::parse(text)?.resolve(&Platform::preset("classic-hdd").unwrap())
     }
 
     fn wrong_by(fault: &str, expected: &str) {

@@ -10,7 +10,7 @@ use crate::cluster::Order;
 use crate::guest::SimulationError;
 use crate::platform::Platform;
 use crate::workload::{Settings, Workload, WorkloadError, in_words};
-use iolab_policy::collective::{Serves, catalog};
+use iolab_policy::collective::{CollectiveKind, catalog};
 use iolab_vocab::Seed;
 use serde::Deserialize;
 use std::fmt;
@@ -290,7 +290,8 @@ fn set_setting(settings: &mut Settings, name: &str, value: &Value) -> Result<(),
         _ => {
             let chosen = match text.contains('=') {
                 true => settings.collectives.choose(text),
-                false => catalog::find(Serves::File, text).map(|row| settings.collectives.set(row)),
+                false => catalog::find(CollectiveKind::File, text)
+                    .map(|row| settings.collectives.set(row)),
             };
             if let Err(error) = chosen {
                 return refused(error.message, error.hint);

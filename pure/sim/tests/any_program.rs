@@ -94,7 +94,7 @@ impl Maker {
             8 => Command::StartWriteAll(file, ticket),
             9 => Command::Sync(file),
             10 => Command::Rest { nanos: Nanos(self.below(10_000_000)) },
-            11 => Command::Compute { cycles: self.below(10_000) as f64 },
+            11 => Command::Compute { instructions: self.below(10_000) as f64 },
             12 => Command::Read(file),
             _ => Command::Write(file),
         }
@@ -213,7 +213,7 @@ fn attempt(seed: u64, wildness: u64, with_faults: bool) -> (&'static str, String
     let is_published = maker.below(3) == 0;
     setup.order = if is_published { Order::Published } else { Order::Documented };
     let scenario = if with_faults { maker.scenario() } else { String::new() };
-    let faults = Scenario::parse(&scenario).unwrap().lay_on(&platform).unwrap();
+    let faults = Scenario::parse(&scenario).unwrap().resolve(&platform).unwrap();
     let tie_seed = Seed(maker.below(3));
     match is_published {
         true => outcome(Cluster::build(&platform, setup, Published::new()).unwrap(), &faults),
@@ -234,7 +234,7 @@ fn outcome<Q: EventQueue<Event>>(
             let kind = match &error {
                 RunError::Platform(_) => "platform",
                 RunError::Refused(_) => "refused",
-                RunError::Stuck(_) => "stuck",
+                RunError::Deadlock(_) => "deadlock",
                 RunError::Unreceived(_) => "unreceived",
                 RunError::Late(_) => "late",
             };
@@ -271,7 +271,7 @@ fn faults_never_break_a_run() {
         assert!(!text.contains("does not go on"), "seed {seed}: {text}");
         *kinds.entry(kind).or_default() += 1;
     }
-    assert!(kinds["ended"] > 300 && kinds["stuck"] > 100, "{kinds:?}");
+    assert!(kinds["ended"] > 300 && kinds["deadlock"] > 100, "{kinds:?}");
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn faults_that_pass_only_cost_time() {
             continue;
         }
         let mut cluster = build(setup(vec![Box::new(script)], FILES as usize));
-        cluster.inject(&Scenario::parse(&text).unwrap().lay_on(&classic()).unwrap());
+        cluster.inject(&Scenario::parse(&text).unwrap().resolve(&classic()).unwrap());
         cluster.run().unwrap_or_else(|error| panic!("seed {seed}: {error}\n{text}"));
         count += 1;
     }

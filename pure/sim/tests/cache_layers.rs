@@ -116,7 +116,7 @@ fn ageing_lets_a_read_have_memory_that_writes_would_take() {
     };
     let writers = || (0..8).map(|rank| (0..40).map(|index| write(rank, index)).collect());
     let wide = (0..16).map(|row| Extent::new(on_first_server(row), 65_536)).collect::<Vec<_>>();
-    let later = (Command::Compute { cycles: 300_000.0 }, Vec::new());
+    let later = (Command::Compute { instructions: 300_000.0 }, Vec::new());
     let reader = || vec![vec![later.clone(), (Command::Read(1), wide.clone())]];
     let scripts = || vec![writers().collect(), reader()];
     let memory_bytes = (1 << 20) + 200_000;
@@ -132,7 +132,7 @@ fn ageing_lets_a_read_have_memory_that_writes_would_take() {
 fn a_read_cache_reads_once_what_many_want() {
     let read = || vec![(Command::Read(0), vec![Extent::new(0, 16 << 20)])];
     let turns = |rank: u64| {
-        let compute = (Command::Compute { cycles: 2e6 * rank as f64 + 1.0 }, Vec::new());
+        let compute = (Command::Compute { instructions: 2e6 * rank as f64 + 1.0 }, Vec::new());
         [vec![compute], read()].concat()
     };
     let scripts = || vec![(0..5).map(turns).collect()];

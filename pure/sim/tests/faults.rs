@@ -16,7 +16,7 @@ const SECOND: u64 = 1_000_000_000;
 /// A cluster with these programs on one file, and these faults.
 fn ill(programs: Vec<Box<dyn Program>>, faults: &str) -> Cluster<Ordered<Event>> {
     let mut cluster = build(setup(programs, 1));
-    cluster.inject(&Scenario::parse(faults).unwrap().lay_on(&classic()).unwrap());
+    cluster.inject(&Scenario::parse(faults).unwrap().resolve(&classic()).unwrap());
     cluster
 }
 
@@ -107,7 +107,7 @@ fn a_stall_loses_no_byte_of_any_cache_layer() {
         setup.cache = Some(cache.to_owned());
         let stall = fault("stalled-server", "server = 'server3'\nfrom = '10ms'\nuntil = '2s'");
         let mut cluster = build(setup);
-        cluster.inject(&Scenario::parse(&stall).unwrap().lay_on(&classic()).unwrap());
+        cluster.inject(&Scenario::parse(&stall).unwrap().resolve(&classic()).unwrap());
         let time = cluster.run().unwrap_or_else(|error| panic!("{cache}: {error}"));
         assert!(time.0 > 2 * SECOND, "{cache}: {time:?}");
         let written: u64 = cluster.server_totals().map(|server| server.written_bytes).sum();
@@ -159,7 +159,7 @@ fn a_link_cut_for_good_is_named() {
     let error = run_ill(&one_message(), &fault("cut-link", "link = 'client1'")).unwrap_err();
     assert_eq!(
         error.message(),
-        "standstill at 0.000221025 s: 1 process waits\n  \
+        "deadlock at 0.000221025 s: 1 process waits\n  \
          rank 1 waits for a message of rank 0 (tag 7) [receive from rank 0 (tag 7)]\n\
          faults that last: link `client1` cut from 0 s on"
     );
@@ -222,7 +222,7 @@ fn what_waits_for_a_crashed_client_is_told_so() {
     let error = run_ill(&script, &crash).unwrap_err();
     assert_eq!(
         error.message(),
-        "standstill at 0.001001000 s: 2 processes wait\n  \
+        "deadlock at 0.001001000 s: 2 processes wait\n  \
          rank 0 waits for rank 1 to come to the barrier [barrier]\n  \
          rank 2 waits for rank 1 to come to the barrier [barrier]\n\
          crashed: rank 1\n\
@@ -280,7 +280,7 @@ fn a_cable_between_switches_can_be_cut() {
     let run = |faults: &str| {
         let setup = setup(vec![Box::new(one_message())], 0);
         let mut cluster = Cluster::build(&platform, setup, Ordered::new(Seed(0))).unwrap();
-        cluster.inject(&Scenario::parse(faults).unwrap().lay_on(&platform).unwrap());
+        cluster.inject(&Scenario::parse(faults).unwrap().resolve(&platform).unwrap());
         cluster.run().unwrap().0
     };
     let cut = fault("cut-link", "link = 'left - right'\nuntil = '0.3s'");

@@ -167,7 +167,7 @@ fn fuzz_scenarios(seed: u64, count: usize) {
     for _ in 0..count {
         let Ok(scenario) = Scenario::parse(&mutator.input()) else { continue };
         valid += 1;
-        if valid % 20 == 0 && scenario.lay_on(&classic).is_ok() {
+        if valid % 20 == 0 && scenario.resolve(&classic).is_ok() {
             let settings = Settings { faults: Some(scenario), ..Settings::default() };
             try_run(&template, &classic, &settings);
         }

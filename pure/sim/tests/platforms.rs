@@ -137,10 +137,10 @@ fn a_slow_cable_between_switches_bounds_what_crosses_it() {
 }
 
 /// When the last of two processes on one node has computed.
-fn computed(cpus: u32, cycles: [f64; 2]) -> u64 {
+fn computed(cpus: u32, instructions: [f64; 2]) -> u64 {
     let node = format!("[[nodes]]\nname = 'client'\nclients = 2\ncpus = {cpus}\n");
     let on = platform(&[SWITCH, &node]);
-    let ranks = cycles.map(|cycles| vec![Command::Compute { cycles }]).to_vec();
+    let ranks = instructions.map(|instructions| vec![Command::Compute { instructions }]).to_vec();
     let script = Script::of_commands(ranks);
     build_on(&on, setup(vec![Box::new(script)], 0)).run().unwrap().0
 }

@@ -106,7 +106,7 @@ fn ranks_that_wait_for_each_other_in_a_circle_are_told_with_the_name_of_their_ap
         commands = [{ receive_from = '-1' }, { send_to = '+1', bytes = 10 }]";
     let workload = Workload::parse(text).unwrap();
     let error = run(&workload, &classic(), &Settings::default()).unwrap_err();
-    assert!(error.message.contains("standstill") && error.message.contains("rank 2"), "{error}");
+    assert!(error.message.contains("deadlock") && error.message.contains("rank 2"), "{error}");
 }
 
 #[test]

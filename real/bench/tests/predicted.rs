@@ -2,7 +2,7 @@
 
 use iolab_bench::{Abilities, Measurement, Outcome, Plan, TestFiles, run};
 use iolab_comm::Imagined;
-use iolab_policy::collective::catalog::Choices;
+use iolab_policy::collective::catalog::CollectiveSelection;
 use iolab_sim::cluster::{Cluster, FileState, Order, Setup};
 use iolab_sim::platform::Platform;
 use iolab_sim::program::{Command, Program};
@@ -78,7 +78,7 @@ fn a_prediction_takes_the_time_of_the_same_commands_written_down_by_hand() {
         let setup = Setup {
             order: Order::Documented,
             cache: None,
-            collectives: Choices::default(),
+            collectives: CollectiveSelection::default(),
             files: vec![FileState { bytes: 3 * strip }],
             programs: vec![Box::new(program)],
         };

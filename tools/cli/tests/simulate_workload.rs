@@ -212,7 +212,7 @@ fn a_hang_is_diagnosed_and_unknown_names_are_told_before_anything_runs() {
         stderr_of(&[&["simulate"], &arguments[..]].concat())
     };
     let text = run("classic-hdd", "crash.toml");
-    assert!(text.contains("error: standstill at") && text.contains("crashed: rank 4"), "{text}");
+    assert!(text.contains("error: deadlock at") && text.contains("crashed: rank 4"), "{text}");
     assert!(text.contains("without the faults the run takes"), "{text}");
     let text = run("nvme", "bad-day.toml");
     assert!(text.contains("fault 2 (stalled-server): there is no server `server7`"), "{text}");

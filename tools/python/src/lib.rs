@@ -13,7 +13,7 @@ mod run;
 
 use failure::{Raise, error};
 use iolab_policy::cache::catalog;
-use iolab_policy::collective::Serves;
+use iolab_policy::collective::CollectiveKind;
 use iolab_sim::platform::{LOCAL_PRESETS, PRESETS, Platform};
 use iolab_sim::workload::Workload;
 use pyo3::prelude::*;
@@ -33,10 +33,10 @@ fn caches() -> Vec<(&'static str, &'static str)> {
 /// Commands, names and summaries of the collective algorithms; for each command the default first.
 #[pyfunction]
 fn collectives() -> Vec<(&'static str, &'static str, &'static str)> {
-    let of = |serves: Serves| {
-        serves.rows().map(move |row| (serves.name(), row.name, row.summary)).collect::<Vec<_>>()
+    let of = |kind: CollectiveKind| {
+        kind.rows().map(move |row| (kind.name(), row.name, row.summary)).collect::<Vec<_>>()
     };
-    Serves::ALL.into_iter().flat_map(of).collect()
+    CollectiveKind::ALL.into_iter().flat_map(of).collect()
 }
 
 /// Refuses a text that is no platform.

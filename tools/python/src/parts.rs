@@ -4,8 +4,8 @@ use crate::cache::PythonCache;
 use crate::collective::PythonCollective;
 use crate::failure::Trouble;
 use iolab_policy::cache::{Cache, Settings};
-use iolab_policy::collective::{Collective, CollectiveLaws, FileCall, Serves, Shape};
-use iolab_sim::cluster::OwnParts;
+use iolab_policy::collective::{Collective, CollectiveLaws, FileCall, CollectiveKind, Shape};
+use iolab_sim::cluster::PolicyOverrides;
 use iolab_vocab::{Direction, Extent};
 use pyo3::prelude::*;
 
@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 pub(crate) struct PythonParts {
     pub(crate) cache: Option<Py<PyAny>>,
     /// By command: what makes one rank's machine.
-    pub(crate) collectives: Vec<(Serves, Py<PyAny>)>,
+    pub(crate) collectives: Vec<(CollectiveKind, Py<PyAny>)>,
     pub(crate) trouble: Trouble,
 }
 
@@ -34,21 +34,21 @@ impl PythonParts {
             collectives: self
                 .collectives
                 .iter()
-                .map(|(serves, maker)| (*serves, maker.clone_ref(py)))
+                .map(|(kind, maker)| (*kind, maker.clone_ref(py)))
                 .collect(),
             trouble: self.trouble.clone(),
         })
     }
 
-    fn maker(&self, serves: Serves) -> Option<&Py<PyAny>> {
-        self.collectives.iter().find(|one| one.0 == serves).map(|one| &one.1)
+    fn maker(&self, kind: CollectiveKind) -> Option<&Py<PyAny>> {
+        self.collectives.iter().find(|one| one.0 == kind).map(|one| &one.1)
     }
 
     /// One rank's machine; if its making fails, one that ends at once.
     fn collective(
         &self,
         maker: &Py<PyAny>,
-        serves: Serves,
+        kind: CollectiveKind,
         rank: u32,
         laws: CollectiveLaws,
         call: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
@@ -62,7 +62,7 @@ impl PythonParts {
                     (Some(policy.unbind()), name.unwrap_or_default())
                 }
                 Err(raised) => {
-                    let place = format!("making a collective for {}", serves.name());
+                    let place = format!("making a collective for {}", kind.name());
                     trouble.raised(py, &place, raised);
                     (None, String::new())
                 }
@@ -72,7 +72,7 @@ impl PythonParts {
     }
 }
 
-impl OwnParts for PythonParts {
+impl PolicyOverrides for PythonParts {
     fn cache(&self, settings: Settings) -> Option<Box<dyn Cache>> {
         let maker = self.cache.as_ref()?;
         let made = Python::attach(|py| {
@@ -83,18 +83,18 @@ impl OwnParts for PythonParts {
         made.ok().map(|cache| Box::new(cache) as Box<dyn Cache>)
     }
 
-    fn messages(&self, serves: Serves, shape: Shape) -> Option<Box<dyn Collective>> {
-        let maker = self.maker(serves)?;
+    fn messages(&self, kind: CollectiveKind, shape: Shape) -> Option<Box<dyn Collective>> {
+        let maker = self.maker(kind)?;
         let Shape { rank, rank_count, root, bytes, eager_bytes } = shape;
-        let laws = CollectiveLaws::new(serves, shape);
-        Some(self.collective(maker, serves, rank, laws, |py| {
+        let laws = CollectiveLaws::new(kind, shape);
+        Some(self.collective(maker, kind, rank, laws, |py| {
             let class = py.import("iolab.policies")?.getattr("CollectiveCall")?;
             Ok(class.call1((rank, rank_count, root, bytes, eager_bytes))?.unbind())
         }))
     }
 
     fn file(&self, call: &FileCall) -> Option<Box<dyn Collective>> {
-        let maker = self.maker(Serves::File)?;
+        let maker = self.maker(CollectiveKind::File)?;
         let everything = Extent::new(0, u64::MAX);
         let wanted: Vec<Vec<(u64, u64)>> = call
             .access
@@ -104,7 +104,7 @@ impl OwnParts for PythonParts {
             .collect();
         let is_write = call.access.direction == Direction::Write;
         let laws = CollectiveLaws::of_file(call);
-        Some(self.collective(maker, Serves::File, call.rank, laws, |py| {
+        Some(self.collective(maker, CollectiveKind::File, call.rank, laws, |py| {
             let class = py.import("iolab.policies")?.getattr("FileCall")?;
             Ok(class.call1((call.rank, is_write, wanted, call.buffer_bytes))?.unbind())
         }))

@@ -3,7 +3,7 @@
 use crate::failure::{Raise, Trouble, error};
 use crate::outcome;
 use crate::parts::PythonParts;
-use iolab_policy::collective::{Choices, Serves};
+use iolab_policy::collective::{CollectiveSelection, CollectiveKind};
 use iolab_sim::band::{Band, over_ties, tie_seeds};
 use iolab_sim::cluster::Order;
 use iolab_sim::guest::SimulationError;
@@ -205,7 +205,7 @@ fn order_of(py: Python<'_>, order: &str) -> PyResult<Order> {
 fn choose<'py>(
     py: Python<'py>,
     wishes: &Bound<'py, PyDict>,
-    choices: &mut Choices,
+    choices: &mut CollectiveSelection,
     parts: &mut PythonParts,
 ) -> PyResult<()> {
     for (command, wish) in wishes {
@@ -215,11 +215,11 @@ fn choose<'py>(
             choices.choose(&format!("{command}={name}")).raise(py)?;
             continue;
         }
-        match Serves::ALL.into_iter().find(|serves| serves.name() == command) {
-            Some(serves) => parts.collectives.push((serves, wish.unbind())),
+        match CollectiveKind::ALL.into_iter().find(|kind| kind.name() == command) {
+            Some(kind) => parts.collectives.push((kind, wish.unbind())),
             None => {
                 let message = format!("there is no collective command `{command}`");
-                let hint = format!("choose from {}", Serves::ALL.map(Serves::name).join(", "));
+                let hint = format!("choose from {}", CollectiveKind::ALL.map(CollectiveKind::name).join(", "));
                 return Err(error(py, &message, &hint));
             }
         }

@@ -155,7 +155,7 @@ def test_what_breaks_the_discipline_of_a_collective_is_told(answer, told):
     assert told in raised.value.message
 
 
-def test_a_cache_that_never_answers_is_diagnosed_as_a_standstill():
+def test_a_cache_that_never_answers_is_diagnosed_as_a_deadlock():
     class Silent:
         def __init__(self, settings):
             pass

@@ -10,7 +10,7 @@ use std::fmt;
 
 /// What a collective algorithm carries out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Serves {
+pub enum CollectiveKind {
     /// One rank's data to all.
     Broadcast,
     /// All ranks' data combined at one.
@@ -45,7 +45,7 @@ pub enum Build {
 /// One collective algorithm.
 pub struct Row {
     /// What it carries out.
-    pub serves: Serves,
+    pub kind: CollectiveKind,
     /// Its name among those that do the same.
     pub name: &'static str,
     /// One sentence.
@@ -54,52 +54,52 @@ pub struct Row {
     pub build: Build,
 }
 
-impl Serves {
+impl CollectiveKind {
     /// Every command, in the order of documentation.
-    pub const ALL: [Serves; 9] = [
-        Serves::Broadcast,
-        Serves::Reduce,
-        Serves::Allreduce,
-        Serves::Gather,
-        Serves::Scatter,
-        Serves::Allgather,
-        Serves::Alltoall,
-        Serves::Barrier,
-        Serves::File,
+    pub const ALL: [CollectiveKind; 9] = [
+        CollectiveKind::Broadcast,
+        CollectiveKind::Reduce,
+        CollectiveKind::Allreduce,
+        CollectiveKind::Gather,
+        CollectiveKind::Scatter,
+        CollectiveKind::Allgather,
+        CollectiveKind::Alltoall,
+        CollectiveKind::Barrier,
+        CollectiveKind::File,
     ];
 
     /// As the command line calls it.
     pub fn name(self) -> &'static str {
         match self {
-            Serves::Broadcast => "broadcast",
-            Serves::Reduce => "reduce",
-            Serves::Allreduce => "allreduce",
-            Serves::Gather => "gather",
-            Serves::Scatter => "scatter",
-            Serves::Allgather => "allgather",
-            Serves::Alltoall => "alltoall",
-            Serves::Barrier => "barrier",
-            Serves::File => "file",
+            CollectiveKind::Broadcast => "broadcast",
+            CollectiveKind::Reduce => "reduce",
+            CollectiveKind::Allreduce => "allreduce",
+            CollectiveKind::Gather => "gather",
+            CollectiveKind::Scatter => "scatter",
+            CollectiveKind::Allgather => "allgather",
+            CollectiveKind::Alltoall => "alltoall",
+            CollectiveKind::Barrier => "barrier",
+            CollectiveKind::File => "file",
         }
     }
 
     fn index(self) -> usize {
-        Serves::ALL.iter().position(|one| *one == self).expect("all of them are in ALL")
+        CollectiveKind::ALL.iter().position(|one| *one == self).expect("all of them are in ALL")
     }
 
     /// The algorithms that carry it out, the default first.
     pub fn rows(self) -> impl Iterator<Item = &'static Row> {
-        ROWS.iter().filter(move |row| row.serves == self)
+        ROWS.iter().filter(move |row| row.kind == self)
     }
 }
 
 const fn messages(
-    serves: Serves,
+    kind: CollectiveKind,
     name: &'static str,
     summary: &'static str,
     build: fn(Shape) -> Box<dyn Collective>,
 ) -> Row {
-    Row { serves, name, summary, build: Build::Messages(build) }
+    Row { kind, name, summary, build: Build::Messages(build) }
 }
 
 const fn file(
@@ -107,63 +107,86 @@ const fn file(
     summary: &'static str,
     build: fn(FileCall) -> Box<dyn Collective>,
 ) -> Row {
-    Row { serves: Serves::File, name, summary, build: Build::File(build) }
+    Row { kind: CollectiveKind::File, name, summary, build: Build::File(build) }
 }
 
 /// Every row; for each command the default first.
 pub const ROWS: &[Row] = &[
-    messages(Serves::Broadcast, "binomial", "passed on along a binomial tree", |shape| {
+    messages(CollectiveKind::Broadcast, "binomial", "passed on along a binomial tree", |shape| {
         Box::new(Broadcast::new(shape))
     }),
-    messages(Serves::Broadcast, "flat", "the root sends to everyone", |shape| {
+    messages(CollectiveKind::Broadcast, "flat", "the root sends to everyone", |shape| {
         Box::new(Scatter::broadcast(shape))
     }),
-    messages(Serves::Reduce, "binomial", "combined along a binomial tree", |shape| {
+    messages(CollectiveKind::Reduce, "binomial", "combined along a binomial tree", |shape| {
         Box::new(Reduce::new(shape))
     }),
-    messages(Serves::Reduce, "flat", "everyone sends to the root", |shape| {
+    messages(CollectiveKind::Reduce, "flat", "everyone sends to the root", |shape| {
         Box::new(Gather::new(shape))
     }),
-    messages(Serves::Allreduce, "reduce-broadcast", "reduced to rank 0, then broadcast", |shape| {
-        let shape = Shape { root: 0, ..shape };
-        Box::new(Chain::new(vec![Box::new(Reduce::new(shape)), Box::new(Broadcast::new(shape))]))
-    }),
-    messages(Serves::Allreduce, "exchange", "everyone sends to everyone and combines", |shape| {
-        Box::new(Allgather::new(shape))
-    }),
-    messages(Serves::Allreduce, "recursive-doubling", "partners 2^k apart exchange", |shape| {
-        Box::new(RecursiveDoubling::new(shape))
-    }),
-    messages(Serves::Gather, "direct", "everyone sends to the root", |shape| {
+    messages(
+        CollectiveKind::Allreduce,
+        "reduce-broadcast",
+        "reduced to rank 0, then broadcast",
+        |shape| {
+            let shape = Shape { root: 0, ..shape };
+            Box::new(Chain::new(vec![
+                Box::new(Reduce::new(shape)),
+                Box::new(Broadcast::new(shape)),
+            ]))
+        },
+    ),
+    messages(
+        CollectiveKind::Allreduce,
+        "exchange",
+        "everyone sends to everyone and combines",
+        |shape| Box::new(Allgather::new(shape)),
+    ),
+    messages(
+        CollectiveKind::Allreduce,
+        "recursive-doubling",
+        "partners 2^k apart exchange",
+        |shape| Box::new(RecursiveDoubling::new(shape)),
+    ),
+    messages(CollectiveKind::Gather, "direct", "everyone sends to the root", |shape| {
         Box::new(Gather::new(shape))
     }),
-    messages(Serves::Scatter, "direct", "the root sends to everyone", |shape| {
+    messages(CollectiveKind::Scatter, "direct", "the root sends to everyone", |shape| {
         Box::new(Scatter::new(shape))
     }),
-    messages(Serves::Allgather, "direct", "everyone sends to everyone", |shape| {
+    messages(CollectiveKind::Allgather, "direct", "everyone sends to everyone", |shape| {
         Box::new(Allgather::new(shape))
     }),
-    messages(Serves::Allgather, "ring", "blocks travel from neighbour to neighbour", |shape| {
-        Box::new(RingAllgather::new(shape))
-    }),
-    messages(Serves::Alltoall, "direct", "everyone sends to everyone at once", |shape| {
+    messages(
+        CollectiveKind::Allgather,
+        "ring",
+        "blocks travel from neighbour to neighbour",
+        |shape| Box::new(RingAllgather::new(shape)),
+    ),
+    messages(CollectiveKind::Alltoall, "direct", "everyone sends to everyone at once", |shape| {
         Box::new(Alltoall::new(shape))
     }),
-    messages(Serves::Alltoall, "pairwise", "one partner after the other", |shape| {
+    messages(CollectiveKind::Alltoall, "pairwise", "one partner after the other", |shape| {
         Box::new(PairwiseAlltoall::new(shape))
     }),
-    messages(Serves::Alltoall, "cruel", "pairwise, one transfer at a time, shuffled", |shape| {
-        Box::new(Cruel::new(Box::new(PairwiseAlltoall::new(shape)), shape.rank))
-    }),
+    messages(
+        CollectiveKind::Alltoall,
+        "cruel",
+        "pairwise, one transfer at a time, shuffled",
+        |shape| Box::new(Cruel::new(Box::new(PairwiseAlltoall::new(shape)), shape.rank)),
+    ),
     Row {
-        serves: Serves::Barrier,
+        kind: CollectiveKind::Barrier,
         name: "virtual",
         summary: "no messages; the last to come wakes the others",
         build: Build::Meeting,
     },
-    messages(Serves::Barrier, "dissemination", "log2 n rounds of short messages", |shape| {
-        Box::new(DisseminationBarrier::new(shape))
-    }),
+    messages(
+        CollectiveKind::Barrier,
+        "dissemination",
+        "log2 n rounds of short messages",
+        |shape| Box::new(DisseminationBarrier::new(shape)),
+    ),
     file("two-phase", "each rank accesses one contiguous domain", |call| {
         Box::new(TwoPhase::domains(call))
     }),
@@ -201,11 +224,11 @@ impl fmt::Display for CollectiveError {
 impl std::error::Error for CollectiveError {}
 
 /// The row of that name among those that carry out `serves`.
-pub fn find(serves: Serves, name: &str) -> Result<&'static Row, CollectiveError> {
-    serves.rows().find(|row| row.name == name).ok_or_else(|| {
-        let names: Vec<_> = serves.rows().map(|row| row.name).collect();
+pub fn find(kind: CollectiveKind, name: &str) -> Result<&'static Row, CollectiveError> {
+    kind.rows().find(|row| row.name == name).ok_or_else(|| {
+        let names: Vec<_> = kind.rows().map(|row| row.name).collect();
         CollectiveError {
-            message: format!("there is no algorithm `{name}` for {}", serves.name()),
+            message: format!("there is no algorithm `{name}` for {}", kind.name()),
             hint: format!("choose from {}", names.join(", ")),
         }
     })
@@ -213,44 +236,49 @@ pub fn find(serves: Serves, name: &str) -> Result<&'static Row, CollectiveError>
 
 /// Which algorithm carries out which command in one run.
 #[derive(Clone, Copy)]
-pub struct Choices([&'static Row; Serves::ALL.len()]);
+pub struct CollectiveSelection([&'static Row; CollectiveKind::ALL.len()]);
 
-impl Default for Choices {
+impl Default for CollectiveSelection {
     /// For every command its first row.
-    fn default() -> Choices {
-        Choices(Serves::ALL.map(|serves| serves.rows().next().expect("every command has a row")))
+    fn default() -> CollectiveSelection {
+        CollectiveSelection(
+            CollectiveKind::ALL.map(|kind| kind.rows().next().expect("every command has a row")),
+        )
     }
 }
 
-impl Choices {
+impl CollectiveSelection {
     /// Chooses by `command=name`, for example `allgather=ring`.
     pub fn choose(&mut self, wish: &str) -> Result<(), CollectiveError> {
         let (command, name) = wish.split_once('=').ok_or_else(|| CollectiveError {
             message: format!("`{wish}` does not say which algorithm for which command"),
             hint: "write for example allgather=ring".to_owned(),
         })?;
-        let serves = Serves::ALL.into_iter().find(|serves| serves.name() == command);
-        let serves = serves.ok_or_else(|| CollectiveError {
+        let kind = CollectiveKind::ALL.into_iter().find(|kind| kind.name() == command);
+        let kind = kind.ok_or_else(|| CollectiveError {
             message: format!("there is no collective command `{command}`"),
-            hint: format!("choose from {}", Serves::ALL.map(Serves::name).join(", ")),
+            hint: format!(
+                "choose from {}",
+                CollectiveKind::ALL.map(CollectiveKind::name).join(", ")
+            ),
         })?;
-        self.set(find(serves, name)?);
+        self.set(find(kind, name)?);
         Ok(())
     }
 
     /// Chooses `row` for what it carries out.
     pub fn set(&mut self, row: &'static Row) {
-        self.0[row.serves.index()] = row;
+        self.0[row.kind.index()] = row;
     }
 
     /// What carries out `serves`.
-    pub fn of(&self, serves: Serves) -> &'static Row {
-        self.0[serves.index()]
+    pub fn of(&self, kind: CollectiveKind) -> &'static Row {
+        self.0[kind.index()]
     }
 
     /// One rank's machine for a command of messages; nothing where the driver lets ranks meet.
-    pub fn build(&self, serves: Serves, shape: Shape) -> Option<Box<dyn Collective>> {
-        match self.of(serves).build {
+    pub fn build(&self, kind: CollectiveKind, shape: Shape) -> Option<Box<dyn Collective>> {
+        match self.of(kind).build {
             Build::Messages(build) => Some(build(shape)),
             Build::Meeting => None,
             Build::File(_) => unreachable!("a command of messages is never served by a file row"),
@@ -259,16 +287,16 @@ impl Choices {
 
     /// One rank's machine for a collective access.
     pub fn build_file(&self, call: FileCall) -> Box<dyn Collective> {
-        match self.of(Serves::File).build {
+        match self.of(CollectiveKind::File).build {
             Build::File(build) => build(call),
             _ => unreachable!("an access is only served by a file row"),
         }
     }
 }
 
-impl fmt::Debug for Choices {
+impl fmt::Debug for CollectiveSelection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.0.iter().map(|row| (row.serves.name(), row.name))).finish()
+        f.debug_map().entries(self.0.iter().map(|row| (row.kind.name(), row.name))).finish()
     }
 }
 
@@ -278,16 +306,16 @@ mod tests {
 
     #[test]
     fn an_algorithm_is_chosen_by_command_and_name() {
-        let mut choices = Choices::default();
-        assert_eq!(choices.of(Serves::Allgather).name, "direct");
+        let mut choices = CollectiveSelection::default();
+        assert_eq!(choices.of(CollectiveKind::Allgather).name, "direct");
         choices.choose("allgather=ring").unwrap();
-        assert_eq!(choices.of(Serves::Allgather).name, "ring");
-        assert_eq!(choices.of(Serves::Broadcast).name, "binomial");
+        assert_eq!(choices.of(CollectiveKind::Allgather).name, "ring");
+        assert_eq!(choices.of(CollectiveKind::Broadcast).name, "binomial");
     }
 
     #[test]
     fn wrong_wishes_are_named_and_get_a_way_out() {
-        let mut choices = Choices::default();
+        let mut choices = CollectiveSelection::default();
         for wish in ["allgather", "allgather=tree", "walltime=ring"] {
             let error = choices.choose(wish).unwrap_err();
             assert!(
@@ -301,8 +329,8 @@ mod tests {
 
     #[test]
     fn names_are_unique_within_a_command() {
-        for serves in Serves::ALL {
-            let names: Vec<_> = serves.rows().map(|row| row.name).collect();
+        for kind in CollectiveKind::ALL {
+            let names: Vec<_> = kind.rows().map(|row| row.name).collect();
             let distinct: std::collections::BTreeSet<_> = names.iter().collect();
             assert_eq!(names.len(), distinct.len(), "{names:?}");
         }

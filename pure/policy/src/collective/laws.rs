@@ -7,7 +7,7 @@
 //! may not be there yet; messages of one tag between two ranks do not overtake each other. When it finishes, it has what the call promises it, and has given away or
 //! written what others are promised by it.
 
-use super::{Action, Collective, Event, FileCall, Payload, Ranks, Serves, Shape, Sizes};
+use super::{Action, Collective, CollectiveKind, Event, FileCall, Payload, Ranks, Shape, Sizes};
 use crate::extents::Covered;
 use crate::machine::{Checked, Laws};
 use iolab_vocab::{Direction, Extent, Nanos};
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 /// One rank of one call, as far as its discipline goes.
 #[derive(Debug)]
 pub struct CollectiveLaws {
-    serves: Serves,
+    kind: CollectiveKind,
     rank: u32,
     rank_count: u32,
     root: u32,
@@ -58,8 +58,12 @@ enum Coming {
 }
 
 /// Holds the machine of one rank of a command of messages to its discipline.
-pub fn checked(serves: Serves, shape: Shape, machine: Box<dyn Collective>) -> Box<dyn Collective> {
-    Box::new(Checked::new(machine, CollectiveLaws::new(serves, shape)))
+pub fn checked(
+    kind: CollectiveKind,
+    shape: Shape,
+    machine: Box<dyn Collective>,
+) -> Box<dyn Collective> {
+    Box::new(Checked::new(machine, CollectiveLaws::new(kind, shape)))
 }
 
 /// Holds the machine of one rank of a collective access to its discipline.
@@ -69,15 +73,15 @@ pub fn checked_file(call: &FileCall, machine: Box<dyn Collective>) -> Box<dyn Co
 
 impl CollectiveLaws {
     /// Of one rank of a command of messages.
-    pub fn new(serves: Serves, shape: Shape) -> CollectiveLaws {
+    pub fn new(kind: CollectiveKind, shape: Shape) -> CollectiveLaws {
         let Shape { rank, rank_count, root, bytes, .. } = shape;
         let mut has = Having::default();
         has.blocks.insert(rank);
         has.combined.insert(rank);
-        if serves == Serves::Broadcast && rank == root {
+        if kind == CollectiveKind::Broadcast && rank == root {
             has.vector.insert(Extent::new(0, bytes));
         }
-        CollectiveLaws::start(serves, rank, rank_count, root, Sizes::of(shape), has)
+        CollectiveLaws::start(kind, rank, rank_count, root, Sizes::of(shape), has)
     }
 
     /// Of one rank of a collective access.
@@ -89,11 +93,11 @@ impl CollectiveLaws {
             wanted.within(wanted.span()).for_each(|part| has.bytes.insert(part));
         }
         let rank_count = access.wanted.len() as u32;
-        CollectiveLaws::start(Serves::File, rank, rank_count, 0, Sizes::of_file(call), has)
+        CollectiveLaws::start(CollectiveKind::File, rank, rank_count, 0, Sizes::of_file(call), has)
     }
 
     fn start(
-        serves: Serves,
+        kind: CollectiveKind,
         rank: u32,
         rank_count: u32,
         root: u32,
@@ -101,7 +105,7 @@ impl CollectiveLaws {
         has: Having,
     ) -> CollectiveLaws {
         let (phase, coming) = (Phase::New, Vec::new());
-        CollectiveLaws { serves, rank, rank_count, root, sizes, phase, is_named: true, has, coming }
+        CollectiveLaws { kind, rank, rank_count, root, sizes, phase, is_named: true, has, coming }
     }
 
     fn everyone(&self) -> Ranks {
@@ -119,9 +123,9 @@ impl CollectiveLaws {
     }
 
     fn has_own_blocks_for_all(&self) -> bool {
-        match self.serves {
-            Serves::Scatter => self.rank == self.root,
-            serves => serves == Serves::Alltoall,
+        match self.kind {
+            CollectiveKind::Scatter => self.rank == self.root,
+            kind => kind == CollectiveKind::Alltoall,
         }
     }
 
@@ -141,7 +145,9 @@ impl CollectiveLaws {
         match what {
             Payload::Vector(part) => self.has.vector.insert(part),
             Payload::Combined(ranks) => self.has.combined.extend(ranks.iter(self.rank_count)),
-            Payload::Blocks(_) if matches!(self.serves, Serves::Scatter | Serves::Alltoall) => {
+            Payload::Blocks(_)
+                if matches!(self.kind, CollectiveKind::Scatter | CollectiveKind::Alltoall) =>
+            {
                 _ = self.has.blocks.insert(from);
             }
             Payload::Blocks(ranks) => self.has.blocks.extend(ranks.iter(self.rank_count)),
@@ -208,9 +214,7 @@ impl CollectiveLaws {
         };
         match is_possible && what.wire_bytes(&self.sizes).is_some() {
             true => Ok(()),
-            false => {
-                Err(format!("there is no {what:?} in {} of {count} ranks", self.serves.name()))
-            }
+            false => Err(format!("there is no {what:?} in {} of {count} ranks", self.kind.name())),
         }
     }
 
@@ -254,7 +258,7 @@ impl CollectiveLaws {
         let access = self.sizes.access.as_ref();
         match access.is_some_and(|access| access.direction == direction) {
             true => Ok(()),
-            false => Err(format!("{direction:?} of a file in {}", self.serves.name())),
+            false => Err(format!("{direction:?} of a file in {}", self.kind.name())),
         }
     }
 
@@ -264,15 +268,17 @@ impl CollectiveLaws {
         let has = &self.has;
         let is_root = self.rank == self.root;
         let whole = Extent::new(0, self.sizes.bytes);
-        let is_kept = match self.serves {
-            Serves::Broadcast => has.vector.contains(whole),
-            Serves::Reduce => !is_root || self.has_result(),
-            Serves::Allreduce => has.vector.contains(whole) || self.has_result(),
-            Serves::Gather => !is_root || self.has_all(&has.blocks, self.everyone()),
-            Serves::Scatter => is_root || has.blocks.contains(&self.root),
-            Serves::Allgather | Serves::Alltoall => self.has_all(&has.blocks, self.everyone()),
-            Serves::Barrier => true,
-            Serves::File => {
+        let is_kept = match self.kind {
+            CollectiveKind::Broadcast => has.vector.contains(whole),
+            CollectiveKind::Reduce => !is_root || self.has_result(),
+            CollectiveKind::Allreduce => has.vector.contains(whole) || self.has_result(),
+            CollectiveKind::Gather => !is_root || self.has_all(&has.blocks, self.everyone()),
+            CollectiveKind::Scatter => is_root || has.blocks.contains(&self.root),
+            CollectiveKind::Allgather | CollectiveKind::Alltoall => {
+                self.has_all(&has.blocks, self.everyone())
+            }
+            CollectiveKind::Barrier => true,
+            CollectiveKind::File => {
                 let all = Extent::new(0, u64::MAX);
                 self.sizes.pieces(self.rank, all).all(|part| has.settled.contains(part))
             }
@@ -313,9 +319,9 @@ mod tests {
         steps.find_map(|(event, actions)| laws.check(Nanos::ZERO, &event, actions).err())
     }
 
-    fn messages(serves: Serves, rank: u32) -> CollectiveLaws {
+    fn messages(kind: CollectiveKind, rank: u32) -> CollectiveLaws {
         let shape = Shape { rank, rank_count: 3, root: 0, bytes: 8, eager_bytes: 0 };
-        CollectiveLaws::new(serves, shape)
+        CollectiveLaws::new(kind, shape)
     }
 
     fn send(to: u32, what: Payload) -> Action {
@@ -349,14 +355,14 @@ mod tests {
     fn whoever_has_what_it_sends_and_ends_with_what_it_was_promised_breaks_nothing() {
         let (finish, nothing) = (Action::Finish, Payload::Nothing);
         let relay: Rounds = &[&[receive(0, WHOLE)], &[send(2, WHOLE), finish.clone()]];
-        assert_eq!(broken(messages(Serves::Broadcast, 1), relay), None);
+        assert_eq!(broken(messages(CollectiveKind::Broadcast, 1), relay), None);
         let ring: Rounds = &[
             &[receive(2, block(2)), send(0, block(1))],
             &[receive(2, block(0)), send(0, block(2)), finish.clone()],
         ];
-        assert_eq!(broken(messages(Serves::Allgather, 1), ring), None);
+        assert_eq!(broken(messages(CollectiveKind::Allgather, 1), ring), None);
         let barrier: Rounds = &[&[send(0, nothing), receive(0, nothing), finish.clone()]];
-        assert_eq!(broken(messages(Serves::Barrier, 1), barrier), None);
+        assert_eq!(broken(messages(CollectiveKind::Barrier, 1), barrier), None);
         let both: Rounds =
             &[&[Action::ReadFile(vec![Extent::new(0, 20)])], &[send(1, pieces(1)), finish.clone()]];
         assert_eq!(broken(access(Direction::Read), both), None);
@@ -367,7 +373,7 @@ mod tests {
         ];
         assert_eq!(broken(access(Direction::Write), both), None);
         let opaque: Rounds = &[&[send(0, Payload::Opaque(9)), finish]];
-        assert_eq!(broken(messages(Serves::Gather, 1), opaque), None);
+        assert_eq!(broken(messages(CollectiveKind::Gather, 1), opaque), None);
     }
 
     #[test]
@@ -379,23 +385,35 @@ mod tests {
         let write = |from| Action::WriteFile(vec![Extent::new(from, 10)]);
         let (reads, writes) = (|| access(Direction::Read), || access(Direction::Write));
         let many: [(CollectiveLaws, Rounds, &str); 17] = [
-            (messages(Serves::Barrier, 1), &[&[send(3, WHOLE)]], "talks to rank 3"),
-            (messages(Serves::Barrier, 1), &[&[receive(1, WHOLE)]], "talks to rank 1"),
-            (messages(Serves::Barrier, 1), &[&[finish.clone(), send(0, WHOLE)]], "behind Finish"),
-            (messages(Serves::Broadcast, 0), &[&[send(1, long)]], "there is no"),
-            (messages(Serves::Gather, 1), &[&[send(0, block(3))]], "there is no"),
-            (messages(Serves::Gather, 1), &[&[send(0, pieces(1))]], "there is no"),
-            (messages(Serves::Gather, 1), &[&[read(0)]], "of a file in gather"),
+            (messages(CollectiveKind::Barrier, 1), &[&[send(3, WHOLE)]], "talks to rank 3"),
+            (messages(CollectiveKind::Barrier, 1), &[&[receive(1, WHOLE)]], "talks to rank 1"),
             (
-                messages(Serves::Broadcast, 1),
+                messages(CollectiveKind::Barrier, 1),
+                &[&[finish.clone(), send(0, WHOLE)]],
+                "behind Finish",
+            ),
+            (messages(CollectiveKind::Broadcast, 0), &[&[send(1, long)]], "there is no"),
+            (messages(CollectiveKind::Gather, 1), &[&[send(0, block(3))]], "there is no"),
+            (messages(CollectiveKind::Gather, 1), &[&[send(0, pieces(1))]], "there is no"),
+            (messages(CollectiveKind::Gather, 1), &[&[read(0)]], "of a file in gather"),
+            (
+                messages(CollectiveKind::Broadcast, 1),
                 &[&[receive(0, WHOLE), send(2, WHOLE)]],
                 "does not have",
             ),
-            (messages(Serves::Allgather, 1), &[&[send(0, block(2))]], "does not have"),
-            (messages(Serves::Reduce, 1), &[&[send(0, combined)]], "does not have"),
-            (messages(Serves::Broadcast, 1), &[&[finish.clone()]], "what it was promised"),
-            (messages(Serves::Reduce, 0), &[&[receive(1, block(1)), finish.clone()]], "promised"),
-            (messages(Serves::Alltoall, 0), &[&[receive(1, block(0)), finish.clone()]], "promised"),
+            (messages(CollectiveKind::Allgather, 1), &[&[send(0, block(2))]], "does not have"),
+            (messages(CollectiveKind::Reduce, 1), &[&[send(0, combined)]], "does not have"),
+            (messages(CollectiveKind::Broadcast, 1), &[&[finish.clone()]], "what it was promised"),
+            (
+                messages(CollectiveKind::Reduce, 0),
+                &[&[receive(1, block(1)), finish.clone()]],
+                "promised",
+            ),
+            (
+                messages(CollectiveKind::Alltoall, 0),
+                &[&[receive(1, block(0)), finish.clone()]],
+                "promised",
+            ),
             (reads(), &[&[read(0), send(1, pieces(1))]], "does not have"),
             (reads(), &[&[write(0)]], "Write of a file in file"),
             (reads(), &[&[read(10)], &[finish.clone()]], "what it was promised"),
@@ -410,7 +428,7 @@ mod tests {
     #[test]
     fn a_driver_begins_once_and_stops_at_the_end() {
         let finish = [Action::Finish];
-        let mut laws = messages(Serves::Barrier, 0);
+        let mut laws = messages(CollectiveKind::Barrier, 0);
         assert!(laws.check(Nanos::ZERO, &Event::RoundCompleted, &[]).is_err());
         assert!(laws.check(Nanos::ZERO, &Event::Began, &[]).is_ok());
         assert!(laws.check(Nanos::ZERO, &Event::Began, &[]).is_err());

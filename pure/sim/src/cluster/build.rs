@@ -3,18 +3,18 @@
 use super::cpu::Cpu;
 use super::event::Event;
 use super::group::groups_of;
+use super::hop::{Hop, Role};
 use super::network::Network;
-use super::own::OwnParts;
+use super::overrides::PolicyOverrides;
 use super::packet::{NONE, Slab};
 use super::server::{Server, ServerTotals};
-use super::station::{Role, Station};
 use super::task::{Process, Task};
 use super::{Application, Calendar, Cluster, EventQueue, FileState, Node, Order, hash_table};
 use crate::platform::{NodeGroup, Platform, PlatformError};
 use crate::program::Program;
 use iolab_device::DeviceModel;
 use iolab_policy::cache::{self, Settings, Tails, checked};
-use iolab_policy::collective::{Choices, Costs};
+use iolab_policy::collective::{CollectiveSelection, Costs};
 use iolab_vocab::Nanos;
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ pub struct Setup {
     /// Cache layer of every server; by itself each server has the platform's.
     pub cache: Option<String>,
     /// Which algorithm carries out which collective command.
-    pub collectives: Choices,
+    pub collectives: CollectiveSelection,
     /// The files, each with its size at the start.
     pub files: Vec<FileState>,
     /// The applications. Their processes fill the platform's clients in order.
@@ -46,7 +46,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         platform: &Platform,
         setup: Setup,
         queue: Q,
-        own: Box<dyn OwnParts>,
+        own: Box<dyn PolicyOverrides>,
     ) -> Result<Cluster<Q>, PlatformError> {
         platform.check()?;
         let mut cluster = Cluster::empty(platform, &setup, queue, own);
@@ -58,7 +58,12 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         Ok(cluster)
     }
 
-    fn empty(platform: &Platform, setup: &Setup, queue: Q, own: Box<dyn OwnParts>) -> Cluster<Q> {
+    fn empty(
+        platform: &Platform,
+        setup: &Setup,
+        queue: Q,
+        own: Box<dyn PolicyOverrides>,
+    ) -> Cluster<Q> {
         Cluster {
             calendar: Calendar { now: Nanos::ZERO, queue, late: None },
             order: setup.order,
@@ -86,8 +91,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             event_count: 0,
             event_hash: 0,
             running_count: 0,
-            ills: super::fault::Ills::none(),
-            first_cable_station: 0,
+            active_faults: super::fault::ActiveFaults::none(),
+            first_cable_hop: 0,
             refused: None,
             recorder: None,
             computing: NONE,
@@ -98,21 +103,21 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
     }
 
-    fn add_station(&mut self, role: Role, rate: f64, latency: f64, next: u32) -> u32 {
-        let mut station = Station::new(role, rate, latency, self.packet_bytes);
+    fn add_hop(&mut self, role: Role, rate: f64, latency: f64, next: u32) -> u32 {
+        let mut hop = Hop::new(role, rate, latency, self.packet_bytes);
         if self.order == Order::Documented {
-            station.carry_fractions();
+            hop.carry_fractions();
         }
-        station.next = next;
-        self.network.stations.push(station);
-        self.network.stations.len() as u32 - 1
+        hop.next = next;
+        self.network.hops.push(hop);
+        self.network.hops.len() as u32 - 1
     }
 
-    /// One station per switch; returns them in the platform's order.
+    /// One hop per switch; returns them in the platform's order.
     fn add_switches(&mut self, platform: &Platform) -> Vec<u32> {
         let add = |(index, switch): (usize, &crate::platform::Switch)| {
             self.network.routes.push(Vec::new());
-            self.add_station(Role::Switch, switch.rate.0, switch.latency.0, index as u32)
+            self.add_hop(Role::Switch, switch.rate.0, switch.latency.0, index as u32)
         };
         platform.switches.iter().enumerate().map(add).collect()
     }
@@ -130,10 +135,10 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             for _ in 0..group.count {
                 let node = self.nodes.len() as u32;
                 let (rate, latency) = (group.nic.rate.0, group.nic.latency.0);
-                let departure = self.add_station(Role::Departure, rate, latency, switch);
-                let arrival = self.add_station(Role::Arrival, f64::INFINITY, 0.0, node);
-                let port = self.add_station(Role::Port, rate, latency, arrival);
-                let internal = self.add_station(Role::Internal, group.internal_rate.0, 0.0, node);
+                let departure = self.add_hop(Role::Departure, rate, latency, switch);
+                let arrival = self.add_hop(Role::Arrival, f64::INFINITY, 0.0, node);
+                let port = self.add_hop(Role::Port, rate, latency, arrival);
+                let internal = self.add_hop(Role::Internal, group.internal_rate.0, 0.0, node);
                 let mut cpu = Cpu::new(group.cpus, group.instructions_per_second);
                 if self.order == Order::Documented {
                     cpu.carry_fractions();
@@ -211,7 +216,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     fn add_routes(&mut self, platform: &Platform, switches: &[u32]) -> Result<(), PlatformError> {
         let count = switches.len();
         let mut cables = vec![Vec::new(); count];
-        self.first_cable_station = self.network.stations.len() as u32;
+        self.first_cable_hop = self.network.hops.len() as u32;
         for link in &platform.links {
             let ends = [
                 platform.switch_index(&link.from, "link")?,
@@ -219,7 +224,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             ];
             for (from, to) in [(ends[0], ends[1]), (ends[1], ends[0])] {
                 let wire = link.wire;
-                let port = self.add_station(Role::Port, wire.rate.0, wire.latency.0, switches[to]);
+                let port = self.add_hop(Role::Port, wire.rate.0, wire.latency.0, switches[to]);
                 cables[from].push((to, port));
             }
         }

@@ -1,6 +1,6 @@
-//! What can go wrong with programs while they run: a command that cannot be, or a standstill.
+//! What can go wrong with programs while they run: a command that cannot be, or a deadlock.
 
-use super::stuck::Stuck;
+use super::deadlock::Deadlock;
 use crate::platform::{Platform, PlatformError};
 use crate::program::Command;
 use std::fmt;
@@ -85,7 +85,7 @@ pub enum RunError {
     /// A program gave a command that cannot be.
     Refused(Refused),
     /// Nothing is left to happen, but processes wait.
-    Stuck(Box<Stuck>),
+    Deadlock(Box<Deadlock>),
     /// All processes have ended, but messages were sent to nobody.
     Unreceived(Unreceived),
     /// A part would be busy until after the end of simulated time.
@@ -101,7 +101,7 @@ impl RunError {
                 let Refused { application, rank, command, message, .. } = refused;
                 format!("application {application}, rank {rank}: {command}: {message}")
             }
-            RunError::Stuck(stuck) => stuck.to_string(),
+            RunError::Deadlock(deadlock) => deadlock.to_string(),
             RunError::Late(part) => {
                 format!("simulated time ends after 584 years, and {part} is not done by then")
             }
@@ -117,7 +117,7 @@ impl RunError {
         match self {
             RunError::Platform(error) => &error.hint,
             RunError::Refused(refused) => &refused.hint,
-            RunError::Stuck(stuck) => stuck.hint(),
+            RunError::Deadlock(deadlock) => deadlock.hint(),
             RunError::Late(_) => {
                 "check its rates and times in the platform, and the sizes asked of it"
             }

@@ -7,9 +7,9 @@ use iolab_vocab::Nanos;
 pub enum Event {
     /// A task has rested.
     Rested(u32),
-    /// A packet reaches its next station.
+    /// A packet reaches its next hop.
     Arrived(u32),
-    /// A station has carried its packet.
+    /// A hop has carried its packet.
     Carried(u32),
     /// A node's processor has finished a job.
     Computed(u32),
@@ -27,7 +27,7 @@ impl Event {
     fn code(self) -> u64 {
         let (kind, who) = match self {
             Event::Arrived(packet) => (1, packet),
-            Event::Carried(station) => (2, station),
+            Event::Carried(hop) => (2, hop),
             Event::Computed(node) => (3, node),
             Event::Transferred(transfer) => (4, transfer),
             Event::Woke(server) => (5, server),

@@ -2,7 +2,7 @@
 //!
 //! A fault begins and ends by events of its own, which move no clock: a run ends with its last
 //! real event. While nothing is wrong a run pays one test per step of a cache layer and one per
-//! device transfer, nothing per packet: a lossy link's stations get a role of their own.
+//! device transfer, nothing per packet: a lossy link's hops get a role of their own.
 //!
 //! - A slow device takes longer for every transfer that starts meanwhile.
 //! - A stalled server's cache layer is told nothing: what arrives or completes is told at the end,
@@ -14,7 +14,7 @@
 //!   leaves, what is sent to them is taken in and forgotten, meetings wait for them in vain.
 
 use super::event::Event;
-use super::station::Role;
+use super::hop::Role;
 use super::{Cluster, EventQueue};
 use crate::queue::Source;
 use crate::scenario::{Effect, Faults, Laid, Link};
@@ -23,10 +23,10 @@ use iolab_vocab::{Nanos, Random, Seed};
 use std::collections::BTreeMap;
 
 /// Faults of a run, and where they stand.
-pub(super) struct Ills {
+pub(super) struct ActiveFaults {
     laid: Vec<Laid>,
     random: Random,
-    /// By station of a lossy link.
+    /// By hop of a lossy link.
     links: BTreeMap<u32, Lossy>,
     /// Whether packets of a message can overtake each other by far.
     pub(super) has_losses: bool,
@@ -35,7 +35,7 @@ pub(super) struct Ills {
     pub(super) crashed: Vec<u32>,
 }
 
-/// A station whose link loses packets, or has just ceased to.
+/// A hop whose link loses packets, or has just ceased to.
 struct Lossy {
     /// Which fault; nothing when it is over and the last resend is still to come.
     fault: Option<usize>,
@@ -44,16 +44,16 @@ struct Lossy {
 }
 
 /// What becomes of a packet.
-enum Fate {
+enum LossOutcome {
     Passes,
     /// After so many losses.
     Late(u64),
     Lost,
 }
 
-impl Ills {
-    pub(super) fn none() -> Ills {
-        Ills {
+impl ActiveFaults {
+    pub(super) fn none() -> ActiveFaults {
+        ActiveFaults {
             laid: Vec::new(),
             random: Random::new(Seed(0)),
             links: BTreeMap::new(),
@@ -69,21 +69,21 @@ impl Ills {
         lasts.map(|laid| laid.text.clone()).collect()
     }
 
-    fn fate(&mut self, fault: usize, now: Nanos) -> Fate {
+    fn loss(&mut self, fault: usize, now: Nanos) -> LossOutcome {
         let Laid { until, effect: Effect::Loss { share, timeout, .. }, .. } = &self.laid[fault]
         else {
             unreachable!("only a loss makes a link lossy");
         };
         let left = until.map(|until| until.since(now).0.div_ceil(timeout.0));
         if *share >= 1.0 {
-            return left.map_or(Fate::Lost, Fate::Late);
+            return left.map_or(LossOutcome::Lost, LossOutcome::Late);
         }
         let threshold = (share * u64::MAX as f64) as u64;
         let most = left.unwrap_or(u64::MAX);
         let random = &mut self.random;
         match (0..most).take_while(|_| random.bits() < threshold).count() {
-            0 => Fate::Passes,
-            count => Fate::Late(count as u64),
+            0 => LossOutcome::Passes,
+            count => LossOutcome::Late(count as u64),
         }
     }
 
@@ -99,10 +99,10 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     /// Lets these faults happen. They must have been laid on the platform the cluster is built
     /// from.
     pub fn inject(&mut self, faults: &Faults) {
-        self.ills.random = Random::new(faults.seed);
-        self.ills.laid.clone_from(&faults.laid);
+        self.active_faults.random = Random::new(faults.seed);
+        self.active_faults.laid.clone_from(&faults.laid);
         let is_loss = |laid: &Laid| matches!(laid.effect, Effect::Loss { .. });
-        self.ills.has_losses = faults.laid.iter().any(is_loss);
+        self.active_faults.has_losses = faults.laid.iter().any(is_loss);
         let mut moments = Vec::new();
         for (laid, index) in faults.laid.iter().zip(0..) {
             moments.push((laid.from, true, index));
@@ -110,7 +110,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
         // What ends comes before what begins at the same time.
         moments.sort_unstable_by_key(|&(time, begins, index)| (time, begins, index));
-        let source = (self.network.stations.len() + self.nodes.len() + self.servers.len()) as u32;
+        let source = (self.network.hops.len() + self.nodes.len() + self.servers.len()) as u32;
         for (time, begins, index) in moments {
             let event = if begins { Event::FaultBegan(index) } else { Event::FaultEnded(index) };
             self.calendar.queue.push(time, Source(source), event);
@@ -119,11 +119,11 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     /// Packets that links have lost so far; every one was sent again, or its link is cut for good.
     pub fn lost_packet_count(&self) -> u64 {
-        self.ills.lost_count
+        self.active_faults.lost_count
     }
 
     pub(super) fn fault_began(&mut self, index: u32) {
-        match self.ills.laid[index as usize].effect {
+        match self.active_faults.laid[index as usize].effect {
             Effect::Slow { server, factor } => {
                 self.servers[server as usize].slowness.push(factor);
             }
@@ -134,7 +134,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     pub(super) fn fault_ended(&mut self, index: u32) {
-        match self.ills.laid[index as usize].effect {
+        match self.active_faults.laid[index as usize].effect {
             Effect::Slow { server, factor } => {
                 let slowness = &mut self.servers[server as usize].slowness;
                 let place = slowness.iter().position(|one| *one == factor);
@@ -170,7 +170,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         self.take_parked(index);
     }
 
-    /// The stations at both ends of a link: what they send goes over it.
+    /// The hops at both ends of a link: what they send goes over it.
     fn stations_of(&self, link: Link) -> [u32; 2] {
         match link {
             Link::OfNode(node) => {
@@ -178,7 +178,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 [node.departure, node.port]
             }
             Link::Cable(place) => {
-                let first = self.first_cable_station + 2 * place;
+                let first = self.first_cable_hop + 2 * place;
                 [first, first + 1]
             }
         }
@@ -186,20 +186,21 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     fn begin_losses(&mut self, link: Link, fault: usize) {
         for at in self.stations_of(link) {
-            let station = &mut self.network.stations[at as usize];
-            station.role = match station.role {
+            let hop = &mut self.network.hops[at as usize];
+            hop.role = match hop.role {
                 Role::Departure => Role::LossyDeparture,
                 Role::Port => Role::LossyPort,
                 lossy => lossy,
             };
-            let lossy = self.ills.links.entry(at).or_insert(Lossy { fault: None, resend: None });
+            let lossy =
+                self.active_faults.links.entry(at).or_insert(Lossy { fault: None, resend: None });
             lossy.fault = Some(fault);
         }
     }
 
     fn end_losses(&mut self, link: Link) {
         for at in self.stations_of(link) {
-            let lossy = self.ills.links.get_mut(&at).expect("a fault ends after it began");
+            let lossy = self.active_faults.links.get_mut(&at).expect("a fault ends after it began");
             lossy.fault = None;
             if lossy.resend.is_none() {
                 self.heal(at);
@@ -208,20 +209,20 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     fn heal(&mut self, at: u32) {
-        self.ills.links.remove(&at);
-        let station = &mut self.network.stations[at as usize];
-        station.role = match station.role {
+        self.active_faults.links.remove(&at);
+        let hop = &mut self.network.hops[at as usize];
+        hop.role = match hop.role {
             Role::LossyDeparture => Role::Departure,
             Role::LossyPort => Role::Port,
             sound => sound,
         };
     }
 
-    /// A station of a lossy link has carried its packet, perhaps in vain.
+    /// A hop of a lossy link has carried its packet, perhaps in vain.
     pub(super) fn carried_with_losses(&mut self, at: u32) {
-        let station = &self.network.stations[at as usize];
-        let (packet, is_departure) = (station.current, station.role == Role::LossyDeparture);
-        let lossy = self.ills.links.get_mut(&at).expect("a lossy station has its fault");
+        let hop = &self.network.hops[at as usize];
+        let (packet, is_departure) = (hop.current, hop.role == Role::LossyDeparture);
+        let lossy = self.active_faults.links.get_mut(&at).expect("a lossy hop has its fault");
         if let Some(delay) = lossy.resend.take() {
             if lossy.fault.is_none() {
                 self.heal(at);
@@ -229,31 +230,30 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             self.network.send_on(&mut self.calendar, at, packet, delay.0);
             return self.network.go_on(&mut self.calendar, at);
         }
-        let fault = lossy.fault.expect("a station without fault and resend is healed");
+        let fault = lossy.fault.expect("a hop without fault and resend is healed");
         if is_departure {
             self.departed(at, packet);
         }
-        match self.ills.fate(fault, self.calendar.now) {
-            Fate::Passes => self.network.send_on(&mut self.calendar, at, packet, 0),
-            Fate::Lost => self.ills.lost_count += 1,
-            Fate::Late(count) => return self.send_again(at, packet, fault, count),
+        match self.active_faults.loss(fault, self.calendar.now) {
+            LossOutcome::Passes => self.network.send_on(&mut self.calendar, at, packet, 0),
+            LossOutcome::Lost => self.active_faults.lost_count += 1,
+            LossOutcome::Late(count) => return self.send_again(at, packet, fault, count),
         }
         self.network.go_on(&mut self.calendar, at);
     }
 
-    /// The packet gets through after so many losses; the station is busy with it again for each,
+    /// The packet gets through after so many losses; the hop is busy with it again for each,
     /// on a cut link only for the one that gets through.
     fn send_again(&mut self, at: u32, packet: u32, fault: usize, count: u64) {
-        self.ills.lost_count += count;
-        let delay = Nanos(count.saturating_mul(self.ills.timeout(fault).0));
-        let is_cut =
-            matches!(self.ills.laid[fault].effect, Effect::Loss { share, .. } if share >= 1.0);
+        self.active_faults.lost_count += count;
+        let delay = Nanos(count.saturating_mul(self.active_faults.timeout(fault).0));
+        let is_cut = matches!(self.active_faults.laid[fault].effect, Effect::Loss { share, .. } if share >= 1.0);
         let times = if is_cut { 1 } else { count };
         let bytes = self.network.packets.get(packet).bytes;
-        let station = &mut self.network.stations[at as usize];
-        let nanos = times.saturating_mul(station.time(bytes));
-        station.totals.busy_nanos = station.totals.busy_nanos.saturating_add(nanos);
-        self.ills.links.entry(at).and_modify(|lossy| lossy.resend = Some(delay));
+        let hop = &mut self.network.hops[at as usize];
+        let nanos = times.saturating_mul(hop.time(bytes));
+        hop.totals.busy_nanos = hop.totals.busy_nanos.saturating_add(nanos);
+        self.active_faults.links.entry(at).and_modify(|lossy| lossy.resend = Some(delay));
         self.calendar.post(nanos, at, Event::Carried(at));
     }
 
@@ -279,8 +279,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         if id == process {
             self.running_count -= 1;
         }
-        if !self.ills.crashed.contains(&process) {
-            self.ills.crashed.push(process);
+        if !self.active_faults.crashed.contains(&process) {
+            self.active_faults.crashed.push(process);
         }
         self.processes[process as usize].receives.clear();
         for group in &mut self.groups {

@@ -1,23 +1,24 @@
-//! What a station knows of each target it has packets for.
+//! What a hop knows of each target it has packets for.
 //!
 //! A table with open addressing. Beyond a small size it grows with the targets that are busy at
 //! once, not with all there are: before it grows, whatever is idle is forgotten. Where few targets
 //! exist, each finds its own place at the first look.
 
-use super::packet::{Line, NONE};
+use super::packet::{NONE, PacketQueue};
 
-/// One target's share of a station.
+/// One target's share of a hop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flow {
-    /// Sum of this station's times of packets started and not yet started by the next hop.
+    /// Sum of this hop's times of packets started and not yet started by the next hop.
     pub(super) ahead_nanos: u64,
-    pub(super) waiting: Line,
+    pub(super) waiting: PacketQueue,
     target: u32,
     pub(super) blocked: bool,
 }
 
 impl Flow {
-    const FREE: Flow = Flow { ahead_nanos: 0, waiting: Line::EMPTY, target: NONE, blocked: false };
+    const FREE: Flow =
+        Flow { ahead_nanos: 0, waiting: PacketQueue::EMPTY, target: NONE, blocked: false };
 
     fn is_idle(&self) -> bool {
         self.ahead_nanos == 0 && self.waiting.is_empty() && !self.blocked
@@ -27,7 +28,7 @@ impl Flow {
 /// Up to so many places, idle flows are kept: forgetting costs more than they take.
 const SMALL: usize = 32;
 
-/// The flows of one station.
+/// The flows of one hop.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     table: Vec<Flow>,

@@ -7,6 +7,7 @@
 
 mod build;
 mod cpu;
+mod deadlock;
 mod direct;
 mod error;
 mod event;
@@ -14,26 +15,25 @@ mod fault;
 mod flow;
 mod group;
 mod hash_table;
+mod hop;
 mod network;
-mod own;
+mod overrides;
 mod packet;
 mod recorder;
 mod run;
 mod server;
-mod station;
-mod stuck;
 mod task;
 mod transfer;
 
 pub use build::Setup;
+pub use deadlock::{Deadlock, Reason, Waiting};
 pub use error::{Part, Refused, RunError, Unreceived};
 pub use event::Event;
-pub use own::OwnParts;
+pub use hop::{LinkKind, StationTotals};
+pub use overrides::PolicyOverrides;
 pub use recorder::Recording;
 pub use run::Progress;
 pub use server::ServerTotals;
-pub use station::{LinkKind, StationTotals};
-pub use stuck::{Reason, Stuck, Waiting};
 
 use crate::program::Program;
 use crate::queue::{EventQueue, Source};
@@ -147,8 +147,8 @@ pub struct Cluster<Q> {
     groups: Vec<group::Group>,
     /// Large messages between processes, from offer to arrival.
     offers: Slab<task::Offer>,
-    collectives: iolab_policy::collective::Choices,
-    own: Box<dyn OwnParts>,
+    collectives: iolab_policy::collective::CollectiveSelection,
+    own: Box<dyn PolicyOverrides>,
     eager_bytes: u64,
     /// What collective accesses may know of the platform.
     costs: Option<iolab_policy::collective::Costs>,
@@ -158,9 +158,9 @@ pub struct Cluster<Q> {
     event_hash: u64,
     /// Processes that have not ended.
     running_count: u32,
-    ills: fault::Ills,
+    active_faults: fault::ActiveFaults,
     /// Station of the first cable between switches; each has two.
-    first_cable_station: u32,
+    first_cable_hop: u32,
     /// The command that ended the run.
     refused: Option<Refused>,
     /// Where everything is noted, if anybody asked.

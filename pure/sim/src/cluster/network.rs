@@ -1,15 +1,15 @@
-//! Stations joined to a network: packets enter, wait, are carried, and relieve the hop behind.
+//! Hops joined to a network: packets enter, wait, are carried, and relieve the hop behind.
 
 use super::Calendar;
 use super::event::Event;
+use super::hop::{Hop, Role};
 use super::packet::{NONE, Packets};
-use super::station::{Role, Station};
 use crate::queue::EventQueue;
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
 pub(super) struct Network {
-    pub(super) stations: Vec<Station>,
+    pub(super) hops: Vec<Hop>,
     pub(super) packets: Packets,
     /// Per switch, the port to take for each target, or [`SEVERAL`] and the number of a choice.
     pub(super) routes: Vec<Vec<u32>>,
@@ -24,7 +24,7 @@ const SEVERAL: u32 = 1 << 31;
 #[derive(Debug)]
 struct Choice {
     ports: Vec<u32>,
-    /// Of each flow, by the station where it entered and its target, the place of its port.
+    /// Of each flow, by the hop where it entered and its target, the place of its port.
     taken: BTreeMap<(u32, u32), u32>,
 }
 
@@ -43,8 +43,8 @@ impl Choice {
 impl Network {
     /// Without a part.
     pub(super) fn new() -> Network {
-        let (stations, routes) = (Vec::new(), Vec::new());
-        Network { stations, packets: Packets::new(), routes, choices: Vec::new() }
+        let (hops, routes) = (Vec::new(), Vec::new());
+        Network { hops, packets: Packets::new(), routes, choices: Vec::new() }
     }
 
     /// The route that takes these ports alike.
@@ -60,35 +60,35 @@ impl Network {
         SEVERAL | number as u32
     }
 
-    /// A packet comes into a station's queue.
+    /// A packet comes into a hop's queue.
     #[inline]
     pub(super) fn enter<Q: EventQueue<Event>>(&mut self, calendar: &mut Calendar<Q>, packet: u32) {
-        let at = self.packets.get(packet).station;
-        let station = &mut self.stations[at as usize];
-        station.queue.push(&mut self.packets, packet);
-        if station.current == NONE {
+        let at = self.packets.get(packet).hop;
+        let hop = &mut self.hops[at as usize];
+        hop.queue.push(&mut self.packets, packet);
+        if hop.current == NONE {
             self.start_next(calendar, at);
         }
     }
 
-    /// The station has ended its packet: it is idle, and starts the next one it may.
+    /// The hop has ended its packet: it is idle, and starts the next one it may.
     #[inline]
     pub(super) fn go_on<Q: EventQueue<Event>>(&mut self, calendar: &mut Calendar<Q>, at: u32) {
-        self.stations[at as usize].current = NONE;
+        self.hops[at as usize].current = NONE;
         self.start_next(calendar, at);
     }
 
     fn start_next<Q: EventQueue<Event>>(&mut self, calendar: &mut Calendar<Q>, at: u32) {
         loop {
-            let station = &mut self.stations[at as usize];
-            let Some(packet) = station.queue.pop(&self.packets) else { return };
+            let hop = &mut self.hops[at as usize];
+            let Some(packet) = hop.queue.pop(&self.packets) else { return };
             let (target, bytes, previous) = {
                 let packet = self.packets.get(packet);
                 (packet.target, packet.bytes, packet.previous)
             };
-            let nanos = station.time(bytes);
-            let (limit, limited) = (station.limit_nanos, station.is_limited());
-            let flow = station.flow(target);
+            let nanos = hop.time(bytes);
+            let (limit, limited) = (hop.limit_nanos, hop.is_limited());
+            let flow = hop.flow(target);
             if flow.blocked || limited && flow.ahead_nanos >= limit {
                 flow.waiting.push(&mut self.packets, packet);
                 continue;
@@ -99,13 +99,13 @@ impl Network {
             } else {
                 pulled = flow.waiting.pop(&self.packets);
             }
-            station.current = packet;
-            station.totals.packets += 1;
-            station.totals.bytes += u64::from(bytes);
-            let busy = station.busy_time(bytes, nanos);
-            station.totals.busy_nanos = station.totals.busy_nanos.saturating_add(busy);
+            hop.current = packet;
+            hop.totals.packets += 1;
+            hop.totals.bytes += u64::from(bytes);
+            let busy = hop.busy_time(bytes, nanos);
+            hop.totals.busy_nanos = hop.totals.busy_nanos.saturating_add(busy);
             if let Some(pulled) = pulled {
-                station.queue.push(&mut self.packets, pulled);
+                hop.queue.push(&mut self.packets, pulled);
             }
             if previous != NONE {
                 self.relieve(calendar, previous, target, bytes);
@@ -124,16 +124,16 @@ impl Network {
         target: u32,
         bytes: u32,
     ) {
-        let station = &mut self.stations[at as usize];
-        let nanos = station.time(bytes);
-        let limit = station.limit_nanos;
-        let flow = station.flow(target);
+        let hop = &mut self.hops[at as usize];
+        let nanos = hop.time(bytes);
+        let limit = hop.limit_nanos;
+        let flow = hop.flow(target);
         flow.ahead_nanos = flow.ahead_nanos.saturating_sub(nanos);
         if flow.ahead_nanos < limit
             && let Some(packet) = flow.waiting.pop(&self.packets)
         {
-            station.queue.push(&mut self.packets, packet);
-            if station.current == NONE {
+            hop.queue.push(&mut self.packets, packet);
+            if hop.current == NONE {
                 self.start_next(calendar, at);
             }
         }
@@ -148,11 +148,11 @@ impl Network {
         packet: u32,
         delay: u64,
     ) {
-        let station = &self.stations[at as usize];
-        let next = match station.role {
+        let hop = &self.hops[at as usize];
+        let next = match hop.role {
             Role::Switch => {
                 let target = self.packets.get(packet).target;
-                let port = self.routes[station.next as usize][target as usize];
+                let port = self.routes[hop.next as usize][target as usize];
                 match port & SEVERAL {
                     0 => port,
                     _ => {
@@ -161,16 +161,16 @@ impl Network {
                     }
                 }
             }
-            _ => station.next,
+            _ => hop.next,
         };
-        let latency = station.latency_nanos;
+        let latency = hop.latency_nanos;
         self.packets.move_on(packet, at, next);
         calendar.post(latency.saturating_add(delay), at, Event::Arrived(packet));
     }
 
-    /// From now on packets for `target` wait at this station.
+    /// From now on packets for `target` wait at this hop.
     pub(super) fn block(&mut self, at: u32, target: u32) {
-        self.stations[at as usize].flow(target).blocked = true;
+        self.hops[at as usize].flow(target).blocked = true;
     }
 
     /// Packets for `target` may pass again; each one started pulls the next.
@@ -180,13 +180,13 @@ impl Network {
         at: u32,
         target: u32,
     ) {
-        let station = &mut self.stations[at as usize];
-        let flow = station.flow(target);
+        let hop = &mut self.hops[at as usize];
+        let flow = hop.flow(target);
         flow.blocked = false;
-        if station.current == NONE
-            && let Some(packet) = station.flow(target).waiting.pop(&self.packets)
+        if hop.current == NONE
+            && let Some(packet) = hop.flow(target).waiting.pop(&self.packets)
         {
-            station.queue.push(&mut self.packets, packet);
+            hop.queue.push(&mut self.packets, packet);
             self.start_next(calendar, at);
         }
     }

@@ -1,6 +1,6 @@
 //! Packets and messages in slabs, and queues of packets without allocation.
 
-/// No packet, message, station or task.
+/// No packet, message, hop or task.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// A piece of a message on its way. It stands in at most one queue at a time.
@@ -11,8 +11,8 @@ pub(super) struct Packet {
     /// The process or server it is meant for.
     pub(super) target: u32,
     /// Where it is, or arrives next.
-    pub(super) station: u32,
-    /// Where it comes from, or `NONE` at its first station.
+    pub(super) hop: u32,
+    /// Where it comes from, or `NONE` at its first hop.
     pub(super) previous: u32,
     /// Where it entered the network.
     pub(super) entry: u32,
@@ -22,15 +22,9 @@ pub(super) struct Packet {
 }
 
 impl Packet {
-    pub(super) fn new(
-        message: u32,
-        bytes: u32,
-        target: u32,
-        station: u32,
-        is_last: bool,
-    ) -> Packet {
-        let (entry, previous, next) = (station, NONE, NONE);
-        Packet { message, bytes, target, station, previous, entry, is_last, next }
+    pub(super) fn new(message: u32, bytes: u32, target: u32, hop: u32, is_last: bool) -> Packet {
+        let (entry, previous, next) = (hop, NONE, NONE);
+        Packet { message, bytes, target, hop, previous, entry, is_last, next }
     }
 }
 
@@ -73,19 +67,19 @@ impl Packets {
     pub(super) fn move_on(&mut self, packet: u32, from: u32, to: u32) {
         let packet = &mut self.slots[packet as usize];
         packet.previous = from;
-        packet.station = to;
+        packet.hop = to;
     }
 }
 
 /// A queue of packets, linked through the packets themselves.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
+pub(super) struct PacketQueue {
     head: u32,
     tail: u32,
 }
 
-impl Line {
-    pub(super) const EMPTY: Line = Line { head: NONE, tail: NONE };
+impl PacketQueue {
+    pub(super) const EMPTY: PacketQueue = PacketQueue { head: NONE, tail: NONE };
 
     pub(super) fn is_empty(&self) -> bool {
         self.head == NONE
@@ -150,12 +144,12 @@ pub(super) struct Envelope {
     /// The process that sends.
     pub(super) from: u32,
     pub(super) tag: u32,
-    pub(super) lane: Lane,
+    pub(super) context: MatchContext,
 }
 
-/// What a message belongs to; only those of one lane are matched.
+/// What a message belongs to; only those of one context are matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lane {
+pub(super) enum MatchContext {
     /// The program's own, in a group.
     Point(u32),
     /// Collective operations of a group.
@@ -164,11 +158,11 @@ pub(super) enum Lane {
     File(u32),
 }
 
-impl Lane {
-    /// The file, of a lane that is about one.
+impl MatchContext {
+    /// The file, of a context that is about one.
     pub(super) fn file(self) -> u32 {
         match self {
-            Lane::File(file) => file,
+            MatchContext::File(file) => file,
             _ => unreachable!("only a collective access touches a file"),
         }
     }
@@ -180,7 +174,7 @@ pub(super) struct Message {
     pub(super) kind: Kind,
     /// Who gets it.
     pub(super) target: u32,
-    /// The station where it enters the network.
+    /// The hop where it enters the network.
     pub(super) entry: u32,
     /// Task that waits for its departure, or `NONE`.
     pub(super) sender: u32,

@@ -275,8 +275,8 @@ impl<Q: EventQueue<super::Event>> Cluster<Q> {
         self.recorder.take().map(|recorder| recorder.finish())
     }
 
-    /// The node whose NIC or inside a station is: switches come first, then four for each node.
-    pub(super) fn node_of_station(&self, station: u32) -> u32 {
-        (station - self.network.routes.len() as u32) / 4
+    /// The node whose NIC or inside a hop is: switches come first, then four for each node.
+    pub(super) fn node_of_station(&self, hop: u32) -> u32 {
+        (hop - self.network.routes.len() as u32) / 4
     }
 }

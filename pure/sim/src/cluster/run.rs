@@ -56,7 +56,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             return Err(RunError::Late(self.part_of(event)));
         }
         if self.tasks.all().any(|(_, task)| !task.frames.is_empty()) {
-            return Err(RunError::Stuck(Box::new(self.diagnose())));
+            return Err(RunError::Deadlock(Box::new(self.diagnose())));
         }
         match self.unreceived() {
             Some(unreceived) => Err(RunError::Unreceived(unreceived)),
@@ -69,7 +69,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     fn handle(&mut self, event: Event, before: Nanos) {
         match event {
             Event::Arrived(packet) => self.network.enter(&mut self.calendar, packet),
-            Event::Carried(station) => self.carried(station),
+            Event::Carried(hop) => self.carried(hop),
             Event::Computed(node) => {
                 if !self.computed(node) {
                     self.calendar.now = before;
@@ -100,7 +100,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     /// The part whose event that is.
     fn part_of(&self, event: Event) -> Part {
         match event {
-            Event::Carried(station) => Part::Link(station),
+            Event::Carried(hop) => Part::Link(hop),
             Event::Arrived(packet) => Part::Link(self.network.packets.get(packet).previous),
             Event::Computed(node) => Part::Node(node),
             Event::Transferred(transfer) => Part::Server(self.transfers.get(transfer).server),
@@ -125,7 +125,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     /// What each link and switch has carried so far: the switches, then per node its NIC out, its
     /// NIC in, the switch port towards it and its inside, then each cable both ways.
     pub fn link_totals(&self) -> impl Iterator<Item = (LinkKind, StationTotals)> + '_ {
-        self.network.stations.iter().map(|station| (station.role.kind(), station.totals))
+        self.network.hops.iter().map(|hop| (hop.role.kind(), hop.totals))
     }
 
     /// Each application's program, and when its last process has ended.

@@ -258,7 +258,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         request.left_bytes -= bytes;
         let (client, task) = (request.client, request.task);
         // Where packets are sent again, the message's end may come long before the rest.
-        let is_done = if self.ills.has_losses { request.left_bytes == 0 } else { is_last };
+        let is_done = if self.active_faults.has_losses { request.left_bytes == 0 } else { is_last };
         self.forget_written(id);
         if is_done {
             let node = self.servers[server as usize].node;
@@ -410,7 +410,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     fn server_source(&self, index: u32) -> u32 {
-        (self.network.stations.len() + self.nodes.len()) as u32 + index
+        (self.network.hops.len() + self.nodes.len()) as u32 + index
     }
 
     fn start_transfer(&mut self, index: u32, operation: Operation, access: Access) {

@@ -1,12 +1,12 @@
 //! Messages on their way: cut into packets at the sender, counted at the receiver.
 
 use super::event::Event;
+use super::hop::Role;
 use super::packet::{Kind, Message, NONE, Packet};
-use super::station::Role;
 use super::{Cluster, EventQueue};
 
 impl<Q: EventQueue<Event>> Cluster<Q> {
-    /// The station where a message from `node` to `target` enters the network.
+    /// The hop where a message from `node` to `target` enters the network.
     pub(super) fn entry(&self, node: u32, target: u32) -> u32 {
         let from = &self.nodes[node as usize];
         if self.target_node[target as usize] == node { from.internal } else { from.departure }
@@ -45,11 +45,11 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         self.network.packets.add(packet)
     }
 
-    /// A station has carried its packet: what is done with it depends on the kind of hop.
+    /// A hop has carried its packet: what is done with it depends on the kind of hop.
     #[inline]
     pub(super) fn carried(&mut self, at: u32) {
-        let station = &self.network.stations[at as usize];
-        let (packet, role) = (station.current, station.role);
+        let hop = &self.network.hops[at as usize];
+        let (packet, role) = (hop.current, hop.role);
         match role {
             Role::Departure => {
                 self.departed(at, packet);
@@ -78,7 +78,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let (is_sent, bytes) = (message.sent_bytes == message.bytes, message.bytes);
         if message.available_bytes > 0 {
             let next = self.cut_packet(packet.message);
-            self.network.stations[at as usize].queue.push(&mut self.network.packets, next);
+            self.network.hops[at as usize].queue.push(&mut self.network.packets, next);
         }
         if is_sent && self.recorder.is_some() {
             self.note_sent(packet.message, at, bytes, kind);

@@ -8,7 +8,7 @@ use super::{Conduct, Run};
 use crate::cluster::{FileState, RunError, Setup};
 use crate::platform::Platform;
 use crate::workload::recorded::Recording;
-use iolab_policy::collective::Choices;
+use iolab_policy::collective::CollectiveSelection;
 use iolab_trace::Trace;
 use iolab_trace::import::hdtrace::{Project, TraceFile};
 
@@ -112,7 +112,7 @@ pub fn run(
     let setup = Setup {
         order: conduct.order,
         cache: Some(cache.to_owned()),
-        collectives: Choices::default(),
+        collectives: CollectiveSelection::default(),
         files,
         programs: vec![Box::new(recording.program())],
     };

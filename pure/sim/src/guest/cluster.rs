@@ -16,7 +16,7 @@ use crate::platform::{Platform, PlatformError};
 use crate::program::{Command, Program as ClusterProgram};
 use crate::queue::Ordered;
 use crate::scenario::ScenarioError;
-use iolab_policy::collective::Choices;
+use iolab_policy::collective::CollectiveSelection;
 use iolab_trace::Layer;
 use iolab_vocab::{Direction, Extent, Nanos};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -137,10 +137,10 @@ impl ClusterProgram for Clients {
         let request = requests.get_mut(*at)?;
         let (owed, _) = &mut self.owed[client];
         *owed = owed.after(std::mem::take(&mut request.compute));
-        let cycles = owed.get() as f64 / self.instruction_ns[client];
-        if cycles >= 1.0 {
+        let instructions = owed.get() as f64 / self.instruction_ns[client];
+        if instructions >= 1.0 {
             *owed = Nanos::ZERO;
-            return Some(Command::Compute { cycles });
+            return Some(Command::Compute { instructions });
         }
         *at += 1;
         list.push(request.transfer.extent);
@@ -194,7 +194,7 @@ fn serve(
         order: Order::Documented,
         cache: settings.cache.clone(),
         // No trace has collective calls of the cluster's own kind; the deal is never asked for.
-        collectives: Choices::default(),
+        collectives: CollectiveSelection::default(),
         files,
         programs,
     };

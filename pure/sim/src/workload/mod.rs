@@ -6,9 +6,9 @@ mod described;
 mod individual;
 mod java_random;
 pub mod recorded;
+mod recorded_run;
 mod run;
 mod scattered;
-mod scene;
 mod script;
 mod with_files;
 

@@ -286,8 +286,8 @@ impl Reader<'_> {
         if let Some(end) = self.ends[rank].replace(event.end) {
             let gap = event.start.since(end);
             if gap > Nanos::ZERO {
-                let cycles = gap.0 as f64 / INSTRUCTION_NANOS;
-                let command = Command::Compute { cycles };
+                let instructions = gap.0 as f64 / INSTRUCTION_NANOS;
+                let command = Command::Compute { instructions };
                 self.lanes[rank].push(Step { command, extents: (0, 0), communicator: WORLD });
             }
         }

@@ -4,17 +4,17 @@
 //! programs written in Python). Both are deterministic: equal arguments give equal outcomes.
 
 use super::described::Workload;
-use super::scene::Scene;
+use super::recorded_run::RecordedRun;
 use crate::cluster::{
-    Cluster, Event, FileState, LinkKind, Order, OwnParts, Progress, RunError, ServerTotals, Setup,
-    StationTotals,
+    Cluster, Event, FileState, LinkKind, Order, PolicyOverrides, Progress, RunError, ServerTotals,
+    Setup, StationTotals,
 };
 use crate::guest::SimulationError;
 use crate::platform::Platform;
 use crate::program::{PhaseTotals, Program};
 use crate::queue::{EventQueue, Ordered, Published};
 use crate::scenario::{Faults, Scenario};
-use iolab_policy::collective::Choices;
+use iolab_policy::collective::CollectiveSelection;
 use iolab_trace::Trace;
 use iolab_vocab::{Nanos, Seed};
 use std::ops::ControlFlow;
@@ -29,7 +29,7 @@ pub struct Settings {
     /// Cache layer of every server; by itself each server has the platform's.
     pub cache: Option<String>,
     /// Which algorithm carries out which collective command.
-    pub collectives: Choices,
+    pub collectives: CollectiveSelection,
     /// What goes wrong.
     pub faults: Option<Scenario>,
     /// Keep what every part did and when, as [`Outcome::trace`].
@@ -38,7 +38,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        let collectives = Choices::default();
+        let collectives = CollectiveSelection::default();
         let (order, tie_seed) = (Order::Documented, Seed(0));
         Settings { order, tie_seed, cache: None, collectives, faults: None, record: false }
     }
@@ -190,7 +190,7 @@ pub fn simulate_with(
     job: Job,
     platform: &Platform,
     settings: &Settings,
-    own: Box<dyn OwnParts>,
+    own: Box<dyn PolicyOverrides>,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Outcome, SimulationError> {
     check(platform)?;
@@ -209,7 +209,7 @@ pub fn simulate_with(
         programs,
     };
     let scenario = settings.faults.as_ref();
-    let faults = scenario.map(|scenario| scenario.lay_on(platform)).transpose()?;
+    let faults = scenario.map(|scenario| scenario.resolve(platform)).transpose()?;
     let files = job.files.iter().map(|file| file.0.clone()).collect();
     let recorded = settings.record.then_some(files);
     let watched = Watched { names, recorded, platform, faults, watch };
@@ -256,9 +256,9 @@ impl Watched<'_> {
         let end = cluster.verdict().map_err(|error| self.told(error))?;
         let mut outcome = self.outcome(end, &cluster);
         if let (Some(files), Some(recording)) = (&self.recorded, cluster.take_recording()) {
-            let scene =
-                Scene { applications: &outcome.applications, files, platform: self.platform };
-            outcome.trace = Some(scene.trace(recording, end));
+            let recorded_run =
+                RecordedRun { applications: &outcome.applications, files, platform: self.platform };
+            outcome.trace = Some(recorded_run.trace(recording, end));
         }
         Ok(outcome)
     }
@@ -285,8 +285,8 @@ impl Watched<'_> {
 
     /// A failed run, with applications and servers by name instead of by number.
     fn told(&self, mut error: RunError) -> SimulationError {
-        if let RunError::Stuck(stuck) = &mut error {
-            stuck.server_names = self.platform.server_names();
+        if let RunError::Deadlock(deadlock) = &mut error {
+            deadlock.server_names = self.platform.server_names();
         }
         if let RunError::Late(part) = error {
             let mut late = SimulationError::from(error);

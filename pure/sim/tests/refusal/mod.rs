@@ -41,7 +41,7 @@ fn platform(text: &str) -> Option<String> {
 /// The error of a scenario, when read or when laid on the classic cluster.
 fn scenario(text: &str) -> Option<String> {
     let platform = Platform::preset("classic-hdd").unwrap();
-    let error = Scenario::parse(text).and_then(|scenario| scenario.lay_on(&platform)).err()?;
+    let error = Scenario::parse(text).and_then(|scenario| scenario.resolve(&platform)).err()?;
     Some(error.to_string())
 }
 

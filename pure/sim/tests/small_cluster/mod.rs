@@ -6,7 +6,7 @@
 
 #![allow(dead_code, reason = "every test file uses its own part of this")]
 
-use iolab_policy::collective::Choices;
+use iolab_policy::collective::CollectiveSelection;
 use iolab_sim::cluster::{Cluster, Event, FileState, Order, RunError, ServerTotals, Setup};
 use iolab_sim::platform::Platform;
 use iolab_sim::program::{Command, Program, WORLD};
@@ -50,7 +50,7 @@ pub(crate) fn setup(programs: Vec<Box<dyn Program>>, files: usize) -> Setup {
     Setup {
         order: Order::Documented,
         cache: None,
-        collectives: Choices::default(),
+        collectives: CollectiveSelection::default(),
         files: vec![FileState { bytes: FILE_BYTES }; files],
         programs,
     }
@@ -96,5 +96,5 @@ pub(crate) fn barrier() -> Command {
 }
 
 pub(crate) fn compute(microseconds: u64) -> Command {
-    Command::Compute { cycles: microseconds as f64 }
+    Command::Compute { instructions: microseconds as f64 }
 }

@@ -13,7 +13,7 @@ use crate::cache::CacheState;
 use crate::phase::{Label, measurement, named};
 use crate::plan::{Case, Plan};
 use crate::steps::{self, Step, steps};
-use iolab_policy::collective::catalog::Choices;
+use iolab_policy::collective::catalog::CollectiveSelection;
 use iolab_report::bench::Measurement;
 use iolab_sim::band::tie_seeds;
 use iolab_sim::cluster::{Cluster, FileState, Order, Setup};
@@ -96,7 +96,7 @@ fn rehearse(
     let setup = Setup {
         order: Order::Documented,
         cache: hinted.map(|(_, layer)| layer.clone()),
-        collectives: Choices::default(),
+        collectives: CollectiveSelection::default(),
         files: vec![FileState { bytes }; files as usize],
         programs: vec![Box::new(program)],
     };

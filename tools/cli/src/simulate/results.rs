@@ -2,7 +2,7 @@
 
 use super::faults::Faulted;
 use super::workload::{Banded, Told};
-use iolab_policy::collective::Serves;
+use iolab_policy::collective::CollectiveKind;
 use iolab_report::csv::quoted;
 use iolab_sim::band::Band;
 use iolab_sim::cluster::{LinkKind, Order, ServerTotals};
@@ -61,7 +61,7 @@ pub(super) fn text(told: &Told) -> String {
     let Banded { outcome, band, tie_seed } = banded;
     let mut text = format!("{} on {}", name_of(subject.name()), name_of(&platform.name));
     let cache = settings.cache.as_deref().unwrap_or("as the platform says");
-    let collective = settings.collectives.of(Serves::File).name;
+    let collective = settings.collectives.of(CollectiveKind::File).name;
     let _ = writeln!(
         text,
         ", order {}, tie seed {tie_seed}, cache {cache}, collective access {collective}",
@@ -195,7 +195,7 @@ fn links(outcome: &Outcome) -> String {
 pub(super) fn json(told: &Told) -> Value {
     let Told { subject, platform, settings, outcome: banded, faulted, chosen } = told;
     let Banded { outcome, band, tie_seed } = banded;
-    let collectives: serde_json::Map<String, Value> = Serves::ALL
+    let collectives: serde_json::Map<String, Value> = CollectiveKind::ALL
         .iter()
         .map(|&serves| (serves.name().to_owned(), json!(settings.collectives.of(serves).name)))
         .collect();

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::{parallel, say, trace_file};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
-use iolab_policy::collective::{Choices, CollectiveError, Serves, catalog};
+use iolab_policy::collective::{CollectiveError, CollectiveKind, CollectiveSelection, catalog};
 use iolab_sim::band::{Band, median_place};
 use iolab_sim::cluster::{Order, Progress};
 use iolab_sim::guest::SimulationError;
@@ -83,7 +83,7 @@ pub(super) fn run_subject(
     let outputs = arguments.outputs()?;
     let settings = settings_of(arguments)?;
     if let Some(scenario) = &settings.faults {
-        scenario.lay_on(platform)?;
+        scenario.resolve(platform)?;
     }
     let seeds = arguments.ties.of(settings.order);
     let record = settings.record && settings.faults.is_none();
@@ -146,12 +146,12 @@ fn settings_of(arguments: &Arguments) -> Result<Settings, Failure> {
 }
 
 /// Algorithms by `command=name`; a bare name is meant for collective accesses to files.
-pub(crate) fn collectives(wishes: &[String]) -> Result<Choices, Failure> {
-    let mut choices = Choices::default();
+pub(crate) fn collectives(wishes: &[String]) -> Result<CollectiveSelection, Failure> {
+    let mut choices = CollectiveSelection::default();
     for wish in wishes {
         match wish.contains('=') {
             true => choices.choose(wish)?,
-            false => choices.set(catalog::find(Serves::File, wish)?),
+            false => choices.set(catalog::find(CollectiveKind::File, wish)?),
         }
     }
     Ok(choices)

@@ -51,8 +51,10 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 Err((format!("nothing was begun with ticket {ticket}"), "begin something with it"))
             }
             Command::Alltoallv { communicator } => self.check_lengths(id, communicator),
-            Command::Compute { cycles } if !(cycles >= 0.0 && cycles.is_finite()) => {
-                Err((format!("{cycles} is no number of instructions"), "give 0 or more"))
+            Command::Compute { instructions }
+                if !(instructions >= 0.0 && instructions.is_finite()) =>
+            {
+                Err((format!("{instructions} is no number of instructions"), "give 0 or more"))
             }
             _ => Ok(()),
         }

@@ -3,12 +3,13 @@
 use super::meeting::Purpose;
 use super::point::Address;
 use super::{Event, Outcome, Work};
-use crate::cluster::packet::{Envelope, Lane};
+use crate::cluster::packet::{Envelope, MatchContext};
 use crate::cluster::{Cluster, EventQueue};
 use crate::program::Communicator;
 use iolab_policy::Machine;
 use iolab_policy::collective::{
-    self, Action, Alltoall, Collective, FileCall, Serves, Shape, Sizes, checked, checked_file,
+    self, Action, Alltoall, Collective, CollectiveKind, FileCall, Shape, Sizes, checked,
+    checked_file,
 };
 
 /// Payload of the allgather in which ranks tell each other their spans.
@@ -32,16 +33,16 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         &self,
         id: u32,
         group: u32,
-        serves: Serves,
+        kind: CollectiveKind,
         root: u32,
         bytes: u64,
     ) -> Work {
         let shape = self.shape(id, group, root, bytes);
-        let ours = || match self.collectives.build(serves, shape) {
-            Some(machine) if cfg!(debug_assertions) => Some(checked(serves, shape, machine)),
+        let ours = || match self.collectives.build(kind, shape) {
+            Some(machine) if cfg!(debug_assertions) => Some(checked(kind, shape, machine)),
             machine => machine,
         };
-        match self.own.messages(serves, shape).or_else(ours) {
+        match self.own.messages(kind, shape).or_else(ours) {
             Some(machine) => Work::Collective(machine, group, Sizes::of(shape)),
             None => Work::Meet(group, Purpose::Barrier),
         }
@@ -57,7 +58,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     pub(super) fn exchange_spans(&self, id: u32, group: u32) -> Outcome {
-        Outcome::Nested(self.messages(id, group, Serves::Allgather, 0, SPAN_BYTES))
+        Outcome::Nested(self.messages(id, group, CollectiveKind::Allgather, 0, SPAN_BYTES))
     }
 
     /// The algorithm chosen for the command takes its place.
@@ -65,12 +66,12 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         &mut self,
         id: u32,
         communicator: Communicator,
-        serves: Serves,
+        kind: CollectiveKind,
         root: u32,
         bytes: u64,
     ) -> Outcome {
         let group = self.group_of(id, communicator);
-        let work = self.messages(id, group, serves, root, bytes);
+        let work = self.messages(id, group, kind, root, bytes);
         let frame = self.top(id);
         (frame.work, frame.step) = (work, 0);
         Outcome::Wait
@@ -99,7 +100,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             Work::Collective(machine, group, sizes) => {
                 machine.step(self.calendar.now, event, &mut moves);
                 let (group, sizes) = (*group, sizes.clone());
-                self.carry_out(id, &mut moves, group, Lane::Collective(group), &sizes)
+                self.carry_out(id, &mut moves, group, MatchContext::Collective(group), &sizes)
             }
             Work::FileCollective(.., is_announced @ true) => {
                 *is_announced = false;
@@ -111,7 +112,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 *is_announced = moves.iter().any(|action| matches!(action, Action::WriteFile(_)));
                 let (file, sizes) = (*file, sizes.clone());
                 let group = self.group_of_file(id, file);
-                self.carry_out(id, &mut moves, group, Lane::File(file), &sizes)
+                self.carry_out(id, &mut moves, group, MatchContext::File(file), &sizes)
             }
             Work::Command(_) | Work::Meet(..) => unreachable!("these have no machine"),
         };
@@ -124,7 +125,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         id: u32,
         moves: &mut Vec<Action>,
         group: u32,
-        lane: Lane,
+        context: MatchContext,
         sizes: &Sizes,
     ) -> Outcome {
         let mut outcome = Outcome::Wait;
@@ -133,25 +134,25 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 Action::Send { to, tag, what } => {
                     let to = self.groups[group as usize].process(to);
                     let bytes = what.wire_bytes(sizes).expect("machines send what the call has");
-                    self.send_point(id, Address { to, tag, lane }, bytes);
+                    self.send_point(id, Address { to, tag, context }, bytes);
                 }
                 Action::Receive { from, tag, .. } => {
                     let from = self.groups[group as usize].process(from);
-                    self.receive_point(id, Envelope { from, tag, lane });
+                    self.receive_point(id, Envelope { from, tag, context });
                 }
                 Action::ReadFile(extents) => {
                     self.tasks.get_mut(id).list = extents;
-                    self.request_reads(id, lane.file());
+                    self.request_reads(id, context.file());
                 }
                 Action::WriteFile(extents) => {
                     self.tasks.get_mut(id).list = extents;
-                    self.grow_file(id, lane.file());
-                    self.request_writes(id, lane.file());
+                    self.grow_file(id, context.file());
+                    self.request_writes(id, context.file());
                 }
                 Action::PostWrite(extents) => {
                     self.tasks.get_mut(id).list = extents;
-                    self.grow_file(id, lane.file());
-                    self.request_writes(id, lane.file());
+                    self.grow_file(id, context.file());
+                    self.request_writes(id, context.file());
                     self.send_write_data(id);
                 }
                 Action::Finish => outcome = Outcome::WaitLast,

@@ -5,7 +5,7 @@ use super::{Event, Outcome, Work};
 use crate::cluster::packet::Kind;
 use crate::cluster::{Cluster, EventQueue};
 use crate::program::{Command, File};
-use iolab_policy::collective::{FileCall, Serves, Sizes};
+use iolab_policy::collective::{CollectiveKind, FileCall, Sizes};
 use iolab_vocab::Direction;
 
 /// Payload of the broadcast by which an open spreads the file's handle.
@@ -28,7 +28,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         if step == 0 {
             return Outcome::Nested(Work::Meet(group, Purpose::Open(file)));
         }
-        Outcome::NestedLast(self.messages(id, group, Serves::Broadcast, 0, HANDLE_BYTES))
+        Outcome::NestedLast(self.messages(id, group, CollectiveKind::Broadcast, 0, HANDLE_BYTES))
     }
 
     /// All meet, then rank 0 tells the servers.

@@ -132,7 +132,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     fn begin(&mut self, id: u32, work: Work) {
         let instructions = match work {
-            Work::Command(Command::Compute { cycles }) => cycles.max(1.0),
+            Work::Command(Command::Compute { instructions }) => instructions.max(1.0),
             _ => 1.0,
         };
         self.tasks.get_mut(id).frames.push(Frame { work, step: 0, is_last: false });

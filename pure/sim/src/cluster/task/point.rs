@@ -2,11 +2,11 @@
 //!
 //! An eager message travels at once and is kept by its receiver until somebody asks for it. A
 //! larger one is offered; whoever receives it replies, and only then the data goes. Receives match
-//! on sender, tag and lane, oldest first; a lane keeps what belongs to a communicator's collective
+//! on sender, tag and context, oldest first; a context keeps what belongs to a communicator's collective
 //! operations, or to a file's, apart from the program's own messages.
 
 use super::{Event, NONE, Outcome};
-use crate::cluster::packet::{Envelope, Kind, Lane};
+use crate::cluster::packet::{Envelope, Kind, MatchContext};
 use crate::cluster::{Cluster, EventQueue, Unreceived};
 use crate::program::{ANY_SOURCE, ANY_TAG};
 
@@ -39,12 +39,12 @@ pub(super) struct Early {
 pub(super) struct Address {
     pub(super) to: u32,
     pub(super) tag: u32,
-    pub(super) lane: Lane,
+    pub(super) context: MatchContext,
 }
 
 /// Whether a message with this envelope is what a receive asks for.
 fn matches(wanted: Envelope, envelope: Envelope) -> bool {
-    wanted.lane == envelope.lane
+    wanted.context == envelope.context
         && (wanted.tag == envelope.tag || wanted.tag == ANY_TAG)
         && (wanted.from == envelope.from || wanted.from == ANY_SOURCE)
 }
@@ -94,7 +94,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     fn envelope(&self, id: u32, address: Address) -> Envelope {
         let from = self.tasks.get(id).process;
-        Envelope { from, tag: address.tag, lane: address.lane }
+        Envelope { from, tag: address.tag, context: address.context }
     }
 
     fn send_from(&mut self, id: u32, to: u32, bytes: u64, kind: Kind) {
@@ -150,7 +150,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         };
         if offer != NONE {
             self.tasks.get_mut(task).offer = offer;
-        } else if let Lane::Point(_) = envelope.lane {
+        } else if let MatchContext::Point(_) = envelope.context {
             self.top(task).is_last = true;
         }
         self.settle_one(task);
@@ -170,7 +170,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     /// A message of a program that has arrived and was never asked for.
     pub(in crate::cluster) fn unreceived(&self) -> Option<Unreceived> {
-        let crashed = &self.ills.crashed;
+        let crashed = &self.active_faults.crashed;
         let alive = || self.processes.iter().zip(0..).filter(|(_, id)| !crashed.contains(id));
         let left = || alive().flat_map(|(to, _)| to.early.iter().map(move |one| (to, one)));
         let (to, early) = left().next()?;

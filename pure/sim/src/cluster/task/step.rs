@@ -2,10 +2,10 @@
 
 use super::point::Address;
 use super::{Event, Outcome, Work};
-use crate::cluster::packet::{Envelope, Lane};
+use crate::cluster::packet::{Envelope, MatchContext};
 use crate::cluster::{Cluster, EventQueue};
 use crate::program::{ANY_SOURCE, Command, Communicator};
-use iolab_policy::collective::Serves;
+use iolab_policy::collective::CollectiveKind;
 use iolab_vocab::Direction;
 
 impl<Q: EventQueue<Event>> Cluster<Q> {
@@ -53,28 +53,28 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             }
             Command::SendReceive { .. } => self.send_receive_step(id, command, step),
             Command::Barrier { communicator } => {
-                self.begin_collective(id, communicator, Serves::Barrier, 0, 0)
+                self.begin_collective(id, communicator, CollectiveKind::Barrier, 0, 0)
             }
             Command::Broadcast { root, bytes, communicator } => {
-                self.begin_collective(id, communicator, Serves::Broadcast, root, bytes)
+                self.begin_collective(id, communicator, CollectiveKind::Broadcast, root, bytes)
             }
             Command::Reduce { root, bytes, communicator } => {
-                self.begin_collective(id, communicator, Serves::Reduce, root, bytes)
+                self.begin_collective(id, communicator, CollectiveKind::Reduce, root, bytes)
             }
             Command::Allreduce { bytes, communicator } => {
-                self.begin_collective(id, communicator, Serves::Allreduce, 0, bytes)
+                self.begin_collective(id, communicator, CollectiveKind::Allreduce, 0, bytes)
             }
             Command::Gather { root, bytes, communicator } => {
-                self.begin_collective(id, communicator, Serves::Gather, root, bytes)
+                self.begin_collective(id, communicator, CollectiveKind::Gather, root, bytes)
             }
             Command::Scatter { root, bytes, communicator } => {
-                self.begin_collective(id, communicator, Serves::Scatter, root, bytes)
+                self.begin_collective(id, communicator, CollectiveKind::Scatter, root, bytes)
             }
             Command::Allgather { bytes, communicator } => {
-                self.begin_collective(id, communicator, Serves::Allgather, 0, bytes)
+                self.begin_collective(id, communicator, CollectiveKind::Allgather, 0, bytes)
             }
             Command::Alltoall { bytes, communicator } => {
-                self.begin_collective(id, communicator, Serves::Alltoall, 0, bytes)
+                self.begin_collective(id, communicator, CollectiveKind::Alltoall, 0, bytes)
             }
             Command::Alltoallv { communicator } => self.begin_alltoallv(id, communicator),
             Command::StartRead(..)
@@ -89,7 +89,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     fn address(&self, id: u32, communicator: Communicator, to: u32, tag: u32) -> Address {
         let group = self.group_of(id, communicator);
         let to = self.groups[group as usize].process(to);
-        Address { to, tag, lane: Lane::Point(group) }
+        Address { to, tag, context: MatchContext::Point(group) }
     }
 
     fn wanted(&self, id: u32, communicator: Communicator, from: u32, tag: u32) -> Envelope {
@@ -98,7 +98,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             ANY_SOURCE => ANY_SOURCE,
             rank => self.groups[group as usize].process(rank),
         };
-        Envelope { from, tag, lane: Lane::Point(group) }
+        Envelope { from, tag, context: MatchContext::Point(group) }
     }
 
     /// An eager send and the receive are one set. A larger send must go on whether or not the

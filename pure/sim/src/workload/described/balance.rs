@@ -5,7 +5,7 @@
 //! whom in a circle shows when it runs.
 
 use super::resolve::{Resolved, wrong};
-use super::{Application, Deed, Instruction, Message, Partner};
+use super::{Application, Instruction, Message, Operation, Partner};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Applications with more messages in their text than this are not counted through.
@@ -27,7 +27,7 @@ pub(super) fn check(application: &Application) -> Resolved<()> {
     let messages = application
         .code
         .iter()
-        .filter(|one| matches!(one, Instruction::Do { deed: Deed::Message(_), .. }));
+        .filter(|one| matches!(one, Instruction::Do { operation: Operation::Message(_), .. }));
     if messages.count() as u64 * u64::from(application.rank_count) > COUNTED_MAX {
         return Ok(());
     }
@@ -40,7 +40,7 @@ pub(super) fn check(application: &Application) -> Resolved<()> {
             Instruction::Again { .. } => {
                 times.pop();
             }
-            Instruction::Do { who, line, deed: Deed::Message(message) } => {
+            Instruction::Do { who, line, operation: Operation::Message(message) } => {
                 let ranks = (0..application.rank_count).filter(|&rank| who.includes(rank));
                 ranks.for_each(|rank| ledger.add(application, rank, *message, now, *line));
             }

@@ -10,7 +10,7 @@
 //! that list and a few counters, whatever the number of calls.
 
 mod balance;
-mod deed;
+mod operation;
 mod place;
 mod resolve;
 mod state;
@@ -81,7 +81,7 @@ enum Instruction {
     /// It ends; as long as it is not done, go on after its begin.
     Again { slot: usize, begin: usize },
     /// Something is done by those ranks.
-    Do { who: Who, line: usize, deed: Deed },
+    Do { who: Who, line: usize, operation: Operation },
 }
 
 /// Which ranks do something.
@@ -172,7 +172,7 @@ struct Message {
 }
 
 #[derive(Clone)]
-enum Deed {
+enum Operation {
     Compute(Work),
     Open(FileRef),
     Close(FileRef),
@@ -253,12 +253,12 @@ impl Application {
 
     fn is_alone_somewhere(&self) -> bool {
         let names_it = |instruction: &Instruction| {
-            let Instruction::Do { deed, .. } = instruction else { return false };
+            let Instruction::Do { operation, .. } = instruction else { return false };
             matches!(
-                deed,
-                Deed::Barrier(Within::Alone)
-                    | Deed::Exchange { within: Within::Alone, .. }
-                    | Deed::Message(Message { within: Within::Alone, .. })
+                operation,
+                Operation::Barrier(Within::Alone)
+                    | Operation::Exchange { within: Within::Alone, .. }
+                    | Operation::Message(Message { within: Within::Alone, .. })
             )
         };
         self.file_groups.iter().any(|(_, within)| *within == Within::Alone)

@@ -358,8 +358,8 @@ impl<'a> Draft<'a> {
             }
             self.repeated(read.repeat.unwrap_or(1), |draft| draft.commands(commands))?;
         } else {
-            let (who, deed) = self.deed(read)?;
-            self.code.push(Instruction::Do { who, line, deed });
+            let (who, operation) = self.operation(read)?;
+            self.code.push(Instruction::Do { who, line, operation });
         }
         self.who = around;
         Ok(())

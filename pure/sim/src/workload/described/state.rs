@@ -2,7 +2,7 @@
 //! what is started is waited for, and a loop leaves things as it found them.
 
 use super::resolve::{Resolved, wrong};
-use super::{Application, Deed, FileRef, Instruction, Message, Transfer, Who, WorkloadError};
+use super::{Application, FileRef, Instruction, Message, Operation, Transfer, Who, WorkloadError};
 use crate::program::Ticket;
 
 /// What is open and under way at a place in the instructions, and for whom.
@@ -24,8 +24,8 @@ pub(super) fn check(application: &Application, names: &[(FileRef, &str)]) -> Res
                 let before = outside.pop().unwrap_or_default();
                 loop_leaves(&before, &state, names)?;
             }
-            Instruction::Do { who, line, deed } => {
-                state.pass(who, deed, names).map_err(|error| WorkloadError {
+            Instruction::Do { who, line, operation } => {
+                state.pass(who, operation, names).map_err(|error| WorkloadError {
                     message: format!("line {line}: {}", error.message),
                     ..error
                 })?;
@@ -72,21 +72,26 @@ fn covers(all: &Who, some: &Who) -> bool {
 }
 
 impl State {
-    fn pass(&mut self, who: &Who, deed: &Deed, names: &[(FileRef, &str)]) -> Resolved<()> {
-        match deed {
-            Deed::Open(file) => self.open(*file, who, names),
-            Deed::Close(file) => {
+    fn pass(
+        &mut self,
+        who: &Who,
+        operation: &Operation,
+        names: &[(FileRef, &str)],
+    ) -> Resolved<()> {
+        match operation {
+            Operation::Open(file) => self.open(*file, who, names),
+            Operation::Close(file) => {
                 self.needs(*file, who, names)?;
                 self.open.retain(|one| one.0 != *file);
                 Ok(())
             }
-            Deed::Sync(file) => self.needs(*file, who, names),
-            Deed::Transfer(Transfer { file, ticket, .. }) => {
+            Operation::Sync(file) => self.needs(*file, who, names),
+            Operation::Transfer(Transfer { file, ticket, .. }) => {
                 self.needs(*file, who, names)?;
                 self.start(*ticket, who)
             }
-            Deed::Message(Message { ticket, .. }) => self.start(*ticket, who),
-            Deed::Wait(ticket) => self.wait(*ticket, who),
+            Operation::Message(Message { ticket, .. }) => self.start(*ticket, who),
+            Operation::Wait(ticket) => self.wait(*ticket, who),
             _ => Ok(()),
         }
     }

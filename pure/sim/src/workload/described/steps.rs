@@ -4,7 +4,7 @@
 //! command. Giving the next command costs a few comparisons and the making of its list.
 
 use super::{
-    Application, Command, Communicator, Deed, Exchange, File, FileRef, Instruction, Message,
+    Application, Command, Communicator, Exchange, File, FileRef, Instruction, Message, Operation,
     Partner, PhaseTotals, Program, Transfer, Within, Work,
 };
 use crate::program::ANY_SOURCE;
@@ -57,7 +57,7 @@ impl Steps {
         for instruction in application.code.iter() {
             match instruction {
                 Instruction::Loop { .. } => loops += 1,
-                Instruction::Do { deed: Deed::Transfer(_), .. } => transfers += 1,
+                Instruction::Do { operation: Operation::Transfer(_), .. } => transfers += 1,
                 _ => {}
             }
         }
@@ -97,11 +97,11 @@ impl Steps {
     }
 
     fn work(&self, rank: u32, work: Work) -> Command {
-        let cycles = match work {
+        let instructions = match work {
             Work::Instructions(count) => count,
             Work::Seconds(seconds) => seconds * self.speeds[rank as usize],
         };
-        Command::Compute { cycles }
+        Command::Compute { instructions }
     }
 
     /// The next call of a data command, or nothing when all are made.
@@ -144,23 +144,23 @@ impl Steps {
         }
     }
 
-    fn command(&self, rank: u32, deed: &Deed) -> Command {
+    fn command(&self, rank: u32, operation: &Operation) -> Command {
         let of = |file: FileRef| file.of(rank);
-        match *deed {
-            Deed::Compute(work) => self.work(rank, work),
-            Deed::Open(file) => Command::Open(of(file)),
-            Deed::Close(file) => Command::Close(of(file)),
-            Deed::Sync(file) => Command::Sync(of(file)),
-            Deed::Wait(ticket) => Command::Wait(ticket),
-            Deed::Barrier(within) => {
+        match *operation {
+            Operation::Compute(work) => self.work(rank, work),
+            Operation::Open(file) => Command::Open(of(file)),
+            Operation::Close(file) => Command::Close(of(file)),
+            Operation::Sync(file) => Command::Sync(of(file)),
+            Operation::Wait(ticket) => Command::Wait(ticket),
+            Operation::Barrier(within) => {
                 Command::Barrier { communicator: self.application.communicator(within, rank) }
             }
-            Deed::Exchange { what, root, bytes, within } => {
+            Operation::Exchange { what, root, bytes, within } => {
                 let communicator = self.application.communicator(within, rank);
                 what.command(root, bytes, communicator)
             }
-            Deed::Message(message) => self.message(rank, message),
-            Deed::Transfer(_) => unreachable!("transfers give their calls one by one"),
+            Operation::Message(message) => self.message(rank, message),
+            Operation::Transfer(_) => unreachable!("transfers give their calls one by one"),
         }
     }
 
@@ -276,7 +276,7 @@ impl Program for Steps {
                     cursor.at = if cursor.another_round(slot) { begin + 1 } else { cursor.at + 1 };
                 }
                 Some(Instruction::Do { who, .. }) if !who.includes(rank) => cursor.at += 1,
-                Some(Instruction::Do { deed: Deed::Transfer(transfer), .. }) => {
+                Some(Instruction::Do { operation: Operation::Transfer(transfer), .. }) => {
                     match self.transfer(rank, transfer, list) {
                         Some(command) => {
                             self.cursors[rank as usize].given += 1;
@@ -285,10 +285,10 @@ impl Program for Steps {
                         None => self.cursors[rank as usize].at += 1,
                     }
                 }
-                Some(Instruction::Do { deed, .. }) => {
+                Some(Instruction::Do { operation, .. }) => {
                     cursor.at += 1;
                     cursor.given += 1;
-                    return Some(self.command(rank, deed));
+                    return Some(self.command(rank, operation));
                 }
             }
         }

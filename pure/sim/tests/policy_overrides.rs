@@ -1,8 +1,10 @@
 //! Parts of one's own stand exactly where those of the catalogues would.
 
 use iolab_policy::cache::{self, Cache};
-use iolab_policy::collective::{Choices, Collective, RingAllgather, Serves, Shape};
-use iolab_sim::cluster::OwnParts;
+use iolab_policy::collective::{
+    Collective, CollectiveKind, CollectiveSelection, RingAllgather, Shape,
+};
+use iolab_sim::cluster::PolicyOverrides;
 use iolab_sim::platform::Platform;
 use iolab_sim::workload::{Outcome, Settings, Workload, prepare, simulate_with};
 use std::ops::ControlFlow;
@@ -27,17 +29,17 @@ commands = [
 /// Makes by hand what the settings of `chosen` choose by name.
 struct Copies;
 
-impl OwnParts for Copies {
+impl PolicyOverrides for Copies {
     fn cache(&self, settings: cache::Settings) -> Option<Box<dyn Cache>> {
         Some(Box::new(cache::aggregation(settings)))
     }
 
-    fn messages(&self, serves: Serves, shape: Shape) -> Option<Box<dyn Collective>> {
-        (serves == Serves::Allgather).then(|| Box::new(RingAllgather::new(shape)) as _)
+    fn messages(&self, kind: CollectiveKind, shape: Shape) -> Option<Box<dyn Collective>> {
+        (kind == CollectiveKind::Allgather).then(|| Box::new(RingAllgather::new(shape)) as _)
     }
 }
 
-fn outcome(settings: &Settings, own: Box<dyn OwnParts>) -> Outcome {
+fn outcome(settings: &Settings, own: Box<dyn PolicyOverrides>) -> Outcome {
     let workload = Workload::parse(WORKLOAD).unwrap();
     let platform = Platform::preset("classic-hdd").unwrap();
     let job = prepare(&workload, &platform).unwrap();
@@ -46,7 +48,7 @@ fn outcome(settings: &Settings, own: Box<dyn OwnParts>) -> Outcome {
 
 #[test]
 fn a_part_made_by_hand_does_what_the_one_chosen_by_name_does() {
-    let mut collectives = Choices::default();
+    let mut collectives = CollectiveSelection::default();
     collectives.choose("allgather=ring").unwrap();
     let cache = Some("aggregation".to_owned());
     let chosen = Settings { cache, collectives, ..Settings::default() };

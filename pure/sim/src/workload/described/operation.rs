@@ -4,7 +4,7 @@ use super::place::Place;
 use super::resolve::{Draft, OFFSET_MAX, Resolved, wrong};
 use super::text::{CommandText, PartnerText, PerCall, VERBS, WorkText};
 use super::{
-    Deed, Exchange, FileRef, Message, Partner, Transfer, Who, Within, Work, WorkloadError,
+    Exchange, FileRef, Message, Operation, Partner, Transfer, Who, Within, Work, WorkloadError,
 };
 use iolab_device::Size;
 use iolab_pattern::{Catalog, Pattern};
@@ -71,9 +71,9 @@ impl CommandText {
 
 impl Draft<'_> {
     /// What the command means, and who does it.
-    pub(super) fn deed(&mut self, read: &CommandText) -> Resolved<(Who, Deed)> {
+    pub(super) fn operation(&mut self, read: &CommandText) -> Resolved<(Who, Operation)> {
         if let Some(work) = &read.compute {
-            return Ok((self.who.clone(), Deed::Compute(work_of(work, "compute")?)));
+            return Ok((self.who.clone(), Operation::Compute(work_of(work, "compute")?)));
         }
         if let Some((direction, is_collective, file)) = read.is_data() {
             return self.transfer(read, direction, is_collective, file);
@@ -82,10 +82,10 @@ impl Draft<'_> {
             return self.opening(read, name);
         }
         if let Some(name) = &read.sync {
-            return Ok((self.who.clone(), Deed::Sync(self.file(name)?)));
+            return Ok((self.who.clone(), Operation::Sync(self.file(name)?)));
         }
         if let Some(name) = &read.wait {
-            return Ok((self.who.clone(), Deed::Wait(self.ticket(name, false)?)));
+            return Ok((self.who.clone(), Operation::Wait(self.ticket(name, false)?)));
         }
         if let Some((what, Size(bytes))) = read.exchange() {
             return self.exchange(read, what, bytes);
@@ -100,15 +100,15 @@ impl Draft<'_> {
         read.within.as_ref().map_or(Ok(Within::World), |name| self.group(name))
     }
 
-    fn barrier(&mut self, read: &CommandText) -> Resolved<(Who, Deed)> {
+    fn barrier(&mut self, read: &CommandText) -> Resolved<(Who, Operation)> {
         if read.barrier == Some(false) {
             return wrong("barrier = false", "write `barrier = true`, or leave it out");
         }
         let within = self.within(read)?;
-        Ok((self.members(within)?, Deed::Barrier(within)))
+        Ok((self.members(within)?, Operation::Barrier(within)))
     }
 
-    fn opening(&mut self, read: &CommandText, name: &str) -> Resolved<(Who, Deed)> {
+    fn opening(&mut self, read: &CommandText, name: &str) -> Resolved<(Who, Operation)> {
         let file = self.file(name)?;
         let within = match &read.within {
             Some(name) => self.group(name)?,
@@ -120,7 +120,7 @@ impl Draft<'_> {
         }
         self.belongs(file, within)?;
         let who = self.members(within)?;
-        Ok((who, if read.open.is_some() { Deed::Open(file) } else { Deed::Close(file) }))
+        Ok((who, if read.open.is_some() { Operation::Open(file) } else { Operation::Close(file) }))
     }
 
     fn exchange(
@@ -128,17 +128,17 @@ impl Draft<'_> {
         read: &CommandText,
         what: Exchange,
         bytes: u64,
-    ) -> Resolved<(Who, Deed)> {
+    ) -> Resolved<(Who, Operation)> {
         let within = self.within(read)?;
         let (count, root) = (self.group_size(within), read.root.unwrap_or(0));
         if root >= u64::from(count) {
             return wrong(format!("root = {root}"), format!("ranks there are 0 to {}", count - 1));
         }
         let bytes = message_bytes(bytes)?;
-        Ok((self.members(within)?, Deed::Exchange { what, root: root as u32, bytes, within }))
+        Ok((self.members(within)?, Operation::Exchange { what, root: root as u32, bytes, within }))
     }
 
-    fn message(&mut self, read: &CommandText) -> Resolved<(Who, Deed)> {
+    fn message(&mut self, read: &CommandText) -> Resolved<(Who, Operation)> {
         let within = self.within(read)?;
         let send = match (&read.send_to, read.bytes) {
             (Some(to), Some(Size(bytes))) => {
@@ -170,7 +170,7 @@ impl Draft<'_> {
         }
         let ticket = read.start.as_ref().map(|name| self.ticket(name, true)).transpose()?;
         let who = self.those_within(within)?;
-        Ok((who, Deed::Message(Message { send, receive, tag: tag(read)?, within, ticket })))
+        Ok((who, Operation::Message(Message { send, receive, tag: tag(read)?, within, ticket })))
     }
 
     /// Of those who come here, the members of a communicator.
@@ -212,7 +212,7 @@ impl Draft<'_> {
         direction: Direction,
         is_collective: bool,
         name: &str,
-    ) -> Resolved<(Who, Deed)> {
+    ) -> Resolved<(Who, Operation)> {
         let file = self.file(name)?;
         let who = match is_collective {
             true => self.members(self.group_of(file))?,
@@ -238,7 +238,7 @@ impl Draft<'_> {
         let (offset, step) = (size(read.offset_of_file()), size(read.step));
         let transfer =
             Transfer { direction, is_collective, file, place, offset, step, think, ticket, slot };
-        Ok((who, Deed::Transfer(transfer)))
+        Ok((who, Operation::Transfer(transfer)))
     }
 
     fn place(&self, read: &CommandText, file: FileRef) -> Resolved<Place> {

@@ -19,7 +19,7 @@ fn a_cycle_of_receives_is_shown_as_one() {
     let ranks = vec![vec![receive(1, 7), send(1, 8, 10)], vec![receive(0, 8), send(0, 7, 10)]];
     assert_eq!(
         message(ranks),
-        "standstill at 0.000001000 s: 2 processes wait\n  \
+        "deadlock at 0.000001000 s: 2 processes wait\n  \
          rank 0 waits for a message of rank 1 (tag 7) [receive from rank 1 (tag 7)]\n  \
          rank 1 waits for a message of rank 0 (tag 8) [receive from rank 0 (tag 8)]\n\
          cycle: rank 0 -> rank 1 -> rank 0"
@@ -42,7 +42,7 @@ fn a_barrier_that_somebody_misses_names_who() {
     let ranks = vec![vec![barrier()], vec![compute(1)], vec![barrier()], vec![]];
     assert_eq!(
         message(ranks),
-        "standstill at 0.000001000 s: 2 processes wait\n  \
+        "deadlock at 0.000001000 s: 2 processes wait\n  \
          rank 0 waits for ranks 1, 3 to come to the barrier [barrier]\n  \
          rank 2 waits for ranks 1, 3 to come to the barrier [barrier]"
     );
@@ -55,10 +55,10 @@ fn different_collective_commands_do_not_meet() {
     let text = error.message();
     assert!(text.contains("rank 0 waits for rank 1 to come to the opening of file 0"), "{text}");
     assert!(text.contains("rank 1 waits for rank 0 to come to the barrier"), "{text}");
-    let RunError::Stuck(stuck) = error else { panic!("{text}") };
-    assert_eq!(stuck.cycle, [0, 1]);
+    let RunError::Deadlock(deadlock) = error else { panic!("{text}") };
+    assert_eq!(deadlock.cycle, [0, 1]);
     let purpose = "barrier".to_owned();
-    assert_eq!(stuck.waiting[1].reasons, [Reason::Meeting { purpose, missing: vec![0] }]);
+    assert_eq!(deadlock.waiting[1].reasons, [Reason::Meeting { purpose, missing: vec![0] }]);
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn what_does_not_exist_is_named_with_rank_and_command() {
         (Command::Wait(8), "wait for ticket 8: nothing was begun with ticket 8"),
         (Command::Barrier { communicator: 1 }, "there is no communicator 1 among 1"),
         (Command::Reduce { root: 4, bytes: 1, communicator: WORLD }, "has no rank 4"),
-        (Command::Compute { cycles: -1.0 }, "-1 is no number of instructions"),
-        (Command::Compute { cycles: f64::NAN }, "NaN is no number of instructions"),
+        (Command::Compute { instructions: -1.0 }, "-1 is no number of instructions"),
+        (Command::Compute { instructions: f64::NAN }, "NaN is no number of instructions"),
     ];
     for (command, expected) in cases {
         let text = refused(command);
@@ -189,7 +189,7 @@ fn an_error_ends_the_run_for_all() {
 }
 
 #[test]
-fn a_standstill_of_ten_thousand_ranks_is_told_in_a_few_lines() {
+fn a_deadlock_of_ten_thousand_ranks_is_told_in_a_few_lines() {
     let platform = Platform::parse(
         "switches = [{ name = 'switch' }]
          nodes = [{ name = 'client', count = 100, clients = 100 }]",
@@ -200,9 +200,9 @@ fn a_standstill_of_ten_thousand_ranks_is_told_in_a_few_lines() {
     ranks[78].insert(0, receive(77, 2));
     let setup = setup(vec![Box::new(Script::of_commands(ranks))], 0);
     let mut cluster = Cluster::build(&platform, setup, Ordered::new(Seed(0))).unwrap();
-    let RunError::Stuck(stuck) = cluster.run().unwrap_err() else { panic!() };
-    assert_eq!((stuck.waiting.len(), &stuck.cycle[..]), (10_000, &[77, 78][..]));
-    let text = stuck.to_string();
+    let RunError::Deadlock(deadlock) = cluster.run().unwrap_err() else { panic!() };
+    assert_eq!((deadlock.waiting.len(), &deadlock.cycle[..]), (10_000, &[77, 78][..]));
+    let text = deadlock.to_string();
     assert!(text.contains("rank 0 waits for ranks 77, 78 to come to the barrier"), "{text}");
     assert!(text.contains("and 9984 more\ncycle: rank 77 -> rank 78 -> rank 77"), "{text}");
     assert_eq!(text.lines().count(), 19);

@@ -4,17 +4,17 @@
 //! as chosen. A part must keep the discipline of its family, which the driver relies on.
 
 use iolab_policy::cache::{Cache, Settings};
-use iolab_policy::collective::{Collective, FileCall, Serves, Shape};
+use iolab_policy::collective::{Collective, CollectiveKind, FileCall, Shape};
 
 /// Makes parts for one run. The maker that makes nothing is `()`.
-pub trait OwnParts: Send {
+pub trait PolicyOverrides: Send {
     /// The cache layer of one server.
     fn cache(&self, _settings: Settings) -> Option<Box<dyn Cache>> {
         None
     }
 
     /// One rank's machine for a command of messages.
-    fn messages(&self, _serves: Serves, _shape: Shape) -> Option<Box<dyn Collective>> {
+    fn messages(&self, _serves: CollectiveKind, _shape: Shape) -> Option<Box<dyn Collective>> {
         None
     }
 
@@ -24,4 +24,4 @@ pub trait OwnParts: Send {
     }
 }
 
-impl OwnParts for () {}
+impl PolicyOverrides for () {}

@@ -1,12 +1,12 @@
 //! A hop of the network: one server, one FIFO queue, whole packets, and a limit per target.
 //!
-//! NIC, switch and switch port are all this, with different figures. A station keeps, per final
+//! NIC, switch and switch port are all this, with different figures. A hop keeps, per final
 //! target, the sum of its own processing times of packets it has started and the next hop has not.
 //! At the limit, packets for that target wait beside the queue, so a slow receiver holds back
 //! what is meant for it and nothing else.
 
 use super::flow::{Flow, Flows};
-use super::packet::Line;
+use super::packet::PacketQueue;
 use iolab_device::nanos;
 
 /// What kind of hop it is.
@@ -68,7 +68,7 @@ impl Role {
     }
 }
 
-/// What a station has done so far.
+/// What a hop has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationTotals {
     /// Packets it has carried.
@@ -80,34 +80,34 @@ pub struct StationTotals {
 }
 
 #[derive(Debug)]
-pub(super) struct Station {
+pub(super) struct Hop {
     pub(super) role: Role,
-    /// The next station, or for a switch its row of routes; for an arrival its node.
+    /// The next hop, or for a switch its row of routes; for an arrival its node.
     pub(super) next: u32,
     pub(super) latency_nanos: u64,
     pub(super) limit_nanos: u64,
-    pub(super) queue: Line,
+    pub(super) queue: PacketQueue,
     pub(super) current: u32,
     pub(super) totals: StationTotals,
     flows: Flows,
     rate: f64,
-    /// What whole nanoseconds cut off so far, on a station so fast that it matters.
+    /// What whole nanoseconds cut off so far, on a hop so fast that it matters.
     fraction: Option<f64>,
     full: (u32, u64),
     memo: (u32, u64),
 }
 
-impl Station {
-    pub(super) fn new(role: Role, rate: f64, latency: f64, packet_bytes: u32) -> Station {
+impl Hop {
+    pub(super) fn new(role: Role, rate: f64, latency: f64, packet_bytes: u32) -> Hop {
         let full_nanos = nanos(f64::from(packet_bytes) / rate).0;
         let latency_nanos = nanos(latency).0;
-        Station {
+        Hop {
             role,
             next: super::packet::NONE,
             latency_nanos,
             // One packet may always pass, however short it is.
             limit_nanos: latency_nanos.saturating_add(full_nanos).max(1),
-            queue: Line::EMPTY,
+            queue: PacketQueue::EMPTY,
             current: super::packet::NONE,
             totals: StationTotals::default(),
             flows: Flows::default(),
@@ -121,9 +121,9 @@ impl Station {
     /// Where a full packet takes less than this, cut-off fractions would be more than a thousandth.
     const FAST_NANOS: u64 = 1000;
 
-    /// On a fast station fractions of nanoseconds are kept for the packets that follow.
+    /// On a fast hop fractions of nanoseconds are kept for the packets that follow.
     pub(super) fn carry_fractions(&mut self) {
-        let is_fast = self.rate.is_finite() && self.full.1 < Station::FAST_NANOS;
+        let is_fast = self.rate.is_finite() && self.full.1 < Hop::FAST_NANOS;
         self.fraction = is_fast.then_some(0.0);
     }
 
@@ -141,7 +141,7 @@ impl Station {
         }
     }
 
-    /// Time this station needs for so many bytes.
+    /// Time this hop needs for so many bytes.
     #[inline]
     pub(super) fn time(&mut self, bytes: u32) -> u64 {
         if bytes == self.full.0 {
@@ -171,18 +171,18 @@ mod tests {
 
     #[test]
     fn packets_shorter_than_a_nanosecond_add_up_and_one_may_always_pass() {
-        let mut station = Station::new(Role::Port, 1e12, 0.0, 300);
-        station.carry_fractions();
-        assert!(station.limit_nanos > 0 && station.time(300) == 0);
-        let total: u64 = (0..1000).map(|_| station.busy_time(300, 0)).sum();
+        let mut hop = Hop::new(Role::Port, 1e12, 0.0, 300);
+        hop.carry_fractions();
+        assert!(hop.limit_nanos > 0 && hop.time(300) == 0);
+        let total: u64 = (0..1000).map(|_| hop.busy_time(300, 0)).sum();
         assert!((299..=300).contains(&total), "{total} ns for 1000 packets of 0.3 ns");
     }
 
     #[test]
     fn the_classic_stations_cut_fractions_as_published() {
-        let mut station = Station::new(Role::Switch, 1000.0 * 1048576.0, 0.0, 102_400);
-        station.carry_fractions();
-        let nanos = station.time(102_400);
-        assert_eq!((0..1000).map(|_| station.busy_time(102_400, nanos)).sum::<u64>(), 97_656_000);
+        let mut hop = Hop::new(Role::Switch, 1000.0 * 1048576.0, 0.0, 102_400);
+        hop.carry_fractions();
+        let nanos = hop.time(102_400);
+        assert_eq!((0..1000).map(|_| hop.busy_time(102_400, nanos)).sum::<u64>(), 97_656_000);
     }
 }

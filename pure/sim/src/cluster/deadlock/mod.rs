@@ -1,4 +1,4 @@
-//! A standstill explained: nothing is left to happen, but processes have not ended. Who waits for
+//! A deadlock explained: nothing is left to happen, but processes have not ended. Who waits for
 //! whom, and where that goes round in a circle.
 
 mod diagnosis;
@@ -7,9 +7,9 @@ use crate::program::{ANY_SOURCE, Choice, Command};
 use iolab_vocab::Nanos;
 use std::fmt;
 
-/// A run that came to a standstill.
+/// A run that came to a deadlock.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stuck {
+pub struct Deadlock {
     /// When the last thing happened.
     pub at: Nanos,
     /// Every process that has not ended, by application and rank.
@@ -115,7 +115,7 @@ impl fmt::Display for Reason {
     }
 }
 
-impl Stuck {
+impl Deadlock {
     /// A way out.
     pub fn hint(&self) -> &'static str {
         if !self.faults.is_empty() {
@@ -170,11 +170,11 @@ impl Stuck {
     }
 }
 
-impl fmt::Display for Stuck {
+impl fmt::Display for Deadlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.waiting.len();
         let wait = if count == 1 { "process waits" } else { "processes wait" };
-        write!(f, "standstill at {:.9} s: {count} {wait}", self.at.seconds())?;
+        write!(f, "deadlock at {:.9} s: {count} {wait}", self.at.seconds())?;
         for one in self.waiting.iter().take(TOLD_MAX) {
             write!(f, "\n  {}", self.name(one.application, one.rank))?;
             let reasons: Vec<_> = one.reasons.iter().map(|reason| self.tell(reason)).collect();

@@ -7,13 +7,13 @@ use iolab_trace::{Clock, FORMAT_VERSION, FileEntry, Header, Losses, Origin, Proc
 use iolab_vocab::Nanos;
 
 /// What a run took place with.
-pub(super) struct Scene<'a> {
+pub(super) struct RecordedRun<'a> {
     pub(super) applications: &'a [ApplicationOutcome],
     pub(super) files: &'a [String],
     pub(super) platform: &'a Platform,
 }
 
-impl Scene<'_> {
+impl RecordedRun<'_> {
     /// The trace of a recording of a run that took until `end`.
     pub(super) fn trace(&self, recording: Recording, end: Nanos) -> Trace {
         let mut losses = Losses::default();

@@ -1,9 +1,9 @@
-//! How a standstill is looked into: one pass over everything that is not finished, each thing told
+//! How a deadlock is looked into: one pass over everything that is not finished, each thing told
 //! to the task that waits for it.
 
-use super::{Reason, Stuck, Waiting};
+use super::{Deadlock, Reason, Waiting};
 use crate::cluster::event::Event;
-use crate::cluster::packet::{Kind, Lane, NONE};
+use crate::cluster::packet::{Kind, MatchContext, NONE};
 use crate::cluster::server::Server;
 use crate::cluster::task::{Meeting, Process, Purpose};
 use crate::cluster::{Cluster, EventQueue};
@@ -16,18 +16,18 @@ type Reasons = BTreeMap<u32, Vec<Reason>>;
 
 impl<Q: EventQueue<Event>> Cluster<Q> {
     /// Explains why processes have not ended although nothing is left to happen.
-    pub(in crate::cluster) fn diagnose(&self) -> Stuck {
+    pub(in crate::cluster) fn diagnose(&self) -> Deadlock {
         let waiting = self.all_waiting();
         let place = |process: &u32| {
             let process = &self.processes[*process as usize];
             (process.program, process.rank)
         };
-        Stuck {
+        Deadlock {
             at: self.calendar.now,
             cycle: find_cycle(&waiting),
             waiting,
-            crashed: self.ills.crashed.iter().map(place).collect(),
-            faults: self.ills.lasting(),
+            crashed: self.active_faults.crashed.iter().map(place).collect(),
+            faults: self.active_faults.lasting(),
             server_names: Vec::new(),
             has_several_applications: self.applications.len() > 1,
         }
@@ -76,8 +76,10 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         for (wanted, id) in self.processes.iter().flat_map(|process| &process.receives) {
             let from = Some(wanted.from).filter(|from| *from != ANY_SOURCE);
             let from = from.map(|process| self.rank_of(process));
-            reasons.entry(*id).or_default().push(match (wanted.lane, from) {
-                (Lane::Collective(_) | Lane::File(_), Some(from)) => Reason::Part { from },
+            reasons.entry(*id).or_default().push(match (wanted.context, from) {
+                (MatchContext::Collective(_) | MatchContext::File(_), Some(from)) => {
+                    Reason::Part { from }
+                }
                 (_, from) => Reason::Message { from, tag: wanted.tag },
             });
         }
@@ -129,7 +131,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
     }
 
-    /// The server whose messages enter the network at this station.
+    /// The server whose messages enter the network at this hop.
     fn server_that_enters(&self, entry: u32) -> Option<u32> {
         let enters = |server: &Server| {
             let node = &self.nodes[server.node as usize];
