@@ -1,8 +1,8 @@
 //! Synthetic results with a known answer: what the report says of them is that answer.
 
 use iolab_report::bench::{
-    Measurement, Outcome, Prices, Surroundings, compare, curves, insights, plan_profile, profiles,
-    rows, scores, summarise,
+    Measurement, Outcome, Prices, Surroundings, compare, curves, observations, plan_profile,
+    profiles, rows, scores, summarise,
 };
 
 /// A measurement of 64 MiB on two ranks.
@@ -49,8 +49,8 @@ fn outcome(once: &[Measurement]) -> Outcome {
 
 /// The sentences of one kind.
 fn said(outcomes: &[Outcome], kind: &str) -> Vec<String> {
-    let found = insights(outcomes).into_iter().filter(|insight| insight.kind == kind);
-    found.map(|insight| insight.text).collect()
+    let found = observations(outcomes).into_iter().filter(|observation| observation.kind == kind);
+    found.map(|observation| observation.text).collect()
 }
 
 fn one(outcomes: &[Outcome], kind: &str, wanted: &[&str]) {

@@ -2,7 +2,7 @@
 //! make at most one report of a hundred speak, whatever the noise looks like and however often it was
 //! measured. And to clear effects: those are still told.
 
-use iolab_report::bench::{Measurement, Outcome, Stamps, compare, insights};
+use iolab_report::bench::{Measurement, Outcome, Stamps, compare, observations};
 use iolab_report::overlap::{
     OverlapPoint, Place, RankSample, Turn, Verdict, overlap_summaries, overlap_verdicts, point,
 };
@@ -165,7 +165,7 @@ fn silent(sets: u32, speaks: impl Fn(&mut Noise, u32) -> Option<String>) {
 fn a_result_of_nothing_but_noise_says_nothing() {
     silent(SETS / 10, |noise, repetitions| {
         let few = result(noise, 4, repetitions, true);
-        insights(&[few]).into_iter().next().map(|insight| insight.text)
+        observations(&[few]).into_iter().next().map(|observation| observation.text)
     });
 }
 
@@ -177,7 +177,7 @@ fn a_thousand_results_of_nothing_but_noise_say_nothing_in_any_order_of_measuring
             let few = result(noise, 4, repetitions, rounds);
             noise.walk = 0.0;
             let many = result(noise, 8, repetitions, rounds);
-            insights(&[few, many]).into_iter().next().map(|insight| insight.text)
+            observations(&[few, many]).into_iter().next().map(|observation| observation.text)
         });
     }
 }
@@ -194,7 +194,7 @@ fn told_to_scale(shape: Shape, sets: u32, repetitions: u32, rounds: bool, scale:
             m.mib_per_second *= scale;
             m.operations_per_second *= scale;
         }
-        insights(&[few, many]).iter().any(|insight| insight.kind == "scaling")
+        observations(&[few, many]).iter().any(|observation| observation.kind == "scaling")
     };
     (0..sets).filter(told).count()
 }

@@ -1,11 +1,11 @@
 //! One timed phase that moves data.
 
 use crate::cache::CacheState;
+use crate::case_setup::CaseSetup;
 use crate::failure::{BenchError, told};
 use crate::phase::{Label, Stages, agree, measurement, named, timed};
 use crate::records::{self, Origin, Records};
 use crate::run::Runner;
-use crate::scene::Scene;
 use crate::source::Source;
 use crate::steps::Act;
 use crate::timed::{Loop, Tally, Work};
@@ -20,7 +20,7 @@ use std::time::Duration;
 impl Runner<'_> {
     pub(crate) fn phase(
         &self,
-        scene: &mut Scene,
+        scene: &mut CaseSetup,
         acts: &[Act],
         fresh: bool,
         generation: u32,
@@ -87,7 +87,7 @@ impl Runner<'_> {
 
     /// Hints such as a stripe count take effect only when MPI-IO itself makes the file, so it does
     /// that once more, in the place of the file that the run made.
-    fn renew(&self, scene: &mut Scene, player: Rank, rank: Rank) -> Result<(), BenchError> {
+    fn renew(&self, scene: &mut CaseSetup, player: Rank, rank: Rank) -> Result<(), BenchError> {
         let name = self.name(scene, player);
         let known = self.files.identity(name).is_some();
         let hinted = scene.case.method.needs == Needs::Mpi && !scene.case.hints.is_empty();
@@ -104,7 +104,7 @@ impl Runner<'_> {
 
     pub(crate) fn opening(
         &self,
-        scene: &Scene,
+        scene: &CaseSetup,
         player: Rank,
         rank: Rank,
         write: bool,

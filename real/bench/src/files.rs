@@ -350,10 +350,10 @@ fn holds_nothing(facts: &Metadata) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolab_comm::Imagined;
+    use iolab_comm::PredictedComm;
 
     const ALL: Uses = Uses { shared: true, own: true, metadata: true };
-    const ALONE: Imagined = Imagined { ranks: 2 };
+    const ALONE: PredictedComm = PredictedComm { ranks: 2 };
 
     fn files(folder: &Path, manner: Manner) -> TestFiles {
         TestFiles::of(&folder.join("t"), 2, manner).expect("memory")

@@ -5,10 +5,10 @@
 //! them are as it has them, and there are enough of them that no other would be. Everything else is
 //! then held to that one version alone.
 
+use crate::case_setup::{CaseSetup, first_version};
 use crate::content::Content;
 use crate::failure::BenchError;
 use crate::run::Runner;
-use crate::scene::{Scene, first_version};
 use iolab_comm::largest;
 use iolab_pattern::Access;
 use std::fs::File;
@@ -27,7 +27,7 @@ const OTHER: u64 = 1 << 62;
 impl Runner<'_> {
     /// The version that the existing file holds, the same on all ranks, if it is one of a run with this
     /// pattern, seed and header.
-    pub(crate) fn found_version(&self, scene: &Scene) -> Result<Option<u64>, BenchError> {
+    pub(crate) fn found_version(&self, scene: &CaseSetup) -> Result<Option<u64>, BenchError> {
         let found = self.sample(scene).and_then(|sample| {
             let file = scene.own_file;
             let player = self.played(scene.case, true);
@@ -42,7 +42,7 @@ impl Runner<'_> {
     }
 
     /// Bytes of this rank's first operations, each with its place.
-    fn sample(&self, scene: &Scene) -> Option<Vec<(u64, u8)>> {
+    fn sample(&self, scene: &CaseSetup) -> Option<Vec<(u64, u8)>> {
         let (player, rank) = (self.played(scene.case, true), self.pattern_rank(scene.case, true));
         let file = File::open(self.path(scene, player)).ok()?;
         let (mut access, mut sample) = (Access::new(), Vec::new());

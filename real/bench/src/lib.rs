@@ -6,6 +6,7 @@
 //! Time is taken by one rule (`phase.rs`), so that no synchronised clocks are needed.
 
 mod cache;
+mod case_setup;
 mod cell;
 mod content;
 mod data;
@@ -26,7 +27,6 @@ mod record_file;
 mod recording;
 mod records;
 mod run;
-mod scene;
 mod source;
 mod spatial;
 mod steps;
@@ -48,7 +48,7 @@ pub use iolab_report::overlap::{
     overlap_summaries, theory,
 };
 pub use overlap::{
-    CaseEntry, Load, OverlapCase, OverlapOutcome, OverlapPlan, OverlapProgress, SWEEP, Way,
+    AsyncMode, CaseEntry, Load, OverlapCase, OverlapOutcome, OverlapPlan, OverlapProgress, SWEEP,
     overlap, overlap_csv, overlap_header, overlap_plot, overlap_row, overlap_summary_row,
     overlap_template,
 };

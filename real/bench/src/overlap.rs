@@ -18,6 +18,7 @@ mod timeline;
 #[cfg(test)]
 mod virtual_world;
 
+use crate::case_setup::{share, write_range};
 use crate::cell::Abilities;
 use crate::content::Content;
 use crate::failure::{BenchError, Told, told};
@@ -26,7 +27,6 @@ use crate::kernel::Kernel;
 use crate::names::Name;
 use crate::phase::agree;
 use crate::run::{ranks_agree, share_a_clock, warnings};
-use crate::scene::{share, write_range};
 use crate::source::{Needs as SourceNeeds, Source, is_contiguous};
 use crate::surroundings::{enough_room, surroundings};
 use actor::{Actor, Tools};
@@ -43,7 +43,7 @@ use std::path::Path;
 use timeline::gathered;
 
 pub(crate) use actor::Computation;
-pub use plan::{Load, OverlapCase, OverlapPlan, SWEEP, Way, overlap_template};
+pub use plan::{AsyncMode, Load, OverlapCase, OverlapPlan, SWEEP, overlap_template};
 pub use plot::overlap_plot;
 pub use table::{overlap_csv, overlap_header, overlap_row, overlap_summary_row};
 
@@ -59,7 +59,7 @@ pub struct CaseEntry {
     /// The access method.
     pub method: String,
     /// How it was made non-blocking.
-    pub way: Way,
+    pub way: AsyncMode,
     /// Whether progress was asked for while computing.
     pub poll: bool,
     /// Bytes per second that the device was slowed to.
@@ -214,7 +214,7 @@ fn refusal(case: &OverlapCase, abilities: &Abilities) -> Option<String> {
             Some(format!("{method} needs a kernel that allows io_uring"))
         }
         Needs::Platform => Some(format!("{method} is predicted, and takes no time to overlap")),
-        _ if case.way == Way::Native && !case.method.queues => {
+        _ if case.way == AsyncMode::Native && !case.method.queues => {
             Some(format!("{method} has no non-blocking form of its own; take --way thread"))
         }
         _ if case.direct && !case.method.direct => {
@@ -307,7 +307,7 @@ fn tools(
     if let Some(rate) = case.throttle {
         backend = Box::new(Paced::new(backend, rate, case.method.queues));
     }
-    if case.way == Way::Thread {
+    if case.way == AsyncMode::Thread {
         backend = Box::new(Threaded::new(backend));
     }
     let (computation, clock) = (Box::new(Kernel::default()), Box::new(monotonic));

@@ -5,6 +5,7 @@
 //! state, run the timed phases, verify. Ranks agree after every stage, so an error on one ends
 //! the run on all, and the files are removed whatever happens.
 
+use crate::case_setup::first_version;
 use crate::cell::{Abilities, refusal};
 use crate::failure::BenchError;
 use crate::files::{Cleaning, TestFiles, Uses};
@@ -14,11 +15,10 @@ use crate::plan::{Case, Plan, Temporal};
 use crate::predict::predict;
 use crate::progress::{KeptRecords, Progress, end_early};
 use crate::record_file::RecordFile;
-use crate::scene::first_version;
 use crate::steps::{self, Step, steps};
 use crate::surroundings::{clock_identity, processors, surroundings};
 use iolab_backend::Needs;
-use iolab_comm::{Comm, Imagined, largest};
+use iolab_comm::{Comm, PredictedComm, largest};
 use iolab_host::tick::{TickClock, monotonic};
 use iolab_report::bench::{FORMAT_VERSION, Measurement, Outcome, Refused, summarise};
 use iolab_sim::platform::Platform;
@@ -137,7 +137,7 @@ fn refused_case(case: &Case, reason: String) -> Refused {
 pub(crate) fn warnings(comm: &dyn Comm) -> Vec<String> {
     let (ranks, processors) = (comm.size() as usize, processors());
     let mut warnings = Vec::new();
-    if ranks > processors && comm.kind() != Imagined::KIND {
+    if ranks > processors && comm.kind() != PredictedComm::KIND {
         warnings.push(format!(
             "{ranks} ranks share {processors} processors: times contain waiting for the processor, \
              and MPICH's collectives may take milliseconds each"

@@ -14,11 +14,11 @@
 //! Every phase that writes writes a version of its own, so data of an earlier phase, repetition or case is
 //! wrong wherever it is found.
 
+use crate::case_setup::{CaseSetup, share};
 use crate::content::{Content, check, check_access};
 use crate::failure::{BenchError, told};
 use crate::phase::agree;
 use crate::run::Runner;
-use crate::scene::{Scene, share};
 use crate::timed::Work;
 use iolab_backend::Direction;
 use iolab_pattern::{Access, Contract};
@@ -54,7 +54,7 @@ impl Runner<'_> {
     /// Checks everything; what is wrong makes the result invalid.
     pub(crate) fn verify(
         &self,
-        scene: &mut Scene,
+        scene: &mut CaseSetup,
         checks: &Checks,
         result: &mut Measurement,
     ) -> Result<(), BenchError> {
@@ -84,12 +84,12 @@ impl Runner<'_> {
     }
 
     /// Which way an operation of a work went: as the timed loop decided it.
-    fn way(&self, scene: &Scene, checks: &Checks, work: Work, index: u64) -> Option<Direction> {
+    fn way(&self, scene: &CaseSetup, checks: &Checks, work: Work, index: u64) -> Option<Direction> {
         work.way_of(if scene.together() { Rank(0) } else { checks.rank }, index)
     }
 
     /// Whether ranks, or operations of one, meet at the same bytes: then a read may see either side.
-    fn meets(&self, scene: &Scene) -> bool {
+    fn meets(&self, scene: &CaseSetup) -> bool {
         match scene.pattern.contract() {
             Contract::ExactlyOnce | Contract::AtMostOnce => false,
             Contract::OncePerRank => !scene.own_file,
@@ -98,7 +98,7 @@ impl Runner<'_> {
     }
 
     /// What may be at the place of an operation after the phase.
-    fn after(&self, scene: &Scene, checks: &Checks, index: u64) -> Vec<Content> {
+    fn after(&self, scene: &CaseSetup, checks: &Checks, index: u64) -> Vec<Content> {
         let wrote = |work: &Work| self.way(scene, checks, *work, index) != Some(Direction::Read);
         match (checks.works.iter().any(wrote), checks.old) {
             (true, _) => vec![checks.new],
@@ -107,7 +107,7 @@ impl Runner<'_> {
         }
     }
 
-    fn check_timed_reads(&self, scene: &mut Scene, checks: &Checks) -> Result<u64, String> {
+    fn check_timed_reads(&self, scene: &mut CaseSetup, checks: &Checks) -> Result<u64, String> {
         let own = scene.pattern.operations(checks.rank).min(checks.reached);
         let Some(old) = checks.old else { return Ok(0) };
         let either = checks.writes() && self.meets(scene);
@@ -129,7 +129,7 @@ impl Runner<'_> {
         Ok(checked)
     }
 
-    fn read_back(&self, scene: &mut Scene, checks: &Checks) -> Result<u64, String> {
+    fn read_back(&self, scene: &mut CaseSetup, checks: &Checks) -> Result<u64, String> {
         let own = scene.pattern.operations(checks.rank).min(checks.reached);
         let mut access = Access::new();
         let (mut verified, mut first) = (0, Ok(()));
@@ -160,7 +160,7 @@ impl Runner<'_> {
     }
 
     /// The places of all operations, by plain reads. A file that only the method can open is left to it.
-    fn read_past(&self, scene: &Scene, checks: &Checks) -> Result<(), String> {
+    fn read_past(&self, scene: &CaseSetup, checks: &Checks) -> Result<(), String> {
         let Some(file) = self.plain_file(scene, checks) else { return Ok(()) };
         let own = scene.pattern.operations(checks.rank).min(checks.reached);
         let (mut access, mut buffer) = (Access::new(), Vec::new());
@@ -179,13 +179,13 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn plain_file(&self, scene: &Scene, checks: &Checks) -> Option<File> {
+    fn plain_file(&self, scene: &CaseSetup, checks: &Checks) -> Option<File> {
         let file = File::open(self.path(scene, checks.player)).ok()?;
         file.metadata().is_ok_and(|metadata| metadata.is_file()).then_some(file)
     }
 
     /// This rank's share of all the file: every byte is as the phase wrote it or as it was before.
-    fn audit(&self, scene: &Scene, checks: &Checks) -> Result<(), String> {
+    fn audit(&self, scene: &CaseSetup, checks: &Checks) -> Result<(), String> {
         const CHUNK: u64 = 1 << 20;
         // What surrounds it in a file of somebody else is not ours to judge.
         if self.files.existing() {
@@ -222,7 +222,7 @@ impl Runner<'_> {
 
     fn header_is_untouched(
         &self,
-        scene: &Scene,
+        scene: &CaseSetup,
         checks: &Checks,
         file: &File,
     ) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! A plan predicted on a platform: the same rows, the same rule, no file.
 
 use iolab_bench::{Abilities, Measurement, Outcome, Plan, TestFiles, run};
-use iolab_comm::Imagined;
+use iolab_comm::PredictedComm;
 use iolab_policy::collective::catalog::CollectiveSelection;
 use iolab_sim::cluster::{Cluster, FileState, Order, Setup};
 use iolab_sim::platform::Platform;
@@ -18,7 +18,7 @@ fn predict_on(platform: &str, ranks: u32, test: &str) -> Outcome {
     let platform = Platform::preset(platform).expect("a preset");
     let abilities = Abilities { platform: Some(platform), ..Abilities::default() };
     let files = TestFiles::of(&plan.target, ranks, plan.files).expect("memory");
-    run(&plan, &Imagined { ranks }, &abilities, &files, &|_| ()).expect("an outcome")
+    run(&plan, &PredictedComm { ranks }, &abilities, &files, &|_| ()).expect("an outcome")
 }
 
 fn predict(ranks: u32, test: &str) -> Outcome {

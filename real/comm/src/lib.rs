@@ -5,14 +5,14 @@
 //! A rank that dies ends the wait of the others within a fraction of a second.
 
 mod adapter;
-mod imagined;
 mod local;
 mod mpi;
+mod predicted;
 
 pub use adapter::{Adapter, Family, Launch, adapters, launch};
-pub use imagined::Imagined;
 pub use local::{LocalKind, run_local, run_local_or};
 pub use mpi::MpiRank;
+pub use predicted::PredictedComm;
 
 use iolab_host::mpi::Mpi;
 use iolab_vocab::Rank;

@@ -25,7 +25,7 @@ pub(crate) fn run(
     settings: &Settings,
 ) -> Result<Summary, ReplayError> {
     let processes = process_count(trace);
-    let stage = Theatre {
+    let stage = ReplayContext {
         trace,
         plan,
         settings,
@@ -36,37 +36,41 @@ pub(crate) fn run(
         began: Instant::now(),
         first_start: plan.order.first().map_or(Nanos::ZERO, |&row| trace.events[row].start),
     };
-    let actors: Vec<Actor> = std::thread::scope(|scope| {
+    let threads: Vec<ReplayThread> = std::thread::scope(|scope| {
         let threads: Vec<_> = plan
             .threads
             .values()
-            .map(|places| scope.spawn(|| Actor::new(&stage).play(places)))
+            .map(|places| scope.spawn(|| ReplayThread::new(&stage).run(places)))
             .collect();
         threads.into_iter().map(|thread| thread.join().expect("actors do not panic")).collect()
     });
     let elapsed = Nanos(stage.began.elapsed().as_nanos() as u64);
-    conclude(actors, processes, elapsed)
+    conclude(threads, processes, elapsed)
 }
 
-fn conclude(actors: Vec<Actor>, processes: usize, elapsed: Nanos) -> Result<Summary, ReplayError> {
+fn conclude(
+    threads: Vec<ReplayThread>,
+    processes: usize,
+    elapsed: Nanos,
+) -> Result<Summary, ReplayError> {
     let mut summary = Summary {
         processes: processes as u64,
-        threads: actors.len() as u64,
+        threads: threads.len() as u64,
         elapsed,
         ..Summary::default()
     };
     let mut decisions: Vec<(u32, Event)> = Vec::new();
     let mut first: Option<(u32, Difference)> = None;
-    for actor in actors {
-        summary.calls += actor.calls;
-        summary.read_bytes += actor.read_bytes;
-        summary.written_bytes += actor.written_bytes;
-        for (reason, count) in actor.skipped {
+    for thread in threads {
+        summary.calls += thread.calls;
+        summary.read_bytes += thread.read_bytes;
+        summary.written_bytes += thread.written_bytes;
+        for (reason, count) in thread.skipped {
             *summary.skipped.entry(reason).or_default() += count;
         }
-        decisions.extend(actor.decisions);
+        decisions.extend(thread.decisions);
         let earlier = |place: u32| first.as_ref().is_none_or(|(known, _)| place < *known);
-        first = match actor.difference {
+        first = match thread.difference {
             Some((place, difference)) if earlier(place) => Some((place, difference)),
             _ => first,
         };
@@ -95,7 +99,7 @@ fn files_with_strange_content(trace: &Trace) -> Vec<bool> {
 }
 
 /// What all threads share.
-struct Theatre<'a> {
+struct ReplayContext<'a> {
     trace: &'a Trace,
     plan: &'a Plan,
     settings: &'a Settings,
@@ -108,8 +112,8 @@ struct Theatre<'a> {
 }
 
 /// One thread of the trace.
-struct Actor<'a> {
-    theatre: &'a Theatre<'a>,
+struct ReplayThread<'a> {
+    context: &'a ReplayContext<'a>,
     memory: Vec<u8>,
     decided: Vec<Event>,
     calls: u64,
@@ -120,10 +124,10 @@ struct Actor<'a> {
     difference: Option<(u32, Difference)>,
 }
 
-impl<'a> Actor<'a> {
-    fn new(theatre: &'a Theatre<'a>) -> Actor<'a> {
-        Actor {
-            theatre,
+impl<'a> ReplayThread<'a> {
+    fn new(context: &'a ReplayContext<'a>) -> ReplayThread<'a> {
+        ReplayThread {
+            context,
             memory: Vec::new(),
             decided: Vec::new(),
             calls: 0,
@@ -135,44 +139,44 @@ impl<'a> Actor<'a> {
         }
     }
 
-    fn play(mut self, places: &[u32]) -> Actor<'a> {
-        let theatre = self.theatre;
+    fn run(mut self, places: &[u32]) -> ReplayThread<'a> {
+        let context = self.context;
         for &place in places {
-            let row = theatre.plan.order[place as usize];
-            let event = &theatre.trace.events[row];
+            let row = context.plan.order[place as usize];
+            let event = &context.trace.events[row];
             self.wait_for_time(event);
-            let tickets = theatre.plan.tickets(place);
-            if !theatre.turns.wait(tickets) {
+            let tickets = context.plan.tickets(place);
+            if !context.turns.wait(tickets) {
                 return self;
             }
             if let Err((what, recorded, replayed)) = self.perform(place, event) {
-                theatre.turns.stop();
-                let (row, call) = (row as u64, describe(theatre.trace, event));
+                context.turns.stop();
+                let (row, call) = (row as u64, describe(context.trace, event));
                 self.difference = Some((place, Difference { row, call, what, recorded, replayed }));
                 return self;
             }
-            theatre.turns.pass_on(tickets);
+            context.turns.pass_on(tickets);
         }
         self
     }
 
     fn wait_for_time(&self, event: &Event) {
-        if self.theatre.settings.pace == Pace::Timed {
-            let due = Duration::from_nanos(event.start.since(self.theatre.first_start).0);
-            std::thread::sleep(due.saturating_sub(self.theatre.began.elapsed()));
+        if self.context.settings.pace == Pace::Timed {
+            let due = Duration::from_nanos(event.start.since(self.context.first_start).0);
+            std::thread::sleep(due.saturating_sub(self.context.began.elapsed()));
         }
     }
 
     fn perform(&mut self, place: u32, event: &Event) -> Result<(), Mismatch> {
         let mut done = Done::Skipped("that have no effect on files");
-        for step in self.theatre.plan.steps(place) {
+        for step in self.context.plan.steps(place) {
             match *step {
                 Step::Native => {
                     self.check_position_before_close(event)?;
-                    done = self.theatre.native.carry_out(event, &mut self.memory);
+                    done = self.context.native.carry_out(event, &mut self.memory);
                 }
                 Step::Begin { stack, file } => self.begin(event, stack, file),
-                Step::End { stack } => self.theatre.stacks.end(event.process, stack),
+                Step::End { stack } => self.context.stacks.end(event.process, stack),
                 Step::Stage { stack, handle, call, own } => {
                     let outcome = self.stage(place, event, stack, handle, call);
                     if own {
@@ -186,10 +190,10 @@ impl<'a> Actor<'a> {
     }
 
     fn begin(&self, event: &Event, stack: iolab_policy::insitu::guest::StackId, file: FileId) {
-        let entry = file.index().and_then(|index| self.theatre.trace.header.files.get(index));
+        let entry = file.index().and_then(|index| self.context.trace.header.files.get(index));
         let path = entry.map_or("", |entry| entry.path.as_str());
-        let strategies = &self.theatre.settings.strategies;
-        self.theatre.stacks.begin(event.process, stack, strategies, (file, path));
+        let strategies = &self.context.settings.strategies;
+        self.context.stacks.begin(event.process, stack, strategies, (file, path));
     }
 
     fn stage(
@@ -201,19 +205,19 @@ impl<'a> Actor<'a> {
         call: Call,
     ) -> Outcome {
         const EBADF: iolab_policy::insitu::Errno = iolab_policy::insitu::Errno(9);
-        let theatre = self.theatre;
-        let staged = theatre.stacks.get(event.process, stack).ok_or(EBADF)?;
+        let context = self.context;
+        let staged = context.stacks.get(event.process, stack).ok_or(EBADF)?;
         let mut staged = staged.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if matches!(call, Call::Open { .. })
             && let Some(Entry::Real(descriptor)) =
-                theatre.native.tables.get_fd(event.process, event.result as i32)
+                context.native.tables.get_fd(event.process, event.result as i32)
         {
             staged.adopt(handle, descriptor);
         }
-        theatre.native.load(event, &mut self.memory);
+        context.native.load(event, &mut self.memory);
         let (memory, decisions) = (&mut self.memory, &mut self.decided);
         let outcome =
-            staged.feed(handle, call, &mut Feeder { memory, began: theatre.began, decisions });
+            staged.feed(handle, call, &mut Feeder { memory, began: context.began, decisions });
         let (file, process, thread, rank) = (staged.file, event.process, event.thread, event.rank);
         let rows = self.decided.drain(..);
         self.decisions
@@ -263,7 +267,7 @@ impl<'a> Actor<'a> {
         if result < 0 || !moves || event.function.is_positioned() || is_asynchronous(event) {
             return Ok(());
         }
-        let Some(Entry::Real(descriptor)) = self.theatre.native.tables.get(event) else {
+        let Some(Entry::Real(descriptor)) = self.context.native.tables.get(event) else {
             return Ok(());
         };
         let description = &descriptor.description;
@@ -286,10 +290,10 @@ impl<'a> Actor<'a> {
         if event.function.class() != Class::Read || result <= 0 || event.offset < 0 {
             return Ok(());
         }
-        let Some(file) = event.file.index().filter(|&file| !self.theatre.strange[file]) else {
+        let Some(file) = event.file.index().filter(|&file| !self.context.strange[file]) else {
             return Ok(());
         };
-        let seed = self.theatre.native.scratch.seed(file);
+        let seed = self.context.native.scratch.seed(file);
         let bytes = &self.memory[..(result as usize).min(self.memory.len())];
         match first_stranger(seed, event.offset as u64, bytes) {
             None => Ok(()),
@@ -306,12 +310,12 @@ impl<'a> Actor<'a> {
         if event.function.class() != Class::Close || event.function == Function::CLOSE_RANGE {
             return Ok(());
         }
-        let Some(Entry::Real(descriptor)) = self.theatre.native.tables.get(event) else {
+        let Some(Entry::Real(descriptor)) = self.context.native.tables.get(event) else {
             return Ok(());
         };
         let description = &descriptor.description;
         // Strategies keep positions of their own, other processes move shared ones.
-        if !self.theatre.settings.strategies.is_empty() || description.shared() {
+        if !self.context.settings.strategies.is_empty() || description.shared() {
             return Ok(());
         }
         let (expected, real) = (description.position(), position(&descriptor));

@@ -1,7 +1,7 @@
 //! Throughput over size: where it saturates, which sizes lie on a grid, who is faster from where.
 
 use super::rows::{Labels, Row, Settings};
-use super::{Insight, insight};
+use super::{Observation, observation};
 use crate::evidence::{Block, Difference, Evidence, Sample, ratio_interval};
 use crate::statistics::{Interval, median};
 use iolab_vocab::format_bytes;
@@ -136,8 +136,8 @@ pub(super) fn told(evidence: &Evidence, blocks: &[(u64, Block)]) -> Option<Strin
 }
 
 /// What the curves say.
-pub(super) fn insights(evidence: &Evidence, curves: &[Curve]) -> Vec<Insight> {
-    let mut found: Vec<Insight> = curves.iter().filter_map(|c| knee(evidence, c)).collect();
+pub(super) fn observations(evidence: &Evidence, curves: &[Curve]) -> Vec<Observation> {
+    let mut found: Vec<Observation> = curves.iter().filter_map(|c| knee(evidence, c)).collect();
     found.extend(curves.iter().filter_map(|curve| alignment(evidence, curve)));
     found.extend(break_even(evidence, curves));
     found.extend(scaling(evidence, curves));
@@ -146,7 +146,7 @@ pub(super) fn insights(evidence: &Evidence, curves: &[Curve]) -> Vec<Insight> {
 
 /// Where the curve reaches 90 % of its best. Null hypothesis: speed does not depend on size; the
 /// smaller half of the sizes is held against the larger half.
-fn knee(evidence: &Evidence, curve: &Curve) -> Option<Insight> {
+fn knee(evidence: &Evidence, curve: &Curve) -> Option<Observation> {
     let half = curve.points.len() / 2;
     if half < 2 {
         return None;
@@ -171,7 +171,7 @@ fn knee(evidence: &Evidence, curve: &Curve) -> Option<Insight> {
             last.median(),
             format_bytes(last.size)
         );
-        return Some(insight("saturation", text));
+        return Some(observation("saturation", text));
     }
     let low = curve.points.iter().rposition(|point| point.median() < 0.9 * speed);
     let from = &curve.points[low.map_or(0, |low| low + 1).min(curve.points.len() - 1)];
@@ -186,13 +186,13 @@ fn knee(evidence: &Evidence, curve: &Curve) -> Option<Insight> {
             format_bytes(from.size)
         ),
     };
-    Some(insight("saturation", text))
+    Some(observation("saturation", text))
 }
 
 /// The grid on which sizes are faster than the sizes between. Null hypothesis: being a multiple
 /// makes no difference. Only sizes beside one another are held against each other, and every size
 /// between must be slower than both its neighbours, so that mere growth is no grid.
-fn alignment(evidence: &Evidence, curve: &Curve) -> Option<Insight> {
+fn alignment(evidence: &Evidence, curve: &Curve) -> Option<Observation> {
     let mut seen: Vec<Vec<bool>> = Vec::new();
     let mut best: Option<(u64, Difference)> = None;
     for grid in (9..=26).rev().map(|power| 1u64 << power) {
@@ -216,7 +216,7 @@ fn alignment(evidence: &Evidence, curve: &Curve) -> Option<Insight> {
         format_bytes(grid),
         found.ratio
     );
-    Some(insight("alignment", text))
+    Some(observation("alignment", text))
 }
 
 /// The sizes off the grid that have neighbours on it, against those neighbours; and whether each is
@@ -240,14 +240,14 @@ fn beside(curve: &Curve, on: &[bool]) -> Option<(Block, bool)> {
 }
 
 /// Collective transfers against independent ones.
-fn break_even(evidence: &Evidence, curves: &[Curve]) -> Vec<Insight> {
+fn break_even(evidence: &Evidence, curves: &[Curve]) -> Vec<Observation> {
     let mut found = Vec::new();
     for one in curves.iter().filter(|curve| curve.is("method", "collective")) {
         let other = |c: &&Curve| c.is("method", "independent") && one.like(c, &["method"]);
         for other in curves.iter().filter(other) {
             if let Some(text) = told(evidence, &one.over(other)) {
                 let text = format!("{} over independent: {text}", one.label);
-                found.push(insight("collective", text));
+                found.push(observation("collective", text));
             }
         }
     }
@@ -255,7 +255,7 @@ fn break_even(evidence: &Evidence, curves: &[Curve]) -> Vec<Insight> {
 }
 
 /// More ranks against fewer.
-fn scaling(evidence: &Evidence, curves: &[Curve]) -> Vec<Insight> {
+fn scaling(evidence: &Evidence, curves: &[Curve]) -> Vec<Observation> {
     let ranks = |c: &Curve| c.settings.get("ranks").and_then(|n| n.parse::<u32>().ok());
     let mut found = Vec::new();
     for few in curves {
@@ -277,7 +277,7 @@ fn scaling(evidence: &Evidence, curves: &[Curve]) -> Vec<Insight> {
                 false => "more than the ranks explain: something else differs".to_owned(),
             };
             let text = format!("{}: {more} ranks over {less}: {text}; {share}", many.label);
-            found.push(insight("scaling", text));
+            found.push(observation("scaling", text));
         }
     }
     found

@@ -3,7 +3,7 @@
 use super::curve::{Curve, told};
 use super::outcome::{Measurement, Outcome};
 use super::rows::{Labels, Row};
-use super::{Insight, insight};
+use super::{Observation, observation};
 use crate::evidence::{Evidence, binomial_tail};
 use crate::statistics::median;
 use std::collections::BTreeMap;
@@ -14,12 +14,12 @@ const WAIT_SHARE: f64 = 0.2;
 const SLOW: f64 = 1.5;
 
 /// Everything that is not a matter of size.
-pub(super) fn insights(
+pub(super) fn observations(
     evidence: &Evidence,
     outcomes: &[Outcome],
     rows: &[Row],
     curves: &[Curve],
-) -> Vec<Insight> {
+) -> Vec<Observation> {
     let mut found = second_time(evidence, curves, "read", "re-read");
     found.extend(second_time(evidence, curves, "write", "re-write"));
     found.extend(write_behind(evidence, outcomes, rows));
@@ -30,7 +30,12 @@ pub(super) fn insights(
 
 /// The second time against the first. The cause is not told: caches, allocation and read-ahead
 /// all come in, and what was found in the cache stands beside it.
-fn second_time(evidence: &Evidence, curves: &[Curve], first: &str, second: &str) -> Vec<Insight> {
+fn second_time(
+    evidence: &Evidence,
+    curves: &[Curve],
+    first: &str,
+    second: &str,
+) -> Vec<Observation> {
     let mut found = Vec::new();
     for after in curves.iter().filter(|c| c.is("temporal", second) && c.is("phase", second)) {
         let but = ["phase", "cache found", "allocation", "data"];
@@ -38,7 +43,7 @@ fn second_time(evidence: &Evidence, curves: &[Curve], first: &str, second: &str)
         for before in curves.iter().filter(before) {
             if let Some(text) = told(evidence, &after.over(before)) {
                 let text = format!("{} over the first {first}: {text}", after.label);
-                found.push(insight("second time", text));
+                found.push(observation("second time", text));
             }
         }
     }
@@ -46,7 +51,7 @@ fn second_time(evidence: &Evidence, curves: &[Curve], first: &str, second: &str)
 }
 
 /// Reads in order against reads of the same size in no order.
-fn read_ahead(evidence: &Evidence, curves: &[Curve]) -> Vec<Insight> {
+fn read_ahead(evidence: &Evidence, curves: &[Curve]) -> Vec<Observation> {
     let reads = |wanted: &'static [&str]| {
         let fits = move |c: &&Curve| c.is("phase", "read") && wanted.contains(&c.family());
         curves.iter().filter(fits)
@@ -59,7 +64,7 @@ fn read_ahead(evidence: &Evidence, curves: &[Curve]) -> Vec<Insight> {
             }
             if let Some(text) = told(evidence, &ordered.over(random)) {
                 let text = format!("{} over {}: {text}", ordered.label, random.family());
-                found.push(insight("read-ahead", text));
+                found.push(observation("read-ahead", text));
             }
         }
     }
@@ -68,7 +73,7 @@ fn read_ahead(evidence: &Evidence, curves: &[Curve]) -> Vec<Insight> {
 
 /// How much of a write is waiting for the device after the last operation. Null hypothesis: the
 /// wait is as often below a fifth of the phase as above.
-fn write_behind(evidence: &Evidence, outcomes: &[Outcome], rows: &[Row]) -> Vec<Insight> {
+fn write_behind(evidence: &Evidence, outcomes: &[Outcome], rows: &[Row]) -> Vec<Observation> {
     let mut groups: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
     let writes = |row: &&Row| ["write", "re-write"].contains(&row.setting("phase"));
     for row in rows.iter().filter(writes) {
@@ -101,7 +106,7 @@ fn write_behind(evidence: &Evidence, outcomes: &[Outcome], rows: &[Row]) -> Vec<
             median(&shares) * 100.0,
             until_then(median(&taken), limit)
         );
-        found.push(insight("write-behind", text));
+        found.push(observation("write-behind", text));
     }
     found
 }
@@ -132,7 +137,7 @@ fn until_then(speed: f64, limit: Option<f64>) -> String {
 
 /// A rank that is the slowest again and again. Null hypothesis: the ranks are alike, so that each is
 /// the slowest of a phase as often as any other. All phases of a result count, the first repetition too.
-fn slow_ranks(evidence: &Evidence, rows: &[Row]) -> Vec<Insight> {
+fn slow_ranks(evidence: &Evidence, rows: &[Row]) -> Vec<Observation> {
     let mut results: BTreeMap<(&str, &str), Vec<&Measurement>> = BTreeMap::new();
     for row in rows.iter().filter(|row| !row.is_predicted()) {
         let own = row.measurements.iter().map(|(_, m)| *m);
@@ -160,7 +165,7 @@ fn slow_ranks(evidence: &Evidence, rows: &[Row]) -> Vec<Insight> {
         let factors: Vec<f64> =
             slow.iter().filter(|(other, _)| *other == rank).map(|(_, factor)| *factor).collect();
         let within = if result.is_empty() { String::new() } else { format!(" of result {result}") };
-        found.push(insight(
+        found.push(observation(
             "slow rank",
             format!(
                 "rank {rank} was the slowest in {} of {} phases{within}, {:.1} times as slow as the median of the \

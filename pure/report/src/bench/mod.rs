@@ -25,15 +25,15 @@ use crate::evidence::Evidence;
 
 /// Something the results say.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Insight {
+pub struct Observation {
     /// What kind of thing.
     pub kind: &'static str,
     /// The sentence with its numbers.
     pub text: String,
 }
 
-fn insight(kind: &'static str, text: String) -> Insight {
-    Insight { kind, text }
+fn observation(kind: &'static str, text: String) -> Observation {
+    Observation { kind, text }
 }
 
 /// All curves of all results, in order of appearance.
@@ -42,12 +42,12 @@ pub fn curves(outcomes: &[Outcome]) -> Vec<Curve> {
 }
 
 /// Everything the results say.
-pub fn insights(outcomes: &[Outcome]) -> Vec<Insight> {
+pub fn observations(outcomes: &[Outcome]) -> Vec<Observation> {
     let rows = rows(outcomes);
     let curves = curve::curves(&rows);
     Evidence::report(|evidence| {
-        let mut found = curve::insights(evidence, &curves);
-        found.extend(effects::insights(evidence, outcomes, &rows, &curves));
+        let mut found = curve::observations(evidence, &curves);
+        found.extend(effects::observations(evidence, outcomes, &rows, &curves));
         found
     })
 }

@@ -18,7 +18,7 @@ pub const SWEEP: [f64; 9] = [0.1, 0.2, 0.5, 0.75, 1.0, 1.5, 2.0, 5.0, 10.0];
 /// How an operation is made non-blocking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum AsyncMode {
     /// A helper thread around the blocking call.
     Thread,
     /// What the method itself offers.
@@ -87,7 +87,7 @@ struct TestText {
     spatial: OneOrMany<SpatialText>,
     direction: OneOrMany<DirectionText>,
     method: OneOrMany<String>,
-    way: OneOrMany<Way>,
+    way: OneOrMany<AsyncMode>,
     poll: OneOrMany<bool>,
     ratio: OneOrMany<f64>,
     sweep: bool,
@@ -105,7 +105,7 @@ impl Default for TestText {
             spatial: OneOrMany::One(SpatialText::Spec("strided:strip=1m,stripes=25".to_owned())),
             direction: OneOrMany::One(DirectionText::Write),
             method: OneOrMany::One("posix".to_owned()),
-            way: OneOrMany::One(Way::Thread),
+            way: OneOrMany::One(AsyncMode::Thread),
             poll: OneOrMany::One(false),
             ratio: OneOrMany::One(1.0),
             sweep: false,
@@ -139,7 +139,7 @@ pub struct OverlapCase {
     /// The access method.
     pub method: &'static Method,
     /// How it is made non-blocking.
-    pub way: Way,
+    pub way: AsyncMode,
     /// Ask for progress while computing (MPI_Test).
     pub poll: bool,
     /// Wanted compute time over I/O time. 0 is I/O alone.
@@ -169,7 +169,7 @@ impl OverlapCase {
 
     /// What tells it from the others, in a few words.
     pub fn title(&self) -> String {
-        let way = if self.way == Way::Thread { "in a thread" } else { "native" };
+        let way = if self.way == AsyncMode::Thread { "in a thread" } else { "native" };
         let poll = if self.poll { ", polled" } else { "" };
         format!("{} {} {way}{poll}", self.method.name, self.direction_name())
     }
@@ -187,12 +187,12 @@ impl OverlapCase {
 
     /// Whether the way of being non-blocking shows when an operation ended, however it went.
     pub(crate) fn sees_ends(&self) -> bool {
-        self.way == Way::Thread || self.poll
+        self.way == AsyncMode::Thread || self.poll
     }
 
     /// Whether two threads of a rank work at once: a helper of ours, or one of the C or MPI library.
     pub(crate) fn has_helper(&self) -> bool {
-        self.way == Way::Thread || self.method.name != "uring"
+        self.way == AsyncMode::Thread || self.method.name != "uring"
     }
 }
 
@@ -374,7 +374,7 @@ impl TestText {
     }
 
     /// Every way, polled and not, in every direction.
-    fn forms(&self) -> Vec<(Way, bool, Direction)> {
+    fn forms(&self) -> Vec<(AsyncMode, bool, Direction)> {
         let mut forms = Vec::new();
         for direction in self.direction.list() {
             let direction = match direction {

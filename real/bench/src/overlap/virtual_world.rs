@@ -155,7 +155,7 @@ fn found(test: &str, durations: Durations, scales: &[f64]) -> Vec<OverlapPoint> 
             arena: Arena::new(16),
             under_way: None,
             call: None,
-            tells: case.way == Way::Thread,
+            tells: case.way == AsyncMode::Thread,
         };
         let tools = Tools {
             pattern,

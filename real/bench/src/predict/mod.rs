@@ -7,7 +7,7 @@
 //! over the usual number of orders of simultaneous events, with its range; every run is
 //! deterministic, so one repetition says all. No file is touched.
 
-mod rehearsal;
+mod predicted_program;
 
 use crate::cache::CacheState;
 use crate::phase::{Label, measurement, named};
@@ -20,7 +20,7 @@ use iolab_sim::cluster::{Cluster, FileState, Order, Setup};
 use iolab_sim::platform::Platform;
 use iolab_sim::queue::Ordered;
 use iolab_vocab::{Rank, Seed};
-use rehearsal::{Act, Rehearsal, Score};
+use predicted_program::{Phase, PhasePlan, PredictedProgram};
 
 /// Why a case cannot be predicted, if it cannot.
 pub(crate) fn refusal(
@@ -89,9 +89,9 @@ fn rehearse(
     let exists = !matches!(steps(case.temporal).first(), Some(Step::Timed { fresh: true, .. }));
     let bytes = if exists { case.header + pattern.file_bytes() } else { 0 };
     let files = if own_file { ranks } else { 1 };
-    let (acts, labels): (Vec<Act>, Vec<Label>) = acts(case, plan).into_iter().unzip();
-    let score = Score { case: case.clone(), pattern, ranks, own_file, end, acts };
-    let (program, results) = Rehearsal::new(score);
+    let (acts, labels): (Vec<Phase>, Vec<Label>) = acts(case, plan).into_iter().unzip();
+    let phase_plan = PhasePlan { case: case.clone(), pattern, ranks, own_file, end, acts };
+    let (program, results) = PredictedProgram::new(phase_plan);
     let hinted = case.hints.iter().find(|(key, _)| key == "cache");
     let setup = Setup {
         order: Order::Documented,
@@ -115,13 +115,13 @@ fn rehearse(
 }
 
 /// The timed phases of a case, with what is told about each.
-fn acts(case: &Case, plan: &Plan) -> Vec<(Act, Label)> {
+fn acts(case: &Case, plan: &Plan) -> Vec<(Phase, Label)> {
     let mut acts = Vec::new();
     for step in steps(case.temporal) {
         let Step::Timed { name, work, fresh, .. } = step else { continue };
         let reading = work == [steps::Act::Read];
         let works = work.iter().map(|act| act.work(case, plan.seed)).collect();
-        let act = Act { works, reading, sync: plan.sync && !reading };
+        let act = Phase { works, reading, sync: plan.sync && !reading };
         acts.push((act, steps::label(name, work, fresh, "cold")));
     }
     acts

@@ -6,7 +6,9 @@ use crate::failure::Failure;
 use crate::simulate::read_platform;
 use iolab_backend::uring_works;
 use iolab_bench::{Abilities, Manner, Outcome, Plan, Progress, Table, TestFiles, run as bench};
-use iolab_comm::{Comm, CommError, Imagined, Launch, LocalKind, MpiRank, launch, run_local_or};
+use iolab_comm::{
+    Comm, CommError, Launch, LocalKind, MpiRank, PredictedComm, launch, run_local_or,
+};
 use std::cell::Cell;
 use std::path::Path;
 use std::time::Duration;
@@ -99,7 +101,7 @@ pub(super) fn run<O: Places + Sync>(
         Ok(bench(plan, comm, &abilities, files, &observe)?)
     };
     if plan.is_prediction() && launch().is_none() {
-        let alone = Imagined { ranks: plan.ranks };
+        let alone = PredictedComm { ranks: plan.ranks };
         return conclusion.interruptible(|| work(&alone)).map(Some);
     }
     on_ranks(plan.ranks, threads, conclusion, &work)

@@ -6,8 +6,8 @@ use crate::output::Output;
 use clap::Args;
 use iolab_bench::{Outcome, Prices, summary_table};
 use iolab_report::bench::{
-    Compared, Comparison, Curve, FORMAT_VERSION, Insight, Labels, Summary, compare, contradictions,
-    curves, insights, rows,
+    Compared, Comparison, Curve, FORMAT_VERSION, Labels, Observation, Summary, compare,
+    contradictions, curves, observations, rows,
 };
 use iolab_report::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
 use std::fmt::Write;
@@ -54,10 +54,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     for wrong in contradictions(&outcomes) {
         say_line!("left out: {wrong}");
     }
-    let insights = insights(&outcomes);
+    let observations = observations(&outcomes);
     say_line!("\nwhat this says");
-    insights.iter().for_each(|insight| say_line!("  {:<12} {}", insight.kind, insight.text));
-    if insights.is_empty() {
+    observations
+        .iter()
+        .for_each(|observation| say_line!("  {:<12} {}", observation.kind, observation.text));
+    if observations.is_empty() {
         say_line!(
             "  nothing that chance does not explain as well: give more repetitions (-i 11 and up), --sizes, \
              re-read and re-write, several methods or numbers of ranks"
@@ -77,7 +79,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         say!("\n{}", comparison_table(&compare(first, second)));
     }
     if let Some(output) = output {
-        let page = page(&curves(&outcomes), &insights);
+        let page = page(&curves(&outcomes), &observations);
         output.write(page.as_bytes())?;
     }
     Ok(())
@@ -148,7 +150,7 @@ fn comparison_table(compared: &Compared) -> String {
     text
 }
 
-fn page(curves: &[Curve], insights: &[Insight]) -> String {
+fn page(curves: &[Curve], observations: &[Observation]) -> String {
     let mut groups: Vec<(&str, &str, &str)> = Vec::new();
     for curve in curves {
         if !groups.contains(&group(curve)) {
@@ -156,7 +158,7 @@ fn page(curves: &[Curve], insights: &[Insight]) -> String {
         }
     }
     let figures: String = groups.iter().map(|group| chart(*group, curves).figure()).collect();
-    let said: String = insights
+    let said: String = observations
         .iter()
         .map(|i| {
             format!(

@@ -18,7 +18,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// What stays the same during one repetition of a case on one rank.
-pub(crate) struct Scene<'a> {
+pub(crate) struct CaseSetup<'a> {
     pub(crate) case: &'a Case,
     pub(crate) pattern: Box<dyn Pattern>,
     /// Every rank has a file of its own.
@@ -41,7 +41,7 @@ pub(crate) fn first_version(case: usize, repetition: u32) -> u64 {
     (case as u64) << 40 | u64::from(repetition) << 8
 }
 
-impl Scene<'_> {
+impl CaseSetup<'_> {
     /// Which version is there after a phase.
     pub(crate) fn after(&self, work: &[Act], generation: u32) -> u64 {
         match self.before {
@@ -66,7 +66,7 @@ impl Runner<'_> {
         &self,
         case: &'a Case,
         version: u64,
-    ) -> Result<Scene<'a>, (String, String)> {
+    ) -> Result<CaseSetup<'a>, (String, String)> {
         let pattern = case
             .pattern(self.comm.size(), self.plan.seed)
             .map_err(|error| (error.message, error.hint))?;
@@ -91,7 +91,7 @@ impl Runner<'_> {
         let backend = (case.method.make)(arena, depth).map_err(|error| told(&error))?;
         let noncontiguous = !is_contiguous(pattern.as_ref(), rank);
         let before = None;
-        Ok(Scene {
+        Ok(CaseSetup {
             case,
             pattern,
             own_file,
@@ -114,21 +114,21 @@ impl Runner<'_> {
         case.player(self.comm.rank(), self.comm.size(), reading)
     }
 
-    pub(crate) fn name(&self, scene: &Scene, rank: Rank) -> Name {
+    pub(crate) fn name(&self, scene: &CaseSetup, rank: Rank) -> Name {
         if scene.own_file { Name::Own(rank.0) } else { Name::Shared }
     }
 
-    pub(crate) fn path(&self, scene: &Scene, rank: Rank) -> PathBuf {
+    pub(crate) fn path(&self, scene: &CaseSetup, rank: Rank) -> PathBuf {
         self.files.path(self.name(scene, rank))
     }
 
-    pub(crate) fn content(&self, scene: &Scene, rank: Rank, version: u64) -> Content {
+    pub(crate) fn content(&self, scene: &CaseSetup, rank: Rank, version: u64) -> Content {
         let file = if scene.own_file { rank.0 + 1 } else { 0 };
         Content::new(self.plan.seed, file, version)
     }
 
     /// Writes generation 0, every rank its share, with plain large writes.
-    pub(crate) fn setup(&self, scene: &Scene) -> Result<(), BenchError> {
+    pub(crate) fn setup(&self, scene: &CaseSetup) -> Result<(), BenchError> {
         let rank = self.comm.rank();
         let made = self.write_share(scene, rank).map_err(|error| {
             let path = self.path(scene, rank);
@@ -138,7 +138,7 @@ impl Runner<'_> {
         agree(self.comm, made)
     }
 
-    fn write_share(&self, scene: &Scene, rank: Rank) -> std::io::Result<()> {
+    fn write_share(&self, scene: &CaseSetup, rank: Rank) -> std::io::Result<()> {
         let bytes = scene.pattern.file_bytes();
         let range = match scene.own_file {
             true => (0, bytes),
@@ -153,7 +153,7 @@ impl Runner<'_> {
         cut_to(&path, identity, header + bytes)
     }
 
-    pub(crate) fn caches(&self, scene: &Scene) -> Result<String, BenchError> {
+    pub(crate) fn caches(&self, scene: &CaseSetup) -> Result<String, BenchError> {
         let mut found = String::new();
         self.comm.barrier()?;
         if scene.own_file || self.comm.rank().0 == 0 {

@@ -1,20 +1,20 @@
-//! Ranks that are only imagined: one process speaks for all of a job that nobody starts.
+//! Ranks that are only predicted: one process speaks for all of a job that nobody starts.
 
 use crate::{Comm, CommError};
 use iolab_vocab::Rank;
 
 /// Rank 0 of a job whose other ranks say what it says.
-pub struct Imagined {
-    /// How many ranks are imagined.
+pub struct PredictedComm {
+    /// How many ranks there would be.
     pub ranks: u32,
 }
 
-impl Imagined {
+impl PredictedComm {
     /// What carries the conversation, for the result.
-    pub const KIND: &str = "imagined";
+    pub const KIND: &str = "predicted";
 }
 
-impl Comm for Imagined {
+impl Comm for PredictedComm {
     fn rank(&self) -> Rank {
         Rank(0)
     }
@@ -32,6 +32,6 @@ impl Comm for Imagined {
     }
 
     fn kind(&self) -> &str {
-        Imagined::KIND
+        PredictedComm::KIND
     }
 }

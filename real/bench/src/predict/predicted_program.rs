@@ -11,7 +11,7 @@ use iolab_vocab::{Extent, Nanos, Rank};
 use std::sync::{Arc, Mutex};
 
 /// One timed phase.
-pub(super) struct Act {
+pub(super) struct Phase {
     /// Passes over the pattern, one after the other.
     pub(super) works: Vec<Work>,
     /// It only reads.
@@ -21,14 +21,14 @@ pub(super) struct Act {
 }
 
 /// Everything that is to be done.
-pub(super) struct Score {
+pub(super) struct PhasePlan {
     pub(super) case: Case,
     pub(super) pattern: Box<dyn Pattern>,
     pub(super) ranks: u32,
     pub(super) own_file: bool,
     /// Operations of the rank with most.
     pub(super) end: u64,
-    pub(super) acts: Vec<Act>,
+    pub(super) acts: Vec<Phase>,
 }
 
 /// What one phase came to.
@@ -64,7 +64,7 @@ enum Stage {
 
 /// Where a rank is.
 #[derive(Clone, Debug)]
-struct Performer {
+struct RankState {
     act: usize,
     /// What it begins next.
     stage: Stage,
@@ -79,8 +79,8 @@ struct Performer {
     times: RankTimes,
 }
 
-impl Performer {
-    const FIRST: Performer = Performer {
+impl RankState {
+    const FIRST: RankState = RankState {
         act: 0,
         stage: Stage::Open,
         under_way: None,
@@ -98,62 +98,68 @@ impl Performer {
     }
 }
 
-pub(super) struct Rehearsal {
-    score: Score,
-    performers: Vec<Performer>,
+pub(super) struct PredictedProgram {
+    phase_plan: PhasePlan,
+    rank_states: Vec<RankState>,
     access: Access,
     results: Results,
 }
 
-impl Rehearsal {
+impl PredictedProgram {
     /// The program, and where its results appear.
-    pub(super) fn new(score: Score) -> (Rehearsal, Results) {
-        let empty = || vec![RankTimes::default(); score.ranks as usize];
-        let result = |_: &Act| PhaseResult { ranks: empty(), tally: Tally::new() };
-        let results = Arc::new(Mutex::new(score.acts.iter().map(result).collect()));
-        let performers = vec![Performer::FIRST; score.ranks as usize];
+    pub(super) fn new(phase_plan: PhasePlan) -> (PredictedProgram, Results) {
+        let empty = || vec![RankTimes::default(); phase_plan.ranks as usize];
+        let result = |_: &Phase| PhaseResult { ranks: empty(), tally: Tally::new() };
+        let results = Arc::new(Mutex::new(phase_plan.acts.iter().map(result).collect()));
+        let rank_states = vec![RankState::FIRST; phase_plan.ranks as usize];
         (
-            Rehearsal { score, performers, access: Access::new(), results: Arc::clone(&results) },
+            PredictedProgram {
+                phase_plan,
+                rank_states,
+                access: Access::new(),
+                results: Arc::clone(&results),
+            },
             results,
         )
     }
 
     /// The rank whose data a rank reads or writes in its present phase.
     fn player(&self, rank: u32) -> Rank {
-        let act = &self.score.acts[self.performers[rank as usize].act];
-        self.score.case.player(Rank(rank), self.score.ranks, act.reading)
+        let act = &self.phase_plan.acts[self.rank_states[rank as usize].act];
+        self.phase_plan.case.player(Rank(rank), self.phase_plan.ranks, act.reading)
     }
 
     fn file(&self, rank: u32) -> File {
-        if self.score.own_file { self.player(rank).0 } else { 0 }
+        if self.phase_plan.own_file { self.player(rank).0 } else { 0 }
     }
 
     /// The next data command of the present pass, if there is one.
     fn operation(&mut self, rank: u32, list: &mut Vec<Extent>) -> Option<Command> {
-        let player = self.score.case.rank(self.player(rank));
-        let own = self.score.pattern.operations(player);
-        let collective = self.score.case.method.collective;
-        let end = if collective { self.score.end } else { own };
+        let player = self.phase_plan.case.rank(self.player(rank));
+        let own = self.phase_plan.pattern.operations(player);
+        let collective = self.phase_plan.case.method.collective;
+        let end = if collective { self.phase_plan.end } else { own };
         let file = self.file(rank);
-        let Rehearsal { score, performers, access, .. } = self;
-        let performer = &mut performers[rank as usize];
-        let works = &score.acts[performer.act].works;
-        while performer.index >= end {
-            performer.index = 0;
-            performer.work += 1;
-            if performer.work >= works.len() {
+        let PredictedProgram { phase_plan, rank_states, access, .. } = self;
+        let rank_state = &mut rank_states[rank as usize];
+        let works = &phase_plan.acts[rank_state.act].works;
+        while rank_state.index >= end {
+            rank_state.index = 0;
+            rank_state.work += 1;
+            if rank_state.work >= works.len() {
                 return None;
             }
         }
-        if performer.index < own {
-            score.pattern.place(player, performer.index, access);
-            let base = score.case.header;
+        if rank_state.index < own {
+            phase_plan.pattern.place(player, rank_state.index, access);
+            let base = phase_plan.case.header;
             let extents = access.file_extents().filter(|extent| !extent.is_empty());
             list.extend(extents.map(|extent| Extent::new(base + extent.offset, extent.length)));
         }
         let asked = if collective { Rank(0) } else { player };
-        let way = works[performer.work].way_of(asked, performer.index);
-        let way = way.unwrap_or(if performer.halfway { Direction::Write } else { Direction::Read });
+        let way = works[rank_state.work].way_of(asked, rank_state.index);
+        let way =
+            way.unwrap_or(if rank_state.halfway { Direction::Write } else { Direction::Read });
         Some(match (way, collective) {
             (Direction::Read, false) => Command::Read(file),
             (Direction::Read, true) => Command::ReadAll(file),
@@ -164,44 +170,44 @@ impl Rehearsal {
 
     /// The data command that was under way is over.
     fn operation_done(&mut self, rank: u32) {
-        let player = self.score.case.rank(self.player(rank));
-        let performer = &mut self.performers[rank as usize];
-        let works = &self.score.acts[performer.act].works;
-        let both = works[performer.work] == Work::ReadThenWrite;
-        if both && !performer.halfway {
-            performer.halfway = true;
+        let player = self.phase_plan.case.rank(self.player(rank));
+        let rank_state = &mut self.rank_states[rank as usize];
+        let works = &self.phase_plan.acts[rank_state.act].works;
+        let both = works[rank_state.work] == Work::ReadThenWrite;
+        if both && !rank_state.halfway {
+            rank_state.halfway = true;
             return;
         }
-        performer.halfway = false;
-        if performer.index < self.score.pattern.operations(player) {
-            self.score.pattern.place(player, performer.index, &mut self.access);
-            performer.times.bytes += self.access.bytes() * if both { 2 } else { 1 };
-            performer.times.operations += 1;
-            let latency = performer.now - performer.mark;
+        rank_state.halfway = false;
+        if rank_state.index < self.phase_plan.pattern.operations(player) {
+            self.phase_plan.pattern.place(player, rank_state.index, &mut self.access);
+            rank_state.times.bytes += self.access.bytes() * if both { 2 } else { 1 };
+            rank_state.times.operations += 1;
+            let latency = rank_state.now - rank_state.mark;
             if let Ok(mut results) = self.results.lock() {
-                results[performer.act].tally.histogram.saturating_record(latency);
+                results[rank_state.act].tally.histogram.saturating_record(latency);
             }
         }
-        performer.index += 1;
+        rank_state.index += 1;
     }
 
     /// What was under way is over: its time is noted, and what comes next.
     fn settle(&mut self, rank: u32) {
-        let performer = &mut self.performers[rank as usize];
-        let elapsed = performer.now - performer.mark;
-        let times = &mut performer.times;
-        match performer.under_way.take() {
+        let rank_state = &mut self.rank_states[rank as usize];
+        let elapsed = rank_state.now - rank_state.mark;
+        let times = &mut rank_state.times;
+        match rank_state.under_way.take() {
             None => {}
-            Some(Stage::Open) => (times.open_ns, performer.stage) = (elapsed, Stage::Meet),
+            Some(Stage::Open) => (times.open_ns, rank_state.stage) = (elapsed, Stage::Meet),
             Some(Stage::Meet) => {
-                (times.barrier_ns, times.left_barrier) = (elapsed, performer.now);
-                performer.stage = Stage::Work;
+                (times.barrier_ns, times.left_barrier) = (elapsed, rank_state.now);
+                rank_state.stage = Stage::Work;
             }
             Some(Stage::Work) => self.operation_done(rank),
-            Some(Stage::Sync) => (times.sync_ns, performer.stage) = (elapsed, Stage::Part),
+            Some(Stage::Sync) => (times.sync_ns, rank_state.stage) = (elapsed, Stage::Part),
             Some(Stage::Part) => {
-                times.phase_ns = performer.now - times.left_barrier;
-                performer.stage = Stage::Close;
+                times.phase_ns = rank_state.now - times.left_barrier;
+                rank_state.stage = Stage::Close;
             }
             Some(Stage::Close) => {
                 times.close_ns = elapsed;
@@ -212,32 +218,32 @@ impl Rehearsal {
 
     /// The phase is over: its times are put down, the next one begins.
     fn put_down(&mut self, rank: u32) {
-        let performer = &mut self.performers[rank as usize];
+        let rank_state = &mut self.rank_states[rank as usize];
         if let Ok(mut results) = self.results.lock() {
-            results[performer.act].ranks[rank as usize] = std::mem::take(&mut performer.times);
+            results[rank_state.act].ranks[rank as usize] = std::mem::take(&mut rank_state.times);
         }
-        let (act, now) = (performer.act + 1, performer.now);
-        *performer = Performer { act, now, ..Performer::FIRST };
+        let (act, now) = (rank_state.act + 1, rank_state.now);
+        *rank_state = RankState { act, now, ..RankState::FIRST };
     }
 
     /// The last operation of the phase is over.
     fn work_done(&mut self, rank: u32) -> Stage {
-        let performer = &mut self.performers[rank as usize];
-        performer.times.done_ns = performer.now - performer.times.left_barrier;
-        if self.score.acts[performer.act].sync { Stage::Sync } else { Stage::Part }
+        let rank_state = &mut self.rank_states[rank as usize];
+        rank_state.times.done_ns = rank_state.now - rank_state.times.left_barrier;
+        if self.phase_plan.acts[rank_state.act].sync { Stage::Sync } else { Stage::Part }
     }
 }
 
-impl Program for Rehearsal {
+impl Program for PredictedProgram {
     fn next(&mut self, rank: u32, list: &mut Vec<Extent>) -> Option<Command> {
         self.settle(rank);
-        if self.performers[rank as usize].act == self.score.acts.len() {
+        if self.rank_states[rank as usize].act == self.phase_plan.acts.len() {
             return None;
         }
-        let mut stage = self.performers[rank as usize].stage;
+        let mut stage = self.rank_states[rank as usize].stage;
         if stage == Stage::Work {
             if let Some(command) = self.operation(rank, list) {
-                return self.performers[rank as usize].begin(stage, command);
+                return self.rank_states[rank as usize].begin(stage, command);
             }
             stage = self.work_done(rank);
         }
@@ -248,24 +254,24 @@ impl Program for Rehearsal {
             Stage::Close => Command::Close(file),
             Stage::Meet | Stage::Part | Stage::Work => Command::Barrier { communicator: WORLD },
         };
-        self.performers[rank as usize].begin(stage, command)
+        self.rank_states[rank as usize].begin(stage, command)
     }
 
     fn reached(&mut self, rank: u32, now: Nanos) {
-        self.performers[rank as usize].now = now.0;
+        self.rank_states[rank as usize].now = now.0;
     }
 
     fn rank_count(&self) -> u32 {
-        self.score.ranks
+        self.phase_plan.ranks
     }
 
     /// A file of its own is a rank's own business.
     fn communicators(&self) -> Vec<Vec<u32>> {
-        let alone = if self.score.own_file { self.score.ranks } else { 0 };
+        let alone = if self.phase_plan.own_file { self.phase_plan.ranks } else { 0 };
         (0..alone).map(|rank| vec![rank]).collect()
     }
 
     fn communicator_of(&self, rank: u32, _file: File) -> Communicator {
-        if self.score.own_file { 1 + rank } else { WORLD }
+        if self.phase_plan.own_file { 1 + rank } else { WORLD }
     }
 }
