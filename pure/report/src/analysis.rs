@@ -118,6 +118,8 @@ pub struct Analysis {
     pub(crate) layers: BTreeMap<Layer, Totals>,
     pub(crate) files: Vec<Totals>,
     pub(crate) processes: Vec<ProcessState>,
+    /// By process: what the devices of a simulated cluster did.
+    pub(crate) devices: BTreeMap<u32, Totals>,
     pub(crate) streams: BTreeMap<StreamKey, usize>,
     pub(crate) stream_states: Vec<Stream>,
     pub(crate) read_sizes: Sizes,
@@ -139,6 +141,7 @@ impl Analysis {
             layers: BTreeMap::new(),
             files: vec![Totals::default(); header.files.len()],
             processes: vec![ProcessState::default(); header.processes.len()],
+            devices: BTreeMap::new(),
             streams: BTreeMap::new(),
             stream_states: Vec::new(),
             read_sizes: Sizes::default(),
@@ -164,6 +167,9 @@ impl Analysis {
             return;
         }
         self.layers.entry(layer).or_default().add(row, event);
+        if layer == Layer::Device {
+            self.devices.entry(event.process).or_default().add(row, event);
+        }
         if !matches!(layer, Layer::Posix | Layer::Stdio | Layer::Mpiio | Layer::Mpi) {
             return;
         }

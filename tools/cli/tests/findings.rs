@@ -31,25 +31,53 @@ fn faults(directory: &Path) -> PathBuf {
     program
 }
 
+/// Standard output of the command in that directory.
+fn iolab(directory: &Path, args: &[&str]) -> Vec<u8> {
+    let mut iolab = Command::new(env!("CARGO_BIN_EXE_iolab"));
+    let done = iolab.current_dir(directory).args(args).output().unwrap();
+    assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    done.stdout
+}
+
+/// The rules that found something in the trace `run.iot`, and what they say.
+fn findings_in(directory: &Path) -> Vec<(String, String)> {
+    let report = iolab(directory, &["report", "run.iot", "--json"]);
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    let rules = report["findings"].as_array().unwrap().iter();
+    let text = |finding: &Value, key: &str| finding[key].as_str().unwrap().to_owned();
+    rules.map(|finding| (text(finding, "rule"), text(finding, "message"))).collect()
+}
+
 /// Records a command in a directory of its own and gives the rules that found something.
 fn findings_of(command: &[&str]) -> Vec<String> {
     library();
     let directory = tempfile::tempdir().unwrap();
-    let iolab = || {
-        let mut iolab = Command::new(env!("CARGO_BIN_EXE_iolab"));
-        iolab.current_dir(directory.path());
-        iolab
-    };
-    let trace = directory.path().join("run.iot");
-    let mut record = iolab();
-    let recorded =
-        record.args(["record", "-o"]).arg(&trace).arg("--").args(command).output().unwrap();
-    assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
-    let report = iolab().arg("report").arg(&trace).arg("--json").output().unwrap();
-    assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
-    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
-    let rules = report["findings"].as_array().unwrap().iter();
-    rules.map(|finding| finding["rule"].as_str().unwrap().to_owned()).collect()
+    let record = [&["record", "-o", "run.iot", "--"], command].concat();
+    iolab(directory.path(), &record);
+    findings_in(directory.path()).into_iter().map(|(rule, _)| rule).collect()
+}
+
+/// What the rules say of a simulated run of four ranks that write 16 pieces of 64 KiB each, so far
+/// apart, on ten servers with stripes of 64 KiB.
+fn findings_of_writes(distance: &str) -> Vec<(String, String)> {
+    let directory = tempfile::tempdir().unwrap();
+    let workload = format!(
+        r#"files = [{{ name = "data", size = "100m" }}]
+        [[applications]]
+        ranks = 4
+        [[applications.phases]]
+        commands = [
+          {{ open = "data" }},
+          {{ repeat = 16, commands = [
+            {{ write = "data", rank_step = "10240k", bytes = "64k", step = "{distance}" }},
+          ] }},
+          {{ close = "data" }},
+        ]"#
+    );
+    std::fs::write(directory.path().join("workload.toml"), workload).unwrap();
+    let run = ["simulate", "--workload", "workload.toml", "--platform", "classic-hdd"];
+    iolab(directory.path(), &[&run[..], &["--seeds", "1", "-o", "run.iot"]].concat());
+    findings_in(directory.path())
 }
 
 #[track_caller]
@@ -118,6 +146,17 @@ fn a_program_with_one_slow_rank() {
     assert!(is_found(&slow("faulty")));
     // On a busy machine a rank may really be held up; not three times in a row.
     assert!((0..3).any(|_| !is_found(&slow("near"))));
+}
+
+#[test]
+fn a_simulated_program_whose_distance_is_a_multiple_of_stripe_times_servers() {
+    let busy = |found: Vec<(String, String)>| {
+        found.into_iter().find(|(rule, _)| rule == "one-busy-server").map(|(_, message)| message)
+    };
+    let told = busy(findings_of_writes("640k")).expect("all pieces lie on one server");
+    assert!(told.contains("server0 device") && told.contains("4 MiB"), "{told}");
+    assert_eq!(busy(findings_of_writes("64k")), None);
+    assert_eq!(busy(findings_of_writes("704k")), None);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod data;
 mod metadata;
 mod ranks;
 mod run;
+mod servers;
 
 use crate::facts::{Facts, FileFacts};
 use crate::stream::{Calls, Stream};
@@ -146,6 +147,7 @@ pub(crate) fn judge(facts: &Facts) -> Vec<Finding> {
     let mut findings: Vec<Finding> = files.filter_map(|rule| judge_files(rule, facts)).collect();
     findings.extend(ranks::judge(facts));
     findings.extend(run::judge(facts));
+    findings.extend(servers::judge(facts));
     findings.sort_by(|a, b| {
         let weight = |f: &Finding| (f.severity, f.evidence.share_of_run, f.evidence.time_ns as f64);
         weight(b).partial_cmp(&weight(a)).unwrap_or(std::cmp::Ordering::Equal)
@@ -156,7 +158,8 @@ pub(crate) fn judge(facts: &Facts) -> Vec<Finding> {
 /// Names of all rules, in the order they are applied.
 pub fn rule_names() -> Vec<&'static str> {
     let files = data::RULES.iter().chain(metadata::RULES).map(|rule| rule.name);
-    files.chain(ranks::NAMES.iter().copied()).chain(run::NAMES.iter().copied()).collect()
+    let others = [ranks::NAMES, run::NAMES, servers::NAMES];
+    files.chain(others.into_iter().flatten().copied()).collect()
 }
 
 fn judge_files(rule: &FileRule, facts: &Facts) -> Option<Finding> {

@@ -1,7 +1,5 @@
-//! One line per run: hash over its events, their number, its end. Whoever moves code of the simulator
-//! compares the lines before and after; what was only moved leaves them as they were.
-//!
-//!     cargo run --release -p iolab-sim --example event_hashes > before
+//! One line per run: hash over its events, and its end. Whoever moves code of the simulator compares
+//! the lines before and after; what was only moved leaves them as they were.
 
 use iolab_policy::{cache, collective};
 use iolab_sim::cluster::Order;
@@ -9,6 +7,7 @@ use iolab_sim::evaluation::{Case, Conduct};
 use iolab_sim::platform::Platform;
 use iolab_sim::workload::{Settings, Workload, run};
 use iolab_vocab::Seed;
+use std::error::Error;
 
 /// Every command of messages above and below the eager limit, and files in every way.
 const EVERYTHING: &str = r#"
@@ -29,18 +28,20 @@ const EVERYTHING: &str = r#"
       { sync = "other" }, { close = "other" }, { close = "one" },
     ]"#;
 
-fn main() {
-    let platform = Platform::preset("classic-hdd").expect("a preset");
+/// Every published case but the largest in both orders, and a workload of everything under each cache
+/// layer and each collective algorithm.
+pub(crate) fn run_all() -> Result<(), Box<dyn Error>> {
+    let platform = Platform::preset("classic-hdd")?;
     for case in Case::all().iter().filter(|case| case.block_bytes > 5120 || case.cache == "none") {
         for order in [Order::Published, Order::Documented] {
             let conduct = Conduct { order, tie_seed: Seed(0) };
-            let run = case.run(&platform, conduct, 0).expect("a published case runs");
+            let run = case.run(&platform, conduct, 0)?;
             let Case { test, cache, block_bytes, operation } = case;
             let of = format!("{} {cache} {block_bytes} {operation:?} {order:?}", test.name());
             println!("{of}: {:016x} {}", run.event_hash, run.seconds);
         }
     }
-    let workload = Workload::parse(EVERYTHING).unwrap_or_else(|error| panic!("{error}"));
+    let workload = Workload::parse(EVERYTHING)?;
     let mut all = vec![("default".to_owned(), Settings::default())];
     for row in cache::catalog::ROWS {
         let name = row.name.to_owned();
@@ -52,7 +53,8 @@ fn main() {
         all.push((format!("{}={}", row.kind.name(), row.name), settings));
     }
     for (name, settings) in all {
-        let done = run(&workload, &platform, &settings).unwrap_or_else(|error| panic!("{error}"));
+        let done = run(&workload, &platform, &settings)?;
         println!("{name}: {:016x} {} {}", done.event_hash, done.event_count, done.end.0);
     }
+    Ok(())
 }
