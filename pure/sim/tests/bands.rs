@@ -6,7 +6,6 @@ use iolab_sim::cluster::Order;
 use iolab_sim::evaluation::{Case, Conduct, Test, mean_and_deviation};
 use iolab_sim::platform::Platform;
 use iolab_vocab::Seed;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The first tie seed of the bands that answers are held against: far from those an answer uses.
@@ -37,26 +36,33 @@ fn held_against(orders: u64, is_wanted: impl Fn(&Case) -> bool) -> Outside {
     let usual = tie_seeds(Order::Documented, None, None);
     assert!(usual.iter().all(|seed| !others.contains(seed)), "a band of its own seeds holds any");
     let cases: Vec<Case> = Case::all().into_iter().filter(is_wanted).collect();
-    let (next, outside) = (AtomicUsize::new(0), Mutex::new(Outside::default()));
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let band = band(case, &others);
-                    let outside_of = |seeds: &[Seed]| {
-                        let answer = self::band(case, seeds).median;
-                        (!band.holds(answer))
-                            .then(|| format!("{case:?}: {answer} outside {band:?}"))
-                    };
-                    let (median, single) = (outside_of(&usual), outside_of(&[Seed(0)]));
-                    let mut outside = outside.lock().unwrap();
-                    outside.usual.extend(median);
-                    outside.single.extend(single);
+    let next = AtomicUsize::new(0);
+    let work_off = || {
+        let mut outside = Outside::default();
+        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let band = band(case, &others);
+            for (seeds, list) in
+                [(&usual[..], &mut outside.usual), (&[Seed(0)], &mut outside.single)]
+            {
+                let answer = self::band(case, seeds).median;
+                if !band.holds(answer) {
+                    list.push(format!("{case:?}: {answer} outside {band:?}"));
                 }
-            });
+            }
+        }
+        outside
+    };
+    let mut all = Outside::default();
+    std::thread::scope(|scope| {
+        let count = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads: Vec<_> = (0..count).map(|_| scope.spawn(work_off)).collect();
+        for thread in threads {
+            let outside = thread.join().unwrap();
+            all.usual.extend(outside.usual);
+            all.single.extend(outside.single);
         }
     });
-    outside.into_inner().unwrap()
+    all
 }
 
 #[test]

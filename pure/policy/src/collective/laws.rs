@@ -369,7 +369,7 @@ mod tests {
         let both: Rounds = &[
             &[receive(1, pieces(1))],
             &[Action::WriteFile(vec![Extent::new(0, 20)])],
-            &[finish.clone()],
+            std::slice::from_ref(&finish),
         ];
         assert_eq!(broken(access(Direction::Write), both), None);
         let opaque: Rounds = &[&[send(0, Payload::Opaque(9)), finish]];
@@ -403,7 +403,11 @@ mod tests {
             ),
             (messages(CollectiveKind::Allgather, 1), &[&[send(0, block(2))]], "does not have"),
             (messages(CollectiveKind::Reduce, 1), &[&[send(0, combined)]], "does not have"),
-            (messages(CollectiveKind::Broadcast, 1), &[&[finish.clone()]], "what it was promised"),
+            (
+                messages(CollectiveKind::Broadcast, 1),
+                &[std::slice::from_ref(&finish)],
+                "what it was promised",
+            ),
             (
                 messages(CollectiveKind::Reduce, 0),
                 &[&[receive(1, block(1)), finish.clone()]],
@@ -416,7 +420,7 @@ mod tests {
             ),
             (reads(), &[&[read(0), send(1, pieces(1))]], "does not have"),
             (reads(), &[&[write(0)]], "Write of a file in file"),
-            (reads(), &[&[read(10)], &[finish.clone()]], "what it was promised"),
+            (reads(), &[&[read(10)], std::slice::from_ref(&finish)], "what it was promised"),
             (writes(), &[&[receive(1, pieces(1)), write(10)]], "does not have"),
         ];
         for (laws, rounds, law) in many {
