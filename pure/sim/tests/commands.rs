@@ -10,7 +10,7 @@ use small_cluster::*;
 /// One byte more than is sent unasked.
 const LARGE: u64 = 102_401;
 
-/// A large message's data: a full packet, and a byte that follows it through every station.
+/// A large message's data: a full packet, and a byte that follows it through every hop.
 fn large_data() -> u64 {
     reached(102_400) + wire(1)
 }

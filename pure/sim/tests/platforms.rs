@@ -66,7 +66,7 @@ fn stripes_of_another_size_spread_a_read_over_all_servers() {
 }
 
 #[test]
-fn small_packets_follow_each_other_through_every_station() {
+fn small_packets_follow_each_other_through_every_hop() {
     let on = platform(&["[transport]\npacket_bytes = 10000\n", SWITCH, CLIENT, &servers(1)]);
     let whole = one(Command::Read(0), 60_000, &on);
     let data = reached(10_000) + 5 * wire(10_000);

@@ -171,7 +171,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     /// The hops at both ends of a link: what they send goes over it.
-    fn stations_of(&self, link: Link) -> [u32; 2] {
+    fn hops_of(&self, link: Link) -> [u32; 2] {
         match link {
             Link::OfNode(node) => {
                 let node = &self.nodes[node as usize];
@@ -185,7 +185,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     fn begin_losses(&mut self, link: Link, fault: usize) {
-        for at in self.stations_of(link) {
+        for at in self.hops_of(link) {
             let hop = &mut self.network.hops[at as usize];
             hop.role = match hop.role {
                 Role::Departure => Role::LossyDeparture,
@@ -199,7 +199,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     fn end_losses(&mut self, link: Link) {
-        for at in self.stations_of(link) {
+        for at in self.hops_of(link) {
             let lossy = self.active_faults.links.get_mut(&at).expect("a fault ends after it began");
             lossy.fault = None;
             if lossy.resend.is_none() {

@@ -70,7 +70,7 @@ impl Role {
 
 /// What a hop has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StationTotals {
+pub struct HopTotals {
     /// Packets it has carried.
     pub packets: u64,
     /// Their bytes.
@@ -88,7 +88,7 @@ pub(super) struct Hop {
     pub(super) limit_nanos: u64,
     pub(super) queue: PacketQueue,
     pub(super) current: u32,
-    pub(super) totals: StationTotals,
+    pub(super) totals: HopTotals,
     flows: Flows,
     rate: f64,
     /// What whole nanoseconds cut off so far, on a hop so fast that it matters.
@@ -109,7 +109,7 @@ impl Hop {
             limit_nanos: latency_nanos.saturating_add(full_nanos).max(1),
             queue: PacketQueue::EMPTY,
             current: super::packet::NONE,
-            totals: StationTotals::default(),
+            totals: HopTotals::default(),
             flows: Flows::default(),
             rate,
             fraction: None,
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_classic_stations_cut_fractions_as_published() {
+    fn the_classic_hops_cut_fractions_as_published() {
         let mut hop = Hop::new(Role::Switch, 1000.0 * 1048576.0, 0.0, 102_400);
         hop.carry_fractions();
         let nanos = hop.time(102_400);

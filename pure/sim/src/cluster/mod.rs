@@ -29,7 +29,7 @@ pub use build::Setup;
 pub use deadlock::{Deadlock, Reason, Waiting};
 pub use error::{Part, Refused, RunError, Unreceived};
 pub use event::Event;
-pub use hop::{LinkKind, StationTotals};
+pub use hop::{HopTotals, LinkKind};
 pub use overrides::PolicyOverrides;
 pub use recorder::Recording;
 pub use run::Progress;
@@ -159,7 +159,7 @@ pub struct Cluster<Q> {
     /// Processes that have not ended.
     running_count: u32,
     active_faults: fault::ActiveFaults,
-    /// Station of the first cable between switches; each has two.
+    /// Hop of the first cable between switches; each has two.
     first_cable_hop: u32,
     /// The command that ended the run.
     refused: Option<Refused>,

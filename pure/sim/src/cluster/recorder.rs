@@ -276,7 +276,7 @@ impl<Q: EventQueue<super::Event>> Cluster<Q> {
     }
 
     /// The node whose NIC or inside a hop is: switches come first, then four for each node.
-    pub(super) fn node_of_station(&self, hop: u32) -> u32 {
+    pub(super) fn node_of_hop(&self, hop: u32) -> u32 {
         (hop - self.network.routes.len() as u32) / 4
     }
 }

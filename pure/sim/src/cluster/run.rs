@@ -2,7 +2,7 @@
 
 use super::error::Part;
 use super::event::Event;
-use super::{Cluster, END_OF_TIME, EventQueue, LinkKind, RunError, ServerTotals, StationTotals};
+use super::{Cluster, END_OF_TIME, EventQueue, HopTotals, LinkKind, RunError, ServerTotals};
 use crate::program::Program;
 use iolab_vocab::Nanos;
 
@@ -124,7 +124,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     /// What each link and switch has carried so far: the switches, then per node its NIC out, its
     /// NIC in, the switch port towards it and its inside, then each cable both ways.
-    pub fn link_totals(&self) -> impl Iterator<Item = (LinkKind, StationTotals)> + '_ {
+    pub fn link_totals(&self) -> impl Iterator<Item = (LinkKind, HopTotals)> + '_ {
         self.network.hops.iter().map(|hop| (hop.role.kind(), hop.totals))
     }
 

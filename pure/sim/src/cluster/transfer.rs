@@ -96,7 +96,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     #[cold]
     fn note_sent(&mut self, message: u32, at: u32, bytes: u64, kind: Kind) {
-        let (node, now) = (self.node_of_station(at), self.calendar.now);
+        let (node, now) = (self.node_of_hop(at), self.calendar.now);
         if let Some(recorder) = &mut self.recorder {
             recorder.sent(message, node, bytes, kind, now);
         }

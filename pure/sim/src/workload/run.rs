@@ -6,8 +6,8 @@
 use super::described::Workload;
 use super::recorded_run::RecordedRun;
 use crate::cluster::{
-    Cluster, Event, FileState, LinkKind, Order, PolicyOverrides, Progress, RunError, ServerTotals,
-    Setup, StationTotals,
+    Cluster, Event, FileState, HopTotals, LinkKind, Order, PolicyOverrides, Progress, RunError,
+    ServerTotals, Setup,
 };
 use crate::guest::SimulationError;
 use crate::platform::Platform;
@@ -103,7 +103,7 @@ pub struct LinkOutcome {
     /// What it is.
     pub kind: LinkKind,
     /// Packets, bytes, busy time.
-    pub totals: StationTotals,
+    pub totals: HopTotals,
 }
 
 /// Events between two looks at the progress: about a tenth of a second.
