@@ -399,6 +399,24 @@ fn written(command: &Command) -> Option<u64> {
 }
 
 #[test]
+fn held_bytes_age_from_the_oldest_on_and_go_out_at_the_limit() {
+    let mut host = Host::new(&["write-back:age=1"]);
+    let handle = open(&mut host, ACCESSES[0]);
+    let mut written_at = |seconds: f64, host: &mut Host| {
+        host.bottom.now = Nanos((seconds * 1e9) as u64);
+        let call = Call::Write { at: At::Position, length: 10 };
+        assert_eq!(host.call(handle, call, &mut [1; 10]), Ok(10));
+        host.bottom.below.bytes.len()
+    };
+    assert_eq!([5.0, 5.5, 5.999].map(|at| written_at(at, &mut host)), [0; 3]);
+    let after_the_limit = written_at(6.0, &mut host);
+    assert!(after_the_limit >= 30, "a write renewed the age of what was held: {after_the_limit}");
+    let young = written_at(6.999, &mut host);
+    assert_eq!(young, after_the_limit, "what came at the limit is young");
+    assert!(written_at(7.0, &mut host) > young);
+}
+
+#[test]
 fn random_small_writes_go_out_sorted_and_merged() {
     let mut host = Host::new(&["write-back"]);
     let handle = open(&mut host, ACCESSES[0]);

@@ -68,3 +68,57 @@ impl Ageing {
         self.is_overdue(self.write, now) && !is_read_older
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_waited_for_the_limit_is_overdue_and_of_two_the_older_goes_first() {
+        let ageing = |read: u64, write: u64, refusal: u64| {
+            let mut ageing = Ageing::new(Some(Nanos(10)));
+            ageing.read_waits(Nanos(read));
+            ageing.write_waits(Nanos(write));
+            ageing.refused(Nanos(refusal));
+            ageing
+        };
+        let alone = ageing(100, 3, 100);
+        assert_eq!([12, 13].map(|now| alone.is_write_first(Nanos(now))), [false, true]);
+        // Since when a read, a write and a refused packet wait; who is overdue at 20.
+        let cases = [
+            ((3, 5, 9), (true, false, false)),
+            ((5, 3, 9), (true, true, false)),
+            ((5, 5, 5), (true, false, false)),
+            ((5, 9, 3), (false, false, true)),
+            ((5, 9, 4), (false, false, true)),
+            ((11, 5, 11), (false, true, false)),
+        ];
+        for ((read, write, refusal), expected) in cases {
+            let (ageing, now) = (ageing(read, write, refusal), Nanos(20));
+            let found = (
+                ageing.is_read_overdue(now),
+                ageing.is_write_first(now),
+                ageing.is_refusal_overdue(now),
+            );
+            assert_eq!(found, expected, "{read} {write} {refusal}");
+        }
+    }
+
+    #[test]
+    fn being_served_begins_the_wait_anew_and_without_a_limit_nobody_is_overdue() {
+        let mut ageing = Ageing::new(Some(Nanos(10)));
+        ageing.write_waits(Nanos(0));
+        ageing.write_waits(Nanos(5));
+        assert!(ageing.is_write_first(Nanos(10)), "the oldest counts");
+        ageing.write_started(Nanos(10), true);
+        assert!(!ageing.is_write_first(Nanos(19)) && ageing.is_write_first(Nanos(20)));
+        ageing.write_started(Nanos(20), false);
+        ageing.refused(Nanos(20));
+        assert!(!ageing.is_write_first(Nanos(99)) && ageing.is_refusal_overdue(Nanos(30)));
+        ageing.admitted();
+        assert!(!ageing.is_refusal_overdue(Nanos(99)));
+        let mut never = Ageing::new(None);
+        never.write_waits(Nanos(0));
+        assert!(!never.is_write_first(Nanos(u64::MAX)));
+    }
+}
