@@ -208,7 +208,7 @@ impl fmt::Display for WorkloadError {
 impl std::error::Error for WorkloadError {}
 
 /// A workload with every key, explained.
-pub const TEMPLATE: &str = include_str!("template.toml");
+pub const TEMPLATE: &str = include_str!("described/template.toml");
 
 impl Workload {
     /// Reads a workload and checks all of it.

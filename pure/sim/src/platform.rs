@@ -191,16 +191,16 @@ fn no_cache() -> String {
 
 /// Presets of local storage: calibrations of the machine of `docs/models/local.md`.
 pub const LOCAL_PRESETS: &[(&str, &str)] = &[
-    ("local-ext4", include_str!("presets/local-ext4.toml")),
-    ("local-tmpfs", include_str!("presets/local-tmpfs.toml")),
+    ("local-ext4", include_str!("platform/presets/local-ext4.toml")),
+    ("local-tmpfs", include_str!("platform/presets/local-tmpfs.toml")),
 ];
 
 /// The presets of clusters, by name, as TOML.
 pub const PRESETS: &[(&str, &str)] = &[
-    ("classic-hdd", include_str!("presets/classic-hdd.toml")),
-    ("classic-ssd", include_str!("presets/classic-ssd.toml")),
-    ("nvme", include_str!("presets/nvme.toml")),
-    ("burst-buffer", include_str!("presets/burst-buffer.toml")),
+    ("classic-hdd", include_str!("platform/presets/classic-hdd.toml")),
+    ("classic-ssd", include_str!("platform/presets/classic-ssd.toml")),
+    ("nvme", include_str!("platform/presets/nvme.toml")),
+    ("burst-buffer", include_str!("platform/presets/burst-buffer.toml")),
 ];
 
 impl Platform {
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn the_documented_platform_is_sound() {
-        let page = include_str!("../../../../docs/models/platform.md");
+        let page = include_str!("../../../docs/models/platform.md");
         let text = page.split("```toml").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
         let platform = Platform::parse(text).unwrap();
         platform.check().unwrap();
