@@ -402,7 +402,7 @@ fn written(command: &Command) -> Option<u64> {
 fn held_bytes_age_from_the_oldest_on_and_go_out_at_the_limit() {
     let mut host = Host::new(&["write-back:age=1"]);
     let handle = open(&mut host, ACCESSES[0]);
-    let mut written_at = |seconds: f64, host: &mut Host| {
+    let written_at = |seconds: f64, host: &mut Host| {
         host.bottom.now = Nanos((seconds * 1e9) as u64);
         let call = Call::Write { at: At::Position, length: 10 };
         assert_eq!(host.call(handle, call, &mut [1; 10]), Ok(10));
