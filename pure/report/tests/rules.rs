@@ -493,6 +493,38 @@ fn small_prints_through_a_stream_are_no_tiny_writes_when_the_buffer_gathers_them
     assert_eq!((report.files[0].write_count, report.files[0].system_write_count), (300, 300));
 }
 
+/// Devices of a cluster that ran so long: how many accesses of how many bytes each, 1 us each.
+fn devices(run_ns: u64, accesses: &[(u64, u64)]) -> Program {
+    let mut cluster = ranks(accesses.len() as i32, |device, index| {
+        let (count, bytes) = accesses[index];
+        (0..count).for_each(|i| {
+            device.device_writes("/data", i * bytes, bytes);
+        });
+    });
+    for (index, entry) in cluster.header().processes.iter_mut().enumerate() {
+        (entry.name, entry.rank) = (format!("server{index} device"), -1);
+        entry.end_ns = run_ns;
+    }
+    cluster
+}
+
+#[test]
+fn one_busy_server() {
+    let (even, run) = ((100, 64 * KIB), 1_000_000);
+    let faulty = devices(run, &[even, (400, 64 * KIB), even]);
+    assert_told_apart("one-busy-server", &faulty, &devices(run, &[even, (199, 64 * KIB), even]));
+    assert_told_apart("one-busy-server", &faulty, &devices(run, &[(400, 64 * KIB)]));
+    let short = devices(100 * run, &[even, (400, 64 * KIB), even]);
+    assert_told_apart("one-busy-server", &faulty, &short);
+
+    let finding = faulty.finding("one-busy-server");
+    assert!(finding.message.contains("server1 device"), "{}", finding.message);
+    assert!(finding.message.contains("moves 25 MiB, each of the others 6.25 MiB"), "{finding:?}");
+    assert_eq!((finding.evidence.time_ns, finding.evidence.share_of_run), (300_000, 0.3));
+    let slow = devices(run, &[even, (400, 16 * KIB), even]).finding("one-busy-server");
+    assert!(slow.message.contains("for about as many bytes (6.25 MiB)"), "{}", slow.message);
+}
+
 #[test]
 fn every_rule_has_a_test_of_its_name() {
     let tests = include_str!("rules.rs");

@@ -103,6 +103,11 @@ impl Program {
         self
     }
 
+    pub(crate) fn device_writes(&mut self, path: &str, offset: u64, length: u64) -> &mut Program {
+        self.transfers(Function::DEVICE_WRITE, path, offset, length);
+        self
+    }
+
     pub(crate) fn seeks(&mut self, path: &str, offset: u64) -> &mut Program {
         let offset = offset as i64;
         self.call(
