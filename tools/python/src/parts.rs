@@ -4,7 +4,7 @@ use crate::cache::PythonCache;
 use crate::collective::PythonCollective;
 use crate::failure::Trouble;
 use iolab_policy::cache::{Cache, Settings};
-use iolab_policy::collective::{Collective, CollectiveLaws, FileCall, CollectiveKind, Shape};
+use iolab_policy::collective::{Collective, CollectiveKind, CollectiveLaws, FileCall, Shape};
 use iolab_sim::cluster::PolicyOverrides;
 use iolab_vocab::{Direction, Extent};
 use pyo3::prelude::*;

@@ -3,7 +3,7 @@
 use crate::failure::{Raise, Trouble, error};
 use crate::outcome;
 use crate::parts::PythonParts;
-use iolab_policy::collective::{CollectiveSelection, CollectiveKind};
+use iolab_policy::collective::{CollectiveKind, CollectiveSelection};
 use iolab_sim::band::{Band, over_ties, tie_seeds};
 use iolab_sim::cluster::Order;
 use iolab_sim::guest::SimulationError;
@@ -219,7 +219,10 @@ fn choose<'py>(
             Some(kind) => parts.collectives.push((kind, wish.unbind())),
             None => {
                 let message = format!("there is no collective command `{command}`");
-                let hint = format!("choose from {}", CollectiveKind::ALL.map(CollectiveKind::name).join(", "));
+                let hint = format!(
+                    "choose from {}",
+                    CollectiveKind::ALL.map(CollectiveKind::name).join(", ")
+                );
                 return Err(error(py, &message, &hint));
             }
         }
