@@ -59,8 +59,7 @@ use iolab_vocab::{Direction, Extent, FileId, Nanos};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u32);
 
-/// Somebody's wish to have a file on the device: a number the driver gives and gets back; several may
-/// have one number, if it does not matter which is answered.
+/// Somebody's wish to have a file on the device: a number the driver gives to no other that is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlushId(pub u32);
 

@@ -509,20 +509,33 @@ fn devices(run_ns: u64, accesses: &[(u64, u64)]) -> Program {
 }
 
 #[test]
-fn one_busy_server() {
-    let (even, run) = ((100, 64 * KIB), 1_000_000);
-    let faulty = devices(run, &[even, (400, 64 * KIB), even]);
-    assert_told_apart("one-busy-server", &faulty, &devices(run, &[even, (199, 64 * KIB), even]));
-    assert_told_apart("one-busy-server", &faulty, &devices(run, &[(400, 64 * KIB)]));
-    let short = devices(100 * run, &[even, (400, 64 * KIB), even]);
-    assert_told_apart("one-busy-server", &faulty, &short);
+fn uneven_servers() {
+    let (even, run) = ((100, 64 * KIB), 20_000_000);
+    let faulty = devices(run, &[even, (4000, 64 * KIB), even]);
+    let near = |accesses: &[(u64, u64)]| {
+        assert_told_apart("uneven-servers", &faulty, &devices(run, accesses));
+    };
+    near(&[even, (199, 64 * KIB), even]);
+    near(&[(4000, 64 * KIB)]);
+    // Most of the servers work, or it is not worth a word.
+    near(&[(4000, 64 * KIB), (4000, 64 * KIB), (0, 0)]);
+    near(&[(4000, 1), even, even]);
+    assert_told_apart(
+        "uneven-servers",
+        &faulty,
+        &devices(100 * run, &[even, (4000, 64 * KIB), even]),
+    );
 
-    let finding = faulty.finding("one-busy-server");
-    assert!(finding.message.contains("server1 device"), "{}", finding.message);
-    assert!(finding.message.contains("moves 25 MiB, each of the others 6.25 MiB"), "{finding:?}");
-    assert_eq!((finding.evidence.time_ns, finding.evidence.share_of_run), (300_000, 0.3));
-    let slow = devices(run, &[even, (400, 16 * KIB), even]).finding("one-busy-server");
-    assert!(slow.message.contains("for about as many bytes (6.25 MiB)"), "{}", slow.message);
+    let finding = faulty.finding("uneven-servers");
+    let wanted = "1 of 3 servers work for 4.0 ms each, the others for 0.1 ms (server1): 250 MiB each, \
+                  against 6.25 MiB";
+    assert_eq!(finding.message, wanted);
+    assert_eq!((finding.evidence.time_ns, finding.evidence.share_of_run), (3_900_000, 0.195));
+    let slow = devices(run, &[even, (4000, 1638), even]).finding("uneven-servers");
+    assert!(slow.message.contains("for about as many bytes (6.25 MiB each)"), "{}", slow.message);
+    let many = [(5000, KIB), (4000, KIB), (100, KIB), (100, KIB), (100, KIB), (100, KIB)];
+    let two = devices(run, &many).finding("uneven-servers");
+    assert!(two.message.starts_with("2 of 6 servers") && two.message.contains("server0, server1"));
 }
 
 #[test]

@@ -166,3 +166,80 @@ fn a_rank_without_a_part_in_a_long_loop_does_not_go_round_in_it() {
         iolab_sim::workload::run_watched(&workload, &classic(), &Settings::default(), &mut stop);
     assert!(stopped.unwrap_err().message.contains("stopped"));
 }
+
+/// A client and a server on one node share its links; what was refused must come again though the
+/// node is busy with somebody else's data at that moment.
+#[test]
+fn a_write_and_a_read_at_once_end_where_client_and_server_are_one_node() {
+    let workload = r#"
+        files = [{ name = "a", size = "200m" }]
+        [[applications]]
+        ranks = 1
+        [[applications.phases]]
+        commands = [
+          { open = "a" },
+          { write = "a", offset = "100m", bytes = "3m", start = "x" },
+          { read = "a", bytes = "3m" },
+          { wait = "x" },
+          { close = "a" },
+        ]"#;
+    let platform = r#"
+        [transport]
+        packet_bytes = "64k"
+        [[switches]]
+        name = "switch"
+        [[nodes]]
+        name = "node"
+        clients = 1
+        memory_bytes = "4m"
+        [nodes.server]
+        [nodes.server.device]
+        model = "ram"
+        latency = "1us"
+        rate = "8g""#;
+    let (workload, platform) =
+        (Workload::parse(workload).unwrap(), Platform::parse(platform).unwrap());
+    for row in iolab_policy::cache::catalog::ROWS {
+        let settings = Settings { cache: Some(row.name.to_owned()), ..Settings::default() };
+        let outcome = run(&workload, &platform, &settings);
+        let outcome = outcome.unwrap_or_else(|error| panic!("{}: {error}", row.name));
+        let written: u64 = outcome.servers.iter().map(|one| one.totals.written_bytes).sum();
+        assert_eq!(written, 3 << 20, "{}", row.name);
+    }
+}
+
+/// Files that are closed while others still wait to be written; their flushes are nobody else's.
+#[test]
+fn a_file_that_is_closed_twice_is_flushed_for_each_close() {
+    let text = r#"
+        files = [{ name = "p" }, { name = "x" }, { name = "y" }]
+        [[applications]]
+        name = "plug"
+        [[applications.phases]]
+        commands = [{ open = "p" }, { write = "p", bytes = "30m" }, { close = "p" }]
+        [[applications]]
+        name = "X"
+        start = "200ms"
+        [[applications.phases]]
+        commands = [
+          { open = "x" }, { write = "x", bytes = "64k" }, { compute = "40ms" },
+          { write = "x", bytes = "64k" }, { close = "x" },
+        ]
+        [[applications]]
+        name = "Y"
+        start = "220ms"
+        [[applications.phases]]
+        commands = [
+          { open = "y" }, { write = "y", bytes = "64k" }, { compute = "40ms" }, { close = "y" },
+          { compute = "280ms" }, { open = "y" }, { write = "y", bytes = "64k" }, { close = "y" },
+        ]"#;
+    let platform = "[[nodes]]\nname = 'client'\ncount = 3\nclients = 1\n[[nodes]]\nname = 'server'\n\
+                    [nodes.server.device]\nmodel = 'hdd'\n[[switches]]\nname = 'switch'\n";
+    let (workload, platform) = (Workload::parse(text).unwrap(), Platform::parse(platform).unwrap());
+    for row in iolab_policy::cache::catalog::ROWS {
+        // In a debug build every layer is held to its laws.
+        let settings = Settings { cache: Some(row.name.to_owned()), ..Settings::default() };
+        run(&workload, &platform, &settings)
+            .unwrap_or_else(|error| panic!("{}: {error}", row.name));
+    }
+}

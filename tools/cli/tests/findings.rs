@@ -151,10 +151,10 @@ fn a_program_with_one_slow_rank() {
 #[test]
 fn a_simulated_program_whose_distance_is_a_multiple_of_stripe_times_servers() {
     let busy = |found: Vec<(String, String)>| {
-        found.into_iter().find(|(rule, _)| rule == "one-busy-server").map(|(_, message)| message)
+        found.into_iter().find(|(rule, _)| rule == "uneven-servers").map(|(_, message)| message)
     };
     let told = busy(findings_of_writes("640k")).expect("all pieces lie on one server");
-    assert!(told.contains("server0 device") && told.contains("4 MiB"), "{told}");
+    assert!(told.contains("(server0)") && told.contains("4 MiB"), "{told}");
     assert_eq!(busy(findings_of_writes("64k")), None);
     assert_eq!(busy(findings_of_writes("704k")), None);
 }

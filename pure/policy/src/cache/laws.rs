@@ -103,7 +103,12 @@ impl CacheLaws {
                     format!("{bytes} B are given back of {} B delivered", self.delivered_bytes)
                 })?;
             }
-            Event::FlushArrived { flush, file } => self.flushes.push((flush, file)),
+            Event::FlushArrived { flush, file } => {
+                if self.flushes.iter().any(|(open, _)| *open == flush) {
+                    return Err(format!("flush {} is open already", flush.0));
+                }
+                self.flushes.push((flush, file));
+            }
             Event::Woke => {
                 let due = self.wakes.iter().position(|time| *time <= now);
                 self.wakes.swap_remove(due.ok_or("woken though no time was due")?);
@@ -147,7 +152,8 @@ impl CacheLaws {
                 self.announced.swap_remove(index.ok_or_else(unasked)?);
                 Ok(())
             }
-            Action::WakeAt(time) if time < now => {
+            // At this very moment it would be asked for ever.
+            Action::WakeAt(time) if time <= now => {
                 Err(format!("wants to be woken at {} ns, which is over", time.0))
             }
             Action::WakeAt(time) => {
@@ -206,18 +212,14 @@ impl CacheLaws {
         }
     }
 
-    /// Of several flushes of one number any may be the one that is answered.
     fn flushed(&mut self, flush: FlushId) -> Result<(), String> {
-        if !self.flushes.iter().any(|(asked, _)| *asked == flush) {
+        let Some(index) = self.flushes.iter().position(|(asked, _)| *asked == flush) else {
             return Err(format!("answers flush {}, which nobody asked for", flush.0));
-        }
-        let is_it = |(asked, file): &(FlushId, FileId)| *asked == flush && self.is_written(*file);
-        match self.flushes.iter().position(is_it) {
-            Some(index) => {
-                self.flushes.swap_remove(index);
-                Ok(())
-            }
-            None => Err(format!("flush {} is answered before its bytes are written", flush.0)),
+        };
+        let (_, file) = self.flushes.swap_remove(index);
+        match self.is_written(file) {
+            true => Ok(()),
+            false => Err(format!("flush {} is answered before its bytes are written", flush.0)),
         }
     }
 
@@ -374,7 +376,8 @@ mod tests {
     #[test]
     fn each_law_that_a_driver_breaks_is_named() {
         let wake = Action::WakeAt(Nanos(5));
-        let many: [(Steps, &str); 5] = [
+        let many: [(Steps, &str); 6] = [
+            (&[(0, FLUSH, &[]), (1, FLUSH, &[])], "open already"),
             (&[(0, WRITE, &[])], "10 B arrive, 0 were admitted"),
             (&[(0, completed(0), &[])], "never began"),
             (&[(0, Event::Released { bytes: 1 }, &[])], "given back"),

@@ -1,76 +1,105 @@
 //! Rules about the servers of a simulated cluster, whose devices a trace shows.
 
-use super::{Confidence, Evidence, Finding, Remedy, Severity, grouped};
+use super::{Confidence, Evidence, Finding, Remedy, Severity};
 use crate::analysis::Totals;
 use crate::facts::Facts;
 use iolab_vocab::format_bytes;
 
-pub(super) const NAMES: &[&str] = &["one-busy-server"];
+pub(super) const NAMES: &[&str] = &["uneven-servers"];
 
 /// Twice the time of the others is no accident of the stripes.
 const BUSY_FACTOR: f64 = 2.0;
 /// A share of the run below this is not worth a word.
 const NEGLIGIBLE_SHARE: f64 = 0.02;
+/// Below this, differences among servers cost nothing.
+const NEGLIGIBLE_NS: f64 = 1e6;
+const NEGLIGIBLE_BYTES: u64 = 1 << 20;
 /// Bytes within half as much again count as the same work.
 const SAME_WORK: f64 = 1.5;
+/// So many servers are named, the rest is counted.
+const NAMED: usize = 3;
 
-pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
-    one_busy(facts).into_iter().collect()
+/// A device and what it did; also those that did nothing.
+struct Device<'a> {
+    index: usize,
+    name: &'a str,
+    did: Totals,
 }
 
-/// The device's process in the trace, and what it did; also those that did nothing.
-fn devices<'a>(facts: &'a Facts) -> Vec<(usize, &'a str, Totals)> {
+impl Device<'_> {
+    fn bytes(&self) -> u64 {
+        self.did.reads.bytes + self.did.writes.bytes
+    }
+}
+
+pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
+    uneven(facts).into_iter().collect()
+}
+
+/// The longest busy first.
+fn devices<'a>(facts: &'a Facts) -> Vec<Device<'a>> {
     let names = facts.analysis.header.processes.iter().enumerate();
     let devices = names.filter(|(_, entry)| entry.rank < 0 && entry.name.ends_with(" device"));
     let state = |index: usize| facts.analysis.devices.get(&(index as u32)).copied();
-    devices.map(|(index, entry)| (index, &*entry.name, state(index).unwrap_or_default())).collect()
+    let device = |(index, entry): (usize, &'a iolab_trace::ProcessEntry)| Device {
+        index,
+        name: entry.name.trim_end_matches(" device"),
+        did: state(index).unwrap_or_default(),
+    };
+    let mut devices: Vec<_> = devices.map(device).collect();
+    devices.sort_by_key(|device| std::cmp::Reverse(device.did.io_ns()));
+    devices
 }
 
-fn median(mut values: Vec<u64>) -> f64 {
-    values.sort_unstable();
-    values[(values.len() - 1) / 2] as f64
+fn mean(devices: &[Device], value: impl Fn(&Device) -> u64) -> f64 {
+    devices.iter().map(value).sum::<u64>() as f64 / devices.len() as f64
 }
 
-fn one_busy(facts: &Facts) -> Option<Finding> {
-    let mut all = devices(facts);
-    let busiest = all.iter().max_by_key(|(_, _, did)| did.io_ns())?.0;
-    let place = all.iter().position(|(index, ..)| *index == busiest)?;
-    let (index, name, did) = all.remove(place);
-    if all.is_empty() {
-        return None;
-    }
-    let bytes = |did: &Totals| did.reads.bytes + did.writes.bytes;
-    let others_ns = median(all.iter().map(|(_, _, did)| did.io_ns()).collect());
-    let others_bytes = median(all.iter().map(|(_, _, did)| bytes(did)).collect());
-    let wall_ns = facts.wall_ns.get(index).copied().unwrap_or(0).max(1) as f64;
-    let excess_ns = did.io_ns() as f64 - others_ns;
+/// At most half of the servers, each of which took twice as long as any other.
+fn uneven(facts: &Facts) -> Option<Finding> {
+    let all = devices(facts);
+    let is_gap = |count: &usize| {
+        let (least, next) = (all[count - 1].did.io_ns() as f64, all[*count].did.io_ns() as f64);
+        least > 0.0 && least >= BUSY_FACTOR * next
+    };
+    let count = (1..=all.len() / 2).find(is_gap)?;
+    let (busy, others) = all.split_at(count);
+    let ns = |one: &Device| one.did.io_ns();
+    let (busy_ns, others_ns) = (mean(busy, ns), mean(others, ns));
+    let (busy_bytes, others_bytes) =
+        (mean(busy, |one| one.bytes()), mean(others, |one| one.bytes()));
+    let wall_ns = facts.wall_ns.get(busy[0].index).copied().unwrap_or(0).max(1) as f64;
+    let excess_ns = busy_ns - others_ns;
     let share_of_run = (excess_ns / wall_ns).clamp(0.0, 1.0);
-    if (did.io_ns() as f64) < BUSY_FACTOR * others_ns || share_of_run < NEGLIGIBLE_SHARE {
+    let bytes: u64 = busy.iter().map(Device::bytes).sum();
+    if bytes < NEGLIGIBLE_BYTES || excess_ns < NEGLIGIBLE_NS || share_of_run < NEGLIGIBLE_SHARE {
         return None;
     }
-    let moves_more = bytes(&did) as f64 > SAME_WORK * others_bytes;
-    let (why, remedy) = match moves_more {
+    let (why, remedy) = match busy_bytes > SAME_WORK * others_bytes {
         true => (
             format!(
-                "it moves {}, each of the others {}",
-                format_bytes(bytes(&did)),
+                "{} each, against {}",
+                format_bytes(busy_bytes as u64),
                 format_bytes(others_bytes as u64)
             ),
             "let more servers take part: smaller stripes, files that begin on different servers, \
              or accesses whose distance is no multiple of stripe times servers",
         ),
         false => (
-            format!("for about as many bytes ({})", format_bytes(bytes(&did))),
-            "look at its accesses in the timeline: other offsets, shorter pieces, or a slower device \
+            format!("for about as many bytes ({} each)", format_bytes(busy_bytes as u64)),
+            "look at their accesses in the timeline: other offsets, shorter pieces, or slower devices \
              than the others have",
         ),
     };
     let message = format!(
-        "transfers of {name} take {:.3} s, of the other {} in the middle {:.3} s: {why}",
-        did.io_ns() as f64 / 1e9,
-        grouped(all.len() as u64),
-        others_ns / 1e9
+        "{} of {} servers work for {:.1} ms each, the others for {:.1} ms ({}): {why}",
+        count,
+        all.len(),
+        busy_ns / 1e6,
+        others_ns / 1e6,
+        named(busy)
     );
+    let did = &busy[0].did;
     let row = if did.writes.ns > did.reads.ns { did.writes.row } else { did.reads.row };
     Some(Finding {
         rule: NAMES[0],
@@ -78,9 +107,9 @@ fn one_busy(facts: &Facts) -> Option<Finding> {
         confidence: Confidence::Certain,
         message,
         evidence: Evidence {
-            calls: did.reads.count + did.writes.count,
-            bytes: bytes(&did),
-            time_ns: excess_ns as u64,
+            calls: busy.iter().map(|one| one.did.reads.count + one.did.writes.count).sum(),
+            bytes,
+            time_ns: (excess_ns * count as f64) as u64,
             share_of_run,
             share_of: "the run time".to_owned(),
             rows: row.into_iter().collect(),
@@ -90,4 +119,13 @@ fn one_busy(facts: &Facts) -> Option<Finding> {
         file: None,
         files: Vec::new(),
     })
+}
+
+fn named(devices: &[Device]) -> String {
+    let mut names: Vec<_> =
+        devices.iter().take(NAMED).map(|device| device.name.to_owned()).collect();
+    if devices.len() > NAMED {
+        names.push(format!("{} more", devices.len() - NAMED));
+    }
+    names.join(", ")
 }

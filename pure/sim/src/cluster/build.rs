@@ -175,6 +175,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 target,
                 parked,
                 syncs: Vec::new(),
+                unawaited_count: 0,
                 open_count: 0,
                 access_bytes: settings.access_bytes,
                 invites,

@@ -173,7 +173,8 @@ impl Network {
         self.hops[at as usize].flow(target).blocked = true;
     }
 
-    /// Packets for `target` may pass again; each one started pulls the next.
+    /// Packets for `target` may pass again; each one started pulls the next. While the hop carries
+    /// somebody else's packet, the first that waits goes back into the queue: nobody else pulls it.
     pub(super) fn unblock<Q: EventQueue<Event>>(
         &mut self,
         calendar: &mut Calendar<Q>,
@@ -181,13 +182,15 @@ impl Network {
         target: u32,
     ) {
         let hop = &mut self.hops[at as usize];
+        let current = hop.current;
         let flow = hop.flow(target);
         flow.blocked = false;
-        if hop.current == NONE
-            && let Some(packet) = hop.flow(target).waiting.pop(&self.packets)
-        {
+        let pulls_by_itself = current != NONE && self.packets.get(current).target == target;
+        if !pulls_by_itself && let Some(packet) = flow.waiting.pop(&self.packets) {
             hop.queue.push(&mut self.packets, packet);
-            self.start_next(calendar, at);
+            if current == NONE {
+                self.start_next(calendar, at);
+            }
         }
     }
 }

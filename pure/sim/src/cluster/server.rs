@@ -13,6 +13,8 @@ use std::collections::VecDeque;
 const DONE_BYTES: u64 = 15;
 /// Wire size of the message that tells a client to send what it has announced.
 const INVITATION_BYTES: u64 = 15;
+/// The first number of flushes for which no task waits.
+const UNAWAITED: u32 = 1 << 31;
 
 /// A request to one server.
 #[derive(Debug)]
@@ -135,6 +137,8 @@ pub(super) struct Server {
     pub(super) parked: VecDeque<(u32, u32)>,
     /// Tasks that wait until a file is on the device.
     pub(super) syncs: Vec<u32>,
+    /// Flushes for which nobody waits, as files are closed; they are numbered behind all tasks.
+    pub(super) unawaited_count: u32,
     /// Requests that have come and are not answered.
     pub(super) open_count: u64,
     /// Clients wait to be invited before they send what they have announced.
@@ -328,19 +332,27 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     /// A client wants a file on the device; a task may wait for that, or `NONE`.
     pub(super) fn flush_arrived(&mut self, target: u32, file: u32, task: u32) {
-        let server = self.server_at(target);
-        if task != NONE {
-            self.servers[server as usize].syncs.push(task);
-        }
-        self.tell(server, CacheEvent::FlushArrived { flush: FlushId(task), file: FileId(file) });
+        let index = self.server_at(target);
+        let server = &mut self.servers[index as usize];
+        let flush = match task {
+            NONE => {
+                server.unawaited_count = (server.unawaited_count + 1) % UNAWAITED;
+                UNAWAITED | server.unawaited_count
+            }
+            task => {
+                server.syncs.push(task);
+                task
+            }
+        };
+        self.tell(index, CacheEvent::FlushArrived { flush: FlushId(flush), file: FileId(file) });
     }
 
     /// Nothing is left in memory of a file that somebody wanted flushed.
-    fn flushed(&mut self, index: u32, task: u32) {
-        let server = &mut self.servers[index as usize];
-        if task == NONE {
+    fn flushed(&mut self, index: u32, flush: u32) {
+        if flush & UNAWAITED != 0 {
             return;
         }
+        let (server, task) = (&mut self.servers[index as usize], flush);
         server.syncs.retain(|waiting| *waiting != task);
         let (node, client) = (server.node, self.tasks.get(task).process);
         self.send(node, client, NONE, DONE_BYTES, Kind::SyncDone { task });
