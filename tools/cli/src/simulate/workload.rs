@@ -90,13 +90,16 @@ pub(super) fn run_subject(
     let sound = Settings { faults: None, record, ..settings.clone() };
     // Under faults these are what is compared.
     let words = choices::words(arguments).filter(|_| settings.faults.is_none());
-    let chosen = words
-        .map(|words| {
-            let usual = over_ties(subject, platform, &choices::usual(&sound), &seeds)?;
-            Ok::<_, Failure>(Chosen::new(words, usual))
-        })
-        .transpose()?;
     let mut outcome = over_ties(subject, platform, &sound, &seeds)?;
+    let chosen = words.and_then(|words| {
+        let usual = over_ties(subject, platform, &choices::usual(&sound), &seeds);
+        if let Err(failure) = &usual {
+            // What was asked for is there; only the comparison is not.
+            let (words, message) = (words.join(" "), failure.message());
+            say!("nothing to compare with: without {words} the run fails: {message}");
+        }
+        usual.ok().map(|usual| Chosen::new(words, usual))
+    });
     let mut faulted = None;
     if let Some(scenario) = settings.faults.clone() {
         let faulty = over_ties(subject, platform, &settings, &seeds).map_err(|failure| {
