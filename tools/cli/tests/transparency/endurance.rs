@@ -2,9 +2,9 @@
 
 use super::bench::{guest, iolab, run_place};
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -62,6 +62,25 @@ fn killed_at_200_instants_nothing_synced_or_closed_is_lost() {
     assert!(told_count > 1_000, "the guest was killed before it did anything worth killing for");
 }
 
+/// Kills a launcher whose program has said its number in a line, and waits until that has ended, too:
+/// its output is closed before the rest of it is.
+fn kill_with_its_program(mut launcher: Child) {
+    let mut stdout = BufReader::new(launcher.stdout.take().unwrap());
+    let mut number = String::new();
+    stdout.read_line(&mut number).unwrap();
+    launcher.kill().unwrap();
+    stdout.read_to_string(&mut String::new()).unwrap();
+    launcher.wait().unwrap();
+    let stat = format!("/proc/{}/stat", number.trim());
+    let is_running = || {
+        let text = fs::read_to_string(&stat).unwrap_or_default();
+        text.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    };
+    while is_running() {
+        sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn a_program_ends_with_its_launcher_and_what_it_held_is_named_and_recovered() {
     let place = run_place();
@@ -76,16 +95,9 @@ fn a_program_ends_with_its_launcher_and_what_it_held_is_named_and_recovered() {
     let script = "import os, time
 fd = os.open(os.environ['OUT'], os.O_CREAT | os.O_WRONLY)
 for i in range(500): os.write(fd, b'a record\\n')
-print('written', flush=True)
+print(os.getpid(), flush=True)
 time.sleep(1000)";
-    let mut child = run(script).stdout(Stdio::piped()).spawn().unwrap();
-    let mut told = [0; 8];
-    let mut stdout = child.stdout.take().unwrap();
-    stdout.read_exact(&mut told).unwrap();
-    child.kill().unwrap();
-    // Ends when the program has ended.
-    stdout.read_to_string(&mut String::new()).unwrap();
-    child.wait().unwrap();
+    kill_with_its_program(run(script).stdout(Stdio::piped()).spawn().unwrap());
     let directories = || fs::read_dir(place.path()).unwrap().map(|it| it.unwrap().path());
     let left = directories().next().unwrap();
     let next = run("pass").output().unwrap();
@@ -100,13 +112,9 @@ time.sleep(1000)";
 fn a_killed_run_that_held_nothing_is_removed_by_the_next() {
     let place = run_place();
     let mut command = iolab();
-    command.args(["run", "--apply", "write-back", "--", "sh", "-c", "echo here; exec sleep 1000"]);
+    command.args(["run", "--apply", "write-back", "--", "sh", "-c", "echo $$; exec sleep 1000"]);
     command.env("IOLAB_RUN_PLACE", place.path());
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    child.stdout.as_mut().unwrap().read_exact(&mut [0; 5]).unwrap();
-    child.kill().unwrap();
-    child.stdout.as_mut().unwrap().read_to_string(&mut String::new()).unwrap();
-    child.wait().unwrap();
+    kill_with_its_program(command.stdout(Stdio::piped()).spawn().unwrap());
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
     let mut next = iolab();
     next.args(["run", "--apply", "write-back", "--", "true"]);
