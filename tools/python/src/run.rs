@@ -88,9 +88,9 @@ pub(crate) fn simulate<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let platform = Platform::parse(platform).raise(py)?;
     let trouble = Trouble::default();
-    let mut settings = Settings::default();
-    settings.order = order_of(py, order)?;
-    settings.faults = faults.map(|text| Scenario::parse(text).raise(py)).transpose()?;
+    let order = order_of(py, order)?;
+    let faults = faults.map(|text| Scenario::parse(text).raise(py)).transpose()?;
+    let mut settings = Settings { order, faults, ..Settings::default() };
     let mut parts = PythonParts { cache: None, collectives: Vec::new(), trouble: trouble.clone() };
     match cache {
         Some(cache) if cache.is_callable() => parts.cache = Some(cache.unbind()),
