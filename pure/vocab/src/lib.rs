@@ -135,6 +135,15 @@ impl Extent {
         let end = self.end().min(other.end());
         Extent::new(offset, end.saturating_sub(offset))
     }
+
+    /// The bytes of `self` that are not in `other`: those before it and those behind it.
+    pub fn without(self, other: Extent) -> impl Iterator<Item = Extent> {
+        let until = other.offset.clamp(self.offset, self.end());
+        let from = other.end().clamp(until, self.end());
+        let before = Extent::new(self.offset, until - self.offset);
+        let behind = Extent::new(from, self.end() - from);
+        [before, behind].into_iter().filter(|part| !part.is_empty())
+    }
 }
 
 impl fmt::Display for Extent {
@@ -181,6 +190,18 @@ mod tests {
         assert!(!Extent::new(0, 10).overlaps(Extent::new(10, 5)));
         assert!(Extent::new(0, 11).overlaps(Extent::new(10, 5)));
         assert!(!Extent::new(3, 0).overlaps(Extent::new(0, 10)) || Extent::new(3, 0).is_empty());
+    }
+
+    #[test]
+    fn what_is_without_another_lies_before_and_behind_it() {
+        for (from, to) in
+            [(0, 5), (0, 12), (12, 14), (12, 30), (20, 30), (0, 30), (10, 20), (13, 13)]
+        {
+            let (whole, other) = (Extent::new(10, 10), Extent::new(from, to - from));
+            let left = whole.without(other).flat_map(|part| part.offset..part.end());
+            let expected: Vec<u64> = (10..20).filter(|at| !(from..to).contains(at)).collect();
+            assert_eq!(left.collect::<Vec<_>>(), expected, "{other}");
+        }
     }
 
     #[test]

@@ -20,7 +20,9 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct CacheLaws {
     settings: Settings,
-    /// Admitted, and not yet reported piece by piece.
+    /// Admitted, and not yet written.
+    held_bytes: u64,
+    /// Of these, not yet reported piece by piece.
     coming_bytes: u64,
     /// Asked for and not delivered.
     owed: BTreeMap<Tag, Vec<(FileId, Extent)>>,
@@ -64,6 +66,7 @@ impl CacheLaws {
     pub fn new(settings: Settings) -> CacheLaws {
         CacheLaws {
             settings,
+            held_bytes: 0,
             coming_bytes: 0,
             owed: BTreeMap::new(),
             delivered_bytes: 0,
@@ -75,6 +78,11 @@ impl CacheLaws {
             announced: Vec::new(),
             wakes: Vec::new(),
         }
+    }
+
+    /// Write data that was admitted and is not on the device, as far as it was not replaced.
+    pub fn held_bytes(&self) -> u64 {
+        self.held_bytes
     }
 
     fn told(&mut self, now: Nanos, event: &Event) -> Result<(), String> {
@@ -94,7 +102,11 @@ impl CacheLaws {
             Event::Completed { operation } => {
                 let landed = self.in_flight.remove(&operation);
                 let unknown = || format!("operation {} is completed, but never began", operation.0);
-                self.settling = Some(landed.ok_or_else(unknown)?);
+                let landed = landed.ok_or_else(unknown)?;
+                if landed.direction == Direction::Write {
+                    self.held_bytes = self.held_bytes.saturating_sub(landed.extent.length);
+                }
+                self.settling = Some(landed);
             }
             Event::DeviceReady => self.settling = None,
             Event::Released { bytes } => {
@@ -121,6 +133,7 @@ impl CacheLaws {
         match action {
             Action::Admit => {
                 if let Event::WriteOffered { bytes } = event {
+                    self.held_bytes += bytes;
                     self.coming_bytes += bytes;
                 }
                 Ok(())
@@ -197,8 +210,8 @@ impl CacheLaws {
             let index = owed.iter().position(|one| one.1.overlaps(part)).ok_or_else(not_its_own)?;
             let (file, asked) = owed.swap_remove(index);
             let both = asked.intersection(part);
-            owed.extend(rest(asked, both).map(|rest| (file, rest)));
-            left.extend(rest(part, both));
+            owed.extend(asked.without(both).map(|rest| (file, rest)));
+            left.extend(part.without(both));
         }
         if owed.is_empty() {
             self.owed.remove(&tag);
@@ -240,13 +253,6 @@ impl Transfer {
     fn writes_into(self, file: FileId, extent: Extent) -> bool {
         self.direction == Direction::Write && self.file == file && self.extent.overlaps(extent)
     }
-}
-
-/// What of `whole` lies before and behind `part`.
-fn rest(whole: Extent, part: Extent) -> impl Iterator<Item = Extent> {
-    let before = Extent::new(whole.offset, part.offset - whole.offset);
-    let behind = Extent::new(part.end(), whole.end() - part.end());
-    [before, behind].into_iter().filter(|rest| !rest.is_empty())
 }
 
 impl Laws for CacheLaws {

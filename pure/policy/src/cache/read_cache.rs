@@ -62,7 +62,7 @@ impl<C: Cache> ReadCache<C> {
     /// Bytes that are overwritten while they are read are not kept.
     fn overwritten(&mut self, file: FileId, new: Extent) {
         for (_, keepable) in self.reads_in_flight.values_mut().filter(|read| read.0 == file) {
-            *keepable = keepable.iter().flat_map(|old| without(*old, new)).collect();
+            *keepable = keepable.iter().flat_map(|old| old.without(new)).collect();
         }
     }
 
@@ -95,14 +95,6 @@ impl<C: Cache> ReadCache<C> {
             self.pass_down(now, Event::Released { bytes: bytes - own }, out);
         }
     }
-}
-
-/// What of `old` is not in `new`.
-fn without(old: Extent, new: Extent) -> impl Iterator<Item = Extent> {
-    let before = Extent::new(old.offset, new.offset.clamp(old.offset, old.end()) - old.offset);
-    let from = new.end().clamp(old.offset, old.end());
-    let behind = Extent::new(from, old.end() - from);
-    [before, behind].into_iter().filter(|part| !part.is_empty())
 }
 
 impl<C: Cache> Machine for ReadCache<C> {
