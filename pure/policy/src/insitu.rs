@@ -161,6 +161,16 @@ pub enum Call {
     Close,
 }
 
+impl Call {
+    /// Bytes a transfer is asked to move; 0 for what is none.
+    pub fn transfer_bytes(self) -> u64 {
+        match self {
+            Call::Read { length, .. } | Call::Write { length, .. } => length,
+            _ => 0,
+        }
+    }
+}
+
 /// Where the bytes of a transfer lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {

@@ -165,10 +165,7 @@ impl Driver for Bottom {
     }
 
     fn perform(&mut self, handle: Handle, call: Call, slot: Slot) -> Outcome {
-        let length = match call {
-            Call::Read { length, .. } | Call::Write { length, .. } => length,
-            _ => 0,
-        };
+        let length = call.transfer_bytes();
         let mut bytes = self.place(slot, length).to_vec();
         let outcome = self.below.carry_out(handle, call, &mut bytes);
         if matches!(call, Call::Read { .. }) {

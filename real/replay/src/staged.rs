@@ -131,10 +131,7 @@ impl Driver for Passage<'_> {
 
     fn perform(&mut self, handle: Handle, call: Call, memory: Slot) -> Outcome {
         let descriptor = self.bottom.descriptors.get(&handle).ok_or(EBADF)?;
-        let length = match call {
-            Call::Read { length, .. } | Call::Write { length, .. } => length as usize,
-            _ => 0,
-        };
+        let length = call.transfer_bytes() as usize;
         let bytes = match region(memory) {
             Some((index, start)) => &mut self.bottom.regions[index][start..start + length],
             None => &mut [],

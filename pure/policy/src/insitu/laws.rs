@@ -33,17 +33,10 @@ pub fn checked(strategy: Box<dyn Strategy>) -> Box<dyn Strategy> {
     Box::new(Checked::new(strategy, laws))
 }
 
-fn length_of(call: Call) -> u64 {
-    match call {
-        Call::Read { length, .. } | Call::Write { length, .. } => length,
-        _ => 0,
-    }
-}
-
 /// No transfer moves more than it was asked to.
 fn is_possible(call: Call, outcome: Outcome) -> bool {
     let is_transfer = matches!(call, Call::Read { .. } | Call::Write { .. });
-    !is_transfer || outcome.is_ok_and(|moved| moved <= length_of(call)) || outcome.is_err()
+    !is_transfer || outcome.is_ok_and(|moved| moved <= call.transfer_bytes()) || outcome.is_err()
 }
 
 impl StrategyLaws {
@@ -64,7 +57,7 @@ impl StrategyLaws {
 
     fn lies_in_memory(&self, call: Call, place: Place, length: u64) -> bool {
         let (from, most) = match place {
-            Place::Caller(from) => (from, length_of(call)),
+            Place::Caller(from) => (from, call.transfer_bytes()),
             Place::Staging(from) => (from, self.staging_bytes),
             Place::Nowhere => return length == 0,
         };
@@ -85,7 +78,7 @@ impl StrategyLaws {
         self.call = match *action {
             Action::Copy { .. } => return Err("a step ends with a copy".to_owned()),
             Action::Perform { call: below, memory, .. } => {
-                if !self.lies_in_memory(call, memory, length_of(below)) {
+                if !self.lies_in_memory(call, memory, below.transfer_bytes()) {
                     return Err(format!("{below:?} goes down with {memory:?}"));
                 }
                 Some((call, Awaited::Outcome(below)))
