@@ -101,8 +101,6 @@ pub(crate) struct PythonCache {
     policy: Py<PyAny>,
     name: String,
     laws: CacheLaws,
-    held_bytes: u64,
-    in_flight: Vec<(Operation, u64)>,
     trouble: Trouble,
     step_count: u64,
 }
@@ -125,15 +123,7 @@ impl PythonCache {
         let policy = make.bind(py).call1((described,))?;
         let name = policy.get_type().name()?.to_string();
         let (policy, laws) = (policy.unbind(), CacheLaws::new(settings));
-        Ok(PythonCache {
-            policy,
-            name,
-            laws,
-            held_bytes: 0,
-            in_flight: Vec::new(),
-            trouble,
-            step_count: 0,
-        })
+        Ok(PythonCache { policy, name, laws, trouble, step_count: 0 })
     }
 
     fn ask(&mut self, py: Python<'_>, now: Nanos, event: Event) -> Result<Vec<Action>, Wrong> {
@@ -157,29 +147,7 @@ impl PythonCache {
             }
         }
         self.laws.check(now, &event, &actions).map_err(Wrong::Broken)?;
-        self.account(event, &actions);
         Ok(actions)
-    }
-}
-
-impl PythonCache {
-    /// Admitted and not yet on the device.
-    fn account(&mut self, event: Event, actions: &[Action]) {
-        if let Event::Completed { operation } = event
-            && let Some(index) = self.in_flight.iter().position(|(one, _)| *one == operation)
-        {
-            let (_, bytes) = self.in_flight.swap_remove(index);
-            self.held_bytes = self.held_bytes.saturating_sub(bytes);
-        }
-        for action in actions {
-            match (action, event) {
-                (Action::Admit, Event::WriteOffered { bytes }) => self.held_bytes += bytes,
-                (Action::Transfer { operation, direction: Direction::Write, extent, .. }, _) => {
-                    self.in_flight.push((*operation, extent.length));
-                }
-                _ => {}
-            }
-        }
     }
 }
 
@@ -220,7 +188,7 @@ impl Machine for PythonCache {
 
 impl Cache for PythonCache {
     fn held_bytes(&self) -> u64 {
-        self.held_bytes
+        self.laws.held_bytes()
     }
 
     fn queued_count(&self) -> usize {
