@@ -2,8 +2,8 @@
 //! the conformance suite.
 
 use super::{
-    Cache, Delay, Settings, aggregation, cruel, elevator, no_cache, read_cache, server_directed,
-    server_ordered, write_behind,
+    Cache, Delay, Settings, aggregation, checked, cruel, elevator, no_cache, read_cache,
+    server_directed, server_ordered, write_behind,
 };
 use iolab_vocab::Nanos;
 use std::fmt;
@@ -22,6 +22,14 @@ pub struct Row {
     pub invites: bool,
     /// Makes one for one device.
     pub build: fn(Settings) -> Box<dyn Cache>,
+}
+
+impl Row {
+    /// One for one device; in debug builds held to its laws.
+    pub fn make(&self, settings: Settings) -> Box<dyn Cache> {
+        let cache = (self.build)(settings);
+        if cfg!(debug_assertions) { checked(settings, cache) } else { cache }
+    }
 }
 
 /// How long reads and writes may be passed over: some twenty positionings of a disk, so that what

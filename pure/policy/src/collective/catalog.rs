@@ -4,7 +4,7 @@
 use super::{
     Allgather, Alltoall, Broadcast, Chain, Collective, Cruel, DirectAccess, DisseminationBarrier,
     DoubleBuffered, FileCall, Gather, PairwiseAlltoall, RecursiveDoubling, Reduce, RingAllgather,
-    Scatter, Shape, TwoPhase, informed,
+    Scatter, Shape, TwoPhase, checked, checked_file, informed,
 };
 use std::fmt;
 
@@ -276,18 +276,25 @@ impl CollectiveSelection {
         self.0[kind.index()]
     }
 
-    /// One rank's machine for a command of messages; nothing where the driver lets ranks meet.
+    /// One rank's machine for a command of messages; nothing where the driver lets ranks meet. In debug
+    /// builds it is held to its laws.
     pub fn build(&self, kind: CollectiveKind, shape: Shape) -> Option<Box<dyn Collective>> {
         match self.of(kind).build {
+            Build::Messages(build) if cfg!(debug_assertions) => {
+                Some(checked(kind, shape, build(shape)))
+            }
             Build::Messages(build) => Some(build(shape)),
             Build::Meeting => None,
             Build::File(_) => unreachable!("a command of messages is never served by a file row"),
         }
     }
 
-    /// One rank's machine for a collective access.
+    /// One rank's machine for a collective access; in debug builds held to its laws.
     pub fn build_file(&self, call: FileCall) -> Box<dyn Collective> {
         match self.of(CollectiveKind::File).build {
+            Build::File(build) if cfg!(debug_assertions) => {
+                checked_file(&call, build(call.clone()))
+            }
             Build::File(build) => build(call),
             _ => unreachable!("an access is only served by a file row"),
         }

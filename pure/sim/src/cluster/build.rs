@@ -13,7 +13,7 @@ use super::{Application, Calendar, Cluster, EventQueue, FileState, Node, Order, 
 use crate::platform::{NodeGroup, Platform, PlatformError};
 use crate::program::Program;
 use iolab_device::DeviceModel;
-use iolab_policy::cache::{self, Settings, Tails, checked};
+use iolab_policy::cache::{self, Settings, Tails};
 use iolab_policy::collective::{CollectiveSelection, Costs};
 use iolab_vocab::Nanos;
 use std::collections::VecDeque;
@@ -152,10 +152,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                         Some(cache) => (cache, false),
                         None => {
                             let row = find_cache(name)?;
-                            let cache = (row.build)(settings);
-                            let is_checked = cfg!(debug_assertions);
-                            let cache = if is_checked { checked(settings, cache) } else { cache };
-                            (cache, row.invites)
+                            (row.make(settings), row.invites)
                         }
                     };
                     servers.push((node, cache, server.device, settings, invites));

@@ -159,18 +159,17 @@ impl<'a> Staging<'a> {
         let absorbed = self.absorbed(&mut live, passage);
         let (outcome, cost) = absorbed.unwrap_or_else(|| {
             let Live { stack, bottom } = &mut live;
+            let step_ns = self.machine.storage.intercept.step_ns * bottom.touched.len() as f64;
             let mut under_way = UnderWay {
                 machine: self.machine,
                 passage,
                 bottom,
                 kernel,
                 run,
-                step_ns: 0.0,
+                step_ns,
                 cost: Cost::default(),
                 command_began: passage.now,
             };
-            under_way.step_ns =
-                self.machine.storage.intercept.step_ns * under_way.bottom.touched.len() as f64;
             let outcome = stack.drive(passage.handle, passage.call, &mut under_way);
             (outcome, under_way.cost)
         });

@@ -5,12 +5,12 @@ use super::point::Address;
 use super::{Event, Outcome, Work};
 use crate::cluster::packet::{Envelope, MatchContext};
 use crate::cluster::{Cluster, EventQueue};
-use crate::program::Communicator;
+use crate::program::{Communicator, File};
 use iolab_policy::Machine;
 use iolab_policy::collective::{
-    self, Action, Alltoall, Collective, CollectiveKind, FileCall, Shape, Sizes, checked,
-    checked_file,
+    self, Action, Alltoall, Collective, CollectiveKind, FileCall, Shape, Sizes,
 };
+use iolab_vocab::Extent;
 
 /// Payload of the allgather in which ranks tell each other their spans.
 const SPAN_BYTES: u64 = 16;
@@ -38,11 +38,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         bytes: u64,
     ) -> Work {
         let shape = self.shape(id, group, root, bytes);
-        let ours = || match self.collectives.build(kind, shape) {
-            Some(machine) if cfg!(debug_assertions) => Some(checked(kind, shape, machine)),
-            machine => machine,
-        };
-        match self.own.messages(kind, shape).or_else(ours) {
+        let own = self.own.messages(kind, shape);
+        match own.or_else(|| self.collectives.build(kind, shape)) {
             Some(machine) => Work::Collective(machine, group, Sizes::of(shape)),
             None => Work::Meet(group, Purpose::Barrier),
         }
@@ -50,11 +47,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     /// One rank's machine of a collective access, by the algorithm chosen for this run.
     pub(super) fn file_machine(&self, call: &FileCall) -> Box<dyn Collective> {
-        let ours = || match self.collectives.build_file(call.clone()) {
-            machine if cfg!(debug_assertions) => checked_file(call, machine),
-            machine => machine,
-        };
-        self.own.file(call).unwrap_or_else(ours)
+        let own = self.own.file(call);
+        own.unwrap_or_else(|| self.collectives.build_file(call.clone()))
     }
 
     pub(super) fn exchange_spans(&self, id: u32, group: u32) -> Outcome {
@@ -144,20 +138,20 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                     self.tasks.get_mut(id).list = extents;
                     self.request_reads(id, context.file());
                 }
-                Action::WriteFile(extents) => {
-                    self.tasks.get_mut(id).list = extents;
-                    self.grow_file(id, context.file());
-                    self.request_writes(id, context.file());
-                }
+                Action::WriteFile(extents) => self.announce_writes(id, context.file(), extents),
                 Action::PostWrite(extents) => {
-                    self.tasks.get_mut(id).list = extents;
-                    self.grow_file(id, context.file());
-                    self.request_writes(id, context.file());
+                    self.announce_writes(id, context.file(), extents);
                     self.send_write_data(id);
                 }
                 Action::Finish => outcome = Outcome::WaitLast,
             }
         }
         outcome
+    }
+
+    fn announce_writes(&mut self, id: u32, file: File, extents: Vec<Extent>) {
+        self.tasks.get_mut(id).list = extents;
+        self.grow_file(id, file);
+        self.request_writes(id, file);
     }
 }
