@@ -2,8 +2,8 @@
 
 use crate::analysis::{Analysis, Level, StreamKey};
 use crate::pattern::{Part, Pattern, SharedPattern, combine};
-use crate::stream::{Calls, Direction, Stream};
-use iolab_vocab::{Extent, FileId};
+use crate::stream::{Calls, Stream};
+use iolab_vocab::{Direction, Extent, FileId};
 use std::collections::BTreeMap;
 
 /// All of a trace, arranged for judging.

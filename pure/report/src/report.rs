@@ -5,9 +5,9 @@ use crate::facts::{Facts, FileFacts};
 use crate::findings::{Finding, judge};
 use crate::pattern::{Pattern, SharedPattern};
 use crate::sizes::Sizes;
-use crate::stream::Direction;
 use crate::timeline::Timeline;
 use iolab_trace::{Losses, Origin};
+use iolab_vocab::Direction;
 use serde::Serialize;
 
 /// Everything `iolab report` knows about a run. Times are nanoseconds, sums over threads unless

@@ -3,7 +3,7 @@
 use crate::frequent::Frequent;
 use crate::pattern::Detector;
 use iolab_trace::{Class, Event, Function};
-use iolab_vocab::Extent;
+use iolab_vocab::{Direction, Extent};
 
 /// A request below this is tiny: the call costs more than the moving of its bytes. Twice the 8 KiB
 /// at which a write to a cached file takes double the time of an empty one on local file systems,
@@ -199,13 +199,6 @@ impl Stream {
             Direction::Write => self.writes.as_deref(),
         }
     }
-}
-
-/// Which way data moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Read,
-    Write,
 }
 
 fn extent_of(event: &Event) -> Option<Extent> {

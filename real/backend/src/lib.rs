@@ -20,6 +20,7 @@ pub use catalog::{Catalog, Method, Needs};
 pub use cruel::{Cruel, Fault, Lies};
 pub use failure::{IoError, Verb};
 pub use iolab_host::arena::Arena;
+pub use iolab_vocab::Direction;
 pub use mpiio::COLON;
 pub use paced::Paced;
 pub use queued::uring_works;
@@ -29,15 +30,6 @@ use iolab_comm::Comm;
 use iolab_pattern::{Access, Strided};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-
-/// Which way the data goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Direction {
-    /// From the file into memory.
-    Read,
-    /// From memory into the file.
-    Write,
-}
 
 /// Which file it is, whatever lies at its path later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,8 +3,8 @@
 use super::{Confidence, FileRule, Severity, grouped};
 use crate::facts::FileFacts;
 use crate::pattern::Pattern;
-use crate::stream::{Calls, Direction, Stream, TINY_BYTES, Transfers};
-use iolab_vocab::format_bytes;
+use crate::stream::{Calls, Stream, TINY_BYTES, Transfers};
+use iolab_vocab::{Direction, format_bytes};
 
 /// Fewer calls than this are no habit.
 const HABIT_CALLS: u64 = 100;

@@ -1,8 +1,8 @@
 //! Rules about calls that move no data: seeks, syncs, opening and closing, asking, locking.
 
 use super::{Confidence, FileRule, Severity, grouped};
-use crate::stream::{Calls, Direction, TINY_BYTES};
-use iolab_vocab::format_bytes;
+use crate::stream::{Calls, TINY_BYTES};
+use iolab_vocab::{Direction, format_bytes};
 
 /// Fewer calls than this are no habit.
 const HABIT_CALLS: u64 = 100;

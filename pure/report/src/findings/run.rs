@@ -2,8 +2,8 @@
 
 use super::{Confidence, Evidence, Finding, Remedy, Severity, grouped};
 use crate::facts::{Facts, FileFacts};
-use crate::stream::{Calls, Direction};
-use iolab_vocab::format_bytes;
+use crate::stream::Calls;
+use iolab_vocab::{Direction, format_bytes};
 use std::collections::BTreeMap;
 
 pub(super) const NAMES: &[&str] = &["many-small-files", "metadata-heavy"];
