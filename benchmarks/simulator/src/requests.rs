@@ -1,6 +1,6 @@
 //! A program that is made up as it goes: every rank reads or writes its own small blocks in turn.
 
-use iolab_sim::program::{Command, Program};
+use iolab_sim::program::{Command, FileOperation, Program};
 use iolab_vocab::{Direction, Extent};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,10 +27,7 @@ impl Program for Requests {
         list.push(Extent::new(block * self.block_bytes, self.block_bytes));
         *done += 1;
         self.issued.fetch_add(1, Ordering::Relaxed);
-        Some(match self.direction {
-            Direction::Read => Command::Read(0),
-            Direction::Write => Command::Write(0),
-        })
+        Some(FileOperation::access(self.direction, false).of(0))
     }
 
     fn rank_count(&self) -> u32 {

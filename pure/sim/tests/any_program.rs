@@ -2,9 +2,10 @@
 
 mod small_cluster;
 
+use iolab_policy::collective::CollectiveKind;
 use iolab_sim::cluster::{Cluster, Event, Order, RunError};
 use iolab_sim::platform::Platform;
-use iolab_sim::program::{ANY_SOURCE, ANY_TAG, Command};
+use iolab_sim::program::{ANY_SOURCE, ANY_TAG, Command, FileOperation, What};
 use iolab_sim::queue::{EventQueue, Ordered, Published};
 use iolab_sim::scenario::{Faults, Scenario};
 use iolab_sim::workload::{Line, Script};
@@ -54,18 +55,27 @@ impl Maker {
         let (root, bytes, communicator) = (self.below(4) as u32, self.bytes(), 0);
         let file = self.below(FILES) as u32;
         match self.below(12) {
-            0 => Command::Open(file),
-            1 => Command::Close(file),
-            2 => Command::ReadAll(file),
-            3 => Command::WriteAll(file),
-            4 => Command::Barrier { communicator },
-            5 => Command::Broadcast { root, bytes, communicator },
-            6 => Command::Reduce { root, bytes, communicator },
-            7 => Command::Allreduce { bytes, communicator },
-            8 => Command::Gather { root, bytes, communicator },
-            9 => Command::Scatter { root, bytes, communicator },
-            10 => Command::Allgather { bytes, communicator },
-            _ => Command::Alltoall { bytes, communicator },
+            0 => FileOperation::Open.of(file),
+            1 => FileOperation::Close.of(file),
+            2 => FileOperation::ReadAll.of(file),
+            3 => FileOperation::WriteAll.of(file),
+            4 => What::barrier(communicator).awaited(),
+            5 => What::Collective { kind: CollectiveKind::Broadcast, root, bytes, communicator }
+                .awaited(),
+            6 => What::Collective { kind: CollectiveKind::Reduce, root, bytes, communicator }
+                .awaited(),
+            7 => What::Collective { kind: CollectiveKind::Allreduce, root: 0, bytes, communicator }
+                .awaited(),
+            8 => What::Collective { kind: CollectiveKind::Gather, root, bytes, communicator }
+                .awaited(),
+            9 => What::Collective { kind: CollectiveKind::Scatter, root, bytes, communicator }
+                .awaited(),
+            10 => {
+                What::Collective { kind: CollectiveKind::Allgather, root: 0, bytes, communicator }
+                    .awaited()
+            }
+            _ => What::Collective { kind: CollectiveKind::Alltoall, root: 0, bytes, communicator }
+                .awaited(),
         }
     }
 
@@ -73,30 +83,31 @@ impl Maker {
         let (bytes, communicator) = (self.bytes(), self.communicator());
         let (file, ticket) = (self.below(FILES) as u32, self.below(4) as u32);
         match self.below(14) {
-            0 => Command::Send { to: self.rank(), tag: 0, bytes, communicator },
-            1 => Command::Receive { from: self.source(), tag: self.tag(), communicator },
-            2 => Command::SendReceive {
+            0 => What::Send { to: self.rank(), tag: 0, bytes, communicator }.awaited(),
+            1 => What::Receive { from: self.source(), tag: self.tag(), communicator }.awaited(),
+            2 => What::SendReceive {
                 to: self.rank(),
                 send_tag: 1,
                 bytes,
                 from: self.source(),
                 receive_tag: self.tag(),
                 communicator,
-            },
-            3 => Command::StartSend { to: self.rank(), tag: 1, bytes, communicator, ticket },
+            }
+            .awaited(),
+            3 => What::Send { to: self.rank(), tag: 1, bytes, communicator }.started(ticket),
             4 => {
                 let (from, tag) = (self.source(), self.tag());
-                Command::StartReceive { from, tag, communicator, ticket }
+                What::Receive { from, tag, communicator }.started(ticket)
             }
-            5 => Command::Wait(ticket),
-            6 => Command::StartRead(file, ticket),
-            7 => Command::StartWrite(file, ticket),
-            8 => Command::StartWriteAll(file, ticket),
-            9 => Command::Sync(file),
-            10 => Command::Rest { nanos: Nanos(self.below(10_000_000)) },
-            11 => Command::Compute { instructions: self.below(10_000) as f64 },
-            12 => Command::Read(file),
-            _ => Command::Write(file),
+            5 => What::Wait(ticket).awaited(),
+            6 => FileOperation::Read.of(file).started(ticket),
+            7 => FileOperation::Write.of(file).started(ticket),
+            8 => FileOperation::WriteAll.of(file).started(ticket),
+            9 => FileOperation::Sync.of(file),
+            10 => What::Idle { nanos: Nanos(self.below(10_000_000)) }.awaited(),
+            11 => What::Compute { instructions: self.below(10_000) as f64 }.awaited(),
+            12 => FileOperation::Read.of(file),
+            _ => FileOperation::Write.of(file),
         }
     }
 
@@ -126,20 +137,20 @@ impl Maker {
             return;
         }
         let mut open = Vec::new();
-        rank.retain(|(command, _)| match (command.started(), command) {
-            (Some((_, ticket)), _) => {
+        rank.retain(|(command, _)| match (command.ticket, command.what) {
+            (Some(ticket), _) => {
                 !open.contains(&ticket) && {
                     open.push(ticket);
                     true
                 }
             }
-            (None, Command::Wait(ticket)) => {
-                let place = open.iter().position(|one| one == ticket);
+            (None, What::Wait(ticket)) => {
+                let place = open.iter().position(|one| *one == ticket);
                 place.map(|place| open.remove(place)).is_some()
             }
             _ => true,
         });
-        rank.extend(open.into_iter().map(|ticket| (Command::Wait(ticket), vec![])));
+        rank.extend(open.into_iter().map(|ticket| (What::Wait(ticket).awaited(), vec![])));
     }
 
     fn scenario(&mut self) -> String {

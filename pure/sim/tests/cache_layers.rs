@@ -5,7 +5,7 @@ mod small_cluster;
 use iolab_sim::cluster::{Cluster, Order, ServerTotals};
 use iolab_sim::evaluation::{Case, Conduct, Operation, Run, Test};
 use iolab_sim::platform::{Platform, Size};
-use iolab_sim::program::{Command, Program};
+use iolab_sim::program::{FileOperation, Program, What};
 use iolab_sim::queue::Ordered;
 use iolab_sim::workload::{Line, Script};
 use iolab_vocab::{Extent, Nanos, Seed};
@@ -65,7 +65,7 @@ fn on_first_server(row: u64) -> u64 {
 #[test]
 fn sieving_reads_over_holes_where_a_seek_costs_more() {
     let pieces = || (0..400).map(|index| Extent::new(index * 131_072, 2048)).collect();
-    let read = || vec![vec![vec![(Command::Read(0), pieces())]]];
+    let read = || vec![vec![vec![(FileOperation::Read.of(0), pieces())]]];
     let (seeking, _) = run_scripts("server-directed", 1000 << 20, read());
     let (sieving, servers) = run_scripts("data-sieving", 1000 << 20, read());
     assert!(sieving[0].get() * 3 < seeking[0].get(), "{sieving:?} {seeking:?}");
@@ -76,7 +76,9 @@ fn sieving_reads_over_holes_where_a_seek_costs_more() {
 #[test]
 fn the_elevator_makes_scattered_writes_near_ones() {
     let piece = |index: u64| Extent::new(on_first_server(index * 911 % 1600), 65_536);
-    let write = || vec![vec![vec![(Command::Write(0), (0..400).map(piece).collect()), sync_of(0)]]];
+    let write = || {
+        vec![vec![vec![(FileOperation::Write.of(0), (0..400).map(piece).collect()), sync_of(0)]]]
+    };
     let (in_order, there) = run_scripts("write-behind", 1000 << 20, write());
     let (upward, here) = run_scripts("elevator", 1000 << 20, write());
     assert!(upward[0].get() * 3 < in_order[0].get() * 2, "{upward:?} {in_order:?}");
@@ -85,18 +87,23 @@ fn the_elevator_makes_scattered_writes_near_ones() {
 }
 
 fn sync_of(file: u32) -> Line {
-    (Command::Sync(file), Vec::new())
+    (FileOperation::Sync.of(file), Vec::new())
 }
 
 /// One application keeps every server's queue filled with reads, the other writes once and wants
 /// to know it safe.
 #[test]
 fn ageing_lets_a_write_through_a_stream_of_reads() {
-    let read =
-        |index: u64| (Command::Read(0), vec![Extent::new(on_first_server(index * 7 % 90), 65_536)]);
+    let read = |index: u64| {
+        (FileOperation::Read.of(0), vec![Extent::new(on_first_server(index * 7 % 90), 65_536)])
+    };
     let reader = || (0..60).map(read).collect::<Vec<Line>>();
-    let writer =
-        || vec![(Command::Write(1), vec![Extent::new(0, 65_536)]), (Command::Sync(1), Vec::new())];
+    let writer = || {
+        vec![
+            (FileOperation::Write.of(1), vec![Extent::new(0, 65_536)]),
+            (FileOperation::Sync.of(1), Vec::new()),
+        ]
+    };
     let scripts = || vec![(0..8).map(|_| reader()).collect(), vec![writer()]];
     let (starved, _) = run_scripts("server-directed", 1000 << 20, scripts());
     let (served, _) = run_scripts("server-directed-ageing", 1000 << 20, scripts());
@@ -112,12 +119,12 @@ fn ageing_lets_a_write_through_a_stream_of_reads() {
 fn ageing_lets_a_read_have_memory_that_writes_would_take() {
     let write = |rank: u64, index: u64| {
         let place = on_first_server(rank * 40 + index * 3 % 40);
-        (Command::Write(0), vec![Extent::new(place, 65_536)])
+        (FileOperation::Write.of(0), vec![Extent::new(place, 65_536)])
     };
     let writers = || (0..8).map(|rank| (0..40).map(|index| write(rank, index)).collect());
     let wide = (0..16).map(|row| Extent::new(on_first_server(row), 65_536)).collect::<Vec<_>>();
-    let later = (Command::Compute { instructions: 300_000.0 }, Vec::new());
-    let reader = || vec![vec![later.clone(), (Command::Read(1), wide.clone())]];
+    let later = (What::Compute { instructions: 300_000.0 }.awaited(), Vec::new());
+    let reader = || vec![vec![later.clone(), (FileOperation::Read.of(1), wide.clone())]];
     let scripts = || vec![writers().collect(), reader()];
     let memory_bytes = (1 << 20) + 200_000;
     let (starved, _) = run_scripts("server-directed", memory_bytes, scripts());
@@ -130,9 +137,10 @@ fn ageing_lets_a_read_have_memory_that_writes_would_take() {
 
 #[test]
 fn a_read_cache_reads_once_what_many_want() {
-    let read = || vec![(Command::Read(0), vec![Extent::new(0, 16 << 20)])];
+    let read = || vec![(FileOperation::Read.of(0), vec![Extent::new(0, 16 << 20)])];
     let turns = |rank: u64| {
-        let compute = (Command::Compute { instructions: 2e6 * rank as f64 + 1.0 }, Vec::new());
+        let compute =
+            (What::Compute { instructions: 2e6 * rank as f64 + 1.0 }.awaited(), Vec::new());
         [vec![compute], read()].concat()
     };
     let scripts = || vec![(0..5).map(turns).collect()];
@@ -147,7 +155,7 @@ fn a_read_cache_reads_once_what_many_want() {
 /// With memory for an eighth of the data, in circles, least recently used is always too late.
 #[test]
 fn a_read_cache_that_is_too_small_changes_nothing_but_its_own_memory() {
-    let read = (Command::Read(0), vec![Extent::new(0, 64 << 20)]);
+    let read = (FileOperation::Read.of(0), vec![Extent::new(0, 64 << 20)]);
     let scripts = || vec![vec![vec![read.clone(), read.clone()]]];
     let (_, servers) = run_scripts("read-cache", 2 << 20, scripts());
     let read_bytes: u64 = servers.iter().map(|server| server.read_bytes).sum();
@@ -165,7 +173,9 @@ fn the_cruel_layer_loses_nothing() {
 /// Each of ten ranks writes its own tenth of the file, and a server's memory holds a part of one.
 #[test]
 fn turns_keep_together_in_memory_what_belongs_together() {
-    let part = |rank: u64| vec![(Command::Write(0), vec![Extent::new(rank * (6 << 20), 6 << 20)])];
+    let part = |rank: u64| {
+        vec![(FileOperation::Write.of(0), vec![Extent::new(rank * (6 << 20), 6 << 20)])]
+    };
     let scripts = || vec![(0..10).map(part).collect()];
     let memory_bytes = 1 << 20;
     let (whoever, before) = run_scripts("aggregation", memory_bytes, scripts());

@@ -2,7 +2,8 @@
 
 mod small_cluster;
 
-use iolab_sim::program::{Command, Communicator, WORLD};
+use iolab_policy::collective::CollectiveKind;
+use iolab_sim::program::{Command, Communicator, FileOperation, WORLD, What};
 use iolab_sim::workload::{Script, WithFiles};
 use iolab_vocab::Extent;
 use small_cluster::*;
@@ -24,20 +25,20 @@ fn a_barrier_ends_when_the_last_has_come() {
 
 #[test]
 fn a_broadcast_goes_down_a_tree() {
-    let time = all_do(Command::Broadcast { root: 0, bytes: BYTES, communicator: WORLD });
+    let time = all_do(collective(CollectiveKind::Broadcast, 0, BYTES));
     // The root sends to 2 and then to 1; 2 passes on to 3, which has a last step to itself.
     assert_eq!(time, 2 * (STEP + reached(WIRE)) + STEP);
 }
 
 #[test]
 fn a_broadcast_from_another_root_takes_as_long() {
-    let from = |root| all_do(Command::Broadcast { root, bytes: BYTES, communicator: WORLD });
+    let from = |root| all_do(collective(CollectiveKind::Broadcast, root, BYTES));
     assert_eq!(from(3), from(0));
 }
 
 #[test]
 fn a_reduce_goes_up_the_tree() {
-    let time = all_do(Command::Reduce { root: 0, bytes: BYTES, communicator: WORLD });
+    let time = all_do(collective(CollectiveKind::Reduce, 0, BYTES));
     // 3 sends to 2 (and 1 to 0, which the switch carries first), then 2 sends to 0.
     assert_eq!(time, 2 * (STEP + reached(WIRE)) + switch(WIRE));
 }
@@ -46,7 +47,7 @@ fn a_reduce_goes_up_the_tree() {
 fn a_large_reduce_asks_for_permission() {
     let bytes = 100 << 10;
     let (eager, large) = (bytes, bytes + 1);
-    let reduce = |bytes| Command::Reduce { root: 0, bytes, communicator: WORLD };
+    let reduce = |bytes| collective(CollectiveKind::Reduce, 0, bytes);
     let pair = |bytes| run(vec![vec![reduce(bytes)]; 2]).unwrap().0;
     // A packet, and one of the header (and the byte above the limit) behind it.
     assert_eq!(pair(eager), STEP + reached(102_400) + wire(20));
@@ -55,7 +56,7 @@ fn a_large_reduce_asks_for_permission() {
 
 #[test]
 fn an_allreduce_is_a_reduce_and_a_broadcast() {
-    let time = all_do(Command::Allreduce { bytes: BYTES, communicator: WORLD });
+    let time = all_do(collective(CollectiveKind::Allreduce, 0, BYTES));
     assert_eq!(time, 4 * (STEP + reached(WIRE)) + switch(WIRE) + STEP);
 }
 
@@ -66,13 +67,13 @@ fn through_one_port() -> u64 {
 
 #[test]
 fn a_gather_comes_through_the_roots_port() {
-    let time = all_do(Command::Gather { root: 0, bytes: BYTES, communicator: WORLD });
+    let time = all_do(collective(CollectiveKind::Gather, 0, BYTES));
     assert_eq!(time, through_one_port());
 }
 
 #[test]
 fn a_scatter_leaves_through_the_roots_nic() {
-    let time = all_do(Command::Scatter { root: 0, bytes: BYTES, communicator: WORLD });
+    let time = all_do(collective(CollectiveKind::Scatter, 0, BYTES));
     assert_eq!(time, STEP + 2 * wire(WIRE) + reached(WIRE));
 }
 
@@ -80,25 +81,25 @@ fn a_scatter_leaves_through_the_roots_nic() {
 fn everyone_to_everyone_ends_at_the_port_that_comes_last() {
     // All send to 0 first and to 3 last: three at once for 3 while its port is idle.
     let expected = 2 * wire(WIRE) + through_one_port();
-    assert_eq!(all_do(Command::Allgather { bytes: BYTES, communicator: WORLD }), expected);
-    assert_eq!(all_do(Command::Alltoall { bytes: BYTES, communicator: WORLD }), expected);
+    assert_eq!(all_do(collective(CollectiveKind::Allgather, 0, BYTES)), expected);
+    assert_eq!(all_do(collective(CollectiveKind::Alltoall, 0, BYTES)), expected);
 }
 
 #[test]
 fn an_alltoall_of_listed_lengths_is_one_where_they_are_equal() {
     let all = |lengths: [u64; 4]| {
         let list: Vec<_> = lengths.map(|length| Extent::new(0, length)).to_vec();
-        let line = (Command::Alltoallv { communicator: WORLD }, list);
+        let line = (What::Alltoallv { communicator: WORLD }.awaited(), list);
         run_program(Script::new(vec![vec![line]; 4])).map(|time| time.0)
     };
-    let equal = all_do(Command::Alltoall { bytes: BYTES, communicator: WORLD });
+    let equal = all_do(collective(CollectiveKind::Alltoall, 0, BYTES));
     assert_eq!(all([BYTES; 4]).unwrap(), equal);
     assert!(all([BYTES, 0, 0, 0]).unwrap() < equal);
 }
 
 #[test]
 fn another_algorithm_is_chosen_by_name() {
-    let command = Command::Broadcast { root: 0, bytes: BYTES, communicator: WORLD };
+    let command = collective(CollectiveKind::Broadcast, 0, BYTES);
     let mut setup = setup(vec![Box::new(Script::of_commands(vec![vec![command]; 4]))], 0);
     setup.collectives.choose("broadcast=flat").unwrap();
     assert_eq!(build(setup).run().unwrap().0, STEP + 2 * wire(WIRE) + reached(WIRE));
@@ -106,7 +107,7 @@ fn another_algorithm_is_chosen_by_name() {
 
 #[test]
 fn recursive_doubling_takes_half_the_rounds_of_reduce_and_broadcast() {
-    let command = Command::Allreduce { bytes: BYTES, communicator: WORLD };
+    let command = collective(CollectiveKind::Allreduce, 0, BYTES);
     let mut setup = setup(vec![Box::new(Script::of_commands(vec![vec![command]; 4]))], 0);
     setup.collectives.choose("allreduce=recursive-doubling").unwrap();
     let time = build(setup).run().unwrap().0;
@@ -132,7 +133,10 @@ fn halves(command: impl Fn(Communicator) -> Command) -> Script {
 
 #[test]
 fn two_communicators_do_their_collectives_side_by_side() {
-    let gather = |communicator| Command::Gather { root: 0, bytes: BYTES, communicator };
+    let gather = |communicator| {
+        What::Collective { kind: CollectiveKind::Gather, root: 0, bytes: BYTES, communicator }
+            .awaited()
+    };
     let time = run_program(halves(gather)).unwrap().0;
     // One message each, through the switch one after the other.
     assert_eq!(time, STEP + reached(WIRE) + switch(WIRE));
@@ -142,8 +146,8 @@ fn two_communicators_do_their_collectives_side_by_side() {
 fn ranks_of_a_communicator_count_in_its_own_order() {
     let command = |rank: u32| match rank {
         // Rank 0 of communicator 1 is rank 2 of the world.
-        2 => Command::Send { to: 1, tag: 3, bytes: 10, communicator: 1 },
-        0 => Command::Receive { from: 0, tag: 3, communicator: 1 },
+        2 => What::Send { to: 1, tag: 3, bytes: 10, communicator: 1 }.awaited(),
+        0 => What::Receive { from: 0, tag: 3, communicator: 1 }.awaited(),
         _ => compute(1),
     };
     let ranks = (0..3).map(|rank| vec![command(rank)]).collect();
@@ -155,9 +159,9 @@ fn a_file_of_a_smaller_communicator_is_opened_by_its_members_alone() {
     let part = |rank: u64| vec![Extent::new(rank << 10, 1 << 10)];
     let member = |rank| {
         vec![
-            (Command::Open(0), vec![]),
-            (Command::WriteAll(0), part(rank)),
-            (Command::Close(0), vec![]),
+            (FileOperation::Open.of(0), vec![]),
+            (FileOperation::WriteAll.of(0), part(rank)),
+            (FileOperation::Close.of(0), vec![]),
         ]
     };
     let ranks = vec![member(0), vec![(compute(1), vec![])], member(1)];
@@ -171,10 +175,10 @@ fn checkpoint(ranks: u64) -> Box<Script> {
     let part = |rank: u64| vec![Extent::new(rank << 20, 1 << 20)];
     let lines = |rank| {
         vec![
-            (Command::Open(0), vec![]),
-            (Command::WriteAll(0), part(rank)),
+            (FileOperation::Open.of(0), vec![]),
+            (FileOperation::WriteAll.of(0), part(rank)),
             (barrier(), vec![]),
-            (Command::Close(0), vec![]),
+            (FileOperation::Close.of(0), vec![]),
         ]
     };
     Box::new(Script::new((0..ranks).map(lines).collect()))

@@ -2,7 +2,7 @@
 
 mod small_cluster;
 
-use iolab_sim::program::{ANY_SOURCE, ANY_TAG, Command, WORLD};
+use iolab_sim::program::{ANY_SOURCE, ANY_TAG, Command, FileOperation, WORLD, What};
 use iolab_sim::workload::Script;
 use iolab_vocab::Extent;
 use small_cluster::*;
@@ -16,7 +16,8 @@ fn large_data() -> u64 {
 }
 
 fn both(to: u32, bytes: u64, from: u32) -> Command {
-    Command::SendReceive { to, send_tag: 1, bytes, from, receive_tag: 1, communicator: WORLD }
+    What::SendReceive { to, send_tag: 1, bytes, from, receive_tag: 1, communicator: WORLD }
+        .awaited()
 }
 
 #[test]
@@ -58,7 +59,7 @@ fn receives_match_on_tag_and_sender_not_on_arrival() {
 
 #[test]
 fn a_receive_from_anyone_takes_what_comes_first() {
-    let any = Command::Receive { from: ANY_SOURCE, tag: ANY_TAG, communicator: WORLD };
+    let any = What::Receive { from: ANY_SOURCE, tag: ANY_TAG, communicator: WORLD }.awaited();
     let time =
         run(vec![vec![any, any], vec![compute(5_000), send(0, 3, 10)], vec![send(0, 9, 10)]]);
     assert_eq!(time.unwrap().0, 5_000 * STEP + STEP + reached(10));
@@ -66,11 +67,11 @@ fn a_receive_from_anyone_takes_what_comes_first() {
 
 #[test]
 fn messages_of_different_communicators_are_not_mixed_up() {
-    let to = |communicator| Command::Send { to: 1, tag: 0, bytes: 10, communicator };
-    let from = |communicator| Command::Receive { from: 0, tag: 0, communicator };
+    let to = |communicator| What::Send { to: 1, tag: 0, bytes: 10, communicator }.awaited();
+    let from = |communicator| What::Receive { from: 0, tag: 0, communicator }.awaited();
     // Communicator 1 turns the ranks round: its rank 1 is rank 0 of the world.
     let ranks = vec![
-        vec![to(0), Command::Receive { from: 0, tag: 0, communicator: 1 }],
+        vec![to(0), What::Receive { from: 0, tag: 0, communicator: 1 }.awaited()],
         vec![to(1), compute(5_000), from(0)],
     ];
     run_program(Script::of_commands(ranks).with_communicator(vec![1, 0])).unwrap();
@@ -114,17 +115,17 @@ fn an_empty_message_takes_the_latency() {
 
 #[test]
 fn a_send_in_the_background_meets_another_one() {
-    let begin =
-        |to| Command::StartSend { to, tag: 1, bytes: LARGE, communicator: WORLD, ticket: 4 };
-    let rank = |other| vec![begin(other), receive(other, 1), Command::Wait(4)];
+    let begin = |to| What::Send { to, tag: 1, bytes: LARGE, communicator: WORLD }.started(4);
+    let rank = |other| vec![begin(other), receive(other, 1), What::Wait(4).awaited()];
     run(vec![rank(1), rank(0)]).unwrap();
 }
 
 #[test]
 fn a_receive_in_the_background_takes_its_message() {
-    let begin = Command::StartReceive { from: 1, tag: 1, communicator: WORLD, ticket: 9 };
+    let begin = What::Receive { from: 1, tag: 1, communicator: WORLD }.started(9);
     let time =
-        run(vec![vec![begin, compute(2_000), Command::Wait(9)], vec![send(0, 1, 10)]]).unwrap();
+        run(vec![vec![begin, compute(2_000), What::Wait(9).awaited()], vec![send(0, 1, 10)]])
+            .unwrap();
     // The receive's own step is the fourth beside begin, compute and wait.
     assert_eq!(time.0, 2_003 * STEP);
 }
@@ -135,12 +136,12 @@ fn megabytes(count: u64) -> Vec<Extent> {
 
 #[test]
 fn a_write_in_the_background_overlaps_with_computing() {
-    let alone = run_lines(vec![(Command::Write(0), megabytes(4))]).unwrap().0;
+    let alone = run_lines(vec![(FileOperation::Write.of(0), megabytes(4))]).unwrap().0;
     let overlapped = |microseconds| {
         let lines = vec![
-            (Command::StartWrite(0, 1), megabytes(4)),
+            (FileOperation::Write.of(0).started(1), megabytes(4)),
             (compute(microseconds), vec![]),
-            (Command::Wait(1), vec![]),
+            (What::Wait(1).awaited(), vec![]),
         ];
         run_lines(lines).unwrap().0
     };
@@ -154,10 +155,10 @@ fn a_write_in_the_background_overlaps_with_computing() {
 
 #[test]
 fn background_reads_of_two_files_share_the_servers() {
-    let read = |ticket| (Command::StartRead(0, ticket), megabytes(8));
-    let waits = [Command::Wait(1), Command::Wait(0)].map(|wait| (wait, vec![]));
+    let read = |ticket| (FileOperation::Read.of(0).started(ticket), megabytes(8));
+    let waits = [What::Wait(1).awaited(), What::Wait(0).awaited()].map(|wait| (wait, vec![]));
     let two = run_lines([vec![read(0), read(1)], waits.to_vec()].concat()).unwrap().0;
-    let one = run_lines(vec![(Command::Read(0), megabytes(8))]).unwrap().0;
+    let one = run_lines(vec![(FileOperation::Read.of(0), megabytes(8))]).unwrap().0;
     assert!(two > one && two < 2 * one, "{two} against {one}");
 }
 
@@ -166,11 +167,11 @@ fn collective_writes_in_the_background_meet_in_the_order_they_were_begun() {
     let rank = |rank: u64| {
         let part = |call: u64| vec![Extent::new((2 * call + rank) << 20, 1 << 20)];
         vec![
-            (Command::StartWriteAll(0, 1), part(0)),
-            (Command::StartWriteAll(0, 2), part(1)),
+            (FileOperation::WriteAll.of(0).started(1), part(0)),
+            (FileOperation::WriteAll.of(0).started(2), part(1)),
             (compute(1 + 9_000 * rank), vec![]),
-            (Command::Wait(2), vec![]),
-            (Command::Wait(1), vec![]),
+            (What::Wait(2).awaited(), vec![]),
+            (What::Wait(1).awaited(), vec![]),
         ]
     };
     let setup = setup(vec![Box::new(Script::new(vec![rank(0), rank(1)]))], 1);
@@ -180,7 +181,7 @@ fn collective_writes_in_the_background_meet_in_the_order_they_were_begun() {
 
 #[test]
 fn a_sync_waits_until_the_data_is_on_the_devices() {
-    let write = (Command::Write(0), megabytes(40));
+    let write = (FileOperation::Write.of(0), megabytes(40));
     let after = (compute(1), vec![]);
     let run = |lines: Vec<_>| {
         let mut setup = setup(vec![Box::new(Script::new(vec![lines]))], 1);
@@ -188,7 +189,7 @@ fn a_sync_waits_until_the_data_is_on_the_devices() {
         build(setup).run().unwrap().0
     };
     let written = run(vec![write.clone(), after.clone()]);
-    let synced = run(vec![write, (Command::Sync(0), vec![]), after]);
+    let synced = run(vec![write, (FileOperation::Sync.of(0), vec![]), after]);
     // Without it the last thing is the last write on a device; with it the answer comes after
     // that, and then the last step.
     assert_eq!(synced, written + reached(15) + STEP);
@@ -196,7 +197,7 @@ fn a_sync_waits_until_the_data_is_on_the_devices() {
 
 #[test]
 fn a_sync_of_nothing_takes_a_flush_and_an_answer() {
-    let time = run(vec![vec![Command::Sync(0)]]).unwrap().0;
+    let time = run(vec![vec![FileOperation::Sync.of(0)]]).unwrap().0;
     // Ten flushes leave one after the other, ten answers come back through one port.
     assert_eq!(time, STEP + 9 * wire(20) + reached(20) + reached(15));
 }

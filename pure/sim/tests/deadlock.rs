@@ -2,9 +2,10 @@
 
 mod small_cluster;
 
+use iolab_policy::collective::CollectiveKind;
 use iolab_sim::cluster::{Cluster, Reason, RunError};
 use iolab_sim::platform::Platform;
-use iolab_sim::program::{Command, WORLD};
+use iolab_sim::program::{Command, FileOperation, WORLD, What};
 use iolab_sim::queue::Ordered;
 use iolab_sim::workload::Script;
 use iolab_vocab::{Extent, Seed};
@@ -50,7 +51,10 @@ fn a_barrier_that_somebody_misses_names_who() {
 
 #[test]
 fn different_collective_commands_do_not_meet() {
-    let ranks = vec![vec![Command::Open(0), barrier()], vec![barrier(), Command::Open(0)]];
+    let ranks = vec![
+        vec![FileOperation::Open.of(0), barrier()],
+        vec![barrier(), FileOperation::Open.of(0)],
+    ];
     let error = run(ranks).unwrap_err();
     let text = error.message();
     assert!(text.contains("rank 0 waits for rank 1 to come to the opening of file 0"), "{text}");
@@ -63,7 +67,7 @@ fn different_collective_commands_do_not_meet() {
 
 #[test]
 fn a_collective_without_one_of_its_ranks_names_whose_part_is_missing() {
-    let gather = Command::Gather { root: 0, bytes: 10, communicator: WORLD };
+    let gather = collective(CollectiveKind::Gather, 0, 10);
     let text = message(vec![vec![gather], vec![], vec![gather]]);
     assert!(
         text.contains("rank 0 waits for rank 1 to send its part [gather 10 B, root 0]"),
@@ -73,8 +77,8 @@ fn a_collective_without_one_of_its_ranks_names_whose_part_is_missing() {
 
 #[test]
 fn what_a_background_command_waits_for_is_told_of_its_rank() {
-    let begin = Command::StartReceive { from: 1, tag: 3, communicator: WORLD, ticket: 5 };
-    let text = message(vec![vec![begin, Command::Wait(5)], vec![compute(1)]]);
+    let begin = What::Receive { from: 1, tag: 3, communicator: WORLD }.started(5);
+    let text = message(vec![vec![begin, What::Wait(5).awaited()], vec![compute(1)]]);
     assert!(
         text.contains("rank 0 waits for a message of rank 1 (tag 3) [wait for ticket 5]"),
         "{text}"
@@ -83,7 +87,7 @@ fn what_a_background_command_waits_for_is_told_of_its_rank() {
 
 #[test]
 fn a_background_command_nobody_waits_for_must_end_all_the_same() {
-    let begin = Command::StartReceive { from: 1, tag: 3, communicator: WORLD, ticket: 5 };
+    let begin = What::Receive { from: 1, tag: 3, communicator: WORLD }.started(5);
     let text = message(vec![vec![begin], vec![compute(1)]]);
     assert!(text.contains("rank 0 waits for a message of rank 1 (tag 3) [receive from"), "{text}");
 }
@@ -112,12 +116,15 @@ fn what_does_not_exist_is_named_with_rank_and_command() {
     let cases = [
         (send(2, 7, 10), "send 10 B to rank 2 (tag 7): communicator 0 has no rank 2, only 2 ranks"),
         (receive(9, 7), "receive from rank 9 (tag 7): communicator 0 has no rank 9"),
-        (Command::Read(3), "read of file 3: there is no file 3 among 1"),
-        (Command::Wait(8), "wait for ticket 8: nothing was begun with ticket 8"),
-        (Command::Barrier { communicator: 1 }, "there is no communicator 1 among 1"),
-        (Command::Reduce { root: 4, bytes: 1, communicator: WORLD }, "has no rank 4"),
-        (Command::Compute { instructions: -1.0 }, "-1 is no number of instructions"),
-        (Command::Compute { instructions: f64::NAN }, "NaN is no number of instructions"),
+        (FileOperation::Read.of(3), "read of file 3: there is no file 3 among 1"),
+        (What::Wait(8).awaited(), "wait for ticket 8: nothing was begun with ticket 8"),
+        (What::barrier(1).awaited(), "there is no communicator 1 among 1"),
+        (collective(CollectiveKind::File, 0, 1), "it names no file"),
+        (barrier().started(1), "start-barrier, ticket 1: it cannot go on in the background"),
+        (FileOperation::Sync.of(0).started(1), "it cannot go on in the background"),
+        (collective(CollectiveKind::Reduce, 4, 1), "has no rank 4"),
+        (What::Compute { instructions: -1.0 }.awaited(), "-1 is no number of instructions"),
+        (What::Compute { instructions: f64::NAN }.awaited(), "NaN is no number of instructions"),
     ];
     for (command, expected) in cases {
         let text = refused(command);
@@ -128,14 +135,14 @@ fn what_does_not_exist_is_named_with_rank_and_command() {
 
 #[test]
 fn a_ticket_in_use_is_refused() {
-    let begin = (Command::StartRead(0, 3), vec![Extent::new(0, 10)]);
+    let begin = (FileOperation::Read.of(0).started(3), vec![Extent::new(0, 10)]);
     let text = run_lines(vec![begin.clone(), begin]).unwrap_err().to_string();
     assert!(text.contains("ticket 3 is in use"), "{text}");
 }
 
 #[test]
 fn an_alltoall_with_too_few_lengths_is_refused() {
-    let line = (Command::Alltoallv { communicator: WORLD }, vec![]);
+    let line = (What::Alltoallv { communicator: WORLD }.awaited(), vec![]);
     let text = run_lines(vec![line]).unwrap_err().to_string();
     assert!(text.contains("rank 0: alltoallv: 0 lengths for 1 ranks"), "{text}");
 }
@@ -143,7 +150,7 @@ fn an_alltoall_with_too_few_lengths_is_refused() {
 #[test]
 fn bytes_of_a_file_without_a_server_are_refused() {
     let text = "switches = [{ name = 's' }]\nnodes = [{ name = 'c', clients = 1 }]";
-    let script = Script::new(vec![vec![(Command::Read(0), vec![Extent::new(0, 1)])]]);
+    let script = Script::new(vec![vec![(FileOperation::Read.of(0), vec![Extent::new(0, 1)])]]);
     let setup = setup(vec![Box::new(script)], 1);
     let queue = Ordered::new(Seed(0));
     let mut cluster = Cluster::build(&Platform::parse(text).unwrap(), setup, queue).unwrap();
@@ -153,13 +160,13 @@ fn bytes_of_a_file_without_a_server_are_refused() {
 
 #[test]
 fn an_extent_beyond_all_offsets_is_refused() {
-    let text = run_lines(vec![(Command::Write(0), vec![Extent::new(u64::MAX - 5, 10)])]);
+    let text = run_lines(vec![(FileOperation::Write.of(0), vec![Extent::new(u64::MAX - 5, 10)])]);
     assert!(text.unwrap_err().to_string().contains("end beyond any file"));
 }
 
 #[test]
 fn who_is_no_member_cannot_take_part() {
-    let ranks = vec![vec![], vec![Command::Barrier { communicator: 1 }]];
+    let ranks = vec![vec![], vec![What::barrier(1).awaited()]];
     let script = Script::of_commands(ranks).with_communicator(vec![0]);
     let text = run_program(script).unwrap_err().to_string();
     assert!(text.contains("rank 1: barrier in communicator 1: the rank is no member"), "{text}");
@@ -182,8 +189,10 @@ fn a_communicator_of_unknown_or_doubled_ranks_is_refused() {
 #[test]
 fn an_error_ends_the_run_for_all() {
     let endless = vec![compute(1); 1_000_000];
-    let mut cluster =
-        build(setup(vec![Box::new(Script::of_commands(vec![endless, vec![Command::Wait(1)]]))], 0));
+    let mut cluster = build(setup(
+        vec![Box::new(Script::of_commands(vec![endless, vec![What::Wait(1).awaited()]]))],
+        0,
+    ));
     cluster.run().unwrap_err();
     assert!(cluster.event_count() < 10);
 }

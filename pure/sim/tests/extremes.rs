@@ -5,7 +5,7 @@ mod small_cluster;
 
 use iolab_sim::cluster::{Cluster, FileState, Order, RunError, Setup};
 use iolab_sim::platform::Platform;
-use iolab_sim::program::Command;
+use iolab_sim::program::FileOperation;
 use iolab_sim::queue::{Ordered, Published};
 use iolab_sim::workload::{Script, Settings, Workload, run};
 use iolab_vocab::{Extent, Nanos, Random, Seed};
@@ -22,7 +22,7 @@ fn pair(transport: &str, wire: &str, device: &str) -> Platform {
 }
 
 fn read(bytes: u64, on: &Platform) -> Result<Nanos, RunError> {
-    let script = Script::new(vec![vec![(Command::Read(0), vec![Extent::new(0, bytes)])]]);
+    let script = Script::new(vec![vec![(FileOperation::Read.of(0), vec![Extent::new(0, bytes)])]]);
     build_on(on, setup(vec![Box::new(script)], 1)).run()
 }
 
@@ -39,7 +39,7 @@ fn hops_faster_than_a_nanosecond_per_packet_are_no_deadlock_and_their_time_adds_
 #[test]
 fn time_after_the_end_of_time_is_an_error_that_names_the_part() {
     let on = pair("packet_bytes = 100", "rate = '1m', latency = 9e8", RAM);
-    let reads = vec![(Command::Read(0), vec![Extent::new(0, 10)]); 8];
+    let reads = vec![(FileOperation::Read.of(0), vec![Extent::new(0, 10)]); 8];
     let mut cluster = build_on(&on, setup(vec![Box::new(Script::new(vec![reads]))], 1));
     let error = cluster.run().unwrap_err();
     let RunError::Late(part) = &error else { panic!("{error}") };
@@ -107,9 +107,9 @@ fn script() -> Script {
     let lines = |rank: u64| {
         vec![
             (barrier(), vec![]),
-            (Command::Write(1), vec![Extent::new(rank * 3000, 3000)]),
-            (Command::Read(0), vec![Extent::new(rank * 1000, 10_000)]),
-            (Command::ReadAll(0), vec![Extent::new(4000 + rank * 500, 10_000)]),
+            (FileOperation::Write.of(1), vec![Extent::new(rank * 3000, 3000)]),
+            (FileOperation::Read.of(0), vec![Extent::new(rank * 1000, 10_000)]),
+            (FileOperation::ReadAll.of(0), vec![Extent::new(4000 + rank * 500, 10_000)]),
         ]
     };
     Script::new(vec![lines(0), lines(1)])
@@ -168,7 +168,8 @@ fn two_parallel_cables_carry_twice_as_much_as_one() {
             vec![cable; cables].join(",")
         );
         let on = Platform::parse(&text).unwrap();
-        let lines = |rank: u64| vec![(Command::Read(0), vec![Extent::new(rank << 20, 1 << 20)])];
+        let lines =
+            |rank: u64| vec![(FileOperation::Read.of(0), vec![Extent::new(rank << 20, 1 << 20)])];
         let script = Script::new((0..4).map(lines).collect());
         build_on(&on, setup(vec![Box::new(script)], 1)).run().unwrap().seconds()
     };

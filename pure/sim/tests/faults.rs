@@ -4,7 +4,7 @@ mod small_cluster;
 
 use iolab_sim::cluster::{Cluster, Event, RunError};
 use iolab_sim::platform::Platform;
-use iolab_sim::program::{Command, Program};
+use iolab_sim::program::{FileOperation, Program, What};
 use iolab_sim::queue::Ordered;
 use iolab_sim::scenario::Scenario;
 use iolab_sim::workload::Script;
@@ -31,21 +31,21 @@ fn fault(kind: &str, keys: &str) -> String {
 /// One rank reads here and there on server 0, one block at a time.
 fn scattered_reads() -> Script {
     let place = |index: u64| (index * 37 % 90) * 10 * (64 << 10);
-    let read = |index| (Command::Read(0), vec![Extent::new(place(index), 4096)]);
+    let read = |index| (FileOperation::Read.of(0), vec![Extent::new(place(index), 4096)]);
     Script::new(vec![(0..50).map(read).collect()])
 }
 
 /// One rank reads the first bytes of the file.
 fn one_read() -> Script {
-    Script::new(vec![vec![(Command::Read(0), vec![Extent::new(0, 4096)])]])
+    Script::new(vec![vec![(FileOperation::Read.of(0), vec![Extent::new(0, 4096)])]])
 }
 
 /// Four ranks write and read all over the servers.
 fn busy_ranks() -> Script {
     let part = |rank: u64, at: u64| vec![Extent::new((4 * at + rank) << 20, 1 << 20)];
     let rank = |rank| {
-        let write = |at| (Command::Write(0), part(rank, at));
-        let read = |at| (Command::Read(0), part(rank, at));
+        let write = |at| (FileOperation::Write.of(0), part(rank, at));
+        let read = |at| (FileOperation::Read.of(0), part(rank, at));
         (0..4).map(write).chain((0..4).map(read)).collect()
     };
     Script::new((0..4).map(rank).collect())
@@ -201,7 +201,7 @@ fn losses_occur_as_often_as_said() {
 
 #[test]
 fn a_link_that_was_lossy_is_as_before() {
-    let rests = Command::Rest { nanos: Nanos(SECOND) };
+    let rests = What::Idle { nanos: Nanos(SECOND) }.awaited();
     let script = Script::of_commands(vec![
         vec![send(1, 1, 1000), rests, send(1, 1, 1000)],
         vec![receive(0, 1), receive(0, 1)],

@@ -4,7 +4,7 @@ mod small_cluster;
 
 use iolab_sim::cluster::Cluster;
 use iolab_sim::platform::Platform;
-use iolab_sim::program::Command;
+use iolab_sim::program::{Command, FileOperation};
 use iolab_sim::queue::Ordered;
 use iolab_sim::workload::Script;
 use iolab_vocab::{Extent, Seed};
@@ -28,7 +28,7 @@ fn nanos(platform: &str, cache: &str, collective: &str, command: Command, block:
 
 #[test]
 fn double_buffering_hides_the_exchange_behind_the_disks() {
-    for command in [Command::ReadAll(0), Command::WriteAll(0)] {
+    for command in [FileOperation::ReadAll.of(0), FileOperation::WriteAll.of(0)] {
         let time = |collective| nanos("classic-hdd", "none", collective, command, 51_200);
         let (one, two) = (time("two-phase"), time("double-buffered-two-phase"));
         assert!(two * 100 < one * 98, "{command:?}: {two} ns instead of {one} ns");
@@ -46,7 +46,8 @@ fn the_informed_access_takes_the_cheaper_way_on_any_device() {
         ("classic-ssd", "aggregation", 51_200, true),
     ];
     for (platform, cache, block, is_direct) in cases {
-        let time = |collective| nanos(platform, cache, collective, Command::ReadAll(0), block);
+        let time =
+            |collective| nanos(platform, cache, collective, FileOperation::ReadAll.of(0), block);
         let [informed, two_phase, direct] = ["informed", "two-phase", "direct"].map(time);
         let scene = format!("{platform}, {cache}, {block}: {informed} {two_phase} {direct}");
         assert_eq!(direct < two_phase, is_direct, "{scene}");

@@ -8,7 +8,7 @@ mod small_cluster;
 
 use iolab_sim::cluster::{Cluster, FileState, LinkKind, Order, Setup};
 use iolab_sim::platform::Platform;
-use iolab_sim::program::{Command, Program};
+use iolab_sim::program::{Command, FileOperation, Program, What};
 use iolab_sim::queue::{EventQueue, Ordered, Published};
 use iolab_sim::workload::{Individual, Script};
 use iolab_vocab::{Direction, Extent, Seed};
@@ -46,14 +46,14 @@ fn one(command: Command, bytes: u64, on: &Platform) -> u64 {
 fn one_read_is_a_request_an_access_and_the_data() {
     let on = platform(&[SWITCH, CLIENT, &servers(1)]);
     let expected = STEP + reached(REQUEST) + first_access(50_000) + reached(50_000);
-    assert_eq!(one(Command::Read(0), 50_000, &on), expected);
+    assert_eq!(one(FileOperation::Read.of(0), 50_000, &on), expected);
 }
 
 #[test]
 fn one_write_sends_its_data_when_the_request_has_left() {
     let on = platform(&[SWITCH, CLIENT, &servers(1)]);
     let expected = STEP + wire(REQUEST) + STEP + reached(50_000) + first_access(50_000);
-    assert_eq!(one(Command::Write(0), 50_000, &on), expected);
+    assert_eq!(one(FileOperation::Write.of(0), 50_000, &on), expected);
 }
 
 #[test]
@@ -62,13 +62,13 @@ fn stripes_of_another_size_spread_a_read_over_all_servers() {
     // The three answers come together at the switch and leave its port one behind the other.
     let answers = wire(1024) + LATENCY + switch(1024) + 3 * wire(1024) + LATENCY;
     let expected = STEP + reached(REQUEST) + first_access(1024) + answers;
-    assert_eq!(one(Command::Read(0), 3072, &on), expected);
+    assert_eq!(one(FileOperation::Read.of(0), 3072, &on), expected);
 }
 
 #[test]
 fn small_packets_follow_each_other_through_every_hop() {
     let on = platform(&["[transport]\npacket_bytes = 10000\n", SWITCH, CLIENT, &servers(1)]);
-    let whole = one(Command::Read(0), 60_000, &on);
+    let whole = one(FileOperation::Read.of(0), 60_000, &on);
     let data = reached(10_000) + 5 * wire(10_000);
     assert_eq!(whole, STEP + reached(REQUEST) + first_access(60_000) + data);
 }
@@ -79,14 +79,14 @@ fn an_access_larger_than_the_largest_is_cut() {
     // The second half continues the first, so it costs its transfer only, and its data leaves last.
     let transfer = (16384.0 / (50.0 * 1048576.0) * 1e9) as u64;
     let expected = STEP + reached(REQUEST) + first_access(16384) + transfer + reached(32768);
-    assert_eq!(one(Command::Read(0), 32768, &on), expected);
+    assert_eq!(one(FileOperation::Read.of(0), 32768, &on), expected);
 }
 
 #[test]
 fn a_client_and_a_server_on_one_node_use_the_node_not_the_network() {
     let on = platform(&[SWITCH, "[[nodes]]\nname = 'both'\nclients = 1\n", DISK]);
     let inside = switch(REQUEST) + switch(50_000);
-    assert_eq!(one(Command::Read(0), 50_000, &on), STEP + inside + first_access(50_000));
+    assert_eq!(one(FileOperation::Read.of(0), 50_000, &on), STEP + inside + first_access(50_000));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn mixed_nodes_reach_their_own_server_inside_and_others_over_the_switch() {
     let on = platform(&["[files]\nstripe_bytes = '1k'\n", SWITCH, both, DISK]);
     // Rank 0 asks server 0 beside it and server 1 on the other node: the latter takes longer.
     let expected = STEP + reached(REQUEST) + first_access(1024) + reached(1024);
-    assert_eq!(one(Command::Read(0), 2048, &on), expected);
+    assert_eq!(one(FileOperation::Read.of(0), 2048, &on), expected);
 }
 
 /// So many switches in a row, the client on the first, the server on the last.
@@ -118,7 +118,11 @@ fn every_further_switch_adds_a_cable_and_a_switch() {
         let hops = count as u64;
         let far = |bytes| (hops + 1) * (wire(bytes) + LATENCY) + hops * switch(bytes);
         let expected = STEP + far(REQUEST) + first_access(50_000) + far(50_000);
-        assert_eq!(one(Command::Read(0), 50_000, &row_of_switches(count)), expected, "{count}");
+        assert_eq!(
+            one(FileOperation::Read.of(0), 50_000, &row_of_switches(count)),
+            expected,
+            "{count}"
+        );
     }
 }
 
@@ -140,7 +144,8 @@ fn a_slow_cable_between_switches_bounds_what_crosses_it() {
 fn computed(cpus: u32, instructions: [f64; 2]) -> u64 {
     let node = format!("[[nodes]]\nname = 'client'\nclients = 2\ncpus = {cpus}\n");
     let on = platform(&[SWITCH, &node]);
-    let ranks = instructions.map(|instructions| vec![Command::Compute { instructions }]).to_vec();
+    let ranks =
+        instructions.map(|instructions| vec![What::Compute { instructions }.awaited()]).to_vec();
     let script = Script::of_commands(ranks);
     build_on(&on, setup(vec![Box::new(script)], 0)).run().unwrap().0
 }

@@ -5,7 +5,7 @@ use iolab_comm::PredictedComm;
 use iolab_policy::collective::catalog::CollectiveSelection;
 use iolab_sim::cluster::{Cluster, FileState, Order, Setup};
 use iolab_sim::platform::Platform;
-use iolab_sim::program::{Command, Program};
+use iolab_sim::program::{Command, FileOperation, Program, What};
 use iolab_sim::queue::Ordered;
 use iolab_sim::workload::Script;
 use iolab_vocab::{Extent, Nanos, Seed};
@@ -59,16 +59,16 @@ fn a_prediction_takes_the_time_of_the_same_commands_written_down_by_hand() {
     );
     let m = only(&outcome);
     let strip = 100 << 10;
-    let barrier = (Command::Barrier { communicator: 0 }, Vec::new());
-    let read = |index| (Command::Read(0), vec![Extent::new(index * strip, strip)]);
+    let barrier = (What::barrier(0).awaited(), Vec::new());
+    let read = |index| (FileOperation::Read.of(0), vec![Extent::new(index * strip, strip)]);
     let lines = vec![
-        (Command::Open(0), Vec::new()),
+        (FileOperation::Open.of(0), Vec::new()),
         barrier.clone(),
         read(0),
         read(1),
         read(2),
         barrier,
-        (Command::Close(0), Vec::new()),
+        (FileOperation::Close.of(0), Vec::new()),
     ];
     let platform = Platform::preset("classic-hdd").expect("a preset");
     let by_hand = |tie_seed| {

@@ -83,6 +83,12 @@ impl CollectiveKind {
         }
     }
 
+    /// Whether one of the ranks is its root.
+    pub const fn has_root(self) -> bool {
+        use CollectiveKind::{Broadcast, Gather, Reduce, Scatter};
+        matches!(self, Broadcast | Reduce | Gather | Scatter)
+    }
+
     fn index(self) -> usize {
         CollectiveKind::ALL.iter().position(|one| *one == self).expect("all of them are in ALL")
     }

@@ -5,7 +5,7 @@ use super::hash_table::{self, STEADY_SERVERS};
 use super::packet::Kind;
 use super::server::Request;
 use super::{Cluster, EventQueue, NONE, Order};
-use crate::program::Command;
+use crate::program::{Command, FileOperation};
 
 /// Fixed part of a request's wire size.
 const REQUEST_BYTES: u64 = 20;
@@ -18,7 +18,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         self.split(id, file, false);
         let requests = std::mem::take(&mut self.tasks.get_mut(id).requests);
         // Of a collective read the ranks have been told when they met.
-        if let Some(Command::Read(_)) = self.tasks.get(id).command {
+        let command = self.tasks.get(id).command;
+        let is_alone = |command: &Command| command.is(FileOperation::Read);
+        if command.as_ref().is_some_and(is_alone) {
             let bytes = requests.iter().map(|&request| self.requests.get(request).bytes).sum();
             self.tell_got(id, bytes);
         }

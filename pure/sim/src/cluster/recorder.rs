@@ -7,8 +7,9 @@
 
 use super::packet::Kind;
 use super::{Cluster, EventQueue};
-use crate::program::Command;
+use crate::program::{Command, FileOperation, What, function_of};
 use iolab_device::{Access, Seek};
+use iolab_policy::collective::CollectiveKind;
 use iolab_trace::{Event as Row, Function};
 use iolab_vocab::{Direction, Extent, FileId, Nanos};
 
@@ -71,8 +72,11 @@ impl Recorder {
     /// So much of what the process reads is in the file; of a read in the background, whose row has
     /// been written, nobody asks any more.
     pub(super) fn got(&mut self, process: u32, bytes: u64) {
-        if let Some((Command::Read(_) | Command::ReadAll(_), ..)) = &self.commands[process as usize]
-        {
+        let asked = self.commands[process as usize].as_ref();
+        let waits = |command: Command| {
+            command.is(FileOperation::Read) || command.is(FileOperation::ReadAll)
+        };
+        if asked.is_some_and(|(command, ..)| waits(*command)) {
             self.results[process as usize] = Some(bytes);
         }
     }
@@ -83,7 +87,8 @@ impl Recorder {
         };
         let file = command.file().map_or(FileId::NONE, FileId);
         let result = self.results[process as usize].take();
-        let (function, length) = told(command, touched.length);
+        let function = function_of(command);
+        let length = length_of(command.what, touched.length);
         let is_data = function.class().moves_data();
         self.keep(Row {
             rank: rank as i32,
@@ -219,37 +224,20 @@ impl Kind {
     }
 }
 
-/// The function a command stands as in a trace, and its length there.
-fn told(command: Command, touched_bytes: u64) -> (Function, i64) {
-    let touched = touched_bytes as i64;
-    match command {
-        Command::Compute { .. } | Command::Rest { .. } => (Function::COMPUTE, -1),
-        Command::Open(_) => (Function::MPI_FILE_OPEN, -1),
-        Command::Close(_) => (Function::MPI_FILE_CLOSE, -1),
-        Command::Sync(_) => (Function::MPI_FILE_SYNC, -1),
-        Command::Read(_) => (Function::MPI_FILE_READ, touched),
-        Command::Write(_) => (Function::MPI_FILE_WRITE, touched),
-        Command::ReadAll(_) => (Function::MPI_FILE_READ_ALL, touched),
-        Command::WriteAll(_) => (Function::MPI_FILE_WRITE_ALL, touched),
-        Command::StartRead(..) | Command::StartReadAll(..) => (Function::MPI_FILE_IREAD, touched),
-        Command::StartWrite(..) | Command::StartWriteAll(..) => {
-            (Function::MPI_FILE_IWRITE, touched)
-        }
-        Command::Wait(_) => (Function::MPI_WAIT, -1),
-        Command::Send { bytes, .. } => (Function::MPI_SEND, bytes as i64),
-        Command::StartSend { bytes, .. } => (Function::MPI_ISEND, bytes as i64),
-        Command::Receive { .. } => (Function::MPI_RECV, -1),
-        Command::StartReceive { .. } => (Function::MPI_IRECV, -1),
-        Command::SendReceive { bytes, .. } => (Function::MPI_SENDRECV, bytes as i64),
-        Command::Barrier { .. } => (Function::MPI_BARRIER, -1),
-        Command::Broadcast { bytes, .. } => (Function::MPI_BCAST, bytes as i64),
-        Command::Reduce { bytes, .. } => (Function::MPI_REDUCE, bytes as i64),
-        Command::Allreduce { bytes, .. } => (Function::MPI_ALLREDUCE, bytes as i64),
-        Command::Gather { bytes, .. } => (Function::MPI_GATHER, bytes as i64),
-        Command::Scatter { bytes, .. } => (Function::MPI_SCATTER, bytes as i64),
-        Command::Allgather { bytes, .. } => (Function::MPI_ALLGATHER, bytes as i64),
-        Command::Alltoall { bytes, .. } => (Function::MPI_ALLTOALL, bytes as i64),
-        Command::Alltoallv { .. } => (Function::MPI_ALLTOALL, touched),
+/// The bytes a command has in a trace.
+fn length_of(what: What, touched_bytes: u64) -> i64 {
+    match what {
+        What::File { operation, .. } if operation.direction().is_some() => touched_bytes as i64,
+        What::Alltoallv { .. } => touched_bytes as i64,
+        What::Collective { kind: CollectiveKind::Barrier, .. } => -1,
+        What::Send { bytes, .. }
+        | What::SendReceive { bytes, .. }
+        | What::Collective { bytes, .. } => bytes as i64,
+        What::Compute { .. }
+        | What::Idle { .. }
+        | What::File { .. }
+        | What::Receive { .. }
+        | What::Wait(_) => -1,
     }
 }
 

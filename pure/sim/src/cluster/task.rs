@@ -18,7 +18,7 @@ pub(super) use point::Offer;
 use super::event::Event;
 use super::packet::{Envelope, NONE};
 use super::{Cluster, EventQueue, Order};
-use crate::program::{Command, File, Ticket};
+use crate::program::{Command, File, Ticket, What};
 use iolab_policy::collective::{Access, Collective, Sizes};
 use iolab_vocab::Extent;
 use std::collections::VecDeque;
@@ -132,7 +132,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     fn begin(&mut self, id: u32, work: Work) {
         let instructions = match work {
-            Work::Command(Command::Compute { instructions }) => instructions.max(1.0),
+            Work::Command(Command { what: What::Compute { instructions }, .. }) => {
+                instructions.max(1.0)
+            }
             _ => 1.0,
         };
         self.tasks.get_mut(id).frames.push(Frame { work, step: 0, is_last: false });

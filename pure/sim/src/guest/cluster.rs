@@ -13,12 +13,12 @@ use super::staging::Staging;
 use super::{Settings, SimulationError};
 use crate::cluster::{Cluster, Event as ClusterEvent, FileState, Order, RunError, Setup};
 use crate::platform::{Platform, PlatformError};
-use crate::program::{Command, Program as ClusterProgram};
+use crate::program::{Command, FileOperation, Program as ClusterProgram, What as ClusterWork};
 use crate::queue::Ordered;
 use crate::scenario::ScenarioError;
 use iolab_policy::collective::CollectiveSelection;
 use iolab_trace::Layer;
-use iolab_vocab::{Direction, Extent, Nanos};
+use iolab_vocab::{Extent, Nanos};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// A transfer a client makes, after some computation.
@@ -140,14 +140,12 @@ impl ClusterProgram for Clients {
         let instructions = owed.get() as f64 / self.instruction_ns[client];
         if instructions >= 1.0 {
             *owed = Nanos::ZERO;
-            return Some(Command::Compute { instructions });
+            return Some(ClusterWork::Compute { instructions }.awaited());
         }
         *at += 1;
         list.push(request.transfer.extent);
-        Some(match request.transfer.direction {
-            Direction::Read => Command::Read(request.transfer.inode as u32),
-            Direction::Write => Command::Write(request.transfer.inode as u32),
-        })
+        let transfer = request.transfer;
+        Some(FileOperation::access(transfer.direction, false).of(transfer.inode as u32))
     }
 
     /// A command is over: tell when its transfer began or ended.

@@ -5,7 +5,7 @@
 //! call is a read or a write by a bit drawn after its pieces.
 
 use super::JavaRandom;
-use crate::program::{Command, Program};
+use crate::program::{Command, FileOperation, Program};
 use iolab_vocab::Extent;
 
 /// Files of the benchmark.
@@ -97,16 +97,20 @@ impl Program for Database {
         let at = calls.done;
         calls.done += 1;
         if at < files {
-            return Some(Command::Open(at as u32));
+            return Some(FileOperation::Open.of(at as u32));
         }
         let call = at - files;
         if let Some(&(end, file, reads)) = calls.calls.get(call) {
             let start = call.checked_sub(1).map_or(0, |before| calls.calls[before].0);
             list.extend_from_slice(&calls.pieces[start as usize..end as usize]);
-            return Some(if reads { Command::Read(file) } else { Command::Write(file) });
+            return Some(if reads {
+                FileOperation::Read.of(file)
+            } else {
+                FileOperation::Write.of(file)
+            });
         }
         let closed = call - calls.calls.len();
-        (closed < files).then_some(Command::Close(closed as u32))
+        (closed < files).then_some(FileOperation::Close.of(closed as u32))
     }
 
     fn rank_count(&self) -> u32 {

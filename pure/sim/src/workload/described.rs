@@ -17,7 +17,8 @@ mod state;
 mod steps;
 mod text;
 
-use crate::program::{Command, Communicator, File, PhaseTotals, Program, Ticket};
+use crate::program::{Command, Communicator, File, FileOperation, PhaseTotals, Program, Ticket};
+use iolab_policy::collective::CollectiveKind;
 use iolab_vocab::{Direction, Nanos, Seed};
 use place::Place;
 use std::fmt;
@@ -136,17 +137,6 @@ enum Partner {
     Any,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Exchange {
-    Broadcast,
-    Reduce,
-    Allreduce,
-    Gather,
-    Scatter,
-    Allgather,
-    Alltoall,
-}
-
 #[derive(Clone)]
 struct Transfer {
     direction: Direction,
@@ -174,13 +164,16 @@ struct Message {
 #[derive(Clone)]
 enum Operation {
     Compute(Work),
-    Open(FileRef),
-    Close(FileRef),
-    Sync(FileRef),
+    /// One that moves no data.
+    File(FileOperation, FileRef),
     Transfer(Transfer),
     Wait(Ticket),
-    Barrier(Within),
-    Exchange { what: Exchange, root: u32, bytes: u64, within: Within },
+    Collective {
+        kind: CollectiveKind,
+        root: u32,
+        bytes: u64,
+        within: Within,
+    },
     Message(Message),
 }
 
@@ -256,8 +249,7 @@ impl Application {
             let Instruction::Do { operation, .. } = instruction else { return false };
             matches!(
                 operation,
-                Operation::Barrier(Within::Alone)
-                    | Operation::Exchange { within: Within::Alone, .. }
+                Operation::Collective { within: Within::Alone, .. }
                     | Operation::Message(Message { within: Within::Alone, .. })
             )
         };

@@ -4,7 +4,7 @@
 //! or all of a rank; the last call of several is full even when that leaves the file, which makes
 //! a write longer than the file was meant to be. That is what the published evaluation did.
 
-use crate::program::{Command, Program};
+use crate::program::{Command, FileOperation, Program};
 use iolab_vocab::{Direction, Extent};
 
 /// The benchmark, for all its ranks.
@@ -58,22 +58,17 @@ impl Program for Individual {
         let call = self.calls[rank as usize];
         self.calls[rank as usize] += 1;
         if call == 0 {
-            return Some(Command::Open(0));
+            return Some(FileOperation::Open.of(0));
         }
         if call > self.call_count() {
-            return (call == self.call_count() + 1).then_some(Command::Close(0));
+            return (call == self.call_count() + 1).then_some(FileOperation::Close.of(0));
         }
         let first = (call - 1) * self.blocks_per_call;
         let ranks = self.calls.len() as u64;
         let place = |iteration| (iteration * ranks + u64::from(rank)) * self.block_bytes;
         let blocks = first..first + self.blocks_per_call;
         list.extend(blocks.map(|iteration| Extent::new(place(iteration), self.block_bytes)));
-        Some(match self.direction {
-            Direction::Read if self.is_collective => Command::ReadAll(0),
-            Direction::Write if self.is_collective => Command::WriteAll(0),
-            Direction::Read => Command::Read(0),
-            Direction::Write => Command::Write(0),
-        })
+        Some(FileOperation::access(self.direction, self.is_collective).of(0))
     }
 
     fn rank_count(&self) -> u32 {

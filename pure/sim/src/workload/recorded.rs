@@ -9,9 +9,13 @@
 
 use super::run::Job;
 use crate::guest::SimulationError;
-use crate::program::{ANY_SOURCE, Command, Communicator, File, Program, Ticket, WORLD};
+use crate::program::{
+    ANY_SOURCE, Command, Communicator, File, FileOperation, Program, Shape, Ticket, WORLD, What,
+    of_function,
+};
+use iolab_policy::collective::CollectiveKind;
 use iolab_trace::spool::LeftOut;
-use iolab_trace::{Class, Event, Function, Layer, Origin, Trace};
+use iolab_trace::{Event, Function, Layer, Origin, Trace};
 use iolab_vocab::{Extent, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -287,7 +291,7 @@ impl Reader<'_> {
             let gap = event.start.since(end);
             if gap > Nanos::ZERO {
                 let instructions = gap.0 as f64 / INSTRUCTION_NANOS;
-                let command = Command::Compute { instructions };
+                let command = What::Compute { instructions }.awaited();
                 self.lanes[rank].push(Step { command, extents: (0, 0), communicator: WORLD });
             }
         }
@@ -310,74 +314,62 @@ impl Reader<'_> {
     /// The command of a row, none if there is none for it.
     fn step(&mut self, row: usize) -> Result<Option<Step>, SimulationError> {
         let event = self.trace.events[row];
+        let Some((shape, begins)) = of_function(event.function) else { return Ok(None) };
         let mut communicator = WORLD;
-        let command = match event.function {
-            Function::MPI_FILE_OPEN => {
+        let command = match shape {
+            Shape::File(FileOperation::Open) => {
                 communicator = self.group(&event, event.offset)?.0;
                 let file = self.file(&event)?;
                 let bytes = &mut self.file_bytes[file as usize];
                 *bytes = (*bytes).max(event.length.max(0) as u64);
-                Some(Command::Open(file))
+                Some(FileOperation::Open.of(file))
             }
-            function if function.layer() == Layer::Mpiio => self.on_file(&event)?,
-            Function::MPI_WAIT if self.blocking.remove(&(event.rank, event.argument)) => None,
-            Function::MPI_WAIT => ticket(event.argument).map(Command::Wait),
-            Function::MPI_INIT | Function::MPI_FINALIZE => None,
-            _ => self.exchange(&event)?,
+            Shape::File(operation) => Some(self.on_file(&event, operation, begins)?),
+            Shape::Wait if self.blocking.remove(&(event.rank, event.argument)) => None,
+            Shape::Wait => ticket(event.argument).map(|ticket| What::Wait(ticket).awaited()),
+            Shape::Collective(kind) => Some(self.collective(&event, kind)?),
+            Shape::Send | Shape::Receive | Shape::SendReceive => self.message(&event)?,
+            Shape::Compute => None,
         };
         Ok(command.map(|command| Step { command, extents: (0, 0), communicator }))
     }
 
-    fn on_file(&mut self, event: &Event) -> Result<Option<Command>, SimulationError> {
-        let started = || match ticket(event.argument) {
-            Some(ticket) => Ok(ticket),
-            None => wrong(format!("{} names no request", self.call(event))),
-        };
-        let file = self.file(event)?;
-        Ok(Some(match event.function {
-            Function::MPI_FILE_CLOSE => Command::Close(file),
-            Function::MPI_FILE_READ => Command::Read(file),
-            Function::MPI_FILE_WRITE => Command::Write(file),
-            Function::MPI_FILE_READ_ALL => Command::ReadAll(file),
-            Function::MPI_FILE_WRITE_ALL => Command::WriteAll(file),
-            Function::MPI_FILE_IREAD => Command::StartRead(file, started()?),
-            Function::MPI_FILE_IWRITE => Command::StartWrite(file, started()?),
-            Function::MPI_FILE_SYNC => Command::Sync(file),
-            function @ (Function::MPI_FILE_IREAD_ALL | Function::MPI_FILE_IWRITE_ALL) => {
-                self.blocking.insert((event.rank, event.argument));
-                match function.class() {
-                    Class::Read => Command::ReadAll(file),
-                    _ => Command::WriteAll(file),
-                }
-            }
-            _ => return Ok(None),
-        }))
-    }
-
-    /// Messages and collective calls; those with the null process are nothing.
-    fn exchange(&mut self, event: &Event) -> Result<Option<Command>, SimulationError> {
-        let bytes = event.length.max(0) as u64;
-        let (communicator, _) = self.group(event, event.fd.into())?;
-        let root = |reader: &mut Self| reader.local(event, event.argument, communicator);
-        Ok(Some(match event.function {
-            Function::MPI_BARRIER => Command::Barrier { communicator },
-            Function::MPI_BCAST => Command::Broadcast { root: root(self)?, bytes, communicator },
-            Function::MPI_REDUCE => Command::Reduce { root: root(self)?, bytes, communicator },
-            Function::MPI_GATHER => Command::Gather { root: root(self)?, bytes, communicator },
-            Function::MPI_SCATTER => Command::Scatter { root: root(self)?, bytes, communicator },
-            Function::MPI_ALLREDUCE => Command::Allreduce { bytes, communicator },
-            Function::MPI_ALLGATHER => Command::Allgather { bytes, communicator },
-            Function::MPI_ALLTOALL => Command::Alltoall { bytes, communicator },
-            _ => return self.message(event, bytes, communicator),
-        }))
-    }
-
-    fn message(
+    fn on_file(
         &mut self,
         event: &Event,
-        bytes: u64,
-        communicator: Communicator,
-    ) -> Result<Option<Command>, SimulationError> {
+        operation: FileOperation,
+        begins: bool,
+    ) -> Result<Command, SimulationError> {
+        let command = operation.of(self.file(event)?);
+        if begins && operation.is_collective() {
+            self.blocking.insert((event.rank, event.argument));
+            return Ok(command);
+        }
+        match ticket(event.argument) {
+            _ if !begins => Ok(command),
+            Some(ticket) => Ok(command.started(ticket)),
+            None => wrong(format!("{} names no request", self.call(event))),
+        }
+    }
+
+    fn collective(
+        &mut self,
+        event: &Event,
+        kind: CollectiveKind,
+    ) -> Result<Command, SimulationError> {
+        let bytes = event.length.max(0) as u64;
+        let (communicator, _) = self.group(event, event.fd.into())?;
+        let root = match kind.has_root() {
+            true => self.local(event, event.argument, communicator)?,
+            false => 0,
+        };
+        Ok(What::Collective { kind, root, bytes, communicator }.awaited())
+    }
+
+    /// A message; one with the null process is nothing.
+    fn message(&mut self, event: &Event) -> Result<Option<Command>, SimulationError> {
+        let bytes = event.length.max(0) as u64;
+        let (communicator, _) = self.group(event, event.fd.into())?;
         let (mut to, mut from) = (event.argument, event.offset);
         let mut request = None;
         match event.function {
@@ -396,20 +388,15 @@ impl Reader<'_> {
                 self.blocking.insert(key);
             }
         }
-        Ok(match (to, from, request) {
-            (None, None, _) => None,
-            (Some((to, tag)), None, None) => Some(Command::Send { to, tag, bytes, communicator }),
-            (Some((to, tag)), None, Some(ticket)) => {
-                Some(Command::StartSend { to, tag, bytes, communicator, ticket })
+        let what = match (to, from) {
+            (None, None) => return Ok(None),
+            (Some((to, tag)), None) => What::Send { to, tag, bytes, communicator },
+            (None, Some((from, tag))) => What::Receive { from, tag, communicator },
+            (Some((to, send_tag)), Some((from, receive_tag))) => {
+                What::SendReceive { to, send_tag, bytes, from, receive_tag, communicator }
             }
-            (None, Some((from, tag)), None) => Some(Command::Receive { from, tag, communicator }),
-            (None, Some((from, tag)), Some(ticket)) => {
-                Some(Command::StartReceive { from, tag, communicator, ticket })
-            }
-            (Some((to, send_tag)), Some((from, receive_tag)), _) => {
-                Some(Command::SendReceive { to, send_tag, bytes, from, receive_tag, communicator })
-            }
-        })
+        };
+        Ok(Some(Command { what, ticket: request }))
     }
 
     /// The rank within the communicator and the tag of a partner, none for the null process.
@@ -482,7 +469,7 @@ impl Program for Recorded {
         let step = *self.recording.lanes[rank as usize].get(*at)?;
         *at += 1;
         list.extend_from_slice(&self.recording.extents[step.extents.0..step.extents.1]);
-        if let Command::Open(file) = step.command {
+        if let What::File { file, operation: FileOperation::Open } = step.command.what {
             self.opened_by.insert((rank, file), step.communicator);
         }
         Some(step.command)

@@ -4,7 +4,7 @@
 //! in which they then stand.
 
 use super::JavaRandom;
-use crate::program::{Command, Program};
+use crate::program::{Command, FileOperation, Program};
 use iolab_vocab::{Direction, Extent};
 
 /// The benchmark, for all its ranks.
@@ -43,17 +43,14 @@ impl Program for Scattered {
         self.calls[rank as usize] += 1;
         let order = &self.order[rank as usize];
         if call == 0 {
-            return Some(Command::Open(0));
+            return Some(FileOperation::Open.of(0));
         }
         if call > order.len() {
-            return (call == order.len() + 1).then_some(Command::Close(0));
+            return (call == order.len() + 1).then_some(FileOperation::Close.of(0));
         }
         let block = u64::from(order[call - 1]) * self.order.len() as u64 + u64::from(rank);
         list.push(Extent::new(block * self.block_bytes, self.block_bytes));
-        Some(match self.direction {
-            Direction::Read => Command::Read(0),
-            Direction::Write => Command::Write(0),
-        })
+        Some(FileOperation::access(self.direction, false).of(0))
     }
 
     fn rank_count(&self) -> u32 {

@@ -6,10 +6,10 @@
 
 #![allow(dead_code, reason = "every test file uses its own part of this")]
 
-use iolab_policy::collective::CollectiveSelection;
+use iolab_policy::collective::{CollectiveKind, CollectiveSelection};
 use iolab_sim::cluster::{Cluster, Event, FileState, Order, RunError, ServerTotals, Setup};
 use iolab_sim::platform::Platform;
-use iolab_sim::program::{Command, Program, WORLD};
+use iolab_sim::program::{Command, Program, WORLD, What};
 use iolab_sim::queue::Ordered;
 use iolab_sim::workload::Script;
 use iolab_vocab::{Extent, Nanos, Seed};
@@ -84,17 +84,22 @@ pub(crate) fn totals(setup: Setup) -> (Nanos, Vec<ServerTotals>) {
 }
 
 pub(crate) fn send(to: u32, tag: u32, bytes: u64) -> Command {
-    Command::Send { to, tag, bytes, communicator: WORLD }
+    What::Send { to, tag, bytes, communicator: WORLD }.awaited()
 }
 
 pub(crate) fn receive(from: u32, tag: u32) -> Command {
-    Command::Receive { from, tag, communicator: WORLD }
+    What::Receive { from, tag, communicator: WORLD }.awaited()
 }
 
 pub(crate) fn barrier() -> Command {
-    Command::Barrier { communicator: WORLD }
+    What::barrier(WORLD).awaited()
+}
+
+/// Among all.
+pub(crate) fn collective(kind: CollectiveKind, root: u32, bytes: u64) -> Command {
+    What::Collective { kind, root, bytes, communicator: WORLD }.awaited()
 }
 
 pub(crate) fn compute(microseconds: u64) -> Command {
-    Command::Compute { instructions: microseconds as f64 }
+    What::Compute { instructions: microseconds as f64 }.awaited()
 }

@@ -6,7 +6,7 @@ use crate::rank_times::RankTimes;
 use crate::timed::{Tally, Work};
 use iolab_backend::Direction;
 use iolab_pattern::{Access, Pattern};
-use iolab_sim::program::{Command, Communicator, File, Program, WORLD};
+use iolab_sim::program::{Command, Communicator, File, FileOperation, Program, WORLD, What};
 use iolab_vocab::{Extent, Nanos, Rank};
 use std::sync::{Arc, Mutex};
 
@@ -160,12 +160,7 @@ impl PredictedProgram {
         let way = works[rank_state.work].way_of(asked, rank_state.index);
         let way =
             way.unwrap_or(if rank_state.halfway { Direction::Write } else { Direction::Read });
-        Some(match (way, collective) {
-            (Direction::Read, false) => Command::Read(file),
-            (Direction::Read, true) => Command::ReadAll(file),
-            (Direction::Write, false) => Command::Write(file),
-            (Direction::Write, true) => Command::WriteAll(file),
-        })
+        Some(FileOperation::access(way, collective).of(file))
     }
 
     /// The data command that was under way is over.
@@ -249,10 +244,10 @@ impl Program for PredictedProgram {
         }
         let file = self.file(rank);
         let command = match stage {
-            Stage::Open => Command::Open(file),
-            Stage::Sync => Command::Sync(file),
-            Stage::Close => Command::Close(file),
-            Stage::Meet | Stage::Part | Stage::Work => Command::Barrier { communicator: WORLD },
+            Stage::Open => FileOperation::Open.of(file),
+            Stage::Sync => FileOperation::Sync.of(file),
+            Stage::Close => FileOperation::Close.of(file),
+            Stage::Meet | Stage::Part | Stage::Work => What::barrier(WORLD).awaited(),
         };
         self.rank_states[rank as usize].begin(stage, command)
     }

@@ -3,7 +3,8 @@
 use super::{Event, Work};
 use crate::cluster::error::Refused;
 use crate::cluster::{Cluster, EventQueue};
-use crate::program::{ANY_SOURCE, Command, Communicator, File, Ticket};
+use crate::program::{ANY_SOURCE, Command, Communicator, File, Ticket, What};
+use iolab_policy::collective::CollectiveKind;
 
 /// What is wrong, and a way out.
 type Wrong = (String, &'static str);
@@ -37,26 +38,41 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         if let Some(file) = command.file() {
             self.check_file(id, command, file)?;
         }
-        if let Some(communicator) = command.communicator() {
+        if let Some(communicator) = command.what.communicator() {
             self.check_member(id, communicator)?;
-            self.check_partners(id, command, communicator)?;
+            self.check_partners(id, command.what, communicator)?;
         }
-        if let Some((_, ticket)) = command.started()
-            && self.has_ticket(id, ticket)
-        {
-            return Err((format!("ticket {ticket} is in use"), "wait for it first"));
+        if let Some(ticket) = command.ticket {
+            self.check_start(id, command.what, ticket)?;
         }
-        match command {
-            Command::Wait(ticket) if !self.has_ticket(id, ticket) => {
+        match command.what {
+            What::Wait(ticket) if !self.has_ticket(id, ticket) => {
                 Err((format!("nothing was begun with ticket {ticket}"), "begin something with it"))
             }
-            Command::Alltoallv { communicator } => self.check_lengths(id, communicator),
-            Command::Compute { instructions }
+            What::Alltoallv { communicator } => self.check_lengths(id, communicator),
+            What::Compute { instructions }
                 if !(instructions >= 0.0 && instructions.is_finite()) =>
             {
                 Err((format!("{instructions} is no number of instructions"), "give 0 or more"))
             }
+            What::Collective { kind: CollectiveKind::File, .. } => Err((
+                "it names no file".to_owned(),
+                "read or write a file with `read-all` or `write-all`",
+            )),
             _ => Ok(()),
+        }
+    }
+
+    fn check_start(&self, id: u32, what: What, ticket: Ticket) -> Result<(), Wrong> {
+        if !what.can_start() {
+            return Err((
+                "it cannot go on in the background".to_owned(),
+                "start reads, writes, sends and receives; do others without a ticket",
+            ));
+        }
+        match self.has_ticket(id, ticket) {
+            true => Err((format!("ticket {ticket} is in use"), "wait for it first")),
+            false => Ok(()),
         }
     }
 
@@ -100,13 +116,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 "files end below 2^64 B",
             ));
         }
-        match command {
-            Command::Open(_)
-            | Command::Close(_)
-            | Command::ReadAll(_)
-            | Command::WriteAll(_)
-            | Command::StartReadAll(..)
-            | Command::StartWriteAll(..) => {
+        match command.what {
+            What::File { operation, .. } if operation.is_collective() => {
                 let process = &self.processes[task.process as usize];
                 let program = &self.programs[process.program as usize];
                 self.check_member(id, program.communicator_of(process.rank, file))
@@ -136,24 +147,13 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     /// Ranks that the command names must be in its communicator.
-    fn check_partners(
-        &self,
-        id: u32,
-        command: Command,
-        communicator: Communicator,
-    ) -> Result<(), Wrong> {
-        let partners = match command {
-            Command::Send { to, .. } | Command::StartSend { to, .. } => [Some(to), None],
-            Command::Receive { from, .. } | Command::StartReceive { from, .. } => {
-                [None, Some(from).filter(|from| *from != ANY_SOURCE)]
-            }
-            Command::SendReceive { to, from, .. } => {
-                [Some(to), Some(from).filter(|from| *from != ANY_SOURCE)]
-            }
-            Command::Broadcast { root, .. }
-            | Command::Reduce { root, .. }
-            | Command::Gather { root, .. }
-            | Command::Scatter { root, .. } => [Some(root), None],
+    fn check_partners(&self, id: u32, what: What, communicator: Communicator) -> Result<(), Wrong> {
+        let sender = |from: u32| Some(from).filter(|from| *from != ANY_SOURCE);
+        let partners = match what {
+            What::Send { to, .. } => [Some(to), None],
+            What::Receive { from, .. } => [None, sender(from)],
+            What::SendReceive { to, from, .. } => [Some(to), sender(from)],
+            What::Collective { root, .. } => [Some(root), None],
             _ => [None, None],
         };
         let count = self.groups[self.group_of(id, communicator) as usize].rank_count();

@@ -4,7 +4,7 @@ use super::meeting::Purpose;
 use super::{Event, Outcome, Work};
 use crate::cluster::packet::Kind;
 use crate::cluster::{Cluster, EventQueue};
-use crate::program::{Command, File};
+use crate::program::{File, FileOperation};
 use iolab_policy::collective::{CollectiveKind, FileCall, Sizes};
 use iolab_vocab::Direction;
 
@@ -16,6 +16,28 @@ const FLUSH_BYTES: u64 = 20;
 const BUFFER_BYTES: u64 = 8 << 20;
 
 impl<Q: EventQueue<Event>> Cluster<Q> {
+    /// Takes the next step of a file operation.
+    pub(super) fn file_step(
+        &mut self,
+        id: u32,
+        file: File,
+        operation: FileOperation,
+        step: u32,
+    ) -> Outcome {
+        match operation {
+            FileOperation::Open => self.open_step(id, file, step),
+            FileOperation::Close => self.close_step(id, file, step),
+            FileOperation::Sync => self.sync_servers(id, file),
+            FileOperation::Read => {
+                self.request_reads(id, file);
+                Outcome::WaitLast
+            }
+            FileOperation::Write => self.write_step(id, file, step),
+            FileOperation::ReadAll => self.access_step(id, file, Direction::Read, step),
+            FileOperation::WriteAll => self.access_step(id, file, Direction::Write, step),
+        }
+    }
+
     /// The group that opens, closes and collectively accesses a file with this task.
     pub(super) fn group_of_file(&self, id: u32, file: File) -> u32 {
         let process = &self.processes[self.tasks.get(id).process as usize];
@@ -23,7 +45,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         self.group_of(id, program.communicator_of(process.rank, file))
     }
 
-    pub(super) fn open_step(&mut self, id: u32, file: File, step: u32) -> Outcome {
+    fn open_step(&mut self, id: u32, file: File, step: u32) -> Outcome {
         let group = self.group_of_file(id, file);
         if step == 0 {
             return Outcome::Nested(Work::Meet(group, Purpose::Open(file)));
@@ -32,7 +54,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     /// All meet, then rank 0 tells the servers.
-    pub(super) fn close_step(&mut self, id: u32, file: File, step: u32) -> Outcome {
+    fn close_step(&mut self, id: u32, file: File, step: u32) -> Outcome {
         let group = self.group_of_file(id, file);
         if step == 0 {
             return Outcome::Nested(Work::Meet(group, Purpose::Close(file)));
@@ -46,7 +68,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     /// Every server answers when it holds nothing any more that is not on its device.
-    pub(super) fn sync_servers(&mut self, id: u32, file: File) -> Outcome {
+    fn sync_servers(&mut self, id: u32, file: File) -> Outcome {
         self.tasks.get_mut(id).pending += self.servers.len() as u32;
         self.tell_servers(id, Kind::Sync { file, task: id });
         Outcome::WaitLast
@@ -62,7 +84,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     /// Announce, send the data and await the answers, note the new size.
-    pub(super) fn write_step(&mut self, id: u32, file: File, step: u32) -> Outcome {
+    fn write_step(&mut self, id: u32, file: File, step: u32) -> Outcome {
         match step {
             0 => self.request_writes(id, file),
             1 => self.send_write_data(id),
@@ -75,13 +97,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     /// A collective access: meet, exchange spans, then together or each for himself.
-    pub(super) fn access_step(
-        &mut self,
-        id: u32,
-        file: File,
-        direction: Direction,
-        step: u32,
-    ) -> Outcome {
+    fn access_step(&mut self, id: u32, file: File, direction: Direction, step: u32) -> Outcome {
         let group = self.group_of_file(id, file);
         match step {
             0 => self.meet_for(id, group, file, direction),
@@ -97,10 +113,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         if !access.is_interleaved() {
             let wanted = &access.wanted[rank as usize];
             task.list.extend(wanted.within(wanted.span()));
-            return Outcome::NestedLast(Work::Command(match access.direction {
-                Direction::Read => Command::Read(file),
-                Direction::Write => Command::Write(file),
-            }));
+            let alone = FileOperation::access(access.direction, false);
+            return Outcome::NestedLast(Work::Command(alone.of(file)));
         }
         let call = FileCall { access, rank, buffer_bytes: BUFFER_BYTES, costs: self.costs };
         let (machine, sizes) = (self.file_machine(&call), Sizes::of_file(&call));

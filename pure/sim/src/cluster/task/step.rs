@@ -4,9 +4,7 @@ use super::point::Address;
 use super::{Event, Outcome, Work};
 use crate::cluster::packet::{Envelope, MatchContext};
 use crate::cluster::{Cluster, EventQueue};
-use crate::program::{ANY_SOURCE, Command, Communicator};
-use iolab_policy::collective::CollectiveKind;
-use iolab_vocab::Direction;
+use crate::program::{ANY_SOURCE, Command, Communicator, What};
 
 impl<Q: EventQueue<Event>> Cluster<Q> {
     /// Takes the next step of the task's top piece of work.
@@ -22,67 +20,31 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     fn command_step(&mut self, id: u32, command: Command, step: u32) -> Outcome {
-        if let Some((begun, ticket)) = command.started() {
-            self.start_with_ticket(id, begun, ticket);
+        if let Some(ticket) = command.ticket {
+            self.start_with_ticket(id, command.what.awaited(), ticket);
             return Outcome::Done;
         }
-        match command {
-            Command::Compute { .. } => Outcome::Done,
-            Command::Rest { nanos } => {
+        match command.what {
+            What::Compute { .. } => Outcome::Done,
+            What::Idle { nanos } => {
                 self.calendar.post(nanos.0, self.node_of(id), Event::Rested(id));
                 Outcome::BlockedLast
             }
-            Command::Open(file) => self.open_step(id, file, step),
-            Command::Close(file) => self.close_step(id, file, step),
-            Command::Read(file) => {
-                self.request_reads(id, file);
-                Outcome::WaitLast
-            }
-            Command::Write(file) => self.write_step(id, file, step),
-            Command::ReadAll(file) => self.access_step(id, file, Direction::Read, step),
-            Command::WriteAll(file) => self.access_step(id, file, Direction::Write, step),
-            Command::Sync(file) => self.sync_servers(id, file),
-            Command::Wait(ticket) => self.await_ticket(id, ticket),
-            Command::Send { to, tag, bytes, communicator } => {
+            What::File { file, operation } => self.file_step(id, file, operation, step),
+            What::Wait(ticket) => self.await_ticket(id, ticket),
+            What::Send { to, tag, bytes, communicator } => {
                 let address = self.address(id, communicator, to, tag);
                 self.send_step(id, address, bytes, step)
             }
-            Command::Receive { from, tag, communicator } => {
+            What::Receive { from, tag, communicator } => {
                 let wanted = self.wanted(id, communicator, from, tag);
                 self.receive_step(id, wanted, step)
             }
-            Command::SendReceive { .. } => self.send_receive_step(id, command, step),
-            Command::Barrier { communicator } => {
-                self.begin_collective(id, communicator, CollectiveKind::Barrier, 0, 0)
+            What::SendReceive { .. } => self.send_receive_step(id, command.what, step),
+            What::Collective { kind, root, bytes, communicator } => {
+                self.begin_collective(id, communicator, kind, root, bytes)
             }
-            Command::Broadcast { root, bytes, communicator } => {
-                self.begin_collective(id, communicator, CollectiveKind::Broadcast, root, bytes)
-            }
-            Command::Reduce { root, bytes, communicator } => {
-                self.begin_collective(id, communicator, CollectiveKind::Reduce, root, bytes)
-            }
-            Command::Allreduce { bytes, communicator } => {
-                self.begin_collective(id, communicator, CollectiveKind::Allreduce, 0, bytes)
-            }
-            Command::Gather { root, bytes, communicator } => {
-                self.begin_collective(id, communicator, CollectiveKind::Gather, root, bytes)
-            }
-            Command::Scatter { root, bytes, communicator } => {
-                self.begin_collective(id, communicator, CollectiveKind::Scatter, root, bytes)
-            }
-            Command::Allgather { bytes, communicator } => {
-                self.begin_collective(id, communicator, CollectiveKind::Allgather, 0, bytes)
-            }
-            Command::Alltoall { bytes, communicator } => {
-                self.begin_collective(id, communicator, CollectiveKind::Alltoall, 0, bytes)
-            }
-            Command::Alltoallv { communicator } => self.begin_alltoallv(id, communicator),
-            Command::StartRead(..)
-            | Command::StartWrite(..)
-            | Command::StartReadAll(..)
-            | Command::StartWriteAll(..)
-            | Command::StartSend { .. }
-            | Command::StartReceive { .. } => unreachable!("begun in the background above"),
+            What::Alltoallv { communicator } => self.begin_alltoallv(id, communicator),
         }
     }
 
@@ -103,9 +65,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
 
     /// An eager send and the receive are one set. A larger send must go on whether or not the
     /// message awaited has come, so it goes to the background.
-    fn send_receive_step(&mut self, id: u32, command: Command, step: u32) -> Outcome {
-        let Command::SendReceive { to, send_tag: tag, bytes, from, receive_tag, communicator } =
-            command
+    fn send_receive_step(&mut self, id: u32, what: What, step: u32) -> Outcome {
+        let What::SendReceive { to, send_tag: tag, bytes, from, receive_tag, communicator } = what
         else {
             unreachable!("only called for this command");
         };
@@ -118,11 +79,11 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             return self.receive_step(id, wanted, step);
         }
         if step == 0 {
-            let send = Command::Send { to, tag, bytes, communicator };
-            let part = self.start_background(id, send);
+            let send = What::Send { to, tag, bytes, communicator };
+            let part = self.start_background(id, send.awaited());
             self.tasks.get_mut(id).part = part;
-            let receive = Command::Receive { from, tag: receive_tag, communicator };
-            return Outcome::Nested(Work::Command(receive));
+            let receive = What::Receive { from, tag: receive_tag, communicator };
+            return Outcome::Nested(Work::Command(receive.awaited()));
         }
         let part = self.tasks.get(id).part;
         self.await_background(id, part)

@@ -4,10 +4,11 @@ use super::place::Place;
 use super::resolve::{Draft, OFFSET_MAX, Resolved, wrong};
 use super::text::{CommandText, PartnerText, PerCall, VERBS, WorkText};
 use super::{
-    Exchange, FileRef, Message, Operation, Partner, Transfer, Who, Within, Work, WorkloadError,
+    FileOperation, FileRef, Message, Operation, Partner, Transfer, Who, Within, Work, WorkloadError,
 };
 use iolab_device::Size;
 use iolab_pattern::{Catalog, Pattern};
+use iolab_policy::collective::CollectiveKind;
 use iolab_vocab::{Direction, Rank};
 use std::sync::Arc;
 
@@ -55,17 +56,17 @@ impl CommandText {
             .find_map(|(file, direction, all)| Some((direction, all, file.as_deref()?)))
     }
 
-    fn exchange(&self) -> Option<(Exchange, Size)> {
+    fn collective(&self) -> Option<(CollectiveKind, Size)> {
         let verbs = [
-            (self.broadcast, Exchange::Broadcast),
-            (self.reduce, Exchange::Reduce),
-            (self.allreduce, Exchange::Allreduce),
-            (self.gather, Exchange::Gather),
-            (self.scatter, Exchange::Scatter),
-            (self.allgather, Exchange::Allgather),
-            (self.alltoall, Exchange::Alltoall),
+            (self.broadcast, CollectiveKind::Broadcast),
+            (self.reduce, CollectiveKind::Reduce),
+            (self.allreduce, CollectiveKind::Allreduce),
+            (self.gather, CollectiveKind::Gather),
+            (self.scatter, CollectiveKind::Scatter),
+            (self.allgather, CollectiveKind::Allgather),
+            (self.alltoall, CollectiveKind::Alltoall),
         ];
-        verbs.into_iter().find_map(|(bytes, what)| Some((what, bytes?)))
+        verbs.into_iter().find_map(|(bytes, kind)| Some((kind, bytes?)))
     }
 }
 
@@ -82,13 +83,13 @@ impl Draft<'_> {
             return self.opening(read, name);
         }
         if let Some(name) = &read.sync {
-            return Ok((self.who.clone(), Operation::Sync(self.file(name)?)));
+            return Ok((self.who.clone(), Operation::File(FileOperation::Sync, self.file(name)?)));
         }
         if let Some(name) = &read.wait {
             return Ok((self.who.clone(), Operation::Wait(self.ticket(name, false)?)));
         }
-        if let Some((what, Size(bytes))) = read.exchange() {
-            return self.exchange(read, what, bytes);
+        if let Some((kind, Size(bytes))) = read.collective() {
+            return self.collective(read, kind, bytes);
         }
         if read.barrier.is_some() {
             return self.barrier(read);
@@ -105,7 +106,8 @@ impl Draft<'_> {
             return wrong("barrier = false", "write `barrier = true`, or leave it out");
         }
         let within = self.within(read)?;
-        Ok((self.members(within)?, Operation::Barrier(within)))
+        let kind = CollectiveKind::Barrier;
+        Ok((self.members(within)?, Operation::Collective { kind, root: 0, bytes: 0, within }))
     }
 
     fn opening(&mut self, read: &CommandText, name: &str) -> Resolved<(Who, Operation)> {
@@ -120,13 +122,15 @@ impl Draft<'_> {
         }
         self.belongs(file, within)?;
         let who = self.members(within)?;
-        Ok((who, if read.open.is_some() { Operation::Open(file) } else { Operation::Close(file) }))
+        let opens = read.open.is_some();
+        let operation = if opens { FileOperation::Open } else { FileOperation::Close };
+        Ok((who, Operation::File(operation, file)))
     }
 
-    fn exchange(
+    fn collective(
         &mut self,
         read: &CommandText,
-        what: Exchange,
+        kind: CollectiveKind,
         bytes: u64,
     ) -> Resolved<(Who, Operation)> {
         let within = self.within(read)?;
@@ -135,7 +139,10 @@ impl Draft<'_> {
             return wrong(format!("root = {root}"), format!("ranks there are 0 to {}", count - 1));
         }
         let bytes = message_bytes(bytes)?;
-        Ok((self.members(within)?, Operation::Exchange { what, root: root as u32, bytes, within }))
+        Ok((
+            self.members(within)?,
+            Operation::Collective { kind, root: root as u32, bytes, within },
+        ))
     }
 
     fn message(&mut self, read: &CommandText) -> Resolved<(Who, Operation)> {

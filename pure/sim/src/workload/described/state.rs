@@ -3,7 +3,7 @@
 
 use super::resolve::{Resolved, wrong};
 use super::{Application, FileRef, Instruction, Message, Operation, Transfer, Who, WorkloadError};
-use crate::program::Ticket;
+use crate::program::{FileOperation, Ticket};
 
 /// What is open and under way at a place in the instructions, and for whom.
 #[derive(Clone, Default, PartialEq)]
@@ -79,13 +79,14 @@ impl State {
         names: &[(FileRef, &str)],
     ) -> Resolved<()> {
         match operation {
-            Operation::Open(file) => self.open(*file, who, names),
-            Operation::Close(file) => {
+            Operation::File(FileOperation::Open, file) => self.open(*file, who, names),
+            Operation::File(operation, file) => {
                 self.needs(*file, who, names)?;
-                self.open.retain(|one| one.0 != *file);
+                if *operation == FileOperation::Close {
+                    self.open.retain(|one| one.0 != *file);
+                }
                 Ok(())
             }
-            Operation::Sync(file) => self.needs(*file, who, names),
             Operation::Transfer(Transfer { file, ticket, .. }) => {
                 self.needs(*file, who, names)?;
                 self.start(*ticket, who)

@@ -4,10 +4,10 @@
 //! command. Giving the next command costs a few comparisons and the making of its list.
 
 use super::{
-    Application, Command, Communicator, Exchange, File, FileRef, Instruction, Message, Operation,
-    Partner, PhaseTotals, Program, Transfer, Within, Work,
+    Application, Command, Communicator, File, FileOperation, FileRef, Instruction, Message,
+    Operation, Partner, PhaseTotals, Program, Transfer, Within, Work,
 };
-use crate::program::ANY_SOURCE;
+use crate::program::{ANY_SOURCE, What};
 use iolab_pattern::Access;
 use iolab_vocab::{Direction, Extent, Nanos};
 
@@ -101,7 +101,7 @@ impl Steps {
             Work::Instructions(count) => count,
             Work::Seconds(seconds) => seconds * self.speeds[rank as usize],
         };
-        Command::Compute { instructions }
+        What::Compute { instructions }.awaited()
     }
 
     /// The next call of a data command, or nothing when all are made.
@@ -145,19 +145,13 @@ impl Steps {
     }
 
     fn command(&self, rank: u32, operation: &Operation) -> Command {
-        let of = |file: FileRef| file.of(rank);
         match *operation {
             Operation::Compute(work) => self.work(rank, work),
-            Operation::Open(file) => Command::Open(of(file)),
-            Operation::Close(file) => Command::Close(of(file)),
-            Operation::Sync(file) => Command::Sync(of(file)),
-            Operation::Wait(ticket) => Command::Wait(ticket),
-            Operation::Barrier(within) => {
-                Command::Barrier { communicator: self.application.communicator(within, rank) }
-            }
-            Operation::Exchange { what, root, bytes, within } => {
+            Operation::File(operation, file) => operation.of(file.of(rank)),
+            Operation::Wait(ticket) => What::Wait(ticket).awaited(),
+            Operation::Collective { kind, root, bytes, within } => {
                 let communicator = self.application.communicator(within, rank);
-                what.command(root, bytes, communicator)
+                What::Collective { kind, root, bytes, communicator }.awaited()
             }
             Operation::Message(message) => self.message(rank, message),
             Operation::Transfer(_) => unreachable!("transfers give their calls one by one"),
@@ -168,8 +162,8 @@ impl Steps {
         let Message { send, receive, tag, within, ticket } = message;
         let communicator = self.application.communicator(within, rank);
         let place = |partner| self.application.partner(within, rank, partner);
-        match (send, receive, ticket) {
-            (Some((to, bytes)), Some(from), _) => Command::SendReceive {
+        let what = match (send, receive) {
+            (Some((to, bytes)), Some(from)) => What::SendReceive {
                 to: place(to),
                 send_tag: tag,
                 bytes,
@@ -177,18 +171,11 @@ impl Steps {
                 receive_tag: tag,
                 communicator,
             },
-            (Some((to, bytes)), None, None) => {
-                Command::Send { to: place(to), tag, bytes, communicator }
-            }
-            (Some((to, bytes)), None, Some(ticket)) => {
-                Command::StartSend { to: place(to), tag, bytes, communicator, ticket }
-            }
-            (None, Some(from), None) => Command::Receive { from: place(from), tag, communicator },
-            (None, Some(from), Some(ticket)) => {
-                Command::StartReceive { from: place(from), tag, communicator, ticket }
-            }
-            (None, None, _) => unreachable!("a message is sent or received"),
-        }
+            (Some((to, bytes)), None) => What::Send { to: place(to), tag, bytes, communicator },
+            (None, Some(from)) => What::Receive { from: place(from), tag, communicator },
+            (None, None) => unreachable!("a message is sent or received"),
+        };
+        Command { what, ticket }
     }
 }
 
@@ -219,33 +206,10 @@ impl Application {
     }
 }
 
-impl Exchange {
-    fn command(self, root: u32, bytes: u64, communicator: Communicator) -> Command {
-        match self {
-            Exchange::Broadcast => Command::Broadcast { root, bytes, communicator },
-            Exchange::Reduce => Command::Reduce { root, bytes, communicator },
-            Exchange::Allreduce => Command::Allreduce { bytes, communicator },
-            Exchange::Gather => Command::Gather { root, bytes, communicator },
-            Exchange::Scatter => Command::Scatter { root, bytes, communicator },
-            Exchange::Allgather => Command::Allgather { bytes, communicator },
-            Exchange::Alltoall => Command::Alltoall { bytes, communicator },
-        }
-    }
-}
-
 impl Transfer {
     fn command(&self, rank: u32) -> Command {
-        let file = self.file.of(rank);
-        match (self.direction, self.is_collective, self.ticket) {
-            (Direction::Read, false, None) => Command::Read(file),
-            (Direction::Write, false, None) => Command::Write(file),
-            (Direction::Read, true, None) => Command::ReadAll(file),
-            (Direction::Write, true, None) => Command::WriteAll(file),
-            (Direction::Read, false, Some(ticket)) => Command::StartRead(file, ticket),
-            (Direction::Write, false, Some(ticket)) => Command::StartWrite(file, ticket),
-            (Direction::Read, true, Some(ticket)) => Command::StartReadAll(file, ticket),
-            (Direction::Write, true, Some(ticket)) => Command::StartWriteAll(file, ticket),
-        }
+        let operation = FileOperation::access(self.direction, self.is_collective);
+        Command { ticket: self.ticket, ..operation.of(self.file.of(rank)) }
     }
 }
 
@@ -254,7 +218,7 @@ impl Program for Steps {
         let code = self.application.code.clone();
         if !self.cursors[rank as usize].has_started {
             self.cursors[rank as usize].has_started = true;
-            return Some(Command::Rest { nanos: self.application.start });
+            return Some(What::Idle { nanos: self.application.start }.awaited());
         }
         loop {
             let cursor = &mut self.cursors[rank as usize];
