@@ -5,13 +5,15 @@ mod small_cluster;
 use iolab_policy::collective::CollectiveKind;
 use iolab_sim::cluster::{Cluster, Event, Order, RunError};
 use iolab_sim::platform::Platform;
-use iolab_sim::program::{ANY_SOURCE, ANY_TAG, Command, FileOperation, What};
+use iolab_sim::program::{ANY_SOURCE, ANY_TAG, Command, FileOperation, Program, What};
 use iolab_sim::queue::{EventQueue, Ordered, Published};
 use iolab_sim::scenario::{Faults, Scenario};
-use iolab_sim::workload::{Line, Script};
+use iolab_sim::workload::recorded::Recording;
+use iolab_sim::workload::{Job, Line, Script, Settings, simulate};
 use iolab_vocab::{Extent, Nanos, Random, Seed};
 use small_cluster::*;
 use std::fmt::Write;
+use std::ops::ControlFlow;
 
 const RANKS: u32 = 4;
 const FILES: u64 = 2;
@@ -302,4 +304,25 @@ fn faults_that_pass_only_cost_time() {
         count += 1;
     }
     assert!(count > 50, "{count}");
+}
+
+#[test]
+fn what_was_recorded_of_any_run_is_that_run_again() {
+    let platform = classic();
+    let settings = Settings { record: true, ..Settings::default() };
+    let files = || (0..FILES).map(|file| (format!("file {file}"), FILE_BYTES)).collect();
+    let run = |program: Box<dyn Program>| {
+        let job = Job { files: files(), applications: vec![("any".to_owned(), program)] };
+        simulate(job, &platform, &settings, &mut |_| ControlFlow::Continue(()))
+    };
+    let mut count = 0;
+    for seed in 0..600 {
+        let script = Maker(Random::new(Seed(seed))).script(seed % 6);
+        let Ok(first) = run(Box::new(script)) else { continue };
+        let recording = Recording::of(&first.trace.unwrap()).unwrap();
+        let again = run(Box::new(recording.program())).unwrap();
+        assert_eq!((again.end, again.event_hash), (first.end, first.event_hash), "seed {seed}");
+        count += 1;
+    }
+    assert!(count > 200, "{count}");
 }

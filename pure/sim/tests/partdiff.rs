@@ -4,7 +4,9 @@ use iolab_sim::cluster::Order;
 use iolab_sim::evaluation::partdiff::{self, CACHES, published};
 use iolab_sim::evaluation::{Conduct, Run};
 use iolab_sim::workload::recorded::Recording;
+use iolab_sim::workload::{Settings, simulate};
 use iolab_vocab::Seed;
+use std::ops::ControlFlow;
 
 const CONDUCTS: [Conduct; 3] = [
     Conduct { order: Order::Published, tie_seed: Seed(0) },
@@ -94,11 +96,16 @@ fn the_shell_that_started_a_rank_is_not_taken_for_it_and_two_programs_are() {
 }
 
 #[test]
-fn a_simulated_trace_is_refused_for_what_it_does_not_say() {
-    let mut trace = partdiff::trace();
-    trace.header.origin = iolab_trace::Origin::Simulated;
-    let error = Recording::of(&trace).unwrap_err();
-    assert!(error.message.contains("was simulated"), "{error}");
+fn the_simulated_trace_of_it_is_a_program_and_runs_as_it_did() {
+    let platform = partdiff::platform();
+    let settings = Settings { record: true, ..Settings::default() };
+    let run = |recording: &Recording| {
+        let job = recording.job();
+        simulate(job, &platform, &settings, &mut |_| ControlFlow::Continue(())).unwrap()
+    };
+    let first = run(&Recording::of(&partdiff::trace()).unwrap());
+    let again = run(&Recording::of(&first.trace.unwrap()).unwrap());
+    assert_eq!((again.end, again.event_hash), (first.end, first.event_hash));
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! A recorded program is simulated, and what the simulator records of it has the same calls: what
 //! the importer takes a function for, the recorder calls by that function again.
 
+use iolab_sim::cluster::Order;
+use iolab_sim::guest::SimulationError;
 use iolab_sim::platform::Platform;
 use iolab_sim::workload::recorded::Recording;
-use iolab_sim::workload::{Settings, simulate};
+use iolab_sim::workload::{Job, Outcome, Settings, TEMPLATE, Workload, prepare, simulate};
 use iolab_trace::{Event, FileEntry, Function, Header, ProcessEntry, Trace};
 use iolab_vocab::{FileId, Nanos};
 use std::ops::ControlFlow;
@@ -37,7 +39,7 @@ fn file_calls(rank: i64) -> Vec<Call> {
 
 fn collective_calls() -> Vec<Call> {
     vec![
-        (Function::MPI_BARRIER, -1, 0, -1),
+        (Function::MPI_BARRIER, -1, -1, -1),
         (Function::MPI_BCAST, -1, BYTES, 1),
         (Function::MPI_REDUCE, -1, BYTES, 0),
         (Function::MPI_ALLREDUCE, -1, BYTES, -1),
@@ -111,17 +113,138 @@ fn every_call_that_has_a_command_comes_out_as_the_function_it_was() {
     let simulated = done.unwrap().trace.unwrap();
     for rank in 0..2_i64 {
         let of_rank = simulated.events.iter().filter(|event| i64::from(event.rank) == rank);
-        let found: Vec<_> = of_rank
+        let found: Vec<Call> = of_rank
             .filter(|event| event.function != Function::COMPUTE)
-            .map(|event| (event.function.name(), event.length))
+            .map(|event| (event.function, event.offset, event.length, event.argument))
             .collect();
-        // A file begins empty and closes with no length; a wait and a barrier have none.
-        let expected: Vec<_> = calls(rank)
-            .iter()
-            .map(|&(function, _, length, _)| {
-                (function.name(), if length > 0 { length } else { -1 })
-            })
-            .collect();
+        // The simulator has no modes.
+        let modeless = |call: Call| match call.0 {
+            Function::MPI_FILE_OPEN => (call.0, call.1, call.2, -1),
+            _ => call,
+        };
+        let expected: Vec<Call> = calls(rank).into_iter().map(modeless).collect();
         assert_eq!(found, expected, "rank {rank}");
     }
+}
+
+fn watchless(
+    job: Job,
+    platform: &Platform,
+    settings: &Settings,
+) -> Result<Outcome, SimulationError> {
+    simulate(job, platform, settings, &mut |_| ControlFlow::Continue(()))
+}
+
+/// Simulates, and simulates again what the trace of that says: nothing may differ.
+fn same_again(make: &dyn Fn() -> Job, settings: &Settings, seen: &str) {
+    let platform = Platform::preset("classic-hdd").unwrap();
+    let settings = Settings { record: true, ..settings.clone() };
+    let first = watchless(make(), &platform, &settings).unwrap();
+    let trace = first.trace.clone().unwrap();
+    let mut job = Recording::of(&trace).unwrap().job();
+    // A trace knows the size of a file from its opening only.
+    let sizes = make().files;
+    let opened = trace.events.iter().filter(|event| event.function == Function::MPI_FILE_OPEN);
+    let opened: Vec<_> = opened.filter_map(|event| event.file.index()).collect();
+    for (index, file) in job.files.iter_mut().enumerate() {
+        assert!(!opened.contains(&index) || *file == sizes[index], "{seen}: {file:?}");
+        file.1 = sizes[index].1;
+    }
+    let again = watchless(job, &platform, &settings).unwrap();
+    assert_eq!((again.end, again.event_hash), (first.end, first.event_hash), "{seen}");
+    let trace_again = again.trace.unwrap();
+    assert_eq!(trace_again.events.len(), trace.events.len(), "{seen}");
+    let rows = named(&trace).into_iter().zip(named(&trace_again));
+    for (index, (row, again)) in rows.enumerate() {
+        assert_eq!(row, again, "{seen}: row {index}");
+    }
+}
+
+/// The rows, with the members of their communicators: numbers are given in the order of first use.
+fn named(trace: &Trace) -> Vec<(Event, Option<&Vec<u32>>)> {
+    let name = |event: &Event| {
+        let (at, rest) = match event.function {
+            Function::MPI_FILE_OPEN => (event.offset, Event { offset: -1, ..*event }),
+            _ => (event.fd.into(), Event { fd: -1, ..*event }),
+        };
+        (rest, usize::try_from(at).ok().and_then(|at| trace.header.communicators.get(at)))
+    };
+    trace.events.iter().map(name).collect()
+}
+
+const EVERYTHING: &str = r#"
+files = [{ name = "shared", size = "2m" }, { name = "own", per_rank = true }]
+[[applications]]
+ranks = 4
+start = "3ms"
+communicators = [{ name = "turned", ranks = [2, 0] }, { name = "odd", ranks = "odd" }]
+[[applications.phases]]
+commands = [
+    { compute = 1500 },
+    { open = "own" },
+    { open = "shared" },
+    { write = "own", bytes = "100k", start = "data" },
+    { read_all = "shared", pattern = "strided:strip=1k,stripes=30", per_call = "all" },
+    { write_all = "shared", pattern = "strided:strip=1k,stripes=30", per_call = "all", start = "all" },
+    { compute = "2ms" },
+    { wait = "all" },
+    { wait = "data" },
+    { send_to = "+1", receive_from = "-1", bytes = "300k", tag = 4 },
+    { receive_from = "any", start = "message", only = "first" },
+    { send_to = 0, bytes = 10, only = [3] },
+    { wait = "message", only = "first" },
+    { send_to = 1, bytes = 20, within = "turned", only = [2] },
+    { receive_from = 0, within = "turned", only = [0] },
+    { broadcast = "1m", root = 1, within = "turned" },
+    { barrier = true, within = "odd" },
+    { reduce = 8, root = 2 },
+    { allreduce = 8 },
+    { gather = "4k", root = 1 },
+    { scatter = "4k" },
+    { allgather = 64 },
+    { alltoall = 128 },
+    { barrier = true },
+    { sync = "shared" },
+    { read = "shared", bytes = "64k", offset = "5m" },
+    { close = "shared" },
+    { close = "own" },
+    { open = "shared" },
+    { read = "shared", pattern = "random-strided:rounds=12" },
+    { close = "shared" },
+]
+"#;
+
+#[test]
+fn a_simulated_trace_simulated_again_is_the_same_run() {
+    let platform = Platform::preset("classic-hdd").unwrap();
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/workloads");
+    let read = |name: &str| std::fs::read_to_string(format!("{samples}/{name}.toml")).unwrap();
+    let texts =
+        [EVERYTHING.to_owned(), TEMPLATE.to_owned(), read("checkpoint"), read("collective")];
+    let mut settings = Settings::default();
+    settings.collectives.choose("barrier=dissemination").unwrap();
+    for text in texts {
+        let workload = Workload::parse(&text).unwrap();
+        let make = || prepare(&workload, &platform).unwrap();
+        same_again(&make, &Settings::default(), &workload.name);
+        let published = Settings { order: Order::Published, ..Settings::default() };
+        same_again(&make, &published, &workload.name);
+        same_again(&make, &settings, &workload.name);
+    }
+}
+
+#[test]
+fn a_simulated_trace_that_lacks_rows_or_has_several_programs_is_refused() {
+    let platform = Platform::preset("classic-hdd").unwrap();
+    let settings = Settings { record: true, ..Settings::default() };
+    let workload = Workload::parse(EVERYTHING).unwrap();
+    let job = prepare(&workload, &platform).unwrap();
+    let whole = watchless(job, &platform, &settings).unwrap().trace.unwrap();
+    let mut cut = whole.clone();
+    cut.header.losses.lost_calls.insert("row limit".to_owned(), 7);
+    let mut two = whole;
+    two.header.command.push("another".to_owned());
+    let message = |trace| Recording::of(trace).unwrap_err().message;
+    assert_eq!(message(&cut), "7 rows of this simulated trace were not kept");
+    assert_eq!(message(&two), "2 applications were simulated together in this trace");
 }

@@ -53,9 +53,6 @@ pub struct Event {
 }
 
 impl Event {
-    /// As the rank a message comes from: whoever sends first.
-    pub const ANY_RANK: i64 = i32::MAX as i64;
-
     /// An event of `function` with every other field empty, to be filled by struct update.
     pub const fn of(function: Function) -> Event {
         Event {

@@ -5,6 +5,7 @@
 //! of thing, so that any two can be laid side by side. This crate has no file format in it: the
 //! raw spool of a running program is `spool`, the finished `.iot` file is the crate `iolab-iot`.
 
+mod call_view;
 pub mod datatype;
 mod event;
 pub mod export;
@@ -17,6 +18,7 @@ mod once;
 pub mod program;
 pub mod spool;
 
+pub use call_view::{CallView, Partner};
 pub use event::{Event, Trace};
 pub use function::{Class, Function, Layer};
 pub use header::{Clock, FORMAT_VERSION, FileEntry, Header, Losses, Origin, Part, ProcessEntry};

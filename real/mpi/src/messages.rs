@@ -7,7 +7,7 @@ use crate::family::Family;
 use crate::recorder::{Times, keep, push, record};
 use crate::state::State;
 use iolab_trace::spool::Record;
-use iolab_trace::{Event, Function};
+use iolab_trace::{Function, Partner};
 
 /// A message that `MPI_Start` will start.
 #[derive(Clone, Copy, Debug)]
@@ -54,14 +54,14 @@ fn size(call: &Call<'_>, at: Places) -> Option<i64> {
 /// The other side, in ranks of the whole program; none if there is no such rank.
 fn partner(family: &Family, communicator: &Communicator, rank: i32, tag: i32) -> Option<i64> {
     if rank == family.null_process {
-        return Some(-1);
+        return Some(Partner::to_field(None));
     }
     let rank = match rank == family.any_source {
-        true => Event::ANY_RANK,
-        false => i64::from(communicator.member(rank)?),
+        true => None,
+        false => Some(communicator.member(rank)?),
     };
-    let tag = if tag == family.any_tag { u32::MAX } else { tag as u32 };
-    Some(rank << 32 | i64::from(tag))
+    let tag = (tag != family.any_tag).then_some(tag as u32);
+    Some(Partner::to_field(Some(Partner { rank, tag })))
 }
 
 fn sent(function: Function, times: Times, message: Message) -> Record {

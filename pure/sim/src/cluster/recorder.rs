@@ -5,13 +5,15 @@
 //! that is not recorded pays a test per message, and one that is some hundred bytes per message,
 //! up to a limit; what is beyond it is counted.
 
+use super::group::Group;
 use super::packet::Kind;
 use super::{Cluster, EventQueue};
-use crate::program::{Command, FileOperation, What, function_of};
+use crate::program::{ANY_SOURCE, ANY_TAG, Command, FileOperation, What, function_of};
 use iolab_device::{Access, Seek};
 use iolab_policy::collective::CollectiveKind;
-use iolab_trace::{Event as Row, Function};
+use iolab_trace::{CallView, Event as Row, Function, Partner};
 use iolab_vocab::{Direction, Extent, FileId, Nanos};
+use std::collections::BTreeMap;
 
 /// Rows kept; about 400 MB.
 const ROWS_MAX: usize = 4_000_000;
@@ -19,19 +21,35 @@ const ROWS_MAX: usize = 4_000_000;
 /// Rows of a trace and what is missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
-    /// By process, then start. Processes are numbered as [`Cluster::record`] says.
+    /// By process, then start; the pieces of an access follow it. Processes are numbered as
+    /// [`Cluster::record`] says.
     pub rows: Vec<Row>,
+    /// The communicators that rows name, as ranks of their application.
+    pub communicators: Vec<Vec<u32>>,
     /// Rows beyond the limit.
     pub lost_count: u64,
+}
+
+/// A command that is not over.
+struct UnderWay {
+    command: Command,
+    /// Its row, but for end and result.
+    row: Row,
+    /// What it touches, if that is more than one extent.
+    pieces: Vec<Extent>,
+    /// How much of a read the file had.
+    got: Option<u64>,
 }
 
 /// The recording under way.
 pub(super) struct Recorder {
     recording: Recording,
-    /// By process: its command, what it touches, and since when.
-    commands: Vec<Option<(Command, Extent, Nanos)>>,
-    /// By process: how much of a read the file had.
-    results: Vec<Option<u64>>,
+    /// Pieces by the place of their access among the rows.
+    pieces: Vec<(usize, Vec<Extent>)>,
+    /// Of all pieces.
+    piece_count: usize,
+    /// By process.
+    commands: Vec<Option<UnderWay>>,
     /// By message: since when it is being sent and received.
     sent: Vec<Nanos>,
     received: Vec<Nanos>,
@@ -51,56 +69,44 @@ fn set(times: &mut Vec<Nanos>, index: u32, now: Nanos) {
 
 impl Recorder {
     fn keep(&mut self, row: Row) {
-        match self.recording.rows.len() < ROWS_MAX {
+        match self.recording.rows.len() + self.piece_count < ROWS_MAX {
             true => self.recording.rows.push(row),
             false => self.recording.lost_count += 1,
         }
     }
 
-    pub(super) fn command_began(
-        &mut self,
-        process: u32,
-        command: Command,
-        list: &[Extent],
-        now: Nanos,
-    ) {
-        let first = list.iter().map(|extent| extent.offset).min().unwrap_or(0);
-        let bytes = list.iter().map(|extent| extent.length).sum();
-        self.commands[process as usize] = Some((command, Extent::new(first, bytes), now));
-    }
-
     /// So much of what the process reads is in the file; of a read in the background, whose row has
     /// been written, nobody asks any more.
     pub(super) fn got(&mut self, process: u32, bytes: u64) {
-        let asked = self.commands[process as usize].as_ref();
         let waits = |command: Command| {
             command.is(FileOperation::Read) || command.is(FileOperation::ReadAll)
         };
-        if asked.is_some_and(|(command, ..)| waits(*command)) {
-            self.results[process as usize] = Some(bytes);
+        if let Some(under_way) = &mut self.commands[process as usize]
+            && waits(under_way.command)
+        {
+            under_way.got = Some(bytes);
         }
     }
 
-    pub(super) fn command_ended(&mut self, process: u32, rank: u32, now: Nanos) {
-        let Some((command, touched, start)) = self.commands[process as usize].take() else {
+    pub(super) fn command_ended(&mut self, process: u32, now: Nanos) {
+        let Some(UnderWay { row, pieces, got, .. }) = self.commands[process as usize].take() else {
             return;
         };
-        let file = command.file().map_or(FileId::NONE, FileId);
-        let result = self.results[process as usize].take();
-        let function = function_of(command);
-        let length = length_of(command.what, touched.length);
-        let is_data = function.class().moves_data();
-        self.keep(Row {
-            rank: rank as i32,
-            process,
-            file,
-            offset: if is_data { touched.offset as i64 } else { -1 },
-            length,
-            result: result.map_or(length.max(0), |bytes| bytes as i64),
-            start,
-            end: now,
-            ..Row::of(function)
-        });
+        let asked = if row.function.class().moves_data() { row.length } else { 0 };
+        let result = got.map_or(asked, |bytes| bytes as i64);
+        let place = self.recording.rows.len();
+        self.keep(Row { result, end: now, ..row });
+        if pieces.is_empty() || self.recording.rows.len() == place {
+            return;
+        }
+        // An access without its pieces would be another one.
+        match self.recording.rows.len() + self.piece_count + pieces.len() <= ROWS_MAX {
+            true => {
+                self.piece_count += pieces.len();
+                self.pieces.push((place, pieces));
+            }
+            false => self.recording.lost_count += pieces.len() as u64,
+        }
     }
 
     pub(super) fn transfer(
@@ -202,9 +208,28 @@ impl Recorder {
         });
     }
 
-    fn finish(mut self) -> Recording {
-        self.recording.rows.sort_by_key(|row| (row.process, row.start, row.end));
-        self.recording
+    /// Everything in order, with the pieces of each access behind it.
+    fn finish(self) -> Recording {
+        let Recorder { recording, pieces, piece_count, .. } = self;
+        let mut pieces: BTreeMap<usize, Vec<Extent>> = pieces.into_iter().collect();
+        let mut found: Vec<(usize, Row)> = recording.rows.into_iter().enumerate().collect();
+        found.sort_by_key(|(_, row)| (row.process, row.start, row.end));
+        let mut rows = Vec::with_capacity(found.len() + piece_count);
+        for (place, row) in found {
+            let parent = rows.len() as i64;
+            rows.push(row);
+            let pieces = pieces.remove(&place).unwrap_or_default();
+            rows.extend(pieces.into_iter().map(|extent| Row {
+                function: Function::VIEW_PIECE,
+                offset: extent.offset as i64,
+                length: extent.length as i64,
+                argument: -1,
+                result: 0,
+                parent,
+                ..row
+            }));
+        }
+        Recording { rows, ..recording }
     }
 }
 
@@ -224,23 +249,6 @@ impl Kind {
     }
 }
 
-/// The bytes a command has in a trace.
-fn length_of(what: What, touched_bytes: u64) -> i64 {
-    match what {
-        What::File { operation, .. } if operation.direction().is_some() => touched_bytes as i64,
-        What::Alltoallv { .. } => touched_bytes as i64,
-        What::Collective { kind: CollectiveKind::Barrier, .. } => -1,
-        What::Send { bytes, .. }
-        | What::SendReceive { bytes, .. }
-        | What::Collective { bytes, .. } => bytes as i64,
-        What::Compute { .. }
-        | What::Idle { .. }
-        | What::File { .. }
-        | What::Receive { .. }
-        | What::Wait(_) => -1,
-    }
-}
-
 impl<Q: EventQueue<super::Event>> Cluster<Q> {
     /// From now on keeps what every part does; to be asked before the start. Rows name as their
     /// process: each client process, each server, each server's device, then for each node its
@@ -248,8 +256,9 @@ impl<Q: EventQueue<super::Event>> Cluster<Q> {
     pub fn record(&mut self) {
         self.recorder = Some(Box::new(Recorder {
             recording: Recording::default(),
-            commands: vec![None; self.processes.len()],
-            results: vec![None; self.processes.len()],
+            pieces: Vec::new(),
+            piece_count: 0,
+            commands: self.processes.iter().map(|_| None).collect(),
             sent: Vec::new(),
             received: Vec::new(),
             requested: Vec::new(),
@@ -260,7 +269,107 @@ impl<Q: EventQueue<super::Event>> Cluster<Q> {
 
     /// What was kept, in order; nothing if nobody asked.
     pub fn take_recording(&mut self) -> Option<Recording> {
-        self.recorder.take().map(|recorder| recorder.finish())
+        let recording = self.recorder.take()?.finish();
+        let members = |group: &Group| {
+            let ranks = 0..group.rank_count();
+            ranks.map(|rank| self.processes[group.process(rank) as usize].rank).collect()
+        };
+        Some(Recording { communicators: self.groups.iter().map(members).collect(), ..recording })
+    }
+
+    /// A process begins a command of its task `id`.
+    pub(super) fn note_command(&mut self, id: u32, command: Command) {
+        if self.recorder.is_none() {
+            return;
+        }
+        let task = self.tasks.get(id);
+        let process = task.process;
+        let row = Row {
+            rank: self.processes[process as usize].rank as i32,
+            process,
+            file: command.file().map_or(FileId::NONE, FileId),
+            start: self.calendar.now,
+            ..Row::of(function_of(command))
+        };
+        let row = self.view_of(id, command).map_or(row, |view| view.on(row.function, row));
+        let moves = row.function.class().moves_data();
+        let pieces = if moves && task.list.len() > 1 { task.list.clone() } else { Vec::new() };
+        if let Some(recorder) = &mut self.recorder {
+            let under_way = UnderWay { command, row, pieces, got: None };
+            recorder.commands[process as usize] = Some(under_way);
+        }
+    }
+
+    /// What a command's row says. Communicators are numbered as all groups of the simulation are.
+    fn view_of(&self, id: u32, command: Command) -> Option<CallView> {
+        let request = command.ticket.map(i64::from);
+        let group = |communicator| self.group_of(id, communicator);
+        let rank_of = |communicator, rank| {
+            let process = self.groups[group(communicator) as usize].process(rank);
+            self.processes[process as usize].rank
+        };
+        let to = |communicator, to, tag| {
+            Some(Partner { rank: Some(rank_of(communicator, to)), tag: Some(tag) })
+        };
+        let from = |communicator, from, tag| {
+            let rank = (from != ANY_SOURCE).then(|| rank_of(communicator, from));
+            Some(Partner { rank, tag: (tag != ANY_TAG).then_some(tag) })
+        };
+        let message = |to, bytes, from, communicator| {
+            let communicator = i64::from(group(communicator));
+            Some(CallView::Message { to, bytes, from, communicator, request })
+        };
+        let list = &self.tasks.get(id).list;
+        let listed_bytes = list.iter().map(|extent| extent.length).sum::<u64>();
+        match command.what {
+            What::Compute { instructions } => {
+                let fraction = (instructions.fract() * 1000.0).round();
+                let carry = fraction >= 1000.0;
+                Some(CallView::Compute {
+                    instructions: instructions as u64 + u64::from(carry),
+                    thousandths: if carry { 0 } else { fraction as u32 },
+                })
+            }
+            What::Idle { nanos } => Some(CallView::Idle { nanos }),
+            What::File { file, operation: FileOperation::Open } => Some(CallView::Open {
+                communicator: self.group_of_file(id, file).into(),
+                size_bytes: self.files[file as usize].bytes as i64,
+                mode: -1,
+            }),
+            What::File { operation, .. } => operation.direction().map(|_| CallView::Data {
+                extent: (list.iter().map(|extent| extent.offset).min(), listed_bytes),
+                request,
+            }),
+            What::Send { to: rank, tag, bytes, communicator } => {
+                message(to(communicator, rank, tag), bytes, None, communicator)
+            }
+            What::Receive { from: rank, tag, communicator } => {
+                message(None, 0, from(communicator, rank, tag), communicator)
+            }
+            What::SendReceive {
+                to: taker,
+                send_tag,
+                bytes,
+                from: giver,
+                receive_tag,
+                communicator,
+            } => {
+                let taker = to(communicator, taker, send_tag);
+                message(taker, bytes, from(communicator, giver, receive_tag), communicator)
+            }
+            What::Collective { kind, root, bytes, communicator } => Some(CallView::Collective {
+                root: kind.has_root().then(|| rank_of(communicator, root)),
+                bytes: (kind != CollectiveKind::Barrier).then_some(bytes),
+                communicator: group(communicator).into(),
+            }),
+            // A row has one length; the mean stands for those of all.
+            What::Alltoallv { communicator } => Some(CallView::Collective {
+                root: None,
+                bytes: Some(listed_bytes / list.len().max(1) as u64),
+                communicator: group(communicator).into(),
+            }),
+            What::Wait(ticket) => Some(CallView::Wait { request: ticket.into() }),
+        }
     }
 
     /// The node whose NIC or inside a hop is: switches come first, then four for each node.

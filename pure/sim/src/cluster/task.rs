@@ -120,7 +120,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let program = &mut self.programs[process.program as usize];
         program.reached(process.rank, self.calendar.now);
         if let Some(recorder) = &mut self.recorder {
-            recorder.command_ended(task.process, process.rank, self.calendar.now);
+            recorder.command_ended(task.process, self.calendar.now);
         }
         if let Some(command) = program.next(process.rank, &mut task.list) {
             self.begin_checked(id, command);
@@ -235,7 +235,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     /// Number of a group, from an application's communicator.
-    fn group_of(&self, id: u32, communicator: u32) -> u32 {
+    pub(super) fn group_of(&self, id: u32, communicator: u32) -> u32 {
         let process = &self.processes[self.tasks.get(id).process as usize];
         self.applications[process.program as usize].first_group + communicator
     }

@@ -3,19 +3,18 @@
 //! Outermost calls of the layers `mpi` and `mpiio` become commands; what a call did inside is the
 //! simulated algorithm's business. The time between two calls of a process becomes computation,
 //! an instruction for each microsecond, so that a platform with faster processors runs the
-//! program faster. Views were turned into pieces by who made the trace. Calls without a command here
-//! (`MPI_Init`, seeks, views) are skipped with the time they took, and counted; non-blocking collective
-//! accesses are blocking ones where they begin.
+//! program faster; a trace that was itself simulated says how many instructions there were. Views were
+//! turned into pieces by who made the trace. Calls without a command here (`MPI_Init`, seeks, views)
+//! are skipped with the time they took, and counted.
 
 use super::run::Job;
 use crate::guest::SimulationError;
 use crate::program::{
-    ANY_SOURCE, Command, Communicator, File, FileOperation, Program, Shape, Ticket, WORLD, What,
-    of_function,
+    ANY_SOURCE, ANY_TAG, Command, Communicator, File, FileOperation, Program, Shape, Ticket, WORLD,
+    What, of_function,
 };
-use iolab_policy::collective::CollectiveKind;
 use iolab_trace::spool::LeftOut;
-use iolab_trace::{Event, Function, Layer, Origin, Trace};
+use iolab_trace::{CallView, Event, Function, Layer, Origin, Partner, Trace};
 use iolab_vocab::{Extent, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -69,13 +68,7 @@ fn wrong<T>(message: String) -> Result<T, SimulationError> {
 impl Recording {
     /// Takes the calls of MPI out of a trace.
     pub fn of(trace: &Trace) -> Result<Recording, SimulationError> {
-        if trace.header.origin == Origin::Simulated {
-            return Err(SimulationError {
-                message: "this trace was simulated; its messages do not say between whom"
-                    .to_owned(),
-                hint: "simulate the trace or workload that it was made from".to_owned(),
-            });
-        }
+        check_simulated(trace)?;
         let rank_count = check_ranks(trace)?;
         let mut reader = Reader {
             trace,
@@ -84,7 +77,7 @@ impl Recording {
             ends: vec![None; rank_count],
             extents: Vec::new(),
             communicators: Communicators::of(trace, rank_count),
-            file_bytes: vec![0; trace.header.files.len()],
+            file_bytes: vec![(Nanos(u64::MAX), 0); trace.header.files.len()],
             skipped: BTreeMap::new(),
             blocking: cancelled(trace),
             beside: 0,
@@ -103,7 +96,7 @@ impl Recording {
             extents: Arc::new(reader.extents),
             communicators: reader.communicators.declared,
             name: trace.header.command.join(" "),
-            files: names.zip(reader.file_bytes).collect(),
+            files: names.zip(reader.file_bytes.iter().map(|known| known.1)).collect(),
             notes,
         })
     }
@@ -138,6 +131,23 @@ impl Recording {
     /// What of the recorded program is otherwise here, or may be: a sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+}
+
+/// A trace that was simulated has the commands themselves, if it has all of them and of one program.
+fn check_simulated(trace: &Trace) -> Result<(), SimulationError> {
+    if trace.header.origin != Origin::Simulated {
+        return Ok(());
+    }
+    let lost: u64 = trace.header.losses.lost_calls.values().sum();
+    let again = "simulate the trace or workload that it was made from";
+    let refuse = |message| Err(SimulationError { message, hint: again.to_owned() });
+    if lost > 0 {
+        return refuse(format!("{lost} rows of this simulated trace were not kept"));
+    }
+    match trace.header.command.len() {
+        0 | 1 => Ok(()),
+        several => refuse(format!("{several} applications were simulated together in this trace")),
     }
 }
 
@@ -216,13 +226,9 @@ fn check_ranks(trace: &Trace) -> Result<usize, SimulationError> {
 fn pieces(trace: &Trace) -> BTreeMap<i64, Vec<Extent>> {
     let mut pieces: BTreeMap<i64, Vec<Extent>> = BTreeMap::new();
     for event in trace.events.iter().filter(|event| event.function == Function::VIEW_PIECE) {
-        pieces.entry(event.parent).or_default().push(extent_of(event));
+        pieces.entry(event.parent).or_default().push(event.extent());
     }
     pieces
-}
-
-fn extent_of(event: &Event) -> Extent {
-    Extent::new(event.offset.max(0) as u64, event.length.max(0) as u64)
 }
 
 /// The trace's communicators as the simulation numbers them: the first that is all ranks in order
@@ -242,21 +248,24 @@ impl Communicators<'_> {
         Communicators { listed, world: listed.iter().position(is_world), numbers, declared }
     }
 
-    /// Number of a communicator by its index in the trace, and its members.
-    fn number(&mut self, index: i64) -> Option<(Communicator, &[u32])> {
+    /// Number of a communicator by its index in the trace.
+    fn number(&mut self, index: i64) -> Option<Communicator> {
         let index = usize::try_from(index).ok()?;
         let members = self.listed.get(index)?;
         if self.world == Some(index) {
-            return Some((WORLD, members));
+            return Some(WORLD);
         }
         let declared = &mut self.declared;
         let number = *self.numbers.entry(index).or_insert_with(|| {
             declared.push(members.clone());
             declared.len() as Communicator
         });
-        Some((number, members))
+        Some(number)
     }
 }
+
+/// A partner's rank within the communicator, and the tag; none for the null process.
+type Place = Option<(u32, u32)>;
 
 struct Reader<'a> {
     trace: &'a Trace,
@@ -266,7 +275,8 @@ struct Reader<'a> {
     ends: Vec<Option<Nanos>>,
     extents: Vec<Extent>,
     communicators: Communicators<'a>,
-    file_bytes: Vec<u64>,
+    /// By file: its size at the start, and by whose opening that is known.
+    file_bytes: Vec<(Nanos, u64)>,
     skipped: BTreeMap<&'static str, u64>,
     /// Requests by rank that nobody waits for here: they ended where they began, or were cancelled.
     blocking: BTreeSet<(i32, i64)>,
@@ -276,6 +286,10 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn take(&mut self, row: usize) -> Result<(), SimulationError> {
         let event = &self.trace.events[row];
+        if event.function == Function::COMPUTE && event.rank >= 0 {
+            self.compute(event);
+            return Ok(());
+        }
         if !is_mpi(event) || event.rank < 0 {
             let on_file = matches!(event.function.layer(), Layer::Posix | Layer::Stdio);
             let moves = on_file && event.function.class().moves_data() && event.rank >= 0;
@@ -302,11 +316,33 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Work that a simulator noted, or time in which it did nothing.
+    fn compute(&mut self, event: &Event) {
+        let what = match CallView::of(event) {
+            Some(CallView::Compute { instructions, thousandths }) => {
+                let thousandths = instructions as f64 * 1000.0 + f64::from(thousandths);
+                What::Compute { instructions: thousandths / 1000.0 }
+            }
+            Some(CallView::Idle { nanos }) => What::Idle { nanos },
+            _ => return,
+        };
+        let command = what.awaited();
+        self.lanes[event.rank as usize].push(Step {
+            command,
+            extents: (0, 0),
+            communicator: WORLD,
+        });
+        self.ends[event.rank as usize] = Some(event.end);
+    }
+
     fn extents_of(&mut self, row: usize) -> (usize, usize) {
         let start = self.extents.len();
         match self.pieces.remove(&(row as i64)) {
             Some(pieces) => self.extents.extend(pieces),
-            None => self.extents.push(extent_of(&self.trace.events[row])),
+            None => {
+                let extent = self.trace.events[row].extent();
+                self.extents.extend(Some(extent).filter(|extent| !extent.is_empty()));
+            }
         }
         (start, self.extents.len())
     }
@@ -316,118 +352,134 @@ impl Reader<'_> {
         let event = self.trace.events[row];
         let Some((shape, begins)) = of_function(event.function) else { return Ok(None) };
         let mut communicator = WORLD;
-        let command = match shape {
-            Shape::File(FileOperation::Open) => {
-                communicator = self.group(&event, event.offset)?.0;
+        let command = match (shape, CallView::of(&event)) {
+            (
+                Shape::File(operation),
+                Some(CallView::Open { communicator: opener, size_bytes, .. }),
+            ) => {
+                communicator = self.group(&event, opener)?;
                 let file = self.file(&event)?;
-                let bytes = &mut self.file_bytes[file as usize];
-                *bytes = (*bytes).max(event.length.max(0) as u64);
-                Some(FileOperation::Open.of(file))
+                self.opened(file, &event, size_bytes);
+                Some(operation.of(file))
             }
-            Shape::File(operation) => Some(self.on_file(&event, operation, begins)?),
-            Shape::Wait if self.blocking.remove(&(event.rank, event.argument)) => None,
-            Shape::Wait => ticket(event.argument).map(|ticket| What::Wait(ticket).awaited()),
-            Shape::Collective(kind) => Some(self.collective(&event, kind)?),
-            Shape::Send | Shape::Receive | Shape::SendReceive => self.message(&event)?,
-            Shape::Compute => None,
+            (Shape::File(operation), Some(CallView::Data { request, .. })) => {
+                Some(self.transfer(&event, operation, begins, request)?)
+            }
+            (Shape::File(operation), _) => Some(operation.of(self.file(&event)?)),
+            (_, Some(CallView::Wait { request }))
+                if self.blocking.remove(&(event.rank, request)) =>
+            {
+                None
+            }
+            (_, Some(CallView::Wait { request })) => {
+                ticket(request).map(|ticket| What::Wait(ticket).awaited())
+            }
+            (Shape::Collective(kind), Some(CallView::Collective { root, bytes, communicator })) => {
+                let communicator = self.group(&event, communicator)?;
+                let root = match kind.has_root() {
+                    true => self.local(&event, root, communicator)?,
+                    false => 0,
+                };
+                let bytes = bytes.unwrap_or(0);
+                Some(What::Collective { kind, root, bytes, communicator }.awaited())
+            }
+            (_, Some(CallView::Message { to, bytes, from, communicator, request })) => {
+                let communicator = self.group(&event, communicator)?;
+                let to = self.partner(&event, to, communicator)?;
+                let from = self.partner(&event, from, communicator)?;
+                let request = request.and_then(ticket);
+                self.message(&event, (to, bytes, from, communicator), request)
+            }
+            _ => None,
         };
         Ok(command.map(|command| Step { command, extents: (0, 0), communicator }))
     }
 
-    fn on_file(
+    /// The size of a file at the start is that at its first opening. Files of recorded programs also
+    /// grow by calls that are no commands here; so of theirs it is the largest at any opening.
+    fn opened(&mut self, file: File, event: &Event, size_bytes: i64) {
+        let size_bytes = size_bytes.max(0) as u64;
+        let (since, known) = &mut self.file_bytes[file as usize];
+        if self.trace.header.origin != Origin::Simulated {
+            *known = size_bytes.max(*known);
+        } else if event.start < *since {
+            (*since, *known) = (event.start, size_bytes);
+        }
+    }
+
+    fn transfer(
         &mut self,
         event: &Event,
         operation: FileOperation,
         begins: bool,
+        request: Option<i64>,
     ) -> Result<Command, SimulationError> {
         let command = operation.of(self.file(event)?);
-        if begins && operation.is_collective() {
-            self.blocking.insert((event.rank, event.argument));
-            return Ok(command);
-        }
-        match ticket(event.argument) {
+        match request.and_then(ticket) {
             _ if !begins => Ok(command),
             Some(ticket) => Ok(command.started(ticket)),
             None => wrong(format!("{} names no request", self.call(event))),
         }
     }
 
-    fn collective(
+    /// A message; one with the null process is nothing.
+    fn message(
         &mut self,
         event: &Event,
-        kind: CollectiveKind,
-    ) -> Result<Command, SimulationError> {
-        let bytes = event.length.max(0) as u64;
-        let (communicator, _) = self.group(event, event.fd.into())?;
-        let root = match kind.has_root() {
-            true => self.local(event, event.argument, communicator)?,
-            false => 0,
-        };
-        Ok(What::Collective { kind, root, bytes, communicator }.awaited())
-    }
-
-    /// A message; one with the null process is nothing.
-    fn message(&mut self, event: &Event) -> Result<Option<Command>, SimulationError> {
-        let bytes = event.length.max(0) as u64;
-        let (communicator, _) = self.group(event, event.fd.into())?;
-        let (mut to, mut from) = (event.argument, event.offset);
-        let mut request = None;
-        match event.function {
-            Function::MPI_ISEND => request = ticket(std::mem::replace(&mut from, -1)),
-            Function::MPI_IRECV => request = ticket(std::mem::replace(&mut to, -1)),
-            _ => {}
-        }
-        let to = self.partner(event, to, communicator)?;
-        let from = self.partner(event, from, communicator)?;
+        parts: (Place, u64, Place, Communicator),
+        request: Option<Ticket>,
+    ) -> Option<Command> {
+        let (to, bytes, from, communicator) = parts;
         if let Some(ticket) = request {
             let key = (event.rank, i64::from(ticket));
             if self.blocking.contains(&key) {
-                return Ok(None);
+                return None;
             }
             if (to, from) == (None, None) {
                 self.blocking.insert(key);
             }
         }
         let what = match (to, from) {
-            (None, None) => return Ok(None),
+            (None, None) => return None,
             (Some((to, tag)), None) => What::Send { to, tag, bytes, communicator },
             (None, Some((from, tag))) => What::Receive { from, tag, communicator },
             (Some((to, send_tag)), Some((from, receive_tag))) => {
                 What::SendReceive { to, send_tag, bytes, from, receive_tag, communicator }
             }
         };
-        Ok(Some(Command { what, ticket: request }))
+        Some(Command { what, ticket: request })
     }
 
     /// The rank within the communicator and the tag of a partner, none for the null process.
     fn partner(
-        &mut self,
+        &self,
         event: &Event,
-        field: i64,
+        partner: Option<Partner>,
         communicator: Communicator,
-    ) -> Result<Option<(u32, u32)>, SimulationError> {
-        if field < 0 {
-            return Ok(None);
-        }
-        let rank = match field >> 32 {
-            Event::ANY_RANK => ANY_SOURCE,
+    ) -> Result<Place, SimulationError> {
+        let Some(Partner { rank, tag }) = partner else { return Ok(None) };
+        let rank = match rank {
+            None => ANY_SOURCE,
             rank => self.local(event, rank, communicator)?,
         };
-        Ok(Some((rank, field as u32)))
+        Ok(Some((rank, tag.unwrap_or(ANY_TAG))))
     }
 
     /// A rank of the program as its communicator counts it.
     fn local(
         &self,
         event: &Event,
-        rank: i64,
+        rank: Option<u32>,
         communicator: Communicator,
     ) -> Result<u32, SimulationError> {
+        let Some(rank) = rank else {
+            return wrong(format!("{} does not name its root", self.call(event)));
+        };
         let place = match communicator {
-            WORLD => usize::try_from(rank).ok().filter(|rank| *rank < self.lanes.len()),
+            WORLD => Some(rank as usize).filter(|rank| *rank < self.lanes.len()),
             other => self.communicators.declared[other as usize - 1]
                 .iter()
-                .position(|member| i64::from(*member) == rank),
+                .position(|member| *member == rank),
         };
         match place {
             Some(place) => Ok(place as u32),
@@ -435,13 +487,9 @@ impl Reader<'_> {
         }
     }
 
-    fn group(
-        &mut self,
-        event: &Event,
-        index: i64,
-    ) -> Result<(Communicator, usize), SimulationError> {
+    fn group(&mut self, event: &Event, index: i64) -> Result<Communicator, SimulationError> {
         match self.communicators.number(index) {
-            Some((number, members)) => Ok((number, members.len())),
+            Some(number) => Ok(number),
             None => wrong(format!("{} names no communicator of the trace", self.call(event))),
         }
     }

@@ -30,6 +30,7 @@ impl RecordedRun<'_> {
             clock: Clock { source: "virtual".to_owned(), resolution_ns: 1, ..Clock::default() },
             files: self.files.iter().map(file).collect(),
             processes: self.processes(end),
+            communicators: recording.communicators,
             losses,
             ..Header::default()
         };

@@ -2,7 +2,7 @@
 
 use crate::parallel::FAMILIES;
 use crate::{iolab, need, trace, workshop};
-use iolab_trace::{Event, Function, Layer, Trace};
+use iolab_trace::{Event, Function, Layer, Partner, Trace};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -77,8 +77,8 @@ fn rows(trace: &Trace) -> Vec<Row> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-fn message(rank: i64, tag: i64) -> i64 {
-    rank << 32 | tag
+fn message(rank: u32, tag: i64) -> i64 {
+    Partner::to_field(Some(Partner { rank: Some(rank), tag: Some(tag as u32) }))
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn both_families_have_the_same_rows_of_the_same_calls() {
     assert_eq!(at("MPI_File_iwrite_all", "plain"), [(1024, 256, 2, 256)], "split");
     assert_eq!(at("MPI_File_read", "plain"), [(1496, 256, -1, 40)], "the file ends there");
     assert_eq!(at("MPI_File_set_size", "plain"), [(-1, 1024, -1, 0)]);
-    let anybody = message(Event::ANY_RANK, i64::from(u32::MAX));
+    let anybody = Partner::to_field(Some(Partner { rank: None, tag: None }));
     assert_eq!(at("MPI_Sendrecv", ""), [(message(1, 7), 4, message(1, 7), 0)]);
     assert_eq!(at("MPI_Irecv", ""), [(anybody, -1, 3, 0), (message(1, 99), -1, 11, 0)]);
     let again = |number: i64| (number, 12, message(1, 4), 0);

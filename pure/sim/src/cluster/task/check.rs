@@ -15,10 +15,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         self.tasks.get_mut(id).command = Some(command);
         match self.check(id, command) {
             Ok(()) => {
-                if let Some(recorder) = &mut self.recorder {
-                    let task = self.tasks.get(id);
-                    recorder.command_began(task.process, command, &task.list, self.calendar.now);
-                }
+                self.note_command(id, command);
                 self.begin(id, Work::Command(command));
             }
             Err((message, hint)) => self.refuse(id, command, message, hint),

@@ -39,7 +39,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     /// The group that opens, closes and collectively accesses a file with this task.
-    pub(super) fn group_of_file(&self, id: u32, file: File) -> u32 {
+    pub(in crate::cluster) fn group_of_file(&self, id: u32, file: File) -> u32 {
         let process = &self.processes[self.tasks.get(id).process as usize];
         let program = &self.programs[process.program as usize];
         self.group_of(id, program.communicator_of(process.rank, file))

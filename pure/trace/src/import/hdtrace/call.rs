@@ -2,7 +2,7 @@
 
 use super::xml::Element;
 use super::{HdtraceError, Lane};
-use crate::{Class, Event, Function};
+use crate::{CallView, Class, Event, Function, Partner};
 use iolab_vocab::{Extent, FileId};
 
 /// The names HDTrace uses, without `MPI_`. Blocking and non-blocking variants that differ in
@@ -65,10 +65,14 @@ pub(super) fn function(name: &str) -> Option<Function> {
 /// As a sending rank: anyone, in MPICH's numbers, which are those of HDTrace's time.
 const ANY_SOURCE: i64 = -2;
 
-/// A rank and a tag in one field; −1 for the null process.
-fn partner(rank: i64, tag: i64) -> i64 {
-    let rank = if rank == ANY_SOURCE { Event::ANY_RANK } else { rank };
-    if rank < 0 { -1 } else { rank << 32 | (tag & 0xffff_ffff) }
+/// The other side of a message; none for the null process.
+fn partner(rank: i64, tag: i64) -> Option<Partner> {
+    // Any tag is -1.
+    let tag = u32::try_from(tag).ok();
+    match rank {
+        ANY_SOURCE => Some(Partner { rank: None, tag }),
+        rank => u32::try_from(rank).ok().map(|rank| Partner { rank: Some(rank), tag }),
+    }
 }
 
 impl Lane<'_> {
@@ -119,35 +123,36 @@ impl Lane<'_> {
     }
 
     fn message(&self, event: Event, element: &Element) -> Result<Event, HdtraceError> {
-        let mut event = Event { fd: self.communicator(element)?, ..event };
+        let communicator = i64::from(self.communicator(element)?);
+        let (mut to, mut from, mut bytes) = (None, None, 0);
         if element.attribute("toRank").is_some() {
-            let (to, tag) = (self.number(element, "toRank")?, self.number(element, "toTag")?);
-            event.argument = partner(to, tag);
+            to = partner(self.number(element, "toRank")?, self.number(element, "toTag")?);
             let size = if element.attribute("size").is_some() { "size" } else { "sendSize" };
-            event.length = self.amount(element, size)?;
+            bytes = self.amount(element, size)? as u64;
         }
         if element.attribute("fromRank").is_some() {
-            let (from, tag) = (self.number(element, "fromRank")?, self.number(element, "fromTag")?);
-            event.offset = partner(from, tag);
+            from = partner(self.number(element, "fromRank")?, self.number(element, "fromTag")?);
         }
         let is_partnered = ["toRank", "fromRank"].map(|name| element.attribute(name).is_some());
         if is_partnered == [false; 2] {
             return Err(element.wrong(&self.file, "a message without a partner"));
         }
-        match event.function {
-            Function::MPI_ISEND => event.offset = self.or(element, "rid", -1)?,
-            Function::MPI_IRECV => event.argument = self.or(element, "rid", -1)?,
-            _ => {}
-        }
-        Ok(event)
+        let request = match event.function {
+            Function::MPI_ISEND | Function::MPI_IRECV => element.number_if(&self.file, "rid")?,
+            _ => None,
+        };
+        let view = CallView::Message { to, bytes, from, communicator, request };
+        Ok(view.on(event.function, event))
     }
 
     fn collective(&self, event: Event, element: &Element) -> Result<Event, HdtraceError> {
         let size = if element.attribute("size").is_some() { "size" } else { "recvSize" };
         let has_size = element.attribute(size).is_some();
-        let length = if has_size { self.amount(element, size)? } else { -1 };
+        let bytes = if has_size { Some(self.amount(element, size)? as u64) } else { None };
         let root = self.or(element, "rootRank", self.or(element, "root", -1)?)?;
-        Ok(Event { fd: self.communicator(element)?, length, argument: root, ..event })
+        let root = u32::try_from(root).ok();
+        let communicator = i64::from(self.communicator(element)?);
+        Ok(CallView::Collective { root, bytes, communicator }.on(event.function, event))
     }
 
     fn open(&mut self, event: Event, element: &Element) -> Result<Event, HdtraceError> {
