@@ -6,7 +6,8 @@
 use crate::attach::Run;
 use crate::layout::{ENTRIES, Entry, State, User, WINDOW, Wanted};
 use crate::system;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::fence;
 
 /// What an open came to.
 #[derive(Clone, Copy)]
@@ -196,9 +197,11 @@ impl Run {
         self.table().header.names.load(Relaxed)
     }
 
-    /// More is open than can be told: nothing is held any more.
+    /// More is open than can be told: nobody begins to hold bytes any more. Who looks for holders
+    /// after this finds all there will be; who holds the first bytes looks here after saying so.
     pub fn give_up_holding(&self) {
-        self.table().header.crowded.store(1, Release);
+        self.table().header.crowded.store(1, SeqCst);
+        fence(SeqCst);
     }
 
     /// The owner holds no bytes and will not again.

@@ -100,7 +100,12 @@ pub(super) fn count_held(file: &'static File) {
     // path was shown, may have looked already.
     // SAFETY: inside the lock; the reference ends here.
     let knows_path = || unsafe { file.machine() }.is_none_or(|machine| machine.knows_path());
-    if shared::is_moving() || !knows_path() {
+    let is_moving = shared::is_moving();
+    // Whoever asked that nothing be held may have looked for holders before there was this one.
+    if shared::must_pass() {
+        return release_inside(file);
+    }
+    if is_moving || !knows_path() {
         flush_inside(file);
     }
     file.confirm_held();

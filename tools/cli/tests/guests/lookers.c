@@ -1,6 +1,6 @@
 /* A process looks at a file of which another one holds bytes, and has no means to write them out
  * itself. `lookers WAY`: what the looking process lacks, or how it looks (descriptors, root, memory,
- * user, filter, size, numbers, mapping, spawned), or what the writing one lacks (thread). */
+ * user, filter, sealed, size, numbers, mapping, spawned), or what the writing one lacks (thread). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +63,7 @@ static void lack(void) {
     if (is("root") && (chroot("d") || chdir("/"))) say("no other root here\n");
     if (is("root")) path = "/f";
     if (is("user") && (setgid(65534) || setuid(65534))) say("no other user here\n");
-    if (is("filter")) {
+    if (is("filter") || is("sealed")) {
         struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
         struct sock_fprog program = {1, all};
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -115,6 +115,8 @@ static void *write_records(void *unused) {
     if (is("thread")) usleep(50000);
     int flags = O_RDWR | O_CREAT | (is("mapping") ? 0 : O_APPEND);
     int fd = open(path, flags, 0644);
+    /* The looking process closes itself off between the opening of the file and the first write. */
+    if (is("sealed")) give(to_looker), wait_for(to_writer);
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < RECORDS; i++) {
             snprintf(record, sizeof record, "%07d\n", number++);
@@ -142,7 +144,9 @@ static int looker(void) {
             return WEXITSTATUS(end);
         }
     }
+    if (is("sealed")) wait_for(to_looker);
     lack();
+    if (is("sealed")) give(to_writer);
     for (int round = 0; round < ROUNDS; round++) {
         wait_for(to_looker);
         look(round);

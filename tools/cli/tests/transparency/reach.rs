@@ -16,6 +16,7 @@ fn who_has_no_means_to_write_out_what_another_holds_sees_it_nonetheless() {
         "memory",
         "user",
         "filter",
+        "sealed",
         "size",
         "numbers",
         "mapping",
