@@ -217,14 +217,16 @@ commands = [
 #[test]
 fn a_simulated_trace_simulated_again_is_the_same_run() {
     let platform = Platform::preset("classic-hdd").unwrap();
-    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/workloads");
-    let read = |name: &str| std::fs::read_to_string(format!("{samples}/{name}.toml")).unwrap();
-    let texts =
-        [EVERYTHING.to_owned(), TEMPLATE.to_owned(), read("checkpoint"), read("collective")];
+    let texts = [
+        EVERYTHING,
+        TEMPLATE,
+        include_str!("../../../samples/workloads/checkpoint.toml"),
+        include_str!("../../../samples/workloads/collective.toml"),
+    ];
     let mut settings = Settings::default();
     settings.collectives.choose("barrier=dissemination").unwrap();
     for text in texts {
-        let workload = Workload::parse(&text).unwrap();
+        let workload = Workload::parse(text).unwrap();
         let make = || prepare(&workload, &platform).unwrap();
         same_again(&make, &Settings::default(), &workload.name);
         let published = Settings { order: Order::Published, ..Settings::default() };
