@@ -79,6 +79,11 @@ pub trait Program: Send {
         WORLD
     }
 
+    /// What a reader of the results should know: a sentence each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What its ranks did in each of its phases, if it has any.
     fn phases(&self) -> Vec<PhaseTotals> {
         Vec::new()

@@ -10,6 +10,7 @@ mod recorded_run;
 mod run;
 mod scattered;
 mod script;
+mod staged;
 mod with_files;
 
 pub use database::{Database, Mode};

@@ -18,7 +18,7 @@ use iolab_policy::insitu::StrategySpec;
 use iolab_sim::cluster::{Order, RunError};
 use iolab_sim::guest::{Durations, Settings, SimulationError, io_of};
 use iolab_sim::platform::{Platform, PlatformError};
-use iolab_sim::workload::recorded::{self, Recording};
+use iolab_sim::workload::recorded::{self, PosixCalls, Recording};
 use iolab_trace::{Layer, Trace};
 use iolab_vocab::{Nanos, Seed};
 use std::path::{Path, PathBuf};
@@ -162,14 +162,18 @@ impl Arguments {
     /// What only means something for recorded calls of POSIX.
     fn refuse_posix_flags(&self) -> Result<(), Failure> {
         let flags = [
-            ("--apply", !self.apply.is_empty()),
             ("--decisions", self.decisions.is_some()),
             ("--cold", self.cold),
             ("--durations", self.durations != "recorded"),
         ];
-        let hint = "it is for traces with calls of POSIX alone; a cluster has cache layers (--cache) \
-                    and collectives (--collective)";
+        let hint = "it is for traces with calls of POSIX alone; a cluster has strategies (--apply), \
+                    cache layers (--cache) and collectives (--collective)";
         refuse(&flags, "here", hint)
+    }
+
+    /// The strategies, the first one on top.
+    pub(crate) fn strategies(&self) -> Result<Vec<StrategySpec>, Failure> {
+        Ok(self.apply.iter().map(|text| StrategySpec::parse(text)).collect::<Result<_, _>>()?)
     }
 
     /// The platform, which all but the template want.
@@ -184,14 +188,13 @@ fn run_recording(
     trace: &Trace,
     platform: &Platform,
 ) -> Result<ExitCode, Failure> {
-    if !arguments.apply.is_empty() {
-        return Err(Failure::new(
-            "strategies stage calls of POSIX, and this trace has calls of MPI",
-        )
-        .hint("choose a cache layer by --cache, or a collective by --collective"));
-    }
     arguments.refuse_posix_flags()?;
-    let recording = Recording::of(trace)?;
+    // Strategies stage calls of POSIX, and those of MPI-IO by a single rank.
+    let posix = match arguments.apply.is_empty() {
+        true => PosixCalls::Compute,
+        false => PosixCalls::Commands,
+    };
+    let recording = Recording::with(trace, posix)?;
     for note in recording.notes() {
         eprintln!("iolab: {note}");
     }
@@ -199,14 +202,10 @@ fn run_recording(
 }
 
 fn run_trace(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
-    let apply = arguments
-        .apply
-        .iter()
-        .map(|text| StrategySpec::parse(text))
-        .collect::<Result<Vec<_>, _>>()?;
+    let apply = arguments.strategies()?;
     let trace = trace_file::load(path)?;
     let platform = arguments.platform()?;
-    if recorded::has_mpi(&trace) && !is_of_posix(arguments, &trace, &platform) {
+    if recorded::has_mpi(&trace) && !is_of_posix(&trace, &platform) {
         return run_recording(arguments, &trace, &platform);
     }
     arguments.refuse_cluster_flags()?;
@@ -241,11 +240,11 @@ fn run_trace(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a trace that has calls of MPI is meant by those of POSIX that it also has: strategies stage
-/// those, and local storage knows no others.
-fn is_of_posix(arguments: &Arguments, trace: &Trace, platform: &Platform) -> bool {
-    let asks = !arguments.apply.is_empty() || platform.nodes.is_empty();
-    asks && trace.events.iter().any(|event| event.function.layer() == Layer::Posix)
+/// Whether a trace that has calls of MPI is meant by those of POSIX that it also has: local storage
+/// knows no others.
+fn is_of_posix(trace: &Trace, platform: &Platform) -> bool {
+    platform.nodes.is_empty()
+        && trace.events.iter().any(|event| event.function.layer() == Layer::Posix)
 }
 
 fn settings_of(arguments: &Arguments) -> Settings {

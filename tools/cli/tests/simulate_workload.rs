@@ -277,16 +277,41 @@ fn this_machine_is_what_calibrate_wrote_here() {
 #[test]
 fn what_only_traces_of_posix_calls_can_have_is_refused_and_not_ignored() {
     let workload = samples().remove(0).display().to_string();
-    let flags: [&[&str]; 4] = [
-        &["--apply", "write-back"],
-        &["--cold"],
-        &["--durations", "model"],
-        &["--decisions", "unwritten.iot"],
-    ];
+    let flags: [&[&str]; 3] =
+        [&["--cold"], &["--durations", "model"], &["--decisions", "unwritten.iot"]];
     for flag in flags {
         let run = ["simulate", "--workload", &workload, "--platform", "classic-hdd"];
         let said = stderr_of(&[&run[..], flag].concat());
         assert!(said.contains(&format!("{} does nothing here", flag[0])), "{said}");
     }
     assert!(!Path::new("unwritten.iot").exists());
+}
+
+#[test]
+fn strategies_are_told_with_what_they_change() {
+    let place = tempfile::tempdir().unwrap();
+    let workload = place.path().join("own.toml");
+    let text = r#"
+        files = [{ name = "own", per_rank = true }]
+        [[applications]]
+        ranks = 4
+        [[applications.phases]]
+        commands = [{ open = "own" }, { write = "own", bytes = 100, calls = 500 }, { close = "own" }]
+    "#;
+    std::fs::write(&workload, text).unwrap();
+    let path = workload.to_str().unwrap();
+    let given = ["simulate", "--platform", "classic-hdd", "--workload", path];
+    let run = |flags: &[&str]| {
+        let output = iolab(&[&given[..], flags].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let told = run(&["--apply", "write-back"]);
+    assert!(told.contains("note: 2000 accesses went through strategies, "), "{told}");
+    assert!(told.contains("chosen: --apply write-back\n") && told.contains(": faster ("), "{told}");
+    let json: serde_json::Value =
+        serde_json::from_str(&run(&["--apply", "write-back", "--json"])).unwrap();
+    assert_eq!(json["choices"]["chosen"][0], "--apply write-back", "{json:#}");
+    let said = stderr_of(&[&given[..], &["--apply", "write-forth"]].concat());
+    assert!(said.contains("write-forth"), "{said}");
 }

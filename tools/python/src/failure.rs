@@ -1,6 +1,7 @@
 //! Errors on their way to Python: `iolab.Error(message, hint)`, and what a policy raised.
 
 use iolab_policy::collective::catalog::CollectiveError;
+use iolab_policy::insitu::SpecError;
 use iolab_sim::guest::SimulationError;
 use iolab_sim::platform::PlatformError;
 use iolab_sim::scenario::ScenarioError;
@@ -38,7 +39,7 @@ macro_rules! told {
     };
 }
 
-told!(CollectiveError, PlatformError, ScenarioError, SimulationError, WorkloadError);
+told!(CollectiveError, PlatformError, ScenarioError, SimulationError, SpecError, WorkloadError);
 
 impl Told for HdtraceError {
     fn told(&self) -> (String, String) {

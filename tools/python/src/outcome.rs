@@ -41,6 +41,7 @@ fn application<'py>(py: Python<'py>, one: &ApplicationOutcome) -> PyResult<Bound
     result.set_item("rank_count", one.rank_count)?;
     result.set_item("seconds", one.end.seconds())?;
     result.set_item("phases", list(py, &one.phases, phase)?)?;
+    result.set_item("notes", &one.notes)?;
     Ok(result)
 }
 

@@ -4,6 +4,7 @@ use crate::failure::{Raise, Trouble, error};
 use crate::outcome;
 use crate::parts::PythonParts;
 use iolab_policy::collective::{CollectiveKind, CollectiveSelection};
+use iolab_policy::insitu::StrategySpec;
 use iolab_sim::band::{Band, over_ties, tie_seeds};
 use iolab_sim::cluster::Order;
 use iolab_sim::guest::SimulationError;
@@ -69,10 +70,10 @@ pub(crate) enum Program<'py> {
 }
 
 /// Runs a program on a platform (as TOML). `cache` is a name or makes layers, `collectives` has a
-/// name or a maker by command. The result is the median run of a band, `seeds` and `tie_seed` as on
+/// name or a maker by command; `apply` has strategies. The result is the median run of a band, `seeds` and `tie_seed` as on
 /// the command line.
 #[pyfunction]
-#[pyo3(signature = (program, platform, cache, collectives, order, seeds, tie_seed, seed, faults))]
+#[pyo3(signature = (program, platform, cache, collectives, apply, order, seeds, tie_seed, seed, faults))]
 #[allow(clippy::too_many_arguments, reason = "each is a keyword of the package's function")]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
@@ -80,6 +81,7 @@ pub(crate) fn simulate<'py>(
     platform: &str,
     cache: Option<Bound<'py, PyAny>>,
     collectives: &Bound<'py, PyDict>,
+    apply: Vec<String>,
     order: &str,
     seeds: Option<u64>,
     tie_seed: Option<u64>,
@@ -90,7 +92,9 @@ pub(crate) fn simulate<'py>(
     let trouble = Trouble::default();
     let order = order_of(py, order)?;
     let faults = faults.map(|text| Scenario::parse(text).raise(py)).transpose()?;
-    let mut settings = Settings { order, faults, ..Settings::default() };
+    let strategies = apply.iter().map(|text| StrategySpec::parse(text));
+    let strategies = strategies.collect::<Result<Vec<_>, _>>().raise(py)?;
+    let mut settings = Settings { order, faults, strategies, ..Settings::default() };
     let mut parts = PythonParts { cache: None, collectives: Vec::new(), trouble: trouble.clone() };
     match cache {
         Some(cache) if cache.is_callable() => parts.cache = Some(cache.unbind()),

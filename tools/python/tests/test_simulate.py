@@ -195,3 +195,18 @@ def test_a_cut_trace_is_refused_by_file_and_line(tmp_path):
 def test_the_examples_of_the_documentation_run():
     assert doctest.testmod(iolab.simulation).failed == 0
     assert doctest.testmod(iolab).failed == 0
+
+
+def test_strategies_are_applied_inside_the_simulation() -> None:
+    phase = {"commands": [{"open": "own"}, {"write": "own", "bytes": 100, "calls": 500}, {"close": "own"}]}
+    workload = {
+        "files": [{"name": "own", "per_rank": True}],
+        "applications": [{"ranks": 4, "phases": [phase]}],
+    }
+    plain, held = iolab.simulate(workload), iolab.simulate(workload, apply="write-back")
+    assert held.bytes == plain.bytes and held.seconds < plain.seconds / 10
+    assert held.applications[0].notes[0].startswith("2000 accesses went through strategies, ")
+    points = iolab.sweep(workload, apply=["null", ("null", "write-back")], tie_seed=1)
+    assert [point.result.seconds > 1 for point in points] == [True, False]
+    with pytest.raises(iolab.Error, match="write-forth"):
+        iolab.simulate(workload, apply="write-forth")

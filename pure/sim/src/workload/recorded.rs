@@ -13,8 +13,9 @@ use crate::program::{
     ANY_SOURCE, ANY_TAG, Command, Communicator, File, FileOperation, Program, Shape, Ticket, WORLD,
     What, of_function,
 };
+use iolab_policy::insitu::runtimes::owner_of;
 use iolab_trace::spool::LeftOut;
-use iolab_trace::{CallView, Event, Function, Layer, Origin, Partner, Trace};
+use iolab_trace::{CallView, Class, Event, Function, Layer, Origin, Partner, Trace};
 use iolab_vocab::{Extent, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -51,6 +52,15 @@ pub struct Recorded {
     opened_by: BTreeMap<(u32, File), Communicator>,
 }
 
+/// What becomes of calls on files past MPI-IO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PosixCalls {
+    /// The time they took is computation.
+    Compute,
+    /// They go to the servers: reads, writes and syncs of ranks, outside of MPI-IO.
+    Commands,
+}
+
 /// Whether a trace has calls of MPI that a cluster could carry out.
 pub fn has_mpi(trace: &Trace) -> bool {
     trace.events.iter().any(|event| event.parent < 0 && is_mpi(event))
@@ -67,7 +77,18 @@ fn wrong<T>(message: String) -> Result<T, SimulationError> {
 
 impl Recording {
     /// Takes the calls of MPI out of a trace.
+    ///
+    /// # Errors
+    /// What the trace lacks, or what in it makes no sense, by rank and call.
     pub fn of(trace: &Trace) -> Result<Recording, SimulationError> {
+        Recording::with(trace, PosixCalls::Compute)
+    }
+
+    /// The same, and calls of POSIX as `posix` says.
+    ///
+    /// # Errors
+    /// As for [`Recording::of`].
+    pub fn with(trace: &Trace, posix: PosixCalls) -> Result<Recording, SimulationError> {
         check_simulated(trace)?;
         let rank_count = check_ranks(trace)?;
         let mut reader = Reader {
@@ -81,9 +102,14 @@ impl Recording {
             skipped: BTreeMap::new(),
             blocking: cancelled(trace),
             beside: 0,
+            posix,
+            open: BTreeMap::new(),
         };
-        let outermost = |&row: &usize| trace.events[row].parent < 0;
-        let mut rows: Vec<usize> = (0..trace.events.len()).filter(outermost).collect();
+        let is_wanted = |&row: &usize| match posix {
+            PosixCalls::Compute => trace.events[row].parent < 0,
+            PosixCalls::Commands => is_past_mpi(trace, row),
+        };
+        let mut rows: Vec<usize> = (0..trace.events.len()).filter(is_wanted).collect();
         // Threads of a process take turns in one lane.
         rows.sort_by_key(|&row| (trace.events[row].rank, trace.events[row].start));
         for row in rows {
@@ -193,6 +219,20 @@ fn notes(trace: &Trace, reader: &Reader<'_>) -> Vec<String> {
     notes
 }
 
+/// Whether a row is a call of MPI, or one that none of MPI is around.
+fn is_past_mpi(trace: &Trace, row: usize) -> bool {
+    let mut above = trace.events[row].parent;
+    // A damaged trace may say anything; nobody calls this deep.
+    for _ in 0..64 {
+        let Ok(parent) = usize::try_from(above) else { return true };
+        match trace.events.get(parent) {
+            Some(event) if !is_mpi(event) => above = event.parent,
+            _ => return false,
+        }
+    }
+    false
+}
+
 /// Requests by rank that were cancelled: neither begun nor waited for here.
 fn cancelled(trace: &Trace) -> BTreeSet<(i32, i64)> {
     let waits = trace.events.iter().filter(|event| event.function == Function::MPI_WAIT);
@@ -248,6 +288,16 @@ impl Communicators<'_> {
         Communicators { listed, world: listed.iter().position(is_world), numbers, declared }
     }
 
+    /// The communicator of one rank by itself.
+    fn alone(&mut self, rank: u32) -> Communicator {
+        let own = |ranks: &Vec<u32>| *ranks == [rank];
+        let place = self.declared.iter().position(own).unwrap_or_else(|| {
+            self.declared.push(vec![rank]);
+            self.declared.len() - 1
+        });
+        place as Communicator + 1
+    }
+
     /// Number of a communicator by its index in the trace.
     fn number(&mut self, index: i64) -> Option<Communicator> {
         let index = usize::try_from(index).ok()?;
@@ -281,6 +331,9 @@ struct Reader<'a> {
     /// Requests by rank that nobody waits for here: they ended where they began, or were cancelled.
     blocking: BTreeSet<(i32, i64)>,
     beside: u64,
+    posix: PosixCalls,
+    /// By rank and file: how often it is open past MPI-IO.
+    open: BTreeMap<(i32, File), u32>,
 }
 
 impl Reader<'_> {
@@ -290,29 +343,81 @@ impl Reader<'_> {
             self.compute(event);
             return Ok(());
         }
+        if self.posix == PosixCalls::Commands && event.function.layer() == Layer::Posix {
+            return self.posix_call(&event.clone());
+        }
         if !is_mpi(event) || event.rank < 0 {
             let on_file = matches!(event.function.layer(), Layer::Posix | Layer::Stdio);
             let moves = on_file && event.function.class().moves_data() && event.rank >= 0;
-            self.beside += if moves { event.calls() } else { 0 };
+            let is_left = moves && self.posix == PosixCalls::Compute;
+            self.beside += if is_left { event.calls() } else { 0 };
             return Ok(());
         }
         let Some(mut step) = self.step(row)? else {
             *self.skipped.entry(event.function.name()).or_default() += 1;
             return Ok(());
         };
-        let rank = event.rank as usize;
-        if let Some(end) = self.ends[rank].replace(event.end) {
-            let gap = event.start.since(end);
-            if gap > Nanos::ZERO {
-                let instructions = gap.0 as f64 / INSTRUCTION_NANOS;
-                let command = What::Compute { instructions }.awaited();
-                self.lanes[rank].push(Step { command, extents: (0, 0), communicator: WORLD });
-            }
-        }
+        let event = *event;
+        self.pass_gap(&event);
         if event.function.class().moves_data() {
             step.extents = self.extents_of(row);
         }
-        self.lanes[rank].push(step);
+        self.lanes[event.rank as usize].push(step);
+        Ok(())
+    }
+
+    /// The time since the last call of its rank is computation.
+    fn pass_gap(&mut self, event: &Event) {
+        let rank = event.rank as usize;
+        let Some(end) = self.ends[rank].replace(event.end) else { return };
+        let gap = event.start.since(end);
+        if gap > Nanos::ZERO {
+            let instructions = gap.0 as f64 / INSTRUCTION_NANOS;
+            let command = What::Compute { instructions }.awaited();
+            self.lanes[rank].push(Step { command, extents: (0, 0), communicator: WORLD });
+        }
+    }
+
+    /// A call on a file past MPI-IO. The file is opened by the first opening of a rank, closed by the
+    /// last closing; what is no file of a program's own, and calls that move nothing, are computation.
+    fn posix_call(&mut self, event: &Event) -> Result<(), SimulationError> {
+        let lane = usize::try_from(event.rank).ok().filter(|rank| *rank < self.lanes.len());
+        let Some((_, file)) = lane.zip(event.file.index()) else { return Ok(()) };
+        let path = self.trace.header.files.get(file).map_or("", |file| &file.path);
+        if event.result < 0 || owner_of(path).is_some() {
+            return Ok(());
+        }
+        let file = self.file(event)?;
+        let class = event.function.class();
+        let count = self.open.entry((event.rank, file)).or_default();
+        let operation = match class {
+            // What is no regular file has no size.
+            Class::Open if event.length >= 0 => {
+                *count += 1;
+                (*count == 1).then_some(FileOperation::Open)
+            }
+            Class::Close if *count > 0 => {
+                *count -= 1;
+                (*count == 0).then_some(FileOperation::Close)
+            }
+            Class::Sync if *count > 0 => Some(FileOperation::Sync),
+            Class::Read if *count > 0 && event.result > 0 => Some(FileOperation::Read),
+            Class::Write if *count > 0 && event.result > 0 => Some(FileOperation::Write),
+            _ => None,
+        };
+        let Some(operation) = operation else { return Ok(()) };
+        self.pass_gap(event);
+        let communicator = self.communicators.alone(event.rank as u32);
+        let start = self.extents.len();
+        match operation {
+            FileOperation::Open => self.opened(file, event, event.length),
+            FileOperation::Read | FileOperation::Write => {
+                self.extents.push(Extent::new(event.offset.max(0) as u64, event.moved_bytes()));
+            }
+            _ => {}
+        }
+        let (command, extents) = (operation.of(file), (start, self.extents.len()));
+        self.lanes[event.rank as usize].push(Step { command, extents, communicator });
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 
 use super::described::Workload;
 use super::recorded_run::RecordedRun;
+use super::staged::Staged;
 use crate::cluster::{
     Cluster, Event, FileState, HopTotals, LinkKind, Order, PolicyOverrides, Progress, RunError,
     ServerTotals, Setup,
@@ -15,6 +16,7 @@ use crate::program::{PhaseTotals, Program};
 use crate::queue::{EventQueue, Ordered, Published};
 use crate::scenario::{Faults, Scenario};
 use iolab_policy::collective::CollectiveSelection;
+use iolab_policy::insitu::StrategySpec;
 use iolab_trace::Trace;
 use iolab_vocab::{Nanos, Seed};
 use std::ops::ControlFlow;
@@ -30,6 +32,9 @@ pub struct Settings {
     pub cache: Option<String>,
     /// Which algorithm carries out which collective command.
     pub collectives: CollectiveSelection,
+    /// In-situ strategies that the accesses of every process go through, the first one next to the
+    /// program.
+    pub strategies: Vec<StrategySpec>,
     /// What goes wrong.
     pub faults: Option<Scenario>,
     /// Keep what every part did and when, as [`Outcome::trace`].
@@ -40,7 +45,8 @@ impl Default for Settings {
     fn default() -> Settings {
         let collectives = CollectiveSelection::default();
         let (order, tie_seed) = (Order::Documented, Seed(0));
-        Settings { order, tie_seed, cache: None, collectives, faults: None, record: false }
+        let (cache, strategies, faults) = (None, Vec::new(), None);
+        Settings { order, tie_seed, cache, collectives, strategies, faults, record: false }
     }
 }
 
@@ -84,6 +90,8 @@ pub struct ApplicationOutcome {
     pub end: Nanos,
     /// Its phases, if its program tells them.
     pub phases: Vec<PhaseTotals>,
+    /// What a reader of these should know: a sentence each.
+    pub notes: Vec<String>,
 }
 
 /// What a server did.
@@ -200,7 +208,13 @@ pub fn simulate_with(
             hint: "give a group of nodes a `server`".to_owned(),
         });
     }
-    let (names, programs): (Vec<_>, Vec<_>) = job.applications.into_iter().unzip();
+    let staged = |program: Box<dyn Program>| match settings.strategies.is_empty() {
+        true => program,
+        false => Box::new(Staged::new(program, settings.strategies.clone(), &job.files)),
+    };
+    let applications = job.applications.into_iter();
+    let (names, programs): (Vec<_>, Vec<_>) =
+        applications.map(|(name, program)| (name, staged(program))).unzip();
     let setup = Setup {
         order: settings.order,
         cache: settings.cache.clone(),
@@ -266,8 +280,9 @@ impl Watched<'_> {
     fn outcome<Q: EventQueue<Event>>(&self, end: Nanos, cluster: &Cluster<Q>) -> Outcome {
         let applications =
             self.names.iter().zip(cluster.applications()).map(|(name, (program, end))| {
-                let (rank_count, phases) = (program.rank_count(), program.phases());
-                ApplicationOutcome { name: name.clone(), rank_count, end, phases }
+                let (rank_count, name) = (program.rank_count(), name.clone());
+                let (phases, notes) = (program.phases(), program.notes());
+                ApplicationOutcome { name, rank_count, end, phases, notes }
             });
         let servers = self.platform.server_names().into_iter().zip(cluster.server_totals());
         let links = self.platform.link_names().into_iter().zip(cluster.link_totals());

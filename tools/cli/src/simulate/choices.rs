@@ -1,4 +1,4 @@
-//! What a cache layer or a collective algorithm chosen on the command line changes, against the same
+//! What strategies, a cache layer or a collective algorithm chosen on the command line changes, against the same
 //! run as the platform has it.
 
 use super::Arguments;
@@ -17,16 +17,18 @@ pub(crate) struct Chosen {
 
 /// The flags of choices, as they were given; none if there are none.
 pub(super) fn words(arguments: &Arguments) -> Option<Vec<String>> {
+    let strategies = arguments.apply.iter().map(|name| format!("--apply {name}"));
     let cache = arguments.cache.iter().map(|name| format!("--cache {name}"));
     let collectives = arguments.collective.iter().map(|name| format!("--collective {name}"));
-    let words: Vec<String> = cache.chain(collectives).collect();
+    let words: Vec<String> = strategies.chain(cache).chain(collectives).collect();
     (!words.is_empty()).then_some(words)
 }
 
 /// The settings without choices.
 pub(super) fn usual(settings: &Settings) -> Settings {
     let collectives = Settings::default().collectives;
-    Settings { cache: None, collectives, record: false, ..settings.clone() }
+    let (cache, strategies) = (None, Vec::new());
+    Settings { cache, collectives, strategies, record: false, ..settings.clone() }
 }
 
 /// All servers together, and the one that is busy longest.

@@ -79,7 +79,8 @@ pub(super) fn text(told: &Told) -> String {
     if let Some(recorded) = subject.recorded() {
         let _ = writeln!(text, "the recorded run took {:.6} s", recorded.seconds());
     }
-    for note in platform.notes() {
+    let noted = outcome.applications.iter().flat_map(|application| application.notes.clone());
+    for note in platform.notes().into_iter().chain(noted) {
         let _ = writeln!(text, "note: {note}");
     }
     text += &faulted.as_ref().map_or_else(String::new, |faulted| faulted.text(banded));
@@ -223,6 +224,7 @@ pub(super) fn json(told: &Told) -> Value {
             "ranks": one.rank_count,
             "end_seconds": one.end.seconds(),
             "phases": one.phases.iter().map(phase_json).collect::<Vec<_>>(),
+            "notes": one.notes,
         })).collect::<Vec<_>>(),
         "servers": outcome.servers.iter().map(|server| {
             server_json(&server.name, &server.totals, share(server.totals.busy_nanos, outcome))

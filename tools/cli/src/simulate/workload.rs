@@ -143,6 +143,7 @@ fn settings_of(arguments: &Arguments) -> Result<Settings, Failure> {
         tie_seed: Seed(0),
         cache: arguments.cache.clone(),
         collectives: collectives(&arguments.collective)?,
+        strategies: arguments.strategies()?,
         faults: arguments.faults.as_deref().map(read_scenario).transpose()?,
         record: arguments.output.is_some(),
     })

@@ -202,6 +202,10 @@ fn a_recorded_program_is_simulated_with_another_collective_algorithm() {
     let (usual, other) = (simulated(&[]), simulated(&["--collective", "direct"]));
     assert_ne!(usual["event_hash"], other["event_hash"]);
     assert_ne!(usual["end_ns"], other["end_ns"], "{usual:#}");
+    // Strategies take what ranks do to files of their own, past MPI-IO, too.
+    let staged = simulated(&["--apply", "write-back"]);
+    assert_eq!(staged["choices"]["chosen"][0], "--apply write-back", "{staged:#}");
+    assert!(staged["applications"][0]["notes"][0].as_str().unwrap().contains("strategies"));
     // The same trace, by its calls of POSIX.
     let mut staged = iolab();
     staged.args(["simulate", "--trace", "run.iot", "--platform", "local-ext4"]);

@@ -165,6 +165,7 @@ def simulate(
     platform: str,
     cache: str | Callable[..., object] | None,
     collectives: Mapping[str, str | Callable[..., object]],
+    apply: list[str],
     order: str,
     seeds: int | None,
     tie_seed: int | None,

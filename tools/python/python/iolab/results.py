@@ -35,6 +35,8 @@ class Application:
     seconds: float
     """When its last rank ended."""
     phases: list[Phase]
+    notes: list[str]
+    """What a reader of these should know: a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)

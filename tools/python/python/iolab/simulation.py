@@ -6,7 +6,7 @@ import csv
 import io
 import itertools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -29,6 +29,7 @@ def simulate(
     *,
     cache: str | CacheMaker | None = None,
     collective: Mapping[str, str | CollectiveMaker] | None = None,
+    apply: str | Sequence[str] = (),
     order: Order = "documented",
     seeds: int | None = None,
     tie_seed: int | None = None,
@@ -40,8 +41,9 @@ def simulate(
     ``cache`` is a name of :func:`iolab.caches_by_name` or a class (or function) that makes a layer from
     :class:`CacheSettings`; by itself each server has the platform's. ``collective`` says by command
     which algorithm of :func:`iolab.collectives_by_command` carries it out, or what makes one from a
-    :class:`CollectiveCall`. The result is the median run over ``seeds`` orders of simultaneous events
-    (5; in the published order 1), with ``low`` and ``high`` beside it; ``seeds=1`` or a ``tie_seed``
+    :class:`CollectiveCall`. ``apply`` puts in-situ strategies between the ranks and their files, as
+    ``iolab run`` does (``"write-back:buffer=4m"``; of several the first is next to the program). The result is the median run over ``seeds`` orders of simultaneous events
+    (9; in the published order 1), with ``low`` and ``high`` beside it; ``seeds=1`` or a ``tie_seed``
     make a single run. ``seed`` replaces that of the workload's random choices, ``faults`` lets things go wrong as a :class:`Scenario` says.
 
     >>> import iolab
@@ -61,7 +63,8 @@ def simulate(
     program = workload._recording if isinstance(workload, Trace) else Workload.of(workload).text
     platform_text, choices = Platform.of(platform).text, dict(collective or {})
     scenario = None if faults is None else Scenario.of(faults).text
-    given = _iolab.simulate(program, platform_text, cache, choices, order, seeds, tie_seed, seed, scenario)
+    strategies = [apply] if isinstance(apply, str) else list(apply)
+    given = _iolab.simulate(program, platform_text, cache, choices, strategies, order, seeds, tie_seed, seed, scenario)
     return result_of(given)
 
 
@@ -109,7 +112,7 @@ class Sweep(list[Point]):
         return min(self, key=lambda point: point.result.seconds)
 
 
-_PARAMETERS = ("workload", "platform", "cache", "collective", "order", "seeds", "tie_seed", "seed", "faults")
+_PARAMETERS = ("workload", "platform", "cache", "collective", "apply", "order", "seeds", "tie_seed", "seed", "faults")
 
 
 def sweep(
