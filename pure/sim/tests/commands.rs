@@ -201,3 +201,36 @@ fn a_sync_of_nothing_takes_a_flush_and_an_answer() {
     // Ten flushes leave one after the other, ten answers come back through one port.
     assert_eq!(time, STEP + 9 * wire(20) + reached(20) + reached(15));
 }
+
+fn set_size(bytes: u64) -> (Command, Vec<Extent>) {
+    (FileOperation::SetSize.of(0), vec![Extent::new(0, bytes)])
+}
+
+#[test]
+fn another_size_takes_a_request_to_each_server_and_its_answer() {
+    let time = run_lines(vec![set_size(1000)]).unwrap().0;
+    // The command, its meeting and what comes after that, the answers, and a broadcast to nobody.
+    assert_eq!(time, 5 * STEP + 9 * wire(20) + reached(20) + reached(15));
+}
+
+#[test]
+fn a_file_that_was_cut_has_no_bytes_behind_its_end_and_one_that_was_extended_has() {
+    let read = || (FileOperation::Read.of(0), vec![Extent::new(0, 1 << 20)]);
+    let moved = |bytes| {
+        let lines = vec![set_size(bytes), read()];
+        let (_, servers) = totals(setup(vec![Box::new(Script::new(vec![lines]))], 1));
+        servers.iter().map(|server| server.read_bytes).sum::<u64>()
+    };
+    assert_eq!(moved(0), 0);
+    assert_eq!(moved(70_000), 70_000);
+    assert_eq!(moved(1 << 30), 1 << 20);
+}
+
+#[test]
+fn a_size_is_one_extent_from_the_beginning() {
+    let wrong = [vec![], vec![Extent::new(1, 5)], vec![Extent::new(0, 1), Extent::new(1, 1)]];
+    for list in wrong {
+        let text = run_lines(vec![(FileOperation::SetSize.of(0), list)]).unwrap_err().message();
+        assert!(text.contains("set-size of file 0: ") && text.contains("say no size"), "{text}");
+    }
+}

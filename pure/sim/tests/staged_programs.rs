@@ -204,3 +204,24 @@ fn a_collective_or_started_access_finds_nothing_held() {
     let places: Vec<_> = accesses(&outcome).iter().map(|row| row.1).collect();
     assert_eq!(places, [0, 500, 100, 700]);
 }
+
+#[test]
+fn a_file_that_is_cut_keeps_what_was_held_before_its_new_end() {
+    let size = |bytes| (FileOperation::SetSize.of(0), vec![Extent::new(0, bytes)]);
+    let lines = vec![
+        bare(FileOperation::Open.of(0)),
+        write(0, 100),
+        size(60),
+        (FileOperation::Read.of(0), vec![Extent::new(0, 1000)]),
+        bare(FileOperation::Close.of(0)),
+    ];
+    let outcome = run_job(job(vec![lines]), &["write-back"]);
+    let rows = accesses(&outcome);
+    assert_eq!(
+        rows.iter().map(|row| row.0).collect::<Vec<_>>(),
+        [Function::MPI_FILE_WRITE, Function::MPI_FILE_READ]
+    );
+    let events = outcome.trace.unwrap().events;
+    let read = events.iter().find(|event| event.function == Function::MPI_FILE_READ).unwrap();
+    assert_eq!(read.result, 60);
+}

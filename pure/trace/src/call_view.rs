@@ -77,6 +77,11 @@ pub enum CallView {
         /// What it is waited for by, where it only begins.
         request: Option<i64>,
     },
+    /// `MPI_File_set_size`.
+    SetSize {
+        /// Where the file ends from now on.
+        bytes: u64,
+    },
     /// A message sent, received, or one of each.
     Message {
         /// For whom; `None` also for the null process.
@@ -155,6 +160,7 @@ impl CallView {
             | Function::MPI_FILE_IWRITE_ALL => {
                 CallView::Data { extent: extent(row), request: request_of(row.argument) }
             }
+            Function::MPI_FILE_SET_SIZE => CallView::SetSize { bytes: row.length.max(0) as u64 },
             Function::MPI_SEND => message(row.argument, -1, None),
             Function::MPI_RECV => message(-1, row.offset, None),
             Function::MPI_SENDRECV => message(row.argument, row.offset, None),
@@ -215,6 +221,7 @@ impl CallView {
                 argument: root.map_or(-1, i64::from),
                 ..row
             },
+            CallView::SetSize { bytes } => Event { length: or_none(Some(bytes)), ..row },
             CallView::Wait { request } => Event { argument: request, ..row },
         }
     }
@@ -258,6 +265,7 @@ mod tests {
             ),
             (Function::MPI_FILE_WRITE_ALL, data),
             (Function::MPI_FILE_IREAD_ALL, lost),
+            (Function::MPI_FILE_SET_SIZE, CallView::SetSize { bytes: 1 << 33 }),
             (Function::MPI_SEND, message(Some(THIRD), None, None)),
             (Function::MPI_RECV, message(None, Some(ANYBODY), None)),
             (Function::MPI_SENDRECV, message(Some(THIRD), Some(ANYBODY), None)),

@@ -126,8 +126,10 @@ pub(super) enum Kind {
     Flush { file: u32 },
     /// The same, with an answer to the task that waits for it.
     Sync { file: u32, task: u32 },
-    /// A sync is done, to the task that waits for it.
-    SyncDone { task: u32 },
+    /// A file has another size now; with an answer to the task that waits for it.
+    Resize { task: u32 },
+    /// A sync or another size is done, to the task that waits for it.
+    Done { task: u32 },
     /// From process to process.
     Point { envelope: Envelope },
     /// A larger message from process to process wants to come.

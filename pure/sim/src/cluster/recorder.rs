@@ -238,10 +238,10 @@ impl Kind {
     /// 3 completion, 4 flush, 5 message between processes, 6 its arrangement.
     fn number(self) -> i64 {
         match self {
-            Kind::Request { .. } => 0,
+            Kind::Request { .. } | Kind::Resize { .. } => 0,
             Kind::WriteData { .. } => 1,
             Kind::ReadData { .. } => 2,
-            Kind::WriteDone { .. } | Kind::SyncDone { .. } | Kind::Invitation { .. } => 3,
+            Kind::WriteDone { .. } | Kind::Done { .. } | Kind::Invitation { .. } => 3,
             Kind::Flush { .. } | Kind::Sync { .. } => 4,
             Kind::Point { .. } | Kind::Offered { .. } => 5,
             Kind::Offer { .. } | Kind::Reply { .. } => 6,
@@ -336,6 +336,9 @@ impl<Q: EventQueue<super::Event>> Cluster<Q> {
                 size_bytes: self.files[file as usize].bytes as i64,
                 mode: -1,
             }),
+            What::File { operation: FileOperation::SetSize, .. } => {
+                Some(CallView::SetSize { bytes: listed_bytes })
+            }
             What::File { operation, .. } => operation.direction().map(|_| CallView::Data {
                 extent: (list.iter().map(|extent| extent.offset).min(), listed_bytes),
                 request,

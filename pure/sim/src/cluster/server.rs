@@ -354,8 +354,13 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
         let (server, task) = (&mut self.servers[index as usize], flush);
         server.syncs.retain(|waiting| *waiting != task);
-        let (node, client) = (server.node, self.tasks.get(task).process);
-        self.send(node, client, NONE, DONE_BYTES, Kind::SyncDone { task });
+        self.answer(index, task);
+    }
+
+    /// What a client's task asked of the server is done.
+    pub(super) fn answer(&mut self, index: u32, task: u32) {
+        let (node, client) = (self.servers[index as usize].node, self.tasks.get(task).process);
+        self.send(node, client, NONE, DONE_BYTES, Kind::Done { task });
     }
 
     pub(super) fn take_parked(&mut self, server: u32) {

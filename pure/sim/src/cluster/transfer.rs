@@ -138,10 +138,11 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             Kind::WriteData { .. } => {}
             Kind::Request { request } => self.request_arrived(request),
             Kind::Invitation { request } => self.invitation_arrived(request),
-            Kind::ReadData { task, .. } | Kind::WriteDone { task } | Kind::SyncDone { task } => {
+            Kind::ReadData { task, .. } | Kind::WriteDone { task } | Kind::Done { task } => {
                 self.settle_one(task);
             }
             Kind::Flush { file } => self.flush_arrived(target, file, NONE),
+            Kind::Resize { task } => self.answer(self.server_at(target), task),
             Kind::Sync { file, task } => self.flush_arrived(target, file, task),
             Kind::Point { envelope } => self.point_arrived(target, envelope, NONE),
             Kind::Offer { envelope, offer } => self.point_arrived(target, envelope, offer),

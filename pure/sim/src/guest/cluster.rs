@@ -1,6 +1,6 @@
 //! A recorded program on a cluster: its transfers become requests to striped servers.
 //!
-//! The strategies decide first (they do not look at the clock), so each row of the trace has a
+//! The strategies decide first, at the recorded times of the calls, so each row of the trace has a
 //! list of transfers on files below. Each thread that transfers anything becomes a client process
 //! of the platform: it computes what it computed between the calls, and asks the servers for its
 //! transfers. The cluster model has no cost for calls without data; they keep what they took. Nor

@@ -99,6 +99,8 @@ pub enum FileOperation {
     Close,
     /// Wait until the servers have on their devices what they hold.
     Sync,
+    /// Cut it or extend it, together; it ends where the one listed extent does.
+    SetSize,
     /// Read the listed extents.
     Read,
     /// Write the listed extents.
@@ -130,7 +132,10 @@ impl FileOperation {
         match self {
             FileOperation::Read | FileOperation::ReadAll => Some(Direction::Read),
             FileOperation::Write | FileOperation::WriteAll => Some(Direction::Write),
-            FileOperation::Open | FileOperation::Close | FileOperation::Sync => None,
+            FileOperation::Open
+            | FileOperation::Close
+            | FileOperation::Sync
+            | FileOperation::SetSize => None,
         }
     }
 
@@ -145,6 +150,7 @@ impl FileOperation {
             FileOperation::Open => "open",
             FileOperation::Close => "close",
             FileOperation::Sync => "sync",
+            FileOperation::SetSize => "set-size",
             FileOperation::Read => "read",
             FileOperation::Write => "write",
             FileOperation::ReadAll => "read-all",

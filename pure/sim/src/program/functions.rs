@@ -39,6 +39,7 @@ const ROWS: &[Row] = &[
     awaited(Shape::File(FileOperation::Open), Function::MPI_FILE_OPEN),
     awaited(Shape::File(FileOperation::Close), Function::MPI_FILE_CLOSE),
     awaited(Shape::File(FileOperation::Sync), Function::MPI_FILE_SYNC),
+    awaited(Shape::File(FileOperation::SetSize), Function::MPI_FILE_SET_SIZE),
     both(Shape::File(FileOperation::Read), Function::MPI_FILE_READ, Function::MPI_FILE_IREAD),
     both(Shape::File(FileOperation::Write), Function::MPI_FILE_WRITE, Function::MPI_FILE_IWRITE),
     both(
@@ -132,6 +133,7 @@ mod tests {
             FileOperation::Open,
             FileOperation::Close,
             FileOperation::Sync,
+            FileOperation::SetSize,
             FileOperation::Read,
             FileOperation::Write,
             FileOperation::ReadAll,

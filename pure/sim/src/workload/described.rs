@@ -166,6 +166,7 @@ enum Operation {
     Compute(Work),
     /// One that moves no data.
     File(FileOperation, FileRef),
+    SetSize(FileRef, u64),
     Transfer(Transfer),
     Wait(Ticket),
     Collective {

@@ -361,6 +361,9 @@ impl Reader<'_> {
         self.pass_gap(&event);
         if event.function.class().moves_data() {
             step.extents = self.extents_of(row);
+        } else if let Some(CallView::SetSize { bytes }) = CallView::of(&event) {
+            step.extents = (self.extents.len(), self.extents.len() + 1);
+            self.extents.push(Extent::new(0, bytes));
         }
         self.lanes[event.rank as usize].push(step);
         Ok(())

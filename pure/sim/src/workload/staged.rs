@@ -97,6 +97,7 @@ impl Staged {
             (FileOperation::Open, ..) => self.open(rank, file),
             (FileOperation::Close, ..) => self.close(rank, file),
             (FileOperation::Sync, ..) => self.sync(rank, file),
+            (FileOperation::SetSize, ..) => self.set_size(rank, file, list),
             (FileOperation::Read | FileOperation::Write, Some(direction), None) => {
                 self.transfer(rank, file, direction, list);
             }
@@ -163,6 +164,18 @@ impl Staged {
         if self.drive(rank, file, Call::Sync { data_only: false }).is_none() {
             self.push(rank, FileOperation::Sync.of(file), Vec::new());
         }
+    }
+
+    fn set_size(&mut self, rank: u32, file: File, list: Vec<Extent>) {
+        // What is no size is refused by the simulator.
+        let [Extent { length, .. }] = list[..] else {
+            return self.push(rank, FileOperation::SetSize.of(file), list);
+        };
+        let call = Call::Truncate { length };
+        if self.drive(rank, file, call).is_none() {
+            self.push(rank, FileOperation::SetSize.of(file), list);
+        }
+        self.files[file as usize].bytes = length;
     }
 
     fn transfer(&mut self, rank: u32, file: File, direction: Direction, list: Vec<Extent>) {
@@ -265,6 +278,11 @@ impl Driver for Below<'_> {
         match call {
             Call::Read { at, length } => Ok(self.transfer(Direction::Read, at, length, memory)),
             Call::Write { at, length } => Ok(self.transfer(Direction::Write, at, length, memory)),
+            Call::Truncate { length } => {
+                let size = vec![Extent::new(0, length)];
+                self.staged.push(self.by, FileOperation::SetSize.of(self.file), size);
+                Ok(0)
+            }
             Call::Sync { .. } => {
                 self.staged.push(self.by, FileOperation::Sync.of(self.file), Vec::new());
                 Ok(0)

@@ -118,10 +118,12 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
         for message in self.messages.live() {
             let (task, server) = match message.kind {
-                Kind::Sync { task, .. } => (task, Some(self.server_at(message.target))),
-                Kind::ReadData { task, .. }
-                | Kind::WriteDone { task }
-                | Kind::SyncDone { task } => (task, self.server_that_enters(message.entry)),
+                Kind::Sync { task, .. } | Kind::Resize { task } => {
+                    (task, Some(self.server_at(message.target)))
+                }
+                Kind::ReadData { task, .. } | Kind::WriteDone { task } | Kind::Done { task } => {
+                    (task, self.server_that_enters(message.entry))
+                }
                 _ => continue,
             };
             unanswered.extend(server.map(|server| (task, server)));
@@ -146,6 +148,7 @@ fn purpose(meeting: &Meeting) -> String {
         Purpose::Barrier => "barrier".to_owned(),
         Purpose::Open(file) => format!("opening of file {file}"),
         Purpose::Close(file) => format!("closing of file {file}"),
+        Purpose::SetSize(file) => format!("another size of file {file}"),
         Purpose::Access(file, Direction::Read) => format!("reading of file {file}"),
         Purpose::Access(file, Direction::Write) => format!("writing of file {file}"),
     }

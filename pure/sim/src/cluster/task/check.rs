@@ -3,8 +3,9 @@
 use super::{Event, Work};
 use crate::cluster::error::Refused;
 use crate::cluster::{Cluster, EventQueue};
-use crate::program::{ANY_SOURCE, Command, Communicator, File, Ticket, What};
+use crate::program::{ANY_SOURCE, Command, Communicator, File, FileOperation, Ticket, What};
 use iolab_policy::collective::CollectiveKind;
+use iolab_vocab::Extent;
 
 /// What is wrong, and a way out.
 type Wrong = (String, &'static str);
@@ -111,6 +112,13 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             return Err((
                 format!("{length} B at {offset} end beyond any file"),
                 "files end below 2^64 B",
+            ));
+        }
+        let is_size = matches!(command.what, What::File { operation: FileOperation::SetSize, .. });
+        if is_size && !matches!(task.list[..], [Extent { offset: 0, .. }]) {
+            return Err((
+                format!("{} extents say no size", task.list.len()),
+                "list one extent from byte 0 to the end",
             ));
         }
         match command.what {

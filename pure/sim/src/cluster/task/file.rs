@@ -10,6 +10,8 @@ use iolab_vocab::Direction;
 
 /// Payload of the broadcast by which an open spreads the file's handle.
 const HANDLE_BYTES: u64 = 32;
+/// Payload of the broadcast that tells whether a size could be set.
+const RESULT_BYTES: u64 = 4;
 /// Wire size of a flush.
 const FLUSH_BYTES: u64 = 20;
 /// Buffer of each rank in two-phase I/O.
@@ -28,6 +30,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             FileOperation::Open => self.open_step(id, file, step),
             FileOperation::Close => self.close_step(id, file, step),
             FileOperation::Sync => self.sync_servers(id, file),
+            FileOperation::SetSize => self.set_size_step(id, file, step),
             FileOperation::Read => {
                 self.request_reads(id, file);
                 Outcome::WaitLast
@@ -72,6 +75,24 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         self.tasks.get_mut(id).pending += self.servers.len() as u32;
         self.tell_servers(id, Kind::Sync { file, task: id });
         Outcome::WaitLast
+    }
+
+    /// All meet, rank 0 tells the servers and awaits their answers, then the others that it is so.
+    fn set_size_step(&mut self, id: u32, file: File, step: u32) -> Outcome {
+        let group = self.group_of_file(id, file);
+        let process = self.tasks.get(id).process;
+        let is_first = self.groups[group as usize].rank(process) == Some(0);
+        match step {
+            0 => return Outcome::Nested(Work::Meet(group, Purpose::SetSize(file))),
+            1 if is_first => {
+                self.tasks.get_mut(id).pending += self.servers.len() as u32;
+                self.tell_servers(id, Kind::Resize { task: id });
+                return Outcome::Wait;
+            }
+            _ if is_first => self.files[file as usize].bytes = self.tasks.get(id).list[0].end(),
+            _ => {}
+        }
+        Outcome::NestedLast(self.messages(id, group, CollectiveKind::Broadcast, 0, RESULT_BYTES))
     }
 
     fn tell_servers(&mut self, id: u32, kind: Kind) {

@@ -16,6 +16,8 @@ pub(in crate::cluster) enum Purpose {
     Open(File),
     /// To close it.
     Close(File),
+    /// To give it another size.
+    SetSize(File),
     /// To access a file together.
     Access(File, Direction),
 }

@@ -85,6 +85,9 @@ impl Draft<'_> {
         if let Some(name) = &read.sync {
             return Ok((self.who.clone(), Operation::File(FileOperation::Sync, self.file(name)?)));
         }
+        if let Some(name) = &read.set_size {
+            return self.set_size(read, name);
+        }
         if let Some(name) = &read.wait {
             return Ok((self.who.clone(), Operation::Wait(self.ticket(name, false)?)));
         }
@@ -108,6 +111,18 @@ impl Draft<'_> {
         let within = self.within(read)?;
         let kind = CollectiveKind::Barrier;
         Ok((self.members(within)?, Operation::Collective { kind, root: 0, bytes: 0, within }))
+    }
+
+    fn set_size(&mut self, read: &CommandText, name: &str) -> Resolved<(Who, Operation)> {
+        let file = self.file(name)?;
+        let bytes = match read.bytes {
+            Some(Size(bytes)) if bytes <= OFFSET_MAX => bytes,
+            Some(Size(bytes)) => {
+                return wrong(format!("a file of {bytes} bytes"), "files have at most 2^60 bytes");
+            }
+            None => return wrong("`set_size` without `bytes`", "say how long the file is to be"),
+        };
+        Ok((self.members(self.group_of(file))?, Operation::SetSize(file, bytes)))
     }
 
     fn opening(&mut self, read: &CommandText, name: &str) -> Resolved<(Who, Operation)> {

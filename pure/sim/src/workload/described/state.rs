@@ -87,6 +87,7 @@ impl State {
                 }
                 Ok(())
             }
+            Operation::SetSize(file, _) => self.needs(*file, who, names),
             Operation::Transfer(Transfer { file, ticket, .. }) => {
                 self.needs(*file, who, names)?;
                 self.start(*ticket, who)

@@ -144,10 +144,14 @@ impl Steps {
         }
     }
 
-    fn command(&self, rank: u32, operation: &Operation) -> Command {
+    fn command(&self, rank: u32, operation: &Operation, list: &mut Vec<Extent>) -> Command {
         match *operation {
             Operation::Compute(work) => self.work(rank, work),
             Operation::File(operation, file) => operation.of(file.of(rank)),
+            Operation::SetSize(file, bytes) => {
+                list.push(Extent::new(0, bytes));
+                FileOperation::SetSize.of(file.of(rank))
+            }
             Operation::Wait(ticket) => What::Wait(ticket).awaited(),
             Operation::Collective { kind, root, bytes, within } => {
                 let communicator = self.application.communicator(within, rank);
@@ -252,7 +256,7 @@ impl Program for Steps {
                 Some(Instruction::Do { operation, .. }) => {
                     cursor.at += 1;
                     cursor.given += 1;
-                    return Some(self.command(rank, operation));
+                    return Some(self.command(rank, operation, list));
                 }
             }
         }
