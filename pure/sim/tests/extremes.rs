@@ -245,3 +245,41 @@ fn bytes_behind_the_end_of_a_file_are_not_read() {
     assert_eq!(workload("read = 'f'"), (4000, 4000, 4000));
     assert_eq!(workload("read_all = 'f'"), (4000, 4000, 4000));
 }
+
+/// Readers and writers of large and of scattered pieces, at servers with room for a few packets.
+fn crowded(seed: u64, cache: &str) {
+    let mut random = Random::new(Seed(seed));
+    let packet = 1000 + random.below(60_000);
+    let memory = 2 * packet + 1 + random.below(3 * packet);
+    let (access, servers) = (packet / 2 + random.below(4 * packet), 1 + random.below(2));
+    let text = format!(
+        "transport = {{ packet_bytes = {packet}, access_bytes = {access} }}
+         switches = [{{ name = 's' }}]
+         nodes = [{{ name = 'c', count = 5, clients = 1, switch = 's' }},
+                  {{ name = 'd', count = {servers}, switch = 's', memory_bytes = {memory},
+                     server = {{ device = {{ model = 'hdd' }} }} }}]"
+    );
+    let on = Platform::parse(&text).unwrap();
+    let mut line = || {
+        let offset = random.below(1 << 20);
+        let list = match random.below(3) {
+            0 => vec![Extent::new(offset, 1 + random.below(400_000))],
+            _ => (0..30).map(|at| Extent::new(offset + at * 9000, 1 + at * 200)).collect(),
+        };
+        let way = if random.below(3) > 0 { FileOperation::Read } else { FileOperation::Write };
+        (way.of(0), list)
+    };
+    let script = Script::new((0..5).map(|_| (0..4).map(|_| line()).collect()).collect());
+    let mut setup = setup(vec![Box::new(script)], 1);
+    setup.cache = Some(cache.to_owned());
+    if let Err(error) = build_on(&on, setup).run() {
+        panic!("{cache}, seed {seed}: {error}\n{text}");
+    }
+}
+
+#[test]
+fn however_little_memory_servers_have_all_is_read_and_written() {
+    for row in iolab_policy::cache::catalog::ROWS {
+        (0..60).for_each(|seed| crowded(seed, row.name));
+    }
+}

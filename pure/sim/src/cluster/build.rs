@@ -7,7 +7,7 @@ use super::hop::{Hop, Role};
 use super::network::Network;
 use super::overrides::PolicyOverrides;
 use super::packet::{NONE, Slab};
-use super::server::{Server, ServerTotals};
+use super::server::{Reads, Server, ServerTotals};
 use super::task::{Process, Task};
 use super::{Application, Calendar, Cluster, EventQueue, FileState, Node, Order, hash_table};
 use crate::platform::{NodeGroup, Platform, PlatformError};
@@ -177,6 +177,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 access_bytes: settings.access_bytes,
                 invites,
                 totals,
+                reads: Reads::default(),
                 slowness: Vec::new(),
                 stall_count: 0,
                 held: Vec::new(),

@@ -168,6 +168,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             }
         }
         self.take_parked(index);
+        self.release_parts(index);
     }
 
     /// The hops at both ends of a link: what they send goes over it.

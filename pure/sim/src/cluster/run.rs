@@ -82,6 +82,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             }
             Event::Transferred(transfer) => self.transferred(transfer),
             Event::Woke(server) => {
+                self.servers[server as usize].reads.wake_count -= 1;
                 if !self.woke(server) {
                     self.calendar.now = before;
                 }

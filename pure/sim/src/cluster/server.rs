@@ -146,12 +146,26 @@ pub(super) struct Server {
     /// Largest single access; small memory makes it smaller.
     pub(super) access_bytes: u64,
     pub(super) totals: ServerTotals,
+    pub(super) reads: Reads,
     /// Factors by which faults slow the device down.
     pub(super) slowness: Vec<f64>,
     /// Faults that stall it.
     pub(super) stall_count: u32,
     /// What its cache layer is told when it is no longer stalled.
     pub(super) held: Vec<CacheEvent>,
+}
+
+/// What tells whether anything of a server's reads is still going on by itself.
+#[derive(Debug, Default)]
+pub(super) struct Reads {
+    /// Transfers on the device, writes included.
+    transfer_count: u32,
+    /// Wakes that its cache layer has asked for.
+    pub(super) wake_count: u32,
+    /// Packets of read data that have not left.
+    pub(super) leaving_count: u32,
+    /// Requests that have some data, less than a packet, and none of it leaving.
+    parts: Vec<u32>,
 }
 
 impl Server {
@@ -293,7 +307,38 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     /// Read data of this size has left the server.
     pub(super) fn read_data_left(&mut self, request: u32, bytes: u64) {
         let server = self.requests.get(request).server;
+        self.servers[server as usize].reads.leaving_count -= 1;
         self.tell(server, CacheEvent::Released { bytes });
+        self.release_parts(server);
+    }
+
+    /// Less than a packet leaves only where nothing else will happen: with little memory, parts of
+    /// several reads can fill it, and none of them would become a packet any more.
+    pub(super) fn release_parts(&mut self, index: u32) {
+        let server = &self.servers[index as usize];
+        let reads = &server.reads;
+        let goes_on = reads.transfer_count + reads.wake_count + reads.leaving_count > 0;
+        if reads.parts.is_empty() || goes_on || server.stall_count > 0 {
+            return;
+        }
+        for request in std::mem::take(&mut self.servers[index as usize].reads.parts) {
+            self.send_read_data(request);
+        }
+    }
+
+    /// The next packet of read data leaves behind the one that has left.
+    pub(super) fn read_data_follows(&mut self, id: u32) {
+        let server = self.requests.get(id).server;
+        let reads = &mut self.servers[server as usize].reads;
+        reads.leaving_count += 1;
+        reads.parts.retain(|part| *part != id);
+    }
+
+    fn send_read_data(&mut self, id: u32) {
+        let &Request { reply, server, .. } = self.requests.get(id);
+        let packet = self.cut_packet(reply);
+        self.servers[server as usize].reads.leaving_count += 1;
+        self.calendar.post(0, self.server_source(server), Event::Arrived(packet));
     }
 
     /// All data of a read request has left the server.
@@ -317,11 +362,13 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     pub(super) fn transferred(&mut self, id: u32) {
         let transfer = *self.transfers.get(id);
         self.transfers.remove(id);
+        self.servers[transfer.server as usize].reads.transfer_count -= 1;
         self.tell(transfer.server, CacheEvent::Completed { operation: transfer.operation });
         if transfer.is_write {
             self.take_parked(transfer.server);
         }
         self.tell(transfer.server, CacheEvent::DeviceReady);
+        self.release_parts(transfer.server);
     }
 
     /// A client that waits for it may send what it has announced.
@@ -397,6 +444,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         server.cache.step(self.calendar.now, CacheEvent::Woke, &mut actions);
         let has_effect = !actions.is_empty();
         self.obey(index, actions);
+        self.release_parts(index);
         has_effect
     }
 
@@ -416,6 +464,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 Action::WakeAt(time) => {
                     let wait = time.since(self.calendar.now).0;
                     self.calendar.post(wait, self.server_source(index), Event::Woke(index));
+                    self.servers[index as usize].reads.wake_count += 1;
                 }
             }
         }
@@ -435,6 +484,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let id = self.transfers.add(Transfer { server: index, operation, is_write });
         let source = self.server_source(index);
         let server = &mut self.servers[index as usize];
+        server.reads.transfer_count += 1;
         let service = server.device.serve(self.calendar.now, access);
         // No access takes no time at all, however fast the device.
         let least = u64::from(!access.extent.is_empty());
@@ -454,9 +504,12 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         message.missing_bytes -= bytes;
         message.available_bytes += bytes;
         let is_full = message.available_bytes >= u64::from(self.packet_bytes);
+        let parts = &mut self.servers[server as usize].reads.parts;
         if is_full || message.missing_bytes == 0 && message.available_bytes > 0 {
-            let packet = self.cut_packet(message_id);
-            self.calendar.post(0, self.server_source(server), Event::Arrived(packet));
+            parts.retain(|part| *part != id);
+            self.send_read_data(id);
+        } else if message.available_bytes > 0 && !parts.contains(&id) {
+            parts.push(id);
         }
     }
 }

@@ -77,6 +77,9 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         let (kind, sender) = (message.kind, message.sender);
         let (is_sent, bytes) = (message.sent_bytes == message.bytes, message.bytes);
         if message.available_bytes > 0 {
+            if let Kind::ReadData { request, .. } = kind {
+                self.read_data_follows(request);
+            }
             let next = self.cut_packet(packet.message);
             self.network.hops[at as usize].queue.push(&mut self.network.packets, next);
         }
