@@ -120,8 +120,8 @@ impl Extent {
     }
 
     /// Whether the two have a byte in common.
-    pub const fn overlaps(self, other: Extent) -> bool {
-        self.offset < other.end() && other.offset < self.end()
+    pub fn overlaps(self, other: Extent) -> bool {
+        !self.intersection(other).is_empty()
     }
 
     /// Whether every byte of `other` is in `self`.
@@ -185,23 +185,38 @@ impl Random {
 mod tests {
     use super::*;
 
-    #[test]
-    fn extents_that_only_touch_do_not_overlap() {
-        assert!(!Extent::new(0, 10).overlaps(Extent::new(10, 5)));
-        assert!(Extent::new(0, 11).overlaps(Extent::new(10, 5)));
-        assert!(!Extent::new(3, 0).overlaps(Extent::new(0, 10)) || Extent::new(3, 0).is_empty());
+    fn bytes(extent: Extent) -> Vec<u64> {
+        (extent.offset..extent.end()).collect()
     }
 
     #[test]
-    fn what_is_without_another_lies_before_and_behind_it() {
-        for (from, to) in
-            [(0, 5), (0, 12), (12, 14), (12, 30), (20, 30), (0, 30), (10, 20), (13, 13)]
-        {
-            let (whole, other) = (Extent::new(10, 10), Extent::new(from, to - from));
-            let left = whole.without(other).flat_map(|part| part.offset..part.end());
-            let expected: Vec<u64> = (10..20).filter(|at| !(from..to).contains(at)).collect();
-            assert_eq!(left.collect::<Vec<_>>(), expected, "{other}");
+    fn extents_are_sets_of_bytes() {
+        let all =
+            || (0..7).flat_map(|offset| (0..5).map(move |length| Extent::new(offset, length)));
+        for (one, other) in all().flat_map(|one| all().map(move |other| (one, other))) {
+            let (own, others) = (bytes(one), bytes(other));
+            let (common, rest): (Vec<u64>, Vec<u64>) =
+                own.iter().partition(|at| others.contains(at));
+            assert_eq!(bytes(one.intersection(other)), common, "{one} and {other}");
+            assert_eq!(one.overlaps(other), !common.is_empty(), "{one} and {other}");
+            assert_eq!(one.without(other).flat_map(bytes).collect::<Vec<_>>(), rest);
+            if !other.is_empty() {
+                let holds = others.iter().all(|at| own.contains(at));
+                assert_eq!(one.contains(other), holds, "{other} in {one}");
+            }
         }
+        assert_eq!(Extent::new(3, 4).to_string(), "[3, 7)");
+    }
+
+    #[test]
+    fn no_file_has_no_index() {
+        assert_eq!(FileId::NONE.index(), None);
+        assert_eq!((FileId(0).index(), FileId(7).index()), (Some(0), Some(7)));
+    }
+
+    #[test]
+    fn seconds_are_a_thousand_million_nanoseconds() {
+        assert_eq!(Nanos(2_500_000_000).seconds(), 2.5);
     }
 
     #[test]
@@ -210,7 +225,14 @@ mod tests {
         // First values of SplitMix64 for seed 42, as every implementation of it gives them.
         assert_eq!(random.bits(), 13_679_457_532_755_275_413);
         assert_eq!(random.bits(), 2_949_826_092_126_892_291);
-        assert!((0..1000).all(|_| random.below(7) < 7));
+    }
+
+    #[test]
+    fn every_number_below_a_limit_is_as_likely() {
+        let mut random = Random::new(Seed(1));
+        let mut counts = [0_u32; 7];
+        (0..70_000).for_each(|_| counts[random.below(7) as usize] += 1);
+        assert!(counts.iter().all(|count| (9_600..10_400).contains(count)), "{counts:?}");
     }
 
     #[test]

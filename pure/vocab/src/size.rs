@@ -53,14 +53,15 @@ pub fn format_bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
     let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
+    // What would be rounded up to the next unit, or to one digit more, is told as that.
+    while value >= if unit == 0 { 1024.0 } else { 1023.5 } && unit + 1 < UNITS.len() {
         value /= 1024.0;
         unit += 1;
     }
     let digits = match value {
         _ if value.fract() == 0.0 => 0,
-        v if v < 10.0 => 2,
-        v if v < 100.0 => 1,
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
         _ => 0,
     };
     format!("{value:.digits$} {}", UNITS[unit])
@@ -75,6 +76,40 @@ mod tests {
         for text in ["", "k", "12q", "1.5m", "99999999999t", "1 2"] {
             let error = parse_bytes(text).unwrap_err();
             assert!(error.to_string().contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_unit_has_its_factor_however_it_is_written() {
+        let sizes = [("7", 7), ("7b", 7), ("3k", 3 << 10), ("3 KB", 3 << 10), ("3kib", 3 << 10)];
+        let large = [("2m", 2 << 20), ("2Mb", 2 << 20), ("5g", 5 << 30), ("5GiB", 5 << 30)];
+        let largest = [("6t", 6 << 40), ("6tb", 6 << 40), (" 6tib ", 6 << 40)];
+        for (text, bytes) in sizes.into_iter().chain(large).chain(largest) {
+            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_told_in_three_digits_of_the_unit_that_fits() {
+        let told = [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1 KiB"),
+            (1500, "1.46 KiB"),
+            (10_000, "9.77 KiB"),
+            (10 << 10, "10 KiB"),
+            (10_235, "10.0 KiB"),
+            (10_300, "10.1 KiB"),
+            (102_350, "100 KiB"),
+            (102_600, "100 KiB"),
+            (150_000, "146 KiB"),
+            ((1 << 20) - 100, "1.00 MiB"),
+            (3 << 30, "3 GiB"),
+            (5 << 40, "5 TiB"),
+            (5 << 50, "5120 TiB"),
+        ];
+        for (bytes, text) in told {
+            assert_eq!(format_bytes(bytes), text, "{bytes}");
         }
     }
 }
