@@ -34,7 +34,8 @@ impl Lane {
             Class::Read | Class::Write if !event.function.is_positioned() => {
                 let descriptor = self.descriptors.entry(event.fd).or_default();
                 descriptor.unused_seek = None;
-                descriptor.position = (event.offset >= 0).then(|| event.offset + event.result);
+                let end = event.offset.saturating_add(event.result);
+                descriptor.position = (event.offset >= 0).then_some(end);
             }
             Class::Seek => {
                 let descriptor = self.descriptors.entry(event.fd).or_default();
@@ -86,6 +87,11 @@ mod tests {
     fn a_seek_to_where_the_position_is_is_redundant() {
         assert_eq!(redundant(&[read(0, 100), seek(100, 0, 100), read(100, 100)]), 1);
         assert_eq!(redundant(&[read(0, 100), seek(0, SEEK_CUR, 100)]), 1);
+    }
+
+    #[test]
+    fn a_read_beyond_the_end_of_numbers_is_followed_to_there() {
+        assert_eq!(redundant(&[read(100, i64::MAX), seek(0, SEEK_CUR, i64::MAX)]), 1);
     }
 
     #[test]

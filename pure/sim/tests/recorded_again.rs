@@ -4,7 +4,8 @@
 use iolab_sim::cluster::Order;
 use iolab_sim::guest::SimulationError;
 use iolab_sim::platform::Platform;
-use iolab_sim::workload::recorded::Recording;
+use iolab_sim::scenario::Scenario;
+use iolab_sim::workload::recorded::{self, Recording};
 use iolab_sim::workload::{Job, Outcome, Settings, TEMPLATE, Workload, prepare, simulate};
 use iolab_trace::{Event, FileEntry, Function, Header, ProcessEntry, Trace};
 use iolab_vocab::{FileId, Nanos};
@@ -251,4 +252,60 @@ fn a_simulated_trace_that_lacks_rows_or_has_several_programs_is_refused() {
     let message = |trace| Recording::of(trace).unwrap_err().message;
     assert_eq!(message(&cut), "7 rows of this simulated trace were not kept");
     assert_eq!(message(&two), "2 applications were simulated together in this trace");
+}
+
+/// Again on the platform named, from rows in the order a trace file has them: a call before those
+/// inside it, so that of two that begin at once the longer one comes first.
+fn same_from_file(text: &str, platform: &str, faults: Option<&str>) {
+    let platform = Platform::preset(platform).unwrap();
+    let faults = faults.map(|text| Scenario::parse(text).unwrap());
+    let settings = Settings { record: true, faults, ..Settings::default() };
+    let workload = Workload::parse(text).unwrap();
+    let first = watchless(prepare(&workload, &platform).unwrap(), &platform, &settings).unwrap();
+    let mut trace = first.trace.unwrap();
+    trace.events.sort_by_key(|row| (row.process, row.start, std::cmp::Reverse(row.end)));
+    assert!(recorded::has_mpi(&trace), "{text}");
+    let again = watchless(Recording::of(&trace).unwrap().job(), &platform, &settings).unwrap();
+    assert_eq!((again.end, again.event_hash), (first.end, first.event_hash), "{text}");
+}
+
+fn ranks(count: u32, commands: &str) -> String {
+    format!("[[applications]]\nranks = {count}\n[[applications.phases]]\ncommands = [{commands}]")
+}
+
+#[test]
+fn commands_that_begin_in_the_same_nanosecond_keep_their_order() {
+    let commands = "{ compute = '1ms', only = [1] }, { barrier = true }, { allreduce = 8 }";
+    same_from_file(&ranks(2, commands), "nvme", None);
+}
+
+#[test]
+fn parts_of_an_instruction_are_kept() {
+    for work in ["1.23456", "'1.2345678ms'", "'502us'", "'4068us'", "0.1", "1e15", "'0.3ns'"] {
+        let commands =
+            format!("{{ barrier = true }}, {{ compute = {work} }}, {{ barrier = true }}");
+        same_from_file(&ranks(1, &commands), "classic-hdd", None);
+        same_from_file(&ranks(2, &commands), "nvme", None);
+    }
+}
+
+#[test]
+fn a_program_that_only_computes_is_one() {
+    same_from_file(&ranks(3, "{ compute = '5ms' }"), "classic-hdd", None);
+}
+
+#[test]
+fn what_a_crashed_client_was_at_is_there() {
+    let files = "files = [{ name = 'f', per_rank = true }]\n";
+    let commands = "{ open = 'f' }, { write = 'f', bytes = '4m', calls = 4 }, { close = 'f' }";
+    let crash = "[[faults]]\nkind = 'crashed-client'\nclient = 'client1'\nat = 0.01";
+    same_from_file(&(files.to_owned() + &ranks(2, commands)), "classic-hdd", Some(crash));
+}
+
+#[test]
+fn rows_of_ranks_that_are_not_there_are_refused() {
+    let mut trace = trace();
+    trace.events[0] = Event { rank: 9, ..Event::of(Function::COMPUTE) };
+    let error = Recording::of(&trace).unwrap_err();
+    assert_eq!(error.message, "rank 9 computes and is no process of the trace");
 }

@@ -225,3 +225,81 @@ fn a_file_that_is_cut_keeps_what_was_held_before_its_new_end() {
     let read = events.iter().find(|event| event.function == Function::MPI_FILE_READ).unwrap();
     assert_eq!(read.result, 60);
 }
+
+#[test]
+fn reads_of_several_pieces_are_counted_once() {
+    let text = r#"
+        files = [{ name = "f", size = "10m", per_rank = true }]
+        [[applications]]
+        ranks = 2
+        [[applications.phases]]
+        commands = [
+            { open = "f" },
+            { read = "f", pattern = "strided:strip=4k,stripes=8", per_call = "all" },
+            { write = "f", bytes = 100 },
+            { read = "f", bytes = 50 },
+            { close = "f" },
+        ]
+    "#;
+    let plain = run(text, &[]).applications[0].phases[0].read_bytes;
+    for strategies in [&["null"][..], &["seek-elide"], &["write-back"], &["null", "write-back"]] {
+        let under = run(text, strategies).applications[0].phases[0].read_bytes;
+        assert_eq!(under, plain, "{strategies:?}");
+    }
+}
+
+#[test]
+fn a_file_that_a_rank_opens_again_keeps_what_was_held() {
+    let lines = vec![
+        bare(FileOperation::Open.of(0)),
+        write(0, 100),
+        bare(FileOperation::Open.of(0)),
+        write(100, 50),
+        bare(FileOperation::Close.of(0)),
+        write(150, 10),
+        bare(FileOperation::Close.of(0)),
+    ];
+    let outcome = run_job(job(vec![lines]), &["write-back"]);
+    assert_eq!(written_bytes(&outcome), 160);
+    assert_eq!(accesses(&outcome).len(), 1, "{:?}", accesses(&outcome));
+}
+
+#[test]
+fn whoever_uses_a_file_while_another_writes_out_what_was_held_waits_for_it() {
+    let write = |at: u64| (FileOperation::Write.of(0), vec![Extent::new(at * 4096, 4096)]);
+    let read = |at: u64| (FileOperation::Read.of(0), vec![Extent::new(at * 4096, 4096)]);
+    let mut owner = vec![bare(FileOperation::Open.of(0))];
+    owner.extend((0..16).map(write));
+    owner.push(bare(What::Idle { nanos: Nanos(SECOND / 100) }.awaited()));
+    owner.extend((0..16).map(read));
+    owner.push(bare(FileOperation::Close.of(0)));
+    let opener = vec![
+        bare(What::Idle { nanos: Nanos(SECOND / 100) }.awaited()),
+        bare(FileOperation::Open.of(0)),
+        bare(FileOperation::Close.of(0)),
+    ];
+    let outcome = run_job(job(vec![owner, opener]), &["write-back"]);
+    let rows = outcome.trace.unwrap().events;
+    let reads = rows.iter().filter(|row| row.function == Function::MPI_FILE_READ);
+    assert_eq!(reads.map(|row| row.result).sum::<i64>(), 16 * 4096);
+}
+
+#[test]
+fn a_rank_goes_on_after_a_call_that_its_strategies_answer() {
+    let text = r#"
+        files = [{ name = "f", per_rank = true }]
+        [[applications]]
+        ranks = 2
+        [[applications.phases]]
+        commands = [
+            { open = "f" }, { write = "f", bytes = "4k" }, { sync = "f" }, { set_size = "f", bytes = 10 },
+            { compute = "1s" }, { barrier = true }, { close = "f" },
+        ]
+    "#;
+    for cruel in ["cruel:fail=100", "cruel:delay=1000", "cruel:delay=1", "cruel:fail=30,short=30"] {
+        for strategies in [&["write-back", cruel][..], &[cruel, "write-back"], &[cruel]] {
+            let outcome = run(text, strategies);
+            assert!(outcome.end.0 > SECOND, "{strategies:?}: {}", outcome.end);
+        }
+    }
+}

@@ -53,8 +53,8 @@ pub enum CallView {
     Compute {
         /// Whole instructions.
         instructions: u64,
-        /// And so many thousandths of one, below 1000.
-        thousandths: u32,
+        /// And so many of [`CallView::FRACTIONS`] of one.
+        fraction: u64,
     },
     /// A process did nothing, and kept nobody from the processor.
     Idle {
@@ -128,6 +128,9 @@ const fn or_none(value: Option<u64>) -> i64 {
 }
 
 impl CallView {
+    /// So many fractions make an instruction: as fine as a double above 1 is, so that none is rounded.
+    pub const FRACTIONS: f64 = (1_u64 << 52) as f64;
+
     /// What a row says; `None` for functions that have no view.
     pub fn of(row: &Event) -> Option<CallView> {
         let message = |to: i64, from: i64, request: Option<i64>| CallView::Message {
@@ -140,7 +143,8 @@ impl CallView {
         Some(match row.function {
             Function::COMPUTE => match (at_least_zero(row.argument), at_least_zero(row.length)) {
                 (Some(instructions), _) => {
-                    CallView::Compute { instructions, thousandths: row.offset.clamp(0, 999) as u32 }
+                    let fraction = row.offset.clamp(0, CallView::FRACTIONS as i64 - 1) as u64;
+                    CallView::Compute { instructions, fraction }
                 }
                 (None, Some(nanos)) => CallView::Idle { nanos: Nanos(nanos) },
                 (None, None) => return None,
@@ -190,8 +194,9 @@ impl CallView {
     pub fn on(self, function: Function, row: Event) -> Event {
         let row = Event { function, ..row };
         match self {
-            CallView::Compute { instructions, thousandths } => {
-                Event { argument: or_none(Some(instructions)), offset: thousandths.into(), ..row }
+            CallView::Compute { instructions, fraction } => {
+                let (offset, argument) = (or_none(Some(fraction)), or_none(Some(instructions)));
+                Event { offset, argument, ..row }
             }
             CallView::Idle { nanos } => Event { length: or_none(Some(nanos.0)), ..row },
             CallView::Open { communicator, size_bytes, mode } => {
@@ -257,7 +262,7 @@ mod tests {
         let data = CallView::Data { extent: (Some(1 << 40), 512), request: None };
         let lost = CallView::Data { extent: (None, 512), request: Some(8) };
         let views = [
-            (Function::COMPUTE, CallView::Compute { instructions: 12, thousandths: 7 }),
+            (Function::COMPUTE, CallView::Compute { instructions: 12, fraction: 7 }),
             (Function::COMPUTE, CallView::Idle { nanos: Nanos(3_000_000) }),
             (
                 Function::MPI_FILE_OPEN,

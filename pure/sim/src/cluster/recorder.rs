@@ -269,7 +269,12 @@ impl<Q: EventQueue<super::Event>> Cluster<Q> {
 
     /// What was kept, in order; nothing if nobody asked.
     pub fn take_recording(&mut self) -> Option<Recording> {
-        let recording = self.recorder.take()?.finish();
+        let mut recorder = self.recorder.take()?;
+        // Of a process that has crashed: what it was at.
+        for process in 0..self.processes.len() as u32 {
+            recorder.command_ended(process, self.calendar.now);
+        }
+        let recording = recorder.finish();
         let members = |group: &Group| {
             let ranks = 0..group.rank_count();
             ranks.map(|rank| self.processes[group.process(rank) as usize].rank).collect()
@@ -323,12 +328,8 @@ impl<Q: EventQueue<super::Event>> Cluster<Q> {
         let listed_bytes = list.iter().map(|extent| extent.length).sum::<u64>();
         match command.what {
             What::Compute { instructions } => {
-                let fraction = (instructions.fract() * 1000.0).round();
-                let carry = fraction >= 1000.0;
-                Some(CallView::Compute {
-                    instructions: instructions as u64 + u64::from(carry),
-                    thousandths: if carry { 0 } else { fraction as u32 },
-                })
+                let fraction = (instructions.fract() * CallView::FRACTIONS) as u64;
+                Some(CallView::Compute { instructions: instructions as u64, fraction })
             }
             What::Idle { nanos } => Some(CallView::Idle { nanos }),
             What::File { file, operation: FileOperation::Open } => Some(CallView::Open {

@@ -61,9 +61,10 @@ pub enum PosixCalls {
     Commands,
 }
 
-/// Whether a trace has calls of MPI that a cluster could carry out.
+/// Whether a trace has calls of MPI that a cluster could carry out, or is what one has carried out.
 pub fn has_mpi(trace: &Trace) -> bool {
-    trace.events.iter().any(|event| event.parent < 0 && is_mpi(event))
+    let is_command = |event: &Event| is_mpi(event) || event.function == Function::COMPUTE;
+    trace.events.iter().any(|event| event.parent < 0 && event.rank >= 0 && is_command(event))
 }
 
 fn is_mpi(event: &Event) -> bool {
@@ -111,7 +112,10 @@ impl Recording {
         };
         let mut rows: Vec<usize> = (0..trace.events.len()).filter(is_wanted).collect();
         // Threads of a process take turns in one lane.
-        rows.sort_by_key(|&row| (trace.events[row].rank, trace.events[row].start));
+        rows.sort_by_key(|&row| {
+            let event = &trace.events[row];
+            (event.rank, event.start, event.end)
+        });
         for row in rows {
             reader.take(row)?;
         }
@@ -340,6 +344,12 @@ impl Reader<'_> {
     fn take(&mut self, row: usize) -> Result<(), SimulationError> {
         let event = &self.trace.events[row];
         if event.function == Function::COMPUTE && event.rank >= 0 {
+            if event.rank as usize >= self.lanes.len() {
+                return wrong(format!(
+                    "rank {} computes and is no process of the trace",
+                    event.rank
+                ));
+            }
             self.compute(event);
             return Ok(());
         }
@@ -427,9 +437,9 @@ impl Reader<'_> {
     /// Work that a simulator noted, or time in which it did nothing.
     fn compute(&mut self, event: &Event) {
         let what = match CallView::of(event) {
-            Some(CallView::Compute { instructions, thousandths }) => {
-                let thousandths = instructions as f64 * 1000.0 + f64::from(thousandths);
-                What::Compute { instructions: thousandths / 1000.0 }
+            Some(CallView::Compute { instructions, fraction }) => {
+                let instructions = instructions as f64 + fraction as f64 / CallView::FRACTIONS;
+                What::Compute { instructions }
             }
             Some(CallView::Idle { nanos }) => What::Idle { nanos },
             _ => return,

@@ -14,13 +14,23 @@ use iolab_policy::insitu::{
     Access, At, Call, Driver, Guest, Handle, Outcome, Slot, Stack, StrategySpec,
 };
 use iolab_vocab::{Direction, Extent, Nanos};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// The one description that a rank has of a file it opened.
 const HANDLE: Handle = Handle(0);
 
+/// Whoever uses a file while another process writes out what was held of it looks again after so
+/// long, and goes on regardless after so many looks (20 s), as the preloaded library does.
+const PAUSE: Nanos = Nanos(100_000);
+const PAUSES_MAX: u32 = 200_000;
+
 /// A command with what it touches.
-type Line = (Command, Vec<Extent>);
+struct Line {
+    command: Command,
+    list: Vec<Extent>,
+    /// The file of another rank of which this writes out what was held.
+    writes_out: Option<File>,
+}
 
 /// A program whose accesses go through strategies.
 pub(super) struct Staged {
@@ -39,10 +49,12 @@ struct Held {
     name: String,
     /// Its size as far as commands tell.
     bytes: u64,
-    /// Who has it open.
-    openers: BTreeSet<u32>,
+    /// Who has it open, and how often.
+    openers: BTreeMap<u32, u32>,
     /// Several had it open at once.
     was_shared: bool,
+    /// Commands not over that write out what another rank held, and who gives them.
+    writing_out: Option<(u32, u32)>,
 }
 
 #[derive(Default)]
@@ -50,6 +62,10 @@ struct Rank {
     now: Nanos,
     /// What comes before the program is asked again.
     due: VecDeque<Line>,
+    /// Of a command that waits for another rank: the command, and how often it has looked.
+    waiting: Option<(Command, Vec<Extent>, u32)>,
+    /// The command it was given last writes out what was held of this file.
+    writes_out: Option<File>,
     /// The last of these is of the program's own accesses, as they are.
     last_is_own: bool,
     stacks: BTreeMap<File, Stack>,
@@ -69,8 +85,9 @@ impl Staged {
         let held = |(name, bytes): &(String, u64)| Held {
             name: name.clone(),
             bytes: *bytes,
-            openers: BTreeSet::new(),
+            openers: BTreeMap::new(),
             was_shared: false,
+            writing_out: None,
         };
         Staged {
             member_counts: std::iter::once(rank_count).chain(member_counts).collect(),
@@ -116,22 +133,27 @@ impl Staged {
             let end = list.iter().map(|extent| extent.end()).max().unwrap_or(0);
             held.bytes = held.bytes.max(end);
         }
-        self.ranks[rank as usize].due.push_back((command, list));
+        self.ranks[rank as usize].due.push_back(Line { command, list, writes_out: None });
     }
 
     /// What others hold of the file goes out first.
     fn open(&mut self, rank: u32, file: File) {
-        let others: Vec<u32> = self.files[file as usize].openers.iter().copied().collect();
+        let others: Vec<u32> = self.files[file as usize].openers.keys().copied().collect();
         for other in others.into_iter().filter(|other| *other != rank) {
             self.release(other, file, rank);
         }
         self.push(rank, FileOperation::Open.of(file), Vec::new());
         let communicator = self.program.communicator_of(rank, file);
         let held = &mut self.files[file as usize];
-        held.openers.insert(rank);
+        *held.openers.entry(rank).or_default() += 1;
+        let is_again = held.openers[&rank] > 1;
         let is_alone = self.member_counts.get(communicator as usize) == Some(&1);
         if !is_alone || held.openers.len() > 1 {
-            held.was_shared = true;
+            self.release(rank, file, rank);
+            return;
+        }
+        // One stack serves all openings of a process.
+        if is_again {
             return;
         }
         let strategies: Vec<_> =
@@ -145,17 +167,39 @@ impl Staged {
         self.drive(rank, file, call);
     }
 
-    /// The stack of a rank goes out of the way; what it held is written by `by`.
+    /// The stack of a rank goes out of the way; what it held is written by `by`, and whoever uses the
+    /// file meanwhile waits for that.
     fn release(&mut self, rank: u32, file: File, by: u32) {
+        let before = self.ranks[by as usize].due.len();
         self.drive_by(rank, file, Call::Settle, by);
         self.ranks[rank as usize].stacks.remove(&file);
-        self.files[file as usize].was_shared = true;
+        let held = &mut self.files[file as usize];
+        held.was_shared = true;
+        let mut count = held.writing_out.map_or(0, |(_, count)| count);
+        for line in self.ranks[by as usize].due.iter_mut().skip(before) {
+            line.writes_out = Some(file);
+            count += 1;
+        }
+        held.writing_out = (count > 0).then_some((by, count));
+    }
+
+    /// Whether another rank is about to write out what was held of the file.
+    fn must_wait(&self, rank: u32, command: Command) -> bool {
+        let file = command.file().and_then(|file| self.files.get(file as usize));
+        file.and_then(|file| file.writing_out).is_some_and(|(by, _)| by != rank)
     }
 
     fn close(&mut self, rank: u32, file: File) {
-        self.drive(rank, file, Call::Close);
-        self.ranks[rank as usize].stacks.remove(&file);
-        self.files[file as usize].openers.remove(&rank);
+        let openers = &mut self.files[file as usize].openers;
+        let is_last = openers.get(&rank).is_none_or(|count| *count <= 1);
+        match openers.get_mut(&rank) {
+            Some(count) if !is_last => *count -= 1,
+            _ => drop(openers.remove(&rank)),
+        }
+        if is_last {
+            self.drive(rank, file, Call::Close);
+            self.ranks[rank as usize].stacks.remove(&file);
+        }
         self.push(rank, FileOperation::Close.of(file), Vec::new());
     }
 
@@ -182,7 +226,6 @@ impl Staged {
         if !self.ranks[rank as usize].stacks.contains_key(&file) {
             return self.push(rank, FileOperation::access(direction, false).of(file), list);
         }
-        let due_before = self.ranks[rank as usize].due.len();
         for extent in list {
             let (at, length) = (At::Offset(extent.offset), extent.length);
             let call = match direction {
@@ -190,16 +233,13 @@ impl Staged {
                 Direction::Write => Call::Write { at, length },
             };
             self.staged_calls += 1;
-            let answered = self.ranks[rank as usize].due.len();
+            let performed_before = self.performed_calls;
             let outcome = self.drive(rank, file, call);
-            let nothing_came_out = self.ranks[rank as usize].due.len() == answered;
+            let nothing_came_out = self.performed_calls == performed_before;
             if direction == Direction::Read && nothing_came_out {
                 let bytes = outcome.and_then(Result::ok).unwrap_or(0);
                 self.program.got(rank, bytes);
             }
-        }
-        if self.ranks[rank as usize].due.len() == due_before {
-            self.push(rank, What::Compute { instructions: 1.0 }.awaited(), Vec::new());
         }
     }
 
@@ -253,8 +293,8 @@ impl Below<'_> {
         self.staged.performed_calls += 1;
         let rank = &mut self.staged.ranks[self.by as usize];
         match rank.due.back_mut() {
-            Some((last, list)) if is_own && rank.last_is_own && *last == command => {
-                list.push(extent);
+            Some(line) if is_own && rank.last_is_own && line.command == command => {
+                line.list.push(extent);
             }
             _ => self.staged.push(self.by, command, vec![extent]),
         }
@@ -293,6 +333,8 @@ impl Driver for Below<'_> {
 
     fn wait_until(&mut self, time: Nanos) {
         let nanos = time.since(self.now());
+        // The strategy is woken now, and goes by the time that will be.
+        self.staged.ranks[self.by as usize].now = time.after(Nanos::ZERO).max(self.now());
         self.staged.push(self.by, What::Idle { nanos }.awaited(), Vec::new());
     }
 }
@@ -300,19 +342,45 @@ impl Driver for Below<'_> {
 impl Program for Staged {
     fn next(&mut self, rank: u32, list: &mut Vec<Extent>) -> Option<Command> {
         if self.ranks[rank as usize].due.is_empty() {
-            match self.program.next(rank, list) {
-                Some(command) => self.stage(rank, command, std::mem::take(list)),
+            let waited = self.ranks[rank as usize].waiting.take();
+            let next = waited.or_else(|| {
+                let command = self.program.next(rank, list)?;
+                Some((command, std::mem::take(list), 0))
+            });
+            match next {
+                Some((command, touched, looks))
+                    if looks < PAUSES_MAX && self.must_wait(rank, command) =>
+                {
+                    self.ranks[rank as usize].waiting = Some((command, touched, looks + 1));
+                    return Some(What::Idle { nanos: PAUSE }.awaited());
+                }
+                Some((command, touched, _)) => {
+                    self.stage(rank, command, touched);
+                    // What a stack answers by itself is a call all the same.
+                    if self.ranks[rank as usize].due.is_empty() {
+                        let call = What::Compute { instructions: 1.0 }.awaited();
+                        self.push(rank, call, Vec::new());
+                    }
+                }
                 None => self.end(rank),
             }
         }
-        let (command, extents) = self.ranks[rank as usize].due.pop_front()?;
-        list.extend(extents);
-        Some(command)
+        let line = self.ranks[rank as usize].due.pop_front()?;
+        self.ranks[rank as usize].writes_out = line.writes_out;
+        list.extend(line.list);
+        Some(line.command)
     }
 
     fn reached(&mut self, rank: u32, now: Nanos) {
-        self.ranks[rank as usize].now = now;
-        if self.ranks[rank as usize].due.is_empty() {
+        let own = &mut self.ranks[rank as usize];
+        own.now = now;
+        let is_over = own.due.is_empty() && own.waiting.is_none();
+        if let Some(file) = own.writes_out.take() {
+            let writing_out = &mut self.files[file as usize].writing_out;
+            *writing_out = writing_out.and_then(|(by, count)| Some((by, count.checked_sub(1)?)));
+            *writing_out = writing_out.filter(|(_, count)| *count > 0);
+        }
+        if is_over {
             self.program.reached(rank, now);
         }
     }
