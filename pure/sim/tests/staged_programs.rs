@@ -3,7 +3,7 @@
 use iolab_policy::insitu::StrategySpec;
 use iolab_sim::platform::Platform;
 use iolab_sim::program::{Command, FileOperation, Program, What};
-use iolab_sim::workload::{Job, Outcome, Script, Settings, Workload, prepare, simulate};
+use iolab_sim::workload::{Job, Outcome, Script, Settings, WithFiles, Workload, prepare, simulate};
 use iolab_trace::{Event, Function, Layer};
 use iolab_vocab::{Extent, Nanos};
 use std::ops::ControlFlow;
@@ -302,4 +302,22 @@ fn a_rank_goes_on_after_a_call_that_its_strategies_answer() {
             assert!(outcome.end.0 > SECOND, "{strategies:?}: {}", outcome.end);
         }
     }
+}
+
+#[test]
+fn a_program_put_on_other_files_tells_what_it_did_all_the_same() {
+    let platform = Platform::preset("classic-hdd").unwrap();
+    let own = || prepare(&Workload::parse(OWN_FILES).unwrap(), &platform).unwrap();
+    let mut moved = own();
+    let (name, program) = moved.applications.remove(0);
+    let program = Box::new(WithFiles::new(program, vec![2, 1, 0])) as Box<dyn Program>;
+    moved.applications.push((name, program));
+    let (plain, moved) = (run_job(own(), &["write-back"]), run_job(moved, &["write-back"]));
+    let told = |outcome: &Outcome| {
+        let one = &outcome.applications[0];
+        let bytes: Vec<_> = one.phases.iter().map(|it| (it.read_bytes, it.written_bytes)).collect();
+        (bytes, one.notes.clone())
+    };
+    assert_eq!(told(&moved), told(&plain));
+    assert!(told(&plain).0[0].0 > 0);
 }

@@ -3,7 +3,7 @@
 //! The file table belongs to the simulation, so that applications can share files. Two programs
 //! that both count theirs from 0 are kept apart, or brought together, by this.
 
-use crate::program::{Command, Communicator, File, Program};
+use crate::program::{Command, Communicator, File, PhaseTotals, Program};
 use iolab_vocab::{Extent, Nanos};
 
 /// A program whose files are renumbered.
@@ -33,6 +33,18 @@ impl Program for WithFiles {
 
     fn reached(&mut self, rank: u32, now: Nanos) {
         self.program.reached(rank, now);
+    }
+
+    fn got(&mut self, rank: u32, bytes: u64) {
+        self.program.got(rank, bytes);
+    }
+
+    fn phases(&self) -> Vec<PhaseTotals> {
+        self.program.phases()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.program.notes()
     }
 
     fn rank_count(&self) -> u32 {
