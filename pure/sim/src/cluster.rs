@@ -1,57 +1,39 @@
-//! A cluster at work: clients run programs, messages travel packet by packet, servers store.
+//! A cluster at work: clients run programs, servers store.
 //!
 //! The model is that of PIOsimHD (Kuhn 2009) in full; `docs/models/classic-hdd.md` has its facts.
-//! One [`Cluster`] is one run. It is generic over its event queue, so the documented order and
-//! the published one run the same code. All state lies in slabs and vectors indexed by component;
-//! the loop allocates nothing once these have grown.
+//! One [`Cluster`] is one run: a world (time, network, devices) and the machines on it. Each machine has
+//! its own state: processes with their commands and the client that makes requests for them, and servers around their cache layers. They meet in messages of the world; only a process
+//! calls its client without one, as a program calls the library it is linked with.
 
 mod build;
-mod cpu;
+mod client;
 mod deadlock;
-mod direct;
 mod error;
-mod event;
-mod fault;
-mod flow;
-mod group;
 mod hash_table;
-mod hop;
-mod network;
+mod message;
 mod overrides;
-mod packet;
-mod recorder;
-mod run;
+mod process;
+mod request;
 mod server;
-mod task;
-mod transfer;
 
+pub use crate::world::{Event, HopTotals, LinkKind, Order, Part};
 pub use build::Setup;
 pub use deadlock::{Deadlock, Reason, Waiting};
-pub use error::{Part, Refused, RunError, Unreceived};
-pub use event::Event;
-pub use hop::{HopTotals, LinkKind};
+pub use error::{Refused, RunError, Unreceived};
 pub use overrides::PolicyOverrides;
-pub use recorder::Recording;
-pub use run::Progress;
 pub use server::ServerTotals;
 
 use crate::program::Program;
-use crate::queue::{EventQueue, Source};
-use cpu::Cpu;
-use iolab_vocab::Nanos;
-use network::Network;
-use packet::{Message, NONE, Slab};
-use server::{Request, Server, Transfer};
-use task::{Process, Task};
-
-/// Which order decides among simultaneous events and among equals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Time, source, sequence; servers and processes by index.
-    Documented,
-    /// As the published evaluation: ties of the plain heap, sets in hash-table order.
-    Published,
-}
+use crate::queue::EventQueue;
+use crate::scenario::Faults;
+use crate::world::{self, Departure, Host, NodeId, PacketId, Recorder, Rows, ServerId};
+use crate::world::{Target, TaskId};
+use iolab_policy::cache::Operation;
+use iolab_trace::Event as Row;
+use iolab_vocab::{Direction, Nanos};
+use message::Message;
+use process::Processes;
+use server::Servers;
 
 /// A file of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,115 +42,223 @@ pub struct FileState {
     pub bytes: u64,
 }
 
-/// The clock and what is to come.
-#[derive(Debug)]
-pub(crate) struct Calendar<Q> {
-    now: Nanos,
-    queue: Q,
-    /// The first event that would come after the end of time.
-    late: Option<Event>,
-}
-
-/// Simulated time ends here, after 584 years.
-const END_OF_TIME: Nanos = Nanos(u64::MAX);
-
-impl<Q: EventQueue<Event>> Calendar<Q> {
-    #[inline]
-    fn post(&mut self, after_nanos: u64, source: u32, event: Event) {
-        let time = self.time_of(after_nanos, event);
-        self.queue.push(time, Source(source), event);
-    }
-
-    #[inline]
-    fn time_of(&mut self, after_nanos: u64, event: Event) -> Nanos {
-        let time = self.now.after(Nanos(after_nanos));
-        if time == END_OF_TIME && self.late.is_none() {
-            self.late = Some(event);
-        }
-        time
-    }
-
-    /// Posts the end of a node's next job; a node has one at most.
-    #[inline]
-    fn set_timer(&mut self, after_nanos: u64, node: u32, event: Event) {
-        let time = self.time_of(after_nanos, event);
-        self.queue.set_timer(node, time, Source(node), event);
-    }
-
-    /// Another job of the node ends next, or at another time.
-    #[inline]
-    fn move_timer(&mut self, after_nanos: u64, node: u32, event: Event) {
-        let time = self.time_of(after_nanos, event);
-        self.queue.move_timer(node, time, Source(node), event);
-    }
-}
-
-/// A node: its processors and where its messages enter the network.
-#[derive(Debug)]
-struct Node {
-    cpu: Cpu,
-    departure: u32,
-    arrival: u32,
-    internal: u32,
-    port: u32,
-    switch: u32,
-}
-
-/// Where an application's communicators stand among all groups.
-#[derive(Debug)]
-struct Application {
-    first_group: u32,
-    group_count: u32,
-    /// When its last process has ended so far.
-    end: Nanos,
-}
+/// The world where messages mean what the machines of a cluster say.
+type World<Q> = world::World<Q, Message>;
 
 /// One run of a cluster.
 pub struct Cluster<Q> {
-    calendar: Calendar<Q>,
-    order: Order,
-    network: Network,
-    messages: Slab<Message>,
-    requests: Slab<Request>,
-    transfers: Slab<Transfer>,
-    nodes: Vec<Node>,
-    processes: Vec<Process>,
-    tasks: Slab<Task>,
-    servers: Vec<Server>,
-    /// Per target, the node it is on: processes first, then servers.
-    target_node: Vec<u32>,
-    /// Place of each server in the order in which a request's servers are addressed, as far as that
-    /// is the same for all requests.
-    server_place: Vec<u32>,
-    files: Vec<FileState>,
-    programs: Vec<Box<dyn Program>>,
-    applications: Vec<Application>,
-    /// Communicators of all applications.
-    groups: Vec<group::Group>,
-    /// Large messages between processes, from offer to arrival.
-    offers: Slab<task::Offer>,
-    collectives: iolab_policy::collective::CollectiveSelection,
-    own: Box<dyn PolicyOverrides>,
-    eager_bytes: u64,
-    /// What collective accesses may know of the platform.
-    costs: Option<iolab_policy::collective::Costs>,
-    stripe_bytes: u64,
-    packet_bytes: u32,
-    event_count: u64,
-    event_hash: u64,
+    world: World<Q>,
+    machines: Machines,
+}
+
+/// All machines of a run.
+struct Machines {
+    processes: Processes,
+    servers: Servers,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Simulated time.
+    pub now: Nanos,
+    /// Events handled.
+    pub event_count: u64,
     /// Processes that have not ended.
-    running_count: u32,
-    active_faults: fault::ActiveFaults,
-    /// Hop of the first cable between switches; each has two.
-    first_cable_hop: u32,
-    /// The command that ended the run.
-    refused: Option<Refused>,
-    /// Where everything is noted, if anybody asked.
-    recorder: Option<Box<recorder::Recorder>>,
-    /// Node whose processor's event is being handled.
-    computing: u32,
-    actions: Vec<iolab_policy::cache::Action>,
-    moves: Vec<iolab_policy::collective::Action>,
-    touched: Vec<u32>,
-    request_of: Vec<u32>,
+    pub running_count: u32,
+}
+
+/// Rows of a trace and what is missing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recording {
+    /// By process, then start; the pieces of an access follow it. Processes are numbered as
+    /// [`Cluster::record`] says.
+    pub rows: Vec<Row>,
+    /// The communicators that rows name, as ranks of their application.
+    pub communicators: Vec<Vec<u32>>,
+    /// Rows beyond the limit.
+    pub lost_count: u64,
+}
+
+impl<Q: EventQueue<Event>> Cluster<Q> {
+    /// Runs until nothing is left to happen. Returns the time of the last event.
+    pub fn run(&mut self) -> Result<Nanos, RunError> {
+        self.start();
+        self.advance(u64::MAX);
+        self.verdict()
+    }
+
+    /// Gives every process its first command.
+    pub fn start(&mut self) {
+        self.machines.processes.start(&mut self.world);
+    }
+
+    /// Handles up to so many events. Tells whether there was that much to do.
+    pub fn advance(&mut self, event_count: u64) -> bool {
+        (0..event_count).all(|_| self.world.advance(&mut self.machines))
+    }
+
+    /// After the last event: its time, or why processes have not ended.
+    pub fn verdict(&mut self) -> Result<Nanos, RunError> {
+        let Cluster { world, machines: Machines { processes, .. } } = self;
+        if let Some(refused) = processes.take_refused() {
+            return Err(RunError::Refused(refused));
+        }
+        if let Some(part) = world.late(|task| processes.node_of(task)) {
+            return Err(RunError::Late(part));
+        }
+        if processes.are_waiting() {
+            return Err(RunError::Deadlock(Box::new(self.diagnose())));
+        }
+        match processes.unreceived() {
+            Some(unreceived) => Err(RunError::Unreceived(unreceived)),
+            None => Ok(world.now()),
+        }
+    }
+
+    /// Lets these faults happen. They must have been laid on the platform the cluster is built
+    /// from.
+    pub fn inject(&mut self, faults: &Faults) {
+        self.world.inject(faults);
+    }
+
+    /// Packets that links have lost so far; every one was sent again, or its link is cut for good.
+    pub fn lost_packet_count(&self) -> u64 {
+        self.world.lost_packet_count()
+    }
+
+    /// What each server has done so far.
+    pub fn server_totals(&self) -> impl Iterator<Item = ServerTotals> + '_ {
+        let devices = self.world.device_totals();
+        devices.zip(self.machines.servers.queue_maxima()).map(ServerTotals::of)
+    }
+
+    /// What each link and switch has carried so far: the switches, then per node its NIC out, its
+    /// NIC in, the switch port towards it and its inside, then each cable both ways.
+    pub fn link_totals(&self) -> impl Iterator<Item = (LinkKind, HopTotals)> + '_ {
+        self.world.link_totals()
+    }
+
+    /// Each application's program, and when its last process has ended.
+    pub fn applications(&self) -> impl Iterator<Item = (&dyn Program, Nanos)> + '_ {
+        self.machines.processes.applications()
+    }
+
+    /// How far the run is.
+    pub fn progress(&self) -> Progress {
+        Progress {
+            now: self.world.now(),
+            event_count: self.world.event_count(),
+            running_count: self.machines.processes.running_count(),
+        }
+    }
+
+    /// How long each file is by now.
+    pub fn file_bytes(&self) -> impl Iterator<Item = u64> + '_ {
+        self.machines.processes.files().iter().map(|file| file.bytes)
+    }
+
+    /// A hash over all events so far, with their times: equal runs have equal hashes.
+    pub fn event_hash(&self) -> u64 {
+        self.world.event_hash()
+    }
+
+    /// Events handled so far.
+    pub fn event_count(&self) -> u64 {
+        self.world.event_count()
+    }
+
+    /// From now on keeps what every part does; to be asked before the start. Rows name as their
+    /// process: each client process, each server, each server's device, then for each node its
+    /// NIC out and its NIC in.
+    pub fn record(&mut self) {
+        let process_count = self.machines.processes.record();
+        self.world.record(Recorder::new(process_count, self.world.server_count() as u32));
+    }
+
+    /// What was kept, in order; nothing if nobody asked.
+    pub fn take_recording(&mut self) -> Option<Recording> {
+        let now = self.world.now();
+        let mut recorder = self.world.take_recorder()?;
+        self.machines.processes.note_unfinished(&mut recorder, now);
+        let Rows { rows, lost_count } = recorder.finish();
+        let communicators = self.machines.processes.communicators();
+        Some(Recording { rows, communicators, lost_count })
+    }
+}
+
+impl<Q: EventQueue<Event>> Host<Q, Message> for Machines {
+    #[inline]
+    fn departed(&mut self, world: &mut World<Q>, departure: Departure<Message>) {
+        if let Message::ReadData { request, .. } = departure.content {
+            self.servers.read_data_left(world, request, &departure);
+        }
+        if departure.is_sent
+            && let Some(task) = departure.sender
+        {
+            self.processes.settle_one(world, task);
+        }
+    }
+
+    #[inline]
+    fn packet_arrived(&mut self, world: &mut World<Q>, packet: PacketId, content: Message) -> bool {
+        let Message::WriteData { request } = content else { return false };
+        self.servers.write_data_arrived(world, packet, request)
+    }
+
+    fn message_arrived(&mut self, world: &mut World<Q>, target: Target, content: Message) {
+        match content {
+            Message::WriteData { .. } => {}
+            Message::Request { request } => {
+                self.servers.request_arrived(world, request);
+            }
+            Message::Flush { file } => {
+                self.servers.flush_arrived(world, target, file, None);
+            }
+            Message::Sync { file, from } => {
+                self.servers.flush_arrived(world, target, file, Some(from));
+            }
+            Message::Resize { from } => server::answer(world, world.server_at(target), from),
+            Message::Invitation { request } => self.processes.invitation_arrived(world, request),
+            Message::ReadData { task, .. }
+            | Message::WriteDone { task }
+            | Message::Done { task } => self.processes.settle_one(world, task),
+            Message::Point { .. }
+            | Message::Offer { .. }
+            | Message::Reply { .. }
+            | Message::Offered { .. } => {
+                self.processes.message_arrived(world, target, content);
+            }
+        }
+    }
+
+    fn computed(&mut self, world: &mut World<Q>, task: TaskId) {
+        self.processes.take_steps(world, task);
+    }
+
+    fn rested(&mut self, world: &mut World<Q>, task: TaskId) -> bool {
+        self.processes.rested(world, task)
+    }
+
+    fn transferred(
+        &mut self,
+        world: &mut World<Q>,
+        server: ServerId,
+        direction: Direction,
+        ticket: u32,
+    ) {
+        self.servers.transferred(world, server, direction, Operation(ticket));
+    }
+
+    fn woke(&mut self, world: &mut World<Q>, server: ServerId) -> bool {
+        self.servers.woke(world, server)
+    }
+
+    fn stalled(&mut self, world: &mut World<Q>, server: ServerId, is_stalled: bool) {
+        self.servers.stalled(world, server, is_stalled);
+    }
+
+    fn crashed(&mut self, _world: &mut World<Q>, node: NodeId) {
+        self.processes.crash(node);
+    }
 }

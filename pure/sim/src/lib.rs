@@ -9,5 +9,7 @@ pub mod platform;
 pub mod program;
 pub mod queue;
 pub mod scenario;
+mod slab;
 pub mod sweep;
 pub mod workload;
+mod world;

@@ -2,80 +2,107 @@
 //! to the task that waits for it.
 
 use super::{Deadlock, Reason, Waiting};
-use crate::cluster::event::Event;
-use crate::cluster::packet::{Kind, MatchContext, NONE};
-use crate::cluster::server::Server;
-use crate::cluster::task::{Meeting, Process, Purpose};
-use crate::cluster::{Cluster, EventQueue};
-use crate::program::ANY_SOURCE;
+use crate::cluster::message::{MatchContext, Message};
+use crate::cluster::process::{Meeting, Process, ProcessId, Processes, Purpose};
+use crate::cluster::{Cluster, World};
+use crate::queue::EventQueue;
+use crate::slab::Id;
+use crate::world::{Event, TaskId};
 use iolab_vocab::Direction;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// By task, what it waits for.
-type Reasons = BTreeMap<u32, Vec<Reason>>;
+type Reasons = BTreeMap<TaskId, Vec<Reason>>;
 
 impl<Q: EventQueue<Event>> Cluster<Q> {
     /// Explains why processes have not ended although nothing is left to happen.
     pub(in crate::cluster) fn diagnose(&self) -> Deadlock {
-        let waiting = self.all_waiting();
-        let place = |process: &u32| {
-            let process = &self.processes[*process as usize];
-            (process.program, process.rank)
+        let processes = &self.machines.processes;
+        let waiting = processes.all_waiting(self.reasons());
+        let place = |process: &ProcessId| {
+            let process = &processes.processes[process.index()];
+            (process.application, process.rank)
         };
         Deadlock {
-            at: self.calendar.now,
+            at: self.world.now(),
             cycle: find_cycle(&waiting),
             waiting,
-            crashed: self.active_faults.crashed.iter().map(place).collect(),
-            faults: self.active_faults.lasting(),
+            crashed: processes.crashed.iter().map(place).collect(),
+            faults: self.world.lasting_faults(),
             server_names: Vec::new(),
-            has_several_applications: self.applications.len() > 1,
+            has_several_applications: processes.applications().count() > 1,
         }
     }
 
-    fn all_waiting(&self) -> Vec<Waiting> {
-        let mut reasons = self.reasons();
+    fn reasons(&self) -> Reasons {
+        let mut reasons = Reasons::new();
+        self.machines.processes.tell_of_messages(&mut reasons);
+        self.machines.processes.tell_of_meetings(&mut reasons);
+        self.tell_of_servers(&mut reasons);
+        for task in self.world.messages().filter_map(|message| message.sender) {
+            let told = reasons.entry(task).or_default();
+            if told.is_empty() {
+                told.push(Reason::Departure);
+            }
+        }
+        self.machines.processes.tell_of_parts(&mut reasons);
+        reasons
+    }
+
+    fn tell_of_servers(&self, reasons: &mut Reasons) {
+        let world: &World<Q> = &self.world;
+        let mut unanswered = BTreeSet::new();
+        let requests = world.payloads.live();
+        unanswered.extend(requests.map(|(_, request)| (request.from.task, request.server)));
+        unanswered.extend(self.machines.servers.syncs());
+        for message in world.messages() {
+            let (task, server) = match message.content {
+                Message::Sync { from, .. } | Message::Resize { from } => {
+                    (from.task, Some(world.server_at(message.target)))
+                }
+                Message::ReadData { task, .. }
+                | Message::WriteDone { task }
+                | Message::Done { task } => {
+                    let from = message.from;
+                    (task, world.servers().find(|at| world.node_of(world.target_of(*at)) == from))
+                }
+                _ => continue,
+            };
+            unanswered.extend(server.map(|server| (task, server)));
+        }
+        for (task, server) in unanswered {
+            reasons.entry(task).or_default().push(Reason::Server(server.0));
+        }
+    }
+}
+
+impl Processes {
+    fn all_waiting(&self, mut reasons: Reasons) -> Vec<Waiting> {
         let mut waiting = BTreeMap::new();
         // A process's own task comes first; if that has ended, something else may not have.
-        for (id, task) in self.tasks.all().filter(|(_, task)| !task.frames.is_empty()) {
+        for (id, task) in self.tasks.live().filter(|(_, task)| task.is_at_work()) {
             waiting.entry(task.process).or_insert_with(|| {
-                let &Process { program, rank, .. } = &self.processes[task.process as usize];
+                let &Process { application, rank, .. } = &self.processes[task.process.index()];
                 let reasons = reasons.remove(&id).unwrap_or_default();
-                Waiting { application: program, rank, command: task.command, reasons }
+                Waiting { application, rank, command: task.command, reasons }
             });
         }
         waiting.into_values().collect()
     }
 
-    fn reasons(&self) -> Reasons {
-        let mut reasons = Reasons::new();
-        self.tell_of_messages(&mut reasons);
-        self.tell_of_meetings(&mut reasons);
-        self.tell_of_servers(&mut reasons);
-        for message in self.messages.live().filter(|message| message.sender != NONE) {
-            let told = reasons.entry(message.sender).or_default();
-            if told.is_empty() {
-                told.push(Reason::Departure);
-            }
-        }
-        // Who waits for another task of its process waits for what that one waits for.
-        for (id, task) in self.tasks.all() {
-            if task.waiter != NONE && !task.frames.is_empty() {
+    /// Who waits for another task of its process waits for what that one waits for.
+    fn tell_of_parts(&self, reasons: &mut Reasons) {
+        for (id, task) in self.tasks.live().filter(|(_, task)| task.is_at_work()) {
+            if let Some(waiter) = task.waiter {
                 let told = reasons.get(&id).cloned().unwrap_or_default();
-                reasons.entry(task.waiter).or_default().extend(told);
+                reasons.entry(waiter).or_default().extend(told);
             }
         }
-        reasons
-    }
-
-    fn rank_of(&self, process: u32) -> u32 {
-        self.processes[process as usize].rank
     }
 
     fn tell_of_messages(&self, reasons: &mut Reasons) {
         for (wanted, id) in self.processes.iter().flat_map(|process| &process.receives) {
-            let from = Some(wanted.from).filter(|from| *from != ANY_SOURCE);
-            let from = from.map(|process| self.rank_of(process));
+            let from = wanted.from.map(|process| self.rank_of(process));
             reasons.entry(*id).or_default().push(match (wanted.context, from) {
                 (MatchContext::Collective(_) | MatchContext::File(_), Some(from)) => {
                     Reason::Part { from }
@@ -83,13 +110,13 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 (_, from) => Reason::Message { from, tag: wanted.tag },
             });
         }
-        for offer in self.offers.live() {
+        for (_, offer) in self.offers.live() {
             let sender = self.tasks.get(offer.sender);
-            if offer.receiver != NONE {
+            if let Some(receiver) = offer.receiver {
                 let from = Some(self.rank_of(sender.process));
                 let reason = Reason::Message { from, tag: offer.tag };
-                reasons.entry(offer.receiver).or_default().push(reason);
-            } else if sender.offer != NONE {
+                reasons.entry(receiver).or_default().push(reason);
+            } else if sender.offer.is_some() {
                 let reason = Reason::Reply { to: self.rank_of(offer.to), tag: offer.tag };
                 reasons.entry(offer.sender).or_default().push(reason);
             }
@@ -108,38 +135,6 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 }
             }
         }
-    }
-
-    fn tell_of_servers(&self, reasons: &mut Reasons) {
-        let mut unanswered = BTreeSet::new();
-        unanswered.extend(self.requests.live().map(|request| (request.task, request.server)));
-        for (server, index) in self.servers.iter().zip(0..) {
-            unanswered.extend(server.syncs.iter().map(|task| (*task, index)));
-        }
-        for message in self.messages.live() {
-            let (task, server) = match message.kind {
-                Kind::Sync { task, .. } | Kind::Resize { task } => {
-                    (task, Some(self.server_at(message.target)))
-                }
-                Kind::ReadData { task, .. } | Kind::WriteDone { task } | Kind::Done { task } => {
-                    (task, self.server_that_enters(message.entry))
-                }
-                _ => continue,
-            };
-            unanswered.extend(server.map(|server| (task, server)));
-        }
-        for (task, server) in unanswered {
-            reasons.entry(task).or_default().push(Reason::Server(server));
-        }
-    }
-
-    /// The server whose messages enter the network at this hop.
-    fn server_that_enters(&self, entry: u32) -> Option<u32> {
-        let enters = |server: &Server| {
-            let node = &self.nodes[server.node as usize];
-            node.departure == entry || node.internal == entry
-        };
-        self.servers.iter().position(enters).map(|index| index as u32)
     }
 }
 

@@ -1,39 +1,39 @@
 //! Groups of processes: an application's world, and the communicators its program declares.
 
-use super::task::Meeting;
+use super::{Meeting, ProcessId};
 use crate::platform::PlatformError;
 use crate::program::Program;
+use crate::world::TaskId;
 use std::collections::BTreeMap;
 
 /// The processes of a communicator, by rank.
 #[derive(Debug)]
 enum Members {
     /// A whole application: processes are numbered in the order of their ranks.
-    Range { first: u32, count: u32 },
+    Range { first: ProcessId, count: u32 },
     /// As declared; the map leads back from process to rank.
-    Listed { processes: Vec<u32>, ranks: BTreeMap<u32, u32> },
+    Listed { processes: Vec<ProcessId>, ranks: BTreeMap<ProcessId, u32> },
 }
 
-/// A communicator at work. Within the simulation it has one number, whichever application it
-/// belongs to.
+/// A communicator at work.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(in crate::cluster) struct Group {
     members: Members,
     /// Meetings that not everyone has come to yet, oldest first.
-    pub(super) meetings: Vec<Meeting>,
+    pub(in crate::cluster) meetings: Vec<Meeting>,
 }
 
 impl Group {
-    pub(super) fn world(first: u32, count: u32) -> Group {
+    fn world(first: ProcessId, count: u32) -> Group {
         Group { members: Members::Range { first, count }, meetings: Vec::new() }
     }
 
-    fn listed(processes: Vec<u32>) -> Group {
+    fn listed(processes: Vec<ProcessId>) -> Group {
         let ranks = processes.iter().zip(0..).map(|(&process, rank)| (process, rank)).collect();
         Group { members: Members::Listed { processes, ranks }, meetings: Vec::new() }
     }
 
-    pub(super) fn rank_count(&self) -> u32 {
+    pub(in crate::cluster) fn rank_count(&self) -> u32 {
         match &self.members {
             Members::Range { count, .. } => *count,
             Members::Listed { processes, .. } => processes.len() as u32,
@@ -41,20 +41,31 @@ impl Group {
     }
 
     /// The process with that rank; it must exist.
-    pub(super) fn process(&self, rank: u32) -> u32 {
+    pub(in crate::cluster) fn process(&self, rank: u32) -> ProcessId {
         match &self.members {
-            Members::Range { first, .. } => first + rank,
+            Members::Range { first, .. } => ProcessId(first.0 + rank),
             Members::Listed { processes, .. } => processes[rank as usize],
         }
     }
 
     /// The rank of a process, if it is a member.
-    pub(super) fn rank(&self, process: u32) -> Option<u32> {
+    pub(super) fn rank(&self, process: ProcessId) -> Option<u32> {
         match &self.members {
             Members::Range { first, count } => {
-                process.checked_sub(*first).filter(|rank| rank < count)
+                process.0.checked_sub(first.0).filter(|rank| rank < count)
             }
             Members::Listed { ranks, .. } => ranks.get(&process).copied(),
+        }
+    }
+
+    /// A task of a process that has crashed waits in no meeting any more.
+    pub(super) fn leave(&mut self, process: ProcessId, task: TaskId) {
+        let rank = self.rank(process);
+        for meeting in &mut self.meetings {
+            if let Some(place) = meeting.waiting.iter().position(|one| *one == task) {
+                meeting.waiting.remove(place);
+                meeting.present[rank.expect("only members come") as usize] = false;
+            }
         }
     }
 }
@@ -64,17 +75,18 @@ impl Group {
 pub(super) fn groups_of(
     program: &dyn Program,
     application: usize,
-    first: u32,
+    first: ProcessId,
 ) -> Result<Vec<Group>, PlatformError> {
     let count = program.rank_count();
     let mut groups = vec![Group::world(first, count)];
     for (ranks, number) in program.communicators().into_iter().zip(1..) {
         let mut processes = Vec::new();
         for rank in ranks {
-            if rank >= count || processes.contains(&(first + rank)) {
+            let process = ProcessId(first.0.saturating_add(rank));
+            if rank >= count || processes.contains(&process) {
                 return Err(unknown_member(application, number, rank, count));
             }
-            processes.push(first + rank);
+            processes.push(process);
         }
         groups.push(Group::listed(processes));
     }

@@ -1,6 +1,6 @@
 //! Hops joined to a network: packets enter, wait, are carried, and relieve the hop behind.
 
-use super::Calendar;
+use super::calendar::Calendar;
 use super::event::Event;
 use super::hop::{Hop, Role};
 use super::packet::{NONE, Packets};

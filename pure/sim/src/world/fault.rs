@@ -1,24 +1,23 @@
-//! Faults at work: what a scenario does to a cluster while it runs.
+//! Faults at work: what a scenario does to the world while it runs.
 //!
 //! A fault begins and ends by events of its own, which move no clock: a run ends with its last
-//! real event. While nothing is wrong a run pays one test per step of a cache layer and one per
-//! device transfer, nothing per packet: a lossy link's hops get a role of their own.
+//! real event. While nothing is wrong a run pays one test per device transfer, nothing per packet:
+//! a lossy link's hops get a role of their own.
 //!
 //! - A slow device takes longer for every transfer that starts meanwhile.
-//! - A stalled server's cache layer is told nothing: what arrives or completes is told at the end,
-//!   in order. Write data is not admitted, so its NIC backs up; what is at its NIC still leaves.
+//! - A stalled server is the host's business.
 //! - A lossy link loses whole packets. The sender notices after a timeout and sends again, until
 //!   a packet gets through; each time takes the link again, right behind the first. Packets behind
 //!   may overtake. A cut link loses all; without an end, what it loses is lost for good.
-//! - A crashed client's processes take no further step. What they handed to their NIC still
-//!   leaves, what is sent to them is taken in and forgotten, meetings wait for them in vain.
+//! - What runs on a crashed node takes no further step, and its processors do nothing any more. What
+//!   was handed to its NIC still leaves; what is sent to it arrives, and the host may forget it.
 
 use super::event::Event;
 use super::hop::Role;
-use super::{Cluster, EventQueue};
-use crate::queue::Source;
+use super::message::Content;
+use super::{Host, Id, NodeId, ServerId, World};
+use crate::queue::{EventQueue, Source};
 use crate::scenario::{Effect, Faults, Laid, Link};
-use iolab_policy::cache::Event as CacheEvent;
 use iolab_vocab::{Nanos, Random, Seed};
 use std::collections::BTreeMap;
 
@@ -28,11 +27,8 @@ pub(super) struct ActiveFaults {
     random: Random,
     /// By hop of a lossy link.
     links: BTreeMap<u32, Lossy>,
-    /// Whether packets of a message can overtake each other by far.
-    pub(super) has_losses: bool,
+    has_losses: bool,
     lost_count: u64,
-    /// Processes that stopped before their end.
-    pub(super) crashed: Vec<u32>,
 }
 
 /// A hop whose link loses packets, or has just ceased to.
@@ -59,14 +55,7 @@ impl ActiveFaults {
             links: BTreeMap::new(),
             has_losses: false,
             lost_count: 0,
-            crashed: Vec::new(),
         }
-    }
-
-    /// What never ends, in the scenario's words.
-    pub(super) fn lasting(&self) -> Vec<String> {
-        let lasts = self.laid.iter().filter(|laid| laid.until.is_none());
-        lasts.map(|laid| laid.text.clone()).collect()
     }
 
     fn loss(&mut self, fault: usize, now: Nanos) -> LossOutcome {
@@ -95,10 +84,9 @@ impl ActiveFaults {
     }
 }
 
-impl<Q: EventQueue<Event>> Cluster<Q> {
-    /// Lets these faults happen. They must have been laid on the platform the cluster is built
-    /// from.
-    pub fn inject(&mut self, faults: &Faults) {
+impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
+    /// Lets these faults happen. They must have been laid on the platform the world is built from.
+    pub(crate) fn inject(&mut self, faults: &Faults) {
         self.active_faults.random = Random::new(faults.seed);
         self.active_faults.laid.clone_from(&faults.laid);
         let is_loss = |laid: &Laid| matches!(laid.effect, Effect::Loss { .. });
@@ -110,65 +98,38 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
         // What ends comes before what begins at the same time.
         moments.sort_unstable_by_key(|&(time, begins, index)| (time, begins, index));
-        let source = (self.network.hops.len() + self.nodes.len() + self.servers.len()) as u32;
+        let source = (self.network.hops.len() + self.nodes.len() + self.devices.len()) as u32;
         for (time, begins, index) in moments {
             let event = if begins { Event::FaultBegan(index) } else { Event::FaultEnded(index) };
             self.calendar.queue.push(time, Source(source), event);
         }
     }
 
-    /// Packets that links have lost so far; every one was sent again, or its link is cut for good.
-    pub fn lost_packet_count(&self) -> u64 {
-        self.active_faults.lost_count
-    }
-
-    pub(super) fn fault_began(&mut self, index: u32) {
+    pub(super) fn fault_began<H: Host<Q, C>>(&mut self, host: &mut H, index: u32) {
         match self.active_faults.laid[index as usize].effect {
             Effect::Slow { server, factor } => {
-                self.servers[server as usize].slowness.push(factor);
+                self.devices[ServerId(server).index()].slowness.push(factor);
             }
-            Effect::Stall { server } => self.servers[server as usize].stall_count += 1,
+            Effect::Stall { server } => host.stalled(self, ServerId(server), true),
             Effect::Loss { link, .. } => self.begin_losses(link, index as usize),
-            Effect::Crash { node } => self.crash(node),
+            Effect::Crash { node } => {
+                self.nodes[node as usize].cpu.clear();
+                host.crashed(self, NodeId(node));
+            }
         }
     }
 
-    pub(super) fn fault_ended(&mut self, index: u32) {
+    pub(super) fn fault_ended<H: Host<Q, C>>(&mut self, host: &mut H, index: u32) {
         match self.active_faults.laid[index as usize].effect {
             Effect::Slow { server, factor } => {
-                let slowness = &mut self.servers[server as usize].slowness;
+                let slowness = &mut self.devices[ServerId(server).index()].slowness;
                 let place = slowness.iter().position(|one| *one == factor);
                 slowness.swap_remove(place.expect("a fault ends after it began"));
             }
-            Effect::Stall { server } => self.end_stall(server),
+            Effect::Stall { server } => host.stalled(self, ServerId(server), false),
             Effect::Loss { link, .. } => self.end_losses(link),
             Effect::Crash { .. } => unreachable!("a crash has no end"),
         }
-    }
-
-    /// Tells the server's cache layer what has happened meanwhile.
-    fn end_stall(&mut self, index: u32) {
-        let server = &mut self.servers[index as usize];
-        server.stall_count -= 1;
-        if server.stall_count > 0 {
-            return;
-        }
-        for event in std::mem::take(&mut server.held) {
-            match event {
-                CacheEvent::Woke => {
-                    self.woke(index);
-                }
-                CacheEvent::Completed { .. } => {
-                    self.tell(index, event);
-                    self.take_parked(index);
-                }
-                _ => {
-                    self.tell(index, event);
-                }
-            }
-        }
-        self.take_parked(index);
-        self.release_parts(index);
     }
 
     /// The hops at both ends of a link: what they send goes over it.
@@ -220,7 +181,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     /// A hop of a lossy link has carried its packet, perhaps in vain.
-    pub(super) fn carried_with_losses(&mut self, at: u32) {
+    pub(super) fn carried_with_losses<H: Host<Q, C>>(&mut self, host: &mut H, at: u32) {
         let hop = &self.network.hops[at as usize];
         let (packet, is_departure) = (hop.current, hop.role == Role::LossyDeparture);
         let lossy = self.active_faults.links.get_mut(&at).expect("a lossy hop has its fault");
@@ -233,7 +194,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
         let fault = lossy.fault.expect("a hop without fault and resend is healed");
         if is_departure {
-            self.departed(at, packet);
+            self.depart(host, at, packet);
         }
         match self.active_faults.loss(fault, self.calendar.now) {
             LossOutcome::Passes => self.network.send_on(&mut self.calendar, at, packet, 0),
@@ -257,41 +218,23 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         self.active_faults.links.entry(at).and_modify(|lossy| lossy.resend = Some(delay));
         self.calendar.post(nanos, at, Event::Carried(at));
     }
+}
 
-    /// All processes of a node stop where they are.
-    fn crash(&mut self, node: u32) {
-        self.nodes[node as usize].cpu.clear();
-        let dead = |process: u32| self.processes[process as usize].node == node;
-        let tasks: Vec<u32> = self
-            .tasks
-            .all()
-            .filter(|(_, task)| dead(task.process) && !task.frames.is_empty())
-            .map(|(id, _)| id)
-            .collect();
-        tasks.into_iter().for_each(|id| self.stop_task(id));
+impl<Q, C: Content> World<Q, C> {
+    /// Whether packets of a message can overtake each other by far.
+    #[inline]
+    pub(crate) fn loses_packets(&self) -> bool {
+        self.active_faults.has_losses
     }
 
-    /// The task waits for more than ever comes, and nobody finds it anywhere.
-    fn stop_task(&mut self, id: u32) {
-        let task = self.tasks.get_mut(id);
-        task.frames.clear();
-        task.pending = u32::MAX;
-        let process = task.process;
-        if id == process {
-            self.running_count -= 1;
-        }
-        if !self.active_faults.crashed.contains(&process) {
-            self.active_faults.crashed.push(process);
-        }
-        self.processes[process as usize].receives.clear();
-        for group in &mut self.groups {
-            let rank = group.rank(process);
-            for meeting in &mut group.meetings {
-                if let Some(place) = meeting.waiting.iter().position(|one| *one == id) {
-                    meeting.waiting.remove(place);
-                    meeting.present[rank.expect("only members come") as usize] = false;
-                }
-            }
-        }
+    /// Packets that links have lost so far; every one was sent again, or its link is cut for good.
+    pub(crate) fn lost_packet_count(&self) -> u64 {
+        self.active_faults.lost_count
+    }
+
+    /// Faults that never end, in the scenario's words.
+    pub(crate) fn lasting_faults(&self) -> Vec<String> {
+        let lasts = self.active_faults.laid.iter().filter(|laid| laid.until.is_none());
+        lasts.map(|laid| laid.text.clone()).collect()
     }
 }

@@ -1,38 +1,47 @@
 //! What a command must fulfil before it begins: whatever it names exists.
 
-use super::{Event, Work};
+use super::{Event, Processes, Work};
+use crate::cluster::World;
 use crate::cluster::error::Refused;
-use crate::cluster::{Cluster, EventQueue};
 use crate::program::{ANY_SOURCE, Command, Communicator, File, FileOperation, Ticket, What};
+use crate::queue::EventQueue;
+use crate::world::TaskId;
 use iolab_policy::collective::CollectiveKind;
 use iolab_vocab::Extent;
 
 /// What is wrong, and a way out.
 type Wrong = (String, &'static str);
 
-impl<Q: EventQueue<Event>> Cluster<Q> {
+impl Processes {
     /// Begins the command, or ends the run if it cannot be.
-    pub(super) fn begin_checked(&mut self, id: u32, command: Command) {
+    pub(super) fn begin_checked<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q>,
+        id: TaskId,
+        command: Command,
+    ) {
         self.tasks.get_mut(id).command = Some(command);
         match self.check(id, command) {
             Ok(()) => {
-                self.note_command(id, command);
-                self.begin(id, Work::Command(command));
+                self.note_command(world.now(), id, command);
+                self.begin(world, id, Work::Command(command));
             }
-            Err((message, hint)) => self.refuse(id, command, message, hint),
+            Err(wrong) => {
+                self.refuse(id, command, wrong);
+                world.stop();
+            }
         }
     }
 
     /// Nothing more happens: no process begins anything, and what is under way is dropped.
-    fn refuse(&mut self, id: u32, command: Command, message: String, hint: &str) {
-        let process = &self.processes[self.tasks.get(id).process as usize];
-        let (application, rank) = (process.program, process.rank);
+    fn refuse(&mut self, id: TaskId, command: Command, (message, hint): Wrong) {
+        let process = self.process_of(id);
+        let (application, rank) = (process.application, process.rank);
         let hint = hint.to_owned();
         self.refused = Some(Refused { application, rank, command, message, hint });
-        while self.calendar.queue.pop().is_some() {}
     }
 
-    fn check(&self, id: u32, command: Command) -> Result<(), Wrong> {
+    fn check(&self, id: TaskId, command: Command) -> Result<(), Wrong> {
         if let Some(file) = command.file() {
             self.check_file(id, command, file)?;
         }
@@ -61,7 +70,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
     }
 
-    fn check_start(&self, id: u32, what: What, ticket: Ticket) -> Result<(), Wrong> {
+    fn check_start(&self, id: TaskId, what: What, ticket: Ticket) -> Result<(), Wrong> {
         if !what.can_start() {
             return Err((
                 "it cannot go on in the background".to_owned(),
@@ -74,8 +83,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
     }
 
-    fn check_lengths(&self, id: u32, communicator: Communicator) -> Result<(), Wrong> {
-        let count = self.groups[self.group_of(id, communicator) as usize].rank_count() as usize;
+    fn check_lengths(&self, id: TaskId, communicator: Communicator) -> Result<(), Wrong> {
+        let count = self.group(self.group_of(id, communicator)).rank_count() as usize;
         match self.tasks.get(id).list.len() {
             listed if listed == count => Ok(()),
             listed => Err((
@@ -85,13 +94,13 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
     }
 
-    fn has_ticket(&self, id: u32, ticket: Ticket) -> bool {
-        let process = &self.processes[self.tasks.get(id).process as usize];
+    fn has_ticket(&self, id: TaskId, ticket: Ticket) -> bool {
+        let process = self.process_of(id);
         process.tickets.iter().any(|held| held.0 == ticket)
     }
 
-    fn check_file(&self, id: u32, command: Command, file: File) -> Result<(), Wrong> {
-        let count = self.files.len();
+    fn check_file(&self, id: TaskId, command: Command, file: File) -> Result<(), Wrong> {
+        let count = self.files().len();
         if file as usize >= count {
             return Err((
                 format!("there is no file {file} among {count}"),
@@ -99,7 +108,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             ));
         }
         let task = self.tasks.get(id);
-        if self.servers.is_empty() && !task.list.is_empty() {
+        if !self.clients.has_servers() && !task.list.is_empty() {
             return Err((
                 "the platform has no server to hold the file's bytes".to_owned(),
                 "give a group of nodes a `server`",
@@ -123,17 +132,14 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         }
         match command.what {
             What::File { operation, .. } if operation.is_collective() => {
-                let process = &self.processes[task.process as usize];
-                let program = &self.programs[process.program as usize];
-                self.check_member(id, program.communicator_of(process.rank, file))
+                self.check_member(id, self.communicator_of(id, file))
             }
             _ => Ok(()),
         }
     }
 
-    fn check_member(&self, id: u32, communicator: Communicator) -> Result<(), Wrong> {
-        let process = self.tasks.get(id).process;
-        let application = self.processes[process as usize].program;
+    fn check_member(&self, id: TaskId, communicator: Communicator) -> Result<(), Wrong> {
+        let application = self.process_of(id).application;
         let count = self.applications[application as usize].group_count;
         if communicator >= count {
             return Err((
@@ -141,8 +147,8 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
                 "declare it with the program; 0 is the world of the application",
             ));
         }
-        let group = &self.groups[self.group_of(id, communicator) as usize];
-        match group.rank(process) {
+        let group = self.group(self.group_of(id, communicator));
+        match group.rank(self.tasks.get(id).process) {
             Some(_) => Ok(()),
             None => Err((
                 format!("the rank is no member of communicator {communicator}"),
@@ -152,7 +158,12 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     /// Ranks that the command names must be in its communicator.
-    fn check_partners(&self, id: u32, what: What, communicator: Communicator) -> Result<(), Wrong> {
+    fn check_partners(
+        &self,
+        id: TaskId,
+        what: What,
+        communicator: Communicator,
+    ) -> Result<(), Wrong> {
         let sender = |from: u32| Some(from).filter(|from| *from != ANY_SOURCE);
         let partners = match what {
             What::Send { to, .. } => [Some(to), None],
@@ -161,7 +172,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
             What::Collective { root, .. } => [Some(root), None],
             _ => [None, None],
         };
-        let count = self.groups[self.group_of(id, communicator) as usize].rank_count();
+        let count = self.group(self.group_of(id, communicator)).rank_count();
         match partners.into_iter().flatten().find(|rank| *rank >= count) {
             None => Ok(()),
             Some(rank) => Err((

@@ -1,8 +1,11 @@
 //! Meetings: all processes of a group wait for the last one, without messages.
 
-use super::{Event, Outcome};
-use crate::cluster::{Cluster, EventQueue, Order, hash_table};
+use super::{Event, GroupId, Outcome, Processes};
+use crate::cluster::{Order, World, hash_table};
 use crate::program::File;
+use crate::queue::EventQueue;
+use crate::slab::Id;
+use crate::world::TaskId;
 use iolab_policy::collective::{Access, Wanted};
 use iolab_vocab::{Direction, Extent};
 use std::sync::Arc;
@@ -27,7 +30,7 @@ pub(in crate::cluster) enum Purpose {
 pub(in crate::cluster) struct Meeting {
     pub(in crate::cluster) purpose: Purpose,
     /// Tasks that wait, in order of arrival.
-    pub(in crate::cluster) waiting: Vec<u32>,
+    pub(in crate::cluster) waiting: Vec<TaskId>,
     /// Per rank, whether it has come. A rank that comes again opens the next meeting.
     pub(in crate::cluster) present: Vec<bool>,
     /// What the ranks of a collective access want.
@@ -51,12 +54,12 @@ fn cropped(list: &[Extent], file_bytes: u64) -> Vec<Extent> {
     list.iter().map(inside).filter(|extent| !extent.is_empty()).collect()
 }
 
-impl<Q: EventQueue<Event>> Cluster<Q> {
+impl Processes {
     /// The task comes to its group's meeting; gives the meeting if it is the last one.
-    fn come(&mut self, id: u32, group: u32, purpose: Purpose) -> Option<Meeting> {
+    fn come(&mut self, id: TaskId, group: GroupId, purpose: Purpose) -> Option<Meeting> {
         let process = self.tasks.get(id).process;
         let mut got = None;
-        let group = &mut self.groups[group as usize];
+        let group = &mut self.groups[group.index()];
         let rank = group.rank(process).expect("the command was checked") as usize;
         let rank_count = group.rank_count() as usize;
         let meets = |meeting: &Meeting| meeting.purpose == purpose && !meeting.present[rank];
@@ -68,7 +71,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         if let Purpose::Access(file, direction) = purpose {
             let mut list = std::mem::take(&mut self.tasks.get_mut(id).list);
             if direction == Direction::Read {
-                let bytes = cropped(&list, self.files[file as usize].bytes);
+                let bytes = cropped(&list, self.clients.files[file as usize].bytes);
                 got = Some(bytes.iter().map(|extent| extent.length).sum::<u64>());
                 if self.order == Order::Documented {
                     list = bytes;
@@ -90,21 +93,28 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     /// The last to come wakes the others and is done.
-    pub(super) fn meet(&mut self, id: u32, group: u32, purpose: Purpose) -> Outcome {
+    pub(super) fn meet<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q>,
+        id: TaskId,
+        group: GroupId,
+        purpose: Purpose,
+    ) -> Outcome {
         let Some(meeting) = self.come(id, group, purpose) else { return Outcome::BlockedLast };
         let waiting = match self.order {
             Order::Published => self.in_hash_order(&meeting.waiting),
             Order::Documented => meeting.waiting,
         };
-        waiting.into_iter().for_each(|other| self.go_on(other));
+        waiting.into_iter().for_each(|other| self.go_on(world, other));
         Outcome::Done
     }
 
     /// All ranks of a collective access meet; the last one continues at once.
-    pub(super) fn meet_for(
+    pub(super) fn meet_for<Q: EventQueue<Event>>(
         &mut self,
-        id: u32,
-        group: u32,
+        world: &mut World<Q>,
+        id: TaskId,
+        group: GroupId,
         file: File,
         direction: Direction,
     ) -> Outcome {
@@ -115,12 +125,12 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         for &other in meeting.waiting.iter().chain([&id]) {
             self.tasks.get_mut(other).access = Some(access.clone());
         }
-        meeting.waiting.into_iter().for_each(|other| self.go_on(other));
+        meeting.waiting.into_iter().for_each(|other| self.go_on(world, other));
         Outcome::Wait
     }
 
-    fn in_hash_order(&self, tasks: &[u32]) -> Vec<u32> {
-        let number = |id: &u32| hash_table::component(self.tasks.get(*id).process);
+    fn in_hash_order(&self, tasks: &[TaskId]) -> Vec<TaskId> {
+        let number = |id: &TaskId| hash_table::component(self.tasks.get(*id).process.0);
         let numbers: Vec<_> = tasks.iter().map(number).collect();
         hash_table::order(&numbers).into_iter().map(|index| tasks[index]).collect()
     }

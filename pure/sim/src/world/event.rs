@@ -1,8 +1,8 @@
-//! What can happen in a cluster; eight bytes each.
+//! What can happen in the world; eight bytes each.
 
 use iolab_vocab::Nanos;
 
-/// An event of the cluster simulation.
+/// An event of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A task has rested.
@@ -15,7 +15,7 @@ pub enum Event {
     Computed(u32),
     /// A device has carried out a transfer.
     Transferred(u32),
-    /// A server's cache layer wanted to be woken.
+    /// A server wanted to be woken.
     Woke(u32),
     /// A fault of the scenario begins.
     FaultBegan(u32),

@@ -1,0 +1,99 @@
+//! What clients, servers and processes say to each other.
+
+use super::process::{GroupId, OfferId, ProcessId};
+use super::request::{Request, RequestId};
+use crate::program::File;
+use crate::world::{Content, Target, TaskId};
+
+/// What a message means to its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    /// A read or write request to a server.
+    Request { request: RequestId },
+    /// The bytes of a write request.
+    WriteData { request: RequestId },
+    /// The bytes a read request asked for, to the task that waits for them.
+    ReadData { request: RequestId, task: TaskId },
+    /// The data of a write request may come.
+    Invitation { request: RequestId },
+    /// A write request is done, to the task that waits for it.
+    WriteDone { task: TaskId },
+    /// Somebody wants a file on the device.
+    Flush { file: File },
+    /// The same, with an answer to the task that waits for it.
+    Sync { file: File, from: Caller },
+    /// A file has another size now; with an answer to the task that waits for it.
+    Resize { from: Caller },
+    /// A sync or another size is done, to the task that waits for it.
+    Done { task: TaskId },
+    /// From process to process.
+    Point { envelope: Envelope },
+    /// A larger message from process to process wants to come.
+    Offer { envelope: Envelope, offer: OfferId },
+    /// It may.
+    Reply { offer: OfferId },
+    /// It does.
+    Offered { offer: OfferId },
+}
+
+impl Content for Message {
+    type Payload = Request;
+
+    /// 0 request, 1 write data, 2 read data, 3 completion, 4 flush, 5 message between processes, 6 its
+    /// arrangement.
+    fn number(self) -> i64 {
+        match self {
+            Message::Request { .. } | Message::Resize { .. } => 0,
+            Message::WriteData { .. } => 1,
+            Message::ReadData { .. } => 2,
+            Message::WriteDone { .. } | Message::Done { .. } | Message::Invitation { .. } => 3,
+            Message::Flush { .. } | Message::Sync { .. } => 4,
+            Message::Point { .. } | Message::Offered { .. } => 5,
+            Message::Offer { .. } | Message::Reply { .. } => 6,
+        }
+    }
+}
+
+/// A task that waits for servers, and its process, where the answers go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Caller {
+    pub(super) process: ProcessId,
+    pub(super) task: TaskId,
+}
+
+impl Caller {
+    /// Where answers go.
+    pub(super) fn target(self) -> Target {
+        self.process.target()
+    }
+}
+
+/// What a receive is matched by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Envelope {
+    /// The process that sends; of a receive, `None` for whoever sends first.
+    pub(super) from: Option<ProcessId>,
+    pub(super) tag: u32,
+    pub(super) context: MatchContext,
+}
+
+/// What a message belongs to; only those of one context are matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MatchContext {
+    /// The program's own, in a group.
+    Point(GroupId),
+    /// Collective operations of a group.
+    Collective(GroupId),
+    /// Collective accesses to a file.
+    File(File),
+}
+
+impl MatchContext {
+    /// The file, of a context that is about one.
+    pub(super) fn file(self) -> File {
+        match self {
+            MatchContext::File(file) => file,
+            _ => unreachable!("only a collective access touches a file"),
+        }
+    }
+}

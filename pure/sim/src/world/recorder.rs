@@ -1,0 +1,204 @@
+//! What every part of the world did and when, kept on request as rows of a trace.
+//!
+//! Devices give their transfers, NICs the messages they sent and received; machines add rows of their
+//! own. Nothing is kept per packet, so a run that is not recorded pays a test per message, and one
+//! that is some hundred bytes per message, up to a limit; what is beyond it is counted.
+//!
+//! Rows name as their process: each process of the machines, each server, each server's device, then for
+//! each node its NIC out and its NIC in.
+
+use super::{Id, MessageId, NodeId, ServerId};
+use iolab_device::{Access, Seek};
+use iolab_trace::{Event as Row, Function};
+use iolab_vocab::{Direction, Extent, Nanos};
+use std::collections::BTreeMap;
+
+/// Rows kept; about 400 MB.
+const ROWS_MAX: usize = 4_000_000;
+
+/// The recording under way.
+pub(crate) struct Recorder {
+    rows: Vec<Row>,
+    lost_count: u64,
+    /// Pieces by the place of their access among the rows.
+    pieces: Vec<(usize, Vec<Extent>)>,
+    /// Of all pieces.
+    piece_count: usize,
+    /// By message: since when it is being sent and received.
+    sent: Vec<Nanos>,
+    received: Vec<Nanos>,
+    process_count: u32,
+    server_count: u32,
+}
+
+/// What was kept.
+pub(crate) struct Rows {
+    /// By process, then start; the pieces of an access follow it.
+    pub(crate) rows: Vec<Row>,
+    /// Rows beyond the limit.
+    pub(crate) lost_count: u64,
+}
+
+fn set(times: &mut Vec<Nanos>, index: usize, now: Nanos) {
+    if index >= times.len() {
+        times.resize(index + 1, Nanos::ZERO);
+    }
+    times[index] = now;
+}
+
+impl Recorder {
+    /// Of a run with so many processes and servers.
+    pub(crate) fn new(process_count: u32, server_count: u32) -> Recorder {
+        Recorder {
+            rows: Vec::new(),
+            lost_count: 0,
+            pieces: Vec::new(),
+            piece_count: 0,
+            sent: Vec::new(),
+            received: Vec::new(),
+            process_count,
+            server_count,
+        }
+    }
+
+    /// Keeps a row. Tells whether there was room.
+    pub(crate) fn keep(&mut self, row: Row) -> bool {
+        let has_room = self.rows.len() + self.piece_count < ROWS_MAX;
+        match has_room {
+            true => self.rows.push(row),
+            false => self.lost_count += 1,
+        }
+        has_room
+    }
+
+    /// Keeps the row of an access with its pieces.
+    pub(crate) fn keep_pieces(&mut self, row: Row, pieces: Vec<Extent>) {
+        let place = self.rows.len();
+        if !self.keep(row) || pieces.is_empty() {
+            return;
+        }
+        // An access without its pieces would be another one.
+        match self.rows.len() + self.piece_count + pieces.len() <= ROWS_MAX {
+            true => {
+                self.piece_count += pieces.len();
+                self.pieces.push((place, pieces));
+            }
+            false => self.lost_count += pieces.len() as u64,
+        }
+    }
+
+    /// As which process rows name a server.
+    pub(crate) fn process_of(&self, server: ServerId) -> u32 {
+        self.process_count + server.0
+    }
+
+    pub(super) fn transfer(
+        &mut self,
+        server: ServerId,
+        access: Access,
+        seek: Seek,
+        start: Nanos,
+        end: Nanos,
+    ) {
+        let function = match access.direction {
+            Direction::Read => Function::DEVICE_READ,
+            Direction::Write => Function::DEVICE_WRITE,
+        };
+        self.keep(Row {
+            process: self.process_of(server) + self.server_count,
+            file: access.file,
+            offset: access.extent.offset as i64,
+            length: access.extent.length as i64,
+            result: access.extent.length as i64,
+            argument: match seek {
+                Seek::None => 0,
+                Seek::Near => 1,
+                Seek::Far => 2,
+            },
+            start,
+            end,
+            ..Row::of(function)
+        });
+    }
+
+    pub(super) fn send_began(&mut self, message: MessageId, now: Nanos) {
+        set(&mut self.sent, message.index(), now);
+    }
+
+    pub(super) fn receive_began(&mut self, message: MessageId, now: Nanos) {
+        set(&mut self.received, message.index(), now);
+    }
+
+    pub(super) fn sent(
+        &mut self,
+        message: MessageId,
+        node: NodeId,
+        bytes: u64,
+        number: i64,
+        now: Nanos,
+    ) {
+        let start = self.sent[message.index()];
+        self.message(Function::SEND, self.nic(node), bytes, number, start, now);
+    }
+
+    pub(super) fn received(
+        &mut self,
+        message: MessageId,
+        node: NodeId,
+        bytes: u64,
+        number: i64,
+        now: Nanos,
+    ) {
+        let start = self.received[message.index()];
+        self.message(Function::RECEIVE, self.nic(node) + 1, bytes, number, start, now);
+    }
+
+    fn nic(&self, node: NodeId) -> u32 {
+        self.process_count + 2 * self.server_count + 2 * node.0
+    }
+
+    fn message(
+        &mut self,
+        function: Function,
+        process: u32,
+        bytes: u64,
+        argument: i64,
+        start: Nanos,
+        end: Nanos,
+    ) {
+        let length = bytes as i64;
+        self.keep(Row {
+            process,
+            length,
+            argument,
+            result: length,
+            start,
+            end,
+            ..Row::of(function)
+        });
+    }
+
+    /// Everything in order, with the pieces of each access behind it.
+    pub(crate) fn finish(self) -> Rows {
+        let Recorder { rows: found, lost_count, pieces, piece_count, .. } = self;
+        let mut pieces: BTreeMap<usize, Vec<Extent>> = pieces.into_iter().collect();
+        let mut found: Vec<(usize, Row)> = found.into_iter().enumerate().collect();
+        found.sort_by_key(|(_, row)| (row.process, row.start, row.end));
+        let mut rows = Vec::with_capacity(found.len() + piece_count);
+        for (place, row) in found {
+            let parent = rows.len() as i64;
+            rows.push(row);
+            let pieces = pieces.remove(&place).unwrap_or_default();
+            rows.extend(pieces.into_iter().map(|extent| Row {
+                function: Function::VIEW_PIECE,
+                offset: extent.offset as i64,
+                length: extent.length as i64,
+                argument: -1,
+                result: 0,
+                parent,
+                ..row
+            }));
+        }
+        Rows { rows, lost_count }
+    }
+}
