@@ -18,6 +18,7 @@ mod flash;
 mod hpf;
 mod interleaved;
 mod mesh;
+pub mod nest;
 mod nested;
 mod permuted;
 mod random_strided;
@@ -32,6 +33,7 @@ pub use access::{Access, DEPTH, Level, Piece, Strided};
 pub use catalog::{Catalog, Row};
 pub use contract::{Contract, Violation, check};
 pub use draw::{draw_svg, draw_text};
+pub use nest::{Chain, Cut, Datatype, Intersection, Nest, Node, Shape};
 pub use recorded::Recorded;
 pub use settings::{Parameter, PatternError, Settings, parse_spec};
 
