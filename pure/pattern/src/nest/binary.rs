@@ -7,8 +7,8 @@
 //! is the nest. Trees that are well formed but not canonical are taken and made canonical, so that
 //! a later version may fold better than its peer.
 //!
-//! Costs: O(nodes) each. Memory grows with the bytes that were read (the tree is at most four times
-//! as large), never with what they claim; recursion ends at [`NEST_DEPTH`].
+//! Costs: O(nodes) each. Memory grows with the bytes that were read (less than ten times as much,
+//! while folding), never with what they claim; recursion ends at [`NEST_DEPTH`].
 
 use super::node::{Form, NEST_DEPTH, NEST_NODES, Node};
 use super::{Nest, fold::Fold};
@@ -122,37 +122,45 @@ impl Reader<'_> {
 
     /// The tree from here on, and where in it the lowest byte was: 0 in the canonical form.
     fn node(&mut self, depth: usize) -> Result<(u64, Node), PatternError> {
+        let mut fold = Fold::new();
+        self.part(0, depth, &mut fold)?;
+        fold.finish()
+    }
+
+    /// Pushes the tree from here on. Sequences in each other push the parts of all on one stack, so
+    /// that nobody makes a reader fold the same parts once per level.
+    fn part(&mut self, base: u64, depth: usize, fold: &mut Fold) -> Result<(), PatternError> {
         let start = self.at;
         self.nodes += 1;
         if depth > NEST_DEPTH || self.nodes > NEST_NODES {
             let why = format!("deeper than {NEST_DEPTH} or more than {NEST_NODES} nodes");
             return Err(mangled(start, &why));
         }
-        let [tag] = self.array()?;
-        match tag {
-            BYTES => Ok((0, Node::bytes(self.number()?)?)),
-            REPEAT => {
-                let (count, stride) = (self.number()?, self.number()?);
-                let (lowest, body) = self.node(depth + 1)?;
-                Ok((lowest, body.repeated(count, stride)?))
+        let place = |offset| {
+            let place = base.checked_add(offset);
+            place.ok_or_else(|| mangled(start, "an offset is too large"))
+        };
+        match self.array()? {
+            [BYTES] => fold.push(base, &Node::bytes(self.number()?)?),
+            [REPEAT] => match (self.number()?, self.number()?) {
+                (1, _) => self.part(base, depth + 1, fold),
+                (count, stride) => {
+                    let (lowest, body) = self.node(depth + 1)?;
+                    fold.push(place(lowest)?, &body.repeated(count, stride)?)
+                }
+            },
+            [SEQUENCE] => {
+                let count = u32::from_le_bytes(self.array()?) as usize;
+                if count > (self.bytes.len() - self.at) / PART_BYTES {
+                    let why = format!("{count} parts are more than the bytes hold");
+                    return Err(mangled(start, &why));
+                }
+                (0..count).try_for_each(|_| {
+                    let offset = self.number()?;
+                    self.part(place(offset)?, depth + 1, fold)
+                })
             }
-            SEQUENCE => self.sequence(start, depth),
-            tag => Err(mangled(start, &format!("{tag} is no kind of node"))),
+            [tag] => Err(mangled(start, &format!("{tag} is no kind of node"))),
         }
-    }
-
-    fn sequence(&mut self, start: usize, depth: usize) -> Result<(u64, Node), PatternError> {
-        let count = u32::from_le_bytes(self.array()?) as usize;
-        if count > (self.bytes.len() - self.at) / PART_BYTES {
-            return Err(mangled(start, &format!("{count} parts are more than the bytes hold")));
-        }
-        let mut fold = Fold::new();
-        for _ in 0..count {
-            let offset = self.number()?;
-            let (lowest, node) = self.node(depth + 1)?;
-            let place = offset.checked_add(lowest);
-            fold.push(place.ok_or_else(|| mangled(start, "an offset is too large"))?, &node)?;
-        }
-        fold.finish()
     }
 }

@@ -1,7 +1,7 @@
 //! How parts become one node: the canonical form of a sequence.
 //!
-//! Parts are pushed in their order onto a stack, and its top is reduced as long as a rule holds:
-//! neighbouring runs merge; a `Repeat` takes in the copy that continues it, on either side; equal
+//! Neighbouring runs merge. Parts are pushed in their order onto a stack, a run only when what
+//! follows does not continue it, and the top of the stack is reduced as long as a rule holds: a `Repeat` takes in the copy that continues it, on either side; equal
 //! nodes fold into a `Repeat`, runs only from three on (two of them are as short as two entries,
 //! and arbitrary displacements shall stay entries); groups of up to [`PERIOD`] parts that return
 //! at a distance fold likewise.
@@ -21,6 +21,8 @@ const PERIOD: usize = 8;
 
 pub(super) struct Fold {
     parts: Vec<(u64, Node)>,
+    /// The last run, offset and length, while the next part may still continue it.
+    growing: Option<(u64, u64)>,
 }
 
 /// The bottom of a reduction: which parts from the top it replaces, and by what.
@@ -32,7 +34,7 @@ struct Reduction {
 
 impl Fold {
     pub(super) const fn new() -> Fold {
-        Fold { parts: Vec::new() }
+        Fold { parts: Vec::new(), growing: None }
     }
 
     /// How many parts are on the stack.
@@ -57,11 +59,34 @@ impl Fold {
     /// Two equal runs are two parts, however they came.
     fn push_single(&mut self, offset: u64, node: &Node) -> Result<(), PatternError> {
         match &node.0 {
+            Form::Bytes(length) => self.push_run(offset, *length),
             Form::Repeat(r) if r.count == 2 && matches!(r.body.0, Form::Bytes(_)) => {
-                self.push_reduced(offset, r.body.clone())?;
-                self.push_reduced(offset + r.stride, r.body.clone())
+                self.push_run(offset, r.body.size())?;
+                self.push_run(offset + r.stride, r.body.size())
             }
-            _ => self.push_reduced(offset, node.clone()),
+            _ => {
+                self.push_grown()?;
+                self.push_reduced(offset, node.clone())
+            }
+        }
+    }
+
+    fn push_run(&mut self, offset: u64, length: u64) -> Result<(), PatternError> {
+        match &mut self.growing {
+            // Both numbers are below 2^63.
+            Some((at, grown)) if *at + *grown == offset => *grown += length,
+            _ => {
+                self.push_grown()?;
+                self.growing = Some((offset, length));
+            }
+        }
+        Ok(())
+    }
+
+    fn push_grown(&mut self) -> Result<(), PatternError> {
+        match self.growing.take() {
+            Some((offset, length)) => self.push_reduced(offset, Node::bytes(length)?),
+            None => Ok(()),
         }
     }
 
@@ -91,22 +116,17 @@ impl Fold {
         Ok(Some(merged))
     }
 
-    /// Two neighbouring runs, or two Repeats one of which goes on where the other ends.
+    /// Two Repeats one of which goes on where the other ends.
     fn merged(&self) -> Result<Option<Reduction>, PatternError> {
         let [.., (at, below), (next, top)] = self.parts.as_slice() else { return Ok(None) };
-        let node = match (&below.0, &top.0) {
-            (Form::Bytes(length), Form::Bytes(more)) if at + length == *next => {
-                Node::bytes(length + more)?
-            }
-            (Form::Repeat(one), Form::Repeat(more))
-                if one.stride == more.stride
-                    && one.body == more.body
-                    && at.checked_add(one.count * one.stride) == Some(*next) =>
-            {
-                one.body.repeated(one.count + more.count, one.stride)?
-            }
-            _ => return Ok(None),
-        };
+        let (Form::Repeat(one), Form::Repeat(more)) = (&below.0, &top.0) else { return Ok(None) };
+        let goes_on = one.stride == more.stride
+            && at.checked_add(one.count * one.stride) == Some(*next)
+            && one.body == more.body;
+        if !goes_on {
+            return Ok(None);
+        }
+        let node = one.body.repeated(one.count + more.count, one.stride)?;
         Ok(Some(Reduction { taken: 2, at: *at, node }))
     }
 
@@ -156,7 +176,8 @@ impl Fold {
     }
 
     /// Where the lowest byte is, and everything as one node.
-    pub(super) fn finish(self) -> Result<(u64, Node), PatternError> {
+    pub(super) fn finish(mut self) -> Result<(u64, Node), PatternError> {
+        self.push_grown()?;
         finished(self.parts)
     }
 }

@@ -48,8 +48,8 @@ pub(super) fn closed(one: &Nest, other: &Nest) -> Option<Nest> {
     let mut out = Fold::new();
     meeting.meet(&one, &other, &mut out)?;
     let (offset, root) = out.finish().ok()?;
-    // Only a whole period may be said to come again.
-    let extent = period.filter(|&period| window.length == period).unwrap_or(0);
+    // Where the window ends before the period does, the second tile is beyond all offsets.
+    let extent = period.unwrap_or(0);
     Nest::new(offset, extent, root).ok().filter(|nest| nest.root.nodes() <= CLOSED_NODES)
 }
 

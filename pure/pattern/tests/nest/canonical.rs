@@ -60,6 +60,8 @@ fn groups_of_unlike_parts_fold_as_well() {
         ("1 x2/4 x3/10", "[0: 1 x2/4 x2/10, 20: 1, 24: 1]"),
         ("[0: 1 x2/4, 50: 3]", "[0: 1, 4: 1, 50: 3]"),
         ("1 x3/4 x2/32", "[0: 1, 4: 1, 8: 1, 32: 1, 36: 1, 40: 1]"),
+        ("[0: 1, 7: 1, 27: 1, 34: 2]", "[0: 1, 7: 1, 27: 1, 34: 1, 35: 1]"),
+        ("[0: 9, 15: 5]", "[0: 5, 5: 4 x2/10, 19: 1]"),
         ("10", "[0: 3, 3: 3, 6: 4]"),
         ("4 x3/10", "[0: 4, 10: [0: 1, 1: 3], 20: 2 x2/2]"),
     ];
@@ -70,10 +72,11 @@ fn groups_of_unlike_parts_fold_as_well() {
 
 #[test]
 fn arbitrary_displacements_stay_entries_of_17_bytes() {
-    let places = [0, 5, 11, 13, 20, 40, 47, 48, 60, 69, 75];
+    let places = [0, 5, 11, 13, 20, 40, 47, 48, 60, 69, 77];
     let nest = Datatype::bytes(1).unwrap().hindexed_block(1, &places).unwrap().view(0).unwrap();
     // 47 and 48 are neighbours.
     assert_eq!(nest.encoded_bytes(), 16 + 5 + 10 * 17);
+    assert_eq!((nest.root().nodes(), nest.root().depth()), (11, 2), "two alike do not fold");
 }
 
 /// What the opening of `nest/node.rs` promises of a canonical tree.
@@ -138,13 +141,15 @@ fn equal_nests_have_equal_bytes_and_unequal_bytes_unequal_nests() {
 }
 
 #[test]
-fn a_list_folds_to_no_more_nodes_than_it_has_runs() {
+fn a_list_of_bytes_is_the_nest_of_its_runs_and_no_longer_than_them() {
     let mut random = Random::new(Seed(4));
     for _ in 0..3_000 {
         let Case { bytes, .. } = Case::proper(&mut random, 0);
         let runs = runs_of(&bytes);
         let parts = runs.iter().map(|run| (run.offset, Node::bytes(run.length).unwrap()));
         let nest = Nest::of_parts(0, 0, parts).unwrap();
+        let single = bytes.iter().map(|&byte| (byte, Node::bytes(1).unwrap()));
+        assert_eq!(Nest::of_parts(0, 0, single).unwrap(), nest);
         assert!(nest.encoded_bytes() <= 16 + 5 + 17 * runs.len() as u64 + 4, "{nest}");
         assert_eq!(bytes_of(nest.cut(0, nest.size()).runs()), bytes);
     }

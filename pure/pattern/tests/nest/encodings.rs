@@ -119,6 +119,23 @@ fn claims_beyond_the_bytes_and_the_limits_are_refused_by_name() {
 }
 
 #[test]
+fn levels_that_add_nothing_are_read_and_vanish() {
+    let number = u64::to_le_bytes;
+    let list = [number(7), number(11)].map(|offset| [&offset[..], &[1], &number(2)].concat());
+    let mut node = [&[3, 2, 0, 0, 0][..], &list.concat()].concat();
+    for level in 0..NEST_DEPTH as u64 - 2 {
+        node = match level % 2 {
+            0 => [&[2][..], &number(1), &number(99), &node].concat(),
+            _ => [&[3, 1, 0, 0, 0][..], &number(level), &node].concat(),
+        };
+    }
+    let levels = [&number(100)[..], &number(50), &node].concat();
+    let inner: u64 = (1..NEST_DEPTH as u64 - 2).step_by(2).sum();
+    let canonical = format!("2 x2/4 every 50 from {}", 107 + inner);
+    assert_eq!(Nest::decode(&levels), canonical.parse());
+}
+
+#[test]
 fn parts_beyond_the_largest_number_of_nodes_are_refused() {
     let mut bytes = vec![0; 16];
     let parts = 1_u32 << 20;

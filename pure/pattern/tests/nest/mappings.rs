@@ -179,6 +179,14 @@ fn a_cut_of_a_chain_has_at_most_one_head_and_one_tail_per_level() {
 }
 
 #[test]
+fn chains_of_unlike_bodies_stay_apart_though_their_places_go_on() {
+    let nest: Nest = "[0: [0: 1, 3: 1] x2/10, 20: [0: 1, 4: 1] x2/10, 50: 1]".parse().unwrap();
+    let bytes = [0, 3, 10, 13, 20, 24, 30, 34];
+    let cut = nest.cut(0, 8);
+    assert_eq!((bytes_of(cut.runs()), cut.chains().len()), (bytes.to_vec(), 2));
+}
+
+#[test]
 fn a_chain_and_a_strided_say_the_same_both_ways() {
     let mut random = Random::new(Seed(8));
     for _ in 0..3_000 {
