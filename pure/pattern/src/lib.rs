@@ -5,6 +5,9 @@
 //! constant memory, and the simulator may ask in any order. Nothing is flattened: a nested-strided
 //! set stays `(offset, block, levels of count and stride)` from here down to the MPI datatype.
 //!
+//! [`Nest`] is the form that says every set, with sequences and tiles, and the order of its bytes;
+//! `Strided` is the chain among them. Patterns do not make nests yet.
+//!
 //! A new pattern is one file with one [`Row`] in `catalog.rs`; the row feeds the command line, the
 //! documentation and the shared checks (contract on all small shapes, golden drawing for 4 ranks).
 

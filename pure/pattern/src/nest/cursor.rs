@@ -52,7 +52,8 @@ impl Nest {
 }
 
 impl Intersection {
-    /// The common runs inside a range of the file, ascending.
+    /// The common runs inside a range of the file, ascending. The range bounds the time as well: two
+    /// sets that alternate without meeting are walked to its end.
     pub fn runs(&self, within: Extent) -> CommonRuns<'_> {
         let (one, other) = match self {
             Intersection::Closed(nest) => (nest, nest),

@@ -10,7 +10,8 @@
 //! the caller takes the cursor of `nest/cursor.rs`, rather than take more than [`STEPS`] meetings
 //! or store more than [`CLOSED_NODES`] nodes.
 //!
-//! Costs: O(nodes of one · nodes of the other) where strides divide; never more than [`STEPS`].
+//! Costs: a meeting per pair of nodes that lie over each other where strides divide, two where copies
+//! meet two copies; never more than [`STEPS`], about 0.1 s when sequences of 500,000 parts give up.
 
 use super::Nest;
 use super::cut::{Chain, Cut};
