@@ -5,6 +5,7 @@
 //! got wrong is in [`DEFECTS`].
 
 pub mod partdiff;
+mod published;
 
 use crate::cluster::{Cluster, FileState, Order, RunError, ServerTotals, Setup};
 use crate::platform::Platform;
@@ -14,6 +15,8 @@ use crate::workload::{Database, Individual, JavaRandom, Mode, Scattered};
 use iolab_policy::cache::catalog::ROWS;
 use iolab_policy::collective::{CollectiveKind, CollectiveSelection, catalog};
 use iolab_vocab::{Direction, Seed};
+
+pub use published::PublishedTime;
 
 const RANKS: u32 = 10;
 const FILE_BYTES: u64 = 1000 << 20;

@@ -5,29 +5,7 @@ use iolab_sim::evaluation::{Case, Conduct, Test, mean_and_deviation};
 use iolab_sim::platform::Platform;
 use iolab_vocab::Seed;
 
-const TABLE: &str = include_str!("../../../samples/piosimhd/published-simulation-results.csv");
-
 const PUBLISHED: Conduct = Conduct { order: Order::Published, tie_seed: Seed(0) };
-
-struct Row {
-    key: String,
-    seconds: f64,
-    deviation: Option<f64>,
-}
-
-fn rows() -> Vec<Row> {
-    let row = |line: &str| {
-        let cells: Vec<&str> = line.split(',').collect();
-        let key = cells[..4].join(",");
-        Row { key, seconds: cells[5].parse().unwrap(), deviation: cells[6].parse().ok() }
-    };
-    TABLE.lines().skip(1).map(row).collect()
-}
-
-fn key(case: &Case) -> String {
-    let (test, cache) = (case.test.name(), case.published_cache());
-    format!("{test},{cache},{},{}", case.block_bytes, case.operation.name())
-}
 
 fn seconds(case: &Case) -> (f64, Option<f64>) {
     let platform = Platform::preset("classic-hdd").unwrap();
@@ -45,17 +23,16 @@ fn tolerance(case: &Case) -> f64 {
 }
 
 fn check(is_wanted: impl Fn(&Case) -> bool) {
-    let rows = rows();
     let mut compared = 0;
     for case in Case::all().iter().filter(|case| is_wanted(case)) {
-        let Some(row) = rows.iter().find(|row| row.key == key(case)) else { continue };
-        let (ours, deviation) = seconds(case);
-        let off = (ours / row.seconds - 1.0).abs();
-        assert!(off <= tolerance(case), "{}: {ours} instead of {}", row.key, row.seconds);
-        if let (Some(ours), Some(published)) = (deviation, row.deviation)
+        let Some(published) = case.published() else { continue };
+        let (key, (ours, deviation)) = (case.published_key(), seconds(case));
+        let off = (ours / published.seconds - 1.0).abs();
+        assert!(off <= tolerance(case), "{key}: {ours} instead of {}", published.seconds);
+        if let (Some(ours), Some(published)) = (deviation, published.deviation)
             && tolerance(case) < 1e-9
         {
-            assert!((ours - published).abs() < 1e-9, "{}: deviation {ours}", row.key);
+            assert!((ours - published).abs() < 1e-9, "{key}: deviation {ours}");
         }
         compared += 1;
     }
@@ -124,7 +101,7 @@ fn blocks_of_512_bytes_lose_no_byte_under_any_cache_layer() {
             "READ" => [1000 << 20, 0],
             _ => [0, 1000 << 20],
         };
-        assert_eq!(bytes, expected, "{}", key(case));
+        assert_eq!(bytes, expected, "{}", case.published_key());
     }
 }
 
@@ -140,9 +117,13 @@ fn two_runs_of_a_seed_have_the_same_log_of_events_in_both_orders() {
     for case in Case::all().iter().filter(|case| is_wanted(case)) {
         let hash = |conduct| case.run(&platform, conduct, 0).unwrap().event_hash;
         let hashes = conducts.map(hash);
-        assert_eq!(hashes, conducts.map(hash), "{}", key(case));
+        assert_eq!(hashes, conducts.map(hash), "{}", case.published_key());
         for (index, hash) in hashes.iter().enumerate() {
-            assert!(!hashes[..index].contains(hash), "{}: two conducts, one log", key(case));
+            assert!(
+                !hashes[..index].contains(hash),
+                "{}: two conducts, one log",
+                case.published_key()
+            );
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use iolab_trace::{Event, FileEntry, Function, Header, ProcessEntry, Trace, export};
 use iolab_vocab::{FileId, Nanos};
+use std::io;
 
 fn trace() -> Trace {
     let file = FileEntry { path: "/data/a \"b\",c".to_owned(), file_system: "ext4".to_owned() };
@@ -83,4 +84,39 @@ fn each_event_is_a_line_of_values() {
         text.lines().nth(2).unwrap(),
         "3,0,0,posix,pwrite,\"/data/a \"\"b\"\",c\",5,4096,100,-1,1234567,1236067,100,-1"
     );
+}
+
+#[test]
+fn a_trace_without_events_is_a_table_without_lines() {
+    let mut text = Vec::new();
+    export::csv(&Header::default(), [], &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.starts_with("rank,process,thread,") && text.ends_with(",parent\n"), "{text}");
+    assert_eq!(text.lines().count(), 1);
+}
+
+/// A pipe whose reader has gone.
+struct Closed;
+
+impl io::Write for Closed {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_a_sink_says_is_handed_on_as_it_is() {
+    let trace = trace();
+    let many = || trace.events.iter().cycle().take(10_000).copied();
+    for written in [
+        export::csv(&trace.header, trace.events.clone(), Closed),
+        export::csv(&trace.header, many(), Closed),
+        export::chrome(&trace.header, many(), Closed),
+    ] {
+        assert_eq!(written.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
 }

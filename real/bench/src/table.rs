@@ -163,70 +163,94 @@ pub fn summary_table(summaries: &[Summary]) -> String {
     text
 }
 
+/// Columns of the CSV before those of the settings.
+const COLUMNS: [&str; 33] = [
+    "test",
+    "spatial",
+    "temporal",
+    "method",
+    "phase",
+    "size",
+    "repetition",
+    "ranks",
+    "bytes",
+    "operations",
+    "mib_per_second",
+    "operations_per_second",
+    "p50_ns",
+    "p99_ns",
+    "max_ns",
+    "open_ns",
+    "transfer_ns",
+    "sync_ns",
+    "close_ns",
+    "total_ns",
+    "barrier_before_ns",
+    "barrier_cost_ns",
+    "skew_ns",
+    "first_done_ns",
+    "last_done_ns",
+    "cpu_ns",
+    "short",
+    "cache",
+    "allocation",
+    "verified",
+    "invalid",
+    "predicted",
+    "transfer_slack_ns",
+];
+
 /// All measurements as CSV, one line each, times in nanoseconds.
 pub fn csv(measurements: &[Measurement]) -> String {
-    let mut text = "test,spatial,temporal,method,phase,size,repetition,ranks,bytes,operations,\
-                    mib_per_second,operations_per_second,p50_ns,p99_ns,max_ns,open_ns,transfer_ns,\
-                    sync_ns,close_ns,total_ns,barrier_before_ns,barrier_cost_ns,skew_ns,\
-                    first_done_ns,last_done_ns,cpu_ns,short,cache,allocation,verified,invalid,predicted,\
-                    transfer_slack_ns"
-        .to_owned();
     let settings: BTreeSet<&String> = measurements.iter().flat_map(|m| m.settings.keys()).collect();
-    text.extend(settings.iter().map(|key| format!(",setting_{}", key.replace([' ', '-'], "_"))));
-    text.push('\n');
-    for m in measurements {
-        let latency = |pick: fn(&Latency) -> u64| m.latency.as_ref().map(pick);
-        let mut cells = vec![
-            quoted(&m.test),
-            quoted(&m.spatial),
-            m.temporal.clone(),
-            m.method.clone(),
-            m.phase.clone(),
-            optional(m.size),
-            m.repetition.to_string(),
-            m.ranks.to_string(),
-            m.bytes.to_string(),
-            m.operations.to_string(),
-            format!("{:.3}", m.mib_per_second),
-            format!("{:.3}", m.operations_per_second),
-            optional(latency(|l| l.p50)),
-            optional(latency(|l| l.p99)),
-            optional(latency(|l| l.max)),
-            m.open_ns.to_string(),
-            m.transfer_ns.to_string(),
-            m.sync_ns.to_string(),
-            m.close_ns.to_string(),
-            m.total_ns.to_string(),
-            m.barrier_before_ns.to_string(),
-            m.barrier_cost_ns.to_string(),
-            optional(m.skew_ns),
-            m.first_done_ns.to_string(),
-            m.last_done_ns.to_string(),
-            m.cpu_ns.to_string(),
-            m.short.to_string(),
-            quoted(&m.cache),
-            m.allocation.clone(),
-            optional(m.verified),
-            quoted(m.invalid.as_deref().unwrap_or("")),
-            quoted(m.predicted.as_deref().unwrap_or("")),
-            optional(m.transfer_slack_ns),
-        ];
-        let value = |key: &&String| m.settings.get(*key).map_or(String::new(), |v| quoted(v));
-        cells.extend(settings.iter().map(value));
-        text += &cells.join(",");
-        text.push('\n');
-    }
-    text
+    let named = settings.iter().map(|key| format!("setting_{}", key.replace([' ', '-'], "_")));
+    let names: Vec<String> = COLUMNS.map(str::to_owned).into_iter().chain(named).collect();
+    let line = |m: &Measurement| {
+        let value = |key: &&String| m.settings.get(*key).cloned().unwrap_or_default();
+        cells(m).into_iter().chain(settings.iter().map(value)).collect()
+    };
+    iolab_report::csv::lines(std::iter::once(names).chain(measurements.iter().map(line)))
+}
+
+fn cells(m: &Measurement) -> [String; 33] {
+    let latency = |pick: fn(&Latency) -> u64| optional(m.latency.as_ref().map(pick));
+    [
+        m.test.clone(),
+        m.spatial.clone(),
+        m.temporal.clone(),
+        m.method.clone(),
+        m.phase.clone(),
+        optional(m.size),
+        m.repetition.to_string(),
+        m.ranks.to_string(),
+        m.bytes.to_string(),
+        m.operations.to_string(),
+        format!("{:.3}", m.mib_per_second),
+        format!("{:.3}", m.operations_per_second),
+        latency(|l| l.p50),
+        latency(|l| l.p99),
+        latency(|l| l.max),
+        m.open_ns.to_string(),
+        m.transfer_ns.to_string(),
+        m.sync_ns.to_string(),
+        m.close_ns.to_string(),
+        m.total_ns.to_string(),
+        m.barrier_before_ns.to_string(),
+        m.barrier_cost_ns.to_string(),
+        optional(m.skew_ns),
+        m.first_done_ns.to_string(),
+        m.last_done_ns.to_string(),
+        m.cpu_ns.to_string(),
+        m.short.to_string(),
+        m.cache.clone(),
+        m.allocation.clone(),
+        optional(m.verified),
+        m.invalid.clone().unwrap_or_default(),
+        m.predicted.clone().unwrap_or_default(),
+        optional(m.transfer_slack_ns),
+    ]
 }
 
 fn optional(value: Option<u64>) -> String {
     value.map_or(String::new(), |value| value.to_string())
-}
-
-/// Text as CSV wants it: in quotes where a comma, quote or line end is in it.
-fn quoted(text: &str) -> String {
-    match text.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
 }

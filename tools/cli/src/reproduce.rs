@@ -6,7 +6,6 @@ mod media;
 mod partdiff;
 mod piosimhd;
 mod plots;
-mod published;
 
 use crate::failure::Failure;
 use clap::{Args, Subcommand};

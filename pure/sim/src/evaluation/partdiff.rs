@@ -11,6 +11,7 @@ use crate::workload::recorded::Recording;
 use iolab_policy::collective::CollectiveSelection;
 use iolab_trace::Trace;
 use iolab_trace::import::hdtrace::{Project, TraceFile};
+use serde::Deserialize;
 
 const PUBLISHED: &str = include_str!("../../../../samples/partdiff-2009/published.csv");
 const PLATFORM: &str = include_str!("../../../../samples/partdiff-2009/platform.toml");
@@ -69,22 +70,31 @@ pub struct ServerRow {
     pub seconds: f64,
 }
 
+/// A line of the published table.
+#[derive(Deserialize)]
+struct Line {
+    cache_layer: String,
+    accesses: u64,
+    no_seek: u64,
+    near: u64,
+    far: u64,
+    bytes: u64,
+    runtime_seconds: f64,
+}
+
 /// The published rows of a cache configuration, by server.
 pub fn published(cache: &str) -> Vec<ServerRow> {
-    let row = |line: &str| {
-        let cells: Vec<&str> = line.split(',').collect();
-        let number = |index: usize| cells.get(index)?.parse().ok();
-        Some(ServerRow {
-            accesses: number(2)?,
-            no_seek: number(3)?,
-            near: number(4)?,
-            far: number(5)?,
-            bytes: number(6)?,
-            seconds: cells.get(7)?.parse().ok()?,
-        })
+    let lines = csv::Reader::from_reader(PUBLISHED.as_bytes()).into_deserialize();
+    let lines = lines.map(|line| line.expect("the sample is sound"));
+    let row = |line: Line| ServerRow {
+        accesses: line.accesses,
+        no_seek: line.no_seek,
+        near: line.near,
+        far: line.far,
+        bytes: line.bytes,
+        seconds: line.runtime_seconds,
     };
-    let of_cache = |line: &&str| line.split(',').next() == Some(cache);
-    PUBLISHED.lines().filter(of_cache).filter_map(row).collect()
+    lines.filter(|line: &Line| line.cache_layer == cache).map(row).collect()
 }
 
 /// The bundled trace.

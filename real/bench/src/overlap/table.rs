@@ -1,6 +1,7 @@
 //! Results of the overlap benchmark as text: a row per point, a sentence per ratio, CSV.
 
 use super::{CaseEntry, OverlapOutcome};
+use iolab_report::csv;
 use iolab_report::overlap::{OverlapPoint, OverlapSummary, QUALITY_LIMIT, Spread, Verdict};
 
 /// The heading of the table.
@@ -76,24 +77,11 @@ pub fn overlap_summary_row(title: &str, s: &OverlapSummary, verdict: Verdict) ->
 
 /// All points as CSV, one line each; times in nanoseconds.
 pub fn overlap_csv(outcome: &OverlapOutcome) -> String {
-    let mut text = String::new();
-    for point in &outcome.points {
-        let columns = columns(outcome, &outcome.cases[point.case], point);
-        if text.is_empty() {
-            let names: Vec<_> = columns.iter().map(|(name, _)| name.as_str()).collect();
-            text = names.join(",") + "\n";
-        }
-        let values: Vec<_> = columns.iter().map(|(_, value)| quoted(value)).collect();
-        text += &(values.join(",") + "\n");
-    }
-    text
-}
-
-fn quoted(value: &str) -> String {
-    match value.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", value.replace('"', "\"\"")),
-        false => value.to_owned(),
-    }
+    let of = |point: &OverlapPoint| columns(outcome, &outcome.cases[point.case], point);
+    let names = outcome.points.first().map(|first| of(first).into_iter().map(|column| column.0));
+    let values = outcome.points.iter().map(|p| of(p).into_iter().map(|column| column.1));
+    let lines = names.map(Vec::from_iter).into_iter().chain(values.map(Vec::from_iter));
+    csv::lines(lines)
 }
 
 fn columns(outcome: &OverlapOutcome, case: &CaseEntry, p: &OverlapPoint) -> Vec<(String, String)> {

@@ -6,16 +6,18 @@ mod claims;
 mod figures;
 mod findings;
 
-use super::{bands, published};
+use super::bands;
 use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::parallel;
 use crate::ties::Ties;
 use clap::Args;
+use iolab_report::csv::{self, Plain};
 use iolab_sim::band::{Band, apart_by_chance_in};
 use iolab_sim::cluster::Order;
 use iolab_sim::evaluation::Case;
 use iolab_sim::platform::Platform;
+use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -78,7 +80,7 @@ pub(super) struct Study {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut cases = Case::all();
-    cases.retain(|case| published::key(case).contains(&arguments.only));
+    cases.retain(|case| case.published_key().contains(&arguments.only));
     if cases.is_empty() {
         return Err(Failure::new(format!("no case contains `{}`", arguments.only))
             .hint("cases read like `random,NoCache,5120,READ`; leave --only out to see all"));
@@ -147,15 +149,37 @@ fn bands_on(on: &Platform, cases: &[Case], arguments: &Arguments) -> Result<Vec<
     bands::of_cases(on, cases, Order::Documented, (&seeds, arguments.draws), threads)
 }
 
+/// A line of the CSV.
+#[derive(Serialize)]
+struct Row {
+    test: String,
+    cache_layer: &'static str,
+    block_bytes: u64,
+    op: &'static str,
+    hdd_seconds: Plain,
+    other_seconds: Plain,
+    gain: Plain,
+    hdd_low: Plain,
+    hdd_high: Plain,
+    other_low: Plain,
+    other_high: Plain,
+}
+
 fn print_csv(study: &Study) {
-    say_line!(
-        "test,cache_layer,block_bytes,op,hdd_seconds,other_seconds,gain,hdd_low,hdd_high,other_low,other_high"
-    );
-    for Pair { case, hdd, other } in &study.pairs {
-        let (key, gain) = (published::key(case), hdd.median / other.median);
-        let ranges = format!("{},{},{},{}", hdd.low, hdd.high, other.low, other.high);
-        say_line!("{key},{},{},{gain},{ranges}", hdd.median, other.median);
-    }
+    let row = |pair: &Pair| Row {
+        test: pair.case.test.name(),
+        cache_layer: pair.case.published_cache(),
+        block_bytes: pair.case.block_bytes,
+        op: pair.case.operation.name(),
+        hdd_seconds: Plain(pair.hdd.median),
+        other_seconds: Plain(pair.other.median),
+        gain: Plain(pair.gain()),
+        hdd_low: Plain(pair.hdd.low),
+        hdd_high: Plain(pair.hdd.high),
+        other_low: Plain(pair.other.low),
+        other_high: Plain(pair.other.high),
+    };
+    say!("{}", csv::rows(study.pairs.iter().map(row)));
 }
 
 fn print_json(study: &Study) -> Result<(), Failure> {
@@ -213,8 +237,7 @@ pub(super) fn ranged(band: &Band) -> String {
 fn print_table(study: &Study) {
     say_line!("{:<55} {:<32} {:<32} {:>8}", "case", "hdd [s]", "other [s]", "gain");
     for pair in &study.pairs {
-        let (key, hdd, other) =
-            (published::key(&pair.case), ranged(&pair.hdd), ranged(&pair.other));
+        let (key, hdd, other) = (pair.case.published_key(), ranged(&pair.hdd), ranged(&pair.other));
         say_line!("{key:<55} {hdd:<32} {other:<32} {:>7.2}x", pair.gain());
     }
     say_line!("seconds are medians over {} orders of simultaneous events", study.tie_seeds);

@@ -5,6 +5,7 @@ use crate::simulate::read_platform;
 use crate::ties::Ties;
 use crate::{hdtrace, parallel, say, trace_file};
 use clap::Args;
+use iolab_report::csv::Plain;
 use iolab_sim::band::{Band, median_place};
 use iolab_sim::cluster::{Order, RunError, ServerTotals};
 use iolab_sim::evaluation::partdiff::{self, CACHES, DEVIATIONS, REAL_SECONDS, ServerRow};
@@ -12,6 +13,7 @@ use iolab_sim::evaluation::{Conduct, Run};
 use iolab_sim::platform::Platform;
 use iolab_sim::workload::recorded::Recording;
 use iolab_trace::Trace;
+use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -175,17 +177,29 @@ fn cells(row: &ServerRow) -> [u64; 5] {
     [row.accesses, row.no_seek, row.near, row.far, row.bytes]
 }
 
+/// A line of the CSV.
+#[derive(Serialize)]
+struct Row {
+    cache_layer: &'static str,
+    server: usize,
+    accesses: u64,
+    no_seek: u64,
+    near: u64,
+    far: u64,
+    bytes: u64,
+    runtime_seconds: Plain,
+}
+
 fn csv(outcomes: &[Outcome]) -> String {
-    let mut text =
-        "cache_layer,server,accesses,no_seek,near,far,bytes,runtime_seconds\n".to_owned();
-    for outcome in outcomes {
-        for (index, server) in outcome.run.servers.iter().enumerate() {
-            let cells = ours(server).map(|cell| cell.to_string()).join(",");
-            let (cache, seconds) = (outcome.cache, outcome.run.seconds);
-            let _ = writeln!(text, "{cache},{},{cells},{seconds}", index + 1);
-        }
-    }
-    text
+    let rows = outcomes.iter().flat_map(|outcome| {
+        outcome.run.servers.iter().zip(1..).map(|(totals, server)| {
+            let [accesses, no_seek, near, far, bytes] = ours(totals);
+            let runtime_seconds = Plain(outcome.run.seconds);
+            let cache_layer = outcome.cache;
+            Row { cache_layer, server, accesses, no_seek, near, far, bytes, runtime_seconds }
+        })
+    });
+    iolab_report::csv::rows(rows)
 }
 
 fn json(outcomes: &[Outcome]) -> serde_json::Value {

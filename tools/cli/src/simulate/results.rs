@@ -1,23 +1,19 @@
 //! What a simulated workload came to: for people, as JSON, and as one flat table.
 
-use super::faults::Faulted;
 use super::workload::{Banded, Told};
 use iolab_policy::collective::CollectiveKind;
-use iolab_report::csv::quoted;
+use iolab_report::csv::{self, Plain};
 use iolab_sim::band::Band;
 use iolab_sim::cluster::{LinkKind, Order, ServerTotals};
 use iolab_sim::program::PhaseTotals;
-use iolab_sim::workload::{LinkOutcome, Outcome};
+use iolab_sim::workload::{LinkOutcome, Outcome, ServerOutcome};
 use iolab_vocab::{Nanos, format_bytes};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Servers and links a reader still reads; the rest is in the CSV.
 const ROWS_MAX: usize = 32;
-
-/// Columns of the CSV.
-const COLUMNS: &str = "part,name,kind,count,start_seconds,end_seconds,read_bytes,written_bytes,\
-                       bytes,busy_seconds,busy_share,no_seek,near,far,queue_max";
 
 fn share(busy_nanos: u64, of: &Outcome) -> f64 {
     busy_nanos as f64 / of.end.0.max(1) as f64
@@ -266,64 +262,98 @@ fn server_json(name: &str, totals: &ServerTotals, share: f64) -> Value {
     })
 }
 
+/// A line of the table. What a part does not have stays empty.
+#[derive(Default, Serialize)]
+struct Row<'a> {
+    part: &'a str,
+    name: &'a str,
+    kind: &'a str,
+    count: u64,
+    start_seconds: Option<Plain>,
+    end_seconds: Option<Plain>,
+    read_bytes: Option<u64>,
+    written_bytes: Option<u64>,
+    bytes: Option<u64>,
+    busy_seconds: Option<Plain>,
+    busy_share: Option<Plain>,
+    no_seek: Option<u64>,
+    near: Option<u64>,
+    far: Option<u64>,
+    queue_max: Option<u64>,
+}
+
+impl<'a> Row<'a> {
+    fn timed(part: &'a str, name: &'a str, count: u64, start: f64, end: f64) -> Row<'a> {
+        let (start_seconds, end_seconds) = (Some(Plain(start)), Some(Plain(end)));
+        Row { part, name, count, start_seconds, end_seconds, ..Row::default() }
+    }
+
+    fn phase(phase: &'a PhaseTotals, application: &'a str) -> Row<'a> {
+        let (start, end) = (start(phase), phase.end.seconds());
+        Row {
+            kind: application,
+            read_bytes: Some(phase.read_bytes),
+            written_bytes: Some(phase.written_bytes),
+            ..Row::timed("phase", &phase.name, phase.calls, start, end)
+        }
+    }
+
+    fn server(server: &'a ServerOutcome, of: &Outcome) -> Row<'a> {
+        let totals = &server.totals;
+        Row {
+            part: "server",
+            name: &server.name,
+            count: totals.access_count(),
+            read_bytes: Some(totals.read_bytes),
+            written_bytes: Some(totals.written_bytes),
+            bytes: Some(totals.read_bytes + totals.written_bytes),
+            busy_seconds: Some(Plain(seconds(totals.busy_nanos))),
+            busy_share: Some(Plain(share(totals.busy_nanos, of))),
+            no_seek: Some(totals.no_seek_count),
+            near: Some(totals.near_count),
+            far: Some(totals.far_count),
+            queue_max: Some(totals.queue_max),
+            ..Row::default()
+        }
+    }
+
+    fn link(link: &'a LinkOutcome, of: &Outcome) -> Row<'a> {
+        Row {
+            part: "link",
+            name: &link.name,
+            kind: link.kind.name(),
+            count: link.totals.packets,
+            bytes: Some(link.totals.bytes),
+            busy_seconds: Some(Plain(seconds(link.totals.busy_nanos))),
+            busy_share: Some(Plain(share(link.totals.busy_nanos, of))),
+            ..Row::default()
+        }
+    }
+}
+
 /// Everything, as one table: rows of the run, its applications, phases, servers and links.
 pub(super) fn csv(told: &Told) -> String {
     let Told { subject, outcome: Banded { outcome, band, .. }, faulted, .. } = told;
-    let mut text = format!("{COLUMNS}\n");
-    let end = outcome.end.seconds();
-    let count = outcome.event_count;
-    let _ = writeln!(text, "run,{},,{count},0,{end},,,,,,,,,", quoted(subject.name()));
-    for (part, end) in [("run-low", band.low), ("run-high", band.high)] {
-        let (name, count) = (quoted(subject.name()), band.count);
-        let _ = writeln!(text, "{part},{name},tie-seeds,{count},0,{end},,,,,,,,,");
-    }
-    if let Some(Faulted { sound: Banded { outcome: sound, .. }, .. }) = faulted {
-        let (end, count) = (sound.end.seconds(), sound.event_count);
-        let _ = writeln!(
-            text,
-            "run-without-faults,{},,{count},0,{end},,,,,,,,,",
-            quoted(subject.name())
-        );
-    }
+    let run = |part, of: &Outcome| {
+        Row::timed(part, subject.name(), of.event_count, 0.0, of.end.seconds())
+    };
+    let end_of_band = |part, end| {
+        let row = Row::timed(part, subject.name(), band.count, 0.0, end);
+        Row { kind: "tie-seeds", ..row }
+    };
+    let mut rows = vec![
+        run("run", outcome),
+        end_of_band("run-low", band.low),
+        end_of_band("run-high", band.high),
+    ];
+    rows.extend(faulted.iter().map(|one| run("run-without-faults", &one.sound.outcome)));
     for one in &outcome.applications {
-        let end = one.end.seconds();
-        let name = quoted(&one.name);
-        let _ = writeln!(text, "application,{name},,{},,{end},,,,,,,,,", one.rank_count);
-        for phase in &one.phases {
-            let PhaseTotals { calls, read_bytes, written_bytes, .. } = phase;
-            let (phase_name, start, end) = (quoted(&phase.name), start(phase), phase.end.seconds());
-            let _ = writeln!(
-                text,
-                "phase,{phase_name},{name},{calls},{start},{end},{read_bytes},{written_bytes},,,,,,,"
-            );
-        }
+        let (ranks, end) = (u64::from(one.rank_count), one.end.seconds());
+        let row = Row::timed("application", &one.name, ranks, 0.0, end);
+        rows.push(Row { start_seconds: None, ..row });
+        rows.extend(one.phases.iter().map(|phase| Row::phase(phase, &one.name)));
     }
-    for server in &outcome.servers {
-        let totals = &server.totals;
-        let (busy, share) = (seconds(totals.busy_nanos), share(totals.busy_nanos, outcome));
-        let ServerTotals {
-            no_seek_count,
-            near_count,
-            far_count,
-            read_bytes,
-            written_bytes,
-            queue_max,
-            ..
-        } = totals;
-        let _ = writeln!(
-            text,
-            "server,{},,{},,,{read_bytes},{written_bytes},{},{busy},{share},{no_seek_count},{near_count},{far_count},{queue_max}",
-            quoted(&server.name),
-            totals.access_count(),
-            read_bytes + written_bytes,
-        );
-    }
-    for link in &outcome.links {
-        let (busy, share) =
-            (seconds(link.totals.busy_nanos), share(link.totals.busy_nanos, outcome));
-        let (name, kind) = (quoted(&link.name), link.kind.name());
-        let (packets, bytes) = (link.totals.packets, link.totals.bytes);
-        let _ = writeln!(text, "link,{name},{kind},{packets},,,,,{bytes},{busy},{share},,,,");
-    }
-    text
+    rows.extend(outcome.servers.iter().map(|server| Row::server(server, outcome)));
+    rows.extend(outcome.links.iter().map(|link| Row::link(link, outcome)));
+    csv::rows(rows)
 }

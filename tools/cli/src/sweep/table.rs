@@ -5,7 +5,7 @@ use super::journal::Line;
 use crate::failure::Failure;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
-use iolab_report::csv::quoted;
+use iolab_report::csv;
 use iolab_sim::sweep::{Sweep, written};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -28,24 +28,18 @@ impl<'a> Table<'a> {
     }
 
     pub(super) fn csv(&self) -> String {
-        let names: Vec<String> = self.sweep.names().into_iter().map(quoted).collect();
-        let mut text = "run,".to_owned();
-        names.iter().for_each(|name| {
-            let _ = write!(text, "{name},");
-        });
-        let _ = writeln!(text, "{},error", NUMBERS.join(","));
-        for line in self.lines {
-            let _ = write!(text, "{},", line.run);
-            for value in self.values(line) {
-                let _ = write!(text, "{},", quoted(&value));
-            }
-            for index in 0..NUMBERS.len() {
-                let number = line.numbers.get(index).map(f64::to_string).unwrap_or_default();
-                let _ = write!(text, "{number},");
-            }
-            let _ = writeln!(text, "{}", quoted(line.error.as_deref().unwrap_or_default()));
-        }
-        text
+        let names = ["run"].into_iter().chain(self.sweep.names()).chain(NUMBERS).chain(["error"]);
+        let names: Vec<String> = names.map(str::to_owned).collect();
+        csv::lines(std::iter::once(names).chain(self.lines.iter().map(|line| self.cells(line))))
+    }
+
+    fn cells(&self, line: &Line) -> Vec<String> {
+        let number = |index| line.numbers.get(index).map_or_else(String::new, f64::to_string);
+        let mut cells = vec![line.run.to_string()];
+        cells.extend(self.values(line));
+        cells.extend((0..NUMBERS.len()).map(number));
+        cells.push(line.error.clone().unwrap_or_default());
+        cells
     }
 
     /// Parameters and the run time; the files have the rest.
