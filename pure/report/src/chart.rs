@@ -13,6 +13,9 @@
 mod draw;
 mod scale;
 
+use crate::markup::document;
+use maud::Markup;
+
 pub use draw::STYLE;
 pub use scale::Unit;
 
@@ -123,11 +126,11 @@ impl Chart {
 
     /// The drawing as an SVG document of its own.
     pub fn svg(&self) -> String {
-        draw::document(self)
+        document(draw::drawing(self))
     }
 
     /// The drawing as a `<figure>` with heading and caption, for a page that includes `STYLE`.
-    pub fn figure(&self) -> String {
+    pub fn figure(&self) -> Markup {
         draw::figure(self)
     }
 }

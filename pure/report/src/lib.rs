@@ -8,7 +8,8 @@
 //! * `chart`: figures as SVG, for pages and for files of their own;
 //! * `bench`, `overlap`: results of the benchmarks and what may be said of them, by the rules of
 //!   `statistics` and `evidence`;
-//! * `page`: one self-contained HTML file with sentences, tables, findings, charts and the timeline.
+//! * `page`: one self-contained HTML file with sentences, tables, findings, charts and the timeline;
+//! * `markup`: what every page and picture needs.
 
 mod analysis;
 pub mod bench;
@@ -19,6 +20,7 @@ mod facts;
 mod findings;
 mod frequent;
 mod lane;
+pub mod markup;
 pub mod overlap;
 pub mod page;
 mod pattern;

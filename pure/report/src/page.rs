@@ -34,7 +34,6 @@ use crate::chart::Chart;
 use iolab_trace::Trace;
 
 pub use comparison::{compare, label};
-pub(crate) use html::escape;
 pub use html::render;
 pub use timeline::{Kind, encode};
 

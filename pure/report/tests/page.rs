@@ -81,3 +81,24 @@ fn the_timeline_stands_where_its_section_is_or_else_at_the_end_and_only_with_tra
     assert!(second.is_some() && second < first);
     assert_eq!(page(vec![text()], vec![]).0, None);
 }
+
+#[test]
+fn a_drawing_is_a_document_of_its_own_whatever_the_names_in_it_are() {
+    let axis = || Axis::categories(EVIL, [EVIL]);
+    for mark in [Mark::Line, Mark::Steps, Mark::Area, Mark::Points, Mark::Bars] {
+        let series = || Series::new(EVIL, mark, []).point_with_error(0.0, 2.0, 1.0, 3.0);
+        let chart = Chart::new(EVIL, axis(), Axis::linear(EVIL, Unit::Seconds));
+        let svg = chart.with(series()).with(series()).svg();
+        let mut reader = quick_xml::Reader::from_str(&svg);
+        let mut texts = String::new();
+        loop {
+            match reader.read_event().unwrap_or_else(|error| panic!("{error} in {svg}")) {
+                quick_xml::events::Event::Eof => break,
+                quick_xml::events::Event::Text(text) => texts += &text.decode().unwrap(),
+                quick_xml::events::Event::GeneralRef(name) => texts += &name.decode().unwrap(),
+                _ => {}
+            }
+        }
+        assert!(!svg.contains("<img") && texts.contains("img src=x onerror=alert(1)"), "{svg}");
+    }
+}

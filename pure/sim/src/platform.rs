@@ -287,7 +287,7 @@ mod tests {
         let [note] = &platform.notes()[..] else { panic!("one note") };
         assert!(note.contains("`small` access at most 2 MiB"), "{note}");
         assert!(platform.draw_text().contains("access at most 2 MiB"), "{}", platform.draw_text());
-        assert!(platform.draw_svg().contains("access at most 2 MiB"));
+        assert!(platform.draw_svg().into_string().contains("access at most 2 MiB"));
         let roomy = Platform::parse(&text.replace("'8m'", "'40m'")).unwrap();
         assert!(roomy.notes().is_empty() && !roomy.draw_text().contains("at most 2 MiB"));
     }

@@ -152,7 +152,10 @@ fn fuzz_platforms(seed: u64, count: usize) {
             Ok(platform) => {
                 try_run(&template, &platform, &Settings::default());
                 if platform.nodes.iter().map(|group| u64::from(group.count)).sum::<u64>() < 100 {
-                    assert!(!platform.draw_text().is_empty() && !platform.draw_svg().is_empty());
+                    assert!(
+                        !platform.draw_text().is_empty()
+                            && !platform.draw_svg().into_string().is_empty()
+                    );
                 }
             }
         }

@@ -260,5 +260,5 @@ fn a_platform_that_fails_its_check_can_be_drawn_all_the_same() {
     let platform = platform(&[SWITCH, nobody, &servers(2)]);
     assert!(platform.check().is_err());
     assert!(platform.draw_text().contains("client (0 nodes)"));
-    assert!(platform.draw_svg().contains("client (0 nodes)"));
+    assert!(platform.draw_svg().into_string().contains("client (0 nodes)"));
 }

@@ -6,7 +6,8 @@
 
 use super::scale::Placed;
 use super::{Chart, Mark, Point, Scale, Series};
-use crate::page::escape;
+use crate::markup::Px;
+use maud::{Markup, PreEscaped, html};
 use std::fmt::Write;
 
 /// How the classes in a chart look, light and dark.
@@ -37,57 +38,49 @@ struct Frame<'a> {
 }
 
 /// The chart as an SVG document of its own, with a title.
-pub(super) fn document(chart: &Chart) -> String {
-    let inner = format!("<style>{STYLE}</style>{}", drawing(chart));
-    open(chart, &inner)
+pub(super) fn drawing(chart: &Chart) -> Markup {
+    open(chart, html! { style { (PreEscaped(STYLE)) } (inside(chart)) })
 }
 
 /// The chart as a figure of a page.
-pub(super) fn figure(chart: &Chart) -> String {
-    let caption = match chart.caption.is_empty() {
-        true => String::new(),
-        false => format!("<p class=\"caption\">{}</p>", escape(&chart.caption)),
-    };
-    let title = escape(&chart.title);
-    let svg = open(chart, &drawing(chart));
-    format!(
-        "<figure class=\"chart\"><figcaption><h3>{title}</h3></figcaption>{svg}{caption}</figure>"
-    )
-}
-
-fn open(chart: &Chart, inner: &str) -> String {
-    let (width, height) = chart.size;
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart-svg\" viewBox=\"0 0 {width} {height}\" \
-         width=\"{width}\" height=\"{height}\" role=\"img\" aria-label=\"{}\">{inner}</svg>",
-        escape(&chart.title)
-    )
-}
-
-fn drawing(chart: &Chart) -> String {
-    let frame = frame(chart);
-    let mut out = String::new();
-    draw_axes(&mut out, &frame);
-    let has_bars = |series: &&Series| series.mark == Mark::Bars && !series.points.is_empty();
-    let bars = chart.series.iter().filter(has_bars).count();
-    let mut bar = 0;
-    for (index, series) in chart.series.iter().enumerate() {
-        let _ = write!(out, "<g class=\"s{}\">", index % 8);
-        match series.mark {
-            // A series without values takes no room beside the others.
-            Mark::Bars if series.points.is_empty() => {}
-            Mark::Bars => {
-                draw_bars(&mut out, &frame, series, bar, bars);
-                bar += 1;
-            }
-            Mark::Points => draw_points(&mut out, &frame, series),
-            Mark::Line => draw_line(&mut out, &frame, series),
-            Mark::Steps | Mark::Area => draw_steps(&mut out, &frame, series),
+pub(super) fn figure(chart: &Chart) -> Markup {
+    html! {
+        figure class="chart" {
+            figcaption { h3 { (chart.title) } }
+            (open(chart, inside(chart)))
+            @if !chart.caption.is_empty() { p class="caption" { (chart.caption) } }
         }
-        out.push_str("</g>");
     }
-    draw_legend(&mut out, chart);
-    out
+}
+
+fn open(chart: &Chart, inner: Markup) -> Markup {
+    let (width, height) = chart.size;
+    html! {
+        svg xmlns="http://www.w3.org/2000/svg" class="chart-svg" viewBox={ "0 0 " (width) " " (height) }
+            width=(width) height=(height) role="img" aria-label=(chart.title) { (inner) }
+    }
+}
+
+fn inside(chart: &Chart) -> Markup {
+    let frame = frame(chart);
+    // A series without values takes no room beside the others.
+    let has_bars = |series: &&Series| series.mark == Mark::Bars && !series.points.is_empty();
+    let bars_before = |index| chart.series[..index].iter().filter(has_bars).count();
+    let bars_count = bars_before(chart.series.len());
+    html! {
+        (axes(&frame))
+        @for (index, series) in chart.series.iter().enumerate() {
+            g class={ "s" (index % 8) } {
+                @match series.mark {
+                    Mark::Bars => (bars(&frame, series, bars_before(index), bars_count)),
+                    Mark::Points => (dots(&frame, series)),
+                    Mark::Line => (line(&frame, series)),
+                    Mark::Steps | Mark::Area => (steps(&frame, series)),
+                }
+            }
+        }
+        (legend(chart))
+    }
 }
 
 fn frame(chart: &Chart) -> Frame<'_> {
@@ -104,39 +97,22 @@ fn frame(chart: &Chart) -> Frame<'_> {
     Frame { chart, x, y, left, right, top, bottom }
 }
 
-fn draw_axes(out: &mut String, frame: &Frame<'_>) {
-    let Frame { chart, left, right, top, bottom, .. } = frame;
-    for (at, text) in frame.y.ticks(5) {
-        let _ = write!(
-            out,
-            "<path class=\"grid\" d=\"M{left:.1} {at:.1}H{right:.1}\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            left - 7.0,
-            at + 4.0,
-            escape(&text)
-        );
-    }
+fn axes(frame: &Frame<'_>) -> Markup {
+    let &Frame { chart, left, right, top, bottom, .. } = frame;
     let ticks = frame.x.ticks(7);
     let stride = crowding(&ticks, right - left);
-    for (at, text) in ticks.iter().step_by(stride) {
-        let _ = write!(
-            out,
-            "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-            bottom + 16.0,
-            escape(text)
-        );
+    html! {
+        @for (at, text) in frame.y.ticks(5) {
+            path class="grid" d={ "M" (Px(left)) " " (Px(at)) "H" (Px(right)) } {}
+            text x=(Px(left - 7.0)) y=(Px(at + 4.0)) text-anchor="end" { (text) }
+        }
+        @for (at, text) in ticks.iter().step_by(stride) {
+            text x=(Px(*at)) y=(Px(bottom + 16.0)) text-anchor="middle" { (text) }
+        }
+        path class="base" d={ "M" (Px(left)) " " (Px(frame.y.base())) "H" (Px(right)) } {}
+        text class="name" x="4" y=(Px(top - 15.0)) { (chart.y.label) }
+        text class="name" x=(Px(right)) y=(Px(bottom + 33.0)) text-anchor="end" { (chart.x.label) }
     }
-    let _ = write!(
-        out,
-        "<path class=\"base\" d=\"M{left:.1} {0:.1}H{right:.1}\"/>\
-         <text class=\"name\" x=\"4\" y=\"{1:.1}\">{2}</text>\
-         <text class=\"name\" x=\"{right:.1}\" y=\"{3:.1}\" text-anchor=\"end\">{4}</text>",
-        frame.y.base(),
-        top - 15.0,
-        escape(&chart.y.label),
-        bottom + 33.0,
-        escape(&chart.x.label)
-    );
 }
 
 /// Every how many ticks a text fits.
@@ -155,58 +131,58 @@ fn places<'a>(
     series.points.iter().filter_map(place)
 }
 
-fn tooltip(frame: &Frame<'_>, series: &Series, point: &Point) -> String {
-    if series.points.len() > TOOLTIP_COUNT_MAX {
-        return String::new();
-    }
+/// What the value is, for who points at it.
+fn tooltip(frame: &Frame<'_>, series: &Series, point: &Point) -> Markup {
     let x = match &frame.chart.x.scale {
         Scale::Categories(names) => names.get(point.x as usize).cloned().unwrap_or_default(),
         _ => frame.chart.x.unit.format(point.x),
     };
     let unit = frame.chart.y.unit;
-    let interval = match point.error {
-        Some((low, high)) => format!(" ({} to {})", unit.format(low), unit.format(high)),
-        None => String::new(),
-    };
-    let value = unit.format(point.y);
-    format!("<title>{}</title>", escape(&format!("{}: {x}, {value}{interval}", series.label)))
+    html! {
+        @if series.points.len() <= TOOLTIP_COUNT_MAX {
+            title {
+                (series.label) ": " (x) ", " (unit.format(point.y))
+                @if let Some((low, high)) = point.error {
+                    " (" (unit.format(low)) " to " (unit.format(high)) ")"
+                }
+            }
+        }
+    }
 }
 
-fn draw_line(out: &mut String, frame: &Frame<'_>, series: &Series) {
+fn line(frame: &Frame<'_>, series: &Series) -> Markup {
     let mut path = String::new();
     for (x, y, _) in places(frame, series) {
         let _ = write!(path, "{}{x:.1} {y:.1}", if path.is_empty() { 'M' } else { 'L' });
     }
-    let _ = write!(out, "<path class=\"line\" d=\"{path}\"/>");
-    if series.points.len() <= 40 {
-        draw_points(out, frame, series);
+    html! {
+        path class="line" d=(path) {}
+        @if series.points.len() <= 40 { (dots(frame, series)) }
     }
 }
 
-fn draw_points(out: &mut String, frame: &Frame<'_>, series: &Series) {
-    for (x, y, point) in places(frame, series) {
-        draw_error(out, frame, "error", x, point);
-        let title = tooltip(frame, series, point);
-        let _ = write!(
-            out,
-            "<circle class=\"fill\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\">{title}</circle>"
-        );
+fn dots(frame: &Frame<'_>, series: &Series) -> Markup {
+    html! {
+        @for (x, y, point) in places(frame, series) {
+            (error_bar(frame, "error", x, point))
+            circle class="fill" cx=(Px(x)) cy=(Px(y)) r="3.2" { (tooltip(frame, series, point)) }
+        }
     }
 }
 
-fn draw_error(out: &mut String, frame: &Frame<'_>, class: &str, x: f64, point: &Point) {
+fn error_bar(frame: &Frame<'_>, class: &str, x: f64, point: &Point) -> Markup {
     let ends =
         point.error.and_then(|(low, high)| Some((frame.y.place(low)?, frame.y.place(high)?)));
-    if let Some((low, high)) = ends {
-        let _ = write!(
-            out,
-            "<path class=\"{class}\" d=\"M{0:.1} {low:.1}h8m-4 0V{high:.1}m-4 0h8\"/>",
-            x - 4.0
-        );
+    let left = x - 4.0;
+    html! {
+        @if let Some((low, high)) = ends {
+            path class=(class)
+                d=(format_args!("M{left:.1} {low:.1}h8m-4 0V{high:.1}m-4 0h8")) {}
+        }
     }
 }
 
-fn draw_steps(out: &mut String, frame: &Frame<'_>, series: &Series) {
+fn steps(frame: &Frame<'_>, series: &Series) -> Markup {
     let mut path = String::new();
     let mut ends = None;
     for point in &series.points {
@@ -225,50 +201,50 @@ fn draw_steps(out: &mut String, frame: &Frame<'_>, series: &Series) {
             }
         }
     }
-    if let (Mark::Area, Some((first, last))) = (series.mark, ends) {
-        let base = frame.y.base();
-        let _ = write!(out, "<path class=\"area\" d=\"{path}H{last:.1}V{base:.1}H{first:.1}Z\"/>");
+    let base = Px(frame.y.base());
+    let is_dense = series.points.len() > DENSE_COUNT;
+    html! {
+        @if let (Mark::Area, Some((first, last))) = (series.mark, ends) {
+            path class="area" d={ (path) "H" (Px(last)) "V" (base) "H" (Px(first)) "Z" } {}
+        }
+        path class={ "line" @if is_dense { " dense" } } d=(path) {}
     }
-    let dense = if series.points.len() > DENSE_COUNT { " dense" } else { "" };
-    let _ = write!(out, "<path class=\"line{dense}\" d=\"{path}\"/>");
 }
 
-fn draw_bars(out: &mut String, frame: &Frame<'_>, series: &Series, index: usize, count: usize) {
+/// The bars of a series, which is number `index` of `count` that have bars.
+fn bars(frame: &Frame<'_>, series: &Series, index: usize, count: usize) -> Markup {
     let slot = match frame.chart.x.scale {
         Scale::Categories(_) => frame.x.category_width(),
         _ => (frame.right - frame.left) / series.points.len().max(1) as f64,
     };
     let width = (slot * 0.72 / count as f64).clamp(1.0, 64.0);
     let base = frame.y.base();
-    for (x, y, point) in places(frame, series) {
-        let left = x + (index as f64 - count as f64 / 2.0) * width;
-        let title = tooltip(frame, series, point);
-        let _ = write!(
-            out,
-            "<rect class=\"fill\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"1.5\">{title}</rect>",
-            y.min(base),
-            (width - 1.0).max(1.0),
-            (base - y).abs().max(0.5)
-        );
-        draw_error(out, frame, "bar-error", left + width / 2.0, point);
+    html! {
+        @for (x, y, point) in places(frame, series) {
+            @let left = x + (index as f64 - count as f64 / 2.0) * width;
+            rect class="fill" x=(Px(left)) y=(Px(y.min(base))) width=(Px((width - 1.0).max(1.0)))
+                height=(Px((base - y).abs().max(0.5))) rx="1.5" { (tooltip(frame, series, point)) }
+            (error_bar(frame, "bar-error", left + width / 2.0, point))
+        }
     }
 }
 
-fn draw_legend(out: &mut String, chart: &Chart) {
-    if chart.series.len() < 2 {
-        return;
-    }
-    let mut x = 4.0;
-    for (index, series) in chart.series.iter().enumerate() {
-        let _ = write!(
-            out,
-            "<g class=\"s{}\"><rect class=\"fill\" x=\"{x:.1}\" y=\"4\" width=\"10\" height=\"10\" rx=\"2\"/></g>\
-             <text class=\"name\" x=\"{:.1}\" y=\"13\">{}</text>",
-            index % 8,
-            x + 15.0,
-            escape(&series.label)
-        );
-        x += 34.0 + series.label.chars().count() as f64 * CHARACTER_PX;
+fn legend(chart: &Chart) -> Markup {
+    let series = if chart.series.len() < 2 { &[][..] } else { &chart.series };
+    let mut next = 4.0;
+    let mut place = |series: &Series| {
+        let x = next;
+        next += 34.0 + series.label.chars().count() as f64 * CHARACTER_PX;
+        x
+    };
+    html! {
+        @for (index, series) in series.iter().enumerate() {
+            @let x = place(series);
+            g class={ "s" (index % 8) } {
+                rect class="fill" x=(Px(x)) y="4" width="10" height="10" rx="2" {}
+            }
+            text class="name" x=(Px(x + 15.0)) y="13" { (series.label) }
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod tree;
 use super::{NodeGroup, Platform, Rate, Time, Wire};
 use iolab_device::DeviceModel;
 use iolab_vocab::format_bytes;
+use maud::{Markup, PreEscaped, html};
 
 impl Platform {
     /// As a tree of text.
@@ -17,19 +18,23 @@ impl Platform {
     }
 
     /// As an SVG picture.
-    pub fn draw_svg(&self) -> String {
+    pub fn draw_svg(&self) -> Markup {
         picture::draw(self)
     }
 
     /// As a page with the picture.
-    pub fn draw_html(&self) -> String {
-        let title = escaped(self.title());
-        format!(
-            "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{title}</title>\n\
-             <style>body {{ font-family: sans-serif; margin: 2em }} svg {{ max-width: 100% }}</style>\n\
-             <h1>{title}</h1>\n{}</html>\n",
-            self.draw_svg()
-        )
+    pub fn draw_html(&self) -> Markup {
+        html! {
+            (PreEscaped("<!doctype html>\n"))
+            html lang="en" {
+                meta charset="utf-8";
+                title { (self.title()) }
+                style { "body { font-family: sans-serif; margin: 2em } svg { max-width: 100% }" }
+                h1 { (self.title()) }
+                (picture::draw(self))
+            }
+            "\n"
+        }
     }
 
     fn title(&self) -> &str {
@@ -153,10 +158,6 @@ fn device(model: &DeviceModel) -> String {
     }
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,7 +166,7 @@ mod tests {
     fn every_preset_is_drawn_with_all_its_groups_and_switches() {
         for (name, text) in super::super::PRESETS {
             let platform = Platform::parse(text).unwrap();
-            let (tree, svg) = (platform.draw_text(), platform.draw_svg());
+            let (tree, svg) = (platform.draw_text(), platform.draw_svg().into_string());
             assert!(tree.starts_with(name), "{tree}");
             let groups = platform.nodes.iter().map(|group| &group.name);
             for part in groups.chain(platform.switches.iter().map(|switch| &switch.name)) {
@@ -178,7 +179,7 @@ mod tests {
     fn a_name_cannot_break_out_of_the_picture() {
         let text = "name = '<script>'\nswitches = [{ name = '\"<b>' }]\n\
                     nodes = [{ name = '<i>', clients = 1 }]";
-        let html = Platform::parse(text).unwrap().draw_html();
+        let html = Platform::parse(text).unwrap().draw_html().into_string();
         assert!(!html.contains("<script>") && !html.contains("<b>") && !html.contains("<i>"));
     }
 }

@@ -10,6 +10,8 @@ use iolab_report::bench::{
     contradictions, curves, observations, rows,
 };
 use iolab_report::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
+use iolab_report::markup::plain_page;
+use maud::html;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -150,6 +152,10 @@ fn comparison_table(compared: &Compared) -> String {
     text
 }
 
+/// How the page looks beside its charts.
+const PAGE_STYLE: &str =
+    "body{font:15px sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}";
+
 fn page(curves: &[Curve], observations: &[Observation]) -> String {
     let mut groups: Vec<(&str, &str, &str)> = Vec::new();
     for curve in curves {
@@ -157,23 +163,16 @@ fn page(curves: &[Curve], observations: &[Observation]) -> String {
             groups.push(group(curve));
         }
     }
-    let figures: String = groups.iter().map(|group| chart(*group, curves).figure()).collect();
-    let said: String = observations
-        .iter()
-        .map(|i| {
-            format!(
-                "<li><b>{}</b> {}</li>\n",
-                i.kind,
-                i.text.replace('&', "&amp;").replace('<', "&lt;")
-            )
-        })
-        .collect();
-    format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>iolab bench</title>\
-         <style>body{{font:15px sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}}{STYLE}</style>\n\
-         <h1>Benchmark</h1>\n<h2>What the results say</h2><ul>\n{said}</ul>\n\
-         <h2>Throughput by size</h2>\n{figures}</html>\n"
-    )
+    let body = html! {
+        h1 { "Benchmark" }
+        h2 { "What the results say" }
+        ul {
+            @for one in observations { li { b { (one.kind) } " " (one.text) } "\n" }
+        }
+        h2 { "Throughput by size" }
+        @for group in groups { (chart(group, curves).figure()) "\n" }
+    };
+    plain_page("iolab bench", &format!("{PAGE_STYLE}{STYLE}"), body)
 }
 
 /// What is drawn into one chart: a phase of a pattern, in one unit.

@@ -2,22 +2,25 @@
 
 use super::piosimhd::Result;
 use iolab_report::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
+use iolab_report::markup::plain_page;
 use iolab_vocab::format_bytes;
-use std::fmt::Write;
+use maud::html;
 
 /// Clients of the evaluation.
 const CLIENTS: f64 = 10.0;
 
+const TITLE: &str = "PIOsimHD's evaluation, computed again";
+
 /// One page with a figure per test and operation.
 pub(crate) fn page(results: &[Result]) -> String {
-    let mut page = format!(
-        "<!doctype html>\n<meta charset=\"utf-8\">\n<title>PIOsimHD's evaluation, computed again\
-         </title>\n<style>{STYLE}</style>\n<h1>PIOsimHD's evaluation, computed again</h1>\n"
-    );
-    for (test, operation) in groups(results) {
-        let _ = writeln!(page, "{}", figure(&test, operation, results).figure());
-    }
-    page
+    let body = html! {
+        h1 { (TITLE) }
+        @for (test, operation) in groups(results) {
+            (figure(&test, operation, results).figure())
+            "\n"
+        }
+    };
+    plain_page(TITLE, STYLE, body)
 }
 
 /// Tests and operations in the order of the table.

@@ -4,6 +4,7 @@ use super::Arguments;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::say;
+use iolab_report::markup::document;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -13,8 +14,8 @@ pub(super) fn run(arguments: &Arguments, form: &str) -> Result<ExitCode, Failure
         platform.check()?;
     }
     let drawn = match form {
-        "svg" => platform.draw_svg(),
-        "html" => platform.draw_html(),
+        "svg" => document(platform.draw_svg()),
+        "html" => document(platform.draw_html()),
         _ => platform.draw_text(),
     };
     match &arguments.output {

@@ -3,20 +3,21 @@
 
 use super::journal::Line;
 use iolab_report::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
+use iolab_report::markup::plain_page;
 use iolab_sim::sweep::{Sweep, written};
+use maud::html;
 
 /// A page with the figure.
 pub(super) fn page(sweep: &Sweep, lines: &[Line]) -> String {
     let title = if sweep.name.is_empty() { "sweep" } else { &sweep.name };
-    let title = title.replace('&', "&amp;").replace('<', "&lt;");
-    let figure = figure(sweep, lines, &title).map_or_else(
-        || "<p>No parameter has several values.</p>".to_owned(),
-        |chart| chart.figure(),
-    );
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{title}</title>\n\
-         <style>{STYLE}</style>\n<h1>{title}</h1>\n{figure}\n</html>\n"
-    )
+    let body = html! {
+        h1 { (title) }
+        @match figure(sweep, lines, title) {
+            Some(chart) => (chart.figure()),
+            None => p { "No parameter has several values." },
+        }
+    };
+    plain_page(title, STYLE, body)
 }
 
 fn figure(sweep: &Sweep, lines: &[Line], title: &str) -> Option<Chart> {

@@ -1,7 +1,7 @@
 //! The picture: client groups above, switches in the middle, servers below, lines with figures.
 
-use super::{NodeGroup, Platform, escaped, rate, time, wire};
-use std::fmt::Write;
+use super::{NodeGroup, Platform, rate, time, wire};
+use maud::{Markup, PreEscaped, html};
 
 const BOX_WIDTH: f64 = 300.0;
 const GAP: f64 = 40.0;
@@ -28,7 +28,7 @@ struct Placed<'a> {
     height: f64,
 }
 
-pub(super) fn draw(platform: &Platform) -> String {
+pub(super) fn draw(platform: &Platform) -> Markup {
     let (above, below): (Vec<_>, Vec<_>) =
         platform.nodes.iter().partition(|group| group.server.is_none());
     let columns = above.len().max(below.len()).max(platform.switches.len()).max(1) as f64;
@@ -39,50 +39,51 @@ pub(super) fn draw(platform: &Platform) -> String {
     let below_y = switch_y + SWITCH_HEIGHT + BETWEEN;
     let below_height = below.iter().map(|group| height(platform, group)).fold(0.0, f64::max);
     let total = below_y + below_height + MARGIN;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {total}\" width=\"{width}\" \
-         height=\"{total}\" role=\"img\">\n<style>{STYLE}</style>\n"
-    );
-    label(&mut svg, MARGIN, MARGIN + 12.0, "b", platform.title());
-    label(&mut svg, MARGIN, MARGIN + 30.0, "f", &platform.cutting());
-    let place = |groups: Vec<&'_ NodeGroup>, y: f64, is_above: bool| -> Vec<(f64, f64, f64)> {
-        let count = groups.len();
-        let row = groups.iter().enumerate().map(|(index, group)| {
-            let height = height(platform, group);
-            let y = if is_above { y + above_height - height } else { y };
-            (center(index, count, width), y, height)
-        });
-        row.collect()
-    };
     let mut boxes: Vec<Placed> = Vec::new();
     for (groups, y, is_above) in [(above, top, true), (below, below_y, false)] {
-        for (group, (x, y, height)) in groups.iter().zip(place(groups.clone(), y, is_above)) {
-            boxes.push(Placed { group, x, y, height });
+        for (index, &group) in groups.iter().enumerate() {
+            let height = height(platform, group);
+            let y = if is_above { y + above_height - height } else { y };
+            boxes.push(Placed { group, x: center(index, groups.len(), width), y, height });
         }
     }
     let switch_x = |index| center(index, platform.switches.len(), width);
-    cables(&mut svg, platform, switch_y + SWITCH_HEIGHT / 2.0, switch_x);
-    for placed in &boxes {
-        let switch = platform.switch_of(placed.group).unwrap_or(0);
-        let is_above = placed.y < switch_y;
-        let ends = match is_above {
-            true => (placed.y + placed.height, switch_y),
-            false => (placed.y, switch_y + SWITCH_HEIGHT),
-        };
-        line(&mut svg, (placed.x, ends.0), (switch_x(switch), ends.1));
-        let middle = (placed.x + switch_x(switch)) / 2.0 + 6.0;
-        let figures = format!("NIC {}", wire(&placed.group.nic));
-        label(&mut svg, middle, (ends.0 + ends.1) / 2.0, "f", &figures);
+    html! {
+        svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (total) }
+            width=(width) height=(total) role="img" {
+            style { (PreEscaped(STYLE)) }
+            "\n"
+            (label(MARGIN, MARGIN + 12.0, "b", platform.title()))
+            (label(MARGIN, MARGIN + 30.0, "f", &platform.cutting()))
+            (cables(platform, switch_y + SWITCH_HEIGHT / 2.0, switch_x))
+            @for placed in &boxes { (nic(platform, placed, switch_y, switch_x)) }
+            @for (index, switch) in platform.switches.iter().enumerate() {
+                @let x = switch_x(index) - BOX_WIDTH / 2.0;
+                (rectangle(x, switch_y, SWITCH_HEIGHT, "w"))
+                (label(x + 10.0, switch_y + 18.0, "b", &format!("switch {}", switch.name)))
+                @let figures = format!("{}, {}", rate(switch.rate), time(switch.latency));
+                (label(x + 10.0, switch_y + 36.0, "f", &figures))
+            }
+            @for placed in &boxes { (node_box(platform, placed)) }
+        }
+        "\n"
     }
-    for (index, switch) in platform.switches.iter().enumerate() {
-        let x = switch_x(index) - BOX_WIDTH / 2.0;
-        rectangle(&mut svg, x, switch_y, SWITCH_HEIGHT, "w");
-        label(&mut svg, x + 10.0, switch_y + 18.0, "b", &format!("switch {}", switch.name));
-        let figures = format!("{}, {}", rate(switch.rate), time(switch.latency));
-        label(&mut svg, x + 10.0, switch_y + 36.0, "f", &figures);
+}
+
+/// The line from a box to its switch, with the figures of the NIC.
+fn nic(platform: &Platform, placed: &Placed, switch_y: f64, x: impl Fn(usize) -> f64) -> Markup {
+    let switch = x(platform.switch_of(placed.group).unwrap_or(0));
+    let is_above = placed.y < switch_y;
+    let ends = match is_above {
+        true => (placed.y + placed.height, switch_y),
+        false => (placed.y, switch_y + SWITCH_HEIGHT),
+    };
+    let figures = format!("NIC {}", wire(&placed.group.nic));
+    html! {
+        line x1=(placed.x) y1=(ends.0) x2=(switch) y2=(ends.1) {}
+        "\n"
+        (label((placed.x + switch) / 2.0 + 6.0, (ends.0 + ends.1) / 2.0, "f", &figures))
     }
-    boxes.iter().for_each(|placed| node_box(&mut svg, platform, placed));
-    svg + "</svg>\n"
 }
 
 /// Center of the box at `index` of a row of `count`.
@@ -110,57 +111,50 @@ fn height(platform: &Platform, group: &NodeGroup) -> f64 {
     52.0 + LINE * lines_of(platform, group).len() as f64
 }
 
-fn node_box(svg: &mut String, platform: &Platform, placed: &Placed) {
+fn node_box(platform: &Platform, placed: &Placed) -> Markup {
     let group = placed.group;
-    let has_server = group.server.is_some();
+    let (class, square) = if group.server.is_some() { ("s", "d") } else { ("g", "n") };
     let x = placed.x - BOX_WIDTH / 2.0;
-    rectangle(svg, x, placed.y, placed.height, if has_server { "s" } else { "g" });
-    label(svg, x + 10.0, placed.y + 18.0, "b", &group.range());
-    for square in 0..group.count.min(SQUARES_MAX) {
-        let class = if has_server { "d" } else { "n" };
-        let at = x + 10.0 + f64::from(square) * 16.0;
-        let _ = writeln!(
-            svg,
-            "<rect class=\"{class}\" x=\"{at}\" y=\"{}\" width=\"12\" height=\"12\" rx=\"2\"/>",
-            placed.y + 26.0
-        );
-    }
-    for (index, text) in lines_of(platform, group).iter().enumerate() {
-        label(svg, x + 10.0, placed.y + 56.0 + LINE * index as f64, "", text);
+    html! {
+        (rectangle(x, placed.y, placed.height, class))
+        (label(x + 10.0, placed.y + 18.0, "b", &group.range()))
+        @for at in 0..group.count.min(SQUARES_MAX) {
+            rect class=(square) x=(x + 10.0 + f64::from(at) * 16.0) y=(placed.y + 26.0)
+                width="12" height="12" rx="2" {}
+            "\n"
+        }
+        @for (index, text) in lines_of(platform, group).iter().enumerate() {
+            (label(x + 10.0, placed.y + 56.0 + LINE * index as f64, "", text))
+        }
     }
 }
 
-fn cables(svg: &mut String, platform: &Platform, y: f64, x: impl Fn(usize) -> f64) {
+fn cables(platform: &Platform, y: f64, x: impl Fn(usize) -> f64) -> Markup {
     let index = |name: &str| platform.switches.iter().position(|switch| switch.name == name);
-    for (number, link) in platform.links.iter().enumerate() {
-        let (Some(from), Some(to)) = (index(&link.from), index(&link.to)) else { continue };
-        let bend = y - 30.0 - 6.0 * (number % 3) as f64;
-        let middle = (x(from) + x(to)) / 2.0;
-        let _ = writeln!(
-            svg,
-            "<path d=\"M{} {y} Q{middle} {bend} {} {y}\" fill=\"none\" stroke=\"#666\"/>",
-            x(from),
-            x(to)
-        );
-        label(svg, middle - 60.0, bend + 10.0, "f", &wire(&link.wire));
+    html! {
+        @for (number, link) in platform.links.iter().enumerate() {
+            @if let (Some(from), Some(to)) = (index(&link.from), index(&link.to)) {
+                @let bend = y - 30.0 - 6.0 * (number % 3) as f64;
+                @let middle = (x(from) + x(to)) / 2.0;
+                path d={ "M" (x(from)) " " (y) " Q" (middle) " " (bend) " " (x(to)) " " (y) }
+                    fill="none" stroke="#666" {}
+                "\n"
+                (label(middle - 60.0, bend + 10.0, "f", &wire(&link.wire)))
+            }
+        }
     }
 }
 
-fn rectangle(svg: &mut String, x: f64, y: f64, height: f64, class: &str) {
-    let _ = writeln!(
-        svg,
-        "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{BOX_WIDTH}\" height=\"{height}\" rx=\"6\"/>"
-    );
+fn rectangle(x: f64, y: f64, height: f64, class: &str) -> Markup {
+    html! {
+        rect class=(class) x=(x) y=(y) width=(BOX_WIDTH) height=(height) rx="6" {}
+        "\n"
+    }
 }
 
-fn line(svg: &mut String, from: (f64, f64), to: (f64, f64)) {
-    let _ = writeln!(
-        svg,
-        "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>",
-        from.0, from.1, to.0, to.1
-    );
-}
-
-fn label(svg: &mut String, x: f64, y: f64, class: &str, text: &str) {
-    let _ = writeln!(svg, "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{}</text>", escaped(text));
+fn label(x: f64, y: f64, class: &str, text: &str) -> Markup {
+    html! {
+        text class=(class) x=(x) y=(y) { (text) }
+        "\n"
+    }
 }

@@ -2,24 +2,22 @@
 
 use super::{Pair, Study};
 use iolab_report::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
+use iolab_report::markup::plain_page;
 use iolab_vocab::format_bytes;
-use std::fmt::Write;
+use maud::html;
 
 /// One page, a figure per operation and block size.
 pub(super) fn page(study: &Study) -> String {
-    let mut page = format!(
-        "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Hard disks against {}</title>\n\
-         <style>{STYLE}</style>\n<h1>Hard disks against {}</h1>\n",
-        study.other, study.other
-    );
+    let title = format!("Hard disks against {}", study.other);
     let mut groups: Vec<(&str, u64)> = study.pairs.iter().map(group).collect();
     groups.sort_unstable();
     groups.dedup();
-    for one in groups {
-        let pairs: Vec<&Pair> = study.pairs.iter().filter(|pair| group(pair) == one).collect();
-        let _ = writeln!(page, "{}", figure(one, &pairs).figure());
-    }
-    page
+    let of_group = |one| study.pairs.iter().filter(|pair| group(pair) == one).collect::<Vec<_>>();
+    let body = html! {
+        h1 { (title) }
+        @for one in groups { (figure(one, &of_group(one)).figure()) "\n" }
+    };
+    plain_page(&title, STYLE, body)
 }
 
 fn group(pair: &Pair) -> (&'static str, u64) {
