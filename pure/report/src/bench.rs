@@ -7,8 +7,10 @@ mod compare;
 mod curve;
 mod effects;
 mod outcome;
+mod page;
 mod rows;
 mod span;
+mod table;
 mod weigh;
 
 pub use compare::{Compared, Comparison, compare};
@@ -17,8 +19,10 @@ pub use outcome::{
     FORMAT_VERSION, Incomplete, Latency, Measurement, Outcome, Prices, Refused, Summary,
     Surroundings,
 };
+pub use page::page;
 pub use rows::{Labels, Row, Settings, rows, settings, shown_pattern, summarise};
 pub use span::{PhaseTime, Stamps, phase_time};
+pub use table::{Table, csv, summary_table};
 pub use weigh::{Part, Profile, Score, Share, plan_profile, profiles, scores};
 
 use crate::evidence::Evidence;
@@ -34,6 +38,13 @@ pub struct Observation {
 
 fn observation(kind: &'static str, text: String) -> Observation {
     Observation { kind, text }
+}
+
+/// Every row of all results, told apart.
+pub fn summaries(outcomes: &[Outcome]) -> Vec<Summary> {
+    let rows = rows(outcomes);
+    let labels = Labels::of(rows.iter().map(|row| &row.settings));
+    rows.iter().filter_map(|row| row.summary(&labels)).collect()
 }
 
 /// All curves of all results, in order of appearance.

@@ -6,8 +6,8 @@
 //!
 //! * `text`, `csv`: the report for people at a terminal and for spreadsheets;
 //! * `chart`: figures as SVG, for pages and for files of their own;
-//! * `bench`, `overlap`: results of the benchmarks and what may be said of them, by the rules of
-//!   `statistics` and `evidence`;
+//! * `bench`, `overlap`: results of the benchmarks, their tables and pictures, and what may be said of
+//!   them, by the rules of `statistics` and `evidence`;
 //! * `page`: one self-contained HTML file with sentences, tables, findings, charts and the timeline;
 //! * `markup`: what every page and picture needs.
 

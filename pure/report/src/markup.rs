@@ -30,7 +30,7 @@ pub fn plain_page(title: &str, style: &str, body: Markup) -> String {
 
 /// A place or length in a drawing; a tenth of a pixel is finer than any screen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Px(pub f64);
+pub(crate) struct Px(pub(crate) f64);
 
 impl Render for Px {
     fn render_to(&self, out: &mut String) {

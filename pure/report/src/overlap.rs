@@ -8,10 +8,18 @@
 //! blocking turns take times of the same distribution, up to 3 % (Wilcoxon's signed ranks over
 //! pairs of turns that were measured one after the other).
 
+mod outcome;
+mod plot;
+mod table;
+
 use crate::bench::{Stamps, phase_time};
 use crate::evidence::{Evidence, halves_change, signed_rank};
 use crate::statistics::{Interval, mean, median};
 use serde::{Deserialize, Serialize};
+
+pub use outcome::{AsyncMode, CaseEntry, Load, OverlapOutcome};
+pub use plot::overlap_plot;
+pub use table::{overlap_csv, overlap_header, overlap_row, overlap_text};
 
 /// A quality above this marks a run that must not be averaged (Büttner 2007).
 pub const QUALITY_LIMIT: f64 = 0.11;

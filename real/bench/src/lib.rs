@@ -44,18 +44,14 @@ pub use iolab_report::bench::{
     Incomplete, Latency, Measurement, Outcome, Prices, Refused, Summary, Surroundings,
 };
 pub use iolab_report::overlap::{
-    Estimate, Found, OverlapPoint, OverlapSummary, QUALITY_LIMIT, Reference, Spread,
-    overlap_summaries, theory,
+    AsyncMode, CaseEntry, Estimate, Found, Load, OverlapOutcome, OverlapPoint, OverlapSummary,
+    QUALITY_LIMIT, Reference, Spread, overlap_summaries, theory,
 };
-pub use overlap::{
-    AsyncMode, CaseEntry, Load, OverlapCase, OverlapOutcome, OverlapPlan, OverlapProgress, SWEEP,
-    overlap, overlap_csv, overlap_header, overlap_plot, overlap_row, overlap_summary_row,
-    overlap_template,
-};
+pub use overlap::{OverlapCase, OverlapPlan, OverlapProgress, SWEEP, overlap, overlap_template};
 pub use plan::{Case, Plan, PlanError, Temporal, template};
-pub use progress::{KeptRecords, Progress, end_early};
+pub use progress::{KeptRecords, Progress, end_early, overlap_end_early};
 pub use rank_times::RankTimes;
 pub use recording::Recording;
 pub use run::run;
 pub use spatial::Spatial;
-pub use table::{Table, csv, summary_table};
+pub use table::table;

@@ -6,14 +6,12 @@
 //! above 1 is a loss. In theory max(c, io) / (c + io).
 //!
 //! `plan` says what to measure, `actor` is one rank at work, `calibration` fits the computation,
-//! `timeline` is the run as a trace, `table` and `plot` are the faces of its result; the arithmetic of
-//! the report is `iolab_report::overlap`.
+//! `timeline` is the run as a trace; the result, its arithmetic and its faces are
+//! `iolab_report::overlap`.
 
 mod actor;
 mod calibration;
 mod plan;
-mod plot;
-mod table;
 mod timeline;
 #[cfg(test)]
 mod virtual_world;
@@ -26,6 +24,7 @@ use crate::files::{Cleaning, TestFiles, Uses};
 use crate::kernel::Kernel;
 use crate::names::Name;
 use crate::phase::agree;
+use crate::progress::overlap_end_early;
 use crate::run::{ranks_agree, share_a_clock, warnings};
 use crate::source::{Needs as SourceNeeds, Source, is_contiguous};
 use crate::surroundings::{enough_room, surroundings};
@@ -33,97 +32,17 @@ use actor::{Actor, Tools};
 use iolab_backend::{Arena, Direction, Needs, Opening, Paced, Threaded};
 use iolab_comm::{Comm, gather_numbers, largest};
 use iolab_host::tick::monotonic;
-use iolab_report::bench::{Incomplete, Refused, Surroundings};
+use iolab_report::bench::Refused;
 use iolab_report::overlap::{
-    OverlapPoint, OverlapSummary, Place, RankSample, Reference, overlap_summaries, point,
+    AsyncMode, CaseEntry, Load, OverlapOutcome, OverlapPoint, Place, RankSample, Reference,
+    overlap_summaries, point,
 };
 use iolab_trace::Trace;
-use serde::{Deserialize, Serialize};
 use std::path::Path;
 use timeline::gathered;
 
 pub(crate) use actor::Computation;
-pub use plan::{AsyncMode, Load, OverlapCase, OverlapPlan, SWEEP, overlap_template};
-pub use plot::overlap_plot;
-pub use table::{overlap_csv, overlap_header, overlap_row, overlap_summary_row};
-
-/// A case as it stands in the result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CaseEntry {
-    /// Name of the test in the plan.
-    pub test: String,
-    /// The pattern with its parameters.
-    pub spatial: String,
-    /// `read` or `write`.
-    pub direction: String,
-    /// The access method.
-    pub method: String,
-    /// How it was made non-blocking.
-    pub way: AsyncMode,
-    /// Whether progress was asked for while computing.
-    pub poll: bool,
-    /// Bytes per second that the device was slowed to.
-    pub throttle: Option<f64>,
-    /// Around the page cache.
-    pub direct: bool,
-    /// What was transferred.
-    pub load: Load,
-    /// All that in a few words.
-    pub title: String,
-}
-
-impl CaseEntry {
-    fn of(plan: &OverlapPlan, case: &OverlapCase) -> CaseEntry {
-        CaseEntry {
-            test: case.test.clone(),
-            spatial: case.spatial.text(),
-            direction: case.direction_name().to_owned(),
-            method: case.method.name.to_owned(),
-            way: case.way,
-            poll: case.poll,
-            throttle: case.throttle,
-            direct: case.direct,
-            load: case.load,
-            title: plan.title_of(case),
-        }
-    }
-}
-
-/// What a run found: one document, complete enough to be repeated and compared.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OverlapOutcome {
-    /// `iolab-overlap`.
-    pub format: String,
-    /// Version of this document.
-    pub format_version: u32,
-    /// Version of iolab.
-    pub version: String,
-    /// Command line.
-    pub command: Vec<String>,
-    /// The plan as TOML.
-    pub plan: String,
-    /// How many ranks took part.
-    pub ranks: u32,
-    /// What carried their words.
-    pub communication: String,
-    /// Host, kernel, file system.
-    pub surroundings: Surroundings,
-    /// What others found.
-    pub reference: Reference,
-    /// What a reader should know.
-    pub warnings: Vec<String>,
-    /// The cases of the plan.
-    pub cases: Vec<CaseEntry>,
-    /// All points.
-    pub points: Vec<OverlapPoint>,
-    /// The usable ones together.
-    pub summaries: Vec<OverlapSummary>,
-    /// Cases that cannot be run here.
-    pub refused: Vec<Refused>,
-    /// Why the run ended before its plan, if it did, and what it lacks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub incomplete: Option<Incomplete>,
-}
+pub use plan::{OverlapCase, OverlapPlan, SWEEP, overlap_template};
 
 /// What is told of a run, on rank 0.
 #[derive(Clone, Copy)]
@@ -168,7 +87,7 @@ pub fn overlap(
         }
         Err(error) if !first || outcome.points.is_empty() => Err(error),
         Err(error) => {
-            outcome.end_early(plan, &error.to_string());
+            overlap_end_early(&mut outcome, plan, &error.to_string());
             Ok((outcome, None))
         }
     }
@@ -371,6 +290,21 @@ fn exchanged(comm: &dyn Comm, own: &RankSample) -> Result<Vec<RankSample>, Bench
     Ok(ranks)
 }
 
+fn case_entry(plan: &OverlapPlan, case: &OverlapCase) -> CaseEntry {
+    CaseEntry {
+        test: case.test.clone(),
+        spatial: case.spatial.text(),
+        direction: case.direction_name().to_owned(),
+        method: case.method.name.to_owned(),
+        way: case.way,
+        poll: case.poll,
+        throttle: case.throttle,
+        direct: case.direct,
+        load: case.load,
+        title: plan.title_of(case),
+    }
+}
+
 /// The outcome without points.
 fn begun(
     plan: &OverlapPlan,
@@ -394,7 +328,7 @@ fn begun(
         surroundings: surroundings(Path::new(&plan.target)),
         reference: Reference::published(),
         warnings,
-        cases: plan.cases.iter().map(|case| CaseEntry::of(plan, case)).collect(),
+        cases: plan.cases.iter().map(|case| case_entry(plan, case)).collect(),
         summaries: Vec::new(),
         points: Vec::new(),
         refused: refused.collect(),

@@ -1,12 +1,12 @@
 //! A run under way: what whoever watches it is told, so that nothing measured is lost with it, and
-//! what a run that ended early says of itself.
+//! what a run that ended early says of itoutcome.
 
-use crate::overlap::{OverlapOutcome, OverlapPlan};
+use crate::overlap::OverlapPlan;
 use crate::plan::{Case, Plan};
 use crate::record_file::RecordFile;
 use iolab_backend::Needs;
 use iolab_report::bench::{Incomplete, Measurement, Outcome, Refused, summarise};
-use iolab_report::overlap::overlap_summaries;
+use iolab_report::overlap::{OverlapOutcome, overlap_summaries};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -74,25 +74,23 @@ fn missing_of(outcome: &Outcome, plan: &Plan, case: &Case) -> Option<String> {
     }
 }
 
-impl OverlapOutcome {
-    /// The run has ended before its plan: says why and what is missing, and sums up the rest.
-    pub fn end_early(&mut self, plan: &OverlapPlan, reason: &str) {
-        let mut missing = Vec::new();
-        for (index, case) in plan.cases.iter().enumerate() {
-            let refused = |one: &Refused| {
-                one.test == case.test
-                    && one.spatial == case.spatial.text()
-                    && one.temporal == case.direction_name()
-                    && one.method == case.method.name
-            };
-            let wanted = case.ratios.len() * plan.repetitions as usize;
-            let measured = self.points.iter().filter(|point| point.case == index).count();
-            if measured < wanted && !self.refused.iter().any(refused) {
-                let rest = wanted - measured;
-                missing.push(format!("{}: {rest} of {wanted} points", case.title()));
-            }
+/// As [`end_early`], for the overlap benchmark.
+pub fn overlap_end_early(outcome: &mut OverlapOutcome, plan: &OverlapPlan, reason: &str) {
+    let mut missing = Vec::new();
+    for (index, case) in plan.cases.iter().enumerate() {
+        let refused = |one: &Refused| {
+            one.test == case.test
+                && one.spatial == case.spatial.text()
+                && one.temporal == case.direction_name()
+                && one.method == case.method.name
+        };
+        let wanted = case.ratios.len() * plan.repetitions as usize;
+        let measured = outcome.points.iter().filter(|point| point.case == index).count();
+        if measured < wanted && !outcome.refused.iter().any(refused) {
+            let rest = wanted - measured;
+            missing.push(format!("{}: {rest} of {wanted} points", case.title()));
         }
-        self.incomplete = Some(Incomplete { reason: reason.to_owned(), missing });
-        self.summaries = overlap_summaries(&self.points);
     }
+    outcome.incomplete = Some(Incomplete { reason: reason.to_owned(), missing });
+    outcome.summaries = overlap_summaries(&outcome.points);
 }

@@ -14,7 +14,8 @@ use crate::failure::Failure;
 use crate::output::{self, Output};
 use clap::{Args, Subcommand};
 use conclusion::Conclusion;
-use iolab_bench::{BenchError, Outcome, Plan, Table, cell_table, csv, summary_table, template};
+use iolab_bench::{BenchError, Outcome, Plan, cell_table, template};
+use iolab_report::bench::{Table, csv, summary_table};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -158,11 +159,7 @@ fn show(
         }
     }
     if !arguments.json && !arguments.csv {
-        outcome
-            .surroundings
-            .prices
-            .iter()
-            .for_each(|prices| say_line!("{}", report::priced(prices)));
+        outcome.surroundings.prices.iter().for_each(|prices| say_line!("{}", prices.sentence()));
     }
     outcome.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     written?;

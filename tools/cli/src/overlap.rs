@@ -14,10 +14,12 @@ use crate::trace_file;
 use clap::{Args, Subcommand};
 use iolab_backend::uring_works;
 use iolab_bench::{
-    Abilities, KeptRecords, OverlapOutcome, OverlapPlan, OverlapProgress, TestFiles, overlap,
-    overlap_csv, overlap_header, overlap_plot, overlap_row, overlap_template,
+    Abilities, KeptRecords, OverlapPlan, OverlapProgress, TestFiles, overlap, overlap_template,
 };
 use iolab_comm::launch;
+use iolab_report::overlap::{
+    OverlapOutcome, overlap_csv, overlap_header, overlap_plot, overlap_row, overlap_text,
+};
 use iolab_trace::Trace;
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -185,7 +187,7 @@ fn print_summary(outcome: &OverlapOutcome) {
     if outcome.points.is_empty() {
         return; // The reason is the error that follows.
     }
-    say!("\n{}", report::summary(outcome));
+    say!("\n{}", overlap_text(outcome));
     for refused in &outcome.refused {
         say_line!("not run: {} {}: {}", refused.method, refused.temporal, refused.reason);
     }

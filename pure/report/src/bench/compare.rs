@@ -9,6 +9,7 @@ use super::rows::{Labels, Row, Settings, rows};
 use crate::evidence::{Block, Difference, Evidence, ratio_interval};
 use crate::statistics::Interval;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 
 /// One line of a comparison of two results.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +35,31 @@ pub struct Compared {
     pub lines: Vec<Comparison>,
     /// Rows that only one of them has, or that several of the other could be.
     pub unmatched: usize,
+}
+
+impl Compared {
+    /// A line per phase that both have, below the settings in which they differ.
+    pub fn text(&self) -> String {
+        let mut text = "second over first\n".to_owned();
+        for (setting, first, second) in &self.differs {
+            let _ = writeln!(text, "  {setting}: {first} in the first, {second} in the second");
+        }
+        for line in &self.lines {
+            let Comparison { what, ratio, interval, values, verdict } = line;
+            let (kind, low, high) = (interval.name(), interval.low, interval.high);
+            let _ = writeln!(
+                text,
+                "  {ratio:>6.2} ({kind} {low:.2} to {high:.2}, n = {} and {})  {verdict:<34} {what}",
+                values.0, values.1
+            );
+        }
+        match (self.lines.len(), self.unmatched) {
+            (0, _) => text += "  nothing was measured under the same settings in both\n",
+            (_, 0) => {}
+            (_, rows) => _ = writeln!(text, "  {rows} rows have no like in the other result"),
+        }
+        text
+    }
 }
 
 /// The second result against the first, for everything both have measured. Null hypothesis of each

@@ -222,6 +222,18 @@ pub struct Prices {
     pub copy_mib_per_second: f64,
 }
 
+impl Prices {
+    /// What the smallest things cost where something was measured.
+    pub fn sentence(&self) -> String {
+        format!(
+            "a system call costs {:.0} ns there, a fresh page {:.0} ns, copying runs at {:.0} GiB/s",
+            self.call_ns,
+            self.page_ns,
+            self.copy_mib_per_second / 1024.0
+        )
+    }
+}
+
 /// The result document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {

@@ -283,9 +283,7 @@ impl Measurement {
 
 /// All rows of one result, summed up.
 pub fn summarise(outcome: &Outcome) -> Vec<Summary> {
-    let rows = rows(std::slice::from_ref(outcome));
-    let labels = Labels::of(rows.iter().map(|row| &row.settings));
-    rows.iter().filter_map(|row| row.summary(&labels)).collect()
+    super::summaries(std::slice::from_ref(outcome))
 }
 
 /// Which settings tell the rows of a table apart.

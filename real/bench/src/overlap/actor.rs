@@ -5,7 +5,7 @@
 //! to a world where every duration is known.
 
 use super::calibration::Calibration;
-use super::plan::{Load, OverlapCase, OverlapPlan};
+use super::plan::{OverlapCase, OverlapPlan};
 use super::timeline::{Lane, Span};
 use crate::failure::{BenchError, told};
 use crate::source::Source;
@@ -13,7 +13,7 @@ use iolab_backend::{Backend, Direction, IoError};
 use iolab_comm::{Comm, largest};
 use iolab_pattern::{Access, Pattern};
 use iolab_report::bench::Stamps;
-use iolab_report::overlap::{RankSample, Turn};
+use iolab_report::overlap::{Load, RankSample, Turn};
 use std::time::Duration;
 
 /// Operations of a phase before the other has its turn.

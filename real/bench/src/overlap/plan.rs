@@ -7,6 +7,7 @@ use crate::files::Manner;
 use crate::plan::{OneOrMany, PlanError, SizeText, find_method};
 use crate::spatial::{Spatial, SpatialText};
 use iolab_backend::{Direction, Method};
+use iolab_report::overlap::{AsyncMode, Load};
 use iolab_vocab::Seed;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -14,28 +15,6 @@ use std::path::PathBuf;
 
 /// Compute over I/O of a sweep: the range in which overlap can matter.
 pub const SWEEP: [f64; 9] = [0.1, 0.2, 0.5, 0.75, 1.0, 1.5, 2.0, 5.0, 10.0];
-
-/// How an operation is made non-blocking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AsyncMode {
-    /// A helper thread around the blocking call.
-    Thread,
-    /// What the method itself offers.
-    Native,
-}
-
-/// What is transferred in an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Load {
-    /// What the pattern says.
-    Pattern,
-    /// Every operation is carried out with nothing to move: nothing can be overlapped.
-    ZeroBytes,
-    /// No operation at all: the computation alone.
-    None,
-}
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use iolab_bench::{
     Incomplete, KeptRecords, Measurement, Outcome, OverlapOutcome, OverlapPlan, OverlapPoint, Plan,
-    TestFiles, end_early,
+    TestFiles, end_early, overlap_end_early,
 };
 use iolab_host::fork::{end_dependent, leave};
 use iolab_host::interruption::{self, Interruptions};
@@ -72,7 +72,7 @@ impl Document for OverlapOutcome {
     }
 
     fn end_early(&mut self, plan: &OverlapPlan, reason: &str) {
-        OverlapOutcome::end_early(self, plan, reason);
+        overlap_end_early(self, plan, reason);
     }
 
     fn incomplete(&self) -> Option<&Incomplete> {

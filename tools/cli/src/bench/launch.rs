@@ -5,7 +5,7 @@ use super::print_row;
 use crate::failure::Failure;
 use crate::simulate::read_platform;
 use iolab_backend::uring_works;
-use iolab_bench::{Abilities, Manner, Outcome, Plan, Progress, Table, TestFiles, run as bench};
+use iolab_bench::{Abilities, Manner, Outcome, Plan, Progress, TestFiles, run as bench};
 use iolab_comm::{
     Comm, CommError, Launch, LocalKind, MpiRank, PredictedComm, launch, run_local_or,
 };
@@ -86,7 +86,7 @@ pub(super) fn run<O: Places + Sync>(
 ) -> Result<Option<Outcome>, Failure> {
     let platform = plan.platform.as_deref().map(read_platform).transpose()?;
     let abilities = Abilities { mpi: launch().is_some(), uring: uring_works(), platform };
-    let rows = Table::of(plan);
+    let rows = iolab_bench::table(plan);
     let work = |comm: &dyn Comm| {
         let first = Cell::new(true);
         let observe = |progress: Progress| match progress {

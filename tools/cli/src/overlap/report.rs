@@ -3,8 +3,7 @@
 use crate::failure::Failure;
 use crate::output::Output;
 use clap::Args;
-use iolab_bench::{Found, OverlapOutcome, overlap_plot, overlap_summary_row};
-use iolab_report::overlap::{overlap_summaries, overlap_verdicts};
+use iolab_report::overlap::{OverlapOutcome, overlap_plot, overlap_text};
 use std::path::{Path, PathBuf};
 
 /// Show results of `iolab overlap` side by side, and how far they are from theory.
@@ -24,7 +23,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     for (path, outcome) in arguments.results.iter().zip(&outcomes) {
         let (ranks, kind) = (outcome.ranks, &outcome.communication);
         say_line!("{}: {ranks} ranks, {kind}", path.display());
-        say!("{}", summary(outcome));
+        say!("{}", overlap_text(outcome));
     }
     match &arguments.plot {
         Some(path) => {
@@ -45,43 +44,5 @@ fn load(path: &Path) -> Result<OverlapOutcome, Failure> {
     match (outcome.format.as_str(), outcome.format_version) {
         ("iolab-overlap", 1 | 2) => Ok(outcome),
         (format, version) => Err(failed(&format!("is {format} version {version}"))),
-    }
-}
-
-/// Every ratio in a sentence, the distance from theory, and what others found.
-pub(super) fn summary(outcome: &OverlapOutcome) -> String {
-    let mut text = String::new();
-    // Made anew: those of documents of version 1 have intervals that mean less than they say.
-    let summaries = overlap_summaries(&outcome.points);
-    let verdicts = overlap_verdicts(&outcome.points, &summaries);
-    for (summary, verdict) in summaries.iter().zip(verdicts) {
-        text += &overlap_summary_row(&told_apart(outcome, summary.case), summary, verdict);
-        text.push('\n');
-    }
-    for index in 0..outcome.cases.len() {
-        let found = summaries.iter().filter(|summary| summary.case == index);
-        let off = found.filter_map(|summary| summary.found.as_ref()).map(|f: &Found| f.off_theory);
-        if let Some(worst) = off.max_by(|a, b| a.abs().total_cmp(&b.abs())) {
-            let title = told_apart(outcome, index);
-            text += &format!("{title}: farthest from theory by {:+.1} %\n", worst * 100.0);
-        }
-    }
-    if outcome.points.iter().any(|p| p.wanted == 1.0 && p.compute_over_io.is_some()) {
-        let reference = &outcome.reference;
-        text += &format!(
-            "published at equality: {} to {} ({}; {})\n",
-            reference.ratios.low, reference.ratios.high, reference.settings, reference.source
-        );
-    }
-    text
-}
-
-/// The title of a case; with its pattern and its test where another case has the same.
-fn told_apart(outcome: &OverlapOutcome, case: usize) -> String {
-    let own = &outcome.cases[case];
-    let alike = outcome.cases.iter().filter(|other| other.title == own.title).count();
-    match alike {
-        1 => own.title.clone(),
-        _ => format!("{} [{}, {}]", own.title, own.spatial, own.test),
     }
 }

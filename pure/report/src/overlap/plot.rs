@@ -4,9 +4,8 @@
 //! hollow when not averaged; a bar is the range of the usable repetitions, or the interval of their
 //! median where there are enough.
 
-use super::{CaseEntry, OverlapOutcome};
-use iolab_report::markup::{Px, document};
-use iolab_report::overlap::{Found, OverlapPoint, OverlapSummary, theory};
+use super::{CaseEntry, Found, OverlapOutcome, OverlapPoint, OverlapSummary, theory};
+use crate::markup::{Px, document};
 use maud::{Markup, html};
 
 const WIDTH: f64 = 560.0;
