@@ -244,3 +244,30 @@ fn cells(m: &Measurement) -> [String; 33] {
 fn optional(value: Option<u64>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn names_with_commas_quotes_and_line_ends_come_back_from_the_csv() {
+        let evil = "a,\"b\"\r\nc";
+        let mut measurement = Measurement::default();
+        for cell in [
+            &mut measurement.test,
+            &mut measurement.temporal,
+            &mut measurement.method,
+            &mut measurement.allocation,
+        ] {
+            evil.clone_into(cell);
+        }
+        measurement.settings.insert("file-per rank".to_owned(), evil.to_owned());
+        let text = csv(&[measurement, Measurement::default()]);
+        let rows = ::csv::Reader::from_reader(text.as_bytes()).into_deserialize();
+        let rows: Vec<BTreeMap<String, String>> = rows.map(|row| row.expect("a row")).collect();
+        for name in ["test", "temporal", "method", "allocation", "setting_file_per_rank"] {
+            assert_eq!((&*rows[0][name], &*rows[1][name]), (evil, ""), "{name}");
+        }
+    }
+}
