@@ -9,6 +9,7 @@
 //! * `bench`, `overlap`: results of the benchmarks, their tables and pictures, and what may be said of
 //!   them, by the rules of `statistics` and `evidence`;
 //! * `page`: one self-contained HTML file with sentences, tables, findings, charts and the timeline;
+//! * `table`: a table as text, CSV and HTML;
 //! * `markup`: what every page and picture needs.
 
 mod analysis;
@@ -30,6 +31,7 @@ mod sizes;
 pub mod statistics;
 mod stream;
 pub mod study;
+pub mod table;
 pub mod text;
 mod timeline;
 

@@ -28,6 +28,11 @@ pub fn plain_page(title: &str, style: &str, body: Markup) -> String {
     })
 }
 
+/// A heading of a section, where it has one.
+pub(crate) fn heading(title: &str) -> Markup {
+    html! { @if !title.is_empty() { h2 { (title) } } }
+}
+
 /// A place or length in a drawing; a tenth of a pixel is finer than any screen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Px(pub(crate) f64);

@@ -33,6 +33,7 @@ mod timeline;
 use crate::chart::Chart;
 use iolab_trace::Trace;
 
+pub use crate::table::{Cell, Table, Tone};
 pub use comparison::{compare, label};
 pub use html::render;
 pub use timeline::{Kind, encode};
@@ -81,46 +82,6 @@ pub enum Section {
     Timeline,
 }
 
-/// A table of text. A column whose cells all begin with a digit or a sign is set as numbers.
-#[derive(Clone, Debug, Default)]
-pub struct Table {
-    /// Heading above it.
-    pub title: String,
-    /// Column names.
-    pub columns: Vec<String>,
-    /// Rows of as many cells.
-    pub rows: Vec<Vec<Cell>>,
-    /// Sentence under it, may be empty.
-    pub caption: String,
-}
-
-/// A cell of a table.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Cell {
-    /// What stands there.
-    pub text: String,
-    /// How it is set.
-    pub tone: Tone,
-    /// A bar behind the text, as a share of the cell's width (0 to 1).
-    pub bar: Option<f64>,
-}
-
-/// How something is meant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tone {
-    /// A plain statement.
-    #[default]
-    Plain,
-    /// Good news: faster, identical.
-    Good,
-    /// Worth a look.
-    Doubtful,
-    /// Wrong: differing output, slower, failed.
-    Bad,
-    /// Less important than what is around it.
-    Quiet,
-}
-
 /// Something that was found, with what supports it and what helps.
 #[derive(Clone, Debug, Default)]
 pub struct Finding {
@@ -153,44 +114,6 @@ pub struct Jump {
     pub row: Option<usize>,
     /// Text to put into the filter, so that only these calls stand out: a path or a function name.
     pub filter: String,
-}
-
-impl Table {
-    /// An empty table with these columns.
-    pub fn new<const N: usize>(title: impl Into<String>, columns: [&str; N]) -> Table {
-        let columns = columns.iter().map(|&name| name.to_owned()).collect();
-        Table { title: title.into(), columns, ..Table::default() }
-    }
-
-    /// The table with one more row.
-    pub fn row<const N: usize>(mut self, cells: [impl Into<Cell>; N]) -> Table {
-        self.rows.push(cells.into_iter().map(Into::into).collect());
-        self
-    }
-
-    /// The table with a sentence under it.
-    pub fn caption(mut self, caption: impl Into<String>) -> Table {
-        self.caption = caption.into();
-        self
-    }
-}
-
-impl Cell {
-    /// A cell set in a tone.
-    pub fn toned(text: impl Into<String>, tone: Tone) -> Cell {
-        Cell { text: text.into(), tone, bar: None }
-    }
-
-    /// A cell with a bar behind it.
-    pub fn bar(text: impl Into<String>, share: f64) -> Cell {
-        Cell { text: text.into(), tone: Tone::Plain, bar: Some(share) }
-    }
-}
-
-impl<T: Into<String>> From<T> for Cell {
-    fn from(text: T) -> Cell {
-        Cell { text: text.into(), tone: Tone::Plain, bar: None }
-    }
 }
 
 impl Jump {

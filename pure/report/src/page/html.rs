@@ -1,9 +1,9 @@
 //! The HTML around the numbers. What comes from outside is escaped by `maud`, wherever it stands.
 
 use super::timeline::{Encoded, encode_with_positions};
-use super::{Cell, Finding, Jump, Page, Section, Table, Tone};
+use super::{Finding, Jump, Page, Section};
 use crate::chart::STYLE as CHARTS;
-use crate::markup::document;
+use crate::markup::{document, heading};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use maud::{Markup, PreEscaped, Render, html};
@@ -154,7 +154,7 @@ fn timeline_stage(page: &Page<'_>) -> Markup {
 fn shown<'a>(section: &'a Section, page: &Page<'_>, jumps: &mut Vec<&'a Jump>) -> Markup {
     match section {
         Section::Text { title, paragraphs } => text(title, paragraphs),
-        Section::Table(table) => of_table(table),
+        Section::Table(table) => table.html(),
         Section::Findings(findings) => of_findings(findings, jumps),
         Section::Charts(charts) => html! {
             section class="charts" { @for chart in charts { (chart.figure()) "\n" } }
@@ -163,77 +163,11 @@ fn shown<'a>(section: &'a Section, page: &Page<'_>, jumps: &mut Vec<&'a Jump>) -
     }
 }
 
-fn heading(title: &str) -> Markup {
-    html! { @if !title.is_empty() { h2 { (title) } } }
-}
-
 fn text(title: &str, paragraphs: &[String]) -> Markup {
     html! {
         section {
             (heading(title))
             @for paragraph in paragraphs { p { (paragraph) } }
-        }
-    }
-}
-
-/// Whether every filled cell of a column begins like a number.
-fn is_numeric(table: &Table, column: usize) -> bool {
-    let begins_a_number =
-        |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || "+-−±<≤~–—".contains(c));
-    let mut cells =
-        table.rows.iter().filter_map(|row| row.get(column)).filter(|cell| !cell.text.is_empty());
-    let any =
-        table.rows.iter().any(|row| row.get(column).is_some_and(|cell| !cell.text.is_empty()));
-    any && cells.all(|cell| begins_a_number(&cell.text))
-}
-
-fn of_table(table: &Table) -> Markup {
-    let numeric: Vec<bool> = (0..table.columns.len()).map(|at| is_numeric(table, at)).collect();
-    let is_numeric = |column: usize| numeric.get(column).copied().unwrap_or(false);
-    html! {
-        section {
-            (heading(&table.title))
-            div class="scroll" tabindex="0" role="region" aria-label=(table.title) {
-                table {
-                    thead {
-                        tr {
-                            @for (column, name) in table.columns.iter().enumerate() {
-                                th scope="col" class=[is_numeric(column).then_some("number")] { (name) }
-                            }
-                        }
-                    }
-                    tbody {
-                        @for row in &table.rows {
-                            tr {
-                                @for (column, cell) in row.iter().enumerate() {
-                                    (of_cell(cell, is_numeric(column)))
-                                }
-                            }
-                            "\n"
-                        }
-                    }
-                }
-            }
-            @if !table.caption.is_empty() { p class="caption" { (table.caption) } }
-        }
-    }
-}
-
-fn tone_class(tone: Tone) -> &'static str {
-    match tone {
-        Tone::Plain => "plain",
-        Tone::Good => "good",
-        Tone::Doubtful => "doubtful",
-        Tone::Bad => "bad",
-        Tone::Quiet => "quiet",
-    }
-}
-
-fn of_cell(cell: &Cell, is_numeric: bool) -> Markup {
-    let bar = cell.bar.map(|share| format!("--bar:{:.1}%", share.clamp(0.0, 1.0) * 100.0));
-    html! {
-        td class={ (tone_class(cell.tone)) @if is_numeric { " number" } } style=[bar] {
-            span { (cell.text) }
         }
     }
 }
@@ -253,7 +187,7 @@ fn of_finding<'a>(finding: &'a Finding, jumps: &mut Vec<&'a Jump>) -> Markup {
     let first = jumps.len();
     jumps.extend(&finding.jumps);
     html! {
-        li class=(tone_class(finding.tone)) {
+        li class=(finding.tone.class()) {
             h3 { (finding.title) }
             p { (finding.evidence) }
             @if !finding.remedy.is_empty() { p class="remedy" { b { "Remedy" } " " (finding.remedy) } }
@@ -276,11 +210,5 @@ mod tests {
             unbroken("moved 14.9 MiB in 1.5 s; all ms"),
             "moved 14.9\u{a0}MiB in 1.5\u{a0}s; all ms"
         );
-    }
-
-    #[test]
-    fn a_column_is_set_as_numbers_only_when_all_its_cells_are() {
-        let table = Table::new("", ["a", "b"]).row(["1.2 s", "+3 %"]).row(["none", "−4 %"]);
-        assert!(!is_numeric(&table, 0) && is_numeric(&table, 1));
     }
 }

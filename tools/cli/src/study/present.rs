@@ -104,27 +104,12 @@ pub(crate) fn text(study: &Study) -> String {
         out.push_str("no findings\n");
     }
     out.push('\n');
-    out.push_str(&aligned(&rows(study)));
+    out.push_str(&table(study).text());
     for note in &study.notes {
         let _ = writeln!(out, "note: {note}");
     }
     let _ = writeln!(out, "\n{}", headline(study));
     out
-}
-
-fn aligned(rows: &[[String; 6]]) -> String {
-    let mut widths = COLUMNS.map(|name| name.chars().count());
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let line = |cells: [&str; 6]| {
-        let padded = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
-        format!("{}\n", padded.collect::<Vec<_>>().join("  ").trim_end())
-    };
-    let body = rows.iter().map(|row| line(row.each_ref().map(String::as_str)));
-    std::iter::once(line(COLUMNS)).chain(body).collect()
 }
 
 fn interval_json(value: Interval) -> serde_json::Value {

@@ -5,12 +5,11 @@ use super::journal::Line;
 use crate::failure::Failure;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
-use iolab_report::csv;
+use iolab_report::table;
 use iolab_sim::sweep::{Sweep, written};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
-use std::fmt::Write;
 use std::sync::Arc;
 
 pub(super) struct Table<'a> {
@@ -29,46 +28,29 @@ impl<'a> Table<'a> {
 
     pub(super) fn csv(&self) -> String {
         let names = ["run"].into_iter().chain(self.sweep.names()).chain(NUMBERS).chain(["error"]);
-        let names: Vec<String> = names.map(str::to_owned).collect();
-        csv::lines(std::iter::once(names).chain(self.lines.iter().map(|line| self.cells(line))))
-    }
-
-    fn cells(&self, line: &Line) -> Vec<String> {
-        let number = |index| line.numbers.get(index).map_or_else(String::new, f64::to_string);
-        let mut cells = vec![line.run.to_string()];
-        cells.extend(self.values(line));
-        cells.extend((0..NUMBERS.len()).map(number));
-        cells.push(line.error.clone().unwrap_or_default());
-        cells
+        let mut table = table::Table::of(names);
+        for line in self.lines {
+            let number = |index| line.numbers.get(index).map_or_else(String::new, f64::to_string);
+            let numbers = (0..NUMBERS.len()).map(number);
+            let (run, error) = (line.run.to_string(), line.error.clone().unwrap_or_default());
+            let first = [run].into_iter().chain(self.values(line));
+            table.push(first.chain(numbers).chain([error]));
+        }
+        table.csv()
     }
 
     /// Parameters and the run time; the files have the rest.
     pub(super) fn text(&self) -> String {
-        let mut rows = vec![
-            [
-                self.sweep.names().iter().map(|name| (*name).to_owned()).collect(),
-                vec!["seconds".to_owned()],
-            ]
-            .concat(),
-        ];
+        let mut table = table::Table::of(self.sweep.names().into_iter().chain(["seconds"]));
         for line in self.lines {
             let seconds = match line.range() {
                 None => "failed".to_owned(),
                 Some([low, seconds, high]) if low == high => format!("{seconds:.6}"),
                 Some([low, seconds, high]) => format!("{seconds:.6} ({low:.6} to {high:.6})"),
             };
-            rows.push([self.values(line), vec![seconds]].concat());
+            table.push(self.values(line).into_iter().chain([seconds]));
         }
-        let width =
-            |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
-        let mut text = String::new();
-        for row in &rows {
-            let cells: Vec<String> =
-                row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-            let _ = writeln!(text, "{}", cells.join("  ").trim_end());
-        }
-        text
+        table.text()
     }
 
     pub(super) fn parquet(&self) -> Result<Vec<u8>, Failure> {
