@@ -1,8 +1,9 @@
 //! Drawings of a pattern: which rank touches which byte of the file, and where the bytes of one
 //! operation lie in memory. Text for terminals and goldens, SVG for pages.
 
-use crate::{Access, Pattern};
+use crate::{Access, Pattern, Strided};
 use iolab_vocab::Rank;
+use maud::{Markup, html};
 use std::fmt::Write;
 
 /// Cells per line of a drawing.
@@ -78,7 +79,7 @@ fn memory_side(pattern: &dyn Pattern, rank: u32) -> Side {
 
 /// Draws the file by rank, the memory of rank 0 by operation, and the list of operations.
 ///
-/// Every operation is visited, so this is for patterns of at most some millions of them.
+/// Every piece of every operation is visited: see [`drawn_pieces`].
 pub fn draw_text(pattern: &dyn Pattern, ranks: u32) -> String {
     let mut text = format!("contract: {}\n", pattern.contract());
     side_text(&mut text, "file, by rank", &file_side(pattern, ranks));
@@ -114,31 +115,64 @@ fn operations_text(text: &mut String, pattern: &dyn Pattern, rank: u32) {
 
 /// Draws the same as [`draw_text`] without the list, as an SVG document.
 pub fn draw_svg(pattern: &dyn Pattern, ranks: u32, title: &str) -> String {
-    const CELL: usize = 10;
     let sides = [
         ("file, by rank", file_side(pattern, ranks)),
         ("memory of rank 0, by operation", memory_side(pattern, 0)),
     ];
-    let mut body = String::new();
-    let mut top = 24;
-    for (name, side) in &sides {
-        top += 18;
-        let _ = writeln!(body, r#"<text x="0" y="{top}">{name}, one box = {} B</text>"#, side.unit);
-        top += 6;
-        for (index, cell) in side.cells.iter().enumerate() {
-            let (x, y) = (index % WIDTH * CELL, top + index / WIDTH * CELL);
-            let fill = colour(*cell);
-            let _ = writeln!(body, r#"<rect x="{x}" y="{y}" width="9" height="9" fill="{fill}"/>"#);
+    let tops = [24, 24 + height_of(&sides[0].1)];
+    let (width, height) = (WIDTH * CELL, tops[1] + height_of(&sides[1].1) + 8);
+    let drawing = html! {
+        svg xmlns="http://www.w3.org/2000/svg" viewBox=(format_args!("0 0 {width} {height}"))
+            font-family="sans-serif" font-size="12" {
+            "\n"
+            text x="0" y="14" font-weight="bold" { (title) }
+            "\n"
+            @for ((name, side), top) in sides.iter().zip(tops) { (side_svg(name, side, top)) }
         }
-        top += side.cells.len().div_ceil(WIDTH) * CELL;
+        "\n"
+    };
+    drawing.into_string()
+}
+
+/// Width and height of a cell, its gap included.
+const CELL: usize = 10;
+/// What stands above the cells of a side: its name, and a gap.
+const ABOVE: usize = 24;
+
+fn height_of(side: &Side) -> usize {
+    ABOVE + side.cells.len().div_ceil(WIDTH) * CELL
+}
+
+fn side_svg(name: &str, side: &Side, top: usize) -> Markup {
+    let place = |index: usize| (index % WIDTH * CELL, top + ABOVE + index / WIDTH * CELL);
+    html! {
+        text x="0" y=(top + ABOVE - 6) { (name) ", one box = " (side.unit) " B" }
+        "\n"
+        @for (index, cell) in side.cells.iter().enumerate() {
+            @let (x, y) = place(index);
+            rect x=(x) y=(y) width="9" height="9" fill=(colour(*cell)) {}
+            "\n"
+        }
     }
-    let (width, height) = (WIDTH * CELL, top + 8);
-    let title = title.replace('&', "&amp;").replace('<', "&lt;");
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
-         font-family=\"sans-serif\" font-size=\"12\">\n<text x=\"0\" y=\"14\" \
-         font-weight=\"bold\">{title}</text>\n{body}</svg>\n"
-    )
+}
+
+/// How many pieces a drawing visits, in file and memory, as far as up to `most`.
+pub fn drawn_pieces(pattern: &dyn Pattern, ranks: u32, most: u64) -> u64 {
+    let mut access = Access::new();
+    let mut count = 0u64;
+    for rank in 0..ranks {
+        for index in 0..pattern.operations(Rank(rank)) {
+            pattern.place(Rank(rank), index, &mut access);
+            let pieces = access.file().iter().chain(access.memory()).map(Strided::blocks);
+            // A contiguous buffer is one piece.
+            count += u64::from(access.memory().is_empty());
+            count = pieces.fold(count, u64::saturating_add);
+            if count > most {
+                return count;
+            }
+        }
+    }
+    count
 }
 
 /// Ranks get hues 137.5° apart, so that neighbours differ whatever their number.

@@ -35,7 +35,7 @@ mod tiled;
 pub use access::{Access, DEPTH, Level, Piece, Strided};
 pub use catalog::{Catalog, Row};
 pub use contract::{Contract, Violation, check};
-pub use draw::{draw_svg, draw_text};
+pub use draw::{draw_svg, draw_text, drawn_pieces};
 pub use nest::{Chain, Cut, Datatype, Intersection, Nest, Node, Shape};
 pub use recorded::Recorded;
 pub use settings::{Parameter, PatternError, Settings, parse_spec};

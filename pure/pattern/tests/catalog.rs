@@ -1,6 +1,8 @@
 //! What every pattern of the catalogue must keep: its contract, its limits, its golden drawing.
 
-use iolab_pattern::{Access, Catalog, Contract, Row, check, draw_svg, draw_text, parse_spec};
+use iolab_pattern::{
+    Access, Catalog, Contract, Row, check, draw_svg, draw_text, drawn_pieces, parse_spec,
+};
 use iolab_vocab::{Rank, Seed};
 
 fn pairs(text: &str) -> Vec<(String, String)> {
@@ -82,6 +84,25 @@ fn every_drawing_is_also_a_well_formed_svg() {
         let boxes = svg.matches("<rect ").count() as u64;
         assert_eq!(boxes, pattern.file_bytes() + pattern.memory_bytes(), "{}", row.name);
     }
+}
+
+#[test]
+fn what_a_drawing_visits_is_counted_and_the_count_ends_early() {
+    for row in Catalog::ROWS {
+        let pattern = row.make(&pairs(row.small), 4, Seed(1)).expect(row.name);
+        let (mut access, mut expected) = (Access::new(), 0);
+        for rank in (0..4).map(Rank) {
+            for index in 0..pattern.operations(rank) {
+                pattern.place(rank, index, &mut access);
+                let extents = access.file_extents().count() + access.memory_extents().count();
+                expected += extents as u64;
+            }
+        }
+        assert_eq!(drawn_pieces(pattern.as_ref(), 4, u64::MAX), expected, "{}", row.name);
+        assert!(drawn_pieces(pattern.as_ref(), 4, 3) > 3, "{}", row.name);
+    }
+    let huge = Catalog::make("sequential:count=1g", 4, Seed(1)).expect("it can be made");
+    assert_eq!(drawn_pieces(huge.as_ref(), 4, 1000), 1002, "two pieces an operation");
 }
 
 #[test]

@@ -4,9 +4,12 @@ use super::flags::Flags;
 use crate::failure::Failure;
 use iolab_backend::Catalog as Methods;
 use iolab_bench::Spatial;
-use iolab_pattern::{Catalog, PatternError, Row, draw_svg, draw_text, parse_spec};
+use iolab_pattern::{Catalog, PatternError, Row, draw_svg, draw_text, drawn_pieces, parse_spec};
 use iolab_vocab::Seed;
 use std::fmt::Write;
+
+/// Pieces that are drawn within seconds.
+const PIECES_MAX: u64 = 4_000_000;
 
 impl From<PatternError> for Failure {
     fn from(error: PatternError) -> Failure {
@@ -27,10 +30,12 @@ pub(super) fn draw(spec: &str, flags: &Flags, svg: bool) -> Result<String, Failu
         Spatial::Recorded(recording) => ("recorded run", String::new(), recording.ranks),
     };
     let pattern = spatial.make(ranks, Seed(flags.seed.unwrap_or(1)))?;
-    let operations: u64 = (0..ranks).map(|rank| pattern.operations(iolab_vocab::Rank(rank))).sum();
-    if operations > 1_000_000 {
-        return Err(Failure::new(format!("{operations} operations are too many to draw"))
-            .hint("give smaller counts; without parameters a small one is drawn"));
+    if drawn_pieces(pattern.as_ref(), ranks, PIECES_MAX) > PIECES_MAX {
+        return Err(Failure::new(format!(
+            "{} on {ranks} ranks has more than {PIECES_MAX} pieces, too many to draw",
+            spatial.text()
+        ))
+        .hint("give smaller counts; without parameters a small one is drawn"));
     }
     let title = format!("{title}: {} on {ranks} ranks", spatial.text());
     Ok(match svg {

@@ -25,6 +25,17 @@ fn what_cannot_be_written_to_is_named_and_nothing_stays_behind() {
 }
 
 #[test]
+fn a_drawing_of_too_many_pieces_is_refused_at_once() {
+    // Few operations of many pieces, and many operations of one.
+    for spec in ["nested:counts=3000x3000", "sequential:count=1g"] {
+        let output = iolab().args(["bench", "--draw", spec]).output().expect("it starts");
+        let said = told(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("too many to draw") && said.contains("hint:"), "{said}");
+    }
+}
+
+#[test]
 fn a_pattern_larger_than_the_disk_is_refused_before_the_first_byte() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("data");
