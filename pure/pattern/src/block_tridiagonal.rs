@@ -10,8 +10,8 @@
 //!             2 3                  1 0
 //! ```
 
-use crate::{Access, Contract, Parameter, Pattern, PatternError, Row, Settings, Strided};
-use iolab_vocab::Rank;
+use crate::{Access, Contract, Parameter, Pattern, Row, Settings, Strided};
+use iolab_vocab::{Rank, Refusal};
 
 pub(crate) const ROW: Row = Row {
     name: "block-tridiagonal",
@@ -35,10 +35,10 @@ struct BlockTridiagonal {
     element: u64,
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn Pattern>, PatternError> {
+fn build(settings: &Settings) -> Result<Box<dyn Pattern>, Refusal> {
     let cells = settings.ranks.isqrt();
     if cells * cells != settings.ranks {
-        return Err(PatternError::new(
+        return Err(Refusal::new(
             format!("pattern block-tridiagonal cannot use {} ranks", settings.ranks),
             format!("give a square number: {} or {}", cells * cells, (cells + 1).pow(2)),
         ));

@@ -2,11 +2,10 @@
 //! and the shared checks.
 
 use crate::{
-    Parameter, Pattern, PatternError, Settings, block_tridiagonal, database, flash, hpf,
-    interleaved, mesh, nested, parse_spec, permuted, random_strided, segmented, sequential,
-    strided, tiled,
+    Parameter, Pattern, Settings, block_tridiagonal, database, flash, hpf, interleaved, mesh,
+    nested, parse_spec, permuted, random_strided, segmented, sequential, strided, tiled,
 };
-use iolab_vocab::Seed;
+use iolab_vocab::{Refusal, Seed};
 
 /// One pattern.
 #[derive(Clone, Copy)]
@@ -26,7 +25,7 @@ pub struct Row {
     /// Parameters small enough to draw with 4 ranks.
     pub small: &'static str,
     /// Makes one.
-    pub build: fn(&Settings) -> Result<Box<dyn Pattern>, PatternError>,
+    pub build: fn(&Settings) -> Result<Box<dyn Pattern>, Refusal>,
 }
 
 impl Row {
@@ -36,7 +35,7 @@ impl Row {
         pairs: &[(String, String)],
         ranks: u32,
         seed: Seed,
-    ) -> Result<Box<dyn Pattern>, PatternError> {
+    ) -> Result<Box<dyn Pattern>, Refusal> {
         let settings = Settings::resolve(self.name, self.parameters, pairs, ranks, seed)?;
         (self.build)(&settings)
     }
@@ -71,10 +70,10 @@ impl Catalog {
     ];
 
     /// The row of that name.
-    pub fn find(name: &str) -> Result<&'static Row, PatternError> {
+    pub fn find(name: &str) -> Result<&'static Row, Refusal> {
         Self::ROWS.iter().find(|row| row.name == name).ok_or_else(|| {
             let names: Vec<_> = Self::ROWS.iter().map(|row| row.name).collect();
-            PatternError::new(
+            Refusal::new(
                 format!("there is no pattern `{name}`"),
                 format!("choose from {}", names.join(", ")),
             )
@@ -90,9 +89,9 @@ impl Catalog {
     /// let mut access = Access::new();
     /// pattern.place(Rank(1), 2, &mut access);
     /// assert_eq!(access.contiguous().map(|e| e.offset), Some(2 * 16384 + 4096));
-    /// # Ok::<(), iolab_pattern::PatternError>(())
+    /// # Ok::<(), iolab_pattern::Refusal>(())
     /// ```
-    pub fn make(spec: &str, ranks: u32, seed: Seed) -> Result<Box<dyn Pattern>, PatternError> {
+    pub fn make(spec: &str, ranks: u32, seed: Seed) -> Result<Box<dyn Pattern>, Refusal> {
         let (name, pairs) = parse_spec(spec)?;
         Self::find(&name)?.make(&pairs, ranks, seed)
     }

@@ -7,8 +7,8 @@
 //! file  ..00..3.11111....0..222.....  some bytes never, some several times
 //! ```
 
-use crate::{Access, Contract, Parameter, Pattern, PatternError, Row, Settings};
-use iolab_vocab::{Random, Rank, Seed};
+use crate::{Access, Contract, Parameter, Pattern, Row, Settings};
+use iolab_vocab::{Random, Rank, Refusal, Seed};
 
 pub(crate) const ROW: Row = Row {
     name: "database",
@@ -38,7 +38,7 @@ struct Database {
     seed: u64,
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn Pattern>, PatternError> {
+fn build(settings: &Settings) -> Result<Box<dyn Pattern>, Refusal> {
     let align = settings.bytes("align")?;
     let file = settings.bytes("file")? / align * align;
     let limit = settings.bytes("limit")?.max(align) / align * align;

@@ -12,8 +12,8 @@
 //!                     g g g g g g        c = (v0 v1 v2 …) per cell
 //! ```
 
-use crate::{Access, Contract, Parameter, Pattern, PatternError, Row, Settings, Strided};
-use iolab_vocab::Rank;
+use crate::{Access, Contract, Parameter, Pattern, Row, Settings, Strided};
+use iolab_vocab::{Rank, Refusal};
 
 pub(crate) const ROW: Row = Row {
     name: "flash",
@@ -43,7 +43,7 @@ struct Flash {
     memory_bytes: u64,
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn Pattern>, PatternError> {
+fn build(settings: &Settings) -> Result<Box<dyn Pattern>, Refusal> {
     let blocks = settings.count("blocks")?;
     let &[x, y, z] = &settings.counts("cells")?[..] else {
         return Err(settings.wrong("cells", "wants three numbers, as in 8x8x8"));

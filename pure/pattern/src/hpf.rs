@@ -12,8 +12,8 @@
 //!                        2 2 3 3                                 3 3 3 3
 //! ```
 
-use crate::{Access, Contract, DEPTH, Parameter, Pattern, PatternError, Row, Settings, Strided};
-use iolab_vocab::Rank;
+use crate::{Access, Contract, DEPTH, Parameter, Pattern, Row, Settings, Strided};
+use iolab_vocab::{Rank, Refusal};
 
 pub(crate) const ROW: Row = Row {
     name: "hpf",
@@ -75,7 +75,7 @@ struct Hpf {
     memory_bytes: u64,
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn Pattern>, PatternError> {
+fn build(settings: &Settings) -> Result<Box<dyn Pattern>, Refusal> {
     let extents = settings.counts("array")?;
     let element = settings.bytes("element")?;
     let frames = settings.count("frames")?;
@@ -100,7 +100,7 @@ fn build(settings: &Settings) -> Result<Box<dyn Pattern>, PatternError> {
     Ok(Box::new(hpf))
 }
 
-fn grid(settings: &Settings, dimensions: usize) -> Result<Vec<u64>, PatternError> {
+fn grid(settings: &Settings, dimensions: usize) -> Result<Vec<u64>, Refusal> {
     let mut grid = match settings.text("grid") {
         "" => vec![settings.ranks],
         _ => settings.counts("grid")?,
@@ -118,7 +118,7 @@ fn grid(settings: &Settings, dimensions: usize) -> Result<Vec<u64>, PatternError
     }
 }
 
-fn chunk(settings: &Settings, dist: &str, extent: u64, ranks: u64) -> Result<u64, PatternError> {
+fn chunk(settings: &Settings, dist: &str, extent: u64, ranks: u64) -> Result<u64, Refusal> {
     let cyclic = dist.strip_prefix("cyclic").map(|rest| match rest {
         "" => Some(1),
         rest => rest.strip_prefix('-').and_then(|k| k.parse().ok()).filter(|&k: &u64| k > 0),

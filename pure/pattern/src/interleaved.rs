@@ -8,8 +8,8 @@
 //! file  |0|1|2|3|0|1|2|3|0|1|2|3|…      one operation: n boxes of one rank
 //! ```
 
-use crate::{Access, Contract, Parameter, Pattern, PatternError, Row, Settings, Strided};
-use iolab_vocab::Rank;
+use crate::{Access, Contract, Parameter, Pattern, Row, Settings, Strided};
+use iolab_vocab::{Rank, Refusal};
 
 pub(crate) const ROW: Row = Row {
     name: "interleaved",
@@ -33,7 +33,7 @@ struct Interleaved {
     batch: u64,
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn Pattern>, PatternError> {
+fn build(settings: &Settings) -> Result<Box<dyn Pattern>, Refusal> {
     let (block, blocks) = (settings.bytes("block")?, settings.count("blocks")?);
     settings.volume(&[block, blocks, settings.ranks])?;
     let batch = match settings.number("batch")? {

@@ -38,7 +38,7 @@ pub use contract::{Contract, Violation, check};
 pub use draw::{draw_svg, draw_text, drawn_pieces};
 pub use nest::{Chain, Cut, Datatype, Intersection, Nest, Node, Shape};
 pub use recorded::Recorded;
-pub use settings::{Parameter, PatternError, Settings, parse_spec};
+pub use settings::{Parameter, Settings, parse_spec};
 
 use iolab_vocab::Rank;
 

@@ -9,8 +9,8 @@
 //!                                                  rank    0    1    2    3    0
 //! ```
 
-use crate::{Access, Contract, Parameter, Pattern, PatternError, Row, Settings, Strided};
-use iolab_vocab::Rank;
+use crate::{Access, Contract, Parameter, Pattern, Row, Settings, Strided};
+use iolab_vocab::{Rank, Refusal};
 
 pub(crate) const ROW: Row = Row {
     name: "mesh",
@@ -38,7 +38,7 @@ struct Mesh {
     segmented: bool,
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn Pattern>, PatternError> {
+fn build(settings: &Settings) -> Result<Box<dyn Pattern>, Refusal> {
     let vertices = settings.count("vertices")?;
     let fields = settings.number("values")?.saturating_add(3);
     let batch = settings.count("batch")?.min(vertices);

@@ -35,7 +35,7 @@ pub use intersect::CLOSED_NODES;
 pub use node::{LARGEST, NEST_DEPTH, NEST_NODES, Node, Part, Shape};
 pub use runs::Runs;
 
-use crate::PatternError;
+use iolab_vocab::Refusal;
 
 /// A set of bytes with an order: a node, repeated every `extent` bytes from `displacement` on.
 ///
@@ -46,7 +46,7 @@ use crate::PatternError;
 /// let view = Nest::new(0, 256, tile)?;
 /// assert_eq!(view.at(18), Some(68));
 /// assert_eq!(view.rank(68), Some(18));
-/// # Ok::<(), iolab_pattern::PatternError>(())
+/// # Ok::<(), iolab_pattern::Refusal>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Nest {
@@ -60,7 +60,7 @@ impl Nest {
     pub const EMPTY: Nest = Nest { displacement: 0, extent: 0, root: Node::EMPTY };
 
     /// `root` every `extent` bytes from `displacement` on; once, for an extent of 0.
-    pub fn new(displacement: u64, extent: u64, root: Node) -> Result<Nest, PatternError> {
+    pub fn new(displacement: u64, extent: u64, root: Node) -> Result<Nest, Refusal> {
         let what = || format!("a nest of {} bytes at {displacement}", root.size());
         let end = displacement.checked_add(root.end());
         if extent > LARGEST || end.is_none_or(|end| end > LARGEST) {
@@ -70,7 +70,7 @@ impl Nest {
     }
 
     /// Parts at offsets, in that order, every `extent` bytes from `displacement` on.
-    pub fn of_parts<I>(displacement: u64, extent: u64, parts: I) -> Result<Nest, PatternError>
+    pub fn of_parts<I>(displacement: u64, extent: u64, parts: I) -> Result<Nest, Refusal>
     where
         I: IntoIterator<Item = (u64, Node)>,
     {
@@ -100,11 +100,11 @@ impl Nest {
     }
 
     /// An error that says so, unless the nest is proper.
-    pub fn check_proper(&self) -> Result<(), PatternError> {
+    pub fn check_proper(&self) -> Result<(), Refusal> {
         if self.proper() {
             return Ok(());
         }
-        Err(PatternError::new(
+        Err(Refusal::new(
             format!("the offsets of nest `{}` do not ascend without overlap", self.named()),
             "order its parts by offset, and give it an extent of at least its span",
         ))

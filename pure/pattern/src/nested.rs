@@ -11,8 +11,8 @@
 //! inner  |0123 0123 ........ |0123 0123 ........ |…
 //! ```
 
-use crate::{Access, Contract, DEPTH, Parameter, Pattern, PatternError, Row, Settings, Strided};
-use iolab_vocab::Rank;
+use crate::{Access, Contract, DEPTH, Parameter, Pattern, Row, Settings, Strided};
+use iolab_vocab::{Rank, Refusal};
 
 pub(crate) const ROW: Row = Row {
     name: "nested",
@@ -43,7 +43,7 @@ struct Nested {
     holes: bool,
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn Pattern>, PatternError> {
+fn build(settings: &Settings) -> Result<Box<dyn Pattern>, Refusal> {
     let block = settings.bytes("block")?;
     let counts = settings.counts("counts")?;
     let spacing = settings.count("spacing")?;

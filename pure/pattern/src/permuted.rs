@@ -7,8 +7,8 @@
 //! file  |2|0|3|1|0|2|1|1|3|0|…       rank of each block
 //! ```
 
-use crate::{Access, Contract, Parameter, Pattern, PatternError, Row, Settings};
-use iolab_vocab::{Random, Rank, Seed};
+use crate::{Access, Contract, Parameter, Pattern, Row, Settings};
+use iolab_vocab::{Random, Rank, Refusal, Seed};
 
 pub(crate) const ROW: Row = Row {
     name: "random-blocks",
@@ -35,7 +35,7 @@ struct Permuted {
     keys: [u64; ROUNDS],
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn Pattern>, PatternError> {
+fn build(settings: &Settings) -> Result<Box<dyn Pattern>, Refusal> {
     let (block, count) = (settings.bytes("block")?, settings.count("count")?);
     settings.volume(&[block, count, settings.ranks])?;
     let bits = u64::BITS - (count * settings.ranks - 1).leading_zeros();

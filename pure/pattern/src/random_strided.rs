@@ -10,8 +10,8 @@
 //! file  |000|11111|2|3333|00000|111|2222222|3333|…
 //! ```
 
-use crate::{Access, Contract, Parameter, Pattern, PatternError, Row, Settings};
-use iolab_vocab::{Random, Rank, Seed};
+use crate::{Access, Contract, Parameter, Pattern, Row, Settings};
+use iolab_vocab::{Random, Rank, Refusal, Seed};
 
 pub(crate) const ROW: Row = Row {
     name: "random-strided",
@@ -40,7 +40,7 @@ struct RandomStrided {
     seed: u64,
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn Pattern>, PatternError> {
+fn build(settings: &Settings) -> Result<Box<dyn Pattern>, Refusal> {
     let high = settings.bytes("high")?;
     let low = settings.bytes_or("low", (high / 4).max(1))?;
     if low > high {

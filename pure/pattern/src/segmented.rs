@@ -4,8 +4,8 @@
 //! file  |0000000000|1111111111|2222222222|3333333333|
 //! ```
 
-use crate::{Access, Contract, Parameter, Pattern, PatternError, Row, Settings, Strided};
-use iolab_vocab::Rank;
+use crate::{Access, Contract, Parameter, Pattern, Row, Settings, Strided};
+use iolab_vocab::{Rank, Refusal};
 
 pub(crate) const ROW: Row = Row {
     name: "segmented",
@@ -27,7 +27,7 @@ struct Segmented {
     count: u64,
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn Pattern>, PatternError> {
+fn build(settings: &Settings) -> Result<Box<dyn Pattern>, Refusal> {
     let request = settings.bytes("request")?;
     let count = settings.count("count")?;
     settings.volume(&[request, count, settings.ranks])?;

@@ -8,8 +8,8 @@
 //!          1 2 3 4 5 0     region read by rank 1 with shift 1
 //! ```
 
-use crate::{Access, Contract, Parameter, Pattern, PatternError, Row, Settings};
-use iolab_vocab::Rank;
+use crate::{Access, Contract, Parameter, Pattern, Row, Settings};
+use iolab_vocab::{Rank, Refusal};
 
 pub(crate) const ROW: Row = Row {
     name: "sequential",
@@ -36,7 +36,7 @@ struct Sequential {
     shift: u64,
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn Pattern>, PatternError> {
+fn build(settings: &Settings) -> Result<Box<dyn Pattern>, Refusal> {
     let request = settings.bytes("request")?;
     let count = settings.count("count")?;
     settings.volume(&[request, count])?;

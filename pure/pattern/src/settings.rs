@@ -3,8 +3,7 @@
 //! Every parameter has a default in its row, so building code asks for values that are always
 //! there; what cannot be read names the parameter, the text and what would be right.
 
-use iolab_vocab::{Seed, parse_bytes};
-use std::fmt;
+use iolab_vocab::{Refusal, Seed, parse_bytes};
 
 /// One parameter of a pattern.
 #[derive(Clone, Copy, Debug)]
@@ -17,38 +16,14 @@ pub struct Parameter {
     pub meaning: &'static str,
 }
 
-/// Why a pattern cannot be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PatternError {
-    /// What is wrong, naming the offender.
-    pub message: String,
-    /// The way out.
-    pub hint: String,
-}
-
-impl PatternError {
-    /// An error with its way out.
-    pub fn new(message: impl Into<String>, hint: impl Into<String>) -> PatternError {
-        PatternError { message: message.into(), hint: hint.into() }
-    }
-}
-
-impl fmt::Display for PatternError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.message, self.hint)
-    }
-}
-
-impl std::error::Error for PatternError {}
-
 /// Splits `name:key=value,key=value` into the name and its pairs.
-pub fn parse_spec(text: &str) -> Result<(String, Vec<(String, String)>), PatternError> {
+pub fn parse_spec(text: &str) -> Result<(String, Vec<(String, String)>), Refusal> {
     let (name, rest) = text.split_once(':').unwrap_or((text, ""));
     let pairs = rest.split(',').map(str::trim).filter(|pair| !pair.is_empty());
     let pairs = pairs
         .map(|pair| match pair.split_once('=') {
             Some((key, value)) => Ok((key.trim().to_owned(), value.trim().to_owned())),
-            None => Err(PatternError::new(
+            None => Err(Refusal::new(
                 format!("`{pair}` in pattern `{text}` has no value"),
                 "write key=value, separated by commas",
             )),
@@ -56,7 +31,7 @@ pub fn parse_spec(text: &str) -> Result<(String, Vec<(String, String)>), Pattern
         .collect::<Result<Vec<(String, String)>, _>>()?;
     let is_again = |at: usize| pairs[..at].iter().any(|(key, _)| *key == pairs[at].0);
     if let Some(at) = (0..pairs.len()).find(|&at| is_again(at)) {
-        return Err(PatternError::new(
+        return Err(Refusal::new(
             format!("`{}` is given twice in pattern `{text}`", pairs[at].0),
             "leave one of them out",
         ));
@@ -83,7 +58,7 @@ impl Settings {
         pairs: &[(String, String)],
         ranks: u32,
         seed: Seed,
-    ) -> Result<Settings, PatternError> {
+    ) -> Result<Settings, Refusal> {
         let mut values: Vec<_> =
             parameters.iter().map(|p| (p.name, p.default.to_owned())).collect();
         for (key, value) in pairs {
@@ -93,7 +68,7 @@ impl Settings {
             }
         }
         if ranks == 0 {
-            return Err(PatternError::new("0 ranks were asked for", "give at least 1"));
+            return Err(Refusal::new("0 ranks were asked for", "give at least 1"));
         }
         Ok(Settings { pattern, values, ranks: u64::from(ranks), seed })
     }
@@ -105,7 +80,7 @@ impl Settings {
     }
 
     /// A size of at least 1 byte.
-    pub(crate) fn bytes(&self, name: &str) -> Result<u64, PatternError> {
+    pub(crate) fn bytes(&self, name: &str) -> Result<u64, Refusal> {
         match parse_bytes(self.text(name)) {
             Ok(0) => Err(self.wrong(name, "must not be 0")),
             Ok(bytes) => Ok(bytes),
@@ -114,22 +89,22 @@ impl Settings {
     }
 
     /// A size, or `otherwise` when the parameter is left empty.
-    pub(crate) fn bytes_or(&self, name: &str, otherwise: u64) -> Result<u64, PatternError> {
+    pub(crate) fn bytes_or(&self, name: &str, otherwise: u64) -> Result<u64, Refusal> {
         if self.text(name).is_empty() { Ok(otherwise) } else { self.bytes(name) }
     }
 
     /// A number of at least 1; size suffixes are understood.
-    pub(crate) fn count(&self, name: &str) -> Result<u64, PatternError> {
+    pub(crate) fn count(&self, name: &str) -> Result<u64, Refusal> {
         self.bytes(name)
     }
 
     /// A number that may be 0.
-    pub(crate) fn number(&self, name: &str) -> Result<u64, PatternError> {
+    pub(crate) fn number(&self, name: &str) -> Result<u64, Refusal> {
         parse_bytes(self.text(name)).map_err(|error| self.wrong(name, &error.to_string()))
     }
 
     /// Numbers separated by `x`, as in `64x64`.
-    pub(crate) fn counts(&self, name: &str) -> Result<Vec<u64>, PatternError> {
+    pub(crate) fn counts(&self, name: &str) -> Result<Vec<u64>, Refusal> {
         let parts = self.text(name).split('x');
         let numbers = parts.map(|part| parse_bytes(part).ok().filter(|&n| n > 0)).collect();
         let numbers: Option<Vec<u64>> = numbers;
@@ -137,16 +112,16 @@ impl Settings {
     }
 
     /// One of some words, as its index.
-    pub(crate) fn choice(&self, name: &str, words: &[&str]) -> Result<usize, PatternError> {
+    pub(crate) fn choice(&self, name: &str, words: &[&str]) -> Result<usize, Refusal> {
         let found = words.iter().position(|word| *word == self.text(name));
         found.ok_or_else(|| self.wrong(name, &format!("is one of {}", words.join(", "))))
     }
 
     /// The product of some numbers, refused when it leaves what a file offset can hold.
-    pub(crate) fn volume(&self, factors: &[u64]) -> Result<u64, PatternError> {
+    pub(crate) fn volume(&self, factors: &[u64]) -> Result<u64, Refusal> {
         let product = factors.iter().try_fold(1u64, |product, &f| product.checked_mul(f));
         product.filter(|&bytes| bytes <= i64::MAX as u64).ok_or_else(|| {
-            PatternError::new(
+            Refusal::new(
                 format!("pattern {} would need more than 2^63 bytes", self.pattern),
                 "make its sizes or counts smaller",
             )
@@ -154,17 +129,17 @@ impl Settings {
     }
 
     /// The error for a parameter whose value does not do.
-    pub(crate) fn wrong(&self, name: &str, why: &str) -> PatternError {
-        PatternError::new(
+    pub(crate) fn wrong(&self, name: &str, why: &str) -> Refusal {
+        Refusal::new(
             format!("{name}={} of pattern {}: {why}", self.text(name), self.pattern),
             format!("see `iolab bench --draw {}` for its parameters", self.pattern),
         )
     }
 }
 
-fn unknown_key(pattern: &str, parameters: &[Parameter], key: &str) -> PatternError {
+fn unknown_key(pattern: &str, parameters: &[Parameter], key: &str) -> Refusal {
     let names: Vec<_> = parameters.iter().map(|p| p.name).collect();
-    PatternError::new(
+    Refusal::new(
         format!("pattern {pattern} has no parameter `{key}`"),
         format!("it has {}", names.join(", ")),
     )

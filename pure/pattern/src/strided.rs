@@ -8,8 +8,8 @@
 //! file  |0000|1111|2222|3333|0000|1111|2222|3333|…    strip = one box, stripe = four
 //! ```
 
-use crate::{Access, Contract, Parameter, Pattern, PatternError, Row, Settings, Strided};
-use iolab_vocab::Rank;
+use crate::{Access, Contract, Parameter, Pattern, Row, Settings, Strided};
+use iolab_vocab::{Rank, Refusal};
 
 pub(crate) const ROW: Row = Row {
     name: "strided",
@@ -36,7 +36,7 @@ struct SimpleStrided {
     gather: u64,
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn Pattern>, PatternError> {
+fn build(settings: &Settings) -> Result<Box<dyn Pattern>, Refusal> {
     let strip = settings.bytes("strip")?;
     let request = settings.bytes_or("request", strip)?.min(strip);
     let gather = settings.count("gather")?;

@@ -11,8 +11,8 @@
 //! row 3  |2222|3333|
 //! ```
 
-use crate::{Access, Contract, Parameter, Pattern, PatternError, Row, Settings, Strided};
-use iolab_vocab::Rank;
+use crate::{Access, Contract, Parameter, Pattern, Row, Settings, Strided};
+use iolab_vocab::{Rank, Refusal};
 
 pub(crate) const ROW: Row = Row {
     name: "tiled",
@@ -48,7 +48,7 @@ struct Tiled {
     overlaps: bool,
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn Pattern>, PatternError> {
+fn build(settings: &Settings) -> Result<Box<dyn Pattern>, Refusal> {
     let (grid_x, grid_y) = grid(settings)?;
     let (tile_x, tile_y) = pair(settings, "tile")?;
     let element = settings.bytes("element")?;
@@ -78,14 +78,14 @@ fn build(settings: &Settings) -> Result<Box<dyn Pattern>, PatternError> {
     }))
 }
 
-fn pair(settings: &Settings, name: &str) -> Result<(u64, u64), PatternError> {
+fn pair(settings: &Settings, name: &str) -> Result<(u64, u64), Refusal> {
     match settings.counts(name)?[..] {
         [x, y] => Ok((x, y)),
         _ => Err(settings.wrong(name, "wants two numbers, as in 4x2")),
     }
 }
 
-fn grid(settings: &Settings) -> Result<(u64, u64), PatternError> {
+fn grid(settings: &Settings) -> Result<(u64, u64), Refusal> {
     if settings.text("grid").is_empty() {
         let y = (1..=settings.ranks.isqrt()).rev().find(|y| settings.ranks.is_multiple_of(*y));
         let y = y.unwrap_or(1);

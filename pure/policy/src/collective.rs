@@ -31,7 +31,7 @@ pub use access::{Access, Wanted};
 pub use allgather::Allgather;
 pub use alltoall::{Alltoall, PairwiseAlltoall};
 pub use binomial::Broadcast;
-pub use catalog::{CollectiveError, CollectiveKind, CollectiveSelection};
+pub use catalog::{CollectiveKind, CollectiveSelection};
 pub use chain::Chain;
 pub use cruel::Cruel;
 pub use direct::DirectAccess;

@@ -38,7 +38,7 @@ pub use laws::{StrategyLaws, checked};
 pub use null::Null;
 pub use rules::Request;
 pub use seek_elide::SeekElide;
-pub use spec::{Selection, SpecError, StrategySpec};
+pub use spec::{Selection, StrategySpec};
 pub use stack::{Command, Slot, Stack};
 pub use write_back::WriteBack;
 

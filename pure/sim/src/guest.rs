@@ -17,11 +17,10 @@ use crate::platform::Platform;
 use iolab_device::local::InterceptCosts;
 use iolab_policy::insitu::StrategySpec;
 use iolab_trace::{Class, Clock, Event, FORMAT_VERSION, Header, Layer, Origin, Trace};
-use iolab_vocab::{Nanos, Seed};
+use iolab_vocab::{Nanos, Refusal, Seed};
 use program::{Program, Recording};
 use run::{Machine, Run};
 use scale::Scale;
-use std::fmt;
 
 /// Which time a call takes that strategies leave as it was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,23 +77,6 @@ impl Prediction {
     }
 }
 
-/// Why a trace cannot be simulated; `hint` is a way out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SimulationError {
-    /// What is wrong, naming the offender.
-    pub message: String,
-    /// What to do about it.
-    pub hint: String,
-}
-
-impl fmt::Display for SimulationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for SimulationError {}
-
 /// Predicts the run of the recorded program on `platform` under the strategies `apply`, top first.
 /// With no strategies it predicts the plain run, without the recorder.
 pub fn predict(
@@ -102,12 +84,12 @@ pub fn predict(
     platform: &Platform,
     apply: &[StrategySpec],
     settings: &Settings,
-) -> Result<Prediction, SimulationError> {
+) -> Result<Prediction, Refusal> {
     let is_cluster = !platform.nodes.is_empty();
     let documented = Platform::preset("local-ext4")?.local;
     let Some(storage) = platform.local.as_ref().or(documented.as_ref().filter(|_| is_cluster))
     else {
-        return Err(SimulationError {
+        return Err(Refusal {
             message: format!("platform `{}` has no [local] storage and no nodes", platform.name),
             hint: "give a platform as `iolab calibrate DIR` writes it, or a cluster".to_owned(),
         });

@@ -11,13 +11,12 @@ mod check;
 mod draw;
 mod names;
 
-pub use check::PlatformError;
 pub use iolab_device::{Rate, Size, Time};
 
 use crate::workload::in_words;
 use iolab_device::DeviceModel;
 use iolab_device::local::LocalStorage;
-use iolab_vocab::format_bytes;
+use iolab_vocab::{Refusal, format_bytes};
 use serde::Deserialize;
 
 /// A platform as written down.
@@ -205,14 +204,14 @@ pub const PRESETS: &[(&str, &str)] = &[
 
 impl Platform {
     /// Reads a platform; the error shows the place.
-    pub fn parse(text: &str) -> Result<Platform, PlatformError> {
-        let platform: Platform = toml::from_str(text).map_err(|error| PlatformError {
+    pub fn parse(text: &str) -> Result<Platform, Refusal> {
+        let platform: Platform = toml::from_str(text).map_err(|error| Refusal {
             message: format!("this platform cannot be read: {}", in_words(&error)),
             hint: "docs/models/platform.md lists every key; presets show examples".to_owned(),
         })?;
         match platform.local.as_ref().map_or(Ok(()), LocalStorage::check) {
             Ok(()) => Ok(platform),
-            Err(message) => Err(PlatformError {
+            Err(message) => Err(Refusal {
                 message: format!("[local]: {message}"),
                 hint: "measure it anew with `iolab calibrate DIR`".to_owned(),
             }),
@@ -220,13 +219,13 @@ impl Platform {
     }
 
     /// The preset of that name.
-    pub fn preset(name: &str) -> Result<Platform, PlatformError> {
+    pub fn preset(name: &str) -> Result<Platform, Refusal> {
         let presets = || PRESETS.iter().chain(LOCAL_PRESETS);
         match presets().find(|preset| preset.0 == name) {
             Some((_, text)) => Platform::parse(text),
             None => {
                 let names: Vec<_> = presets().map(|preset| preset.0).collect();
-                Err(PlatformError {
+                Err(Refusal {
                     message: format!("there is no platform preset `{name}`"),
                     hint: format!("choose from {}, or give a TOML file", names.join(", ")),
                 })

@@ -6,7 +6,7 @@
 
 use crate::platform::Platform;
 use iolab_device::{Time, nanos};
-use iolab_vocab::{Nanos, Seed};
+use iolab_vocab::{Nanos, Refusal, Seed};
 use serde::Deserialize;
 use std::fmt;
 
@@ -93,23 +93,6 @@ fn retransmission() -> Time {
     Time(0.2)
 }
 
-/// What is wrong with a scenario, and a way out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScenarioError {
-    /// What, naming the offender.
-    pub message: String,
-    /// A way out.
-    pub hint: String,
-}
-
-impl fmt::Display for ScenarioError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\nhint: {}", self.message, self.hint)
-    }
-}
-
-impl std::error::Error for ScenarioError {}
-
 /// A fault laid on a platform: components by their numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Laid {
@@ -163,8 +146,8 @@ impl Scenario {
     ///
     /// # Errors
     /// What cannot be read, with its line.
-    pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
-        toml::from_str(text).map_err(|error| ScenarioError {
+    pub fn parse(text: &str) -> Result<Scenario, Refusal> {
+        toml::from_str(text).map_err(|error| Refusal {
             message: format!("this scenario cannot be read: {}", error.to_string().trim_end()),
             hint: "docs/howto/faults.md lists every kind of fault and its keys".to_owned(),
         })
@@ -175,11 +158,11 @@ impl Scenario {
     /// # Errors
     /// A name that the platform does not have, a span that ends before it begins, a factor or
     /// share out of range, two faults of one link at the same time.
-    pub fn resolve(&self, platform: &Platform) -> Result<Faults, ScenarioError> {
+    pub fn resolve(&self, platform: &Platform) -> Result<Faults, Refusal> {
         let names = Names::of(platform);
         let mut laid: Vec<Laid> = Vec::new();
         for (fault, number) in self.faults.iter().zip(1..) {
-            let new = names.lay(fault).map_err(|error| ScenarioError {
+            let new = names.lay(fault).map_err(|error| Refusal {
                 message: format!("fault {number} ({}): {}", fault.kind(), error.message),
                 hint: error.hint,
             })?;
@@ -221,8 +204,8 @@ impl Laid {
     }
 }
 
-fn wrong<T>(message: String, hint: impl Into<String>) -> Result<T, ScenarioError> {
-    Err(ScenarioError { message, hint: hint.into() })
+fn wrong<T>(message: String, hint: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal { message, hint: hint.into() })
 }
 
 /// What a platform's parts are called.
@@ -244,7 +227,7 @@ impl Names {
         }
     }
 
-    fn lay(&self, fault: &Fault) -> Result<Laid, ScenarioError> {
+    fn lay(&self, fault: &Fault) -> Result<Laid, Refusal> {
         let (effect, from, until) = match fault {
             Fault::SlowDevice { server, factor, from, until } => {
                 if !(*factor > 0.0 && *factor <= 1e6) {
@@ -288,7 +271,7 @@ impl Names {
         Ok(Laid { text: fault.to_string(), from, until, effect })
     }
 
-    fn loss(&self, link: &str, share: f64, timeout: Time) -> Result<Effect, ScenarioError> {
+    fn loss(&self, link: &str, share: f64, timeout: Time) -> Result<Effect, Refusal> {
         let timeout = nanos(timeout.0);
         if timeout < Nanos(1000) {
             return wrong(format!("timeout = {} s", timeout.seconds()), "give 1us or more");
@@ -296,17 +279,17 @@ impl Names {
         Ok(Effect::Loss { link: self.link(link)?, share, timeout })
     }
 
-    fn server(&self, name: &str) -> Result<u32, ScenarioError> {
+    fn server(&self, name: &str) -> Result<u32, Refusal> {
         find("server", name, &self.servers)
     }
 
     /// The node of that name, if it runs clients.
-    fn client(&self, name: &str) -> Result<u32, ScenarioError> {
+    fn client(&self, name: &str) -> Result<u32, Refusal> {
         find("client", name, &self.clients)?;
         find("node", name, &self.nodes)
     }
 
-    fn link(&self, name: &str) -> Result<Link, ScenarioError> {
+    fn link(&self, name: &str) -> Result<Link, Refusal> {
         if let Some(place) = self.cables.iter().position(|cable| cable == name) {
             return Ok(Link::Cable(place as u32));
         }
@@ -318,7 +301,7 @@ impl Names {
 /// Names that a hint lists.
 const LISTED_MAX: usize = 24;
 
-fn find(what: &str, name: &str, known: &[String]) -> Result<u32, ScenarioError> {
+fn find(what: &str, name: &str, known: &[String]) -> Result<u32, Refusal> {
     if let Some(place) = known.iter().position(|one| one == name) {
         return Ok(place as u32);
     }
@@ -368,7 +351,7 @@ impl fmt::Display for Fault {
 mod tests {
     use super::*;
 
-    fn laid(text: &str) -> Result<Faults, ScenarioError> {
+    fn laid(text: &str) -> Result<Faults, Refusal> {
         Scenario::parse(text)?.resolve(&Platform::preset("classic-hdd").unwrap())
     }
 

@@ -7,13 +7,11 @@
 
 use crate::band::tie_seeds;
 use crate::cluster::Order;
-use crate::guest::SimulationError;
 use crate::platform::Platform;
-use crate::workload::{Settings, Workload, WorkloadError, in_words};
+use crate::workload::{Settings, Workload, in_words};
 use iolab_policy::collective::{CollectiveKind, catalog};
-use iolab_vocab::Seed;
+use iolab_vocab::{Refusal, Seed};
 use serde::Deserialize;
-use std::fmt;
 use toml::{Table, Value};
 
 /// Runs of one sweep.
@@ -21,25 +19,8 @@ const RUNS_MAX: u64 = 1_000_000;
 
 const SETTINGS: [&str; 5] = ["cache", "collective", "order", "seed", "tie_seed"];
 
-/// What is wrong with a sweep, and a way out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SweepError {
-    /// What, naming the offender.
-    pub message: String,
-    /// A way out.
-    pub hint: String,
-}
-
-impl fmt::Display for SweepError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\nhint: {}", self.message, self.hint)
-    }
-}
-
-impl std::error::Error for SweepError {}
-
-fn wrong<T>(message: String, hint: &str) -> Result<T, SweepError> {
-    Err(SweepError { message, hint: hint.to_owned() })
+fn wrong<T>(message: String, hint: &str) -> Result<T, Refusal> {
+    Err(Refusal { message, hint: hint.to_owned() })
 }
 
 /// A sweep as written down.
@@ -90,8 +71,8 @@ impl Sweep {
     ///
     /// # Errors
     /// What is wrong, with its place.
-    pub fn parse(text: &str) -> Result<Sweep, SweepError> {
-        let sweep: Sweep = toml::from_str(text).map_err(|error| SweepError {
+    pub fn parse(text: &str) -> Result<Sweep, Refusal> {
+        let sweep: Sweep = toml::from_str(text).map_err(|error| Refusal {
             message: format!("this sweep cannot be read: {}", in_words(&error)),
             hint: "docs/howto/sweep.md shows one with every key".to_owned(),
         })?;
@@ -103,12 +84,12 @@ impl Sweep {
     ///
     /// # Errors
     /// Where `tie_seed` is a parameter, which makes single runs.
-    pub fn set_seeds(&mut self, count: u64) -> Result<(), SweepError> {
+    pub fn set_seeds(&mut self, count: u64) -> Result<(), Refusal> {
         self.seeds = Some(count);
         self.check()
     }
 
-    fn check(&self) -> Result<(), SweepError> {
+    fn check(&self) -> Result<(), Refusal> {
         for (name, values) in &self.parameters {
             let is_path = name.starts_with("platform.") || name.starts_with("workload.");
             if !is_path && !SETTINGS.contains(&name.as_str()) {
@@ -196,12 +177,7 @@ impl Sweep {
     ///
     /// # Errors
     /// A path that leads nowhere, or what the workload or platform then has wrong.
-    pub fn case(
-        &self,
-        index: u64,
-        workload: &str,
-        platform: &str,
-    ) -> Result<Case, SimulationError> {
+    pub fn case(&self, index: u64, workload: &str, platform: &str) -> Result<Case, Refusal> {
         let mut workload = table(workload, "workload")?;
         let mut platform = table(platform, "platform")?;
         let mut settings = Settings::default();
@@ -216,11 +192,9 @@ impl Sweep {
         }
         let text = text_of(&workload)?;
         let workload = match seed {
-            Some(seed) => Workload::parse_seeded(&text, seed),
-            None => Workload::parse(&text),
+            Some(seed) => Workload::parse_seeded(&text, seed)?,
+            None => Workload::parse(&text)?,
         };
-        let workload = workload
-            .map_err(|WorkloadError { message, hint }| SimulationError { message, hint })?;
         let platform = Platform::parse(&text_of(&platform)?)?;
         let tie_seed = self.parameters.contains_key("tie_seed").then_some(settings.tie_seed);
         let tie_seeds = tie_seeds(settings.order, self.seeds, tie_seed);
@@ -236,11 +210,11 @@ pub fn written(value: &Value) -> String {
     }
 }
 
-fn refused<T>(message: String, hint: impl Into<String>) -> Result<T, SimulationError> {
-    Err(SimulationError { message, hint: hint.into() })
+fn refused<T>(message: String, hint: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal { message, hint: hint.into() })
 }
 
-fn table(text: &str, what: &str) -> Result<Value, SimulationError> {
+fn table(text: &str, what: &str) -> Result<Value, Refusal> {
     match text.parse::<Table>() {
         Ok(table) => Ok(Value::Table(table)),
         Err(error) => refused(
@@ -251,21 +225,21 @@ fn table(text: &str, what: &str) -> Result<Value, SimulationError> {
 }
 
 /// A table as the text that a parser reads.
-fn text_of(value: &Value) -> Result<String, SimulationError> {
-    toml::to_string(value).map_err(|error| SimulationError {
+fn text_of(value: &Value) -> Result<String, Refusal> {
+    toml::to_string(value).map_err(|error| Refusal {
         message: format!("the parameters make no table: {error}"),
         hint: "check the paths of the sweep's parameters".to_owned(),
     })
 }
 
-fn number(name: &str, value: &Value) -> Result<u64, SimulationError> {
+fn number(name: &str, value: &Value) -> Result<u64, Refusal> {
     match value.as_integer().and_then(|value| u64::try_from(value).ok()) {
         Some(number) => Ok(number),
         None => refused(format!("{name} = {value}"), "give whole numbers, 0 or more"),
     }
 }
 
-fn set_setting(settings: &mut Settings, name: &str, value: &Value) -> Result<(), SimulationError> {
+fn set_setting(settings: &mut Settings, name: &str, value: &Value) -> Result<(), Refusal> {
     if name == "tie_seed" {
         settings.tie_seed = Seed(number(name, value)?);
         return Ok(());
@@ -302,7 +276,7 @@ fn set_setting(settings: &mut Settings, name: &str, value: &Value) -> Result<(),
 }
 
 /// Sets what a path leads to; its last part may be new.
-fn set(root: &mut Value, name: &str, path: &str, value: &Value) -> Result<(), SimulationError> {
+fn set(root: &mut Value, name: &str, path: &str, value: &Value) -> Result<(), Refusal> {
     let mut at = root;
     let mut parts = path.split('.').peekable();
     while let Some(part) = parts.next() {
@@ -365,7 +339,7 @@ mod tests {
             match Sweep::parse(&text) {
                 Err(error) => error.to_string(),
                 Ok(sweep) => match sweep.case(0, TEMPLATE, PRESETS[0].1) {
-                    Err(error) => format!("{}\nhint: {}", error.message, error.hint),
+                    Err(error) => error.to_string(),
                     Ok(_) => panic!("not refused: {text}"),
                 },
             }

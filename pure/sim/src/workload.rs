@@ -15,7 +15,7 @@ mod with_files;
 
 pub use database::{Database, Mode};
 pub(crate) use described::in_words;
-pub use described::{Application, DescribedFile, TEMPLATE, Workload, WorkloadError};
+pub use described::{Application, DescribedFile, TEMPLATE, Workload};
 pub use individual::Individual;
 pub use java_random::JavaRandom;
 pub use run::{

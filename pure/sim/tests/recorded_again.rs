@@ -2,13 +2,12 @@
 //! the importer takes a function for, the recorder calls by that function again.
 
 use iolab_sim::cluster::Order;
-use iolab_sim::guest::SimulationError;
 use iolab_sim::platform::Platform;
 use iolab_sim::scenario::Scenario;
 use iolab_sim::workload::recorded::{self, Recording};
 use iolab_sim::workload::{Job, Outcome, Settings, TEMPLATE, Workload, prepare, simulate};
 use iolab_trace::{Event, FileEntry, Function, Header, ProcessEntry, Trace};
-use iolab_vocab::{FileId, Nanos};
+use iolab_vocab::{FileId, Nanos, Refusal};
 use std::ops::ControlFlow;
 
 const BYTES: i64 = 3000;
@@ -129,11 +128,7 @@ fn every_call_that_has_a_command_comes_out_as_the_function_it_was() {
     }
 }
 
-fn watchless(
-    job: Job,
-    platform: &Platform,
-    settings: &Settings,
-) -> Result<Outcome, SimulationError> {
+fn watchless(job: Job, platform: &Platform, settings: &Settings) -> Result<Outcome, Refusal> {
     simulate(job, platform, settings, &mut |_| ControlFlow::Continue(()))
 }
 

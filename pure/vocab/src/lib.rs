@@ -1,10 +1,12 @@
 //! The nouns and units every part of iolab speaks: time, bytes, places in files, who did it.
 //!
 //! Each is a newtype where two of the kind are easily swapped by mistake. Arithmetic that could
-//! leave the range of a type says so (`saturating`, `checked`); nothing here allocates.
+//! leave the range of a type says so (`saturating`, `checked`); nothing here allocates but texts.
 
+mod refusal;
 mod size;
 
+pub use refusal::Refusal;
 pub use size::{SizeError, format_bytes, parse_bytes};
 
 use std::fmt;

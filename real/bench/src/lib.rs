@@ -48,7 +48,7 @@ pub use iolab_report::overlap::{
     QUALITY_LIMIT, Reference, Spread, overlap_summaries, theory,
 };
 pub use overlap::{OverlapCase, OverlapPlan, OverlapProgress, SWEEP, overlap, overlap_template};
-pub use plan::{Case, Plan, PlanError, Temporal, template};
+pub use plan::{Case, Plan, Temporal, template};
 pub use progress::{KeptRecords, Progress, end_early, overlap_end_early};
 pub use rank_times::RankTimes;
 pub use recording::Recording;

@@ -9,43 +9,12 @@ use crate::cache::CacheState;
 use crate::files::Manner;
 use crate::spatial::{Spatial, SpatialText};
 use iolab_backend::{Catalog as Methods, Method, Needs};
-use iolab_pattern::{Pattern, PatternError};
-use iolab_vocab::{Rank, Seed, parse_bytes};
+use iolab_pattern::Pattern;
+use iolab_vocab::{Rank, Refusal, Seed, parse_bytes};
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
-
-/// Why a plan cannot be run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanError {
-    /// What is wrong.
-    pub message: String,
-    /// The way out.
-    pub hint: String,
-}
-
-impl PlanError {
-    /// An error with its way out.
-    pub fn new(message: impl Into<String>, hint: impl Into<String>) -> PlanError {
-        PlanError { message: message.into(), hint: hint.into() }
-    }
-}
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for PlanError {}
-
-impl From<PatternError> for PlanError {
-    fn from(error: PatternError) -> PlanError {
-        PlanError { message: error.message, hint: error.hint }
-    }
-}
 
 /// What is done to the data, and what of it is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -140,11 +109,11 @@ pub(crate) enum SizeText {
 }
 
 impl SizeText {
-    pub(crate) fn bytes(&self, what: &str) -> Result<u64, PlanError> {
+    pub(crate) fn bytes(&self, what: &str) -> Result<u64, Refusal> {
         match self {
             SizeText::Number(bytes) => Ok(*bytes),
             SizeText::Text(text) => parse_bytes(text)
-                .map_err(|error| PlanError::new(format!("{what}: {error}"), "as in \"64k\"")),
+                .map_err(|error| Refusal::new(format!("{what}: {error}"), "as in \"64k\"")),
         }
     }
 }
@@ -352,7 +321,7 @@ impl Case {
     }
 
     /// The pattern for that many ranks. With a file per rank every rank runs it alone.
-    pub fn pattern(&self, ranks: u32, seed: Seed) -> Result<Box<dyn Pattern>, PatternError> {
+    pub fn pattern(&self, ranks: u32, seed: Seed) -> Result<Box<dyn Pattern>, Refusal> {
         self.spatial.make(if self.file_per_rank { 1 } else { ranks }, seed)
     }
 }
@@ -407,7 +376,7 @@ impl Plan {
     ///
     /// # Errors
     /// The first thing that is wrong, with its place.
-    pub fn parse(text: &str) -> Result<Plan, PlanError> {
+    pub fn parse(text: &str) -> Result<Plan, Refusal> {
         Plan::resolve(read(text)?)
     }
 
@@ -416,11 +385,11 @@ impl Plan {
     ///
     /// # Errors
     /// The first thing that is wrong, with its place.
-    pub fn check_form(text: &str) -> Result<(), PlanError> {
+    pub fn check_form(text: &str) -> Result<(), Refusal> {
         read(text).map(drop)
     }
 
-    fn resolve(read: PlanText) -> Result<Plan, PlanError> {
+    fn resolve(read: PlanText) -> Result<Plan, Refusal> {
         let text = toml::to_string(&read).unwrap_or_default();
         let global = read.global;
         let ranges = [
@@ -432,20 +401,22 @@ impl Plan {
             (global.target.as_os_str().is_empty(), "an empty target"),
         ];
         if let Some((_, what)) = ranges.iter().find(|(wrong, _)| *wrong) {
-            return Err(PlanError::new(format!("the plan has {what}"), "see --template"));
+            return Err(Refusal::new(format!("the plan has {what}"), "see --template"));
         }
         let files =
             Manner { existing: global.existing, overwrite: global.overwrite, keep: global.keep };
         let mut cases: Vec<Case> = Vec::new();
         for (index, test) in read.test.iter().enumerate() {
             let name = test.name.clone().unwrap_or_else(|| format!("test {}", index + 1));
-            cases.extend(test.cases(&name).map_err(|error| {
-                PlanError::new(format!("{name}: {}", error.message), error.hint)
-            })?);
+            cases.extend(
+                test.cases(&name).map_err(|error| {
+                    Refusal::new(format!("{name}: {}", error.message), error.hint)
+                })?,
+            );
         }
         let writer = cases.iter().find(|case| case.temporal.writes() && case.method.keeps_data);
         if let Some(case) = writer.filter(|_| files.existing && !files.overwrite) {
-            return Err(PlanError::new(
+            return Err(Refusal::new(
                 format!("{} writes, and existing files (-E) are only read", case.temporal.name()),
                 "read only (-r), or allow it to write over them with --overwrite",
             ));
@@ -470,9 +441,9 @@ impl Plan {
     }
 }
 
-fn read(text: &str) -> Result<PlanText, PlanError> {
+fn read(text: &str) -> Result<PlanText, Refusal> {
     toml::from_str(text).map_err(|error| {
-        PlanError::new(
+        Refusal::new(
             format!("the plan is not well-formed: {}", error.to_string().trim_end()),
             "`iolab bench --template` prints a plan with every key",
         )
@@ -480,7 +451,7 @@ fn read(text: &str) -> Result<PlanText, PlanError> {
 }
 
 impl TestText {
-    fn check(&self) -> Result<(), PlanError> {
+    fn check(&self) -> Result<(), Refusal> {
         let ranges = [
             (!(0.0..=1.0).contains(&self.read_share), "read-share outside 0 to 1"),
             (!(1..=4096).contains(&self.depth), "depth outside 1 to 4096"),
@@ -491,16 +462,16 @@ impl TestText {
             (self.method.list().is_empty(), "no method"),
         ];
         match ranges.iter().find(|(wrong, _)| *wrong) {
-            Some((_, what)) => Err(PlanError::new(format!("it has {what}"), "see --template")),
+            Some((_, what)) => Err(Refusal::new(format!("it has {what}"), "see --template")),
             None => Ok(()),
         }
     }
 
-    fn cases(&self, name: &str) -> Result<Vec<Case>, PlanError> {
+    fn cases(&self, name: &str) -> Result<Vec<Case>, Refusal> {
         self.check()?;
         let header = self.header.as_ref().map_or(Ok(0), |size| size.bytes("header"))?;
         if header > 1 << 60 {
-            return Err(PlanError::new(format!("a header of {header} bytes"), "make it smaller"));
+            return Err(Refusal::new(format!("a header of {header} bytes"), "make it smaller"));
         }
         let mut sizes = Vec::new();
         for size in &self.sizes {
@@ -554,11 +525,11 @@ impl TestText {
     }
 }
 
-pub(crate) fn find_method(name: &str) -> Result<&'static Method, PlanError> {
+pub(crate) fn find_method(name: &str) -> Result<&'static Method, Refusal> {
     Methods::find(name).ok_or_else(|| {
         let names: Vec<_> = Methods::ROWS.iter().map(|row| row.name).collect();
         let hint = format!("choose from {}", names.join(", "));
-        PlanError::new(format!("there is no method `{name}`"), hint)
+        Refusal::new(format!("there is no method `{name}`"), hint)
     })
 }
 

@@ -4,12 +4,11 @@
 //! ends; `calls=reads` or `writes` only some of its accesses. What counts is what reached the
 //! kernel and moved data, in order of time. 16 bytes per access are kept, nothing else.
 
-use crate::plan::PlanError;
 use iolab_host::trace_parts;
 use iolab_iot::{IotError, Joined, Reader};
-use iolab_pattern::{Access, Pattern, PatternError, Recorded};
+use iolab_pattern::{Access, Pattern, Recorded};
 use iolab_trace::{Class, Event, Layer};
-use iolab_vocab::{Extent, Random, Rank, Seed};
+use iolab_vocab::{Extent, Random, Rank, Refusal, Seed};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -65,7 +64,7 @@ impl Recording {
     ///
     /// # Errors
     /// When the trace cannot be read, or holds no such accesses.
-    pub(crate) fn load(spec: &str) -> Result<Recording, PlanError> {
+    pub(crate) fn load(spec: &str) -> Result<Recording, Refusal> {
         let wanted = Wanted::parse(spec)?;
         let file = wanted.choose_file()?;
         let ranks = wanted.accesses(file)?;
@@ -88,10 +87,10 @@ impl Recording {
     }
 
     /// The pattern, for exactly as many ranks as were recorded.
-    pub(crate) fn make(&self, ranks: u32) -> Result<Box<dyn Pattern>, PatternError> {
+    pub(crate) fn make(&self, ranks: u32) -> Result<Box<dyn Pattern>, Refusal> {
         match ranks == self.ranks {
             true => Ok(Box::new(self.recorded.clone())),
-            false => Err(PatternError::new(
+            false => Err(Refusal::new(
                 format!("{} was recorded on {} ranks, not {ranks}", self.text, self.ranks),
                 format!("run it on {} ranks", self.ranks),
             )),
@@ -100,12 +99,12 @@ impl Recording {
 }
 
 impl Wanted {
-    fn parse(spec: &str) -> Result<Wanted, PlanError> {
+    fn parse(spec: &str) -> Result<Wanted, Refusal> {
         let mut parts = spec.split(',').map(str::trim);
         let run = parts.next().unwrap_or_default();
         let mut wanted = Wanted { run: run.into(), file: None, calls: Calls::All };
         let wrong = |what: String| {
-            PlanError::new(what, "write trace:RUN.iot,file=END-OF-PATH,calls=reads|writes|all")
+            Refusal::new(what, "write trace:RUN.iot,file=END-OF-PATH,calls=reads|writes|all")
         };
         if run.is_empty() {
             return Err(wrong("pattern `trace` names no trace".to_owned()));
@@ -124,15 +123,15 @@ impl Wanted {
     }
 
     /// A file, or the parts of a job.
-    fn open(&self) -> Result<Joined<File>, PlanError> {
+    fn open(&self) -> Result<Joined<File>, Refusal> {
         let missing = |error: std::io::Error| {
-            PlanError::new(
+            Refusal::new(
                 format!("{}: {error}", self.run.display()),
                 "traces are made by `iolab record -o RUN.iot -- COMMAND`",
             )
         };
         let parts = trace_parts::of(&self.run).map_err(missing)?;
-        let readers: Result<_, PlanError> = parts
+        let readers: Result<_, Refusal> = parts
             .iter()
             .map(|part| {
                 Reader::new(File::open(part).map_err(missing)?)
@@ -143,7 +142,7 @@ impl Wanted {
     }
 
     /// All that is taken, event by event.
-    fn visit(&self, mut each: impl FnMut(&Event)) -> Result<(), PlanError> {
+    fn visit(&self, mut each: impl FnMut(&Event)) -> Result<(), Refusal> {
         for group in &mut self.open()? {
             let group = group.map_err(|error| unreadable(&self.run, &error))?;
             group.iter().filter(|event| self.takes(event)).for_each(&mut each);
@@ -160,7 +159,7 @@ impl Wanted {
     }
 
     /// The file that moved most bytes, among those whose path ends as wanted.
-    fn choose_file(&self) -> Result<u32, PlanError> {
+    fn choose_file(&self) -> Result<u32, Refusal> {
         let header = self.open()?.header().clone();
         let named = |file: u32| match (&self.file, header.files.get(file as usize)) {
             (Some(end), Some(entry)) => entry.path.ends_with(end.as_str()),
@@ -178,7 +177,7 @@ impl Wanted {
                 Some(end) => format!("a file that ends in `{end}`"),
                 None => "any file".to_owned(),
             };
-            PlanError::new(
+            Refusal::new(
                 format!("{} has no such accesses to {which}", self.run.display()),
                 "`iolab report` shows the files of a trace and what was done to them",
             )
@@ -186,7 +185,7 @@ impl Wanted {
     }
 
     /// The accesses to the file: ranks in their order; processes without a rank follow, in theirs.
-    fn accesses(&self, file: u32) -> Result<Vec<Vec<Extent>>, PlanError> {
+    fn accesses(&self, file: u32) -> Result<Vec<Vec<Extent>>, Refusal> {
         let mut ranks: BTreeMap<(bool, u32), Vec<(u64, Extent)>> = BTreeMap::new();
         self.visit(|event| {
             if event.file.0 == file {
@@ -204,9 +203,9 @@ impl Wanted {
     }
 }
 
-fn unreadable(path: &Path, error: &IotError) -> PlanError {
+fn unreadable(path: &Path, error: &IotError) -> Refusal {
     let hint = error.hint().unwrap_or("is it a trace? `iolab report` tells more");
-    PlanError::new(format!("{}: {error}", path.display()), hint)
+    Refusal::new(format!("{}: {error}", path.display()), hint)
 }
 
 #[cfg(test)]
@@ -252,7 +251,7 @@ mod tests {
         path
     }
 
-    fn load(spec: &str) -> Result<Recording, PlanError> {
+    fn load(spec: &str) -> Result<Recording, Refusal> {
         Recording::load(spec)
     }
 

@@ -1,9 +1,8 @@
 //! Which bytes a case touches: a pattern of the catalogue, or the accesses of a recorded run.
 
-use crate::plan::PlanError;
 use crate::recording::Recording;
-use iolab_pattern::{Catalog, Pattern, PatternError, Row, parse_spec};
-use iolab_vocab::Seed;
+use iolab_pattern::{Catalog, Pattern, Row, parse_spec};
+use iolab_vocab::{Refusal, Seed};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -35,7 +34,7 @@ pub(crate) struct TraceText {
 }
 
 impl SpatialText {
-    pub(crate) fn resolve(&self) -> Result<Spatial, PlanError> {
+    pub(crate) fn resolve(&self) -> Result<Spatial, Refusal> {
         match self {
             SpatialText::Spec(spec) => Spatial::parse(spec),
             SpatialText::Trace(TraceText { trace, file, calls }) => {
@@ -68,7 +67,7 @@ impl Spatial {
     ///
     /// # Errors
     /// When there is no such pattern, or the trace cannot be read.
-    pub fn parse(text: &str) -> Result<Spatial, PlanError> {
+    pub fn parse(text: &str) -> Result<Spatial, Refusal> {
         if let Some(spec) = text.strip_prefix("trace:") {
             return Ok(Spatial::Recorded(Recording::load(spec)?));
         }
@@ -80,7 +79,7 @@ impl Spatial {
     ///
     /// # Errors
     /// When the sizes of a pattern are what they were.
-    pub(crate) fn with_size(&self, size: Option<u64>) -> Result<Spatial, PlanError> {
+    pub(crate) fn with_size(&self, size: Option<u64>) -> Result<Spatial, Refusal> {
         let Some(size) = size else { return Ok(self.clone()) };
         match self {
             Spatial::Catalogue { row, pairs } => {
@@ -89,7 +88,7 @@ impl Spatial {
                 pairs.push((row.size.to_owned(), size.to_string()));
                 Ok(Spatial::Catalogue { row, pairs })
             }
-            Spatial::Recorded(recording) => Err(PlanError::new(
+            Spatial::Recorded(recording) => Err(Refusal::new(
                 format!("{} has the sizes that were recorded", recording.text),
                 "leave sizes away, or take a pattern of the catalogue",
             )),
@@ -100,7 +99,7 @@ impl Spatial {
     ///
     /// # Errors
     /// When it cannot be made for so many, or of these parameters at all.
-    pub fn make(&self, ranks: u32, seed: Seed) -> Result<Box<dyn Pattern>, PatternError> {
+    pub fn make(&self, ranks: u32, seed: Seed) -> Result<Box<dyn Pattern>, Refusal> {
         match self {
             Spatial::Catalogue { row, pairs } => row.make(pairs, ranks, seed),
             Spatial::Recorded(recording) => recording.make(ranks),
@@ -130,12 +129,12 @@ impl Spatial {
 
     /// Whether the pattern can be made at all: some want a certain number of ranks, which is known
     /// only when the run starts.
-    pub(crate) fn makeable(&self) -> Result<(), PlanError> {
+    pub(crate) fn makeable(&self) -> Result<(), Refusal> {
         let Spatial::Catalogue { row, pairs } = self else { return Ok(()) };
         let mut made = (1..=64).map(|ranks| row.make(pairs, ranks, Seed(1)));
         let first = made.next().expect("64 tries");
         match first {
-            Err(error) if !made.any(|made| made.is_ok()) => Err(error.into()),
+            Err(error) if !made.any(|made| made.is_ok()) => Err(error),
             _ => Ok(()),
         }
     }

@@ -1,6 +1,6 @@
 //! How a command fails in front of a person: what is wrong, then a way out.
 
-use iolab_policy::insitu::SpecError;
+use iolab_vocab::Refusal;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -57,8 +57,8 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<SpecError> for Failure {
-    fn from(error: SpecError) -> Failure {
+impl From<Refusal> for Failure {
+    fn from(error: Refusal) -> Failure {
         Failure::new(&error.message).hint(&error.hint)
     }
 }

@@ -16,8 +16,8 @@ use crate::{say, trace_file};
 use clap::{ArgGroup, Args};
 use iolab_policy::insitu::StrategySpec;
 use iolab_sim::cluster::{Order, RunError};
-use iolab_sim::guest::{Durations, Settings, SimulationError, io_of};
-use iolab_sim::platform::{Platform, PlatformError};
+use iolab_sim::guest::{Durations, Settings, io_of};
+use iolab_sim::platform::Platform;
 use iolab_sim::workload::recorded::{self, PosixCalls, Recording};
 use iolab_trace::{Layer, Trace};
 use iolab_vocab::{Nanos, Seed};
@@ -83,18 +83,6 @@ pub(crate) struct Arguments {
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
-}
-
-impl From<SimulationError> for Failure {
-    fn from(error: SimulationError) -> Failure {
-        Failure::new(&error.message).hint(&error.hint)
-    }
-}
-
-impl From<PlatformError> for Failure {
-    fn from(error: PlatformError) -> Failure {
-        Failure::new(&error.message).hint(&error.hint)
-    }
 }
 
 impl From<RunError> for Failure {

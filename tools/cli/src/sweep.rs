@@ -13,7 +13,7 @@ use crate::{parallel, say, trace_file};
 use clap::Args;
 use iolab_sim::band::over_ties;
 use iolab_sim::platform::{LOCAL_PRESETS, PRESETS};
-use iolab_sim::sweep::{Sweep, SweepError};
+use iolab_sim::sweep::Sweep;
 use iolab_sim::workload::{Outcome, Settings, run as run_one};
 use journal::{Journal, Line};
 use std::path::{Path, PathBuf};
@@ -43,12 +43,6 @@ pub(crate) struct Arguments {
     /// Print the table as CSV, too
     #[arg(long)]
     csv: bool,
-}
-
-impl From<SweepError> for Failure {
-    fn from(error: SweepError) -> Failure {
-        Failure::new(&error.message).hint(&error.hint)
-    }
 }
 
 /// A sweep with the texts it is about.

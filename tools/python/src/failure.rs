@@ -1,12 +1,7 @@
 //! Errors on their way to Python: `iolab.Error(message, hint)`, and what a policy raised.
 
-use iolab_policy::collective::catalog::CollectiveError;
-use iolab_policy::insitu::SpecError;
-use iolab_sim::guest::SimulationError;
-use iolab_sim::platform::PlatformError;
-use iolab_sim::scenario::ScenarioError;
-use iolab_sim::workload::WorkloadError;
 use iolab_trace::import::hdtrace::HdtraceError;
+use iolab_vocab::Refusal;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,17 +24,11 @@ pub(crate) trait Told {
     fn told(&self) -> (String, String);
 }
 
-macro_rules! told {
-    ($($error:ty),*) => {
-        $(impl Told for $error {
-            fn told(&self) -> (String, String) {
-                (self.message.clone(), self.hint.clone())
-            }
-        })*
-    };
+impl Told for Refusal {
+    fn told(&self) -> (String, String) {
+        (self.message.clone(), self.hint.clone())
+    }
 }
-
-told!(CollectiveError, PlatformError, ScenarioError, SimulationError, SpecError, WorkloadError);
 
 impl Told for HdtraceError {
     fn told(&self) -> (String, String) {

@@ -7,12 +7,11 @@ use iolab_policy::collective::{CollectiveKind, CollectiveSelection};
 use iolab_policy::insitu::StrategySpec;
 use iolab_sim::band::{Band, over_ties, tie_seeds};
 use iolab_sim::cluster::Order;
-use iolab_sim::guest::SimulationError;
 use iolab_sim::platform::Platform;
 use iolab_sim::scenario::Scenario;
 use iolab_sim::workload::{Job, Outcome, Settings, Workload, prepare, recorded, simulate_with};
 use iolab_trace::import::hdtrace::{Project, TraceFile};
-use iolab_vocab::Seed;
+use iolab_vocab::{Refusal, Seed};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::VecDeque;
@@ -143,7 +142,7 @@ enum Subject {
 }
 
 impl Subject {
-    fn job(&self, platform: &Platform) -> Result<Job, SimulationError> {
+    fn job(&self, platform: &Platform) -> Result<Job, Refusal> {
         match self {
             Subject::Described(workload) => prepare(workload, platform),
             Subject::Recorded(recording) => Ok(recording.get().0.job()),
@@ -151,13 +150,13 @@ impl Subject {
     }
 }
 
-type Ran = Result<Outcome, SimulationError>;
+type Ran = Result<Outcome, Refusal>;
 
 /// Runs with all tie seeds, on all cores; only for what never asks the interpreter.
 fn at_once(
     seeds: &[Seed],
     run: &(impl Fn(Seed) -> Ran + Sync),
-) -> Result<(Outcome, Band), SimulationError> {
+) -> Result<(Outcome, Band), Refusal> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut outcomes: VecDeque<Ran> = VecDeque::new();
     for together in seeds.chunks(cores) {

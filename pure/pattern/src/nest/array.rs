@@ -8,7 +8,7 @@
 //! darray that is ragged in d of its dimensions has O(2^d) nodes; they share what they repeat.
 
 use super::datatype::{Datatype, joined, signed};
-use crate::PatternError;
+use iolab_vocab::Refusal;
 
 /// Which dimension is contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,15 +40,15 @@ pub enum Distribution {
     None,
 }
 
-fn wrong(dimension: usize, why: String, hint: &str) -> PatternError {
-    PatternError::new(format!("dimension {dimension} of an array: {why}"), hint)
+fn wrong(dimension: usize, why: String, hint: &str) -> Refusal {
+    Refusal::new(format!("dimension {dimension} of an array: {why}"), hint)
 }
 
-fn check_lengths(what: &str, dimensions: usize, others: &[usize]) -> Result<(), PatternError> {
+fn check_lengths(what: &str, dimensions: usize, others: &[usize]) -> Result<(), Refusal> {
     if dimensions > 0 && others.iter().all(|&other| other == dimensions) {
         return Ok(());
     }
-    Err(PatternError::new(
+    Err(Refusal::new(
         format!("{what} of {dimensions} dimensions has lists of {others:?} values"),
         "give every list one value per dimension, and at least one dimension",
     ))
@@ -62,7 +62,7 @@ impl Datatype {
         subsizes: &[u64],
         starts: &[u64],
         order: Order,
-    ) -> Result<Datatype, PatternError> {
+    ) -> Result<Datatype, Refusal> {
         check_lengths("a subarray", sizes.len(), &[subsizes.len(), starts.len()])?;
         let mut part = self.clone();
         let mut pitch = i128::from(self.extent());
@@ -88,12 +88,12 @@ impl Datatype {
         distributions: &[Distribution],
         grid: &[u64],
         order: Order,
-    ) -> Result<Datatype, PatternError> {
+    ) -> Result<Datatype, Refusal> {
         check_lengths("a darray", sizes.len(), &[distributions.len(), grid.len()])?;
         let places = grid.iter().try_fold(1_u64, |product, &ranks| product.checked_mul(ranks));
         if places.is_none_or(|places| rank >= places) {
             let message = format!("rank {rank} has no place in a grid of {grid:?} ranks");
-            return Err(PatternError::new(message, "make the grid as large as the communicator"));
+            return Err(Refusal::new(message, "make the grid as large as the communicator"));
         }
         let mut share = self.clone();
         let mut pitch = i128::from(self.extent());
@@ -110,11 +110,11 @@ impl Datatype {
 }
 
 /// The bytes from one row to the next, in the next dimension.
-fn whole(pitch: i128, size: u64) -> Result<i128, PatternError> {
+fn whole(pitch: i128, size: u64) -> Result<i128, Refusal> {
     signed("an array", pitch.saturating_mul(i128::from(size))).map(i128::from)
 }
 
-fn chunk(d: usize, size: u64, how: Distribution, ranks: u64) -> Result<u64, PatternError> {
+fn chunk(d: usize, size: u64, how: Distribution, ranks: u64) -> Result<u64, Refusal> {
     let (chunk, hint) = match how {
         _ if size == 0 => (0, "give it a size of at least 1"),
         Distribution::Block(None) => (size.div_ceil(ranks), ""),
@@ -142,7 +142,7 @@ struct Dealt {
 
 impl Dealt {
     /// The full chunks of the rank at `position`, then its short one, of rows `pitch` apart.
-    fn share(&self, row: &Datatype, position: u64, pitch: i128) -> Result<Datatype, PatternError> {
+    fn share(&self, row: &Datatype, position: u64, pitch: i128) -> Result<Datatype, Refusal> {
         let chunks = self.size / self.chunk;
         let full = chunks / self.ranks + u64::from(position < chunks % self.ranks);
         let rest = if chunks % self.ranks == position { self.size % self.chunk } else { 0 };

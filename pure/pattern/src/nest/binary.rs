@@ -12,7 +12,7 @@
 
 use super::node::{Form, NEST_DEPTH, NEST_NODES, Node};
 use super::{Nest, fold::Fold};
-use crate::PatternError;
+use iolab_vocab::Refusal;
 
 const BYTES: u8 = 1;
 const REPEAT: u8 = 2;
@@ -34,7 +34,7 @@ impl Nest {
     }
 
     /// Reads a nest that takes all of `bytes`.
-    pub fn decode(bytes: &[u8]) -> Result<Nest, PatternError> {
+    pub fn decode(bytes: &[u8]) -> Result<Nest, Refusal> {
         let (nest, rest) = Nest::decode_first(bytes)?;
         match rest.len() {
             0 => Ok(nest),
@@ -43,7 +43,7 @@ impl Nest {
     }
 
     /// Reads the nest at the start of `bytes`: the nest, and the bytes behind it.
-    pub fn decode_first(bytes: &[u8]) -> Result<(Nest, &[u8]), PatternError> {
+    pub fn decode_first(bytes: &[u8]) -> Result<(Nest, &[u8]), Refusal> {
         let mut reader = Reader { bytes, at: 0, nodes: 0 };
         let displacement = reader.number()?;
         let extent = reader.number()?;
@@ -92,8 +92,8 @@ impl Node {
     }
 }
 
-fn mangled(at: usize, why: &str) -> PatternError {
-    PatternError::new(
+fn mangled(at: usize, why: &str) -> Refusal {
+    Refusal::new(
         format!("byte {at} of an encoded nest: {why}"),
         "send it again; docs/format/nest.md has the form",
     )
@@ -106,7 +106,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn array<const LENGTH: usize>(&mut self) -> Result<[u8; LENGTH], PatternError> {
+    fn array<const LENGTH: usize>(&mut self) -> Result<[u8; LENGTH], Refusal> {
         match self.bytes[self.at..].first_chunk() {
             Some(array) => {
                 self.at += LENGTH;
@@ -116,12 +116,12 @@ impl Reader<'_> {
         }
     }
 
-    fn number(&mut self) -> Result<u64, PatternError> {
+    fn number(&mut self) -> Result<u64, Refusal> {
         self.array().map(u64::from_le_bytes)
     }
 
     /// The tree from here on, and where in it the lowest byte was: 0 in the canonical form.
-    fn node(&mut self, depth: usize) -> Result<(u64, Node), PatternError> {
+    fn node(&mut self, depth: usize) -> Result<(u64, Node), Refusal> {
         let mut fold = Fold::new();
         self.part(0, depth, &mut fold)?;
         fold.finish()
@@ -129,7 +129,7 @@ impl Reader<'_> {
 
     /// Pushes the tree from here on. Sequences in each other push the parts of all on one stack, so
     /// that nobody makes a reader fold the same parts once per level.
-    fn part(&mut self, base: u64, depth: usize, fold: &mut Fold) -> Result<(), PatternError> {
+    fn part(&mut self, base: u64, depth: usize, fold: &mut Fold) -> Result<(), Refusal> {
         let start = self.at;
         self.nodes += 1;
         if depth > NEST_DEPTH || self.nodes > NEST_NODES {

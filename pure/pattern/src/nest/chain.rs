@@ -8,11 +8,12 @@
 use super::Nest;
 use super::cut::Chain;
 use super::node::{Form, Node};
-use crate::{DEPTH, PatternError, Strided};
+use crate::{DEPTH, Strided};
+use iolab_vocab::Refusal;
 
 impl Nest {
     /// The same bytes in the same order.
-    pub fn of_strided(strided: &Strided) -> Result<Nest, PatternError> {
+    pub fn of_strided(strided: &Strided) -> Result<Nest, Refusal> {
         let mut node = Node::bytes(strided.block)?;
         for level in strided.levels() {
             node = node.repeated(level.count, level.stride)?;

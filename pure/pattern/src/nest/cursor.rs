@@ -12,8 +12,7 @@
 use super::Nest;
 use super::intersect::{closed, least_common_multiple};
 use super::node::LARGEST;
-use crate::PatternError;
-use iolab_vocab::Extent;
+use iolab_vocab::{Extent, Refusal};
 
 /// The common bytes of two nests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,9 +32,9 @@ impl Nest {
     /// let stripe: Nest = "32 every 64".parse()?;
     /// let common = "2 x8/4 x4/64 every 256".parse()?;
     /// assert_eq!(view.intersect(&stripe)?, Intersection::Closed(common));
-    /// # Ok::<(), iolab_pattern::PatternError>(())
+    /// # Ok::<(), iolab_pattern::Refusal>(())
     /// ```
-    pub fn intersect(&self, other: &Nest) -> Result<Intersection, PatternError> {
+    pub fn intersect(&self, other: &Nest) -> Result<Intersection, Refusal> {
         self.check_proper()?;
         other.check_proper()?;
         Ok(match closed(self, other) {

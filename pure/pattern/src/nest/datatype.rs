@@ -15,7 +15,7 @@
 
 use super::node::{LARGEST, Node, checked_nodes, too_large};
 use super::{Nest, fold::Fold};
-use crate::PatternError;
+use iolab_vocab::Refusal;
 
 /// A type map: bytes in an order, with bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ fn fits(value: i128) -> Option<i64> {
 }
 
 /// A number of bytes that may be negative, or the error that names what left the range.
-pub(super) fn signed(what: &str, value: i128) -> Result<i64, PatternError> {
+pub(super) fn signed(what: &str, value: i128) -> Result<i64, Refusal> {
     fits(value).ok_or_else(|| too_large(what))
 }
 
@@ -41,7 +41,7 @@ impl Datatype {
     const NOTHING: Datatype = Datatype { node: Node::EMPTY, origin: 0, lower: 0, upper: 0 };
 
     /// A predefined type of that many bytes.
-    pub fn bytes(length: u64) -> Result<Datatype, PatternError> {
+    pub fn bytes(length: u64) -> Result<Datatype, Refusal> {
         let upper = length.min(LARGEST) as i64;
         Ok(Datatype { node: Node::bytes(length)?, origin: 0, lower: 0, upper })
     }
@@ -63,47 +63,47 @@ impl Datatype {
     }
 
     /// MPI_Type_contiguous.
-    pub fn contiguous(&self, count: u64) -> Result<Datatype, PatternError> {
+    pub fn contiguous(&self, count: u64) -> Result<Datatype, Refusal> {
         self.copies(count, i128::from(self.extent()))
     }
 
     /// MPI_Type_vector: blocks `stride` extents apart.
-    pub fn vector(&self, count: u64, block: u64, stride: i64) -> Result<Datatype, PatternError> {
+    pub fn vector(&self, count: u64, block: u64, stride: i64) -> Result<Datatype, Refusal> {
         self.rows(count, block, i128::from(stride) * i128::from(self.extent()))
     }
 
     /// MPI_Type_create_hvector: blocks `stride` bytes apart.
-    pub fn hvector(&self, count: u64, block: u64, stride: i64) -> Result<Datatype, PatternError> {
+    pub fn hvector(&self, count: u64, block: u64, stride: i64) -> Result<Datatype, Refusal> {
         self.rows(count, block, i128::from(stride))
     }
 
     /// MPI_Type_indexed: (blocklength, displacement in extents) each.
-    pub fn indexed(&self, blocks: &[(u64, i64)]) -> Result<Datatype, PatternError> {
+    pub fn indexed(&self, blocks: &[(u64, i64)]) -> Result<Datatype, Refusal> {
         let extent = i128::from(self.extent());
         self.blocks(blocks.iter().map(|&(length, at)| (length, i128::from(at) * extent)))
     }
 
     /// MPI_Type_create_hindexed: (blocklength, displacement in bytes) each.
-    pub fn hindexed(&self, blocks: &[(u64, i64)]) -> Result<Datatype, PatternError> {
+    pub fn hindexed(&self, blocks: &[(u64, i64)]) -> Result<Datatype, Refusal> {
         self.blocks(blocks.iter().map(|&(length, at)| (length, i128::from(at))))
     }
 
     /// MPI_Type_create_indexed_block: displacements in extents.
-    pub fn indexed_block(&self, block: u64, places: &[i64]) -> Result<Datatype, PatternError> {
+    pub fn indexed_block(&self, block: u64, places: &[i64]) -> Result<Datatype, Refusal> {
         let extent = i128::from(self.extent());
         self.blocks(places.iter().map(|&at| (block, i128::from(at) * extent)))
     }
 
     /// MPI_Type_create_hindexed_block: displacements in bytes.
-    pub fn hindexed_block(&self, block: u64, places: &[i64]) -> Result<Datatype, PatternError> {
+    pub fn hindexed_block(&self, block: u64, places: &[i64]) -> Result<Datatype, Refusal> {
         self.blocks(places.iter().map(|&at| (block, i128::from(at))))
     }
 
     /// MPI_Type_create_struct: (blocklength, displacement in bytes, type) each.
-    pub fn structure(blocks: &[(u64, i64, &Datatype)]) -> Result<Datatype, PatternError> {
+    pub fn structure(blocks: &[(u64, i64, &Datatype)]) -> Result<Datatype, Refusal> {
         let blocks = blocks.iter().filter(|(length, ..)| *length > 0);
         let placed = blocks.map(|&(length, at, of)| Ok((i128::from(at), of.contiguous(length)?)));
-        joined(&placed.collect::<Result<Vec<_>, PatternError>>()?)
+        joined(&placed.collect::<Result<Vec<_>, Refusal>>()?)
     }
 
     /// MPI_Type_dup.
@@ -112,7 +112,7 @@ impl Datatype {
     }
 
     /// MPI_Type_create_resized.
-    pub fn resized(&self, lower: i64, extent: i64) -> Result<Datatype, PatternError> {
+    pub fn resized(&self, lower: i64, extent: i64) -> Result<Datatype, Refusal> {
         let what = "a bound of a resized type";
         let upper = signed(what, i128::from(lower) + i128::from(extent))?;
         signed(what, i128::from(lower))?;
@@ -122,18 +122,18 @@ impl Datatype {
 
     /// The view of MPI_File_set_view: this type as filetype, again and again from `displacement`
     /// on. It may be improper, then it is for reading only and has no inverse.
-    pub fn view(&self, displacement: u64) -> Result<Nest, PatternError> {
+    pub fn view(&self, displacement: u64) -> Result<Nest, Refusal> {
         if self.node.is_empty() {
             return Ok(Nest::EMPTY);
         }
         let Some(extent) = u64::try_from(self.extent()).ok().filter(|&extent| extent > 0) else {
-            return Err(PatternError::new(
+            return Err(Refusal::new(
                 format!("a filetype of extent {} does not repeat forwards", self.extent()),
                 "resize it to an extent above 0",
             ));
         };
         let Ok(origin) = u64::try_from(self.origin) else {
-            return Err(PatternError::new(
+            return Err(Refusal::new(
                 format!("a filetype begins {} bytes before its displacement", -self.origin),
                 "give a filetype displacements of at least 0, as MPI demands",
             ));
@@ -144,7 +144,7 @@ impl Datatype {
 
     /// `count` of it, one after the other, as in a buffer of MPI_Send: where the lowest byte lies
     /// relative to the buffer's address, and the bytes from there on.
-    pub fn buffer(&self, count: u64) -> Result<(i64, Nest), PatternError> {
+    pub fn buffer(&self, count: u64) -> Result<(i64, Nest), Refusal> {
         let all = self.contiguous(count)?;
         Ok((all.origin, Nest::new(0, 0, all.node)?))
     }
@@ -155,7 +155,7 @@ impl Datatype {
     }
 
     /// The same bytes elsewhere.
-    pub(super) fn moved(mut self, by: i128) -> Result<Datatype, PatternError> {
+    pub(super) fn moved(mut self, by: i128) -> Result<Datatype, Refusal> {
         for place in [&mut self.origin, &mut self.lower, &mut self.upper] {
             *place = signed("a displacement", i128::from(*place).saturating_add(by))?;
         }
@@ -163,7 +163,7 @@ impl Datatype {
     }
 
     /// `count` of it, each `stride` bytes after the one before.
-    pub(super) fn copies(&self, count: u64, stride: i128) -> Result<Datatype, PatternError> {
+    pub(super) fn copies(&self, count: u64, stride: i128) -> Result<Datatype, Refusal> {
         if count == 0 {
             return Ok(Datatype::NOTHING);
         }
@@ -191,12 +191,12 @@ impl Datatype {
     }
 
     /// `count` blocks of `block` each; no blocks or blocks of none are nothing, bounds included.
-    fn rows(&self, count: u64, block: u64, stride: i128) -> Result<Datatype, PatternError> {
+    fn rows(&self, count: u64, block: u64, stride: i128) -> Result<Datatype, Refusal> {
         let count = if block == 0 { 0 } else { count };
         self.contiguous(block)?.copies(count, stride)
     }
 
-    fn blocks(&self, blocks: impl Iterator<Item = (u64, i128)>) -> Result<Datatype, PatternError> {
+    fn blocks(&self, blocks: impl Iterator<Item = (u64, i128)>) -> Result<Datatype, Refusal> {
         let mut made: Option<(u64, Datatype)> = None;
         let mut placed = Vec::new();
         for (length, at) in blocks.filter(|(length, _)| *length > 0) {
@@ -213,7 +213,7 @@ impl Datatype {
 }
 
 /// Types at displacements, in that order.
-pub(super) fn joined(placed: &[(i128, Datatype)]) -> Result<Datatype, PatternError> {
+pub(super) fn joined(placed: &[(i128, Datatype)]) -> Result<Datatype, Refusal> {
     // With every displacement in the range of a file offset, no sum below leaves an i128.
     placed.iter().try_for_each(|(at, _)| signed("a displacement", *at).map(drop))?;
     let lower = placed.iter().map(|(at, one)| at + i128::from(one.lower)).min().unwrap_or(0);

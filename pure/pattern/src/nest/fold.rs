@@ -14,7 +14,7 @@
 //! Costs: O([`PERIOD`]²) comparisons per part, nearly all of them of two words.
 
 use super::node::{Form, LARGEST, NEST_DEPTH, Node, Part, too_large};
-use crate::PatternError;
+use iolab_vocab::Refusal;
 
 /// How many parts a group that repeats may have. Ragged edges of 3-D arrays make up to 2^3.
 const PERIOD: usize = 8;
@@ -42,7 +42,7 @@ impl Fold {
         self.parts.len()
     }
 
-    pub(super) fn push(&mut self, offset: u64, node: &Node) -> Result<(), PatternError> {
+    pub(super) fn push(&mut self, offset: u64, node: &Node) -> Result<(), Refusal> {
         if offset.checked_add(node.end()).is_none_or(|end| end > LARGEST) {
             return Err(too_large(&format!("a part of {} bytes at {offset}", node.size())));
         }
@@ -57,7 +57,7 @@ impl Fold {
     }
 
     /// Two equal runs are two parts, however they came.
-    fn push_single(&mut self, offset: u64, node: &Node) -> Result<(), PatternError> {
+    fn push_single(&mut self, offset: u64, node: &Node) -> Result<(), Refusal> {
         match &node.0 {
             Form::Bytes(length) => self.push_run(offset, *length),
             Form::Repeat(r) if r.count == 2 && matches!(r.body.0, Form::Bytes(_)) => {
@@ -71,7 +71,7 @@ impl Fold {
         }
     }
 
-    fn push_run(&mut self, offset: u64, length: u64) -> Result<(), PatternError> {
+    fn push_run(&mut self, offset: u64, length: u64) -> Result<(), Refusal> {
         match &mut self.growing {
             // Both numbers are below 2^63.
             Some((at, grown)) if *at + *grown == offset => *grown += length,
@@ -83,14 +83,14 @@ impl Fold {
         Ok(())
     }
 
-    fn push_grown(&mut self) -> Result<(), PatternError> {
+    fn push_grown(&mut self) -> Result<(), Refusal> {
         match self.growing.take() {
             Some((offset, length)) => self.push_reduced(offset, Node::bytes(length)?),
             None => Ok(()),
         }
     }
 
-    fn push_reduced(&mut self, offset: u64, node: Node) -> Result<(), PatternError> {
+    fn push_reduced(&mut self, offset: u64, node: Node) -> Result<(), Refusal> {
         self.parts.push((offset, node));
         while let Some(Reduction { taken, at, node }) = self.reduction()? {
             self.parts.truncate(self.parts.len() - taken);
@@ -99,7 +99,7 @@ impl Fold {
         Ok(())
     }
 
-    fn reduction(&self) -> Result<Option<Reduction>, PatternError> {
+    fn reduction(&self) -> Result<Option<Reduction>, Refusal> {
         let Some(merged) = self.merged()? else {
             for period in 1..=PERIOD.min(self.parts.len() - 1) {
                 let found = match self.continued(period)? {
@@ -117,7 +117,7 @@ impl Fold {
     }
 
     /// Two Repeats one of which goes on where the other ends.
-    fn merged(&self) -> Result<Option<Reduction>, PatternError> {
+    fn merged(&self) -> Result<Option<Reduction>, Refusal> {
         let [.., (at, below), (next, top)] = self.parts.as_slice() else { return Ok(None) };
         let (Form::Repeat(one), Form::Repeat(more)) = (&below.0, &top.0) else { return Ok(None) };
         let goes_on = one.stride == more.stride
@@ -131,7 +131,7 @@ impl Fold {
     }
 
     /// A Repeat followed or preceded by the `period` parts of one more copy.
-    fn continued(&self, period: usize) -> Result<Option<Reduction>, PatternError> {
+    fn continued(&self, period: usize) -> Result<Option<Reduction>, Refusal> {
         let group = &self.parts[self.parts.len() - 1 - period..];
         let (first, last) = (&group[0], &group[period]);
         if let Form::Repeat(r) = &first.1.0 {
@@ -152,7 +152,7 @@ impl Fold {
     }
 
     /// A group of `period` parts that stands twice on top, at one distance; a run three times.
-    fn returned(&self, period: usize) -> Result<Option<Reduction>, PatternError> {
+    fn returned(&self, period: usize) -> Result<Option<Reduction>, Refusal> {
         let is_run = period == 1 && matches!(self.parts.last(), Some((_, Node(Form::Bytes(_)))));
         let times = if is_run { 3 } else { 2 };
         let Some(start) = self.parts.len().checked_sub(times * period) else { return Ok(None) };
@@ -176,7 +176,7 @@ impl Fold {
     }
 
     /// Where the lowest byte is, and everything as one node.
-    pub(super) fn finish(mut self) -> Result<(u64, Node), PatternError> {
+    pub(super) fn finish(mut self) -> Result<(u64, Node), Refusal> {
         self.push_grown()?;
         finished(self.parts)
     }
@@ -201,7 +201,7 @@ fn is_copy(parts: &[(u64, Node)], body: &Node, offset: u64) -> bool {
 }
 
 /// Irreducible parts as one node.
-fn finished(mut parts: Vec<(u64, Node)>) -> Result<(u64, Node), PatternError> {
+fn finished(mut parts: Vec<(u64, Node)>) -> Result<(u64, Node), Refusal> {
     match parts.as_slice() {
         [] => return Ok((0, Node::EMPTY)),
         [(offset, node)] => return Ok((*offset, node.clone())),

@@ -10,7 +10,7 @@
 //! A node is 16 bytes and shares its body; a clone is a counter. 32 bytes more per part.
 
 use super::fold::Fold;
-use crate::PatternError;
+use iolab_vocab::Refusal;
 use std::sync::Arc;
 
 /// The largest size and the largest offset of a byte set: a file offset is signed.
@@ -95,32 +95,32 @@ fn mixed(seed: u64, value: u64) -> u64 {
 }
 
 /// A number that a file offset can hold, or the error that names what left the range.
-pub(super) fn offset(what: &str, value: Option<u64>) -> Result<u64, PatternError> {
+pub(super) fn offset(what: &str, value: Option<u64>) -> Result<u64, Refusal> {
     value.filter(|&value| value <= LARGEST).ok_or_else(|| too_large(what))
 }
 
-pub(super) fn too_large(what: &str) -> PatternError {
-    PatternError::new(
+pub(super) fn too_large(what: &str) -> Refusal {
+    Refusal::new(
         format!("{what} leaves what a file offset can hold, 2^63 - 1"),
         "make its lengths, counts, strides or offsets smaller",
     )
 }
 
-fn checked_depth(depth: usize) -> Result<u8, PatternError> {
+fn checked_depth(depth: usize) -> Result<u8, Refusal> {
     if depth <= NEST_DEPTH {
         return Ok(depth as u8);
     }
-    Err(PatternError::new(
+    Err(Refusal::new(
         format!("a nest of depth {depth} is deeper than {NEST_DEPTH}"),
         "describe the set with fewer levels in each other",
     ))
 }
 
-pub(super) fn checked_nodes(nodes: u64) -> Result<u32, PatternError> {
+pub(super) fn checked_nodes(nodes: u64) -> Result<u32, Refusal> {
     if nodes <= NEST_NODES {
         return Ok(nodes as u32);
     }
-    Err(PatternError::new(
+    Err(Refusal::new(
         format!("a nest of {nodes} nodes has more than {NEST_NODES}"),
         "split the access, or describe regular parts as vectors",
     ))
@@ -131,7 +131,7 @@ impl Node {
     pub const EMPTY: Node = Node(Form::Bytes(0));
 
     /// A contiguous run.
-    pub fn bytes(length: u64) -> Result<Node, PatternError> {
+    pub fn bytes(length: u64) -> Result<Node, Refusal> {
         let name = || format!("a run of {length} bytes");
         if length > LARGEST { Err(too_large(&name())) } else { Ok(Node(Form::Bytes(length))) }
     }
@@ -143,9 +143,9 @@ impl Node {
     /// let row = Node::bytes(2)?.repeated(4, 4)?;
     /// assert_eq!(row.repeated(2, 16)?, Node::bytes(2)?.repeated(8, 4)?, "levels that go on merge");
     /// assert_eq!(Node::bytes(2)?.repeated(4, 2)?, Node::bytes(8)?, "neighbours merge");
-    /// # Ok::<(), iolab_pattern::PatternError>(())
+    /// # Ok::<(), iolab_pattern::Refusal>(())
     /// ```
-    pub fn repeated(&self, count: u64, stride: u64) -> Result<Node, PatternError> {
+    pub fn repeated(&self, count: u64, stride: u64) -> Result<Node, Refusal> {
         if count == 0 || self.is_empty() {
             return Ok(Node::EMPTY);
         }
@@ -180,7 +180,7 @@ impl Node {
     /// Parts at offsets, in that order: where the lowest byte is, and the set from there on.
     ///
     /// Neighbours merge and equal parts at equal distances fold; see `nest/fold.rs`.
-    pub fn sequence<I>(parts: I) -> Result<(u64, Node), PatternError>
+    pub fn sequence<I>(parts: I) -> Result<(u64, Node), Refusal>
     where
         I: IntoIterator<Item = (u64, Node)>,
     {
@@ -192,7 +192,7 @@ impl Node {
     }
 
     /// A sequence of parts that are known to be canonical together, the lowest of them at 0.
-    pub(super) fn of_parts(parts: Vec<(u64, Node)>) -> Result<Node, PatternError> {
+    pub(super) fn of_parts(parts: Vec<(u64, Node)>) -> Result<Node, Refusal> {
         let mut facts = Facts { fingerprint: 3, size: 0, end: 0, nodes: 1, depth: 1, proper: true };
         let mut placed = Vec::with_capacity(parts.len());
         for (at, node) in parts {

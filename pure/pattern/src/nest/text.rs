@@ -14,8 +14,7 @@
 
 use super::node::{Form, NEST_DEPTH, Node};
 use super::{Nest, fold::Fold};
-use crate::PatternError;
-use iolab_vocab::parse_bytes;
+use iolab_vocab::{Refusal, parse_bytes};
 use std::{fmt, str::FromStr};
 
 impl fmt::Display for Node {
@@ -66,9 +65,9 @@ impl fmt::Debug for Nest {
 }
 
 impl FromStr for Nest {
-    type Err = PatternError;
+    type Err = Refusal;
 
-    fn from_str(text: &str) -> Result<Nest, PatternError> {
+    fn from_str(text: &str) -> Result<Nest, Refusal> {
         let mut reader = Reader { text, at: 0 };
         let (lowest, root) = reader.node(1)?;
         let extent = if reader.takes("every") { reader.size()? } else { 0 };
@@ -100,12 +99,12 @@ impl<'a> Reader<'a> {
         found
     }
 
-    fn wants(&mut self, word: &str) -> Result<(), PatternError> {
+    fn wants(&mut self, word: &str) -> Result<(), Refusal> {
         if self.takes(word) { Ok(()) } else { Err(self.wrong(&format!("`{word}`"))) }
     }
 
     /// Digits and the letters of a size's suffix; none of them begins a word of the form.
-    fn size(&mut self) -> Result<u64, PatternError> {
+    fn size(&mut self) -> Result<u64, Refusal> {
         let rest = self.rest();
         let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         let suffix = &rest[digits..];
@@ -116,7 +115,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The node from here on, and where in it the lowest byte is.
-    fn node(&mut self, depth: usize) -> Result<(u64, Node), PatternError> {
+    fn node(&mut self, depth: usize) -> Result<(u64, Node), Refusal> {
         if depth > NEST_DEPTH {
             return Err(self.wrong(&format!("at most {NEST_DEPTH} levels of brackets")));
         }
@@ -130,7 +129,7 @@ impl<'a> Reader<'a> {
         Ok((lowest, node))
     }
 
-    fn sequence(&mut self, depth: usize) -> Result<(u64, Node), PatternError> {
+    fn sequence(&mut self, depth: usize) -> Result<(u64, Node), Refusal> {
         let mut fold = Fold::new();
         loop {
             let offset = self.size()?;
@@ -145,11 +144,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn wrong(&mut self, wanted: &str) -> PatternError {
+    fn wrong(&mut self, wanted: &str) -> Refusal {
         let rest = self.rest();
         let offender: String = rest.chars().take(12).collect();
         let offender = if rest.is_empty() { "the end".to_owned() } else { format!("`{offender}`") };
-        PatternError::new(
+        Refusal::new(
             format!("{offender} at {} of a nest stands where {wanted} is wanted", self.at),
             "write a nest as `2 x8/4 x4/64 every 256 from 0` or `[0: 4, 10: 2 x3/4]`",
         )

@@ -9,17 +9,12 @@
 
 use super::cut::{Chain, Cut};
 use super::node::{Form, Node};
-use crate::PatternError;
+use iolab_vocab::Refusal;
 
 impl Cut {
     /// Copies the bytes of the cut out of `laid`, whose first byte has the offset `base`, one
     /// behind the other into `contiguous`, which has [`Cut::bytes`] bytes.
-    pub fn gather(
-        &self,
-        laid: &[u8],
-        base: u64,
-        contiguous: &mut [u8],
-    ) -> Result<(), PatternError> {
+    pub fn gather(&self, laid: &[u8], base: u64, contiguous: &mut [u8]) -> Result<(), Refusal> {
         self.check(laid.len(), base, contiguous.len())?;
         let mut rest = contiguous;
         for chain in self.chains() {
@@ -32,12 +27,7 @@ impl Cut {
 
     /// Copies the bytes of `contiguous`, one after the other, to the places of the cut in `laid`,
     /// whose first byte has the offset `base`.
-    pub fn scatter(
-        &self,
-        contiguous: &[u8],
-        laid: &mut [u8],
-        base: u64,
-    ) -> Result<(), PatternError> {
+    pub fn scatter(&self, contiguous: &[u8], laid: &mut [u8], base: u64) -> Result<(), Refusal> {
         self.check(laid.len(), base, contiguous.len())?;
         let mut rest = contiguous;
         for chain in self.chains() {
@@ -49,9 +39,9 @@ impl Cut {
     }
 
     /// Whether both buffers hold what moves. From here on every number fits a `usize`.
-    fn check(&self, laid: usize, base: u64, contiguous: usize) -> Result<(), PatternError> {
+    fn check(&self, laid: usize, base: u64, contiguous: usize) -> Result<(), Refusal> {
         if contiguous as u64 != self.bytes() {
-            return Err(PatternError::new(
+            return Err(Refusal::new(
                 format!("a buffer of {contiguous} bytes for a cut of {}", self.bytes()),
                 "give the contiguous buffer the size of the cut",
             ));
@@ -59,7 +49,7 @@ impl Cut {
         let end = base.saturating_add(laid as u64);
         match self.chains().iter().find(|chain| chain.offset < base || chain.end() > end) {
             None => Ok(()),
-            Some(chain) => Err(PatternError::new(
+            Some(chain) => Err(Refusal::new(
                 format!("chain {chain} leaves the buffer, which has [{base}, {end})"),
                 "cut to what the buffer holds",
             )),

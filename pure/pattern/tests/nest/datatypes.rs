@@ -2,7 +2,7 @@
 
 use iolab_pattern::nest::{Distribution, Order};
 use iolab_pattern::{Datatype, Nest};
-use iolab_vocab::{Random, Seed};
+use iolab_vocab::{Random, Refusal, Seed};
 
 /// A type map: where each byte is, in order, and the bounds.
 #[derive(Clone, Debug, PartialEq)]
@@ -291,7 +291,7 @@ fn a_darray_of_a_million_by_a_million_is_a_handful_of_nodes() {
 #[test]
 fn arrays_that_are_none_are_refused_by_dimension() {
     let byte = Datatype::bytes(1).unwrap();
-    let no = |made: Result<Datatype, iolab_pattern::PatternError>| made.unwrap_err().message;
+    let no = |made: Result<Datatype, Refusal>| made.unwrap_err().message;
     let sub = |n: &[u64], m: &[u64], s: &[u64]| no(byte.subarray(n, m, s, Order::C));
     assert!(sub(&[4, 4], &[2, 5], &[0, 0]).contains("dimension 1"));
     assert!(sub(&[4, 4], &[0, 1], &[0, 0]).contains("dimension 0"));

@@ -6,6 +6,7 @@ use super::{
     DoubleBuffered, FileCall, Gather, PairwiseAlltoall, RecursiveDoubling, Reduce, RingAllgather,
     Scatter, Shape, TwoPhase, checked, checked_file, informed,
 };
+use iolab_vocab::Refusal;
 use std::fmt;
 
 /// What a collective algorithm carries out.
@@ -212,28 +213,11 @@ pub const ROWS: &[Row] = &[
     }),
 ];
 
-/// A wish that no row fulfils.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CollectiveError {
-    /// What was written.
-    pub message: String,
-    /// What could have been.
-    pub hint: String,
-}
-
-impl fmt::Display for CollectiveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for CollectiveError {}
-
 /// The row of that name among those that carry out `serves`.
-pub fn find(kind: CollectiveKind, name: &str) -> Result<&'static Row, CollectiveError> {
+pub fn find(kind: CollectiveKind, name: &str) -> Result<&'static Row, Refusal> {
     kind.rows().find(|row| row.name == name).ok_or_else(|| {
         let names: Vec<_> = kind.rows().map(|row| row.name).collect();
-        CollectiveError {
+        Refusal {
             message: format!("there is no algorithm `{name}` for {}", kind.name()),
             hint: format!("choose from {}", names.join(", ")),
         }
@@ -255,13 +239,13 @@ impl Default for CollectiveSelection {
 
 impl CollectiveSelection {
     /// Chooses by `command=name`, for example `allgather=ring`.
-    pub fn choose(&mut self, wish: &str) -> Result<(), CollectiveError> {
-        let (command, name) = wish.split_once('=').ok_or_else(|| CollectiveError {
+    pub fn choose(&mut self, wish: &str) -> Result<(), Refusal> {
+        let (command, name) = wish.split_once('=').ok_or_else(|| Refusal {
             message: format!("`{wish}` does not say which algorithm for which command"),
             hint: "write for example allgather=ring".to_owned(),
         })?;
         let kind = CollectiveKind::ALL.into_iter().find(|kind| kind.name() == command);
-        let kind = kind.ok_or_else(|| CollectiveError {
+        let kind = kind.ok_or_else(|| Refusal {
             message: format!("there is no collective command `{command}`"),
             hint: format!(
                 "choose from {}",

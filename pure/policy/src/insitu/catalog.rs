@@ -2,7 +2,8 @@
 //! documentation and the conformance suite.
 
 use super::write_back::Settings;
-use super::{Cruel, Null, SeekElide, SpecError, Strategy, WriteBack};
+use super::{Cruel, Null, SeekElide, Strategy, WriteBack};
+use iolab_vocab::Refusal;
 
 /// Classes of a strategy, as data: what may stand above what is decided from these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub struct Row {
     /// Its classes.
     pub traits: Traits,
     /// Makes one for one file.
-    pub build: fn(&Parameters) -> Result<Box<dyn Strategy>, SpecError>,
+    pub build: fn(&Parameters) -> Result<Box<dyn Strategy>, Refusal>,
 }
 
 const NULL: Row = Row {
@@ -106,10 +107,10 @@ impl Catalog {
     pub const ROWS: &[Row] = &[NULL, SEEK_ELIDE, WRITE_BACK, CRUEL];
 
     /// The row of that name.
-    pub fn find(name: &str) -> Result<&'static Row, SpecError> {
+    pub fn find(name: &str) -> Result<&'static Row, Refusal> {
         Self::ROWS.iter().find(|row| row.name == name).ok_or_else(|| {
             let names: Vec<_> = Self::ROWS.iter().map(|row| row.name).collect();
-            SpecError {
+            Refusal {
                 message: format!("there is no strategy `{name}`"),
                 hint: format!("choose from {}; see `iolab strategies`", names.join(", ")),
             }
@@ -118,7 +119,7 @@ impl Catalog {
 }
 
 /// For a strategy without parameters of its own.
-fn refuse_all(parameters: &Parameters) -> Result<(), SpecError> {
+fn refuse_all(parameters: &Parameters) -> Result<(), Refusal> {
     match parameters.first() {
         None => Ok(()),
         Some((key, _)) => Err(unknown(key, "paths, exclude")),
@@ -126,6 +127,6 @@ fn refuse_all(parameters: &Parameters) -> Result<(), SpecError> {
 }
 
 /// The error for a parameter nobody knows.
-pub(super) fn unknown(key: &str, known: &str) -> SpecError {
-    SpecError { message: format!("no parameter `{key}`"), hint: format!("known are {known}") }
+pub(super) fn unknown(key: &str, known: &str) -> Refusal {
+    Refusal { message: format!("no parameter `{key}`"), hint: format!("known are {known}") }
 }

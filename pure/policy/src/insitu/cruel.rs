@@ -4,9 +4,9 @@
 
 use super::catalog::{Parameters, unknown};
 use super::null::memory_of;
-use super::{Action, Call, Errno, Event, Handle, SpecError, Strategy};
+use super::{Action, Call, Errno, Event, Handle, Strategy};
 use crate::machine::Machine;
-use iolab_vocab::{Nanos, Random, Seed};
+use iolab_vocab::{Nanos, Random, Refusal, Seed};
 
 /// See the module. Chances are in percent.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Cruel {
 impl Cruel {
     /// Reads `seed=1,short=30,fail=10,errno=28,delay=100`. Without any of `short`, `fail` and
     /// `delay` it cuts every third transfer short.
-    pub fn parse(parameters: &Parameters) -> Result<Cruel, SpecError> {
+    pub fn parse(parameters: &Parameters) -> Result<Cruel, Refusal> {
         let (mut seed, mut short, mut fail, mut errno, mut delay_us) = (1, None, 0, 28, 0);
         for (key, value) in parameters {
             let number = || number(key, value, if key == "seed" { u64::MAX } else { 1_000_000 });
@@ -75,8 +75,8 @@ impl Cruel {
     }
 }
 
-fn number(key: &str, value: &str, most: u64) -> Result<u64, SpecError> {
-    value.parse().ok().filter(|number| *number <= most).ok_or_else(|| SpecError {
+fn number(key: &str, value: &str, most: u64) -> Result<u64, Refusal> {
+    value.parse().ok().filter(|number| *number <= most).ok_or_else(|| Refusal {
         message: format!("{key}: `{value}` is not a whole number from 0 to {most}"),
         hint: format!("for example {key}=1"),
     })
@@ -85,8 +85,8 @@ fn number(key: &str, value: &str, most: u64) -> Result<u64, SpecError> {
 /// Errors Linux has: `EPERM` to `EHWPOISON`.
 const ERRORS: std::ops::RangeInclusive<u64> = 1..=133;
 
-fn error_number(key: &str, value: &str) -> Result<u64, SpecError> {
-    value.parse().ok().filter(|number| ERRORS.contains(number)).ok_or_else(|| SpecError {
+fn error_number(key: &str, value: &str) -> Result<u64, Refusal> {
+    value.parse().ok().filter(|number| ERRORS.contains(number)).ok_or_else(|| Refusal {
         message: format!(
             "{key}: `{value}` is no error number of this system (1 to {})",
             ERRORS.end()
@@ -95,11 +95,11 @@ fn error_number(key: &str, value: &str) -> Result<u64, SpecError> {
     })
 }
 
-fn percent(key: &str, number: u64) -> Result<u64, SpecError> {
+fn percent(key: &str, number: u64) -> Result<u64, Refusal> {
     if number <= 100 {
         return Ok(number);
     }
-    Err(SpecError {
+    Err(Refusal {
         message: format!("{key}: {number} percent is more than all"),
         hint: format!("for example {key}=30"),
     })

@@ -2,24 +2,7 @@
 
 use super::Strategy;
 use super::catalog::Catalog;
-use std::fmt;
-
-/// Why a strategy could not be made of what was written. `hint` is a way out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpecError {
-    /// What is wrong, naming the offender.
-    pub message: String,
-    /// What to write instead.
-    pub hint: String,
-}
-
-impl fmt::Display for SpecError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for SpecError {}
+use iolab_vocab::Refusal;
 
 /// Which files a strategy is for: absolute paths, by glob (`*`, `**`, `?`, `[ab]`, `{a,b}`).
 /// A glob without a `/` is matched against the file name alone.
@@ -62,7 +45,7 @@ pub struct StrategySpec {
 
 impl StrategySpec {
     /// Reads and checks one strategy. Parameters are checked by building it once.
-    pub fn parse(text: &str) -> Result<StrategySpec, SpecError> {
+    pub fn parse(text: &str) -> Result<StrategySpec, Refusal> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let row = Catalog::find(name)?;
         let mut spec = StrategySpec {
@@ -73,7 +56,7 @@ impl StrategySpec {
         };
         for parameter in split_outside_braces(rest).filter(|part| !part.is_empty()) {
             let Some((key, value)) = parameter.split_once('=') else {
-                return Err(SpecError {
+                return Err(Refusal {
                     message: format!("`{parameter}` in strategy `{text}` is not `name=value`"),
                     hint: format!("write {}", row.usage),
                 });
@@ -82,7 +65,7 @@ impl StrategySpec {
                 "paths" => spec.selection.paths.push(glob(text, key, value)?),
                 "exclude" => spec.selection.exclude.push(glob(text, key, value)?),
                 _ if spec.parameters.iter().any(|(known, _)| known == key) => {
-                    return Err(SpecError {
+                    return Err(Refusal {
                         message: format!("`{key}` is given twice in strategy `{text}`"),
                         hint: "leave one of them out".to_owned(),
                     });
@@ -90,7 +73,7 @@ impl StrategySpec {
                 _ => spec.parameters.push((key.to_owned(), value.to_owned())),
             }
         }
-        (row.build)(&spec.parameters).map_err(|error| SpecError {
+        (row.build)(&spec.parameters).map_err(|error| Refusal {
             message: format!("strategy `{text}`: {}", error.message),
             hint: format!("write {}", row.usage),
         })?;
@@ -104,7 +87,7 @@ impl StrategySpec {
     }
 
     /// Reads what `join` wrote.
-    pub fn parse_all(text: &str) -> Result<Vec<StrategySpec>, SpecError> {
+    pub fn parse_all(text: &str) -> Result<Vec<StrategySpec>, Refusal> {
         text.split(SEPARATOR).filter(|part| !part.is_empty()).map(StrategySpec::parse).collect()
     }
 
@@ -116,9 +99,9 @@ impl StrategySpec {
 }
 
 /// A glob that can match something: brackets and braces are closed, and not empty.
-fn glob(strategy: &str, key: &str, value: &str) -> Result<String, SpecError> {
+fn glob(strategy: &str, key: &str, value: &str) -> Result<String, Refusal> {
     let refuse = |problem: &str| {
-        Err(SpecError {
+        Err(Refusal {
             message: format!("strategy `{strategy}`: the glob {key}=`{value}` {problem}"),
             hint: "globs know *, **, ?, [ab], [!ab], {a,b}; a \\ before one of these means itself"
                 .into(),

@@ -20,11 +20,10 @@ use super::descriptions::{Descriptions, seek_target};
 use super::held::Held;
 use super::null::memory_of;
 use super::{
-    Action, At, Call, Errno, Event, Handle, HeldPiece, Holding, Outcome, Place, SpecError,
-    Strategy, Whence,
+    Action, At, Call, Errno, Event, Handle, HeldPiece, Holding, Outcome, Place, Strategy, Whence,
 };
 use crate::machine::Machine;
-use iolab_vocab::{Extent, Nanos, parse_bytes};
+use iolab_vocab::{Extent, Nanos, Refusal, parse_bytes};
 
 const EIO: Errno = Errno(5);
 const EINTR: Errno = Errno(4);
@@ -53,7 +52,7 @@ const LARGEST: std::ops::RangeInclusive<u64> = 0..=1 << 30;
 
 impl Settings {
     /// Reads `buffer=1m,largest=16k,age=2s`.
-    pub fn parse(parameters: &Parameters) -> Result<Settings, SpecError> {
+    pub fn parse(parameters: &Parameters) -> Result<Settings, Refusal> {
         let mut settings = Settings::default();
         for (key, value) in parameters {
             match key.as_str() {
@@ -64,7 +63,7 @@ impl Settings {
             }
         }
         if !BUFFERS.contains(&settings.buffer_bytes) {
-            return Err(SpecError {
+            return Err(Refusal {
                 message: format!(
                     "buffer: {} bytes per file are out of range",
                     settings.buffer_bytes
@@ -73,7 +72,7 @@ impl Settings {
             });
         }
         if !LARGEST.contains(&settings.largest_bytes) {
-            return Err(SpecError {
+            return Err(Refusal {
                 message: format!("largest: {} bytes are out of range", settings.largest_bytes),
                 hint: "choose up to 1g; 16k is a good start".into(),
             });
@@ -82,18 +81,18 @@ impl Settings {
     }
 }
 
-fn size(key: &str, value: &str) -> Result<u64, SpecError> {
-    parse_bytes(value).map_err(|error| SpecError {
+fn size(key: &str, value: &str) -> Result<u64, Refusal> {
+    parse_bytes(value).map_err(|error| Refusal {
         message: format!("{key}: {error}"),
         hint: format!("for example {key}=1m"),
     })
 }
 
-fn seconds(key: &str, value: &str) -> Result<u64, SpecError> {
+fn seconds(key: &str, value: &str) -> Result<u64, Refusal> {
     let number: Option<f64> = value.trim_end_matches('s').parse().ok();
     match number.filter(|seconds| (0.0..1e9).contains(seconds)) {
         Some(seconds) => Ok((seconds * 1e9) as u64),
-        None => Err(SpecError {
+        None => Err(Refusal {
             message: format!("{key}: `{value}` is not a number of seconds"),
             hint: format!("for example {key}=2s"),
         }),

@@ -6,13 +6,14 @@ use super::process::Processes;
 use super::process::place::Parts;
 use super::server::Servers;
 use super::{Cluster, FileState, Machines, Order};
-use crate::platform::{NodeGroup, Platform, PlatformError};
+use crate::platform::{NodeGroup, Platform};
 use crate::program::Program;
 use crate::queue::EventQueue;
 use crate::world::{Event, World};
 use iolab_device::DeviceModel;
 use iolab_policy::cache::{self, Cache, Settings, Tails};
 use iolab_policy::collective::{CollectiveSelection, Costs};
+use iolab_vocab::Refusal;
 
 /// What runs on the platform.
 pub struct Setup {
@@ -33,7 +34,7 @@ const NEAR_BYTES: u64 = 5 << 20;
 
 impl<Q: EventQueue<Event>> Cluster<Q> {
     /// Builds the cluster; `queue` comes empty.
-    pub fn build(platform: &Platform, setup: Setup, queue: Q) -> Result<Cluster<Q>, PlatformError> {
+    pub fn build(platform: &Platform, setup: Setup, queue: Q) -> Result<Cluster<Q>, Refusal> {
         Cluster::build_with(platform, setup, queue, Box::new(()))
     }
 
@@ -43,7 +44,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
         setup: Setup,
         queue: Q,
         own: Box<dyn PolicyOverrides>,
-    ) -> Result<Cluster<Q>, PlatformError> {
+    ) -> Result<Cluster<Q>, Refusal> {
         platform.check()?;
         let Setup { order, cache, collectives, files, programs } = setup;
         let world = World::build(platform, order, queue)?;
@@ -74,7 +75,7 @@ fn layers_of(
     order: Order,
     cache: Option<&str>,
     own: &dyn PolicyOverrides,
-) -> Result<Vec<Layer>, PlatformError> {
+) -> Result<Vec<Layer>, Refusal> {
     let mut layers = Vec::new();
     for group in &platform.nodes {
         let Some(server) = &group.server else { continue };
@@ -136,8 +137,8 @@ fn costs_of(platform: &Platform, cache: Option<&str>) -> Option<Costs> {
     })
 }
 
-fn find_cache(name: &str) -> Result<&'static cache::catalog::Row, PlatformError> {
-    cache::find(name).map_err(|error| PlatformError {
+fn find_cache(name: &str) -> Result<&'static cache::catalog::Row, Refusal> {
+    cache::find(name).map_err(|error| Refusal {
         message: error.to_string(),
         hint: "name one in the platform's server or by --cache".to_owned(),
     })

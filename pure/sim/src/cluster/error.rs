@@ -1,9 +1,9 @@
 //! What can go wrong with programs while they run: a command that cannot be, or a deadlock.
 
 use super::deadlock::Deadlock;
-use crate::platform::PlatformError;
 use crate::program::Command;
 use crate::world::Part;
+use iolab_vocab::Refusal;
 use std::fmt;
 
 /// A command that makes no sense where it stands.
@@ -40,7 +40,7 @@ pub struct Unreceived {
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunError {
     /// The platform cannot be, or cannot carry the programs.
-    Platform(PlatformError),
+    Platform(Refusal),
     /// A program gave a command that cannot be.
     Refused(Refused),
     /// Nothing is left to happen, but processes wait.
@@ -93,8 +93,8 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-impl From<PlatformError> for RunError {
-    fn from(error: PlatformError) -> RunError {
+impl From<Refusal> for RunError {
+    fn from(error: Refusal) -> RunError {
         RunError::Platform(error)
     }
 }

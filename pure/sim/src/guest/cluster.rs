@@ -6,19 +6,18 @@
 //! transfers. The cluster model has no cost for calls without data; they keep what they took. Nor
 //! does it know who waits for whom outside of I/O: gaps are kept as they were.
 
+use super::Settings;
 use super::kernel::{Kernel, Transfer};
 use super::program::{Program, What};
 use super::run::{Machine, Run, native};
 use super::staging::Staging;
-use super::{Settings, SimulationError};
 use crate::cluster::{Cluster, Event as ClusterEvent, FileState, Order, RunError, Setup};
-use crate::platform::{Platform, PlatformError};
+use crate::platform::Platform;
 use crate::program::{Command, FileOperation, Program as ClusterProgram, What as ClusterWork};
 use crate::queue::Ordered;
-use crate::scenario::ScenarioError;
 use iolab_policy::collective::CollectiveSelection;
 use iolab_trace::Layer;
-use iolab_vocab::{Extent, Nanos};
+use iolab_vocab::{Extent, Nanos, Refusal};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// A transfer a client makes, after some computation.
@@ -37,26 +36,14 @@ struct Row {
     work: Nanos,
 }
 
-impl From<RunError> for SimulationError {
-    fn from(error: RunError) -> SimulationError {
-        SimulationError { message: error.message(), hint: error.hint().to_owned() }
-    }
-}
-
-impl From<ScenarioError> for SimulationError {
-    fn from(error: ScenarioError) -> SimulationError {
-        SimulationError { message: error.message, hint: error.hint }
-    }
-}
-
-impl From<PlatformError> for SimulationError {
-    fn from(error: PlatformError) -> SimulationError {
-        SimulationError { message: error.message, hint: error.hint }
+impl From<RunError> for Refusal {
+    fn from(error: RunError) -> Refusal {
+        Refusal { message: error.message(), hint: error.hint().to_owned() }
     }
 }
 
 /// Runs the program on the cluster part of `platform`.
-pub(super) fn run(machine: &Machine, platform: &Platform) -> Result<Run, SimulationError> {
+pub(super) fn run(machine: &Machine, platform: &Platform) -> Result<Run, Refusal> {
     let mut run = Run::empty(machine);
     let (rows, files) = transform(machine, &mut run)?;
     let clients: Vec<Vec<Request>> =
@@ -68,10 +55,7 @@ pub(super) fn run(machine: &Machine, platform: &Platform) -> Result<Run, Simulat
 }
 
 /// Lets the strategies decide on every row, in the order the calls began.
-fn transform(
-    machine: &Machine,
-    run: &mut Run,
-) -> Result<(Vec<Row>, Vec<FileState>), SimulationError> {
+fn transform(machine: &Machine, run: &mut Run) -> Result<(Vec<Row>, Vec<FileState>), Refusal> {
     let events = &machine.trace.events;
     let header = &machine.trace.header;
     let mut kernel =
@@ -179,7 +163,7 @@ fn serve(
     files: Vec<FileState>,
     clients: &[Vec<Request>],
     rows: usize,
-) -> Result<(Times, Nanos), SimulationError> {
+) -> Result<(Times, Nanos), Refusal> {
     let requests: Vec<_> =
         clients.iter().filter(|list| !list.is_empty()).map(|list| (list.clone(), 0)).collect();
     let (times, seen) = channel();

@@ -12,9 +12,8 @@
 //! What comes after such an end, up to the next call, is work again. Where a run had more threads
 //! than cores, elapsed time is divided among them: the simulation shares cores again.
 
-use super::SimulationError;
 use iolab_trace::{Event, Layer, Trace};
-use iolab_vocab::Nanos;
+use iolab_vocab::{Nanos, Refusal};
 use std::collections::BTreeMap;
 
 /// Shorter gaps of a rank are its own work: they leave no room for waiting for a phase of I/O.
@@ -120,8 +119,8 @@ impl Thread {
     }
 }
 
-fn refuse(message: String) -> SimulationError {
-    SimulationError { message, hint: "record the program again; this trace is damaged".to_owned() }
+fn refuse(message: String) -> Refusal {
+    Refusal { message, hint: "record the program again; this trace is damaged".to_owned() }
 }
 
 /// What recording cost, for gaps to be freed of it.
@@ -134,11 +133,7 @@ pub(super) struct Recording {
 }
 
 /// Makes a program of a trace, for a machine of `cores`.
-pub(super) fn program(
-    trace: &Trace,
-    cores: u32,
-    recording: Recording,
-) -> Result<Program, SimulationError> {
+pub(super) fn program(trace: &Trace, cores: u32, recording: Recording) -> Result<Program, Refusal> {
     check(trace)?;
     let threads = threads(trace);
     let origin = threads.iter().map(|thread| thread.start).min().unwrap_or(0);
@@ -184,7 +179,7 @@ pub(super) fn program(
 }
 
 /// A trace whose rows contradict its header or each other cannot be simulated.
-fn check(trace: &Trace) -> Result<(), SimulationError> {
+fn check(trace: &Trace) -> Result<(), Refusal> {
     let header = &trace.header;
     if header.processes.is_empty() {
         return Err(refuse("the trace has no process".to_owned()));

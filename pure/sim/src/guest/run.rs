@@ -9,12 +9,12 @@ use super::processors::Processors;
 use super::program::{Moment, Point, Program, What};
 use super::scale::Scale;
 use super::staging::Staging;
-use super::{Durations, Settings, SimulationError};
+use super::{Durations, Settings};
 use crate::queue::{EventQueue, Ordered, Source};
 use iolab_device::local::LocalStorage;
 use iolab_policy::insitu::StrategySpec;
 use iolab_trace::{Class, Event, Trace};
-use iolab_vocab::Nanos;
+use iolab_vocab::{Nanos, Refusal};
 
 /// What a run came to.
 pub(super) struct Run {
@@ -112,7 +112,7 @@ struct Running<'a> {
 }
 
 /// Runs the program from time zero.
-pub(super) fn run(machine: &Machine) -> Result<Run, SimulationError> {
+pub(super) fn run(machine: &Machine) -> Result<Run, Refusal> {
     let header = &machine.trace.header;
     let (files, processes) = (header.files.len(), header.processes.len());
     let sequences = machine.program.sequences.len();
@@ -264,7 +264,7 @@ impl Running<'_> {
     }
 
     /// Every sequence must have come to its end; else name one that waits, and for whom.
-    fn finish(mut self) -> Result<Run, SimulationError> {
+    fn finish(mut self) -> Result<Run, Refusal> {
         let sequences = &self.machine.program.sequences;
         let name = |sequence: usize| {
             let process = sequences[sequence].process as usize;
@@ -278,7 +278,7 @@ impl Running<'_> {
                     name(index)
                 );
                 let hint = "the trace may be cut short; see `iolab report`".to_owned();
-                return Err(SimulationError { message, hint });
+                return Err(Refusal { message, hint });
             }
         }
         for (began, ended) in &mut self.run.processes {

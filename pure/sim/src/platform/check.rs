@@ -1,31 +1,14 @@
 //! What must hold of a platform before a cluster can be built from it.
 
 use super::{NodeGroup, Platform};
+use iolab_vocab::Refusal;
 use std::collections::BTreeSet;
-use std::fmt;
-
-/// What is wrong with a platform, and a way out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlatformError {
-    /// What, naming the offender.
-    pub message: String,
-    /// A way out.
-    pub hint: String,
-}
-
-impl fmt::Display for PlatformError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\nhint: {}", self.message, self.hint)
-    }
-}
-
-impl std::error::Error for PlatformError {}
 
 /// What takes longer than that cannot be written as a time either.
 const SECONDS_MAX: f64 = 1e9;
 
-fn wrong<T>(message: String, hint: &str) -> Result<T, PlatformError> {
-    Err(PlatformError { message, hint: hint.to_owned() })
+fn wrong<T>(message: String, hint: &str) -> Result<T, Refusal> {
+    Err(Refusal { message, hint: hint.to_owned() })
 }
 
 /// Components are numbered with 24 bits in the event order; this many nodes leave room.
@@ -33,7 +16,7 @@ const NODES_MAX: u64 = 1_000_000;
 
 impl Platform {
     /// Refuses what cannot be simulated as a cluster.
-    pub fn check(&self) -> Result<(), PlatformError> {
+    pub fn check(&self) -> Result<(), Refusal> {
         self.check_names()?;
         self.check_sizes()?;
         self.check_rates()?;
@@ -52,7 +35,7 @@ impl Platform {
         Ok(())
     }
 
-    fn check_names(&self) -> Result<(), PlatformError> {
+    fn check_names(&self) -> Result<(), Refusal> {
         let mut seen = BTreeSet::new();
         let groups = self.nodes.iter().map(|group| &group.name);
         for name in groups.chain(self.switches.iter().map(|switch| &switch.name)) {
@@ -64,7 +47,7 @@ impl Platform {
         Ok(())
     }
 
-    fn check_sizes(&self) -> Result<(), PlatformError> {
+    fn check_sizes(&self) -> Result<(), Refusal> {
         let sizes = [
             ("transport.packet_bytes", self.transport.packet_bytes),
             ("transport.access_bytes", self.transport.access_bytes),
@@ -81,7 +64,7 @@ impl Platform {
 
     /// A packet, an access or an instruction that takes longer than any time one can write down is
     /// a slip of the pen.
-    fn check_rates(&self) -> Result<(), PlatformError> {
+    fn check_rates(&self) -> Result<(), Refusal> {
         let packet = self.transport.packet_bytes.0 as f64;
         let switches = self.switches.iter().map(|one| (format!("switch `{}`", one.name), one.rate));
         let cables = self.links.iter();
@@ -115,7 +98,7 @@ impl Platform {
         Ok(())
     }
 
-    fn check_group(&self, group: &NodeGroup) -> Result<(), PlatformError> {
+    fn check_group(&self, group: &NodeGroup) -> Result<(), Refusal> {
         let packet_bytes = self.transport.packet_bytes.0;
         if group.server.is_some() && group.memory_bytes.0 <= 2 * packet_bytes {
             let (name, memory) = (&group.name, group.memory_bytes.0);
@@ -146,7 +129,7 @@ impl Platform {
     }
 
     /// Index of the switch that a group hangs on.
-    pub(crate) fn switch_of(&self, group: &NodeGroup) -> Result<usize, PlatformError> {
+    pub(crate) fn switch_of(&self, group: &NodeGroup) -> Result<usize, Refusal> {
         match &group.switch {
             Some(name) => self.switch_index(name, &format!("nodes `{}`", group.name)),
             None if self.switches.len() == 1 => Ok(0),
@@ -158,7 +141,7 @@ impl Platform {
     }
 
     /// Index of the switch called `name`, which `user` mentions.
-    pub(crate) fn switch_index(&self, name: &str, user: &str) -> Result<usize, PlatformError> {
+    pub(crate) fn switch_index(&self, name: &str, user: &str) -> Result<usize, Refusal> {
         match self.switches.iter().position(|switch| switch.name == name) {
             Some(index) => Ok(index),
             None => wrong(
@@ -168,7 +151,7 @@ impl Platform {
         }
     }
 
-    fn check_links(&self) -> Result<(), PlatformError> {
+    fn check_links(&self) -> Result<(), Refusal> {
         let mut group_of: Vec<usize> = (0..self.switches.len()).collect();
         for link in &self.links {
             let user = format!("link `{}` - `{}`", link.from, link.to);

@@ -19,9 +19,8 @@ mod text;
 
 use crate::program::{Command, Communicator, File, FileOperation, PhaseTotals, Program, Ticket};
 use iolab_policy::collective::CollectiveKind;
-use iolab_vocab::{Direction, Nanos, Seed};
+use iolab_vocab::{Direction, Nanos, Refusal, Seed};
 use place::Place;
-use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use text::in_words;
@@ -178,29 +177,6 @@ enum Operation {
     Message(Message),
 }
 
-/// What is wrong with a workload, and a way out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkloadError {
-    /// What, naming the offender and its place.
-    pub message: String,
-    /// A way out.
-    pub hint: String,
-}
-
-impl WorkloadError {
-    fn new(message: impl Into<String>, hint: impl Into<String>) -> WorkloadError {
-        WorkloadError { message: message.into(), hint: hint.into() }
-    }
-}
-
-impl fmt::Display for WorkloadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\nhint: {}", self.message, self.hint)
-    }
-}
-
-impl std::error::Error for WorkloadError {}
-
 /// A workload with every key, explained.
 pub const TEMPLATE: &str = include_str!("described/template.toml");
 
@@ -209,7 +185,7 @@ impl Workload {
     ///
     /// # Errors
     /// The first thing that is wrong, with its place.
-    pub fn parse(text: &str) -> Result<Workload, WorkloadError> {
+    pub fn parse(text: &str) -> Result<Workload, Refusal> {
         resolve::workload(text, None)
     }
 
@@ -217,7 +193,7 @@ impl Workload {
     ///
     /// # Errors
     /// As for [`Workload::parse`].
-    pub fn parse_seeded(text: &str, seed: Seed) -> Result<Workload, WorkloadError> {
+    pub fn parse_seeded(text: &str, seed: Seed) -> Result<Workload, Refusal> {
         resolve::workload(text, Some(seed))
     }
 

@@ -8,7 +8,6 @@
 //! are skipped with the time they took, and counted.
 
 use super::run::Job;
-use crate::guest::SimulationError;
 use crate::program::{
     ANY_SOURCE, ANY_TAG, Command, Communicator, File, FileOperation, Program, Shape, Ticket, WORLD,
     What, of_function,
@@ -16,7 +15,7 @@ use crate::program::{
 use iolab_policy::insitu::runtimes::owner_of;
 use iolab_trace::spool::LeftOut;
 use iolab_trace::{CallView, Class, Event, Function, Layer, Origin, Partner, Trace};
-use iolab_vocab::{Extent, Nanos};
+use iolab_vocab::{Extent, Nanos, Refusal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -71,9 +70,9 @@ fn is_mpi(event: &Event) -> bool {
     matches!(event.function.layer(), Layer::Mpi | Layer::Mpiio)
 }
 
-fn wrong<T>(message: String) -> Result<T, SimulationError> {
+fn wrong<T>(message: String) -> Result<T, Refusal> {
     let hint = "the trace must hold every process of the program, each from start to end";
-    Err(SimulationError { message, hint: hint.to_owned() })
+    Err(Refusal { message, hint: hint.to_owned() })
 }
 
 impl Recording {
@@ -81,7 +80,7 @@ impl Recording {
     ///
     /// # Errors
     /// What the trace lacks, or what in it makes no sense, by rank and call.
-    pub fn of(trace: &Trace) -> Result<Recording, SimulationError> {
+    pub fn of(trace: &Trace) -> Result<Recording, Refusal> {
         Recording::with(trace, PosixCalls::Compute)
     }
 
@@ -89,7 +88,7 @@ impl Recording {
     ///
     /// # Errors
     /// As for [`Recording::of`].
-    pub fn with(trace: &Trace, posix: PosixCalls) -> Result<Recording, SimulationError> {
+    pub fn with(trace: &Trace, posix: PosixCalls) -> Result<Recording, Refusal> {
         check_simulated(trace)?;
         let rank_count = check_ranks(trace)?;
         let mut reader = Reader {
@@ -165,13 +164,13 @@ impl Recording {
 }
 
 /// A trace that was simulated has the commands themselves, if it has all of them and of one program.
-fn check_simulated(trace: &Trace) -> Result<(), SimulationError> {
+fn check_simulated(trace: &Trace) -> Result<(), Refusal> {
     if trace.header.origin != Origin::Simulated {
         return Ok(());
     }
     let lost: u64 = trace.header.losses.lost_calls.values().sum();
     let again = "simulate the trace or workload that it was made from";
-    let refuse = |message| Err(SimulationError { message, hint: again.to_owned() });
+    let refuse = |message| Err(Refusal { message, hint: again.to_owned() });
     if lost > 0 {
         return refuse(format!("{lost} rows of this simulated trace were not kept"));
     }
@@ -245,7 +244,7 @@ fn cancelled(trace: &Trace) -> BTreeSet<(i32, i64)> {
 
 /// Ranks must be 0 to n - 1, and one process of each may call MPI: the shell that started a rank has its
 /// number, too. What has no rank is a part of a simulated cluster.
-fn check_ranks(trace: &Trace) -> Result<usize, SimulationError> {
+fn check_ranks(trace: &Trace) -> Result<usize, Refusal> {
     let ranks: BTreeSet<i32> = trace.header.processes.iter().map(|process| process.rank).collect();
     let ranks: Vec<i32> = ranks.into_iter().filter(|rank| *rank >= 0).collect();
     if ranks.is_empty() {
@@ -341,7 +340,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn take(&mut self, row: usize) -> Result<(), SimulationError> {
+    fn take(&mut self, row: usize) -> Result<(), Refusal> {
         let event = &self.trace.events[row];
         if event.function == Function::COMPUTE && event.rank >= 0 {
             if event.rank as usize >= self.lanes.len() {
@@ -393,7 +392,7 @@ impl Reader<'_> {
 
     /// A call on a file past MPI-IO. The file is opened by the first opening of a rank, closed by the
     /// last closing; what is no file of a program's own, and calls that move nothing, are computation.
-    fn posix_call(&mut self, event: &Event) -> Result<(), SimulationError> {
+    fn posix_call(&mut self, event: &Event) -> Result<(), Refusal> {
         let lane = usize::try_from(event.rank).ok().filter(|rank| *rank < self.lanes.len());
         let Some((_, file)) = lane.zip(event.file.index()) else { return Ok(()) };
         let path = self.trace.header.files.get(file).map_or("", |file| &file.path);
@@ -466,7 +465,7 @@ impl Reader<'_> {
     }
 
     /// The command of a row, none if there is none for it.
-    fn step(&mut self, row: usize) -> Result<Option<Step>, SimulationError> {
+    fn step(&mut self, row: usize) -> Result<Option<Step>, Refusal> {
         let event = self.trace.events[row];
         let Some((shape, begins)) = of_function(event.function) else { return Ok(None) };
         let mut communicator = WORLD;
@@ -531,7 +530,7 @@ impl Reader<'_> {
         operation: FileOperation,
         begins: bool,
         request: Option<i64>,
-    ) -> Result<Command, SimulationError> {
+    ) -> Result<Command, Refusal> {
         let command = operation.of(self.file(event)?);
         match request.and_then(ticket) {
             _ if !begins => Ok(command),
@@ -574,7 +573,7 @@ impl Reader<'_> {
         event: &Event,
         partner: Option<Partner>,
         communicator: Communicator,
-    ) -> Result<Place, SimulationError> {
+    ) -> Result<Place, Refusal> {
         let Some(Partner { rank, tag }) = partner else { return Ok(None) };
         let rank = match rank {
             None => ANY_SOURCE,
@@ -589,7 +588,7 @@ impl Reader<'_> {
         event: &Event,
         rank: Option<u32>,
         communicator: Communicator,
-    ) -> Result<u32, SimulationError> {
+    ) -> Result<u32, Refusal> {
         let Some(rank) = rank else {
             return wrong(format!("{} does not name its root", self.call(event)));
         };
@@ -605,14 +604,14 @@ impl Reader<'_> {
         }
     }
 
-    fn group(&mut self, event: &Event, index: i64) -> Result<Communicator, SimulationError> {
+    fn group(&mut self, event: &Event, index: i64) -> Result<Communicator, Refusal> {
         match self.communicators.number(index) {
             Some(number) => Ok(number),
             None => wrong(format!("{} names no communicator of the trace", self.call(event))),
         }
     }
 
-    fn file(&self, event: &Event) -> Result<File, SimulationError> {
+    fn file(&self, event: &Event) -> Result<File, Refusal> {
         match event.file.index().filter(|file| *file < self.file_bytes.len()) {
             Some(file) => Ok(file as File),
             None => wrong(format!("{} names no file", self.call(event))),

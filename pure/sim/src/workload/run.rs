@@ -10,7 +10,6 @@ use crate::cluster::{
     Cluster, Event, FileState, HopTotals, LinkKind, Order, PolicyOverrides, Progress, RunError,
     ServerTotals, Setup,
 };
-use crate::guest::SimulationError;
 use crate::platform::Platform;
 use crate::program::{PhaseTotals, Program};
 use crate::queue::{EventQueue, Ordered, Published};
@@ -18,7 +17,7 @@ use crate::scenario::{Faults, Scenario};
 use iolab_policy::collective::CollectiveSelection;
 use iolab_policy::insitu::StrategySpec;
 use iolab_trace::Trace;
-use iolab_vocab::{Nanos, Seed};
+use iolab_vocab::{Nanos, Refusal, Seed};
 use std::ops::ControlFlow;
 
 /// How to run.
@@ -125,7 +124,7 @@ pub fn run(
     workload: &Workload,
     platform: &Platform,
     settings: &Settings,
-) -> Result<Outcome, SimulationError> {
+) -> Result<Outcome, Refusal> {
     run_watched(workload, platform, settings, &mut |_| ControlFlow::Continue(()))
 }
 
@@ -138,31 +137,31 @@ pub fn run_watched(
     platform: &Platform,
     settings: &Settings,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-) -> Result<Outcome, SimulationError> {
+) -> Result<Outcome, Refusal> {
     simulate(prepare(workload, platform)?, platform, settings, watch)
 }
 
 /// Only clusters can run programs.
-fn check(platform: &Platform) -> Result<(), SimulationError> {
+fn check(platform: &Platform) -> Result<(), Refusal> {
     if platform.nodes.is_empty() {
-        return Err(SimulationError {
+        return Err(Refusal {
             message: format!("platform `{}` has no nodes", platform.name),
             hint: "give a cluster: a preset such as classic-hdd, or a file with [[nodes]]"
                 .to_owned(),
         });
     }
-    Ok(platform.check()?)
+    platform.check()
 }
 
 /// The programs of a workload on this platform.
 ///
 /// # Errors
 /// What is wrong with the platform, or that it has fewer clients than the workload ranks.
-pub fn prepare(workload: &Workload, platform: &Platform) -> Result<Job, SimulationError> {
+pub fn prepare(workload: &Workload, platform: &Platform) -> Result<Job, Refusal> {
     check(platform)?;
     if workload.rank_count() > platform.client_count() {
         let (wanted, clients) = (workload.rank_count(), platform.client_count());
-        return Err(SimulationError {
+        return Err(Refusal {
             message: format!("the workload has {wanted} ranks, but platform `{}` has {clients} clients", platform.name),
             hint: "give the platform more client nodes or `clients` per node, or the workload fewer ranks".to_owned(),
         });
@@ -186,7 +185,7 @@ pub fn simulate(
     platform: &Platform,
     settings: &Settings,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-) -> Result<Outcome, SimulationError> {
+) -> Result<Outcome, Refusal> {
     simulate_with(job, platform, settings, Box::new(()), watch)
 }
 
@@ -200,10 +199,10 @@ pub fn simulate_with(
     settings: &Settings,
     own: Box<dyn PolicyOverrides>,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-) -> Result<Outcome, SimulationError> {
+) -> Result<Outcome, Refusal> {
     check(platform)?;
     if platform.server_count() == 0 && !job.files.is_empty() {
-        return Err(SimulationError {
+        return Err(Refusal {
             message: format!("there are files, but platform `{}` has no server", platform.name),
             hint: "give a group of nodes a `server`".to_owned(),
         });
@@ -245,10 +244,7 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    fn run<Q: EventQueue<Event>>(
-        self,
-        mut cluster: Cluster<Q>,
-    ) -> Result<Outcome, SimulationError> {
+    fn run<Q: EventQueue<Event>>(self, mut cluster: Cluster<Q>) -> Result<Outcome, Refusal> {
         if let Some(faults) = &self.faults {
             cluster.inject(faults);
         }
@@ -258,7 +254,7 @@ impl Watched<'_> {
         cluster.start();
         while cluster.advance(EVENTS_PER_LOOK) {
             if (self.watch)(cluster.progress()).is_break() {
-                return Err(SimulationError {
+                return Err(Refusal {
                     message: format!(
                         "the run was stopped at {} s of simulated time",
                         cluster.progress().now.seconds()
@@ -299,16 +295,16 @@ impl Watched<'_> {
     }
 
     /// A failed run, with applications and servers by name instead of by number.
-    fn told(&self, mut error: RunError) -> SimulationError {
+    fn told(&self, mut error: RunError) -> Refusal {
         if let RunError::Deadlock(deadlock) = &mut error {
             deadlock.server_names = self.platform.server_names();
         }
         if let RunError::Late(part) = error {
-            let mut late = SimulationError::from(error);
+            let mut late = Refusal::from(error);
             late.message = late.message.replace(&part.to_string(), &part.name_on(self.platform));
             return late;
         }
-        let mut error = SimulationError::from(error);
+        let mut error = Refusal::from(error);
         for (index, name) in self.names.iter().enumerate() {
             let (number, name) =
                 (format!("application {index},"), format!("application `{name}`,"));

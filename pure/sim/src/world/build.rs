@@ -13,9 +13,9 @@ use super::message::Content;
 use super::network::Network;
 use super::packet::NONE;
 use super::{Node, NodeId, Order, Slab, World};
-use crate::platform::{NodeGroup, Platform, PlatformError, Switch};
+use crate::platform::{NodeGroup, Platform, Switch};
 use crate::queue::EventQueue;
-use iolab_vocab::Nanos;
+use iolab_vocab::{Nanos, Refusal};
 use std::collections::VecDeque;
 
 impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
@@ -24,7 +24,7 @@ impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
         platform: &Platform,
         order: Order,
         queue: Q,
-    ) -> Result<World<Q, C>, PlatformError> {
+    ) -> Result<World<Q, C>, Refusal> {
         let mut world = World {
             calendar: Calendar { now: Nanos::ZERO, queue, late: None },
             order,
@@ -69,7 +69,7 @@ impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
     }
 
     /// Nodes group by group; a group's servers have a node each.
-    fn add_nodes(&mut self, platform: &Platform, switches: &[u32]) -> Result<(), PlatformError> {
+    fn add_nodes(&mut self, platform: &Platform, switches: &[u32]) -> Result<(), Refusal> {
         let (mut clients, mut servers) = (Vec::new(), Vec::new());
         for group in &platform.nodes {
             let switch = switches[platform.switch_of(group)?];
@@ -103,7 +103,7 @@ impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
     }
 
     /// Shortest paths between switches, in cables; those that are equally short are used alike.
-    fn add_routes(&mut self, platform: &Platform, switches: &[u32]) -> Result<(), PlatformError> {
+    fn add_routes(&mut self, platform: &Platform, switches: &[u32]) -> Result<(), Refusal> {
         let count = switches.len();
         let mut cables = vec![Vec::new(); count];
         self.first_cable_hop = self.network.hops.len() as u32;

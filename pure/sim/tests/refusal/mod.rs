@@ -24,7 +24,7 @@ fn workload(text: &str) -> Option<String> {
     };
     let platform = Platform::preset("classic-hdd").unwrap();
     let error = run(&workload, &platform, &Settings::default()).err()?;
-    Some(format!("{}\nhint: {}", error.message, error.hint))
+    Some(error.to_string())
 }
 
 /// The error of a platform, when read, checked or used.
@@ -35,7 +35,7 @@ fn platform(text: &str) -> Option<String> {
     };
     let writer = Workload::parse(WRITER).unwrap();
     let error = run(&writer, &platform, &Settings::default()).err()?;
-    Some(format!("{}\nhint: {}", error.message, error.hint))
+    Some(error.to_string())
 }
 
 /// The error of a scenario, when read or when laid on the classic cluster.

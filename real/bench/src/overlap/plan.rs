@@ -4,11 +4,11 @@
 //! methods, ways and polling. A value that exists here is valid.
 
 use crate::files::Manner;
-use crate::plan::{OneOrMany, PlanError, SizeText, find_method};
+use crate::plan::{OneOrMany, SizeText, find_method};
 use crate::spatial::{Spatial, SpatialText};
 use iolab_backend::{Direction, Method};
 use iolab_report::overlap::{AsyncMode, Load};
-use iolab_vocab::Seed;
+use iolab_vocab::{Refusal, Seed};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -218,25 +218,27 @@ impl OverlapPlan {
     ///
     /// # Errors
     /// The first thing that is wrong, with its place.
-    pub fn parse(text: &str) -> Result<OverlapPlan, PlanError> {
+    pub fn parse(text: &str) -> Result<OverlapPlan, Refusal> {
         let read: PlanText = toml::from_str(text).map_err(|error| {
             let message = format!("the plan is not well-formed: {}", error.to_string().trim_end());
-            PlanError::new(message, "`iolab overlap --template` prints a plan with every key")
+            Refusal::new(message, "`iolab overlap --template` prints a plan with every key")
         })?;
         let text = toml::to_string(&read).unwrap_or_default();
         read.global.check(read.test.is_empty())?;
         let mut cases = Vec::new();
         for (index, test) in read.test.iter().enumerate() {
             let name = test.name.clone().unwrap_or_else(|| format!("test {}", index + 1));
-            cases.extend(test.cases(&name).map_err(|error| {
-                PlanError::new(format!("{name}: {}", error.message), error.hint)
-            })?);
+            cases.extend(
+                test.cases(&name).map_err(|error| {
+                    Refusal::new(format!("{name}: {}", error.message), error.hint)
+                })?,
+            );
         }
         let global = read.global;
         let files = Manner { existing: global.existing, overwrite: global.overwrite, keep: false };
         let mut writers = cases.iter().filter(|case: &&OverlapCase| case.writes());
         if files.existing && !files.overwrite && writers.next().is_some() {
-            return Err(PlanError::new(
+            return Err(Refusal::new(
                 "the plan writes, and existing files (-E) are only read",
                 "read only (--direction read), or allow it to write over them with --overwrite",
             ));
@@ -259,15 +261,15 @@ impl OverlapPlan {
 }
 
 /// The first of these that is wrong.
-fn refuse<const N: usize>(ranges: [(bool, &str); N], hint: &str) -> Result<(), PlanError> {
+fn refuse<const N: usize>(ranges: [(bool, &str); N], hint: &str) -> Result<(), Refusal> {
     match ranges.iter().find(|(wrong, _)| *wrong) {
-        Some((_, what)) => Err(PlanError::new(format!("the plan has {what}"), hint)),
+        Some((_, what)) => Err(Refusal::new(format!("the plan has {what}"), hint)),
         None => Ok(()),
     }
 }
 
 impl GlobalText {
-    fn check(&self, no_test: bool) -> Result<(), PlanError> {
+    fn check(&self, no_test: bool) -> Result<(), Refusal> {
         let ranges = [
             (no_test, "no [[test]]"),
             (self.target.as_os_str().is_empty(), "an empty target"),
@@ -285,7 +287,7 @@ impl GlobalText {
 }
 
 impl TestText {
-    fn check(&self, ratios: &[f64]) -> Result<(), PlanError> {
+    fn check(&self, ratios: &[f64]) -> Result<(), Refusal> {
         let twice = |ratio: &f64| ratios.iter().filter(|other| *other == ratio).count() > 1;
         let ranges = [
             (self.spatial.list().is_empty(), "no spatial pattern"),
@@ -303,10 +305,10 @@ impl TestText {
         refuse(ranges, "see `iolab overlap --template`")
     }
 
-    fn ratios(&self) -> Result<Vec<f64>, PlanError> {
+    fn ratios(&self) -> Result<Vec<f64>, Refusal> {
         let given = self.ratio.list();
         match self.sweep {
-            true if given != [1.0] => Err(PlanError::new(
+            true if given != [1.0] => Err(Refusal::new(
                 "the plan has both a sweep and ratios",
                 "give either; a sweep is compute/io from 0.1 to 10",
             )),
@@ -315,14 +317,14 @@ impl TestText {
         }
     }
 
-    fn throttle(&self) -> Result<Option<f64>, PlanError> {
+    fn throttle(&self) -> Result<Option<f64>, Refusal> {
         match self.throttle.as_ref().map(|rate| rate.bytes("throttle")).transpose()? {
-            Some(0) => Err(PlanError::new("the plan has throttle = 0", "give bytes per second")),
+            Some(0) => Err(Refusal::new("the plan has throttle = 0", "give bytes per second")),
             rate => Ok(rate.map(|rate| rate as f64)),
         }
     }
 
-    fn cases(&self, test: &str) -> Result<Vec<OverlapCase>, PlanError> {
+    fn cases(&self, test: &str) -> Result<Vec<OverlapCase>, Refusal> {
         let (ratios, throttle) = (self.ratios()?, self.throttle()?);
         self.check(&ratios)?;
         let mut cases = Vec::new();

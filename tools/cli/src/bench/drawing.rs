@@ -4,18 +4,12 @@ use super::flags::Flags;
 use crate::failure::Failure;
 use iolab_backend::Catalog as Methods;
 use iolab_bench::Spatial;
-use iolab_pattern::{Catalog, PatternError, Row, draw_svg, draw_text, drawn_pieces, parse_spec};
+use iolab_pattern::{Catalog, Row, draw_svg, draw_text, drawn_pieces, parse_spec};
 use iolab_vocab::Seed;
 use std::fmt::Write;
 
 /// Pieces that are drawn within seconds.
 const PIECES_MAX: u64 = 4_000_000;
-
-impl From<PatternError> for Failure {
-    fn from(error: PatternError) -> Failure {
-        Failure::new(&error.message).hint(&error.hint)
-    }
-}
 
 /// Draws a pattern; without parameters at the row's small size.
 pub(super) fn draw(spec: &str, flags: &Flags, svg: bool) -> Result<String, Failure> {

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use iolab_bench::{Plan, PlanError};
+use iolab_bench::Plan;
 use iolab_vocab::parse_bytes;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -123,12 +123,6 @@ pub(crate) struct Flags {
     /// Do not take the latency of every operation.
     #[arg(long, help_heading = "Run")]
     no_latencies: bool,
-}
-
-impl From<PlanError> for Failure {
-    fn from(error: PlanError) -> Failure {
-        Failure::new(&error.message).hint(&error.hint)
-    }
 }
 
 impl Flags {

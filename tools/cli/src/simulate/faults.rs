@@ -4,7 +4,7 @@
 use super::results::range;
 use super::workload::Banded;
 use crate::failure::Failure;
-use iolab_sim::scenario::{Scenario, ScenarioError};
+use iolab_sim::scenario::Scenario;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -13,12 +13,6 @@ use std::path::Path;
 pub(crate) struct Faulted {
     pub(crate) scenario: Scenario,
     pub(crate) sound: Banded,
-}
-
-impl From<ScenarioError> for Failure {
-    fn from(error: ScenarioError) -> Failure {
-        Failure::new(&error.message).hint(&error.hint)
-    }
 }
 
 /// Reads a scenario file.

@@ -3,10 +3,10 @@
 use crate::parallel;
 use iolab_policy::insitu::StrategySpec;
 use iolab_sim::band::{Band, median_place};
-use iolab_sim::guest::{Prediction, Settings, SimulationError, predict};
+use iolab_sim::guest::{Prediction, Settings, predict};
 use iolab_sim::platform::Platform;
 use iolab_trace::Trace;
-use iolab_vocab::Seed;
+use iolab_vocab::{Refusal, Seed};
 use std::collections::BTreeSet;
 
 /// The prediction that is the median, and the band of run times it is of.
@@ -23,7 +23,7 @@ pub(crate) fn over_ties(
     apply: &[StrategySpec],
     settings: &Settings,
     seeds: &[Seed],
-) -> Result<Predicted, SimulationError> {
+) -> Result<Predicted, Refusal> {
     let threads: BTreeSet<_> =
         trace.events.iter().map(|event| (event.process, event.thread)).collect();
     let has_one_order = threads.len() <= 1 && platform.nodes.is_empty();

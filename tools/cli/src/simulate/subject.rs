@@ -1,10 +1,9 @@
 //! What is simulated on a cluster: a workload that was described, or a program that was recorded.
 
-use iolab_sim::guest::SimulationError;
 use iolab_sim::platform::Platform;
 use iolab_sim::workload::recorded::Recording;
 use iolab_sim::workload::{Job, Workload, prepare};
-use iolab_vocab::{Nanos, Seed};
+use iolab_vocab::{Nanos, Refusal, Seed};
 
 /// Programs with a name.
 pub(crate) enum Subject {
@@ -39,7 +38,7 @@ impl Subject {
     }
 
     /// Its programs for this platform, from their beginning.
-    pub(crate) fn job(&self, platform: &Platform) -> Result<Job, SimulationError> {
+    pub(crate) fn job(&self, platform: &Platform) -> Result<Job, Refusal> {
         match self {
             Subject::Described(workload) => prepare(workload, platform),
             Subject::Recorded(recording, _) => Ok(recording.job()),

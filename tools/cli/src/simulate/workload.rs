@@ -9,13 +9,12 @@ use crate::failure::Failure;
 use crate::{parallel, say, trace_file};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
-use iolab_policy::collective::{CollectiveError, CollectiveKind, CollectiveSelection, catalog};
+use iolab_policy::collective::{CollectiveKind, CollectiveSelection, catalog};
 use iolab_sim::band::{Band, median_place};
 use iolab_sim::cluster::{Order, Progress};
-use iolab_sim::guest::SimulationError;
 use iolab_sim::platform::Platform;
-use iolab_sim::workload::{Outcome, Settings, Workload, WorkloadError, simulate};
-use iolab_vocab::Seed;
+use iolab_sim::workload::{Outcome, Settings, Workload, simulate};
+use iolab_vocab::{Refusal, Seed};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
@@ -35,18 +34,6 @@ impl From<OrderName> for Order {
             OrderName::Published => Order::Published,
             OrderName::Documented => Order::Documented,
         }
-    }
-}
-
-impl From<WorkloadError> for Failure {
-    fn from(error: WorkloadError) -> Failure {
-        Failure::new(&error.message).hint(&error.hint)
-    }
-}
-
-impl From<CollectiveError> for Failure {
-    fn from(error: CollectiveError) -> Failure {
-        Failure::new(&error.message).hint(&error.hint)
     }
 }
 
@@ -203,7 +190,7 @@ fn over_ties(
         let unwatched = &mut |_: Progress| ControlFlow::Continue(());
         simulate(subject.job(platform)?, platform, &with(seed, false), unwatched)
     });
-    let mut runs = runs.into_iter().collect::<Result<Vec<Outcome>, SimulationError>>()?;
+    let mut runs = runs.into_iter().collect::<Result<Vec<Outcome>, Refusal>>()?;
     let seconds: Vec<f64> = runs.iter().map(|run| run.end.seconds()).collect();
     let band = Band::of(&seconds).expect("there is at least one seed");
     let place = median_place(&seconds).expect("there is at least one seed");

@@ -1,7 +1,8 @@
 //! What a study will run: which strategies, and in which order.
 
-use iolab_policy::insitu::{SpecError, StrategySpec};
+use iolab_policy::insitu::StrategySpec;
 use iolab_trace::{Class, Layer, Trace};
+use iolab_vocab::Refusal;
 
 /// A stack of strategies to try.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +22,7 @@ impl Candidate {
         text: &str,
         directory: &str,
         reason: &'static str,
-    ) -> Result<Candidate, SpecError> {
+    ) -> Result<Candidate, Refusal> {
         let stack = text.split(" + ").map(|part| kept_to(part.trim(), directory));
         let stack = stack.collect::<Result<Vec<_>, _>>()?;
         Ok(Candidate { label: text.to_owned(), stack, reason })
@@ -33,7 +34,7 @@ impl Candidate {
     }
 }
 
-fn kept_to(text: &str, directory: &str) -> Result<StrategySpec, SpecError> {
+fn kept_to(text: &str, directory: &str) -> Result<StrategySpec, Refusal> {
     let spec = StrategySpec::parse(text)?;
     let literal = !directory.contains(['*', '?', '[', ']', '{', '}', ',', '\\', '=']);
     if !spec.selection.paths.is_empty() || !literal {
@@ -50,7 +51,7 @@ pub(crate) fn candidates(
     remedies: &[String],
     trace: &Trace,
     directory: &str,
-) -> Result<Vec<Candidate>, SpecError> {
+) -> Result<Vec<Candidate>, Refusal> {
     let mut chosen = vec![Candidate::parse("null", directory, "what the machinery costs")?];
     let asked = wanted.iter().map(|text| (text.as_str(), "asked for"));
     // A remedy names the files of its finding; a study tries it on all output at once.

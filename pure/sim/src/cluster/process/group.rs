@@ -1,9 +1,9 @@
 //! Groups of processes: an application's world, and the communicators its program declares.
 
 use super::{Meeting, ProcessId};
-use crate::platform::PlatformError;
 use crate::program::Program;
 use crate::world::TaskId;
+use iolab_vocab::Refusal;
 use std::collections::BTreeMap;
 
 /// The processes of a communicator, by rank.
@@ -76,7 +76,7 @@ pub(super) fn groups_of(
     program: &dyn Program,
     application: usize,
     first: ProcessId,
-) -> Result<Vec<Group>, PlatformError> {
+) -> Result<Vec<Group>, Refusal> {
     let count = program.rank_count();
     let mut groups = vec![Group::world(first, count)];
     for (ranks, number) in program.communicators().into_iter().zip(1..) {
@@ -93,9 +93,9 @@ pub(super) fn groups_of(
     Ok(groups)
 }
 
-fn unknown_member(application: usize, communicator: u32, rank: u32, count: u32) -> PlatformError {
+fn unknown_member(application: usize, communicator: u32, rank: u32, count: u32) -> Refusal {
     let what = if rank < count { "twice" } else { "which the application does not have" };
-    PlatformError {
+    Refusal {
         message: format!(
             "application {application}: communicator {communicator} has rank {rank}, {what}"
         ),

@@ -5,13 +5,13 @@ use super::{Application, Process, ProcessId, Processes, Task};
 use crate::cluster::client::Clients;
 use crate::cluster::overrides::PolicyOverrides;
 use crate::cluster::{Order, World};
-use crate::platform::{Platform, PlatformError};
+use crate::platform::Platform;
 use crate::program::Program;
 use crate::queue::EventQueue;
 use crate::slab::{Id, Slab};
 use crate::world::Event;
 use iolab_policy::collective::{CollectiveSelection, Costs};
-use iolab_vocab::Nanos;
+use iolab_vocab::{Nanos, Refusal};
 use std::collections::VecDeque;
 
 /// What processes are made with.
@@ -30,10 +30,10 @@ impl Processes {
         platform: &Platform,
         programs: Vec<Box<dyn Program>>,
         parts: Parts,
-    ) -> Result<Processes, PlatformError> {
+    ) -> Result<Processes, Refusal> {
         let wanted: u64 = programs.iter().map(|program| u64::from(program.rank_count())).sum();
         if wanted > platform.client_count() {
-            return Err(PlatformError {
+            return Err(Refusal {
                 message: format!("{wanted} processes, but {} clients", platform.client_count()),
                 hint: "give the platform more client nodes, or `clients` per node".to_owned(),
             });
@@ -67,7 +67,7 @@ impl Processes {
         &mut self,
         world: &World<Q>,
         program: Box<dyn Program>,
-    ) -> Result<(), PlatformError> {
+    ) -> Result<(), Refusal> {
         let application = self.applications.len();
         let first = ProcessId::of(self.processes.len());
         for rank in 0..program.rank_count() {

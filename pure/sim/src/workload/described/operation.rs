@@ -3,9 +3,7 @@
 use super::place::Place;
 use super::resolve::{Draft, OFFSET_MAX, Resolved, wrong};
 use super::text::{CommandText, PartnerText, PerCall, VERBS, WorkText};
-use super::{
-    FileOperation, FileRef, Message, Operation, Partner, Transfer, Who, Within, Work, WorkloadError,
-};
+use super::{FileOperation, FileRef, Message, Operation, Partner, Transfer, Who, Within, Work};
 use iolab_device::Size;
 use iolab_pattern::{Catalog, Pattern};
 use iolab_policy::collective::CollectiveKind;
@@ -312,11 +310,8 @@ impl Draft<'_> {
 
     fn pattern(&self, spec: &str, file: FileRef) -> Resolved<Arc<dyn Pattern>> {
         let ranks = if file.per_rank { 1 } else { self.rank_count };
-        match Catalog::make(spec, ranks, self.seed()) {
-            Ok(pattern) if file.per_rank => Ok(Arc::new(Own(pattern))),
-            Ok(pattern) => Ok(pattern.into()),
-            Err(error) => Err(WorkloadError::new(error.message, error.hint)),
-        }
+        let pattern = Catalog::make(spec, ranks, self.seed())?;
+        Ok(if file.per_rank { Arc::new(Own(pattern)) } else { pattern.into() })
     }
 
     fn view(

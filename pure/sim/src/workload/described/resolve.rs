@@ -5,12 +5,11 @@ use super::text::{
     in_words,
 };
 use super::{
-    Application, DescribedFile, FileRef, Group, Instruction, Who, Within, Workload, WorkloadError,
-    balance, state,
+    Application, DescribedFile, FileRef, Group, Instruction, Who, Within, Workload, balance, state,
 };
 use crate::program::Ticket;
 use iolab_device::nanos;
-use iolab_vocab::Seed;
+use iolab_vocab::{Refusal, Seed};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use toml::Spanned;
@@ -26,16 +25,16 @@ const REPEATS_MAX: u64 = 10_000_000_000;
 
 const SEE_TEMPLATE: &str = "`iolab simulate --template` prints a workload with every key";
 
-pub(super) type Resolved<T> = Result<T, WorkloadError>;
+pub(super) type Resolved<T> = Result<T, Refusal>;
 
 pub(super) fn wrong<T>(message: impl Into<String>, hint: impl Into<String>) -> Resolved<T> {
-    Err(WorkloadError::new(message, hint))
+    Err(Refusal::new(message, hint))
 }
 
 pub(super) fn workload(text: &str, seed: Option<Seed>) -> Resolved<Workload> {
     let read: WorkloadText = toml::from_str(text).map_err(|error| {
         let message = format!("this workload cannot be read: {}", in_words(&error));
-        WorkloadError::new(message, SEE_TEMPLATE)
+        Refusal::new(message, SEE_TEMPLATE)
     })?;
     if read.applications.is_empty() {
         return wrong("this workload has no [[applications]]", SEE_TEMPLATE);
@@ -124,7 +123,7 @@ impl Scope {
     fn application(&self, index: usize, text: &Spanned<ApplicationText>) -> Resolved<Application> {
         let read = text.get_ref();
         let name = read.name.clone().unwrap_or_else(|| format!("application {}", index + 1));
-        let place = |error: WorkloadError| WorkloadError {
+        let place = |error: Refusal| Refusal {
             message: format!("application `{name}`: {}", error.message),
             hint: error.hint,
         };
@@ -177,7 +176,7 @@ impl Scope {
                 );
             }
             let here = format!("communicator `{name}`");
-            let ranks = chosen(ranks, rank_count, &here).map_err(|error| WorkloadError {
+            let ranks = chosen(ranks, rank_count, &here).map_err(|error| Refusal {
                 message: self.at(text, error.message),
                 hint: error.hint,
             })?;
@@ -313,17 +312,17 @@ impl<'a> Draft<'a> {
     fn phase(&mut self, index: usize, text: &Spanned<PhaseText>) -> Resolved<()> {
         let read = text.get_ref();
         let name = read.name.clone().unwrap_or_else(|| format!("phase {}", index + 1));
-        let place = |error: WorkloadError| WorkloadError {
+        let place = |error: Refusal| Refusal {
             message: format!("phase `{name}`: {}", error.message),
             hint: error.hint,
         };
         if self.phases.contains(&name) {
             let message = self.scope.at(text, "the name is used twice");
-            return Err(place(WorkloadError::new(message, "give every phase a name of its own")));
+            return Err(place(Refusal::new(message, "give every phase a name of its own")));
         }
         if read.commands.is_empty() {
             let message = self.scope.at(text, "it has no commands");
-            return Err(place(WorkloadError::new(message, SEE_TEMPLATE)));
+            return Err(place(Refusal::new(message, SEE_TEMPLATE)));
         }
         self.code.push(Instruction::Enter(index));
         self.phases.push(name.clone());
@@ -336,10 +335,9 @@ impl<'a> Draft<'a> {
             self.command(command.get_ref(), line).map_err(|error| {
                 match error.message.starts_with("line ") {
                     true => error,
-                    false => WorkloadError {
-                        message: format!("line {line}: {}", error.message),
-                        ..error
-                    },
+                    false => {
+                        Refusal { message: format!("line {line}: {}", error.message), ..error }
+                    }
                 }
             })?;
         }

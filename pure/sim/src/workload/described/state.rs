@@ -2,8 +2,9 @@
 //! what is started is waited for, and a loop leaves things as it found them.
 
 use super::resolve::{Resolved, wrong};
-use super::{Application, FileRef, Instruction, Message, Operation, Transfer, Who, WorkloadError};
+use super::{Application, FileRef, Instruction, Message, Operation, Transfer, Who};
 use crate::program::{FileOperation, Ticket};
+use iolab_vocab::Refusal;
 
 /// What is open and under way at a place in the instructions, and for whom.
 #[derive(Clone, Default, PartialEq)]
@@ -25,7 +26,7 @@ pub(super) fn check(application: &Application, names: &[(FileRef, &str)]) -> Res
                 loop_leaves(&before, &state, names)?;
             }
             Instruction::Do { who, line, operation } => {
-                state.pass(who, operation, names).map_err(|error| WorkloadError {
+                state.pass(who, operation, names).map_err(|error| Refusal {
                     message: format!("line {line}: {}", error.message),
                     ..error
                 })?;
