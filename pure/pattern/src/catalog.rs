@@ -89,7 +89,7 @@ impl Catalog {
     /// let mut access = Access::new();
     /// pattern.place(Rank(1), 2, &mut access);
     /// assert_eq!(access.contiguous().map(|e| e.offset), Some(2 * 16384 + 4096));
-    /// # Ok::<(), iolab_pattern::Refusal>(())
+    /// # Ok::<(), iolab_vocab::Refusal>(())
     /// ```
     pub fn make(spec: &str, ranks: u32, seed: Seed) -> Result<Box<dyn Pattern>, Refusal> {
         let (name, pairs) = parse_spec(spec)?;

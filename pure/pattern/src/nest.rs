@@ -46,7 +46,7 @@ use iolab_vocab::Refusal;
 /// let view = Nest::new(0, 256, tile)?;
 /// assert_eq!(view.at(18), Some(68));
 /// assert_eq!(view.rank(68), Some(18));
-/// # Ok::<(), iolab_pattern::Refusal>(())
+/// # Ok::<(), iolab_vocab::Refusal>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Nest {

@@ -32,7 +32,7 @@ impl Nest {
     /// let stripe: Nest = "32 every 64".parse()?;
     /// let common = "2 x8/4 x4/64 every 256".parse()?;
     /// assert_eq!(view.intersect(&stripe)?, Intersection::Closed(common));
-    /// # Ok::<(), iolab_pattern::Refusal>(())
+    /// # Ok::<(), iolab_vocab::Refusal>(())
     /// ```
     pub fn intersect(&self, other: &Nest) -> Result<Intersection, Refusal> {
         self.check_proper()?;

@@ -170,7 +170,7 @@ impl Nest {
     /// let nest: iolab_pattern::Nest = "2 x8/4 x4/64 every 256 from 0".parse()?;
     /// let cut = nest.cut(10, 30);
     /// assert_eq!(format!("{:?}", cut.chains()), "[{20: 2 x3/4}, {64: 2 x7/4}]");
-    /// # Ok::<(), iolab_pattern::Refusal>(())
+    /// # Ok::<(), iolab_vocab::Refusal>(())
     /// ```
     pub fn cut(&self, from: u64, to: u64) -> Cut {
         let mut cut = Cut::default();

@@ -143,7 +143,7 @@ impl Node {
     /// let row = Node::bytes(2)?.repeated(4, 4)?;
     /// assert_eq!(row.repeated(2, 16)?, Node::bytes(2)?.repeated(8, 4)?, "levels that go on merge");
     /// assert_eq!(Node::bytes(2)?.repeated(4, 2)?, Node::bytes(8)?, "neighbours merge");
-    /// # Ok::<(), iolab_pattern::Refusal>(())
+    /// # Ok::<(), iolab_vocab::Refusal>(())
     /// ```
     pub fn repeated(&self, count: u64, stride: u64) -> Result<Node, Refusal> {
         if count == 0 || self.is_empty() {
