@@ -2,9 +2,9 @@
 
 mod small_cluster;
 
-use iolab_sim::cluster::{Cluster, Event, RunError};
+use iolab_sim::cluster::{Cluster, Event, Reason, RunError};
 use iolab_sim::platform::Platform;
-use iolab_sim::program::{FileOperation, Program, What};
+use iolab_sim::program::{FileOperation, Program, WORLD, What};
 use iolab_sim::queue::Ordered;
 use iolab_sim::scenario::Scenario;
 use iolab_sim::workload::Script;
@@ -163,6 +163,36 @@ fn a_link_cut_for_good_is_named() {
          rank 1 waits for a message of rank 0 (tag 7) [receive from rank 0 (tag 7)]\n\
          faults that last: link `client1` cut from 0 s on"
     );
+}
+
+#[test]
+fn an_exchange_is_diagnosed_wherever_its_link_is_cut() {
+    // Above the eager limit the send goes to the background, which may be over before the data is there.
+    let bytes = 250_000;
+    let exchange = |with| {
+        let (send_tag, receive_tag, communicator) = (0, 0, WORLD);
+        let what =
+            What::SendReceive { to: with, send_tag, bytes, from: with, receive_tag, communicator };
+        vec![(what.awaited(), vec![])]
+    };
+    let script = Script::new(vec![exchange(1), exchange(0)]);
+    let end = run_ill(&script, "").expect("nothing is cut").0;
+    let mut missing_data = 0;
+    for at in (0..end).step_by(end as usize / 400) {
+        let cut = fault("cut-link", &format!("link = 'client1'\nfrom = '{at}ns'"));
+        match run_ill(&script, &cut) {
+            Ok(time) => assert_eq!(time.0, end, "cut at {at} ns"),
+            Err(RunError::Deadlock(deadlock)) => {
+                let reasons = deadlock.waiting.iter().flat_map(|one| &one.reasons);
+                let data =
+                    |reason: &&Reason| matches!(reason, Reason::Message { from: Some(_), .. });
+                missing_data +=
+                    usize::from(deadlock.waiting.len() == 1 && reasons.filter(data).count() == 1);
+            }
+            Err(error) => panic!("cut at {at} ns: {error}"),
+        }
+    }
+    assert!(missing_data > 0, "one rank has sent and the other waits for the data");
 }
 
 fn lossy(seed: u64) -> String {

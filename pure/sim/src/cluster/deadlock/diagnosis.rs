@@ -111,12 +111,11 @@ impl Processes {
             });
         }
         for (_, offer) in self.offers.live() {
-            let sender = self.tasks.get(offer.sender);
             if let Some(receiver) = offer.receiver {
-                let from = Some(self.rank_of(sender.process));
+                let from = Some(self.rank_of(offer.from));
                 let reason = Reason::Message { from, tag: offer.tag };
                 reasons.entry(receiver).or_default().push(reason);
-            } else if sender.offer.is_some() {
+            } else if self.tasks.get(offer.sender).offer.is_some() {
                 let reason = Reason::Reply { to: self.rank_of(offer.to), tag: offer.tag };
                 reasons.entry(offer.sender).or_default().push(reason);
             }

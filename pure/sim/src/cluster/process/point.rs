@@ -19,7 +19,9 @@ const OFFER_BYTES: u64 = 100;
 /// A message above the eager limit, from its offer until its data is there.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cluster) struct Offer {
-    /// Task that sends.
+    /// Process that sends.
+    pub(in crate::cluster) from: ProcessId,
+    /// Its task that does. In the background it may be gone before the data has arrived.
     pub(in crate::cluster) sender: TaskId,
     /// Task that receives, once it is known.
     pub(in crate::cluster) receiver: Option<TaskId>,
@@ -134,7 +136,8 @@ impl Processes {
     ) {
         let envelope = self.envelope(id, address);
         let Address { to, tag, .. } = address;
-        let offer = self.offers.add(Offer { sender: id, receiver: None, to, tag, bytes });
+        let from = self.tasks.get(id).process;
+        let offer = self.offers.add(Offer { from, sender: id, receiver: None, to, tag, bytes });
         let task = self.tasks.get_mut(id);
         task.offer = Some(offer);
         task.pending += 1;
@@ -155,7 +158,7 @@ impl Processes {
         let offer = self.take_offer(id);
         let held = self.offers.get_mut(offer);
         held.receiver = Some(id);
-        let to = self.tasks.get(held.sender).process;
+        let to = held.from;
         self.tasks.get_mut(id).pending += 1;
         self.send_from(world, id, to, OFFER_BYTES, Message::Reply { offer });
     }
