@@ -20,7 +20,7 @@ use iolab_sim::guest::{Durations, Settings, io_of};
 use iolab_sim::platform::Platform;
 use iolab_sim::workload::recorded::{self, PosixCalls, Recording};
 use iolab_trace::{Layer, Trace};
-use iolab_vocab::{Nanos, Seed};
+use iolab_vocab::{Nanos, Refusal, Seed};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use subject::Subject;
@@ -87,7 +87,7 @@ pub(crate) struct Arguments {
 
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Failure {
-        Failure::new(error.message()).hint(error.hint())
+        Refusal::from(error).into()
     }
 }
 

@@ -98,3 +98,9 @@ impl From<Refusal> for RunError {
         RunError::Platform(error)
     }
 }
+
+impl From<RunError> for Refusal {
+    fn from(error: RunError) -> Refusal {
+        Refusal { message: error.message(), hint: error.hint().to_owned() }
+    }
+}

@@ -13,7 +13,8 @@ use super::request::{Request, RequestId};
 use crate::program::File;
 use crate::queue::EventQueue;
 use crate::slab::Id;
-use crate::world::{Available, Departure, DeviceTotals, Event, PacketId, ServerId, Target, TaskId};
+use crate::world::{Available, Departure, DeviceTotals, Event, NodeId, PacketId, PayloadId};
+use crate::world::{ServerId, Target, TaskId};
 use incoming::IncomingTable;
 use iolab_device::Access;
 use iolab_policy::cache::{Action, Cache, Event as CacheEvent, FlushId, Operation, Tag};
@@ -140,11 +141,10 @@ impl Servers {
 
     /// Tasks that wait until something is on a server's device.
     pub(super) fn syncs(&self) -> impl Iterator<Item = (TaskId, ServerId)> + '_ {
-        let of = |(index, server): (usize, &Server)| {
-            let tasks: Vec<TaskId> = server.syncs.iter().map(|from| from.task).collect();
-            tasks.into_iter().map(move |task| (task, ServerId::of(index)))
-        };
-        self.servers.iter().enumerate().flat_map(of)
+        let servers = self.servers.iter().enumerate();
+        servers.flat_map(|(index, server)| {
+            server.syncs.iter().map(move |from| (from.task, ServerId::of(index)))
+        })
     }
 
     /// A request has arrived whole.
@@ -516,7 +516,7 @@ fn invite<Q: EventQueue<Event>>(world: &mut World<Q>, server: ServerId, request:
     world.send(node_of(world, server), to, None, INVITATION_BYTES, invitation);
 }
 
-fn node_of<Q: EventQueue<Event>>(world: &World<Q>, server: ServerId) -> crate::world::NodeId {
+fn node_of<Q: EventQueue<Event>>(world: &World<Q>, server: ServerId) -> NodeId {
     world.node_of(world.target_of(server))
 }
 
@@ -526,7 +526,7 @@ fn tag_of(request: RequestId) -> Tag {
 }
 
 fn request_of(tag: Tag) -> RequestId {
-    crate::world::PayloadId(tag.0)
+    PayloadId(tag.0)
 }
 
 /// A piece in parts of at most `most` bytes.

@@ -11,7 +11,7 @@ use super::kernel::{Kernel, Transfer};
 use super::program::{Program, What};
 use super::run::{Machine, Run, native};
 use super::staging::Staging;
-use crate::cluster::{Cluster, Event as ClusterEvent, FileState, Order, RunError, Setup};
+use crate::cluster::{Cluster, Event as ClusterEvent, FileState, Order, Setup};
 use crate::platform::Platform;
 use crate::program::{Command, FileOperation, Program as ClusterProgram, What as ClusterWork};
 use crate::queue::Ordered;
@@ -34,12 +34,6 @@ struct Row {
     transfers: Vec<Transfer>,
     /// Cost beside the transfers: of strategies, and of calls without data.
     work: Nanos,
-}
-
-impl From<RunError> for Refusal {
-    fn from(error: RunError) -> Refusal {
-        Refusal { message: error.message(), hint: error.hint().to_owned() }
-    }
 }
 
 /// Runs the program on the cluster part of `platform`.
