@@ -45,15 +45,15 @@ pub struct FileState {
 /// The world where messages mean what the machines of a cluster say.
 type World<Q> = world::World<Q, Message>;
 
-/// One run of a cluster.
-pub struct Cluster<Q> {
+/// One run of a cluster, with programs that live for `'p`.
+pub struct Cluster<'p, Q> {
     world: World<Q>,
-    machines: Machines,
+    machines: Machines<'p>,
 }
 
 /// All machines of a run.
-struct Machines {
-    processes: Processes,
+struct Machines<'p> {
+    processes: Processes<'p>,
     servers: Servers,
 }
 
@@ -80,7 +80,7 @@ pub struct Recording {
     pub lost_count: u64,
 }
 
-impl<Q: EventQueue<Event>> Cluster<Q> {
+impl<Q: EventQueue<Event>> Cluster<'_, Q> {
     /// Runs until nothing is left to happen. Returns the time of the last event.
     pub fn run(&mut self) -> Result<Nanos, RunError> {
         self.start();
@@ -140,7 +140,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 
     /// Each application's program, and when its last process has ended.
-    pub fn applications(&self) -> impl Iterator<Item = (&dyn Program, Nanos)> + '_ {
+    pub fn applications(&self) -> impl Iterator<Item = (&(dyn Program + '_), Nanos)> {
         self.machines.processes.applications()
     }
 
@@ -187,7 +187,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 }
 
-impl<Q: EventQueue<Event>> Host<Q, Message> for Machines {
+impl<Q: EventQueue<Event>> Host<Q, Message> for Machines<'_> {
     #[inline]
     fn departed(&mut self, world: &mut World<Q>, departure: Departure<Message>) {
         if let Message::ReadData { request, .. } = departure.content {

@@ -292,7 +292,7 @@ impl Conduct {
     }
 }
 
-impl<Q: crate::queue::EventQueue<crate::cluster::Event>> Cluster<Q> {
+impl<Q: crate::queue::EventQueue<crate::cluster::Event>> Cluster<'_, Q> {
     fn outcome(mut self) -> Result<Run, RunError> {
         let seconds = self.run()?.seconds();
         Ok(Run {

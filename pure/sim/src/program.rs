@@ -89,3 +89,38 @@ pub trait Program: Send {
         Vec::new()
     }
 }
+
+/// A program that somebody else keeps, to look at it after the run.
+impl<P: Program + ?Sized> Program for &mut P {
+    fn next(&mut self, rank: u32, list: &mut Vec<Extent>) -> Option<Command> {
+        (**self).next(rank, list)
+    }
+
+    fn reached(&mut self, rank: u32, now: Nanos) {
+        (**self).reached(rank, now);
+    }
+
+    fn got(&mut self, rank: u32, bytes: u64) {
+        (**self).got(rank, bytes);
+    }
+
+    fn rank_count(&self) -> u32 {
+        (**self).rank_count()
+    }
+
+    fn communicators(&self) -> Vec<Vec<u32>> {
+        (**self).communicators()
+    }
+
+    fn communicator_of(&self, rank: u32, file: File) -> Communicator {
+        (**self).communicator_of(rank, file)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        (**self).notes()
+    }
+
+    fn phases(&self) -> Vec<PhaseTotals> {
+        (**self).phases()
+    }
+}

@@ -237,7 +237,7 @@ fn attempt(seed: u64, wildness: u64, with_faults: bool) -> (&'static str, String
 }
 
 fn outcome<Q: EventQueue<Event>>(
-    mut cluster: Cluster<Q>,
+    mut cluster: Cluster<'_, Q>,
     faults: &Faults,
 ) -> (&'static str, String) {
     cluster.inject(faults);

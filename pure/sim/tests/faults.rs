@@ -14,7 +14,7 @@ use small_cluster::*;
 const SECOND: u64 = 1_000_000_000;
 
 /// A cluster with these programs on one file, and these faults.
-fn ill(programs: Vec<Box<dyn Program>>, faults: &str) -> Cluster<Ordered<Event>> {
+fn ill(programs: Vec<Box<dyn Program>>, faults: &str) -> Cluster<'static, Ordered<Event>> {
     let mut cluster = build(setup(programs, 1));
     cluster.inject(&Scenario::parse(faults).unwrap().resolve(&classic()).unwrap());
     cluster

@@ -1,10 +1,12 @@
 //! Recorded programs in virtual time, with times one can add up by hand.
 
-use iolab_policy::insitu::StrategySpec;
+mod recorded_writer;
+
 use iolab_sim::guest::{Durations, Prediction, Settings, predict};
 use iolab_sim::platform::Platform;
-use iolab_trace::{Event, FileEntry, Function, Header, Origin, ProcessEntry, Trace};
+use iolab_trace::{Event, Function, Origin, Trace};
 use iolab_vocab::{FileId, Nanos, Seed};
+use recorded_writer::{apply, call, process, small_writer, trace, write};
 
 /// A machine with two cores and round costs: a write 1000 ns whatever its size, a fresh page 100,
 /// a copy 7, a hook 2, a step 1, everything else 10.
@@ -52,48 +54,6 @@ const PLATFORM: &str = "
 
 fn platform() -> Platform {
     Platform::parse(PLATFORM).unwrap()
-}
-
-fn process(pid: u32, parent_pid: u32, start_ns: u64, end_ns: u64) -> ProcessEntry {
-    let name = format!("process {pid}");
-    ProcessEntry { name, pid, parent_pid, rank: -1, start_ns, end_ns, ..ProcessEntry::default() }
-}
-
-fn trace(processes: Vec<ProcessEntry>, events: Vec<Event>) -> Trace {
-    let files = vec![FileEntry { path: "/d/file".to_owned(), file_system: "round".to_owned() }];
-    Trace { header: Header { processes, files, ..Header::default() }, events }
-}
-
-fn call(function: Function, start: u64, end: u64) -> Event {
-    let (start, end) = (Nanos(start), Nanos(end));
-    Event { file: FileId(0), fd: 3, start, end, ..Event::of(function) }
-}
-
-/// `O_WRONLY | O_CREAT | O_TRUNC` on Linux.
-const CREATE: i64 = 0o1101;
-
-fn open(start: u64, end: u64) -> Event {
-    Event { fd: -1, argument: CREATE, length: 0, result: 3, ..call(Function::OPEN, start, end) }
-}
-
-fn write(offset: i64, length: i64, start: u64, end: u64) -> Event {
-    Event { offset, length, result: length, ..call(Function::WRITE, start, end) }
-}
-
-/// Opens, writes 100 bytes `writes` times (1200 ns each, 50 ns between), closes.
-fn small_writer(writes: i64) -> Trace {
-    let mut events = vec![open(100, 140)];
-    let mut now = 140;
-    for n in 0..writes {
-        events.push(write(100 * n, 100, now + 50, now + 1250));
-        now += 1250;
-    }
-    events.push(call(Function::CLOSE, now + 50, now + 70));
-    trace(vec![process(1, 0, 0, now + 100)], events)
-}
-
-fn apply(texts: &[&str]) -> Vec<StrategySpec> {
-    texts.iter().map(|text| StrategySpec::parse(text).unwrap()).collect()
 }
 
 fn simulate(trace: &Trace, strategies: &[&str], settings: &Settings) -> Prediction {
@@ -297,63 +257,4 @@ fn a_platform_with_an_unknown_key_or_a_negative_cost_names_it() {
     assert!(refusal("seek_ns", "seek_nss").contains("seek_nss"));
     assert!(refusal("seek_ns = 10.0", "seek_ns = -3.0").contains("call.seek_ns"));
     assert!(refusal("[[0, 500.0]]", "[[-4, 500.0]]").contains("-4"));
-}
-
-#[test]
-fn on_a_cluster_write_back_saves_requests_and_a_write_behind_cache_saves_waiting() {
-    let cluster = Platform::preset("classic-hdd").unwrap();
-    let settings = |cache: &str| Settings { cache: Some(cache.to_owned()), ..Settings::default() };
-    let wall = |strategies: &[&str], cache| {
-        let trace = small_writer(100);
-        let run = predict(&trace, &cluster, &apply(strategies), &settings(cache)).unwrap();
-        assert!(run.stored.unwrap() > Nanos::ZERO);
-        let rows = &run.trace.events;
-        assert!(rows.windows(2).all(|pair| pair[0].end <= pair[1].start));
-        assert!(rows.iter().all(|row| row.start <= row.end));
-        run.wall
-    };
-    let (none, behind) = (wall(&[], "none"), wall(&[], "write-behind"));
-    assert!(behind <= none);
-    // A request and its answer take at least four latencies of 200 us.
-    assert!(behind > Nanos(100 * 800_000), "{behind}");
-    assert!(wall(&["write-back"], "none") < Nanos(none.get() / 20));
-    let error = predict(&small_writer(2), &cluster, &[], &settings("wishful")).unwrap_err();
-    assert!(error.message.contains("wishful"));
-}
-
-#[test]
-fn transfers_take_their_time_and_gaps_are_kept_on_processors_of_any_speed() {
-    for name in ["classic-hdd", "nvme", "burst-buffer"] {
-        let cluster = Platform::preset(name).unwrap();
-        let mut trace = small_writer(50);
-        for (event, number) in trace.events.iter_mut().zip(1..) {
-            let later = Nanos(number * 1_000_000);
-            (event.start, event.end) = (event.start.after(later), event.end.after(later));
-        }
-        trace.header.processes[0].end_ns += 60_000_000;
-        let run = predict(&trace, &cluster, &[], &Settings::default()).unwrap();
-        let writes = run.trace.events.iter().filter(|row| row.moved_bytes() > 0);
-        assert!(writes.clone().count() == 50, "{name}");
-        assert!(writes.clone().all(|row| row.duration() > Nanos(1000)), "{name}");
-        let rows: Vec<&Event> = writes.collect();
-        let gap = |pair: &[&Event]| pair[1].start.since(pair[0].end);
-        assert!(rows.windows(2).all(|pair| gap(pair) > Nanos(900_000)), "{name}");
-    }
-}
-
-#[test]
-fn a_cluster_with_fewer_clients_than_the_trace_has_writers_says_so() {
-    let mut trace = small_writer(3);
-    let writers = 11;
-    for process in 1..writers {
-        let mine = small_writer(3).events.into_iter();
-        trace.events.extend(mine.map(|event| Event { process, ..event }));
-        trace
-            .header
-            .processes
-            .push(ProcessEntry { pid: process + 1, ..trace.header.processes[0].clone() });
-    }
-    let cluster = Platform::preset("classic-hdd").unwrap();
-    let error = predict(&trace, &cluster, &[], &Settings::default()).unwrap_err();
-    assert!(error.message.contains("11") && error.message.contains("10"), "{error}");
 }

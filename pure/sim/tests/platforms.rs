@@ -192,7 +192,7 @@ fn calls(direction: Direction, blocks_per_call: u64) -> Individual {
 
 /// Runs it and holds the outcome against what no platform of these can beat.
 fn hold<Q: EventQueue<iolab_sim::cluster::Event>>(
-    mut cluster: Cluster<Q>,
+    mut cluster: Cluster<'_, Q>,
     direction: Direction,
     case: &str,
 ) {
@@ -216,7 +216,12 @@ fn hold<Q: EventQueue<iolab_sim::cluster::Event>>(
     assert!(carried.map(|(_, link)| link.bytes).sum::<u64>() > BYTES / 2, "{case}");
 }
 
-fn setup_of(direction: Direction, order: Order, cache: &str, blocks_per_call: u64) -> Setup {
+fn setup_of(
+    direction: Direction,
+    order: Order,
+    cache: &str,
+    blocks_per_call: u64,
+) -> Setup<'static> {
     let program: Box<dyn Program> = Box::new(calls(direction, blocks_per_call));
     let bytes = if direction == Direction::Read { BYTES } else { 0 };
     Setup {
@@ -228,7 +233,12 @@ fn setup_of(direction: Direction, order: Order, cache: &str, blocks_per_call: u6
 }
 
 /// One run in the published order and three in the documented one.
-fn hold_in_all_orders(on: &Platform, of: impl Fn(Order) -> Setup, way: Direction, case: &str) {
+fn hold_in_all_orders(
+    on: &Platform,
+    of: impl Fn(Order) -> Setup<'static>,
+    way: Direction,
+    case: &str,
+) {
     let published = Cluster::build(on, of(Order::Published), Published::new()).unwrap();
     hold(published, way, case);
     for tie in 0..3 {

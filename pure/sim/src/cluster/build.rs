@@ -16,7 +16,7 @@ use iolab_policy::collective::{CollectiveSelection, Costs};
 use iolab_vocab::Refusal;
 
 /// What runs on the platform.
-pub struct Setup {
+pub struct Setup<'p> {
     /// Which order decides among equals.
     pub order: Order,
     /// Cache layer of every server; by itself each server has the platform's.
@@ -26,25 +26,29 @@ pub struct Setup {
     /// The files, each with its size at the start.
     pub files: Vec<FileState>,
     /// The applications. Their processes fill the platform's clients in order.
-    pub programs: Vec<Box<dyn Program>>,
+    pub programs: Vec<Box<dyn Program + 'p>>,
 }
 
 /// Distance that counts as near when a cache layer orders jobs for a device without positions.
 const NEAR_BYTES: u64 = 5 << 20;
 
-impl<Q: EventQueue<Event>> Cluster<Q> {
+impl<'p, Q: EventQueue<Event>> Cluster<'p, Q> {
     /// Builds the cluster; `queue` comes empty.
-    pub fn build(platform: &Platform, setup: Setup, queue: Q) -> Result<Cluster<Q>, Refusal> {
+    pub fn build(
+        platform: &Platform,
+        setup: Setup<'p>,
+        queue: Q,
+    ) -> Result<Cluster<'p, Q>, Refusal> {
         Cluster::build_with(platform, setup, queue, Box::new(()))
     }
 
     /// The same, with what parts `own` makes in place of the catalogues'.
     pub fn build_with(
         platform: &Platform,
-        setup: Setup,
+        setup: Setup<'p>,
         queue: Q,
         own: Box<dyn PolicyOverrides>,
-    ) -> Result<Cluster<Q>, Refusal> {
+    ) -> Result<Cluster<'p, Q>, Refusal> {
         platform.check()?;
         let Setup { order, cache, collectives, files, programs } = setup;
         let world = World::build(platform, order, queue)?;

@@ -72,8 +72,8 @@ pub(super) struct Process {
 }
 
 /// A program, and where its communicators stand among all groups.
-struct Application {
-    program: Box<dyn Program>,
+struct Application<'p> {
+    program: Box<dyn Program + 'p>,
     first_group: u32,
     group_count: u32,
     /// When its last process has ended so far.
@@ -158,11 +158,11 @@ enum Outcome {
 }
 
 /// All processes of a run.
-pub(super) struct Processes {
+pub(super) struct Processes<'p> {
     order: Order,
     pub(super) processes: Vec<Process>,
     pub(super) tasks: Slab<TaskId, Task>,
-    applications: Vec<Application>,
+    applications: Vec<Application<'p>>,
     /// Communicators of all applications.
     pub(super) groups: Vec<Group>,
     pub(super) offers: Slab<OfferId, Offer>,
@@ -183,7 +183,7 @@ pub(super) struct Processes {
     moves: Vec<iolab_policy::collective::Action>,
 }
 
-impl Processes {
+impl Processes<'_> {
     /// Gives every process its first command.
     pub(super) fn start<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>) {
         for process in 0..self.processes.len() {
@@ -373,7 +373,7 @@ impl Processes {
     }
 
     /// Each application's program, and when its last process has ended.
-    pub(super) fn applications(&self) -> impl Iterator<Item = (&dyn Program, Nanos)> + '_ {
+    pub(super) fn applications(&self) -> impl Iterator<Item = (&(dyn Program + '_), Nanos)> {
         let applications = self.applications.iter();
         applications.map(|application| (application.program.as_ref(), application.end))
     }

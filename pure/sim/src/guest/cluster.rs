@@ -1,216 +1,393 @@
 //! A recorded program on a cluster: its transfers become requests to striped servers.
 //!
-//! The strategies decide first, at the recorded times of the calls, so each row of the trace has a
-//! list of transfers on files below. Each thread that transfers anything becomes a client process
-//! of the platform: it computes what it computed between the calls, and asks the servers for its
-//! transfers. The cluster model has no cost for calls without data; they keep what they took. Nor
-//! does it know who waits for whom outside of I/O: gaps are kept as they were.
+//! Each thread that may transfer anything is a client process of the platform. It computes what it
+//! computed between its calls and makes them at the simulation's clock: strategies decide then, what
+//! comes out below them goes to the servers, and what deciding and copying cost is computation. Calls
+//! without data keep what they took. Threads without transfers need no client: they have only their
+//! place in time, for those who wait for them.
+//!
+//! A thread that waits for another one (its maker, a child, the other ranks) looks again after a
+//! thousandth of the time it has waited, at least after [`LOOK`]; so much later than it could it goes on.
 
 use super::Settings;
-use super::kernel::{Kernel, Transfer};
-use super::program::{Program, What};
+use super::kernel::{Kernel, Request};
+use super::program::{Moment, Point, What};
 use super::run::{Machine, Run, native};
 use super::staging::Staging;
 use crate::cluster::{Cluster, Event as ClusterEvent, FileState, Order, Setup};
 use crate::platform::Platform;
-use crate::program::{Command, FileOperation, Program as ClusterProgram, What as ClusterWork};
+use crate::program::{Command, File, FileOperation, Program, What as ClusterWork};
 use crate::queue::Ordered;
 use iolab_policy::collective::CollectiveSelection;
-use iolab_trace::Layer;
+use iolab_policy::insitu::Guest;
+use iolab_trace::{Class, Event};
 use iolab_vocab::{Extent, Nanos, Refusal};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// A transfer a client makes, after some computation.
-#[derive(Clone, Copy, Debug)]
-struct Request {
-    compute: Nanos,
-    transfer: Transfer,
-    row: usize,
-}
+/// Time between two looks at what another thread has come to, at least.
+const LOOK: Nanos = Nanos(1_000);
+/// Looks during the time that a wait has taken so far.
+const LOOKS_PER_WAIT: u64 = 1_000;
 
-/// What the strategies made of a row.
-#[derive(Clone, Debug, Default)]
-struct Row {
-    transfers: Vec<Transfer>,
-    /// Cost beside the transfers: of strategies, and of calls without data.
-    work: Nanos,
-}
+/// The kernel model knows what of a file there is, so the cluster cuts nothing off.
+const ANY_SIZE: FileState = FileState { bytes: u64::MAX };
 
 /// Runs the program on the cluster part of `platform`.
 pub(super) fn run(machine: &Machine, platform: &Platform) -> Result<Run, Refusal> {
-    let mut run = Run::empty(machine);
-    let (rows, files) = transform(machine, &mut run)?;
-    let clients: Vec<Vec<Request>> =
-        (0..machine.program.sequences.len()).map(|s| requests(machine.program, s, &rows)).collect();
-    let (times, stored) = serve(platform, machine.settings, files, &clients, rows.len())?;
-    place(machine, &rows, &times, &mut run);
-    run.stored = Some(stored);
+    let mut threads = Threads::new(machine, platform);
+    threads.pass_ready();
+    let stored = serve(machine, platform, &mut threads);
+    if let Some(refused) = threads.refused {
+        return Err(refused);
+    }
+    let mut run = threads.run.finished();
+    run.stored = Some(stored?);
     Ok(run)
 }
 
-/// Lets the strategies decide on every row, in the order the calls began.
-fn transform(machine: &Machine, run: &mut Run) -> Result<(Vec<Row>, Vec<FileState>), Refusal> {
-    let events = &machine.trace.events;
-    let header = &machine.trace.header;
-    let mut kernel =
-        Kernel::new(machine.storage, false, header.files.len(), header.processes.len());
-    kernel.keep_transfers();
-    let mut staging = Staging::new(machine, header.processes.len());
-    let mut rows = vec![Row::default(); events.len()];
-    let mut order: Vec<usize> = (0..events.len()).collect();
-    order.retain(|&row| events[row].function.layer() == Layer::Posix);
-    order.sort_by_key(|&row| (events[row].start, row));
-    for row in order {
+fn serve(machine: &Machine, platform: &Platform, threads: &mut Threads) -> Result<Nanos, Refusal> {
+    let Settings { cache, seed, .. } = machine.settings;
+    let setup = Setup {
+        order: Order::Documented,
+        cache: cache.clone(),
+        // No trace has collective calls of the cluster's own kind; the deal is never asked for.
+        collectives: CollectiveSelection::default(),
+        files: vec![ANY_SIZE; file_count_max(machine)],
+        programs: vec![Box::new(threads)],
+    };
+    let mut cluster: Cluster<Ordered<ClusterEvent>> =
+        Cluster::build(platform, setup, Ordered::new(*seed))?;
+    Ok(cluster.run()?)
+}
+
+/// More files the program cannot have: each name is one, and another one each time it is free again.
+fn file_count_max(machine: &Machine) -> usize {
+    let frees = |event: &&Event| matches!(event.function.class(), Class::Unlink | Class::Rename);
+    machine.trace.header.files.len() + machine.trace.events.iter().filter(frees).count()
+}
+
+/// Which threads may have something for the servers: those that move or sync data themselves, and all
+/// threads with calls in processes of which strategies choose a file.
+fn clients(machine: &Machine) -> Vec<usize> {
+    let Machine { trace, program, apply, .. } = machine;
+    let is_chosen = |event: &&Event| {
+        let file = event.file.index().map(|file| &trace.header.files[file]);
+        file.is_some_and(|file| Guest::chosen(apply, &file.path).next().is_some())
+    };
+    let staged: BTreeSet<u32> =
+        trace.events.iter().filter(is_chosen).map(|event| event.process).collect();
+    let is_client = |thread: &usize| {
+        let sequence = &program.sequences[*thread];
+        sequence.moments.iter().any(|moment| match moment.what {
+            What::Call(row) => staged.contains(&sequence.process) || asks_servers(machine, row),
+            _ => false,
+        })
+    };
+    (0..program.sequences.len()).filter(is_client).collect()
+}
+
+/// Whether a call is one that servers carry out, as it was recorded.
+fn asks_servers(machine: &Machine, row: usize) -> bool {
+    let class = machine.trace.events[row].function.class();
+    class.moves_data() || class == Class::Sync
+}
+
+/// The threads of a recorded program.
+struct Threads<'a> {
+    machine: &'a Machine<'a>,
+    kernel: Kernel<'a>,
+    staging: Staging<'a>,
+    run: Run,
+    /// By client: the thread it is.
+    clients: Vec<usize>,
+    /// By thread.
+    places: Vec<Place>,
+    /// Files of the cluster by inode.
+    files: BTreeMap<usize, File>,
+    /// Threads without a client that can go on.
+    ready: Vec<usize>,
+    /// Why the run ends early: threads that wait for each other.
+    refused: Option<Refusal>,
+}
+
+/// Where a thread is.
+#[derive(Default)]
+struct Place {
+    is_client: bool,
+    /// Nanoseconds that an instruction of its node takes. Work too short for one is kept until it is
+    /// enough.
+    instruction_ns: f64,
+    now: Nanos,
+    /// The moment it comes to.
+    at: usize,
+    phase: Phase,
+    work: Nanos,
+    wait: Nanos,
+    /// What servers do before its call is over.
+    due: VecDeque<Request>,
+    /// When it made each progress, from 1 on.
+    reached: Vec<Nanos>,
+    /// What it waits for, and since when.
+    awaits: Option<(Point, Nanos)>,
+    /// Threads without a client that wait for it, and for which progress.
+    waiters: Vec<(u32, usize)>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// Something may have to be waited for.
+    #[default]
+    Before,
+    Gap,
+    Inside,
+}
+
+/// What comes of a step of a thread.
+enum Step {
+    Go,
+    /// It can go on when this is reached.
+    Await(Point),
+    End,
+}
+
+impl Place {
+    /// When it would be where it is, had it done all its work; never before where it was.
+    fn time(&self) -> Nanos {
+        let last = self.reached.last().copied().unwrap_or_default();
+        self.now.after(self.work).after(self.wait).max(last)
+    }
+
+    /// What it does by itself before it goes on, as a command; the rest is too short for one.
+    fn own_command(&mut self) -> Option<Command> {
+        let instructions = self.work.get() as f64 / self.instruction_ns;
+        if instructions >= 1.0 {
+            self.work = Nanos::ZERO;
+            return Some(ClusterWork::Compute { instructions }.awaited());
+        }
+        let nanos = std::mem::take(&mut self.wait);
+        (nanos > Nanos::ZERO).then(|| ClusterWork::Idle { nanos }.awaited())
+    }
+}
+
+impl<'a> Threads<'a> {
+    fn new(machine: &'a Machine<'a>, platform: &Platform) -> Threads<'a> {
+        let header = &machine.trace.header;
+        let (files, processes) = (header.files.len(), header.processes.len());
+        let clients = clients(machine);
+        let mut places: Vec<Place> = Vec::new();
+        places.resize_with(machine.program.sequences.len(), Place::default);
+        for (&thread, speed) in clients.iter().zip(platform.client_speeds()) {
+            places[thread].instruction_ns = 1e9 / speed;
+        }
+        clients.iter().for_each(|&thread| places[thread].is_client = true);
+        let ready = (0..places.len()).filter(|&thread| !places[thread].is_client).collect();
+        Threads {
+            machine,
+            kernel: Kernel::remote(machine.storage, files, processes),
+            staging: Staging::new(machine, processes),
+            run: Run::empty(machine),
+            clients,
+            places,
+            files: BTreeMap::new(),
+            ready,
+            refused: None,
+        }
+    }
+
+    fn moment(&self, thread: usize) -> Option<Moment> {
+        let moments = &self.machine.program.sequences[thread].moments;
+        moments.get(self.places[thread].at).copied()
+    }
+
+    /// When a point was reached, if it was.
+    fn time_of(&self, point: Point) -> Option<Nanos> {
+        let reached = &self.places[point.sequence as usize].reached;
+        reached.get((point.progress as usize).checked_sub(1)?).copied()
+    }
+
+    /// Goes on where a thread has nothing left to do first.
+    fn step(&mut self, thread: usize) -> Step {
+        let Some(moment) = self.moment(thread) else { return Step::End };
+        match self.places[thread].phase {
+            Phase::Before => {
+                if let Some(point) = moment.after {
+                    let Some(time) = self.time_of(point) else { return Step::Await(point) };
+                    let place = &mut self.places[thread];
+                    place.awaits = None;
+                    place.wait = place.wait.after(time.since(place.time()));
+                }
+                let place = &mut self.places[thread];
+                place.work = place.work.after(moment.work);
+                place.phase = Phase::Gap;
+            }
+            Phase::Gap => {
+                self.reach(thread);
+                self.begin(thread, moment.what);
+                self.places[thread].phase = Phase::Inside;
+            }
+            Phase::Inside => {
+                self.end(thread, moment.what);
+                self.reach(thread);
+                let place = &mut self.places[thread];
+                place.at += 1;
+                place.phase = Phase::Before;
+            }
+        }
+        Step::Go
+    }
+
+    fn begin(&mut self, thread: usize, what: What) {
+        let now = self.places[thread].time();
+        match what {
+            What::Call(row) => {
+                self.run.events[row].start = now;
+                self.call(thread, row);
+            }
+            What::Begin(row) => self.run.events[row].start = now,
+            What::Start | What::End(_) | What::Exit => {}
+        }
+    }
+
+    fn end(&mut self, thread: usize, what: What) {
+        let now = self.places[thread].time();
+        if let What::Call(row) | What::End(row) = what {
+            self.run.events[row].end = now;
+            self.run.hash(now, row);
+        }
+    }
+
+    /// Lets the strategies decide, if there are any, and keeps what is left for the servers.
+    fn call(&mut self, thread: usize, row: usize) {
+        let Threads { machine, kernel, staging, run, .. } = self;
+        let place = &mut self.places[thread];
         let cost = match machine.apply.is_empty() {
-            true => native(machine, &mut kernel, row),
+            true => native(machine, kernel, row),
             false => {
-                let staged = staging.call(events[row].start, row, &mut kernel, run);
-                run.events[row].result = staged.result.unwrap_or(events[row].result);
+                let staged = staging.call(place.time(), row, kernel, run);
+                run.events[row].result = staged.result.unwrap_or(run.events[row].result);
                 staged.cost
             }
         };
-        rows[row].transfers = kernel.take_transfers();
-        // A transfer's cost below is the cluster's business.
-        let is_transfer = events[row].function.class().moves_data();
-        rows[row].work = match rows[row].transfers.is_empty() && !is_transfer {
-            true => cost.total(),
-            false => Nanos::ZERO,
+        place.work = place.work.after(cost.work);
+        place.wait = place.wait.after(cost.wait);
+        place.due.extend(kernel.take_requests());
+        debug_assert!(place.is_client || place.due.is_empty(), "row {row} needs a client");
+    }
+
+    /// Notes progress, and lets those without a client go on who waited for it.
+    fn reach(&mut self, thread: usize) {
+        let place = &mut self.places[thread];
+        let now = place.time();
+        place.reached.push(now);
+        self.run.seen(self.machine.program.sequences[thread].process, now);
+        let place = &mut self.places[thread];
+        let progress = place.reached.len() as u32;
+        let over = place.waiters.extract_if(.., |(wanted, _)| *wanted <= progress);
+        self.ready.extend(over.map(|(_, waiter)| waiter));
+    }
+
+    fn pass_ready(&mut self) {
+        while let Some(thread) = self.ready.pop() {
+            self.pass(thread);
+        }
+    }
+
+    /// A thread without a client goes as far as it can.
+    fn pass(&mut self, thread: usize) {
+        loop {
+            let place = &mut self.places[thread];
+            place.now = place.time();
+            (place.work, place.wait) = (Nanos::ZERO, Nanos::ZERO);
+            match self.step(thread) {
+                Step::Go => {}
+                Step::Await(point) => {
+                    let waiters = &mut self.places[point.sequence as usize].waiters;
+                    waiters.push((point.progress, thread));
+                    return self.await_point(thread, point);
+                }
+                Step::End => return,
+            }
+        }
+    }
+
+    /// The thread waits; if those it waits for wait for it, nobody ever goes on.
+    fn await_point(&mut self, thread: usize, point: Point) {
+        let place = &mut self.places[thread];
+        if place.awaits.is_some() {
+            return;
+        }
+        place.awaits = Some((point, place.now));
+        let mut awaited = point;
+        loop {
+            if awaited.sequence as usize == thread {
+                self.refused = Some(self.machine.never_comes(thread, point.sequence as usize));
+                return;
+            }
+            match self.places[awaited.sequence as usize].awaits {
+                Some((next, _)) if self.time_of(next).is_none() => awaited = next,
+                _ => return,
+            }
+        }
+    }
+
+    /// What a client is told to do while it waits.
+    fn look_again(&mut self, thread: usize, point: Point) -> Command {
+        self.await_point(thread, point);
+        let place = &self.places[thread];
+        let since = place.awaits.map_or(place.now, |(_, since)| since);
+        let waited = place.now.since(since).get();
+        ClusterWork::Idle { nanos: Nanos(waited / LOOKS_PER_WAIT).max(LOOK) }.awaited()
+    }
+
+    /// What comes before the thread goes on, if anything does: its own work before calls that others
+    /// may feel, and then what the servers do.
+    fn command(&mut self, thread: usize, list: &mut Vec<Extent>) -> Option<Command> {
+        let is_felt = match (self.places[thread].phase, self.moment(thread)?) {
+            (Phase::Before, moment) => moment.after.is_some(),
+            (Phase::Gap, Moment { what: What::Call(row), .. }) => {
+                !self.machine.apply.is_empty() || asks_servers(self.machine, row)
+            }
+            (Phase::Gap, _) => false,
+            (Phase::Inside, _) => !self.places[thread].due.is_empty(),
         };
-    }
-    let files = kernel.sizes_at_start().iter().map(|&bytes| FileState { bytes }).collect();
-    Ok((rows, files))
-}
-
-/// What one thread asks of the servers, in order.
-fn requests(program: &Program, sequence: usize, rows: &[Row]) -> Vec<Request> {
-    let mut requests = Vec::new();
-    let mut compute = Nanos::ZERO;
-    for moment in &program.sequences[sequence].moments {
-        compute = compute.after(moment.work);
-        let What::Call(row) = moment.what else { continue };
-        compute = compute.after(rows[row].work);
-        for &transfer in &rows[row].transfers {
-            requests.push(Request { compute: std::mem::take(&mut compute), transfer, row });
+        let place = &mut self.places[thread];
+        if is_felt && let Some(command) = place.own_command() {
+            return Some(command);
         }
+        let request = place.due.pop_front()?;
+        let next = self.files.len() as File;
+        let file = *self.files.entry(request.inode()).or_insert(next);
+        Some(match request {
+            Request::Transfer { direction, extent, .. } => {
+                list.push(extent);
+                FileOperation::access(direction, false).of(file)
+            }
+            Request::Sync { .. } => FileOperation::Sync.of(file),
+        })
     }
-    requests
 }
 
-/// The clients of a trace, as the cluster asks for their commands.
-struct Clients {
-    /// By client: what it asks, and how far it is.
-    requests: Vec<(Vec<Request>, usize)>,
-    /// By client: work owed, and whether a transfer is under way.
-    owed: Vec<(Nanos, bool)>,
-    /// By client: nanoseconds that an instruction of its node takes. Gaps are kept as they were, on
-    /// processors of any speed; work too short for an instruction is kept until it is enough.
-    instruction_ns: Vec<f64>,
-    times: Sender<(usize, bool, Nanos)>,
-}
-
-impl ClusterProgram for Clients {
+impl Program for Threads<'_> {
     fn next(&mut self, rank: u32, list: &mut Vec<Extent>) -> Option<Command> {
-        let client = rank as usize;
-        let (requests, at) = &mut self.requests[client];
-        let request = requests.get_mut(*at)?;
-        let (owed, _) = &mut self.owed[client];
-        *owed = owed.after(std::mem::take(&mut request.compute));
-        let instructions = owed.get() as f64 / self.instruction_ns[client];
-        if instructions >= 1.0 {
-            *owed = Nanos::ZERO;
-            return Some(ClusterWork::Compute { instructions }.awaited());
+        let thread = self.clients[rank as usize];
+        while self.refused.is_none() {
+            if let Some(command) = self.command(thread, list) {
+                return Some(command);
+            }
+            match self.step(thread) {
+                Step::Go => self.pass_ready(),
+                Step::Await(point) => return Some(self.look_again(thread, point)),
+                Step::End => return None,
+            }
         }
-        *at += 1;
-        list.push(request.transfer.extent);
-        let transfer = request.transfer;
-        Some(FileOperation::access(transfer.direction, false).of(transfer.inode as u32))
+        None
     }
 
-    /// A command is over: tell when its transfer began or ended.
     fn reached(&mut self, rank: u32, now: Nanos) {
-        let client = rank as usize;
-        let (requests, at) = &self.requests[client];
-        let (_, under_way) = &mut self.owed[client];
-        if *under_way {
-            let _ = self.times.send((requests[*at - 1].row, false, now));
-            *under_way = false;
-        }
-        let Some(request) = requests.get(*at) else { return };
-        let work = request.compute.after(self.owed[client].0);
-        if (work.get() as f64) < self.instruction_ns[client] {
-            let _ = self.times.send((request.row, true, now));
-            self.owed[client].1 = true;
-        }
+        self.places[self.clients[rank as usize]].now = now;
     }
 
     fn rank_count(&self) -> u32 {
-        self.requests.len() as u32
-    }
-}
-
-/// By row: when its first transfer began and its last one ended.
-type Times = Vec<Option<(Nanos, Nanos)>>;
-
-fn serve(
-    platform: &Platform,
-    settings: &Settings,
-    files: Vec<FileState>,
-    clients: &[Vec<Request>],
-    rows: usize,
-) -> Result<(Times, Nanos), Refusal> {
-    let requests: Vec<_> =
-        clients.iter().filter(|list| !list.is_empty()).map(|list| (list.clone(), 0)).collect();
-    let (times, seen) = channel();
-    let owed = vec![(Nanos::ZERO, false); requests.len()];
-    let speeds = platform.client_speeds().take(requests.len());
-    let instruction_ns = speeds.map(|speed| 1e9 / speed).collect();
-    let clients = Clients { requests, owed, instruction_ns, times };
-    let programs: Vec<Box<dyn ClusterProgram>> = vec![Box::new(clients)];
-    let setup = Setup {
-        order: Order::Documented,
-        cache: settings.cache.clone(),
-        // No trace has collective calls of the cluster's own kind; the deal is never asked for.
-        collectives: CollectiveSelection::default(),
-        files,
-        programs,
-    };
-    let mut cluster: Cluster<Ordered<ClusterEvent>> =
-        Cluster::build(platform, setup, Ordered::new(settings.seed))?;
-    let stored = cluster.run()?;
-    // With the cluster goes the sending end, so that the receiving one comes to its end.
-    drop(cluster);
-    Ok((by_row(&seen, rows), stored))
-}
-
-fn by_row(seen: &Receiver<(usize, bool, Nanos)>, rows: usize) -> Times {
-    let mut times: Times = vec![None; rows];
-    for (row, begins, now) in seen {
-        let time = times[row].get_or_insert((now, now));
-        if !begins {
-            time.1 = now;
-        }
-    }
-    times
-}
-
-/// Lays every row in time: transfers where the cluster had them, the rest in between.
-fn place(machine: &Machine, rows: &[Row], times: &Times, run: &mut Run) {
-    for sequence in &machine.program.sequences {
-        let mut now = Nanos::ZERO;
-        for moment in &sequence.moments {
-            now = now.after(moment.work);
-            match moment.what {
-                What::Call(row) => {
-                    let (start, end) = times[row].unwrap_or((now, now.after(rows[row].work)));
-                    (run.events[row].start, run.events[row].end) = (start.max(now), end.max(now));
-                    now = run.events[row].end;
-                    run.hash(now, row);
-                }
-                What::Begin(row) => run.events[row].start = now,
-                What::End(row) => run.events[row].end = now,
-                What::Start | What::Exit => {}
-            }
-            run.seen(sequence.process, now);
-        }
+        self.clients.len() as u32
     }
 }

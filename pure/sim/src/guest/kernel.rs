@@ -63,12 +63,22 @@ impl Kind {
     }
 }
 
-/// Data moved to or from a file.
+/// What the servers of a cluster do of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Transfer {
-    pub(super) inode: usize,
-    pub(super) direction: Direction,
-    pub(super) extent: Extent,
+pub(super) enum Request {
+    /// They move data to or from a file.
+    Transfer { inode: usize, direction: Direction, extent: Extent },
+    /// They bring what they hold of it to their devices.
+    Sync { inode: usize },
+}
+
+impl Request {
+    /// The file it is about.
+    pub(super) fn inode(self) -> usize {
+        match self {
+            Request::Transfer { inode, .. } | Request::Sync { inode } => inode,
+        }
+    }
 }
 
 /// An open file description.
@@ -92,10 +102,10 @@ pub(super) struct Kernel<'a> {
     descriptions: Vec<Description>,
     /// By process: descriptors.
     descriptors: Vec<BTreeMap<i32, DescriptionId>>,
-    /// By inode: size when it was first seen.
-    sizes_at_start: Vec<u64>,
-    /// Transfers since they were last taken, if anybody wants them.
-    transfers: Option<Vec<Transfer>>,
+    /// Where the files are on servers: what these have to do since it was last taken.
+    requests: Option<Vec<Request>>,
+    /// The last call has given them something to do.
+    is_served: bool,
 }
 
 impl<'a> Kernel<'a> {
@@ -112,31 +122,36 @@ impl<'a> Kernel<'a> {
             names: vec![None; files],
             descriptions: Vec::new(),
             descriptors: vec![BTreeMap::new(); processes],
-            sizes_at_start: Vec::new(),
-            transfers: None,
+            requests: None,
+            is_served: false,
         }
     }
 
-    /// From now on notes what data moves.
-    pub(super) fn keep_transfers(&mut self) {
-        self.transfers = Some(Vec::new());
+    /// The same with files on servers, which carry out what moves or syncs data.
+    pub(super) fn remote(storage: &'a LocalStorage, files: usize, processes: usize) -> Kernel<'a> {
+        Kernel { requests: Some(Vec::new()), ..Kernel::new(storage, false, files, processes) }
     }
 
-    /// What moved since this was last asked.
-    pub(super) fn take_transfers(&mut self) -> Vec<Transfer> {
-        self.transfers.as_mut().map(std::mem::take).unwrap_or_default()
+    /// What the servers have to do, in order.
+    pub(super) fn take_requests(&mut self) -> Vec<Request> {
+        self.requests.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// By inode: the size each file had when it was first seen.
-    pub(super) fn sizes_at_start(&self) -> &[u64] {
-        &self.sizes_at_start
+    /// Whether the last call was one for the servers: what it costs is not known here.
+    pub(super) fn is_served(&self) -> bool {
+        self.is_served
     }
 
     fn note(&mut self, inode: usize, direction: Direction, extent: Extent) {
-        if let Some(transfers) = &mut self.transfers
-            && !extent.is_empty()
-        {
-            transfers.push(Transfer { inode, direction, extent });
+        if !extent.is_empty() {
+            self.request(Request::Transfer { inode, direction, extent });
+        }
+    }
+
+    fn request(&mut self, request: Request) {
+        if let Some(requests) = &mut self.requests {
+            requests.push(request);
+            self.is_served = true;
         }
     }
 
@@ -147,6 +162,7 @@ impl<'a> Kernel<'a> {
 
     /// Carries out a call as it was recorded. `None`: the model knows no cost for it.
     pub(super) fn native(&mut self, event: &Event) -> Option<Cost> {
+        self.is_served = false;
         let call = &self.storage.call;
         let ns = |cost_ns: f64| Some(Cost::work(Nanos(cost_ns.round() as u64)));
         if event.result < 0 {
@@ -275,20 +291,24 @@ impl<'a> Kernel<'a> {
     }
 
     fn sync(&mut self, event: &Event) -> Cost {
-        let one = |storage: &LocalStorage, file: &mut LocalFile| storage.sync(file);
         let wait = match event.function {
             Function::SYNC | Function::SYNCFS => {
-                let storage = self.storage;
-                let dirty = self.inodes.iter_mut().filter(|file| file.dirty_bytes > 0);
-                Nanos(dirty.map(|file| one(storage, file).get()).sum())
+                let is_dirty = |inode: &usize| self.inodes[*inode].dirty_bytes > 0;
+                let dirty: Vec<usize> = (0..self.inodes.len()).filter(is_dirty).collect();
+                Nanos(dirty.into_iter().map(|inode| self.sync_one(inode).get()).sum())
             }
             Function::FSYNC | Function::FDATASYNC => {
                 let inode = self.inode_of(event, 0);
-                one(self.storage, &mut self.inodes[inode])
+                self.sync_one(inode)
             }
             _ => Nanos(self.storage.sync.clean_ns as u64),
         };
         Cost { work: Nanos::ZERO, wait }
+    }
+
+    fn sync_one(&mut self, inode: usize) -> Nanos {
+        self.request(Request::Sync { inode });
+        self.storage.sync(&mut self.inodes[inode])
     }
 
     fn rename(&mut self, event: &Event) {
@@ -313,7 +333,6 @@ impl<'a> Kernel<'a> {
         let known = name.index().and_then(|name| self.names[name]);
         known.unwrap_or_else(|| {
             self.inodes.push(LocalFile::existing(size_bytes, self.cold));
-            self.sizes_at_start.push(size_bytes);
             let inode = self.inodes.len() - 1;
             if let Some(name) = name.index() {
                 self.names[name] = Some(inode);
@@ -324,6 +343,7 @@ impl<'a> Kernel<'a> {
 
     /// Carries out what a stack asks for on a description.
     pub(super) fn perform(&mut self, description: DescriptionId, call: Call) -> (Outcome, Cost) {
+        self.is_served = false;
         let Description { inode, position, append } = self.descriptions[description];
         let file = &mut self.inodes[inode];
         let storage = self.storage;
@@ -350,7 +370,7 @@ impl<'a> Kernel<'a> {
                 }
                 (outcome, Cost::work(Nanos(storage.call.seek_ns.round() as u64)))
             }
-            Call::Sync { .. } => (Ok(0), Cost { work: Nanos::ZERO, wait: storage.sync(file) }),
+            Call::Sync { .. } => (Ok(0), Cost { work: Nanos::ZERO, wait: self.sync_one(inode) }),
             Call::Truncate { length } => (Ok(0), Cost::work(storage.truncate(file, length))),
             Call::Allocate { mode, offset, length } => {
                 if mode == 0 {

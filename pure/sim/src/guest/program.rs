@@ -324,7 +324,8 @@ impl Waits {
         let relative = last_inside(&self.relatives[thread], thread, from, to);
         let long = to.saturating_sub(from) >= RANK_WAIT.0;
         let rank = match self.is_rank[thread] && long {
-            true => last_inside(&self.ranks, thread, from, to),
+            // Two that end at one instant cannot have waited for each other.
+            true => last_inside(&self.ranks, thread, from, to.saturating_sub(1)),
             false => None,
         };
         relative.into_iter().chain(rank).max_by_key(|(_, time)| *time)

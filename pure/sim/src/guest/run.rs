@@ -55,6 +55,15 @@ impl Run {
         self.end = self.end.max(now);
     }
 
+    /// Everything has happened.
+    pub(super) fn finished(mut self) -> Run {
+        for (began, ended) in &mut self.processes {
+            *began = (*began).min(*ended);
+        }
+        self.decisions.sort_by_key(|event| (event.process, event.thread, event.start));
+        self
+    }
+
     /// Adds the end of a row to the hash.
     pub(super) fn hash(&mut self, now: Nanos, row: usize) {
         for word in [now.0, row as u64] {
@@ -71,6 +80,24 @@ pub(super) struct Machine<'a> {
     pub(super) apply: &'a [StrategySpec],
     pub(super) scale: Scale,
     pub(super) settings: &'a Settings,
+}
+
+impl Machine<'_> {
+    /// Why a program cannot be run to its end: one sequence waits for another in vain.
+    pub(super) fn never_comes(&self, waiter: usize, awaited: usize) -> Refusal {
+        let name = |sequence: usize| {
+            let process = self.program.sequences[sequence].process as usize;
+            &self.trace.header.processes[process].name
+        };
+        Refusal {
+            message: format!(
+                "`{}` waits for `{}`, which never comes so far",
+                name(waiter),
+                name(awaited)
+            ),
+            hint: "the trace may be cut short; see `iolab report`".to_owned(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,35 +291,22 @@ impl Running<'_> {
     }
 
     /// Every sequence must have come to its end; else name one that waits, and for whom.
-    fn finish(mut self) -> Result<Run, Refusal> {
-        let sequences = &self.machine.program.sequences;
-        let name = |sequence: usize| {
-            let process = sequences[sequence].process as usize;
-            self.machine.trace.header.processes[process].name.clone()
-        };
+    fn finish(self) -> Result<Run, Refusal> {
         for (index, place) in self.places.iter().enumerate() {
             if let Some((_, waiter)) = place.waiters.first() {
-                let message = format!(
-                    "`{}` waits for `{}`, which never comes so far",
-                    name(*waiter as usize),
-                    name(index)
-                );
-                let hint = "the trace may be cut short; see `iolab report`".to_owned();
-                return Err(Refusal { message, hint });
+                return Err(self.machine.never_comes(*waiter as usize, index));
             }
         }
-        for (began, ended) in &mut self.run.processes {
-            *began = (*began).min(*ended);
-        }
-        self.run.decisions.sort_by_key(|event| (event.process, event.thread, event.start));
-        Ok(self.run)
+        Ok(self.run.finished())
     }
 }
 
-/// A call as it was recorded, at its recorded duration or at the model's cost.
+/// A call as it was recorded, at its recorded duration or at the model's cost; what servers do of it
+/// costs what they take.
 pub(super) fn native(machine: &Machine, kernel: &mut Kernel, row: usize) -> Cost {
     let event = &machine.trace.events[row];
     match (kernel.native(event), machine.settings.durations) {
+        _ if kernel.is_served() => Cost::default(),
         (Some(cost), Durations::Model) => cost,
         _ => recorded(machine, row),
     }

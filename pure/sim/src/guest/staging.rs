@@ -267,6 +267,7 @@ impl UnderWay<'_, '_> {
         }
         let (outcome, cost) = self.kernel.perform(description, call);
         match machine.settings.durations {
+            _ if self.kernel.is_served() => (outcome, Cost::default()),
             Durations::Model => (outcome, cost),
             Durations::Recorded if unchanged => (outcome, recorded(machine, passage.row)),
             Durations::Recorded => (outcome, machine.scale.apply(kind_of(call), cost)),

@@ -244,7 +244,7 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    fn run<Q: EventQueue<Event>>(self, mut cluster: Cluster<Q>) -> Result<Outcome, Refusal> {
+    fn run<Q: EventQueue<Event>>(self, mut cluster: Cluster<'_, Q>) -> Result<Outcome, Refusal> {
         if let Some(faults) = &self.faults {
             cluster.inject(faults);
         }
@@ -273,7 +273,7 @@ impl Watched<'_> {
         Ok(outcome)
     }
 
-    fn outcome<Q: EventQueue<Event>>(&self, end: Nanos, cluster: &Cluster<Q>) -> Outcome {
+    fn outcome<Q: EventQueue<Event>>(&self, end: Nanos, cluster: &Cluster<'_, Q>) -> Outcome {
         let applications =
             self.names.iter().zip(cluster.applications()).map(|(name, (program, end))| {
                 let (rank_count, name) = (program.rank_count(), name.clone());

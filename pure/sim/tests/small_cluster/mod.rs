@@ -46,7 +46,7 @@ pub(crate) fn classic() -> Platform {
 }
 
 /// Programs on `files` files, nothing chosen.
-pub(crate) fn setup(programs: Vec<Box<dyn Program>>, files: usize) -> Setup {
+pub(crate) fn setup(programs: Vec<Box<dyn Program>>, files: usize) -> Setup<'static> {
     Setup {
         order: Order::Documented,
         cache: None,
@@ -56,11 +56,11 @@ pub(crate) fn setup(programs: Vec<Box<dyn Program>>, files: usize) -> Setup {
     }
 }
 
-pub(crate) fn build(setup: Setup) -> Cluster<Ordered<Event>> {
+pub(crate) fn build(setup: Setup<'_>) -> Cluster<'_, Ordered<Event>> {
     build_on(&classic(), setup)
 }
 
-pub(crate) fn build_on(platform: &Platform, setup: Setup) -> Cluster<Ordered<Event>> {
+pub(crate) fn build_on<'p>(platform: &Platform, setup: Setup<'p>) -> Cluster<'p, Ordered<Event>> {
     Cluster::build(platform, setup, Ordered::new(Seed(0))).unwrap()
 }
 

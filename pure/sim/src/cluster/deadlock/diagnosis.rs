@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// By task, what it waits for.
 type Reasons = BTreeMap<TaskId, Vec<Reason>>;
 
-impl<Q: EventQueue<Event>> Cluster<Q> {
+impl<Q: EventQueue<Event>> Cluster<'_, Q> {
     /// Explains why processes have not ended although nothing is left to happen.
     pub(in crate::cluster) fn diagnose(&self) -> Deadlock {
         let processes = &self.machines.processes;
@@ -76,7 +76,7 @@ impl<Q: EventQueue<Event>> Cluster<Q> {
     }
 }
 
-impl Processes {
+impl Processes<'_> {
     fn all_waiting(&self, mut reasons: Reasons) -> Vec<Waiting> {
         let mut waiting = BTreeMap::new();
         // A process's own task comes first; if that has ended, something else may not have.

@@ -6,7 +6,7 @@ use crate::queue::EventQueue;
 use crate::slab::Id;
 use crate::world::TaskId;
 
-impl Processes {
+impl Processes<'_> {
     /// Begins a command in the background; it takes over the task's list.
     pub(super) fn start_background<Q: EventQueue<Event>>(
         &mut self,

@@ -12,7 +12,7 @@ use iolab_vocab::Extent;
 /// What is wrong, and a way out.
 type Wrong = (String, &'static str);
 
-impl Processes {
+impl Processes<'_> {
     /// Begins the command, or ends the run if it cannot be.
     pub(super) fn begin_checked<Q: EventQueue<Event>>(
         &mut self,

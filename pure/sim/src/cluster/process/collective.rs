@@ -17,7 +17,7 @@ use iolab_vocab::Extent;
 /// Payload of the allgather in which ranks tell each other their spans.
 const SPAN_BYTES: u64 = 16;
 
-impl Processes {
+impl Processes<'_> {
     /// The rank of the task's process in a group it belongs to.
     pub(super) fn rank_in(&self, id: TaskId, group: GroupId) -> u32 {
         let process = self.tasks.get(id).process;

@@ -20,7 +20,7 @@ const RESULT_BYTES: u64 = 4;
 /// Buffer of each rank in two-phase I/O.
 const BUFFER_BYTES: u64 = 8 << 20;
 
-impl Processes {
+impl Processes<'_> {
     /// Takes the next step of a file operation.
     pub(super) fn file_step<Q: EventQueue<Event>>(
         &mut self,

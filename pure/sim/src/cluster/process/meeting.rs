@@ -54,7 +54,7 @@ fn cropped(list: &[Extent], file_bytes: u64) -> Vec<Extent> {
     list.iter().map(inside).filter(|extent| !extent.is_empty()).collect()
 }
 
-impl Processes {
+impl Processes<'_> {
     /// The task comes to its group's meeting; gives the meeting if it is the last one.
     fn come(&mut self, id: TaskId, group: GroupId, purpose: Purpose) -> Option<Meeting> {
         let process = self.tasks.get(id).process;

@@ -51,7 +51,7 @@ impl Notes {
     }
 }
 
-impl Processes {
+impl Processes<'_> {
     /// From now on commands are noted; answers how many processes there are.
     pub(in crate::cluster) fn record(&mut self) -> u32 {
         self.notes = Some(Notes(self.processes.iter().map(|_| None).collect()));

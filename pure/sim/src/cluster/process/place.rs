@@ -23,14 +23,14 @@ pub(in crate::cluster) struct Parts {
     pub(in crate::cluster) costs: Option<Costs>,
 }
 
-impl Processes {
+impl<'p> Processes<'p> {
     /// Places programs on the platform's clients, in order.
     pub(in crate::cluster) fn place<Q: EventQueue<Event>>(
         world: &World<Q>,
         platform: &Platform,
-        programs: Vec<Box<dyn Program>>,
+        programs: Vec<Box<dyn Program + 'p>>,
         parts: Parts,
-    ) -> Result<Processes, Refusal> {
+    ) -> Result<Processes<'p>, Refusal> {
         let wanted: u64 = programs.iter().map(|program| u64::from(program.rank_count())).sum();
         if wanted > platform.client_count() {
             return Err(Refusal {
@@ -66,7 +66,7 @@ impl Processes {
     fn add<Q: EventQueue<Event>>(
         &mut self,
         world: &World<Q>,
-        program: Box<dyn Program>,
+        program: Box<dyn Program + 'p>,
     ) -> Result<(), Refusal> {
         let application = self.applications.len();
         let first = ProcessId::of(self.processes.len());

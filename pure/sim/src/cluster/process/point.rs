@@ -54,7 +54,7 @@ fn matches(wanted: Envelope, envelope: Envelope) -> bool {
         && (wanted.from == envelope.from || wanted.from.is_none())
 }
 
-impl Processes {
+impl Processes<'_> {
     /// One step of a send that may have to be offered first.
     pub(super) fn send_step<Q: EventQueue<Event>>(
         &mut self,

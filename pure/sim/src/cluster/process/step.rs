@@ -8,7 +8,7 @@ use crate::program::{ANY_SOURCE, Command, Communicator, What};
 use crate::queue::EventQueue;
 use crate::world::TaskId;
 
-impl Processes {
+impl Processes<'_> {
     /// Takes the next step of the task's top piece of work.
     pub(super) fn perform<Q: EventQueue<Event>>(
         &mut self,
