@@ -1,6 +1,6 @@
 //! Sizes, rates and durations as a platform file writes them.
 
-use iolab_vocab::parse_bytes;
+use iolab_vocab::{parse_bytes, parse_seconds};
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer};
 
@@ -68,33 +68,5 @@ impl<'de> Deserialize<'de> for Time {
             return Ok(Time(seconds));
         }
         Err(D::Error::invalid_value(Unexpected::Float(seconds), &"0 to 1e9 seconds"))
-    }
-}
-
-fn parse_seconds(text: &str) -> Option<f64> {
-    let text = text.trim();
-    let unit_at = text.find(|c: char| c.is_ascii_alphabetic() && c != 'e').unwrap_or(text.len());
-    let number: f64 = text[..unit_at].trim().parse().ok()?;
-    // Divided, not multiplied by 1e-6: 200us must be the same double as 0.0002.
-    match &text[unit_at..] {
-        "s" => Some(number),
-        "ms" => Some(number / 1e3),
-        "us" => Some(number / 1e6),
-        "ns" => Some(number / 1e9),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_the_doubles_one_would_write() {
-        assert_eq!(parse_seconds("200us"), Some(0.0002));
-        assert_eq!(parse_seconds("1 ms"), Some(0.001));
-        assert_eq!(parse_seconds("1e-3s"), Some(0.001));
-        assert_eq!(parse_seconds("7"), None);
-        assert_eq!(parse_seconds("fast"), None);
     }
 }

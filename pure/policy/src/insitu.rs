@@ -22,6 +22,7 @@ pub mod guest;
 mod held;
 mod laws;
 mod null;
+mod parameter;
 pub mod rules;
 pub mod runtimes;
 mod seek_elide;

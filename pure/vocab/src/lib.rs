@@ -3,9 +3,11 @@
 //! Each is a newtype where two of the kind are easily swapped by mistake. Arithmetic that could
 //! leave the range of a type says so (`saturating`, `checked`); nothing here allocates but texts.
 
+mod duration;
 mod refusal;
 mod size;
 
+pub use duration::parse_seconds;
 pub use refusal::Refusal;
 pub use size::{SizeError, format_bytes, parse_bytes};
 

@@ -1,6 +1,7 @@
 //! The catalogue of strategies: one row each. It feeds the command line, `iolab strategies`, the
 //! documentation and the conformance suite.
 
+use super::parameter::unknown;
 use super::write_back::Settings;
 use super::{Cruel, Null, SeekElide, Strategy, WriteBack};
 use iolab_vocab::Refusal;
@@ -74,7 +75,7 @@ const SEEK_ELIDE: Row = Row {
 const WRITE_BACK: Row = Row {
     name: "write-back",
     summary: "holds small writes back and writes them out sorted, merged and large",
-    usage: "write-back[:buffer=1m,largest=16k,age=SECONDS,paths=GLOB,exclude=GLOB]",
+    usage: "write-back[:buffer=1m,largest=16k,age=DURATION,paths=GLOB,exclude=GLOB]",
     traits: Traits {
         scope: "data",
         interference: "several",
@@ -124,9 +125,4 @@ fn refuse_all(parameters: &Parameters) -> Result<(), Refusal> {
         None => Ok(()),
         Some((key, _)) => Err(unknown(key, "paths, exclude")),
     }
-}
-
-/// The error for a parameter nobody knows.
-pub(super) fn unknown(key: &str, known: &str) -> Refusal {
-    Refusal { message: format!("no parameter `{key}`"), hint: format!("known are {known}") }
 }

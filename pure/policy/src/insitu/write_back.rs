@@ -15,15 +15,16 @@
 //! bytes stay held for another try until the last description is closed.
 //! Ancestor: the write-back strategy of Schmidtke 2017.
 
-use super::catalog::{Parameters, unknown};
+use super::catalog::Parameters;
 use super::descriptions::{Descriptions, seek_target};
 use super::held::Held;
 use super::null::memory_of;
+use super::parameter::{duration, size, unknown};
 use super::{
     Action, At, Call, Errno, Event, Handle, HeldPiece, Holding, Outcome, Place, Strategy, Whence,
 };
 use crate::machine::Machine;
-use iolab_vocab::{Extent, Nanos, Refusal, parse_bytes};
+use iolab_vocab::{Extent, Nanos, Refusal};
 
 const EIO: Errno = Errno(5);
 const EINTR: Errno = Errno(4);
@@ -36,12 +37,12 @@ pub struct Settings {
     /// Writes above this many bytes go straight through.
     pub largest_bytes: u64,
     /// Held bytes older than this are written out by the next call on the file.
-    pub age_ns: Option<u64>,
+    pub age: Option<Nanos>,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { buffer_bytes: 1 << 20, largest_bytes: 16 << 10, age_ns: None }
+        Settings { buffer_bytes: 1 << 20, largest_bytes: 16 << 10, age: None }
     }
 }
 
@@ -58,7 +59,7 @@ impl Settings {
             match key.as_str() {
                 "buffer" => settings.buffer_bytes = size(key, value)?,
                 "largest" => settings.largest_bytes = size(key, value)?,
-                "age" => settings.age_ns = Some(seconds(key, value)?),
+                "age" => settings.age = Some(duration(key, value)?),
                 _ => return Err(unknown(key, "buffer, largest, age, paths, exclude")),
             }
         }
@@ -78,24 +79,6 @@ impl Settings {
             });
         }
         Ok(settings)
-    }
-}
-
-fn size(key: &str, value: &str) -> Result<u64, Refusal> {
-    parse_bytes(value).map_err(|error| Refusal {
-        message: format!("{key}: {error}"),
-        hint: format!("for example {key}=1m"),
-    })
-}
-
-fn seconds(key: &str, value: &str) -> Result<u64, Refusal> {
-    let number: Option<f64> = value.trim_end_matches('s').parse().ok();
-    match number.filter(|seconds| (0.0..1e9).contains(seconds)) {
-        Some(seconds) => Ok((seconds * 1e9) as u64),
-        None => Err(Refusal {
-            message: format!("{key}: `{value}` is not a number of seconds"),
-            hint: format!("for example {key}=2s"),
-        }),
     }
 }
 
@@ -166,7 +149,7 @@ impl Strategy for WriteBack {
     }
 
     fn reads_clock(&self) -> bool {
-        self.settings.age_ns.is_some()
+        self.settings.age.is_some()
     }
 
     fn held_bytes(&self) -> u64 {
@@ -201,7 +184,7 @@ impl Strategy for WriteBack {
         if handle != self.writer || length > self.longest_held() || length == 0 {
             return None;
         }
-        if self.failure.is_some() || self.settings.age_ns.is_some() || self.held.is_empty() {
+        if self.failure.is_some() || self.settings.age.is_some() || self.held.is_empty() {
             return None;
         }
         let offset = match at {
@@ -248,8 +231,8 @@ impl WriteBack {
     }
 
     fn is_stale(&self, now: Nanos) -> bool {
-        let age_limit = self.settings.age_ns.filter(|_| !self.held.is_empty());
-        age_limit.is_some_and(|limit| now.since(self.held_since).get() >= limit)
+        let age_limit = self.settings.age.filter(|_| !self.held.is_empty());
+        age_limit.is_some_and(|limit| now.since(self.held_since) >= limit)
     }
 
     /// Whether the held bytes have to be out before `call` can go on.

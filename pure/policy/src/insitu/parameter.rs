@@ -1,0 +1,44 @@
+//! Values of strategies' parameters, read with errors that name the parameter.
+
+use iolab_vocab::{Nanos, Refusal, parse_bytes, parse_seconds};
+
+/// Bytes, as `4k` or `1m`.
+pub(super) fn size(key: &str, value: &str) -> Result<u64, Refusal> {
+    parse_bytes(value).map_err(|error| Refusal {
+        message: format!("{key}: {error}"),
+        hint: format!("for example {key}=1m"),
+    })
+}
+
+/// A duration below 30 years, as `5ms` or `2s`; without a unit it is of seconds.
+pub(super) fn duration(key: &str, value: &str) -> Result<Nanos, Refusal> {
+    let seconds = value.parse().ok().or_else(|| parse_seconds(value));
+    match seconds.filter(|seconds| (0.0..1e9).contains(seconds)) {
+        Some(seconds) => Ok(Nanos((seconds * 1e9).round() as u64)),
+        None => Err(Refusal {
+            message: format!("{key}: `{value}` is not a duration"),
+            hint: format!("for example {key}=2s or {key}=5ms"),
+        }),
+    }
+}
+
+/// For a parameter nobody knows.
+pub(super) fn unknown(key: &str, known: &str) -> Refusal {
+    Refusal { message: format!("no parameter `{key}`"), hint: format!("known are {known}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units_or_are_of_seconds() {
+        assert_eq!(duration("age", "2"), Ok(Nanos(2_000_000_000)));
+        assert_eq!(duration("age", "2s"), duration("age", "2"));
+        assert_eq!(duration("age", "5ms"), Ok(Nanos(5_000_000)));
+        for nonsense in ["", "5m", "-1s", "1e9", "soon", "NaN"] {
+            let refused = duration("age", nonsense).unwrap_err();
+            assert!(refused.message.contains(&format!("age: `{nonsense}`")), "{refused:?}");
+        }
+    }
+}
