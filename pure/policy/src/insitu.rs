@@ -28,6 +28,7 @@ pub mod runtimes;
 mod seek_elide;
 mod spec;
 mod stack;
+mod throttle;
 mod write_back;
 
 pub use catalog::{Catalog, Traits};
@@ -41,6 +42,7 @@ pub use rules::Request;
 pub use seek_elide::SeekElide;
 pub use spec::{Selection, StrategySpec};
 pub use stack::{Command, Slot, Stack};
+pub use throttle::Throttle;
 pub use write_back::WriteBack;
 
 use crate::machine::Machine;

@@ -3,7 +3,7 @@
 
 use super::parameter::unknown;
 use super::write_back::Settings;
-use super::{Cruel, Null, SeekElide, Strategy, WriteBack};
+use super::{Cruel, Null, SeekElide, Strategy, Throttle, WriteBack};
 use iolab_vocab::Refusal;
 
 /// Classes of a strategy, as data: what may stand above what is decided from these.
@@ -86,6 +86,20 @@ const WRITE_BACK: Row = Row {
     build: |parameters| Ok(Box::new(WriteBack::new(Settings::parse(parameters)?))),
 };
 
+const THROTTLE: Row = Row {
+    name: "throttle",
+    summary: "makes storage slow: each call takes at least a latency, and its bytes at a rate",
+    usage: "throttle[:rate=100m,latency=1ms,paths=GLOB,exclude=GLOB]",
+    traits: Traits {
+        scope: "–",
+        interference: "single",
+        state: "how late the last call was",
+        keeps_semantics: true,
+        cruel: false,
+    },
+    build: |parameters| Ok(Box::new(Throttle::parse(parameters)?)),
+};
+
 const CRUEL: Row = Row {
     name: "cruel",
     summary: "for tests: delays, cuts transfers short and fails them, at random by seed",
@@ -105,7 +119,7 @@ pub struct Catalog;
 
 impl Catalog {
     /// Every row, in the order of documentation.
-    pub const ROWS: &[Row] = &[NULL, SEEK_ELIDE, WRITE_BACK, CRUEL];
+    pub const ROWS: &[Row] = &[NULL, SEEK_ELIDE, WRITE_BACK, THROTTLE, CRUEL];
 
     /// The row of that name.
     pub fn find(name: &str) -> Result<&'static Row, Refusal> {

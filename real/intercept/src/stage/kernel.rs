@@ -197,6 +197,26 @@ pub(crate) fn sleep_ns(nanoseconds: u64) {
     unsafe { system_call!(SYS_nanosleep, &raw const time, 0) };
 }
 
+/// Sleeps until the monotonic clock says so, whatever signals come meanwhile.
+pub(crate) fn sleep_until_ns(nanoseconds: u64) {
+    let time = libc::timespec {
+        tv_sec: (nanoseconds / 1_000_000_000) as i64,
+        tv_nsec: (nanoseconds % 1_000_000_000) as i64,
+    };
+    while monotonic_ns() < nanoseconds {
+        // SAFETY: `time` lives through the call; nothing remains of an absolute time.
+        unsafe {
+            system_call!(
+                SYS_clock_nanosleep,
+                libc::CLOCK_MONOTONIC,
+                libc::TIMER_ABSTIME,
+                &raw const time,
+                0
+            )
+        };
+    }
+}
+
 pub(crate) fn monotonic_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid place; the vDSO call is safe in signal handlers.

@@ -311,7 +311,7 @@ impl Driver for Passage<'_> {
     }
 
     fn wait_until(&mut self, time: Nanos) {
-        kernel::sleep_ns(time.get().saturating_sub(kernel::monotonic_ns()));
+        kernel::sleep_until_ns(time.get());
     }
 
     fn decided(&mut self, stack: &Stack, copies: &[Command]) {

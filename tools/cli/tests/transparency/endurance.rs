@@ -205,3 +205,21 @@ os.close(fd)";
     assert_eq!(calls("decisions.iot"), 500 * 2 + 1 + 2 + 2, "{errors}");
     assert!(calls("run.iot") >= 502, "{errors}");
 }
+
+#[test]
+fn slow_storage_stays_slow_whatever_signals_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "import os, signal, time
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+fd = os.open(os.environ['OUT'], os.O_CREAT | os.O_WRONLY)
+start = time.monotonic()
+for _ in range(20): os.write(fd, b'x' * 1000)
+took = time.monotonic() - start
+signal.setitimer(signal.ITIMER_REAL, 0)
+print('slow' if took >= 0.2 else took)";
+    let mut command = iolab();
+    command.args(["run", "--apply", "throttle:latency=10ms", "--", "python3", "-c", script]);
+    let output = command.env("OUT", folder.path().join("f")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "slow\n");
+}

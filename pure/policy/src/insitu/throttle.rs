@@ -1,0 +1,238 @@
+//! Slow storage on purpose: each call below takes at least as long as it would on storage of a given
+//! rate and latency. Changes no byte and no result. It shows what a program would gain or lose
+//! elsewhere, and makes slow storage for trials of other strategies, which stand above it.
+//!
+//! The storage serves one call of the file after another: a call begins when the one before is over,
+//! and takes the latency and its bytes at the rate. Transfers, syncs and changes of the size go there; seeks do
+//! not. What the call really took counts as part of its time; where it took longer, nothing is added. A
+//! wake that comes late is made up for by the next call, so that the rate holds over many calls.
+
+use super::catalog::Parameters;
+use super::null::memory_of;
+use super::parameter::{duration, size, unknown};
+use super::{Action, Call, Event, Outcome, Strategy};
+use crate::machine::Machine;
+use iolab_vocab::{Nanos, Refusal};
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Throttle {
+    /// Without one, bytes cost nothing.
+    bytes_per_second: Option<u64>,
+    latency: Nanos,
+    /// How late the last call was answered because a wake came late.
+    late: Nanos,
+    under_way: Option<UnderWay>,
+}
+
+/// A call that is not answered yet.
+#[derive(Clone, Copy, Debug)]
+enum UnderWay {
+    /// It began then.
+    Below(Call, Nanos),
+    /// It has come to something, and the storage is done with it then.
+    Slow(Outcome, Nanos),
+}
+
+impl Throttle {
+    /// Reads `rate=100m,latency=1ms`. Without either it is storage of 100 MiB/s with 1 ms of latency;
+    /// with one of them the other costs nothing.
+    pub fn parse(parameters: &Parameters) -> Result<Throttle, Refusal> {
+        let (mut rate, mut latency) = (None, None);
+        for (key, value) in parameters {
+            match key.as_str() {
+                "rate" => rate = Some(size(key, value.strip_suffix("/s").unwrap_or(value))?),
+                "latency" => latency = Some(duration(key, value)?),
+                _ => return Err(unknown(key, "rate, latency, paths, exclude")),
+            }
+        }
+        if rate == Some(0) {
+            return Err(Refusal {
+                message: "rate: at 0 bytes per second nothing is ever over".to_owned(),
+                hint: "for example rate=100m; leave it out for one without limit".to_owned(),
+            });
+        }
+        if (rate, latency) == (None, None) {
+            (rate, latency) = (Some(100 << 20), Some(Nanos(1_000_000)));
+        }
+        Ok(Throttle {
+            bytes_per_second: rate,
+            latency: latency.unwrap_or_default(),
+            late: Nanos::ZERO,
+            under_way: None,
+        })
+    }
+
+    /// What a call takes on the storage that came to this; nothing if it does not go there.
+    fn time_of(&self, call: Call, outcome: Outcome) -> Nanos {
+        let goes_there = matches!(
+            call,
+            Call::Read { .. }
+                | Call::Write { .. }
+                | Call::Sync { .. }
+                | Call::Truncate { .. }
+                | Call::Allocate { .. }
+        );
+        if !goes_there {
+            return Nanos::ZERO;
+        }
+        let moved_bytes = call.transfer_bytes().min(outcome.unwrap_or(0));
+        let nanos = u128::from(moved_bytes) * 1_000_000_000;
+        let transfer = self.bytes_per_second.map_or(0, |rate| nanos.div_ceil(u128::from(rate)));
+        self.latency.after(Nanos(u64::try_from(transfer).unwrap_or(u64::MAX)))
+    }
+}
+
+impl Machine for Throttle {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
+        match event {
+            Event::Arrived { handle, call } => {
+                let start = now.since(self.late);
+                self.under_way = Some(UnderWay::Below(call, start));
+                out.push(Action::Perform { handle, call, memory: memory_of(call) });
+            }
+            Event::Performed(outcome) => {
+                let Some(UnderWay::Below(call, start)) = self.under_way.take() else {
+                    unreachable!("only a call below comes to something")
+                };
+                let end = start.after(self.time_of(call, outcome));
+                if now >= end {
+                    // It was no later than the wake before it had made it.
+                    self.late = self.late.min(now.since(end));
+                    return out.push(Action::Answer(outcome));
+                }
+                self.late = Nanos::ZERO;
+                self.under_way = Some(UnderWay::Slow(outcome, end));
+                out.push(Action::WakeAt(end));
+            }
+            Event::Woke => {
+                let Some(UnderWay::Slow(outcome, end)) = self.under_way.take() else {
+                    unreachable!("only a slow call is woken")
+                };
+                self.late = now.since(end);
+                out.push(Action::Answer(outcome));
+            }
+        }
+    }
+}
+
+impl Strategy for Throttle {
+    fn reads_clock(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::insitu::{At, Errno, Handle};
+
+    const HANDLE: Handle = Handle(0);
+
+    fn throttle(parameters: &[(&str, &str)]) -> Throttle {
+        let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
+        let parameters: Vec<(String, String)> = parameters.iter().map(owned).collect();
+        Throttle::parse(&parameters).unwrap()
+    }
+
+    fn step(throttle: &mut Throttle, now: u64, event: Event) -> Action {
+        let mut out = Vec::new();
+        throttle.step(Nanos(now), event, &mut out);
+        let [action] = out[..] else { panic!("one action: {out:?}") };
+        action
+    }
+
+    /// When a write of so many bytes is over that arrives at `now` and takes `below_ns` below.
+    fn write(throttle: &mut Throttle, now: u64, length: u64, below_ns: u64) -> u64 {
+        let call = Call::Write { at: At::Position, length };
+        let down = step(throttle, now, Event::Arrived { handle: HANDLE, call });
+        assert!(matches!(down, Action::Perform { call: same, .. } if same == call));
+        match step(throttle, now + below_ns, Event::Performed(Ok(length))) {
+            Action::WakeAt(Nanos(end)) => {
+                let answer = step(throttle, end, Event::Woke);
+                assert!(matches!(answer, Action::Answer(Ok(moved)) if moved == length));
+                end
+            }
+            Action::Answer(Ok(moved)) if moved == length => now + below_ns,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_transfer_takes_latency_and_its_bytes_at_the_rate() {
+        // 1 MiB/s is 953.67 ns for a byte.
+        let mut slow = throttle(&[("rate", "1m"), ("latency", "10us")]);
+        assert_eq!(write(&mut slow, 1000, 1024, 200), 1000 + 10_000 + 976_563);
+        assert_eq!(write(&mut slow, 2_000_000, 0, 200), 2_010_000);
+        let mut near = throttle(&[("latency", "10us")]);
+        assert_eq!(write(&mut near, 0, 1 << 40, 200), 10_000);
+    }
+
+    #[test]
+    fn storage_that_is_slower_itself_is_not_slowed_down() {
+        let mut slow = throttle(&[("latency", "10us")]);
+        assert_eq!(write(&mut slow, 0, 100, 50_000), 50_000);
+        assert_eq!(write(&mut slow, 50_000, 100, 5), 60_000);
+    }
+
+    #[test]
+    fn a_late_wake_is_made_up_for_by_the_next_call() {
+        let mut slow = throttle(&[("latency", "10us")]);
+        let call = Call::Sync { data_only: false };
+        step(&mut slow, 0, Event::Arrived { handle: HANDLE, call });
+        assert!(matches!(
+            step(&mut slow, 5, Event::Performed(Ok(0))),
+            Action::WakeAt(Nanos(10_000))
+        ));
+        step(&mut slow, 14_000, Event::Woke);
+        // 4 us late; the program did something for 1 us.
+        assert_eq!(write(&mut slow, 15_000, 8, 5), 15_000 - 4_000 + 10_000);
+        assert_eq!(write(&mut slow, 30_000, 8, 5), 40_000);
+    }
+
+    #[test]
+    fn a_wake_that_is_later_than_a_call_takes_is_made_up_for_by_several() {
+        let mut slow = throttle(&[("latency", "10us")]);
+        let call = Call::Sync { data_only: false };
+        step(&mut slow, 0, Event::Arrived { handle: HANDLE, call });
+        step(&mut slow, 5, Event::Performed(Ok(0)));
+        // 25 us late: two calls are over at once, and half of the third.
+        step(&mut slow, 35_000, Event::Woke);
+        assert_eq!(write(&mut slow, 35_000, 8, 1_000), 36_000);
+        assert_eq!(write(&mut slow, 36_000, 8, 1_000), 37_000);
+        assert_eq!(write(&mut slow, 37_000, 8, 1_000), 40_000);
+        assert_eq!(write(&mut slow, 40_000, 8, 1_000), 50_000);
+    }
+
+    #[test]
+    fn only_what_was_moved_counts_and_seeks_cost_nothing() {
+        let mut slow = throttle(&[("rate", "1k")]);
+        let outcomes = [
+            (Call::Read { at: At::Position, length: 1024 }, Ok(0)),
+            (Call::Read { at: At::Position, length: 1024 }, Err(Errno(5))),
+            (Call::Seek { offset: 512, whence: crate::insitu::Whence::Start }, Ok(512)),
+            (Call::Close, Ok(0)),
+        ];
+        for (call, outcome) in outcomes {
+            step(&mut slow, 0, Event::Arrived { handle: HANDLE, call });
+            let action = step(&mut slow, 1, Event::Performed(outcome));
+            assert!(matches!(action, Action::Answer(same) if same == outcome), "{call:?}");
+        }
+    }
+
+    #[test]
+    fn without_parameters_it_is_storage_of_100_mib_a_second_and_a_millisecond() {
+        let mut usual = throttle(&[]);
+        assert_eq!(write(&mut usual, 0, 100 << 20, 5), 1_001_000_000);
+        let refused = |key: &str, value: &str| {
+            Throttle::parse(&[(key.to_owned(), value.to_owned())]).unwrap_err().message
+        };
+        assert!(refused("rate", "0").contains("rate"));
+        assert!(refused("rate", "fast").contains("`fast`"));
+        assert!(refused("latency", "1x").contains("`1x`"));
+        assert!(refused("delay", "1").contains("`delay`"));
+    }
+}
