@@ -188,3 +188,26 @@ fn a_cluster_with_fewer_clients_than_the_trace_has_writers_says_so() {
     let error = predict(&trace, &cluster, &[], &Settings::default()).unwrap_err();
     assert!(error.message.contains("11") && error.message.contains("10"), "{error}");
 }
+
+#[test]
+fn processes_that_followed_each_other_share_clients_where_there_are_not_enough() {
+    let one = small_writer(2);
+    let length = one.header.processes[0].end_ns;
+    let mut events = Vec::new();
+    let mut processes = Vec::new();
+    let mut now = 0;
+    for child in 1..=30 {
+        let fork = call(Function::FORK, now + 10, now + 20);
+        events.push(Event { result: i64::from(child) + 1, ..fork });
+        events.extend(as_process(&one, child, now + 100));
+        processes.push(process(child + 1, 1, now + 100, now + 100 + length));
+        now += 200 + length;
+    }
+    processes.insert(0, process(1, 0, 0, now + 10));
+    let run = on_classic(&trace(processes, events), &[]);
+    let children = &run.trace.header.processes[1..];
+    // Of ten clients; each child makes two requests of at least 800 us.
+    assert!(children.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns));
+    assert!(children.iter().all(|child| child.end_ns - child.start_ns > 1_600_000));
+    assert!(run.wall > Nanos(30 * 1_600_000));
+}

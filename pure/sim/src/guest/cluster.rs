@@ -1,6 +1,7 @@
 //! A recorded program on a cluster: its transfers become requests to striped servers.
 //!
-//! Each thread that may transfer anything is a client process of the platform. It computes what it
+//! Each thread that may transfer anything is a client process of the platform; threads of which one had
+//! ended before the other began share one where there are not enough. It computes what it
 //! computed between its calls and makes them at the simulation's clock: strategies decide then, what
 //! comes out below them goes to the servers, and what deciding and copying cost is computation. Calls
 //! without data keep what they took. Threads without transfers need no client: they have only their
@@ -34,7 +35,19 @@ const ANY_SIZE: FileState = FileState { bytes: u64::MAX };
 
 /// Runs the program on the cluster part of `platform`.
 pub(super) fn run(machine: &Machine, platform: &Platform) -> Result<Run, Refusal> {
-    let mut threads = Threads::new(machine, platform);
+    let lanes = lanes(machine, platform.client_count());
+    if lanes.len() as u64 > platform.client_count() {
+        return Err(Refusal {
+            message: format!(
+                "{} threads of the program were at work at once, but platform `{}` has {} clients",
+                lanes.len(),
+                platform.name,
+                platform.client_count()
+            ),
+            hint: "give the platform more client nodes, or `clients` per node".to_owned(),
+        });
+    }
+    let mut threads = Threads::new(machine, platform, lanes);
     threads.pass_ready();
     let stored = serve(machine, platform, &mut threads);
     if let Some(refused) = threads.refused {
@@ -86,6 +99,28 @@ fn clients(machine: &Machine) -> Vec<usize> {
     (0..program.sequences.len()).filter(is_client).collect()
 }
 
+/// Which threads each client runs, one after another: a client each, or as few clients as there were
+/// threads at once.
+fn lanes(machine: &Machine, client_count: u64) -> Vec<Vec<usize>> {
+    let mut threads = clients(machine);
+    if threads.len() as u64 <= client_count {
+        return threads.into_iter().map(|thread| vec![thread]).collect();
+    }
+    let life = |thread: usize| machine.program.sequences[thread].life;
+    threads.sort_by_key(|&thread| life(thread).0);
+    let mut lanes: Vec<Vec<usize>> = Vec::new();
+    for thread in threads {
+        let is_free = |lane: &&mut Vec<usize>| {
+            lane.last().is_none_or(|&before| life(before).1 < life(thread).0)
+        };
+        match lanes.iter_mut().find(is_free) {
+            Some(lane) => lane.push(thread),
+            None => lanes.push(vec![thread]),
+        }
+    }
+    lanes
+}
+
 /// Whether a call is one that servers carry out, as it was recorded.
 fn asks_servers(machine: &Machine, row: usize) -> bool {
     let class = machine.trace.events[row].function.class();
@@ -98,8 +133,8 @@ struct Threads<'a> {
     kernel: Kernel<'a>,
     staging: Staging<'a>,
     run: Run,
-    /// By client: the thread it is.
-    clients: Vec<usize>,
+    /// By client: the threads it runs, and which of them now.
+    lanes: Vec<(Vec<usize>, usize)>,
     /// By thread.
     places: Vec<Place>,
     /// Files of the cluster by inode.
@@ -170,28 +205,40 @@ impl Place {
 }
 
 impl<'a> Threads<'a> {
-    fn new(machine: &'a Machine<'a>, platform: &Platform) -> Threads<'a> {
+    fn new(machine: &'a Machine<'a>, platform: &Platform, lanes: Vec<Vec<usize>>) -> Threads<'a> {
         let header = &machine.trace.header;
         let (files, processes) = (header.files.len(), header.processes.len());
-        let clients = clients(machine);
         let mut places: Vec<Place> = Vec::new();
         places.resize_with(machine.program.sequences.len(), Place::default);
-        for (&thread, speed) in clients.iter().zip(platform.client_speeds()) {
-            places[thread].instruction_ns = 1e9 / speed;
+        for (lane, speed) in lanes.iter().zip(platform.client_speeds()) {
+            lane.iter().for_each(|&thread| places[thread].instruction_ns = 1e9 / speed);
         }
-        clients.iter().for_each(|&thread| places[thread].is_client = true);
+        lanes.iter().flatten().for_each(|&thread| places[thread].is_client = true);
         let ready = (0..places.len()).filter(|&thread| !places[thread].is_client).collect();
         Threads {
             machine,
             kernel: Kernel::remote(machine.storage, files, processes),
             staging: Staging::new(machine, processes),
             run: Run::empty(machine),
-            clients,
+            lanes: lanes.into_iter().map(|lane| (lane, 0)).collect(),
             places,
             files: BTreeMap::new(),
             ready,
             refused: None,
         }
+    }
+
+    /// The thread that a client runs now.
+    fn thread_of(&self, rank: u32) -> Option<usize> {
+        let (lane, at) = &self.lanes[rank as usize];
+        lane.get(*at).copied()
+    }
+
+    /// The next thread of the client begins where this one has ended.
+    fn end_thread(&mut self, rank: u32, thread: usize) {
+        let now = self.places[thread].now;
+        self.lanes[rank as usize].1 += 1;
+        self.reached(rank, now);
     }
 
     fn moment(&self, thread: usize) -> Option<Moment> {
@@ -369,25 +416,26 @@ impl<'a> Threads<'a> {
 
 impl Program for Threads<'_> {
     fn next(&mut self, rank: u32, list: &mut Vec<Extent>) -> Option<Command> {
-        let thread = self.clients[rank as usize];
-        while self.refused.is_none() {
+        while let Some(thread) = self.thread_of(rank).filter(|_| self.refused.is_none()) {
             if let Some(command) = self.command(thread, list) {
                 return Some(command);
             }
             match self.step(thread) {
                 Step::Go => self.pass_ready(),
                 Step::Await(point) => return Some(self.look_again(thread, point)),
-                Step::End => return None,
+                Step::End => self.end_thread(rank, thread),
             }
         }
         None
     }
 
     fn reached(&mut self, rank: u32, now: Nanos) {
-        self.places[self.clients[rank as usize]].now = now;
+        if let Some(thread) = self.thread_of(rank) {
+            self.places[thread].now = now;
+        }
     }
 
     fn rank_count(&self) -> u32 {
-        self.clients.len() as u32
+        self.lanes.len() as u32
     }
 }

@@ -59,6 +59,8 @@ pub(super) struct Sequence {
     pub(super) process: u32,
     /// The first thread of its process.
     pub(super) is_main: bool,
+    /// When it began and ended as it was recorded.
+    pub(super) life: (Nanos, Nanos),
     pub(super) moments: Vec<Moment>,
 }
 
@@ -166,7 +168,8 @@ pub(super) fn program(trace: &Trace, cores: u32, recording: Recording) -> Result
                 moments.push(Moment { what: seen.what, after, work: Nanos(work) });
                 from = seen.end;
             }
-            Sequence { process: thread.process, is_main: thread.thread == 0, moments }
+            let life = (Nanos(thread.start), Nanos(thread.end()));
+            Sequence { process: thread.process, is_main: thread.thread == 0, life, moments }
         })
         .collect();
     let duration = |event: &Event| Nanos(shares.between(event.start.0, event.end.0));
