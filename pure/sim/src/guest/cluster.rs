@@ -10,6 +10,8 @@
 //! A thread that waits for another one (its maker, a child, the other ranks) looks again after a
 //! thousandth of the time it has waited, at least after [`LOOK`]; so much later than it could it goes on.
 
+mod lanes;
+
 use super::Settings;
 use super::kernel::{Kernel, Request};
 use super::program::{Moment, Point, What};
@@ -20,10 +22,10 @@ use crate::platform::Platform;
 use crate::program::{Command, File, FileOperation, Program, What as ClusterWork};
 use crate::queue::Ordered;
 use iolab_policy::collective::CollectiveSelection;
-use iolab_policy::insitu::Guest;
 use iolab_trace::{Class, Event};
 use iolab_vocab::{Extent, Nanos, Refusal};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use lanes::{asks_servers, lanes};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Time between two looks at what another thread has come to, at least.
 const LOOK: Nanos = Nanos(1_000);
@@ -77,54 +79,6 @@ fn serve(machine: &Machine, platform: &Platform, threads: &mut Threads) -> Resul
 fn file_count_max(machine: &Machine) -> usize {
     let frees = |event: &&Event| matches!(event.function.class(), Class::Unlink | Class::Rename);
     machine.trace.header.files.len() + machine.trace.events.iter().filter(frees).count()
-}
-
-/// Which threads may have something for the servers: those that move or sync data themselves, and all
-/// threads with calls in processes of which strategies choose a file.
-fn clients(machine: &Machine) -> Vec<usize> {
-    let Machine { trace, program, apply, .. } = machine;
-    let is_chosen = |event: &&Event| {
-        let file = event.file.index().map(|file| &trace.header.files[file]);
-        file.is_some_and(|file| Guest::chosen(apply, &file.path).next().is_some())
-    };
-    let staged: BTreeSet<u32> =
-        trace.events.iter().filter(is_chosen).map(|event| event.process).collect();
-    let is_client = |thread: &usize| {
-        let sequence = &program.sequences[*thread];
-        sequence.moments.iter().any(|moment| match moment.what {
-            What::Call(row) => staged.contains(&sequence.process) || asks_servers(machine, row),
-            _ => false,
-        })
-    };
-    (0..program.sequences.len()).filter(is_client).collect()
-}
-
-/// Which threads each client runs, one after another: a client each, or as few clients as there were
-/// threads at once.
-fn lanes(machine: &Machine, client_count: u64) -> Vec<Vec<usize>> {
-    let mut threads = clients(machine);
-    if threads.len() as u64 <= client_count {
-        return threads.into_iter().map(|thread| vec![thread]).collect();
-    }
-    let life = |thread: usize| machine.program.sequences[thread].life;
-    threads.sort_by_key(|&thread| life(thread).0);
-    let mut lanes: Vec<Vec<usize>> = Vec::new();
-    for thread in threads {
-        let is_free = |lane: &&mut Vec<usize>| {
-            lane.last().is_none_or(|&before| life(before).1 < life(thread).0)
-        };
-        match lanes.iter_mut().find(is_free) {
-            Some(lane) => lane.push(thread),
-            None => lanes.push(vec![thread]),
-        }
-    }
-    lanes
-}
-
-/// Whether a call is one that servers carry out, as it was recorded.
-fn asks_servers(machine: &Machine, row: usize) -> bool {
-    let class = machine.trace.events[row].function.class();
-    class.moves_data() || class == Class::Sync
 }
 
 /// The threads of a recorded program.
@@ -236,9 +190,12 @@ impl<'a> Threads<'a> {
 
     /// The next thread of the client begins where this one has ended.
     fn end_thread(&mut self, rank: u32, thread: usize) {
-        let now = self.places[thread].now;
+        let (now, time) = (self.places[thread].now, self.places[thread].time());
         self.lanes[rank as usize].1 += 1;
-        self.reached(rank, now);
+        if let Some(next) = self.thread_of(rank) {
+            self.places[next].now = now;
+            self.places[next].wait = time.since(now);
+        }
     }
 
     fn moment(&self, thread: usize) -> Option<Moment> {
