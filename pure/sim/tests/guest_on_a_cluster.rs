@@ -6,8 +6,8 @@ mod recorded_writer;
 use iolab_sim::guest::{Prediction, Settings, predict};
 use iolab_sim::platform::Platform;
 use iolab_trace::{Event, FileEntry, Function, ProcessEntry, Trace};
-use iolab_vocab::{FileId, Nanos};
-use recorded_writer::{apply, call, open, process, small_writer, trace, write};
+use iolab_vocab::{FileId, Nanos, Random, Seed};
+use recorded_writer::{CREATE, apply, call, open, process, small_writer, trace, write};
 
 /// On the classic cluster with nothing cached.
 fn on_classic(trace: &Trace, strategies: &[&str]) -> Prediction {
@@ -210,4 +210,94 @@ fn processes_that_followed_each_other_share_clients_where_there_are_not_enough()
     assert!(children.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns));
     assert!(children.iter().all(|child| child.end_ns - child.start_ns > 1_600_000));
     assert!(run.wall > Nanos(30 * 1_600_000));
+}
+
+/// A call that some program might have made: of a few descriptors, files, sizes.
+fn any_call(random: &mut Random, now: u64, took: u64) -> Event {
+    let fd = 3 + random.below(3) as i32;
+    let file = FileId(random.below(3) as u32);
+    let (offset, length) = (random.below(1 << 20) as i64, 1 + random.below(200_000) as i64);
+    let call = |function| Event { fd, file, ..call(function, now, now + took) };
+    let transfer = |function| Event { offset, length, result: length, ..call(function) };
+    match random.below(16) {
+        0 | 1 => Event { fd: -1, argument: CREATE, result: fd.into(), ..call(Function::OPEN) },
+        2 => call(Function::CLOSE),
+        3..6 => transfer(Function::PWRITE),
+        6 | 7 => transfer(Function::WRITE),
+        8 | 9 => transfer(Function::PREAD),
+        10 => Event { result: 0, length: 0, ..transfer(Function::READ) },
+        11 => Event { length: offset, ..call(Function::FTRUNCATE) },
+        12 => call(Function::FSYNC),
+        13 => Event { fd: -1, argument: random.below(3) as i64, ..call(Function::RENAME) },
+        14 => Event { fd: -1, ..call(Function::UNLINK) },
+        _ => Event { result: i64::from(fd) + 1, ..call(Function::DUP) },
+    }
+}
+
+/// Processes with threads, some started by others, on three files.
+fn any_trace(random: &mut Random) -> Trace {
+    let count = 1 + random.below(5) as u32;
+    let (mut processes, mut events) = (Vec::new(), Vec::new());
+    for index in 0..count {
+        let start = random.below(50) * 1000;
+        let mut end = start;
+        for thread in 0..1 + random.below(2) as u32 {
+            let mut now = start;
+            for _ in 0..random.below(30) {
+                now += random.below(3) * random.below(200_000);
+                let took = random.below(5_000);
+                let call = any_call(random, now, took);
+                events.push(Event { process: index, thread, ..call });
+                now += took;
+            }
+            end = end.max(now);
+        }
+        let parent = random.below(u64::from(index) + 1) as u32;
+        processes.push(process(index + 1, parent, start, end));
+    }
+    let mut trace = trace(processes, events);
+    for path in ["/d/second", "/d/third"] {
+        trace.header.files.push(FileEntry { path: path.to_owned(), ..FileEntry::default() });
+    }
+    trace
+}
+
+#[test]
+fn any_program_comes_to_its_end_with_its_calls_in_order() {
+    let cluster = Platform::preset("classic-hdd").unwrap();
+    let choices: [&[&str]; 4] = [
+        &[],
+        &["write-back:buffer=64k,age=2ms"],
+        &["seek-elide", "write-back:paths=*/file"],
+        &["throttle:latency=1ms", "null"],
+    ];
+    for seed in 0..400 {
+        let mut random = Random::new(Seed(seed));
+        let trace = any_trace(&mut random);
+        let strategies = choices[random.below(4) as usize];
+        let cache = ["none", "write-behind", "aggregation"][random.below(3) as usize];
+        let settings = Settings { cache: Some(cache.to_owned()), ..Settings::default() };
+        let run = || predict(&trace, &cluster, &apply(strategies), &settings).unwrap();
+        let first = run();
+        assert_eq!(first, run(), "seed {seed}");
+        for (index, event) in first.trace.events.iter().enumerate() {
+            assert!(
+                event.start <= event.end && event.end <= first.wall,
+                "seed {seed}, row {index}"
+            );
+        }
+        // Recorded order of calls is kept within each thread; overlapping ones are part of the first.
+        let own = |index: &usize| (trace.events[*index].process, trace.events[*index].thread);
+        let mut rows: Vec<usize> = (0..trace.events.len()).collect();
+        rows.sort_by_key(|index| (own(index), trace.events[*index].start, *index));
+        for pair in rows.windows(2).filter(|pair| own(&pair[0]) == own(&pair[1])) {
+            let (one, next) = (&first.trace.events[pair[0]], &first.trace.events[pair[1]]);
+            assert!(
+                one.end <= next.start,
+                "seed {seed}, rows {pair:?}: {} {}",
+                one.end,
+                next.start
+            );
+        }
+    }
 }
