@@ -245,7 +245,7 @@ fn any_trace(random: &mut Random) -> Trace {
             let mut now = start;
             for _ in 0..random.below(30) {
                 now += random.below(3) * random.below(200_000);
-                let took = random.below(5_000);
+                let took = 1 + random.below(5_000);
                 let call = any_call(random, now, took);
                 events.push(Event { process: index, thread, ..call });
                 now += took;

@@ -235,6 +235,20 @@ fn a_call_inside_a_stream_call_is_charged_once_and_the_outer_one_follows() {
 }
 
 #[test]
+fn a_call_inside_another_keeps_its_place_in_it() {
+    let mut trace = small_writer(1);
+    let outer = trace.events[1];
+    // libc looks at the file from a quarter to a half of the write.
+    let (start, end) = (outer.start.0 + 300, outer.start.0 + 600);
+    trace.events.insert(2, call(Function::FSTAT, start, end));
+    let run = simulate(&trace, &[], &model());
+    let [_, write, look, ..] = &run.trace.events[..] else { panic!("three rows") };
+    assert_eq!(write.duration(), Nanos(1100));
+    assert_eq!(look.start, write.start.after(Nanos(275)));
+    assert_eq!(look.end, write.start.after(Nanos(550)));
+}
+
+#[test]
 fn damaged_traces_and_unsuitable_platforms_are_refused_by_name() {
     let refusal = |trace: &Trace| predict(trace, &platform(), &[], &model()).unwrap_err();
     let mut foreign = small_writer(2);

@@ -55,7 +55,7 @@ pub(super) fn run(machine: &Machine, platform: &Platform) -> Result<Run, Refusal
     if let Some(refused) = threads.refused {
         return Err(refused);
     }
-    let mut run = threads.run.finished();
+    let mut run = threads.run.finished(machine);
     run.stored = Some(stored?);
     Ok(run)
 }

@@ -70,6 +70,8 @@ pub(super) struct Program {
     pub(super) sequences: Vec<Sequence>,
     /// Processor time of each row of the trace as recorded, without the recorder's share.
     pub(super) durations: Vec<Nanos>,
+    /// Rows that are part of the call of another row, and that row: they go with it.
+    pub(super) inside: Vec<(usize, usize)>,
     /// Recorded run time from the first moment to the last.
     pub(super) recorded: Nanos,
     /// What was inferred, for the header.
@@ -113,6 +115,8 @@ struct Thread {
     thread: u32,
     start: u64,
     seen: Vec<Seen>,
+    /// Rows that are part of the call of another row.
+    inside: Vec<(usize, usize)>,
 }
 
 impl Thread {
@@ -178,7 +182,8 @@ pub(super) fn program(trace: &Trace, cores: u32, recording: Recording) -> Result
         inferred.push(format!("{coupled} waits for children, threads or ranks, from gaps"));
     }
     let durations = trace.events.iter().map(duration).collect();
-    Ok(Program { sequences, durations, recorded: Nanos(last - origin), inferred })
+    let inside = threads.into_iter().flat_map(|thread| thread.inside).collect();
+    Ok(Program { sequences, durations, inside, recorded: Nanos(last - origin), inferred })
 }
 
 /// A trace whose rows contradict its header or each other cannot be simulated.
@@ -233,6 +238,8 @@ fn one_thread(trace: &Trace, process: u32, thread: u32, mut rows: Vec<usize>) ->
     let mut seen: Vec<Seen> = Vec::with_capacity(rows.len());
     let mut outer: Vec<usize> = Vec::new();
     let mut busy_until = 0;
+    let mut inside = Vec::new();
+    let mut call = 0;
     let mut noted = Noted::default();
     let mut push = |what, start, end, noted: &mut Noted| {
         seen.push(Seen { what, start, end, noted: std::mem::take(noted) });
@@ -248,12 +255,14 @@ fn one_thread(trace: &Trace, process: u32, thread: u32, mut rows: Vec<usize>) ->
         }
         // What libc does inside a system call of its own is part of that call.
         if event.start.0 < busy_until {
+            inside.push((row, call));
             continue;
         }
         if event.function.layer() == Layer::Posix {
             push(What::Call(row), event.start.0, event.end.0, &mut noted);
             noted.add(event);
             busy_until = event.end.0;
+            call = row;
         } else {
             push(What::Begin(row), event.start.0, event.start.0, &mut noted);
             outer.push(row);
@@ -272,7 +281,7 @@ fn one_thread(trace: &Trace, process: u32, thread: u32, mut rows: Vec<usize>) ->
         let end = seen.last().map_or(start, |seen| seen.end).max(entry.end_ns);
         seen.push(Seen { what: What::Exit, start: end, end, noted });
     }
-    Thread { process, thread, start, seen }
+    Thread { process, thread, start, seen, inside }
 }
 
 /// Ends of something, by time, that a gap may have been waiting for.

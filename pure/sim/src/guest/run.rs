@@ -56,12 +56,28 @@ impl Run {
     }
 
     /// Everything has happened.
-    pub(super) fn finished(mut self) -> Run {
+    pub(super) fn finished(mut self, machine: &Machine) -> Run {
+        for &(row, call) in &machine.program.inside {
+            self.place_inside(&machine.trace.events, row, call);
+        }
         for (began, ended) in &mut self.processes {
             *began = (*began).min(*ended);
         }
         self.decisions.sort_by_key(|event| (event.process, event.thread, event.start));
         self
+    }
+
+    /// A row that was part of a call keeps its place in it.
+    fn place_inside(&mut self, recorded: &[Event], row: usize, call: usize) {
+        let (whole, now) = (&recorded[call], self.events[call]);
+        let place = |time: Nanos| {
+            let since = u128::from(time.min(whole.end).since(whole.start).get());
+            let scaled = since * u128::from(now.duration().get())
+                / u128::from(whole.duration().get().max(1));
+            now.start.after(Nanos(scaled as u64))
+        };
+        let (start, end) = (place(recorded[row].start), place(recorded[row].end));
+        (self.events[row].start, self.events[row].end) = (start, end);
     }
 
     /// Adds the end of a row to the hash.
@@ -297,7 +313,8 @@ impl Running<'_> {
                 return Err(self.machine.never_comes(*waiter as usize, index));
             }
         }
-        Ok(self.run.finished())
+        let machine = self.machine;
+        Ok(self.run.finished(machine))
     }
 }
 
