@@ -10,6 +10,7 @@ mod client;
 mod deadlock;
 mod error;
 mod hash_table;
+mod ids;
 mod message;
 mod overrides;
 mod process;

@@ -7,10 +7,12 @@
 
 mod cluster;
 mod kernel;
+mod local;
 mod processors;
 mod program;
 mod run;
 mod scale;
+mod setup;
 mod staging;
 
 use crate::platform::Platform;
@@ -19,8 +21,9 @@ use iolab_policy::insitu::StrategySpec;
 use iolab_trace::{Class, Clock, Event, FORMAT_VERSION, Header, Layer, Origin, Trace};
 use iolab_vocab::{Nanos, Refusal, Seed};
 use program::{Program, Recording};
-use run::{Machine, Run};
+use run::Run;
 use scale::Scale;
+use setup::Setup;
 
 /// Which time a call takes that strategies leave as it was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,10 +106,10 @@ pub fn predict(
         Durations::Recorded => scale::fit(trace, &program, storage, settings.cold),
         Durations::Model => Scale::ONE,
     };
-    let machine = Machine { trace, program: &program, storage, apply, scale, settings };
+    let setup = Setup { trace, program: &program, storage, apply, scale, settings };
     let run = match is_cluster {
-        true => cluster::run(&machine, platform)?,
-        false => run::run(&machine)?,
+        true => cluster::run(&setup, platform)?,
+        false => local::run(&setup)?,
     };
     let outside = outside(&storage.intercept, apply);
     Ok(Prediction {

@@ -167,7 +167,7 @@ impl Scenario {
                 hint: error.hint,
             })?;
             if let Some(other) = laid.iter().find(|other| other.is_on_the_same_link(&new)) {
-                return wrong(
+                return Refusal::refuse(
                     format!("fault {number} ({}) overlaps with {}", new.text, other.text),
                     "let one fault of a link end before the next begins",
                 );
@@ -204,10 +204,6 @@ impl Laid {
     }
 }
 
-fn wrong<T>(message: String, hint: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal { message, hint: hint.into() })
-}
-
 /// What a platform's parts are called.
 struct Names {
     nodes: Vec<String>,
@@ -231,7 +227,7 @@ impl Names {
         let (effect, from, until) = match fault {
             Fault::SlowDevice { server, factor, from, until } => {
                 if !(*factor > 0.0 && *factor <= 1e6) {
-                    return wrong(
+                    return Refusal::refuse(
                         format!("factor = {factor}"),
                         "give a factor from above 0 to 1e6",
                     );
@@ -243,7 +239,7 @@ impl Names {
             }
             Fault::LossyLink { link, share, timeout, from, until } => {
                 if !(*share > 0.0 && *share <= 0.99) {
-                    return wrong(
+                    return Refusal::refuse(
                         format!("share = {share}"),
                         "give a share from above 0 to 0.99; a cut-link loses everything",
                     );
@@ -259,7 +255,7 @@ impl Names {
         };
         let (from, until) = (nanos(from.0), until.map(|until| nanos(until.0)));
         if until.is_some_and(|until| until <= from) {
-            return wrong(
+            return Refusal::refuse(
                 format!(
                     "it ends at {} s, but begins at {} s",
                     until.map_or(0.0, Nanos::seconds),
@@ -274,7 +270,10 @@ impl Names {
     fn loss(&self, link: &str, share: f64, timeout: Time) -> Result<Effect, Refusal> {
         let timeout = nanos(timeout.0);
         if timeout < Nanos(1000) {
-            return wrong(format!("timeout = {} s", timeout.seconds()), "give 1us or more");
+            return Refusal::refuse(
+                format!("timeout = {} s", timeout.seconds()),
+                "give 1us or more",
+            );
         }
         Ok(Effect::Loss { link: self.link(link)?, share, timeout })
     }
@@ -314,7 +313,7 @@ fn find(what: &str, name: &str, known: &[String]) -> Result<u32, Refusal> {
         (_, 0) => format!("choose from {}", listed.join(", ")),
         _ => format!("choose from {} and {more} more", listed.join(", ")),
     };
-    wrong(format!("there is no {what} `{name}`"), hint)
+    Refusal::refuse(format!("there is no {what} `{name}`"), hint)
 }
 
 impl fmt::Display for Fault {

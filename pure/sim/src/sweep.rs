@@ -19,10 +19,6 @@ const RUNS_MAX: u64 = 1_000_000;
 
 const SETTINGS: [&str; 5] = ["cache", "collective", "order", "seed", "tie_seed"];
 
-fn wrong<T>(message: String, hint: &str) -> Result<T, Refusal> {
-    Err(Refusal { message, hint: hint.to_owned() })
-}
-
 /// A sweep as written down.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -94,7 +90,7 @@ impl Sweep {
             let is_path = name.starts_with("platform.") || name.starts_with("workload.");
             if !is_path && !SETTINGS.contains(&name.as_str()) {
                 let message = format!("there is no parameter `{name}`");
-                return wrong(
+                return Refusal::refuse(
                     message,
                     "choose from cache, collective, order, seed, tie_seed, \
                      or quote a path as in \"platform.files.stripe_bytes\"",
@@ -104,7 +100,7 @@ impl Sweep {
                 Some(list) if !list.is_empty() => {}
                 _ => {
                     let message = format!("parameter `{name}` is not a list with values");
-                    return wrong(message, "write its values as [a, b, c]");
+                    return Refusal::refuse(message, "write its values as [a, b, c]");
                 }
             }
         }
@@ -112,15 +108,15 @@ impl Sweep {
             self.lists().try_fold(1u64, |count, list| count.checked_mul(list.1.len() as u64));
         if count.is_none_or(|count| count > RUNS_MAX) {
             let message = format!("the product has more than {RUNS_MAX} runs");
-            return wrong(message, "make lists shorter, or several sweeps");
+            return Refusal::refuse(message, "make lists shorter, or several sweeps");
         }
         if self.seeds.is_some_and(|count| count == 0 || count > RUNS_MAX) {
             let message = format!("seeds = {}", self.seeds.unwrap_or(0));
-            return wrong(message, "give 1 for single runs, or more orders for a band");
+            return Refusal::refuse(message, "give 1 for single runs, or more orders for a band");
         }
         if self.seeds.is_some_and(|count| count > 1) && self.parameters.contains_key("tie_seed") {
             let message = "seeds stands beside the parameter `tie_seed`".to_owned();
-            return wrong(
+            return Refusal::refuse(
                 message,
                 "leave out one: `tie_seed` names single runs, `seeds` makes bands",
             );
@@ -128,7 +124,7 @@ impl Sweep {
         for name in [&self.plot.x, &self.plot.series].into_iter().flatten() {
             if !self.parameters.contains_key(name) {
                 let message = format!("plot: there is no parameter `{name}`");
-                return wrong(message, "name one of [parameters]");
+                return Refusal::refuse(message, "name one of [parameters]");
             }
         }
         Ok(())

@@ -22,6 +22,11 @@ impl Refusal {
     pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Refusal {
         Refusal { message: message.into(), hint: hint.into() }
     }
+
+    /// The same as the outcome of whatever was asked for.
+    pub fn refuse<T>(message: impl Into<String>, hint: impl Into<String>) -> Result<T, Refusal> {
+        Err(Refusal::new(message, hint))
+    }
 }
 
 impl fmt::Display for Refusal {

@@ -32,6 +32,22 @@ struct Reduction {
     node: Node,
 }
 
+impl Node {
+    /// Parts at offsets, in that order: where the lowest byte is, and the set from there on.
+    ///
+    /// Neighbours merge and equal parts at equal distances fold.
+    pub fn sequence<I>(parts: I) -> Result<(u64, Node), Refusal>
+    where
+        I: IntoIterator<Item = (u64, Node)>,
+    {
+        let mut fold = Fold::new();
+        for (offset, node) in parts {
+            fold.push(offset, &node)?;
+        }
+        fold.finish()
+    }
+}
+
 impl Fold {
     pub(super) const fn new() -> Fold {
         Fold { parts: Vec::new(), growing: None }

@@ -9,7 +9,6 @@
 //! Costs: size, end, whether proper, depth and number of nodes are computed once, at construction.
 //! A node is 16 bytes and shares its body; a clone is a counter. 32 bytes more per part.
 
-use super::fold::Fold;
 use iolab_vocab::Refusal;
 use std::sync::Arc;
 
@@ -175,20 +174,6 @@ impl Node {
             proper: self.proper() && stride >= self.end(),
         };
         Ok(Node(Form::Repeat(Arc::new(Repeat { facts, count, stride, body: self.clone() }))))
-    }
-
-    /// Parts at offsets, in that order: where the lowest byte is, and the set from there on.
-    ///
-    /// Neighbours merge and equal parts at equal distances fold; see `nest/fold.rs`.
-    pub fn sequence<I>(parts: I) -> Result<(u64, Node), Refusal>
-    where
-        I: IntoIterator<Item = (u64, Node)>,
-    {
-        let mut fold = Fold::new();
-        for (offset, node) in parts {
-            fold.push(offset, &node)?;
-        }
-        fold.finish()
     }
 
     /// A sequence of parts that are known to be canonical together, the lowest of them at 0.

@@ -1,7 +1,7 @@
 //! The catalogue of strategies: one row each. It feeds the command line, `iolab strategies`, the
 //! documentation and the conformance suite.
 
-use super::parameter::unknown;
+use super::parameter::{Parameters, unknown};
 use super::write_back::Settings;
 use super::{Cruel, Null, SeekElide, Strategy, Throttle, WriteBack};
 use iolab_vocab::Refusal;
@@ -20,9 +20,6 @@ pub struct Traits {
     /// For tests only: it makes trouble on purpose.
     pub cruel: bool,
 }
-
-/// What a row's builder gets: the parameters as written, in order.
-pub type Parameters = [(String, String)];
 
 /// One strategy.
 pub struct Row {

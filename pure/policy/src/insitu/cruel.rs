@@ -2,9 +2,8 @@
 //! Everything it does the system may do too, so a program or strategy above it that comes to harm
 //! has a defect. For tests only.
 
-use super::catalog::Parameters;
 use super::null::memory_of;
-use super::parameter::unknown;
+use super::parameter::{Parameters, unknown};
 use super::{Action, Call, Errno, Event, Handle, Strategy};
 use crate::machine::Machine;
 use iolab_vocab::{Nanos, Random, Refusal, Seed};

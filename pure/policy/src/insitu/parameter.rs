@@ -2,6 +2,9 @@
 
 use iolab_vocab::{Nanos, Refusal, parse_bytes, parse_seconds};
 
+/// Parameters as written, in order.
+pub(super) type Parameters = [(String, String)];
+
 /// Bytes, as `4k` or `1m`.
 pub(super) fn size(key: &str, value: &str) -> Result<u64, Refusal> {
     parse_bytes(value).map_err(|error| Refusal {

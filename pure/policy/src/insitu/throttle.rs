@@ -7,9 +7,8 @@
 //! not. What the call really took counts as part of its time; where it took longer, nothing is added. A
 //! wake that comes late is made up for by the next call, so that the rate holds over many calls.
 
-use super::catalog::Parameters;
 use super::null::memory_of;
-use super::parameter::{duration, size, unknown};
+use super::parameter::{Parameters, duration, size, unknown};
 use super::{Action, Call, Event, Outcome, Strategy};
 use crate::machine::Machine;
 use iolab_vocab::{Nanos, Refusal};

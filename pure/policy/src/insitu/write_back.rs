@@ -15,11 +15,10 @@
 //! bytes stay held for another try until the last description is closed.
 //! Ancestor: the write-back strategy of Schmidtke 2017.
 
-use super::catalog::Parameters;
 use super::descriptions::{Descriptions, seek_target};
 use super::held::Held;
 use super::null::memory_of;
-use super::parameter::{duration, size, unknown};
+use super::parameter::{Parameters, duration, size, unknown};
 use super::{
     Action, At, Call, Errno, Event, Handle, HeldPiece, Holding, Outcome, Place, Strategy, Whence,
 };

@@ -4,7 +4,8 @@
 //! model, but for the commands that say so.
 
 use super::hash_table::{self, STEADY_SERVERS};
-use super::message::{Caller, Message};
+use super::ids::Caller;
+use super::message::Message;
 use super::request::{Request, RequestId};
 use super::{FileState, Order, World};
 use crate::program::File;

@@ -1,9 +1,9 @@
 //! What clients, servers and processes say to each other.
 
-use super::process::{GroupId, OfferId, ProcessId};
+use super::ids::{Caller, GroupId, OfferId, ProcessId};
 use super::request::{Request, RequestId};
 use crate::program::File;
-use crate::world::{Content, Target, TaskId};
+use crate::world::{Content, TaskId};
 
 /// What a message means to its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,20 +51,6 @@ impl Content for Message {
             Message::Point { .. } | Message::Offered { .. } => 5,
             Message::Offer { .. } | Message::Reply { .. } => 6,
         }
-    }
-}
-
-/// A task that waits for servers, and its process, where the answers go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Caller {
-    pub(super) process: ProcessId,
-    pub(super) task: TaskId,
-}
-
-impl Caller {
-    /// Where answers go.
-    pub(super) fn target(self) -> Target {
-        self.process.target()
     }
 }
 

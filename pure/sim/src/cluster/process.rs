@@ -19,42 +19,24 @@ pub(super) use group::Group;
 pub(super) use meeting::{Meeting, Purpose};
 pub(super) use point::Offer;
 
+pub(super) use super::ids::{GroupId, OfferId, ProcessId};
+
 use super::client::Clients;
 use super::error::Refused;
-use super::message::{Caller, Envelope};
+use super::ids::Caller;
+use super::message::Envelope;
 use super::overrides::PolicyOverrides;
 use super::request::RequestId;
 use super::{FileState, Order, World};
 use crate::program::{Command, Communicator, File, Program, Ticket, What};
 use crate::queue::EventQueue;
-use crate::slab::{Id, Slab, ids};
-use crate::world::{Event, NodeId, Target, TaskId};
+use crate::slab::{Id, Slab};
+use crate::world::{Event, NodeId, TaskId};
 use iolab_policy::collective::{Access, Collective, CollectiveSelection, Costs, Sizes};
 use iolab_vocab::{Extent, Nanos};
 use notes::Notes;
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-ids! {
-    /// A process, over all applications: they fill the platform's clients in order.
-    ProcessId;
-    /// A communicator at work: it has one number, whichever application it belongs to.
-    GroupId;
-    /// A large message between processes, from offer to arrival.
-    OfferId;
-}
-
-impl ProcessId {
-    /// Where messages reach it.
-    pub(super) fn target(self) -> Target {
-        Target(self.0)
-    }
-
-    /// Its own task.
-    fn task(self) -> TaskId {
-        TaskId(self.0)
-    }
-}
 
 /// A process of an application.
 #[derive(Debug)]

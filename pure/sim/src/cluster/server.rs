@@ -8,7 +8,8 @@ mod incoming;
 mod reads;
 
 use super::World;
-use super::message::{Caller, Message};
+use super::ids::Caller;
+use super::message::Message;
 use super::request::{Request, RequestId};
 use crate::program::File;
 use crate::queue::EventQueue;

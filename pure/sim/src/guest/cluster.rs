@@ -15,9 +15,10 @@ mod lanes;
 use super::Settings;
 use super::kernel::{Kernel, Request};
 use super::program::{Moment, Point, What};
-use super::run::{Machine, Run, native};
+use super::run::Run;
+use super::setup::{Setup, native};
 use super::staging::Staging;
-use crate::cluster::{Cluster, Event as ClusterEvent, FileState, Order, Setup};
+use crate::cluster::{Cluster, Event as ClusterEvent, FileState, Order, Setup as ClusterSetup};
 use crate::platform::Platform;
 use crate::program::{Command, File, FileOperation, Program, What as ClusterWork};
 use crate::queue::Ordered;
@@ -36,8 +37,8 @@ const LOOKS_PER_WAIT: u64 = 1_000;
 const ANY_SIZE: FileState = FileState { bytes: u64::MAX };
 
 /// Runs the program on the cluster part of `platform`.
-pub(super) fn run(machine: &Machine, platform: &Platform) -> Result<Run, Refusal> {
-    let lanes = lanes(machine, platform.client_count());
+pub(super) fn run(setup: &Setup, platform: &Platform) -> Result<Run, Refusal> {
+    let lanes = lanes(setup, platform.client_count());
     if lanes.len() as u64 > platform.client_count() {
         return Err(Refusal {
             message: format!(
@@ -49,41 +50,41 @@ pub(super) fn run(machine: &Machine, platform: &Platform) -> Result<Run, Refusal
             hint: "give the platform more client nodes, or `clients` per node".to_owned(),
         });
     }
-    let mut threads = Threads::new(machine, platform, lanes);
+    let mut threads = Threads::new(setup, platform, lanes);
     threads.pass_ready();
-    let stored = serve(machine, platform, &mut threads);
+    let stored = serve(setup, platform, &mut threads);
     if let Some(refused) = threads.refused {
         return Err(refused);
     }
-    let mut run = threads.run.finished(machine);
+    let mut run = threads.run.finished(setup);
     run.stored = Some(stored?);
     Ok(run)
 }
 
-fn serve(machine: &Machine, platform: &Platform, threads: &mut Threads) -> Result<Nanos, Refusal> {
-    let Settings { cache, seed, .. } = machine.settings;
-    let setup = Setup {
+fn serve(setup: &Setup, platform: &Platform, threads: &mut Threads) -> Result<Nanos, Refusal> {
+    let Settings { cache, seed, .. } = setup.settings;
+    let on_cluster = ClusterSetup {
         order: Order::Documented,
         cache: cache.clone(),
         // No trace has collective calls of the cluster's own kind; the deal is never asked for.
         collectives: CollectiveSelection::default(),
-        files: vec![ANY_SIZE; file_count_max(machine)],
+        files: vec![ANY_SIZE; file_count_max(setup)],
         programs: vec![Box::new(threads)],
     };
     let mut cluster: Cluster<Ordered<ClusterEvent>> =
-        Cluster::build(platform, setup, Ordered::new(*seed))?;
+        Cluster::build(platform, on_cluster, Ordered::new(*seed))?;
     Ok(cluster.run()?)
 }
 
 /// More files the program cannot have: each name is one, and another one each time it is free again.
-fn file_count_max(machine: &Machine) -> usize {
+fn file_count_max(setup: &Setup) -> usize {
     let frees = |event: &&Event| matches!(event.function.class(), Class::Unlink | Class::Rename);
-    machine.trace.header.files.len() + machine.trace.events.iter().filter(frees).count()
+    setup.trace.header.files.len() + setup.trace.events.iter().filter(frees).count()
 }
 
 /// The threads of a recorded program.
 struct Threads<'a> {
-    machine: &'a Machine<'a>,
+    setup: &'a Setup<'a>,
     kernel: Kernel<'a>,
     staging: Staging<'a>,
     run: Run,
@@ -159,21 +160,21 @@ impl Place {
 }
 
 impl<'a> Threads<'a> {
-    fn new(machine: &'a Machine<'a>, platform: &Platform, lanes: Vec<Vec<usize>>) -> Threads<'a> {
-        let header = &machine.trace.header;
+    fn new(setup: &'a Setup<'a>, platform: &Platform, lanes: Vec<Vec<usize>>) -> Threads<'a> {
+        let header = &setup.trace.header;
         let (files, processes) = (header.files.len(), header.processes.len());
         let mut places: Vec<Place> = Vec::new();
-        places.resize_with(machine.program.sequences.len(), Place::default);
+        places.resize_with(setup.program.sequences.len(), Place::default);
         for (lane, speed) in lanes.iter().zip(platform.client_speeds()) {
             lane.iter().for_each(|&thread| places[thread].instruction_ns = 1e9 / speed);
         }
         lanes.iter().flatten().for_each(|&thread| places[thread].is_client = true);
         let ready = (0..places.len()).filter(|&thread| !places[thread].is_client).collect();
         Threads {
-            machine,
-            kernel: Kernel::remote(machine.storage, files, processes),
-            staging: Staging::new(machine, processes),
-            run: Run::empty(machine),
+            setup,
+            kernel: Kernel::remote(setup.storage, files, processes),
+            staging: Staging::new(setup, processes),
+            run: Run::empty(setup),
             lanes: lanes.into_iter().map(|lane| (lane, 0)).collect(),
             places,
             files: BTreeMap::new(),
@@ -199,7 +200,7 @@ impl<'a> Threads<'a> {
     }
 
     fn moment(&self, thread: usize) -> Option<Moment> {
-        let moments = &self.machine.program.sequences[thread].moments;
+        let moments = &self.setup.program.sequences[thread].moments;
         moments.get(self.places[thread].at).copied()
     }
 
@@ -262,10 +263,10 @@ impl<'a> Threads<'a> {
 
     /// Lets the strategies decide, if there are any, and keeps what is left for the servers.
     fn call(&mut self, thread: usize, row: usize) {
-        let Threads { machine, kernel, staging, run, .. } = self;
+        let Threads { setup, kernel, staging, run, .. } = self;
         let place = &mut self.places[thread];
-        let cost = match machine.apply.is_empty() {
-            true => native(machine, kernel, row),
+        let cost = match setup.apply.is_empty() {
+            true => native(setup, kernel, row),
             false => {
                 let staged = staging.call(place.time(), row, kernel, run);
                 run.events[row].result = staged.result.unwrap_or(run.events[row].result);
@@ -283,7 +284,7 @@ impl<'a> Threads<'a> {
         let place = &mut self.places[thread];
         let now = place.time();
         place.reached.push(now);
-        self.run.seen(self.machine.program.sequences[thread].process, now);
+        self.run.seen(self.setup.program.sequences[thread].process, now);
         let place = &mut self.places[thread];
         let progress = place.reached.len() as u32;
         let over = place.waiters.extract_if(.., |(wanted, _)| *wanted <= progress);
@@ -324,7 +325,7 @@ impl<'a> Threads<'a> {
         let mut awaited = point;
         loop {
             if awaited.sequence as usize == thread {
-                self.refused = Some(self.machine.never_comes(thread, point.sequence as usize));
+                self.refused = Some(self.setup.never_comes(thread, point.sequence as usize));
                 return;
             }
             match self.places[awaited.sequence as usize].awaits {
@@ -349,7 +350,7 @@ impl<'a> Threads<'a> {
         let is_felt = match (self.places[thread].phase, self.moment(thread)?) {
             (Phase::Before, moment) => moment.after.is_some(),
             (Phase::Gap, Moment { what: What::Call(row), .. }) => {
-                !self.machine.apply.is_empty() || asks_servers(self.machine, row)
+                !self.setup.apply.is_empty() || asks_servers(self.setup, row)
             }
             (Phase::Gap, _) => false,
             (Phase::Inside, _) => !self.places[thread].due.is_empty(),

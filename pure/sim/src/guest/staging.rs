@@ -8,7 +8,8 @@
 
 use super::Durations;
 use super::kernel::{Cost, DescriptionId, Kernel, Kind};
-use super::run::{Machine, Run, native, recorded};
+use super::run::Run;
+use super::setup::{Setup, native, recorded};
 use iolab_device::local::PAGE_BYTES;
 use iolab_policy::insitu::guest::{StackId, Step};
 use iolab_policy::insitu::{
@@ -34,7 +35,7 @@ struct Bottom {
 
 /// The strategies of all processes.
 pub(super) struct Staging<'a> {
-    machine: &'a Machine<'a>,
+    setup: &'a Setup<'a>,
     guests: Vec<Guest>,
     live: BTreeMap<(u32, StackId), Live>,
     /// By process: staging memory of stacks that ended, for the next ones.
@@ -60,10 +61,10 @@ struct Passage {
 }
 
 impl<'a> Staging<'a> {
-    pub(super) fn new(machine: &'a Machine<'a>, processes: usize) -> Staging<'a> {
+    pub(super) fn new(setup: &'a Setup<'a>, processes: usize) -> Staging<'a> {
         Staging {
-            machine,
-            guests: (0..processes).map(|_| Guest::new(machine.apply)).collect(),
+            setup,
+            guests: (0..processes).map(|_| Guest::new(setup.apply)).collect(),
             live: BTreeMap::new(),
             spare: vec![Vec::new(); processes],
             steps: Vec::new(),
@@ -78,9 +79,8 @@ impl<'a> Staging<'a> {
         kernel: &mut Kernel,
         run: &mut Run,
     ) -> Staged {
-        let event = &self.machine.trace.events[row];
-        let path =
-            event.file.index().map_or("", |file| &self.machine.trace.header.files[file].path);
+        let event = &self.setup.trace.events[row];
+        let path = event.file.index().map_or("", |file| &self.setup.trace.header.files[file].path);
         let mut steps = std::mem::take(&mut self.steps);
         steps.clear();
         self.guests[event.process as usize].step(event, path, &mut steps);
@@ -90,7 +90,7 @@ impl<'a> Staging<'a> {
             let at = now.after(staged.cost.total());
             staged.cost = staged.cost.plus(match *step {
                 Step::Begin { stack, file } => self.build(event, stack, file),
-                Step::Native => native(self.machine, kernel, row),
+                Step::Native => native(self.setup, kernel, row),
                 Step::Stage { stack, handle, call, own } => {
                     let passage = Passage { row, now: at, call, handle, own };
                     let (outcome, cost, absorbed) = self.pass(stack, passage, kernel, run);
@@ -110,14 +110,14 @@ impl<'a> Staging<'a> {
                 }
             });
         }
-        staged.cost = staged.cost.plus(cost_of(self.machine, passed_ns));
+        staged.cost = staged.cost.plus(cost_of(self.setup, passed_ns));
         self.steps = steps;
         staged
     }
 
     /// What the library adds to a call that it does not take in.
     fn passing_ns(&self, event: &Event, steps: &[Step]) -> f64 {
-        let intercept = &self.machine.storage.intercept;
+        let intercept = &self.setup.storage.intercept;
         let is_staged = steps.iter().any(|step| matches!(step, Step::Stage { .. }));
         match event.function.class() {
             Class::Open if is_staged => intercept.open_ns,
@@ -127,9 +127,9 @@ impl<'a> Staging<'a> {
     }
 
     fn build(&mut self, event: &Event, stack: StackId, file: FileId) -> Cost {
-        let path = file.index().map_or("", |file| &self.machine.trace.header.files[file].path);
+        let path = file.index().map_or("", |file| &self.setup.trace.header.files[file].path);
         let strategies: Vec<_> =
-            Guest::chosen(self.machine.apply, path).map(|spec| spec.build()).collect();
+            Guest::chosen(self.setup.apply, path).map(|spec| spec.build()).collect();
         let stages = strategies.len();
         let mut touched = self.spare[event.process as usize].pop().unwrap_or_default();
         touched.resize(stages, 0);
@@ -146,7 +146,7 @@ impl<'a> Staging<'a> {
         kernel: &mut Kernel,
         run: &mut Run,
     ) -> (Outcome, Cost, bool) {
-        let event = &self.machine.trace.events[passage.row];
+        let event = &self.setup.trace.events[passage.row];
         let Some(mut live) = self.live.remove(&(event.process, stack)) else {
             return (Ok(0), Cost::default(), false);
         };
@@ -159,9 +159,9 @@ impl<'a> Staging<'a> {
         let absorbed = self.absorbed(&mut live, passage);
         let (outcome, cost) = absorbed.unwrap_or_else(|| {
             let Live { stack, bottom } = &mut live;
-            let step_ns = self.machine.storage.intercept.step_ns * bottom.touched.len() as f64;
+            let step_ns = self.setup.storage.intercept.step_ns * bottom.touched.len() as f64;
             let mut under_way = UnderWay {
-                machine: self.machine,
+                setup: self.setup,
                 passage,
                 bottom,
                 kernel,
@@ -180,22 +180,22 @@ impl<'a> Staging<'a> {
     /// The short way for buffered writes, where nobody wants to see decisions.
     fn absorbed(&self, live: &mut Live, passage: Passage) -> Option<(Outcome, Cost)> {
         let Call::Write { at, length } = passage.call else { return None };
-        if self.machine.settings.keep_decisions {
+        if self.setup.settings.keep_decisions {
             return None;
         }
         let offset = live.stack.absorb(passage.handle, at, length)?;
-        let intercept = &self.machine.storage.intercept;
+        let intercept = &self.setup.storage.intercept;
         let slot = Slot::Staging { stage: 0, offset };
-        let touch_ns = touch(self.machine, &mut live.bottom, slot, length);
+        let touch_ns = touch(self.setup, &mut live.bottom, slot, length);
         let work_ns = intercept.absorb_ns + intercept.copy.at(length) + touch_ns;
-        let cost = cost_of(self.machine, work_ns);
+        let cost = cost_of(self.setup, work_ns);
         Some((Ok(length), cost))
     }
 }
 
 /// A call on its way through a stack, and what it has cost so far.
 struct UnderWay<'a, 'k> {
-    machine: &'a Machine<'a>,
+    setup: &'a Setup<'a>,
     passage: Passage,
     bottom: &'a mut Bottom,
     kernel: &'a mut Kernel<'k>,
@@ -212,9 +212,9 @@ impl Driver for UnderWay<'_, '_> {
     }
 
     fn copy(&mut self, _from: Slot, to: Slot, length: u64) {
-        let touch_ns = touch(self.machine, self.bottom, to, length);
-        let copied = cost_of(self.machine, self.machine.storage.intercept.copy.at(length));
-        self.cost = self.cost.plus(copied).plus(cost_of(self.machine, touch_ns));
+        let touch_ns = touch(self.setup, self.bottom, to, length);
+        let copied = cost_of(self.setup, self.setup.storage.intercept.copy.at(length));
+        self.cost = self.cost.plus(copied).plus(cost_of(self.setup, touch_ns));
     }
 
     fn perform(&mut self, handle: Handle, call: Call, memory: Slot) -> Outcome {
@@ -229,7 +229,7 @@ impl Driver for UnderWay<'_, '_> {
     }
 
     fn decided(&mut self, _stack: &Stack, _copies: &[Command]) {
-        self.cost = self.cost.plus(cost_of(self.machine, self.step_ns));
+        self.cost = self.cost.plus(cost_of(self.setup, self.step_ns));
     }
 
     fn began(&mut self, _command: &Command) {
@@ -237,10 +237,10 @@ impl Driver for UnderWay<'_, '_> {
     }
 
     fn ended(&mut self, command: &Command) {
-        if !self.machine.settings.keep_decisions {
+        if !self.setup.settings.keep_decisions {
             return;
         }
-        let event = &self.machine.trace.events[self.passage.row];
+        let event = &self.setup.trace.events[self.passage.row];
         let (start, end) = (self.command_began, self.now());
         self.run.decisions.push(Event {
             rank: event.rank,
@@ -256,37 +256,37 @@ impl Driver for UnderWay<'_, '_> {
 
 impl UnderWay<'_, '_> {
     fn performed(&mut self, handle: Handle, call: Call, memory: Slot) -> (Outcome, Cost) {
-        let (machine, passage) = (self.machine, self.passage);
+        let (setup, passage) = (self.setup, self.passage);
         let Some(&description) = self.bottom.handles.get(&handle) else {
             return (Ok(0), Cost::default());
         };
-        let event = &machine.trace.events[passage.row];
+        let event = &setup.trace.events[passage.row];
         let unchanged = passage.own && same(passage.call, call) && is_programs(memory);
         if unchanged && event.result < 0 {
-            return (Err(Errno(-event.result as i32)), recorded(machine, passage.row));
+            return (Err(Errno(-event.result as i32)), recorded(setup, passage.row));
         }
         let (outcome, cost) = self.kernel.perform(description, call);
-        match machine.settings.durations {
+        match setup.settings.durations {
             _ if self.kernel.is_served() => (outcome, Cost::default()),
             Durations::Model => (outcome, cost),
-            Durations::Recorded if unchanged => (outcome, recorded(machine, passage.row)),
-            Durations::Recorded => (outcome, machine.scale.apply(kind_of(call), cost)),
+            Durations::Recorded if unchanged => (outcome, recorded(setup, passage.row)),
+            Durations::Recorded => (outcome, setup.scale.apply(kind_of(call), cost)),
         }
     }
 }
 
-fn cost_of(machine: &Machine, work_ns: f64) -> Cost {
-    Cost::work(Nanos(machine.scale.stretched(work_ns).round() as u64))
+fn cost_of(setup: &Setup, work_ns: f64) -> Cost {
+    Cost::work(Nanos(setup.scale.stretched(work_ns).round() as u64))
 }
 
 /// What bytes cost that come to staging memory nobody has used before.
-fn touch(machine: &Machine, bottom: &mut Bottom, slot: Slot, length: u64) -> f64 {
+fn touch(setup: &Setup, bottom: &mut Bottom, slot: Slot, length: u64) -> f64 {
     let Slot::Staging { stage, offset } = slot else { return 0.0 };
     let touched = &mut bottom.touched[stage as usize];
     let pages = |bytes: u64| bytes.div_ceil(PAGE_BYTES);
     let fresh = pages(offset + length).saturating_sub(pages(*touched));
     *touched = (*touched).max(offset + length);
-    fresh as f64 * machine.storage.intercept.staging_page_ns
+    fresh as f64 * setup.storage.intercept.staging_page_ns
 }
 
 /// Whether a stack sent the program's call on as it was; where the position comes from is no

@@ -7,10 +7,6 @@ use std::collections::BTreeSet;
 /// What takes longer than that cannot be written as a time either.
 const SECONDS_MAX: f64 = 1e9;
 
-fn wrong<T>(message: String, hint: &str) -> Result<T, Refusal> {
-    Err(Refusal { message, hint: hint.to_owned() })
-}
-
 /// Components are numbered with 24 bits in the event order; this many nodes leave room.
 const NODES_MAX: u64 = 1_000_000;
 
@@ -25,12 +21,15 @@ impl Platform {
         }
         self.check_links()?;
         if self.client_count() == 0 {
-            return wrong("no node runs a client".to_owned(), "give a group `clients = 1`");
+            return Refusal::refuse(
+                "no node runs a client".to_owned(),
+                "give a group `clients = 1`",
+            );
         }
         let count: u64 = self.nodes.iter().map(|group| u64::from(group.count)).sum();
         if count > NODES_MAX || self.client_count() > NODES_MAX {
             let message = format!("{count} nodes with {} clients", self.client_count());
-            return wrong(message, "at most 1,000,000 of each can be simulated");
+            return Refusal::refuse(message, "at most 1,000,000 of each can be simulated");
         }
         Ok(())
     }
@@ -41,7 +40,10 @@ impl Platform {
         for name in groups.chain(self.switches.iter().map(|switch| &switch.name)) {
             if name.is_empty() || !seen.insert(name) {
                 let message = format!("the name `{name}` is empty or used twice");
-                return wrong(message, "give every node group and switch a name of its own");
+                return Refusal::refuse(
+                    message,
+                    "give every node group and switch a name of its own",
+                );
             }
         }
         Ok(())
@@ -56,7 +58,7 @@ impl Platform {
         for (key, size) in sizes {
             if size.0 == 0 || size.0 > u64::from(u32::MAX) {
                 let message = format!("{key} is {}", size.0);
-                return wrong(message, "give a size from 1 byte to 4 GiB - 1");
+                return Refusal::refuse(message, "give a size from 1 byte to 4 GiB - 1");
             }
         }
         Ok(())
@@ -78,7 +80,7 @@ impl Platform {
             let seconds = packet / rate.0;
             if seconds.is_nan() || seconds >= SECONDS_MAX {
                 let message = format!("{part}: a packet of {packet} B takes {seconds:e} s");
-                return wrong(
+                return Refusal::refuse(
                     message,
                     "give a higher rate: at most 1e9 s (32 years) can be simulated",
                 );
@@ -92,7 +94,7 @@ impl Platform {
                 let name = &group.name;
                 let message =
                     format!("nodes `{name}`: an access of {access} B takes {seconds:e} s");
-                return wrong(message, "give its device a higher rate");
+                return Refusal::refuse(message, "give its device a higher rate");
             }
         }
         Ok(())
@@ -103,27 +105,30 @@ impl Platform {
         if group.server.is_some() && group.memory_bytes.0 <= 2 * packet_bytes {
             let (name, memory) = (&group.name, group.memory_bytes.0);
             let message = format!("servers `{name}` have {memory} B of memory");
-            return wrong(message, "memory must hold more than two packets of `transport`");
+            return Refusal::refuse(
+                message,
+                "memory must hold more than two packets of `transport`",
+            );
         }
         let name = &group.name;
         if group.cpus == 0 || group.count == 0 {
             let message =
                 format!("nodes `{name}` have count {} and cpus {}", group.count, group.cpus);
-            return wrong(message, "give at least 1 of each, or leave the group out");
+            return Refusal::refuse(message, "give at least 1 of each, or leave the group out");
         }
         let speed = group.instructions_per_second;
         if !(speed.is_finite() && speed > 0.0) {
             let message = format!("nodes `{name}`: instructions_per_second = {speed}");
-            return wrong(message, "give a speed above 0");
+            return Refusal::refuse(message, "give a speed above 0");
         }
         if speed * SECONDS_MAX <= 1.0 {
             let message = format!("nodes `{name}`: an instruction takes {:e} s", 1.0 / speed);
-            return wrong(message, "give a higher instructions_per_second");
+            return Refusal::refuse(message, "give a higher instructions_per_second");
         }
         if let Some(server) = &group.server
             && let Err(error) = server.device.check()
         {
-            return wrong(format!("nodes `{name}`: device: {error}"), "see docs/models");
+            return Refusal::refuse(format!("nodes `{name}`: device: {error}"), "see docs/models");
         }
         self.switch_of(group).map(|_| ())
     }
@@ -135,7 +140,7 @@ impl Platform {
             None if self.switches.len() == 1 => Ok(0),
             None => {
                 let message = format!("nodes `{}` are not connected to a switch", group.name);
-                wrong(message, "give the group `switch = NAME`")
+                Refusal::refuse(message, "give the group `switch = NAME`")
             }
         }
     }
@@ -144,7 +149,7 @@ impl Platform {
     pub(crate) fn switch_index(&self, name: &str, user: &str) -> Result<usize, Refusal> {
         match self.switches.iter().position(|switch| switch.name == name) {
             Some(index) => Ok(index),
-            None => wrong(
+            None => Refusal::refuse(
                 format!("{user}: there is no switch `{name}`"),
                 "name one of the [[switches]] of this platform",
             ),
@@ -165,7 +170,7 @@ impl Platform {
             let island = group_of[self.switch_of(group)?];
             if *home.get_or_insert(island) != island {
                 let message = format!("nodes `{}` cannot reach the first group", group.name);
-                return wrong(message, "connect their switches by [[links]]");
+                return Refusal::refuse(message, "connect their switches by [[links]]");
             }
         }
         Ok(())

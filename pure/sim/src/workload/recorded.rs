@@ -70,7 +70,7 @@ fn is_mpi(event: &Event) -> bool {
     matches!(event.function.layer(), Layer::Mpi | Layer::Mpiio)
 }
 
-fn wrong<T>(message: String) -> Result<T, Refusal> {
+fn refuse<T>(message: String) -> Result<T, Refusal> {
     let hint = "the trace must hold every process of the program, each from start to end";
     Err(Refusal { message, hint: hint.to_owned() })
 }
@@ -248,19 +248,19 @@ fn check_ranks(trace: &Trace) -> Result<usize, Refusal> {
     let ranks: BTreeSet<i32> = trace.header.processes.iter().map(|process| process.rank).collect();
     let ranks: Vec<i32> = ranks.into_iter().filter(|rank| *rank >= 0).collect();
     if ranks.is_empty() {
-        return wrong("no process of the trace has a rank".to_owned());
+        return refuse("no process of the trace has a rank".to_owned());
     }
     if let Some((_, wanted)) = ranks.iter().zip(0..).find(|(rank, wanted)| **rank != *wanted) {
-        return wrong(format!("there is no rank {wanted}"));
+        return refuse(format!("there is no rank {wanted}"));
     }
     let calls = trace.events.iter().filter(|event| is_mpi(event) && event.rank >= 0);
     let processes: BTreeSet<(i32, u32)> = calls.map(|event| (event.rank, event.process)).collect();
     if let Some((rank, _)) = processes.last().filter(|last| last.0 >= ranks.len() as i32) {
-        return wrong(format!("rank {rank} calls MPI and is no process of the trace"));
+        return refuse(format!("rank {rank} calls MPI and is no process of the trace"));
     }
     let mut twice = processes.iter().zip(processes.iter().skip(1));
     match twice.find(|(one, other)| one.0 == other.0) {
-        Some(((rank, _), _)) => wrong(format!("rank {rank} is there twice")),
+        Some(((rank, _), _)) => refuse(format!("rank {rank} is there twice")),
         None => Ok(ranks.len()),
     }
 }
@@ -344,7 +344,7 @@ impl Reader<'_> {
         let event = &self.trace.events[row];
         if event.function == Function::COMPUTE && event.rank >= 0 {
             if event.rank as usize >= self.lanes.len() {
-                return wrong(format!(
+                return refuse(format!(
                     "rank {} computes and is no process of the trace",
                     event.rank
                 ));
@@ -535,7 +535,7 @@ impl Reader<'_> {
         match request.and_then(ticket) {
             _ if !begins => Ok(command),
             Some(ticket) => Ok(command.started(ticket)),
-            None => wrong(format!("{} names no request", self.call(event))),
+            None => refuse(format!("{} names no request", self.call(event))),
         }
     }
 
@@ -590,7 +590,7 @@ impl Reader<'_> {
         communicator: Communicator,
     ) -> Result<u32, Refusal> {
         let Some(rank) = rank else {
-            return wrong(format!("{} does not name its root", self.call(event)));
+            return refuse(format!("{} does not name its root", self.call(event)));
         };
         let place = match communicator {
             WORLD => Some(rank as usize).filter(|rank| *rank < self.lanes.len()),
@@ -600,21 +600,21 @@ impl Reader<'_> {
         };
         match place {
             Some(place) => Ok(place as u32),
-            None => wrong(format!("{} names rank {rank}, who is not there", self.call(event))),
+            None => refuse(format!("{} names rank {rank}, who is not there", self.call(event))),
         }
     }
 
     fn group(&mut self, event: &Event, index: i64) -> Result<Communicator, Refusal> {
         match self.communicators.number(index) {
             Some(number) => Ok(number),
-            None => wrong(format!("{} names no communicator of the trace", self.call(event))),
+            None => refuse(format!("{} names no communicator of the trace", self.call(event))),
         }
     }
 
     fn file(&self, event: &Event) -> Result<File, Refusal> {
         match event.file.index().filter(|file| *file < self.file_bytes.len()) {
             Some(file) => Ok(file as File),
-            None => wrong(format!("{} names no file", self.call(event))),
+            None => refuse(format!("{} names no file", self.call(event))),
         }
     }
 

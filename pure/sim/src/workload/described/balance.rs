@@ -4,8 +4,8 @@
 //! anyone leave the count of their receiver open. This finds ranks without partners; who waits for
 //! whom in a circle shows when it runs.
 
-use super::resolve::{Resolved, wrong};
 use super::{Application, Instruction, Message, Operation, Partner};
+use iolab_vocab::Refusal;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Applications with more messages in their text than this are not counted through.
@@ -23,7 +23,7 @@ struct Ledger {
     lines: BTreeMap<Route, usize>,
 }
 
-pub(super) fn check(application: &Application) -> Resolved<()> {
+pub(super) fn check(application: &Application) -> Result<(), Refusal> {
     let messages = application
         .code
         .iter()
@@ -73,7 +73,7 @@ impl Ledger {
         }
     }
 
-    fn verdict(&self, application: &Application) -> Resolved<()> {
+    fn verdict(&self, application: &Application) -> Result<(), Refusal> {
         let differs = |(route, counts): &(&Route, &(u64, u64))| {
             let (_, to, tag, communicator) = **route;
             let takes_any = self.open.contains(&(to, tag, communicator));
@@ -95,6 +95,9 @@ impl Ledger {
             "line {line}: rank {from} sends {sent} messages with tag {tag} to rank {to}{within}, \
              but rank {to} receives {awaited}"
         );
-        wrong(message, "give every send a receive with the same partner, tag and communicator")
+        Refusal::refuse(
+            message,
+            "give every send a receive with the same partner, tag and communicator",
+        )
     }
 }

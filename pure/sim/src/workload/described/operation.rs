@@ -1,13 +1,13 @@
 //! Single commands: one verb, what belongs to it, and what that means.
 
 use super::place::Place;
-use super::resolve::{Draft, OFFSET_MAX, Resolved, wrong};
+use super::resolve::{Draft, OFFSET_MAX};
 use super::text::{CommandText, PartnerText, PerCall, VERBS, WorkText};
 use super::{FileOperation, FileRef, Message, Operation, Partner, Transfer, Who, Within, Work};
 use iolab_device::Size;
 use iolab_pattern::{Catalog, Pattern};
 use iolab_policy::collective::CollectiveKind;
-use iolab_vocab::{Direction, Rank};
+use iolab_vocab::{Direction, Rank, Refusal};
 use std::sync::Arc;
 
 /// Pieces of one call; more would be a flattened list of the whole run.
@@ -18,17 +18,20 @@ const INSTRUCTIONS_MAX: f64 = 1e18;
 
 impl CommandText {
     /// Refuses commands without a verb, with two, or with keys that say nothing to their verb.
-    pub(super) fn check_keys(&self) -> Resolved<()> {
+    pub(super) fn check_keys(&self) -> Result<(), Refusal> {
         let given = self.given();
         let Some(verb) = VERBS.iter().find(|verb| given.contains(&verb.name)) else {
             let verbs: Vec<_> = VERBS.iter().map(|verb| verb.name).collect();
             let hint = format!("give one of {}", verbs.join(", "));
-            return wrong(format!("the command says not what to do ({})", given.join(", ")), hint);
+            return Refusal::refuse(
+                format!("the command says not what to do ({})", given.join(", ")),
+                hint,
+            );
         };
         let is_right =
             |key: &&&str| **key == verb.name || **key == "only" || verb.beside.contains(*key);
         match given.iter().find(|key| !is_right(key)) {
-            Some(key) if VERBS.iter().any(|verb| verb.name == *key) => wrong(
+            Some(key) if VERBS.iter().any(|verb| verb.name == *key) => Refusal::refuse(
                 format!("the command is both `{}` and `{key}`", verb.name),
                 "make it two commands",
             ),
@@ -36,7 +39,7 @@ impl CommandText {
                 let mut keys = vec!["only"];
                 keys.extend(verb.beside);
                 let hint = format!("beside it may stand {}", keys.join(", "));
-                wrong(format!("`{key}` means nothing to `{}`", verb.name), hint)
+                Refusal::refuse(format!("`{key}` means nothing to `{}`", verb.name), hint)
             }
             None => Ok(()),
         }
@@ -70,7 +73,7 @@ impl CommandText {
 
 impl Draft<'_> {
     /// What the command means, and who does it.
-    pub(super) fn operation(&mut self, read: &CommandText) -> Resolved<(Who, Operation)> {
+    pub(super) fn operation(&mut self, read: &CommandText) -> Result<(Who, Operation), Refusal> {
         if let Some(work) = &read.compute {
             return Ok((self.who.clone(), Operation::Compute(work_of(work, "compute")?)));
         }
@@ -98,32 +101,40 @@ impl Draft<'_> {
         self.message(read)
     }
 
-    fn within(&self, read: &CommandText) -> Resolved<Within> {
+    fn within(&self, read: &CommandText) -> Result<Within, Refusal> {
         read.within.as_ref().map_or(Ok(Within::World), |name| self.group(name))
     }
 
-    fn barrier(&mut self, read: &CommandText) -> Resolved<(Who, Operation)> {
+    fn barrier(&mut self, read: &CommandText) -> Result<(Who, Operation), Refusal> {
         if read.barrier == Some(false) {
-            return wrong("barrier = false", "write `barrier = true`, or leave it out");
+            return Refusal::refuse("barrier = false", "write `barrier = true`, or leave it out");
         }
         let within = self.within(read)?;
         let kind = CollectiveKind::Barrier;
         Ok((self.members(within)?, Operation::Collective { kind, root: 0, bytes: 0, within }))
     }
 
-    fn set_size(&mut self, read: &CommandText, name: &str) -> Resolved<(Who, Operation)> {
+    fn set_size(&mut self, read: &CommandText, name: &str) -> Result<(Who, Operation), Refusal> {
         let file = self.file(name)?;
         let bytes = match read.bytes {
             Some(Size(bytes)) if bytes <= OFFSET_MAX => bytes,
             Some(Size(bytes)) => {
-                return wrong(format!("a file of {bytes} bytes"), "files have at most 2^60 bytes");
+                return Refusal::refuse(
+                    format!("a file of {bytes} bytes"),
+                    "files have at most 2^60 bytes",
+                );
             }
-            None => return wrong("`set_size` without `bytes`", "say how long the file is to be"),
+            None => {
+                return Refusal::refuse(
+                    "`set_size` without `bytes`",
+                    "say how long the file is to be",
+                );
+            }
         };
         Ok((self.members(self.group_of(file))?, Operation::SetSize(file, bytes)))
     }
 
-    fn opening(&mut self, read: &CommandText, name: &str) -> Resolved<(Who, Operation)> {
+    fn opening(&mut self, read: &CommandText, name: &str) -> Result<(Who, Operation), Refusal> {
         let file = self.file(name)?;
         let within = match &read.within {
             Some(name) => self.group(name)?,
@@ -131,7 +142,7 @@ impl Draft<'_> {
         };
         if file.per_rank && within != Within::Alone {
             let message = format!("every rank has its own file `{name}`");
-            return wrong(message, "leave `within` out");
+            return Refusal::refuse(message, "leave `within` out");
         }
         self.belongs(file, within)?;
         let who = self.members(within)?;
@@ -145,11 +156,14 @@ impl Draft<'_> {
         read: &CommandText,
         kind: CollectiveKind,
         bytes: u64,
-    ) -> Resolved<(Who, Operation)> {
+    ) -> Result<(Who, Operation), Refusal> {
         let within = self.within(read)?;
         let (count, root) = (self.group_size(within), read.root.unwrap_or(0));
         if root >= u64::from(count) {
-            return wrong(format!("root = {root}"), format!("ranks there are 0 to {}", count - 1));
+            return Refusal::refuse(
+                format!("root = {root}"),
+                format!("ranks there are 0 to {}", count - 1),
+            );
         }
         let bytes = message_bytes(bytes)?;
         Ok((
@@ -158,22 +172,22 @@ impl Draft<'_> {
         ))
     }
 
-    fn message(&mut self, read: &CommandText) -> Resolved<(Who, Operation)> {
+    fn message(&mut self, read: &CommandText) -> Result<(Who, Operation), Refusal> {
         let within = self.within(read)?;
         let send = match (&read.send_to, read.bytes) {
             (Some(to), Some(Size(bytes))) => {
                 Some((self.partner(to, within, "send_to")?, message_bytes(bytes)?))
             }
             (Some(_), None) => {
-                return wrong("`send_to` without `bytes`", "say how long the message is");
+                return Refusal::refuse("`send_to` without `bytes`", "say how long the message is");
             }
             (None, Some(_)) => {
-                return wrong("`bytes` of a receive", "the sender says how long it is");
+                return Refusal::refuse("`bytes` of a receive", "the sender says how long it is");
             }
             (None, None) => None,
         };
         if send.is_some_and(|send| send.0 == Partner::Any) {
-            return wrong(
+            return Refusal::refuse(
                 "send_to = \"any\"",
                 "name a rank, or one relative to one's own as in \"+1\"",
             );
@@ -183,7 +197,7 @@ impl Draft<'_> {
             None => None,
         };
         if send.is_some() && receive.is_some() && read.start.is_some() {
-            return wrong(
+            return Refusal::refuse(
                 "an exchange cannot be started",
                 "start the send and the receive by themselves",
             );
@@ -194,7 +208,7 @@ impl Draft<'_> {
     }
 
     /// Of those who come here, the members of a communicator.
-    fn those_within(&self, within: Within) -> Resolved<Who> {
+    fn those_within(&self, within: Within) -> Result<Who, Refusal> {
         match self.everyone(within) {
             Who::All => Ok(self.who.clone()),
             Who::Only(members) => {
@@ -205,7 +219,7 @@ impl Draft<'_> {
         }
     }
 
-    fn partner(&self, text: &PartnerText, within: Within, key: &str) -> Resolved<Partner> {
+    fn partner(&self, text: &PartnerText, within: Within, key: &str) -> Result<Partner, Refusal> {
         let count = i64::from(self.group_size(within));
         match text {
             PartnerText::Rank(rank) if (0..count).contains(rank) => Ok(Partner::Rank(*rank as u32)),
@@ -214,14 +228,17 @@ impl Draft<'_> {
                     "ranks there are 0 to {}; relative ones are text, as in \"-1\"",
                     count - 1
                 );
-                wrong(format!("{key} = {rank}: there is no such rank"), hint)
+                Refusal::refuse(format!("{key} = {rank}: there is no such rank"), hint)
             }
             PartnerText::Word(word) if word == "any" => Ok(Partner::Any),
             PartnerText::Word(word) => match word.parse::<i64>() {
                 Ok(step) if word.starts_with(['+', '-']) && step.abs() < 1 << 32 => {
                     Ok(Partner::Relative(step))
                 }
-                _ => wrong(format!("{key} = `{word}`"), "write a rank, \"+1\", \"-1\" or \"any\""),
+                _ => Refusal::refuse(
+                    format!("{key} = `{word}`"),
+                    "write a rank, \"+1\", \"-1\" or \"any\"",
+                ),
             },
         }
     }
@@ -232,7 +249,7 @@ impl Draft<'_> {
         direction: Direction,
         is_collective: bool,
         name: &str,
-    ) -> Resolved<(Who, Operation)> {
+    ) -> Result<(Who, Operation), Refusal> {
         let file = self.file(name)?;
         let who = match is_collective {
             true => self.members(self.group_of(file))?,
@@ -242,7 +259,7 @@ impl Draft<'_> {
         self.check_extent(read, &place)?;
         let ticket = read.start.as_ref().map(|name| self.ticket(name, true)).transpose()?;
         if ticket.is_some() && (0..self.rank_count).any(|rank| place.calls(rank) > 1) {
-            return wrong(
+            return Refusal::refuse(
                 "several calls are started with one ticket",
                 "give `per_call = \"all\"`, or one call",
             );
@@ -250,7 +267,7 @@ impl Draft<'_> {
         if is_collective && (1..self.rank_count).any(|rank| place.calls(rank) != place.calls(0)) {
             let hint =
                 "give `per_call = \"all\"`, or a pattern with as many operations on every rank";
-            return wrong("ranks would make different numbers of collective calls", hint);
+            return Refusal::refuse("ranks would make different numbers of collective calls", hint);
         }
         let think = read.think.as_ref().map(|work| work_of(work, "think")).transpose()?;
         let slot = self.transfer_count;
@@ -261,12 +278,13 @@ impl Draft<'_> {
         Ok((who, Operation::Transfer(transfer)))
     }
 
-    fn place(&self, read: &CommandText, file: FileRef) -> Resolved<Place> {
+    fn place(&self, read: &CommandText, file: FileRef) -> Result<Place, Refusal> {
         let calls = read.calls.unwrap_or(1);
         match (&read.pattern, &read.view) {
-            (Some(_), Some(_)) => {
-                wrong("both `pattern` and `view`", "a pattern is all there is to do; leave one out")
-            }
+            (Some(_), Some(_)) => Refusal::refuse(
+                "both `pattern` and `view`",
+                "a pattern is all there is to do; leave one out",
+            ),
             (Some(spec), None) => {
                 Self::refuse(
                     "pattern",
@@ -298,9 +316,9 @@ impl Draft<'_> {
         }
     }
 
-    fn refuse(with: &str, keys: &[(&str, bool)]) -> Resolved<()> {
+    fn refuse(with: &str, keys: &[(&str, bool)]) -> Result<(), Refusal> {
         match keys.iter().find(|key| key.1) {
-            Some((key, _)) => wrong(
+            Some((key, _)) => Refusal::refuse(
                 format!("`{key}` means nothing beside `{with}`"),
                 "see `iolab simulate --template`",
             ),
@@ -308,7 +326,7 @@ impl Draft<'_> {
         }
     }
 
-    fn pattern(&self, spec: &str, file: FileRef) -> Resolved<Arc<dyn Pattern>> {
+    fn pattern(&self, spec: &str, file: FileRef) -> Result<Arc<dyn Pattern>, Refusal> {
         let ranks = if file.per_rank { 1 } else { self.rank_count };
         let pattern = Catalog::make(spec, ranks, self.seed())?;
         Ok(if file.per_rank { Arc::new(Own(pattern)) } else { pattern.into() })
@@ -321,18 +339,21 @@ impl Draft<'_> {
         start: u64,
         bytes: u64,
         calls: u64,
-    ) -> Resolved<Place> {
+    ) -> Result<Place, Refusal> {
         let pattern = self.pattern(spec, file)?;
         let Some(set) = pattern.whole(Rank(0)) else {
             let message = format!("pattern `{spec}` is not in one regular order, so it is no view");
-            return wrong(message, "strided, nested, tiled, segmented, mesh and flash make views");
+            return Refusal::refuse(
+                message,
+                "strided, nested, tiled, segmented, mesh and flash make views",
+            );
         };
         let calls = some_calls(calls)?;
         let wanted = bytes.checked_mul(calls).and_then(|all| all.checked_add(start));
         if wanted.is_none_or(|wanted| wanted > set.bytes()) {
             let message =
                 format!("the view shows {} bytes of rank 0, fewer than are asked for", set.bytes());
-            return wrong(
+            return Refusal::refuse(
                 message,
                 "make the pattern longer, or `bytes`, `calls` or `offset` smaller",
             );
@@ -341,18 +362,18 @@ impl Draft<'_> {
     }
 
     /// Refuses offsets no file has, and calls with absurdly many pieces.
-    fn check_extent(&self, read: &CommandText, place: &Place) -> Resolved<()> {
+    fn check_extent(&self, read: &CommandText, place: &Place) -> Result<(), Refusal> {
         let steps = size(read.step).checked_mul(self.repeats - 1);
         let end = place.end(self.rank_count).and_then(|end| end.checked_add(steps?));
         let end = end.and_then(|end| end.checked_add(size(read.offset_of_file())));
         if end.is_none_or(|end| end > OFFSET_MAX) {
-            return wrong(
+            return Refusal::refuse(
                 "it leaves the largest file, 2^60 bytes",
                 "make sizes, steps or counts smaller",
             );
         }
         if place.pieces(self.rank_count) > PIECES_MAX {
-            return wrong(
+            return Refusal::refuse(
                 "one call would have more than 50,000,000 pieces",
                 "make `per_call` or `bytes` smaller",
             );
@@ -401,55 +422,61 @@ fn size(size: Option<Size>) -> u64 {
     size.map_or(0, |size| size.0)
 }
 
-fn data_bytes(read: &CommandText) -> Resolved<u64> {
+fn data_bytes(read: &CommandText) -> Result<u64, Refusal> {
     match read.bytes {
-        Some(Size(0)) => wrong("bytes = 0", "an access has at least 1 byte"),
+        Some(Size(0)) => Refusal::refuse("bytes = 0", "an access has at least 1 byte"),
         Some(Size(bytes)) => Ok(bytes),
-        None => {
-            wrong("it does not say which bytes", "give `pattern`, `view` with `bytes`, or `bytes`")
-        }
+        None => Refusal::refuse(
+            "it does not say which bytes",
+            "give `pattern`, `view` with `bytes`, or `bytes`",
+        ),
     }
 }
 
-fn some_calls(calls: u64) -> Resolved<u64> {
+fn some_calls(calls: u64) -> Result<u64, Refusal> {
     match calls {
-        0 => wrong("calls = 0", "make at least 1 call, or leave the command out"),
+        0 => Refusal::refuse("calls = 0", "make at least 1 call, or leave the command out"),
         calls => Ok(calls),
     }
 }
 
-fn per_call(read: &CommandText) -> Resolved<u64> {
+fn per_call(read: &CommandText) -> Result<u64, Refusal> {
     match &read.per_call {
         None => Ok(1),
-        Some(PerCall::Count(0)) => wrong("per_call = 0", "a call has at least 1 operation"),
+        Some(PerCall::Count(0)) => {
+            Refusal::refuse("per_call = 0", "a call has at least 1 operation")
+        }
         Some(PerCall::Count(count)) => Ok(*count),
         Some(PerCall::Word(word)) if word == "all" => Ok(u64::MAX),
         Some(PerCall::Word(word)) => {
-            wrong(format!("per_call = `{word}`"), "write a number, or \"all\"")
+            Refusal::refuse(format!("per_call = `{word}`"), "write a number, or \"all\"")
         }
     }
 }
 
-fn message_bytes(bytes: u64) -> Resolved<u64> {
+fn message_bytes(bytes: u64) -> Result<u64, Refusal> {
     match bytes {
         bytes if bytes <= MESSAGE_MAX => Ok(bytes),
-        bytes => wrong(format!("a message of {bytes} bytes"), "a message has at most 2^50 bytes"),
+        bytes => Refusal::refuse(
+            format!("a message of {bytes} bytes"),
+            "a message has at most 2^50 bytes",
+        ),
     }
 }
 
-fn tag(read: &CommandText) -> Resolved<u32> {
+fn tag(read: &CommandText) -> Result<u32, Refusal> {
     match read.tag.unwrap_or(0) {
         tag if tag < 1 << 31 => Ok(tag as u32),
-        tag => wrong(format!("tag = {tag}"), "a tag is below 2^31"),
+        tag => Refusal::refuse(format!("tag = {tag}"), "a tag is below 2^31"),
     }
 }
 
-fn work_of(text: &WorkText, key: &str) -> Resolved<Work> {
+fn work_of(text: &WorkText, key: &str) -> Result<Work, Refusal> {
     match text {
         WorkText::Instructions(count) if (0.0..=INSTRUCTIONS_MAX).contains(count) => {
             Ok(Work::Instructions(*count))
         }
-        WorkText::Instructions(count) => wrong(
+        WorkText::Instructions(count) => Refusal::refuse(
             format!("{key} = {count} instructions"),
             "give 0 to 1e18, or a time as in \"10ms\"",
         ),

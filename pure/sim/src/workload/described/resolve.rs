@@ -25,19 +25,13 @@ const REPEATS_MAX: u64 = 10_000_000_000;
 
 const SEE_TEMPLATE: &str = "`iolab simulate --template` prints a workload with every key";
 
-pub(super) type Resolved<T> = Result<T, Refusal>;
-
-pub(super) fn wrong<T>(message: impl Into<String>, hint: impl Into<String>) -> Resolved<T> {
-    Err(Refusal::new(message, hint))
-}
-
-pub(super) fn workload(text: &str, seed: Option<Seed>) -> Resolved<Workload> {
+pub(super) fn workload(text: &str, seed: Option<Seed>) -> Result<Workload, Refusal> {
     let read: WorkloadText = toml::from_str(text).map_err(|error| {
         let message = format!("this workload cannot be read: {}", in_words(&error));
         Refusal::new(message, SEE_TEMPLATE)
     })?;
     if read.applications.is_empty() {
-        return wrong("this workload has no [[applications]]", SEE_TEMPLATE);
+        return Refusal::refuse("this workload has no [[applications]]", SEE_TEMPLATE);
     }
     let scope =
         Scope { lines: Lines::of(text), seed: seed.unwrap_or(Seed(read.seed)), files: Vec::new() };
@@ -48,7 +42,10 @@ pub(super) fn workload(text: &str, seed: Option<Seed>) -> Resolved<Workload> {
         let application = scope.application(index, one)?;
         if applications.iter().any(|other| other.name == application.name) {
             let message = format!("two applications are called `{}`", application.name);
-            return wrong(scope.at(one, message), "give every application a name of its own");
+            return Refusal::refuse(
+                scope.at(one, message),
+                "give every application a name of its own",
+            );
         }
         applications.push(application);
     }
@@ -90,22 +87,28 @@ impl Scope {
         mut self,
         texts: &[Spanned<FileText>],
         ranks_max: u64,
-    ) -> Resolved<(Scope, Vec<DescribedFile>)> {
+    ) -> Result<(Scope, Vec<DescribedFile>), Refusal> {
         let mut files = Vec::new();
         for text in texts {
             let FileText { name, size, per_rank } = text.get_ref();
             if name.is_empty() || self.files.iter().any(|file| file.0 == *name) {
                 let message = format!("the file name `{name}` is empty or used twice");
-                return wrong(self.at(text, message), "give every file a name of its own");
+                return Refusal::refuse(
+                    self.at(text, message),
+                    "give every file a name of its own",
+                );
             }
             if size.0 > OFFSET_MAX {
                 let message = format!("file `{name}` has {} bytes", size.0);
-                return wrong(self.at(text, message), "a file has at most 2^60 bytes");
+                return Refusal::refuse(self.at(text, message), "a file has at most 2^60 bytes");
             }
             let count = if *per_rank { ranks_max } else { 1 };
             if files.len() as u64 + count > FILES_MAX {
                 let message = format!("with file `{name}` there are too many files");
-                return wrong(self.at(text, message), "at most 1,000,000 can be simulated");
+                return Refusal::refuse(
+                    self.at(text, message),
+                    "at most 1,000,000 can be simulated",
+                );
             }
             self.files
                 .push((name.clone(), FileRef { first: files.len() as u32, per_rank: *per_rank }));
@@ -120,7 +123,11 @@ impl Scope {
         Ok((self, files))
     }
 
-    fn application(&self, index: usize, text: &Spanned<ApplicationText>) -> Resolved<Application> {
+    fn application(
+        &self,
+        index: usize,
+        text: &Spanned<ApplicationText>,
+    ) -> Result<Application, Refusal> {
         let read = text.get_ref();
         let name = read.name.clone().unwrap_or_else(|| format!("application {}", index + 1));
         let place = |error: Refusal| Refusal {
@@ -150,19 +157,23 @@ impl Scope {
         self.files.iter().map(|(name, file)| (*file, name.as_str())).collect()
     }
 
-    fn check_application(&self, text: &Spanned<ApplicationText>) -> Resolved<()> {
+    fn check_application(&self, text: &Spanned<ApplicationText>) -> Result<(), Refusal> {
         let read = text.get_ref();
         if read.ranks == 0 || read.ranks > RANKS_MAX {
             let message = self.at(text, format!("ranks = {}", read.ranks));
-            return wrong(message, "an application has 1 to 1,000,000 ranks");
+            return Refusal::refuse(message, "an application has 1 to 1,000,000 ranks");
         }
         if read.phases.is_empty() {
-            return wrong(self.at(text, "it has no phases"), SEE_TEMPLATE);
+            return Refusal::refuse(self.at(text, "it has no phases"), SEE_TEMPLATE);
         }
         Ok(())
     }
 
-    fn groups(&self, texts: &[Spanned<CommunicatorText>], rank_count: u32) -> Resolved<Vec<Group>> {
+    fn groups(
+        &self,
+        texts: &[Spanned<CommunicatorText>],
+        rank_count: u32,
+    ) -> Result<Vec<Group>, Refusal> {
         let mut groups: Vec<Group> = Vec::new();
         for text in texts {
             let CommunicatorText { name, ranks } = text.get_ref();
@@ -170,7 +181,7 @@ impl Scope {
             if name.is_empty() || is_known || name == "all" || name == "alone" {
                 let message =
                     format!("the communicator name `{name}` is empty, taken or used twice");
-                return wrong(
+                return Refusal::refuse(
                     self.at(text, message),
                     "`all` and `alone` exist; choose another name",
                 );
@@ -187,7 +198,7 @@ impl Scope {
 }
 
 /// The ranks that a choice names, in its order.
-fn chosen(choice: &Choice, rank_count: u32, user: &str) -> Resolved<Vec<u32>> {
+fn chosen(choice: &Choice, rank_count: u32, user: &str) -> Result<Vec<u32>, Refusal> {
     let ranks: Vec<u64> = match choice {
         Choice::List(ranks) => ranks.clone(),
         Choice::Word(word) => {
@@ -201,7 +212,7 @@ fn chosen(choice: &Choice, rank_count: u32, user: &str) -> Resolved<Vec<u32>> {
                 (_, Some((from, to))) => between(from, to, rank_count, user)?,
                 _ => {
                     let hint = "choose from all, even, odd, first, last, \"0-3\" or [0, 3]";
-                    return wrong(format!("{user}: `{word}` names no ranks"), hint);
+                    return Refusal::refuse(format!("{user}: `{word}` names no ranks"), hint);
                 }
             }
         }
@@ -209,24 +220,27 @@ fn chosen(choice: &Choice, rank_count: u32, user: &str) -> Resolved<Vec<u32>> {
     check_chosen(ranks, rank_count, user)
 }
 
-fn check_chosen(ranks: Vec<u64>, rank_count: u32, user: &str) -> Resolved<Vec<u32>> {
+fn check_chosen(ranks: Vec<u64>, rank_count: u32, user: &str) -> Result<Vec<u32>, Refusal> {
     if ranks.is_empty() {
-        return wrong(format!("{user} has no ranks"), "name at least one rank");
+        return Refusal::refuse(format!("{user} has no ranks"), "name at least one rank");
     }
     let mut seen = BTreeSet::new();
     for &rank in &ranks {
         if rank >= u64::from(rank_count) {
             let message = format!("{user}: there is no rank {rank}");
-            return wrong(message, format!("ranks are 0 to {}", rank_count - 1));
+            return Refusal::refuse(message, format!("ranks are 0 to {}", rank_count - 1));
         }
         if !seen.insert(rank) {
-            return wrong(format!("{user}: rank {rank} is named twice"), "name each rank once");
+            return Refusal::refuse(
+                format!("{user}: rank {rank} is named twice"),
+                "name each rank once",
+            );
         }
     }
     Ok(ranks.into_iter().map(|rank| rank as u32).collect())
 }
 
-fn between(from: &str, to: &str, rank_count: u32, user: &str) -> Resolved<Vec<u64>> {
+fn between(from: &str, to: &str, rank_count: u32, user: &str) -> Result<Vec<u64>, Refusal> {
     let number = |text: &str| text.trim().parse::<u64>().ok();
     match (number(from), number(to)) {
         (Some(from), Some(to)) if from <= to && to < u64::from(rank_count) => {
@@ -234,7 +248,7 @@ fn between(from: &str, to: &str, rank_count: u32, user: &str) -> Resolved<Vec<u6
         }
         _ => {
             let message = format!("{user}: `{from}-{to}` is no range of ranks");
-            wrong(
+            Refusal::refuse(
                 message,
                 format!("ranks are 0 to {}; write the smaller one first", rank_count - 1),
             )
@@ -279,7 +293,7 @@ impl<'a> Draft<'a> {
         self.scope.seed
     }
 
-    fn application(&mut self, read: &ApplicationText) -> Resolved<()> {
+    fn application(&mut self, read: &ApplicationText) -> Result<(), Refusal> {
         self.repeated(read.repeat, |draft| {
             read.phases.iter().enumerate().try_for_each(|(index, phase)| draft.phase(index, phase))
         })
@@ -289,12 +303,12 @@ impl<'a> Draft<'a> {
     fn repeated(
         &mut self,
         times: u64,
-        inside: impl FnOnce(&mut Self) -> Resolved<()>,
-    ) -> Resolved<()> {
+        inside: impl FnOnce(&mut Self) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
         let repeats = self.repeats.checked_mul(times).filter(|&all| all <= REPEATS_MAX);
         let Some(repeats) = repeats.filter(|_| times > 0) else {
             let hint = "repeat 1 to 10,000,000,000 times, loops in loops multiplied";
-            return wrong(format!("repeat = {times}"), hint);
+            return Refusal::refuse(format!("repeat = {times}"), hint);
         };
         if times == 1 {
             return inside(self);
@@ -309,7 +323,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn phase(&mut self, index: usize, text: &Spanned<PhaseText>) -> Resolved<()> {
+    fn phase(&mut self, index: usize, text: &Spanned<PhaseText>) -> Result<(), Refusal> {
         let read = text.get_ref();
         let name = read.name.clone().unwrap_or_else(|| format!("phase {}", index + 1));
         let place = |error: Refusal| Refusal {
@@ -329,7 +343,7 @@ impl<'a> Draft<'a> {
         self.repeated(read.repeat, |draft| draft.commands(&read.commands)).map_err(place)
     }
 
-    fn commands(&mut self, commands: &[Spanned<CommandText>]) -> Resolved<()> {
+    fn commands(&mut self, commands: &[Spanned<CommandText>]) -> Result<(), Refusal> {
         for command in commands {
             let line = self.scope.line(command);
             self.command(command.get_ref(), line).map_err(|error| {
@@ -344,7 +358,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn command(&mut self, read: &CommandText, line: usize) -> Resolved<()> {
+    fn command(&mut self, read: &CommandText, line: usize) -> Result<(), Refusal> {
         read.check_keys()?;
         let around = self.who.clone();
         if let Some(only) = &read.only {
@@ -352,7 +366,7 @@ impl<'a> Draft<'a> {
         }
         if let Some(commands) = &read.commands {
             if commands.is_empty() {
-                return wrong("it has no commands", "list some, or leave it out");
+                return Refusal::refuse("it has no commands", "list some, or leave it out");
             }
             self.repeated(read.repeat.unwrap_or(1), |draft| draft.commands(commands))?;
         } else {
@@ -364,7 +378,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Those of `ranks` that may come here at all.
-    pub(super) fn narrowed(&self, ranks: &[u32]) -> Resolved<Who> {
+    pub(super) fn narrowed(&self, ranks: &[u32]) -> Result<Who, Refusal> {
         let mut only = vec![false; self.rank_count as usize];
         ranks
             .iter()
@@ -372,13 +386,14 @@ impl<'a> Draft<'a> {
             .for_each(|&rank| only[rank as usize] = true);
         match only.contains(&true) {
             true => Ok(Who::Only(Arc::new(only))),
-            false => {
-                wrong("no rank comes here", "make `only` name ranks that the loop around it has")
-            }
+            false => Refusal::refuse(
+                "no rank comes here",
+                "make `only` name ranks that the loop around it has",
+            ),
         }
     }
 
-    pub(super) fn file(&self, name: &str) -> Resolved<FileRef> {
+    pub(super) fn file(&self, name: &str) -> Result<FileRef, Refusal> {
         match self.scope.files.iter().find(|file| file.0 == name) {
             Some(file) => Ok(file.1),
             None => {
@@ -387,12 +402,12 @@ impl<'a> Draft<'a> {
                     true => "declare it: [[files]] with a name".to_owned(),
                     false => format!("choose from {}", names.join(", ")),
                 };
-                wrong(format!("there is no file `{name}`"), hint)
+                Refusal::refuse(format!("there is no file `{name}`"), hint)
             }
         }
     }
 
-    pub(super) fn group(&self, name: &str) -> Resolved<Within> {
+    pub(super) fn group(&self, name: &str) -> Result<Within, Refusal> {
         match (name, self.groups.iter().position(|group| group.name == name)) {
             ("all", _) => Ok(Within::World),
             ("alone", _) => Ok(Within::Alone),
@@ -401,7 +416,7 @@ impl<'a> Draft<'a> {
                 let mut names = vec!["all", "alone"];
                 names.extend(self.groups.iter().map(|group| group.name.as_str()));
                 let hint = format!("choose from {}", names.join(", "));
-                wrong(format!("there is no communicator `{name}`"), hint)
+                Refusal::refuse(format!("there is no communicator `{name}`"), hint)
             }
         }
     }
@@ -416,14 +431,14 @@ impl<'a> Draft<'a> {
     }
 
     /// Who takes part in a command of all within a communicator: its members, or it hangs.
-    pub(super) fn members(&self, within: Within) -> Resolved<Who> {
+    pub(super) fn members(&self, within: Within) -> Result<Who, Refusal> {
         if within == Within::Alone {
             return Ok(self.who.clone());
         }
         let all = self.everyone(within);
         let missing = |rank: &u32| all.includes(*rank) && !self.who.includes(*rank);
         match (0..self.rank_count).find(missing) {
-            Some(rank) => wrong(
+            Some(rank) => Refusal::refuse(
                 format!("the others would wait for rank {rank} for ever"),
                 "leave `only` out, or declare a communicator of these ranks and name it by `within`",
             ),
@@ -432,9 +447,9 @@ impl<'a> Draft<'a> {
     }
 
     /// Notes that `file` belongs to a communicator; everything collective on it must agree.
-    pub(super) fn belongs(&mut self, file: FileRef, within: Within) -> Resolved<()> {
+    pub(super) fn belongs(&mut self, file: FileRef, within: Within) -> Result<(), Refusal> {
         match self.file_groups.iter().find(|entry| entry.0 == file) {
-            Some(entry) if entry.1 != within => wrong(
+            Some(entry) if entry.1 != within => Refusal::refuse(
                 "the file was opened within another communicator",
                 "open a file within one communicator",
             ),
@@ -461,13 +476,13 @@ impl<'a> Draft<'a> {
     }
 
     /// The ticket of that name; a new one where `declare` says so.
-    pub(super) fn ticket(&mut self, name: &str, declare: bool) -> Resolved<Ticket> {
+    pub(super) fn ticket(&mut self, name: &str, declare: bool) -> Result<Ticket, Refusal> {
         if let Some(index) = self.tickets.iter().position(|ticket| ticket == name) {
             return Ok(index as Ticket);
         }
         if !declare {
             let message = format!("nothing was started as `{name}`");
-            return wrong(message, "start something before it with `start = NAME`");
+            return Refusal::refuse(message, "start something before it with `start = NAME`");
         }
         self.tickets.push(name.to_owned());
         Ok(self.tickets.len() as Ticket - 1)

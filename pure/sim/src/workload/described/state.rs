@@ -1,7 +1,6 @@
 //! What must hold along the instructions of an application: files are open when they are used,
 //! what is started is waited for, and a loop leaves things as it found them.
 
-use super::resolve::{Resolved, wrong};
 use super::{Application, FileRef, Instruction, Message, Operation, Transfer, Who};
 use crate::program::{FileOperation, Ticket};
 use iolab_vocab::Refusal;
@@ -14,7 +13,7 @@ struct State {
 }
 
 /// Goes through the instructions once, each loop once.
-pub(super) fn check(application: &Application, names: &[(FileRef, &str)]) -> Resolved<()> {
+pub(super) fn check(application: &Application, names: &[(FileRef, &str)]) -> Result<(), Refusal> {
     let mut state = State::default();
     let mut outside = Vec::new();
     for instruction in application.code.iter() {
@@ -35,25 +34,32 @@ pub(super) fn check(application: &Application, names: &[(FileRef, &str)]) -> Res
     }
     if let Some((file, _)) = state.open.first() {
         let message = format!("file `{}` is never closed", name(*file, names));
-        return wrong(message, "close it at the end of the last phase that uses it");
+        return Refusal::refuse(message, "close it at the end of the last phase that uses it");
     }
     match state.started.is_empty() {
         true => Ok(()),
-        false => wrong("something is started that nothing waits for", "add `wait = NAME`"),
+        false => {
+            Refusal::refuse("something is started that nothing waits for", "add `wait = NAME`")
+        }
     }
 }
 
-fn loop_leaves(before: &State, after: &State, names: &[(FileRef, &str)]) -> Resolved<()> {
+fn loop_leaves(before: &State, after: &State, names: &[(FileRef, &str)]) -> Result<(), Refusal> {
     let differs = |(file, _): &&(FileRef, Who)| {
         before.open.iter().any(|one| one.0 == *file) != after.open.iter().any(|one| one.0 == *file)
     };
     if let Some((file, _)) = before.open.iter().chain(&after.open).find(differs) {
         let message = format!("a loop leaves file `{}` other than it found it", name(*file, names));
-        return wrong(message, "open and close a file both inside the loop or both outside");
+        return Refusal::refuse(
+            message,
+            "open and close a file both inside the loop or both outside",
+        );
     }
     match before.started.len() == after.started.len() {
         true => Ok(()),
-        false => wrong("a loop starts what it does not wait for", "wait inside the same loop"),
+        false => {
+            Refusal::refuse("a loop starts what it does not wait for", "wait inside the same loop")
+        }
     }
 }
 
@@ -78,7 +84,7 @@ impl State {
         who: &Who,
         operation: &Operation,
         names: &[(FileRef, &str)],
-    ) -> Resolved<()> {
+    ) -> Result<(), Refusal> {
         match operation {
             Operation::File(FileOperation::Open, file) => self.open(*file, who, names),
             Operation::File(operation, file) => {
@@ -99,34 +105,34 @@ impl State {
         }
     }
 
-    fn open(&mut self, file: FileRef, who: &Who, names: &[(FileRef, &str)]) -> Resolved<()> {
+    fn open(&mut self, file: FileRef, who: &Who, names: &[(FileRef, &str)]) -> Result<(), Refusal> {
         if self.open.iter().any(|one| one.0 == file) {
             let message = format!("file `{}` is open already", name(file, names));
-            return wrong(message, "close it first");
+            return Refusal::refuse(message, "close it first");
         }
         self.open.push((file, who.clone()));
         Ok(())
     }
 
-    fn needs(&self, file: FileRef, who: &Who, names: &[(FileRef, &str)]) -> Resolved<()> {
+    fn needs(&self, file: FileRef, who: &Who, names: &[(FileRef, &str)]) -> Result<(), Refusal> {
         match self.open.iter().find(|one| one.0 == file) {
             Some((_, openers)) if covers(openers, who) => Ok(()),
             Some(_) => {
                 let message =
                     format!("file `{}` is not open on all ranks that come here", name(file, names));
-                wrong(message, "name by `only` those that opened it")
+                Refusal::refuse(message, "name by `only` those that opened it")
             }
             None => {
                 let message = format!("file `{}` is not open here", name(file, names));
-                wrong(message, "give `{ open = NAME }` before it")
+                Refusal::refuse(message, "give `{ open = NAME }` before it")
             }
         }
     }
 
-    fn start(&mut self, ticket: Option<Ticket>, who: &Who) -> Resolved<()> {
+    fn start(&mut self, ticket: Option<Ticket>, who: &Who) -> Result<(), Refusal> {
         let Some(ticket) = ticket else { return Ok(()) };
         if self.started.iter().any(|one| one.0 == ticket) {
-            return wrong(
+            return Refusal::refuse(
                 "the name it is started as is under way",
                 "wait for it first, or take another name",
             );
@@ -135,14 +141,20 @@ impl State {
         Ok(())
     }
 
-    fn wait(&mut self, ticket: Ticket, who: &Who) -> Resolved<()> {
+    fn wait(&mut self, ticket: Ticket, who: &Who) -> Result<(), Refusal> {
         match self.started.iter().position(|one| one.0 == ticket) {
             Some(at) if self.started[at].1 == *who => {
                 self.started.remove(at);
                 Ok(())
             }
-            Some(_) => wrong("other ranks wait than have started it", "give both the same `only`"),
-            None => wrong("nothing is under way by that name here", "wait once for each start"),
+            Some(_) => Refusal::refuse(
+                "other ranks wait than have started it",
+                "give both the same `only`",
+            ),
+            None => Refusal::refuse(
+                "nothing is under way by that name here",
+                "wait once for each start",
+            ),
         }
     }
 }
