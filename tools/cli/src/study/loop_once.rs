@@ -8,9 +8,10 @@ use super::tree::Span;
 use super::workplace::Workplace;
 use super::{tree, write};
 use crate::failure::Failure;
-use crate::simulate::predicted::{Predicted, over_ties};
+use crate::simulate::predicted::over_ties;
 use crate::simulate::read_platform;
 use crate::{calibrate, trace_file};
+use iolab_report::prediction::Predicted;
 use iolab_report::{Analysis, Report};
 
 use iolab_report::study::{Interval, Judgement, Observation, judge, median, median_interval};
