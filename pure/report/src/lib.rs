@@ -10,6 +10,7 @@
 //!   them, by the rules of `statistics` and `evidence`;
 //! * `simulation`, `prediction`: what a simulated workload came to, and what is predicted of a recorded
 //!   program, as text, as a document and as rows;
+//! * `sweep`: the runs of a sweep as a table and as a picture;
 //! * `page`: one self-contained HTML file with sentences, tables, findings, charts and the timeline;
 //! * `table`: a table as text, CSV and HTML;
 //! * `markup`: what every page and picture needs.
@@ -35,6 +36,7 @@ mod sizes;
 pub mod statistics;
 mod stream;
 pub mod study;
+pub mod sweep;
 pub mod table;
 pub mod text;
 mod timeline;
