@@ -7,8 +7,6 @@
 //! first plain run left. A strategy that changes a byte, or what the command prints, is wrong.
 
 mod loop_once;
-mod plan;
-mod present;
 mod progress;
 mod runs;
 mod tree;
@@ -78,12 +76,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         results: &results,
     }
     .run()?;
-    let json = present::as_json(&study);
+    let json = study.json();
     write(&results.join("study.json"), format!("{json:#}\n").as_bytes())?;
-    write(&results.join("study.html"), &present::page(&study))?;
+    write(&results.join("study.html"), &study.page())?;
     match arguments.json {
         true => say_line!("{json:#}"),
-        false => say!("{}", present::text(&study)),
+        false => say!("{}", study.text()),
     }
     eprintln!("study: see {}", results.join("study.html").display());
     match &study.incomplete {

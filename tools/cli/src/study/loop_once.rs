@@ -1,7 +1,6 @@
 //! The loop, step by step: one plain run, one recorded run, findings, predictions, then rounds of
 //! plain and reshaped runs, compared.
 
-use super::plan::{self, Candidate, Turn};
 use super::progress::Progress;
 use super::runs::{Run, Runner, ending};
 use super::tree::Span;
@@ -12,17 +11,20 @@ use crate::simulate::predicted::over_ties;
 use crate::simulate::read_platform;
 use crate::{calibrate, trace_file};
 use iolab_report::prediction::Predicted;
+use iolab_report::study::{
+    Candidate, Runs, Shown, Study, Tried, Turn, best, candidates, conclude, median_interval,
+    not_deterministic, plain_missed, round, short_run, span_seconds, without_prediction,
+    writes_elsewhere,
+};
 use iolab_report::{Analysis, Report};
-
-use iolab_report::study::{Interval, Judgement, Observation, judge, median, median_interval};
-use iolab_sim::band::{Band, tie_seeds};
+use iolab_sim::band::tie_seeds;
 use iolab_sim::cluster::Order;
 use iolab_sim::guest;
 use iolab_sim::platform::Platform;
-use iolab_trace::{Class, Trace};
-use std::collections::{BTreeMap, BTreeSet};
+use iolab_trace::Trace;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::SystemTime;
 
@@ -45,58 +47,6 @@ pub(crate) struct Settings<'a> {
     /// Where the report goes.
     pub(crate) results: &'a Path,
 }
-
-/// Everything a study found out.
-pub(crate) struct Study {
-    pub(crate) command: Vec<String>,
-    pub(crate) directory: PathBuf,
-    pub(crate) rounds: usize,
-    pub(crate) recorded: Trace,
-    pub(crate) report: Report,
-    pub(crate) platform: Platform,
-    /// Seconds of the plain runs, by round.
-    pub(crate) plain: Vec<f64>,
-    /// Seconds the simulation gives the plain run, over orders of simultaneous events.
-    pub(crate) plain_predicted: Option<Band>,
-    pub(crate) tried: Vec<Tried>,
-    /// The best right strategy, as simulated and as recorded, for the timeline.
-    pub(crate) shown: Option<Shown>,
-    pub(crate) notes: Vec<String>,
-    /// Why there are fewer rounds than wanted, if there are.
-    pub(crate) incomplete: Option<String>,
-}
-
-/// A strategy with what became of it.
-pub(crate) struct Tried {
-    pub(crate) candidate: Candidate,
-    pub(crate) judgement: Judgement,
-    /// Range of what is predicted.
-    pub(crate) predicted: Option<Band>,
-    pub(crate) seconds: Vec<f64>,
-}
-
-/// Traces of one strategy.
-pub(crate) struct Shown {
-    pub(crate) label: String,
-    pub(crate) simulated: Option<Trace>,
-    pub(crate) measured: Option<Trace>,
-}
-
-/// What the runs of a strategy came to so far.
-#[derive(Default)]
-struct Seen {
-    seconds: Vec<f64>,
-    plain: Vec<f64>,
-    differences: BTreeMap<String, String>,
-    failure: Option<String>,
-}
-
-/// Up to so much a prediction of the plain run may be off without a word: three times the median
-/// error of `benchmarks/prediction/results.md`.
-const PLAIN_OFF: f64 = 0.25;
-
-/// From this share on, a run is dominated by its start.
-const START_SHARE: f64 = 0.2;
 
 impl Settings<'_> {
     pub(crate) fn run(&self) -> Result<Study, Failure> {
@@ -134,8 +84,8 @@ impl Loop<'_> {
         let first = self.first_run()?;
         progress.step("recording it");
         let recorded = self.record(&first)?;
-        let report = analyse(&recorded);
-        self.note_writes_elsewhere(&recorded);
+        let report = Analysis::of(&recorded);
+        self.notes.extend(writes_elsewhere(&recorded, self.settings.directory));
         let platform = self.platform(progress)?;
         let candidates = self.candidates(&recorded, &report)?;
         progress.step("predicting");
@@ -144,14 +94,14 @@ impl Loop<'_> {
             .map(|candidate| self.predict(&recorded, &platform, Some(candidate)))
             .map(|predicted| predicted.map(|predicted| predicted.band))
             .collect();
-        self.note_start(plain_simulated.as_ref());
+        self.notes.extend(plain_simulated.as_ref().and_then(short_run));
         let plain_predicted = plain_simulated.map(|predicted| predicted.band);
         let (plain, seen) = self.rounds(&candidates, &first, progress)?;
         if let Some(band) = plain_predicted {
             let measured = median_interval(&plain.seconds);
-            self.notes.extend(plain_missed(measured, band, span(&recorded)));
+            self.notes.extend(plain_missed(measured, band, span_seconds(&recorded)));
         }
-        let tried = judge_all(candidates, seen, &plain, plain_predicted, &predicted);
+        let tried = conclude(candidates, seen, &plain, plain_predicted, &predicted);
         let shown = match self.incomplete {
             None => self.shown(&tried, &recorded, &platform, progress),
             Some(_) => None,
@@ -238,11 +188,11 @@ impl Loop<'_> {
     fn record(&mut self, first: &Run) -> Result<Trace, Failure> {
         let mut best = self.record_once(first)?;
         for _ in 1..RECORDINGS_MAX {
-            if span(&best) <= DISTURBED * first.seconds {
+            if span_seconds(&best) <= DISTURBED * first.seconds {
                 break;
             }
             let next = self.record_once(first)?;
-            if span(&next) < span(&best) {
+            if span_seconds(&next) < span_seconds(&best) {
                 best = next;
             }
         }
@@ -262,31 +212,6 @@ impl Loop<'_> {
             self.notes.push(format!("in the recorded run {name} {what}"));
         }
         trace_file::load(&kept)
-    }
-
-    /// Output that a study neither compares nor puts back.
-    fn note_writes_elsewhere(&mut self, trace: &Trace) {
-        let mut elsewhere: BTreeMap<&str, u64> = BTreeMap::new();
-        let removals = trace.events.iter().filter(|e| e.function.class() == Class::Unlink);
-        let removed: BTreeSet<_> = removals.filter(|e| e.result >= 0).map(|e| e.file).collect();
-        for event in trace.events.iter().filter(|e| e.function.class() == Class::Write) {
-            let entry = event.file.index().and_then(|index| trace.header.files.get(index));
-            let path = entry.map_or("", |entry| entry.path.as_str());
-            let inside = Path::new(path).starts_with(self.settings.directory);
-            let other = !path.starts_with('/') || path.starts_with("/dev/");
-            // What is removed again is no output.
-            if !inside && !other && !removed.contains(&event.file) {
-                *elsewhere.entry(path).or_default() += event.moved_bytes();
-            }
-        }
-        if let Some((path, _)) = elsewhere.iter().max_by_key(|(_, bytes)| **bytes) {
-            self.notes.push(format!(
-                "the command writes {} files outside {} ({path}), which are neither compared nor \
-                 put back; name its output directory with --output",
-                elsewhere.len(),
-                self.settings.directory.display(),
-            ));
-        }
     }
 
     fn platform(&self, progress: &Progress) -> Result<Platform, Failure> {
@@ -310,7 +235,7 @@ impl Loop<'_> {
             true => (&[], &nothing),
             false => (&remedies, trace),
         };
-        Ok(plan::candidates(self.settings.wanted, remedies, trace, &directory)?)
+        Ok(candidates(self.settings.wanted, remedies, trace, &directory)?)
     }
 
     fn predict(
@@ -324,25 +249,10 @@ impl Loop<'_> {
         match over_ties(trace, platform, stack, &guest::Settings::default(), &seeds) {
             Ok(predicted) => Some(predicted),
             Err(error) => {
-                let label = candidate.map_or("the plain run", |candidate| &candidate.label);
-                self.notes.push(format!("no prediction for {label}: {}", error.message));
+                let label = candidate.map(|candidate| candidate.label.as_str());
+                self.notes.push(without_prediction(label, &error.message));
                 None
             }
-        }
-    }
-
-    /// A run that mostly consists of starting the command says little about its I/O.
-    fn note_start(&mut self, plain: Option<&Predicted>) {
-        let Some(Predicted { prediction, .. }) = plain else { return };
-        let share = prediction.starting_share();
-        if share >= START_SHARE {
-            self.notes.push(format!(
-                "{:.0} % of the predicted plain run is starting and loading the command ({:.1} of \
-                 {:.1} ms), which no model of storage knows well: predictions of so short a run are rough",
-                share * 100.0,
-                prediction.starting.seconds() * 1e3,
-                prediction.wall.seconds() * 1e3
-            ));
         }
     }
 
@@ -352,9 +262,9 @@ impl Loop<'_> {
         candidates: &[Candidate],
         first: &Run,
         progress: &mut Progress,
-    ) -> Result<(Seen, Vec<Seen>), Failure> {
-        let (mut plain, mut seen) = (Seen::default(), Vec::new());
-        seen.resize_with(candidates.len(), Seen::default);
+    ) -> Result<(Runs, Vec<Runs>), Failure> {
+        let (mut plain, mut seen) = (Runs::default(), Vec::new());
+        seen.resize_with(candidates.len(), Runs::default);
         progress.begin_runs(self.settings.rounds * (1 + candidates.len()));
         for number in 0..self.settings.rounds {
             let counts: Vec<usize> = seen.iter().map(|one| one.seconds.len()).collect();
@@ -373,7 +283,7 @@ impl Loop<'_> {
             break;
         }
         progress.end_runs();
-        self.note_unstable(&plain);
+        self.notes.extend(not_deterministic(&plain));
         Ok((plain, seen))
     }
 
@@ -383,10 +293,10 @@ impl Loop<'_> {
         candidates: &[Candidate],
         first: &Run,
         progress: &mut Progress,
-        (plain, seen): (&mut Seen, &mut [Seen]),
+        (plain, seen): (&mut Runs, &mut [Runs]),
     ) -> Result<(), Failure> {
         let mut finished = Vec::new();
-        for turn in plan::round(number, candidates.len()) {
+        for turn in round(number, candidates.len()) {
             match turn {
                 Turn::Plain => {
                     progress.run("plain");
@@ -410,7 +320,7 @@ impl Loop<'_> {
         Ok(())
     }
 
-    fn turn(&self, command: &mut Command, first: &Run, seen: &mut Seen) -> Result<(), Failure> {
+    fn turn(&self, command: &mut Command, first: &Run, seen: &mut Runs) -> Result<(), Failure> {
         let run = self.fresh_run(command)?;
         if !run.status.success() {
             let said = run.errors.last_lines();
@@ -423,19 +333,6 @@ impl Loop<'_> {
         Ok(())
     }
 
-    fn note_unstable(&mut self, plain: &Seen) {
-        if plain.differences.is_empty() {
-            return;
-        }
-        let names: Vec<&str> = plain.differences.keys().map(String::as_str).take(5).collect();
-        self.notes.push(format!(
-            "the command is not deterministic: plain runs differ in {} outputs ({}), which are not \
-             compared",
-            plain.differences.len(),
-            names.join(", "),
-        ));
-    }
-
     /// The fastest right strategy, once more for the timeline: simulated, and recorded for real.
     fn shown(
         &mut self,
@@ -444,9 +341,7 @@ impl Loop<'_> {
         platform: &Platform,
         progress: &Progress,
     ) -> Option<Shown> {
-        let speedup = |tried: &Tried| tried.judgement.speedup.map_or(0.0, |speedup| speedup.middle);
-        let best = tried.iter().skip(1).max_by(|a, b| speedup(a).total_cmp(&speedup(b)))?;
-        best.judgement.speedup?;
+        let best = best(tried)?;
         progress.step(&format!("recording it under {}", best.candidate.label));
         let simulated = self.predict(recorded, platform, Some(&best.candidate));
         let measured = match self.record_under(&best.candidate) {
@@ -489,93 +384,6 @@ fn record_to(path: &Path) -> [OsString; 3] {
     ["record".into(), "-o".into(), path.into()]
 }
 
-/// What to say where the plain run is predicted outside of what was measured by more than
-/// [`PLAIN_OFF`]: by how much, and what the prediction starts from.
-fn plain_missed(measured: Interval, predicted: Band, recorded_s: f64) -> Option<String> {
-    let off = predicted.median / measured.middle - 1.0;
-    let is_inside = (measured.low..=measured.high).contains(&predicted.median);
-    if is_inside || off.abs() <= PLAIN_OFF {
-        return None;
-    }
-    let milliseconds = |seconds: f64| format!("{:.1} ms", seconds * 1e3);
-    Some(format!(
-        "the plain run is predicted {:+.0} % off: {} where {} to {} were measured. A prediction starts from \
-         the recorded run, which lasted {}: what recording cost it beyond the usual for each call, as at \
-         opening many files, and what else the machine did then, is still in it. Predictions of \
-         strategies are their factor times the measured time, so of this error they have only what \
-         it changes in the factor",
-        off * 100.0,
-        milliseconds(predicted.median),
-        milliseconds(measured.low),
-        milliseconds(measured.high),
-        milliseconds(recorded_s),
-    ))
-}
-
-/// How long the recorded program ran, in seconds.
-fn span(trace: &Trace) -> f64 {
-    let processes = &trace.header.processes;
-    let start = processes.iter().map(|process| process.start_ns).min().unwrap_or(0);
-    let end = processes.iter().map(|process| process.end_ns).max().unwrap_or(0);
-    end.saturating_sub(start) as f64 / 1e9
-}
-
 fn words(command: &[OsString]) -> Vec<String> {
     command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
-}
-
-fn analyse(trace: &Trace) -> Report {
-    let mut analysis = Analysis::new(trace.header.clone());
-    trace.events.iter().for_each(|event| analysis.observe(event));
-    analysis.finish()
-}
-
-/// The simulation says by which factor a strategy changes the run; the measured plain time says
-/// from where. So what the simulation gets wrong about both runs alike does not count twice.
-fn anchored(plain: &[f64], plain_predicted: Option<Band>, predicted: Option<Band>) -> Option<Band> {
-    let (plain, Band { count, low, median: middle, high }) =
-        (median(plain), predicted?.ratio(&plain_predicted?));
-    Some(Band { count, low: plain * low, median: plain * middle, high: plain * high })
-}
-
-fn judge_all(
-    candidates: Vec<Candidate>,
-    seen: Vec<Seen>,
-    plain: &Seen,
-    plain_predicted: Option<Band>,
-    predicted: &[Option<Band>],
-) -> Vec<Tried> {
-    (candidates.into_iter().zip(seen).zip(predicted))
-        .map(|((candidate, seen), predicted)| {
-            let mut differences = seen.differences.iter();
-            let wrong = differences.find(|(name, _)| !plain.differences.contains_key(*name));
-            let predicted = anchored(&plain.seconds, plain_predicted, *predicted);
-            let judgement = judge(&Observation {
-                plain: seen.plain,
-                reshaped: seen.seconds.clone(),
-                difference: wrong.map(|(name, what)| format!("{name} {what}")),
-                failure: seen.failure,
-                incomparable_count: plain.differences.len(),
-                predicted: predicted.map(|band| band.median),
-            });
-            Tried { candidate, judgement, predicted, seconds: seen.seconds }
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_plain_run_predicted_far_from_what_was_measured_is_told_with_what_it_starts_from() {
-        let measured = Interval { low: 0.012, middle: 0.013, high: 0.014 };
-        let told = |seconds: f64| plain_missed(measured, Band::of(&[seconds]).unwrap(), 0.020);
-        let note = told(0.0208).unwrap();
-        for part in ["+60 %", "20.8 ms", "12.0 ms to 14.0 ms", "lasted 20.0 ms"] {
-            assert!(note.contains(part), "{note}");
-        }
-        assert!(told(0.0065).unwrap().contains("-50 %"));
-        assert_eq!((told(0.0139), told(0.0155)), (None, None));
-    }
 }
