@@ -13,6 +13,7 @@ mod text;
 
 pub use chosen::Chosen;
 pub use faulted::Faulted;
+pub use rows::csv;
 
 use iolab_sim::band::Band;
 use iolab_sim::cluster::Order;

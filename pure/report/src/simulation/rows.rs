@@ -3,6 +3,7 @@
 
 use super::{Banded, Simulation, seconds, share, start};
 use crate::csv::{self, Plain};
+use iolab_sim::band::Band;
 use iolab_sim::program::PhaseTotals;
 use iolab_sim::workload::{LinkOutcome, Outcome, ServerOutcome};
 use serde::Serialize;
@@ -77,31 +78,35 @@ impl<'a> Row<'a> {
 }
 
 impl Simulation<'_> {
-    /// Everything, as one table of comma-separated values: rows of the run, its applications, phases,
-    /// servers and links.
+    /// Everything, as one table of comma-separated values; see [`csv()`].
     pub fn csv(&self) -> String {
-        let Simulation { subject, outcome: Banded { outcome, band, .. }, faulted, .. } = self;
-        let run = |part, of: &Outcome| {
-            Row::timed(part, subject.name, of.event_count, 0.0, of.end.seconds())
-        };
-        let end_of_band = |part, end| {
-            let row = Row::timed(part, subject.name, band.count, 0.0, end);
-            Row { kind: "tie-seeds", ..row }
-        };
-        let mut rows = vec![
-            run("run", outcome),
-            end_of_band("run-low", band.low),
-            end_of_band("run-high", band.high),
-        ];
-        rows.extend(faulted.iter().map(|one| run("run-without-faults", &one.sound.outcome)));
-        for one in &outcome.applications {
-            let (ranks, end) = (u64::from(one.rank_count), one.end.seconds());
-            let row = Row::timed("application", &one.name, ranks, 0.0, end);
-            rows.push(Row { start_seconds: None, ..row });
-            rows.extend(one.phases.iter().map(|phase| Row::phase(phase, &one.name)));
-        }
-        rows.extend(outcome.servers.iter().map(|server| Row::server(server, outcome)));
-        rows.extend(outcome.links.iter().map(|link| Row::link(link, outcome)));
-        csv::rows(rows)
+        let Banded { outcome, band, .. } = self.outcome;
+        let sound = self.faulted.map(|faulted| &faulted.sound.outcome);
+        csv(self.subject.name, outcome, band, sound)
     }
+}
+
+/// A run of what has this name as one table of comma-separated values: a line for the run, each end of
+/// its band, the same run without faults if there is one, and each application, phase, server and link.
+pub fn csv(name: &str, outcome: &Outcome, band: &Band, sound: Option<&Outcome>) -> String {
+    let run = |part, of: &Outcome| Row::timed(part, name, of.event_count, 0.0, of.end.seconds());
+    let end_of_band = |part, end| {
+        let row = Row::timed(part, name, band.count, 0.0, end);
+        Row { kind: "tie-seeds", ..row }
+    };
+    let mut rows = vec![
+        run("run", outcome),
+        end_of_band("run-low", band.low),
+        end_of_band("run-high", band.high),
+    ];
+    rows.extend(sound.map(|sound| run("run-without-faults", sound)));
+    for one in &outcome.applications {
+        let (ranks, end) = (u64::from(one.rank_count), one.end.seconds());
+        let row = Row::timed("application", &one.name, ranks, 0.0, end);
+        rows.push(Row { start_seconds: None, ..row });
+        rows.extend(one.phases.iter().map(|phase| Row::phase(phase, &one.name)));
+    }
+    rows.extend(outcome.servers.iter().map(|server| Row::server(server, outcome)));
+    rows.extend(outcome.links.iter().map(|link| Row::link(link, outcome)));
+    csv::rows(rows)
 }
