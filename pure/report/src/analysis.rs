@@ -9,7 +9,7 @@ use crate::report::Report;
 use crate::sizes::Sizes;
 use crate::stream::{Calls, Stream};
 use crate::timeline::Timeline;
-use iolab_trace::{Class, Event, Function, Header, Layer, Once};
+use iolab_trace::{Class, Event, Function, Header, Layer, Once, Trace};
 use iolab_vocab::FileId;
 use std::collections::BTreeMap;
 
@@ -193,6 +193,13 @@ impl Analysis {
             _ if outermost => self.stream(Level::Library, event).observe(row, event),
             _ => {}
         }
+    }
+
+    /// The report of a whole trace in memory.
+    pub fn of(trace: &Trace) -> Report {
+        let mut analysis = Analysis::new(trace.header.clone());
+        trace.events.iter().for_each(|event| analysis.observe(event));
+        analysis.finish()
     }
 
     /// Draws the conclusions.

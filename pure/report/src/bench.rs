@@ -8,6 +8,7 @@ mod curve;
 mod effects;
 mod outcome;
 mod page;
+mod phase;
 mod rows;
 mod span;
 mod table;
@@ -20,6 +21,7 @@ pub use outcome::{
     Surroundings,
 };
 pub use page::page;
+pub use phase::{PhaseLabel, RankTimes, latencies, measurement};
 pub use rows::{Labels, Row, Settings, rows, settings, shown_pattern, summarise};
 pub use span::{PhaseTime, Stamps, phase_time};
 pub use table::{Table, csv, summary_table};

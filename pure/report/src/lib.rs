@@ -8,6 +8,9 @@
 //! * `chart`: figures as SVG, for pages and for files of their own;
 //! * `bench`, `overlap`: results of the benchmarks, their tables and pictures, and what may be said of
 //!   them, by the rules of `statistics` and `evidence`;
+//! * `simulation`, `prediction`: what a simulated workload came to, and what is predicted of a recorded
+//!   program, as text, as a document and as rows;
+//! * `sweep`: the runs of a sweep as a table and as a picture;
 //! * `page`: one self-contained HTML file with sentences, tables, findings, charts and the timeline;
 //! * `table`: a table as text, CSV and HTML;
 //! * `markup`: what every page and picture needs.
@@ -25,12 +28,15 @@ pub mod markup;
 pub mod overlap;
 pub mod page;
 mod pattern;
+pub mod prediction;
 mod report;
 mod sections;
+pub mod simulation;
 mod sizes;
 pub mod statistics;
 mod stream;
 pub mod study;
+pub mod sweep;
 pub mod table;
 pub mod text;
 mod timeline;

@@ -11,6 +11,7 @@
 mod outcome;
 mod plot;
 mod table;
+mod timeline;
 
 use crate::bench::{Stamps, phase_time};
 use crate::evidence::{Evidence, halves_change, signed_rank};
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use outcome::{AsyncMode, CaseEntry, Load, OverlapOutcome};
 pub use plot::overlap_plot;
 pub use table::{overlap_csv, overlap_header, overlap_row, overlap_text};
+pub use timeline::{Lane, Span, function_of, timeline};
 
 /// A quality above this marks a run that must not be averaged (Büttner 2007).
 pub const QUALITY_LIMIT: f64 = 0.11;

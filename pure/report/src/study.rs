@@ -1,5 +1,8 @@
-//! What the runs of a study say: how long a command takes plain and reshaped, how sure that is, and
-//! whether a strategy may be recommended.
+//! A study of a program: what is tried, what its runs say, and the study as text, as JSON and as a page.
+//!
+//! `plan` says which strategies are tried and in which order; `judge` whether one may be recommended;
+//! `conclude` makes of all runs what is known of each strategy; `note` what else a reader should know;
+//! `present` is the result as bytes. Whoever runs the command brings times and traces.
 //!
 //! Times are compared round by round: each round runs the plain command and every strategy once, so
 //! that a machine that gets slower or faster during the study does so for all of them. The answer
@@ -7,8 +10,17 @@
 //! are skewed and a mean would follow the outliers. A strategy whose output differs is wrong,
 //! however fast it was: `judge` looks at correctness first.
 
+mod conclude;
 mod judge;
+mod note;
+mod plan;
+mod present;
 mod sample;
+#[cfg(test)]
+mod tests;
 
+pub use conclude::{Runs, Shown, Study, Tried, best, conclude, span_seconds};
 pub use judge::{Judgement, Observation, Verdict, judge};
+pub use note::{not_deterministic, plain_missed, short_run, without_prediction, writes_elsewhere};
+pub use plan::{Candidate, Turn, candidates, round};
 pub use sample::{Interval, median, median_interval, ratio_interval};

@@ -1,6 +1,6 @@
 //! The report for people at a terminal: findings first, then who, what and when; short.
 
-use crate::findings::{Finding, Severity};
+use crate::findings::{Finding, Severity, grouped};
 use crate::report::{FileRow, LayerRow, ProcessRow, Report, Summary};
 use crate::sizes::Sizes;
 use crate::timeline::{Slice, Timeline};
@@ -67,13 +67,13 @@ fn heading(summary: &Summary) -> String {
     _ = writeln!(text, "{}", facts.join(" · "));
     let failed = match summary.failed_count {
         0 => String::new(),
-        count => format!(", {} failed", number(count)),
+        count => format!(", {} failed", grouped(count)),
     };
     _ = writeln!(
         text,
         "{} calls{failed} on {} files · read {} · wrote {} · {} in I/O, {:.0} % of it metadata",
-        number(summary.call_count),
-        number(summary.file_count as u64),
+        grouped(summary.call_count),
+        grouped(summary.file_count as u64),
         format_bytes(summary.read_bytes),
         format_bytes(summary.written_bytes),
         duration(summary.io_ns),
@@ -154,18 +154,18 @@ fn files(files: &[FileRow]) -> String {
     for file in shown.iter().take(LISTED) {
         rows.push([
             duration(file.time_ns),
-            number(file.read_count),
+            grouped(file.read_count),
             bytes_or_dash(file.read_bytes),
-            number(file.write_count),
+            grouped(file.write_count),
             bytes_or_dash(file.written_bytes),
-            number(file.metadata_count),
+            grouped(file.metadata_count),
             file_pattern(file),
             shortened_path(&file.path, 60),
         ]);
     }
     let mut text = format!("\nFiles\n{}", table(&rows, 6));
     if let Some(more) = shown.len().checked_sub(LISTED).filter(|&more| more > 0) {
-        _ = writeln!(text, "  … and {} more files (--csv lists all)", number(more as u64));
+        _ = writeln!(text, "  … and {} more files (--csv lists all)", grouped(more as u64));
     }
     text
 }
@@ -193,7 +193,7 @@ fn processes(processes: &[ProcessRow], summary: &Summary) -> String {
         rows.push([
             duration(process.io_ns),
             format!("{:.0} %", 100.0 * process.io_share),
-            number(process.call_count),
+            grouped(process.call_count),
             bytes_or_dash(process.read_bytes),
             bytes_or_dash(process.written_bytes),
             bar(process.io_ns, longest, BAR_COLUMNS / 2),
@@ -212,8 +212,8 @@ fn layers(layers: &[LayerRow]) -> String {
     for layer in layers {
         rows.push([
             duration(layer.time_ns),
-            number(layer.call_count),
-            number(layer.nested_count),
+            grouped(layer.call_count),
+            grouped(layer.nested_count),
             bytes_or_dash(layer.read_bytes),
             bytes_or_dash(layer.written_bytes),
             layer.layer.to_owned(),
@@ -235,7 +235,7 @@ fn sizes(title: &str, sizes: &Sizes) -> String {
             Some(below) => format!("{} – {}", format_bytes(range.from), format_bytes(below)),
             None => format!("{} and more", format_bytes(range.from)),
         };
-        rows.push([text, number(range.count), bar(range.count, largest, BAR_COLUMNS)]);
+        rows.push([text, grouped(range.count), bar(range.count, largest, BAR_COLUMNS)]);
     }
     format!("\n{title}\n{}", table(&rows, 2))
 }
@@ -291,11 +291,11 @@ pub(crate) fn lack_lines(report: &Report) -> Vec<String> {
     let lacks = &report.lacks;
     let mut lines: Vec<String> = Vec::new();
     for (reason, count) in &lacks.losses.lost_calls {
-        lines.push(format!("{} calls lost: {reason}", number(*count)));
+        lines.push(format!("{} calls lost: {reason}", grouped(*count)));
     }
     let left_out = lacks.losses.left_out_calls.iter();
     let left_out: Vec<_> =
-        left_out.map(|(rule, count)| format!("{rule} {}", number(*count))).collect();
+        left_out.map(|(rule, count)| format!("{rule} {}", grouped(*count))).collect();
     if !left_out.is_empty() {
         lines.push(format!("calls left out by rule: {}", left_out.join(", ")));
     }
@@ -303,7 +303,7 @@ pub(crate) fn lack_lines(report: &Report) -> Vec<String> {
         lines.push(format!(
             "the times of {} calls on streams that reached no system call: they were counted \
              (`iolab record --stdio calls` records each)",
-            number(lacks.counted_call_count)
+            grouped(lacks.counted_call_count)
         ));
     }
     lines.extend(lacks.losses.unseen.iter().map(|what| format!("not seen: {what}")));
@@ -351,10 +351,6 @@ fn bar(value: u64, largest: u64, columns: u64) -> String {
 
 fn bytes_or_dash(bytes: u64) -> String {
     if bytes == 0 { "–".to_owned() } else { format_bytes(bytes) }
-}
-
-fn number(value: u64) -> String {
-    crate::findings::grouped(value)
 }
 
 /// Three significant digits with the unit that fits.

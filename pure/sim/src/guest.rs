@@ -24,6 +24,7 @@ use program::{Program, Recording};
 use run::Run;
 use scale::Scale;
 use setup::Setup;
+use std::collections::BTreeSet;
 
 /// Which time a call takes that strategies leave as it was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,6 +127,15 @@ pub fn predict(
         },
         trace: Trace { header: header(trace, &program, apply, &run), events: run.events },
     })
+}
+
+/// The tie seeds that say something about this run: a single thread on local storage does one thing at
+/// a time, so one run says all. There must be one seed at least.
+pub fn orders<'a>(trace: &Trace, platform: &Platform, seeds: &'a [Seed]) -> &'a [Seed] {
+    let threads: BTreeSet<_> =
+        trace.events.iter().map(|event| (event.process, event.thread)).collect();
+    let has_one_order = threads.len() <= 1 && platform.nodes.is_empty();
+    if has_one_order { &seeds[..1] } else { seeds }
 }
 
 /// What recording the trace cost: what its header says, or else what calibration found.

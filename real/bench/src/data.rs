@@ -3,7 +3,7 @@
 use crate::cache::CacheState;
 use crate::case_setup::CaseSetup;
 use crate::failure::{BenchError, told};
-use crate::phase::{Label, Stages, agree, measurement, named, timed};
+use crate::phase::{Stages, agree, named, timed};
 use crate::records::{self, Origin, Records};
 use crate::run::Runner;
 use crate::source::Source;
@@ -13,7 +13,7 @@ use crate::verify::Checks;
 use iolab_backend::{Backend, Needs, Opening};
 use iolab_comm::largest;
 use iolab_pattern::Pattern;
-use iolab_report::bench::Measurement;
+use iolab_report::bench::{Measurement, PhaseLabel, measurement};
 use iolab_vocab::Rank;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ impl Runner<'_> {
         acts: &[Act],
         fresh: bool,
         generation: u32,
-        label: &Label,
+        label: &PhaseLabel,
         repetition: u32,
     ) -> Result<Measurement, BenchError> {
         let reading = acts == [Act::Read];

@@ -22,7 +22,6 @@ mod plan;
 mod predict;
 mod prices;
 mod progress;
-mod rank_times;
 mod record_file;
 mod recording;
 mod records;
@@ -41,7 +40,7 @@ pub use content::{Content, Mismatch};
 pub use failure::BenchError;
 pub use files::{Manner, TestFiles};
 pub use iolab_report::bench::{
-    Incomplete, Latency, Measurement, Outcome, Prices, Refused, Summary, Surroundings,
+    Incomplete, Latency, Measurement, Outcome, Prices, RankTimes, Refused, Summary, Surroundings,
 };
 pub use iolab_report::overlap::{
     AsyncMode, CaseEntry, Estimate, Found, Load, OverlapOutcome, OverlapPoint, OverlapSummary,
@@ -50,7 +49,6 @@ pub use iolab_report::overlap::{
 pub use overlap::{OverlapCase, OverlapPlan, OverlapProgress, SWEEP, overlap, overlap_template};
 pub use plan::{Case, Plan, Temporal, template};
 pub use progress::{KeptRecords, Progress, end_early, overlap_end_early};
-pub use rank_times::RankTimes;
 pub use recording::Recording;
 pub use run::run;
 pub use spatial::Spatial;

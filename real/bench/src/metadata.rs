@@ -5,13 +5,13 @@
 
 use crate::failure::BenchError;
 use crate::names::{Name, clear_names};
-use crate::phase::{Label, Stages, measurement, named, timed};
+use crate::phase::{Stages, named, timed};
 use crate::plan::Case;
 use crate::run::Runner;
 use crate::timed::Tally;
 use iolab_backend::{IoError, Verb};
 use iolab_host::tick::TickClock;
-use iolab_report::bench::Measurement;
+use iolab_report::bench::{Measurement, PhaseLabel, measurement};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,7 @@ impl Runner<'_> {
                 null: !case.method.keeps_data,
             };
             let times = timed(self.comm, visit)?;
-            let label = Label { phase: name.to_owned(), ..Label::default() };
+            let label = PhaseLabel { phase: name.to_owned(), ..PhaseLabel::default() };
             let mut phase = measurement(&times, &label, self.barrier_cost_ns, self.one_clock);
             named(&mut phase, case, self.plan, repetition);
             measurements.push(phase);

@@ -6,7 +6,7 @@
 //! above 1 is a loss. In theory max(c, io) / (c + io).
 //!
 //! `plan` says what to measure, `actor` is one rank at work, `calibration` fits the computation,
-//! `timeline` is the run as a trace; the result, its arithmetic and its faces are
+//! `timeline` gathers what went on; the result, its arithmetic, its trace and its faces are
 //! `iolab_report::overlap`.
 
 mod actor;

@@ -10,11 +10,11 @@
 mod predicted_program;
 
 use crate::cache::CacheState;
-use crate::phase::{Label, measurement, named};
+use crate::phase::named;
 use crate::plan::{Case, Plan};
 use crate::steps::{self, Step, steps};
 use iolab_policy::collective::catalog::CollectiveSelection;
-use iolab_report::bench::Measurement;
+use iolab_report::bench::{Measurement, PhaseLabel, measurement};
 use iolab_sim::band::tie_seeds;
 use iolab_sim::cluster::{Cluster, FileState, Order, Setup};
 use iolab_sim::platform::Platform;
@@ -89,7 +89,7 @@ fn rehearse(
     let exists = !matches!(steps(case.temporal).first(), Some(Step::Timed { fresh: true, .. }));
     let bytes = if exists { case.header + pattern.file_bytes() } else { 0 };
     let files = if own_file { ranks } else { 1 };
-    let (acts, labels): (Vec<Phase>, Vec<Label>) = acts(case, plan).into_iter().unzip();
+    let (acts, labels): (Vec<Phase>, Vec<PhaseLabel>) = acts(case, plan).into_iter().unzip();
     let phase_plan = PhasePlan { case: case.clone(), pattern, ranks, own_file, end, acts };
     let (program, results) = PredictedProgram::new(phase_plan);
     let hinted = case.hints.iter().find(|(key, _)| key == "cache");
@@ -115,7 +115,7 @@ fn rehearse(
 }
 
 /// The timed phases of a case, with what is told about each.
-fn acts(case: &Case, plan: &Plan) -> Vec<(Phase, Label)> {
+fn acts(case: &Case, plan: &Plan) -> Vec<(Phase, PhaseLabel)> {
     let mut acts = Vec::new();
     for step in steps(case.temporal) {
         let Step::Timed { name, work, fresh, .. } = step else { continue };

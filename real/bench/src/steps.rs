@@ -1,9 +1,9 @@
 //! What a temporal pattern is made of: steps, some of them timed.
 
-use crate::phase::Label;
 use crate::plan::{Case, Temporal};
 use crate::timed::Work;
 use iolab_backend::Direction;
+use iolab_report::bench::PhaseLabel;
 use iolab_vocab::Seed;
 
 /// One step of a case.
@@ -42,14 +42,18 @@ impl Act {
 }
 
 /// What is told about a phase; `cache` is the state that was found before it.
-pub(crate) fn label(name: &str, work: &[Act], fresh: bool, cache: &str) -> Label {
+pub(crate) fn label(name: &str, work: &[Act], fresh: bool, cache: &str) -> PhaseLabel {
     let allocation = match (work.iter().any(|act| *act != Act::Read), fresh) {
         (true, true) => "allocate",
         (true, false) => "overwrite",
         _ => "",
     };
     let cache = if work[0] == Act::Write { "" } else { cache };
-    Label { phase: name.to_owned(), cache: cache.to_owned(), allocation: allocation.to_owned() }
+    PhaseLabel {
+        phase: name.to_owned(),
+        cache: cache.to_owned(),
+        allocation: allocation.to_owned(),
+    }
 }
 
 const fn phase(name: &'static str, work: &'static [Act]) -> Step {

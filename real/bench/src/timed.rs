@@ -12,10 +12,8 @@ use hdrhistogram::Histogram;
 use iolab_backend::{Backend, Direction, IoError, Moved};
 use iolab_host::tick::TickClock;
 use iolab_pattern::{Access, Pattern};
+use iolab_report::bench::latencies;
 use iolab_vocab::{Random, Rank, Seed};
-
-/// The longest latency told apart: one hour.
-const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// What one operation of a phase does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +73,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     pub(crate) fn new() -> Tally {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3);
-        let histogram = histogram.expect("the bounds are constants that fit");
+        let histogram = latencies();
         Tally { bytes: 0, operations: 0, short: 0, histogram, error: None, next: 0, records: None }
     }
 }

@@ -23,6 +23,11 @@ impl Failure {
         &self.message
     }
 
+    /// The way out, where there is one.
+    pub(crate) fn way_out(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// The same failure with a further line.
     pub(crate) fn note(mut self, note: impl fmt::Display) -> Failure {
         self.message = format!("{}\n{note}", self.message);

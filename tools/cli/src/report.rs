@@ -5,7 +5,6 @@ use crate::output::Output;
 use crate::{hdtrace, say, trace_file};
 use clap::Args;
 use iolab_report::{Analysis, Report, csv, report_page, text};
-use iolab_trace::Trace;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -42,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// Goes through the trace piece by piece; memory does not grow with the number of events.
 pub(crate) fn analyse(path: &Path) -> Result<Report, Failure> {
     if hdtrace::is_project(path) {
-        return Ok(analyse_whole(&hdtrace::load(path)?));
+        return Ok(Analysis::of(&hdtrace::load(path)?));
     }
     let reader = trace_file::open(path)?;
     let mut analysis = Analysis::new(reader.header().clone());
@@ -54,16 +53,10 @@ pub(crate) fn analyse(path: &Path) -> Result<Report, Failure> {
 }
 
 /// The timeline of a page needs all events at once.
-fn analyse_whole(trace: &Trace) -> Report {
-    let mut analysis = Analysis::new(trace.header.clone());
-    trace.events.iter().for_each(|event| analysis.observe(event));
-    analysis.finish()
-}
-
 fn write_page(path: &Path, page: &Path) -> Result<Report, Failure> {
     let output = Output::begin(page, "--html", &[path])?;
     let trace = trace_file::load(path)?;
-    let report = analyse_whole(&trace);
+    let report = Analysis::of(&trace);
     output.write(&report_page(&report, &trace))?;
     eprintln!("wrote {}", page.display());
     Ok(report)

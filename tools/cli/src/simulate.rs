@@ -3,10 +3,8 @@
 mod choices;
 mod faults;
 pub(crate) mod predicted;
-mod results;
 mod show;
 mod subject;
-mod summary;
 pub(crate) mod workload;
 
 use crate::failure::Failure;
@@ -15,6 +13,7 @@ use crate::ties::Ties;
 use crate::{say, trace_file};
 use clap::{ArgGroup, Args};
 use iolab_policy::insitu::StrategySpec;
+use iolab_report::prediction::Summary;
 use iolab_sim::cluster::{Order, RunError};
 use iolab_sim::guest::{Durations, Settings, io_of};
 use iolab_sim::platform::Platform;
@@ -24,7 +23,6 @@ use iolab_vocab::{Nanos, Refusal, Seed};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use subject::Subject;
-use summary::Summary;
 
 /// Predict what a recorded program or a described workload would take on a platform.
 #[derive(Args)]

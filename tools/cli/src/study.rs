@@ -6,17 +6,15 @@
 //! each run starts from the same files, and what it leaves is compared byte by byte with what the
 //! first plain run left. A strategy that changes a byte, or what the command prints, is wrong.
 
-mod loop_once;
-mod plan;
-mod present;
+mod laboratory;
 mod progress;
-mod runs;
-mod tree;
-mod workplace;
 
 use crate::failure::Failure;
 use crate::output::{self, Kind};
 use clap::Args;
+use iolab_study::Settings;
+use laboratory::OwnLaboratory;
+use progress::Progress;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,23 +65,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     })?;
     refuse_foreign(&results)?;
     let platform = arguments.platform.as_deref().map(crate::simulate::read_platform).transpose()?;
-    let study = loop_once::Settings {
+    let iolab = std::env::current_exe().map_err(Failure::new)?;
+    let study = Settings {
         rounds: arguments.runs as usize,
         wanted: &arguments.apply,
         only_wanted: arguments.only,
         platform: platform.as_ref(),
         command: &arguments.command,
+        iolab: &iolab,
         start: &start,
         directory: &directory,
         results: &results,
     }
-    .run()?;
-    let json = present::as_json(&study);
+    .run(&OwnLaboratory { results: &results }, &mut Progress::new())?;
+    let json = study.json();
     write(&results.join("study.json"), format!("{json:#}\n").as_bytes())?;
-    write(&results.join("study.html"), &present::page(&study))?;
+    write(&results.join("study.html"), &study.page())?;
     match arguments.json {
         true => say_line!("{json:#}"),
-        false => say!("{}", present::text(&study)),
+        false => say!("{}", study.text()),
     }
     eprintln!("study: see {}", results.join("study.html").display());
     match &study.incomplete {

@@ -5,17 +5,17 @@
 //! sweep whose files have changed since is refused, not mixed.
 
 mod journal;
-mod plot;
-mod table;
+mod parquet;
 
 use crate::failure::Failure;
 use crate::{parallel, say, trace_file};
 use clap::Args;
+use iolab_report::sweep::{Line, Results};
 use iolab_sim::band::over_ties;
 use iolab_sim::platform::{LOCAL_PRESETS, PRESETS};
 use iolab_sim::sweep::Sweep;
-use iolab_sim::workload::{Outcome, Settings, run as run_one};
-use journal::{Journal, Line};
+use iolab_sim::workload::{Settings, run as run_one};
+use journal::Journal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -80,15 +80,14 @@ fn finish(
     lines: &[Line],
     prints: bool,
 ) -> Result<ExitCode, Failure> {
-    let table = table::Table::new(&plan.sweep, lines);
-    let csv = table.csv();
+    let results = Results { sweep: &plan.sweep, lines };
+    let csv = results.csv();
     trace_file::save_bytes(&directory.join("results.csv"), csv.as_bytes())?;
-    trace_file::save_bytes(&directory.join("results.parquet"), &table.parquet()?)?;
-    let page = plot::page(&plan.sweep, lines);
-    trace_file::save_bytes(&directory.join("comparison.html"), page.as_bytes())?;
+    trace_file::save_bytes(&directory.join("results.parquet"), &parquet::written(&results)?)?;
+    trace_file::save_bytes(&directory.join("comparison.html"), results.page().as_bytes())?;
     match prints {
         true => say::text(&csv)?,
-        false => say::text(&table.text())?,
+        false => say::text(&results.text())?,
     }
     let failed: Vec<&Line> = lines.iter().filter(|line| line.error.is_some()).collect();
     let Some(first) = failed.first() else { return Ok(ExitCode::SUCCESS) };
@@ -135,13 +134,7 @@ impl Plan {
             };
             over_ties(&case.tie_seeds, run, |outcome| outcome.end.seconds())
         });
-        match outcome {
-            Ok((outcome, band)) => {
-                let numbers = [numbers(&outcome), vec![band.low, band.high, band.count as f64]];
-                Line { run: index, error: None, numbers: numbers.concat() }
-            }
-            Err(error) => Line { run: index, error: Some(error.message), numbers: Vec::new() },
-        }
+        Line::of(index, outcome)
     }
 }
 
@@ -157,49 +150,4 @@ fn fingerprint(texts: &[&str]) -> String {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
     format!("{hash:016x}")
-}
-
-/// What is told of each run, beside its parameters: of the median run, then the range of all.
-pub(crate) const NUMBERS: [&str; 16] = [
-    "seconds",
-    "events",
-    "read_bytes",
-    "written_bytes",
-    "device_read_bytes",
-    "device_written_bytes",
-    "no_seek",
-    "near",
-    "far",
-    "queue_max",
-    "server_busy_mean",
-    "server_busy_max",
-    "link_busy_max",
-    "seconds_low",
-    "seconds_high",
-    "tie_seeds",
-];
-
-fn numbers(outcome: &Outcome) -> Vec<f64> {
-    let phases = || outcome.applications.iter().flat_map(|one| &one.phases);
-    let servers = || outcome.servers.iter().map(|server| server.totals);
-    let sum = |values: &mut dyn Iterator<Item = u64>| values.sum::<u64>() as f64;
-    let end = outcome.end.0.max(1) as f64;
-    let busy = |nanos: u64| nanos as f64 / end;
-    let busy_sum = sum(&mut servers().map(|all| all.busy_nanos));
-    let most = |values: &mut dyn Iterator<Item = u64>| values.max().unwrap_or(0);
-    vec![
-        outcome.end.seconds(),
-        outcome.event_count as f64,
-        sum(&mut phases().map(|phase| phase.read_bytes)),
-        sum(&mut phases().map(|phase| phase.written_bytes)),
-        sum(&mut servers().map(|all| all.read_bytes)),
-        sum(&mut servers().map(|all| all.written_bytes)),
-        sum(&mut servers().map(|all| all.no_seek_count)),
-        sum(&mut servers().map(|all| all.near_count)),
-        sum(&mut servers().map(|all| all.far_count)),
-        most(&mut servers().map(|all| all.queue_max)) as f64,
-        busy_sum / end / outcome.servers.len().max(1) as f64,
-        busy(most(&mut servers().map(|all| all.busy_nanos))),
-        busy(most(&mut outcome.links.iter().map(|link| link.totals.busy_nanos))),
-    ]
 }

@@ -1,5 +1,6 @@
 //! What a run came to, as dictionaries and lists for the package to name.
 
+use iolab_report::simulation::csv;
 use iolab_sim::band::Band;
 use iolab_sim::cluster::ServerTotals;
 use iolab_sim::program::PhaseTotals;
@@ -8,9 +9,10 @@ use iolab_vocab::Nanos;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// The whole outcome of the median run, and the band it is of.
+/// The whole outcome of the median run of what has this name, and the band it is of.
 pub(crate) fn dictionary<'py>(
     py: Python<'py>,
+    name: &str,
     (outcome, band): &(Outcome, Band),
 ) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
@@ -24,6 +26,7 @@ pub(crate) fn dictionary<'py>(
     result.set_item("applications", list(py, &outcome.applications, application)?)?;
     result.set_item("servers", list(py, &outcome.servers, server)?)?;
     result.set_item("links", list(py, &outcome.links, link)?)?;
+    result.set_item("csv", csv(name, outcome, band, None))?;
     Ok(result)
 }
 

@@ -131,7 +131,7 @@ pub(crate) fn simulate<'py>(
     });
     match (trouble.take(), outcome) {
         (Some(raised), _) => Err(raised),
-        (None, outcome) => outcome::dictionary(py, &outcome.raise(py)?),
+        (None, outcome) => outcome::dictionary(py, subject.name(), &outcome.raise(py)?),
     }
 }
 
@@ -142,6 +142,13 @@ enum Subject {
 }
 
 impl Subject {
+    fn name(&self) -> &str {
+        match self {
+            Subject::Described(workload) => &workload.name,
+            Subject::Recorded(recording) => recording.get().0.name(),
+        }
+    }
+
     fn job(&self, platform: &Platform) -> Result<Job, Refusal> {
         match self {
             Subject::Described(workload) => prepare(workload, platform),

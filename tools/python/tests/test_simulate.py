@@ -85,6 +85,10 @@ def test_the_result_has_totals_and_tables():
     table = result.table("servers").splitlines()
     assert len(table) == 1 + len(result.servers)
     assert table[0].split()[:3] == ["name", "accesses", "no_seek"]
+    rows = list(csv.DictReader(result.csv().splitlines()))
+    parts = [row["part"] for row in rows]
+    assert parts[:3] == ["run", "run-low", "run-high"] and parts.count("server") == len(result.servers)
+    assert float(rows[0]["end_seconds"]) == result.seconds
 
 
 def test_the_result_is_the_median_of_a_band_and_says_its_range():

@@ -6,6 +6,7 @@ use iolab_vocab::{Nanos, format_bytes};
 use std::collections::BTreeSet;
 
 use crate::chart::Unit;
+use crate::findings::grouped;
 
 /// A page that lays runs beside each other; each comes with the name it is known by (its file's).
 pub fn compare<'a>(runs: &[(String, &'a Trace)]) -> Page<'a> {
@@ -114,19 +115,6 @@ fn headline(runs: &[(String, &Trace)]) -> String {
         1 => format!("{line}; beside it, another run."),
         count => format!("{line}; beside it, {count} other runs."),
     }
-}
-
-/// A number with its thousands set apart.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 fn table(runs: &[(String, &Trace)], labels: &[String]) -> Table {

@@ -1,5 +1,6 @@
 //! Medians and how sure they are.
 
+use crate::statistics;
 use iolab_vocab::{Random, Seed};
 
 /// Resamples per interval; the third digit of a bound no longer moves beyond.
@@ -28,13 +29,7 @@ impl Interval {
 
 /// The middle of the values, the mean of the two in the middle of an even number; NaN of none.
 pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => sorted[n / 2],
-        n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
-    }
+    if values.is_empty() { f64::NAN } else { statistics::median(values) }
 }
 
 /// The median and its 95 % bootstrap interval. The same values give the same interval.

@@ -6,14 +6,13 @@
 
 use super::calibration::Calibration;
 use super::plan::{OverlapCase, OverlapPlan};
-use super::timeline::{Lane, Span};
 use crate::failure::{BenchError, told};
 use crate::source::Source;
 use iolab_backend::{Backend, Direction, IoError};
 use iolab_comm::{Comm, largest};
 use iolab_pattern::{Access, Pattern};
 use iolab_report::bench::Stamps;
-use iolab_report::overlap::{Load, RankSample, Turn};
+use iolab_report::overlap::{Lane, Load, RankSample, Span, Turn};
 use std::time::Duration;
 
 /// Operations of a phase before the other has its turn.
@@ -127,7 +126,11 @@ impl<'a> Actor<'a> {
 
     fn draw(&mut self, lane: Lane, start: u64, end: u64, access: Option<&Access>, exact: bool) {
         if let Some(spans) = self.spans.as_mut().filter(|_| self.measuring) {
-            spans.push(Span::new(lane, (start, end), access, exact));
+            let place = access.map(|access| {
+                let first = access.file().first();
+                (first.map_or(0, |first| first.offset), access.bytes())
+            });
+            spans.push(Span::new(lane, (start, end), place, exact));
         }
     }
 

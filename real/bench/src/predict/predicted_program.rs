@@ -2,10 +2,10 @@
 
 use crate::phase::recorded;
 use crate::plan::Case;
-use crate::rank_times::RankTimes;
 use crate::timed::{Tally, Work};
 use iolab_backend::Direction;
 use iolab_pattern::{Access, Pattern};
+use iolab_report::bench::RankTimes;
 use iolab_sim::program::{Command, Communicator, File, FileOperation, Program, WORLD, What};
 use iolab_vocab::{Extent, Nanos, Rank};
 use std::sync::{Arc, Mutex};

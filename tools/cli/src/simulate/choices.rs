@@ -1,19 +1,8 @@
-//! What strategies, a cache layer or a collective algorithm chosen on the command line changes, against the same
-//! run as the platform has it.
+//! What is chosen on the command line on top of the platform: strategies, a cache layer, collective
+//! algorithms.
 
 use super::Arguments;
-use super::results::range;
-use super::workload::Banded;
-use iolab_sim::cluster::ServerTotals;
-use iolab_sim::workload::{Outcome, Settings};
-use serde_json::{Value, json};
-use std::fmt::Write;
-
-/// What was chosen, and the run without it.
-pub(crate) struct Chosen {
-    words: Vec<String>,
-    usual: Banded,
-}
+use iolab_sim::workload::Settings;
 
 /// The flags of choices, as they were given; none if there are none.
 pub(super) fn words(arguments: &Arguments) -> Option<Vec<String>> {
@@ -29,95 +18,4 @@ pub(super) fn usual(settings: &Settings) -> Settings {
     let collectives = Settings::default().collectives;
     let (cache, strategies) = (None, Vec::new());
     Settings { cache, collectives, strategies, record: false, ..settings.clone() }
-}
-
-/// All servers together, and the one that is busy longest.
-struct Servers {
-    accesses: u64,
-    read_bytes: u64,
-    written_bytes: u64,
-    busiest_seconds: f64,
-}
-
-impl Servers {
-    fn of(outcome: &Outcome) -> Servers {
-        let totals = || outcome.servers.iter().map(|server| &server.totals);
-        let busiest = totals().map(|totals| totals.busy_nanos).max().unwrap_or(0);
-        Servers {
-            accesses: totals().map(ServerTotals::access_count).sum(),
-            read_bytes: totals().map(|totals| totals.read_bytes).sum(),
-            written_bytes: totals().map(|totals| totals.written_bytes).sum(),
-            busiest_seconds: busiest as f64 * 1e-9,
-        }
-    }
-}
-
-impl Chosen {
-    pub(super) fn new(words: Vec<String>, usual: Banded) -> Chosen {
-        Chosen { words, usual }
-    }
-
-    /// Whether the choices matter: bands of several orders that do not overlap. Of single runs nobody
-    /// knows.
-    fn verdict(&self, chosen: &Banded) -> &'static str {
-        let (usual, chosen) = (&self.usual.band, &chosen.band);
-        match () {
-            () if usual.count.min(chosen.count) < 2 => "single runs: see more orders (--seeds)",
-            () if chosen.is_below(usual) => "faster",
-            () if usual.is_below(chosen) => "slower",
-            () => "no difference beyond that of the order of simultaneous events",
-        }
-    }
-
-    /// For people.
-    pub(super) fn text(&self, chosen: &Banded) -> String {
-        let ratio = chosen.band.ratio(&self.usual.band);
-        let (before, after) = (Servers::of(&self.usual.outcome), Servers::of(&chosen.outcome));
-        let mut text = format!("\nchosen: {}\n", self.words.join(" "));
-        let _ = writeln!(
-            text,
-            "  without{}, with{}: {} ({:.3} of the time, {:.3} to {:.3})",
-            range(&self.usual.band),
-            range(&chosen.band),
-            self.verdict(chosen),
-            chosen.band.median / self.usual.band.median.max(1e-9),
-            ratio.low,
-            ratio.high,
-        );
-        let _ = writeln!(text, "{:<30} {:>15} {:>15}", "", "without", "with");
-        let mut row = |name: &str, before: String, after: String| {
-            let _ = writeln!(text, "{name:<30} {before:>15} {after:>15}");
-        };
-        row("accesses of devices", before.accesses.to_string(), after.accesses.to_string());
-        row("bytes read from devices", before.read_bytes.to_string(), after.read_bytes.to_string());
-        row(
-            "bytes written to devices",
-            before.written_bytes.to_string(),
-            after.written_bytes.to_string(),
-        );
-        row(
-            "busiest server, s",
-            format!("{:.6}", before.busiest_seconds),
-            format!("{:.6}", after.busiest_seconds),
-        );
-        text
-    }
-
-    pub(super) fn json(&self, chosen: &Banded) -> Value {
-        let ratio = chosen.band.ratio(&self.usual.band);
-        let before = Servers::of(&self.usual.outcome);
-        json!({
-            "chosen": self.words,
-            "verdict": self.verdict(chosen),
-            "seconds_without": self.usual.band.median,
-            "seconds_without_low": self.usual.band.low,
-            "seconds_without_high": self.usual.band.high,
-            "share": chosen.band.median / self.usual.band.median.max(1e-9),
-            "share_low": ratio.low,
-            "share_high": ratio.high,
-            "device_accesses_without": before.accesses,
-            "device_read_bytes_without": before.read_bytes,
-            "device_written_bytes_without": before.written_bytes,
-        })
-    }
 }

@@ -2,21 +2,14 @@
 
 use crate::parallel;
 use iolab_policy::insitu::StrategySpec;
+use iolab_report::prediction::Predicted;
 use iolab_sim::band::{Band, median_place};
-use iolab_sim::guest::{Prediction, Settings, predict};
+use iolab_sim::guest::{Settings, orders, predict};
 use iolab_sim::platform::Platform;
 use iolab_trace::Trace;
 use iolab_vocab::{Refusal, Seed};
-use std::collections::BTreeSet;
 
-/// The prediction that is the median, and the band of run times it is of.
-pub(crate) struct Predicted {
-    pub(crate) prediction: Prediction,
-    pub(crate) band: Band,
-}
-
-/// Predicts with each of the tie seeds, on all cores, and keeps the median run. A single thread on
-/// local storage does one thing at a time, so one run says all.
+/// Predicts with each of the tie seeds, on all cores, and keeps the median run.
 pub(crate) fn over_ties(
     trace: &Trace,
     platform: &Platform,
@@ -24,10 +17,7 @@ pub(crate) fn over_ties(
     settings: &Settings,
     seeds: &[Seed],
 ) -> Result<Predicted, Refusal> {
-    let threads: BTreeSet<_> =
-        trace.events.iter().map(|event| (event.process, event.thread)).collect();
-    let has_one_order = threads.len() <= 1 && platform.nodes.is_empty();
-    let seeds = if has_one_order { &seeds[..1] } else { seeds };
+    let seeds = orders(trace, platform, seeds);
     let with = |seed: Seed| predict(trace, platform, apply, &Settings { seed, ..settings.clone() });
     if let [seed] = *seeds {
         let prediction = with(seed)?;

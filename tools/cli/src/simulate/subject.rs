@@ -1,9 +1,10 @@
 //! What is simulated on a cluster: a workload that was described, or a program that was recorded.
 
+use iolab_report::simulation;
 use iolab_sim::platform::Platform;
 use iolab_sim::workload::recorded::Recording;
 use iolab_sim::workload::{Job, Workload, prepare};
-use iolab_vocab::{Nanos, Refusal, Seed};
+use iolab_vocab::{Nanos, Refusal};
 
 /// Programs with a name.
 pub(crate) enum Subject {
@@ -14,26 +15,17 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    pub(crate) fn name(&self) -> &str {
+    /// What is told of it.
+    pub(crate) fn told(&self) -> simulation::Subject<'_> {
         match self {
-            Subject::Described(workload) => &workload.name,
-            Subject::Recorded(recording, _) => recording.name(),
-        }
-    }
-
-    /// Of random choices; a recorded program makes none.
-    pub(crate) fn seed(&self) -> Option<Seed> {
-        match self {
-            Subject::Described(workload) => Some(workload.seed),
-            Subject::Recorded(..) => None,
-        }
-    }
-
-    /// How long it really took, if it ever ran.
-    pub(crate) fn recorded(&self) -> Option<Nanos> {
-        match self {
-            Subject::Described(_) => None,
-            Subject::Recorded(_, wall) => Some(*wall),
+            Subject::Described(workload) => simulation::Subject {
+                name: &workload.name,
+                seed: Some(workload.seed),
+                recorded: None,
+            },
+            Subject::Recorded(recording, wall) => {
+                simulation::Subject { name: recording.name(), seed: None, recorded: Some(*wall) }
+            }
         }
     }
 

@@ -1,15 +1,15 @@
 //! `iolab simulate --workload`: described programs on a cluster in virtual time.
 
 use super::Arguments;
-use super::choices::{self, Chosen};
-use super::faults::{Faulted, read_scenario};
-use super::results;
+use super::choices;
+use super::faults::read_scenario;
 use super::subject::Subject;
 use crate::failure::Failure;
 use crate::{parallel, say, trace_file};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use iolab_policy::collective::{CollectiveKind, CollectiveSelection, catalog};
+use iolab_report::simulation::{Banded, Chosen, Faulted, Simulation};
 use iolab_sim::band::{Band, median_place};
 use iolab_sim::cluster::{Order, Progress};
 use iolab_sim::platform::Platform;
@@ -35,24 +35,6 @@ impl From<OrderName> for Order {
             OrderName::Documented => Order::Documented,
         }
     }
-}
-
-/// A run and what is told about it.
-pub(crate) struct Told<'a> {
-    pub(crate) subject: &'a Subject,
-    pub(crate) platform: &'a Platform,
-    pub(crate) settings: &'a Settings,
-    pub(crate) outcome: &'a Banded,
-    pub(crate) faulted: Option<Faulted>,
-    pub(crate) chosen: Option<Chosen>,
-}
-
-/// The median run of a band.
-pub(crate) struct Banded {
-    pub(crate) outcome: Outcome,
-    pub(crate) band: Band,
-    /// Of the median run.
-    pub(crate) tie_seed: Seed,
 }
 
 /// Simulates a workload file.
@@ -85,7 +67,7 @@ pub(super) fn run_subject(
             let (words, message) = (words.join(" "), failure.message());
             say!("nothing to compare with: without {words} the run fails: {message}");
         }
-        usual.ok().map(|usual| Chosen::new(words, usual))
+        usual.ok().map(|usual| Chosen { words, usual })
     });
     let mut faulted = None;
     if let Some(scenario) = settings.faults.clone() {
@@ -100,11 +82,18 @@ pub(super) fn run_subject(
         trace_file::save_to(output, trace)?;
         eprintln!("wrote {}", path.display());
     }
-    let told = Told { subject, platform, settings: &settings, outcome: &outcome, faulted, chosen };
+    let told = Simulation {
+        subject: subject.told(),
+        platform,
+        settings: &settings,
+        outcome: &outcome,
+        faulted: faulted.as_ref(),
+        chosen: chosen.as_ref(),
+    };
     say::text(&match (arguments.json, arguments.csv) {
-        (true, _) => format!("{}\n", results::json(&told)),
-        (_, true) => results::csv(&told),
-        _ => results::text(&told),
+        (true, _) => format!("{}\n", told.json()),
+        (_, true) => told.csv(),
+        _ => told.text(),
     })?;
     Ok(ExitCode::SUCCESS)
 }

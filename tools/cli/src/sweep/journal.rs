@@ -3,52 +3,14 @@
 //! The first line says which sweep it is of. A line that a kill has cut short is dropped, and one of
 //! a single run from before answers were medians is left out, so that it is made again.
 
-use super::NUMBERS;
 use crate::failure::Failure;
 use crate::trace_file;
+use iolab_report::sweep::Line;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-
-/// A finished run.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Line {
-    pub(crate) run: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) error: Option<String>,
-    /// As `NUMBERS` names them; empty for a run that failed.
-    #[serde(with = "exact")]
-    pub(crate) numbers: Vec<f64>,
-}
-
-impl Line {
-    /// Least, median and greatest seconds of a run that did not fail.
-    pub(crate) fn range(&self) -> Option<[f64; 3]> {
-        let number = |name: &str| {
-            let place = NUMBERS.iter().position(|one| *one == name)?;
-            self.numbers.get(place).copied()
-        };
-        Some([number("seconds_low")?, number("seconds")?, number("seconds_high")?])
-    }
-}
-
-/// Numbers as the shortest text that reads back as the same number; a JSON number may not.
-mod exact {
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(numbers: &[f64], to: S) -> Result<S::Ok, S::Error> {
-        let texts: Vec<String> = numbers.iter().map(f64::to_string).collect();
-        texts.serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
-        let texts = Vec::<String>::deserialize(from)?;
-        texts.iter().map(|text| text.parse().map_err(D::Error::custom)).collect()
-    }
-}
 
 #[derive(Deserialize, Serialize)]
 struct Head {
@@ -92,9 +54,7 @@ impl Journal {
                 Some((line.run, line))
             }));
             let count = lines.len();
-            lines.retain(|_, line: &mut Line| {
-                line.error.is_some() || line.numbers.len() == NUMBERS.len()
-            });
+            lines.retain(|_, line: &mut Line| line.is_whole());
             match count - lines.len() {
                 0 => {}
                 old => eprintln!("{old} runs are of single orders of events and are made again"),

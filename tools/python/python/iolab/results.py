@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 __all__ = ["Application", "Link", "Phase", "Result", "Server"]
@@ -88,6 +88,7 @@ class Result:
     applications: list[Application]
     servers: list[Server]
     links: list[Link]
+    _csv: str = field(default="", repr=False, compare=False)
 
     @property
     def time(self) -> float:
@@ -106,6 +107,11 @@ class Result:
     def bandwidth(self) -> float:
         """Bytes per second of the whole run."""
         return self.bytes / self.seconds if self.seconds > 0 else 0.0
+
+    def csv(self) -> str:
+        """Everything as comma-separated values, a line for the run, each end of its range, each application,
+        phase, server and link: the table that ``iolab simulate --csv`` prints."""
+        return self._csv
 
     def table(self, of: str = "servers") -> str:
         """The servers, links or applications as text, one line each."""
@@ -143,4 +149,5 @@ def result_of(given: dict[str, Any]) -> Result:
         applications=[application(one) for one in given["applications"]],
         servers=[Server(**one) for one in given["servers"]],
         links=[Link(**one) for one in given["links"]],
+        _csv=given["csv"],
     )

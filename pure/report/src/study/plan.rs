@@ -1,4 +1,8 @@
 //! What a study will run: which strategies, and in which order.
+//!
+//! Strategies are the null one, what the user asks for, what findings recommend and what the calls of
+//! the trace suggest, each once. Every round runs everything once, beginning further along, so that
+//! no turn always follows the same one.
 
 use iolab_policy::insitu::StrategySpec;
 use iolab_trace::{Class, Layer, Trace};
@@ -6,30 +10,26 @@ use iolab_vocab::Refusal;
 
 /// A stack of strategies to try.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Candidate {
+pub struct Candidate {
     /// As people read it: without the paths a study adds.
-    pub(crate) label: String,
+    pub label: String,
     /// Top first.
-    pub(crate) stack: Vec<StrategySpec>,
+    pub stack: Vec<StrategySpec>,
     /// Why it is tried.
-    pub(crate) reason: &'static str,
+    pub reason: &'static str,
 }
 
 impl Candidate {
     /// Reads `A` or `A + B` (A on top). Strategies that name no paths are kept to `directory`: what
     /// a study does not compare it does not reshape.
-    pub(crate) fn parse(
-        text: &str,
-        directory: &str,
-        reason: &'static str,
-    ) -> Result<Candidate, Refusal> {
+    pub fn parse(text: &str, directory: &str, reason: &'static str) -> Result<Candidate, Refusal> {
         let stack = text.split(" + ").map(|part| kept_to(part.trim(), directory));
         let stack = stack.collect::<Result<Vec<_>, _>>()?;
         Ok(Candidate { label: text.to_owned(), stack, reason })
     }
 
     /// The strategies as `iolab run --apply` takes them.
-    pub(crate) fn texts(&self) -> Vec<String> {
+    pub fn texts(&self) -> Vec<String> {
         self.stack.iter().map(|spec| spec.text.clone()).collect()
     }
 }
@@ -46,7 +46,7 @@ fn kept_to(text: &str, directory: &str) -> Result<StrategySpec, Refusal> {
 
 /// The null strategy, what the user asks for, what the findings recommend, and what the calls of
 /// the trace suggest; each once.
-pub(crate) fn candidates(
+pub fn candidates(
     wanted: &[String],
     remedies: &[String],
     trace: &Trace,
@@ -86,7 +86,7 @@ fn suggested(trace: &Trace) -> Vec<&'static str> {
 
 /// One run of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub enum Turn {
     /// The command as it is.
     Plain,
     /// The command under this candidate.
@@ -95,7 +95,7 @@ pub(crate) enum Turn {
 
 /// The runs of a round: everything once, and each round begins one further along, so that no turn
 /// always follows the same one.
-pub(crate) fn round(number: usize, candidate_count: usize) -> Vec<Turn> {
+pub fn round(number: usize, candidate_count: usize) -> Vec<Turn> {
     let mut turns: Vec<Turn> = (0..candidate_count).map(Turn::Under).collect();
     turns.insert(0, Turn::Plain);
     let ahead = number % turns.len();

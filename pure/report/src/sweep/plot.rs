@@ -1,26 +1,28 @@
 //! The comparison of a sweep: run time over one parameter, a series for each value of another, and
 //! what the remaining ones do to it as error bars.
 
-use super::journal::Line;
-use iolab_report::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
-use iolab_report::markup::plain_page;
-use iolab_sim::sweep::{Sweep, written};
+use super::{Line, Results};
+use crate::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
+use crate::markup::plain_page;
 use maud::html;
 
-/// A page with the figure.
-pub(super) fn page(sweep: &Sweep, lines: &[Line]) -> String {
-    let title = if sweep.name.is_empty() { "sweep" } else { &sweep.name };
-    let body = html! {
-        h1 { (title) }
-        @match figure(sweep, lines, title) {
-            Some(chart) => (chart.figure()),
-            None => p { "No parameter has several values." },
-        }
-    };
-    plain_page(title, STYLE, body)
+impl Results<'_> {
+    /// A page with the figure.
+    pub fn page(&self) -> String {
+        let title = if self.sweep.name.is_empty() { "sweep" } else { &self.sweep.name };
+        let body = html! {
+            h1 { (title) }
+            @match figure(self, title) {
+                Some(chart) => (chart.figure()),
+                None => p { "No parameter has several values." },
+            }
+        };
+        plain_page(title, STYLE, body)
+    }
 }
 
-fn figure(sweep: &Sweep, lines: &[Line], title: &str) -> Option<Chart> {
+fn figure(results: &Results, title: &str) -> Option<Chart> {
+    let Results { sweep, lines } = results;
     let names = sweep.names();
     let several = |name: &&&str| sweep.values_of(name).len() > 1;
     let asked =
@@ -54,8 +56,7 @@ fn figure(sweep: &Sweep, lines: &[Line], title: &str) -> Option<Chart> {
             let ranges: Vec<[f64; 3]> = lines
                 .iter()
                 .filter(|line| {
-                    let values: Vec<String> =
-                        sweep.values(line.run).into_iter().map(written).collect();
+                    let values = results.values(line);
                     values[x] == *value && series.is_none_or(|series| values[series] == label)
                 })
                 .filter_map(Line::range)

@@ -1,26 +1,49 @@
-//! What `iolab simulate --trace` tells: the recorded run, the plain one, the one under strategies.
+//! What is predicted of a recorded program: the recorded run, the plain one and the one under
+//! strategies beside each other, and the files that take the time.
+//!
+//! A prediction is the median run of a band of orders of simultaneous events ([`Predicted`]). The plain
+//! run is predicted twice, with recorded times of calls and by the model alone; how far these are
+//! apart is the bias of the model. Both faces cost one pass over the events of the trace.
 
-use super::predicted::Predicted;
 use iolab_policy::insitu::StrategySpec;
-use iolab_trace::Trace;
+use iolab_sim::band::Band;
+use iolab_sim::guest::Prediction;
+use iolab_trace::{Layer, Trace};
 use iolab_vocab::{Nanos, format_bytes};
+use serde_json::{Value, json};
 
 /// Why there is no bias of the model where storage is of another kind.
 const NOT_COMPARABLE: &str = "no bias of the model: the calls were recorded on local storage, the platform is a \
                               cluster, and their times cannot be compared";
 
+/// The prediction that is the median, and the band of run times it is of.
+#[derive(Clone, Debug)]
+pub struct Predicted {
+    /// The run in the middle.
+    pub prediction: Prediction,
+    /// How far the others are from it.
+    pub band: Band,
+}
+
 /// What is told: the recorded run, the plain one and the one under strategies.
-pub(super) struct Summary {
-    pub(super) recorded: Nanos,
-    pub(super) recorded_io: Nanos,
-    pub(super) plain: Predicted,
-    pub(super) plain_by_model: Predicted,
-    pub(super) by_model: Predicted,
-    pub(super) predicted: Predicted,
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// How long the recorded run took.
+    pub recorded: Nanos,
+    /// Its time in calls.
+    pub recorded_io: Nanos,
+    /// The run without strategies.
+    pub plain: Predicted,
+    /// The same where no call keeps its recorded time.
+    pub plain_by_model: Predicted,
+    /// The run under strategies where no call keeps its recorded time.
+    pub by_model: Predicted,
+    /// The run under strategies.
+    pub predicted: Predicted,
     /// The program was recorded on local storage; here its transfers go to servers.
-    pub(super) is_cluster: bool,
+    pub is_cluster: bool,
     /// What to know about the platform.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// Bytes moved and time in calls of one file.
@@ -55,7 +78,7 @@ impl Summary {
             let Some(file) = recorded.file.index().and_then(|file| files.get_mut(file)) else {
                 continue;
             };
-            if recorded.function.layer() == iolab_trace::Layer::Posix {
+            if recorded.function.layer() == Layer::Posix {
                 file.calls += 1;
                 file.bytes += recorded.moved_bytes();
                 file.recorded = file.recorded.after(recorded.duration());
@@ -67,7 +90,8 @@ impl Summary {
         files
     }
 
-    pub(super) fn text(&self, trace: &Trace, apply: &[StrategySpec]) -> String {
+    /// For people: a line per run, what they rest on, and the files that took the most time.
+    pub fn text(&self, trace: &Trace, apply: &[StrategySpec]) -> String {
         let row = |name: &str, wall: Nanos, io: Nanos| {
             format!("{name:<44} {:>12} {:>12}", milliseconds(wall), milliseconds(io))
         };
@@ -150,10 +174,11 @@ impl Summary {
         text
     }
 
-    pub(super) fn json(&self, trace: &Trace) -> serde_json::Value {
+    /// The same as one document; times in nanoseconds.
+    pub fn json(&self, trace: &Trace) -> Value {
         let nanos = |seconds: f64| (seconds * 1e9).round() as u64;
         let run = |Predicted { prediction, band }: &Predicted| {
-            serde_json::json!({
+            json!({
                 "wall_ns": prediction.wall.0,
                 "io_ns": prediction.io.0,
                 "starting_ns": prediction.starting.0,
@@ -167,7 +192,7 @@ impl Summary {
             .files(trace)
             .iter()
             .map(|file| {
-                serde_json::json!({
+                json!({
                     "path": file.path,
                     "calls": file.calls,
                     "bytes": file.bytes,
@@ -176,7 +201,7 @@ impl Summary {
                 })
             })
             .collect();
-        serde_json::json!({
+        json!({
             "recorded": { "wall_ns": self.recorded.0, "io_ns": self.recorded_io.0 },
             "plain": run(&self.plain),
             "plain_by_model": run(&self.plain_by_model),
@@ -200,8 +225,8 @@ fn milliseconds(time: Nanos) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::predicted::over_ties;
-    use iolab_sim::guest::Settings;
+    use iolab_sim::band::over_ties;
+    use iolab_sim::guest::{Settings, orders, predict};
     use iolab_sim::platform::Platform;
     use iolab_trace::{Event, FileEntry, Function, Header, Origin, ProcessEntry};
     use iolab_vocab::{FileId, Seed};
@@ -238,10 +263,15 @@ mod tests {
         Trace { header, events }
     }
 
-    fn told(platform: &str) -> (String, serde_json::Value) {
+    fn told(platform: &str) -> (String, Value) {
         let (trace, platform) = (trace(), Platform::preset(platform).unwrap());
         let seeds = [Seed(1), Seed(2), Seed(3)];
-        let predict = || over_ties(&trace, &platform, &[], &Settings::default(), &seeds).unwrap();
+        let run = |seed| predict(&trace, &platform, &[], &Settings { seed, ..Settings::default() });
+        let predict = || {
+            let seeds = orders(&trace, &platform, &seeds);
+            let (prediction, band) = over_ties(seeds, run, |one| one.wall.seconds()).unwrap();
+            Predicted { prediction, band }
+        };
         let summary = Summary {
             recorded: Nanos(120_000),
             recorded_io: Nanos(55_000),

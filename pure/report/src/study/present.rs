@@ -1,11 +1,103 @@
-//! A study as text, as JSON and as a page.
+//! A study as text, as JSON and as a page: the same table, findings and notes in each.
 
-use super::loop_once::{Study, Tried};
-use iolab_report::chart::{Axis, Chart, Mark, Series, Unit};
-use iolab_report::page::{self, Cell, Jump, Page, Section, Table, Timeline, Tone, render};
-use iolab_report::study::{Interval, Verdict, median_interval};
+use super::{Interval, Study, Tried, Verdict, median_interval};
+use crate::chart::{Axis, Chart, Mark, Series, Unit};
+use crate::page::{self, Cell, Jump, Page, Section, Table, Timeline, Tone, render};
 use iolab_sim::band::Band;
 use std::fmt::Write;
+
+impl Study {
+    /// The study on a terminal.
+    pub fn text(&self) -> String {
+        let mut out = format!("{}\n\n", self.command.join(" "));
+        for finding in &self.report.findings {
+            let _ = writeln!(out, "[{}] {}", finding.severity.name(), finding.message);
+            if let Some(remedy) = &finding.remedy {
+                let _ = writeln!(out, "    remedy: {}", remedy.sentence);
+            }
+        }
+        if self.report.findings.is_empty() {
+            out.push_str("no findings\n");
+        }
+        out.push('\n');
+        out.push_str(&table(self).text());
+        for note in &self.notes {
+            let _ = writeln!(out, "note: {note}");
+        }
+        let _ = writeln!(out, "\n{}", headline(self));
+        out
+    }
+
+    /// The study for programs; times in seconds.
+    pub fn json(&self) -> serde_json::Value {
+        let strategies = self.tried.iter().map(|tried| {
+            let judged = &tried.judgement;
+            serde_json::json!({
+                "strategy": tried.candidate.label,
+                "apply": tried.candidate.texts(),
+                "reason": tried.candidate.reason,
+                "verdict": judged.word(),
+                "words": judged.words(),
+                "predicted_s": judged.predicted,
+                "predicted_range_s": tried.predicted.map(|band| [band.low, band.high]),
+                "measured_s": judged.measured.map(interval_json),
+                "speedup": judged.speedup.map(interval_json),
+                "prediction_error": judged.prediction_error,
+                "runs_s": tried.seconds,
+            })
+        });
+        serde_json::json!({
+            "command": self.command,
+            "output_directory": self.directory.display().to_string(),
+            "rounds": self.rounds,
+            "plain": {
+                "predicted_s": self.plain_predicted.map(|band| band.median),
+                "predicted_range_s": self.plain_predicted.map(|band| [band.low, band.high]),
+                "measured_s": interval_json(median_interval(&self.plain)),
+                "runs_s": self.plain,
+            },
+            "strategies": strategies.collect::<Vec<_>>(),
+            "findings": self.report.findings,
+            "notes": self.notes,
+            "incomplete": self.incomplete,
+            "headline": headline(self),
+        })
+    }
+
+    /// The study as one HTML file.
+    pub fn page(&self) -> Vec<u8> {
+        let summary = &self.report.summary;
+        let mut facts = vec![
+            ("command".to_owned(), self.command.join(" ")),
+            ("output directory".to_owned(), self.directory.display().to_string()),
+            ("rounds".to_owned(), self.rounds.to_string()),
+            ("host".to_owned(), summary.host.clone()),
+            ("recorded calls".to_owned(), summary.call_count.to_string()),
+        ];
+        if let Some(local) = &self.platform.local {
+            facts.push(("file system".to_owned(), local.file_system.clone()));
+        }
+        let mut sections = vec![
+            Section::Table(table(self)),
+            Section::Charts(vec![times_chart(self)]),
+            Section::Findings(findings(self)),
+        ];
+        if !self.notes.is_empty() {
+            let title = "What else to know".to_owned();
+            sections.push(Section::Text { title, paragraphs: self.notes.clone() });
+        }
+        // The findings above already say what each remedy brought.
+        let report = crate::report_sections(&self.report, &self.recorded, 0);
+        sections.extend(report.into_iter().filter(|part| !matches!(part, Section::Findings(_))));
+        render(&Page {
+            title: "iolab study".to_owned(),
+            headline: headline(self),
+            facts,
+            sections,
+            timelines: timelines(self),
+        })
+    }
+}
 
 fn time(seconds: f64) -> String {
     match seconds {
@@ -91,99 +183,8 @@ fn headline(study: &Study) -> String {
     }
 }
 
-/// The study on a terminal.
-pub(crate) fn text(study: &Study) -> String {
-    let mut out = format!("{}\n\n", study.command.join(" "));
-    for finding in &study.report.findings {
-        let _ = writeln!(out, "[{}] {}", finding.severity.name(), finding.message);
-        if let Some(remedy) = &finding.remedy {
-            let _ = writeln!(out, "    remedy: {}", remedy.sentence);
-        }
-    }
-    if study.report.findings.is_empty() {
-        out.push_str("no findings\n");
-    }
-    out.push('\n');
-    out.push_str(&table(study).text());
-    for note in &study.notes {
-        let _ = writeln!(out, "note: {note}");
-    }
-    let _ = writeln!(out, "\n{}", headline(study));
-    out
-}
-
 fn interval_json(value: Interval) -> serde_json::Value {
     serde_json::json!({ "low": value.low, "middle": value.middle, "high": value.high })
-}
-
-/// The study for programs; times in seconds.
-pub(crate) fn as_json(study: &Study) -> serde_json::Value {
-    let strategies = study.tried.iter().map(|tried| {
-        let judged = &tried.judgement;
-        serde_json::json!({
-            "strategy": tried.candidate.label,
-            "apply": tried.candidate.texts(),
-            "reason": tried.candidate.reason,
-            "verdict": judged.word(),
-            "words": judged.words(),
-            "predicted_s": judged.predicted,
-            "predicted_range_s": tried.predicted.map(|band| [band.low, band.high]),
-            "measured_s": judged.measured.map(interval_json),
-            "speedup": judged.speedup.map(interval_json),
-            "prediction_error": judged.prediction_error,
-            "runs_s": tried.seconds,
-        })
-    });
-    serde_json::json!({
-        "command": study.command,
-        "output_directory": study.directory.display().to_string(),
-        "rounds": study.rounds,
-        "plain": {
-            "predicted_s": study.plain_predicted.map(|band| band.median),
-            "predicted_range_s": study.plain_predicted.map(|band| [band.low, band.high]),
-            "measured_s": interval_json(median_interval(&study.plain)),
-            "runs_s": study.plain,
-        },
-        "strategies": strategies.collect::<Vec<_>>(),
-        "findings": study.report.findings,
-        "notes": study.notes,
-        "incomplete": study.incomplete,
-        "headline": headline(study),
-    })
-}
-
-/// The study as one HTML file.
-pub(crate) fn page(study: &Study) -> Vec<u8> {
-    let summary = &study.report.summary;
-    let mut facts = vec![
-        ("command".to_owned(), study.command.join(" ")),
-        ("output directory".to_owned(), study.directory.display().to_string()),
-        ("rounds".to_owned(), study.rounds.to_string()),
-        ("host".to_owned(), summary.host.clone()),
-        ("recorded calls".to_owned(), summary.call_count.to_string()),
-    ];
-    if let Some(local) = &study.platform.local {
-        facts.push(("file system".to_owned(), local.file_system.clone()));
-    }
-    let mut sections = vec![
-        Section::Table(table(study)),
-        Section::Charts(vec![times_chart(study)]),
-        Section::Findings(findings(study)),
-    ];
-    if !study.notes.is_empty() {
-        let title = "What else to know".to_owned();
-        sections.push(Section::Text { title, paragraphs: study.notes.clone() });
-    }
-    // The findings above already say what each remedy brought.
-    let report = iolab_report::report_sections(&study.report, &study.recorded, 0);
-    sections.extend(report.into_iter().filter(|part| !matches!(part, Section::Findings(_))));
-    render(&Page {
-        title: "iolab study".to_owned(),
-        headline: headline(study),
-        facts,
-        sections,
-        timelines: timelines(study),
-    })
 }
 
 fn timelines(study: &Study) -> Vec<Timeline<'_>> {
@@ -263,7 +264,7 @@ fn findings(study: &Study) -> Vec<page::Finding> {
     study.report.findings.iter().map(|finding| shown_finding(study, finding)).collect()
 }
 
-fn shown_finding(study: &Study, finding: &iolab_report::Finding) -> page::Finding {
+fn shown_finding(study: &Study, finding: &crate::Finding) -> page::Finding {
     let evidence = &finding.evidence;
     let rows = evidence.rows.iter().map(|&row| row as usize);
     let label = match rows.len() {

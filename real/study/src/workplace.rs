@@ -6,8 +6,8 @@
 //! directory exists whole under one of the two names. When a study is killed, the next one (of the
 //! same directory) puts it back first.
 
-use super::tree;
-use crate::failure::Failure;
+use crate::StudyError;
+use crate::tree;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(crate) struct Workplace {
 impl Workplace {
     /// Takes `directory` over, making it when it does not exist. `results` lies inside of it
     /// perhaps and is not copied then.
-    pub(crate) fn claim(directory: &Path, results: &Path) -> Result<Workplace, Failure> {
+    pub(crate) fn claim(directory: &Path, results: &Path) -> Result<Workplace, StudyError> {
         let aside = aside_of(directory)?;
         put_back_if_interrupted(directory, &aside)?;
         fs::create_dir_all(directory).map_err(|error| {
@@ -56,20 +56,20 @@ impl Workplace {
     }
 
     /// Puts a fresh copy of the user's directory in its place.
-    pub(crate) fn refresh(&self) -> Result<(), Failure> {
+    pub(crate) fn refresh(&self) -> Result<(), StudyError> {
         tree::remove(&self.directory)
             .and_then(|()| {
                 let original = self.aside.join("original");
                 tree::copy(&original, &self.directory, self.left_out.as_deref())
             })
             .map_err(|error| {
-                Failure::new(format!("cannot make a fresh output directory: {error}"))
+                StudyError::new(format!("cannot make a fresh output directory: {error}"))
                     .hint("it takes room for two copies of the output directory")
             })
     }
 
     /// Moves what a run has left to `name` aside, in place of what was there.
-    pub(crate) fn collect(&self, name: &str) -> Result<PathBuf, Failure> {
+    pub(crate) fn collect(&self, name: &str) -> Result<PathBuf, StudyError> {
         let kept = self.aside.join(name);
         tree::remove(&kept)
             .and_then(|()| fs::rename(&self.directory, &kept))
@@ -78,7 +78,7 @@ impl Workplace {
     }
 
     /// Gives the user's directory back.
-    pub(crate) fn restore(mut self) -> Result<(), Failure> {
+    pub(crate) fn restore(mut self) -> Result<(), StudyError> {
         self.kept = false;
         put_back(&self.directory, &self.aside)
     }
@@ -94,30 +94,30 @@ impl Drop for Workplace {
     }
 }
 
-fn failure(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(format!("{}: {error}", path.display()))
+fn failure(path: &Path, error: &dyn std::fmt::Display) -> StudyError {
+    StudyError::new(format!("{}: {error}", path.display()))
 }
 
 /// `.NAME.iolab-study` beside `NAME`.
-fn aside_of(directory: &Path) -> Result<PathBuf, Failure> {
+fn aside_of(directory: &Path) -> Result<PathBuf, StudyError> {
     let (Some(parent), Some(name)) = (directory.parent(), directory.file_name()) else {
-        return Err(Failure::new(format!("{} cannot be set aside", directory.display()))
+        return Err(StudyError::new(format!("{} cannot be set aside", directory.display()))
             .hint("name the directory the command writes to with --output"));
     };
     Ok(parent.join(format!(".{}.iolab-study", name.to_string_lossy())))
 }
 
-fn refuse_large(directory: &Path) -> Result<(), Failure> {
-    let found = tree::extent(directory, LARGEST).map_err(Failure::new)?;
+fn refuse_large(directory: &Path) -> Result<(), StudyError> {
+    let found = tree::extent(directory, LARGEST).map_err(StudyError::new)?;
     if found.entries <= LARGEST.entries && found.bytes <= LARGEST.bytes {
         return Ok(());
     }
     let what = format!("{} is too large to be copied for every run", directory.display());
-    Err(Failure::new(what).hint("name the directory the command writes to with --output DIR"))
+    Err(StudyError::new(what).hint("name the directory the command writes to with --output DIR"))
 }
 
 /// What a killed study left: the user's directory aside, and perhaps a copy in its place.
-fn put_back_if_interrupted(directory: &Path, aside: &Path) -> Result<(), Failure> {
+fn put_back_if_interrupted(directory: &Path, aside: &Path) -> Result<(), StudyError> {
     if !aside.exists() {
         return Ok(());
     }
@@ -132,7 +132,7 @@ fn put_back_if_interrupted(directory: &Path, aside: &Path) -> Result<(), Failure
     };
     if !owner.is_empty() && Path::new("/proc").join(&owner).join("exe").exists() {
         let what = format!("process {owner} is studying {} already", directory.display());
-        return Err(Failure::new(what).hint("wait for it to end"));
+        return Err(StudyError::new(what).hint("wait for it to end"));
     }
     if aside.join("original").exists() {
         eprintln!("study: an earlier study was interrupted; putting {} back", directory.display());
@@ -153,7 +153,7 @@ fn keep_interrupted(directory: &Path) -> io::Result<()> {
     fs::rename(directory, kept)
 }
 
-fn put_back(directory: &Path, aside: &Path) -> Result<(), Failure> {
+fn put_back(directory: &Path, aside: &Path) -> Result<(), StudyError> {
     let original = aside.join("original");
     let restored = if original.exists() { swap(directory, &original, aside) } else { Ok(()) };
     restored.map_err(|error| {

@@ -1,7 +1,7 @@
 //! One run of the command: started in its place, watched, timed, its words kept.
 
-use super::tree::Span;
-use crate::failure::Failure;
+use crate::StudyError;
+use crate::tree::Span;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::Read;
 use std::path::Path;
@@ -76,10 +76,10 @@ pub(crate) struct Runner {
 
 impl Runner {
     /// A runner that hears of Ctrl-C and termination.
-    pub(crate) fn new() -> Result<Runner, Failure> {
+    pub(crate) fn new() -> Result<Runner, StudyError> {
         let runner = Runner::default();
         let for_handler = runner.clone();
-        ctrlc::set_handler(move || for_handler.interrupt()).map_err(Failure::new)?;
+        ctrlc::set_handler(move || for_handler.interrupt()).map_err(StudyError::new)?;
         Ok(runner)
     }
 
@@ -92,22 +92,22 @@ impl Runner {
     }
 
     /// Fails when the user has interrupted the study.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<(), StudyError> {
         match self.interrupted.load(Ordering::SeqCst) {
-            true => Err(Failure::new("interrupted; the output directory is put back")),
+            true => Err(StudyError::new("interrupted; the output directory is put back")),
             false => Ok(()),
         }
     }
 
     /// Runs a command to its end, without input.
-    pub(crate) fn run(&self, command: &mut Command, directory: &Path) -> Result<Run, Failure> {
+    pub(crate) fn run(&self, command: &mut Command, directory: &Path) -> Result<Run, StudyError> {
         self.check()?;
         let program = command.get_program().to_string_lossy().into_owned();
         command.current_dir(directory);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let began = Instant::now();
         let mut child = command.spawn().map_err(|error| {
-            Failure::new(format!("cannot run `{program}`: {error}"))
+            StudyError::new(format!("cannot run `{program}`: {error}"))
                 .hint("give a program of this machine and its arguments after `--`")
         })?;
         self.child.store(child.id() as i32, Ordering::SeqCst);
@@ -115,7 +115,7 @@ impl Runner {
         let status = child.wait();
         let seconds = began.elapsed().as_secs_f64();
         self.child.store(0, Ordering::SeqCst);
-        let status = status.map_err(|error| Failure::new(format!("`{program}`: {error}")))?;
+        let status = status.map_err(|error| StudyError::new(format!("`{program}`: {error}")))?;
         self.check()?;
         Ok(Run { seconds, span: None, status, output: heard(output), errors: heard(errors) })
     }

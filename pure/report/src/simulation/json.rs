@@ -1,0 +1,84 @@
+//! A simulation as one document, for programs. Times are in seconds.
+
+use super::{Banded, Simulation, order_name, seconds, share};
+use iolab_policy::collective::CollectiveKind;
+use iolab_sim::cluster::ServerTotals;
+use iolab_sim::program::PhaseTotals;
+use iolab_vocab::Nanos;
+use serde_json::{Value, json};
+
+impl Simulation<'_> {
+    /// Everything, as one document.
+    pub fn json(&self) -> Value {
+        let Simulation { subject, platform, settings, outcome: banded, faulted, chosen } = self;
+        let Banded { outcome, band, tie_seed } = banded;
+        let collectives: serde_json::Map<String, Value> = CollectiveKind::ALL
+            .iter()
+            .map(|&serves| (serves.name().to_owned(), json!(settings.collectives.of(serves).name)))
+            .collect();
+        json!({
+            "workload": subject.name,
+            "platform": platform.name,
+            "order": order_name(settings.order),
+            "seed": subject.seed.map(|seed| seed.0),
+            "recorded_seconds": subject.recorded.map(Nanos::seconds),
+            "tie_seed": tie_seed.0,
+            "cache": settings.cache,
+            "collectives": collectives,
+            "seconds": outcome.end.seconds(),
+            "end_ns": outcome.end.0,
+            "event_count": outcome.event_count,
+            "event_hash": format!("{:016x}", outcome.event_hash),
+            "band": (band.count > 1).then(|| json!({
+                "tie_seeds": band.count, "low": band.low, "median": band.median, "high": band.high,
+            })),
+            "notes": platform.notes(),
+            "choices": chosen.as_ref().map(|chosen| chosen.json(banded)),
+            "faults": faulted.as_ref().map(|faulted| faulted.json(banded)),
+            "applications": outcome.applications.iter().map(|one| json!({
+                "name": one.name,
+                "ranks": one.rank_count,
+                "end_seconds": one.end.seconds(),
+                "phases": one.phases.iter().map(phase_json).collect::<Vec<_>>(),
+                "notes": one.notes,
+            })).collect::<Vec<_>>(),
+            "servers": outcome.servers.iter().map(|server| {
+                server_json(&server.name, &server.totals, share(server.totals.busy_nanos, outcome))
+            }).collect::<Vec<_>>(),
+            "links": outcome.links.iter().map(|link| json!({
+                "name": link.name,
+                "kind": link.kind.name(),
+                "packets": link.totals.packets,
+                "bytes": link.totals.bytes,
+                "busy_seconds": seconds(link.totals.busy_nanos),
+                "busy_share": share(link.totals.busy_nanos, outcome),
+            })).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn phase_json(phase: &PhaseTotals) -> Value {
+    json!({
+        "name": phase.name,
+        "start_seconds": phase.start.map(Nanos::seconds),
+        "end_seconds": phase.end.seconds(),
+        "rank_seconds": seconds(phase.rank_nanos),
+        "calls": phase.calls,
+        "read_bytes": phase.read_bytes,
+        "written_bytes": phase.written_bytes,
+    })
+}
+
+fn server_json(name: &str, totals: &ServerTotals, share: f64) -> Value {
+    json!({
+        "name": name,
+        "no_seek": totals.no_seek_count,
+        "near": totals.near_count,
+        "far": totals.far_count,
+        "read_bytes": totals.read_bytes,
+        "written_bytes": totals.written_bytes,
+        "busy_seconds": seconds(totals.busy_nanos),
+        "busy_share": share,
+        "queue_max": totals.queue_max,
+    })
+}

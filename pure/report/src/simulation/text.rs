@@ -1,0 +1,150 @@
+//! A simulation for people at a terminal: what it took, then a table of each kind of part.
+
+use super::{Banded, Simulation, name_of, order_name, range, seconds, share, start};
+use iolab_policy::collective::CollectiveKind;
+use iolab_sim::cluster::{LinkKind, ServerTotals};
+use iolab_sim::workload::{LinkOutcome, Outcome};
+use iolab_vocab::format_bytes;
+use std::fmt::Write;
+
+/// Servers and links a reader still reads; the rest is in the CSV.
+const ROWS_MAX: usize = 32;
+
+impl Simulation<'_> {
+    /// For people: the time with its range, what to know, then applications, servers and links.
+    pub fn text(&self) -> String {
+        let Simulation { subject, platform, settings, outcome: banded, faulted, chosen } = self;
+        let Banded { outcome, band, tie_seed } = banded;
+        let mut text = format!("{} on {}", name_of(subject.name), name_of(&platform.name));
+        let cache = settings.cache.as_deref().unwrap_or("as the platform says");
+        let collective = settings.collectives.of(CollectiveKind::File).name;
+        let _ = writeln!(
+            text,
+            ", order {}, tie seed {tie_seed}, cache {cache}, collective access {collective}",
+            order_name(settings.order),
+        );
+        let _ = writeln!(
+            text,
+            "{} until all was over, {} events",
+            range(band).trim_start(),
+            outcome.event_count
+        );
+        if band.count > 1 {
+            let _ = writeln!(text, "the time is the median; all below is of that run");
+        }
+        if let Some(recorded) = subject.recorded {
+            let _ = writeln!(text, "the recorded run took {:.6} s", recorded.seconds());
+        }
+        let noted = outcome.applications.iter().flat_map(|application| application.notes.clone());
+        for note in platform.notes().into_iter().chain(noted) {
+            let _ = writeln!(text, "note: {note}");
+        }
+        text += &faulted.as_ref().map_or_else(String::new, |faulted| faulted.text(banded));
+        text += &chosen.as_ref().map_or_else(String::new, |chosen| chosen.text(banded));
+        text += &applications(outcome);
+        text += &servers(outcome);
+        text += &links(outcome);
+        text
+    }
+}
+
+fn applications(outcome: &Outcome) -> String {
+    let mut text = format!(
+        "\n{:<30} {:>6} {:>12} {:>12} {:>12} {:>9} {:>10} {:>10}\n",
+        "application, phase",
+        "ranks",
+        "start s",
+        "end s",
+        "mean rank s",
+        "calls",
+        "read",
+        "written"
+    );
+    for application in &outcome.applications {
+        let ranks = application.rank_count;
+        let _ = writeln!(
+            text,
+            "{:<30} {ranks:>6} {:>12} {:>12.6}",
+            application.name,
+            "",
+            application.end.seconds()
+        );
+        for phase in &application.phases {
+            let name = format!("  {}", phase.name);
+            let mean = seconds(phase.rank_nanos) / f64::from(ranks.max(1));
+            let (read, written) =
+                (format_bytes(phase.read_bytes), format_bytes(phase.written_bytes));
+            let _ = writeln!(
+                text,
+                "{name:<30} {:>6} {:>12.6} {:>12.6} {mean:>12.6} {:>9} {read:>10} {written:>10}",
+                "",
+                start(phase),
+                phase.end.seconds(),
+                phase.calls,
+            );
+        }
+    }
+    text
+}
+
+fn servers(outcome: &Outcome) -> String {
+    let mut text = format!(
+        "\n{:<20} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10} {:>7} {:>6}\n",
+        "server", "no seek", "near", "far", "read", "written", "busy s", "busy", "queue"
+    );
+    for server in outcome.servers.iter().take(ROWS_MAX) {
+        let ServerTotals {
+            no_seek_count,
+            near_count,
+            far_count,
+            read_bytes,
+            written_bytes,
+            busy_nanos,
+            queue_max,
+            ..
+        } = server.totals;
+        let (read, written) = (format_bytes(read_bytes), format_bytes(written_bytes));
+        let _ = writeln!(
+            text,
+            "{:<20} {no_seek_count:>9} {near_count:>9} {far_count:>9} {read:>10} {written:>10} \
+             {:>10.4} {:>6.1}% {queue_max:>6}",
+            server.name,
+            seconds(busy_nanos),
+            share(busy_nanos, outcome) * 100.0,
+        );
+    }
+    text + &left_out(outcome.servers.len(), "servers")
+}
+
+fn left_out(count: usize, what: &str) -> String {
+    match count.saturating_sub(ROWS_MAX) {
+        0 => String::new(),
+        more => format!("… and {more} more {what}; --csv lists all\n"),
+    }
+}
+
+/// The links that carried anything, the busiest first.
+fn links(outcome: &Outcome) -> String {
+    let mut used: Vec<&LinkOutcome> = outcome
+        .links
+        .iter()
+        .filter(|link| link.totals.packets > 0 && link.kind != LinkKind::NicIn)
+        .collect();
+    used.sort_by_key(|link| std::cmp::Reverse(link.totals.busy_nanos));
+    let mut text = format!(
+        "\n{:<30} {:>10} {:>10} {:>10} {:>7}\n",
+        "link, switch (busiest first)", "packets", "bytes", "busy s", "busy"
+    );
+    for link in used.iter().take(ROWS_MAX) {
+        let _ = writeln!(
+            text,
+            "{:<30} {:>10} {:>10} {:>10.4} {:>6.1}%",
+            link.name,
+            link.totals.packets,
+            format_bytes(link.totals.bytes),
+            seconds(link.totals.busy_nanos),
+            share(link.totals.busy_nanos, outcome) * 100.0,
+        );
+    }
+    text + &left_out(used.len(), "links")
+}

@@ -1,0 +1,327 @@
+//! The loop, step by step: one plain run, one recorded run, findings, predictions, then rounds of
+//! plain and reshaped runs, compared.
+//!
+//! The user's slips come out before anything is touched; from then on every way out puts the user's
+//! directory back.
+
+use crate::runs::{Run, Runner, ending};
+use crate::tree::{self, Span};
+use crate::workplace::Workplace;
+use crate::{Laboratory, StudyError, Watcher};
+use iolab_report::prediction::Predicted;
+use iolab_report::study::{
+    Candidate, Shown, Study, Tried, best, candidates, conclude, median_interval, plain_missed,
+    short_run, span_seconds, without_prediction, writes_elsewhere,
+};
+use iolab_report::{Analysis, Report};
+use iolab_sim::platform::Platform;
+use iolab_trace::Trace;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+use std::time::SystemTime;
+
+/// A recorded run that takes this many times the first one was disturbed.
+const DISTURBED: f64 = 1.15;
+/// A machine that stays busy is not waited for longer than this.
+const RECORDINGS_MAX: usize = 3;
+
+/// What to study and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings<'a> {
+    /// Rounds; each runs the command plain and once under every strategy.
+    pub rounds: usize,
+    /// Strategies, or stacks of them, that the user asks for.
+    pub wanted: &'a [String],
+    /// Try no others but `null`.
+    pub only_wanted: bool,
+    /// Predict with this instead of measuring the storage first.
+    pub platform: Option<&'a Platform>,
+    /// The program and its arguments.
+    pub command: &'a [OsString],
+    /// The `iolab` that records it and runs it under strategies.
+    pub iolab: &'a Path,
+    /// Where the user stands.
+    pub start: &'a Path,
+    /// Where the command writes.
+    pub directory: &'a Path,
+    /// Where the report goes.
+    pub results: &'a Path,
+}
+
+impl Settings<'_> {
+    /// Studies the command, and gives the user's directory back as it was.
+    ///
+    /// # Errors
+    /// That the command, the strategies or the directories will not do, or that the user has stopped it;
+    /// what comes between two rounds leaves the rounds before, see [`Study::incomplete`].
+    pub fn run(
+        &self,
+        laboratory: &dyn Laboratory,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Study, StudyError> {
+        // Slips of the user come out before anything is touched.
+        for text in self.wanted {
+            Candidate::parse(text, &self.directory.to_string_lossy(), "asked for")?;
+        }
+        let runner = Runner::new()?;
+        let place = Workplace::claim(self.directory, self.results)?;
+        let study = Loop {
+            settings: self,
+            laboratory,
+            place: &place,
+            runner: &runner,
+            notes: Vec::new(),
+            incomplete: None,
+        }
+        .run(watcher);
+        place.restore()?;
+        study
+    }
+}
+
+/// A study under way.
+pub(crate) struct Loop<'a> {
+    pub(crate) settings: &'a Settings<'a>,
+    laboratory: &'a dyn Laboratory,
+    place: &'a Workplace,
+    runner: &'a Runner,
+    pub(crate) notes: Vec<String>,
+    pub(crate) incomplete: Option<String>,
+}
+
+impl Loop<'_> {
+    fn run(mut self, watcher: &mut dyn Watcher) -> Result<Study, StudyError> {
+        watcher.step("running the command as it is");
+        let first = self.first_run()?;
+        watcher.step("recording it");
+        let recorded = self.record(&first)?;
+        let report = Analysis::of(&recorded);
+        self.notes.extend(writes_elsewhere(&recorded, self.settings.directory));
+        let platform = self.platform(watcher)?;
+        let candidates = self.candidates(&recorded, &report)?;
+        watcher.step("predicting");
+        let plain_simulated = self.predict(&recorded, &platform, None);
+        let predicted: Vec<_> = (candidates.iter())
+            .map(|candidate| self.predict(&recorded, &platform, Some(candidate)))
+            .map(|predicted| predicted.map(|predicted| predicted.band))
+            .collect();
+        self.notes.extend(plain_simulated.as_ref().and_then(short_run));
+        let plain_predicted = plain_simulated.map(|predicted| predicted.band);
+        let (plain, seen) = self.rounds(&candidates, &first, watcher)?;
+        if let Some(band) = plain_predicted {
+            let measured = median_interval(&plain.seconds);
+            self.notes.extend(plain_missed(measured, band, span_seconds(&recorded)));
+        }
+        let tried = conclude(candidates, seen, &plain, plain_predicted, &predicted);
+        let shown = match self.incomplete {
+            None => self.shown(&tried, &recorded, &platform, watcher),
+            Some(_) => None,
+        };
+        Ok(Study {
+            command: words(self.settings.command),
+            directory: self.settings.directory.to_owned(),
+            rounds: self.settings.rounds,
+            recorded,
+            report,
+            platform,
+            plain: plain.seconds,
+            plain_predicted,
+            tried,
+            shown,
+            notes: self.notes,
+            incomplete: self.incomplete,
+        })
+    }
+
+    /// The command itself, plain.
+    pub(crate) fn plain(&self) -> Command {
+        let mut command = Command::new(&self.settings.command[0]);
+        command.args(&self.settings.command[1..]);
+        command
+    }
+
+    /// The command behind `iolab` with these arguments.
+    fn behind(&self, arguments: &[OsString]) -> Command {
+        let mut command = Command::new(self.settings.iolab);
+        command.args(arguments).arg("--").args(self.settings.command);
+        command
+    }
+
+    pub(crate) fn under(&self, candidate: &Candidate) -> Command {
+        let mut arguments = vec![OsString::from("run")];
+        for text in candidate.texts() {
+            arguments.extend(["--apply".into(), text.into()]);
+        }
+        self.behind(&arguments)
+    }
+
+    pub(crate) fn fresh_run(&self, command: &mut Command) -> Result<Run, StudyError> {
+        // What nobody touches afterwards has the time of its copy.
+        let since = SystemTime::now();
+        self.place.refresh()?;
+        let run = self.runner.run(command, self.settings.start)?;
+        Ok(Run { span: Some(Span { since, until: SystemTime::now() }), ..run })
+    }
+
+    /// The run everything else is compared with.
+    fn first_run(&self) -> Result<Run, StudyError> {
+        let run = self.fresh_run(&mut self.plain())?;
+        if !run.status.success() {
+            let said = run.errors.last_lines();
+            let what = format!("the command itself ended with {}: {said}", ending(run.status));
+            return Err(StudyError::new(what)
+                .hint("a study needs a command that succeeds; try it without iolab first"));
+        }
+        self.place.collect("reference")?;
+        Ok(run)
+    }
+
+    /// Everything in which what was just left behind differs from the first run.
+    pub(crate) fn differences(
+        &self,
+        run: &Run,
+        first: &Run,
+    ) -> Result<BTreeMap<String, String>, StudyError> {
+        let left = self.place.collect("last")?;
+        let reference = self.place.aside().join("reference");
+        let span = |run: &Run| run.span.expect("a run in a fresh place has its time");
+        let before = tree::Left { tree: &reference, span: span(first) };
+        let after = tree::Left { tree: &left, span: span(run) };
+        let files = tree::differences(before, after).map_err(StudyError::new)?;
+        let mut found: BTreeMap<String, String> =
+            files.into_iter().map(|(name, what)| (name.display().to_string(), what)).collect();
+        if run.output != first.output {
+            found.insert("stdout".to_owned(), "differs".to_owned());
+        }
+        tree::remove(&left).map_err(StudyError::new)?;
+        Ok(found)
+    }
+
+    /// Records the command; again, when something else slowed the machine down meanwhile, for a
+    /// prediction starts from the times in the trace.
+    fn record(&mut self, first: &Run) -> Result<Trace, StudyError> {
+        let mut best = self.record_once(first)?;
+        for _ in 1..RECORDINGS_MAX {
+            if span_seconds(&best) <= DISTURBED * first.seconds {
+                break;
+            }
+            let next = self.record_once(first)?;
+            if span_seconds(&next) < span_seconds(&best) {
+                best = next;
+            }
+        }
+        self.laboratory.save(&self.settings.results.join("recorded.iot"), &best)?;
+        Ok(best)
+    }
+
+    fn record_once(&mut self, first: &Run) -> Result<Trace, StudyError> {
+        let kept = self.place.aside().join("recorded.iot");
+        let run = self.fresh_run(&mut self.behind(&record_to(&kept)))?;
+        if !run.status.success() {
+            let said = run.errors.last_lines();
+            return Err(StudyError::new(format!(
+                "recording failed ({}): {said}",
+                ending(run.status)
+            )));
+        }
+        let differences = self.differences(&run, first)?;
+        if let Some((name, what)) = differences.first_key_value() {
+            self.notes.push(format!("in the recorded run {name} {what}"));
+        }
+        self.laboratory.load(&kept)
+    }
+
+    fn platform(&self, watcher: &dyn Watcher) -> Result<Platform, StudyError> {
+        if let Some(platform) = self.settings.platform {
+            return Ok(platform.clone());
+        }
+        watcher.step("measuring the storage");
+        self.laboratory.measure(self.place.aside())
+    }
+
+    fn candidates(&self, trace: &Trace, report: &Report) -> Result<Vec<Candidate>, StudyError> {
+        let directory = self.settings.directory.to_string_lossy();
+        let remedies: Vec<String> = (report.findings.iter())
+            .filter_map(|finding| finding.remedy.as_ref()?.strategy.clone())
+            .collect();
+        let nothing = Trace::default();
+        let (remedies, trace): (&[String], &Trace) = match self.settings.only_wanted {
+            true => (&[], &nothing),
+            false => (&remedies, trace),
+        };
+        Ok(candidates(self.settings.wanted, remedies, trace, &directory)?)
+    }
+
+    fn predict(
+        &mut self,
+        trace: &Trace,
+        platform: &Platform,
+        candidate: Option<&Candidate>,
+    ) -> Option<Predicted> {
+        let stack = candidate.map_or(&[][..], |candidate| &candidate.stack);
+        match self.laboratory.predict(trace, platform, stack) {
+            Ok(predicted) => Some(predicted),
+            Err(error) => {
+                let label = candidate.map(|candidate| candidate.label.as_str());
+                self.notes.push(without_prediction(label, &error.message));
+                None
+            }
+        }
+    }
+
+    /// The fastest right strategy, once more for the timeline: simulated, and recorded for real.
+    fn shown(
+        &mut self,
+        tried: &[Tried],
+        recorded: &Trace,
+        platform: &Platform,
+        watcher: &dyn Watcher,
+    ) -> Option<Shown> {
+        let best = best(tried)?;
+        watcher.step(&format!("recording it under {}", best.candidate.label));
+        let simulated = self.predict(recorded, platform, Some(&best.candidate));
+        let measured = match self.record_under(&best.candidate) {
+            Ok(trace) => Some(trace),
+            Err(failure) => {
+                self.notes.push(format!("no trace of the reshaped run: {failure}"));
+                None
+            }
+        };
+        let simulated = simulated.map(|predicted| predicted.prediction.trace);
+        let results = self.settings.results;
+        for (name, trace) in [("simulated.iot", &simulated), ("reshaped.iot", &measured)] {
+            if let Some(trace) = trace
+                && let Err(failure) = self.laboratory.save(&results.join(name), trace)
+            {
+                self.notes.push(failure.to_string());
+            }
+        }
+        Some(Shown { label: best.candidate.label.clone(), simulated, measured })
+    }
+
+    fn record_under(&self, candidate: &Candidate) -> Result<Trace, StudyError> {
+        let kept = self.place.aside().join("reshaped.iot");
+        let iolab = self.settings.iolab;
+        let mut command = Command::new(iolab);
+        command.args(record_to(&kept)).arg("--").arg(iolab).arg("run");
+        for text in candidate.texts() {
+            command.arg("--apply").arg(text);
+        }
+        command.arg("--").args(self.settings.command);
+        let run = self.fresh_run(&mut command)?;
+        match run.status.success() {
+            true => self.laboratory.load(&kept),
+            false => Err(StudyError::new(run.errors.last_lines())),
+        }
+    }
+}
+
+fn record_to(path: &Path) -> [OsString; 3] {
+    ["record".into(), "-o".into(), path.into()]
+}
+
+fn words(command: &[OsString]) -> Vec<String> {
+    command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
