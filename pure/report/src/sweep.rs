@@ -97,21 +97,21 @@ fn numbers(outcome: &Outcome) -> Vec<f64> {
     let sum = |values: &mut dyn Iterator<Item = u64>| values.sum::<u64>() as f64;
     let end = outcome.end.0.max(1) as f64;
     let busy = |nanos: u64| nanos as f64 / end;
-    let busy_sum = sum(&mut servers().map(|all| all.busy_nanos));
+    let busy_sum = sum(&mut servers().map(|all| all.device.busy_nanos));
     let most = |values: &mut dyn Iterator<Item = u64>| values.max().unwrap_or(0);
     vec![
         outcome.end.seconds(),
         outcome.event_count as f64,
         sum(&mut phases().map(|phase| phase.read_bytes)),
         sum(&mut phases().map(|phase| phase.written_bytes)),
-        sum(&mut servers().map(|all| all.read_bytes)),
-        sum(&mut servers().map(|all| all.written_bytes)),
-        sum(&mut servers().map(|all| all.no_seek_count)),
-        sum(&mut servers().map(|all| all.near_count)),
-        sum(&mut servers().map(|all| all.far_count)),
+        sum(&mut servers().map(|all| all.device.read_bytes)),
+        sum(&mut servers().map(|all| all.device.written_bytes)),
+        sum(&mut servers().map(|all| all.device.no_seek_count)),
+        sum(&mut servers().map(|all| all.device.near_count)),
+        sum(&mut servers().map(|all| all.device.far_count)),
         most(&mut servers().map(|all| all.queue_max)) as f64,
         busy_sum / end / outcome.servers.len().max(1) as f64,
-        busy(most(&mut servers().map(|all| all.busy_nanos))),
+        busy(most(&mut servers().map(|all| all.device.busy_nanos))),
         busy(most(&mut outcome.links.iter().map(|link| link.totals.busy_nanos))),
     ]
 }

@@ -17,12 +17,12 @@ mod process;
 mod request;
 mod server;
 
-pub use crate::world::{Event, HopTotals, LinkKind, Order, Part};
+pub use crate::world::{DeviceTotals, Event, HopTotals, LinkKind, Order, Part};
 pub use build::Setup;
 pub use deadlock::{Deadlock, Reason, Waiting};
 pub use error::{Refused, RunError, Unreceived};
 pub use overrides::PolicyOverrides;
-pub use server::ServerTotals;
+pub use server::{MemoryTotals, ServerTotals};
 
 use crate::program::Program;
 use crate::queue::EventQueue;
@@ -130,8 +130,7 @@ impl<Q: EventQueue<Event>> Cluster<'_, Q> {
 
     /// What each server has done so far.
     pub fn server_totals(&self) -> impl Iterator<Item = ServerTotals> + '_ {
-        let devices = self.world.device_totals();
-        devices.zip(self.machines.servers.queue_maxima()).map(ServerTotals::of)
+        self.machines.servers.totals(self.world.device_totals())
     }
 
     /// What each link and switch has carried so far: the switches, then per node its NIC out, its

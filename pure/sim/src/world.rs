@@ -29,7 +29,7 @@ pub use event::Event;
 pub use hop::{HopTotals, LinkKind};
 pub use part::Part;
 
-pub(crate) use device::DeviceTotals;
+pub use device::DeviceTotals;
 pub(crate) use message::{Available, Content, Departure};
 pub(crate) use recorder::{Recorder, Rows};
 

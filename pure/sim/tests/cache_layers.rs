@@ -18,11 +18,11 @@ fn run(test: Test, cache: &'static str, operation: Operation) -> Run {
 }
 
 fn accesses(run: &Run) -> u64 {
-    run.servers.iter().map(|server| server.access_count()).sum()
+    run.servers.iter().map(|server| server.device.access_count()).sum()
 }
 
 fn written(run: &Run) -> u64 {
-    run.servers.iter().map(|server| server.written_bytes).sum()
+    run.servers.iter().map(|server| server.device.written_bytes).sum()
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn sieving_reads_over_holes_where_a_seek_costs_more() {
     let (seeking, _) = run_scripts("server-directed", 1000 << 20, read());
     let (sieving, servers) = run_scripts("data-sieving", 1000 << 20, read());
     assert!(sieving[0].get() * 3 < seeking[0].get(), "{sieving:?} {seeking:?}");
-    let read_bytes: u64 = servers.iter().map(|server| server.read_bytes).sum();
+    let read_bytes: u64 = servers.iter().map(|server| server.device.read_bytes).sum();
     assert!(read_bytes > 400 * 2048, "the holes were read too");
 }
 
@@ -82,8 +82,13 @@ fn the_elevator_makes_scattered_writes_near_ones() {
     let (in_order, there) = run_scripts("write-behind", 1000 << 20, write());
     let (upward, here) = run_scripts("elevator", 1000 << 20, write());
     assert!(upward[0].get() * 3 < in_order[0].get() * 2, "{upward:?} {in_order:?}");
-    assert!(here[0].far_count * 10 < there[0].far_count, "{:?} {:?}", here[0], there[0]);
-    assert_eq!(here[0].written_bytes, there[0].written_bytes);
+    assert!(
+        here[0].device.far_count * 10 < there[0].device.far_count,
+        "{:?} {:?}",
+        here[0],
+        there[0]
+    );
+    assert_eq!(here[0].device.written_bytes, there[0].device.written_bytes);
 }
 
 fn sync_of(file: u32) -> Line {
@@ -144,12 +149,19 @@ fn a_read_cache_reads_once_what_many_want() {
         [vec![compute], read()].concat()
     };
     let scripts = || vec![(0..5).map(turns).collect()];
-    let read_bytes =
-        |servers: &[ServerTotals]| -> u64 { servers.iter().map(|server| server.read_bytes).sum() };
+    let read_bytes = |servers: &[ServerTotals]| -> u64 {
+        servers.iter().map(|server| server.device.read_bytes).sum()
+    };
     let (without, all) = run_scripts("aggregation", 1000 << 20, scripts());
     let (with, once) = run_scripts("read-cache", 1000 << 20, scripts());
     assert_eq!((read_bytes(&all), read_bytes(&once)), (5 * (16 << 20), 16 << 20));
     assert!(with[0] < without[0]);
+    let found = |servers: &[ServerTotals]| -> u64 {
+        servers.iter().map(|server| server.memory.found_bytes).sum()
+    };
+    assert_eq!((found(&all), found(&once)), (0, 4 * (16 << 20)));
+    let kept: u64 = once.iter().map(|server| server.memory.kept_bytes_max).sum();
+    assert_eq!(kept, 16 << 20);
 }
 
 /// With memory for an eighth of the data, in circles, least recently used is always too late.
@@ -158,8 +170,12 @@ fn a_read_cache_that_is_too_small_changes_nothing_but_its_own_memory() {
     let read = (FileOperation::Read.of(0), vec![Extent::new(0, 64 << 20)]);
     let scripts = || vec![vec![vec![read.clone(), read.clone()]]];
     let (_, servers) = run_scripts("read-cache", 2 << 20, scripts());
-    let read_bytes: u64 = servers.iter().map(|server| server.read_bytes).sum();
+    let read_bytes: u64 = servers.iter().map(|server| server.device.read_bytes).sum();
     assert_eq!(read_bytes, 2 * (64 << 20));
+    for server in servers {
+        let (found, kept) = (server.memory.found_bytes, server.memory.kept_bytes_max);
+        assert!(found == 0 && (1..=2 << 20).contains(&kept), "{found} {kept}");
+    }
 }
 
 #[test]
@@ -167,7 +183,7 @@ fn the_cruel_layer_loses_nothing() {
     let cruel = run(Test::Individual(100), "cruel", Operation::Write);
     assert!(written(&cruel) >= 1000 << 20);
     let read = run(Test::Individual(100), "cruel", Operation::Read);
-    assert_eq!(read.servers.iter().map(|server| server.read_bytes).sum::<u64>(), 1000 << 20);
+    assert_eq!(read.servers.iter().map(|server| server.device.read_bytes).sum::<u64>(), 1000 << 20);
 }
 
 /// Each of ten ranks writes its own tenth of the file, and a server's memory holds a part of one.
@@ -181,10 +197,10 @@ fn turns_keep_together_in_memory_what_belongs_together() {
     let (whoever, before) = run_scripts("aggregation", memory_bytes, scripts());
     let (in_turn, after) = run_scripts("server-ordered", memory_bytes, scripts());
     let seeks = |servers: &[ServerTotals]| -> u64 {
-        servers.iter().map(|server| server.near_count + server.far_count).sum()
+        servers.iter().map(|server| server.device.near_count + server.device.far_count).sum()
     };
     let bytes = |servers: &[ServerTotals]| -> u64 {
-        servers.iter().map(|server| server.written_bytes).sum()
+        servers.iter().map(|server| server.device.written_bytes).sum()
     };
     assert_eq!((bytes(&before), bytes(&after)), (60 << 20, 60 << 20));
     assert!(seeks(&after) * 2 < seeks(&before), "{} {}", seeks(&after), seeks(&before));

@@ -167,7 +167,7 @@ fn a_file_of_a_smaller_communicator_is_opened_by_its_members_alone() {
     let ranks = vec![member(0), vec![(compute(1), vec![])], member(1)];
     let script = Script::new(ranks).with_communicator(vec![0, 2]).with_file_in(0, 1);
     let (_, servers) = totals(setup(vec![Box::new(script)], 1));
-    assert_eq!(servers.iter().map(|server| server.written_bytes).sum::<u64>(), 2 << 10);
+    assert_eq!(servers.iter().map(|server| server.device.written_bytes).sum::<u64>(), 2 << 10);
 }
 
 /// Opens, writes a megabyte per rank collectively, synchronises and closes.

@@ -176,7 +176,7 @@ fn collective_writes_in_the_background_meet_in_the_order_they_were_begun() {
     };
     let setup = setup(vec![Box::new(Script::new(vec![rank(0), rank(1)]))], 1);
     let (_, servers) = totals(setup);
-    assert_eq!(servers.iter().map(|server| server.written_bytes).sum::<u64>(), 4 << 20);
+    assert_eq!(servers.iter().map(|server| server.device.written_bytes).sum::<u64>(), 4 << 20);
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_file_that_was_cut_has_no_bytes_behind_its_end_and_one_that_was_extended_has
     let moved = |bytes| {
         let lines = vec![set_size(bytes), read()];
         let (_, servers) = totals(setup(vec![Box::new(Script::new(vec![lines]))], 1));
-        servers.iter().map(|server| server.read_bytes).sum::<u64>()
+        servers.iter().map(|server| server.device.read_bytes).sum::<u64>()
     };
     assert_eq!(moved(0), 0);
     assert_eq!(moved(70_000), 70_000);

@@ -142,8 +142,8 @@ fn attempt(seed: u64) -> Option<()> {
         Err(RunError::Late(_)) => return None,
         Err(error) => panic!("seed {seed}: {error}\n{text}"),
     };
-    let written: u64 = totals.iter().map(|one| one.written_bytes).sum();
-    let read: u64 = totals.iter().map(|one| one.read_bytes).sum();
+    let written: u64 = totals.iter().map(|one| one.device.written_bytes).sum();
+    let read: u64 = totals.iter().map(|one| one.device.read_bytes).sum();
     assert_eq!(written, 6000, "seed {seed}\n{text}");
     // Alone 5000 and 4000, which some layers join; together at most 1000 and 500.
     assert!((5000..=10_500).contains(&read), "seed {seed}: {read} B read\n{text}");
@@ -231,7 +231,7 @@ fn bytes_behind_the_end_of_a_file_are_not_read() {
         let platform = Platform::preset("classic-hdd").unwrap();
         let settings = Settings { record: true, ..Settings::default() };
         let outcome = run(&Workload::parse(&text).unwrap(), &platform, &settings).unwrap();
-        let device: u64 = outcome.servers.iter().map(|one| one.totals.read_bytes).sum();
+        let device: u64 = outcome.servers.iter().map(|one| one.totals.device.read_bytes).sum();
         let rows: u64 = outcome
             .trace
             .unwrap()

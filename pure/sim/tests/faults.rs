@@ -55,7 +55,7 @@ fn busy_ranks() -> Script {
 fn a_device_slow_by_two_takes_twice_its_time() {
     let mut sound = ill(vec![Box::new(scattered_reads())], "");
     let time = sound.run().unwrap();
-    let busy = sound.server_totals().next().unwrap().busy_nanos;
+    let busy = sound.server_totals().next().unwrap().device.busy_nanos;
     assert!(busy > time.0 * 4 / 5, "the run is bound by the device");
     let slow = fault("slow-device", "server = 'server0'\nfactor = 2");
     assert_eq!(run_ill(&scattered_reads(), &slow).unwrap().0, time.0 + busy);
@@ -110,7 +110,7 @@ fn a_stall_loses_no_byte_of_any_cache_layer() {
         cluster.inject(&Scenario::parse(&stall).unwrap().resolve(&classic()).unwrap());
         let time = cluster.run().unwrap_or_else(|error| panic!("{cache}: {error}"));
         assert!(time.0 > 2 * SECOND, "{cache}: {time:?}");
-        let written: u64 = cluster.server_totals().map(|server| server.written_bytes).sum();
+        let written: u64 = cluster.server_totals().map(|server| server.device.written_bytes).sum();
         assert_eq!(written, 16 << 20, "{cache}");
     }
 }
@@ -150,7 +150,8 @@ fn a_run_ends_after_the_cut_whatever_it_does() {
     let cut = fault("cut-link", "link = 'server2'\nfrom = '20ms'\nuntil = '1.5s'");
     let mut cluster = ill(vec![Box::new(busy_ranks())], &cut);
     assert!(cluster.run().unwrap().0 > 3 * SECOND / 2);
-    let bytes = cluster.server_totals().map(|one| (one.written_bytes, one.read_bytes));
+    let bytes =
+        cluster.server_totals().map(|one| (one.device.written_bytes, one.device.read_bytes));
     assert_eq!(bytes.reduce(|a, b| (a.0 + b.0, a.1 + b.1)), Some((16 << 20, 16 << 20)));
 }
 
@@ -205,8 +206,10 @@ fn a_lossy_link_costs_time_but_no_bytes_and_the_seed_decides() {
     let run = |faults: &str| {
         let mut cluster = ill(vec![Box::new(busy_ranks())], faults);
         let time = cluster.run().unwrap();
-        let bytes: u64 =
-            cluster.server_totals().map(|one| one.written_bytes + one.read_bytes).sum();
+        let bytes: u64 = cluster
+            .server_totals()
+            .map(|one| one.device.written_bytes + one.device.read_bytes)
+            .sum();
         assert_eq!(bytes, 32 << 20);
         (time, cluster.lost_packet_count())
     };

@@ -45,7 +45,7 @@ fn no_cache_is_slowest_then_write_behind_and_the_others_are_level() {
 #[test]
 fn the_servers_store_the_published_bytes_in_sum() {
     for (cache, run) in CACHES.iter().zip(runs(CONDUCTS[0])) {
-        let ours: u64 = run.servers.iter().map(|server| server.written_bytes).sum();
+        let ours: u64 = run.servers.iter().map(|server| server.device.written_bytes).sum();
         let wanted: u64 = published(cache).iter().map(|row| row.bytes).sum();
         // Server-directed I/O drops what is overwritten while it waits, in the table too.
         assert_eq!(ours, wanted, "{cache}");
@@ -55,10 +55,10 @@ fn the_servers_store_the_published_bytes_in_sum() {
 #[test]
 fn without_cache_every_server_but_the_last_makes_the_published_accesses() {
     let run = &runs(CONDUCTS[0])[0];
-    let ours: Vec<u64> = run.servers.iter().map(|server| server.access_count()).collect();
+    let ours: Vec<u64> = run.servers.iter().map(|server| server.device.access_count()).collect();
     let wanted: Vec<u64> = published("none").iter().map(|row| row.accesses).collect();
     assert_eq!(ours[..4], wanted[..4]);
-    let far: Vec<u64> = run.servers.iter().map(|server| server.far_count).collect();
+    let far: Vec<u64> = run.servers.iter().map(|server| server.device.far_count).collect();
     let wanted: Vec<u64> = published("none").iter().map(|row| row.far).collect();
     assert_eq!(far, wanted);
 }

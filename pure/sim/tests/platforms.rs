@@ -197,8 +197,10 @@ fn hold<Q: EventQueue<iolab_sim::cluster::Event>>(
     case: &str,
 ) {
     let seconds = cluster.run().unwrap_or_else(|error| panic!("{case}: {error}")).seconds();
-    let moved: Vec<[u64; 2]> =
-        cluster.server_totals().map(|server| [server.read_bytes, server.written_bytes]).collect();
+    let moved: Vec<[u64; 2]> = cluster
+        .server_totals()
+        .map(|server| [server.device.read_bytes, server.device.written_bytes])
+        .collect();
     let sum = |way: usize| moved.iter().map(|server| server[way]).sum::<u64>();
     let expected = match direction {
         Direction::Read => [BYTES, 0],

@@ -76,7 +76,7 @@ fn writes_of_the_database_equal_the_published_ones_by_losing_what_the_ancestor_l
     let written = |order| {
         let conduct = Conduct { order, tie_seed: Seed(0) };
         let run = case.run(&platform, conduct, 0).unwrap();
-        run.servers.iter().map(|server| server.written_bytes).sum::<u64>()
+        run.servers.iter().map(|server| server.device.written_bytes).sum::<u64>()
     };
     // Bytes written over while they wait never reach a device; beyond that only one order loses any.
     assert!(written(Order::Published) < written(Order::Documented));
@@ -96,7 +96,8 @@ fn blocks_of_512_bytes_lose_no_byte_under_any_cache_layer() {
     for case in Case::with_blocks(&[512]).iter().filter(|case| singles(case)) {
         let run = case.run(&platform, PUBLISHED, 0).unwrap();
         let moved = |bytes: fn(&ServerTotals) -> u64| run.servers.iter().map(bytes).sum::<u64>();
-        let bytes = [moved(|server| server.read_bytes), moved(|server| server.written_bytes)];
+        let bytes =
+            [moved(|server| server.device.read_bytes), moved(|server| server.device.written_bytes)];
         let expected = match case.operation.name() {
             "READ" => [1000 << 20, 0],
             _ => [0, 1000 << 20],
@@ -158,7 +159,7 @@ fn a_run_is_the_same_again_and_a_tie_seed_moves_it_without_losing_a_byte() {
     };
     assert_eq!(run(0), run(0));
     let shuffled = run(3);
-    let bytes: u64 = shuffled.servers.iter().map(|server| server.read_bytes).sum();
+    let bytes: u64 = shuffled.servers.iter().map(|server| server.device.read_bytes).sum();
     assert_eq!(bytes, 1000 << 20);
     assert_ne!(run(0).seconds, shuffled.seconds);
 }

@@ -34,7 +34,7 @@ fn accesses(outcome: &Outcome) -> Vec<(Function, i64, i64, Nanos)> {
 }
 
 fn written_bytes(outcome: &Outcome) -> u64 {
-    outcome.servers.iter().map(|server| server.totals.written_bytes).sum()
+    outcome.servers.iter().map(|server| server.totals.device.written_bytes).sum()
 }
 
 /// Every rank writes 200 records into a file of its own, and reads some of them.

@@ -61,7 +61,7 @@ fn a_described_workload_takes_the_time_of_the_same_program_written_by_hand() {
 fn every_part_of_a_platform_has_a_name_and_its_bytes() {
     let outcome = outcome(INDIVIDUAL);
     assert_eq!((outcome.servers.len(), outcome.links.len()), (10, 1 + 20 * 4));
-    let read: u64 = outcome.servers.iter().map(|server| server.totals.read_bytes).sum();
+    let read: u64 = outcome.servers.iter().map(|server| server.totals.device.read_bytes).sum();
     assert_eq!(read, 1000 << 20);
     let link = |name: &str| outcome.links.iter().find(|link| link.name == name).unwrap().totals;
     assert!(link("switch").bytes > read);
@@ -129,8 +129,14 @@ fn a_recorded_run_is_the_same_run_and_its_rows_add_up_to_its_totals() {
     let of = |function: Function| trace.events.iter().filter(move |row| row.function == function);
     let bytes = |function| of(function).map(|row| row.length as u64).sum::<u64>();
     let servers = || plain.servers.iter().map(|server| server.totals);
-    assert_eq!(bytes(Function::DEVICE_READ), servers().map(|all| all.read_bytes).sum::<u64>());
-    assert_eq!(bytes(Function::DEVICE_WRITE), servers().map(|all| all.written_bytes).sum::<u64>());
+    assert_eq!(
+        bytes(Function::DEVICE_READ),
+        servers().map(|all| all.device.read_bytes).sum::<u64>()
+    );
+    assert_eq!(
+        bytes(Function::DEVICE_WRITE),
+        servers().map(|all| all.device.written_bytes).sum::<u64>()
+    );
     assert_eq!(bytes(Function::SERVE_WRITE), plain.applications[0].phases[2].written_bytes);
     let link = |name: &str| plain.links.iter().find(|link| link.name == name).unwrap().totals.bytes;
     let sent_by = |node: &str| {
@@ -203,7 +209,7 @@ fn a_write_and_a_read_at_once_end_where_client_and_server_are_one_node() {
         let settings = Settings { cache: Some(row.name.to_owned()), ..Settings::default() };
         let outcome = run(&workload, &platform, &settings);
         let outcome = outcome.unwrap_or_else(|error| panic!("{}: {error}", row.name));
-        let written: u64 = outcome.servers.iter().map(|one| one.totals.written_bytes).sum();
+        let written: u64 = outcome.servers.iter().map(|one| one.totals.device.written_bytes).sum();
         assert_eq!(written, 3 << 20, "{}", row.name);
     }
 }

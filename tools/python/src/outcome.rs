@@ -64,14 +64,16 @@ fn server<'py>(py: Python<'py>, one: &ServerOutcome) -> PyResult<Bound<'py, PyDi
     let totals: &ServerTotals = &one.totals;
     let result = PyDict::new(py);
     result.set_item("name", &one.name)?;
-    result.set_item("accesses", totals.access_count())?;
-    result.set_item("no_seek", totals.no_seek_count)?;
-    result.set_item("near", totals.near_count)?;
-    result.set_item("far", totals.far_count)?;
-    result.set_item("read_bytes", totals.read_bytes)?;
-    result.set_item("written_bytes", totals.written_bytes)?;
-    result.set_item("busy_seconds", Nanos(totals.busy_nanos).seconds())?;
+    result.set_item("accesses", totals.device.access_count())?;
+    result.set_item("no_seek", totals.device.no_seek_count)?;
+    result.set_item("near", totals.device.near_count)?;
+    result.set_item("far", totals.device.far_count)?;
+    result.set_item("read_bytes", totals.device.read_bytes)?;
+    result.set_item("written_bytes", totals.device.written_bytes)?;
+    result.set_item("busy_seconds", Nanos(totals.device.busy_nanos).seconds())?;
     result.set_item("queue_max", totals.queue_max)?;
+    result.set_item("found_bytes", totals.memory.found_bytes)?;
+    result.set_item("kept_bytes_max", totals.memory.kept_bytes_max)?;
     Ok(result)
 }
 

@@ -2,7 +2,6 @@
 //! same run as the platform has it.
 
 use super::{Banded, range};
-use iolab_sim::cluster::ServerTotals;
 use iolab_sim::workload::Outcome;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -27,11 +26,11 @@ struct Servers {
 impl Servers {
     fn of(outcome: &Outcome) -> Servers {
         let totals = || outcome.servers.iter().map(|server| &server.totals);
-        let busiest = totals().map(|totals| totals.busy_nanos).max().unwrap_or(0);
+        let busiest = totals().map(|totals| totals.device.busy_nanos).max().unwrap_or(0);
         Servers {
-            accesses: totals().map(ServerTotals::access_count).sum(),
-            read_bytes: totals().map(|totals| totals.read_bytes).sum(),
-            written_bytes: totals().map(|totals| totals.written_bytes).sum(),
+            accesses: totals().map(|totals| totals.device.access_count()).sum(),
+            read_bytes: totals().map(|totals| totals.device.read_bytes).sum(),
+            written_bytes: totals().map(|totals| totals.device.written_bytes).sum(),
             busiest_seconds: busiest as f64 * 1e-9,
         }
     }

@@ -43,7 +43,7 @@ impl Simulation<'_> {
                 "notes": one.notes,
             })).collect::<Vec<_>>(),
             "servers": outcome.servers.iter().map(|server| {
-                server_json(&server.name, &server.totals, share(server.totals.busy_nanos, outcome))
+                server_json(&server.name, &server.totals, share(server.totals.device.busy_nanos, outcome))
             }).collect::<Vec<_>>(),
             "links": outcome.links.iter().map(|link| json!({
                 "name": link.name,
@@ -72,13 +72,15 @@ fn phase_json(phase: &PhaseTotals) -> Value {
 fn server_json(name: &str, totals: &ServerTotals, share: f64) -> Value {
     json!({
         "name": name,
-        "no_seek": totals.no_seek_count,
-        "near": totals.near_count,
-        "far": totals.far_count,
-        "read_bytes": totals.read_bytes,
-        "written_bytes": totals.written_bytes,
-        "busy_seconds": seconds(totals.busy_nanos),
+        "no_seek": totals.device.no_seek_count,
+        "near": totals.device.near_count,
+        "far": totals.device.far_count,
+        "read_bytes": totals.device.read_bytes,
+        "written_bytes": totals.device.written_bytes,
+        "busy_seconds": seconds(totals.device.busy_nanos),
         "busy_share": share,
         "queue_max": totals.queue_max,
+        "found_bytes": totals.memory.found_bytes,
+        "kept_bytes_max": totals.memory.kept_bytes_max,
     })
 }

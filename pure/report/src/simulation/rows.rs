@@ -26,6 +26,8 @@ struct Row<'a> {
     near: Option<u64>,
     far: Option<u64>,
     queue_max: Option<u64>,
+    found_bytes: Option<u64>,
+    kept_bytes_max: Option<u64>,
 }
 
 impl<'a> Row<'a> {
@@ -49,16 +51,18 @@ impl<'a> Row<'a> {
         Row {
             part: "server",
             name: &server.name,
-            count: totals.access_count(),
-            read_bytes: Some(totals.read_bytes),
-            written_bytes: Some(totals.written_bytes),
-            bytes: Some(totals.read_bytes + totals.written_bytes),
-            busy_seconds: Some(Plain(seconds(totals.busy_nanos))),
-            busy_share: Some(Plain(share(totals.busy_nanos, of))),
-            no_seek: Some(totals.no_seek_count),
-            near: Some(totals.near_count),
-            far: Some(totals.far_count),
+            count: totals.device.access_count(),
+            read_bytes: Some(totals.device.read_bytes),
+            written_bytes: Some(totals.device.written_bytes),
+            bytes: Some(totals.device.read_bytes + totals.device.written_bytes),
+            busy_seconds: Some(Plain(seconds(totals.device.busy_nanos))),
+            busy_share: Some(Plain(share(totals.device.busy_nanos, of))),
+            no_seek: Some(totals.device.no_seek_count),
+            near: Some(totals.device.near_count),
+            far: Some(totals.device.far_count),
             queue_max: Some(totals.queue_max),
+            found_bytes: Some(totals.memory.found_bytes),
+            kept_bytes_max: Some(totals.memory.kept_bytes_max),
             ..Row::default()
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Banded, Simulation, name_of, order_name, range, seconds, share, start};
 use iolab_policy::collective::CollectiveKind;
-use iolab_sim::cluster::{LinkKind, ServerTotals};
+use iolab_sim::cluster::{DeviceTotals, LinkKind, ServerTotals};
 use iolab_sim::workload::{LinkOutcome, Outcome};
 use iolab_vocab::format_bytes;
 use std::fmt::Write;
@@ -93,16 +93,9 @@ fn servers(outcome: &Outcome) -> String {
         "server", "no seek", "near", "far", "read", "written", "busy s", "busy", "queue"
     );
     for server in outcome.servers.iter().take(ROWS_MAX) {
-        let ServerTotals {
-            no_seek_count,
-            near_count,
-            far_count,
-            read_bytes,
-            written_bytes,
-            busy_nanos,
-            queue_max,
-            ..
-        } = server.totals;
+        let ServerTotals { device, queue_max, .. } = server.totals;
+        let DeviceTotals { no_seek_count, near_count, far_count, busy_nanos, .. } = device;
+        let DeviceTotals { read_bytes, written_bytes, .. } = device;
         let (read, written) = (format_bytes(read_bytes), format_bytes(written_bytes));
         let _ = writeln!(
             text,
@@ -113,7 +106,23 @@ fn servers(outcome: &Outcome) -> String {
             share(busy_nanos, outcome) * 100.0,
         );
     }
-    text + &left_out(outcome.servers.len(), "servers")
+    text += &left_out(outcome.servers.len(), "servers");
+    text + &found(outcome)
+}
+
+/// What reads found in the memory of servers, if any cache layer keeps something.
+fn found(outcome: &Outcome) -> String {
+    let memory = || outcome.servers.iter().map(|server| server.totals.memory);
+    let kept: u64 = memory().map(|memory| memory.kept_bytes_max).max().unwrap_or(0);
+    let found: u64 = memory().map(|memory| memory.found_bytes).sum();
+    match kept {
+        0 => String::new(),
+        _ => format!(
+            "reads found {} in the servers' memory, of which each kept {} at most\n",
+            format_bytes(found),
+            format_bytes(kept)
+        ),
+    }
 }
 
 fn left_out(count: usize, what: &str) -> String {

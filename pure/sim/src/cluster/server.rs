@@ -34,41 +34,47 @@ const UNAWAITED: u32 = 1 << 31;
 /// What one server has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerTotals {
-    /// Transfers that continued the last one.
-    pub no_seek_count: u64,
-    /// Transfers near the last one.
-    pub near_count: u64,
-    /// Transfers elsewhere.
-    pub far_count: u64,
-    /// Bytes read from the device.
-    pub read_bytes: u64,
-    /// Bytes written to the device.
-    pub written_bytes: u64,
-    /// Time at least one transfer was under way, summed over transfers.
-    pub busy_nanos: u64,
+    /// What its device has done.
+    pub device: DeviceTotals,
     /// Most requests it had at once, from their arrival to their answer.
     pub queue_max: u64,
+    /// What its cache layer has kept.
+    pub memory: MemoryTotals,
 }
 
-impl ServerTotals {
-    /// All transfers.
-    pub fn access_count(&self) -> u64 {
-        self.no_seek_count + self.near_count + self.far_count
+/// What a server has kept of what it has read, and what it was good for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryTotals {
+    /// Bytes of reads that were there when they were asked for.
+    pub found_bytes: u64,
+    /// Most bytes kept at once.
+    pub kept_bytes_max: u64,
+}
+
+/// The memory of a server as far as reads may find something in it.
+#[derive(Default)]
+struct Memory {
+    kept_bytes: u64,
+    totals: MemoryTotals,
+}
+
+impl Memory {
+    /// A read has come; what is delivered at once had been kept.
+    fn look_up(&mut self, actions: &[Action]) {
+        for action in actions {
+            if let Action::Deliver { extent, .. } = action {
+                self.totals.found_bytes += extent.length;
+            }
+        }
     }
 
-    /// Of what its device has done, and the most requests it had at once.
-    pub(super) fn of((device, queue_max): (DeviceTotals, u64)) -> ServerTotals {
-        let DeviceTotals { no_seek_count, near_count, far_count, .. } = device;
-        let DeviceTotals { read_bytes, written_bytes, busy_nanos, .. } = device;
-        ServerTotals {
-            no_seek_count,
-            near_count,
-            far_count,
-            read_bytes,
-            written_bytes,
-            busy_nanos,
-            queue_max,
-        }
+    fn keep(&mut self, bytes: u64) {
+        self.kept_bytes += bytes;
+        self.totals.kept_bytes_max = self.totals.kept_bytes_max.max(self.kept_bytes);
+    }
+
+    fn let_go(&mut self, bytes: u64) {
+        self.kept_bytes -= bytes;
     }
 }
 
@@ -84,6 +90,7 @@ struct Server {
     /// Requests that have come and are not answered.
     open_count: u64,
     queue_max: u64,
+    memory: Memory,
     /// Largest single access; small memory makes it smaller.
     access_bytes: u64,
     reads: Reads,
@@ -126,6 +133,7 @@ impl Servers {
             unawaited_count: 0,
             open_count: 0,
             queue_max: 0,
+            memory: Memory::default(),
             access_bytes,
             reads: Reads::default(),
             stall_count: 0,
@@ -135,9 +143,16 @@ impl Servers {
         Servers { servers, incoming: IncomingTable::default(), actions: Vec::new() }
     }
 
-    /// The most requests each had at once.
-    pub(super) fn queue_maxima(&self) -> impl Iterator<Item = u64> + '_ {
-        self.servers.iter().map(|server| server.queue_max)
+    /// What each has done, of what their devices have done.
+    pub(super) fn totals(
+        &self,
+        devices: impl Iterator<Item = DeviceTotals>,
+    ) -> impl Iterator<Item = ServerTotals> {
+        self.servers.iter().zip(devices).map(|(server, device)| ServerTotals {
+            device,
+            queue_max: server.queue_max,
+            memory: server.memory.totals,
+        })
     }
 
     /// Tasks that wait until something is on a server's device.
@@ -388,6 +403,9 @@ impl Servers {
         }
         let mut actions = std::mem::take(&mut self.actions);
         held.cache.step(world.now(), event, &mut actions);
+        if let CacheEvent::ReadArrived { .. } = event {
+            held.memory.look_up(&actions);
+        }
         self.obey(world, server, actions)
     }
 
@@ -424,7 +442,13 @@ impl Servers {
         for action in actions.drain(..) {
             match action {
                 Action::Admit => admitted = true,
-                Action::Refuse | Action::Keep { .. } | Action::Drop { .. } => {}
+                Action::Refuse => {}
+                Action::Keep { extent, .. } => {
+                    self.servers[server.index()].memory.keep(extent.length);
+                }
+                Action::Drop { extent, .. } => {
+                    self.servers[server.index()].memory.let_go(extent.length);
+                }
                 Action::Flushed { flush } => self.flushed(world, server, flush),
                 Action::Invite { tag } => invite(world, server, request_of(tag)),
                 Action::RetryRefused => retries = true,

@@ -16,23 +16,28 @@ pub(super) struct Device {
 }
 
 /// What a device has done so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct DeviceTotals {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceTotals {
     /// Transfers that continued the last one.
-    pub(crate) no_seek_count: u64,
+    pub no_seek_count: u64,
     /// Transfers near the last one.
-    pub(crate) near_count: u64,
+    pub near_count: u64,
     /// Transfers elsewhere.
-    pub(crate) far_count: u64,
+    pub far_count: u64,
     /// Bytes read.
-    pub(crate) read_bytes: u64,
+    pub read_bytes: u64,
     /// Bytes written.
-    pub(crate) written_bytes: u64,
+    pub written_bytes: u64,
     /// Time at least one transfer was under way, summed over transfers.
-    pub(crate) busy_nanos: u64,
+    pub busy_nanos: u64,
 }
 
 impl DeviceTotals {
+    /// All transfers.
+    pub fn access_count(&self) -> u64 {
+        self.no_seek_count + self.near_count + self.far_count
+    }
+
     fn count(&mut self, access: Access, seek: Seek, nanos: u64) {
         match seek {
             Seek::None => self.no_seek_count += 1,

@@ -168,9 +168,9 @@ fn line(cells: [(String, Option<String>); 5]) -> String {
 }
 
 fn ours(server: &ServerTotals) -> [u64; 5] {
-    let bytes = server.read_bytes + server.written_bytes;
-    let (no_seek, near) = (server.no_seek_count, server.near_count);
-    [server.access_count(), no_seek, near, server.far_count, bytes]
+    let bytes = server.device.read_bytes + server.device.written_bytes;
+    let (no_seek, near) = (server.device.no_seek_count, server.device.near_count);
+    [server.device.access_count(), no_seek, near, server.device.far_count, bytes]
 }
 
 fn cells(row: &ServerRow) -> [u64; 5] {

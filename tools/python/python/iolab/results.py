@@ -41,7 +41,7 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a server's device did."""
+    """What a server and its device did."""
 
     name: str
     accesses: int
@@ -53,7 +53,11 @@ class Server:
     written_bytes: int
     busy_seconds: float
     queue_max: int
-    """Most requests that waited for the device at once."""
+    """Most requests it had at once, from their arrival to their answer."""
+    found_bytes: int
+    """Bytes of reads that its cache layer had kept when they were asked for."""
+    kept_bytes_max: int
+    """Most bytes kept at once."""
 
 
 @dataclass(frozen=True, slots=True)
