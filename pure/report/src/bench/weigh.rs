@@ -63,7 +63,8 @@ fn share(row: &toml::Value) -> Option<Share> {
         Some(toml::Value::Integer(bytes)) => Some(u64::try_from(*bytes).ok()?),
         Some(size) => Some(parse_bytes(size.as_str()?).ok()?),
     };
-    (share > 0.0).then_some(Share { phase: text("phase")?, pattern: text("pattern")?, size, share })
+    let is_share = share > 0.0 && share.is_finite();
+    is_share.then_some(Share { phase: text("phase")?, pattern: text("pattern")?, size, share })
 }
 
 /// What a profile comes to under one set of settings: nothing measured under others is mixed in.
@@ -269,4 +270,23 @@ fn measured(share: &Share, rows: &[&Row]) -> Option<Part> {
         values: speeds.len(),
         sizes: sizes.len(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_a_number_above_zero() {
+        let parsed = |share: &str| {
+            let text =
+                format!("[[share]]\nphase='write'\npattern='strided'\nshare={share}\nsize='4k'");
+            Profile::parse("mine", &text)
+        };
+        let profile = parsed("2").unwrap();
+        assert_eq!((profile.shares[0].share, profile.shares[0].size), (2.0, Some(4096)));
+        for share in ["0", "-1", "nan", "inf", "'a'"] {
+            assert!(parsed(share).unwrap_err().contains("share above 0"), "{share}");
+        }
+    }
 }
