@@ -74,13 +74,13 @@ impl Totals {
     }
 
     fn count_call(&mut self, event: &Event) {
-        self.calls += event.calls();
+        self.calls = self.calls.saturating_add(event.calls());
         self.nested += u64::from(event.parent >= 0);
         self.failed += u64::from(event.errno().is_some());
     }
 
     pub(crate) fn io_ns(&self) -> u64 {
-        self.reads.ns + self.writes.ns + self.metadata.ns
+        self.reads.and(self.writes).and(self.metadata).ns
     }
 }
 
@@ -160,7 +160,9 @@ impl Analysis {
     pub fn observe(&mut self, event: &Event) {
         let row = self.rows;
         self.rows += 1;
-        self.counted += if event.is_counted() { event.calls() } else { 0 };
+        if event.is_counted() {
+            self.counted = self.counted.saturating_add(event.calls());
+        }
         let layer = event.function.layer();
         if event.function.class() == Class::Piece {
             // A part of a call that is a row itself.

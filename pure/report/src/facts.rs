@@ -55,7 +55,7 @@ impl<'a> Facts<'a> {
     pub(crate) fn share(&self, by_process: &BTreeMap<u32, u64>) -> (f64, String) {
         let share = |(&process, &ns): (&u32, &u64)| {
             let state = &self.analysis.processes[process as usize];
-            let wall = self.wall_ns[process as usize] * u64::from(state.threads.max(1));
+            let wall = self.wall_ns[process as usize].saturating_mul(state.threads.max(1).into());
             let share = if wall == 0 { 0.0 } else { ns as f64 / wall as f64 };
             (share.min(1.0), process)
         };
@@ -104,7 +104,8 @@ impl FileFacts<'_> {
     pub(crate) fn time_by_process(&self, calls: impl Fn(&Stream) -> Calls) -> BTreeMap<u32, u64> {
         let mut times = BTreeMap::new();
         for (key, stream) in &self.streams {
-            *times.entry(key.process).or_default() += calls(stream).ns;
+            let time = times.entry(key.process).or_default();
+            *time = u64::saturating_add(*time, calls(stream).ns);
         }
         times
     }
@@ -130,7 +131,7 @@ impl FileFacts<'_> {
             let Some(span) = span else { continue };
             spans.entry(key.process).and_modify(|all| *all = hull(*all, span)).or_insert(span);
         }
-        spans.values().map(|span| span.length).sum()
+        spans.values().map(|span| span.length).fold(0, u64::saturating_add)
     }
 
     /// Patterns of its ranks, processes or threads in one direction.

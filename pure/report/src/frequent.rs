@@ -64,10 +64,10 @@ impl<T: Copy + PartialEq, const N: usize> Frequent<T, N> {
 
     /// Adds a value so many times; in the place of rarer ones when there is no room.
     pub(crate) fn add_many(&mut self, value: T, count: u64) {
-        self.total += count;
+        self.total = self.total.saturating_add(count);
         let known = self.slots.iter_mut().flatten().find(|slot| slot.0 == value);
         if let Some(slot) = known {
-            slot.1 += count;
+            slot.1 = slot.1.saturating_add(count);
         } else if let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_none()) {
             *slot = Some((value, count));
         } else if let Some(smallest) =

@@ -194,7 +194,7 @@ fn summary(facts: &Facts, processes: &[ProcessRow]) -> Summary {
     let analysis = facts.analysis;
     let mut total = Totals::default();
     for state in &analysis.processes {
-        total.calls += state.totals.calls;
+        total.calls = total.calls.saturating_add(state.totals.calls);
         total.failed += state.totals.failed;
         total.reads.merge(state.totals.reads);
         total.writes.merge(state.totals.writes);
@@ -307,7 +307,7 @@ fn process_rows(facts: &Facts) -> Vec<ProcessRow> {
     let states = facts.analysis.processes.iter().zip(&facts.wall_ns).enumerate();
     let row = |(index, (state, &run_ns)): (usize, (&crate::analysis::ProcessState, &u64))| {
         let entry = facts.analysis.header.processes.get(index);
-        let span = run_ns * u64::from(state.threads.max(1));
+        let span = run_ns.saturating_mul(state.threads.max(1).into());
         ProcessRow {
             name: entry.map(|entry| entry.name.clone()).unwrap_or_default(),
             rank: state.rank,
@@ -331,7 +331,7 @@ fn balance(processes: &[ProcessRow]) -> Option<Balance> {
         return None;
     }
     let middle = (ranked.len() - 1) / 2;
-    let bytes = |process: &ProcessRow| process.read_bytes + process.written_bytes;
+    let bytes = |process: &ProcessRow| process.read_bytes.saturating_add(process.written_bytes);
     ranked.sort_by_key(|process| bytes(process));
     let (bytes_min, bytes_median, bytes_max) =
         (bytes(ranked[0]), bytes(ranked[middle]), bytes(ranked[ranked.len() - 1]));

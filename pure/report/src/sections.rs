@@ -103,8 +103,13 @@ fn sentence(text: &str) -> String {
 
 /// One call is a hairline; what is around it tells the story.
 fn widened(jump: Jump) -> Jump {
-    let around = 20 * (jump.end_ns - jump.start_ns).max(1_000);
-    Jump { start_ns: jump.start_ns.saturating_sub(around), end_ns: jump.end_ns + around, ..jump }
+    let span = jump.end_ns.saturating_sub(jump.start_ns);
+    let around = span.max(1_000).saturating_mul(20);
+    Jump {
+        start_ns: jump.start_ns.saturating_sub(around),
+        end_ns: jump.end_ns.saturating_add(around),
+        ..jump
+    }
 }
 
 fn charts(report: &Report) -> Vec<Chart> {

@@ -31,16 +31,15 @@ pub(crate) struct Calls {
 
 impl Calls {
     pub(crate) fn add(&mut self, row: u64, event: &Event) {
-        self.count += event.calls();
-        self.ns += event.duration().0;
-        self.bytes += event.moved_bytes();
-        self.row.get_or_insert(row);
+        let bytes = event.moved_bytes();
+        self.merge(Calls { count: event.calls(), ns: event.duration().0, bytes, row: Some(row) });
     }
 
+    /// A damaged trace may say any numbers: sums stay at the end of the range.
     pub(crate) fn merge(&mut self, other: Calls) {
-        self.count += other.count;
-        self.ns += other.ns;
-        self.bytes += other.bytes;
+        self.count = self.count.saturating_add(other.count);
+        self.ns = self.ns.saturating_add(other.ns);
+        self.bytes = self.bytes.saturating_add(other.bytes);
         self.row = self.row.or(other.row);
     }
 

@@ -148,7 +148,7 @@ pub(crate) fn cost(finding: &Finding) -> String {
 fn files(files: &[FileRow]) -> String {
     let shown: Vec<&FileRow> = files
         .iter()
-        .filter(|file| file.read_count + file.write_count + file.metadata_count > 0)
+        .filter(|file| file.read_count.max(file.write_count).max(file.metadata_count) > 0)
         .collect();
     let mut rows = vec![cells(["time", "reads", "", "writes", "", "other", "pattern", "file"])];
     for file in shown.iter().take(LISTED) {
@@ -249,7 +249,7 @@ fn curves(timeline: &Timeline) -> String {
             _ = writeln!(text, "  {name:<8}{line}  peak {}/s", format_bytes(peak as u64));
         }
     }
-    let length = duration(timeline.slices.len() as u64 * timeline.slice_ns);
+    let length = duration(timeline.slice_ns.saturating_mul(timeline.slices.len() as u64));
     if text.is_empty() { text } else { format!("\nBandwidth over {length}\n{text}") }
 }
 

@@ -26,7 +26,7 @@ impl Slice {
         self.read_bytes += other.read_bytes;
         self.written_bytes += other.written_bytes;
         self.io_ns += other.io_ns;
-        self.metadata_calls += other.metadata_calls;
+        self.metadata_calls = self.metadata_calls.saturating_add(other.metadata_calls);
     }
 }
 
@@ -54,7 +54,7 @@ impl Timeline {
         let (first, last) = (self.index(start), self.index(end));
         for index in first..=last {
             let begin = (index as u64 * self.slice_ns).max(start.0);
-            let finish = ((index as u64 + 1) * self.slice_ns).min(end.0);
+            let finish = (index as u64 + 1).saturating_mul(self.slice_ns).min(end.0);
             // A call without duration counts where it is.
             let inside = finish.saturating_sub(begin) as f64;
             let share = if first == last { 1.0 } else { inside / span };
@@ -68,7 +68,8 @@ impl Timeline {
     pub(crate) fn add_metadata(&mut self, start: Nanos, end: Nanos, calls: u64) {
         self.add(start, end, 0, 0);
         let index = self.index(start);
-        self.slices[index].metadata_calls += calls;
+        let slice = &mut self.slices[index];
+        slice.metadata_calls = slice.metadata_calls.saturating_add(calls);
     }
 
     fn index(&self, time: Nanos) -> usize {

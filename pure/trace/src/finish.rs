@@ -108,9 +108,11 @@ impl Calibration {
         Calibration { first: word(control::CALIBRATION, 0), scale }
     }
 
+    /// The end of time for a reading that is not one.
     fn nanos(&self, reading: u64) -> Nanos {
         let units = u128::from(reading.saturating_sub(self.first));
-        Nanos(((units * self.scale) >> 32) as u64)
+        let nanos = units.checked_mul(self.scale).map_or(u128::MAX, |nanos| nanos >> 32);
+        Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }
 

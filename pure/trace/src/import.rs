@@ -8,6 +8,9 @@ pub use strace::{NO_DURATIONS, strace};
 
 use std::fmt;
 
+/// Times and durations are below this, 146 years: what is made of two of them is a time of a trace.
+const TIME_END_NS: u64 = 1 << 62;
+
 /// Why a foreign trace could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportError {

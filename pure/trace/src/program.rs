@@ -90,10 +90,13 @@ pub fn look(mut read: impl FnMut(u64, &mut [u8]) -> usize) -> Program {
     let head = &head[..length];
     if let Some(line) = head.strip_prefix(b"#!") {
         let line = line.split(|&byte| byte == b'\n').next().unwrap_or(line);
-        let mut words = line.split(|byte| matches!(byte, b' ' | b'\t'));
+        // The system's own reading ends at a NUL, too.
+        let line = line.split(|&byte| byte == 0).next().unwrap_or(line);
+        let words = line.split(|byte| matches!(byte, b' ' | b'\t'));
         return words
-            .find(|word| !word.is_empty())
-            .map_or(Program::Unknown, |word| Program::Script(Short::of(word)));
+            .map(Short::of)
+            .find(|word| !word.bytes().is_empty())
+            .map_or(Program::Unknown, Program::Script);
     }
     // 64 bits, little-endian.
     if !head.starts_with(b"\x7fELF\x02\x01") {
@@ -122,7 +125,7 @@ pub fn look(mut read: impl FnMut(u64, &mut [u8]) -> usize) -> Program {
                 let begin = u64_at(it, 16);
                 address >= begin && address - begin < u64_at(it, 32)
             })
-            .map(|it| address - u64_at(it, 16) + u64_at(it, 8))
+            .and_then(|it| (address - u64_at(it, 16)).checked_add(u64_at(it, 8)))
     };
     first_runtime(u64_at(dynamic, 8), u64_at(dynamic, 32), &load, &mut read)
         .map_or(Program::Plain, Program::After)
@@ -143,7 +146,7 @@ fn first_runtime(
     let strings = load(strings)?;
     entries.filter(|(tag, _)| *tag == NEEDED).find_map(|(_, at)| {
         let mut name = [0; 64];
-        let got = read(strings + at, &mut name);
+        let got = read(strings.checked_add(at)?, &mut name);
         let name = Short::of(&name[..got]);
         must_be_first(name.bytes()).then_some(name)
     })
@@ -201,6 +204,13 @@ mod tests {
     fn scripts_static_programs_and_cut_files_are_told() {
         let Program::Script(shell) = of(b"#! /bin/sh -e\necho") else { panic!() };
         assert_eq!(shell.bytes(), b"/bin/sh");
+        assert_eq!(of(b"#! \0/bin/sh"), Program::Unknown, "the name is empty");
+        // Addresses at the end of the range.
+        for (at, value) in [(176 + 8, u64::MAX), (608, u64::MAX - 5)] {
+            let mut far = elf("/lib64/ld-linux-x86-64.so.2", "libasan.so.8");
+            far[at..at + 8].copy_from_slice(&value.to_le_bytes());
+            assert_eq!(of(&far), Program::Plain, "{at}");
+        }
         let mut still = elf("", "");
         still[56] = 0;
         assert_eq!(of(&still), Program::Static);

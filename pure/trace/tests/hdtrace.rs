@@ -252,3 +252,9 @@ fn damaged_files_are_read_or_refused() {
     }
     assert!(outcomes.iter().all(|count| *count > 400), "{outcomes:?}");
 }
+
+#[test]
+fn times_that_no_clock_shows_are_refused_by_line() {
+    let error = small("<Init time='9223372036' end='9223372036.9'/>").unwrap_err();
+    assert!(error.what.contains("`9223372036` is no time"), "{error}");
+}

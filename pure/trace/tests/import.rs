@@ -92,3 +92,14 @@ fn a_result_that_is_no_error_number_is_a_failure_all_the_same() {
         [Some(9), Some(4095), Some(4095), None]
     );
 }
+
+#[test]
+fn times_that_no_clock_shows_make_a_line_unreadable_and_no_trace_that_cannot_be_kept() {
+    let text = "100 1700000000.5 close(3) = 0 <0.1>\n\
+                100 16000000001.5 close(3) = 0 <0.1>\n\
+                100 1700000001.5 close(3) = 0 <16000000001.5>\n\
+                100 1700000002.5 close(3) = 0 <0.1>\n";
+    let trace = import::strace(text).unwrap();
+    assert_eq!(trace.header.losses.lost_calls["unreadable lines"], 2);
+    assert!(trace.events.iter().all(|event| event.end.0 < 3_000_000_000));
+}

@@ -3,7 +3,7 @@
 use super::outcome::Outcome;
 use super::rows::{Labels, Row, Settings, rows};
 use crate::statistics::{Interval, median};
-use iolab_vocab::format_bytes;
+use iolab_vocab::{format_bytes, parse_bytes};
 
 /// A share of the bytes that an application moves.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,36 @@ pub struct Profile {
     pub provenance: String,
     /// What it moves.
     pub shares: Vec<Share>,
+}
+
+impl Profile {
+    /// Reads a TOML file with `provenance` and `[[share]]`; the error says what is wrong with it.
+    ///
+    /// # Errors
+    /// No TOML, no shares, or one that lacks something.
+    pub fn parse(name: &str, text: &str) -> Result<Profile, String> {
+        let table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
+        let shares = table.get("share").and_then(toml::Value::as_array).ok_or("no [[share]]")?;
+        let shares: Option<Vec<_>> = shares.iter().map(share).collect();
+        let shares = shares.ok_or("a [[share]] needs phase, pattern and share above 0")?;
+        let provenance = table.get("provenance").and_then(toml::Value::as_str);
+        let provenance = provenance.unwrap_or("not told");
+        Ok(Profile { name: name.to_owned(), provenance: provenance.to_owned(), shares })
+    }
+}
+
+/// A `[[share]]`: phase, pattern, share, and size if the application has one.
+fn share(row: &toml::Value) -> Option<Share> {
+    let text = |key: &str| row.get(key)?.as_str().map(str::to_owned);
+    let number = row.get("share")?;
+    let share = number.as_float().or_else(|| number.as_integer().map(|n| n as f64))?;
+    let size = match row.get("size") {
+        None => None,
+        Some(toml::Value::Integer(bytes)) => Some(u64::try_from(*bytes).ok()?),
+        Some(size) => Some(parse_bytes(size.as_str()?).ok()?),
+    };
+    let is_share = share > 0.0 && share.is_finite();
+    is_share.then_some(Share { phase: text("phase")?, pattern: text("pattern")?, size, share })
 }
 
 /// What a profile comes to under one set of settings: nothing measured under others is mixed in.
@@ -240,4 +270,23 @@ fn measured(share: &Share, rows: &[&Row]) -> Option<Part> {
         values: speeds.len(),
         sizes: sizes.len(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_a_number_above_zero() {
+        let parsed = |share: &str| {
+            let text =
+                format!("[[share]]\nphase='write'\npattern='strided'\nshare={share}\nsize='4k'");
+            Profile::parse("mine", &text)
+        };
+        let profile = parsed("2").unwrap();
+        assert_eq!((profile.shares[0].share, profile.shares[0].size), (2.0, Some(4096)));
+        for share in ["0", "-1", "nan", "inf", "'a'"] {
+            assert!(parsed(share).unwrap_err().contains("share above 0"), "{share}");
+        }
+    }
 }

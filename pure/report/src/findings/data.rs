@@ -57,7 +57,7 @@ pub(super) const RULES: &[FileRule] = &[
         confidence: Confidence::Certain,
         calls: |stream| stream.reads_of_recent,
         applies: |file, calls| {
-            calls.count >= HABIT_CALLS && calls.count * 4 >= file.all(Direction::Read).count
+            calls.count >= HABIT_CALLS && calls.count >= file.all(Direction::Read).count.div_ceil(4)
         },
         message: |_, calls| {
             let count = grouped(calls.count);
@@ -92,7 +92,8 @@ pub(super) const RULES: &[FileRule] = &[
         confidence: Confidence::Likely,
         calls: |stream| of(stream, Direction::Write, |t| t.unaligned),
         applies: |file, calls| {
-            calls.count >= HABIT_CALLS && calls.count * 2 >= file.all(Direction::Write).count
+            calls.count >= HABIT_CALLS
+                && calls.count >= file.all(Direction::Write).count.div_ceil(2)
         },
         message: |file, calls| {
             let size = format_bytes(file.request_bytes(Direction::Write));
@@ -156,7 +157,7 @@ pub(super) const RULES: &[FileRule] = &[
         confidence: Confidence::Certain,
         calls: |stream| of(stream, Direction::Read, |t| t.empty),
         applies: |file, calls| {
-            calls.count >= HABIT_CALLS && calls.count * 3 >= file.all(Direction::Read).count
+            calls.count >= HABIT_CALLS && calls.count >= file.all(Direction::Read).count.div_ceil(3)
         },
         message: |_, calls| {
             format!("{} reads at the end of the file get nothing", grouped(calls.count))
@@ -186,7 +187,7 @@ fn of(stream: &Stream, direction: Direction, calls: fn(&Transfers) -> Calls) -> 
 
 /// Many calls, and at least a quarter of the file's.
 fn is_habit(file: &FileFacts, direction: Direction, calls: Calls) -> bool {
-    calls.count >= HABIT_CALLS && calls.count * 4 >= file.all(direction).count
+    calls.count >= HABIT_CALLS && calls.count >= file.all(direction).count.div_ceil(4)
 }
 
 fn verb(direction: Direction) -> &'static str {
@@ -221,7 +222,7 @@ fn places(file: &FileFacts, direction: Direction) -> String {
 /// something was certainly moved again.
 fn is_repeated(file: &FileFacts, direction: Direction, calls: Calls) -> bool {
     let span = file.span_bytes(direction);
-    calls.bytes >= REPEATED_BYTES && span > 0 && calls.bytes >= 2 * span
+    calls.bytes >= REPEATED_BYTES && span > 0 && calls.bytes / 2 >= span
 }
 
 fn repeated(file: &FileFacts, direction: Direction, calls: Calls) -> String {

@@ -16,7 +16,7 @@ pub(super) const RULES: &[FileRule] = &[
         calls: |stream| stream.redundant_seeks,
         applies: |file, calls| {
             let all = file.sum(|stream| stream.seeks);
-            calls.count >= HABIT_CALLS && calls.count * 4 >= all.count
+            calls.count >= HABIT_CALLS && calls.count >= all.count.div_ceil(4)
         },
         message: |file, calls| {
             let all = grouped(file.sum(|stream| stream.seeks).count);
@@ -34,7 +34,7 @@ pub(super) const RULES: &[FileRule] = &[
             let redundant = file.sum(|stream| stream.redundant_seeks).count;
             let transfers = file.all(Direction::Read).and(file.all(Direction::Write)).count;
             let needed = calls.count - redundant.min(calls.count);
-            needed >= HABIT_CALLS && needed * 2 >= transfers
+            needed >= HABIT_CALLS && needed >= transfers.div_ceil(2)
         },
         message: |file, calls| {
             let transfers = file.all(Direction::Read).and(file.all(Direction::Write)).count;
@@ -50,7 +50,7 @@ pub(super) const RULES: &[FileRule] = &[
         calls: |stream| stream.syncs_of_little,
         applies: |file, calls| {
             let all = file.sum(|stream| stream.syncs);
-            calls.count >= DEAR_HABIT_CALLS && calls.count * 2 >= all.count
+            calls.count >= DEAR_HABIT_CALLS && calls.count >= all.count.div_ceil(2)
         },
         message: |file, calls| {
             let written = file.all(Direction::Write);

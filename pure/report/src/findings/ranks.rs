@@ -42,10 +42,11 @@ fn work(facts: &Facts) -> Vec<Work> {
         }
         let work = ranks.entry(state.rank).or_default();
         work.rank = state.rank;
-        work.io_ns += state.totals.io_ns();
-        work.wall_ns += wall_ns;
-        work.calls += state.totals.calls;
-        work.bytes += state.totals.reads.bytes + state.totals.writes.bytes;
+        let totals = &state.totals;
+        work.io_ns = work.io_ns.saturating_add(totals.io_ns());
+        work.wall_ns = work.wall_ns.saturating_add(wall_ns);
+        work.calls = work.calls.saturating_add(totals.calls);
+        work.bytes = work.bytes.saturating_add(totals.reads.and(totals.writes).bytes);
     }
     ranks.into_values().collect()
 }
@@ -66,7 +67,10 @@ fn one_slow(ranks: &[Work]) -> Option<Finding> {
     let same_work =
         more(slowest.bytes, bytes) <= SAME_WORK && more(slowest.calls, calls) <= SAME_WORK;
     let excess = slowest.io_ns.saturating_sub(io_ns);
-    if !same_work || slowest.io_ns < SLOW_FACTOR * io_ns.max(1) || excess < NEGLIGIBLE_NS {
+    if !same_work
+        || slowest.io_ns < io_ns.max(1).saturating_mul(SLOW_FACTOR)
+        || excess < NEGLIGIBLE_NS
+    {
         return None;
     }
     let factor = more(slowest.io_ns, io_ns);
@@ -82,7 +86,7 @@ fn one_slow(ranks: &[Work]) -> Option<Finding> {
 }
 
 fn one_does_all(ranks: &[Work]) -> Option<Finding> {
-    let all: u64 = ranks.iter().map(|work| work.bytes).sum();
+    let all: u64 = ranks.iter().map(|work| work.bytes).fold(0, u64::saturating_add);
     let most = ranks.iter().max_by_key(|work| work.bytes)?;
     if all < NEGLIGIBLE_BYTES || (most.bytes as f64) < 0.9 * all as f64 {
         return None;

@@ -38,7 +38,7 @@ fn small_files(facts: &Facts) -> Option<Finding> {
             *by_process.entry(process).or_default() += ns;
         }
     }
-    let bytes: u64 = files.iter().map(|file| moved(file)).sum();
+    let bytes: u64 = files.iter().map(|file| moved(file)).fold(0, u64::saturating_add);
     let message = format!(
         "{} files of {} on average in {directory}",
         grouped(files.len() as u64),
@@ -57,14 +57,15 @@ fn is_small(file: &FileFacts) -> bool {
 }
 
 fn moved(file: &FileFacts) -> u64 {
-    file.all(Direction::Read).bytes + file.all(Direction::Write).bytes
+    file.all(Direction::Read).and(file.all(Direction::Write)).bytes
 }
 
 fn metadata_heavy(facts: &Facts) -> Option<Finding> {
     let processes = &facts.analysis.processes;
     let metadata =
         processes.iter().fold(Calls::default(), |sum, state| sum.and(state.totals.metadata));
-    let io_ns: u64 = processes.iter().map(|state| state.totals.io_ns()).sum();
+    let io_ns: u64 =
+        processes.iter().map(|state| state.totals.io_ns()).fold(0, u64::saturating_add);
     let share = metadata.ns as f64 / io_ns.max(1) as f64;
     if share < METADATA_SHARE || metadata.count < 100 {
         return None;

@@ -28,7 +28,7 @@ struct Device<'a> {
 
 impl Device<'_> {
     fn bytes(&self) -> u64 {
-        self.did.reads.bytes + self.did.writes.bytes
+        self.did.reads.and(self.did.writes).bytes
     }
 }
 
@@ -71,7 +71,7 @@ fn uneven(facts: &Facts) -> Option<Finding> {
     let wall_ns = facts.wall_ns.get(busy[0].index).copied().unwrap_or(0).max(1) as f64;
     let excess_ns = busy_ns - others_ns;
     let share_of_run = (excess_ns / wall_ns).clamp(0.0, 1.0);
-    let bytes: u64 = busy.iter().map(Device::bytes).sum();
+    let bytes: u64 = busy.iter().map(Device::bytes).fold(0, u64::saturating_add);
     if bytes < NEGLIGIBLE_BYTES || excess_ns < NEGLIGIBLE_NS || share_of_run < NEGLIGIBLE_SHARE {
         return None;
     }
@@ -107,7 +107,10 @@ fn uneven(facts: &Facts) -> Option<Finding> {
         confidence: Confidence::Certain,
         message,
         evidence: Evidence {
-            calls: busy.iter().map(|one| one.did.reads.count + one.did.writes.count).sum(),
+            calls: busy
+                .iter()
+                .map(|one| one.did.reads.and(one.did.writes).count)
+                .fold(0, u64::saturating_add),
             bytes,
             time_ns: (excess_ns * count as f64) as u64,
             share_of_run,

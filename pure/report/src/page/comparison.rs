@@ -82,20 +82,20 @@ fn sum(trace: &Trace) -> Sum {
     let outer = calls().filter(|event| event.parent < 0);
     let mut once = Once::default();
     let counted = trace.events.iter().filter(|event| once.counts(event));
-    let moved_bytes = counted.map(|event| event.moved_bytes()).sum();
+    let moved_bytes = counted.map(|event| event.moved_bytes()).fold(0, u64::saturating_add);
     let called: BTreeSet<u32> = calls().map(|event| event.process).collect();
     let starts = trace.events.iter().map(|event| event.start.0);
     let ends = trace.events.iter().map(|event| event.end.0);
     Sum {
-        calls: calls().map(Event::calls).sum(),
+        calls: calls().map(Event::calls).fold(0, u64::saturating_add),
         processes: match trace.events.iter().any(|event| event.function.layer().is_component()) {
             true => called.len(),
             false => trace.header.processes.len().max(1),
         },
         moved_bytes,
-        in_calls: Nanos(outer.map(|event| event.duration().0).sum()),
+        in_calls: Nanos(outer.map(|event| event.duration().0).fold(0, u64::saturating_add)),
         span: Nanos(ends.max().unwrap_or(0).saturating_sub(starts.min().unwrap_or(0))),
-        lost: trace.header.losses.lost_calls.values().sum(),
+        lost: trace.header.losses.lost_calls.values().copied().fold(0, u64::saturating_add),
     }
 }
 

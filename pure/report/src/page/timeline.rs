@@ -191,7 +191,7 @@ fn head<'a>(
         count: trace.events.len(),
         start_ns,
         end_ns,
-        lost_calls: trace.header.losses.lost_calls.values().sum(),
+        lost_calls: trace.header.losses.lost_calls.values().copied().fold(0, u64::saturating_add),
         functions: functions.keys().map(|&function| function_entry(function)).collect(),
         files: trace.header.files.iter().map(|file| file.path.as_str()).collect(),
         processes: process_entries(trace),

@@ -9,6 +9,9 @@ use crate::{Class, Event, Function};
 use iolab_vocab::{FileId, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The latest time that a trace can hold.
+const TIME_MAX_NS: u64 = i64::MAX as u64;
+
 /// A process image as its head tells.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Process {
@@ -39,6 +42,8 @@ pub(super) struct Gathered {
     pub(super) file_of: Vec<FileId>,
     /// Files that are no spools of this version.
     pub(super) damaged: u64,
+    /// Records of functions that are none, or of times that no clock shows.
+    pub(super) damaged_records: u64,
 }
 
 pub(super) fn gather(spools: &Spools<'_>, side: Side, calibration: &Calibration) -> Gathered {
@@ -77,7 +82,10 @@ fn count_drained<'a>(
     let (mut records, mut heads) = (0, 0);
     while let Some((drained, rest)) = Drained::peek(bytes) {
         match drained {
-            Drained::Chunk { count, .. } => records += count as usize,
+            // A damaged frame may say any number; a record takes two bytes at least.
+            Drained::Chunk { count, .. } => {
+                records += (count as usize).min((bytes.len() - rest.len()) / 2);
+            }
             Drained::Head(head) => {
                 heads += 1;
                 if let Some(process) = read_head(head, calibration) {
@@ -211,6 +219,12 @@ impl Sink<'_> {
         if below != (self.side == Side::Below) && !opens {
             return;
         }
+        let (start, end) =
+            (self.calibration.nanos(record.start), self.calibration.nanos(record.end));
+        if record.called().row().is_none() || start.0.max(end.0) > TIME_MAX_NS {
+            self.gathered.damaged_records += 1;
+            return;
+        }
         self.gathered.events.push(Event {
             rank: -1,
             process,
@@ -222,8 +236,8 @@ impl Sink<'_> {
             offset: record.offset,
             length: record.length,
             argument: record.argument,
-            start: self.calibration.nanos(record.start),
-            end: self.calibration.nanos(record.end),
+            start,
+            end,
             result: record.result,
             parent: -1,
         });

@@ -16,6 +16,7 @@ pub(super) fn tell(spools: &Spools<'_>, gathered: &Gathered, header: &mut Header
         put(&mut losses.lost_calls, reason.text(), counter(control::LOST, index));
     }
     put(&mut losses.lost_calls, "damaged spool file", gathered.damaged);
+    put(&mut losses.lost_calls, "damaged records", gathered.damaged_records);
     for (index, reason) in LeftOut::ALL.iter().enumerate() {
         put(&mut losses.left_out_calls, reason.text(), counter(control::LEFT_OUT, index));
     }

@@ -402,3 +402,40 @@ fn what_mpi_does_below_is_inside_of_its_call_and_says_how_large_the_file_was() {
         [("MPI_File_open", 500, -1), ("open", 500, 0), ("MPI_File_write", 5, -1), ("pwrite", 5, 2)];
     assert_eq!(rows, expected);
 }
+
+#[test]
+fn records_of_no_function_are_counted_and_do_not_spoil_the_others() {
+    let trace = finish_one(&[
+        named(1, "/f"),
+        record(Function::OPEN, 1, (1000, 1010), 3),
+        record(Function(34), 1, (1100, 1110), 3),
+        record(Function::WRITE, 1, (1200, 1210), 3),
+    ]);
+    let names: Vec<_> = trace.events.iter().map(|event| event.function.name()).collect();
+    assert_eq!(names, ["open", "write"]);
+    assert_eq!(trace.header.losses.lost_calls["damaged records"], 1);
+}
+
+#[test]
+fn a_damaged_clock_is_no_overflow() {
+    let mut control = control_page();
+    put(&mut control, control::LATEST, &1001u64.to_le_bytes());
+    put(&mut control, control::LATEST + 8, &u64::MAX.to_le_bytes());
+    let file = process_file(0, &[named(1, "/f"), record(Function::OPEN, 1, (1000, u64::MAX), 3)]);
+    let spools = Spools { control: &control, processes: vec![&file], ..Spools::default() };
+    let trace = finish(&spools, Side::Program).unwrap();
+    assert!(trace.events.is_empty());
+    assert_eq!(trace.header.losses.lost_calls["damaged records"], 1);
+}
+
+#[test]
+fn a_frame_that_claims_more_records_than_it_has_bytes_takes_no_memory_for_them() {
+    let file = process_file(0, &[named(1, "/f"), record(Function::OPEN, 1, (1000, 1010), 3)]);
+    let mut drained = Vec::new();
+    encode_drained(0, 0, 1, &file[CHUNK_BYTES..], &mut drained);
+    drained[20..24].copy_from_slice(&u32::MAX.to_le_bytes());
+    let control = control_page();
+    let drained = drained.repeat(1000);
+    let spools = Spools { control: &control, drained: &drained, ..Spools::default() };
+    assert!(finish(&spools, Side::Program).unwrap().events.is_empty());
+}

@@ -16,6 +16,7 @@ mod xml;
 
 pub use project::Project;
 
+use super::TIME_END_NS;
 use crate::datatype::View;
 use crate::{Clock, Event, FileEntry, Function, Origin, ProcessEntry, Trace};
 use datatype::Datatypes;
@@ -319,12 +320,14 @@ fn piece_of(event: Event, row: i64, piece: Extent) -> Event {
     }
 }
 
-/// Decimal seconds in nanoseconds, exactly; what is below a nanosecond is cut off.
+/// Decimal seconds in nanoseconds, exactly; what is below a nanosecond is cut off. None for a time that
+/// no clock shows.
 fn seconds(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     let fraction = format!("{:0<9}", &fraction[..fraction.len().min(9)]);
-    whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction.parse().ok()?)
+    let nanos = whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?;
+    nanos.checked_add(fraction.parse().ok()?).filter(|&nanos| nanos < TIME_END_NS)
 }

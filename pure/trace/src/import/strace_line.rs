@@ -1,5 +1,7 @@
 //! One line of strace's output, taken apart: who, when, which call with which arguments.
 
+use super::TIME_END_NS;
+
 /// A finished call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call<'a> {
@@ -51,13 +53,15 @@ fn leading_pid(line: &str) -> (u32, &str) {
     number.map_or((0, line), |(pid, rest): (u32, &str)| (pid, rest.trim_start()))
 }
 
-/// `1700000000.123456` in nanoseconds.
+/// `1700000000.123456` in nanoseconds; none for a time that no clock shows.
 fn nanos(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.')?;
     let digits = fraction.get(..fraction.len().min(9))?;
     let scale = 10_u64.pow(9 - digits.len() as u32);
     let seconds: u64 = seconds.parse().ok()?;
-    seconds.checked_mul(1_000_000_000)?.checked_add(digits.parse::<u64>().ok()? * scale)
+    let nanos =
+        seconds.checked_mul(1_000_000_000)?.checked_add(digits.parse::<u64>().ok()? * scale)?;
+    (nanos < TIME_END_NS).then_some(nanos)
 }
 
 fn saying(text: &str) -> Option<Saying<'_>> {

@@ -79,29 +79,7 @@ fn of_toml(name: &str) -> Result<Profile, Failure> {
             .hint(format!("take plan, {}, a trace or a TOML file", names.join(", ")))
     };
     let text = std::fs::read_to_string(name).map_err(|error| wrong(error.to_string()))?;
-    let table: toml::Table = text.parse().map_err(|error| wrong(format!("{error}")))?;
-    let shares = table
-        .get("share")
-        .and_then(toml::Value::as_array)
-        .ok_or_else(|| wrong("no [[share]]".into()))?;
-    let shares: Option<Vec<_>> = shares.iter().map(share).collect();
-    let shares =
-        shares.ok_or_else(|| wrong("a [[share]] needs phase, pattern and share above 0".into()))?;
-    let provenance = table.get("provenance").and_then(toml::Value::as_str).unwrap_or("not told");
-    Ok(Profile { name: name.to_owned(), provenance: provenance.to_owned(), shares })
-}
-
-/// A `[[share]]`: phase, pattern, share, and size if the application has one.
-fn share(row: &toml::Value) -> Option<Share> {
-    let text = |key: &str| row.get(key)?.as_str().map(str::to_owned);
-    let number = row.get("share")?;
-    let share = number.as_float().or_else(|| number.as_integer().map(|n| n as f64))?;
-    let size = match row.get("size") {
-        None => None,
-        Some(toml::Value::Integer(bytes)) => Some(u64::try_from(*bytes).ok()?),
-        Some(size) => Some(iolab_vocab::parse_bytes(size.as_str()?).ok()?),
-    };
-    (share > 0.0).then_some(Share { phase: text("phase")?, pattern: text("pattern")?, size, share })
+    Profile::parse(name, &text).map_err(wrong)
 }
 
 /// The mix of patterns of a recorded run, weighted by bytes.

@@ -1,0 +1,129 @@
+//! Traces of other tools: strace's text, projects of HDTrace with their XML.
+
+use crate::words::text;
+use crate::{Target, iot, seeds};
+use iolab_trace::import::hdtrace::{Project, TraceFile};
+use iolab_trace::import::strace;
+
+/// Stands between a project and its trace files in one input.
+const CUT: &[u8] = b"\x00";
+const CALLS: usize = 12;
+
+pub(crate) const STRACE: Target = Target {
+    name: "strace",
+    seeds: || {
+        let sample = seeds::file("samples/traces/strace/fork_and_thread.txt");
+        let lines: Vec<_> = sample.split_inclusive(|&byte| byte == b'\n').collect();
+        lines.chunks(10).map(<[&[u8]]>::concat).chain([sample.clone()]).collect()
+    },
+    bytes_max: 4_096,
+    run: |bytes| {
+        let Some(text) = text(bytes) else { return };
+        match strace(text) {
+            Err(error) => assert!(!error.to_string().is_empty()),
+            Ok(trace) => iot::keeps(&trace),
+        }
+    },
+};
+
+pub(crate) const HDTRACE_PROJECT: Target = Target {
+    name: "hdtrace-project",
+    seeds: || {
+        let sample = seeds::file("samples/traces/hdtrace/partdiff-2009/partdiff-par.proj");
+        vec![SMALL.as_bytes().to_vec(), shortened(&sample)]
+    },
+    bytes_max: 6_000,
+    run: |bytes| match Project::parse("a.proj", bytes) {
+        Err(error) => assert!(!error.what.is_empty()),
+        Ok(project) => {
+            let names = project.trace_names("a");
+            let calls = b"<Program timeAdjustment='1'>\n<Init time='1.5' end='2'/>\n</Program>\n";
+            let file = |name| TraceFile { name, bytes: calls };
+            let files: Vec<_> = names.iter().map(|name| file(name)).collect();
+            match project.import(&files) {
+                Err(error) => assert!(!error.what.is_empty()),
+                Ok(trace) => iot::keeps(&trace),
+            }
+        }
+    },
+};
+
+/// Trace files under the small project.
+pub(crate) const HDTRACE: Target = Target {
+    name: "hdtrace",
+    seeds: || {
+        let traces = seeds::files(&["samples/traces/hdtrace/partdiff-2009"], &["trc"]);
+        let mut all: Vec<_> = traces.iter().flat_map(|trace| some_calls(trace)).collect();
+        all.push(VIEWS.as_bytes().to_vec());
+        all
+    },
+    bytes_max: 6_000,
+    run: |bytes| {
+        let project = Project::parse("small.proj", SMALL.as_bytes()).expect("a project");
+        let mut parts = bytes.splitn(2, |byte| CUT.contains(byte));
+        let mut part =
+            || TraceFile { name: "a.trc", bytes: parts.next().unwrap_or(VIEWS.as_bytes()) };
+        match project.import(&[part(), part()]) {
+            Err(error) => assert!(!error.what.is_empty()),
+            Ok(trace) => iot::keeps(&trace),
+        }
+    },
+};
+
+/// The beginning, the middle and the end of a trace file, each as one.
+fn some_calls(trace: &[u8]) -> Vec<Vec<u8>> {
+    let lines: Vec<_> = trace.split_inclusive(|&byte| byte == b'\n').collect();
+    let top = |line: &&[u8]| line.starts_with(b"<") && !line.starts_with(b"</");
+    let begins: Vec<usize> = (1..lines.len()).filter(|&at| top(&lines[at])).collect();
+    let from = |part: usize| {
+        let first = begins.len() * part / 3;
+        let (begin, end) = (begins[first], begins[(first + CALLS).min(begins.len() - 1)]);
+        [lines[0], &lines[begin..end].concat(), b"</Program>\n"].concat()
+    };
+    (0..3).map(from).collect()
+}
+
+/// A project with a few of its elements of each kind.
+fn shortened(project: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(project);
+    let mut last = ("", 0);
+    let kept = text.split_inclusive('\n').filter(|line| {
+        let kind = line.trim().split([' ', '>']).next().unwrap_or_default();
+        last = if kind == last.0 { (kind, last.1 + 1) } else { (kind, 0) };
+        last.1 < 3
+    });
+    kept.collect::<String>().into_bytes()
+}
+
+const SMALL: &str = r#"<?xml version="1.0"?>
+<Application name="small">
+ <FileList><File name="f"><InitialSize>1K</InitialSize></File></FileList>
+ <Topology>
+  <Level type="Hostname"><Level type="Rank"><Level type="Thread"/></Level></Level>
+  <Node name="h"><Node name="0"><Node name="0" /></Node><Node name="1"><Node name="0" /></Node></Node>
+ </Topology>
+ <CommunicatorList><Communicator name="WORLD"><Rank global="0" local="0" cid="0"/><Rank global="1" local="1" cid="0"/></Communicator>
+ </CommunicatorList>
+ <Datatypes><Rank name="0" thread="0">
+  <NAMED id="0" name="MPI_INT" />
+  <VECTOR id="1" name="" count="3" blocklength="2" stride="4" oldType="0" />
+  <CONTIGUOUS id="2" name="" count="5" oldType="0" />
+  <STRUCT id="3" name="" count="2" >
+   <Type id="0" displacement="0" blocklen="1"/><Type id="0" displacement="8" blocklen="1"/>
+  </STRUCT>
+  <DARRAY id="4" name="" />
+ </Rank></Datatypes>
+</Application>"#;
+
+const VIEWS: &str = "<Program timeAdjustment='100.5'>
+<File_open cid='0' name='f' flags='2' fid='7' time='1.0' end='1.1'/>
+<File_set_view fid='7' offset='4' etid='0' filetid='1' time='1.2' end='1.3'/>
+<File_write fid='7' offset='3' size='40' count='10' tid='0' time='1.4' end='1.5'/>
+<Nested>
+ <Isend toRank='1' toTag='3' cid='0' rid='9' size='10' time='1.61' end='1.62'/>
+ <Waitall time='1.63' end='1.64'><For rid='9'/></Waitall>
+</Nested>
+<File_write_all fid='7' offset='3' size='40' count='10' tid='0' time='1.6' end='1.7'/>
+<File_close fid='7' time='1.8' end='1.9'/>
+</Program>
+";

@@ -1,0 +1,61 @@
+//! What people choose by name: strategies with their parameters, cache layers, algorithms.
+
+use crate::words::{refused, text};
+use crate::{Target, seeds};
+use iolab_policy::cache;
+use iolab_policy::collective::CollectiveSelection;
+use iolab_policy::insitu::StrategySpec;
+
+pub(crate) const STRATEGY: Target = Target {
+    name: "strategy",
+    seeds: || {
+        seeds::texts([
+            "null",
+            "seek-elide:paths=*.chk\u{1f}write-back",
+            "write-back:buffer=1m,largest=16k,age=2.5s,paths=/a/**/{x,y}*.chk,exclude=[!ab]?",
+            "cruel:seed=1,short=30,fail=2,errno=28,delay=10",
+            "null:paths=[]a]",
+            "null:paths={a,b{c,d}}/**,paths=\\{x",
+        ])
+    },
+    bytes_max: 300,
+    run: |bytes| {
+        let Some(text) = text(bytes) else { return };
+        match StrategySpec::parse_all(text) {
+            Err(refusal) => refused(&refusal),
+            Ok(specs) => {
+                let joined = StrategySpec::join(&specs);
+                assert_eq!(StrategySpec::parse_all(&joined).as_ref(), Ok(&specs));
+                for spec in &specs {
+                    let _ = spec.build();
+                    for path in ["/data/run/a.chk", "/x", "", "/a/b/c/d/e/f/g/ä/h.chk.chk.chk"] {
+                        let _ = spec.selection.chooses(path);
+                    }
+                }
+            }
+        }
+    },
+};
+
+pub(crate) const CHOICE: Target = Target {
+    name: "choice",
+    seeds: || {
+        let algorithms =
+            ["allgather=ring", "file=two-phase", "barrier=dissemination", "bcast=tree"];
+        let caches = cache::catalog::ROWS.iter().map(|row| row.name);
+        seeds::texts(algorithms.into_iter().chain(caches))
+    },
+    bytes_max: 80,
+    run: |bytes| {
+        let Some(text) = text(bytes) else { return };
+        let mut selection = CollectiveSelection::default();
+        match selection.choose(text) {
+            Ok(()) => assert!(!format!("{selection:?}").is_empty()),
+            Err(refusal) => refused(&refusal),
+        }
+        match cache::catalog::find(text) {
+            Ok(row) => assert!([row.name, row.published_name].contains(&text)),
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    },
+};
