@@ -446,7 +446,9 @@ fn of_two_ranks_one_may_do_it_all_and_alone_nobody_can() {
     let found = writing(2, MIB).finding("one-rank-does-the-io");
     assert_eq!(found.evidence.ranks, [0]);
     assert!(
-        found.message.starts_with("rank 0 moves 100 % of all bytes (2 MiB of 2.00 MiB) for 2 ranks"),
+        found
+            .message
+            .starts_with("rank 0 moves 100 % of all bytes (2 MiB of 2.00 MiB) for 2 ranks"),
         "{}",
         found.message
     );
