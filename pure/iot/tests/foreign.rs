@@ -9,7 +9,7 @@ use iolab_trace::Event;
 use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::KeyValue;
 use std::sync::Arc;
-use traces::{header, trace};
+use traces::{bytes, header, trace};
 
 const COUNT: usize = 5;
 const GROUP_ROWS: usize = 3;
@@ -79,6 +79,8 @@ fn a_trace_rewritten_by_another_tool_is_the_same_trace() {
     assert_eq!(reader.rows(), COUNT as u64);
     let groups: Vec<_> = reader.by_ref().map(|group| group.unwrap()).collect();
     assert_eq!(groups, [&calls[..GROUP_ROWS], &calls[GROUP_ROWS..]]);
+    let ours = read(Bytes::from(bytes(&trace(COUNT, 7)))).unwrap();
+    assert_eq!((groups.concat(), reader.header()), (ours.events, &ours.header));
 }
 
 #[test]

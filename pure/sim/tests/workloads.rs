@@ -246,7 +246,7 @@ fn a_file_that_is_closed_twice_is_flushed_for_each_close() {
 
 #[test]
 fn a_partner_is_a_rank_a_step_or_anyone() {
-    let told = |partner: &str| {
+    let told = |partner| {
         let text = format!(
             "[[applications]]\nranks = 3\n[[applications.phases]]\n\
              commands = [{{ send_to = {partner}, receive_from = \"any\", bytes = 8 }}]"
@@ -254,7 +254,7 @@ fn a_partner_is_a_rank_a_step_or_anyone() {
         let read = Workload::parse(&text).and_then(|workload| prepare(&workload, &classic()));
         read.err().map(|refusal| refusal.to_string()).unwrap_or_default()
     };
-    assert_eq!(["\"+1\"", "\"-2\""].map(|step| told(step)), ["", ""]);
+    assert_eq!(["\"+1\"", "\"-2\""].map(told), ["", ""]);
     for wrong in ["\"1\"", "\"next\"", "\"+4294967296\"", "3"] {
         assert!(!told(wrong).is_empty(), "{wrong}");
     }
