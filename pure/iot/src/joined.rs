@@ -49,8 +49,7 @@ impl<R: ChunkReader + 'static> Joined<R> {
         for group in &mut self {
             events.append(&mut group?);
         }
-        let in_order = |two: &[Event]| two[0].rank <= two[1].rank;
-        if !self.alone && !events.windows(2).all(in_order) {
+        if !self.alone && !events.is_sorted_by_key(|event| event.rank) {
             sort(&mut events);
         }
         Ok(iolab_trace::Trace { header: self.header, events })

@@ -47,6 +47,22 @@ fn bytes_of_something_else_are_no_trace() {
     assert!(matches!(error, IotError::NotParquet));
 }
 
+/// The digits of a footer's checksum follow its key, as `docs/format/trace.md` says.
+#[test]
+fn a_seal_without_room_for_its_digits_is_damage() {
+    for room in 0..8_u32 {
+        let footer = [b"iolab.footer\x18\x08".as_slice(), &b"01234567"[..room as usize]].concat();
+        let length = (footer.len() as u32).to_le_bytes();
+        let file = [b"PAR1", footer.as_slice(), &length, b"PAR1"].concat();
+        let error = read(Bytes::from(file)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the footer is damaged: its bytes do not match their checksum",
+            "room for {room} digits"
+        );
+    }
+}
+
 /// A Parquet file with these columns and this header, as another tool would write it.
 fn foreign(columns: Vec<(&str, ArrayRef)>, header_json: Option<String>) -> Bytes {
     let batch = RecordBatch::try_from_iter(columns).unwrap();

@@ -70,7 +70,10 @@ fn the_writer_refuses_what_no_reader_could_use() {
     };
     let good = Event::of(Function::READ);
     assert!(matches!(refused(Event::of(Function(9))), IotError::Row { row: 0, .. }));
-    assert!(matches!(refused(Event { parent: 1, ..good }), IotError::Row { row: 0, .. }));
+    for parent in [1, 0, -2, i64::MIN] {
+        let refused = refused(Event { parent, ..good });
+        assert!(matches!(refused, IotError::Row { row: 0, .. }), "parent {parent}: {refused}");
+    }
     assert!(matches!(refused(Event { end: Nanos(u64::MAX), ..good }), IotError::Row { .. }));
     let error = refused(Event { file: FileId(2), ..good }).to_string();
     assert!(error.contains("lists 2 of file, but an event names file 2"), "{error}");
@@ -87,6 +90,22 @@ fn times_are_rounded_to_the_resolution_the_header_states() {
         assert_eq!(rounded.start, Nanos(exact.start.0 / 16 * 16));
         assert_eq!(rounded.end, Nanos(exact.end.0 / 16 * 16));
     }
+}
+
+#[test]
+fn a_writer_that_rounds_says_so_in_the_header() {
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    writer.round_times(16);
+    let file = writer.finish(&header()).unwrap();
+    assert_eq!(Reader::new(Bytes::from(file)).unwrap().header().clock.resolution_ns, 16);
+}
+
+#[test]
+fn the_last_nanosecond_of_63_bits_comes_back() {
+    let last = Nanos(i64::MAX as u64);
+    let events = vec![Event { start: last, end: last, ..Event::of(Function::READ) }];
+    let trace = Trace { header: header(), events };
+    assert_eq!(read(Bytes::from(bytes(&trace))).unwrap(), trace);
 }
 
 #[test]
@@ -111,4 +130,56 @@ proptest! {
         let trace = Trace { header: header(), events: vec![event] };
         prop_assert_eq!(read(Bytes::from(bytes(&trace))).unwrap(), trace);
     }
+}
+
+/// A disk with room for this many bytes, and what it says when asked to make them last.
+struct Disk {
+    free: usize,
+    lasts: bool,
+}
+
+impl std::io::Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.free == 0 {
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        let count = bytes.len().min(self.free).min(100);
+        self.free -= count;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        if self.lasts { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_as_what_it_is_wherever_it_is_full() {
+    let trace = trace(300, 8);
+    let length = bytes(&trace).len();
+    for free in (0..length).step_by(97) {
+        let error = iolab_iot::write(&trace, Disk { free, lasts: true }).unwrap_err();
+        let IotError::Io(error) = error else { panic!("{free} of {length} bytes: {error}") };
+        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{free} of {length} bytes");
+    }
+    iolab_iot::write(&trace, Disk { free: length, lasts: true }).unwrap();
+    let error = iolab_iot::write(&trace, Disk { free: length, lasts: false }).unwrap_err();
+    assert!(matches!(error, IotError::Io(_)), "{error}");
+}
+
+#[test]
+fn a_sink_that_takes_a_little_at_a_time_gets_the_same_file() {
+    struct Sip(Vec<u8>);
+    impl std::io::Write for Sip {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.write(&bytes[..bytes.len().min(7)])
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let trace = trace(300, 9);
+    let mut writer = Writer::new(Sip(Vec::new())).unwrap();
+    writer.append(&trace.events).unwrap();
+    assert_eq!(writer.finish(&trace.header).unwrap().0, bytes(&trace));
 }

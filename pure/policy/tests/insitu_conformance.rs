@@ -376,6 +376,45 @@ fn a_failed_flush_before_a_stat_is_reported_by_the_next_close() {
 }
 
 #[test]
+fn a_write_that_has_to_wait_for_what_is_held_gets_its_failure() {
+    let mut host = Host::new(&["write-back:buffer=256"]);
+    host.bottom.below.capacity = Some(5);
+    let handle = open(&mut host, ACCESSES[0]);
+    let small = Call::Write { at: At::Offset(0), length: 10 };
+    assert_eq!(host.call(handle, small, &mut [1; 10]), Ok(10));
+    // It overlaps what is held and is too long to be held itself.
+    let large = Call::Write { at: At::Offset(4), length: 300 };
+    assert_eq!(host.call(handle, large, &mut [2; 300]), Err(ENOSPC));
+    assert_eq!(host.stack.held_bytes(), 10, "for another try");
+    host.bottom.below.capacity = None;
+    assert_eq!(host.call(handle, Call::Sync { data_only: false }, &mut []), Ok(0));
+    assert_eq!(host.bottom.below.bytes, [1; 10]);
+}
+
+#[test]
+fn what_somebody_else_has_written_out_is_held_no_more() {
+    let mut host = Host::new(&["write-back:buffer=64"]);
+    let handle = open(&mut host, ACCESSES[0]);
+    let write = Call::Write { at: At::Position, length: 10 };
+    assert_eq!(host.call(handle, write, &mut [1; 10]), Ok(10));
+    assert_eq!(host.stack.held_bytes(), 10);
+    // Whoever shares the memory has written it out, between two calls.
+    host.bottom.below.bytes = vec![1; 10];
+    host.stack.drained(10);
+    assert_eq!(host.stack.held_bytes(), 0);
+    let end = Call::Seek { offset: -4, whence: Whence::End };
+    assert_eq!(host.call(handle, end, &mut []), Ok(6), "it knows how long the file is");
+    assert_eq!(host.call(handle, Call::Close, &mut []), Ok(0));
+    assert_eq!(host.bottom.commands.iter().filter_map(written).count(), 0);
+}
+
+#[test]
+fn the_buffer_has_a_second_one_beside_it_to_sort_in() {
+    let strategy = StrategySpec::parse("write-back:buffer=64").unwrap().build();
+    assert_eq!((strategy.holding_bytes(), strategy.staging_bytes()), (64, 128));
+}
+
+#[test]
 fn write_back_turns_a_thousand_small_appends_into_few_large_writes() {
     let mut host = Host::new(&["write-back:buffer=16k"]);
     let handle = open(&mut host, ACCESSES[0]);

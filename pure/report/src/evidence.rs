@@ -464,6 +464,35 @@ mod tests {
     }
 
     #[test]
+    fn many_values_are_judged_by_the_normal_distribution() {
+        // Ten of twenty ranks, doubled: the middle is 210, the deviation 2 * sqrt(10 * 10 * 21 / 12).
+        let ranks: Vec<usize> = (1..=20).map(|rank| 2 * rank).collect();
+        let of = |sum| approximate(&[(ranks.clone(), 10, sum)], sum);
+        let (chance, least) = of(262);
+        // 51 and 100 over 26.458 are 1.9276 and 3.7796 deviations.
+        assert!((chance - 0.0539).abs() < 1e-4, "{chance}");
+        assert!((least - 0.000_157).abs() < 1e-6, "{least}");
+        assert_eq!(of(158).0, chance, "as far on the other side");
+        assert!((of(210).0 - 1.0).abs() < 1e-6, "in the middle");
+        // Twice the same block: the middle and the variance double.
+        let (both, _) = approximate(&[(ranks.clone(), 10, 262), (ranks.clone(), 10, 262)], 524);
+        assert!((both - 0.0059).abs() < 1e-4, "103 over 37.417: {both}");
+    }
+
+    #[test]
+    fn an_interval_of_many_pairs_leaves_away_what_a_test_would_not() {
+        // 1250 - 1.96 * sqrt(50 * 50 * 101 / 12).
+        assert_eq!(pairs_left_away(50, 50), Some((965, COVERAGE)));
+        // 450 - 1.96 * sqrt(20 * 45 * 66 / 12).
+        assert_eq!(pairs_left_away(20, 45), Some((312, COVERAGE)));
+        // Of 252 orders of five and five, 1, 1 and 2 have the smallest sums: two at either end.
+        let (cut, covers) = pairs_left_away(5, 5).expect("values enough");
+        assert_eq!(cut, 2);
+        assert!((covers - (1.0 - 2.0 * 4.0 / 252.0)).abs() < 1e-9, "{covers}");
+        assert_eq!(pairs_left_away(3, 3), None, "one order of twenty at either end is too much");
+    }
+
+    #[test]
     fn ties_are_no_difference_and_blocks_add_up() {
         let same = Difference::of(&[block(&[5.0; 10], &[5.0; 10])]).expect("values");
         assert_eq!((same.chance, same.ratio), (1.0, 1.0));

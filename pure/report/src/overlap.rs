@@ -556,6 +556,12 @@ mod tests {
     }
 
     #[test]
+    fn nothing_over_nothing_is_no_change() {
+        assert_eq!([over(0.0, 0.0), over(3.0, 2.0), over(0.0, 2.0)], [1.0, 1.5, 0.0]);
+        assert_eq!(over(3.0, 0.0), f64::INFINITY);
+    }
+
+    #[test]
     fn theory_is_half_at_equality_and_one_where_there_is_only_one_of_them() {
         assert_eq!(theory(1.0, 1.0), 0.5);
         assert_eq!((theory(1.0, 0.0), theory(0.0, 1.0), theory(0.0, 0.0)), (1.0, 1.0, 1.0));

@@ -195,3 +195,21 @@ fn processes(processes: &[ProcessRow]) -> Table {
     }
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jump_shows_twenty_times_what_it_points_at_on_either_side() {
+        let shown = |start_ns, end_ns| {
+            let (label, filter) = (String::new(), String::new());
+            let at = Jump { label, timeline: 0, start_ns, end_ns, row: None, filter };
+            let jump = widened(at);
+            (jump.start_ns, jump.end_ns)
+        };
+        assert_eq!(shown(1_000_000, 1_002_000), (960_000, 1_042_000));
+        assert_eq!(shown(1_000_000, 1_000_010), (980_000, 1_020_010), "a call is seen");
+        assert_eq!(shown(10_000, 12_000), (0, 52_000), "nothing is before the beginning");
+    }
+}

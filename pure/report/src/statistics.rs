@@ -111,6 +111,14 @@ pub fn mean(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_more_values_than_can_be_counted_through_the_binomial_is_a_normal_one() {
+        // The middle of 2000, less 1.96 standard deviations of 22.36.
+        assert_eq!(order_statistic(2000), (956, COVERAGE));
+        let (counted, covers) = order_statistic(1000);
+        assert!(covers >= COVERAGE && (467..=470).contains(&counted), "{counted}");
+    }
     use iolab_vocab::{Random, Seed};
 
     #[test]

@@ -1,8 +1,8 @@
 //! Synthetic results with a known answer: what the report says of them is that answer.
 
 use iolab_report::bench::{
-    Measurement, Outcome, Prices, Surroundings, compare, curves, observations, plan_profile,
-    profiles, rows, scores, summarise,
+    Labels, Measurement, Outcome, Prices, Settings, Surroundings, compare, contradictions, curves,
+    observations, plan_profile, profiles, rows, scores, summarise,
 };
 
 /// A measurement of 64 MiB on two ranks.
@@ -299,4 +299,70 @@ fn methods_are_weighed_apart_sizes_nearest_and_plans_by_their_tests() {
     let apart = scores(&profile, &[outcome(&all)]);
     let told: Vec<_> = apart.iter().map(|score| score.settings.as_str()).collect();
     assert_eq!(told, ["posix", "uring"]);
+}
+
+#[test]
+fn what_the_smallest_things_cost_is_a_sentence() {
+    let prices = Prices { call_ns: 100.4, page_ns: 250.6, copy_mib_per_second: 10_240.0 };
+    let wanted = "a system call costs 100 ns there, a fresh page 251 ns, copying runs at 10 GiB/s";
+    assert_eq!(prices.sentence(), wanted);
+}
+
+#[test]
+fn a_part_that_is_longer_than_the_phase_is_a_contradiction() {
+    let good =
+        Measurement { transfer_ns: 2_000_000, ..measured("write", "contiguous", "posix", 10.0) };
+    let late = Measurement { sync_ns: 3_000_000, repetition: 4, ..good.clone() };
+    let outcome = |measurements| Outcome { measurements, ..Outcome::default() };
+    assert_eq!(contradictions(&[outcome(vec![good.clone()])]), [""; 0]);
+    let wanted = "write of contiguous by posix, repetition 4: the phase (2000000 ns) is shorter than the wait for \
+                  the device (3000000 ns)";
+    assert_eq!(contradictions(&[outcome(vec![good, late])]), [wanted]);
+}
+
+#[test]
+fn a_rank_is_behind_by_its_time_for_each_byte() {
+    let of = |done_by_rank_ns: &[u64], bytes_by_rank: &[u64]| Measurement {
+        done_by_rank_ns: done_by_rank_ns.to_vec(),
+        bytes_by_rank: bytes_by_rank.to_vec(),
+        bytes: bytes_by_rank.iter().sum(),
+        ..Measurement::default()
+    };
+    assert_eq!(of(&[100, 300, 100], &[]).behind(1), Some(3.0));
+    assert_eq!(of(&[100, 300, 100], &[10, 30, 10]).behind(1), Some(1.0));
+    assert_eq!(of(&[100, 300, 100], &[10, 10, 10]).behind(1), Some(3.0));
+    assert_eq!(of(&[700, 800], &[350, 100]).behind(1), Some(4.0));
+    assert_eq!(of(&[100], &[]).behind(0), None, "nobody to be behind");
+    assert_eq!(of(&[0, 5], &[]).behind(1), None);
+}
+
+#[test]
+fn rows_are_named_by_what_tells_them_apart_and_by_nothing_else() {
+    let row = |phase: &str, temporal: &str, extra: &[(&str, &str)]| -> Settings {
+        let own = [
+            ("phase", phase),
+            ("temporal", temporal),
+            ("pattern", "contiguous"),
+            ("method", "posix"),
+        ];
+        own.iter().chain(extra).map(|(key, value)| (key.to_string(), value.to_string())).collect()
+    };
+    let label = |rows: &[Settings]| Labels::of(rows.iter()).label(&rows[0]);
+    let alike =
+        [row("write", "write", &[("queue", "4")]), row("write", "write", &[("queue", "4")])];
+    assert_eq!(label(&alike), "write of contiguous by posix");
+    let two = [row("write", "write", &[("queue", "4")]), row("write", "write", &[("queue", "8")])];
+    assert_eq!(label(&two), "write of contiguous by posix [queue 4]");
+    assert_eq!(label(&[row("read", "reopen", &[])]), "read (reopen) of contiguous by posix");
+    assert_eq!(label(&[row("create", "metadata", &[])]), "create by posix");
+}
+
+#[test]
+fn the_page_draws_throughput_in_bytes_and_operations_as_they_are() {
+    let points = [(4 * KI, 10.0), (64 * KI, 100.0)];
+    let outcome = outcome(&sweep("write", "strided:stripes=8,strip", "posix", &points));
+    let page = iolab_report::bench::page(&curves(&[outcome]), &[]);
+    // Ten repetitions lie from 9.91 to 10; their interval leaves one away at either end.
+    assert!(page.contains(": 4 KiB, 9.95 MiB/s (9.92 MiB/s to 9.99 MiB/s)"), "{page}");
+    assert!(page.contains("<h3>write of strided:stripes=8</h3>"), "{page}");
 }

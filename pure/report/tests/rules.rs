@@ -436,6 +436,101 @@ fn one_rank_does_the_io() {
 }
 
 #[test]
+fn of_two_ranks_one_may_do_it_all_and_alone_nobody_can() {
+    let writing = |count: i32, bytes: u64| {
+        ranks(count, |p, rank| {
+            let own = if rank == 0 { bytes } else { 8 };
+            p.writes("/out", rank as u64 * MIB, own).writes("/out", rank as u64 * MIB + own, own);
+        })
+    };
+    let found = writing(2, MIB).finding("one-rank-does-the-io");
+    assert_eq!(found.evidence.ranks, [0]);
+    assert!(
+        found
+            .message
+            .starts_with("rank 0 moves 100 % of all bytes (2 MiB of 2.00 MiB) for 2 ranks"),
+        "{}",
+        found.message
+    );
+    assert_told_apart("one-rank-does-the-io", &writing(2, MIB), &writing(1, MIB));
+    // A mebibyte in all is worth a word, a byte less is not.
+    assert_told_apart("one-rank-does-the-io", &writing(2, MIB / 2 - 8), &writing(2, MIB / 2 - 9));
+}
+
+#[test]
+fn a_rank_is_held_against_the_middle_of_the_others() {
+    let writing = |times_ns: &[u64]| {
+        ranks(times_ns.len() as i32, |p, rank| {
+            p.call_ns = times_ns[rank];
+            let path = format!("/out.{rank}");
+            (0..100).for_each(|i| {
+                p.writes(&path, i * 100 * KIB, 100 * KIB);
+            });
+        })
+    };
+    let found = writing(&[100_000, 500_000, 300_000]).finding("one-slow-rank");
+    assert_eq!(found.evidence.ranks, [1]);
+    // Of two others the faster one.
+    let wanted =
+        "rank 1 takes 5.0 times as long for the same I/O as the others (50.0 ms against 10.0 ms)";
+    assert_eq!(found.message, wanted);
+    assert_eq!(found.evidence.time_ns, 40_000_000);
+}
+
+#[test]
+fn a_quarter_of_the_calls_is_a_habit() {
+    let writing = |tiny: u64, large: u64| {
+        program(|p| {
+            (0..large).for_each(|i| {
+                p.writes("/out", i * MIB, MIB);
+            });
+            (0..tiny).for_each(|i| {
+                p.writes("/out", large * MIB + i * 64, 64);
+            });
+        })
+    };
+    // The first tiny write continues the large ones, so that each of them counts.
+    assert_told_apart("tiny-sequential-writes", &writing(110, 320), &writing(110, 340));
+    assert_told_apart("tiny-sequential-writes", &writing(110, 100), &writing(90, 100));
+}
+
+#[test]
+fn more_processes_and_files_than_are_listed_are_counted() {
+    let text = |count: i32| {
+        let program = ranks(count, |p, rank| {
+            p.writes(&format!("/out.{rank}"), 0, MIB);
+        });
+        iolab_report::text::write(&program.report(), iolab_report::text::Style::default())
+    };
+    let more = |count: i32| text(count).matches("  … and 2 more\n").count();
+    assert_eq!([more(10), more(12)].map(|count| count > 0), [false, true]);
+    assert!(!text(10).contains("more\n"), "{}", text(10));
+}
+
+#[test]
+fn the_page_lists_fifty_files_and_counts_the_others() {
+    let page = |count: u64| {
+        let program = program(|p| {
+            (0..count).for_each(|i| {
+                p.writes(&format!("/out.{i}"), 0, MIB);
+            })
+        });
+        String::from_utf8(iolab_report::report_page(&program.report(), &program.trace())).unwrap()
+    };
+    assert!(page(53).contains("3 more files took less time."));
+    assert!(!page(50).contains("more files took less time."));
+}
+
+#[test]
+fn a_process_the_header_does_not_know_is_a_process_all_the_same() {
+    let mut analysis = iolab_report::Analysis::new(iolab_trace::Header::default());
+    let write = Event { offset: 0, length: 8, result: 8, ..Event::of(Function::WRITE) };
+    analysis.observe(&Event { process: 0, ..write });
+    analysis.observe(&Event { process: 3, thread: 4, ..write });
+    assert_eq!(analysis.finish().summary.written_bytes, 16);
+}
+
+#[test]
 fn a_cheap_habit_is_told_quietly() {
     let quiet = program(|p| {
         (0..1000).for_each(|i| {
@@ -533,6 +628,13 @@ fn uneven_servers() {
     assert_eq!((finding.evidence.time_ns, finding.evidence.share_of_run), (3_900_000, 0.195));
     let slow = devices(run, &[even, (4000, 1638), even]).finding("uneven-servers");
     assert!(slow.message.contains("for about as many bytes (6.25 MiB each)"), "{}", slow.message);
+    // Half as much again is the limit: 1.4 times the bytes are about as many.
+    let rather_more = devices(run, &[even, (4000, 2293), even]).finding("uneven-servers");
+    assert!(
+        rather_more.message.contains("for about as many bytes (8.75 MiB each)"),
+        "{}",
+        rather_more.message
+    );
     let many = [(5000, KIB), (4000, KIB), (100, KIB), (100, KIB), (100, KIB), (100, KIB)];
     let two = devices(run, &many).finding("uneven-servers");
     assert!(two.message.starts_with("2 of 6 servers") && two.message.contains("server0, server1"));

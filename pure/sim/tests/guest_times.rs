@@ -71,6 +71,8 @@ fn a_plain_run_at_recorded_durations_is_the_recorded_run() {
     assert_eq!(run.trace.events, trace.events);
     assert_eq!(run.wall, Nanos(trace.header.processes[0].end_ns));
     assert_eq!(run.trace.header.origin, Origin::Simulated);
+    let clock = &run.trace.header.clock;
+    assert_eq!((clock.source.as_str(), clock.resolution_ns), ("virtual", 1));
 }
 
 #[test]
@@ -88,6 +90,26 @@ fn the_recorders_own_cost_is_taken_out_of_the_gaps() {
     let run = simulate(&trace, &[], &model());
     // 32 calls were recorded, 20 ns of each in the gap behind it.
     assert_eq!(run.wall, Nanos(100 + 31 * 30 + 10 + 10 + 30 * 1000 + 100 + 10));
+}
+
+/// A call that was only counted cost a hook where it was made.
+#[test]
+fn calls_that_were_counted_cost_less_than_those_that_were_recorded() {
+    let wall = |counted: i64| {
+        let mut trace = small_writer(30);
+        trace.header.overhead_ns = 20;
+        trace.header.origin = Origin::Recorded;
+        let puts = Event {
+            length: counted,
+            result: counted,
+            argument: counted,
+            ..call(Function::FPUTC, 160, 160)
+        };
+        trace.events.insert(1, puts);
+        simulate(&trace, &[], &model()).wall
+    };
+    let (few, many) = (wall(1), wall(8));
+    assert_eq!(few.since(many), Nanos(7 * 2), "seven hooks more are taken out of the gap");
 }
 
 #[test]

@@ -274,3 +274,17 @@ fn a_platform_that_fails_its_check_can_be_drawn_all_the_same() {
     assert!(platform.draw_text().contains("client (0 nodes)"));
     assert!(platform.draw_svg().into_string().contains("client (0 nodes)"));
 }
+
+#[test]
+fn a_run_that_is_stopped_has_handled_as_many_events_as_it_was_allowed() {
+    let on = platform(&[SWITCH, CLIENT, &servers(1)]);
+    let script = Script::new(vec![vec![(FileOperation::Read.of(0), vec![Extent::new(0, 1000)])]]);
+    let mut cluster = build_on(&on, setup(vec![Box::new(script)], 1));
+    assert_eq!(cluster.event_count(), 0);
+    cluster.start();
+    assert!(cluster.advance(3), "there is more to do");
+    assert_eq!(cluster.event_count(), 3);
+    while cluster.advance(10) {}
+    assert!(cluster.verdict().is_ok());
+    assert!(cluster.event_count() > 3);
+}

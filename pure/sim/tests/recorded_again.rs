@@ -4,7 +4,7 @@
 use iolab_sim::cluster::Order;
 use iolab_sim::platform::Platform;
 use iolab_sim::scenario::Scenario;
-use iolab_sim::workload::recorded::{self, Recording};
+use iolab_sim::workload::recorded::{self, PosixCalls, Recording};
 use iolab_sim::workload::{Job, Outcome, Settings, TEMPLATE, Workload, prepare, simulate};
 use iolab_trace::{Event, FileEntry, Function, Header, ProcessEntry, Trace};
 use iolab_vocab::{FileId, Nanos, Refusal};
@@ -112,6 +112,7 @@ fn every_call_that_has_a_command_comes_out_as_the_function_it_was() {
     let platform = Platform::preset("classic-hdd").unwrap();
     let done = simulate(recording.job(), &platform, &settings, &mut |_| ControlFlow::Continue(()));
     let simulated = done.unwrap().trace.unwrap();
+    assert_eq!(simulated.header.host, platform.name, "the host of a simulation is its platform");
     for rank in 0..2_i64 {
         let of_rank = simulated.events.iter().filter(|event| i64::from(event.rank) == rank);
         let found: Vec<Call> = of_rank
@@ -231,6 +232,72 @@ fn a_simulated_trace_simulated_again_is_the_same_run() {
         same_again(&make, &published, &workload.name);
         same_again(&make, &settings, &workload.name);
     }
+}
+
+#[test]
+fn accesses_without_an_offset_are_counted_and_go_to_byte_0() {
+    let noted = |trace: &Trace| {
+        let notes = Recording::of(trace).unwrap().notes().to_vec();
+        notes.into_iter().filter(|note| note.contains("no offset")).collect::<Vec<_>>()
+    };
+    let mut trace = trace();
+    assert_eq!(noted(&trace), [""; 0]);
+    let notes = Recording::of(&trace).unwrap().notes().join("\n");
+    assert!(!notes.contains("past MPI-IO"), "there are none: {notes}");
+    for event in trace.events.iter_mut().filter(|it| it.function == Function::MPI_FILE_WRITE) {
+        event.offset = -1;
+    }
+    assert_eq!(noted(&trace), ["2 accesses have no offset in the trace and go to byte 0"]);
+}
+
+/// Rank 0 uses a file past MPI-IO, beside its barrier.
+fn past_mpi(opened_bytes: i64) -> Trace {
+    let calls = [
+        (Function::OPEN, -1, opened_bytes, 0, 3),
+        (Function::PWRITE, 0, 3000, -1, 3000),
+        (Function::PREAD, 1000, 500, -1, 500),
+        (Function::PREAD, 9000, 500, -1, 0),
+        (Function::FSYNC, -1, -1, -1, 0),
+        (Function::CLOSE, -1, -1, -1, 0),
+    ];
+    let mut trace = trace();
+    trace.events.retain(|event| event.function == Function::MPI_BARRIER);
+    trace
+        .events
+        .iter_mut()
+        .for_each(|event| (event.start, event.end) = (Nanos(90_000), Nanos(91_000)));
+    let rows =
+        calls.into_iter().enumerate().map(|(at, (function, offset, length, argument, result))| {
+            Event {
+                rank: 0,
+                file: FileId(0),
+                fd: 3,
+                offset,
+                length,
+                argument,
+                result,
+                start: Nanos(at as u64 * 1000),
+                end: Nanos(at as u64 * 1000 + 500),
+                ..Event::of(function)
+            }
+        });
+    trace.events.splice(0..0, rows);
+    trace
+}
+
+#[test]
+fn calls_past_mpi_go_to_the_servers_where_that_is_asked_for() {
+    let moved = |trace: &Trace, posix| {
+        let job = Recording::with(trace, posix).unwrap().job();
+        let platform = Platform::preset("classic-hdd").unwrap();
+        let outcome = watchless(job, &platform, &Settings::default()).unwrap();
+        let totals = outcome.servers.iter().map(|server| server.totals);
+        totals.fold((0, 0), |sum, one| (sum.0 + one.read_bytes, sum.1 + one.written_bytes))
+    };
+    assert_eq!(moved(&past_mpi(4000), PosixCalls::Commands), (500, 3000));
+    assert_eq!(moved(&past_mpi(4000), PosixCalls::Compute), (0, 0));
+    // A pipe or a terminal has no size, and no server.
+    assert_eq!(moved(&past_mpi(-1), PosixCalls::Commands), (0, 0));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Workloads in TOML on clusters: what they come to, and that they are what they say.
 
 use iolab_sim::platform::Platform;
-use iolab_sim::workload::{Outcome, Settings, TEMPLATE, Workload, run};
+use iolab_sim::workload::{Outcome, Settings, TEMPLATE, Workload, prepare, run};
 use iolab_vocab::Seed;
 
 fn classic() -> Platform {
@@ -248,4 +248,21 @@ fn a_file_that_is_closed_twice_is_flushed_for_each_close() {
         run(&workload, &platform, &settings)
             .unwrap_or_else(|error| panic!("{}: {error}", row.name));
     }
+}
+
+#[test]
+fn a_partner_is_a_rank_a_step_or_anyone() {
+    let told = |partner| {
+        let text = format!(
+            "[[applications]]\nranks = 3\n[[applications.phases]]\n\
+             commands = [{{ send_to = {partner}, receive_from = \"any\", bytes = 8 }}]"
+        );
+        let read = Workload::parse(&text).and_then(|workload| prepare(&workload, &classic()));
+        read.err().map(|refusal| refusal.to_string()).unwrap_or_default()
+    };
+    assert_eq!(["\"+1\"", "\"-2\""].map(told), ["", ""]);
+    for wrong in ["\"1\"", "\"next\"", "\"+4294967296\"", "3"] {
+        assert!(!told(wrong).is_empty(), "{wrong}");
+    }
+    assert!(told("\"1\"").contains("send_to = `1`"), "{}", told("\"1\""));
 }

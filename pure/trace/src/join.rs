@@ -288,6 +288,68 @@ mod tests {
     }
 
     #[test]
+    fn missing_ranks_in_a_row_are_told_as_a_row() {
+        let told = |there: &[u32]| {
+            let parts: Vec<Header> = there
+                .iter()
+                .map(|&rank| {
+                    let mut header = part(rank, "n", "m", &[], 0);
+                    header.parts[0].size = 6;
+                    header
+                })
+                .collect();
+            headers(&parts).0.losses.unseen.join("")
+        };
+        let lacking = |ranks: &str| format!("{ranks} of 6 {NO_PART}");
+        assert_eq!(told(&[0, 1, 2, 4, 5]), lacking("rank 3"));
+        assert_eq!(told(&[0, 4, 5]), lacking("ranks 1 to 3"));
+        assert_eq!(told(&[0, 2, 4, 5]), lacking("2 ranks between 1 and 3"));
+        assert_eq!(told(&[0, 1, 2, 3, 4, 5]), "");
+    }
+
+    #[test]
+    fn the_second_file_of_a_rename_is_carried_along_and_flags_are_not() {
+        let parts = [part(0, "n", "m", &["/a", "/b"], 0), part(1, "n", "m", &["/c", "/b"], 0)];
+        let (_, seats) = headers(&parts);
+        let carried = |function, argument| {
+            let event = Event { file: FileId(0), argument, ..Event::of(function) };
+            let carried = seats[1].carry(&event, 5);
+            assert_eq!((carried.file, carried.parent), (FileId(2), -1));
+            carried.argument
+        };
+        for function in [Function::RENAME, Function::COPY_FILE_RANGE] {
+            assert_eq!([0, 1, 9, -1].map(|id| carried(function, id)), [2, 1, -1, -1]);
+        }
+        assert_eq!([0, 1, 9, -1].map(|flags| carried(Function::OPEN, flags)), [0, 1, 9, -1]);
+    }
+
+    #[test]
+    fn what_all_parts_say_is_said_once_and_what_they_lost_is_added() {
+        let mut parts = [part(0, "n", "m", &[], 0), part(1, "n", "m", &[], 0)];
+        for (header, count) in parts.iter_mut().zip([3, 4]) {
+            header.losses.lost_calls.insert("disk".into(), count);
+            header.losses.left_out_calls.insert("pipe".into(), 10 * count);
+            header.losses.unseen.push("raw system calls".into());
+            header.inferred.push("offsets".into());
+            header.overhead_ns = count;
+            header.clock.resolution_ns = count;
+            header.interposer = "entry-patch".into();
+            header.mounts.insert(format!("/m{count}"), "ext4".into());
+        }
+        parts.iter_mut().for_each(|header| header.parts[0].size = 2);
+        let (joined, _) = headers(&parts);
+        assert_eq!(joined.environment, [("A".into(), "b".into())].into());
+        assert_eq!(joined.losses.lost_calls, [("disk".into(), 7)].into());
+        assert_eq!(joined.losses.left_out_calls, [("pipe".into(), 70)].into());
+        assert_eq!(joined.losses.unseen, ["raw system calls"]);
+        assert_eq!(joined.inferred, ["offsets"]);
+        assert_eq!((joined.overhead_ns, joined.clock.resolution_ns), (4, 4));
+        assert_eq!((joined.interposer.as_str(), joined.mounts.len()), ("entry-patch", 2));
+        parts[1].interposer = "plt-only".into();
+        assert_eq!(headers(&parts).0.interposer, "plt-only", "the least of them holds for all");
+    }
+
+    #[test]
     fn a_local_path_on_two_machines_is_two_files_and_a_shared_one_is_one() {
         let mut parts = [
             part(0, "n1", "m1", &["/tmp/x", "/w/y"], 0),

@@ -201,6 +201,25 @@ mod tests {
     }
 
     #[test]
+    fn names_of_libraries_are_found_by_the_segment_that_holds_their_address() {
+        // The strings lie in a second segment: bytes 700 and following, at address 0x2000.
+        let mut file = elf("/lib64/ld-linux-x86-64.so.2", "libtsan.so.2");
+        let mut put =
+            |at: usize, value: u64| file[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        put(56, 4);
+        // The first one ends where nothing is, just below.
+        put(64 + 2 * 56 + 32, 0x1000);
+        for (at, value) in [(0, 1), (8, 700), (16, 0x2000), (32, 100)] {
+            put(64 + 3 * 56 + at, value);
+        }
+        put(624, 0x2000);
+        let Program::After(first) = of(&file) else { panic!("{:?}", of(&file)) };
+        assert_eq!(first.bytes(), b"libtsan.so.2");
+        file[624..632].copy_from_slice(&0x2064_u64.to_le_bytes());
+        assert_eq!(of(&file), Program::Plain, "nothing lies behind the last segment");
+    }
+
+    #[test]
     fn scripts_static_programs_and_cut_files_are_told() {
         let Program::Script(shell) = of(b"#! /bin/sh -e\necho") else { panic!() };
         assert_eq!(shell.bytes(), b"/bin/sh");

@@ -131,6 +131,39 @@ fn an_access_through_a_view_names_its_pieces() {
 }
 
 #[test]
+fn a_view_of_a_struct_has_its_members_where_the_project_displaces_them() {
+    let view = "<File_set_view fid='7' offset='100' etid='0' filetid='3' time='2.0' end='2.1'/>";
+    let write = "<File_write_at fid='7' offset='0' size='16' time='3.0' end='3.1'/>";
+    // A word at 0 and one at 8; the next struct begins where the first one ends, at 12.
+    assert_eq!(pieces(&format!("{view}{write}")), [(100, 4), (108, 8), (120, 4)]);
+}
+
+#[test]
+fn calls_on_a_file_name_it_by_number_and_say_its_size_or_place() {
+    let calls = format!(
+        "{OPEN}\n<File_set_size fid='7' size='4096' time='2.0' end='2.1'/>\n\
+         <File_seek fid='7' offset='12' time='3.0' end='3.1'/>\n\
+         <File_sync fid='7' time='4.0' end='4.1'/>\n\
+         <File_close fid='7' time='5.0' end='5.1'/>"
+    );
+    let rows = small(&calls).unwrap().events;
+    let said: Vec<_> = rows.iter().map(|row| (row.function.name(), row.fd)).collect();
+    let names = ["open", "set_size", "seek", "sync", "close"];
+    assert_eq!(
+        said,
+        names
+            .map(|name| (format!("MPI_File_{name}"), 7))
+            .each_ref()
+            .map(|(name, fd)| (name.as_str(), *fd))
+    );
+    let open = rows[0];
+    assert_eq!((open.length, open.argument, open.result, open.offset), (1024, 2, 7, 0));
+    assert_eq!([rows[1].length, rows[3].length, rows[4].length], [4096, -1, -1]);
+    assert_eq!(rows[2].offset, 12);
+    assert!(rows.iter().all(|row| row.file.0 == 0), "{rows:?}");
+}
+
+#[test]
 fn a_view_of_an_unknown_or_missing_type_is_refused_by_line() {
     for (type_id, why) in [(4, "kind `DARRAY`"), (9, "no datatype 9")] {
         let view = format!(

@@ -103,3 +103,125 @@ fn times_that_no_clock_shows_make_a_line_unreadable_and_no_trace_that_cannot_be_
     assert_eq!(trace.header.losses.lost_calls["unreadable lines"], 2);
     assert!(trace.events.iter().all(|event| event.end.0 < 3_000_000_000));
 }
+
+/// The rows of these calls, a second apart, each taking a tenth; 1700000000 is the first second.
+fn rows(calls: &[&str]) -> (Trace, Vec<Event>) {
+    let line = |(second, call)| format!("100 {}.0 {call} <0.1>\n", 1_700_000_000 + second);
+    let text: String = calls.iter().enumerate().map(line).collect();
+    let trace = import::strace(&text).unwrap();
+    let events = trace.events.clone();
+    (trace, events)
+}
+
+fn path(trace: &Trace, id: i64) -> &str {
+    &trace.header.files[id as usize].path
+}
+
+#[test]
+fn a_call_lies_where_its_clock_says() {
+    let open = "openat(AT_FDCWD, \"f\", O_RDWR) = 3";
+    let (trace, rows) = rows(&[open, "close(3) = 0"]);
+    let times: Vec<_> = rows.iter().map(|row| (row.start.0, row.end.0)).collect();
+    assert_eq!(times, [(0, 100_000_000), (1_000_000_000, 1_100_000_000)]);
+    assert_eq!(trace.header.clock.zero_unix_ns, 1_700_000_000_000_000_000);
+}
+
+#[test]
+fn calls_on_descriptors_say_what_they_were_asked() {
+    let open = "openat(AT_FDCWD, \"f\", O_RDWR) = 3";
+    let asked = |call: &str| {
+        let (_, rows) = rows(&[open, call]);
+        let row = rows[1];
+        assert_eq!((row.fd, row.file.0), (3, 0), "{call}");
+        (row.function.name(), row.offset, row.length, row.argument)
+    };
+    for (call, wanted) in [
+        ("lseek(3, 7, SEEK_SET) = 7", ("lseek", 7, -1, 0)),
+        ("lseek(3, 7, SEEK_CUR) = 7", ("lseek", 7, -1, 1)),
+        ("lseek(3, -7, SEEK_END) = 93", ("lseek", -7, -1, 2)),
+        ("lseek(3, 7, SEEK_HOLE) = 7", ("lseek", 7, -1, -1)),
+        ("dup2(3, 9) = 9", ("dup2", -1, -1, 9)),
+        ("dup(3) = 4", ("dup", -1, -1, -1)),
+        ("ftruncate(3, 50) = 0", ("ftruncate", -1, 50, -1)),
+        ("fallocate(3, 1, 40, 50) = 0", ("fallocate", 40, 50, 1)),
+        ("fadvise64(3, 40, 50, POSIX_FADV_WILLNEED) = 0", ("posix_fadvise", 40, 50, -1)),
+        ("pread64(3, \"abc\", 8, 40) = 3", ("pread", 40, 8, -1)),
+        ("read(3, \"abc\", 8) = 3", ("read", 0, 8, -1)),
+        ("fsync(3) = 0", ("fsync", -1, -1, -1)),
+        ("newfstatat(3, \"\", {st_size=1}, AT_EMPTY_PATH) = 0", ("fstatat", -1, -1, -1)),
+    ] {
+        assert_eq!(asked(call), wanted, "{call}");
+    }
+}
+
+#[test]
+fn appending_to_what_was_there_has_no_known_place_and_to_what_was_cut_has() {
+    let offsets = |flags: &str| {
+        let open = format!("openat(AT_FDCWD, \"f\", {flags}) = 3");
+        let write = "write(3, \"abc\", 3) = 3";
+        let (_, rows) = rows(&[&open, write, write]);
+        (rows[0].argument, rows[1].offset, rows[2].offset)
+    };
+    assert_eq!(offsets("O_WRONLY|O_APPEND"), (0o2001, -1, -1));
+    assert_eq!(offsets("O_WRONLY|O_CREAT|O_TRUNC|O_APPEND"), (0o3101, 0, 3));
+    assert_eq!(offsets("O_RDWR"), (0o2, 0, 3));
+}
+
+#[test]
+fn every_call_that_renames_names_both_files() {
+    for call in [
+        "rename(\"a\", \"b\") = 0",
+        "renameat(AT_FDCWD, \"a\", AT_FDCWD, \"b\") = 0",
+        "renameat2(AT_FDCWD, \"a\", AT_FDCWD, \"b\", RENAME_NOREPLACE) = 0",
+    ] {
+        let (trace, rows) = rows(&[call]);
+        assert_eq!(rows.len(), 1, "{call}");
+        let (old, new) = (i64::from(rows[0].file.0), rows[0].argument);
+        assert_eq!((path(&trace, old), path(&trace, new)), ("a", "b"), "{call}");
+    }
+}
+
+#[test]
+fn a_path_beside_a_descriptor_counts_from_its_directory() {
+    let (trace, rows) = rows(&[
+        "openat(AT_FDCWD, \"/d\", O_RDONLY|O_DIRECTORY) = 5",
+        "newfstatat(5, \"x\", {st_size=1}, 0) = 0",
+        "unlinkat(5, \"y\", 0) = 0",
+        "stat(\"z\", {st_size=1}) = 0",
+        "mkdir(\"m\", 0777) = 0",
+    ]);
+    let paths: Vec<_> = rows.iter().map(|row| path(&trace, i64::from(row.file.0))).collect();
+    assert_eq!(paths, ["/d", "/d/x", "/d/y", "z", "m"]);
+}
+
+#[test]
+fn signals_and_exits_are_notices_and_no_calls() {
+    let text = "100 1700000000.0 openat(AT_FDCWD, \"f\", O_RDWR) = 3 <0.1>\n\
+                100 1700000000.5 --- SIGCHLD {si_signo=SIGCHLD} ---\n\
+                100 1700000000.6 +++ exited with 0 +++\n";
+    let trace = import::strace(text).unwrap();
+    assert_eq!(trace.events.len(), 1);
+    assert!(trace.header.losses.lost_calls.is_empty(), "{:?}", trace.header.losses);
+    let nonsense = format!("{text}100 1700000000.7 *** what ***\n");
+    let lost = import::strace(&nonsense).unwrap().header.losses.lost_calls;
+    assert_eq!(lost, [("unreadable lines".to_owned(), 1)].into());
+}
+
+#[test]
+fn a_new_program_inherits_what_was_not_marked_to_be_closed() {
+    let (trace, rows) = rows(&[
+        "openat(AT_FDCWD, \"/kept\", O_RDWR) = 3",
+        "openat(AT_FDCWD, \"/closed\", O_RDWR|O_CLOEXEC) = 4",
+        "execve(\"/bin/next\", [\"next\", \"-v\"], 0x7ff) = 0",
+        "write(3, \"abc\", 3) = 3",
+        "write(4, \"abc\", 3) = -1 EBADF (Bad file descriptor)",
+    ]);
+    let written: Vec<_> = rows[2..].iter().map(|row| (row.function.name(), row.fd)).collect();
+    assert_eq!(written, [("write", 3)]);
+    let process = &trace.header.processes[0];
+    assert_eq!(
+        (process.name.as_str(), &process.command[..]),
+        ("next", &["next".into(), "-v".into()][..])
+    );
+    assert_eq!(trace.header.losses.left_out_calls.values().sum::<u64>(), 1);
+}

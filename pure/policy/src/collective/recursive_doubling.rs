@@ -128,3 +128,26 @@ impl Machine for RecursiveDoubling {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_double_their_distance_and_count_up_their_tag() {
+        let shape = Shape { rank: 2, rank_count: 8, root: 0, bytes: 64, eager_bytes: 0 };
+        let mut machine = RecursiveDoubling::new(shape);
+        let mut actions = Vec::new();
+        for _ in 0..3 {
+            machine.step(Nanos::ZERO, Event::Began, &mut actions);
+        }
+        let sent = actions.iter().filter_map(|action| match *action {
+            Action::Send { to, tag, what: Payload::Combined(ranks) } => {
+                Some((to, tag, ranks.first, ranks.count))
+            }
+            _ => None,
+        });
+        let wanted = [(3, 42, 2, 1), (0, 43, 2, 2), (6, 44, 0, 4)];
+        assert_eq!(sent.collect::<Vec<_>>(), wanted);
+    }
+}

@@ -99,9 +99,55 @@ fn numbers(call: Call) -> (i64, i64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Errno, Handle, Whence};
+    use super::super::{Access, Errno, Handle, Whence};
     use super::*;
+    use iolab_vocab::Nanos;
     use std::collections::BTreeSet;
+
+    /// Descriptor, offset, length, argument, result.
+    fn row(command: Command) -> (i32, i64, i64, i64, i64) {
+        let event = decision(&command);
+        (event.fd, event.offset, event.length, event.argument, event.result)
+    }
+
+    /// By the table in the head of this file.
+    #[test]
+    fn a_row_says_what_the_table_says() {
+        let program = Slot::Program(5);
+        let staging = Slot::Staging { stage: 1, offset: 70 };
+        let copy = Command::Copy { from: program, to: staging, length: 8 };
+        assert_eq!(row(copy), (-1, 5, 8, 1 + 16 * 3, 70));
+        let copy = Command::Copy { from: staging, to: program, length: 9 };
+        assert_eq!(row(copy), (-1, 70, 9, 3 + 16, 5));
+
+        let below = |call, memory| row(Command::Perform { handle: Handle(4), call, memory });
+        let at = At::Offset(30);
+        assert_eq!(below(Call::Read { at, length: 8 }, program), (4, 30, 8, 2 + 16, 5));
+        let write = Call::Write { at: At::Position, length: 8 };
+        assert_eq!(below(write, staging), (4, -1, 8, 3 + 16 * 3, 70));
+        for (whence, number) in [(Whence::Start, 0), (Whence::Current, 1), (Whence::End, 2)] {
+            let seek = Call::Seek { offset: -6, whence };
+            assert_eq!(below(seek, Slot::Nowhere), (4, -6, -1, 4 + 256 * number, 0));
+        }
+        let open = Call::Open { access: Access::default(), file_bytes: 40, position: 0 };
+        assert_eq!(below(open, Slot::Nowhere), (4, -1, 40, 1, 0));
+        assert_eq!(below(Call::Truncate { length: 3 }, Slot::Nowhere), (4, -1, 3, 7, 0));
+        let allocate = Call::Allocate { mode: 0, offset: 6, length: 3 };
+        assert_eq!(below(allocate, Slot::Nowhere), (4, 6, 3, 8, 0));
+        for (call, number) in [
+            (Call::Sync { data_only: false }, 5),
+            (Call::Sync { data_only: true }, 6),
+            (Call::Flush, 9),
+            (Call::Settle, 10),
+            (Call::Close, 11),
+        ] {
+            assert_eq!(below(call, Slot::Nowhere), (4, -1, -1, number, 0));
+        }
+
+        assert_eq!(row(Command::Answer(Ok(5))).4, 5);
+        assert_eq!(row(Command::Answer(Err(Errno(5)))).4, -5);
+        assert_eq!(decision(&Command::WakeAt(Nanos(9))), Event::of(Function::WAIT));
+    }
 
     #[test]
     fn different_commands_make_different_rows() {

@@ -248,6 +248,36 @@ fn optional(value: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_has_the_unit_that_leaves_three_digits() {
+        let times = [999, 1500, 25_000, 250_000, 2_500_000, 3_000_000_000];
+        let wanted = ["999 ns", "1.50 us", "25.0 us", "250 us", "2.50 ms", "3.00 s"];
+        assert_eq!(times.map(duration), wanted);
+    }
+
+    #[test]
+    fn what_is_special_about_a_measurement_stands_in_its_notes() {
+        let predicted = |range| Measurement {
+            predicted: Some("disk".to_owned()),
+            predicted_range_ns: range,
+            transfer_ns: 100,
+            ..Measurement::default()
+        };
+        let band = "predicted on disk, time -10.0 to +20.0 %";
+        assert_eq!(notes(&predicted(Some((90, 120)))), band);
+        assert_eq!(notes(&predicted(Some((100, 100)))), "predicted on disk");
+        assert_eq!(notes(&predicted(None)), "predicted on disk");
+        let all = Measurement {
+            cache: "dropped".to_owned(),
+            verified: Some(4096),
+            short: 2,
+            invalid: Some("too fast".to_owned()),
+            ..Measurement::default()
+        };
+        assert_eq!(notes(&all), "dropped, 4 KiB verified, 2 short, [INVALID] too fast");
+        assert_eq!(notes(&Measurement::default()), "");
+    }
     use std::collections::BTreeMap;
 
     #[test]

@@ -278,6 +278,36 @@ mod tests {
     }
 
     #[test]
+    fn one_series_needs_no_legend_and_two_do() {
+        let with = |labels: &[&str]| {
+            let axis = || Axis::linear("v", Unit::Plain);
+            let empty = Chart::new("t", axis(), axis());
+            let add = |chart: Chart, label: &&str| chart.with(Series::new(*label, Mark::Line, []));
+            labels.iter().fold(empty, add).svg()
+        };
+        assert!(!with(&["alone"]).contains(">alone</text>"));
+        let two = with(&["first", "second"]);
+        // Five letters of 6.4 pixels after the mark of the first.
+        assert!(two.contains(r#"x="19.0" y="13">first</text>"#), "{two}");
+        assert!(two.contains(r#"x="85.0" y="13">second</text>"#), "{two}");
+    }
+
+    #[test]
+    fn the_drawing_begins_right_of_the_longest_tick() {
+        let left = |high: f64| {
+            let y = Axis::linear("y", Unit::Seconds).range(0.0, high);
+            let svg = Chart::new("t", Axis::linear("x", Unit::Plain), y).svg();
+            let path = svg.split(r#"class="base" d="M"#).nth(1).unwrap_or("").to_owned();
+            path.split(' ').next().unwrap_or("").parse::<f64>().unwrap()
+        };
+        // `5 s` and `500 ms` of 6.4 pixels a letter, seven of them free beside the axis.
+        assert_eq!(
+            [left(5.0), left(0.5)],
+            [14.0 + 3.0 * 6.4, 14.0 + 6.0 * 6.4].map(|px: f64| (px * 10.0).round() / 10.0)
+        );
+    }
+
+    #[test]
     fn names_are_escaped_and_a_document_stands_alone() {
         let svg = chart(Mark::Points, &[(1.0, 5.0)]);
         assert!(svg.contains("a &lt;b&gt;: 1, 5") && svg.contains("<style>"));

@@ -241,6 +241,56 @@ mod tests {
     }
 
     #[test]
+    fn a_linear_axis_ends_at_a_tick_and_may_begin_anywhere() {
+        let axis = Axis::linear("x", Unit::Plain);
+        let pixels = (100.0, 0.0);
+        let placed = Placed::new(&axis, [1.0, 7.0].into_iter(), pixels, true);
+        assert_eq!((placed.low, placed.high), (0.0, 8.0));
+        let wanted = [(100.0, "0"), (75.0, "2"), (50.0, "4"), (25.0, "6"), (0.0, "8")];
+        assert_eq!(placed.ticks(5), wanted.map(|(at, text)| (at, text.to_owned())));
+        let placed = Placed::new(&axis, [1.0, 7.0].into_iter(), pixels, false);
+        assert_eq!((placed.low, placed.high), (0.0, 7.0), "where the data does");
+
+        let cut = axis.clone().range(10.0, 20.0);
+        let placed = Placed::new(&cut, [].into_iter(), (0.0, 100.0), true);
+        assert_eq!(
+            [10.0, 15.0, 20.0].map(|value| placed.place(value)),
+            [0.0, 50.0, 100.0].map(Some)
+        );
+        assert_eq!(placed.base(), 0.0, "bars begin where the axis does");
+        let below = axis.range(-10.0, 10.0);
+        assert_eq!(Placed::new(&below, [].into_iter(), (0.0, 100.0), true).base(), 50.0);
+    }
+
+    #[test]
+    fn names_stand_in_the_middle_of_their_part_of_the_axis() {
+        let axis = Axis::categories("x", ["a", "b"]);
+        let placed = Placed::new(&axis, [].into_iter(), (0.0, 100.0), false);
+        assert_eq!(placed.ticks(7), [(25.0, "a".to_owned()), (75.0, "b".to_owned())]);
+        assert_eq!(placed.category_width(), 50.0);
+    }
+
+    #[test]
+    fn logarithmic_axes_end_at_powers() {
+        let range = |axis: Axis, values: &[f64]| {
+            let placed = Placed::new(&axis, values.iter().copied(), (0.0, 1.0), true);
+            (placed.low, placed.high)
+        };
+        assert_eq!(range(Axis::log2("x", Unit::Bytes), &[3.0, 5.0]), (2.0, 8.0));
+        assert_eq!(range(Axis::log10("x", Unit::Plain), &[20.0, 2000.0]), (10.0, 10_000.0));
+        assert_eq!(range(Axis::log2("x", Unit::Bytes), &[4.0]), (4.0, 8.0));
+    }
+
+    #[test]
+    fn three_digits_are_written_wherever_the_point_is() {
+        let written = [0.012_345, 0.123_45, 1.2345, 12.345, 123.45, 12_345.0, 1.2e7, 3e9];
+        let wanted = ["0.012", "0.123", "1.23", "12.3", "123", "12.3k", "12M", "3G"];
+        assert_eq!(written.map(|value| Unit::Plain.format(value)), wanted);
+        assert_eq!(Unit::Plain.format(-1500.0), "-1.5k");
+        assert_eq!(Unit::BytesPerSecond.format(1048576.0), "1 MiB/s");
+    }
+
+    #[test]
     fn small_durations_are_written_in_small_units() {
         assert_eq!(Unit::Seconds.format(4.2e-7), "420 ns");
         assert_eq!(Unit::Seconds.format(0.0), "0");

@@ -158,3 +158,36 @@ fn bar(summary: &OverlapSummary, axis: &Axis, colour: &str) -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equality_is_in_the_middle_and_the_ends_of_the_axis_at_its_ends() {
+        assert_eq!([x(RANGE.0), x(RANGE.1)], [LEFT, LEFT + WIDTH]);
+        assert!((x(1.0) - (LEFT + WIDTH / 2.0)).abs() < 1e-9);
+        assert_eq!([x(0.0), x(1e9)], [LEFT, LEFT + WIDTH], "what is beyond stands at the end");
+        let axis = Axis { top: 1.25 };
+        assert_eq!([axis.y(0.0), axis.y(1.25), axis.y(9.0)], [TOP + HEIGHT, TOP, TOP]);
+    }
+
+    #[test]
+    fn theory_goes_from_end_to_end_by_a_half_at_equality() {
+        let drawn = line(&Axis { top: 1.0 }).into_string();
+        let points = drawn.split('"').nth(1).unwrap_or("");
+        let points: Vec<&str> = points.split(' ').collect();
+        // 0.05 and 20 to 1 leave 20 / 21 of the time; half of 300 pixels lies at 200.
+        assert_eq!(
+            (points[0], points[50], points[100]),
+            ("60.0,64.3", "340.0,200.0", "620.0,64.3")
+        );
+    }
+
+    #[test]
+    fn a_picture_of_nothing_has_room_for_its_words() {
+        let svg = overlap_plot(&[]);
+        assert!(svg.contains(r#"viewBox="0 0 640 416""#), "{svg}");
+        assert!(svg.contains(r#"y="388" text-anchor="middle">compute / io<"#), "{svg}");
+    }
+}

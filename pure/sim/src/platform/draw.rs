@@ -182,4 +182,69 @@ mod tests {
         let html = Platform::parse(text).unwrap().draw_html().into_string();
         assert!(!html.contains("<script>") && !html.contains("<b>") && !html.contains("<i>"));
     }
+
+    const TWO_SWITCHES: &str = "
+        name = 'two'
+        switches = [{ name = 'a' }, { name = 'b' }]
+        links = [{ from = 'a', to = 'b' }]
+        [[nodes]]
+        name = 'client'
+        count = 3
+        clients = 1
+        switch = 'a'
+        [[nodes]]
+        name = 'server'
+        switch = 'b'
+        [nodes.server.device]
+        model = 'hdd'
+        ";
+
+    #[test]
+    fn the_tree_hangs_everything_on_its_switch_and_names_a_cable_at_both_ends() {
+        let tree = Platform::parse(TWO_SWITCHES).unwrap().draw_text();
+        let wanted = "\
+two: packets 100 KiB, eager messages up to 100 KiB, device accesses up to 10 MiB, stripes 64 KiB
+switch a: 1000 MiB/s, 0 s
+├─ client0 … client2 (3 nodes): NIC 100 MiB/s, 200 µs
+│     1 CPU of 1 M instructions/s, memory 1000 MiB, inside 1000 MiB/s
+│     1 client process
+└─ cable to switch b: 100 MiB/s, 200 µs
+switch b: 1000 MiB/s, 0 s
+├─ server: NIC 100 MiB/s, 200 µs
+│     1 CPU of 1 M instructions/s, memory 1000 MiB, inside 1000 MiB/s
+│     server, cache none
+│     device hdd: 7200 rpm, seeks 1 ms and 10 ms, 50 MiB/s
+└─ cable to switch a: 100 MiB/s, 200 µs
+";
+        assert_eq!(tree, wanted);
+    }
+
+    #[test]
+    fn lines_join_boxes_and_switches_and_carry_their_figures_in_the_middle() {
+        let svg = Platform::parse(TWO_SWITCHES).unwrap().draw_svg().into_string();
+        // Two columns of 300 with 40 between fill the least width; each row is centered.
+        assert!(svg.contains(r#"viewBox="0 0 680 556""#), "{svg}");
+        // From below the clients, in the middle, to the top of switch a; half way are its figures.
+        assert!(svg.contains(r#"<line x1="340" y1="173" x2="170" y2="263">"#), "{svg}");
+        assert!(svg.contains(r#"<text class="f" x="261" y="218">NIC 100 MiB/s, 200 µs<"#), "{svg}");
+        assert!(svg.contains(r#"<line x1="340" y1="399" x2="510" y2="309">"#), "{svg}");
+        // A long role takes two lines and a short one stays whole.
+        assert!(
+            svg.contains(">server, cache none<") && svg.contains(">device hdd: 7200 rpm<"),
+            "{svg}"
+        );
+        let row = "[[nodes]]\nname = 'n'\nclients = 1\n";
+        let named = |name: &str| row.replace("'n'", &format!("'{name}'"));
+        let three =
+            format!("switches = [{{ name = 's' }}]\n{}{}{}", named("x"), named("y"), named("z"));
+        let wide = Platform::parse(&three).unwrap().draw_svg().into_string();
+        assert!(wide.contains(r#"viewBox="0 0 1020 "#), "three columns, two gaps, two margins");
+    }
+
+    #[test]
+    fn a_time_is_written_in_the_unit_that_fits() {
+        let times = [0.0, 2e-7, 5e-5, 0.0015, 0.25, 2.0];
+        let wanted = ["0 s", "200 ns", "50 µs", "1.5 ms", "250 ms", "2 s"];
+        assert_eq!(times.map(|seconds| time(Time(seconds))), wanted);
+    }
 }

@@ -65,6 +65,10 @@ mod tests {
         let mut random = JavaRandom::new(42);
         assert_eq!(random.below(10), 0);
         assert_eq!(random.below(100), 63);
+        // `nextInt()` of 42 begins with -1170105035, whose upper bits are those of small powers of two.
+        for (limit, first) in [(2, 1), (16, 11), (1024, 745), (1 << 30, 781_215_565)] {
+            assert_eq!(JavaRandom::new(42).below(limit), first, "below {limit}");
+        }
         let mut random = JavaRandom::new(0);
         assert_eq!(random.long(), -4_962_768_465_676_381_896);
     }

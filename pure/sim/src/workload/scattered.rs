@@ -57,3 +57,30 @@ impl Program for Scattered {
         self.calls.len() as u32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rank_does_its_blocks_once_and_their_order_is_not_the_one_in_the_file() {
+        let (ranks, bytes) = (3, 10);
+        let mut random = JavaRandom::new(1);
+        let mut program = Scattered::new(Direction::Write, ranks, 30 * bytes, bytes, &mut random);
+        assert_eq!(program.rank_count(), ranks);
+        for rank in 0..ranks {
+            let mut list = Vec::new();
+            let commands: Vec<Command> =
+                std::iter::from_fn(|| program.next(rank, &mut list)).collect();
+            assert_eq!(commands.len(), 12, "ten blocks between an opening and a closing");
+            assert_eq!(commands[0], FileOperation::Open.of(0));
+            assert_eq!(commands[11], FileOperation::Close.of(0));
+            let offsets: Vec<u64> = list.iter().map(|extent| extent.offset).collect();
+            let mut sorted = offsets.clone();
+            sorted.sort_unstable();
+            let own = |at: u64| (at * u64::from(ranks) + u64::from(rank)) * bytes;
+            assert_eq!(sorted, (0..10).map(own).collect::<Vec<_>>());
+            assert_ne!(offsets, sorted, "rank {rank}");
+        }
+    }
+}

@@ -168,6 +168,9 @@ mod tests {
     fn absurd_accesses_end() {
         let spaced = view(1, "8", "resized(;0,16;8)").unwrap();
         assert!(spaced.at_position(0, u64::MAX).unwrap_err().contains("pieces"));
+        let most = PIECES_MAX as u64 * 8;
+        assert_eq!(spaced.at_position(0, most).unwrap().len(), PIECES_MAX);
+        assert!(spaced.at_position(0, most + 1).unwrap_err().contains("pieces"));
         assert!(spaced.at_position(u64::MAX, 8).unwrap_err().contains("too large"));
         assert!(spaced.at_position(u64::MAX / 8, u64::MAX).unwrap_err().contains("range"));
         assert!(spaced.at_offset(u64::MAX, u64::MAX).is_err());

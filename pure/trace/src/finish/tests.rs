@@ -181,6 +181,147 @@ fn a_program_that_was_started_and_never_seen_is_named_as_absent() {
 }
 
 #[test]
+fn what_the_head_of_a_process_says_is_in_the_header() {
+    let flagged = |index: u32, flags: u32| {
+        let mut file = process_file(index, &[]);
+        put(&mut file, process::FLAGS, &flags.to_le_bytes());
+        put(&mut file, process::PARENT, &7_u32.to_le_bytes());
+        put(&mut file, process::HOST, b"node05");
+        put(&mut file, process::COMMAND, b"./guest\0-n\0two words\0");
+        file
+    };
+    let header = |flags: [u32; 2]| {
+        let files = [flagged(0, flags[0]), flagged(1, flags[1])];
+        let (control, processes) = (control_page(), files.iter().map(Vec::as_slice).collect());
+        let spools = Spools { control: &control, processes, ..Spools::default() };
+        finish(&spools, Side::Program).unwrap().header
+    };
+    let said = header([process::ENDED | process::PATCHED, process::PATCHED]);
+    let first = &said.processes[0];
+    assert_eq!((first.pid, first.parent_pid, first.rank), (100, 7, -1));
+    assert_eq!((first.host.as_str(), first.name.as_str()), ("node05", "guest"));
+    assert_eq!(first.command, ["./guest", "-n", "two words"]);
+    let endings: Vec<_> = said.processes.iter().map(|it| it.ending.as_str()).collect();
+    assert_eq!(endings, ["exited", "cut"]);
+    assert_eq!(said.interposer, "entry-patch");
+    let one_unpatched = header([process::PATCHED, process::ENDED | process::FORKED]);
+    assert_eq!(one_unpatched.interposer, "plt-only");
+}
+
+#[test]
+fn a_file_that_is_no_spool_of_this_version_is_damaged() {
+    let control = control_page();
+    let good = process_file(0, &[named(1, "/f")]);
+    let losses = |file: &[u8]| {
+        let processes = vec![file];
+        let spools = Spools { control: &control, processes, ..Spools::default() };
+        finish(&spools, Side::Program).unwrap().header.losses.lost_calls
+    };
+    assert_eq!(losses(&good).get("damaged spool file"), None);
+    for at in [process::MAGIC, process::VERSION, process::CHUNK_BYTES] {
+        let mut bad = good.clone();
+        bad[at] ^= 1;
+        assert_eq!(losses(&bad).get("damaged spool file"), Some(&1), "byte {at}");
+    }
+    // Nothing was ever written into it: its process was ended before it had made it.
+    assert_eq!(losses(&vec![0; 2 * CHUNK_BYTES]).get("damaged spool file"), None);
+}
+
+#[test]
+fn a_program_is_absent_unless_an_image_of_its_process_began_after_the_start() {
+    // At 1200 units of the clock process 101 is to become another program.
+    let exec = Record { argument: 101, fd: -1, ..record(Function::EXEC, 1, (1200, 1200), 0) };
+    let parent = process_file(0, &[named(1, "/bin/child"), exec]);
+    let unseen = |flags: u32, start: u64| {
+        let mut child = process_file(1, &[]);
+        put(&mut child, process::START, &start.to_le_bytes());
+        put(&mut child, process::FLAGS, &flags.to_le_bytes());
+        let control = control_page();
+        let processes = vec![parent.as_slice(), &child];
+        let spools = Spools { control: &control, processes, ..Spools::default() };
+        finish(&spools, Side::Program).unwrap().header.losses.unseen
+    };
+    assert_eq!(unseen(0, 1300), [""; 0]);
+    assert_eq!(unseen(0, 1200), [""; 0]);
+    // What called exec is the copy that fork made, not the program.
+    for (flags, start) in [(0, 1100), (process::FORKED, 1300)] {
+        let told = unseen(flags, start);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("/bin/child did not load the library"), "{told:?}");
+    }
+}
+
+#[test]
+fn the_command_itself_may_be_absent() {
+    let (control, file) = (control_page(), process_file(0, &[]));
+    let unseen = |pid| {
+        let launch = Launch { pid, command: vec!["./still".to_owned()], ..Launch::default() };
+        let spools = Spools { control: &control, processes: vec![&file], launch, drained: &[] };
+        finish(&spools, Side::Program).unwrap().header.losses.unseen.join("")
+    };
+    assert_eq!([unseen(0), unseen(100)], ["", ""]);
+    assert!(unseen(55).starts_with("./still did not load"), "{}", unseen(55));
+}
+
+#[test]
+fn sizes_and_positions_are_those_of_calls_that_succeeded() {
+    let named_two = [named(1, "/f"), named(2, "/f")];
+    let open = record(Function::OPEN, 1, (1000, 1010), 3);
+    let append = Record { argument: 0o2001, ..record(Function::OPEN, 2, (1020, 1030), 4) };
+    // Where an append goes, after a call in between.
+    let end_after = |between: Record| {
+        let write = record(Function::WRITE, 2, (1300, 1310), 7);
+        let rows =
+            [Record { length: 100, ..open }, Record { length: 100, ..append }, between, write];
+        let trace = finish_one(&[&named_two[..], &rows].concat());
+        trace.events.last().unwrap().offset
+    };
+    let truncate =
+        |result| Record { length: 40, ..record(Function::FTRUNCATE, 1, (1200, 1210), result) };
+    assert_eq!([0, -22].map(|result| end_after(truncate(result))), [40, 100]);
+    let allocate = |result| Record {
+        offset: 90,
+        length: 60,
+        ..record(Function::POSIX_FALLOCATE, 1, (1200, 1210), result)
+    };
+    assert_eq!([0, -28].map(|result| end_after(allocate(result))), [150, 100]);
+    let failed_seek = record(Function::LSEEK, 1, (1200, 1210), -22);
+    let write = record(Function::WRITE, 1, (1300, 1310), 5);
+    let trace = finish_one(&[
+        named(1, "/f"),
+        open,
+        failed_seek,
+        write,
+        Record { start: 1400, end: 1410, ..write },
+    ]);
+    let offsets: Vec<_> = trace.events.iter().map(|event| event.offset).collect();
+    assert_eq!(offsets[2..], [0, 5]);
+}
+
+#[test]
+fn a_copy_moves_the_positions_that_no_offset_was_given_for() {
+    let copy = |source: i64, target: i64| Record {
+        offset: source,
+        argument: target,
+        length: 10,
+        ..record(Function::COPY_FILE_RANGE, 1, (1100, 1110), 10)
+    };
+    let rows = |copy: Record| {
+        let open = |number, time| record(Function::OPEN, number, (time, time + 5), 3);
+        let read = record(Function::READ, 1, (1200, 1210), 1);
+        let write = record(Function::WRITE, 2, (1300, 1310), 1);
+        let names = [named(1, "/from"), named(2, "/to")];
+        let events = [open(1, 1000), open(2, 1010), copy, read, write];
+        let events = finish_one(&[&names[..], &events].concat()).events;
+        (events[2].offset, events[2].argument, events[3].offset, events[4].offset)
+    };
+    // Offset and file id of the copy; where the source is read next; where the target is written.
+    assert_eq!(rows(copy(-1, 2)), (0, 1, 10, 10));
+    assert_eq!(rows(copy(50, 2)), (50, 1, 0, 0));
+    assert_eq!(rows(copy(-1, 9)), (0, -1, 10, 0), "a target nobody knows");
+}
+
+#[test]
 fn counted_calls_are_nobodys_parent_and_the_stream_goes_on_behind_them() {
     let put = |times, argument, result| Record {
         argument,
@@ -289,7 +430,9 @@ fn accesses_of_mpi_io_lie_where_the_view_and_the_pointers_put_them() {
     }
     let inferred = trace.header.inferred.join("\n");
     assert!(
-        inferred.contains("shared pointers") && inferred.contains("whose opening is lost"),
+        inferred.contains("shared pointers, taken in the order in which calls began (2)")
+            && inferred
+                .contains("1 accesses of MPI-IO have no offset: a file whose opening is lost"),
         "{inferred}"
     );
     assert_eq!(trace.header.files.len(), 1, "a view is no file");
