@@ -5,89 +5,13 @@
 //! that [`Once`] names: what reached the system where the trace has that, so nothing counts twice.
 
 use crate::lane::Lane;
-use crate::report::Report;
 use crate::sizes::Sizes;
-use crate::stream::{Calls, Stream};
+use crate::stream::{Level, Stream, StreamKey};
 use crate::timeline::Timeline;
-use iolab_trace::{Class, Event, Function, Header, Layer, Once, Trace};
+use crate::totals::Totals;
+use iolab_trace::{Class, Event, Function, Header, Layer, Once};
 use iolab_vocab::FileId;
 use std::collections::BTreeMap;
-
-/// At which level a stream was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
-    /// Calls that reach the kernel.
-    System,
-    /// Calls of a library above it.
-    Library,
-}
-
-/// Whose stream it is; ordered so that streams of a file, and of a process in it, lie together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct StreamKey {
-    pub(crate) file: u32,
-    pub(crate) level: Level,
-    pub(crate) process: u32,
-    pub(crate) thread: u32,
-}
-
-/// Calls, bytes and time of a layer, a file or a process.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Totals {
-    pub(crate) calls: u64,
-    pub(crate) nested: u64,
-    pub(crate) reads: Calls,
-    pub(crate) writes: Calls,
-    /// Calls that move no data.
-    pub(crate) metadata: Calls,
-    pub(crate) failed: u64,
-}
-
-impl Totals {
-    fn add(&mut self, row: u64, event: &Event) {
-        self.count_call(event);
-        match event.function.class() {
-            Class::Read => self.reads.add(row, event),
-            Class::Write => self.writes.add(row, event),
-            Class::Copy => {
-                self.reads.add(row, event);
-                if event.argument >= 0 {
-                    self.writes.merge(copied(row, event));
-                }
-            }
-            // A process that waits for its child does no I/O.
-            Class::Process => {}
-            _ => self.metadata.add(row, event),
-        }
-    }
-
-    /// The source of a copy inside the kernel is read.
-    fn copied_from(&mut self, row: u64, event: &Event) {
-        self.count_call(event);
-        self.reads.add(row, event);
-    }
-
-    /// Its target is written, in the same time.
-    fn copied_to(&mut self, row: u64, event: &Event) {
-        self.count_call(event);
-        self.writes.merge(copied(row, event));
-    }
-
-    fn count_call(&mut self, event: &Event) {
-        self.calls = self.calls.saturating_add(event.calls());
-        self.nested += u64::from(event.parent >= 0);
-        self.failed += u64::from(event.errno().is_some());
-    }
-
-    pub(crate) fn io_ns(&self) -> u64 {
-        self.reads.and(self.writes).and(self.metadata).ns
-    }
-}
-
-/// The writing half of a copy, whose time is that of the reading one.
-fn copied(row: u64, event: &Event) -> Calls {
-    Calls { count: event.calls(), bytes: event.moved_bytes(), ns: 0, row: Some(row) }
-}
 
 /// A process while its calls go by.
 #[derive(Clone, Debug)]
@@ -195,18 +119,6 @@ impl Analysis {
             _ if outermost => self.stream(Level::Library, event).observe(row, event),
             _ => {}
         }
-    }
-
-    /// The report of a whole trace in memory.
-    pub fn of(trace: &Trace) -> Report {
-        let mut analysis = Analysis::new(trace.header.clone());
-        trace.events.iter().for_each(|event| analysis.observe(event));
-        analysis.finish()
-    }
-
-    /// Draws the conclusions.
-    pub fn finish(self) -> Report {
-        Report::of(self)
     }
 
     fn count(&mut self, row: u64, event: &Event) {

@@ -1,8 +1,8 @@
 //! What the rules look at: the streams of each file, the processes and how long they ran.
 
-use crate::analysis::{Analysis, Level, StreamKey};
+use crate::analysis::Analysis;
 use crate::pattern::{Part, Pattern, SharedPattern, combine};
-use crate::stream::{Calls, Stream};
+use crate::stream::{Calls, Level, Stream, StreamKey};
 use iolab_vocab::{Direction, Extent, FileId};
 use std::collections::BTreeMap;
 

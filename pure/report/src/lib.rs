@@ -39,7 +39,9 @@ pub mod study;
 pub mod sweep;
 pub mod table;
 pub mod text;
+mod thousands;
 mod timeline;
+mod totals;
 
 pub use analysis::Analysis;
 pub use findings::{Confidence, Evidence, Finding, Remedy, Severity, rule_names};

@@ -1,12 +1,14 @@
 //! The finished report: numbers, patterns and findings, ready to be written in any form.
 
-use crate::analysis::{Analysis, Totals};
+use crate::analysis::{Analysis, ProcessState};
 use crate::facts::{Facts, FileFacts};
 use crate::findings::{Finding, judge};
 use crate::pattern::{Pattern, SharedPattern};
 use crate::sizes::Sizes;
+use crate::stream::{Stream, StreamKey};
 use crate::timeline::Timeline;
-use iolab_trace::{Losses, Origin};
+use crate::totals::Totals;
+use iolab_trace::{Losses, Origin, Trace};
 use iolab_vocab::Direction;
 use serde::Serialize;
 
@@ -168,8 +170,22 @@ pub struct Lacks {
     pub cut_processes: Vec<String>,
 }
 
+impl Analysis {
+    /// The report of a whole trace in memory.
+    pub fn of(trace: &Trace) -> Report {
+        let mut analysis = Analysis::new(trace.header.clone());
+        trace.events.iter().for_each(|event| analysis.observe(event));
+        analysis.finish()
+    }
+
+    /// Draws the conclusions.
+    pub fn finish(self) -> Report {
+        Report::of(self)
+    }
+}
+
 impl Report {
-    pub(crate) fn of(analysis: Analysis) -> Report {
+    fn of(analysis: Analysis) -> Report {
         let facts = Facts::of(&analysis);
         let mut files: Vec<FileRow> =
             facts.files.iter().map(|file| file_row(file, &facts)).collect();
@@ -282,7 +298,7 @@ fn file_row(file: &FileFacts, facts: &Facts) -> FileRow {
 }
 
 fn part_rows(file: &FileFacts, facts: &Facts, direction: Direction) -> Vec<PartRow> {
-    let row = |(key, stream): &(crate::analysis::StreamKey, &crate::stream::Stream)| {
+    let row = |(key, stream): &(StreamKey, &Stream)| {
         let transfers = stream.transfers(direction)?;
         let span = transfers.detector.span?;
         Some(PartRow {
@@ -305,7 +321,7 @@ fn part_rows(file: &FileFacts, facts: &Facts, direction: Direction) -> Vec<PartR
 
 fn process_rows(facts: &Facts) -> Vec<ProcessRow> {
     let states = facts.analysis.processes.iter().zip(&facts.wall_ns).enumerate();
-    let row = |(index, (state, &run_ns)): (usize, (&crate::analysis::ProcessState, &u64))| {
+    let row = |(index, (state, &run_ns)): (usize, (&ProcessState, &u64))| {
         let entry = facts.analysis.header.processes.get(index);
         let span = run_ns.saturating_mul(state.threads.max(1).into());
         ProcessRow {

@@ -1,11 +1,12 @@
 //! The report as parts of a page, so that `iolab report --html` and `iolab study` show the same.
 
 use crate::chart::{Axis, Chart, Mark, Series, Unit};
-use crate::findings::{Finding, Severity, grouped};
+use crate::findings::{Finding, Severity};
 use crate::page::{self, Cell, Jump, Page, Section, Table, Tone};
 use crate::report::{FileRow, ProcessRow, Report};
 use crate::sizes::SizeRange;
 use crate::text::duration;
+use crate::thousands::grouped;
 use iolab_trace::Trace;
 use iolab_vocab::format_bytes;
 

@@ -19,6 +19,24 @@ const RECENT_WRITES: usize = 64;
 const O_SYNC_OR_DSYNC: i64 = 0o10000;
 const O_CREAT: i64 = 0o100;
 
+/// At which level a stream was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    /// Calls that reach the kernel.
+    System,
+    /// Calls of a library above it.
+    Library,
+}
+
+/// Whose stream it is; ordered so that streams of a file, and of a process in it, lie together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct StreamKey {
+    pub(crate) file: u32,
+    pub(crate) level: Level,
+    pub(crate) process: u32,
+    pub(crate) thread: u32,
+}
+
 /// Some calls: how many, how long, and where the first one is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Calls {

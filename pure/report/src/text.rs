@@ -1,8 +1,9 @@
 //! The report for people at a terminal: findings first, then who, what and when; short.
 
-use crate::findings::{Finding, Severity, grouped};
+use crate::findings::{Finding, Severity};
 use crate::report::{FileRow, LayerRow, ProcessRow, Report, Summary};
 use crate::sizes::Sizes;
+use crate::thousands::grouped;
 use crate::timeline::{Slice, Timeline};
 use iolab_trace::Origin;
 use iolab_vocab::format_bytes;

@@ -5,6 +5,7 @@ mod database;
 mod described;
 mod individual;
 mod java_random;
+mod outcome;
 pub mod recorded;
 mod recorded_run;
 mod run;
@@ -18,10 +19,8 @@ pub(crate) use described::in_words;
 pub use described::{Application, DescribedFile, TEMPLATE, Workload};
 pub use individual::Individual;
 pub use java_random::JavaRandom;
-pub use run::{
-    ApplicationOutcome, Job, LinkOutcome, Outcome, ServerOutcome, Settings, prepare, run,
-    run_watched, simulate, simulate_with,
-};
+pub use outcome::{ApplicationOutcome, LinkOutcome, Outcome, ServerOutcome};
+pub use run::{Job, Settings, prepare, run, run_watched, simulate, simulate_with};
 pub use scattered::Scattered;
 pub use script::{Line, Script};
 pub use with_files::WithFiles;

@@ -292,7 +292,9 @@ fn calls_past_mpi_go_to_the_servers_where_that_is_asked_for() {
         let platform = Platform::preset("classic-hdd").unwrap();
         let outcome = watchless(job, &platform, &Settings::default()).unwrap();
         let totals = outcome.servers.iter().map(|server| server.totals);
-        totals.fold((0, 0), |sum, one| (sum.0 + one.read_bytes, sum.1 + one.written_bytes))
+        totals.fold((0, 0), |sum, one| {
+            (sum.0 + one.device.read_bytes, sum.1 + one.device.written_bytes)
+        })
     };
     assert_eq!(moved(&past_mpi(4000), PosixCalls::Commands), (500, 3000));
     assert_eq!(moved(&past_mpi(4000), PosixCalls::Compute), (0, 0));

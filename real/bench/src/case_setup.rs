@@ -2,11 +2,10 @@
 
 use crate::cache;
 use crate::content::Content;
-use crate::failure::{BenchError, told};
+use crate::failure::{BenchError, agree, told};
 use crate::names::Name;
-use crate::phase::agree;
 use crate::plan::Case;
-use crate::run::Runner;
+use crate::runner::Runner;
 use crate::source::{Needs, Source, is_contiguous};
 use crate::steps::Act;
 use crate::surroundings::enough_room;

@@ -2,14 +2,15 @@
 
 use crate::cache::CacheState;
 use crate::case_setup::CaseSetup;
-use crate::failure::{BenchError, told};
-use crate::phase::{Stages, agree, named, timed};
+use crate::failure::{BenchError, agree, told};
+use crate::phase::{Stages, named, timed};
 use crate::records::{self, Origin, Records};
-use crate::run::Runner;
+use crate::runner::Runner;
 use crate::source::Source;
 use crate::steps::Act;
-use crate::timed::{Loop, Tally, Work};
+use crate::timed::{Loop, Tally};
 use crate::verify::Checks;
+use crate::work::Work;
 use iolab_backend::{Backend, Needs, Opening};
 use iolab_comm::largest;
 use iolab_pattern::Pattern;

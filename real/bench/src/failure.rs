@@ -1,7 +1,7 @@
-//! Why a run ends early: the scene, and the way out.
+//! Why a run ends early: the scene, and the way out; when one rank fails, all end with its error.
 
 use iolab_backend::IoError;
-use iolab_comm::CommError;
+use iolab_comm::{Comm, CommError};
 use std::fmt;
 
 /// Why a run ended early.
@@ -53,4 +53,16 @@ pub(crate) type Told = (String, String);
 /// What a back end says, as ranks tell each other.
 pub(crate) fn told(error: &IoError) -> (String, String) {
     (error.to_string(), error.hint().to_owned())
+}
+
+/// Goes on only if no rank failed; else all stop with the same error.
+pub(crate) fn agree(comm: &dyn Comm, own: Result<(), (String, String)>) -> Result<(), BenchError> {
+    let said = serde_json::to_vec(&own.err()).unwrap_or_default();
+    for (rank, text) in comm.gather(&said)?.iter().enumerate() {
+        if let Ok(Some((message, hint))) = serde_json::from_slice::<Option<(String, String)>>(text)
+        {
+            return Err(BenchError::OnRank { rank: rank as u32, message, hint });
+        }
+    }
+    Ok(())
 }

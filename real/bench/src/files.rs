@@ -7,9 +7,9 @@
 //! place, that one stays. Existing files are used only when the plan says so, and stay.
 
 use crate::cell::{Abilities, refusal};
-use crate::failure::{BenchError, Told};
+use crate::failure::{BenchError, Told, agree};
+use crate::manner::Manner;
 use crate::names::{Name, clear_names};
-use crate::phase::agree;
 use crate::plan::{Plan, Temporal};
 use iolab_backend::{Identity, Needs};
 use iolab_comm::Comm;
@@ -21,17 +21,6 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-
-/// How a run stands to files that exist, and to its own when it ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manner {
-    /// What exists is read as it is, never cut, never removed.
-    pub existing: bool,
-    /// What exists may be written to; it stays.
-    pub overwrite: bool,
-    /// What the run made stays, too.
-    pub keep: bool,
-}
 
 /// Which kinds of files a run needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

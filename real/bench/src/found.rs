@@ -8,7 +8,7 @@
 use crate::case_setup::{CaseSetup, first_version};
 use crate::content::Content;
 use crate::failure::BenchError;
-use crate::run::Runner;
+use crate::runner::Runner;
 use iolab_comm::largest;
 use iolab_pattern::Access;
 use std::fs::File;

@@ -3,11 +3,19 @@
 //! A Jacobi sweep over a vector that fits the first-level cache, so that it competes with I/O for
 //! the processor but little for memory. Sleeping would not do: a sleeping program always overlaps.
 
-use crate::overlap::Computation;
 use iolab_host::tick::monotonic;
 
 /// Elements of the vector: 8 KiB.
 const ELEMENTS: usize = 1024;
+
+/// Work to overlap with.
+pub(crate) trait Computation {
+    /// Nanoseconds of a sweep when nothing else runs.
+    fn sweep_ns(&mut self) -> f64;
+
+    /// Does so many sweeps, with a pause for `look` after every `every` of them (0: never).
+    fn run(&mut self, sweeps: u64, every: u64, look: &mut dyn FnMut());
+}
 
 /// A computation that can be made as long as wanted.
 pub(crate) struct Kernel {

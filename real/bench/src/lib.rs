@@ -14,6 +14,7 @@ mod failure;
 mod files;
 mod found;
 mod kernel;
+mod manner;
 mod metadata;
 mod names;
 mod overlap;
@@ -26,6 +27,7 @@ mod record_file;
 mod recording;
 mod records;
 mod run;
+mod runner;
 mod source;
 mod spatial;
 mod steps;
@@ -33,12 +35,13 @@ mod surroundings;
 mod table;
 mod timed;
 mod verify;
+mod work;
 
 pub use cache::CacheState;
 pub use cell::{Abilities, cell_table, refusal};
 pub use content::{Content, Mismatch};
 pub use failure::BenchError;
-pub use files::{Manner, TestFiles};
+pub use files::TestFiles;
 pub use iolab_report::bench::{
     Incomplete, Latency, Measurement, Outcome, Prices, RankTimes, Refused, Summary, Surroundings,
 };
@@ -46,9 +49,12 @@ pub use iolab_report::overlap::{
     AsyncMode, CaseEntry, Estimate, Found, Load, OverlapOutcome, OverlapPoint, OverlapSummary,
     QUALITY_LIMIT, Reference, Spread, overlap_summaries, theory,
 };
-pub use overlap::{OverlapCase, OverlapPlan, OverlapProgress, SWEEP, overlap, overlap_template};
+pub use manner::Manner;
+pub use overlap::{
+    OverlapCase, OverlapPlan, OverlapProgress, SWEEP, overlap, overlap_end_early, overlap_template,
+};
 pub use plan::{Case, Plan, Temporal, template};
-pub use progress::{KeptRecords, Progress, end_early, overlap_end_early};
+pub use progress::{KeptRecords, Progress, end_early};
 pub use recording::Recording;
 pub use run::run;
 pub use spatial::Spatial;

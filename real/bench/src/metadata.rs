@@ -7,7 +7,7 @@ use crate::failure::BenchError;
 use crate::names::{Name, clear_names};
 use crate::phase::{Stages, named, timed};
 use crate::plan::Case;
-use crate::run::Runner;
+use crate::runner::Runner;
 use crate::timed::Tally;
 use iolab_backend::{IoError, Verb};
 use iolab_host::tick::TickClock;

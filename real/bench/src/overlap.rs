@@ -19,12 +19,10 @@ mod virtual_world;
 use crate::case_setup::{share, write_range};
 use crate::cell::Abilities;
 use crate::content::Content;
-use crate::failure::{BenchError, Told, told};
+use crate::failure::{BenchError, Told, agree, told};
 use crate::files::{Cleaning, TestFiles, Uses};
 use crate::kernel::Kernel;
 use crate::names::Name;
-use crate::phase::agree;
-use crate::progress::overlap_end_early;
 use crate::run::{ranks_agree, share_a_clock, warnings};
 use crate::source::{Needs as SourceNeeds, Source, is_contiguous};
 use crate::surroundings::{enough_room, surroundings};
@@ -32,7 +30,7 @@ use actor::{Actor, Tools};
 use iolab_backend::{Arena, Direction, Needs, Opening, Paced, Threaded};
 use iolab_comm::{Comm, gather_numbers, largest};
 use iolab_host::tick::monotonic;
-use iolab_report::bench::Refused;
+use iolab_report::bench::{Incomplete, Refused};
 use iolab_report::overlap::{
     AsyncMode, CaseEntry, Load, OverlapOutcome, OverlapPoint, Place, RankSample, Reference,
     overlap_summaries, point,
@@ -41,7 +39,6 @@ use iolab_trace::Trace;
 use std::path::Path;
 use timeline::gathered;
 
-pub(crate) use actor::Computation;
 pub use plan::{OverlapCase, OverlapPlan, SWEEP, overlap_template};
 
 /// What is told of a run, on rank 0.
@@ -334,6 +331,27 @@ fn begun(
         refused: refused.collect(),
         incomplete: None,
     })
+}
+
+/// The run has ended before its plan: says why and which points are missing, and sums up the rest.
+pub fn overlap_end_early(outcome: &mut OverlapOutcome, plan: &OverlapPlan, reason: &str) {
+    let mut missing = Vec::new();
+    for (index, case) in plan.cases.iter().enumerate() {
+        let refused = |one: &Refused| {
+            one.test == case.test
+                && one.spatial == case.spatial.text()
+                && one.temporal == case.direction_name()
+                && one.method == case.method.name
+        };
+        let wanted = case.ratios.len() * plan.repetitions as usize;
+        let measured = outcome.points.iter().filter(|point| point.case == index).count();
+        if measured < wanted && !outcome.refused.iter().any(refused) {
+            let rest = wanted - measured;
+            missing.push(format!("{}: {rest} of {wanted} points", case.title()));
+        }
+    }
+    outcome.incomplete = Some(Incomplete { reason: reason.to_owned(), missing });
+    outcome.summaries = overlap_summaries(&outcome.points);
 }
 
 /// A launcher that binds a rank to one processor leaves none for what is to go on beside it.

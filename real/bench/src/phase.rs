@@ -1,7 +1,7 @@
 //! One phase of work between two barriers, on every rank. What each rank's clock showed travels to all;
 //! [`iolab_report::bench::measurement`] makes the phase of all ranks out of it.
 
-use crate::failure::BenchError;
+use crate::failure::{BenchError, agree};
 use crate::plan::{Case, Plan};
 use crate::timed::Tally;
 use iolab_comm::Comm;
@@ -60,18 +60,6 @@ pub(crate) trait Stages {
 pub(crate) fn recorded(tally: &Tally) -> Vec<(u64, u64)> {
     let values = tally.histogram.iter_recorded();
     values.map(|value| (value.value_iterated_to(), value.count_at_value())).collect()
-}
-
-/// Goes on only if no rank failed; else all stop with the same error.
-pub(crate) fn agree(comm: &dyn Comm, own: Result<(), (String, String)>) -> Result<(), BenchError> {
-    let said = serde_json::to_vec(&own.err()).unwrap_or_default();
-    for (rank, text) in comm.gather(&said)?.iter().enumerate() {
-        if let Ok(Some((message, hint))) = serde_json::from_slice::<Option<(String, String)>>(text)
-        {
-            return Err(BenchError::OnRank { rank: rank as u32, message, hint });
-        }
-    }
-    Ok(())
 }
 
 fn exchange(comm: &dyn Comm, own: &RankTimes) -> Result<Vec<RankTimes>, BenchError> {

@@ -6,7 +6,7 @@
 //! resolving, and what is wrong is named with its test.
 
 use crate::cache::CacheState;
-use crate::files::Manner;
+use crate::manner::Manner;
 use crate::spatial::{Spatial, SpatialText};
 use iolab_backend::{Catalog as Methods, Method, Needs};
 use iolab_pattern::Pattern;

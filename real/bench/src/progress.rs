@@ -1,12 +1,10 @@
 //! A run under way: what whoever watches it is told, so that nothing measured is lost with it, and
 //! what a run that ended early says of itoutcome.
 
-use crate::overlap::OverlapPlan;
 use crate::plan::{Case, Plan};
 use crate::record_file::RecordFile;
 use iolab_backend::Needs;
-use iolab_report::bench::{Incomplete, Measurement, Outcome, Refused, summarise};
-use iolab_report::overlap::{OverlapOutcome, overlap_summaries};
+use iolab_report::bench::{Incomplete, Measurement, Outcome, summarise};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -72,25 +70,4 @@ fn missing_of(outcome: &Outcome, plan: &Plan, case: &Case) -> Option<String> {
         0 => Some(what),
         some => Some(format!("{what}, {} of {repetitions} repetitions", repetitions - some)),
     }
-}
-
-/// As [`end_early`], for the overlap benchmark.
-pub fn overlap_end_early(outcome: &mut OverlapOutcome, plan: &OverlapPlan, reason: &str) {
-    let mut missing = Vec::new();
-    for (index, case) in plan.cases.iter().enumerate() {
-        let refused = |one: &Refused| {
-            one.test == case.test
-                && one.spatial == case.spatial.text()
-                && one.temporal == case.direction_name()
-                && one.method == case.method.name
-        };
-        let wanted = case.ratios.len() * plan.repetitions as usize;
-        let measured = outcome.points.iter().filter(|point| point.case == index).count();
-        if measured < wanted && !outcome.refused.iter().any(refused) {
-            let rest = wanted - measured;
-            missing.push(format!("{}: {rest} of {wanted} points", case.title()));
-        }
-    }
-    outcome.incomplete = Some(Incomplete { reason: reason.to_owned(), missing });
-    outcome.summaries = overlap_summaries(&outcome.points);
 }

@@ -4,11 +4,10 @@
 //! keeps at most [`KEPT_MAX`] operations of a phase: of longer ones every 2nd, 4th, … so that they
 //! stay evenly spread. Offsets and lengths are not kept, the pattern gives them again.
 
-use crate::failure::BenchError;
-use crate::phase::agree;
+use crate::failure::{BenchError, agree};
 use crate::progress::KeptRecords;
 use crate::record_file::Row;
-use crate::timed::Work;
+use crate::work::Work;
 use iolab_backend::Direction;
 use iolab_comm::{Comm, largest};
 use iolab_host::tick::TickClock;

@@ -7,14 +7,14 @@
 
 use crate::case_setup::first_version;
 use crate::cell::{Abilities, refusal};
-use crate::failure::BenchError;
+use crate::failure::{BenchError, agree};
 use crate::files::{Cleaning, TestFiles, Uses};
 use crate::found::other_than;
-use crate::phase::agree;
 use crate::plan::{Case, Plan, Temporal};
 use crate::predict::predict;
 use crate::progress::{KeptRecords, Progress, end_early};
 use crate::record_file::RecordFile;
+use crate::runner::Runner;
 use crate::steps::{self, Step, steps};
 use crate::surroundings::{clock_identity, processors, surroundings};
 use iolab_backend::Needs;
@@ -170,19 +170,6 @@ fn barrier_cost(comm: &dyn Comm) -> Result<u64, BenchError> {
     }
     costs.sort_unstable();
     Ok(costs[costs.len() / 2])
-}
-
-/// One rank's part in a run.
-pub(crate) struct Runner<'a> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) comm: &'a dyn Comm,
-    pub(crate) clock: TickClock,
-    /// The stamps of all ranks are of one clock.
-    pub(crate) one_clock: bool,
-    pub(crate) barrier_cost_ns: u64,
-    pub(crate) files: &'a TestFiles,
-    /// Where single operations go, on rank 0.
-    pub(crate) records: &'a KeptRecords,
 }
 
 impl Runner<'_> {

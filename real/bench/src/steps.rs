@@ -1,7 +1,7 @@
 //! What a temporal pattern is made of: steps, some of them timed.
 
 use crate::plan::{Case, Temporal};
-use crate::timed::Work;
+use crate::work::Work;
 use iolab_backend::Direction;
 use iolab_report::bench::PhaseLabel;
 use iolab_vocab::Seed;

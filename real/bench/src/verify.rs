@@ -16,10 +16,9 @@
 
 use crate::case_setup::{CaseSetup, share};
 use crate::content::{Content, check, check_access};
-use crate::failure::{BenchError, told};
-use crate::phase::agree;
-use crate::run::Runner;
-use crate::timed::Work;
+use crate::failure::{BenchError, agree, told};
+use crate::runner::Runner;
+use crate::work::Work;
 use iolab_backend::Direction;
 use iolab_pattern::{Access, Contract};
 use iolab_report::bench::Measurement;

@@ -3,6 +3,7 @@
 //! A row: the function and its profiling twin, the arguments, what is noted before the call and what
 //! is kept after it; then the same with large counts (`…_c`) and which of its arguments are counts.
 
+use crate::call::Call;
 use crate::collectives as coll;
 use crate::communicators;
 use crate::completion as end;
@@ -13,8 +14,8 @@ use crate::files::{
 };
 use crate::messages as msg;
 use crate::next::Next;
+use crate::profiling::comm_rank;
 use crate::recorder::{Times, door, leave_out, push, record};
-use crate::state::{self, State};
 use iolab_trace::Function as F;
 use iolab_trace::spool::{LeftOut, Record};
 use std::cell::Cell;
@@ -28,72 +29,6 @@ const NO_SUCH_FUNCTION: i32 = 16;
 thread_local! {
     /// Where on its stack this thread is in a call of MPI, 0 if in none: what that calls is its own.
     static FRAME: Cell<usize> = const { Cell::new(0) };
-}
-
-/// A call of MPI: its arguments, and when it was.
-pub(crate) struct Call<'a> {
-    arguments: &'a mut [usize],
-    has_large_counts: bool,
-    pub(crate) family: &'static Family,
-    pub(crate) times: Times,
-    /// Handles noted before the call.
-    pub(crate) noted: Vec<usize>,
-    /// Room for a status of any family: none has more than 32 bytes.
-    pub(crate) scratch: [u64; 8],
-}
-
-impl Call<'_> {
-    pub(crate) fn word(&self, at: usize) -> usize {
-        self.arguments.get(at).copied().unwrap_or(0)
-    }
-
-    pub(crate) fn set(&mut self, at: usize, word: usize) {
-        if let Some(place) = self.arguments.get_mut(at) {
-            *place = word;
-        }
-    }
-
-    /// The place of the last argument.
-    pub(crate) fn last(&self) -> usize {
-        self.arguments.len() - 1
-    }
-
-    pub(crate) fn int(&self, at: usize) -> i32 {
-        self.word(at) as i32
-    }
-
-    pub(crate) fn count(&self, at: usize) -> i64 {
-        match self.has_large_counts {
-            true => self.word(at) as i64,
-            false => i64::from(self.int(at)),
-        }
-    }
-
-    /// A count of a list of counts.
-    ///
-    /// # Safety
-    /// The guest's list must have as many.
-    pub(crate) unsafe fn count_in(&self, at: usize, index: usize) -> i64 {
-        // SAFETY: the caller's promise; lists of large counts are not seen.
-        i64::from(unsafe { (self.word(at) as *const i32).add(index).read_unaligned() })
-    }
-
-    /// The integer that an argument points to; MPI has just written it.
-    pub(crate) fn int_at(&self, at: usize) -> i32 {
-        match self.word(at) {
-            0 => 0,
-            // SAFETY: the guest's own room for an answer.
-            address => unsafe { (address as *const i32).read_unaligned() },
-        }
-    }
-
-    pub(crate) fn handle(&self, at: usize) -> usize {
-        self.family.handle(self.word(at))
-    }
-
-    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
-        state::with(self.family, work)
-    }
 }
 
 /// The thread is in a call, until this goes.
@@ -186,7 +121,7 @@ fn nothing(_call: &mut Call<'_>) {}
 fn begin(call: &mut Call<'_>) {
     let mut rank = -1i32;
     // SAFETY: MPI has just been initialised; there is room for the answer.
-    unsafe { state::comm_rank(call.family.world, &raw mut rank as usize) };
+    unsafe { comm_rank(call.family.world, &raw mut rank as usize) };
     push(Record { argument: i64::from(rank), ..record(F::MPI_INIT, call.times) });
 }
 

@@ -3,9 +3,9 @@
 //! A rank that works in place passes no type of its own, so bytes are those of the side that every
 //! rank of its role passes. Where parts differ (`…v`), a record has this rank's part.
 
-use crate::calls::Call;
-use crate::communicators::Communicator;
+use crate::call::Call;
 use crate::datatypes;
+use crate::handle::Communicator;
 use crate::recorder::{keep, record};
 use iolab_trace::Function;
 use iolab_trace::spool::Record;

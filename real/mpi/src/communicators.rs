@@ -1,32 +1,16 @@
 //! Communicators, as lists of ranks of the whole program.
 
-use crate::calls::Call;
-use crate::recorder;
-use crate::state::{
-    State, comm_group, comm_rank, group_free, group_size, group_translate, has_world, is_inter,
+use crate::call::Call;
+use crate::handle::Communicator;
+use crate::profiling::{
+    comm_group, comm_rank, group_free, group_size, group_translate, has_world, is_inter,
 };
+use crate::recorder;
+use crate::state::State;
 use std::fmt::Write;
 
 /// More ranks than any machine has, so that a broken answer asks for no memory.
 const RANKS_MAX: i32 = 1 << 24;
-
-/// A communicator of one group.
-#[derive(Clone, Debug)]
-pub(crate) struct Communicator {
-    /// Its number in the run.
-    pub(crate) number: u32,
-    /// Own rank in it.
-    pub(crate) rank: i32,
-    /// Ranks of the whole program.
-    pub(crate) members: Vec<u32>,
-}
-
-impl Communicator {
-    /// A rank of it, as the whole program counts.
-    pub(crate) fn member(&self, rank: i32) -> Option<u32> {
-        usize::try_from(rank).ok().and_then(|rank| self.members.get(rank)).copied()
-    }
-}
 
 impl State {
     /// What a handle stands for; none for a communicator between two groups. A call with it has just

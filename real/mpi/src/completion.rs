@@ -1,7 +1,7 @@
 //! What was started comes to its end: waits and tests. Each request that a call ends is one record,
 //! however many the call was about; a test that finds nothing is none.
 
-use crate::calls::Call;
+use crate::call::Call;
 use crate::recorder::{push, record};
 use iolab_trace::Function;
 use iolab_trace::spool::Record;

@@ -2,7 +2,7 @@
 //! grammar of `iolab_trace::datatype`. What the numbers mean is for the reader to find out.
 
 use crate::family::{Family, OPAQUE};
-use crate::state::{
+use crate::profiling::{
     has_large_counts, large_type_contents, large_type_envelope, type_contents, type_envelope,
     type_extent, type_free, type_size,
 };

@@ -3,26 +3,18 @@
 //! A record has what the program said: offsets and pointers count in units of the view, whose
 //! datatypes stand in a text of their own. Where bytes lie in the file is found out afterwards.
 
-use crate::calls::Call;
+use crate::call::Call;
 use crate::completion::wait;
 use crate::datatypes;
 use crate::family::{APPEND, Family};
+use crate::handle::File;
+use crate::profiling::{file_position, file_position_shared, get_elements};
 use crate::recorder::{number, push, record};
-use crate::state::{file_position, file_position_shared, get_elements};
 use iolab_trace::Function;
 use iolab_trace::spool::{Record, SHARED_POINTER};
 use std::ffi::CStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// An open file.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct File {
-    /// Its number in the run, which its name has.
-    number: u32,
-    /// The request's number of a split collective call that has begun.
-    begun: Option<u32>,
-}
 
 /// Where a call gets its offset from.
 #[derive(Clone, Copy)]

@@ -9,6 +9,7 @@
 //! A guest's rules: the call is made first and its answer never changes; MPI is asked about handles
 //! only after a call with them succeeded; without a recorder everything passes.
 
+mod call;
 mod calls;
 mod collectives;
 mod communicators;
@@ -16,7 +17,9 @@ mod completion;
 mod datatypes;
 mod family;
 mod files;
+mod handle;
 mod messages;
 mod next;
+mod profiling;
 mod recorder;
 mod state;

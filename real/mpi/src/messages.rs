@@ -1,29 +1,13 @@
 //! Messages between two processes: blocking, started, and started again and again.
 
-use crate::calls::Call;
-use crate::communicators::Communicator;
+use crate::call::Call;
 use crate::datatypes;
 use crate::family::Family;
+use crate::handle::{Communicator, Found, Message, Persistent};
 use crate::recorder::{Times, keep, push, record};
 use crate::state::State;
 use iolab_trace::spool::Record;
 use iolab_trace::{Function, Partner};
-
-/// A message that `MPI_Start` will start.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Persistent {
-    message: Message,
-    receives: bool,
-}
-
-/// A message, or half of it, as a record has it.
-#[derive(Clone, Copy, Debug)]
-struct Message {
-    communicator: i32,
-    /// Rank and tag, −1 for the null process.
-    partner: i64,
-    bytes: i64,
-}
 
 /// Where the arguments of a message are.
 #[derive(Clone, Copy)]
@@ -179,10 +163,6 @@ fn both(call: &Call<'_>, send: Places, receive: Places) {
         Record { offset: receive.partner, ..row }
     }));
 }
-
-/// A message that a matching probe has found: whom it was asked for, and where.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Found(Message);
 
 /// `MPI_Mprobe(source, tag, communicator, message, status)`.
 pub(crate) fn found(call: &mut Call<'_>) {

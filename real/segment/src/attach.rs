@@ -1,7 +1,7 @@
 //! Making the segment of a run, and finding it in a process of the run.
 
 use crate::layout::{MAGIC, SLABS, STAGES, TABLE_BYTES, Table, VERSION};
-use crate::slab;
+use crate::slab_layout;
 use crate::system::{self, Descriptor, system_call};
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -83,8 +83,8 @@ impl Run {
 
     fn fill(fd: i32, path: &CStr, shape: Shape) -> Result<Run, AttachError> {
         let staging = shape.staging_bytes.next_multiple_of(crate::layout::PAGE);
-        let records = slab::records_for(staging);
-        let bytes = TABLE_BYTES + SLABS as u64 * slab::bytes(staging, records);
+        let records = slab_layout::records_for(staging);
+        let bytes = TABLE_BYTES + SLABS as u64 * slab_layout::bytes(staging, records);
         // SAFETY: no memory is involved.
         unsafe {
             let sized = system_call!(SYS_ftruncate, fd, bytes);
@@ -142,7 +142,8 @@ impl Run {
         let records = header.records.load(Relaxed);
         let fits = staging < 1 << 45
             && records < 1 << 20
-            && TABLE_BYTES + SLABS as u64 * slab::bytes(staging, records) <= status.st_size as u64;
+            && TABLE_BYTES + SLABS as u64 * slab_layout::bytes(staging, records)
+                <= status.st_size as u64;
         if header.magic.load(Acquire) != MAGIC || header.version.load(Relaxed) != VERSION || !fits {
             return Err(AttachError::Version);
         }

@@ -22,6 +22,7 @@ mod join;
 mod layout;
 mod process;
 mod slab;
+mod slab_layout;
 mod system;
 #[cfg(test)]
 mod tests;

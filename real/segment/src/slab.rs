@@ -7,48 +7,15 @@
 
 use crate::attach::Run;
 use crate::layout::{PAGE, SLABS, TABLE_BYTES};
+use crate::slab_layout::{HEAD_BYTES, Head, ListHead, PATH_ROOM, Record, bytes, list_bytes};
 use crate::system::{self, Descriptor, system_call};
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicU32, AtomicU64};
 
-const HEAD_BYTES: u64 = 2 * PAGE;
-const PATH_ROOM: usize = 4096;
-const RECORDS_MAX: u64 = 16_384;
 /// These many slabs keep their memory when they are given up, for the next file.
 const WARM_SLABS: u32 = 8;
 /// No size is known from before an append.
 pub(crate) const NO_BASE: u64 = u64::MAX;
-
-#[repr(C)]
-struct Head {
-    /// Bit 0: which list counts; bit 1: it goes out by appending; upper half: its records.
-    selector: AtomicU64,
-    /// Staging memory that the system has given for certain, from its front.
-    granted: AtomicU64,
-    /// As much of each list.
-    granted_list: [AtomicU64; 2],
-    /// What `names` was when the path was looked up.
-    path_names: AtomicU32,
-    path_length: AtomicU32,
-    /// When the file of that path came to be; 0 when nobody can tell.
-    birth: AtomicU64,
-    path: [AtomicU32; PATH_ROOM / 4],
-}
-
-/// Before the records of a list.
-#[repr(C, align(64))]
-struct ListHead {
-    /// Size of the file before the records went out by appending.
-    base: AtomicU64,
-}
-
-/// One extent of the file in staging memory.
-#[repr(C)]
-struct Record {
-    offset: AtomicU64,
-    length: AtomicU64,
-    at: AtomicU64,
-}
 
 /// What one record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,20 +23,6 @@ pub(crate) struct Held {
     pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) at: u64,
-}
-
-/// How many records the lists of slabs with that much staging memory have.
-pub(crate) fn records_for(staging_bytes: u64) -> u64 {
-    (staging_bytes / 64).clamp(256, RECORDS_MAX)
-}
-
-fn list_bytes(records: u64) -> u64 {
-    (size_of::<ListHead>() as u64 + records * size_of::<Record>() as u64).next_multiple_of(PAGE)
-}
-
-/// Bytes of a slab.
-pub(crate) fn bytes(staging_bytes: u64, records: u64) -> u64 {
-    HEAD_BYTES + 2 * list_bytes(records) + staging_bytes
 }
 
 /// A slab as this process sees it.

@@ -1,9 +1,11 @@
 //! Rules about how data is moved: sizes, places, order, repetition.
 
-use super::{Confidence, FileRule, Severity, grouped};
+use super::file_rule::FileRule;
+use super::finding::{Confidence, Severity};
 use crate::facts::FileFacts;
 use crate::pattern::Pattern;
 use crate::stream::{Calls, Stream, TINY_BYTES, Transfers};
+use crate::thousands::grouped;
 use iolab_vocab::{Direction, format_bytes};
 
 /// Fewer calls than this are no habit.

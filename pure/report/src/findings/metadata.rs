@@ -1,7 +1,9 @@
 //! Rules about calls that move no data: seeks, syncs, opening and closing, asking, locking.
 
-use super::{Confidence, FileRule, Severity, grouped};
+use super::file_rule::FileRule;
+use super::finding::{Confidence, Severity};
 use crate::stream::{Calls, TINY_BYTES};
+use crate::thousands::grouped;
 use iolab_vocab::{Direction, format_bytes};
 
 /// Fewer calls than this are no habit.

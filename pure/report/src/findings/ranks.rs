@@ -1,7 +1,8 @@
 //! Rules about the balance among ranks.
 
-use super::{Confidence, Evidence, Finding, Remedy, Severity, grouped};
+use super::finding::{Confidence, Evidence, Finding, Remedy, Severity};
 use crate::facts::Facts;
+use crate::thousands::grouped;
 use iolab_vocab::format_bytes;
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
 //! Rules about a run as a whole: many files, much metadata.
 
-use super::{Confidence, Evidence, Finding, Remedy, Severity, grouped};
+use super::finding::{Confidence, Evidence, Finding, Remedy, Severity};
 use crate::facts::{Facts, FileFacts};
 use crate::stream::Calls;
+use crate::thousands::grouped;
 use iolab_vocab::{Direction, format_bytes};
 use std::collections::BTreeMap;
 

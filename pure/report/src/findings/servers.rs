@@ -1,8 +1,8 @@
 //! Rules about the servers of a simulated cluster, whose devices a trace shows.
 
-use super::{Confidence, Evidence, Finding, Remedy, Severity};
-use crate::analysis::Totals;
+use super::finding::{Confidence, Evidence, Finding, Remedy, Severity};
 use crate::facts::Facts;
+use crate::totals::Totals;
 use iolab_vocab::format_bytes;
 
 pub(super) const NAMES: &[&str] = &["uneven-servers"];

@@ -6,7 +6,7 @@ use iolab_vocab::{Nanos, format_bytes};
 use std::collections::BTreeSet;
 
 use crate::chart::Unit;
-use crate::findings::grouped;
+use crate::thousands::grouped;
 
 /// A page that lays runs beside each other; each comes with the name it is known by (its file's).
 pub fn compare<'a>(runs: &[(String, &'a Trace)]) -> Page<'a> {

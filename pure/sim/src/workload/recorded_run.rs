@@ -1,6 +1,6 @@
 //! A recorded run as a trace: names for the processes and files its rows speak of.
 
-use super::run::ApplicationOutcome;
+use super::outcome::ApplicationOutcome;
 use crate::cluster::Recording;
 use crate::platform::Platform;
 use iolab_trace::{Clock, FORMAT_VERSION, FileEntry, Header, Losses, Origin, ProcessEntry, Trace};

@@ -4,19 +4,18 @@
 //! programs written in Python). Both are deterministic: equal arguments give equal outcomes.
 
 use super::described::Workload;
+use super::outcome::{ApplicationOutcome, LinkOutcome, Outcome, ServerOutcome};
 use super::recorded_run::RecordedRun;
 use super::staged::Staged;
 use crate::cluster::{
-    Cluster, Event, FileState, HopTotals, LinkKind, Order, PolicyOverrides, Progress, RunError,
-    ServerTotals, Setup,
+    Cluster, Event, FileState, Order, PolicyOverrides, Progress, RunError, Setup,
 };
 use crate::platform::Platform;
-use crate::program::{PhaseTotals, Program};
+use crate::program::Program;
 use crate::queue::{EventQueue, Ordered, Published};
 use crate::scenario::{Faults, Scenario};
 use iolab_policy::collective::CollectiveSelection;
 use iolab_policy::insitu::StrategySpec;
-use iolab_trace::Trace;
 use iolab_vocab::{Nanos, Refusal, Seed};
 use std::ops::ControlFlow;
 
@@ -55,62 +54,6 @@ pub struct Job {
     pub files: Vec<(String, u64)>,
     /// Name and program of each application; their processes fill the platform's clients in order.
     pub applications: Vec<(String, Box<dyn Program>)>,
-}
-
-/// What a run came to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// Time of the last event: all data that will be on devices is there.
-    pub end: Nanos,
-    /// Events handled.
-    pub event_count: u64,
-    /// Hash over all events and their times: equal runs have equal ones.
-    pub event_hash: u64,
-    /// Packets that faults of links have lost; they were sent again.
-    pub lost_packet_count: u64,
-    /// What each application did.
-    pub applications: Vec<ApplicationOutcome>,
-    /// What each server did.
-    pub servers: Vec<ServerOutcome>,
-    /// What each link and switch carried.
-    pub links: Vec<LinkOutcome>,
-    /// What every part did and when, if it was to be recorded.
-    pub trace: Option<Trace>,
-}
-
-/// What an application did.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ApplicationOutcome {
-    /// Its name.
-    pub name: String,
-    /// Its processes.
-    pub rank_count: u32,
-    /// When its last rank ended.
-    pub end: Nanos,
-    /// Its phases, if its program tells them.
-    pub phases: Vec<PhaseTotals>,
-    /// What a reader of these should know: a sentence each.
-    pub notes: Vec<String>,
-}
-
-/// What a server did.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServerOutcome {
-    /// The node it is on.
-    pub name: String,
-    /// Accesses, bytes, busy time.
-    pub totals: ServerTotals,
-}
-
-/// What a link or switch carried.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LinkOutcome {
-    /// As the platform's parts are called.
-    pub name: String,
-    /// What it is.
-    pub kind: LinkKind,
-    /// Packets, bytes, busy time.
-    pub totals: HopTotals,
 }
 
 /// Events between two looks at the progress: about a tenth of a second.

@@ -7,6 +7,7 @@
 use super::calibration::Calibration;
 use super::plan::{OverlapCase, OverlapPlan};
 use crate::failure::{BenchError, told};
+use crate::kernel::Computation;
 use crate::source::Source;
 use iolab_backend::{Backend, Direction, IoError};
 use iolab_comm::{Comm, largest};
@@ -23,15 +24,6 @@ const BATCH: u64 = 5;
 const ALONE_NS: f64 = 1e6;
 /// Between looks at the library while computing: what a program can afford.
 const LOOK_NS: f64 = 20_000.0;
-
-/// Work to overlap with.
-pub(crate) trait Computation {
-    /// Nanoseconds of a sweep when nothing else runs.
-    fn sweep_ns(&mut self) -> f64;
-
-    /// Does so many sweeps, with a pause for `look` after every `every` of them (0: never).
-    fn run(&mut self, sweeps: u64, every: u64, look: &mut dyn FnMut());
-}
 
 /// What a rank acts with.
 pub(crate) struct Tools {

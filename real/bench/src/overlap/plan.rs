@@ -3,7 +3,7 @@
 //! `[global]` says where and how often; every `[[test]]` is a product of patterns, directions,
 //! methods, ways and polling. A value that exists here is valid.
 
-use crate::files::Manner;
+use crate::manner::Manner;
 use crate::plan::{OneOrMany, SizeText, find_method};
 use crate::spatial::{Spatial, SpatialText};
 use iolab_backend::{Direction, Method};

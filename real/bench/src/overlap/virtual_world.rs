@@ -6,6 +6,7 @@
 
 use super::plan::{OverlapPlan, SWEEP};
 use super::*;
+use crate::kernel::Computation;
 use iolab_backend::{Backend, IoError, Moved};
 use iolab_comm::{LocalKind, run_local};
 use iolab_pattern::Access;

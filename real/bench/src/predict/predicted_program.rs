@@ -2,7 +2,8 @@
 
 use crate::phase::recorded;
 use crate::plan::Case;
-use crate::timed::{Tally, Work};
+use crate::timed::Tally;
+use crate::work::Work;
 use iolab_backend::Direction;
 use iolab_pattern::{Access, Pattern};
 use iolab_report::bench::RankTimes;

@@ -1,0 +1,107 @@
+//! A rule about single files: judged per file, and reported once with the worst file first.
+
+use super::finding::{Confidence, Evidence, Finding, Remedy, Severity};
+use crate::facts::{Facts, FileFacts};
+use crate::stream::{Calls, Stream};
+use std::collections::BTreeMap;
+
+/// A rule about single files.
+pub(super) struct FileRule {
+    pub(super) name: &'static str,
+    pub(super) confidence: Confidence,
+    /// The calls it is about.
+    pub(super) calls: fn(&Stream) -> Calls,
+    /// Whether the file has the problem, given those calls.
+    pub(super) applies: fn(&FileFacts, Calls) -> bool,
+    /// What happens, about the worst file.
+    pub(super) message: fn(&FileFacts, Calls) -> String,
+    pub(super) remedy: &'static str,
+    /// Strategy that helps, to which the paths are added.
+    pub(super) strategy: Option<&'static str>,
+    /// Never reported as worse than this: what it costs is not the time of its calls.
+    pub(super) worst: Severity,
+}
+
+/// What the rule finds in all files together, if anything.
+pub(super) fn judge_files(rule: &FileRule, facts: &Facts) -> Option<Finding> {
+    let mut hits: Vec<(&FileFacts, Calls)> = facts
+        .files
+        .iter()
+        .map(|file| (file, file.sum(rule.calls)))
+        .filter(|(file, calls)| calls.count > 0 && (rule.applies)(file, *calls))
+        .collect();
+    hits.sort_by_key(|(file, calls)| (std::cmp::Reverse(calls.ns), file.index));
+    let (worst, worst_calls) = *hits.first()?;
+    let total = hits.iter().fold(Calls::default(), |sum, (_, calls)| sum.and(*calls));
+    let mut by_process: BTreeMap<u32, u64> = BTreeMap::new();
+    for (process, ns) in hits.iter().flat_map(|(file, _)| file.time_by_process(rule.calls)) {
+        *by_process.entry(process).or_default() += ns;
+    }
+    let (share_of_run, share_of) = facts.share(&by_process);
+    let files: Vec<String> = hits.iter().map(|(file, _)| file.path.to_owned()).collect();
+    let strategy = rule.strategy.map(|name| format!("{name}:paths={}", paths_glob(&files)));
+    Some(Finding {
+        rule: rule.name,
+        severity: Severity::of(share_of_run).min(rule.worst),
+        confidence: rule.confidence,
+        message: (rule.message)(worst, worst_calls),
+        evidence: Evidence {
+            calls: total.count,
+            bytes: total.bytes,
+            time_ns: total.ns,
+            share_of_run,
+            share_of,
+            rows: hits.iter().filter_map(|(_, calls)| calls.row).take(3).collect(),
+            ranks: Vec::new(),
+        },
+        remedy: Some(Remedy { sentence: rule.remedy.to_owned(), strategy }),
+        file: Some(worst.index),
+        files,
+    })
+}
+
+/// More files than this are written as the directory they are in.
+const LISTED_FILES: usize = 4;
+
+/// A glob that matches these absolute paths, as strategies take it.
+fn paths_glob(paths: &[String]) -> String {
+    match paths {
+        [path] => literal_glob(path),
+        _ if paths.len() <= LISTED_FILES => {
+            let globs: Vec<_> = paths.iter().map(|path| literal_glob(path)).collect();
+            format!("{{{}}}", globs.join(","))
+        }
+        _ => format!("{}/**", literal_glob(common_directory(paths))),
+    }
+}
+
+/// Characters that mean something in a glob or in the list of parameters match themselves as `?`.
+fn literal_glob(path: &str) -> String {
+    path.chars().map(|c| if ",*?[]{}!\\:=".contains(c) { '?' } else { c }).collect()
+}
+
+fn common_directory(paths: &[String]) -> &str {
+    let directory = |path: &'_ str| path.rfind('/').unwrap_or(0);
+    let mut common = &paths[0][..directory(&paths[0])];
+    for path in paths {
+        while !path.starts_with(&format!("{common}/")) && !common.is_empty() {
+            common = &common[..directory(common)];
+        }
+    }
+    common
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_glob_names_few_files_and_the_directory_of_many() {
+        let paths =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(paths_glob(&paths(&["/a/b [1],2"])), "/a/b ?1??2");
+        assert_eq!(paths_glob(&paths(&["/a/b", "/c"])), "{/a/b,/c}");
+        let many = paths(&["/a/b/1", "/a/b/2", "/a/b/c/3", "/a/bc/4", "/a/b/5"]);
+        assert_eq!(paths_glob(&many), "/a/**");
+    }
+}
