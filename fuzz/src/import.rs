@@ -1,7 +1,7 @@
 //! Traces of other tools: strace's text, projects of HDTrace with their XML.
 
 use crate::words::text;
-use crate::{Target, iot, seeds};
+use crate::{Target, kept, seeds};
 use iolab_trace::import::hdtrace::{Project, TraceFile};
 use iolab_trace::import::strace;
 
@@ -21,7 +21,7 @@ pub(crate) const STRACE: Target = Target {
         let Some(text) = text(bytes) else { return };
         match strace(text) {
             Err(error) => assert!(!error.to_string().is_empty()),
-            Ok(trace) => iot::keeps(&trace),
+            Ok(trace) => kept::keeps(&trace),
         }
     },
 };
@@ -42,7 +42,7 @@ pub(crate) const HDTRACE_PROJECT: Target = Target {
             let files: Vec<_> = names.iter().map(|name| file(name)).collect();
             match project.import(&files) {
                 Err(error) => assert!(!error.what.is_empty()),
-                Ok(trace) => iot::keeps(&trace),
+                Ok(trace) => kept::keeps(&trace),
             }
         }
     },
@@ -65,7 +65,7 @@ pub(crate) const HDTRACE: Target = Target {
             || TraceFile { name: "a.trc", bytes: parts.next().unwrap_or(VIEWS.as_bytes()) };
         match project.import(&[part(), part()]) {
             Err(error) => assert!(!error.what.is_empty()),
-            Ok(trace) => iot::keeps(&trace),
+            Ok(trace) => kept::keeps(&trace),
         }
     },
 };

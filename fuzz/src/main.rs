@@ -10,6 +10,7 @@
 mod bench;
 mod import;
 mod iot;
+mod kept;
 mod pattern;
 mod policy;
 mod program;

@@ -1,7 +1,7 @@
 //! What a running program leaves behind, damaged in any way: a trace is made of it, which can be kept.
 
 use crate::table::Numbers;
-use crate::{Target, iot, seeds};
+use crate::{Target, kept, seeds};
 use iolab_trace::finish::{Launch, Side, Spools, finish};
 use iolab_trace::spool::{
     CHUNK_BYTES, CONTROL_BYTES, CONTROL_MAGIC, Drained, PROCESS_MAGIC, RECORD_BYTES, Record,
@@ -107,7 +107,7 @@ fn made_of(spools: &Spools) {
         match finish(spools, side) {
             Err(error) => assert!(!error.to_string().is_empty()),
             Ok(trace) => {
-                iot::keeps(&trace);
+                kept::keeps(&trace);
                 crate::trace::explain(&trace);
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::table::Numbers;
 use crate::words::refused;
-use crate::{Target, iot};
+use crate::{Target, kept};
 use iolab_policy::insitu::StrategySpec;
 use iolab_report::{Analysis, csv, report_page, text};
 use iolab_sim::guest::{self, predict};
@@ -36,7 +36,7 @@ pub(crate) const EVENTS: Target = Target {
         let trace = any_trace(bytes);
         // The writer refuses parents that are their own.
         if iolab_iot::write(&trace, Vec::new()).is_ok() {
-            iot::keeps(&trace);
+            kept::keeps(&trace);
         }
         explain(&trace);
         join(&[trace.header.clone(), trace.header]);
