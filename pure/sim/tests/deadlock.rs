@@ -172,6 +172,18 @@ fn who_is_no_member_cannot_take_part() {
     assert!(text.contains("rank 1: barrier in communicator 1: the rank is no member"), "{text}");
 }
 
+/// A write of an exbibyte would be cut into stripes for hours before anything happened.
+#[test]
+fn an_access_that_is_cut_into_too_many_stripes_is_refused() {
+    let access = |operation: FileOperation| {
+        run_lines(vec![(operation.of(0), vec![Extent::new(0, 1 << 60)])])
+    };
+    let text = access(FileOperation::Write).unwrap_err().to_string();
+    assert!(text.contains("over 17592186044416 stripes at once, of 268435456"), "{text}");
+    // A read to the end of a short file is none.
+    access(FileOperation::Read).unwrap();
+}
+
 #[test]
 fn a_communicator_of_unknown_or_doubled_ranks_is_refused() {
     for (ranks, expected) in [

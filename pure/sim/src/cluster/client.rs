@@ -150,6 +150,19 @@ impl Clients {
         }
     }
 
+    /// Stripes that a list touches, as far as it is carried out.
+    pub(super) fn stripe_count(&self, file: File, direction: Direction, list: &[Extent]) -> u64 {
+        let file_bytes = self.file_bytes(file, direction);
+        let stripes = |extent: &Extent| {
+            let end = extent.end().min(file_bytes);
+            match extent.offset < end {
+                true => (end - 1) / self.stripe_bytes - extent.offset / self.stripe_bytes + 1,
+                false => 0,
+            }
+        };
+        list.iter().map(stripes).fold(0, u64::saturating_add)
+    }
+
     pub(super) fn has_servers(&self) -> bool {
         !self.servers.is_empty()
     }

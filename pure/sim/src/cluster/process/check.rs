@@ -9,6 +9,9 @@ use crate::world::TaskId;
 use iolab_policy::collective::CollectiveKind;
 use iolab_vocab::Extent;
 
+/// Stripes of one access. It is laid over them at once, before anybody can stop the run.
+const STRIPES_MAX: u64 = 1 << 28;
+
 /// What is wrong, and a way out.
 type Wrong = (String, &'static str);
 
@@ -122,6 +125,17 @@ impl Processes<'_> {
                 format!("{length} B at {offset} end beyond any file"),
                 "files end below 2^64 B",
             ));
+        }
+        if let What::File { operation, .. } = command.what
+            && let Some(direction) = operation.direction()
+        {
+            let stripes = self.clients.stripe_count(file, direction, &task.list);
+            if stripes > STRIPES_MAX {
+                return Err((
+                    format!("it goes over {stripes} stripes at once, of {STRIPES_MAX} at most"),
+                    "give the platform larger stripes, or the program smaller accesses",
+                ));
+            }
         }
         let is_size = matches!(command.what, What::File { operation: FileOperation::SetSize, .. });
         if is_size && !matches!(task.list[..], [Extent { offset: 0, .. }]) {
