@@ -6,6 +6,7 @@
 mod compare;
 mod curve;
 mod effects;
+mod observation;
 mod outcome;
 mod page;
 mod phase;
@@ -16,38 +17,19 @@ mod weigh;
 
 pub use compare::{Compared, Comparison, compare};
 pub use curve::{Curve, Point};
+pub use observation::Observation;
 pub use outcome::{
     FORMAT_VERSION, Incomplete, Latency, Measurement, Outcome, Prices, Refused, Summary,
     Surroundings,
 };
 pub use page::page;
 pub use phase::{PhaseLabel, RankTimes, latencies, measurement};
-pub use rows::{Labels, Row, Settings, rows, settings, shown_pattern, summarise};
+pub use rows::{Labels, Row, Settings, rows, settings, shown_pattern, summaries, summarise};
 pub use span::{PhaseTime, Stamps, phase_time};
 pub use table::{Table, csv, summary_table};
 pub use weigh::{Part, Profile, Score, Share, plan_profile, profiles, scores};
 
 use crate::evidence::Evidence;
-
-/// Something the results say.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Observation {
-    /// What kind of thing.
-    pub kind: &'static str,
-    /// The sentence with its numbers.
-    pub text: String,
-}
-
-fn observation(kind: &'static str, text: String) -> Observation {
-    Observation { kind, text }
-}
-
-/// Every row of all results, told apart.
-pub fn summaries(outcomes: &[Outcome]) -> Vec<Summary> {
-    let rows = rows(outcomes);
-    let labels = Labels::of(rows.iter().map(|row| &row.settings));
-    rows.iter().filter_map(|row| row.summary(&labels)).collect()
-}
 
 /// All curves of all results, in order of appearance.
 pub fn curves(outcomes: &[Outcome]) -> Vec<Curve> {

@@ -12,12 +12,10 @@
 
 mod draw;
 mod scale;
-
-use crate::markup::document;
-use maud::Markup;
+mod unit;
 
 pub use draw::STYLE;
-pub use scale::Unit;
+pub use unit::Unit;
 
 /// A chart; nothing is drawn until `svg` or `figure` is asked for.
 #[derive(Clone, Debug)]
@@ -122,16 +120,6 @@ impl Chart {
     pub fn size(mut self, width: u32, height: u32) -> Chart {
         self.size = (width, height);
         self
-    }
-
-    /// The drawing as an SVG document of its own.
-    pub fn svg(&self) -> String {
-        document(draw::drawing(self))
-    }
-
-    /// The drawing as a `<figure>` with heading and caption, for a page that includes `STYLE`.
-    pub fn figure(&self) -> Markup {
-        draw::figure(self)
     }
 }
 

@@ -4,22 +4,24 @@
 //! parameter of [`LocalStorage`] comes with the spread of its batches, and every table with its
 //! leave-one-out error: how far off interpolation would have been at each measured size.
 
+mod bench;
 mod calls;
 mod check;
 mod interception;
 mod stopwatch;
 mod transfers;
 
+pub use bench::Fit;
 pub use check::{Check, check};
 pub use interception::{Carrying, GuestCosts, InterceptProbe, Spawning, probe_guest, probe_spawns};
 
 use crate::vigil::Vigil;
-use iolab_device::CostTable;
+use bench::Bench;
 use iolab_device::local::LocalStorage;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Why nothing could be measured.
 #[derive(Debug)]
@@ -38,19 +40,6 @@ impl fmt::Display for CalibrationError {
 
 impl std::error::Error for CalibrationError {}
 
-/// How well one parameter is known.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fit {
-    /// Its name in the platform file.
-    pub parameter: String,
-    /// Its value, nanoseconds; for a table the value at its smallest size.
-    pub value_ns: f64,
-    /// Half the distance between quartiles of the batches, relative (worst size of a table).
-    pub spread: f64,
-    /// For a table: median relative error of interpolating each size from its neighbours.
-    pub interpolation_error: Option<f64>,
-}
-
 /// What was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
@@ -58,60 +47,6 @@ pub struct Calibration {
     pub storage: LocalStorage,
     /// How well each is known.
     pub fits: Vec<Fit>,
-}
-
-/// Where measurements and their fits are put together.
-struct Bench<'a> {
-    scratch: PathBuf,
-    fits: Vec<Fit>,
-    progress: &'a mut dyn FnMut(&str),
-}
-
-impl Bench<'_> {
-    fn path(&self, name: &str) -> PathBuf {
-        self.scratch.join(name)
-    }
-
-    fn note(&mut self, parameter: &str, sample: stopwatch::Sample) -> f64 {
-        self.fits.push(Fit {
-            parameter: parameter.to_owned(),
-            value_ns: sample.cost_ns,
-            spread: sample.spread,
-            interpolation_error: None,
-        });
-        sample.cost_ns
-    }
-
-    fn note_table(&mut self, parameter: &str, samples: &[(u64, stopwatch::Sample)]) -> CostTable {
-        let points: Vec<(u64, f64)> =
-            samples.iter().map(|(size, sample)| (*size, rounded(sample.cost_ns))).collect();
-        self.fits.push(Fit {
-            parameter: parameter.to_owned(),
-            value_ns: points[0].1,
-            spread: samples.iter().map(|(_, sample)| sample.spread).fold(0.0, f64::max),
-            interpolation_error: leave_one_out(&points),
-        });
-        CostTable::new(points)
-            .expect("sizes are listed in order and measured costs are not negative")
-    }
-}
-
-/// A tenth of a nanosecond is more than is known.
-fn rounded(cost_ns: f64) -> f64 {
-    (cost_ns * 10.0).round() / 10.0
-}
-
-/// Median relative error of each inner point against the line between its neighbours.
-fn leave_one_out(points: &[(u64, f64)]) -> Option<f64> {
-    let mut errors: Vec<f64> = points
-        .windows(3)
-        .map(|three| {
-            let outer = CostTable::new(vec![three[0], three[2]]).expect("a part of a table");
-            (outer.at(three[1].0) - three[1].1).abs() / three[1].1.max(1e-9)
-        })
-        .collect();
-    errors.sort_by(f64::total_cmp);
-    errors.get(errors.len() / 2).copied()
 }
 
 /// Measures the file system of `directory`. `intercept` runs a probe of this library inside a
@@ -184,12 +119,5 @@ mod tests {
     fn a_directory_that_cannot_be_used_is_named() {
         let error = calibrate(Path::new("/proc/nowhere"), "proc", None, &mut |_| {}).unwrap_err();
         assert!(error.to_string().contains("/proc/nowhere"), "{error}");
-    }
-
-    #[test]
-    fn a_straight_table_has_no_interpolation_error() {
-        assert_eq!(leave_one_out(&[(0, 10.0), (50, 15.0), (100, 20.0)]), Some(0.0));
-        assert_eq!(leave_one_out(&[(0, 10.0), (50, 30.0), (100, 20.0)]), Some(0.5));
-        assert_eq!(leave_one_out(&[(0, 10.0)]), None);
     }
 }

@@ -5,122 +5,35 @@
 //! chunks; [`Recording::end`] makes the trace. After a crash of the launcher, [`recover`] does the
 //! last step alone.
 
+mod clock_source;
 mod control;
 mod drain;
+mod error;
 mod machine;
 mod place;
+mod settings;
 
-pub use control::ClockSource;
+pub use clock_source::ClockSource;
+pub use error::RecordingError;
+pub use settings::{Settings, StreamCalls};
 
 use crate::launch::Watcher;
 use crate::limits;
 use control::Control;
 use drain::Drain;
+use error::at;
 use iolab_trace::Trace;
-use iolab_trace::finish::{FinishError, Launch, Side, Spools, finish};
+use iolab_trace::finish::{Launch, Side, Spools, finish};
 use iolab_trace::spool::{CHUNK_BYTES, control as page, process as head};
 use memmap2::{Mmap, MmapOptions};
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io;
 use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use std::{fmt, io};
-
-/// How calls on streams are recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StreamCalls {
-    /// The first calls on a file one by one; later those that reach no system call are counted.
-    #[default]
-    Auto,
-    /// All one by one.
-    Calls,
-    /// Those that reach no system call are counted from the first on.
-    Counts,
-    /// Not at all.
-    Nothing,
-}
-
-impl StreamCalls {
-    /// After so many calls on a file they cost more to record than they tell.
-    const FIRST_CALLS: u32 = 1000;
-
-    /// How many calls on a file get records of their own, as the control page says it.
-    const fn rows(self) -> u32 {
-        match self {
-            StreamCalls::Auto => StreamCalls::FIRST_CALLS,
-            StreamCalls::Counts => 0,
-            StreamCalls::Calls | StreamCalls::Nothing => u32::MAX,
-        }
-    }
-}
-
-/// What to record and how much room it may take.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The clock; `None`: the time-stamp counter where it can be trusted.
-    pub clock: Option<ClockSource>,
-    /// Record the POSIX layer.
-    pub posix: bool,
-    /// How to record the stdio layer.
-    pub stdio: StreamCalls,
-    /// Record what comes out below the strategies.
-    pub below: bool,
-    /// Calls of MPI, of the library that [`crate::launch::find_mpi_library`] finds.
-    pub mpi: bool,
-    /// The spool directory takes no more than this (and a few heads of processes).
-    pub limit_bytes: u64,
-    /// When it is full: go on, overwriting the oldest records.
-    pub ring: bool,
-    /// Where to make the spool directory; `None`: in memory where there is room (the drained
-    /// records then go to the place for temporary files), else in the place for temporary files.
-    pub directory: Option<PathBuf>,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            clock: None,
-            posix: true,
-            stdio: StreamCalls::Auto,
-            below: false,
-            mpi: false,
-            limit_bytes: 2 << 30,
-            ring: false,
-            directory: None,
-        }
-    }
-}
-
-/// What is wrong with a spool directory.
-#[derive(Debug)]
-pub enum RecordingError {
-    /// A file or directory, and what happened to it.
-    File(PathBuf, io::Error),
-    /// The directory holds no recording.
-    Finish(PathBuf, FinishError),
-}
-
-impl fmt::Display for RecordingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RecordingError::File(path, error) => write!(f, "{}: {error}", path.display()),
-            RecordingError::Finish(path, error) => {
-                write!(f, "{} is no spool directory: {error}", path.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for RecordingError {}
-
-/// Ties an error to the file it happened to.
-fn at(path: &Path) -> impl FnOnce(io::Error) -> RecordingError {
-    let path = path.to_owned();
-    |error| RecordingError::File(path, error)
-}
 
 /// A recording that goes on.
 pub struct Recording {

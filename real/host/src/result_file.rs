@@ -6,14 +6,17 @@
 //! `/dev/stdout`, a descriptor, `-`) is written through as it is. Whether all that can be done is
 //! found out before the work whose results they are.
 
+mod before;
+mod path;
 mod unnamed;
 
-use std::ffi::CString;
-use std::fs::{self, File, Metadata, OpenOptions};
+use before::Before;
+use path::{folder_of, terminated};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use unnamed::Unnamed;
 
@@ -31,30 +34,6 @@ enum Place {
     Through(PathBuf),
     /// A regular file, links resolved, and what lay there when it was looked at.
     Whole { path: PathBuf, before: Option<Before> },
-}
-
-/// A file that is to be replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Before {
-    device: u64,
-    inode: u64,
-    mode: u32,
-    owner: (u32, u32),
-}
-
-impl Before {
-    fn of(facts: &Metadata) -> Before {
-        Before {
-            device: facts.dev(),
-            inode: facts.ino(),
-            mode: facts.mode() & 0o7777,
-            owner: (facts.uid(), facts.gid()),
-        }
-    }
-
-    fn is(&self, facts: &Metadata) -> bool {
-        (self.device, self.inode) == (facts.dev(), facts.ino())
-    }
 }
 
 impl ResultFile {
@@ -243,13 +222,6 @@ fn whole(path: &Path) -> io::Result<PathBuf> {
     Ok(fs::canonicalize(folder_of(path))?.join(name))
 }
 
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
 /// `/proc/self/fd/1` and its other names are descriptors, whatever they are open on: a new file by
 /// the name of that would not be where the descriptor writes.
 fn descriptor_at(path: &Path) -> Option<Place> {
@@ -285,10 +257,6 @@ fn may_write(path: &Path) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-fn terminated(path: &Path) -> io::Result<CString> {
-    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into())
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::output::{self, Output};
 use clap::{Args, Subcommand};
 use conclusion::Conclusion;
 use iolab_bench::{BenchError, Outcome, Plan, cell_table, template};
-use iolab_report::bench::{Table, csv, summary_table};
+use iolab_report::bench::{csv, summary_table};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -175,12 +175,4 @@ impl From<BenchError> for Failure {
     fn from(error: BenchError) -> Failure {
         Failure::new(&error).hint(error.hint())
     }
-}
-
-/// Prints the heading with the first row, so that an early error is not buried under it.
-fn print_row(table: &Table, measurement: &iolab_bench::Measurement, first: &std::cell::Cell<bool>) {
-    if first.replace(false) {
-        say_line!("{}", table.header());
-    }
-    say_line!("{}", table.row(measurement));
 }

@@ -15,6 +15,7 @@ mod mpi;
 mod output;
 mod overlap;
 mod parallel;
+mod platform_file;
 mod record;
 mod recover;
 mod replay;

@@ -6,6 +6,7 @@ mod media;
 mod partdiff;
 mod piosimhd;
 mod plots;
+mod result;
 
 use crate::failure::Failure;
 use clap::{Args, Subcommand};

@@ -1,5 +1,6 @@
 //! `iolab simulate`: a recorded program or a described workload in virtual time, on a platform.
 
+mod arguments;
 mod choices;
 mod faults;
 pub(crate) mod predicted;
@@ -8,10 +9,9 @@ mod subject;
 pub(crate) mod workload;
 
 use crate::failure::Failure;
-use crate::output::{self, Output};
-use crate::ties::Ties;
+use crate::output::Output;
 use crate::{say, trace_file};
-use clap::{ArgGroup, Args};
+use arguments::refuse;
 use iolab_policy::insitu::StrategySpec;
 use iolab_report::prediction::Summary;
 use iolab_sim::cluster::{Order, RunError};
@@ -20,91 +20,15 @@ use iolab_sim::platform::Platform;
 use iolab_sim::workload::recorded::{self, PosixCalls, Recording};
 use iolab_trace::{Layer, Trace};
 use iolab_vocab::{Nanos, Refusal, Seed};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use subject::Subject;
 
-/// Predict what a recorded program or a described workload would take on a platform.
-#[derive(Args)]
-#[command(group(ArgGroup::new("what").required(true).args(["trace", "workload", "template", "show"])))]
-pub(crate) struct Arguments {
-    /// The recorded program
-    #[arg(long, value_name = "RUN.iot|X.proj")]
-    trace: Option<PathBuf>,
-    /// A workload in TOML: files, applications, phases, commands
-    #[arg(long, value_name = "W.toml")]
-    workload: Option<PathBuf>,
-    /// Print a commented workload
-    #[arg(long)]
-    template: bool,
-    /// Draw the platform: as text, or as a picture (to --output, or stdout)
-    #[arg(long, value_name = "FORM", num_args = 0..=1, default_missing_value = "text", value_parser = ["text", "svg", "html"])]
-    show: Option<String>,
-    /// Platform file, or the name of a preset
-    #[arg(long, value_name = "P.toml", required_unless_present = "template")]
-    platform: Option<String>,
-    /// Strategy on top of the file system, as `iolab run` takes it; the first one is on top
-    #[arg(long, value_name = "STRATEGY")]
-    apply: Vec<String>,
-    /// Cache layer of the servers of a cluster platform (none, write-behind, …)
-    #[arg(long)]
-    cache: Option<String>,
-    /// Time of calls that strategies leave as they were
-    #[arg(long, default_value = "recorded", value_parser = ["recorded", "model"])]
-    durations: String,
-    /// Files that exist before the run are not in the page cache
-    #[arg(long)]
-    cold: bool,
-    /// A workload's random patterns, instead of its own seed
-    #[arg(long, conflicts_with = "trace")]
-    seed: Option<u64>,
-    /// Where the simulated trace goes
-    #[arg(short, long, value_name = "OUT.iot")]
-    output: Option<PathBuf>,
-    /// Algorithm of a collective command, as in `allgather=ring`; a bare name is for file accesses
-    #[arg(long, value_name = "NAME")]
-    collective: Vec<String>,
-    /// What decides among simultaneous events
-    #[arg(long, value_enum, default_value = "documented")]
-    order: workload::OrderName,
-    #[command(flatten)]
-    ties: Ties,
-    /// Print everything as one table of comma-separated values
-    #[arg(long, conflicts_with = "json")]
-    csv: bool,
-    /// What goes wrong meanwhile; the run without it is told beside
-    #[arg(long, value_name = "SCENARIO.toml")]
-    faults: Option<PathBuf>,
-    /// Where what the strategies decided goes, one row per command
-    #[arg(long, value_name = "FILE.iot")]
-    decisions: Option<PathBuf>,
-    /// Print the summary as JSON
-    #[arg(long)]
-    json: bool,
-}
+pub(crate) use arguments::Arguments;
 
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Failure {
         Refusal::from(error).into()
-    }
-}
-
-/// Traces that are written.
-pub(crate) struct Outputs {
-    pub(crate) trace: Option<Output>,
-    decisions: Option<Output>,
-}
-
-impl Arguments {
-    /// Where traces go, seen to be possible before the simulation.
-    pub(crate) fn outputs(&self) -> Result<Outputs, Failure> {
-        let mut inputs: Vec<&Path> = self.platform.iter().map(Path::new).collect();
-        let files = [&self.trace, &self.workload, &self.faults];
-        inputs.extend(files.into_iter().flatten().map(PathBuf::as_path));
-        let trace = Output::begin_if(self.output.as_deref(), "-o", &inputs)?;
-        let decisions = Output::begin_if(self.decisions.as_deref(), "--decisions", &inputs)?;
-        output::distinct(&trace.iter().chain(&decisions).collect::<Vec<_>>())?;
-        Ok(Outputs { trace, decisions })
     }
 }
 
@@ -120,51 +44,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             say::text(iolab_sim::workload::TEMPLATE)?;
             Ok(ExitCode::SUCCESS)
         }
-    }
-}
-
-/// Flags that were given and would be ignored.
-fn refuse(flags: &[(&str, bool)], whereabouts: &str, hint: &str) -> Result<(), Failure> {
-    match flags.iter().find(|flag| flag.1) {
-        None => Ok(()),
-        Some((flag, _)) => {
-            Err(Failure::new(format!("{flag} does nothing {whereabouts}")).hint(hint))
-        }
-    }
-}
-
-impl Arguments {
-    /// What only means something where whole programs run on a cluster.
-    fn refuse_cluster_flags(&self) -> Result<(), Failure> {
-        let flags = [
-            ("--collective", !self.collective.is_empty()),
-            ("--order", self.order != workload::OrderName::Documented),
-            ("--csv", self.csv),
-            ("--faults", self.faults.is_some()),
-        ];
-        refuse(&flags, "for this trace", "it is for workloads and for traces with calls of MPI")
-    }
-
-    /// What only means something for recorded calls of POSIX.
-    fn refuse_posix_flags(&self) -> Result<(), Failure> {
-        let flags = [
-            ("--decisions", self.decisions.is_some()),
-            ("--cold", self.cold),
-            ("--durations", self.durations != "recorded"),
-        ];
-        let hint = "it is for traces with calls of POSIX alone; a cluster has strategies (--apply), \
-                    cache layers (--cache) and collectives (--collective)";
-        refuse(&flags, "here", hint)
-    }
-
-    /// The strategies, the first one on top.
-    pub(crate) fn strategies(&self) -> Result<Vec<StrategySpec>, Failure> {
-        Ok(self.apply.iter().map(|text| StrategySpec::parse(text)).collect::<Result<_, _>>()?)
-    }
-
-    /// The platform, which all but the template want.
-    fn platform(&self) -> Result<Platform, Failure> {
-        read_platform(self.platform.as_deref().unwrap_or_default())
     }
 }
 
@@ -243,19 +122,6 @@ fn settings_of(arguments: &Arguments) -> Settings {
         cold: arguments.cold,
         cache: arguments.cache.clone(),
         keep_decisions: arguments.decisions.is_some(),
-    }
-}
-
-/// Reads a platform file, or takes the preset of that name. `this-machine` is what `iolab calibrate`
-/// wrote into the current directory.
-pub(crate) fn read_platform(name: &str) -> Result<Platform, Failure> {
-    let name = if name == "this-machine" { "this-machine.toml" } else { name };
-    match std::fs::read_to_string(name) {
-        Ok(text) => Platform::parse(&text)
-            .map_err(|error| Failure::new(format!("{name}: {}", error.message)).hint(error.hint)),
-        Err(_) if !name.contains(['/', '.']) => Ok(Platform::preset(name)?),
-        Err(error) => Err(Failure::new(format!("{name}: {error}"))
-            .hint("`iolab calibrate DIR -o FILE` writes a platform file for this machine")),
     }
 }
 

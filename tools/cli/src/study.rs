@@ -10,10 +10,10 @@ mod laboratory;
 mod progress;
 
 use crate::failure::Failure;
-use crate::output::{self, Kind};
+use crate::output::Kind;
 use clap::Args;
 use iolab_study::Settings;
-use laboratory::OwnLaboratory;
+use laboratory::{OwnLaboratory, write};
 use progress::Progress;
 use std::ffi::OsString;
 use std::fs;
@@ -64,7 +64,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             .hint("name a directory for the report with --results")
     })?;
     refuse_foreign(&results)?;
-    let platform = arguments.platform.as_deref().map(crate::simulate::read_platform).transpose()?;
+    let platform =
+        arguments.platform.as_deref().map(crate::platform_file::read_platform).transpose()?;
     let iolab = std::env::current_exe().map_err(Failure::new)?;
     let study = Settings {
         rounds: arguments.runs as usize,
@@ -134,8 +135,4 @@ fn refuse_foreign(results: &Path) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    output::write(path, "--results", bytes)
 }

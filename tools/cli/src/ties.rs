@@ -1,9 +1,28 @@
-//! How many orders of simultaneous events an answer rests on: the flags, one meaning everywhere.
+//! What decides among simultaneous events, and on how many orders of them an answer rests: the flags,
+//! one meaning everywhere.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use iolab_sim::band::{TIE_SEEDS, tie_seeds};
 use iolab_sim::cluster::Order;
 use iolab_vocab::Seed;
+
+/// What decides among simultaneous events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OrderName {
+    /// As the published evaluation's heap happened to have it
+    Published,
+    /// Time, source, sequence
+    Documented,
+}
+
+impl From<OrderName> for Order {
+    fn from(name: OrderName) -> Order {
+        match name {
+            OrderName::Published => Order::Published,
+            OrderName::Documented => Order::Documented,
+        }
+    }
+}
 
 /// Which orders of simultaneous events are run.
 #[derive(Args, Clone, Copy, Debug, Default)]

@@ -1,7 +1,7 @@
 //! Throughput over size: where it saturates, which sizes lie on a grid, who is faster from where.
 
+use super::observation::{Observation, observation};
 use super::rows::{Labels, Row, Settings};
-use super::{Observation, observation};
 use crate::evidence::{Block, Difference, Evidence, Sample, ratio_interval};
 use crate::statistics::{Interval, median};
 use iolab_vocab::format_bytes;

@@ -1,9 +1,9 @@
 //! What caches do, and what single ranks do.
 
 use super::curve::{Curve, told};
+use super::observation::{Observation, observation};
 use super::outcome::{Measurement, Outcome};
 use super::rows::{Labels, Row};
-use super::{Observation, observation};
 use crate::evidence::{Evidence, binomial_tail};
 use crate::statistics::median;
 use std::collections::BTreeMap;

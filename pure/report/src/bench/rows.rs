@@ -281,9 +281,16 @@ impl Measurement {
     }
 }
 
+/// Every row of all results, told apart.
+pub fn summaries(outcomes: &[Outcome]) -> Vec<Summary> {
+    let rows = rows(outcomes);
+    let labels = Labels::of(rows.iter().map(|row| &row.settings));
+    rows.iter().filter_map(|row| row.summary(&labels)).collect()
+}
+
 /// All rows of one result, summed up.
 pub fn summarise(outcome: &Outcome) -> Vec<Summary> {
-    super::summaries(std::slice::from_ref(outcome))
+    summaries(std::slice::from_ref(outcome))
 }
 
 /// Which settings tell the rows of a table apart.

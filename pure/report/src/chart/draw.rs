@@ -6,7 +6,7 @@
 
 use super::scale::Placed;
 use super::{Chart, Mark, Point, Scale, Series};
-use crate::markup::Px;
+use crate::markup::{Px, document};
 use maud::{Markup, PreEscaped, html};
 use std::fmt::Write;
 
@@ -37,13 +37,25 @@ struct Frame<'a> {
     bottom: f64,
 }
 
+impl Chart {
+    /// The drawing as an SVG document of its own.
+    pub fn svg(&self) -> String {
+        document(drawing(self))
+    }
+
+    /// The drawing as a `<figure>` with heading and caption, for a page that includes `STYLE`.
+    pub fn figure(&self) -> Markup {
+        figure(self)
+    }
+}
+
 /// The chart as an SVG document of its own, with a title.
-pub(super) fn drawing(chart: &Chart) -> Markup {
+fn drawing(chart: &Chart) -> Markup {
     open(chart, html! { style { (PreEscaped(STYLE)) } (inside(chart)) })
 }
 
 /// The chart as a figure of a page.
-pub(super) fn figure(chart: &Chart) -> Markup {
+fn figure(chart: &Chart) -> Markup {
     html! {
         figure class="chart" {
             figcaption { h3 { (chart.title) } }

@@ -1,7 +1,7 @@
 //! Costs of calls that move no data, and of making data durable.
 
+use super::bench::{Bench, rounded};
 use super::stopwatch::{Counting, Sample, sample};
-use super::{Bench, rounded};
 use iolab_device::local::{CallCosts, SyncCosts};
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};

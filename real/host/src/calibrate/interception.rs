@@ -4,8 +4,8 @@
 //! under null and under write-back. What the second adds is the hook; null adds two steps to that;
 //! under write-back nothing is left but taking the bytes in, a copy, and one large write at the end.
 
+use super::bench::{Bench, rounded};
 use super::stopwatch::{Counting, Sample, Stopwatch, sample, summary};
-use super::{Bench, rounded};
 use iolab_device::CostTable;
 use iolab_device::local::{InterceptCosts, PAGE_BYTES, WriteCosts};
 use std::fs::{File, OpenOptions};

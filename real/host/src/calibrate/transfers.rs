@@ -4,8 +4,8 @@
 //! the same size. Below a page, growing the file and touching pages are told apart by a least
 //! squares line over sizes: a growth is paid by every call, a page by every 4096 bytes.
 
+use super::bench::{Bench, rounded};
 use super::stopwatch::{Counting, Sample, sample};
-use super::{Bench, rounded};
 use iolab_device::CostTable;
 use iolab_device::local::{PAGE_BYTES, ReadCosts, WriteCosts};
 use iolab_vocab::{Random, Seed};

@@ -1,39 +1,18 @@
 //! The control page of a run, shared with every recorded process.
 
-use super::{RecordingError, Settings, StreamCalls, at};
+use super::clock_source::ClockSource;
+use super::error::{RecordingError, at};
+use super::settings::{Settings, StreamCalls};
 use crate::limits;
 use iolab_trace::spool::{
     CHUNK_BYTES, CONTROL_BYTES, CONTROL_MAGIC, Lost, SPOOL_VERSION, control, process as head,
 };
 use memmap2::{MmapOptions, MmapRaw};
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-/// The clock that times are read from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClockSource {
-    /// The processor's time-stamp counter: 9 ns a reading.
-    Counter,
-    /// `CLOCK_MONOTONIC`: 20 ns a reading.
-    Monotonic,
-}
-
-impl ClockSource {
-    /// The counter where it ticks at one rate in all states of the processor.
-    pub fn of_this_machine() -> ClockSource {
-        let information = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let flags = information.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-        let has = |flag| flags.split_whitespace().any(|word| word == flag);
-        if has("constant_tsc") && has("nonstop_tsc") {
-            ClockSource::Counter
-        } else {
-            ClockSource::Monotonic
-        }
-    }
-}
 
 pub(super) struct Control {
     page: MmapRaw,

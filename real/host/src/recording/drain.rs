@@ -7,7 +7,8 @@
 //! files. With a ring, nothing is drained; the oldest files of processes that are gone make room.
 
 use super::control::Control;
-use super::{RecordingError, Settings, at};
+use super::error::{RecordingError, at};
+use super::settings::Settings;
 use iolab_trace::spool::{
     CHUNK_BYTES, CHUNK_RECORDS, Lost, PROCESS_MAGIC, RECORD_BYTES, Record, chunk, control,
     encode_drained, encode_head, process as head, read_u32, state,

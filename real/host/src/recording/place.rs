@@ -4,7 +4,7 @@
 //! costs milliseconds on a journalled disk and tens of microseconds there. What the launcher drains
 //! goes to the disk all the same; a link in the directory leads to it.
 
-use super::{RecordingError, at};
+use super::error::{RecordingError, at};
 use crate::own_place;
 use std::ffi::CString;
 use std::fs;

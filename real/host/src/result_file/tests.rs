@@ -2,6 +2,7 @@ use super::unnamed::suffixed;
 use super::*;
 use std::fs::Permissions;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
 use std::thread;

@@ -1,6 +1,7 @@
 //! A file that has no name yet, in the folder where it will have one.
 
-use super::{Before, folder_of, terminated};
+use super::before::Before;
+use super::path::{folder_of, terminated};
 use std::ffi::{CString, OsString};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, Write};

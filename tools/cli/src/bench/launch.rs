@@ -1,14 +1,16 @@
 //! Starts the ranks of a benchmark: by itself, or as part of an MPI job.
 
 use super::conclusion::{Conclusion, Document, Places};
-use super::print_row;
 use crate::failure::Failure;
-use crate::simulate::read_platform;
+use crate::platform_file::read_platform;
 use iolab_backend::uring_works;
-use iolab_bench::{Abilities, Manner, Outcome, Plan, Progress, TestFiles, run as bench};
+use iolab_bench::{
+    Abilities, Manner, Measurement, Outcome, Plan, Progress, TestFiles, run as bench,
+};
 use iolab_comm::{
     Comm, CommError, Launch, LocalKind, MpiRank, PredictedComm, launch, run_local_or,
 };
+use iolab_report::bench::Table;
 use std::cell::Cell;
 use std::path::Path;
 use std::time::Duration;
@@ -105,6 +107,14 @@ pub(super) fn run<O: Places + Sync>(
         return conclusion.interruptible(|| work(&alone)).map(Some);
     }
     on_ranks(plan.ranks, threads, conclusion, &work)
+}
+
+/// Prints the heading with the first row, so that an early error is not buried under it.
+fn print_row(table: &Table, measurement: &Measurement, first: &Cell<bool>) {
+    if first.replace(false) {
+        say_line!("{}", table.header());
+    }
+    say_line!("{}", table.row(measurement));
 }
 
 impl From<CommError> for Failure {

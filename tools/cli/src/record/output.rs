@@ -223,8 +223,3 @@ fn probe(output: &Path) -> Result<(), Failure> {
             .hint("give the trace another place with -o")
     })
 }
-
-/// Time from the first to the second, none when they are the other way round.
-pub(super) fn between(first: SystemTime, second: SystemTime) -> Duration {
-    second.duration_since(first).unwrap_or_default()
-}

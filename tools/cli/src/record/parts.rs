@@ -3,7 +3,6 @@
 //! While a job runs it is `RUN.iot.parts`; the parts of ranks on several nodes stay parts, in a
 //! directory with the name of the trace.
 
-use super::output::between;
 use crate::failure::Failure;
 use crate::trace_file;
 use iolab_host::job::Job;
@@ -39,6 +38,11 @@ pub(super) fn is_of(directory: &Path, job: &Job, begun: SystemTime) -> bool {
         let made = UNIX_EPOCH + Duration::from_secs(owner.made_s + 1);
         job.same_as(&owner.job, between(begun, made) > Duration::ZERO)
     })
+}
+
+/// Time from the first to the second, none when they are the other way round.
+fn between(first: SystemTime, second: SystemTime) -> Duration {
+    second.duration_since(first).unwrap_or_default()
 }
 
 /// Moves away what a recording that is no more left beside the output; a job that goes on keeps its

@@ -5,6 +5,7 @@
 mod claims;
 mod figures;
 mod findings;
+mod study;
 
 use super::bands;
 use crate::failure::Failure;
@@ -13,7 +14,7 @@ use crate::parallel;
 use crate::ties::Ties;
 use clap::Args;
 use iolab_report::csv::{self, Plain};
-use iolab_sim::band::{Band, apart_by_chance_in};
+use iolab_sim::band::Band;
 use iolab_sim::cluster::Order;
 use iolab_sim::evaluation::Case;
 use iolab_sim::platform::Platform;
@@ -21,6 +22,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use study::{Pair, Study, ranged};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -52,32 +54,6 @@ pub(crate) struct Arguments {
     jobs: Option<usize>,
 }
 
-/// A case on both media.
-pub(super) struct Pair {
-    pub(super) case: Case,
-    pub(super) hdd: Band,
-    pub(super) other: Band,
-}
-
-impl Pair {
-    /// How many times faster the other medium is.
-    pub(super) fn gain(&self) -> f64 {
-        self.hdd.median / self.other.median
-    }
-}
-
-/// All cases, and what they ran on.
-pub(super) struct Study {
-    pub(super) pairs: Vec<Pair>,
-    pub(super) other: String,
-    /// The platforms are equal but for the devices of the servers.
-    pub(super) differs_in_devices_only: bool,
-    /// Random cases are means over so many.
-    pub(super) draws: u64,
-    /// Orders of simultaneous events of each case.
-    pub(super) tie_seeds: u64,
-}
-
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut cases = Case::all();
     cases.retain(|case| case.published_key().contains(&arguments.only));
@@ -104,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 fn compute(arguments: &Arguments, cases: &[Case]) -> Result<Study, Failure> {
-    let other = crate::simulate::read_platform(&arguments.against)?;
+    let other = crate::platform_file::read_platform(&arguments.against)?;
     let classic = Platform::preset("classic-hdd")?;
     let differs_in_devices_only = is_equal_but_for_devices(&classic, &other);
     let hdd = bands_on(&classic, cases, arguments)?;
@@ -124,21 +100,6 @@ fn is_equal_but_for_devices(one: &Platform, other: &Platform) -> bool {
         }
     }
     other == *one
-}
-
-impl Study {
-    /// How far differences between bands can be trusted.
-    pub(super) fn trust(&self) -> String {
-        let (orders, one_in) = (self.tie_seeds, apart_by_chance_in(self.tie_seeds));
-        match orders {
-            1 => "Each case is a single order of simultaneous events: any difference below may be \
-                  chance, and no verdict can be relied on."
-                .to_owned(),
-            _ => format!(
-                "Ranges over {orders} orders of two cases that are alike are disjoint by chance once in {one_in:.0}."
-            ),
-        }
-    }
 }
 
 /// The band of every case.
@@ -224,14 +185,6 @@ fn print_json(study: &Study) -> Result<(), Failure> {
         })?
     );
     Ok(())
-}
-
-/// `1.2345 (1.2001 to 1.3000)`, the median alone where all orders came to the same.
-pub(super) fn ranged(band: &Band) -> String {
-    match band.is_one_value() {
-        true => format!("{:.4}", band.median),
-        false => format!("{:.4} ({:.4} to {:.4})", band.median, band.low, band.high),
-    }
 }
 
 fn print_table(study: &Study) {

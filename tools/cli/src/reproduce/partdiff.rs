@@ -1,7 +1,7 @@
 //! `iolab reproduce partdiff`: the simulation of a real program of 2009, server by server.
 
 use crate::failure::Failure;
-use crate::simulate::read_platform;
+use crate::platform_file::read_platform;
 use crate::ties::Ties;
 use crate::{hdtrace, parallel, say, trace_file};
 use clap::Args;
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     platform: Option<String>,
     /// What decides among simultaneous events
     #[arg(long, value_enum, default_value = "documented")]
-    order: crate::simulate::workload::OrderName,
+    order: crate::ties::OrderName,
     #[command(flatten)]
     ties: Ties,
     /// Print every server as CSV, with the columns of the published table

@@ -1,6 +1,6 @@
 //! The plots of the evaluation: throughput of each client by cache layer, one per test.
 
-use super::piosimhd::Result;
+use super::result::Result;
 use iolab_report::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
 use iolab_report::markup::plain_page;
 use iolab_vocab::format_bytes;

@@ -1,7 +1,7 @@
 //! What is chosen on the command line on top of the platform: strategies, a cache layer, collective
 //! algorithms.
 
-use super::Arguments;
+use super::arguments::Arguments;
 use iolab_sim::workload::Settings;
 
 /// The flags of choices, as they were given; none if there are none.

@@ -1,6 +1,6 @@
 //! `iolab simulate --show`: the platform drawn, as a tree of text or as a picture.
 
-use super::Arguments;
+use super::arguments::Arguments;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::say;

@@ -1,41 +1,22 @@
 //! `iolab simulate --workload`: described programs on a cluster in virtual time.
 
-use super::Arguments;
+use super::arguments::Arguments;
 use super::choices;
 use super::faults::read_scenario;
 use super::subject::Subject;
 use crate::failure::Failure;
 use crate::{parallel, say, trace_file};
-use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use iolab_policy::collective::{CollectiveKind, CollectiveSelection, catalog};
 use iolab_report::simulation::{Banded, Chosen, Faulted, Simulation};
 use iolab_sim::band::{Band, median_place};
-use iolab_sim::cluster::{Order, Progress};
+use iolab_sim::cluster::Progress;
 use iolab_sim::platform::Platform;
 use iolab_sim::workload::{Outcome, Settings, Workload, simulate};
 use iolab_vocab::{Refusal, Seed};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
-
-/// What decides among simultaneous events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OrderName {
-    /// As the published evaluation's heap happened to have it
-    Published,
-    /// Time, source, sequence
-    Documented,
-}
-
-impl From<OrderName> for Order {
-    fn from(name: OrderName) -> Order {
-        match name {
-            OrderName::Published => Order::Published,
-            OrderName::Documented => Order::Documented,
-        }
-    }
-}
 
 /// Simulates a workload file.
 pub(super) fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {

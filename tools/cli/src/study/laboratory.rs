@@ -1,10 +1,10 @@
 //! What the command has for a study: predictions over orders of simultaneous events, calibration, and
 //! traces on disk.
 
-use super::write;
 use crate::failure::Failure;
+use crate::output;
+use crate::platform_file::read_platform;
 use crate::simulate::predicted::over_ties;
-use crate::simulate::read_platform;
 use crate::{calibrate, trace_file};
 use iolab_policy::insitu::StrategySpec;
 use iolab_report::prediction::Predicted;
@@ -16,6 +16,11 @@ use iolab_study::{Laboratory, StudyError};
 use iolab_trace::Trace;
 use iolab_vocab::Refusal;
 use std::path::Path;
+
+/// Writes one of the results.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    output::write(path, "--results", bytes)
+}
 
 /// This command's own means.
 pub(super) struct OwnLaboratory<'a> {

@@ -3,7 +3,7 @@
 //! A case speaks for a piece of advice only where the bands of both ways to do it are disjoint, and
 //! a factor worth the trouble lies between their medians; anything else is no difference.
 
-use super::{Pair, Study};
+use super::study::{Pair, Study};
 use iolab_sim::band::Band;
 use iolab_sim::evaluation::{Case, Operation, Test};
 

@@ -1,6 +1,6 @@
 //! The plots of the study: how much faster the other medium is, by test and cache layer.
 
-use super::{Pair, Study};
+use super::study::{Pair, Study};
 use iolab_report::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
 use iolab_report::markup::plain_page;
 use iolab_vocab::format_bytes;

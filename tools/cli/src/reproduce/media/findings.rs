@@ -1,7 +1,7 @@
 //! The page of findings: text with every figure taken from the run that writes it.
 
 use super::claims::{self, Verdict};
-use super::{Pair, Study, ranged};
+use super::study::{Pair, Study, ranged};
 use iolab_sim::band::Band;
 use iolab_sim::evaluation::{Case, Test};
 use iolab_vocab::format_bytes;
