@@ -28,7 +28,7 @@ mod variadic;
 use crate::call::{ABSENT, Call};
 use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};
-use crate::{stage, system};
+use crate::stage;
 use iolab_trace::{Class, Function, Layer};
 
 /// Chooses the hook of a call, at any moment.
@@ -215,12 +215,4 @@ fn leave_out(reason: iolab_trace::spool::LeftOut) {
     if mode::get().has(Mode::RECORD) {
         recorder::left_out(reason);
     }
-}
-
-/// Saves the guest's `errno` around work of ours that goes through libc.
-fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
-    let errno = system::errno();
-    let value = work();
-    system::set_errno(errno);
-    value
 }

@@ -24,6 +24,7 @@ compile_error!(
 
 pub(crate) mod call;
 pub(crate) mod descriptor;
+pub(crate) mod errno;
 pub(crate) mod hook;
 pub(crate) mod mode;
 pub(crate) mod next;

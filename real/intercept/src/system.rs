@@ -107,18 +107,6 @@ pub(crate) unsafe fn cancellable(number: i64, a: [usize; 6]) -> isize {
     }
 }
 
-/// Sets the caller's `errno`.
-pub(crate) fn set_errno(value: i32) {
-    // SAFETY: the address is the thread's own.
-    unsafe { *libc::__errno_location() = value }
-}
-
-/// The caller's `errno`.
-pub(crate) fn errno() -> i32 {
-    // SAFETY: the address is the thread's own.
-    unsafe { *libc::__errno_location() }
-}
-
 /// Status of an open descriptor.
 pub(crate) fn status(fd: i32) -> Result<libc::stat, i32> {
     let mut status = std::mem::MaybeUninit::<libc::stat>::uninit();

@@ -449,17 +449,17 @@ pub(crate) unsafe fn close_stream(call: &Call, fd: c_int) -> usize {
         // SAFETY: the guest's own call.
         return unsafe { call.next.call(call.raw) };
     };
-    let errno = crate::system::errno();
+    let errno = crate::errno::get();
     // SAFETY: the guest's stream, open until it is closed below.
     unsafe { libc::fflush(call.stream as *mut libc::FILE) };
-    crate::system::set_errno(errno);
+    crate::errno::set(errno);
     life::settle_all(staged.file);
     let failure = opening::close_above(fd);
     // SAFETY: the guest's own call.
     let value = unsafe { call.next.call(call.raw) };
     match failure {
         Some(failure) if value as i32 == 0 => {
-            crate::system::set_errno(-failure as i32);
+            crate::errno::set(-failure as i32);
             libc::EOF as usize
         }
         _ => value,

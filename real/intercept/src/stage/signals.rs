@@ -21,7 +21,7 @@ use super::table;
 use crate::hook::unusual::{self, Moment};
 use crate::mode::{self, Mode};
 use crate::next::Next;
-use crate::{process, system};
+use crate::{errno, process, system};
 use libc::{c_int, c_void, sigaction as Action, siginfo_t};
 use std::cell::UnsafeCell;
 use std::mem::{MaybeUninit, transmute};
@@ -90,10 +90,10 @@ pub(super) fn watch() {
     if cfg!(test) || INSTALLED.swap(true, Relaxed) {
         return;
     }
-    let errno = system::errno();
+    let errno = errno::get();
     (1..SIGNALS as c_int).for_each(watch_one);
     // Some numbers are libc's own and refused.
-    system::set_errno(errno);
+    errno::set(errno);
 }
 
 /// Whether faults in our own touching of memory are caught.
@@ -216,7 +216,7 @@ pub(crate) unsafe extern "C" fn signal(number: c_int, handler: usize) -> usize {
         new.sa_flags = libc::SA_RESTART;
         match handler {
             libc::SIG_ERR => {
-                system::set_errno(libc::EINVAL);
+                errno::set(libc::EINVAL);
                 libc::SIG_ERR
             }
             _ if sigaction(number, &new, &mut old) != 0 => libc::SIG_ERR,
@@ -270,9 +270,9 @@ unsafe fn set_inside(next: &Next, number: c_int, handler: usize) -> usize {
             return found;
         }
         let before = *HANDLERS.0[number as usize].get();
-        let errno = system::errno();
+        let errno = errno::get();
         watch_one(number);
-        system::set_errno(errno);
+        errno::set(errno);
         if found == own() { before } else { found }
     }
 }
@@ -292,7 +292,7 @@ pub(crate) unsafe extern "C-unwind" fn raw_sigaction(
         let arguments = [number, new, old, mask_bytes, 0, 0];
         let result = system::raw(libc::SYS_rt_sigaction, arguments);
         if result < 0 {
-            system::set_errno(-result as i32);
+            errno::set(-result as i32);
             return usize::MAX;
         }
         let signal = number as c_int;
@@ -323,7 +323,7 @@ pub(crate) unsafe extern "C-unwind" fn pthread_setcanceltype(kind: c_int, old: u
 
 /// Every handled signal of a program with staged files.
 unsafe extern "C" fn on_signal(number: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    let errno = system::errno();
+    let errno = errno::get();
     // SAFETY: the system's arguments; the table holds a function of the program or the default.
     unsafe {
         if matches!(number, libc::SIGSEGV | libc::SIGBUS) && goes_on(context) {
@@ -345,7 +345,7 @@ unsafe extern "C" fn on_signal(number: c_int, info: *mut siginfo_t, context: *mu
             handler => transmute::<usize, Handler>(handler)(number, info, context),
         }
     }
-    system::set_errno(errno);
+    errno::set(errno);
 }
 
 /// A fault where this library touches memory of the program: the thread goes on behind it.
