@@ -4,6 +4,7 @@
 //! of strategies answer if there is one (it sees every call on a followed file, every call by
 //! path, and every call that makes or ends a process), else perform the call; then record it.
 
+mod bypass;
 mod control;
 mod copy;
 mod data;

@@ -101,29 +101,3 @@ pub(crate) unsafe extern "C-unwind" fn socketpair(
         result
     }
 }
-
-/// Sets up a ring of io_uring or a context of libaio: transfers that pass by all hooks.
-macro_rules! around {
-    ($($symbol:ident($($argument:ident)*) is $way:ident;)*) => {$(
-        /// # Safety
-        /// As the library's.
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C-unwind" fn $symbol($($argument: usize),*) -> i32 {
-            if moment() == Moment::Usual {
-                super::number::around(iolab_trace::spool::Unseen::$way);
-            }
-            if next::$symbol.address() == 0 {
-                return -libc::ENOSYS;
-            }
-            // SAFETY: the guest's own arguments.
-            unsafe { next::$symbol.call(crate::call::padded([$($argument),*])) as i32 }
-        }
-    )*};
-}
-
-around! {
-    io_setup(count context) is Aio;
-    io_queue_init(count context) is Aio;
-    io_uring_queue_init(entries ring flags) is IoUring;
-    io_uring_queue_init_params(entries ring parameters) is IoUring;
-}
