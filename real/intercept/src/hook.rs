@@ -23,7 +23,7 @@ mod program;
 pub(crate) mod quiet;
 pub(crate) mod sandbox;
 mod stdio;
-pub(crate) mod unusual;
+mod unusual;
 mod variadic;
 
 use crate::call::{ABSENT, Call};

@@ -27,6 +27,7 @@ pub(crate) mod descriptor;
 pub(crate) mod errno;
 pub(crate) mod hook;
 pub(crate) mod mode;
+pub(crate) mod moment;
 pub(crate) mod next;
 mod patch;
 pub(crate) mod path;

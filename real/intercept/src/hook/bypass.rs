@@ -4,7 +4,7 @@
 //! Setting one up passes; the recording says that there is one, and from then on strategies hold
 //! nothing.
 
-use super::unusual::{Moment, moment};
+use crate::moment::{Moment, moment};
 use crate::{next, recorder, stage};
 use iolab_trace::spool::Unseen;
 

@@ -1,8 +1,8 @@
 //! `ioctl`: requests on a followed file, by what they mean to strategies.
 
 use super::enter;
-use super::unusual::{Moment, moment};
 use crate::call::{Call, Returns};
+use crate::moment::{Moment, moment};
 use crate::{descriptor, next, stage};
 use iolab_policy::insitu::Request;
 use iolab_trace::{Class, Function, Layer};

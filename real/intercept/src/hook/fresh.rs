@@ -4,7 +4,7 @@
 //! (an inline system call): what the tables know of that number is forgotten, so that no call on the
 //! new thing is taken for one on the old file.
 
-use super::unusual::{Moment, moment};
+use crate::moment::{Moment, moment};
 use crate::{descriptor, next, stage};
 
 /// A descriptor was made just now, unless the number is negative.

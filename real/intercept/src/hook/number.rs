@@ -4,9 +4,9 @@
 //! Calls that only exist by number, and those that mean something to the library, are looked at
 //! here. It may be a `vfork` or a `clone` on the same stack, hence the jump.
 
-use super::unusual::{Moment, moment};
 use super::{bypass, control, fork, fresh, place};
 use crate::call::{Call, Returns};
+use crate::moment::{Moment, moment};
 use crate::wrappers::by_number as functions;
 use crate::{next, stage, system};
 use iolab_trace::Function;

@@ -4,10 +4,10 @@
 //! before; a forked child starts with a recorder of its own. Ways to make a copy of the process are
 //! in `fork`.
 
-use super::unusual::{self, Moment, moment};
 use super::{naming, program, record_of};
 use crate::call::{Call, Returns, padded};
 use crate::mode::{self, Mode};
+use crate::moment::{self, Moment, moment};
 use crate::recorder::{self, Record};
 use crate::{next, path, process, roomy, stage, system};
 use iolab_trace::Function;
@@ -49,7 +49,7 @@ pub(crate) fn enter_child() {
     process::settle();
     path::enter_child();
     roomy::enter_child();
-    unusual::forget_lending();
+    moment::forget_lending();
     mode::restore();
     recorder::enter_child();
     stage::enter_child();
@@ -67,9 +67,9 @@ pub(super) unsafe fn hook(call: Call) -> isize {
             Function::FCHDIR => timed(&call),
             _ => {
                 stage::before_process(&call);
-                unusual::lend();
+                moment::lend();
                 let result = started(&call);
-                unusual::take_back();
+                moment::take_back();
                 result
             }
         }

@@ -4,10 +4,10 @@
 use super::data::control;
 use super::process::{exec_list, exec_list_environment, exec_list_search};
 use super::stage_or_perform_cancellable;
-use super::unusual::{Moment, moment};
 use crate::call::{Call, Returns, padded};
 use crate::descriptor;
 use crate::mode::Mode;
+use crate::moment::{Moment, moment};
 use crate::{next, stage};
 use iolab_trace::{Class, Function, Layer};
 use std::arch::naked_asm;

@@ -18,8 +18,8 @@
 //! turns it on gets its calls as they are.
 
 use super::table;
-use crate::hook::unusual::{self, Moment};
 use crate::mode::{self, Mode};
+use crate::moment::{Moment, moment};
 use crate::next::Next;
 use crate::{errno, process, system};
 use libc::{c_int, c_void, sigaction as Action, siginfo_t};
@@ -227,7 +227,7 @@ pub(crate) unsafe extern "C" fn signal(number: c_int, handler: usize) -> usize {
 
 /// A child of `vfork` has signal actions of its own, but not these tables.
 fn is_borrowed() -> bool {
-    unusual::moment() == Moment::Borrowed
+    moment() == Moment::Borrowed
 }
 
 /// Libc's other ways to set a handler: it does so below [`sigaction`], and then it is as if the
@@ -314,7 +314,7 @@ pub(crate) unsafe extern "C-unwind" fn raw_sigaction(
 /// As libc's.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C-unwind" fn pthread_setcanceltype(kind: c_int, old: usize) -> c_int {
-    if kind == system::ASYNCHRONOUS && unusual::moment() == Moment::Usual {
+    if kind == system::ASYNCHRONOUS && moment() == Moment::Usual {
         super::keep_out("a thread may be cancelled at any instruction");
     }
     // SAFETY: the program's own arguments.
