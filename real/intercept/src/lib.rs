@@ -26,6 +26,7 @@ pub(crate) mod call;
 pub(crate) mod descriptor;
 pub(crate) mod errno;
 pub(crate) mod hook;
+pub(crate) mod mapping;
 pub(crate) mod mode;
 pub(crate) mod moment;
 pub(crate) mod next;

@@ -72,7 +72,7 @@ fn enter(call: &Call, times: (u64, u64), result: isize, name: &[u8]) {
 
 /// What the stage is told: a mapped file is one to be kept as it is.
 fn staged_as(entry: Entry, status: Option<&libc::stat>) -> Entry {
-    match mode::get().has(Mode::STAGE) && status.is_some_and(super::map::is_mapped) {
+    match mode::get().has(Mode::STAGE) && status.is_some_and(crate::mapping::is_mapped) {
         true => Entry::tracked(entry.description(), entry.flags() | libc::O_DSYNC as u32),
         false => entry,
     }
