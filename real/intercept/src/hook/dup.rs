@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};
-use crate::{process, stage};
+use crate::{process, sight, stage};
 use iolab_trace::Function;
 
 /// `dup`, `dup2`, `dup3`, `fcntl(F_DUPFD)`.
@@ -20,7 +20,7 @@ pub(super) unsafe fn hook(call: Call) -> isize {
             stage::lent(descriptor_of(call.fd));
             return call.perform();
         }
-        let entry = descriptor::look(call.fd);
+        let entry = sight::look(call.fd);
         let start = recorder::now();
         let result = if entry.is_tracked() || replaces_followed(&call) {
             stage_or_perform(call, mode)

@@ -3,9 +3,9 @@
 
 use super::{leave_out, record_of, stage_or_perform};
 use crate::call::{ABSENT, Call};
-use crate::descriptor::{self, Entry};
+use crate::descriptor::Entry;
 use crate::mode::{self, Mode};
-use crate::{mapping, recorder};
+use crate::{mapping, recorder, sight};
 use iolab_trace::spool::Unseen;
 use std::sync::atomic::Ordering;
 
@@ -21,7 +21,7 @@ pub(super) unsafe fn map(call: Call) -> isize {
         if anonymous {
             return call.perform();
         }
-        let entry = descriptor::look(call.fd);
+        let entry = sight::look(call.fd);
         if !entry.is_tracked() {
             if let Some(reason) = entry.reason() {
                 leave_out(reason);

@@ -5,7 +5,7 @@ use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};
-use crate::{path, process, stage, system};
+use crate::{path, process, scope, stage, system};
 use iolab_trace::Function;
 
 /// # Safety
@@ -48,8 +48,8 @@ fn climbs(path: &[u8]) -> bool {
 
 fn enter(call: &Call, times: (u64, u64), result: isize, name: &[u8]) {
     let status = if result >= 0 { system::status(result as i32).ok() } else { None };
-    let excluded = path::left_out(name)
-        .or_else(|| status.as_ref().and_then(|it| descriptor::kind_left_out(it.st_mode)));
+    let excluded = scope::left_out(name)
+        .or_else(|| status.as_ref().and_then(|it| scope::kind_left_out(it.st_mode)));
     if let Some(reason) = excluded {
         if result >= 0 {
             descriptor::set(result as i32, Entry::left_out(reason));

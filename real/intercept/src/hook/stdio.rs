@@ -11,7 +11,7 @@ use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
 use crate::recorder::runs::{self, Before, Counted};
 use crate::recorder::{self, Record};
-use crate::{errno, process, stage};
+use crate::{errno, process, sight, stage};
 use iolab_trace::spool::LeftOut;
 use iolab_trace::{Class, Function};
 
@@ -64,7 +64,7 @@ unsafe fn open(call: Call) -> usize {
                 stage::lent(fd);
             }
             let result = i64::from(fd);
-            errno::keeping(|| record(&call, fd, descriptor::look(fd as usize), times, -1, result));
+            errno::keeping(|| record(&call, fd, sight::look(fd as usize), times, -1, result));
         }
         stream
     }
@@ -84,7 +84,7 @@ unsafe fn close(call: Call) -> usize {
         if fd < 0 || !process::owns_state() {
             return call.next.call(call.raw);
         }
-        let entry = descriptor::look(fd as usize);
+        let entry = sight::look(fd as usize);
         let start = recorder::now();
         let value = stage::close_stream(&call, fd);
         let times = (start, recorder::now());
@@ -106,7 +106,7 @@ unsafe fn operate(call: Call, mode: Mode) -> usize {
         let mut entry =
             if fd >= 0 { descriptor::get(fd as usize) } else { Entry::left_out(LeftOut::NoFile) };
         if entry == Entry::UNKNOWN {
-            entry = errno::keeping(|| descriptor::look(fd as usize));
+            entry = errno::keeping(|| sight::look(fd as usize));
         }
         if !entry.is_tracked() {
             leave_out(entry.reason().unwrap_or(LeftOut::BadDescriptor));

@@ -5,10 +5,9 @@ use super::data::control;
 use super::process::{exec_list, exec_list_environment, exec_list_search};
 use super::stage_or_perform_cancellable;
 use crate::call::{Call, Returns, padded};
-use crate::descriptor;
 use crate::mode::Mode;
 use crate::moment::{Moment, moment};
-use crate::{next, stage};
+use crate::{next, sight, stage};
 use iolab_trace::{Class, Function, Layer};
 use std::arch::naked_asm;
 
@@ -124,7 +123,7 @@ unsafe fn control_of(next: &'static next::Next, fd: usize, command: usize, value
             Class::Lock => (call.operation, call.lock) = (command, value),
             _ => call.flags = value,
         }
-        if function.class() == Class::Dup || descriptor::look(fd).is_tracked() {
+        if function.class() == Class::Dup || sight::look(fd).is_tracked() {
             return super::enter(function.class(), Layer::Posix, call);
         }
         call.answer(stage_or_perform_cancellable(&call, Mode::NOTHING))
