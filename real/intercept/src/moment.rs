@@ -37,7 +37,7 @@ pub(crate) fn find_out() -> Moment {
         return Moment::Idle;
     }
     if process::is_new() {
-        crate::hook::process::enter_child();
+        process::enter_child();
     }
     match mode::get() {
         Mode::NOTHING => Moment::Idle,

@@ -6,7 +6,7 @@
 //! `mode` is wiped in it. `vfork` and `clone` return twice, or to a stack of the program's, and are
 //! therefore passed on by a jump, after a look at what is asked.
 
-use super::process::{enter_child, record};
+use super::process::record;
 use crate::call::{Call, Returns};
 use crate::moment::{self, Moment, moment};
 use crate::{mode, next, process, recorder, stage};
@@ -40,7 +40,7 @@ extern "C" fn parent() {}
 
 extern "C" fn child() {
     if process::is_new() && !mode::is_nothing_wanted() {
-        enter_child();
+        process::enter_child();
     }
 }
 

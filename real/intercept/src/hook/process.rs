@@ -9,7 +9,7 @@ use crate::call::{Call, Returns, padded};
 use crate::mode::{self, Mode};
 use crate::moment::{self, Moment, moment};
 use crate::recorder::{self, Record};
-use crate::{next, path, process, roomy, stage, system};
+use crate::{next, path, process, stage, system};
 use iolab_trace::Function;
 
 pub(super) fn record(
@@ -41,18 +41,6 @@ fn push(record: Record) {
     if mode::get().has(Mode::RECORD_POSIX) {
         recorder::push(record);
     }
-}
-
-/// Sets up what a forked child must have of its own.
-#[cold]
-pub(crate) fn enter_child() {
-    process::settle();
-    path::enter_child();
-    roomy::enter_child();
-    moment::forget_lending();
-    mode::restore();
-    recorder::enter_child();
-    stage::enter_child();
 }
 
 /// Generated wrappers of this class.

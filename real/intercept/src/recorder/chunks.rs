@@ -25,7 +25,7 @@ const WARM_CHUNKS: usize = 64;
 #[inline(always)]
 pub(super) fn reserve(block: &Block) -> Option<u64> {
     if process::is_new() {
-        crate::hook::process::enter_child();
+        process::enter_child();
     }
     loop {
         let cursor = block.cursor.load(Ordering::Relaxed);

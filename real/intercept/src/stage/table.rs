@@ -299,7 +299,7 @@ pub(super) fn lookup(fd: c_int) -> Option<Staged> {
 fn is_a_copy() -> bool {
     let is_new = crate::process::is_new();
     if is_new {
-        crate::hook::process::enter_child();
+        crate::process::enter_child();
     }
     is_new
 }
