@@ -1,6 +1,7 @@
 //! Transfers between two descriptors inside the kernel.
 
-use super::{leave_out, stage_or_perform_cancellable};
+use super::answer::stage_or_perform_cancellable;
+use super::record::leave_out;
 use crate::call::{ABSENT, Call};
 use crate::descriptor::Entry;
 use crate::mode::{self, Mode};

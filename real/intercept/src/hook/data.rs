@@ -1,6 +1,7 @@
 //! Calls on one descriptor: transfers, seeks, syncs, sizes, locks, status. The hot path.
 
-use super::{leave_out, record_of, stage_or_perform};
+use super::answer::stage_or_perform;
+use super::record::{leave_out, record_of};
 use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};

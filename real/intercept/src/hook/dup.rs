@@ -1,6 +1,7 @@
 //! Descriptors that come to share a description, and descriptors that go.
 
-use super::{descriptor_of, leave_out, record_of, stage_or_perform};
+use super::answer::stage_or_perform;
+use super::record::{leave_out, record_of};
 use crate::call::Call;
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
@@ -147,4 +148,10 @@ fn forget(call: &Call, times: (u64, u64)) {
         }
     }
     descriptor::forget_range(call.first as u32 as usize, last);
+}
+
+/// A descriptor argument, absent or not, as the system counts them.
+#[inline(always)]
+fn descriptor_of(argument: usize) -> i32 {
+    argument as i32
 }

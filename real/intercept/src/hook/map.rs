@@ -1,7 +1,8 @@
 //! Files mapped into memory. The calls are seen, the loads and stores are not: the trace says so, and
 //! no strategy holds anything of a file while it is mapped, whoever opens it.
 
-use super::{leave_out, record_of, stage_or_perform};
+use super::answer::stage_or_perform;
+use super::record::{leave_out, record_of};
 use crate::call::{ABSENT, Call};
 use crate::descriptor::Entry;
 use crate::mode::{self, Mode};

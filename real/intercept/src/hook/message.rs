@@ -1,7 +1,8 @@
 //! Descriptors that travel over sockets: a file that is sent is shared from then on, a descriptor
 //! that arrives is a new one.
 
-use super::{fresh, record_of};
+use super::fresh;
+use super::record::record_of;
 use crate::call::{Call, Returns};
 use crate::mode::{self, Mode};
 use crate::moment::{Moment, moment};

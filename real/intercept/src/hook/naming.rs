@@ -1,6 +1,7 @@
 //! Calls by path: status, renames, removals, directories.
 
-use super::{leave_out, stage_or_perform_cancellable};
+use super::answer::stage_or_perform_cancellable;
+use super::record::leave_out;
 use crate::call::{ABSENT, Call};
 use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};

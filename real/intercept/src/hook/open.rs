@@ -1,6 +1,7 @@
 //! Opens: the descriptor gets its entry in the table, the trace its path.
 
-use super::{leave_out, stage_or_perform_cancellable};
+use super::answer::stage_or_perform_cancellable;
+use super::record::leave_out;
 use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};

@@ -4,7 +4,8 @@
 //! before; a forked child starts with a recorder of its own. Ways to make a copy of the process are
 //! in `fork`.
 
-use super::{naming, program, record_of};
+use super::record::record_of;
+use super::{naming, program};
 use crate::call::{Call, Returns, padded};
 use crate::mode::{self, Mode};
 use crate::moment::{self, Moment, moment};

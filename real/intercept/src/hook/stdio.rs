@@ -5,7 +5,7 @@
 //! Libc closes the descriptor of a stream without passing an entry point; the table learns of it
 //! here.
 
-use super::leave_out;
+use super::record::leave_out;
 use crate::call::{ABSENT, Call, Returns};
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};

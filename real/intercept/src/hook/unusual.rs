@@ -11,17 +11,23 @@ use crate::moment::{Moment, find_out};
 use crate::stage;
 use iolab_trace::{Class, Layer};
 
-/// As [`super::enter`], at such a moment.
+/// As [`super::enter`], at such a moment; `usual` takes the call when the moment turns out to be an
+/// ordinary one.
 ///
 /// # Safety
 /// The arguments in the call are the guest's own.
 #[cold]
 #[inline(never)]
-pub(super) unsafe fn enter(class: Class, layer: Layer, call: Call) -> usize {
+pub(super) unsafe fn enter(
+    class: Class,
+    layer: Layer,
+    call: Call,
+    usual: unsafe fn(Class, Layer, Call) -> usize,
+) -> usize {
     // SAFETY: the caller's promise, for every arm.
     unsafe {
         match find_out() {
-            Moment::Usual => super::enter_usual(class, layer, call),
+            Moment::Usual => usual(class, layer, call),
             // Libc's own function, which is whole in this mode (`start`), at its own cost.
             Moment::Idle => super::sandbox::pass(call),
             Moment::Borrowed if layer == Layer::Stdio => call.next.call(call.raw),

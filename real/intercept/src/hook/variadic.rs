@@ -1,9 +1,9 @@
 //! Variadic functions. Stable Rust cannot define them; a few instructions put the arguments where
 //! a function of fixed signature finds them.
 
+use super::answer::stage_or_perform_cancellable;
 use super::data::control;
 use super::process::{exec_list, exec_list_environment, exec_list_search};
-use super::stage_or_perform_cancellable;
 use crate::call::{Call, Returns, padded};
 use crate::mode::Mode;
 use crate::moment::{Moment, moment};
