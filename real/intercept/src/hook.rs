@@ -6,6 +6,7 @@
 
 mod answer;
 mod bypass;
+mod cancel;
 mod control;
 mod copy;
 mod data;

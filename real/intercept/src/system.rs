@@ -84,7 +84,7 @@ pub(crate) fn cancellation_point() {
 /// `PTHREAD_CANCEL_ASYNCHRONOUS` of glibc.
 pub(crate) const ASYNCHRONOUS: i32 = 1;
 
-/// Libc's function; the name itself leads to the hook (`stage::signals`).
+/// Libc's function; the name itself leads to the hook (`hook::cancel`).
 pub(crate) static SET_CANCEL_TYPE: Next = Next::new(c"pthread_setcanceltype");
 
 /// A system call in which the thread may wait and may be cancelled.

@@ -5,7 +5,7 @@ use super::late::LateCall;
 use super::machine::Machine;
 use super::memory::{self, Direction, Memory};
 use super::table::{self, File, Staged};
-use super::{kernel, life, signals};
+use super::{kept, kernel, life};
 use iolab_policy::insitu::{At, Call, Errno, Outcome};
 use libc::iovec;
 use std::ffi::{c_int, c_void};
@@ -240,7 +240,7 @@ pub(super) fn leave(file: &'static File) {
         let signals_wait = file.late.is_called_back();
         file.leave();
         if signals_wait {
-            signals::send_kept();
+            kept::send_kept();
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use super::memory::Direction;
 use super::rules::{self, directory};
-use super::{calls, journal, life, opening, own, settings, shared, table};
+use super::{allocator, calls, journal, life, opening, own, settings, shared, table};
 use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
@@ -392,7 +392,7 @@ pub(crate) fn after_fork(_result: isize) {}
 
 /// In a forked child, before it does anything.
 pub(crate) fn enter_child() {
-    super::forget_allocations();
+    allocator::after_fork();
     life::after_fork();
 }
 

@@ -23,7 +23,7 @@ pub(super) fn is_cautious() -> bool {
 }
 
 pub(super) fn must_give_up() -> bool {
-    GIVEN_UP.load(Relaxed) || super::is_out_of_memory()
+    GIVEN_UP.load(Relaxed) || super::allocator::is_exhausted()
 }
 
 /// Runs a strategy's code on the machine of a file, inside its lock. A defect in there must not
