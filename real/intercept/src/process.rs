@@ -32,6 +32,7 @@ pub(crate) fn is_new() -> bool {
 
 /// Sets a forked child up, as was said at start.
 #[cold]
+#[inline(never)]
 pub(crate) fn enter_child() {
     let set_up = SET_UP.load(Ordering::Relaxed);
     if !set_up.is_null() {
