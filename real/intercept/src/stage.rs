@@ -15,6 +15,7 @@
 
 mod allocator;
 mod calls;
+mod caution;
 mod hooks;
 mod journal;
 mod kept;
@@ -35,6 +36,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod tripwire;
+mod visit;
 mod watch;
 
 pub(crate) use hooks::{
