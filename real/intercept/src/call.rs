@@ -5,7 +5,7 @@
 //! as its address is taken nowhere but in cold code, which gets a copy.
 
 use crate::next::Next;
-use crate::system;
+use crate::{errno, system};
 use iolab_trace::Function;
 
 /// The value of an argument the function does not have: -1 where a record shows it.
@@ -210,7 +210,7 @@ impl Call {
             Returns::Pointer => value == 0,
         };
         match self.returns {
-            _ if failed => -(system::errno() as isize),
+            _ if failed => -(errno::get() as isize),
             Returns::Int => value as i32 as isize,
             _ => value as isize,
         }
@@ -225,7 +225,7 @@ impl Call {
         if !(-4095..0).contains(&result) {
             return result as usize;
         }
-        system::set_errno(-result as i32);
+        errno::set(-result as i32);
         if self.returns == Returns::Pointer { 0 } else { usize::MAX }
     }
 }

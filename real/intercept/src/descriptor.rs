@@ -5,8 +5,6 @@
 //! the number of the open file description, which dup'ed descriptors share and which is unique
 //! over all processes of a run.
 
-use crate::recorder;
-use crate::{path, system};
 use iolab_trace::spool::LeftOut;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -92,58 +90,5 @@ pub(crate) fn forget_range(first: usize, last: usize) {
         if word.load(Ordering::Relaxed) != 0 {
             word.store(0, Ordering::Relaxed);
         }
-    }
-}
-
-/// The entry of a descriptor, after a look at it if it was unknown. A regular file opened before
-/// this library could see it becomes an `inherited` event.
-#[cold]
-#[inline(never)]
-pub(crate) fn look(fd: usize) -> Entry {
-    let known = get(fd);
-    if known != Entry::UNKNOWN {
-        return known;
-    }
-    let fd = fd as i32;
-    let Ok(status) = system::status(fd) else { return Entry::UNKNOWN };
-    if let Some(reason) = kind_left_out(status.st_mode) {
-        set(fd, Entry::left_out(reason));
-        return Entry::left_out(reason);
-    }
-    first_sight(fd, &status)
-}
-
-fn first_sight(fd: i32, status: &libc::stat) -> Entry {
-    let mut buffer = path::Buffer::new();
-    let name = path::of_descriptor(fd, &mut buffer);
-    if let Some(reason) = path::left_out(name) {
-        set(fd, Entry::left_out(reason));
-        crate::stage::inherited(fd, status);
-        return Entry::left_out(reason);
-    }
-    // SAFETY: both only ask about a descriptor.
-    let (flags, position) = unsafe {
-        (
-            system::raw3(libc::SYS_fcntl, fd as usize, libc::F_GETFL as usize, 0),
-            system::raw3(libc::SYS_lseek, fd as usize, 0, libc::SEEK_CUR as usize),
-        )
-    };
-    let entry = Entry::tracked(recorder::new_number(), flags.max(0) as u32);
-    set(fd, entry);
-    recorder::inherited(fd, entry, name, position as i64, status.st_size);
-    crate::stage::inherited(fd, status);
-    entry
-}
-
-/// Why a thing of this type is not followed; `None` for a regular file.
-pub(crate) const fn kind_left_out(mode: libc::mode_t) -> Option<LeftOut> {
-    match mode & libc::S_IFMT {
-        libc::S_IFREG => None,
-        libc::S_IFIFO => Some(LeftOut::Pipe),
-        libc::S_IFSOCK => Some(LeftOut::Socket),
-        libc::S_IFCHR => Some(LeftOut::CharacterDevice),
-        libc::S_IFBLK => Some(LeftOut::BlockDevice),
-        libc::S_IFDIR => Some(LeftOut::Directory),
-        _ => Some(LeftOut::Anonymous),
     }
 }

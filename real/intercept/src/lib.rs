@@ -3,7 +3,7 @@
 //!
 //! A call takes this way: a wrapper generated from the function table (`wrappers`) names its
 //! arguments in a [`call::Call`]; the hook of its kind (`hook`) looks the descriptor up
-//! (`descriptor`), takes the time, lets the stage of strategies answer (`stage`) or does the system
+//! (`descriptor`, at first `sight`), takes the time, lets the stage of strategies answer (`stage`) or does the system
 //! call itself (`system`), and hands a 64-byte record to the `recorder`. Libc's own calls (stdio,
 //! aio, `nftw`) reach the same wrappers because the entry points in libc are overwritten (`patch`);
 //! calls by number reach functions of the same kind (`hook::number`). Before start, in a child nobody
@@ -24,14 +24,19 @@ compile_error!(
 
 pub(crate) mod call;
 pub(crate) mod descriptor;
+pub(crate) mod errno;
 pub(crate) mod hook;
+pub(crate) mod mapping;
 pub(crate) mod mode;
+pub(crate) mod moment;
 pub(crate) mod next;
 mod patch;
 pub(crate) mod path;
 pub(crate) mod process;
 pub(crate) mod recorder;
 mod roomy;
+pub(crate) mod scope;
+pub(crate) mod sight;
 pub(crate) mod stage;
 mod start;
 pub(crate) mod system;

@@ -4,7 +4,7 @@
 //! look at it also tells what every hook must know before it touches anything: whether this is an
 //! ordinary moment ([`Mode::USUAL`]) of the process the state in memory belongs to. Before start, in
 //! a child nobody saw being made, and while somebody may run on borrowed memory, it is not, and
-//! `hook::unusual` finds out which.
+//! `moment` finds out which.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 

@@ -83,7 +83,7 @@ impl Next {
     pub(crate) unsafe fn call(&self, a: [usize; 6]) -> usize {
         let address = self.address();
         if address == 0 {
-            crate::system::set_errno(libc::ENOSYS);
+            crate::errno::set(libc::ENOSYS);
             return usize::MAX;
         }
         // SAFETY: a function of the C calling convention whose arguments all travel in registers.

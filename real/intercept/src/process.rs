@@ -6,13 +6,16 @@
 //! A vfork child shares even that page; there only the process number tells.
 
 use crate::{mode, system};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 static STARTED: AtomicBool = AtomicBool::new(false);
 static NUMBER: AtomicU32 = AtomicU32::new(0);
+/// What sets a forked child up: a `fn()`, null before start.
+static SET_UP: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Sets the mark up; called once at start.
-pub(crate) fn start() {
+/// Sets the mark up; called once at start. `set_up` gives a forked child what it must have of its own.
+pub(crate) fn start(set_up: fn()) {
+    SET_UP.store(set_up as *mut (), Ordering::Relaxed);
     settle();
     let (page, bytes) = mode::page();
     // SAFETY: a page of this library's own that nothing but these two words lies in.
@@ -25,6 +28,17 @@ pub(crate) fn start() {
 #[inline(always)]
 pub(crate) fn is_new() -> bool {
     mode::mark().load(Ordering::Relaxed) == 0 && STARTED.load(Ordering::Relaxed)
+}
+
+/// Sets a forked child up, as was said at start.
+#[cold]
+#[inline(never)]
+pub(crate) fn enter_child() {
+    let set_up = SET_UP.load(Ordering::Relaxed);
+    if !set_up.is_null() {
+        // SAFETY: only `start` stores here, and what it stores is a function of this type.
+        unsafe { std::mem::transmute::<*mut (), fn()>(set_up)() }
+    }
 }
 
 /// Takes note that this is a process of its own.
@@ -43,7 +57,7 @@ pub(crate) fn number() -> u32 {
 /// for opens and closes, not for transfers.
 pub(crate) fn owns_state() -> bool {
     if is_new() {
-        crate::hook::process::enter_child();
+        enter_child();
     }
     number() == system::process_number() || number() == 0
 }

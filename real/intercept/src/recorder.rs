@@ -12,18 +12,36 @@ mod apart;
 mod chunks;
 mod clock;
 mod door;
+mod page;
 pub(crate) mod runs;
 mod setup;
 
 pub(crate) use clock::now;
 pub(crate) use iolab_trace::spool::Record;
-pub(crate) use setup::{before_address_limit, enter_child, is_own_file, note_filtered, start};
+pub(crate) use page::{left_out, new_number, unseen};
+pub(crate) use setup::{before_address_limit, enter_child, is_own_file, note_filtered};
 
 use crate::descriptor::Entry;
+use crate::mode::Mode;
 use crate::{process, thread};
 use iolab_trace::Function;
-use iolab_trace::spool::{LeftOut, Lost, Unseen, control, process as head};
+use iolab_trace::spool::{control, process as head};
+use std::ffi::c_char;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Reads the settings and makes the spool. The answer is what is to be recorded.
+pub(crate) fn start(
+    count: i32,
+    arguments: *const *const c_char,
+    variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>,
+) -> Mode {
+    let mode = setup::start(count, arguments, variable, chunks::leave);
+    if mode.has(Mode::RECORD) {
+        let rows = page::word(control::STREAM_ROWS);
+        runs::choose(rows.map_or(0, |word| word.load(Ordering::Relaxed)));
+    }
+    mode
+}
 
 /// Keeps one record of the calling thread.
 #[inline(always)]
@@ -32,14 +50,6 @@ pub(crate) fn push(mut record: Record) {
     let Some(slot) = chunks::reserve(block) else { return };
     record.thread = block.number.load(Ordering::Relaxed).wrapping_sub(1) as u16;
     chunks::write(slot, record);
-}
-
-/// A number for a description or a name, unique in the run; 0 when nothing is recorded.
-pub(crate) fn new_number() -> u32 {
-    match setup::control_word(control::NUMBER) {
-        Some(word) => word.fetch_add(1, Ordering::Relaxed),
-        None => setup::LOCAL_NUMBER.fetch_add(1, Ordering::Relaxed),
-    }
 }
 
 /// Says what a number stands for.
@@ -67,32 +77,6 @@ pub(crate) fn inherited(fd: i32, entry: Entry, path: &[u8], position: i64, size:
         function: Function::INHERITED.0,
         ..Record::default()
     });
-}
-
-fn count(at: usize, index: usize) {
-    if let Some(counter) = setup::control_counter(at + index * 8) {
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// Counts a call that is left out by rule.
-pub(crate) fn left_out(reason: LeftOut) {
-    count(control::LEFT_OUT, reason as usize);
-}
-
-/// Counts a call that should have been recorded and was not.
-fn lost(reason: Lost) {
-    count(control::LOST, reason as usize);
-}
-
-/// Notes that something happened that hooks cannot see.
-pub(crate) fn unseen(what: Unseen) {
-    let bit = 1 << what as u32;
-    if let Some(word) = setup::control_word(control::UNSEEN)
-        && word.load(Ordering::Relaxed) & bit == 0
-    {
-        word.fetch_or(bit, Ordering::Relaxed);
-    }
 }
 
 /// Libc's entry points were overwritten.

@@ -15,8 +15,10 @@
 
 mod allocator;
 mod calls;
+mod caution;
 mod hooks;
 mod journal;
+mod kept;
 mod kernel;
 mod late;
 mod life;
@@ -34,6 +36,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod tripwire;
+mod visit;
+mod watch;
 
 pub(crate) use hooks::{
     after_exec_failed, after_fork, after_move, before_exit, before_filter, before_move,
@@ -43,23 +47,3 @@ pub(crate) use hooks::{
 };
 pub(crate) use memory::{is_memory, is_readable};
 pub(crate) use signals::raw_sigaction;
-
-#[cfg(not(test))]
-#[global_allocator]
-static MEMORY: allocator::Maps = allocator::Maps::new();
-
-#[cfg(not(test))]
-fn is_out_of_memory() -> bool {
-    MEMORY.is_exhausted()
-}
-
-/// In a forked child.
-fn forget_allocations() {
-    #[cfg(not(test))]
-    MEMORY.after_fork();
-}
-
-#[cfg(test)]
-fn is_out_of_memory() -> bool {
-    false
-}

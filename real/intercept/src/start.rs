@@ -1,10 +1,11 @@
-//! How the library comes to life: called by the loader before `main`, with the environment.
+//! How the library comes to life: called by the loader before `main`, with the environment; and how
+//! it does once more in a forked child.
 //!
 //! `IOLAB_SPOOL` names the directory to record into, `IOLAB_APPLY` the strategies. Without
 //! either, every call passes through and libc stays as it is.
 
 use crate::mode::{self, Mode};
-use crate::{hook, next, patch, process, recorder, stage, system};
+use crate::{hook, moment, next, patch, path, process, recorder, roomy, stage, system};
 use iolab_trace::spool::Unseen;
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -31,7 +32,7 @@ unsafe extern "C" fn start(
         recorder::note_filtered(&variable);
         return;
     }
-    process::start();
+    process::start(enter_child);
     let records = recorder::start(count, arguments, &variable);
     let stages = stage::start(&variable);
     if !records.has(Mode::RECORD) && !stages {
@@ -53,6 +54,18 @@ unsafe extern "C" fn start(
     } else {
         recorder::patched();
     }
+}
+
+/// Sets up what a forked child must have of its own.
+#[cold]
+fn enter_child() {
+    process::settle();
+    path::enter_child();
+    roomy::enter_child();
+    moment::forget_lending();
+    mode::restore();
+    recorder::enter_child();
+    stage::enter_child();
 }
 
 unsafe extern "C" {

@@ -84,7 +84,7 @@ pub(crate) fn cancellation_point() {
 /// `PTHREAD_CANCEL_ASYNCHRONOUS` of glibc.
 pub(crate) const ASYNCHRONOUS: i32 = 1;
 
-/// Libc's function; the name itself leads to the hook (`stage::signals`).
+/// Libc's function; the name itself leads to the hook (`hook::cancel`).
 pub(crate) static SET_CANCEL_TYPE: Next = Next::new(c"pthread_setcanceltype");
 
 /// A system call in which the thread may wait and may be cancelled.
@@ -105,18 +105,6 @@ pub(crate) unsafe fn cancellable(number: i64, a: [usize; 6]) -> isize {
         SET_CANCEL_TYPE.call([kind as usize, at, 0, 0, 0, 0]);
         result
     }
-}
-
-/// Sets the caller's `errno`.
-pub(crate) fn set_errno(value: i32) {
-    // SAFETY: the address is the thread's own.
-    unsafe { *libc::__errno_location() = value }
-}
-
-/// The caller's `errno`.
-pub(crate) fn errno() -> i32 {
-    // SAFETY: the address is the thread's own.
-    unsafe { *libc::__errno_location() }
 }
 
 /// Status of an open descriptor.

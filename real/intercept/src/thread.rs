@@ -6,7 +6,7 @@
 //! the last instruction of the thread, signal handlers included.
 
 use std::arch::{asm, global_asm};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 global_asm!(
     ".section .tbss.iolab_thread_block,\"awT\",@nobits",
@@ -43,6 +43,17 @@ pub(crate) struct Block {
 }
 
 const _: () = assert!(size_of::<Block>() <= 256);
+
+impl Block {
+    /// Ends all runs of the thread. The answer is whether their chunk may be handed on: not, when an
+    /// addition was interrupted by what happens now.
+    pub(crate) fn end_runs(&self) -> bool {
+        for run in &self.runs {
+            run.store(0, Ordering::Relaxed);
+        }
+        self.adding.swap(0, Ordering::Relaxed) == 0
+    }
+}
 
 /// The calling thread's block.
 #[inline(always)]

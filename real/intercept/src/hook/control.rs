@@ -1,9 +1,9 @@
 //! `ioctl`: requests on a followed file, by what they mean to strategies.
 
 use super::enter;
-use super::unusual::{Moment, moment};
 use crate::call::{Call, Returns};
-use crate::{descriptor, next, stage};
+use crate::moment::{Moment, moment};
+use crate::{next, sight, stage};
 use iolab_policy::insitu::Request;
 use iolab_trace::{Class, Function, Layer};
 
@@ -32,7 +32,7 @@ pub(crate) unsafe extern "C-unwind" fn ioctl(fd: usize, request: usize, argument
             Moment::Usual => {}
         }
         let means = Request::of(request as u64);
-        if means == Request::Nothing || !descriptor::look(fd).is_tracked() {
+        if means == Request::Nothing || !sight::look(fd).is_tracked() {
             return call.next.call(raw);
         }
         match request as u32 {

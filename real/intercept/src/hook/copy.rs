@@ -1,10 +1,12 @@
 //! Transfers between two descriptors inside the kernel.
 
-use super::{leave_out, stage_or_perform_cancellable};
+use super::answer::stage_or_perform_cancellable;
+use super::record::leave_out;
 use crate::call::{ABSENT, Call};
-use crate::descriptor::{self, Entry};
+use crate::descriptor::Entry;
 use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};
+use crate::sight;
 use iolab_trace::Function;
 use iolab_trace::spool::LeftOut;
 
@@ -14,7 +16,7 @@ pub(super) unsafe fn hook(call: Call) -> isize {
     // SAFETY: the guest's own call.
     unsafe {
         let mode = mode::get();
-        let (source, target) = (descriptor::look(call.in_fd), descriptor::look(call.out_fd));
+        let (source, target) = (sight::look(call.in_fd), sight::look(call.out_fd));
         if !source.is_tracked() && !target.is_tracked() {
             leave_out(source.reason().unwrap_or(LeftOut::BadDescriptor));
             return call.perform_cancellable();

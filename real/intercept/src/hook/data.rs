@@ -1,10 +1,11 @@
 //! Calls on one descriptor: transfers, seeks, syncs, sizes, locks, status. The hot path.
 
-use super::{leave_out, record_of, stage_or_perform};
+use super::answer::stage_or_perform;
+use super::record::{leave_out, record_of};
 use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
-use crate::{recorder, system};
+use crate::{recorder, sight, system};
 use iolab_trace::spool::LeftOut;
 use iolab_trace::{Class, Function};
 
@@ -51,7 +52,7 @@ const fn waits(class: Class) -> bool {
 unsafe fn other(call: Call) -> isize {
     // SAFETY: the guest's own call.
     unsafe {
-        match descriptor::look(call.fd) {
+        match sight::look(call.fd) {
             entry if entry.is_tracked() => followed(call, entry),
             entry => {
                 leave_out(entry.reason().unwrap_or(LeftOut::BadDescriptor));
@@ -76,7 +77,7 @@ pub(super) unsafe fn aio(call: Call) -> isize {
             return result;
         }
         let block = &*(call.block as *const libc::aiocb);
-        let entry = descriptor::look(block.aio_fildes as usize);
+        let entry = sight::look(block.aio_fildes as usize);
         if !entry.is_tracked() {
             return result;
         }

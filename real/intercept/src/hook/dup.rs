@@ -1,11 +1,12 @@
 //! Descriptors that come to share a description, and descriptors that go.
 
-use super::{descriptor_of, leave_out, record_of, stage_or_perform};
+use super::answer::stage_or_perform;
+use super::record::{leave_out, record_of};
 use crate::call::Call;
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};
-use crate::{process, stage};
+use crate::{process, sight, stage};
 use iolab_trace::Function;
 
 /// `dup`, `dup2`, `dup3`, `fcntl(F_DUPFD)`.
@@ -20,7 +21,7 @@ pub(super) unsafe fn hook(call: Call) -> isize {
             stage::lent(descriptor_of(call.fd));
             return call.perform();
         }
-        let entry = descriptor::look(call.fd);
+        let entry = sight::look(call.fd);
         let start = recorder::now();
         let result = if entry.is_tracked() || replaces_followed(&call) {
             stage_or_perform(call, mode)
@@ -147,4 +148,10 @@ fn forget(call: &Call, times: (u64, u64)) {
         }
     }
     descriptor::forget_range(call.first as u32 as usize, last);
+}
+
+/// A descriptor argument, absent or not, as the system counts them.
+#[inline(always)]
+fn descriptor_of(argument: usize) -> i32 {
+    argument as i32
 }

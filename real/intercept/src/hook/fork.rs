@@ -6,9 +6,9 @@
 //! `mode` is wiped in it. `vfork` and `clone` return twice, or to a stack of the program's, and are
 //! therefore passed on by a jump, after a look at what is asked.
 
-use super::process::{enter_child, record};
-use super::unusual::{self, Moment, moment};
+use super::process::record;
 use crate::call::{Call, Returns};
+use crate::moment::{self, Moment, moment};
 use crate::{mode, next, process, recorder, stage};
 use iolab_trace::Function;
 use std::arch::naked_asm;
@@ -40,7 +40,7 @@ extern "C" fn parent() {}
 
 extern "C" fn child() {
     if process::is_new() && !mode::is_nothing_wanted() {
-        enter_child();
+        process::enter_child();
     }
 }
 
@@ -94,7 +94,7 @@ fn before_lending() {
     unsafe { stage::before_process(&call) };
     let now = recorder::now();
     record(Function::VFORK, 0, -1, (now, now), 0);
-    unusual::lend();
+    moment::lend();
 }
 
 /// # Safety
@@ -118,7 +118,7 @@ pub(super) fn before_clone(flags: u64) {
         (true, false) if has(libc::CLONE_VFORK) => before_lending(),
         (true, false) => {
             stage::step_aside("a process was made that shares this one's memory");
-            unusual::lend_for_good();
+            moment::lend_for_good();
         }
         (false, true) => stage::step_aside("a process was made that shares this one's descriptors"),
         (false, false) => {

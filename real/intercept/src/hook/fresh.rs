@@ -4,7 +4,7 @@
 //! (an inline system call): what the tables know of that number is forgotten, so that no call on the
 //! new thing is taken for one on the old file.
 
-use super::unusual::{Moment, moment};
+use crate::moment::{Moment, moment};
 use crate::{descriptor, next, stage};
 
 /// A descriptor was made just now, unless the number is negative.
@@ -100,30 +100,4 @@ pub(crate) unsafe extern "C-unwind" fn socketpair(
         seen_pair(result, pair);
         result
     }
-}
-
-/// Sets up a ring of io_uring or a context of libaio: transfers that pass by all hooks.
-macro_rules! around {
-    ($($symbol:ident($($argument:ident)*) is $way:ident;)*) => {$(
-        /// # Safety
-        /// As the library's.
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C-unwind" fn $symbol($($argument: usize),*) -> i32 {
-            if moment() == Moment::Usual {
-                super::number::around(iolab_trace::spool::Unseen::$way);
-            }
-            if next::$symbol.address() == 0 {
-                return -libc::ENOSYS;
-            }
-            // SAFETY: the guest's own arguments.
-            unsafe { next::$symbol.call(crate::call::padded([$($argument),*])) as i32 }
-        }
-    )*};
-}
-
-around! {
-    io_setup(count context) is Aio;
-    io_queue_init(count context) is Aio;
-    io_uring_queue_init(entries ring flags) is IoUring;
-    io_uring_queue_init_params(entries ring parameters) is IoUring;
 }

@@ -1,10 +1,11 @@
 //! Descriptors that travel over sockets: a file that is sent is shared from then on, a descriptor
 //! that arrives is a new one.
 
-use super::unusual::{Moment, moment};
-use super::{fresh, record_of};
+use super::fresh;
+use super::record::record_of;
 use crate::call::{Call, Returns};
 use crate::mode::{self, Mode};
+use crate::moment::{Moment, moment};
 use crate::{descriptor, next, recorder, stage};
 use iolab_trace::Function;
 use libc::{mmsghdr, msghdr};

@@ -1,10 +1,11 @@
 //! Calls by path: status, renames, removals, directories.
 
-use super::{leave_out, stage_or_perform_cancellable};
+use super::answer::stage_or_perform_cancellable;
+use super::record::leave_out;
 use crate::call::{ABSENT, Call};
 use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};
-use crate::{path, process};
+use crate::{path, process, scope};
 
 /// # Safety
 /// The arguments in the call are the guest's own.
@@ -64,7 +65,7 @@ unsafe fn name(directory: usize, path: usize) -> Option<u32> {
     let directory = if directory == ABSENT { libc::AT_FDCWD } else { directory as i32 };
     // SAFETY: the caller's promise.
     let text = path::absolute(directory, unsafe { path::text(path) }, &mut buffer);
-    if let Some(reason) = path::left_out(text) {
+    if let Some(reason) = scope::left_out(text) {
         leave_out(reason);
         return None;
     }

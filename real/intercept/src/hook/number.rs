@@ -4,11 +4,11 @@
 //! Calls that only exist by number, and those that mean something to the library, are looked at
 //! here. It may be a `vfork` or a `clone` on the same stack, hence the jump.
 
-use super::unusual::{Moment, moment};
-use super::{control, fork, fresh};
+use super::{bypass, control, fork, fresh, place};
 use crate::call::{Call, Returns};
+use crate::moment::{Moment, moment};
 use crate::wrappers::by_number as functions;
-use crate::{next, recorder, stage, system};
+use crate::{next, stage, system};
 use iolab_trace::Function;
 use iolab_trace::spool::Unseen;
 use std::arch::naked_asm;
@@ -141,14 +141,14 @@ fn wrapper(number: i64) -> Option<usize> {
         SYS_fspick by fresh_by_number::<{ libc::SYS_fspick }>;
         SYS_open_by_handle_at by fresh_by_number::<{ libc::SYS_open_by_handle_at }>;
         SYS_rt_sigaction by stage::raw_sigaction;
-        SYS_chroot by super::place::chroot;
-        SYS_unshare by super::place::unshare;
-        SYS_setns by super::place::setns;
-        SYS_mount by super::place::mount;
-        SYS_umount2 by super::place::umount2;
-        SYS_move_mount by super::place::move_mount;
-        SYS_mount_setattr by super::place::mount_setattr;
-        SYS_pivot_root by super::place::pivot_root;
+        SYS_chroot by place::chroot;
+        SYS_unshare by place::unshare;
+        SYS_setns by place::setns;
+        SYS_mount by place::mount;
+        SYS_umount2 by place::umount2;
+        SYS_move_mount by place::move_mount;
+        SYS_mount_setattr by place::mount_setattr;
+        SYS_pivot_root by pivot_root;
     })
 }
 
@@ -175,19 +175,10 @@ unsafe fn notice(number: i64, first: usize) {
             // SAFETY: flags are the first word of the structure, which can be read.
             fork::before_clone(unsafe { (first as *const u64).read_unaligned() });
         }
-        libc::SYS_io_uring_setup => around(Unseen::IoUring),
-        libc::SYS_io_setup => around(Unseen::Aio),
+        libc::SYS_io_uring_setup => bypass::around(Unseen::IoUring),
+        libc::SYS_io_setup => bypass::around(Unseen::Aio),
         _ => {}
     }
-}
-
-/// A way around the hooks is being set up.
-pub(super) fn around(way: Unseen) {
-    recorder::unseen(way);
-    stage::step_aside(match way {
-        Unseen::IoUring => "the program uses io_uring, whose transfers cannot be seen",
-        _ => "the program uses libaio, whose transfers cannot be seen",
-    });
 }
 
 /// # Safety
@@ -244,7 +235,7 @@ unsafe extern "C-unwind" fn fchmodat(directory: usize, path: usize, mode: usize)
 }
 
 /// The call itself, by number.
-pub(super) fn by_number(number: i64, a: [usize; 6]) -> usize {
+fn by_number(number: i64, a: [usize; 6]) -> usize {
     let mut call = Call::new(Function::FRESH_DESCRIPTOR, Returns::Int, &next::syscall, a);
     call.raw = a;
     // SAFETY: the guest's own arguments.
@@ -278,4 +269,12 @@ unsafe extern "C-unwind" fn openat2(
     let result = by_number(libc::SYS_openat2, [directory, path, how, size, 0, 0]);
     fresh::seen(result as i32);
     result
+}
+
+/// `pivot_root`, of which libc has no function.
+///
+/// # Safety
+/// As the system call.
+unsafe extern "C-unwind" fn pivot_root(new_root: usize, put_old: usize) -> usize {
+    place::around(|| by_number(libc::SYS_pivot_root, [new_root, put_old, 0, 0, 0, 0]))
 }

@@ -1,11 +1,12 @@
 //! Opens: the descriptor gets its entry in the table, the trace its path.
 
-use super::{leave_out, stage_or_perform_cancellable};
+use super::answer::stage_or_perform_cancellable;
+use super::record::leave_out;
 use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};
-use crate::{path, process, stage, system};
+use crate::{path, process, scope, stage, system};
 use iolab_trace::Function;
 
 /// # Safety
@@ -48,8 +49,8 @@ fn climbs(path: &[u8]) -> bool {
 
 fn enter(call: &Call, times: (u64, u64), result: isize, name: &[u8]) {
     let status = if result >= 0 { system::status(result as i32).ok() } else { None };
-    let excluded = path::left_out(name)
-        .or_else(|| status.as_ref().and_then(|it| descriptor::kind_left_out(it.st_mode)));
+    let excluded = scope::left_out(name)
+        .or_else(|| status.as_ref().and_then(|it| scope::kind_left_out(it.st_mode)));
     if let Some(reason) = excluded {
         if result >= 0 {
             descriptor::set(result as i32, Entry::left_out(reason));
@@ -72,7 +73,7 @@ fn enter(call: &Call, times: (u64, u64), result: isize, name: &[u8]) {
 
 /// What the stage is told: a mapped file is one to be kept as it is.
 fn staged_as(entry: Entry, status: Option<&libc::stat>) -> Entry {
-    match mode::get().has(Mode::STAGE) && status.is_some_and(super::map::is_mapped) {
+    match mode::get().has(Mode::STAGE) && status.is_some_and(crate::mapping::is_mapped) {
         true => Entry::tracked(entry.description(), entry.flags() | libc::O_DSYNC as u32),
         false => entry,
     }

@@ -5,7 +5,8 @@ use crate::mode;
 use crate::next::Next;
 use crate::{process, stage};
 
-fn around(work: impl FnOnce() -> usize) -> usize {
+/// Has such a call made with nothing held across it.
+pub(super) fn around(work: impl FnOnce() -> usize) -> usize {
     if mode::is_nothing_wanted() || !process::owns_state() {
         return work();
     }
@@ -49,12 +50,4 @@ moves! {
     umount2 by UMOUNT2;
     move_mount by MOVE_MOUNT;
     mount_setattr by MOUNT_SETATTR;
-}
-
-/// `pivot_root`, of which libc has no function.
-///
-/// # Safety
-/// As the system call.
-pub(super) unsafe extern "C-unwind" fn pivot_root(new_root: usize, put_old: usize) -> usize {
-    around(|| super::number::by_number(libc::SYS_pivot_root, [new_root, put_old, 0, 0, 0, 0]))
 }

@@ -4,12 +4,13 @@
 //! before; a forked child starts with a recorder of its own. Ways to make a copy of the process are
 //! in `fork`.
 
-use super::unusual::{self, Moment, moment};
-use super::{naming, program, record_of};
+use super::record::record_of;
+use super::{naming, program};
 use crate::call::{Call, Returns, padded};
 use crate::mode::{self, Mode};
+use crate::moment::{self, Moment, moment};
 use crate::recorder::{self, Record};
-use crate::{next, path, process, roomy, stage, system};
+use crate::{next, path, process, stage, system};
 use iolab_trace::Function;
 
 pub(super) fn record(
@@ -43,18 +44,6 @@ fn push(record: Record) {
     }
 }
 
-/// Sets up what a forked child must have of its own.
-#[cold]
-pub(crate) fn enter_child() {
-    process::settle();
-    path::enter_child();
-    roomy::enter_child();
-    unusual::forget_lending();
-    mode::restore();
-    recorder::enter_child();
-    stage::enter_child();
-}
-
 /// Generated wrappers of this class.
 ///
 /// # Safety
@@ -67,9 +56,9 @@ pub(super) unsafe fn hook(call: Call) -> isize {
             Function::FCHDIR => timed(&call),
             _ => {
                 stage::before_process(&call);
-                unusual::lend();
+                moment::lend();
                 let result = started(&call);
-                unusual::take_back();
+                moment::take_back();
                 result
             }
         }

@@ -5,13 +5,13 @@
 //! Libc closes the descriptor of a stream without passing an entry point; the table learns of it
 //! here.
 
-use super::{keeping_errno, leave_out};
+use super::record::leave_out;
 use crate::call::{ABSENT, Call, Returns};
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
 use crate::recorder::runs::{self, Before, Counted};
 use crate::recorder::{self, Record};
-use crate::{process, stage, system};
+use crate::{errno, process, sight, stage};
 use iolab_trace::spool::LeftOut;
 use iolab_trace::{Class, Function};
 
@@ -37,11 +37,11 @@ unsafe fn descriptor_of(stream: usize) -> i32 {
     if stream == 0 || stream == ABSENT {
         return -1;
     }
-    let errno = system::errno();
+    let errno = errno::get();
     // SAFETY: the guest's stream, open before and after; asking does not lock it.
     let fd = unsafe { libc::fileno(stream as *mut libc::FILE) };
     if fd < 0 {
-        system::set_errno(errno);
+        errno::set(errno);
     }
     fd
 }
@@ -64,7 +64,7 @@ unsafe fn open(call: Call) -> usize {
                 stage::lent(fd);
             }
             let result = i64::from(fd);
-            keeping_errno(|| record(&call, fd, descriptor::look(fd as usize), times, -1, result));
+            errno::keeping(|| record(&call, fd, sight::look(fd as usize), times, -1, result));
         }
         stream
     }
@@ -84,7 +84,7 @@ unsafe fn close(call: Call) -> usize {
         if fd < 0 || !process::owns_state() {
             return call.next.call(call.raw);
         }
-        let entry = descriptor::look(fd as usize);
+        let entry = sight::look(fd as usize);
         let start = recorder::now();
         let value = stage::close_stream(&call, fd);
         let times = (start, recorder::now());
@@ -92,7 +92,7 @@ unsafe fn close(call: Call) -> usize {
         if descriptor::get(fd as usize) == entry {
             descriptor::take(fd as usize);
         }
-        keeping_errno(|| record(&call, fd, entry, times, -1, value as i32 as i64));
+        errno::keeping(|| record(&call, fd, entry, times, -1, value as i32 as i64));
         value
     }
 }
@@ -106,7 +106,7 @@ unsafe fn operate(call: Call, mode: Mode) -> usize {
         let mut entry =
             if fd >= 0 { descriptor::get(fd as usize) } else { Entry::left_out(LeftOut::NoFile) };
         if entry == Entry::UNKNOWN {
-            entry = keeping_errno(|| descriptor::look(fd as usize));
+            entry = errno::keeping(|| sight::look(fd as usize));
         }
         if !entry.is_tracked() {
             leave_out(entry.reason().unwrap_or(LeftOut::BadDescriptor));

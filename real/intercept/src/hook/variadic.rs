@@ -1,14 +1,13 @@
 //! Variadic functions. Stable Rust cannot define them; a few instructions put the arguments where
 //! a function of fixed signature finds them.
 
+use super::answer::stage_or_perform_cancellable;
 use super::data::control;
 use super::process::{exec_list, exec_list_environment, exec_list_search};
-use super::stage_or_perform_cancellable;
-use super::unusual::{Moment, moment};
 use crate::call::{Call, Returns, padded};
-use crate::descriptor;
 use crate::mode::Mode;
-use crate::{next, stage};
+use crate::moment::{Moment, moment};
+use crate::{next, sight, stage};
 use iolab_trace::{Class, Function, Layer};
 use std::arch::naked_asm;
 
@@ -124,7 +123,7 @@ unsafe fn control_of(next: &'static next::Next, fd: usize, command: usize, value
             Class::Lock => (call.operation, call.lock) = (command, value),
             _ => call.flags = value,
         }
-        if function.class() == Class::Dup || descriptor::look(fd).is_tracked() {
+        if function.class() == Class::Dup || sight::look(fd).is_tracked() {
             return super::enter(function.class(), Layer::Posix, call);
         }
         call.answer(stage_or_perform_cancellable(&call, Mode::NOTHING))

@@ -6,7 +6,7 @@
 //! the cursor either before or after. A handler that interrupts a change of chunks makes its own
 //! change; the interrupted one then gives its new chunk back.
 
-use super::{lost, runs, setup};
+use super::{page, setup};
 use crate::process;
 use crate::thread::{self, Block};
 use iolab_trace::spool::{
@@ -25,7 +25,7 @@ const WARM_CHUNKS: usize = 64;
 #[inline(always)]
 pub(super) fn reserve(block: &Block) -> Option<u64> {
     if process::is_new() {
-        crate::hook::process::enter_child();
+        process::enter_child();
     }
     loop {
         let cursor = block.cursor.load(Ordering::Relaxed);
@@ -94,12 +94,12 @@ unsafe fn word<'a>(base: *const u8, at: usize) -> &'a AtomicU32 {
 fn refill(block: &Block, old: u64) -> Option<()> {
     introduce(block);
     let Some(base) = setup::spool() else {
-        lost(Lost::Setup);
+        page::lost(Lost::Setup);
         return None;
     };
     let (index, start) = acquire(base)?;
     if exchange(&block.cursor, old, start) {
-        if old != 0 && runs::end_all(block) {
+        if old != 0 && block.end_runs() {
             let full = index_of(base, old - MASK - 1);
             states(base, full).store(state::FULL, Ordering::Release);
         }
@@ -133,7 +133,7 @@ fn states<'a>(base: *const u8, index: usize) -> &'a AtomicU8 {
 
 /// Why nothing is to be recorded any more, if so.
 fn stop_reason() -> Option<Lost> {
-    match setup::control_word(control::STOP).map_or(0, |word| word.load(Ordering::Relaxed)) {
+    match page::word(control::STOP).map_or(0, |word| word.load(Ordering::Relaxed)) {
         0 => None,
         1 => Some(Lost::Limit),
         _ => Some(Lost::Disk),
@@ -141,13 +141,13 @@ fn stop_reason() -> Option<Lost> {
 }
 
 fn is_ring() -> bool {
-    setup::control_word(control::RING).is_some_and(|word| word.load(Ordering::Relaxed) != 0)
+    page::word(control::RING).is_some_and(|word| word.load(Ordering::Relaxed) != 0)
 }
 
 /// A chunk to write into: its index and the address of its first free slot.
 fn acquire(base: *const u8) -> Option<(usize, u64)> {
     if let Some(reason) = stop_reason() {
-        lost(reason);
+        page::lost(reason);
         return None;
     }
     // SAFETY: within the head.
@@ -174,7 +174,7 @@ fn acquire_when_full(base: *const u8, claimed: usize, reason: Lost) -> Option<(u
     {
         return Some(found);
     }
-    lost(reason);
+    page::lost(reason);
     None
 }
 
@@ -224,7 +224,7 @@ fn overwrite_oldest(base: *const u8, claimed: usize) -> Option<(usize, u64)> {
         .compare_exchange(state::FULL, state::OWNED, Ordering::AcqRel, Ordering::Relaxed)
         .ok()?;
     let (start, calls) = open_keeping_names(base, oldest);
-    if let Some(counter) = setup::control_counter(control::LOST + Lost::Overwritten as usize * 8) {
+    if let Some(counter) = page::counter(control::LOST + Lost::Overwritten as usize * 8) {
         counter.fetch_add(calls, Ordering::Relaxed);
     }
     Some((oldest, start))
@@ -262,7 +262,7 @@ pub(super) extern "C" fn leave(_: *mut libc::c_void) {
     }
     let block = thread::block();
     let cursor = block.cursor.swap(0, Ordering::Relaxed);
-    runs::end_all(block);
+    block.end_runs();
     let (Some(base), false) = (setup::spool(), cursor == 0) else { return };
     let full = cursor & MASK == 0;
     let chunk = if full { cursor - MASK - 1 } else { cursor & !MASK };

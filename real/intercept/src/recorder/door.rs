@@ -1,7 +1,7 @@
 //! The way in for a library that sees calls of another layer in the same process (`real/mpi`).
 
-use crate::hook::unusual::{Moment, moment};
 use crate::mode::{self, Mode};
+use crate::moment::{Moment, moment};
 use iolab_trace::spool::{DOOR_VERSION, Door, LeftOut, Record};
 
 static DOOR: Door = Door { now, number, name, push, left_out };

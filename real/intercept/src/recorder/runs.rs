@@ -8,10 +8,10 @@
 //! on is never added to. A signal handler that fills the chunk while an addition is under way leaves
 //! the chunk with the thread instead.
 
-use super::{Record, chunks, clock};
+use super::{chunks, clock};
 use crate::thread::{self, Block};
 use iolab_trace::Function;
-use iolab_trace::spool::{COUNT_SHIFT, MIXED, RECORD_BYTES};
+use iolab_trace::spool::{COUNT_SHIFT, MIXED, RECORD_BYTES, Record};
 use std::arch::asm;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicI64, AtomicU16, AtomicU32, AtomicU64, Ordering, compiler_fence};
@@ -238,15 +238,6 @@ pub(crate) fn end_of(description: u32) {
             run.store(0, Ordering::Relaxed);
         }
     }
-}
-
-/// Ends all runs of the thread. The answer is whether their chunk may be handed on: not, when an
-/// addition was interrupted by what happens now.
-pub(super) fn end_all(block: &Block) -> bool {
-    for run in &block.runs {
-        run.store(0, Ordering::Relaxed);
-    }
-    block.adding.swap(0, Ordering::Relaxed) == 0
 }
 
 #[cfg(test)]

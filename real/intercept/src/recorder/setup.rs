@@ -1,11 +1,10 @@
-//! Files and mappings of the recorder: the control page of the run and this process's spool.
+//! Files and mappings of the recorder: this process's spool, and where the control page is mapped.
 //!
 //! Descriptors are closed at once, so that a program that closes all it can find harms nothing;
 //! to grow, the file is opened again by its name. Room is allocated before it is used: a full
 //! disk makes the recorder stop and count, and never the program fail.
 
-use super::chunks::leave;
-use super::{apart, clock, lost, runs};
+use super::{apart, clock, page};
 use crate::mode::Mode;
 use crate::{path, process, system, thread};
 use iolab_trace::spool::{
@@ -15,10 +14,6 @@ use iolab_trace::spool::{
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Numbers where there is no run to be unique in (strategies without recording).
-pub(super) static LOCAL_NUMBER: AtomicU32 = AtomicU32::new(1);
-
-static CONTROL: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 static SPOOL: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 static FAILED: AtomicBool = AtomicBool::new(false);
 static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
@@ -81,20 +76,6 @@ impl Text {
     }
 }
 
-/// A word of the control page, if there is a run.
-pub(super) fn control_word(at: usize) -> Option<&'static AtomicU32> {
-    let control = CONTROL.load(Ordering::Relaxed);
-    // SAFETY: the page stays mapped; the offsets are inside it.
-    (!control.is_null()).then(|| unsafe { &*(control.add(at) as *const AtomicU32) })
-}
-
-/// A counter of the control page.
-pub(super) fn control_counter(at: usize) -> Option<&'static AtomicU64> {
-    let control = CONTROL.load(Ordering::Relaxed);
-    // SAFETY: as above.
-    (!control.is_null()).then(|| unsafe { &*(control.add(at) as *const AtomicU64) })
-}
-
 /// This process's spool, if it was set up.
 pub(super) fn head() -> Option<*const u8> {
     let spool = SPOOL.load(Ordering::Acquire);
@@ -106,17 +87,19 @@ pub(super) fn spool() -> Option<*const u8> {
     if head().is_none() && !FAILED.swap(true, Ordering::AcqRel) {
         match make() {
             Ok(()) => FAILED.store(false, Ordering::Relaxed),
-            Err(reason) => lost(reason),
+            Err(reason) => page::lost(reason),
         }
     }
     head()
 }
 
-/// Reads the settings and makes the spool. The answer is what is to be recorded.
-pub(crate) fn start(
+/// Reads the settings and makes the spool; `leave` is called at the end of each thread that has
+/// recorded. The answer is what is to be recorded.
+pub(super) fn start(
     count: i32,
     arguments: *const *const c_char,
     variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>,
+    leave: extern "C" fn(*mut libc::c_void),
 ) -> Mode {
     let Some(directory) = variable(b"IOLAB_SPOOL") else { return Mode::NOTHING };
     DIRECTORY.push(directory);
@@ -132,10 +115,9 @@ pub(crate) fn start(
         }
         return Mode::NOTHING;
     }
-    make_key();
-    clock::choose(control_word(control::CLOCK).is_some_and(|w| w.load(Ordering::Relaxed) == 0));
+    make_key(leave);
+    clock::choose(page::word(control::CLOCK).is_some_and(|w| w.load(Ordering::Relaxed) == 0));
     spool();
-    runs::choose(control_word(control::STREAM_ROWS).map_or(0, |w| w.load(Ordering::Relaxed)));
     layers()
 }
 
@@ -145,7 +127,7 @@ pub(crate) fn note_filtered(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) {
     if let Some(directory) = variable(b"IOLAB_SPOOL") {
         DIRECTORY.push(directory);
         if open_control() {
-            super::unseen(iolab_trace::spool::Unseen::Filtered);
+            page::unseen(iolab_trace::spool::Unseen::Filtered);
         }
     }
 }
@@ -158,7 +140,7 @@ fn is_there() -> bool {
 }
 
 fn layers() -> Mode {
-    let bits = control_word(control::LAYERS).map_or(0, |word| word.load(Ordering::Relaxed));
+    let bits = page::word(control::LAYERS).map_or(0, |word| word.load(Ordering::Relaxed));
     let mut mode = Mode::RECORD;
     let layers = [Mode::RECORD_POSIX, Mode::RECORD_STDIO, Mode::RECORD_BELOW, Mode::RECORD_MPI];
     for (at, layer) in layers.into_iter().enumerate() {
@@ -197,13 +179,13 @@ fn open_control() -> bool {
     FILE.clear();
     FILE.push(DIRECTORY.text());
     FILE.push(b"/control");
-    let Some(page) = map_file(libc::O_RDWR, CONTROL_BYTES, 0) else { return false };
-    CONTROL.store(page as *mut u8, Ordering::Relaxed);
-    let magic = control_counter(control::MAGIC).map_or(0, |word| word.load(Ordering::Relaxed));
-    let version = control_word(control::VERSION).map_or(0, |word| word.load(Ordering::Relaxed));
+    let Some(mapped) = map_file(libc::O_RDWR, CONTROL_BYTES, 0) else { return false };
+    page::set(mapped as *mut u8);
+    let magic = page::counter(control::MAGIC).map_or(0, |word| word.load(Ordering::Relaxed));
+    let version = page::word(control::VERSION).map_or(0, |word| word.load(Ordering::Relaxed));
     let fits = magic == CONTROL_MAGIC && version == SPOOL_VERSION;
     if !fits {
-        CONTROL.store(std::ptr::null_mut(), Ordering::Relaxed);
+        page::set(std::ptr::null_mut());
     }
     fits
 }
@@ -246,7 +228,7 @@ fn limit(which: u32) -> u64 {
 
 /// The size every process file is given.
 fn process_bytes() -> u64 {
-    control_counter(control::PROCESS_BYTES).map_or(0, |word| word.load(Ordering::Relaxed))
+    page::counter(control::PROCESS_BYTES).map_or(0, |word| word.load(Ordering::Relaxed))
 }
 
 /// Opens `FILE`, made in its full size, of which only what is used will have room behind it: so no
@@ -254,8 +236,8 @@ fn process_bytes() -> u64 {
 /// one that the launcher has made.
 fn new_file() -> Result<usize, Lost> {
     if limit(libc::RLIMIT_FSIZE) < process_bytes() {
-        let taken = control_word(control::SPARES_TAKEN).ok_or(Lost::Setup)?;
-        let made = control_word(control::SPARES).ok_or(Lost::Setup)?.load(Ordering::Acquire);
+        let taken = page::word(control::SPARES_TAKEN).ok_or(Lost::Setup)?;
+        let made = page::word(control::SPARES).ok_or(Lost::Setup)?.load(Ordering::Acquire);
         let number = taken.fetch_add(1, Ordering::AcqRel);
         if number >= made {
             return Err(Lost::FileSize);
@@ -285,8 +267,7 @@ fn new_file() -> Result<usize, Lost> {
 
 /// Makes and maps this process's file and fills its head.
 fn make() -> Result<(), Lost> {
-    let index =
-        control_word(control::PROCESSES).ok_or(Lost::Setup)?.fetch_add(1, Ordering::Relaxed);
+    let index = page::word(control::PROCESSES).ok_or(Lost::Setup)?.fetch_add(1, Ordering::Relaxed);
     FILE.clear();
     FILE.push(DIRECTORY.text());
     FILE.push(b"/process-");
@@ -381,8 +362,8 @@ static CAPACITY: AtomicUsize = AtomicUsize::new(0);
 /// Counts bytes against the limit of the run. The head of a file is always granted: a process of
 /// which nothing could be kept must at least show that it was there.
 fn claim(bytes: u64, always: bool) -> Result<(), Lost> {
-    let used = control_counter(control::USED).ok_or(Lost::Setup)?;
-    let limit = control_counter(control::LIMIT).ok_or(Lost::Setup)?.load(Ordering::Relaxed);
+    let used = page::counter(control::USED).ok_or(Lost::Setup)?;
+    let limit = page::counter(control::LIMIT).ok_or(Lost::Setup)?.load(Ordering::Relaxed);
     if used.fetch_add(bytes, Ordering::Relaxed) + bytes > limit && !always {
         used.fetch_sub(bytes, Ordering::Relaxed);
         return Err(Lost::Limit);
@@ -428,7 +409,7 @@ pub(super) fn grow(base: *const u8) -> Result<usize, Lost> {
             Ok(index)
         }
         Err(reason) => {
-            if let Some(used) = control_counter(control::USED) {
+            if let Some(used) = page::counter(control::USED) {
                 used.fetch_sub(CHUNK_BYTES as u64, Ordering::Relaxed);
             }
             Err(reason)
@@ -531,7 +512,7 @@ pub(crate) fn enter_child() {
     let block = thread::block();
     block.cursor.store(0, Ordering::Relaxed);
     block.number.store(0, Ordering::Relaxed);
-    let is_adding = !runs::end_all(block);
+    let is_adding = !block.end_runs();
     if !parents.is_null() {
         let length = (CAPACITY.load(Ordering::Relaxed) + 1) * CHUNK_BYTES;
         // SAFETY: the parent's spool, into which nobody writes here any more; address space may be
@@ -571,7 +552,7 @@ pub(crate) fn is_own_file(path: &[u8]) -> bool {
     !directory.is_empty() && path.starts_with(directory) && path.get(directory.len()) == Some(&b'/')
 }
 
-fn make_key() {
+fn make_key(leave: extern "C" fn(*mut libc::c_void)) {
     let mut key = 0;
     // SAFETY: early, so that the key is among those that need no memory of their own.
     if unsafe { libc::pthread_key_create(&mut key, Some(leave)) } == 0 {
@@ -579,7 +560,7 @@ fn make_key() {
     }
 }
 
-/// Has `leave` called when the thread ends.
+/// Has what was given at start called when the thread ends.
 pub(super) fn call_at_thread_end() {
     let key = KEY.load(Ordering::Relaxed);
     if key != u32::MAX {

@@ -157,6 +157,24 @@ unsafe impl GlobalAlloc for Maps {
     }
 }
 
+#[cfg(not(test))]
+#[global_allocator]
+static MEMORY: Maps = Maps::new();
+
+/// Whether the system refused memory at some time: hold nothing back any more.
+pub(super) fn is_exhausted() -> bool {
+    #[cfg(not(test))]
+    return MEMORY.is_exhausted();
+    #[cfg(test)]
+    false
+}
+
+/// In a forked child.
+pub(super) fn after_fork() {
+    #[cfg(not(test))]
+    MEMORY.after_fork();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,11 +1,10 @@
 //! The program's calls on a staged descriptor. Results are those of the kernel (`-errno` for a
 //! failure); `None` means that the descriptor is not staged and the caller makes the call itself.
 
-use super::late::LateCall;
 use super::machine::Machine;
 use super::memory::{self, Direction, Memory};
 use super::table::{self, File, Staged};
-use super::{kernel, life, signals};
+use super::{caution, kernel, life, visit};
 use iolab_policy::insitu::{At, Call, Errno, Outcome};
 use libc::iovec;
 use std::ffi::{c_int, c_void};
@@ -98,7 +97,7 @@ pub(crate) fn allocate(fd: c_int, mode: i32, offset: i64, length: i64) -> Option
 fn absorb(staged: Staged, offset: Option<i64>, memory: &Memory, length: usize) -> Option<isize> {
     let at = place(offset)?;
     let file = staged.file;
-    if life::is_cautious() || !file.enter() {
+    if caution::is_cautious() || !file.enter() {
         return None;
     }
     // SAFETY: inside the lock; the reference ends here.
@@ -109,7 +108,7 @@ fn absorb(staged: Staged, offset: Option<i64>, memory: &Memory, length: usize) -
         }
         None => false,
     };
-    leave(file);
+    visit::leave(file);
     done.then_some(length as isize)
 }
 
@@ -156,15 +155,15 @@ pub(super) fn call(staged: Staged, call: Call, memory: Memory) -> Option<isize> 
         return too_early(staged, call, memory);
     }
     let result = inside(staged, call, memory);
-    leave(file);
+    visit::leave(file);
     result.or_else(|| report_failure(file, call))
 }
 
 /// As `call`, with the lock held; `None` when the file is released.
 fn inside(staged: Staged, call: Call, memory: Memory) -> Option<isize> {
     let file = staged.file;
-    if life::must_give_up() || life::was_trespassed(file) {
-        life::release_inside(file);
+    if caution::must_give_up() || visit::was_trespassed(file) {
+        visit::release_inside(file);
     }
     // SAFETY: inside the lock; the reference is not used after a release.
     let machine = unsafe { file.machine() }?;
@@ -174,11 +173,11 @@ fn inside(staged: Staged, call: Call, memory: Memory) -> Option<isize> {
     {
         return match direction {
             Direction::Out => {
-                life::release_inside(file);
+                visit::release_inside(file);
                 None
             }
             Direction::In => {
-                life::flush_inside(file);
+                visit::flush_inside(file);
                 run(staged, call, memory)
             }
         };
@@ -202,13 +201,14 @@ fn is_good(file: &File, machine: &mut Machine, direction: Direction, memory: &Me
 
 fn run(staged: Staged, call: Call, memory: Memory) -> Option<isize> {
     if let Call::Write { length, .. } = call
-        && !life::make_room(staged.file, length)
+        && !visit::make_room(staged.file, length)
     {
         return None;
     }
-    let outcome = life::guarded(staged.file, |machine| machine.call(staged.handle, call, &memory))?;
-    if life::is_cautious() || life::is_untold(staged.file) {
-        life::flush_inside(staged.file);
+    let outcome =
+        visit::guarded(staged.file, |machine| machine.call(staged.handle, call, &memory))?;
+    if caution::is_cautious() || visit::is_untold(staged.file) {
+        visit::flush_inside(staged.file);
     }
     Some(number(outcome))
 }
@@ -226,62 +226,6 @@ fn report_failure(file: &File, call: Call) -> Option<isize> {
     let tells = matches!(call, Call::Write { .. } | Call::Sync { .. } | Call::Close);
     let failure = if tells && file.is_released() { file.failure.swap(0, Relaxed) } else { 0 };
     (failure != 0).then_some(-failure as isize)
-}
-
-/// Leaves a file's lock, after making the calls that came too early.
-#[inline]
-pub(super) fn leave(file: &'static File) {
-    file.leave();
-    while !file.late.is_empty() {
-        if !file.enter() {
-            return;
-        }
-        make_late_calls(file);
-        let signals_wait = file.late.is_called_back();
-        file.leave();
-        if signals_wait {
-            signals::send_kept();
-        }
-    }
-}
-
-#[cold]
-fn make_late_calls(file: &'static File) {
-    file.late.take(|late| {
-        if !life::make_room(file, late.bytes as u64) {
-            return make_below(file, late);
-        }
-        let segments = [iovec { iov_base: late.data().cast(), iov_len: late.bytes }];
-        let (handle, call) = (late.handle, late.call);
-        let made =
-            life::guarded(file, |machine| machine.call(handle, call, &Memory::new(&segments)));
-        match made {
-            Some(Err(Errno(errno))) => file.failure.store(errno, Relaxed),
-            Some(Ok(_)) => {}
-            None => make_below(file, late),
-        }
-    });
-}
-
-/// The same past the strategies: the file was released meanwhile.
-fn make_below(file: &'static File, late: &mut LateCall) {
-    let Some(own) = table::own_of(late.handle) else { return };
-    let (data, bytes) = (late.data().cast(), late.bytes);
-    // SAFETY: the bytes lie behind the call.
-    let result = unsafe {
-        match late.call {
-            Call::Write { at: At::Position, .. } => kernel::write(own, data, bytes),
-            Call::Write { at: At::Offset(offset), .. } => {
-                kernel::pwrite(own, data, bytes, offset as i64)
-            }
-            Call::Sync { data_only } => kernel::sync(own, data_only),
-            Call::Truncate { length } => kernel::truncate(own, length),
-            _ => 0,
-        }
-    };
-    if result < 0 {
-        file.failure.store(-result as i32, Relaxed);
-    }
 }
 
 /// A signal handler calls while its own thread is inside. Writes and syncs wait; what must answer
@@ -320,12 +264,12 @@ pub(super) fn before_close(staged: Staged) -> Closing {
     }
     let failure = match staged.is_shared() {
         true => {
-            life::flush_inside(file);
+            visit::flush_inside(file);
             None
         }
         false => close_description(staged),
     };
-    leave(file);
+    visit::leave(file);
     match failure.or_else(|| report_failure(file, Call::Close)) {
         Some(result) => Closing::Failed(result),
         None => Closing::Ready,
@@ -334,7 +278,7 @@ pub(super) fn before_close(staged: Staged) -> Closing {
 
 /// The strategies' part of closing a description. Inside the lock.
 fn close_description(staged: Staged) -> Option<isize> {
-    let outcome = life::guarded(staged.file, |machine| {
+    let outcome = visit::guarded(staged.file, |machine| {
         if machine.descriptor(staged.handle).is_none() {
             return Ok(0);
         }

@@ -4,7 +4,7 @@
 
 use super::memory::Direction;
 use super::rules::{self, directory};
-use super::{calls, journal, life, opening, own, settings, shared, table};
+use super::{allocator, calls, caution, journal, life, opening, own, settings, shared, table};
 use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
@@ -342,7 +342,7 @@ pub(crate) fn before_unseen_open(directory: c_int, path: usize) {
 #[cold]
 pub(crate) fn step_aside(why: &str) {
     if mode::get().has(Mode::STAGE) {
-        life::give_up(why);
+        caution::give_up(why);
         life::release_where(|_| true);
         // What this process opens and looks at is no longer told of, so nobody may hold bytes.
         shared::go_blind();
@@ -392,7 +392,7 @@ pub(crate) fn after_fork(_result: isize) {}
 
 /// In a forked child, before it does anything.
 pub(crate) fn enter_child() {
-    super::forget_allocations();
+    allocator::after_fork();
     life::after_fork();
 }
 
@@ -401,7 +401,7 @@ pub(crate) fn after_exec_failed() {}
 
 /// A filter of system calls is about to go up: nothing is held any more from here on.
 pub(crate) fn before_filter() {
-    life::give_up("the program filters its system calls (seccomp)");
+    caution::give_up("the program filters its system calls (seccomp)");
     life::release_where(|_| true);
     shared::go_blind();
 }
@@ -449,17 +449,17 @@ pub(crate) unsafe fn close_stream(call: &Call, fd: c_int) -> usize {
         // SAFETY: the guest's own call.
         return unsafe { call.next.call(call.raw) };
     };
-    let errno = crate::system::errno();
+    let errno = crate::errno::get();
     // SAFETY: the guest's stream, open until it is closed below.
     unsafe { libc::fflush(call.stream as *mut libc::FILE) };
-    crate::system::set_errno(errno);
+    crate::errno::set(errno);
     life::settle_all(staged.file);
     let failure = opening::close_above(fd);
     // SAFETY: the guest's own call.
     let value = unsafe { call.next.call(call.raw) };
     match failure {
         Some(failure) if value as i32 == 0 => {
-            crate::system::set_errno(-failure as i32);
+            crate::errno::set(-failure as i32);
             libc::EOF as usize
         }
         _ => value,
@@ -477,7 +477,7 @@ fn join_run(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
         }
         Some(Err(AttachError::System(_))) => "the run's shared memory cannot be reached from here",
     };
-    life::give_up(why);
+    caution::give_up(why);
     false
 }
 
@@ -500,7 +500,7 @@ pub(crate) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
             true
         }
         _ => {
-            life::give_up("the strategies in IOLAB_APPLY cannot be read");
+            caution::give_up("the strategies in IOLAB_APPLY cannot be read");
             false
         }
     }

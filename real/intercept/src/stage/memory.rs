@@ -5,7 +5,7 @@
 //! used, by instructions behind which a fault goes on (`signals`).
 
 use super::kernel::{self, system_call};
-use super::signals;
+use super::watch;
 use libc::iovec;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -282,7 +282,7 @@ pub(super) fn behind_fault(address: usize) -> Option<usize> {
 /// Touches every page of a range that was good once; `true` where faults are not caught.
 #[inline]
 fn can_touch(first: usize, end: usize, direction: Direction) -> bool {
-    if !signals::catches_faults() {
+    if !watch::catches_faults() {
         return true;
     }
     // SAFETY: changes nothing; a fault goes on behind the loop.

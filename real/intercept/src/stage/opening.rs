@@ -5,7 +5,7 @@ use super::life;
 use super::machine::{Machine, open_call, stack_for};
 use super::memory::Memory;
 use super::table::{self, Change, File, Staged};
-use super::{kernel, own, settings, shared, signals};
+use super::{caution, kernel, own, settings, shared, signals, visit};
 use iolab_policy::insitu::Stack;
 use iolab_segment::Joined;
 use std::ffi::c_int;
@@ -23,7 +23,7 @@ pub(crate) fn opened(fd: c_int, flags: c_int, named: &[u8], number: u32, status:
     }
     let Some(mut change) = table::change() else { return };
     let known = table::find(status.st_dev, status.st_ino);
-    let raw = flags & RAW & !libc::O_DIRECTORY != 0 || life::must_give_up();
+    let raw = flags & RAW & !libc::O_DIRECTORY != 0 || caution::must_give_up();
     let stack = match known {
         None if !raw => strategies(fd, named, status),
         _ => None,
@@ -114,7 +114,7 @@ fn strategies(fd: c_int, named: &[u8], status: &libc::stat) -> Option<Stack> {
     let stack = stack_for(std::str::from_utf8(named).ok(), canonical)?;
     let holds = stack.holding_bytes().any(|bytes| bytes > 0);
     let may_hold =
-        || shared::may_hold() && kernel::is_writable_by_name(fd, status) && !life::is_cautious();
+        || shared::may_hold() && kernel::is_writable_by_name(fd, status) && !caution::is_cautious();
     (!holds || may_hold()).then_some(stack)
 }
 
@@ -151,13 +151,13 @@ fn introduce(staged: Staged, flags: c_int, status: &libc::stat) {
     if !staged.file.enter() {
         return;
     }
-    life::guarded(staged.file, |machine| {
+    visit::guarded(staged.file, |machine| {
         machine.set_descriptor(staged.handle, staged.own());
         let now = kernel::status(staged.own());
         let call = open_call(flags, now.as_ref().unwrap_or(status));
         machine.call(staged.handle, call, &Memory::NONE)
     });
-    calls::leave(staged.file);
+    visit::leave(staged.file);
 }
 
 /// `close`, if the descriptor is staged. `forget` is called between the strategies and the system.
@@ -194,7 +194,7 @@ pub(crate) fn close_above(fd: c_int) -> Option<isize> {
 
 fn drop_descriptor(fd: c_int) -> Option<c_int> {
     table::lookup(fd)?;
-    table::change()?.drop_descriptor(fd)
+    table::change()?.drop_descriptor(fd, File::enter)
 }
 
 fn close_own(own: Option<c_int>) {

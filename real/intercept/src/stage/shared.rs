@@ -325,7 +325,7 @@ pub(super) fn after_fork() {
             }
         }
     }
-    crate::hook::map::for_each(|device, inode| {
+    crate::mapping::for_each(|device, inode| {
         let joined = section(run, |run| {
             let joined = run.join(device, inode, false)?;
             run.map(joined.entry, true);

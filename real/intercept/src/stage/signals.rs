@@ -13,23 +13,18 @@
 //!
 //! *Faults of ours.* Memory of the program is touched by [`memory`](super::memory) in a few known
 //! instructions; a fault there goes on behind them, and the call comes to `EFAULT`.
-//!
-//! *Asynchronous cancellation* may tear a thread off anywhere, in a file's lock too: a program that
-//! turns it on gets its calls as they are.
 
-use super::table;
-use crate::hook::unusual::{self, Moment};
-use crate::mode::{self, Mode};
+use super::{kept, table, watch};
+use crate::moment::{Moment, moment};
 use crate::next::Next;
-use crate::{process, system};
+use crate::{errno, process, system};
 use libc::{c_int, c_void, sigaction as Action, siginfo_t};
 use std::cell::UnsafeCell;
-use std::mem::{MaybeUninit, transmute};
+use std::mem::transmute;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static SIGACTION: Next = Next::new(c"sigaction");
-static INSTALLED: AtomicBool = AtomicBool::new(false);
 
 const SIGNALS: usize = 65;
 
@@ -60,46 +55,19 @@ unsafe impl Sync for Handlers {}
 
 static HANDLERS: Handlers = Handlers([const { UnsafeCell::new(0) }; SIGNALS]);
 
-/// Signals that came at a bad moment, with what the system told about each.
-struct Kept {
-    number: [AtomicI32; 8],
-    thread: [AtomicI32; 8],
-    info: UnsafeCell<[MaybeUninit<siginfo_t>; 8]>,
-}
-
-// SAFETY: an element of `info` belongs to the thread that reserved its number.
-unsafe impl Sync for Kept {}
-
-static KEPT: Kept = Kept {
-    number: [const { AtomicI32::new(0) }; 8],
-    thread: [const { AtomicI32::new(0) }; 8],
-    info: UnsafeCell::new([const { MaybeUninit::uninit() }; 8]),
-};
-
 fn own() -> usize {
     on_signal as *const () as usize
 }
 
-/// Whether handlers go through here.
-fn is_watching() -> bool {
-    INSTALLED.load(Relaxed) && mode::get().has(Mode::STAGE)
-}
-
 /// From the first staged file on.
 pub(super) fn watch() {
-    if cfg!(test) || INSTALLED.swap(true, Relaxed) {
+    if cfg!(test) || !watch::begin() {
         return;
     }
-    let errno = system::errno();
+    let errno = errno::get();
     (1..SIGNALS as c_int).for_each(watch_one);
     // Some numbers are libc's own and refused.
-    system::set_errno(errno);
-}
-
-/// Whether faults in our own touching of memory are caught.
-#[inline(always)]
-pub(super) fn catches_faults() -> bool {
-    INSTALLED.load(Relaxed)
+    errno::set(errno);
 }
 
 fn watch_one(number: c_int) {
@@ -177,7 +145,7 @@ pub(crate) unsafe extern "C" fn sigaction(
 ) -> c_int {
     // SAFETY: the program's own arguments; a bad `new` would fault in libc as well.
     unsafe {
-        if !is_watching() || !(1..SIGNALS as c_int).contains(&number) || is_borrowed() {
+        if !watch::is_watching() || !(1..SIGNALS as c_int).contains(&number) || is_borrowed() {
             return next_action(number, new.cast_mut(), old);
         }
         let (asked, once) = (&ASKED_FOR_INFO[number as usize], &ONCE[number as usize]);
@@ -216,7 +184,7 @@ pub(crate) unsafe extern "C" fn signal(number: c_int, handler: usize) -> usize {
         new.sa_flags = libc::SA_RESTART;
         match handler {
             libc::SIG_ERR => {
-                system::set_errno(libc::EINVAL);
+                errno::set(libc::EINVAL);
                 libc::SIG_ERR
             }
             _ if sigaction(number, &new, &mut old) != 0 => libc::SIG_ERR,
@@ -227,7 +195,7 @@ pub(crate) unsafe extern "C" fn signal(number: c_int, handler: usize) -> usize {
 
 /// A child of `vfork` has signal actions of its own, but not these tables.
 fn is_borrowed() -> bool {
-    unusual::moment() == Moment::Borrowed
+    moment() == Moment::Borrowed
 }
 
 /// Libc's other ways to set a handler: it does so below [`sigaction`], and then it is as if the
@@ -266,13 +234,13 @@ unsafe fn set_inside(next: &Next, number: c_int, handler: usize) -> usize {
     // SAFETY: the program's own arguments; then asks for an action and puts ours before it.
     unsafe {
         let found = next.call([number as usize, handler, 0, 0, 0, 0]);
-        if !known || !is_watching() || is_borrowed() {
+        if !known || !watch::is_watching() || is_borrowed() {
             return found;
         }
         let before = *HANDLERS.0[number as usize].get();
-        let errno = system::errno();
+        let errno = errno::get();
         watch_one(number);
-        system::set_errno(errno);
+        errno::set(errno);
         if found == own() { before } else { found }
     }
 }
@@ -292,11 +260,11 @@ pub(crate) unsafe extern "C-unwind" fn raw_sigaction(
         let arguments = [number, new, old, mask_bytes, 0, 0];
         let result = system::raw(libc::SYS_rt_sigaction, arguments);
         if result < 0 {
-            system::set_errno(-result as i32);
+            errno::set(-result as i32);
             return usize::MAX;
         }
         let signal = number as c_int;
-        if (1..SIGNALS as c_int).contains(&signal) && is_watching() && !is_borrowed() {
+        if (1..SIGNALS as c_int).contains(&signal) && watch::is_watching() && !is_borrowed() {
             // The first word is the handler.
             let shown = old as *mut usize;
             if old != 0 && *shown == own() {
@@ -310,27 +278,16 @@ pub(crate) unsafe extern "C-unwind" fn raw_sigaction(
     }
 }
 
-/// # Safety
-/// As libc's.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C-unwind" fn pthread_setcanceltype(kind: c_int, old: usize) -> c_int {
-    if kind == system::ASYNCHRONOUS && unusual::moment() == Moment::Usual {
-        super::keep_out("a thread may be cancelled at any instruction");
-    }
-    // SAFETY: the program's own arguments.
-    unsafe { system::SET_CANCEL_TYPE.call([kind as usize, old, 0, 0, 0, 0]) as c_int }
-}
-
 /// Every handled signal of a program with staged files.
 unsafe extern "C" fn on_signal(number: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    let errno = system::errno();
+    let errno = errno::get();
     // SAFETY: the system's arguments; the table holds a function of the program or the default.
     unsafe {
         if matches!(number, libc::SIGSEGV | libc::SIGBUS) && goes_on(context) {
             return;
         }
         // A fault cannot wait: the instruction would fault again.
-        if !is_fault(number, info) && is_inside() && keep(number, info) {
+        if !is_fault(number, info) && is_inside() && kept::keep(number, info) {
             return;
         }
         let handler = *HANDLERS.0[number as usize].get();
@@ -345,7 +302,7 @@ unsafe extern "C" fn on_signal(number: c_int, info: *mut siginfo_t, context: *mu
             handler => transmute::<usize, Handler>(handler)(number, info, context),
         }
     }
-    system::set_errno(errno);
+    errno::set(errno);
 }
 
 /// A fault where this library touches memory of the program: the thread goes on behind it.
@@ -384,49 +341,6 @@ unsafe fn end_by(number: c_int) {
         let mut default = std::mem::zeroed::<Action>();
         next_action(number, &mut default, null_mut());
         let pid = system::process_number() as usize;
-        system::raw3(libc::SYS_tgkill, pid, thread_number() as usize, number as usize);
-    }
-}
-
-fn thread_number() -> i32 {
-    // SAFETY: takes no arguments.
-    unsafe { system::raw3(libc::SYS_gettid, 0, 0, 0) as i32 }
-}
-
-/// Keeps a signal for later; false when there is no room for one more.
-unsafe fn keep(number: c_int, info: *const siginfo_t) -> bool {
-    let free = (0..KEPT.number.len())
-        .find(|&at| KEPT.number[at].compare_exchange(0, -1, Relaxed, Relaxed).is_ok());
-    let Some(at) = free else { return false };
-    // SAFETY: the element was reserved just now; the system's structure is copied whole.
-    unsafe { (*KEPT.info.get())[at].write(*info) };
-    KEPT.thread[at].store(thread_number(), Relaxed);
-    KEPT.number[at].store(number, std::sync::atomic::Ordering::Release);
-    table::files().filter(|file| file.is_mine()).for_each(|file| file.late.call_back());
-    true
-}
-
-/// Sends this thread the signals that came while it was inside.
-#[cold]
-pub(super) fn send_kept() {
-    let (pid, thread) = (system::process_number(), thread_number());
-    for at in 0..KEPT.number.len() {
-        let number = KEPT.number[at].load(std::sync::atomic::Ordering::Acquire);
-        if number <= 0 || KEPT.thread[at].load(Relaxed) != thread {
-            continue;
-        }
-        // SAFETY: the element was filled before its number was set. The copy frees it at once: the
-        // handler may not come back.
-        unsafe {
-            let info = (*KEPT.info.get())[at].assume_init();
-            KEPT.number[at].store(0, Relaxed);
-            let arguments =
-                [pid as usize, thread as usize, number as usize, &raw const info as usize, 0, 0];
-            let sent = system::raw(libc::SYS_rt_tgsigqueueinfo, arguments);
-            // The system lets nobody pretend to be the kernel (timers, terminal): send it plainly.
-            if sent != 0 {
-                system::raw3(libc::SYS_tgkill, pid as usize, thread as usize, number as usize);
-            }
-        }
+        system::raw3(libc::SYS_tgkill, pid, kept::thread_number() as usize, number as usize);
     }
 }

@@ -12,7 +12,7 @@
 use super::late::LateCalls;
 use super::lock::Lock;
 use super::machine::Machine;
-use super::{kernel, life, own, shared};
+use super::{kernel, own, shared};
 use Ordering::Relaxed;
 use iolab_policy::insitu::Handle;
 use iolab_segment::{Entry, Joined, Run};
@@ -69,7 +69,7 @@ pub(super) enum State {
 
 /// A file (inode) with staged descriptions.
 pub(super) struct File {
-    lock: Lock,
+    pub(super) lock: Lock,
     state: AtomicU8,
     holds: AtomicBool,
     device: AtomicU64,
@@ -78,9 +78,9 @@ pub(super) struct File {
     /// Where the run is told what is held; null when nothing ever is.
     entry: AtomicPtr<Entry>,
     /// What the entry says as long as no other process comes.
-    expected: AtomicU64,
+    pub(super) expected: AtomicU64,
     /// Other processes cannot make this one listen.
-    looks_up: AtomicBool,
+    pub(super) looks_up: AtomicBool,
     /// A failure to write out that the program has not been told of, after the release.
     pub(super) failure: AtomicI32,
     /// Calls a signal handler made while its own thread was inside.
@@ -125,30 +125,6 @@ impl File {
             failure: AtomicI32::new(0),
             late: LateCalls::new(),
             machine: UnsafeCell::new(None),
-        }
-    }
-
-    /// Comes in: waits for other threads and other processes. False when this very thread is
-    /// inside already.
-    #[inline]
-    #[must_use]
-    pub(super) fn enter(&'static self) -> bool {
-        if !self.lock.enter() {
-            return false;
-        }
-        if let Some(entry) = self.entry()
-            && !entry.enter(self.expected.load(Relaxed), self.looks_up.load(Relaxed))
-        {
-            self.settle_in(entry);
-        }
-        true
-    }
-
-    #[cold]
-    fn settle_in(&'static self, entry: &'static Entry) {
-        if let Some(run) = shared::run() {
-            self.expected.store(run.settle_in(entry), Relaxed);
-            life::disturbed(self, entry);
         }
     }
 
@@ -299,7 +275,7 @@ pub(super) fn lookup(fd: c_int) -> Option<Staged> {
 fn is_a_copy() -> bool {
     let is_new = crate::process::is_new();
     if is_new {
-        crate::hook::process::enter_child();
+        crate::process::enter_child();
     }
     is_new
 }
@@ -444,7 +420,11 @@ impl Change {
     /// A descriptor goes away; a file that serves nobody after it is given up. The answer is the
     /// stage's own descriptor, if it was the last one of its description: to be closed when the
     /// program's is.
-    pub(super) fn drop_descriptor(&mut self, fd: c_int) -> Option<c_int> {
+    pub(super) fn drop_descriptor(
+        &mut self,
+        fd: c_int,
+        enter: fn(&'static File) -> bool,
+    ) -> Option<c_int> {
         let staged = lookup(fd)?;
         DESCRIPTOR[fd as usize].store(0, Relaxed);
         if staged.description.descriptors.fetch_sub(1, Relaxed) > 1 {
@@ -452,7 +432,7 @@ impl Change {
         }
         let own = staged.description.own.swap(-1, Relaxed);
         staged.description.file.store(0, Relaxed);
-        if staged.file.descriptions.fetch_sub(1, Relaxed) == 1 && staged.file.enter() {
+        if staged.file.descriptions.fetch_sub(1, Relaxed) == 1 && enter(staged.file) {
             staged.file.set_released();
             staged.file.state.store(State::Free as u8, Relaxed);
             staged.file.leave();

@@ -1,0 +1,45 @@
+//! The first sight of a descriptor: what it is when the table says nothing yet. It stands above the
+//! recorder and the stage, which are told of a file that was open before.
+
+use crate::descriptor::{self, Entry};
+use crate::{path, recorder, scope, stage, system};
+
+/// The entry of a descriptor, after a look at it if it was unknown. A regular file opened before
+/// this library could see it becomes an `inherited` event.
+#[cold]
+#[inline(never)]
+pub(crate) fn look(fd: usize) -> Entry {
+    let known = descriptor::get(fd);
+    if known != Entry::UNKNOWN {
+        return known;
+    }
+    let fd = fd as i32;
+    let Ok(status) = system::status(fd) else { return Entry::UNKNOWN };
+    if let Some(reason) = scope::kind_left_out(status.st_mode) {
+        descriptor::set(fd, Entry::left_out(reason));
+        return Entry::left_out(reason);
+    }
+    first_sight(fd, &status)
+}
+
+fn first_sight(fd: i32, status: &libc::stat) -> Entry {
+    let mut buffer = path::Buffer::new();
+    let name = path::of_descriptor(fd, &mut buffer);
+    if let Some(reason) = scope::left_out(name) {
+        descriptor::set(fd, Entry::left_out(reason));
+        stage::inherited(fd, status);
+        return Entry::left_out(reason);
+    }
+    // SAFETY: both only ask about a descriptor.
+    let (flags, position) = unsafe {
+        (
+            system::raw3(libc::SYS_fcntl, fd as usize, libc::F_GETFL as usize, 0),
+            system::raw3(libc::SYS_lseek, fd as usize, 0, libc::SEEK_CUR as usize),
+        )
+    };
+    let entry = Entry::tracked(recorder::new_number(), flags.max(0) as u32);
+    descriptor::set(fd, entry);
+    recorder::inherited(fd, entry, name, position as i64, status.st_size);
+    stage::inherited(fd, status);
+    entry
+}

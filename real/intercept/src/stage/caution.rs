@@ -1,0 +1,47 @@
+//! What is still dared: whether bytes may be held beyond a call, and whether something failed, so that
+//! every call passes from then on.
+
+use super::{allocator, kernel};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Nothing is held back beyond a call any more: the process is ending, or given up.
+static CAUTIOUS: AtomicBool = AtomicBool::new(false);
+/// Something failed inside: every file is released by its next call.
+static GIVEN_UP: AtomicBool = AtomicBool::new(false);
+
+/// Whether what a call leaves behind has to go out with it.
+#[inline(always)]
+pub(super) fn is_cautious() -> bool {
+    CAUTIOUS.load(Relaxed)
+}
+
+pub(super) fn must_give_up() -> bool {
+    GIVEN_UP.load(Relaxed) || allocator::is_exhausted()
+}
+
+/// One line on standard error, the first time.
+#[cold]
+pub(super) fn say_once(said: &AtomicBool, what: &str) {
+    if !said.swap(true, Relaxed) {
+        kernel::tell(&[what.as_bytes()]);
+    }
+}
+
+/// One line, once; from then on everything passes.
+#[cold]
+pub(super) fn give_up(why: &str) {
+    CAUTIOUS.store(true, Relaxed);
+    if !GIVEN_UP.swap(true, Relaxed) {
+        kernel::tell(&[why.as_bytes(), b"; strategies are switched off, calls pass as they are"]);
+    }
+}
+
+/// From now on nothing is held back beyond a call.
+pub(super) fn begin() {
+    CAUTIOUS.store(true, Relaxed);
+}
+
+/// In a forked child.
+pub(super) fn after_fork() {
+    CAUTIOUS.store(GIVEN_UP.load(Relaxed), Relaxed);
+}
