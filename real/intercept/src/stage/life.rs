@@ -1,4 +1,4 @@
-//! Writing out what is held, releasing files, and giving up in order: everything that looks at a
+//! Writing out what is held, and releasing files: everything that looks at a
 //! file by another way than its descriptors comes here first, and so do the ends of the process.
 
 use super::table::{self, File};
