@@ -403,7 +403,9 @@ impl Servers {
         }
         let mut actions = std::mem::take(&mut self.actions);
         held.cache.step(world.now(), event, &mut actions);
-        if let CacheEvent::ReadArrived { .. } = event {
+        if held.memory.kept_bytes > 0
+            && let CacheEvent::ReadArrived { .. } = event
+        {
             held.memory.look_up(&actions);
         }
         self.obey(world, server, actions)

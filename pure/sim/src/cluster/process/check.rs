@@ -12,6 +12,12 @@ use iolab_vocab::Extent;
 /// Stripes of one access. It is laid over them at once, before anybody can stop the run.
 const STRIPES_MAX: u64 = 1 << 28;
 
+/// Whether a list cannot touch too many stripes, however small they are.
+fn is_small(list: &[Extent]) -> bool {
+    let bytes = list.iter().fold(0_u64, |sum, extent| sum.saturating_add(extent.length));
+    bytes.saturating_add(2 * list.len() as u64) <= STRIPES_MAX
+}
+
 /// What is wrong, and a way out.
 type Wrong = (String, &'static str);
 
@@ -128,6 +134,7 @@ impl Processes<'_> {
         }
         if let What::File { operation, .. } = command.what
             && let Some(direction) = operation.direction()
+            && !is_small(&task.list)
         {
             let stripes = self.clients.stripe_count(file, direction, &task.list);
             if stripes > STRIPES_MAX {
