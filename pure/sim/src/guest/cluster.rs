@@ -16,7 +16,7 @@ use super::Settings;
 use super::kernel::{Kernel, Request};
 use super::program::{Moment, Point, What};
 use super::run::Run;
-use super::setup::{Setup, native};
+use super::setup::Setup;
 use super::staging::Staging;
 use crate::cluster::{Cluster, Event as ClusterEvent, FileState, Order, Setup as ClusterSetup};
 use crate::platform::Platform;
@@ -263,16 +263,9 @@ impl<'a> Threads<'a> {
 
     /// Lets the strategies decide, if there are any, and keeps what is left for the servers.
     fn call(&mut self, thread: usize, row: usize) {
-        let Threads { setup, kernel, staging, run, .. } = self;
+        let Threads { kernel, staging, run, .. } = self;
         let place = &mut self.places[thread];
-        let cost = match setup.apply.is_empty() {
-            true => native(setup, kernel, row),
-            false => {
-                let staged = staging.call(place.time(), row, kernel, run);
-                run.events[row].result = staged.result.unwrap_or(run.events[row].result);
-                staged.cost
-            }
-        };
+        let cost = staging.carry_out(place.time(), row, kernel, run);
         place.work = place.work.after(cost.work);
         place.wait = place.wait.after(cost.wait);
         place.due.extend(kernel.take_requests());

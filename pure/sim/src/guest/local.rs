@@ -4,11 +4,11 @@
 //! it begins (the kernel below is the model of local storage), so a call is one stretch of work on
 //! a core and one of waiting. Events: two per call, in the queue's total order.
 
-use super::kernel::{Cost, Kernel};
+use super::kernel::Kernel;
 use super::processors::Processors;
 use super::program::{Moment, Point, What};
 use super::run::Run;
-use super::setup::{Setup, native};
+use super::setup::Setup;
 use super::staging::Staging;
 use crate::queue::{EventQueue, Ordered, Source};
 use iolab_vocab::{Nanos, Refusal};
@@ -142,7 +142,7 @@ impl Running<'_> {
         self.reach(now, Point { sequence, progress });
         match what {
             What::Call(row) => {
-                let cost = self.call(now, row);
+                let cost = self.staging.carry_out(now, row, &mut self.kernel, &mut self.run);
                 self.run.events[row].start = now;
                 self.places[sequence as usize].phase = Phase::Call(cost.wait);
                 self.work(now, sequence, cost.work);
@@ -187,20 +187,6 @@ impl Running<'_> {
         for (_, waiter) in over {
             self.enter(now, waiter);
         }
-    }
-
-    fn call(&mut self, now: Nanos, row: usize) -> Cost {
-        let event = &self.setup.trace.events[row];
-        if self.setup.apply.is_empty() {
-            return self.native(row);
-        }
-        let outcome = self.staging.call(now, row, &mut self.kernel, &mut self.run);
-        self.run.events[row].result = outcome.result.unwrap_or(event.result);
-        outcome.cost
-    }
-
-    fn native(&mut self, row: usize) -> Cost {
-        native(self.setup, &mut self.kernel, row)
     }
 
     /// Every sequence must have come to its end; else name one that waits, and for whom.

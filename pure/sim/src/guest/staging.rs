@@ -44,10 +44,10 @@ pub(super) struct Staging<'a> {
 }
 
 /// What came of a program's call.
-pub(super) struct Staged {
-    pub(super) cost: Cost,
+struct Staged {
+    cost: Cost,
     /// What the stack answered, if it was asked.
-    pub(super) result: Option<i64>,
+    result: Option<i64>,
 }
 
 /// A call on its way through a stack.
@@ -71,14 +71,25 @@ impl<'a> Staging<'a> {
         }
     }
 
-    /// Carries out one recorded event.
-    pub(super) fn call(
+    /// Carries out one recorded event, as the strategies make of it if there are any.
+    pub(super) fn carry_out(
         &mut self,
         now: Nanos,
         row: usize,
         kernel: &mut Kernel,
         run: &mut Run,
-    ) -> Staged {
+    ) -> Cost {
+        if self.setup.apply.is_empty() {
+            return native(self.setup, kernel, row);
+        }
+        let staged = self.call(now, row, kernel, run);
+        if let Some(result) = staged.result {
+            run.events[row].result = result;
+        }
+        staged.cost
+    }
+
+    fn call(&mut self, now: Nanos, row: usize, kernel: &mut Kernel, run: &mut Run) -> Staged {
         let event = &self.setup.trace.events[row];
         let path = event.file.index().map_or("", |file| &self.setup.trace.header.files[file].path);
         let mut steps = std::mem::take(&mut self.steps);
