@@ -1,0 +1,1 @@
+//! Little-endian fields: how messages and journal records are written and read.

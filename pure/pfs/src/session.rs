@@ -1,0 +1,1 @@
+//! One connection: framing and handshake, as a machine that is fed bytes.

@@ -1,0 +1,1 @@
+//! Frames: messages as bytes, byte exact in `docs/format/pfs-wire.md`.

@@ -1,0 +1,8 @@
+//! The parallel file system on this host: servers that drive the pure machines on Unix sockets and files,
+//! and the client that a process drives in its own threads.
+
+mod client;
+mod memory;
+
+pub use client::Client;
+pub use memory::{Memory, NoMemory};
