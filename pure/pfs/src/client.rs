@@ -197,7 +197,7 @@ pub enum Event {
         /// Of which call.
         call: CallNumber,
     },
-    /// The time has come.
+    /// The time has come. Drivers say so once at the start, too.
     Woke,
 }
 

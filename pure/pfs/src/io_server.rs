@@ -52,7 +52,7 @@ pub enum Event {
         /// What came of it.
         result: Result<Outcome, Code>,
     },
-    /// The time has come.
+    /// The time has come. Drivers say so once at the start, too.
     Woke,
 }
 

@@ -158,12 +158,16 @@ pub enum Message {
         sequence: u64,
         /// With what.
         result: Code,
+        /// What the collective before came to: a server in a new life tells it those who still wait.
+        previous: Code,
+        /// Whether the group ends with this one.
+        last: bool,
     },
     /// What a collective came to on all ranks: the worst of their results.
     Verdict {
-        /// The worst.
+        /// That of the lowest rank that failed; success if none did.
         result: Code,
-        /// Whose it was.
+        /// Which rank it was; of a success, or if it is not known any more, `u32::MAX`.
         rank: u32,
     },
 }
@@ -277,6 +281,8 @@ codes! {
     NO_MEMORY = 12, "out of memory";
     /// Not allowed to this user.
     ACCESS = 13, "permission denied";
+    /// Somebody uses it.
+    BUSY = 16, "device or resource busy";
     /// The name is there already.
     EXISTS = 17, "file exists";
     /// Not a directory.

@@ -59,7 +59,7 @@ pub enum Event {
         /// The sequence of the last of them.
         upto: u64,
     },
-    /// The time has come.
+    /// The time has come. Drivers say so once at the start, too.
     Woke,
 }
 
