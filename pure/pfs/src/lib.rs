@@ -7,6 +7,7 @@
 //! keep views, so a request for any pattern is an interval of a view.
 
 mod codec;
+mod greeting;
 mod ids;
 mod layout;
 mod message;
