@@ -501,3 +501,114 @@ fn a_refusal_fits_however_long_its_text_is() {
     let text = "\u{1f512}".repeat(250);
     assert_eq!(told, Err(Broken::Refused { code: Code::ACCESS, text }));
 }
+
+/// One message of each kind, with values by which fields can be told apart.
+fn one_of_each() -> Vec<Message> {
+    let layout = Layout::striped(0x1000, 2, 3).unwrap();
+    let attributes =
+        |layout| Attributes { inode: Inode(4), kind: Kind::Directory, mode: 0o755, layout };
+    let wish = OpenWish {
+        reads: false,
+        writes: true,
+        creates: true,
+        exclusive: false,
+        mode: 0o644,
+        layout: Some(layout),
+    };
+    let access = Access { view: ViewNumber(5), subfile: 6, from: 7, to: 8 };
+    let (open, view, inode) = (OpenNumber(9), ViewNumber(5), Inode(4));
+    let file = Attributes { kind: Kind::File, ..attributes(Some(layout)) };
+    let entries = vec![
+        Entry { name: b"d".to_vec(), attributes: attributes(None) },
+        Entry { name: b"f".to_vec(), attributes: file },
+    ];
+    vec![
+        Message::Ping,
+        Message::Pong,
+        Message::Done,
+        Message::Failed { code: Code::NO_ENTRY, text: "/a".to_owned() },
+        Message::Open { path: b"/a".to_vec(), wish },
+        Message::Opened(Opened { open, inode, layout, created: true }),
+        Message::Close { open },
+        Message::Look { path: b"/a".to_vec() },
+        Message::Attributes(attributes(None)),
+        Message::MakeDirectory { path: b"/d".to_vec(), mode: 0o755 },
+        Message::Remove { path: b"/a".to_vec(), kind: Kind::File },
+        Message::Rename { from: b"/a".to_vec(), to: b"/b".to_vec() },
+        Message::List { path: b"/d".to_vec(), after: b"x".to_vec() },
+        Message::Entries { entries, more: true },
+        Message::SetView { view, inode, layout, offset: 10, total: 12, part: vec![0xaa, 0xbb] },
+        Message::DropView { view },
+        Message::Write(access),
+        Message::Read(access),
+        Message::Data { end: 8 },
+        Message::Measure { inode, subfile: 6 },
+        Message::End { bytes: 11 },
+        Message::Resize { inode, subfile: 6, bytes: 11, extends: true },
+        Message::Sync { inode, subfile: 6 },
+        Message::Discard { inode },
+        Message::Arrive {
+            group: open,
+            size: 4,
+            rank: 3,
+            sequence: 2,
+            result: Code::IO,
+            previous: Code::RANK_FAILED,
+            last: true,
+        },
+        Message::Verdict { result: Code::IO, rank: 3 },
+    ]
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let pairs: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    pairs.join(" ")
+}
+
+/// The lines of a block of the document, up to its end, from the line that follows `title` on.
+fn documented(title: &str) -> Vec<&'static str> {
+    let text = include_str!("../../../docs/format/pfs-wire.md");
+    let (_, behind) = text.split_once(title).expect("the document has it");
+    let block = behind.split("```").nth(1).expect("a block follows");
+    block.lines().skip(1).collect()
+}
+
+/// Kind, flags and fields, as the document lists them.
+fn listed(frame: &[u8]) -> String {
+    let [kind, flags] = [4, 6].map(|at| u16::from_le_bytes([frame[at], frame[at + 1]]));
+    format!("{kind:2} {flags} {}", hex(&frame[HEADER_BYTES..])).trim_end().to_owned()
+}
+
+#[test]
+fn every_kind_has_the_bytes_that_the_document_says() {
+    let greetings = [
+        Greeting::Hello(a_hello()),
+        Greeting::Welcome(a_welcome()),
+        Greeting::Refused { code: Code::ACCESS, text: "no".to_owned() },
+        Greeting::Bye,
+    ];
+    let greeted = greetings.iter().map(|greeting| {
+        let mut frame = vec![];
+        greeting.encode(&mut frame);
+        frame
+    });
+    let messages = one_of_each().into_iter();
+    let sent = messages.map(|message| Sent { request: Request(1), message, payload: vec![] });
+    let mut all: Vec<_> = greeted.chain(sent.map(|sent| framed(&sent, true))).collect();
+    all.sort_by_key(|frame| frame[4]);
+    let all: Vec<_> = all.iter().map(|frame| listed(frame)).collect();
+    assert_eq!(documented("## One of each"), all, "\n{}", all.join("\n"));
+}
+
+#[test]
+fn the_worked_example_of_the_document_is_what_is_sent() {
+    let access = Access { view: ViewNumber(1), subfile: 0, from: 10, to: 14 };
+    let message = Message::Write(access);
+    let write = Sent { request: Request(5), message, payload: b"abcd".to_vec() };
+    for (title, is_summed) in [("### With a sum", true), ("### Without a sum", false)] {
+        let frame = framed(&write, is_summed);
+        let lines = documented(title);
+        let shown: Vec<_> = lines.iter().map(|line| line.split("  ").next().unwrap()).collect();
+        assert_eq!(shown.join(" "), hex(&frame), "{title}");
+    }
+}
