@@ -3,6 +3,9 @@
 use crate::{Inode, Layout, OpenNumber, ViewNumber};
 use std::fmt;
 
+/// Payload of one message at most.
+pub(crate) const PAYLOAD_BYTES_MAX: u64 = 1 << 20;
+
 /// A request or a reply; payload travels behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {

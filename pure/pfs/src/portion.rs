@@ -11,6 +11,9 @@ use iolab_pattern::{Cut, Nest};
 use iolab_vocab::Extent;
 use std::sync::Arc;
 
+/// How many stripes a server looks at for one request; clients ask for no more.
+const STEPS_MAX: u32 = 1 << 16;
+
 /// The bytes `[from, to)` of a proper view that lie in one subfile, in the order of the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Portion {
@@ -60,18 +63,45 @@ impl Piece {
 
 impl Portion {
     /// Its pieces, in the order of the view.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
-        let mut at = self.from;
-        std::iter::from_fn(move || {
-            let piece = self.next_piece(at)?;
-            at = piece.to;
-            Some(piece)
-        })
+    pub fn pieces(&self) -> Pieces<'_> {
+        Pieces { portion: self, at: self.from, steps: 0 }
     }
 
     /// How many bytes it has.
     pub fn bytes(&self) -> u64 {
         self.pieces().map(|piece| piece.bytes()).sum()
+    }
+
+    /// The same for one that comes from somebody else: `None` if there are more bytes than `limit`, or if
+    /// more than [`STEPS_MAX`] stripes must be looked at to tell.
+    pub fn bytes_within(&self, limit: u64) -> Option<u64> {
+        let mut pieces = self.pieces();
+        let mut bytes = 0u64;
+        while bytes <= limit {
+            match pieces.next_within(STEPS_MAX) {
+                Step::Piece(piece) => bytes += piece.bytes(),
+                Step::End => return Some(bytes),
+                Step::Tired => return None,
+            }
+        }
+        None
+    }
+
+    /// The first part of it with about `transfer_bytes`, or none if it has no bytes: pieces are added
+    /// until there is so much, and one that is larger is cut.
+    pub fn first_transfer(&self, transfer_bytes: u64) -> Option<(Portion, u64)> {
+        let mut pieces = self.pieces();
+        let first = pieces.next()?;
+        let (mut to, mut bytes) = (first.to, first.bytes());
+        pieces.steps = 0;
+        while bytes < transfer_bytes
+            && let Step::Piece(piece) = pieces.next_within(STEPS_MAX - 1)
+        {
+            to = piece.to;
+            bytes += piece.bytes();
+        }
+        let over = bytes.saturating_sub(transfer_bytes);
+        Some((Portion { from: first.from, to: to - over, ..self.clone() }, bytes - over))
     }
 
     /// The range of the subfile from its first byte to its last, if it has any.
@@ -100,25 +130,64 @@ impl Portion {
         let rank = self.view.rank(file).unwrap_or(self.to);
         rank.clamp(self.from, self.to)
     }
+}
 
-    /// The first piece at or behind byte `at` of the view.
-    fn next_piece(&self, mut at: u64) -> Option<Piece> {
-        let layout = self.layout;
-        loop {
-            if at >= self.to {
-                return None;
-            }
-            let stripe = layout.stripe_at(self.view.at(at)?);
-            let after = self.view.rank(stripe.end())?.min(self.to);
-            if layout.subfile_of(stripe.offset) == self.subfile {
+/// The pieces of a portion; see [`Portion::pieces`].
+#[derive(Clone, Debug)]
+pub struct Pieces<'a> {
+    portion: &'a Portion,
+    at: u64,
+    steps: u32,
+}
+
+/// What looking for the next piece came to.
+enum Step {
+    Piece(Piece),
+    End,
+    /// More stripes would have to be looked at than allowed.
+    Tired,
+}
+
+impl Pieces<'_> {
+    /// The next piece, if not more than so many stripes have been looked at until then.
+    fn next_within(&mut self, steps_max: u32) -> Step {
+        let Portion { view, layout, subfile, to, .. } = self.portion;
+        let tile = layout.unit_bytes() * u64::from(layout.subfiles());
+        let own = u64::from(*subfile) * layout.unit_bytes();
+        while self.at < *to && self.steps < steps_max {
+            self.steps = self.steps.saturating_add(1);
+            let Some(stripe) = view.at(self.at).map(|x| layout.stripe_at(x)) else {
+                break;
+            };
+            let from = self.at;
+            let rank = |x| view.rank(x).map_or(*to, |y| y.min(*to));
+            self.at = rank(stripe.end());
+            if layout.subfile_of(stripe.offset) == *subfile {
                 let place = layout.place_of(stripe.offset);
-                return Some(Piece { from: at, to: after, stripe, place });
+                return Step::Piece(Piece { from, to: self.at, stripe, place });
             }
-            let tile = layout.unit_bytes() * u64::from(layout.subfiles());
-            let first = u64::from(self.subfile) * layout.unit_bytes();
-            let here = stripe.offset / tile * tile + first;
-            let next = if here > stripe.offset { here } else { here.checked_add(tile)? };
-            at = self.view.rank(next)?.max(after);
+            // The next stripe of this subfile, unless the view has bytes of others only until then.
+            let here = stripe.offset / tile * tile + own;
+            let next = if here > stripe.offset { here } else { here.saturating_add(tile) };
+            self.at = self.at.max(rank(next));
+        }
+        match self.at < *to && self.steps >= steps_max {
+            true => Step::Tired,
+            false => Step::End,
+        }
+    }
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = Piece;
+
+    fn next(&mut self) -> Option<Piece> {
+        loop {
+            match self.next_within(u32::MAX) {
+                Step::Piece(piece) => return Some(piece),
+                Step::End => return None,
+                Step::Tired => self.steps = 0,
+            }
         }
     }
 }
@@ -133,6 +202,15 @@ mod tests {
         let layout = Layout::striped(unit, subfiles, 0).unwrap();
         let portion = |subfile| Portion { view: view.clone(), layout, subfile, from, to };
         (0..subfiles).map(portion).collect()
+    }
+
+    #[test]
+    fn a_search_that_finds_nothing_ends() {
+        // The second subfile has no byte of this view, however long one looks.
+        let endless = &portions("8 every 32", 16, 2, 0, 1 << 50)[1];
+        assert_eq!(endless.bytes_within(100), None);
+        let few = &portions("8 every 32", 16, 2, 0, 8 * 1000)[1];
+        assert_eq!((few.bytes_within(100), few.first_transfer(100)), (Some(0), None));
     }
 
     #[test]
@@ -173,6 +251,25 @@ mod tests {
                 }
             }
             prop_assert!(seen.iter().all(|&count| count == 1), "{seen:?}");
+        }
+
+        #[test]
+        fn transfers_are_the_portion_one_after_the_other(
+            unit in 16u64..90, subfiles in 1u32..4, from in 0u64..200, length in 0u64..700,
+            transfer_bytes in 1u64..300,
+        ) {
+            for portion in portions("7 x3/11 every 40 from 5", unit, subfiles, from, from + length) {
+                let mut rest = portion.clone();
+                let mut bytes = 0;
+                while let Some((transfer, its)) = rest.first_transfer(transfer_bytes) {
+                    prop_assert!(its <= transfer_bytes && its > 0);
+                    prop_assert_eq!(transfer.bytes_within(its), Some(its));
+                    prop_assert_eq!(transfer.bytes_within(its - 1), None);
+                    bytes += its;
+                    rest = rest.behind(transfer.to);
+                }
+                prop_assert_eq!(bytes, portion.bytes());
+            }
         }
 
         #[test]
