@@ -283,3 +283,96 @@ fn decode_change(read: &mut Reader<'_>) -> Result<Change, Wrong> {
         _ => return Err("there is no such change"),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Code, Inode, Kind, Layout};
+
+    fn operation(sequence: u64) -> Record {
+        let (parent, inode) = (Inode(1), Inode(sequence + 1));
+        let layout = Some(Layout::usual(4));
+        let name = format!("file {sequence}").into_bytes();
+        let create = Change::Create { parent, name, inode, kind: Kind::File, mode: 0o644, layout };
+        let open = Change::Open { open: OpenNumber(sequence), inode, session: SessionId(7 << 100) };
+        let answer = Message::failed(Code::EXISTS, "a text");
+        let asked = Some((SessionId(7 << 100), Request(sequence)));
+        Record { sequence, asked, answer, changes: vec![create, open] }
+    }
+
+    /// Records 1 to `count`, each written when all before were known to be.
+    fn journal(count: u64) -> Vec<u8> {
+        (1..=count).flat_map(|sequence| operation(sequence).encode(sequence - 1)).collect()
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let name = |text: &str| text.as_bytes().to_vec();
+        let changes = vec![
+            Change::Rename {
+                parent: Inode(1),
+                name: name("a"),
+                new_parent: Inode(2),
+                new_name: name("b"),
+            },
+            Change::Remove { parent: Inode(3), name: Vec::new() },
+            Change::Close { open: OpenNumber(u64::MAX) },
+            Change::Discarded { inode: Inode(9) },
+        ];
+        let record = Record { sequence: 5, asked: None, answer: Message::Done, changes };
+        for record in [record, operation(3)] {
+            assert_eq!(Record::decode(&record.encode(2)), Ok(record));
+        }
+        let header = SegmentHeader { instance: 3 << 90, incarnation: 4, first: 1 };
+        assert_eq!(header.encode().len(), SEGMENT_HEADER_BYTES);
+        assert_eq!(SegmentHeader::decode(&header.encode()), Ok(header));
+    }
+
+    #[test]
+    fn a_torn_end_is_cut_wherever_it_tears() {
+        let whole = journal(3);
+        let ends: Vec<usize> = (0..=3).map(|count| journal(count).len()).collect();
+        for length in 0..=whole.len() {
+            let (records, bytes) = records(&whole[..length], 1).unwrap();
+            let intact = ends.iter().filter(|&&end| end > 0 && end <= length).count();
+            assert_eq!((records.len(), bytes), (intact, ends[intact]), "{length}");
+            let read = records.iter().map(|record| Record::decode(record).unwrap().sequence);
+            assert!(read.eq(1..=intact as u64));
+        }
+    }
+
+    #[test]
+    fn a_record_that_a_later_one_saw_must_be_there() {
+        let whole = journal(3);
+        let second = journal(1).len();
+        for at in second..journal(2).len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x40;
+            match records(&damaged, 1) {
+                Err(refusal) => assert!(refusal.message.contains("record 2"), "{refusal}"),
+                // What pads a record to 8 bytes says nothing.
+                Ok((records, _)) => assert_eq!(records.len(), 3, "{at}"),
+            }
+        }
+        // One that nobody saw is the end, though something intact stands behind it.
+        let unseen: Vec<u8> = (1..=3).flat_map(|sequence| operation(sequence).encode(0)).collect();
+        let mut torn = unseen.clone();
+        torn[second + 40] ^= 1;
+        assert_eq!(records(&torn, 1).unwrap().0.len(), 1);
+    }
+
+    #[test]
+    fn damaged_headers_and_newer_journals_are_refused_by_name() {
+        let header = SegmentHeader { instance: 1, incarnation: 2, first: 3 }.encode();
+        for (at, what) in [(0, "none of this"), (20, "damaged header"), (63, "damaged header")] {
+            let mut wrong = header.clone();
+            wrong[at] ^= 1;
+            let refusal = SegmentHeader::decode(&wrong).unwrap_err();
+            assert!(refusal.message.contains(what), "{refusal}");
+        }
+        let mut newer = header.clone();
+        newer[8] = 2;
+        assert!(SegmentHeader::decode(&newer).unwrap_err().message.contains("version 2"));
+        assert!(SegmentHeader::decode(&header[..63]).is_err());
+    }
+}

@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, VecDeque};
 const SIZE_MAX: u32 = 1 << 16;
 /// How many groups are remembered that have ended.
 const ENDED_MAX: usize = 1024;
-/// How much longer a group waits for ranks to come for the first time than for those it has lost sight of.
-const JOIN_WAITS: u64 = 4;
+/// How many times the time without a connection a group waits for ranks that nobody has seen in this life:
+/// they may compute.
+const WAITS: u64 = 4;
 /// Nobody's rank.
 const NOBODY: u32 = u32::MAX;
 
@@ -79,7 +80,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// A rank has come. `wait` is how long ranks are waited for that a server in a new life does not know.
+    /// A rank has come. `wait` is how long a session without connection is kept.
     pub(super) fn arrive(
         &mut self,
         now: Nanos,
@@ -106,10 +107,7 @@ impl Groups {
             sequence: arrival.sequence,
             members: BTreeMap::new(),
             before: None,
-            until: Some(match arrival.sequence {
-                0 => now.after(Nanos(wait.0.saturating_mul(JOIN_WAITS))),
-                _ => now.after(wait),
-            }),
+            until: Some(now.after(Nanos(wait.0.saturating_mul(WAITS)))),
             is_last: false,
         });
         if group.size != arrival.size {
