@@ -40,6 +40,9 @@ use std::fmt;
 /// How long drivers wait for the end of a handshake.
 pub const HANDSHAKE_TIMEOUT: Nanos = Nanos(2_000_000_000);
 
+/// What a connection keeps between frames: more than fields usually have, much less than they may.
+const FIELD_BYTES_KEPT: usize = 4096;
+
 /// What has come on a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
@@ -229,6 +232,7 @@ impl Session {
             self.header = None;
             self.front.clear();
             self.fields.clear();
+            self.fields.shrink_to(FIELD_BYTES_KEPT);
             if arrival.is_some() {
                 return Ok(arrival);
             }
@@ -356,4 +360,44 @@ fn taken<'a>(bytes: &mut &'a [u8], most: usize) -> &'a [u8] {
     let (taken, rest) = bytes.split_at(most.min(bytes.len()));
     *bytes = rest;
     taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Inode, Layout, ViewNumber};
+
+    fn open_server() -> Session {
+        Session { phase: Phase::Open, ..Session::new(Side::Serves) }
+    }
+
+    /// A frame with so many bytes of fields.
+    fn large(part_bytes: usize) -> Vec<u8> {
+        let (view, inode, layout) = (ViewNumber(1), Inode(2), Layout::usual(3));
+        let part = vec![5; part_bytes];
+        let message = Message::SetView { view, inode, layout, offset: 0, total: 9, part };
+        let mut frame = vec![];
+        wire::encode(&message, Request(1), 0, None, &mut frame);
+        frame
+    }
+
+    #[test]
+    fn memory_is_taken_for_bytes_that_came_and_given_back() {
+        let mut session = open_server();
+        let frame = large(1 << 20);
+        let (claim, rest) = frame.split_at(HEADER_BYTES + 10);
+        assert_eq!(session.feed(&mut &claim[..], &mut vec![]), Ok(None));
+        assert!(session.fields.capacity() < 100, "{}", session.fields.capacity());
+        let arrival = session.feed(&mut &rest[..], &mut vec![]);
+        assert!(matches!(arrival, Ok(Some(Arrival::Frame(_)))), "{arrival:?}");
+        assert!(session.fields.capacity() <= FIELD_BYTES_KEPT);
+    }
+
+    #[test]
+    fn the_largest_frame_is_taken() {
+        let frame = large(wire::BODY_BYTES_MAX as usize - (large(0).len() - HEADER_BYTES));
+        assert_eq!(frame.len(), wire::BODY_BYTES_MAX as usize + HEADER_BYTES);
+        let arrival = open_server().feed(&mut &frame[..], &mut vec![]);
+        assert!(matches!(arrival, Ok(Some(Arrival::Frame(_)))));
+    }
 }
