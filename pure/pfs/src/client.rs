@@ -17,8 +17,9 @@ mod views;
 pub use events::{Action, Call, CallNumber, Done, Event, Failure, FileNumber, Gather, Outcome};
 
 use crate::links::{FromWish, Link, Wish};
+use crate::message::PATH_BYTES_MAX;
 use crate::{Attributes, Buffer, Code, Message, Opened, Party};
-use answers::{answer, failure_of, outcome_of};
+use answers::{answer, failure, failure_of, outcome_of};
 use group::Then;
 use iolab_policy::Machine;
 use iolab_vocab::Nanos;
@@ -145,6 +146,10 @@ impl Client {
     }
 
     fn called(&mut self, now: Nanos, call: CallNumber, what: Call, out: &mut Vec<Action>) {
+        if what.path_bytes() > PATH_BYTES_MAX {
+            // The manager would say the same, if it fits a frame.
+            return answer(call, failure(Code::NAME_TOO_LONG, "the path is too long"), out);
+        }
         let message = match what {
             Call::Open { path, wish } => Message::Open { path, wish },
             Call::MakeDirectory { path, mode } => Message::MakeDirectory { path, mode },

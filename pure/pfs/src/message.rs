@@ -3,6 +3,8 @@
 use crate::{Inode, Layout, OpenNumber, ViewNumber};
 use std::fmt;
 
+/// Bytes of a path.
+pub(crate) const PATH_BYTES_MAX: usize = 4095;
 /// Payload of one message at most.
 pub(crate) const PAYLOAD_BYTES_MAX: u64 = 1 << 20;
 

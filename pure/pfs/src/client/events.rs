@@ -115,6 +115,22 @@ pub enum Call {
     },
 }
 
+impl Call {
+    /// Bytes of the longest path in it.
+    pub(super) fn path_bytes(&self) -> usize {
+        let both = match self {
+            Call::Open { path, .. }
+            | Call::Look { path }
+            | Call::MakeDirectory { path, .. }
+            | Call::Remove { path, .. } => [path.len(), 0],
+            Call::Rename { from, to } => [from.len(), to.len()],
+            Call::List { path, after } => [path.len(), after.len()],
+            _ => [0, 0],
+        };
+        both[0].max(both[1])
+    }
+}
+
 /// What came of a call.
 pub type Outcome = Result<Done, Failure>;
 

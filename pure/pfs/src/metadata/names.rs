@@ -3,13 +3,12 @@
 //! Every change is a [`Change`] that was checked; applying those of the journal in their order gives the
 //! same names again.
 
+use crate::message::PATH_BYTES_MAX;
 use crate::{Attributes, Code, Entry, Inode, Kind, Layout, OpenNumber, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The directory that has all others.
 pub(crate) const ROOT: Inode = Inode(1);
-/// Bytes of a path.
-const PATH_MAX: usize = 4095;
 /// Bytes of a name.
 const NAME_MAX: usize = 255;
 /// Permissions of the root.
@@ -100,7 +99,7 @@ impl Names {
 
     /// Where the last name of a path is; the directories before it must be there. `None` for the root.
     pub(super) fn place<'a>(&self, path: &'a [u8]) -> Result<Option<Place<'a>>, Code> {
-        if path.len() > PATH_MAX {
+        if path.len() > PATH_BYTES_MAX {
             return Err(Code::NAME_TOO_LONG);
         }
         let Some(names) = path.strip_prefix(b"/") else { return Err(Code::INVALID) };

@@ -130,3 +130,25 @@ fn names_are_made_listed_renamed_and_refused() {
     assert_eq!((names, more), (vec![b"z".as_slice()], false));
     assert_eq!(entries[0].attributes.inode, Inode(3));
 }
+
+#[test]
+fn a_path_that_is_too_long_is_refused_before_it_is_sent() {
+    let mut all = Together::new(1, 2, 16);
+    for bytes in [4096, 2 << 20] {
+        let path = [b"/".as_slice(), &vec![b'x'; bytes - 1]].concat();
+        let (kind, mode, root) = (Kind::File, 0o755, b"/a".to_vec());
+        for call in [
+            Call::Open { path: path.clone(), wish: wish() },
+            Call::Look { path: path.clone() },
+            Call::MakeDirectory { path: path.clone(), mode },
+            Call::Remove { path: path.clone(), kind },
+            Call::Rename { from: path.clone(), to: root.clone() },
+            Call::Rename { from: root.clone(), to: path.clone() },
+            Call::List { path: path.clone(), after: Vec::new() },
+            Call::List { path: root.clone(), after: path.clone() },
+        ] {
+            let Err(failure) = all.one(0, call) else { panic!("it was taken") };
+            assert_eq!(failure.code, Code::NAME_TOO_LONG);
+        }
+    }
+}
