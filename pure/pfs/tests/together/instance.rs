@@ -1,9 +1,10 @@
-//! An instance and its clients, wired together: messages arrive in the order in which they are sent.
+//! An instance and its clients, wired together: messages arrive as frames, in the order in which they are sent.
 
 use iolab_pattern::Nest;
 use iolab_pfs::client::{self, Call, CallNumber, Client, Done, FileNumber, Outcome};
 use iolab_pfs::io_server::{self, IoServer, Subfile};
 use iolab_pfs::metadata::{self, Metadata};
+use iolab_pfs::wire::{self, Header};
 use iolab_pfs::{
     Buffer, Incarnation, Layout, Message, OpenWish, Opened, Party, Peer, Portion, Request,
     SessionId,
@@ -120,6 +121,7 @@ impl Together {
         payload: Option<(Buffer, u64)>,
     ) {
         let peer = Peer(from as u32);
+        let (request, message) = carried(request, &message, payload);
         self.posts.push_back(match to {
             Party::Server(at) => {
                 let event = io_server::Event::Asked { peer, request, message, payload };
@@ -258,6 +260,7 @@ impl Together {
         (request, message): (Request, Message),
         payload: Option<(Buffer, u64)>,
     ) {
+        let (request, message) = carried(request, &message, payload);
         let payload = payload.map(|(buffer, bytes)| {
             assert_eq!(self.buffers[&buffer.0].len() as u64, bytes);
             buffer
@@ -328,6 +331,19 @@ impl Together {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// What is there of a message after it was sent.
+fn carried(
+    request: Request,
+    message: &Message,
+    payload: Option<(Buffer, u64)>,
+) -> (Request, Message) {
+    let (payload_bytes, mut frame) = (payload.map_or(0, |(_, bytes)| bytes as u32), Vec::new());
+    wire::encode(message, request, payload_bytes, None, &mut frame);
+    let (front, fields) = frame.split_first_chunk().unwrap();
+    let header = Header::decode(front).unwrap();
+    (header.request, wire::decode(&header, fields).unwrap())
 }
 
 fn write(disk: &mut Vec<u8>, portion: &Portion, bytes: &[u8]) {
