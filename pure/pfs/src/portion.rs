@@ -117,6 +117,18 @@ impl Portion {
         self.view.rank(piece.stripe.offset + within / transfer_bytes * transfer_bytes)
     }
 
+    /// The same with all that transfers of so many bytes do not cut from its first byte, from byte `from`
+    /// of the view on.
+    pub(crate) fn with_its_block(self, transfer_bytes: u64, from: u64) -> Portion {
+        let Some(first) = self.pieces().next() else { return self };
+        let start = self.view.at(first.from).and_then(|x| {
+            let within = (x - first.stripe.offset) / transfer_bytes * transfer_bytes;
+            self.view.rank(first.stripe.offset + within)
+        });
+        let start = start.unwrap_or(self.from).max(from);
+        Portion { from: start.min(self.from), ..self }
+    }
+
     /// The range of the subfile from its first byte to its last, if it has any.
     pub fn span(&self) -> Option<Extent> {
         let mut pieces = self.pieces();
