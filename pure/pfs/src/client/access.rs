@@ -208,6 +208,7 @@ impl Client {
                 }
                 let portion = portion.before(end);
                 if let Some(from) = payload {
+                    transfers.seen(&portion);
                     transfers.pending += 1;
                     out.push(Action::Move { call, from, portion, origin });
                 } else if has_bytes(&portion) {
