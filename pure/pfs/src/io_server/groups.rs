@@ -106,7 +106,12 @@ impl Groups {
             size: arrival.size,
             sequence: arrival.sequence,
             members: BTreeMap::new(),
-            before: None,
+            // Who has come knows what the one before came to; others may still wait for it.
+            before: arrival.sequence.checked_sub(1).map(|sequence| Verdict {
+                sequence,
+                result: arrival.previous,
+                rank: NOBODY,
+            }),
             until: Some(now.after(Nanos(wait.0.saturating_mul(WAITS)))),
             is_last: false,
         });
