@@ -2,9 +2,8 @@
 //! answer, in which the model gives the same answers?
 //!
 //! All orders are followed at once: a [`World`] is the tree after one of them, with the calls that have
-//! happened in it but were not answered yet. What a crash of the manager interrupts may happen twice, and
-//! what failed for lack of an answer may still happen. If there are too many worlds the search ends
-//! undecided.
+//! happened in it but were not answered yet. What failed for lack of an answer may still happen. If there are
+//! too many worlds the search ends undecided.
 
 use crate::plan::NameCall;
 use iolab_pfs::{Code, Inode, Kind};
@@ -55,8 +54,6 @@ struct World {
 pub(crate) struct Names {
     worlds: BTreeSet<World>,
     pending: BTreeMap<Asked, Question>,
-    /// Those of the pending ones that nobody waits for, and of which call they are a second time.
-    unheard: BTreeMap<Asked, Option<Asked>>,
     told: BTreeMap<Asked, Inode>,
     next: u64,
     undecided: bool,
@@ -68,7 +65,6 @@ impl Names {
         Names {
             worlds: BTreeSet::from([world]),
             pending: BTreeMap::new(),
-            unheard: BTreeMap::new(),
             told: BTreeMap::new(),
             next: 0,
             undecided: false,
@@ -88,25 +84,10 @@ impl Names {
         asked
     }
 
-    /// The manager crashed: what is under way may happen now, and again.
-    pub(crate) fn crashed(&mut self) {
-        let waiting: Vec<Asked> =
-            self.pending.keys().filter(|asked| !self.unheard.contains_key(asked)).copied().collect();
-        for of in waiting {
-            let question = self.pending[&of].clone();
-            if question.changes() {
-                let again = self.asked(question);
-                self.unheard.insert(again, Some(of));
-            }
-        }
-    }
-
     /// Nobody will hear what came of a call; it may still happen.
     pub(crate) fn unheard(&mut self, asked: Asked) {
-        if self.pending.get(&asked).is_some_and(Question::changes) {
-            self.unheard.insert(asked, None);
-        } else {
-            self.pending.remove(&asked);
+        if !self.pending[&asked].changes() {
+            self.settle(asked);
         }
     }
 
@@ -142,10 +123,7 @@ impl Names {
                     for (&next, question) in &self.pending {
                         if !world.happened.contains_key(&next) {
                             let after = self.after(&world, next, question);
-                            // What refuses or only looks changes nothing, so it need not happen
-                            // before it is asked for.
-                            let idle = after.tree == world.tree && next != asked;
-                            if !idle && seen.insert(after.clone()) {
+                            if seen.insert(after.clone()) {
                                 frontier.insert(after);
                             }
                         }
@@ -167,21 +145,16 @@ impl Names {
         Ok(())
     }
 
-    /// Forgets a call that was answered, and what might have happened a second time of it.
+    /// Forgets a call.
     fn settle(&mut self, asked: Asked) {
-        let again: Vec<Asked> =
-            self.unheard.iter().filter(|(_, of)| **of == Some(asked)).map(|(at, _)| *at).collect();
-        for gone in again.into_iter().chain([asked]) {
-            self.pending.remove(&gone);
-            self.unheard.remove(&gone);
-            self.worlds = std::mem::take(&mut self.worlds)
-                .into_iter()
-                .map(|mut world| {
-                    world.happened.remove(&gone);
-                    world
-                })
-                .collect();
-        }
+        self.pending.remove(&asked);
+        self.worlds = std::mem::take(&mut self.worlds)
+            .into_iter()
+            .map(|mut world| {
+                world.happened.remove(&asked);
+                world
+            })
+            .collect();
     }
 
     /// What a call made has got a number.

@@ -220,7 +220,7 @@ pub(crate) enum NameCall {
 }
 
 /// Names that programs use.
-pub(crate) const FILES: [&str; 6] = ["/a", "/b", "/c", "/d/a", "/d/b", "/e/d/a"];
+const FILES: [&str; 6] = ["/a", "/b", "/c", "/d/a", "/d/b", "/e/d/a"];
 const DIRECTORIES: [&str; 3] = ["/d", "/e", "/e/d"];
 /// How many files a process has open at a time.
 pub(crate) const SLOTS: usize = 3;

@@ -1,7 +1,8 @@
 //! What files may hold: every write and every read of a run, and whether they fit together.
 //!
 //! Each write puts a value on a byte that no other write puts there, so a read tells for each byte which
-//! write it saw. What calls do within one block (a stripe) must look like one instant between call and
+//! write it saw. What calls do within one block (a stripe, or the part of one that
+//! travels together) must look like one instant between call and
 //! return: a read or write that was answered is one node of the block's graph, and [`graph`] looks for an
 //! order. What failed, or was never answered, may have taken effect in part, at any time since.
 
@@ -59,6 +60,17 @@ impl Op {
         }
     }
 
+    /// For people.
+    fn named(&self) -> String {
+        let what = match &self.effect {
+            Effect::Write(_) => "write".to_owned(),
+            Effect::Resize(to) => format!("resize to {to}"),
+            Effect::Read(_) => "read".to_owned(),
+        };
+        let end = self.end.map_or("never".to_owned(), |end| end.to_string());
+        format!("{what} ({} to {end})", self.begin)
+    }
+
     fn resizes_to(&self) -> Option<u64> {
         match self.effect {
             Effect::Resize(to) => Some(to),
@@ -86,13 +98,15 @@ struct File {
 pub(crate) struct Shadow {
     files: BTreeMap<Inode, File>,
     servers: u32,
+    /// Of a larger stripe so many bytes are a block: what travels together.
+    block_bytes: u64,
     /// When which server crashed.
     crashes: Vec<(u32, Tick)>,
 }
 
 impl Shadow {
-    pub(crate) fn new(servers: u32) -> Shadow {
-        Shadow { files: BTreeMap::new(), servers, crashes: Vec::new() }
+    pub(crate) fn new(servers: u32, block_bytes: u64) -> Shadow {
+        Shadow { files: BTreeMap::new(), servers, block_bytes, crashes: Vec::new() }
     }
 
     fn file(&mut self, inode: Inode, layout: Layout) -> &mut File {
@@ -216,11 +230,16 @@ impl Shadow {
         for (inode, file) in self.files.iter().filter(|(_, file)| !file.discarded) {
             let unit = file.layout.unit_bytes();
             let end = file.writers.len() as u64;
-            for from in (0..end).step_by(unit as usize) {
+            let stripes = (0..end).step_by(unit as usize);
+            let blocks = |stripe: u64| {
+                (stripe..end.min(stripe + unit)).step_by(self.block_bytes as usize)
+            };
+            for from in stripes.flat_map(blocks) {
                 let server = file.layout.server_of(file.layout.subfile_of(from), self.servers);
                 let crashes: Vec<Tick> =
                     self.crashes.iter().filter(|crash| crash.0 == server).map(|c| c.1).collect();
-                let block = from as u32..(from + unit).min(end) as u32;
+                let to = (from + self.block_bytes).min(from - from % unit + unit).min(end);
+                let block = from as u32..to as u32;
                 graph::judge(&file.ops, &file.writers, block.clone(), &crashes)
                     .map_err(|why| format!("block {block:?} of file {inode}: {why}"))?;
             }
@@ -295,7 +314,7 @@ mod tests {
     use super::*;
 
     fn shadow() -> (Shadow, (Inode, Layout)) {
-        (Shadow::new(1), (Inode(1), Layout::striped(16, 1, 0).unwrap()))
+        (Shadow::new(1, 16), (Inode(1), Layout::striped(16, 1, 0).unwrap()))
     }
 
     #[test]

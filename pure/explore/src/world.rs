@@ -149,7 +149,7 @@ impl World {
             connections: Vec::new(),
             bulletins: Vec::new(),
             collectives: BTreeMap::new(),
-            shadow: Shadow::new(plan.servers),
+            shadow: Shadow::new(plan.servers, plan.transfer_bytes),
             names: Names::new(),
             auditing: false,
             found: BTreeSet::new(),

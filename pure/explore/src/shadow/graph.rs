@@ -57,14 +57,9 @@ pub(super) fn judge(
             }
         }
         if let Some(at) = order.circle() {
-            let op = &ops[nodes[at]];
-            let what = match op.effect {
-                Effect::Read(_) => "the read",
-                Effect::Write(_) => "the write",
-                Effect::Resize(_) => "the change of length",
-            };
-            let (begin, end) = (op.begin, op.end.unwrap_or(Tick::MAX));
-            return Err(format!("{what} from {begin} to {end} has no instant: calls disagree"));
+            let circle = (0..nodes.len()).filter(|&b| order.before(at, b) && order.before(b, at));
+            let words: Vec<String> = circle.map(|at| ops[nodes[at]].named()).collect();
+            return Err(format!("no order fits: {} each come before the next", words.join(", ")));
         }
         if order.edges == before {
             return Ok(());

@@ -61,7 +61,6 @@ impl World {
         }
         self.manager.journal.extend(underway.into_iter().take(kept));
         self.manager.last = self.manager.journal.last().map_or(0, |(sequence, _)| *sequence);
-        self.names.crashed();
     }
 
     pub(super) fn written(&mut self, life: u32) {

@@ -4,11 +4,11 @@ use super::clients::{File, Pending, Process};
 use super::{Happening, World};
 use crate::marks::Mark;
 use crate::names::{Asked, Question, Said, Thing};
-use crate::plan::{Access, NameCall, Program, Step};
+use crate::plan::{Access, NameCall, Program, Round, Step};
 use crate::shadow::{OpNumber, Tick};
 use iolab_pattern::{Nest, Node as Set};
 use iolab_pfs::client::{Call, Done, FileNumber, Outcome};
-use iolab_pfs::{Attributes, Code, Inode, OpenWish, Opened};
+use iolab_pfs::{Attributes, Code, Entry, Inode, Kind, OpenWish, Opened};
 use iolab_vocab::Direction;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) enum Doing {
     Size { file: File },
     Resize { file: File, op: OpNumber },
     Close,
-    Name { asked: Asked },
+    Name { asked: Asked, call: NameCall },
 }
 
 /// A collective of a group: who has come to it, and what it came to.
@@ -82,34 +82,53 @@ impl World {
             return;
         }
         self.auditing = true;
-        let mut steps = Vec::new();
-        for path in ["/", "/d", "/e", "/e/d"] {
-            let call = NameCall::List(path.into(), Vec::new());
-            steps.push(Step::Name { rank: 0, call });
-        }
-        let wish = OpenWish {
-            reads: true,
-            writes: false,
-            creates: false,
-            exclusive: false,
-            mode: 0,
-            layout: None,
-        };
-        let whole = Nest::new(0, 1, Set::bytes(1).expect("in range")).expect("in range");
-        let to = 2 * crate::plan::FILE_BYTES_MAX;
-        let access = Access { writes: false, view: Arc::new(whole), from: 0, to };
-        for path in crate::plan::FILES {
-            let slot = 0;
-            steps.push(Step::Name { rank: 0, call: NameCall::Look(path.into()) });
-            steps.push(Step::Open { slot, path: path.into(), wish });
-            steps.push(Step::Size { slot, rank: 0 });
-            steps.push(Step::Access { slot, rank: 0, access: access.clone(), waits: true });
-            steps.push(Step::Close { slot });
-        }
-        let number = usize::MAX;
-        let rounds = vec![crate::plan::Round { number, steps }];
+        let call = NameCall::List(b"/".into(), Vec::new());
+        let steps = vec![Step::Name { rank: 0, call }];
+        let rounds = vec![Round { number: 0, steps }];
         self.plan.programs.push(Program { ranks: 1, rounds });
         self.enrol_program(self.plan.programs.len() - 1);
+    }
+
+    /// What there is to look at in a directory: directories, and files as long as they are.
+    fn look_further(&mut self, client: usize, directory: &[u8], entries: &[Entry], more: bool) {
+        let mut todos = Vec::new();
+        for entry in entries {
+            let name = entry.name.as_slice();
+            let path = match directory {
+                b"/" => [b"/", name].concat(),
+                directory => [directory, b"/", name].concat(),
+            };
+            if entry.attributes.kind == Kind::Directory {
+                todos.push(Todo::Name { call: NameCall::List(path, Vec::new()) });
+            } else {
+                self.found.insert(entry.attributes.inode);
+                todos.push(Todo::Name { call: NameCall::Look(path.clone()) });
+                todos.extend(self.reading_of(path));
+            }
+        }
+        if let (true, Some(last)) = (more, entries.last()) {
+            let call = NameCall::List(directory.into(), last.name.clone());
+            todos.push(Todo::Name { call });
+        }
+        self.processes[client].todos.extend(todos);
+    }
+
+    /// What reads a whole file.
+    fn reading_of(&mut self, path: Vec<u8>) -> Vec<Todo> {
+        let (reads, writes, creates, exclusive) = (true, false, false, false);
+        let wish = OpenWish { reads, writes, creates, exclusive, mode: 0, layout: None };
+        let whole = Nest::new(0, 1, Set::bytes(1).expect("in range")).expect("in range");
+        let to = 2 * crate::plan::FILE_BYTES_MAX;
+        let access = Access { writes, view: Arc::new(whole), from: 0, to };
+        let (slot, bulletin) = (0, self.bulletins.len());
+        self.bulletins.push(None);
+        vec![
+            Todo::Open { slot, path, wish, bulletin },
+            Todo::Adopt { slot, bulletin },
+            Todo::Size { slot },
+            Todo::Access { slot, access, collective: false, waits: true },
+            Todo::Close { slot },
+        ]
     }
 
     pub(super) fn programs_are_over(&self) -> bool {
@@ -158,7 +177,7 @@ impl World {
             Todo::Adopt { slot, bulletin } => self.adopt(client, slot, bulletin),
             Todo::Name { call } => {
                 let asked = self.names.asked(Question::Name(call.clone()));
-                self.call(client, call.to_call(), Doing::Name { asked }, None);
+                self.call(client, call.to_call(), Doing::Name { asked, call }, None);
             }
             Todo::Access { slot, access, collective, .. } => {
                 let file = self.file_in(client, slot);
@@ -323,7 +342,14 @@ impl World {
                 self.name_answered(*asked, outcome);
                 self.post(*bulletin, opened);
             }
-            (Doing::Name { asked }, outcome) => self.name_answered(*asked, outcome),
+            (Doing::Name { asked, call }, outcome) => {
+                if let (true, NameCall::List(path, _), Ok(Done::Entries { entries, more })) =
+                    (self.auditing, call, &outcome)
+                {
+                    self.look_further(client, path, entries, *more);
+                }
+                self.name_answered(*asked, outcome);
+            }
             (Doing::Adopt { slot, bulletin }, Ok(Done::Adopted(number))) => {
                 self.adopted(client, *slot, *bulletin, number);
             }
@@ -466,13 +492,10 @@ impl World {
                 Said::Opened { thing: Thing::Told(inode), created }
             }
             Ok(Done::Attributes { attributes, .. }) => {
-                if self.auditing {
-                    self.found.insert(attributes.inode);
-                }
                 Said::Found { thing: told(&attributes), kind: attributes.kind }
             }
             Ok(Done::Entries { entries, more }) => {
-                let entry = |entry: &iolab_pfs::Entry| {
+                let entry = |entry: &Entry| {
                     (entry.name.clone(), told(&entry.attributes), entry.attributes.kind)
                 };
                 Said::Entries { entries: entries.iter().map(entry).collect(), more }
@@ -504,7 +527,7 @@ impl World {
                     self.names.unheard(asked);
                     self.post(bulletin, None);
                 }
-                Doing::Name { asked } => self.names.unheard(asked),
+                Doing::Name { asked, .. } => self.names.unheard(asked),
                 _ => {}
             }
         }
