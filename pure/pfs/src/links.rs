@@ -1,7 +1,7 @@
 //! Connections to those who are asked: what is under way on each, sent again after a loss, given up after
 //! a time without any sign of life.
 //!
-//! A link connects when there is something to ask. Requests have ascending numbers; after a loss those
+//! A link connects when there is something to ask, and again when it loses a connection. Requests have ascending numbers; after a loss those
 //! without a reply are sent again with the same ones, in their order. Of requests that change something at
 //! most [`WINDOW`] lie between the oldest without a reply and the newest, because a server remembers as
 //! many answers.
@@ -199,7 +199,13 @@ impl<C, P: Clone> Link<C, P> {
     /// There is no connection, or it could not be made.
     pub(crate) fn disconnected<A: FromWish<P>>(&mut self, now: Nanos, out: &mut Vec<A>) {
         let wait = if self.state == State::Up { Nanos::ZERO } else { RETRY_AFTER };
+        let was_up = self.state == State::Up;
         self.state = State::Down { retry_at: now.after(wait) };
+        if was_up && self.asked.is_empty() {
+            // Who is not seen for long is forgotten, with the files it has open.
+            (self.silent_since, self.pinged) = (now, now);
+            self.ping(out);
+        }
         self.connect_if_needed(now, out);
         self.wake(now, out);
     }
@@ -238,19 +244,24 @@ impl<C, P: Clone> Link<C, P> {
         }
         if self.state == State::Up && now.since(self.pinged.max(self.silent_since)) >= PING_AFTER {
             self.pinged = now;
-            let ping = Asked {
-                message: Message::Ping,
-                payload: None,
-                context: None,
-                change: None,
-                is_sent: false,
-            };
-            self.put(ping, out);
+            self.ping(out);
         }
         self.pinged = self.pinged.max(self.silent_since);
         self.connect_if_needed(now, out);
         self.wake(now, out);
         Vec::new()
+    }
+
+    /// Asks for a sign of life.
+    fn ping<A: FromWish<P>>(&mut self, out: &mut Vec<A>) {
+        let ping = Asked {
+            message: Message::Ping,
+            payload: None,
+            context: None,
+            change: None,
+            is_sent: false,
+        };
+        self.put(ping, out);
     }
 
     fn give_up<A: FromWish<P>>(&mut self, now: Nanos, out: &mut Vec<A>) -> Vec<C> {

@@ -87,21 +87,46 @@ impl Portion {
         None
     }
 
-    /// The first part of it with about `transfer_bytes`, or none if it has no bytes: pieces are added
-    /// until there is so much, and one that is larger is cut.
+    /// The first part of it with at most `transfer_bytes`, or none if it has no bytes: whole pieces, as
+    /// many as fit. One that is larger is cut, always where a multiple of `transfer_bytes` lies in its
+    /// stripe: what lies between two such places travels together, so that nobody sees half of it.
     pub fn first_transfer(&self, transfer_bytes: u64) -> Option<(Portion, u64)> {
         let mut pieces = self.pieces();
         let first = pieces.next()?;
+        if first.bytes() > transfer_bytes {
+            let to = self.cut_in(&first, transfer_bytes)?;
+            return Some((Portion { from: first.from, to, ..self.clone() }, to - first.from));
+        }
         let (mut to, mut bytes) = (first.to, first.bytes());
         pieces.steps = 0;
         while bytes < transfer_bytes
             && let Step::Piece(piece) = pieces.next_within(STEPS_MAX - 1)
+            && bytes + piece.bytes() <= transfer_bytes
         {
             to = piece.to;
             bytes += piece.bytes();
         }
-        let over = bytes.saturating_sub(transfer_bytes);
-        Some((Portion { from: first.from, to: to - over, ..self.clone() }, bytes - over))
+        Some((Portion { from: first.from, to, ..self.clone() }, bytes))
+    }
+
+    /// The last place at which a piece is cut that has more than `transfer_bytes`.
+    fn cut_in(&self, piece: &Piece, transfer_bytes: u64) -> Option<u64> {
+        let behind = self.view.at(piece.from + transfer_bytes)?;
+        // At least one place lies before: so many bytes of the view are as many of the file, or more.
+        let within = behind - piece.stripe.offset;
+        self.view.rank(piece.stripe.offset + within / transfer_bytes * transfer_bytes)
+    }
+
+    /// The same with all that transfers of so many bytes do not cut from its first byte, from byte `from`
+    /// of the view on.
+    pub(crate) fn with_its_block(self, transfer_bytes: u64, from: u64) -> Portion {
+        let Some(first) = self.pieces().next() else { return self };
+        let start = self.view.at(first.from).and_then(|x| {
+            let within = (x - first.stripe.offset) / transfer_bytes * transfer_bytes;
+            self.view.rank(first.stripe.offset + within)
+        });
+        let start = start.unwrap_or(self.from).max(from);
+        Portion { from: start.min(self.from), ..self }
     }
 
     /// The range of the subfile from its first byte to its last, if it has any.
@@ -222,6 +247,25 @@ mod tests {
         assert_eq!(places, [(10, 16, 0), (16, 30, 32)]);
         assert_eq!((all[0].bytes(), all[1].bytes()), (20, 0));
         assert_eq!(all[0].span(), Some(Extent::new(20, 38)));
+    }
+
+    #[test]
+    fn transfers_are_cut_at_the_same_places_of_a_stripe_wherever_they_begin() {
+        let places = |from: u64, transfer_bytes: u64| {
+            let mut rest = portions("1 every 1", 100, 1, from, 400).remove(0);
+            let mut cuts = Vec::new();
+            while let Some((transfer, _)) = rest.first_transfer(transfer_bytes) {
+                cuts.push(transfer.to);
+                rest = rest.behind(transfer.to);
+            }
+            cuts
+        };
+        // Stripes that fit travel whole, or with others.
+        assert_eq!(places(30, 150), [100, 200, 300, 400]);
+        assert_eq!(places(30, 250), [200, 400]);
+        // Larger ones have blocks of 40, 40 and 20 bytes.
+        assert_eq!(places(30, 40), [40, 80, 100, 140, 180, 200, 240, 280, 300, 340, 380, 400]);
+        assert_eq!(places(170, 40), [200, 240, 280, 300, 340, 380, 400]);
     }
 
     proptest! {

@@ -40,8 +40,7 @@ impl Client {
 
     /// Begins what may begin of an access; ends it if nothing is left.
     pub(super) fn go_on(&mut self, now: Nanos, call: CallNumber, out: &mut Vec<Action>) {
-        let settings =
-            (self.settings.transfer_bytes.clamp(1, PAYLOAD_BYTES_MAX), self.settings.depth.max(1));
+        let settings = (self.transfer_bytes(), self.settings.depth.max(1));
         loop {
             let mut turn = 0;
             while let Some(Task::Access { transfers, .. }) = self.tasks.get_mut(&call)
@@ -128,11 +127,17 @@ impl Client {
         self.ask_subfiles(now, call, (inode, layout), Question::Measure, out);
     }
 
+    /// The most payload of one transfer.
+    fn transfer_bytes(&self) -> u64 {
+        self.settings.transfer_bytes.clamp(1, PAYLOAD_BYTES_MAX)
+    }
+
     /// All subfiles have told an access how long they are.
     pub(super) fn measured(&mut self, now: Nanos, call: CallNumber, out: &mut Vec<Action>) {
+        let transfer_bytes = self.transfer_bytes();
         let Some(Task::Access { transfers, .. }) = self.tasks.get_mut(&call) else { return };
         transfers.is_measuring = false;
-        let (again, holes) = transfers.measured();
+        let (again, holes) = transfers.measured(transfer_bytes);
         let origin = transfers.stretch.origin;
         transfers.pending += holes.len() as u32;
         out.extend(holes.into_iter().map(|portion| Action::Zero { call, portion, origin }));
@@ -203,6 +208,7 @@ impl Client {
                 }
                 let portion = portion.before(end);
                 if let Some(from) = payload {
+                    transfers.seen(&portion);
                     transfers.pending += 1;
                     out.push(Action::Move { call, from, portion, origin });
                 } else if has_bytes(&portion) {

@@ -142,6 +142,9 @@ impl Client {
             Message::Verdict { result, rank } => (result, Some(rank)),
             message => {
                 let why = failure_of(from, message);
+                if let Some(file) = self.files.get_mut(&number) {
+                    file.previous = why.code;
+                }
                 return self.agreed(now, call, number, Err(why), then, out);
             }
         };

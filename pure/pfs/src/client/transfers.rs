@@ -57,6 +57,9 @@ pub(super) struct Transfers {
     pub(super) is_measuring: bool,
     /// Where the file ends in the stretch.
     pub(super) end: u64,
+    /// Up to where the stretch was seen to be there. A file that is shortened meanwhile ends there for this
+    /// call: what is in the program's memory by now must not lie behind the end.
+    reached: u64,
     /// Bytes of stretches that are over.
     pub(super) bytes: u64,
     /// How often a server did not know the view.
@@ -81,6 +84,7 @@ impl Transfers {
             layout,
             number: ViewNumber::default(),
             end: stretch.to,
+            reached: stretch.from,
             stretch,
             whole: (!is_proper).then_some(whole),
             lanes: Vec::new(),
@@ -103,7 +107,7 @@ impl Transfers {
         let portion = |subfile| Portion { view: view.clone(), layout, subfile, from, to };
         let lane = |subfile| Lane { rest: portion(subfile), in_flight: 0, is_done: from == to };
         self.lanes = (0..layout.subfiles()).map(lane).collect();
-        self.end = to;
+        (self.end, self.reached) = (to, from);
     }
 
     /// The next run of a view that is not proper, unless this was the last. All before must have been
@@ -161,6 +165,12 @@ impl Transfers {
         }
     }
 
+    /// These bytes were there.
+    pub(super) fn seen(&mut self, portion: &Portion) {
+        let to = portion.pieces().last().map_or(0, |piece| piece.to);
+        self.reached = self.reached.max(to);
+    }
+
     /// Nothing more is begun.
     pub(super) fn stop(&mut self) {
         self.lanes.iter_mut().for_each(|lane| lane.is_done = true);
@@ -168,16 +178,18 @@ impl Transfers {
     }
 
     /// All subfiles have told how long they are: what is to be read once more, and what is a hole.
-    pub(super) fn measured(&mut self) -> (Vec<Portion>, Vec<Portion>) {
+    pub(super) fn measured(&mut self, transfer_bytes: u64) -> (Vec<Portion>, Vec<Portion>) {
         let ends = self.ends.iter().zip(0u32..);
         let file = ends.map(|(&end, subfile)| self.layout.file_bytes(subfile, end)).max();
         let rank = self.stretch.view.rank(file.unwrap_or(0)).unwrap_or(self.stretch.from);
-        self.end = rank.clamp(self.stretch.from, self.stretch.to);
+        self.end = rank.clamp(self.stretch.from, self.stretch.to).max(self.reached);
+        self.reached = self.end;
         let (mut again, mut holes) = (Vec::new(), Vec::new());
         for tail in std::mem::take(&mut self.tails) {
             let end = self.ends.get(tail.subfile as usize).copied().unwrap_or(0);
             if has_bytes(&tail.before(tail.data_end(end))) {
-                again.push(tail);
+                // With what was there before of the same block: the call sees a block at one instant.
+                again.push(tail.with_its_block(transfer_bytes, self.stretch.from));
                 continue;
             }
             let hole = tail.before(self.end);

@@ -50,7 +50,8 @@ impl Verdict {
 /// A rank, as far as it is known.
 #[derive(Debug)]
 struct Member {
-    session: SessionId,
+    /// None if it was never here.
+    session: Option<SessionId>,
     /// Its session has ended.
     is_gone: bool,
     /// What it came with to the collective that is under way.
@@ -106,7 +107,12 @@ impl Groups {
             size: arrival.size,
             sequence: arrival.sequence,
             members: BTreeMap::new(),
-            before: None,
+            // Who has come knows what the one before came to; others may still wait for it.
+            before: arrival.sequence.checked_sub(1).map(|sequence| Verdict {
+                sequence,
+                result: arrival.previous,
+                rank: NOBODY,
+            }),
             until: Some(now.after(Nanos(wait.0.saturating_mul(WAITS)))),
             is_last: false,
         });
@@ -117,7 +123,8 @@ impl Groups {
             let before = group.before.filter(|before| before.sequence == arrival.sequence);
             return reply(match before {
                 Some(verdict) => verdict.message(),
-                None => wrong("a collective that is over for long"),
+                // Others were through with it without this rank.
+                None => Message::failed(Code::SESSION_LOST, "a collective that is over for long"),
             });
         }
         if arrival.sequence > group.sequence {
@@ -133,7 +140,7 @@ impl Groups {
         for number in numbers {
             let Some(group) = self.under_way.get_mut(&number) else { continue };
             let mut is_touched = false;
-            for member in group.members.values_mut().filter(|member| member.session == session) {
+            for member in group.members.values_mut().filter(|member| member.session == Some(session)) {
                 (member.is_gone, member.request, is_touched) = (true, None, true);
             }
             if is_touched {
@@ -150,10 +157,7 @@ impl Groups {
         for number in numbers {
             if let Some(group) = self.under_way.get_mut(&number) {
                 group.until = None;
-                group.decide(
-                    Verdict { sequence: group.sequence, result: Code::TIMED_OUT, rank: NOBODY },
-                    out,
-                );
+                group.give_up_missing();
             }
             self.settle(number, out);
         }
@@ -189,11 +193,19 @@ impl Groups {
 impl Group {
     fn take(&mut self, session: SessionId, request: Request, arrival: Arrival) {
         let Arrival { rank, result, last, .. } = arrival;
-        let new = || Member { session, is_gone: false, result: None, request: None };
+        let new = || Member { session: None, is_gone: false, result: None, request: None };
         let member = self.members.entry(rank).or_insert_with(new);
-        (member.session, member.is_gone, member.request) = (session, false, Some(request));
+        (member.session, member.is_gone, member.request) = (Some(session), false, Some(request));
         member.result.get_or_insert(result);
         self.is_last |= last;
+    }
+
+    /// Ranks that were never here are gone, for this collective and those behind it.
+    fn give_up_missing(&mut self) {
+        let gone = || Member { session: None, is_gone: true, result: None, request: None };
+        for rank in 0..self.size {
+            self.members.entry(rank).or_insert_with(gone);
+        }
     }
 
     /// What the collective under way comes to, if nobody is missing.
@@ -216,8 +228,8 @@ impl Group {
     fn decide(&mut self, verdict: Verdict, out: &mut Vec<Reply>) {
         for member in self.members.values_mut() {
             member.result = None;
-            if let Some(request) = member.request.take() {
-                out.push((member.session, request, verdict.message()));
+            if let (Some(session), Some(request)) = (member.session, member.request.take()) {
+                out.push((session, request, verdict.message()));
             }
         }
         (self.before, self.sequence, self.until) = (Some(verdict), verdict.sequence + 1, None);

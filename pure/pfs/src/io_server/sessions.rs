@@ -68,6 +68,16 @@ impl Session {
         }
     }
 
+    /// Forgets the oldest views until no more than so many bytes are left: who still needs one is told that
+    /// it is unknown, and sends it again.
+    fn make_room(&mut self, bytes: u64) {
+        while self.view_bytes > bytes
+            && let Some((_, view)) = self.views.pop_first()
+        {
+            self.view_bytes -= view.bytes;
+        }
+    }
+
     /// Takes a part of a view; the answer is an error for people, if there is one.
     pub(super) fn take_part(
         &mut self,
@@ -78,9 +88,10 @@ impl Session {
         if offset == 0 {
             self.drop_view(view);
             self.coming = None;
-            if u64::from(total) > settings.view_bytes_max.saturating_sub(self.view_bytes) {
-                return Err("the session's views are larger than what is stored of one session");
+            if u64::from(total) > settings.view_bytes_max {
+                return Err("the view is larger than what is stored of one session");
             }
+            self.make_room(settings.view_bytes_max - u64::from(total));
             self.coming = Some(Coming { view, inode, layout, encoded: Vec::new() });
         }
         let Some(coming) = &mut self.coming else {
