@@ -3,6 +3,7 @@
 
 mod client;
 mod memory;
+mod subfiles;
 
 pub use client::Client;
 pub use memory::{Memory, NoMemory};
