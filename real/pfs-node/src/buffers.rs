@@ -10,7 +10,7 @@ const SPARE_MAX: usize = 16;
 /// them is left over from its last use.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
-    numbered: BTreeMap<Buffer, Vec<u8>>,
+    numbered: BTreeMap<Buffer, (Vec<u8>, usize)>,
     spare: Vec<Vec<u8>>,
     last: u64,
 }
@@ -25,15 +25,15 @@ impl Buffers {
         buffer
     }
 
-    /// A number for a buffer, which is kept under it.
-    pub(crate) fn number(&mut self, buffer: Vec<u8>) -> Buffer {
+    /// A number for a buffer whose first `bytes` bytes mean something; it is kept under the number.
+    pub(crate) fn number(&mut self, buffer: Vec<u8>, bytes: usize) -> Buffer {
         self.last += 1;
-        self.numbered.insert(Buffer(self.last), buffer);
+        self.numbered.insert(Buffer(self.last), (buffer, bytes));
         Buffer(self.last)
     }
 
-    /// The buffer of a number, which means nothing from then on.
-    pub(crate) fn claim(&mut self, number: Buffer) -> Vec<u8> {
+    /// The buffer of a number, which means nothing from then on, and how many bytes of it mean something.
+    pub(crate) fn claim(&mut self, number: Buffer) -> (Vec<u8>, usize) {
         self.numbered.remove(&number).expect("a machine names a buffer once")
     }
 
@@ -46,13 +46,7 @@ impl Buffers {
 
     /// A number that nobody needs any more.
     pub(crate) fn release(&mut self, number: Buffer) {
-        let buffer = self.claim(number);
+        let (buffer, _) = self.claim(number);
         self.give_back(buffer);
-    }
-
-    /// How many numbers stand for buffers.
-    #[cfg(test)]
-    pub(crate) fn in_use(&self) -> usize {
-        self.numbered.len()
     }
 }

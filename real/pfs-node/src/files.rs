@@ -423,7 +423,8 @@ mod tests {
 
     #[test]
     fn names_are_absolute_and_plain() {
-        let name = |path| String::from_utf8(name_of(Path::new(path), Path::new("/run/here"))).unwrap();
+        let name =
+            |path| String::from_utf8(name_of(Path::new(path), Path::new("/run/here"))).unwrap();
         assert_eq!(name("out.dat"), "/run/here/out.dat");
         assert_eq!(name("./a//b/../c/"), "/run/here/a/c");
         assert_eq!(name("../../../x"), "/x");

@@ -1,10 +1,12 @@
 //! The directory of an instance: what it is, who runs it, and where its parties listen.
 //!
-//!     DIR/instance.toml       what was chosen when it was made
-//!     DIR/lock                locked by the process that runs it, whose number it holds
-//!     DIR/metadata.socket, DIR/server-K.socket
-//!     DIR/metadata/           journal of names
-//!     DIR/server-K/data/      subfiles
+//! ```text
+//! DIR/instance.toml       what was chosen when it was made
+//! DIR/lock                locked by the process that runs it, whose number it holds
+//! DIR/metadata.socket, DIR/server-K.socket
+//! DIR/metadata/           journal of names
+//! DIR/server-K/data/      subfiles
+//! ```
 
 use iolab_pfs::{Layout, Party};
 use iolab_vocab::Refusal;
@@ -79,7 +81,10 @@ impl Description {
         let path = directory.join("instance.toml");
         let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => Refusal::new(
-                format!("{} is no file system of iolab: it has no instance.toml", directory.display()),
+                format!(
+                    "{} is no file system of iolab: it has no instance.toml",
+                    directory.display()
+                ),
                 "name the directory that was given to `iolab fs up --dir DIR`",
             ),
             _ => unreadable(&path, &error),
@@ -353,7 +358,9 @@ impl Place {
         let name = socket_name(party);
         match &self.handle {
             None => SocketAddrUnix::new(self.directory.join(name).as_os_str().as_bytes()),
-            Some(handle) => SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", handle.as_raw_fd())),
+            Some(handle) => {
+                SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", handle.as_raw_fd()))
+            }
         }
     }
 }

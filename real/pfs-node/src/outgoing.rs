@@ -143,7 +143,8 @@ mod tests {
     #[test]
     fn parts_arrive_whole_and_in_order_through_a_socket_that_takes_little() {
         let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
-        let (near, far) = rustix::net::socketpair(family, kind, SocketFlags::empty(), None).unwrap();
+        let (near, far) =
+            rustix::net::socketpair(family, kind, SocketFlags::empty(), None).unwrap();
         let (mut out, mut buffers) = (Outgoing::default(), Buffers::default());
         let program = Program((0..3_000_000u32).map(|at| (at % 251) as u8).collect());
         let mut want = Vec::new();
