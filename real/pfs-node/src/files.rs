@@ -340,6 +340,36 @@ pub fn export_file(client: &Client, path: &[u8], plain: &Path) -> Result<u64, Fa
     exported
 }
 
+/// Whether a plain file has the very bytes of a file in the file system.
+pub fn is_same(client: &Client, path: &[u8], plain: &Path) -> Result<bool, Failure> {
+    let file = OpenFile::open(client, path, TO_READ)?;
+    let compared = same_bytes(&file, plain);
+    file.close()?;
+    compared
+}
+
+fn same_bytes(file: &OpenFile<'_>, plain: &Path) -> Result<bool, Failure> {
+    let bytes = file.size()?;
+    // One that cannot be read is another one.
+    let Ok(mut other) = fs::File::open(plain) else { return Ok(false) };
+    if other.metadata().map_or(true, |it| it.len() != bytes) {
+        return Ok(false);
+    }
+    let (mut ours, mut theirs) = (vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]);
+    let mut at = 0;
+    loop {
+        let count = file.read_at(at, &mut ours)?;
+        let there = fill(&mut other, &mut theirs).unwrap_or(0);
+        if ours[..count] != theirs[..there] {
+            return Ok(false);
+        }
+        if count == 0 {
+            return Ok(true);
+        }
+        at += count as u64;
+    }
+}
+
 /// A name beside a plain file that nobody else has.
 fn beside(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
