@@ -316,6 +316,8 @@ codes! {
     SESSION_LOST = 1003, "the session ended before an answer came";
     /// Another rank failed or is gone.
     RANK_FAILED = 1004, "another rank failed";
+    /// Ranks that open a file together do not mean the same.
+    NOT_SAME = 1005, "ranks open different files, or in different ways";
 }
 
 impl Code {
