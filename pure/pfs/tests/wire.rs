@@ -579,24 +579,108 @@ fn listed(frame: &[u8]) -> String {
     format!("{kind:2} {flags} {}", hex(&frame[HEADER_BYTES..])).trim_end().to_owned()
 }
 
-#[test]
-fn every_kind_has_the_bytes_that_the_document_says() {
+/// A frame of each kind, in the order of kinds.
+fn all_frames() -> Vec<Vec<u8>> {
     let greetings = [
         Greeting::Hello(a_hello()),
         Greeting::Welcome(a_welcome()),
         Greeting::Refused { code: Code::ACCESS, text: "no".to_owned() },
         Greeting::Bye,
     ];
-    let greeted = greetings.iter().map(|greeting| {
-        let mut frame = vec![];
-        greeting.encode(&mut frame);
-        frame
-    });
     let messages = one_of_each().into_iter();
-    let sent = messages.map(|message| Sent { request: Request(1), message, payload: vec![] });
-    let mut all: Vec<_> = greeted.chain(sent.map(|sent| framed(&sent, true))).collect();
+    let sent = messages.map(|message| Sent { request: Request(9), message, payload: vec![] });
+    let mut all: Vec<_> = greetings.iter().map(greeted).collect();
+    all.extend(sent.map(|sent| framed(&sent, true)));
     all.sort_by_key(|frame| frame[4]);
-    let all: Vec<_> = all.iter().map(|frame| listed(frame)).collect();
+    all
+}
+
+fn greeted(greeting: &Greeting) -> Vec<u8> {
+    let mut frame = vec![];
+    greeting.encode(&mut frame);
+    frame
+}
+
+/// The frame that is written for what a frame with the right sum says, if it says anything.
+fn written_again(kind: u16, flags: u16, fields: &[u8]) -> Option<Vec<u8>> {
+    let frame = raw(kind, flags, fields, b"");
+    let header = Header::decode(frame.first_chunk().unwrap()).unwrap();
+    let mut again = vec![];
+    match wire::decode(&header, fields) {
+        Ok(message) => wire::encode(&message, header.request, 0, None, &mut again),
+        Err(_) => again = greeted(&Greeting::decode(&header, fields).ok()?),
+    }
+    Some(again)
+}
+
+#[test]
+fn fields_have_one_length_and_one_form() {
+    for frame in all_frames() {
+        let (kind, flags) = (frame[4].into(), frame[6].into());
+        let fields = &frame[HEADER_BYTES..];
+        for bytes in 0..fields.len() {
+            assert_eq!(written_again(kind, flags, &fields[..bytes]), None, "{kind} {bytes}");
+        }
+        assert_eq!(written_again(kind, flags, &[fields, &[0]].concat()), None, "{kind}");
+        for (at, value) in (0..fields.len()).flat_map(|at| [0, 1, 2, 3, 255].map(|to| (at, to))) {
+            let mut changed = fields.to_vec();
+            changed[at] = value;
+            if let Some(again) = written_again(kind, flags, &changed) {
+                let is_greeted_range = kind == 1 && at < 4;
+                let is_same = again[HEADER_BYTES..] == changed;
+                assert!(is_same || is_greeted_range, "{kind}: {changed:?}");
+            }
+        }
+        for wrong in [0, 1, 3].into_iter().filter(|wrong| *wrong != flags) {
+            assert_eq!(written_again(kind, wrong, fields), None, "{kind} with flags {wrong}");
+        }
+    }
+}
+
+#[test]
+fn a_process_has_a_name_of_at_most_255_bytes() {
+    let hello = |bytes| Hello { name: "n".repeat(bytes), ..a_hello() };
+    let longest = greeted(&Greeting::Hello(hello(255)));
+    assert!(written_again(1, 0, &longest[HEADER_BYTES..]).is_some());
+    let mut longer = [&longest[HEADER_BYTES..], b"n"].concat();
+    longer[21] = 0;
+    longer[22] = 1;
+    assert_eq!(written_again(1, 0, &longer), None);
+}
+
+#[test]
+fn only_servers_refuse_and_only_welcomed_sessions_are_open() {
+    let refused = greeted(&Greeting::Refused { code: Code::ACCESS, text: String::new() });
+    let greeting = Some(Broken::Unexpected("a greeting that has no place here"));
+    let told = Some(Broken::Refused { code: Code::ACCESS, text: String::new() });
+    assert_eq!(ends(&refused), [greeting.clone(), greeting, told]);
+    let mut client = open_client();
+    let mut out = vec![];
+    assert!(client.is_open());
+    client.refuse(Code::BAD_MESSAGE, "", &mut out);
+    assert!(out.is_empty() && !client.is_open());
+    let mut server = Session::serving();
+    assert!(!server.is_open());
+    let hello = greeted(&Greeting::Hello(a_hello()));
+    server.feed(&mut &hello[..], &mut out).unwrap();
+    assert!(!server.is_open());
+    server.welcome(a_welcome(), &mut out);
+    assert!(server.is_open());
+}
+
+#[test]
+fn payload_that_nobody_wants_is_wanted_to_be_skipped() {
+    let (mut server, frame) = (open_server(), raw(81, 32, b"", &[7; 90]));
+    let mut front = &frame[..HEADER_BYTES];
+    assert_eq!(server.feed(&mut front, &mut vec![]), Ok(None));
+    assert_eq!((server.wants(), server.payload_bytes()), (90, 0));
+    assert_eq!(server.feed(&mut &frame[HEADER_BYTES..], &mut vec![]), Ok(None));
+    assert_eq!(server.wants(), HEADER_BYTES);
+}
+
+#[test]
+fn every_kind_has_the_bytes_that_the_document_says() {
+    let all: Vec<_> = all_frames().iter().map(|frame| listed(frame)).collect();
     assert_eq!(documented("## One of each"), all, "\n{}", all.join("\n"));
 }
 
