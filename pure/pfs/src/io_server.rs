@@ -398,10 +398,11 @@ fn writes(
     let (subfile, portion) = portion_of(session, access)?;
     let wrong = || Message::failed(Code::INVALID, "a write whose payload is not its portion");
     let (buffer, bytes) = payload.ok_or_else(wrong)?;
+    // Only now is it known that the pieces come to an end soon.
     let is_whole = portion.bytes_within(bytes) == Some(bytes);
-    match portion.span() {
-        Some(span) if is_whole => Ok(Work::Write { subfile, portion, span, buffer }),
-        _ => Err(wrong()),
+    match is_whole.then(|| portion.span()).flatten() {
+        Some(span) => Ok(Work::Write { subfile, portion, span, buffer }),
+        None => Err(wrong()),
     }
 }
 

@@ -102,7 +102,9 @@ impl Numbers {
             12 => Message::Read(self.access()),
             13 => Message::Measure { inode, subfile },
             // A file of another user of the disk that is as long as this may be is the disk's affair.
-            14 => Message::Resize { inode, subfile, bytes: self.size(), extends: self.below(2) == 0 },
+            14 => {
+                Message::Resize { inode, subfile, bytes: self.size(), extends: self.below(2) == 0 }
+            }
             15 => Message::Sync { inode, subfile },
             _ => Message::Arrive {
                 group: OpenNumber(self.below(9)),

@@ -8,6 +8,7 @@ mod status;
 
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
+use iolab_pfs::Code;
 use iolab_pfs_node::{Client, files as plain};
 use std::env;
 use std::path::{Path, PathBuf};
@@ -94,9 +95,26 @@ fn shown(path: &[u8]) -> String {
 fn failure(path: &[u8], failure: iolab_pfs::client::Failure) -> Failure {
     let path = shown(path);
     // A text that names the path already says enough.
-    match failure.text {
+    let told = match failure.text {
         text if text.is_empty() => Failure::new(format!("{path}: {}", failure.code)),
         text if text.contains(&path) => Failure::new(text),
         text => Failure::new(format!("{path}: {text}")),
+    };
+    match way_out(failure.code) {
+        Some(hint) => told.hint(hint),
+        None => told,
+    }
+}
+
+/// What to do about an error, where its name does not say so itself.
+fn way_out(code: Code) -> Option<&'static str> {
+    match code {
+        Code::NO_ENTRY => Some("`iolab fs ls -r` lists what there is"),
+        Code::EXISTS => Some("take another name, or `iolab fs rm` what has it"),
+        Code::NOT_EMPTY => Some("`iolab fs rm -r` removes a directory with all that is below"),
+        Code::NO_SPACE => Some("make room on the device, or name a directory on another one"),
+        Code::TIMED_OUT => Some("`iolab fs status` tells which process serves; does it run?"),
+        Code::IO => Some("node.log in the directory of the file system may tell more"),
+        _ => None,
     }
 }

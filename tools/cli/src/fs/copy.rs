@@ -105,7 +105,8 @@ fn copy(client: &Client, from: &Name, to: &Name) -> Result<(), Failure> {
 pub(super) fn bring(client: &Client, from: &Path, to: &[u8]) -> Result<(), Failure> {
     if !from.is_file() {
         let what = if from.exists() { "it is no file" } else { "no such file" };
-        return Err(Failure::new(format!("{}: {what}", from.display())));
+        return Err(Failure::new(format!("{}: {what}", from.display()))
+            .hint("only plain files that are there can be brought in"));
     }
     let wrong = |error| failure(to, error);
     if files::look(client, to).map_err(wrong)?.is_some() {
@@ -118,7 +119,8 @@ pub(super) fn bring(client: &Client, from: &Path, to: &[u8]) -> Result<(), Failu
 fn copy_within(client: &Client, from: &[u8], to: &[u8]) -> Result<(), Failure> {
     let (attributes, _) = found(client, from)?;
     if from == to {
-        return Err(Failure::new(format!("{} is the same file twice", shown(from))));
+        return Err(Failure::new(format!("{} is the same file twice", shown(from)))
+            .hint("give the copy another name"));
     }
     let source = OpenFile::open(client, from, TO_READ).map_err(|error| failure(from, error))?;
     let wish = OpenWish { writes: true, creates: true, mode: attributes.mode, ..TO_READ };
