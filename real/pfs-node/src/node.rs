@@ -161,10 +161,12 @@ pub fn room(directory: &Path) -> io::Result<(u64, u64)> {
 pub struct Signals(libc::sigset_t);
 
 impl Signals {
-    /// From here on, in this thread and those it starts, they wait to be heard.
+    /// From here on, in this thread and those it starts, they wait to be heard. A limit on the size of
+    /// files becomes an error of the call that meets it.
     pub fn block() -> Signals {
-        // SAFETY: plain structures of this thread.
+        // SAFETY: plain structures of this thread, and a signal that is to have no effect.
         unsafe {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
             let mut set = std::mem::zeroed();
             libc::sigemptyset(&mut set);
             for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {

@@ -208,7 +208,8 @@ impl Subfiles {
     }
 
     fn write_part(&mut self, subfile: Subfile, part: &Part, bytes: &[u8]) -> Result<()> {
-        if part.to > i64::MAX as u64 {
+        // Of the file, as of each subfile: no system names a byte behind that.
+        if part.base.saturating_add(part.to) > i64::MAX as u64 {
             return Err(Code::TOO_LARGE);
         }
         if part.is_row() {
@@ -270,6 +271,12 @@ impl Subfiles {
     }
 
     fn read_part(&mut self, subfile: Subfile, part: &Part, to: &mut [u8]) -> Result<()> {
+        if !part.is_row()
+            && let Some(laid) = self.mapped_already(subfile, part.from, part.to)
+        {
+            let gathered = part.cut.gather(laid, part.base + part.from, to);
+            return gathered.map_err(|_| Code::BAD_MESSAGE);
+        }
         let mut scratch = std::mem::take(&mut self.scratch);
         let read = self.opened(subfile, false).and_then(|open| {
             if part.is_row() {
@@ -315,6 +322,21 @@ impl Subfiles {
         Ok(unsafe {
             let first = window.memory.as_ptr().add((from - start) as usize);
             std::slice::from_raw_parts_mut(first, (to - from) as usize)
+        })
+    }
+
+    /// Bytes `[from, to)` of a subfile as memory, if they were written through it: then nothing is left to
+    /// be read, and no hole gets blocks by being looked at.
+    fn mapped_already(&self, subfile: Subfile, from: u64, to: u64) -> Option<&[u8]> {
+        let holds = |window: &&Window| {
+            let (low, high) = window.allocated;
+            window.subfile == subfile && low <= from && to <= high
+        };
+        let window = self.windows.iter().find(holds)?;
+        // SAFETY: as in `mapped`; the slice borrows this device, so nobody writes meanwhile.
+        Some(unsafe {
+            let first = window.memory.as_ptr().add((from - window.from) as usize);
+            std::slice::from_raw_parts(first, (to - from) as usize)
         })
     }
 

@@ -258,3 +258,25 @@ fn answered_data_is_there_after_the_servers_have_begun_a_new_life() {
     file.write_at(0, b"again").unwrap();
     assert_eq!(file.size(), Ok(200_005));
 }
+
+#[test]
+fn directories_may_have_longer_names_than_addresses() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("a directory whose name is long".repeat(5));
+    let _node = serve(&directory, &Wish { servers: Some(2), layout: None });
+    let client = Client::of(&directory).unwrap();
+    let file = OpenFile::open(&client, b"/a", TO_WRITE).unwrap();
+    file.write_at(300_000, b"far").unwrap();
+    assert_eq!(file.size(), Ok(300_003));
+}
+
+#[test]
+fn limits_are_errors_of_the_call_that_meets_them() {
+    let (directory, _node) = served(2);
+    let client = Client::of(directory.path()).unwrap();
+    let file = OpenFile::open(&client, b"/a", TO_WRITE).unwrap();
+    let failed = file.write_at(i64::MAX as u64 - 2, b"beyond");
+    assert!(failed.is_err(), "{failed:?}");
+    file.write_at(0, b"well").unwrap();
+    assert_eq!(file.size(), Ok(4));
+}
