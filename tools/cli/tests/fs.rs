@@ -177,7 +177,7 @@ fn servers_that_are_stopped_fail_a_call_within_ten_seconds_by_name() {
 fn files_are_used_with_the_tools() {
     let served = Served::new();
     let at = served.at();
-    let bytes: Vec<u8> = (0..1_500_000u32).map(|at| (at * 7 >> 5) as u8).collect();
+    let bytes: Vec<u8> = (0..1_500_000u32).map(|at| ((at * 7) >> 5) as u8).collect();
     fs::write(at.join("plain"), &bytes).unwrap();
     let tool = |words: &[&str]| prints(at, &[&words[..1], &["--dir", "fs"], &words[1..]].concat());
     tool(&["mkdir", "-p", "/x/y"]);
@@ -297,6 +297,25 @@ fn files_of_a_run_become_plain_ones_in_place_or_elsewhere() {
     prints(at, &["cp", "--dir", &place, &inside, "saved"]);
     prints(at, &["stop", "--dir", &place]);
     assert_eq!(fs::read(at.join("saved")).unwrap(), b"text");
+}
+
+#[test]
+fn servers_of_a_run_that_are_killed_have_successors() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    fs::write(at.join("plain"), b"kept").unwrap();
+    let iolab = env!("CARGO_BIN_EXE_iolab");
+    let script = format!(
+        "{iolab} fs cp plain iolab:one && kill -9 $(cat $IOLAB_FS/lock) && sleep 1 && \
+         {iolab} fs cp iolab:one iolab:two"
+    );
+    let output = fs_in(at, &["run", "--", "sh", "-c", &script]);
+    let told = said(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("started again"), "{told}");
+    for name in ["one", "two"] {
+        assert_eq!(fs::read(at.join(name)).unwrap(), b"kept");
+    }
 }
 
 #[test]

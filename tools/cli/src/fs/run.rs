@@ -21,6 +21,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 use std::{env, fs};
 
 /// Run an MPI program with its files in a file system of their own, which ends with it.
@@ -68,22 +69,23 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let scope = Scope::of(&arguments.files)?;
     let home = Home::of(arguments.dir.as_deref())?;
     let started = start(&home.directory, &arguments.shape.wish(), Life::Bound);
-    let node = started.inspect_err(|_| home.go())?;
+    let node = Some(started.inspect_err(|_| home.go())?);
+    let mut keeper = Keeper { home: &home, node, left: SUCCESSORS };
     let staged = stage_in(&home, &arguments.stage_in);
     let ended = staged.and_then(|staged| {
-        let ending = carry_out(arguments, &library, &scope, &home)?;
+        let ending = carry_out(arguments, &library, &scope, &mut keeper)?;
         Ok((staged, ending))
     });
     let (staged, ending) = match ended {
         Ok(ended) => ended,
         Err(failure) => {
             // The program has not run, so nothing is lost.
-            let _ = node.stop();
+            let _ = keeper.node.map(Started::stop);
             home.go();
             return Err(failure);
         }
     };
-    let node = alive(node, &home)?;
+    let node = keeper.end()?;
     let exported = match arguments.keep {
         true => Ok(()),
         false => export(arguments, &scope, &home, &staged),
@@ -195,12 +197,55 @@ fn stage_in(home: &Home, sources: &[PathBuf]) -> Result<BTreeSet<Vec<u8>>, Failu
     Ok(names)
 }
 
-/// The servers end with this process, and what would wait for them with it.
-struct Needed;
+/// Looks after the servers of a run: they and the command end with this process. Servers that end before
+/// get successors, for which calls wait: what was answered is in the directory.
+struct Keeper<'a> {
+    home: &'a Home,
+    node: Option<Started>,
+    /// Successors that there may still be.
+    left: u32,
+}
 
-impl Watcher for Needed {
+/// A node that ends again and again is of no use to anybody.
+const SUCCESSORS: u32 = 5;
+
+impl Watcher for Keeper<'_> {
     fn is_needed(&self) -> bool {
         true
+    }
+
+    fn tick(&mut self) -> Duration {
+        if self.left > 0 && self.node.as_mut().is_none_or(Started::has_ended) {
+            self.left -= 1;
+            match self.succeed() {
+                Ok(()) => {}
+                Err(failure) => eprintln!("iolab: warning: {}", failure.message()),
+            }
+        }
+        Duration::from_millis(100)
+    }
+}
+
+impl Keeper<'_> {
+    fn succeed(&mut self) -> Result<(), Failure> {
+        self.node = None;
+        let place = self.home.directory.display();
+        eprintln!(
+            "iolab: warning: the servers have ended and are started again; see {place}/node.log"
+        );
+        self.node = Some(start(&self.home.directory, &Wish::default(), Life::Bound)?);
+        Ok(())
+    }
+
+    /// The servers at the end, alive.
+    fn end(mut self) -> Result<Started, Failure> {
+        if self.node.as_mut().is_none_or(Started::has_ended) {
+            self.succeed().map_err(|failure| {
+                let place = self.home.directory.display();
+                failure.note(format!("the file system of the run is kept in {place}"))
+            })?;
+        }
+        Ok(self.node.expect("they are there or were started"))
     }
 }
 
@@ -208,27 +253,17 @@ fn carry_out(
     arguments: &Arguments,
     library: &Path,
     scope: &Scope,
-    home: &Home,
+    keeper: &mut Keeper<'_>,
 ) -> Result<Ending, Failure> {
-    let directory = home.directory.canonicalize();
-    let directory = directory
-        .map_err(|error| Failure::new(format!("{}: {error}", home.directory.display())))?;
+    let directory = &keeper.home.directory;
+    let absolute = directory.canonicalize();
+    let absolute =
+        absolute.map_err(|error| Failure::new(format!("{}: {error}", directory.display())))?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
-    command.env("IOLAB_FS", directory).env("IOLAB_FS_FILES", scope.globs.join("\n"));
+    command.env("IOLAB_FS", absolute).env("IOLAB_FS_FILES", scope.globs.join("\n"));
     launch::preload(&mut command, &[library.to_owned()]);
-    launch::run(&mut command, &mut Needed).map_err(launch_failure)
-}
-
-/// The servers, or others in their place if they have ended: what they answered is in their directory.
-fn alive(mut node: Started, home: &Home) -> Result<Started, Failure> {
-    if !node.has_ended() {
-        return Ok(node);
-    }
-    let place = home.directory.display();
-    eprintln!("iolab: warning: the servers ended before the command did; see {place}/node.log");
-    start(&home.directory, &Wish::default(), Life::Bound)
-        .map_err(|failure| failure.note(format!("the file system of the run is kept in {place}")))
+    launch::run(&mut command, keeper).map_err(launch_failure)
 }
 
 /// Makes plain files of those of the run.
