@@ -53,9 +53,36 @@ struct Window {
     subfile: Subfile,
     from: u64,
     memory: NonNull<u8>,
-    /// What of the subfile has blocks on the device for certain.
-    allocated: (u64, u64),
+    allocated: Allocated,
     used: u64,
+}
+
+/// What of a subfile has blocks on the device for certain: ranges that do not touch.
+#[derive(Default)]
+struct Allocated(Vec<(u64, u64)>);
+
+/// As many ranges as there are stripes of the usual size in a window, where several ranks write at once.
+const RANGES_MAX: usize = 16;
+
+impl Allocated {
+    fn holds(&self, from: u64, to: u64) -> bool {
+        self.0.iter().any(|&(low, high)| low <= from && to <= high)
+    }
+
+    /// Adds a range. What does not fit is forgotten: asking the system again does no harm.
+    fn add(&mut self, mut from: u64, mut to: u64) {
+        self.0.retain(|&(low, high)| {
+            let apart = high < from || to < low;
+            if !apart {
+                (from, to) = (from.min(low), to.max(high));
+            }
+            apart
+        });
+        if self.0.len() >= RANGES_MAX {
+            self.0.remove(0);
+        }
+        self.0.push((from, to));
+    }
 }
 
 // SAFETY: a mapping belongs to the process; only who owns this value uses it.
@@ -307,13 +334,10 @@ impl Subfiles {
             };
         self.uses += 1;
         self.windows[index].used = self.uses;
-        let (low, high) = self.windows[index].allocated;
-        if from < low || to > high {
+        if !self.windows[index].allocated.holds(from, to) {
             let open = self.opened(subfile, true)?;
             allocate(open, from, to)?;
-            let touching = from <= high && low <= to;
-            let all = if touching { (low.min(from), high.max(to)) } else { (from, to) };
-            self.windows[index].allocated = all;
+            self.windows[index].allocated.add(from, to);
         }
         let window = &mut self.windows[index];
         // SAFETY: the range lies in the mapping and, allocated, before the end of the file, which only
@@ -328,10 +352,8 @@ impl Subfiles {
     /// Bytes `[from, to)` of a subfile as memory, if they were written through it: then nothing is left to
     /// be read, and no hole gets blocks by being looked at.
     fn mapped_already(&self, subfile: Subfile, from: u64, to: u64) -> Option<&[u8]> {
-        let holds = |window: &&Window| {
-            let (low, high) = window.allocated;
-            window.subfile == subfile && low <= from && to <= high
-        };
+        let holds =
+            |window: &&Window| window.subfile == subfile && window.allocated.holds(from, to);
         let window = self.windows.iter().find(holds)?;
         // SAFETY: as in `mapped`; the slice borrows this device, so nobody writes meanwhile.
         Some(unsafe {
@@ -354,7 +376,13 @@ impl Subfiles {
             rustix::mm::mmap(anywhere, length, access, MapFlags::SHARED, &open.file, from)
         };
         let memory = NonNull::new(memory.map_err(code)?.cast()).ok_or(Code::NO_MEMORY)?;
-        self.windows.push(Window { subfile, from, memory, allocated: (from, from), used: 0 });
+        self.windows.push(Window {
+            subfile,
+            from,
+            memory,
+            allocated: Allocated::default(),
+            used: 0,
+        });
         Ok(self.windows.len() - 1)
     }
 
@@ -549,6 +577,24 @@ mod tests {
         subfiles.write(SUBFILE, &portion, &bytes).unwrap();
         subfiles.resize(SUBFILE, 5000, true).unwrap();
         assert_eq!((read(&mut subfiles, &portion), subfiles.measure(SUBFILE)), (bytes, Ok(5000)));
+    }
+
+    #[test]
+    fn ranges_with_blocks_merge_and_never_claim_what_was_not_added() {
+        let mut allocated = Allocated::default();
+        let mut added = [false; 400];
+        for step in 0..300u64 {
+            let from = step * 37 % 390;
+            let to = from + 1 + step % 9;
+            allocated.add(from, to);
+            added[from as usize..to as usize].fill(true);
+            assert!(allocated.holds(from, to) && allocated.0.len() <= RANGES_MAX);
+            for &(low, high) in &allocated.0 {
+                assert!(added[low as usize..high as usize].iter().all(|&it| it));
+            }
+        }
+        allocated.add(0, 400);
+        assert_eq!(allocated.0, [(0, 400)]);
     }
 
     #[test]
