@@ -14,7 +14,7 @@ use iolab_pfs::{Code, Inode, Piece, Portion};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::ptr::NonNull;
@@ -25,6 +25,8 @@ const OPEN_MAX: usize = 128;
 const WINDOWS_MAX: usize = 64;
 /// Large enough that a stripe of the usual size has few borders.
 const WINDOW_BYTES: u64 = 4 << 20;
+/// The least that is mapped.
+const PAGE_BYTES: u64 = 4096;
 /// Runs that have less than one byte in so many of their span are written and read one by one: a
 /// system call then costs less than the pages between them.
 const SPARSE: u64 = 256;
@@ -55,6 +57,24 @@ struct Window {
     memory: NonNull<u8>,
     allocated: Allocated,
     used: u64,
+}
+
+impl Window {
+    /// Has the pages of a range of the file at hand, together instead of one at each first touch. Where a
+    /// page cannot be had, as when the device cannot read it, that is an error here and no signal later.
+    fn populate(&self, from: u64, to: u64) -> Result<()> {
+        let from = from / PAGE_BYTES * PAGE_BYTES;
+        // SAFETY: pages of this mapping, before the end of the file; what they hold stays as it is.
+        let populated = unsafe {
+            let first = self.memory.as_ptr().add((from - self.from) as usize);
+            rustix::mm::madvise(first.cast(), (to - from) as usize, Advice::LinuxPopulateWrite)
+        };
+        match populated {
+            Err(Errno::FAULT | Errno::HWPOISON) => Err(Code::IO),
+            // Kernels before 5.14 do not know it: pages then come when they are touched.
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What of a subfile has blocks on the device for certain: ranges that do not touch.
@@ -337,6 +357,7 @@ impl Subfiles {
         if !self.windows[index].allocated.holds(from, to) {
             let open = self.opened(subfile, true)?;
             allocate(open, from, to)?;
+            self.windows[index].populate(from, to)?;
             self.windows[index].allocated.add(from, to);
         }
         let window = &mut self.windows[index];
