@@ -7,7 +7,7 @@ use iolab_pfs::{
     ViewNumber, wire,
 };
 use iolab_pfs_node::Client;
-use iolab_pfs_node::files::{OpenFile, TO_READ};
+use iolab_pfs_node::files::{self, OpenFile, TO_READ};
 use iolab_pfs_node::instance::{Instance, Wish};
 use iolab_pfs_node::node::Node;
 use std::io::{Read, Write};
@@ -43,6 +43,11 @@ impl Numbers {
         all[self.below(8) as usize].to_vec()
     }
 
+    /// A file, but none of those that others rely on: who is let in may change files.
+    fn inode(&mut self) -> Inode {
+        Inode(WELL.0 + 1 + self.below(5))
+    }
+
     fn layout(&mut self) -> Layout {
         let layout = Layout::striped(16 << self.below(12), 1 + self.below(9) as u32, 0);
         layout.unwrap().starting_at(self.below(5) as u32)
@@ -63,7 +68,7 @@ impl Numbers {
             let at = self.below(part.len() as u64) as usize;
             part[at] ^= 1 << self.below(8);
         }
-        let (view, inode) = (ViewNumber(self.below(4) as u32), Inode(self.below(5)));
+        let (view, inode) = (ViewNumber(self.below(4) as u32), self.inode());
         let layout = self.layout();
         let (offset, total) = match self.below(8) {
             0 => (self.next() as u32, total),
@@ -75,7 +80,7 @@ impl Numbers {
 
     /// A message that is well formed, whatever it asks for.
     fn message(&mut self) -> Message {
-        let (inode, subfile) = (Inode(self.below(5)), self.below(6) as u32);
+        let (inode, subfile) = (self.inode(), self.below(6) as u32);
         let kind = if self.below(2) == 0 { Kind::File } else { Kind::Directory };
         match self.below(17) {
             0 => Message::Ping,
@@ -144,6 +149,7 @@ fn served() -> (tempfile::TempDir, Node) {
     let directory = tempfile::tempdir().unwrap();
     let wish = Wish { servers: Some(2), layout: None };
     let node = Node::start(Instance::take(directory.path(), &wish).unwrap()).unwrap();
+    is_well(directory.path());
     (directory, node)
 }
 
@@ -154,6 +160,9 @@ fn connected(directory: &Path, socket: &str) -> UnixStream {
     stream.set_write_timeout(patience).unwrap();
     stream
 }
+
+/// The first file: that of a client who does nothing wrong.
+const WELL: Inode = Inode(2);
 
 /// Bytes of memory that this process has.
 fn memory() -> u64 {
@@ -170,6 +179,7 @@ fn is_well(directory: &Path) {
     let mut to = [0; 10];
     assert_eq!((file.read_at(0, &mut to), &to[..4]), (Ok(4), &b"well"[..]));
     file.close().unwrap();
+    assert_eq!(files::look(&client, b"/well").unwrap().unwrap().0.inode, WELL);
 }
 
 const SOCKETS: [&str; 3] = ["metadata.socket", "server-0.socket", "server-1.socket"];
