@@ -54,6 +54,8 @@ pub(super) struct State {
     /// The shared pointer, in etypes: only collective calls move it, so each rank has the same.
     pub(super) shared: u64,
     pub(super) hints: Hints,
+    /// What `MPI_File_set_atomicity` has said.
+    pub(super) is_atomic: bool,
     /// A split collective call that has begun: what came of it.
     pub(super) begun: Option<Begun>,
 }
@@ -78,7 +80,14 @@ impl File {
         (mode, mode_said): (i32, i32),
         hints: Hints,
     ) -> File {
-        let state = State { view: View::of_bytes(), pointer: 0, shared: 0, hints, begun: None };
+        let state = State {
+            view: View::of_bytes(),
+            pointer: 0,
+            shared: 0,
+            hints,
+            is_atomic: false,
+            begun: None,
+        };
         let handler = Mutex::new(Handler::usual());
         let state = Mutex::new(state);
         File { path, only_here, number, group, mode, mode_said, state, handler }
