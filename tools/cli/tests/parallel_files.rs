@@ -33,7 +33,9 @@ impl Guest {
         let source =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parallel_files").join(source);
         let mut build = Command::new(&compiler);
-        build.arg("-w").args(source.extension().filter(|it| *it == "f90").map(|_| MISMATCH));
+        build
+            .args(["-w", "-pthread"])
+            .args(source.extension().filter(|it| *it == "f90").map(|_| MISMATCH));
         let built =
             build.arg("-o").arg(folder.path().join("program")).arg(source).output().unwrap();
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
@@ -145,6 +147,17 @@ fn a_read_says_how_many_bytes_there_were_in_every_form() {
         for rank in 0..2 {
             let said = &left[Path::new(&format!("said.{rank}"))];
             assert_eq!(String::from_utf8_lossy(said), "52 right\n", "{family}");
+        }
+    }
+}
+
+#[test]
+fn what_goes_wrong_on_one_rank_is_an_error_and_nobody_waits() {
+    for family in ["mpich", "openmpi"] {
+        let (left, _) = Guest::new(family, "mistakes.c").run(2, false, &[]);
+        for rank in 0..2 {
+            let said = &left[Path::new(&format!("said.{rank}"))];
+            assert_eq!(String::from_utf8_lossy(said), "done\n", "{family}");
         }
     }
 }

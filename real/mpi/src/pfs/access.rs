@@ -119,6 +119,7 @@ pub(super) unsafe fn set_status(status: usize, bytes: u64) {
 /// Moves the data; how many bytes.
 fn carried_out(file: &File, call: &Call<'_>, wish: Wish) -> Result<u64, Trouble> {
     let collective = wish.together == Together::All && file.group.size > 1;
+    let _turn = file.turn();
     let prepared = prepared(file, call, wish);
     let transfer = match prepared {
         Ok(transfer) => transfer,

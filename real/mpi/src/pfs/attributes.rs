@@ -85,7 +85,7 @@ pub(super) fn get_info(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
 /// `MPI_File_set_atomicity(file, flag)`.
 pub(super) fn set_atomicity(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
     let is_wished = call.int(1) != 0;
-    // The calls of one process take turns: nobody sees half of one.
+    // The calls of one process take turns, whichever thread makes them.
     if is_wished && file.group.size > 1 {
         let text = "there is no atomic mode between processes yet";
         return Err(Trouble::new(Class::UnsupportedOperation, text));

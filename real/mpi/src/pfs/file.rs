@@ -43,6 +43,8 @@ pub(crate) struct File {
     /// As the program said it.
     pub(super) mode_said: i32,
     state: Mutex<State>,
+    /// Calls in atomic mode take turns.
+    turn: Mutex<()>,
     handler: Mutex<Handler>,
 }
 
@@ -90,11 +92,27 @@ impl File {
         };
         let handler = Mutex::new(Handler::usual());
         let state = Mutex::new(state);
-        File { path, only_here, number, group, mode, mode_said, state, handler }
+        File {
+            path,
+            only_here,
+            number,
+            group,
+            mode,
+            mode_said,
+            state,
+            turn: Mutex::new(()),
+            handler,
+        }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         locked(&self.state)
+    }
+
+    /// The turn of a call in atomic mode, for as long as it lasts.
+    pub(super) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        let is_atomic = self.state().is_atomic;
+        is_atomic.then(|| locked(&self.turn))
     }
 
     pub(super) fn handler(&self) -> Handler {

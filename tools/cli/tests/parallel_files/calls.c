@@ -186,6 +186,7 @@ int main(int argc, char **argv) {
     MPI_File_set_view(file, 64, MPI_INT, MPI_INT, "native", none);
     MPI_File_get_position_shared(file, &at);
     say("shared %lld\n", (long long)at);
+    MPI_Barrier(all);
     check("ordered", MPI_File_write_ordered(file, buffer, 3 + rank, MPI_INT, &status));
     check("ordered", MPI_File_write_ordered(file, buffer + 100, rank == 1 ? 0 : 2, MPI_INT, &status));
     say("wrote %d\n", count_of(&status, MPI_INT));
