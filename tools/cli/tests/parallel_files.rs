@@ -162,6 +162,15 @@ fn what_goes_wrong_on_one_rank_is_an_error_and_nobody_waits() {
     }
 }
 
+/// A rank that waits for another one's part of a collective call sends it what that one waits for first.
+#[test]
+fn messages_go_on_while_a_rank_waits_in_a_collective_call() {
+    for family in ["mpich", "openmpi"] {
+        let (left, _) = Guest::new(family, "progress.c").run(2, false, &[]);
+        assert_eq!(left[Path::new("said.0")], b"done\n", "{family}");
+    }
+}
+
 #[test]
 fn an_error_is_one_line_on_the_rank_that_met_it() {
     let (_, output) = Guest::new("openmpi", "calls.c").run(2, false, &[]);
