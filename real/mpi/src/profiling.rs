@@ -94,6 +94,8 @@ asked! {
         (from from_count from_type to to_count to_type communicator request);
     /// Whether a request is done.
     test = c"PMPI_Test" (request flag status);
+    /// Whether there is a message to receive.
+    iprobe = c"PMPI_Iprobe" (source tag communicator flag status);
     /// Ends the program.
     abort = c"PMPI_Abort" (communicator code);
     /// Another handle of the same datatype.

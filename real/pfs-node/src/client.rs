@@ -12,7 +12,7 @@ use crate::instance::{Description, Place};
 use crate::worker::Bell;
 use iolab_pfs::client::{Call, Failure, Outcome, Settings};
 use iolab_pfs::{Code, Party, SessionId};
-use iolab_vocab::Refusal;
+use iolab_vocab::{Nanos, Refusal};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::BorrowedFd;
 use rustix::process::Pid;
@@ -23,6 +23,11 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long a process that others wait for waits without looking after them. Short beside a step of a large
+/// message between processes, long beside what looking costs.
+const IDLE_PAUSE: Duration = Duration::from_micros(200);
 
 /// A session with the instance in a directory. One per process; any number of threads may call.
 pub struct Client {
@@ -76,7 +81,18 @@ impl Client {
     /// Carries out a call, and waits for what comes of it. A read fills `memory`, a write takes its bytes
     /// from there: byte 0 is the first of the call.
     pub fn call(&self, call: Call, memory: &mut dyn Memory) -> Outcome {
-        let done = catch_unwind(AssertUnwindSafe(|| self.session()?.call(call, memory)));
+        self.call_with(call, memory, None)
+    }
+
+    /// The same for a process that others wait for meanwhile: `idle` is called again and again while this
+    /// waits, so that it can serve them. A collective call may wait for them in turn.
+    pub fn call_with(
+        &self,
+        call: Call,
+        memory: &mut dyn Memory,
+        idle: Option<&dyn Fn()>,
+    ) -> Outcome {
+        let done = catch_unwind(AssertUnwindSafe(|| self.session()?.call(call, memory, idle)));
         done.unwrap_or_else(|_| Err(defect()))
     }
 
@@ -157,7 +173,7 @@ impl Session {
         if state.is_broken() { Err(defect()) } else { Ok(state) }
     }
 
-    fn call(&self, call: Call, memory: &mut dyn Memory) -> Outcome {
+    fn call(&self, call: Call, memory: &mut dyn Memory, idle: Option<&dyn Fn()>) -> Outcome {
         // Others that wait have to know of what comes of this turn.
         let turn = Turn(self);
         let mut state = self.state()?;
@@ -170,9 +186,21 @@ impl Session {
             if let Some(outcome) = state.answer(own) {
                 break outcome;
             }
-            state = match state.is_watched {
-                true => self.changed.wait(state).map_err(|_| defect())?,
-                false => self.watch(state)?,
+            state = match (state.is_watched, idle) {
+                (false, idle) => self.watch(state, idle)?,
+                (true, None) => self.changed.wait(state).map_err(|_| defect())?,
+                (true, Some(idle)) => {
+                    let waited = self.changed.wait_timeout(state, IDLE_PAUSE);
+                    let (state, timeout) = waited.map_err(|_| defect())?;
+                    match timeout.timed_out() {
+                        false => state,
+                        true => {
+                            drop(state);
+                            idle();
+                            self.state()?
+                        }
+                    }
+                }
             };
         };
         std::mem::forget(forget);
@@ -185,10 +213,13 @@ impl Session {
     fn watch<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
+        idle: Option<&dyn Fn()>,
     ) -> Result<MutexGuard<'a, State>, Failure> {
         state.is_watched = true;
         let sockets = state.sockets();
-        let pause = clock::until(clock::now(), &[state.next_wake()]);
+        let now = clock::now();
+        let soon = idle.is_some().then(|| Nanos(now.0 + IDLE_PAUSE.as_nanos() as u64));
+        let pause = clock::until(now, &[state.next_wake(), soon]);
         drop(state);
         let mut ready: Vec<_> = sockets
             .iter()
@@ -201,7 +232,12 @@ impl Session {
             .collect();
         ready.push(PollFd::new(&self.bell, PollFlags::IN));
         // An interruption by a signal is a turn in which nothing is ready.
-        let _ = rustix::event::poll(&mut ready, pause.as_ref());
+        let found = rustix::event::poll(&mut ready, pause.as_ref());
+        if found == Ok(0)
+            && let Some(idle) = idle
+        {
+            idle();
+        }
         let rung = ready.pop().is_some_and(|bell| !bell.revents().is_empty());
         if rung {
             self.bell.hear();

@@ -280,3 +280,24 @@ fn limits_are_errors_of_the_call_that_meets_them() {
     file.write_at(0, b"well").unwrap();
     assert_eq!(file.size(), Ok(4));
 }
+
+#[test]
+fn a_rank_that_waits_for_others_looks_after_its_own_affairs() {
+    let (directory, _node) = served(2);
+    let clients = [0, 1].map(|_| Client::of(directory.path()).unwrap());
+    let opened = open(&clients[0], "/waited");
+    let looks = std::cell::Cell::new(0);
+    let look = || looks.set(looks.get() + 1);
+    std::thread::scope(|scope| {
+        let late = &clients[1];
+        scope.spawn(move || {
+            let file = adopt(late, opened, 1, 2);
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            late.call(Call::Agree { file, result: Code::OK }, &mut NoMemory).unwrap();
+        });
+        let file = adopt(&clients[0], opened, 0, 2);
+        let agree = Call::Agree { file, result: Code::OK };
+        clients[0].call_with(agree, &mut NoMemory, Some(&look)).unwrap();
+    });
+    assert!(looks.get() > 10, "{} looks in 50 ms", looks.get());
+}

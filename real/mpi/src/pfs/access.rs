@@ -29,6 +29,8 @@ pub(super) enum Place {
     Own,
     /// Behind the lower ranks, from the shared pointer on.
     Ordered,
+    /// From the shared pointer on, without the other ranks.
+    Shared,
 }
 
 /// Who takes part.
@@ -117,6 +119,7 @@ pub(super) unsafe fn set_status(status: usize, bytes: u64) {
 /// Moves the data; how many bytes.
 fn carried_out(file: &File, call: &Call<'_>, wish: Wish) -> Result<u64, Trouble> {
     let collective = wish.together == Together::All && file.group.size > 1;
+    let _turn = file.turn();
     let prepared = prepared(file, call, wish);
     let transfer = match prepared {
         Ok(transfer) => transfer,
@@ -189,14 +192,20 @@ fn read_by_runs(file: &File, mut transfer: Transfer, collective: bool) -> Result
 /// What a call is about, if it may be carried out.
 fn prepared(file: &File, call: &Call<'_>, wish: Wish) -> Result<Transfer, Trouble> {
     let wanted = wanted(file, call, wish);
+    if wish.together == Together::Alone {
+        // Nobody waits for a rank that fails alone.
+        wanted.as_ref().map_err(Clone::clone)?;
+    }
     let offset = match wish.place {
         Place::Own => file.state().pointer,
         Place::Explicit => u64::try_from(call.word(1) as i64)
             .map_err(|_| Trouble::new(Class::Arg, "the offset is negative"))?,
-        Place::Ordered => {
+        Place::Ordered | Place::Shared => {
             let units = wanted.as_ref().ok().map(|buffer| buffer.bytes() / file.state().view.unit);
-            in_order(file, units)
-                .or_else(|trouble| wanted.as_ref().map_err(Clone::clone).and(Err(trouble)))?
+            match (&wanted, in_order(file, units)) {
+                (Err(own), _) => return Err(own.clone()),
+                (Ok(_), start) => start?,
+            }
         }
     };
     let buffer = wanted?;
@@ -246,7 +255,11 @@ fn in_order(file: &File, units: Option<u64>) -> Result<u64, Trouble> {
 }
 
 fn check_mode(file: &File, wish: Wish) -> Result<(), Trouble> {
-    if file.is(mode::SEQUENTIAL) && wish.place != Place::Ordered {
+    if wish.place == Place::Shared && file.group.size > 1 {
+        let text = "a rank cannot move the shared file pointer without the others yet";
+        return Err(Trouble::new(Class::UnsupportedOperation, text));
+    }
+    if file.is(mode::SEQUENTIAL) && matches!(wish.place, Place::Explicit | Place::Own) {
         return Err(Trouble::new(Class::UnsupportedOperation, "the file is sequential"));
     }
     match wish.direction {

@@ -83,30 +83,26 @@ pub(super) fn get_info(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
 }
 
 /// `MPI_File_set_atomicity(file, flag)`.
-pub(super) fn set_atomicity(_file: &File, call: &Call<'_>) -> Result<(), Trouble> {
-    match call.int(1) {
-        0 => Ok(()),
-        _ => Err(Trouble::new(Class::UnsupportedOperation, "there is no atomic mode yet")),
+pub(super) fn set_atomicity(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
+    let is_wished = call.int(1) != 0;
+    // The calls of one process take turns, whichever thread makes them.
+    if is_wished && file.group.size > 1 {
+        let text = "there is no atomic mode between processes yet";
+        return Err(Trouble::new(Class::UnsupportedOperation, text));
     }
+    file.state().is_atomic = is_wished;
+    Ok(())
 }
 
 /// `MPI_File_get_atomicity(file, flag)`.
-pub(super) fn get_atomicity(_file: &File, call: &Call<'_>) -> Result<(), Trouble> {
-    put_int(call, 1, 0);
+pub(super) fn get_atomicity(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
+    put_int(call, 1, i32::from(file.state().is_atomic));
     Ok(())
 }
 
 fn put_int(call: &Call<'_>, at: usize, number: i32) {
     // SAFETY: the program's room for it.
     unsafe { (call.word(at) as *mut i32).write_unaligned(number) };
-}
-
-/// What moves the shared pointer without the other ranks.
-pub(super) fn without_shared_pointer(_file: &File, _call: &Call<'_>) -> Result<(), Trouble> {
-    Err(Trouble::new(
-        Class::UnsupportedOperation,
-        "no rank can move the shared file pointer alone yet",
-    ))
 }
 
 /// `MPI_File_set_errhandler(file, handler)`.

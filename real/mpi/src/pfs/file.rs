@@ -43,6 +43,8 @@ pub(crate) struct File {
     /// As the program said it.
     pub(super) mode_said: i32,
     state: Mutex<State>,
+    /// Calls in atomic mode take turns.
+    turn: Mutex<()>,
     handler: Mutex<Handler>,
 }
 
@@ -54,6 +56,8 @@ pub(super) struct State {
     /// The shared pointer, in etypes: only collective calls move it, so each rank has the same.
     pub(super) shared: u64,
     pub(super) hints: Hints,
+    /// What `MPI_File_set_atomicity` has said.
+    pub(super) is_atomic: bool,
     /// A split collective call that has begun: what came of it.
     pub(super) begun: Option<Begun>,
 }
@@ -78,14 +82,37 @@ impl File {
         (mode, mode_said): (i32, i32),
         hints: Hints,
     ) -> File {
-        let state = State { view: View::of_bytes(), pointer: 0, shared: 0, hints, begun: None };
+        let state = State {
+            view: View::of_bytes(),
+            pointer: 0,
+            shared: 0,
+            hints,
+            is_atomic: false,
+            begun: None,
+        };
         let handler = Mutex::new(Handler::usual());
         let state = Mutex::new(state);
-        File { path, only_here, number, group, mode, mode_said, state, handler }
+        File {
+            path,
+            only_here,
+            number,
+            group,
+            mode,
+            mode_said,
+            state,
+            turn: Mutex::new(()),
+            handler,
+        }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         locked(&self.state)
+    }
+
+    /// The turn of a call in atomic mode, for as long as it lasts.
+    pub(super) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        let is_atomic = self.state().is_atomic;
+        is_atomic.then(|| locked(&self.turn))
     }
 
     pub(super) fn handler(&self) -> Handler {

@@ -46,14 +46,23 @@ pub(super) fn open(call: &Call<'_>) -> Answer {
     // SAFETY: the program's text.
     let name = unsafe { CStr::from_ptr(call.word(1) as *const _) };
     let name = names::ours(name.to_bytes(), call.family)?;
+    let path = name.path.clone();
     let (handle, result) = match opened(call, communicator, name) {
         Ok(None) => return None,
         Ok(Some(file)) => (file::insert(file), Ok(())),
-        Err(trouble) => (numbers.no_file, Err(trouble)),
+        Err(trouble) => (numbers.no_file, Err(about(&path, trouble))),
     };
     // SAFETY: the program's room for a file, which is a pointer everywhere.
     unsafe { (call.word(4) as *mut usize).write_unaligned(handle) };
     Some(Carried { file: None, result })
+}
+
+/// The same, naming a file that is not open.
+fn about(path: &[u8], trouble: Trouble) -> Trouble {
+    match trouble.text.is_empty() {
+        true => trouble,
+        false => Trouble { text: format!("{}: {}", shown(path), trouble.text), ..trouble },
+    }
 }
 
 fn is_inter(communicator: usize) -> bool {
@@ -164,10 +173,7 @@ fn found(name: &Name, mode: i32, given: &Given) -> Found {
     match looked_up(name, mode, given) {
         Ok(Some(opened)) => Found::Open(opened),
         Ok(None) => Found::Plain,
-        Err(trouble) => {
-            let text = format!("{}: {}", shown(&name.path), trouble.text);
-            Found::Failed(Trouble { text, ..trouble })
-        }
+        Err(trouble) => Found::Failed(trouble),
     }
 }
 
@@ -276,7 +282,8 @@ pub(super) fn delete(call: &Call<'_>) -> Answer {
     if result == Ok(false) {
         return None;
     }
-    Some(Carried { file: None, result: result.map(drop) })
+    let result = result.map(drop).map_err(|trouble| about(&name.path, trouble));
+    Some(Carried { file: None, result })
 }
 
 /// Whether it was one of ours.

@@ -3,7 +3,7 @@
 use super::Work::{self, Alone, OnFile};
 use super::access::{Place, Together, Wish, begun, ended, moved, started};
 use super::{attributes, open, view};
-use Place::{Explicit, Ordered, Own};
+use Place::{Explicit, Ordered, Own, Shared};
 use Together::{All, Alone as Independent};
 use iolab_vocab::Direction::{self, Read, Write};
 
@@ -60,6 +60,8 @@ pub(crate) const fn work(name: &str) -> Option<Work> {
         b"write_all" => OnFile(|file, call| moved(file, call, wish(Write, Own, All))),
         b"write_at_all" => OnFile(|file, call| moved(file, call, wish(Write, Explicit, All))),
 
+        b"read_shared" => OnFile(|file, call| moved(file, call, wish(Read, Shared, Independent))),
+        b"write_shared" => OnFile(|file, call| moved(file, call, wish(Write, Shared, Independent))),
         b"read_ordered" => OnFile(|file, call| moved(file, call, wish(Read, Ordered, All))),
         b"write_ordered" => OnFile(|file, call| moved(file, call, wish(Write, Ordered, All))),
 
@@ -74,6 +76,12 @@ pub(crate) const fn work(name: &str) -> Option<Work> {
         }
         b"iwrite_at" | b"iwrite_at_all" => {
             OnFile(|file, call| started(file, call, wish(Write, Explicit, Independent)))
+        }
+        b"iread_shared" => {
+            OnFile(|file, call| started(file, call, wish(Read, Shared, Independent)))
+        }
+        b"iwrite_shared" => {
+            OnFile(|file, call| started(file, call, wish(Write, Shared, Independent)))
         }
 
         b"read_all_begin" => {
@@ -100,9 +108,7 @@ pub(crate) const fn work(name: &str) -> Option<Work> {
         b"write_at_all_end" => OnFile(|file, call| ended(file, call, "write_at_all")),
         b"read_ordered_end" => OnFile(|file, call| ended(file, call, "read_ordered")),
         b"write_ordered_end" => OnFile(|file, call| ended(file, call, "write_ordered")),
-
-        // All that is left moves a shared pointer without the other ranks: it needs one at a server.
-        _ => OnFile(attributes::without_shared_pointer),
+        _ => return None,
     })
 }
 

@@ -1,7 +1,9 @@
 //! This process's session with the instance it was started beside.
 
-use super::numbers::Class;
+use super::numbers::{Class, Numbers};
 use super::trouble::Trouble;
+use crate::family::Family;
+use crate::profiling;
 use iolab_pfs::client::{Call, Done};
 use iolab_pfs_node::{Client, Memory, NoMemory};
 use std::path::PathBuf;
@@ -31,14 +33,27 @@ pub(super) fn client() -> Result<&'static Client, Trouble> {
 
 /// A call that moves no data.
 pub(super) fn call(call: Call) -> Result<Done, Trouble> {
-    Ok(client()?.call(call, &mut NoMemory)?)
+    Ok(client()?.call_with(call, &mut NoMemory, Some(&progress))?)
 }
 
 /// A call that moves data; how many bytes.
 pub(super) fn access(call: Call, memory: &mut dyn Memory) -> Result<u64, Trouble> {
-    match client()?.call(call, memory)? {
+    match client()?.call_with(call, memory, Some(&progress))? {
         Done::Bytes(bytes) => Ok(bytes),
         other => Err(strange(&other)),
+    }
+}
+
+/// Lets MPI go on with what other processes wait for: whoever has begun to send a large message, and now
+/// waits for their part of a collective call on a file, must not keep them from receiving it first.
+fn progress() {
+    let family = Family::here();
+    let (source, tag) = (family.any_source as usize, family.any_tag as usize);
+    let mut flag = 0i32;
+    // SAFETY: the program is in a call of MPI's, and there is room for the answer; nothing is received.
+    unsafe {
+        let ignored = Numbers::here().ignored_status;
+        profiling::iprobe(source, tag, family.world, &raw mut flag as usize, ignored);
     }
 }
 
