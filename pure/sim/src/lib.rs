@@ -6,6 +6,7 @@ pub mod cluster;
 pub mod evaluation;
 pub mod guest;
 pub mod platform;
+mod process;
 pub mod program;
 pub mod queue;
 pub mod scenario;

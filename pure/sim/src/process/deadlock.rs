@@ -3,6 +3,8 @@
 
 mod diagnosis;
 
+pub(crate) use diagnosis::Reasons;
+
 use crate::program::{ANY_SOURCE, Choice, Command};
 use iolab_vocab::Nanos;
 use std::fmt;
