@@ -4,6 +4,7 @@
 pub mod band;
 pub mod cluster;
 pub mod evaluation;
+pub mod file_system;
 pub mod guest;
 pub mod platform;
 mod process;

@@ -372,6 +372,11 @@ impl<F: Files> Processes<'_, F> {
         self.refused.take()
     }
 
+    /// Whether a command has ended the run.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.refused.is_some()
+    }
+
     /// Whether any task has something left to do.
     pub(crate) fn are_waiting(&self) -> bool {
         self.tasks.live().any(|(_, task)| task.is_at_work())

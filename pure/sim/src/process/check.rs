@@ -30,6 +30,18 @@ impl<F: Files> Processes<'_, F> {
         }
     }
 
+    /// What a task is at has failed: the run ends.
+    pub(crate) fn fail<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q, F::Content>,
+        id: TaskId,
+        wrong: Wrong,
+    ) {
+        let command = self.tasks.get(id).command.expect("a task at work has a command");
+        self.refuse(id, command, wrong);
+        world.stop();
+    }
+
     /// Nothing more happens: no process begins anything, and what is under way is dropped.
     fn refuse(&mut self, id: TaskId, command: Command, (message, hint): Wrong) {
         let process = self.process_of(id);
