@@ -14,6 +14,7 @@ mod message;
 mod portion;
 
 pub mod client;
+pub mod configuration;
 pub mod io_server;
 pub mod journal;
 mod links;

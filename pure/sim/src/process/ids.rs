@@ -14,26 +14,26 @@ ids! {
 
 impl ProcessId {
     /// Where messages reach it.
-    pub(super) fn target(self) -> Target {
+    pub(crate) fn target(self) -> Target {
         Target(self.0)
     }
 
     /// Its own task.
-    pub(super) fn task(self) -> TaskId {
+    pub(crate) fn task(self) -> TaskId {
         TaskId(self.0)
     }
 }
 
 /// A task that waits for servers, and its process, where the answers go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Caller {
-    pub(super) process: ProcessId,
-    pub(super) task: TaskId,
+pub(crate) struct Caller {
+    pub(crate) process: ProcessId,
+    pub(crate) task: TaskId,
 }
 
 impl Caller {
     /// Where answers go.
-    pub(super) fn target(self) -> Target {
+    pub(crate) fn target(self) -> Target {
         self.process.target()
     }
 }

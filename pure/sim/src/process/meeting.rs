@@ -1,18 +1,18 @@
 //! Meetings: all processes of a group wait for the last one, without messages.
 
-use super::{Event, GroupId, Outcome, Processes};
-use crate::cluster::{Order, World, hash_table};
+use super::{Event, Files, GroupId, Outcome, Processes};
+use crate::cluster::hash_table;
 use crate::program::File;
 use crate::queue::EventQueue;
 use crate::slab::Id;
-use crate::world::TaskId;
+use crate::world::{Order, TaskId, World};
 use iolab_policy::collective::{Access, Wanted};
 use iolab_vocab::{Direction, Extent};
 use std::sync::Arc;
 
 /// What a group meets for. Only those who come for the same thing meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cluster) enum Purpose {
+pub(crate) enum Purpose {
     /// Nothing but to have met.
     Barrier,
     /// To open a file.
@@ -27,12 +27,12 @@ pub(in crate::cluster) enum Purpose {
 
 /// A meeting that not everyone has come to yet.
 #[derive(Debug)]
-pub(in crate::cluster) struct Meeting {
-    pub(in crate::cluster) purpose: Purpose,
+pub(crate) struct Meeting {
+    pub(crate) purpose: Purpose,
     /// Tasks that wait, in order of arrival.
-    pub(in crate::cluster) waiting: Vec<TaskId>,
+    pub(crate) waiting: Vec<TaskId>,
     /// Per rank, whether it has come. A rank that comes again opens the next meeting.
-    pub(in crate::cluster) present: Vec<bool>,
+    pub(crate) present: Vec<bool>,
     /// What the ranks of a collective access want.
     wanted: Vec<Wanted>,
 }
@@ -54,7 +54,7 @@ fn cropped(list: &[Extent], file_bytes: u64) -> Vec<Extent> {
     list.iter().map(inside).filter(|extent| !extent.is_empty()).collect()
 }
 
-impl Processes<'_> {
+impl<F: Files> Processes<'_, F> {
     /// The task comes to its group's meeting; gives the meeting if it is the last one.
     fn come(&mut self, id: TaskId, group: GroupId, purpose: Purpose) -> Option<Meeting> {
         let process = self.tasks.get(id).process;
@@ -71,7 +71,7 @@ impl Processes<'_> {
         if let Purpose::Access(file, direction) = purpose {
             let mut list = std::mem::take(&mut self.tasks.get_mut(id).list);
             if direction == Direction::Read {
-                let bytes = cropped(&list, self.clients.files[file as usize].bytes);
+                let bytes = cropped(&list, self.clients.bytes_of(file));
                 got = Some(bytes.iter().map(|extent| extent.length).sum::<u64>());
                 if self.order == Order::Documented {
                     list = bytes;
@@ -93,13 +93,13 @@ impl Processes<'_> {
     }
 
     /// The last to come wakes the others and is done.
-    pub(super) fn meet<Q: EventQueue<Event>>(
+    pub(crate) fn meet<Q: EventQueue<Event>>(
         &mut self,
-        world: &mut World<Q>,
+        world: &mut World<Q, F::Content>,
         id: TaskId,
         group: GroupId,
         purpose: Purpose,
-    ) -> Outcome {
+    ) -> Outcome<F::Work> {
         let Some(meeting) = self.come(id, group, purpose) else { return Outcome::BlockedLast };
         let waiting = match self.order {
             Order::Published => self.in_hash_order(&meeting.waiting),
@@ -110,14 +110,14 @@ impl Processes<'_> {
     }
 
     /// All ranks of a collective access meet; the last one continues at once.
-    pub(super) fn meet_for<Q: EventQueue<Event>>(
+    pub(crate) fn meet_for<Q: EventQueue<Event>>(
         &mut self,
-        world: &mut World<Q>,
+        world: &mut World<Q, F::Content>,
         id: TaskId,
         group: GroupId,
         file: File,
         direction: Direction,
-    ) -> Outcome {
+    ) -> Outcome<F::Work> {
         let Some(meeting) = self.come(id, group, Purpose::Access(file, direction)) else {
             return Outcome::Blocked;
         };

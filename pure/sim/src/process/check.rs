@@ -1,31 +1,19 @@
 //! What a command must fulfil before it begins: whatever it names exists.
 
-use super::{Event, Processes, Work};
-use crate::cluster::World;
-use crate::cluster::error::Refused;
+use super::error::Refused;
+use super::{Event, Files, Processes, Work, Wrong};
 use crate::program::{ANY_SOURCE, Command, Communicator, File, FileOperation, Ticket, What};
 use crate::queue::EventQueue;
 use crate::world::TaskId;
+use crate::world::World;
 use iolab_policy::collective::CollectiveKind;
 use iolab_vocab::Extent;
 
-/// Stripes of one access. It is laid over them at once, before anybody can stop the run.
-const STRIPES_MAX: u64 = 1 << 28;
-
-/// Whether a list cannot touch too many stripes, however small they are.
-fn is_small(list: &[Extent]) -> bool {
-    let bytes = list.iter().fold(0_u64, |sum, extent| sum.saturating_add(extent.length));
-    bytes.saturating_add(2 * list.len() as u64) <= STRIPES_MAX
-}
-
-/// What is wrong, and a way out.
-type Wrong = (String, &'static str);
-
-impl Processes<'_> {
+impl<F: Files> Processes<'_, F> {
     /// Begins the command, or ends the run if it cannot be.
-    pub(super) fn begin_checked<Q: EventQueue<Event>>(
+    pub(crate) fn begin_checked<Q: EventQueue<Event>>(
         &mut self,
-        world: &mut World<Q>,
+        world: &mut World<Q, F::Content>,
         id: TaskId,
         command: Command,
     ) {
@@ -40,6 +28,18 @@ impl Processes<'_> {
                 world.stop();
             }
         }
+    }
+
+    /// What a task is at has failed: the run ends.
+    pub(crate) fn fail<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q, F::Content>,
+        id: TaskId,
+        wrong: Wrong,
+    ) {
+        let command = self.tasks.get(id).command.expect("a task at work has a command");
+        self.refuse(id, command, wrong);
+        world.stop();
     }
 
     /// Nothing more happens: no process begins anything, and what is under way is dropped.
@@ -109,7 +109,7 @@ impl Processes<'_> {
     }
 
     fn check_file(&self, id: TaskId, command: Command, file: File) -> Result<(), Wrong> {
-        let count = self.files().len();
+        let count = self.clients.file_count();
         if file as usize >= count {
             return Err((
                 format!("there is no file {file} among {count}"),
@@ -117,12 +117,6 @@ impl Processes<'_> {
             ));
         }
         let task = self.tasks.get(id);
-        if !self.clients.has_servers() && !task.list.is_empty() {
-            return Err((
-                "the platform has no server to hold the file's bytes".to_owned(),
-                "give a group of nodes a `server`",
-            ));
-        }
         if let Some(extent) =
             task.list.iter().find(|one| one.offset.checked_add(one.length).is_none())
         {
@@ -132,17 +126,8 @@ impl Processes<'_> {
                 "files end below 2^64 B",
             ));
         }
-        if let What::File { operation, .. } = command.what
-            && let Some(direction) = operation.direction()
-            && !is_small(&task.list)
-        {
-            let stripes = self.clients.stripe_count(file, direction, &task.list);
-            if stripes > STRIPES_MAX {
-                return Err((
-                    format!("it goes over {stripes} stripes at once, of {STRIPES_MAX} at most"),
-                    "give the platform larger stripes, or the program smaller accesses",
-                ));
-            }
+        if let What::File { operation, .. } = command.what {
+            self.clients.check(operation, file, &task.list)?;
         }
         let is_size = matches!(command.what, What::File { operation: FileOperation::SetSize, .. });
         if is_size && !matches!(task.list[..], [Extent { offset: 0, .. }]) {

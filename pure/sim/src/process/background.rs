@@ -1,16 +1,16 @@
 //! Commands in the background: each has a task of its own on the same process, and a ticket.
 
-use super::{Command, Event, Outcome, Processes, Task, Ticket, Work};
-use crate::cluster::World;
+use super::{Command, Event, Files, Outcome, Processes, Task, Ticket, Work};
 use crate::queue::EventQueue;
 use crate::slab::Id;
 use crate::world::TaskId;
+use crate::world::World;
 
-impl Processes<'_> {
+impl<F: Files> Processes<'_, F> {
     /// Begins a command in the background; it takes over the task's list.
-    pub(super) fn start_background<Q: EventQueue<Event>>(
+    pub(crate) fn start_background<Q: EventQueue<Event>>(
         &mut self,
-        world: &mut World<Q>,
+        world: &mut World<Q, F::Content>,
         id: TaskId,
         command: Command,
     ) -> TaskId {
@@ -24,9 +24,9 @@ impl Processes<'_> {
         child
     }
 
-    pub(super) fn start_with_ticket<Q: EventQueue<Event>>(
+    pub(crate) fn start_with_ticket<Q: EventQueue<Event>>(
         &mut self,
-        world: &mut World<Q>,
+        world: &mut World<Q, F::Content>,
         id: TaskId,
         command: Command,
         ticket: Ticket,
@@ -37,7 +37,7 @@ impl Processes<'_> {
     }
 
     /// The task waits for what it began under this ticket, which the check has found.
-    pub(super) fn await_ticket(&mut self, id: TaskId, ticket: Ticket) -> Outcome {
+    pub(crate) fn await_ticket(&mut self, id: TaskId, ticket: Ticket) -> Outcome<F::Work> {
         let process = self.tasks.get(id).process;
         let tickets = &mut self.processes[process.index()].tickets;
         let place = tickets.iter().position(|held| held.0 == ticket);
@@ -45,7 +45,7 @@ impl Processes<'_> {
         self.await_background(id, child)
     }
 
-    pub(super) fn await_background(&mut self, id: TaskId, child: TaskId) -> Outcome {
+    pub(crate) fn await_background(&mut self, id: TaskId, child: TaskId) -> Outcome<F::Work> {
         if !self.tasks.get(child).is_at_work() {
             self.tasks.remove(child);
             return Outcome::Done;
@@ -54,9 +54,9 @@ impl Processes<'_> {
         Outcome::BlockedLast
     }
 
-    pub(super) fn background_ended<Q: EventQueue<Event>>(
+    pub(crate) fn background_ended<Q: EventQueue<Event>>(
         &mut self,
-        world: &mut World<Q>,
+        world: &mut World<Q, F::Content>,
         id: TaskId,
     ) {
         if let Some(waiter) = self.tasks.get(id).waiter {

@@ -17,10 +17,10 @@ enum Members {
 
 /// A communicator at work.
 #[derive(Debug)]
-pub(in crate::cluster) struct Group {
+pub(crate) struct Group {
     members: Members,
     /// Meetings that not everyone has come to yet, oldest first.
-    pub(in crate::cluster) meetings: Vec<Meeting>,
+    pub(crate) meetings: Vec<Meeting>,
 }
 
 impl Group {
@@ -33,7 +33,7 @@ impl Group {
         Group { members: Members::Listed { processes, ranks }, meetings: Vec::new() }
     }
 
-    pub(in crate::cluster) fn rank_count(&self) -> u32 {
+    pub(crate) fn rank_count(&self) -> u32 {
         match &self.members {
             Members::Range { count, .. } => *count,
             Members::Listed { processes, .. } => processes.len() as u32,
@@ -41,7 +41,7 @@ impl Group {
     }
 
     /// The process with that rank; it must exist.
-    pub(in crate::cluster) fn process(&self, rank: u32) -> ProcessId {
+    pub(crate) fn process(&self, rank: u32) -> ProcessId {
         match &self.members {
             Members::Range { first, .. } => ProcessId(first.0 + rank),
             Members::Listed { processes, .. } => processes[rank as usize],
@@ -49,7 +49,7 @@ impl Group {
     }
 
     /// The rank of a process, if it is a member.
-    pub(super) fn rank(&self, process: ProcessId) -> Option<u32> {
+    pub(crate) fn rank(&self, process: ProcessId) -> Option<u32> {
         match &self.members {
             Members::Range { first, count } => {
                 process.0.checked_sub(first.0).filter(|rank| rank < count)
@@ -59,7 +59,7 @@ impl Group {
     }
 
     /// A task of a process that has crashed waits in no meeting any more.
-    pub(super) fn leave(&mut self, process: ProcessId, task: TaskId) {
+    pub(crate) fn leave(&mut self, process: ProcessId, task: TaskId) {
         let rank = self.rank(process);
         for meeting in &mut self.meetings {
             if let Some(place) = meeting.waiting.iter().position(|one| *one == task) {
@@ -72,7 +72,7 @@ impl Group {
 
 /// The groups of one application whose processes start at `first`: its world, then what the
 /// program declares.
-pub(super) fn groups_of(
+pub(crate) fn groups_of(
     program: &dyn Program,
     application: usize,
     first: ProcessId,

@@ -1,37 +1,38 @@
 //! What each step of each command does.
 
+use super::message::{Envelope, MatchContext};
 use super::point::Address;
-use super::{Event, Outcome, Processes, Work};
-use crate::cluster::World;
-use crate::cluster::message::{Envelope, MatchContext};
+use super::{Event, Files, Outcome, Processes, Work};
 use crate::program::{ANY_SOURCE, Command, Communicator, What};
 use crate::queue::EventQueue;
 use crate::world::TaskId;
+use crate::world::World;
 
-impl Processes<'_> {
+impl<F: Files> Processes<'_, F> {
     /// Takes the next step of the task's top piece of work.
-    pub(super) fn perform<Q: EventQueue<Event>>(
+    pub(crate) fn perform<Q: EventQueue<Event>>(
         &mut self,
-        world: &mut World<Q>,
+        world: &mut World<Q, F::Content>,
         id: TaskId,
-    ) -> Outcome {
+    ) -> Outcome<F::Work> {
         let frame = self.top(id);
         let step = frame.step;
         frame.step += 1;
         match frame.work {
             Work::Command(command) => self.command_step(world, id, command, step),
             Work::Meet(group, purpose) => self.meet(world, id, group, purpose),
-            Work::Collective(..) | Work::FileCollective(..) => self.machine_step(world, id, step),
+            Work::Collective(..) => self.machine_step(world, id, step),
+            Work::Files(_) => F::work_step(self, world, id, step),
         }
     }
 
     fn command_step<Q: EventQueue<Event>>(
         &mut self,
-        world: &mut World<Q>,
+        world: &mut World<Q, F::Content>,
         id: TaskId,
         command: Command,
         step: u32,
-    ) -> Outcome {
+    ) -> Outcome<F::Work> {
         if let Some(ticket) = command.ticket {
             self.start_with_ticket(world, id, command.what.awaited(), ticket);
             return Outcome::Done;
@@ -42,7 +43,7 @@ impl Processes<'_> {
                 world.rest(self.node_of(id), id, nanos);
                 Outcome::BlockedLast
             }
-            What::File { file, operation } => self.file_step(world, id, file, operation, step),
+            What::File { file, operation } => F::step(self, world, id, file, operation, step),
             What::Wait(ticket) => self.await_ticket(id, ticket),
             What::Send { to, tag, bytes, communicator } => {
                 let address = self.address(id, communicator, to, tag);
@@ -79,11 +80,11 @@ impl Processes<'_> {
     /// message awaited has come, so it goes to the background.
     fn send_receive_step<Q: EventQueue<Event>>(
         &mut self,
-        world: &mut World<Q>,
+        world: &mut World<Q, F::Content>,
         id: TaskId,
         what: What,
         step: u32,
-    ) -> Outcome {
+    ) -> Outcome<F::Work> {
         let What::SendReceive { to, send_tag: tag, bytes, from, receive_tag, communicator } = what
         else {
             unreachable!("only called for this command");

@@ -1,6 +1,6 @@
 //! Commands as rows of a trace, on request: from the moment a process begins one until it is over.
 
-use super::{ProcessId, Processes};
+use super::{Files, ProcessId, Processes};
 use crate::program::{ANY_SOURCE, ANY_TAG, Command, FileOperation, What, function_of};
 use crate::slab::Id;
 use crate::world::{Recorder, TaskId};
@@ -20,12 +20,12 @@ struct UnderWay {
 }
 
 /// Commands under way, by process.
-pub(super) struct Notes(Vec<Option<UnderWay>>);
+pub(crate) struct Notes(Vec<Option<UnderWay>>);
 
 impl Notes {
     /// So much of what the process reads is in the file; of a read in the background, whose row has
     /// been written, nobody asks any more.
-    pub(super) fn got(&mut self, process: ProcessId, bytes: u64) {
+    pub(crate) fn got(&mut self, process: ProcessId, bytes: u64) {
         let waits = |command: Command| {
             command.is(FileOperation::Read) || command.is(FileOperation::ReadAll)
         };
@@ -36,7 +36,7 @@ impl Notes {
         }
     }
 
-    pub(super) fn command_ended(
+    pub(crate) fn command_ended(
         &mut self,
         recorder: &mut Recorder,
         process: ProcessId,
@@ -51,15 +51,15 @@ impl Notes {
     }
 }
 
-impl Processes<'_> {
+impl<F: Files> Processes<'_, F> {
     /// From now on commands are noted; answers how many processes there are.
-    pub(in crate::cluster) fn record(&mut self) -> u32 {
+    pub(crate) fn record(&mut self) -> u32 {
         self.notes = Some(Notes(self.processes.iter().map(|_| None).collect()));
         self.processes.len() as u32
     }
 
     /// Of a process that has crashed: what it was at.
-    pub(in crate::cluster) fn note_unfinished(&mut self, recorder: &mut Recorder, now: Nanos) {
+    pub(crate) fn note_unfinished(&mut self, recorder: &mut Recorder, now: Nanos) {
         if let Some(notes) = &mut self.notes {
             (0..self.processes.len())
                 .for_each(|process| notes.command_ended(recorder, ProcessId::of(process), now));
@@ -67,7 +67,7 @@ impl Processes<'_> {
     }
 
     /// A process begins a command of its task `id`.
-    pub(super) fn note_command(&mut self, now: Nanos, id: TaskId, command: Command) {
+    pub(crate) fn note_command(&mut self, now: Nanos, id: TaskId, command: Command) {
         if self.notes.is_none() {
             return;
         }
@@ -117,7 +117,7 @@ impl Processes<'_> {
             What::Idle { nanos } => Some(CallView::Idle { nanos }),
             What::File { file, operation: FileOperation::Open } => Some(CallView::Open {
                 communicator: self.group_of_file(id, file).0.into(),
-                size_bytes: self.files()[file as usize].bytes as i64,
+                size_bytes: self.clients.bytes_of(file) as i64,
                 mode: -1,
             }),
             What::File { operation: FileOperation::SetSize, .. } => {

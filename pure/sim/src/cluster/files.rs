@@ -1,17 +1,20 @@
 //! File commands: what processes do together before, around and after their requests to servers.
 
-use super::meeting::Purpose;
-use super::{Event, GroupId, Outcome, Processes, Work};
-use crate::cluster::World;
-use crate::cluster::client;
-use crate::cluster::message::Message;
-use crate::cluster::request::RequestId;
+use super::World;
+use super::client::{self, Clients};
+use super::message::Message;
+use super::request::RequestId;
+use crate::process::{Files, GroupId, MatchContext, Processes, Purpose, Work, Wrong, round};
 use crate::program::{Command, File, FileOperation};
 use crate::queue::EventQueue;
 use crate::slab::Id;
-use crate::world::TaskId;
-use iolab_policy::collective::{CollectiveKind, FileCall, Sizes};
-use iolab_vocab::Direction;
+use crate::world::{Event, TaskId};
+use iolab_policy::Machine;
+use iolab_policy::collective::{Action, Collective, CollectiveKind, FileCall, Sizes};
+use iolab_vocab::{Direction, Extent};
+
+/// What a step has come to.
+type Outcome = crate::process::Outcome<FileCollective>;
 
 /// Payload of the broadcast by which an open spreads the file's handle.
 const HANDLE_BYTES: u64 = 32;
@@ -20,10 +23,58 @@ const RESULT_BYTES: u64 = 4;
 /// Buffer of each rank in two-phase I/O.
 const BUFFER_BYTES: u64 = 8 << 20;
 
-impl Processes<'_> {
+/// Stripes of one access. It is laid over them at once, before anybody can stop the run.
+const STRIPES_MAX: u64 = 1 << 28;
+
+/// Whether a list cannot touch too many stripes, however small they are.
+fn is_small(list: &[Extent]) -> bool {
+    let bytes = list.iter().fold(0_u64, |sum, extent| sum.saturating_add(extent.length));
+    bytes.saturating_add(2 * list.len() as u64) <= STRIPES_MAX
+}
+
+/// A collective access to a file.
+pub(super) struct FileCollective {
+    machine: Box<dyn Collective>,
+    file: File,
+    sizes: Sizes,
+    /// Its write is announced to the servers.
+    is_announced: bool,
+}
+
+impl Files for Clients {
+    type Content = Message;
+    type Work = FileCollective;
+
+    fn file_count(&self) -> usize {
+        self.files.len()
+    }
+
+    fn bytes_of(&self, file: File) -> u64 {
+        self.files[file as usize].bytes
+    }
+
+    fn check(&self, operation: FileOperation, file: File, list: &[Extent]) -> Result<(), Wrong> {
+        if !self.has_servers() && !list.is_empty() {
+            return Err((
+                "the platform has no server to hold the file's bytes".to_owned(),
+                "give a group of nodes a `server`",
+            ));
+        }
+        let Some(direction) = operation.direction().filter(|_| !is_small(list)) else {
+            return Ok(());
+        };
+        match self.stripe_count(file, direction, list) {
+            stripes if stripes > STRIPES_MAX => Err((
+                format!("it goes over {stripes} stripes at once, of {STRIPES_MAX} at most"),
+                "give the platform larger stripes, or the program smaller accesses",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes the next step of a file operation.
-    pub(super) fn file_step<Q: EventQueue<Event>>(
-        &mut self,
+    fn step<Q: EventQueue<Event>>(
+        processes: &mut Processes<'_, Self>,
         world: &mut World<Q>,
         id: TaskId,
         file: File,
@@ -31,18 +82,83 @@ impl Processes<'_> {
         step: u32,
     ) -> Outcome {
         match operation {
-            FileOperation::Open => self.open_step(id, file, step),
-            FileOperation::Close => self.close_step(world, id, file, step),
-            FileOperation::Sync => self.sync_servers(world, id, file),
-            FileOperation::SetSize => self.set_size_step(world, id, file, step),
+            FileOperation::Open => processes.open_step(id, file, step),
+            FileOperation::Close => processes.close_step(world, id, file, step),
+            FileOperation::Sync => processes.sync_servers(world, id, file),
+            FileOperation::SetSize => processes.set_size_step(world, id, file, step),
             FileOperation::Read => {
-                self.request_reads(world, id, file);
+                processes.request_reads(world, id, file);
                 Outcome::WaitLast
             }
-            FileOperation::Write => self.write_step(world, id, file, step),
-            FileOperation::ReadAll => self.access_step(world, id, file, Direction::Read, step),
-            FileOperation::WriteAll => self.access_step(world, id, file, Direction::Write, step),
+            FileOperation::Write => processes.write_step(world, id, file, step),
+            FileOperation::ReadAll => processes.access_step(world, id, file, Direction::Read, step),
+            FileOperation::WriteAll => {
+                processes.access_step(world, id, file, Direction::Write, step)
+            }
         }
+    }
+
+    /// The next round of a collective access.
+    fn work_step<Q: EventQueue<Event>>(
+        processes: &mut Processes<'_, Self>,
+        world: &mut World<Q>,
+        id: TaskId,
+        step: u32,
+    ) -> Outcome {
+        let Work::Files(access) = &mut processes.top(id).work else {
+            unreachable!("it is on top");
+        };
+        if std::mem::take(&mut access.is_announced) {
+            processes.send_write_data(world, id);
+            return Outcome::Wait;
+        }
+        processes.round_of_access(world, id, step)
+    }
+}
+
+impl Processes<'_, Clients> {
+    fn round_of_access<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q>,
+        id: TaskId,
+        step: u32,
+    ) -> Outcome {
+        let mut moves = std::mem::take(&mut self.moves);
+        let Work::Files(access) = &mut self.top(id).work else { unreachable!("it is on top") };
+        access.machine.step(world.now(), round(step), &mut moves);
+        access.is_announced = moves.iter().any(|action| matches!(action, Action::WriteFile(_)));
+        let (file, sizes) = (access.file, access.sizes.clone());
+        let (group, context) = (self.group_of_file(id, file), MatchContext::File(file));
+        let mut outcome = Outcome::Wait;
+        for action in moves.drain(..) {
+            match action {
+                Action::ReadFile(extents) => {
+                    self.tasks.get_mut(id).list = extents;
+                    self.request_reads(world, id, file);
+                }
+                Action::WriteFile(extents) => self.announce_writes(world, id, file, extents),
+                Action::PostWrite(extents) => {
+                    self.announce_writes(world, id, file, extents);
+                    self.send_write_data(world, id);
+                }
+                Action::Finish => outcome = Outcome::WaitLast,
+                action => self.carry_out(world, id, group, context, &sizes, action),
+            }
+        }
+        self.moves = moves;
+        outcome
+    }
+
+    fn announce_writes<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q>,
+        id: TaskId,
+        file: File,
+        extents: Vec<Extent>,
+    ) {
+        self.clients.grow(file, &extents);
+        self.tasks.get_mut(id).list = extents;
+        self.request_writes(world, id, file);
     }
 
     fn open_step(&mut self, id: TaskId, file: File, step: u32) -> Outcome {
@@ -169,7 +285,8 @@ impl Processes<'_> {
         let call = FileCall { access, rank, buffer_bytes: BUFFER_BYTES, costs: self.costs };
         let (machine, sizes) = (self.file_machine(&call), Sizes::of_file(&call));
         let frame = self.top(id);
-        (frame.work, frame.step) = (Work::FileCollective(machine, file, sizes, false), 0);
+        let work = FileCollective { machine, file, sizes, is_announced: false };
+        (frame.work, frame.step) = (Work::Files(work), 0);
         Outcome::Wait
     }
 
@@ -189,7 +306,7 @@ impl Processes<'_> {
     }
 
     /// Asks the servers for the task's list, cropped to the file, and awaits the data.
-    pub(super) fn request_reads<Q: EventQueue<Event>>(
+    pub(crate) fn request_reads<Q: EventQueue<Event>>(
         &mut self,
         world: &mut World<Q>,
         id: TaskId,
@@ -213,7 +330,7 @@ impl Processes<'_> {
 
     /// Announces the task's list to the servers. Where these invite, the data and its answer
     /// are awaited from now on, for the invitation may come at any time.
-    pub(super) fn request_writes<Q: EventQueue<Event>>(
+    pub(crate) fn request_writes<Q: EventQueue<Event>>(
         &mut self,
         world: &mut World<Q>,
         id: TaskId,
@@ -231,7 +348,7 @@ impl Processes<'_> {
     }
 
     /// Sends the data of what was announced, and awaits each server's answer.
-    pub(super) fn send_write_data<Q: EventQueue<Event>>(
+    pub(crate) fn send_write_data<Q: EventQueue<Event>>(
         &mut self,
         world: &mut World<Q>,
         id: TaskId,
@@ -245,23 +362,12 @@ impl Processes<'_> {
     }
 
     /// A server wants the data of a write now.
-    pub(in crate::cluster) fn invitation_arrived<Q: EventQueue<Event>>(
+    pub(crate) fn invitation_arrived<Q: EventQueue<Event>>(
         &mut self,
         world: &mut World<Q>,
         request: RequestId,
     ) {
         let from = world.payloads.get(request).from;
         client::send_write_data(world, self.processes[from.process.index()].node, request);
-    }
-
-    /// Tells program and recorder how much of a read the file has.
-    pub(super) fn tell_got(&mut self, id: TaskId, bytes: u64) {
-        let number = self.tasks.get(id).process;
-        let process = &self.processes[number.index()];
-        self.applications[process.application as usize].program.got(process.rank, bytes);
-        let is_in_background = id != number.task();
-        if let Some(notes) = self.notes.as_mut().filter(|_| !is_in_background) {
-            notes.got(number, bytes);
-        }
     }
 }

@@ -2,81 +2,59 @@
 //! to the task that waits for it.
 
 use super::{Deadlock, Reason, Waiting};
-use crate::cluster::message::{MatchContext, Message};
-use crate::cluster::process::{Meeting, Process, ProcessId, Processes, Purpose};
-use crate::cluster::{Cluster, World};
+use crate::process::{Files, MatchContext, Meeting, Process, ProcessId, Processes, Purpose};
 use crate::queue::EventQueue;
 use crate::slab::Id;
-use crate::world::{Event, TaskId};
+use crate::world::{Event, TaskId, World};
 use iolab_vocab::Direction;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// By task, what it waits for.
-type Reasons = BTreeMap<TaskId, Vec<Reason>>;
+pub(crate) type Reasons = BTreeMap<TaskId, Vec<Reason>>;
 
-impl<Q: EventQueue<Event>> Cluster<'_, Q> {
-    /// Explains why processes have not ended although nothing is left to happen.
-    pub(in crate::cluster) fn diagnose(&self) -> Deadlock {
-        let processes = &self.machines.processes;
-        let waiting = processes.all_waiting(self.reasons());
+impl<F: Files> Processes<'_, F> {
+    /// Explains why processes have not ended although nothing is left to happen; `tell_of_servers` adds
+    /// who waits for which.
+    pub(crate) fn diagnose<Q: EventQueue<Event>>(
+        &self,
+        world: &World<Q, F::Content>,
+        tell_of_servers: impl FnOnce(&mut Reasons),
+    ) -> Deadlock {
+        let waiting = self.all_waiting(self.reasons(world, tell_of_servers));
         let place = |process: &ProcessId| {
-            let process = &processes.processes[process.index()];
+            let process = &self.processes[process.index()];
             (process.application, process.rank)
         };
         Deadlock {
-            at: self.world.now(),
+            at: world.now(),
             cycle: find_cycle(&waiting),
             waiting,
-            crashed: processes.crashed.iter().map(place).collect(),
-            faults: self.world.lasting_faults(),
+            crashed: self.crashed.iter().map(place).collect(),
+            faults: world.lasting_faults(),
             server_names: Vec::new(),
-            has_several_applications: processes.applications().count() > 1,
+            has_several_applications: self.applications().count() > 1,
         }
     }
 
-    fn reasons(&self) -> Reasons {
+    fn reasons<Q: EventQueue<Event>>(
+        &self,
+        world: &World<Q, F::Content>,
+        tell_of_servers: impl FnOnce(&mut Reasons),
+    ) -> Reasons {
         let mut reasons = Reasons::new();
-        self.machines.processes.tell_of_messages(&mut reasons);
-        self.machines.processes.tell_of_meetings(&mut reasons);
-        self.tell_of_servers(&mut reasons);
-        for task in self.world.messages().filter_map(|message| message.sender) {
+        self.tell_of_messages(&mut reasons);
+        self.tell_of_meetings(&mut reasons);
+        tell_of_servers(&mut reasons);
+        for task in world.messages().filter_map(|message| message.sender) {
             let told = reasons.entry(task).or_default();
             if told.is_empty() {
                 told.push(Reason::Departure);
             }
         }
-        self.machines.processes.tell_of_parts(&mut reasons);
+        self.tell_of_parts(&mut reasons);
         reasons
     }
 
-    fn tell_of_servers(&self, reasons: &mut Reasons) {
-        let world: &World<Q> = &self.world;
-        let mut unanswered = BTreeSet::new();
-        let requests = world.payloads.live();
-        unanswered.extend(requests.map(|(_, request)| (request.from.task, request.server)));
-        unanswered.extend(self.machines.servers.syncs());
-        for message in world.messages() {
-            let (task, server) = match message.content {
-                Message::Sync { from, .. } | Message::Resize { from } => {
-                    (from.task, Some(world.server_at(message.target)))
-                }
-                Message::ReadData { task, .. }
-                | Message::WriteDone { task }
-                | Message::Done { task } => {
-                    let from = message.from;
-                    (task, world.servers().find(|at| world.node_of(world.target_of(*at)) == from))
-                }
-                _ => continue,
-            };
-            unanswered.extend(server.map(|server| (task, server)));
-        }
-        for (task, server) in unanswered {
-            reasons.entry(task).or_default().push(Reason::Server(server.0));
-        }
-    }
-}
-
-impl Processes<'_> {
     fn all_waiting(&self, mut reasons: Reasons) -> Vec<Waiting> {
         let mut waiting = BTreeMap::new();
         // A process's own task comes first; if that has ended, something else may not have.

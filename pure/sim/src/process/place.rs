@@ -1,36 +1,35 @@
 //! Programs come to their clients: processes, their tasks and communicators.
 
 use super::group::groups_of;
-use super::{Application, Process, ProcessId, Processes, Task};
-use crate::cluster::client::Clients;
-use crate::cluster::overrides::PolicyOverrides;
-use crate::cluster::{Order, World};
+use super::{Application, Files, Process, ProcessId, Processes, Task};
+use crate::cluster::PolicyOverrides;
+
 use crate::platform::Platform;
 use crate::program::Program;
 use crate::queue::EventQueue;
 use crate::slab::{Id, Slab};
-use crate::world::Event;
+use crate::world::{Event, Order, World};
 use iolab_policy::collective::{CollectiveSelection, Costs};
 use iolab_vocab::{Nanos, Refusal};
 use std::collections::VecDeque;
 
 /// What processes are made with.
-pub(in crate::cluster) struct Parts {
-    pub(in crate::cluster) order: Order,
-    pub(in crate::cluster) clients: Clients,
-    pub(in crate::cluster) collectives: CollectiveSelection,
-    pub(in crate::cluster) own: Box<dyn PolicyOverrides>,
-    pub(in crate::cluster) costs: Option<Costs>,
+pub(crate) struct Parts<F> {
+    pub(crate) order: Order,
+    pub(crate) clients: F,
+    pub(crate) collectives: CollectiveSelection,
+    pub(crate) own: Box<dyn PolicyOverrides>,
+    pub(crate) costs: Option<Costs>,
 }
 
-impl<'p> Processes<'p> {
+impl<'p, F: Files> Processes<'p, F> {
     /// Places programs on the platform's clients, in order.
-    pub(in crate::cluster) fn place<Q: EventQueue<Event>>(
-        world: &World<Q>,
+    pub(crate) fn place<Q: EventQueue<Event>>(
+        world: &World<Q, F::Content>,
         platform: &Platform,
         programs: Vec<Box<dyn Program + 'p>>,
-        parts: Parts,
-    ) -> Result<Processes<'p>, Refusal> {
+        parts: Parts<F>,
+    ) -> Result<Processes<'p, F>, Refusal> {
         let wanted: u64 = programs.iter().map(|program| u64::from(program.rank_count())).sum();
         if wanted > platform.client_count() {
             return Err(Refusal {
@@ -65,7 +64,7 @@ impl<'p> Processes<'p> {
 
     fn add<Q: EventQueue<Event>>(
         &mut self,
-        world: &World<Q>,
+        world: &World<Q, F::Content>,
         program: Box<dyn Program + 'p>,
     ) -> Result<(), Refusal> {
         let application = self.applications.len();

@@ -7,46 +7,52 @@
 mod background;
 mod check;
 mod collective;
-mod file;
+mod deadlock;
+mod error;
+mod files;
 mod group;
+mod ids;
 mod meeting;
+mod message;
 mod notes;
-pub(super) mod place;
+mod place;
 mod point;
 mod step;
 
-pub(super) use group::Group;
-pub(super) use meeting::{Meeting, Purpose};
-pub(super) use point::Offer;
+pub use deadlock::{Deadlock, Reason, Waiting};
+pub use error::{Refused, RunError, Unreceived};
 
-pub(super) use super::ids::{GroupId, OfferId, ProcessId};
+pub(crate) use collective::round;
+pub(crate) use deadlock::Reasons;
+pub(crate) use files::{Files, Wrong};
+pub(crate) use group::Group;
+pub(crate) use ids::{Caller, GroupId, OfferId, ProcessId};
+pub(crate) use meeting::{Meeting, Purpose};
+pub(crate) use message::{MatchContext, Message};
+pub(crate) use place::Parts;
+pub(crate) use point::Offer;
 
-use super::client::Clients;
-use super::error::Refused;
-use super::ids::Caller;
-use super::message::Envelope;
-use super::overrides::PolicyOverrides;
-use super::request::RequestId;
-use super::{FileState, Order, World};
+use crate::cluster::PolicyOverrides;
 use crate::program::{Command, Communicator, File, Program, Ticket, What};
 use crate::queue::EventQueue;
 use crate::slab::{Id, Slab};
-use crate::world::{Event, NodeId, TaskId};
+use crate::world::{Event, NodeId, Order, PayloadId, TaskId, World};
 use iolab_policy::collective::{Access, Collective, CollectiveSelection, Costs, Sizes};
 use iolab_vocab::{Extent, Nanos};
+use message::Envelope;
 use notes::Notes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A process of an application.
 #[derive(Debug)]
-pub(super) struct Process {
-    node: NodeId,
-    pub(super) rank: u32,
+pub(crate) struct Process {
+    pub(crate) node: NodeId,
+    pub(crate) rank: u32,
     /// Index of its application.
-    pub(super) application: u32,
+    pub(crate) application: u32,
     /// What it waits to receive, and the task that does.
-    pub(super) receives: VecDeque<(Envelope, TaskId)>,
+    pub(crate) receives: VecDeque<(Envelope, TaskId)>,
     /// Messages and offers nobody has asked for yet.
     early: VecDeque<point::Early>,
     /// Commands begun and not awaited, and the task of each.
@@ -63,27 +69,28 @@ struct Application<'p> {
 }
 
 /// A thread of command processing of one process.
-pub(super) struct Task {
-    pub(super) process: ProcessId,
+pub(crate) struct Task<W> {
+    pub(crate) process: ProcessId,
     /// What it was given to do, for diagnosis.
-    pub(super) command: Option<Command>,
-    frames: Vec<Frame>,
+    pub(crate) command: Option<Command>,
+    frames: Vec<Frame<W>>,
     /// What it waits for: so much has to leave or arrive.
-    pending: u32,
-    list: Vec<Extent>,
-    requests: Vec<RequestId>,
+    pub(crate) pending: u32,
+    pub(crate) list: Vec<Extent>,
+    /// What it has asked servers for, by the payloads of its requests.
+    pub(crate) requests: Vec<PayloadId>,
     /// The collective access under way, once all ranks have met for it.
-    access: Option<Arc<Access>>,
+    pub(crate) access: Option<Arc<Access>>,
     /// The offer it has made, or that has come instead of the message awaited.
-    pub(super) offer: Option<OfferId>,
+    pub(crate) offer: Option<OfferId>,
     /// The task of a part of this command that goes on in the background.
     part: Option<TaskId>,
     /// The task that waits for this one.
-    pub(super) waiter: Option<TaskId>,
+    pub(crate) waiter: Option<TaskId>,
 }
 
-impl Task {
-    fn of(process: ProcessId) -> Task {
+impl<W> Task<W> {
+    fn of(process: ProcessId) -> Task<W> {
         Task {
             process,
             command: None,
@@ -99,38 +106,38 @@ impl Task {
     }
 
     /// Whether it has something to do.
-    pub(super) fn is_at_work(&self) -> bool {
+    pub(crate) fn is_at_work(&self) -> bool {
         !self.frames.is_empty()
     }
 }
 
 /// A piece of work a task is in the middle of.
-struct Frame {
-    work: Work,
-    step: u32,
+pub(crate) struct Frame<W> {
+    pub(crate) work: Work<W>,
+    pub(crate) step: u32,
     is_last: bool,
 }
 
-enum Work {
+pub(crate) enum Work<W> {
     Command(Command),
     /// All processes of a group meet.
     Meet(GroupId, Purpose),
     /// Messages among the processes of a group.
     Collective(Box<dyn Collective>, GroupId, Sizes),
-    /// A collective access to a file; the flag tells that its write is announced to the servers.
-    FileCollective(Box<dyn Collective>, File, Sizes, bool),
+    /// What the client has of its own.
+    Files(W),
 }
 
 /// What a step has come to.
-enum Outcome {
+pub(crate) enum Outcome<W> {
     /// Transfers are under way (or none were needed); then the next step.
     Wait,
     /// The same, but then the work is done.
     WaitLast,
     /// Another piece of work comes first, then the next step.
-    Nested(Work),
+    Nested(Work<W>),
     /// Another piece of work remains; then this one is done.
-    NestedLast(Work),
+    NestedLast(Work<W>),
     /// Somebody else will wake this task; then the next step.
     Blocked,
     /// The same, but then the work is done.
@@ -140,41 +147,41 @@ enum Outcome {
 }
 
 /// All processes of a run.
-pub(super) struct Processes<'p> {
+pub(crate) struct Processes<'p, F: Files> {
     order: Order,
-    pub(super) processes: Vec<Process>,
-    pub(super) tasks: Slab<TaskId, Task>,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) tasks: Slab<TaskId, Task<F::Work>>,
     applications: Vec<Application<'p>>,
     /// Communicators of all applications.
-    pub(super) groups: Vec<Group>,
-    pub(super) offers: Slab<OfferId, Offer>,
-    clients: Clients,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) offers: Slab<OfferId, Offer>,
+    pub(crate) clients: F,
     collectives: CollectiveSelection,
     own: Box<dyn PolicyOverrides>,
     eager_bytes: u64,
     /// What collective accesses may know of the platform.
-    costs: Option<Costs>,
+    pub(crate) costs: Option<Costs>,
     /// Processes that have not ended.
     running_count: u32,
     /// Processes that stopped before their end.
-    pub(super) crashed: Vec<ProcessId>,
+    pub(crate) crashed: Vec<ProcessId>,
     /// The command that ended the run.
     refused: Option<Refused>,
     /// Commands under way, if they are noted.
     notes: Option<Notes>,
-    moves: Vec<iolab_policy::collective::Action>,
+    pub(crate) moves: Vec<iolab_policy::collective::Action>,
 }
 
-impl Processes<'_> {
+impl<F: Files> Processes<'_, F> {
     /// Gives every process its first command.
-    pub(super) fn start<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>) {
+    pub(crate) fn start<Q: EventQueue<Event>>(&mut self, world: &mut World<Q, F::Content>) {
         for process in 0..self.processes.len() {
             self.begin_next(world, ProcessId::of(process).task());
         }
     }
 
     /// Gives the task's process its next command.
-    fn begin_next<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, id: TaskId) {
+    fn begin_next<Q: EventQueue<Event>>(&mut self, world: &mut World<Q, F::Content>, id: TaskId) {
         if self.refused.is_some() {
             return;
         }
@@ -195,7 +202,12 @@ impl Processes<'_> {
         }
     }
 
-    fn begin<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, id: TaskId, work: Work) {
+    fn begin<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q, F::Content>,
+        id: TaskId,
+        work: Work<F::Work>,
+    ) {
         let instructions = match work {
             Work::Command(Command { what: What::Compute { instructions }, .. }) => {
                 instructions.max(1.0)
@@ -207,9 +219,9 @@ impl Processes<'_> {
     }
 
     /// A task has rested, unless its process has crashed meanwhile.
-    pub(super) fn rested<Q: EventQueue<Event>>(
+    pub(crate) fn rested<Q: EventQueue<Event>>(
         &mut self,
-        world: &mut World<Q>,
+        world: &mut World<Q, F::Content>,
         id: TaskId,
     ) -> bool {
         let is_alive = self.tasks.get(id).is_at_work();
@@ -220,7 +232,11 @@ impl Processes<'_> {
     }
 
     /// The processor has done what the task's next step costs.
-    pub(super) fn take_steps<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, id: TaskId) {
+    pub(crate) fn take_steps<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q, F::Content>,
+        id: TaskId,
+    ) {
         loop {
             match self.perform(world, id) {
                 Outcome::Wait if self.tasks.get(id).pending > 0 => return,
@@ -240,12 +256,12 @@ impl Processes<'_> {
         }
     }
 
-    fn top(&mut self, id: TaskId) -> &mut Frame {
+    pub(crate) fn top(&mut self, id: TaskId) -> &mut Frame<F::Work> {
         self.tasks.get_mut(id).frames.last_mut().expect("a task that works has a frame")
     }
 
     /// The top piece of work is done: its parent goes on, or the next command begins.
-    fn finish<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, id: TaskId) {
+    fn finish<Q: EventQueue<Event>>(&mut self, world: &mut World<Q, F::Content>, id: TaskId) {
         let task = self.tasks.get_mut(id);
         task.frames.pop();
         if task.is_at_work() {
@@ -259,7 +275,11 @@ impl Processes<'_> {
 
     /// Something the task waited for has left or arrived.
     #[inline]
-    pub(super) fn settle_one<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, id: TaskId) {
+    pub(crate) fn settle_one<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q, F::Content>,
+        id: TaskId,
+    ) {
         let task = self.tasks.get_mut(id);
         task.pending -= 1;
         if task.pending == 0 {
@@ -267,14 +287,14 @@ impl Processes<'_> {
         }
     }
 
-    fn go_on<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, id: TaskId) {
+    fn go_on<Q: EventQueue<Event>>(&mut self, world: &mut World<Q, F::Content>, id: TaskId) {
         match self.top(id).is_last {
             true => self.finish(world, id),
             false => world.compute(self.node_of(id), id, 1.0),
         }
     }
 
-    pub(super) fn node_of(&self, id: TaskId) -> NodeId {
+    pub(crate) fn node_of(&self, id: TaskId) -> NodeId {
         self.process_of(id).node
     }
 
@@ -282,7 +302,7 @@ impl Processes<'_> {
         &self.processes[self.tasks.get(id).process.index()]
     }
 
-    fn caller(&self, id: TaskId) -> Caller {
+    pub(crate) fn caller(&self, id: TaskId) -> Caller {
         Caller { process: self.tasks.get(id).process, task: id }
     }
 
@@ -300,22 +320,22 @@ impl Processes<'_> {
     }
 
     /// Number of its group.
-    fn group_of_file(&self, id: TaskId, file: File) -> GroupId {
+    pub(crate) fn group_of_file(&self, id: TaskId, file: File) -> GroupId {
         self.group_of(id, self.communicator_of(id, file))
     }
 
-    pub(super) fn rank_of(&self, process: ProcessId) -> u32 {
+    pub(crate) fn rank_of(&self, process: ProcessId) -> u32 {
         self.processes[process.index()].rank
     }
 
-    fn group(&self, group: GroupId) -> &Group {
+    pub(crate) fn group(&self, group: GroupId) -> &Group {
         &self.groups[group.index()]
     }
 
     /// All processes of a node stop where they are: their tasks wait for more than ever comes, and
     /// nobody finds them anywhere.
-    pub(super) fn crash(&mut self, node: NodeId) {
-        let dead = |task: &Task| self.processes[task.process.index()].node == node;
+    pub(crate) fn crash(&mut self, node: NodeId) {
+        let dead = |task: &Task<F::Work>| self.processes[task.process.index()].node == node;
         let at_work = self.tasks.live().filter(|(_, task)| dead(task) && task.is_at_work());
         let tasks: Vec<TaskId> = at_work.map(|(id, _)| id).collect();
         tasks.into_iter().for_each(|id| self.stop_task(id));
@@ -336,32 +356,44 @@ impl Processes<'_> {
         self.groups.iter_mut().for_each(|group| group.leave(process, id));
     }
 
+    /// Tells program and recorder how much of a read the file has.
+    pub(crate) fn tell_got(&mut self, id: TaskId, bytes: u64) {
+        let number = self.tasks.get(id).process;
+        let process = &self.processes[number.index()];
+        self.applications[process.application as usize].program.got(process.rank, bytes);
+        let is_in_background = id != number.task();
+        if let Some(notes) = self.notes.as_mut().filter(|_| !is_in_background) {
+            notes.got(number, bytes);
+        }
+    }
+
     /// The command that ended the run, if one did.
-    pub(super) fn take_refused(&mut self) -> Option<Refused> {
+    pub(crate) fn take_refused(&mut self) -> Option<Refused> {
         self.refused.take()
     }
 
+    /// Whether a command has ended the run.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.refused.is_some()
+    }
+
     /// Whether any task has something left to do.
-    pub(super) fn are_waiting(&self) -> bool {
+    pub(crate) fn are_waiting(&self) -> bool {
         self.tasks.live().any(|(_, task)| task.is_at_work())
     }
 
-    pub(super) fn running_count(&self) -> u32 {
+    pub(crate) fn running_count(&self) -> u32 {
         self.running_count
     }
 
-    pub(super) fn files(&self) -> &[FileState] {
-        &self.clients.files
-    }
-
     /// Each application's program, and when its last process has ended.
-    pub(super) fn applications(&self) -> impl Iterator<Item = (&(dyn Program + '_), Nanos)> {
+    pub(crate) fn applications(&self) -> impl Iterator<Item = (&(dyn Program + '_), Nanos)> {
         let applications = self.applications.iter();
         applications.map(|application| (application.program.as_ref(), application.end))
     }
 
     /// Of all groups, the ranks of their applications.
-    pub(super) fn communicators(&self) -> Vec<Vec<u32>> {
+    pub(crate) fn communicators(&self) -> Vec<Vec<u32>> {
         let members = |group: &Group| {
             let ranks = 0..group.rank_count();
             ranks.map(|rank| self.processes[group.process(rank).index()].rank).collect()

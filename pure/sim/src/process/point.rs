@@ -5,35 +5,35 @@
 //! on sender, tag and context, oldest first; a context keeps what belongs to a communicator's collective
 //! operations, or to a file's, apart from the program's own messages.
 
-use super::{Event, OfferId, Outcome, ProcessId, Processes};
-use crate::cluster::message::{Envelope, MatchContext, Message};
-use crate::cluster::{Unreceived, World};
+use super::Unreceived;
+use super::message::{Envelope, MatchContext, Message};
+use super::{Event, Files, OfferId, Outcome, ProcessId, Processes};
 use crate::program::ANY_TAG;
 use crate::queue::EventQueue;
 use crate::slab::Id;
-use crate::world::{Target, TaskId};
+use crate::world::{Target, TaskId, World};
 
 /// Wire size of an offer, and of the reply to it.
 const OFFER_BYTES: u64 = 100;
 
 /// A message above the eager limit, from its offer until its data is there.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::cluster) struct Offer {
+pub(crate) struct Offer {
     /// Process that sends.
-    pub(in crate::cluster) from: ProcessId,
+    pub(crate) from: ProcessId,
     /// Its task that does. In the background it may be gone before the data has arrived.
-    pub(in crate::cluster) sender: TaskId,
+    pub(crate) sender: TaskId,
     /// Task that receives, once it is known.
-    pub(in crate::cluster) receiver: Option<TaskId>,
+    pub(crate) receiver: Option<TaskId>,
     /// Process that receives.
-    pub(in crate::cluster) to: ProcessId,
-    pub(in crate::cluster) tag: u32,
+    pub(crate) to: ProcessId,
+    pub(crate) tag: u32,
     bytes: u64,
 }
 
 /// Something that has arrived before anyone asked for it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Early {
+pub(crate) struct Early {
     envelope: Envelope,
     /// The offer, unless it is the message itself.
     offer: Option<OfferId>,
@@ -41,10 +41,10 @@ pub(super) struct Early {
 
 /// Where a message goes.
 #[derive(Clone, Copy)]
-pub(super) struct Address {
-    pub(super) to: ProcessId,
-    pub(super) tag: u32,
-    pub(super) context: MatchContext,
+pub(crate) struct Address {
+    pub(crate) to: ProcessId,
+    pub(crate) tag: u32,
+    pub(crate) context: MatchContext,
 }
 
 /// Whether a message with this envelope is what a receive asks for.
@@ -54,16 +54,16 @@ fn matches(wanted: Envelope, envelope: Envelope) -> bool {
         && (wanted.from == envelope.from || wanted.from.is_none())
 }
 
-impl Processes<'_> {
+impl<F: Files> Processes<'_, F> {
     /// One step of a send that may have to be offered first.
-    pub(super) fn send_step<Q: EventQueue<Event>>(
+    pub(crate) fn send_step<Q: EventQueue<Event>>(
         &mut self,
-        world: &mut World<Q>,
+        world: &mut World<Q, F::Content>,
         id: TaskId,
         address: Address,
         bytes: u64,
         step: u32,
-    ) -> Outcome {
+    ) -> Outcome<F::Work> {
         if bytes <= self.eager_bytes {
             self.send_point(world, id, address, bytes);
             return Outcome::WaitLast;
@@ -77,13 +77,13 @@ impl Processes<'_> {
     }
 
     /// One step of a receive: what comes is the message, or an offer to be replied to.
-    pub(super) fn receive_step<Q: EventQueue<Event>>(
+    pub(crate) fn receive_step<Q: EventQueue<Event>>(
         &mut self,
-        world: &mut World<Q>,
+        world: &mut World<Q, F::Content>,
         id: TaskId,
         wanted: Envelope,
         step: u32,
-    ) -> Outcome {
+    ) -> Outcome<F::Work> {
         if step == 0 {
             return match self.receive_point(id, wanted) {
                 Some(None) => Outcome::WaitLast,
@@ -99,9 +99,9 @@ impl Processes<'_> {
     }
 
     /// Sends to a process at once; the task waits until it has left.
-    pub(super) fn send_point<Q: EventQueue<Event>>(
+    pub(crate) fn send_point<Q: EventQueue<Event>>(
         &mut self,
-        world: &mut World<Q>,
+        world: &mut World<Q, F::Content>,
         id: TaskId,
         address: Address,
         bytes: u64,
@@ -117,19 +117,19 @@ impl Processes<'_> {
 
     fn send_from<Q: EventQueue<Event>>(
         &mut self,
-        world: &mut World<Q>,
+        world: &mut World<Q, F::Content>,
         id: TaskId,
         to: ProcessId,
         bytes: u64,
         message: Message,
     ) {
         self.tasks.get_mut(id).pending += 1;
-        world.send(self.node_of(id), to.target(), Some(id), bytes, message);
+        world.send(self.node_of(id), to.target(), Some(id), bytes, message.into());
     }
 
     fn send_offer<Q: EventQueue<Event>>(
         &mut self,
-        world: &mut World<Q>,
+        world: &mut World<Q, F::Content>,
         id: TaskId,
         address: Address,
         bytes: u64,
@@ -144,7 +144,7 @@ impl Processes<'_> {
         self.send_from(world, id, to, OFFER_BYTES, Message::Offer { envelope, offer });
     }
 
-    fn send_offered<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, id: TaskId) {
+    fn send_offered<Q: EventQueue<Event>>(&mut self, world: &mut World<Q, F::Content>, id: TaskId) {
         let offer = self.take_offer(id);
         let Offer { to, bytes, .. } = *self.offers.get(offer);
         self.send_from(world, id, to, bytes, Message::Offered { offer });
@@ -154,7 +154,11 @@ impl Processes<'_> {
         self.tasks.get_mut(id).offer.take().expect("the step before has come to an offer")
     }
 
-    fn reply_to_offer<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, id: TaskId) {
+    fn reply_to_offer<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q, F::Content>,
+        id: TaskId,
+    ) {
         let offer = self.take_offer(id);
         let held = self.offers.get_mut(offer);
         held.receiver = Some(id);
@@ -164,7 +168,7 @@ impl Processes<'_> {
     }
 
     /// Awaits a message, unless it, or an offer of it, is here already.
-    pub(super) fn receive_point(
+    pub(crate) fn receive_point(
         &mut self,
         id: TaskId,
         wanted: Envelope,
@@ -182,9 +186,9 @@ impl Processes<'_> {
     }
 
     /// A message from another process has arrived.
-    pub(in crate::cluster) fn message_arrived<Q: EventQueue<Event>>(
+    pub(crate) fn message_arrived<Q: EventQueue<Event>>(
         &mut self,
-        world: &mut World<Q>,
+        world: &mut World<Q, F::Content>,
         target: Target,
         message: Message,
     ) {
@@ -205,14 +209,13 @@ impl Processes<'_> {
                 self.offers.remove(offer);
                 self.settle_one(world, receiver.expect("data comes after the reply"));
             }
-            _ => unreachable!("{message:?} is not between processes"),
         }
     }
 
     /// A message, or an offer of one, has arrived at a process.
     fn point_arrived<Q: EventQueue<Event>>(
         &mut self,
-        world: &mut World<Q>,
+        world: &mut World<Q, F::Content>,
         to: ProcessId,
         envelope: Envelope,
         offer: Option<OfferId>,
@@ -231,7 +234,7 @@ impl Processes<'_> {
     }
 
     /// A message of a program that has arrived and was never asked for.
-    pub(in crate::cluster) fn unreceived(&self) -> Option<Unreceived> {
+    pub(crate) fn unreceived(&self) -> Option<Unreceived> {
         let is_alive = |id: u32| !self.crashed.contains(&ProcessId(id));
         let alive = || self.processes.iter().zip(0..).filter(|(_, id)| is_alive(*id));
         let left = || alive().flat_map(|(to, _)| to.early.iter().map(move |one| (to, one)));

@@ -3,6 +3,8 @@
 
 mod diagnosis;
 
+pub(crate) use diagnosis::Reasons;
+
 use crate::program::{ANY_SOURCE, Choice, Command};
 use iolab_vocab::Nanos;
 use std::fmt;
@@ -71,6 +73,8 @@ pub enum Reason {
     },
     /// A server has not answered.
     Server(u32),
+    /// The file system has not answered.
+    FileSystem,
     /// A message has not left.
     Departure,
 }
@@ -83,7 +87,10 @@ impl Reason {
             | Reason::Part { from: rank }
             | Reason::Reply { to: rank, .. } => std::slice::from_ref(rank),
             Reason::Meeting { missing, .. } => missing,
-            Reason::Message { from: None, .. } | Reason::Server(_) | Reason::Departure => &[],
+            Reason::Message { from: None, .. }
+            | Reason::Server(_)
+            | Reason::FileSystem
+            | Reason::Departure => &[],
         }
     }
 }
@@ -110,6 +117,7 @@ impl fmt::Display for Reason {
                 write!(f, " to come to the {purpose}")
             }
             Reason::Server(server) => write!(f, "an answer of server {server}"),
+            Reason::FileSystem => write!(f, "an answer of the file system"),
             Reason::Departure => write!(f, "its own message to leave"),
         }
     }
