@@ -263,11 +263,11 @@ impl Metadata {
         if new.found == Some(inode) {
             return Ok((Message::Done, Vec::new()));
         }
-        if let Some(gone) = new.found {
-            self.names.check_removal(gone, kind)?;
-        }
         if kind == Kind::Directory && self.names.is_within(new.parent, inode) {
             return Err(Code::INVALID);
+        }
+        if let Some(gone) = new.found {
+            self.names.check_removal(gone, kind)?;
         }
         let change = Change::Rename {
             parent: old.parent,

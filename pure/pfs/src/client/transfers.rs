@@ -169,6 +169,7 @@ impl Transfers {
     pub(super) fn seen(&mut self, portion: &Portion) {
         let to = portion.pieces().last().map_or(0, |piece| piece.to);
         self.reached = self.reached.max(to);
+        self.end = self.end.max(to);
     }
 
     /// Nothing more is begun.
