@@ -319,13 +319,15 @@ fn remove(tree: &mut Tree, path: &[u8], kind: Kind) -> Result<Said, Code> {
 }
 
 fn rename(tree: &mut Tree, from: &[u8], to: &[u8]) -> Result<Said, Code> {
+    check_parent(tree, from)?;
+    check_parent(tree, to)?;
     let (kind, _) = kind_of(tree, from)?;
     if is_below(to, from) {
         return Err(Code::INVALID);
     }
     match (kind, kind_of(tree, to).map(|(kind, _)| kind)) {
         _ if from == to => return Ok(Said::Done),
-        (_, Err(_)) => check_parent(tree, to)?,
+        (_, Err(_)) => {}
         (Kind::File, Ok(Kind::Directory)) => return Err(Code::IS_DIRECTORY),
         (Kind::Directory, Ok(Kind::File)) => return Err(Code::NOT_DIRECTORY),
         (Kind::Directory, Ok(_)) if is_full(tree, to) => return Err(Code::NOT_EMPTY),

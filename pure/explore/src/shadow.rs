@@ -119,11 +119,21 @@ impl Shadow {
         self.crashes.push((server, now));
     }
 
+    /// Whether a server has crashed since.
+    pub(crate) fn has_crashed(&self, server: u32, since: Tick) -> bool {
+        self.crashes.iter().any(|&(crashed, at)| crashed == server && at > since)
+    }
+
     /// The subfiles of a file go.
     pub(crate) fn discarded(&mut self, inode: Inode) {
         if let Some(file) = self.files.get_mut(&inode) {
             file.discarded = true;
         }
+    }
+
+    /// Whether the subfiles of a file were told to go.
+    pub(crate) fn is_discarded(&self, inode: Inode) -> bool {
+        self.files.get(&inode).is_some_and(|file| file.discarded)
     }
 
     /// A write to these bytes of a file begins: the values that it puts there, or none if a byte has had
@@ -263,6 +273,8 @@ impl File {
             if op.over_before(begin) {
                 let may_cut = |(resize, to): (&Op, u64)| {
                     let before = resize.over_before(op.begin) || resize.begin >= now;
+                    // One that is not over may have cut without having extended.
+                    let to = if resize.over_before(begin) { to } else { 0 };
                     (!before).then_some(to)
                 };
                 low = low.max(resizes().filter_map(may_cut).fold(extent, u64::min));
@@ -343,8 +355,9 @@ mod tests {
         assert!(shadow.size(file, 9, (5, 6)).is_err());
         let cut = shadow.resize(file, 3, 7);
         assert!(shadow.size(file, 10, (8, 9)).is_ok());
-        assert!(shadow.size(file, 3, (8, 9)).is_ok());
+        assert!(shadow.size(file, 2, (8, 9)).is_ok());
         shadow.done(file.0, cut, 10);
+        assert!(shadow.size(file, 2, (11, 12)).is_err());
         assert!(shadow.size(file, 10, (11, 12)).is_err());
         assert!(shadow.read(file, vec![], Some(2), (11, 12)).is_err());
         assert!(shadow.read(file, vec![(0, 1)], Some(3), (11, 12)).is_ok());

@@ -49,6 +49,7 @@ pub(super) enum Doing {
 pub(super) struct Collective {
     called: BTreeSet<u32>,
     answers: Vec<(u32, Code)>,
+    told_at: Option<Tick>,
     writes: Vec<(Inode, OpNumber)>,
     done_at: Option<Tick>,
 }
@@ -142,9 +143,13 @@ impl World {
             let calls: Vec<String> = process
                 .calls
                 .values()
-                .map(|pending| format!("{:.160}", format!("{:?}", pending.doing)))
+                .map(|pending| format!("{:.40}", format!("{:?}", pending.doing)))
                 .collect();
-            words.push(format!("process {at} (rank {}) waits for {calls:?}", process.rank));
+            let next = format!("{:.80}", format!("{:?}", process.todos.get(process.next)));
+            words.push(format!(
+                "process {at} (rank {}) waits for {calls:?} before {next}",
+                process.rank
+            ));
         }
         words.join("; ")
     }
@@ -153,7 +158,12 @@ impl World {
     pub(super) fn go_on(&mut self, client: usize) {
         while self.defect.is_none() {
             let process = &self.processes[client];
-            let Some(todo) = process.todos.get(process.next).cloned() else { return };
+            let Some(todo) = process.todos.get(process.next).cloned() else {
+                if process.is_over() {
+                    self.leave(client);
+                }
+                return;
+            };
             let overlaps = matches!(todo, Todo::Access { collective: false, .. });
             let free = process.calls.is_empty()
                 || (overlaps && !process.blocked && process.calls.len() < 3);
@@ -415,7 +425,14 @@ impl World {
         let Process { rank, size, .. } = self.processes[client];
         let code = outcome.as_ref().map_or_else(|failure| failure.code, |_| Code::OK);
         let now = self.tick();
+        let Some(Some(Opened { inode, .. })) = self.bulletins[key.0] else { return };
+        let home = (inode.0 % u64::from(self.plan.servers)) as u32;
         let Some(collective) = self.collectives.get_mut(&key) else { return };
+        let told_at = *collective.told_at.get_or_insert(now);
+        // Nobody may be left who knows what the last collective before a crash of the home came to.
+        if code == Code::RANK_FAILED && self.shadow.has_crashed(home, told_at) {
+            return;
+        }
         // Who heard nothing does not know what it came to; rank 0 may fail to tell of a close.
         let heard = !matches!(code, Code::TIMED_OUT | Code::SESSION_LOST);
         if !heard {
@@ -510,6 +527,15 @@ impl World {
         };
         let result = self.names.answered(asked, &said);
         self.check(result);
+    }
+
+    /// A process is through with its program, and ends.
+    fn leave(&mut self, client: usize) {
+        let buffers = self.processes[client].buffers.len();
+        if buffers > 0 {
+            return self.fail(format!("{buffers} buffers of client {client} are left"));
+        }
+        self.die(client);
     }
 
     /// A client is no more: nobody hears what its calls come to.
