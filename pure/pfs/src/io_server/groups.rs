@@ -100,7 +100,7 @@ impl Groups {
         if let Some((_, verdict)) = ended {
             return reply(match verdict.sequence == arrival.sequence {
                 true => verdict.message(),
-                false => wrong("the group has ended"),
+                false => Message::failed(Code::SESSION_LOST, "the group has ended"),
             });
         }
         let group = self.under_way.entry(arrival.group).or_insert_with(|| Group {
