@@ -49,7 +49,8 @@ pub(super) enum Doing {
 pub(super) struct Collective {
     called: BTreeSet<u32>,
     answers: Vec<(u32, Code)>,
-    told_at: Option<Tick>,
+    /// When the last of them came.
+    complete_at: Tick,
     writes: Vec<(Inode, OpNumber)>,
     done_at: Option<Tick>,
 }
@@ -284,9 +285,11 @@ impl World {
     }
 
     fn come_to(&mut self, client: usize, bulletin: usize, sequence: u64) -> (usize, u64) {
-        let rank = self.processes[client].rank;
+        let (rank, now) = (self.processes[client].rank, self.tick());
         let key = (bulletin, sequence);
-        self.collectives.entry(key).or_default().called.insert(rank);
+        let collective = self.collectives.entry(key).or_default();
+        collective.called.insert(rank);
+        collective.complete_at = now;
         key
     }
 
@@ -428,9 +431,8 @@ impl World {
         let Some(Some(Opened { inode, .. })) = self.bulletins[key.0] else { return };
         let home = (inode.0 % u64::from(self.plan.servers)) as u32;
         let Some(collective) = self.collectives.get_mut(&key) else { return };
-        let told_at = *collective.told_at.get_or_insert(now);
         // Nobody may be left who knows what the last collective before a crash of the home came to.
-        if code == Code::RANK_FAILED && self.shadow.has_crashed(home, told_at) {
+        if code == Code::RANK_FAILED && self.shadow.has_crashed(home, collective.complete_at) {
             return;
         }
         // Who heard nothing does not know what it came to; rank 0 may fail to tell of a close.
