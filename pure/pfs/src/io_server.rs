@@ -17,6 +17,7 @@ mod subfiles;
 pub use events::{Action, Event, Operation, Outcome, Subfile};
 
 use crate::message::PAYLOAD_BYTES_MAX;
+use crate::plant::{Plant, is_planted};
 use crate::{Access, Buffer, Code, Message, Peer, Portion, Request, SessionId};
 use groups::{Arrival, Groups, Reply};
 use iolab_policy::Machine;
@@ -129,7 +130,9 @@ impl IoServer {
         let Some((id, session)) = self.sessions.of_peer_mut(peer) else {
             return release(payload, out);
         };
-        if let Some(answer) = session.answer(request).cloned() {
+        if is_planted(Plant::ExecutedTwice) {
+            session.executing.remove(&request);
+        } else if let Some(answer) = session.answer(request).cloned() {
             release(payload, out);
             return out.push(Action::Reply { peer, request, message: answer, payload: None });
         }
