@@ -65,8 +65,8 @@ marks! {
     Shortened = "file shortened",
     /// A removed file's subfiles went.
     Discarded = "subfiles discarded",
-    /// Somebody used what was to be removed.
-    Busy = "busy",
+    /// A file was in use when its subfiles were to go.
+    Busy = "discard refused",
 }
 
 /// How often which was met.

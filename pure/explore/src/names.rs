@@ -137,8 +137,11 @@ impl Names {
         }
         if ready.is_empty() {
             let question = &self.pending[&asked];
-            return Err(format!("{question:?} is answered with {said:?}, which fits no order: {}",
-                seen.first().map_or(String::new(), |world| format!("among others {:?}", world.tree))));
+            return Err(format!(
+                "{question:?} is answered with {said:?}, which fits no order: {}",
+                seen.first()
+                    .map_or(String::new(), |world| format!("among others {:?}", world.tree))
+            ));
         }
         self.worlds = ready;
         self.settle(asked);
@@ -159,7 +162,8 @@ impl Names {
 
     /// What a call made has got a number.
     fn bind(&mut self, asked: Asked, inode: Inode) {
-        let told = |thing: Thing| if thing == Thing::Made(asked) { Thing::Told(inode) } else { thing };
+        let told =
+            |thing: Thing| if thing == Thing::Made(asked) { Thing::Told(inode) } else { thing };
         self.worlds = std::mem::take(&mut self.worlds)
             .into_iter()
             .map(|mut world| {
@@ -223,10 +227,9 @@ impl Said {
 fn matches(would: &Said, said: &Said) -> bool {
     let same = |would: &Thing, said: &Thing| would == said || matches!(would, Thing::Made(_));
     match (would, said) {
-        (
-            Said::Opened { thing: a, created: was },
-            Said::Opened { thing: b, created: is },
-        ) => was == is && same(a, b),
+        (Said::Opened { thing: a, created: was }, Said::Opened { thing: b, created: is }) => {
+            was == is && same(a, b)
+        }
         (Said::Found { thing: a, kind: was }, Said::Found { thing: b, kind: is }) => {
             was == is && same(a, b)
         }
@@ -352,6 +355,7 @@ fn list(tree: &Tree, path: &[u8], after: &[u8]) -> Result<Said, Code> {
         let name = other.strip_prefix(path)?.strip_prefix(b"/")?;
         (!name.contains(&b'/') && name > after).then(|| name.to_vec())
     };
-    let entry = |(path, &(kind, thing)): (&Vec<u8>, &(Kind, Thing))| Some((name(path)?, thing, kind));
+    let entry =
+        |(path, &(kind, thing)): (&Vec<u8>, &(Kind, Thing))| Some((name(path)?, thing, kind));
     Ok(Said::Entries { entries: tree.iter().filter_map(entry).collect(), more: false })
 }

@@ -155,11 +155,24 @@ pub(crate) struct Event {
 /// What goes wrong once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
-    Crash { server: u32 },
+    Crash {
+        server: u32,
+    },
     CrashMetadata,
-    Pause { party: Option<u32>, client: Option<u32> },
-    Partition { client: u32, server: Option<u32>, ways: [bool; 2] },
-    Death { client: u32 },
+    Pause {
+        party: Option<u32>,
+        client: Option<u32>,
+    },
+    /// If it breaks them off, connections are lost before; else messages wait.
+    Partition {
+        client: u32,
+        server: Option<u32>,
+        ways: [bool; 2],
+        breaks: bool,
+    },
+    Death {
+        client: u32,
+    },
 }
 
 /// What the ranks of a group do; a process without a group is one of one rank.
@@ -286,7 +299,7 @@ fn program(dice: &mut Dice, ranks: u32) -> Program {
     let mut rounds = Vec::new();
     let favourite = *dice.pick(&FILES[..3]);
     let views = views::family(dice, ranks);
-    let count = dice.between(2, 12) as usize;
+    let count = dice.between(2, 24) as usize;
     for number in 0..count {
         let steps = round(dice, ranks, &mut open, favourite, &views);
         rounds.push(Round { number, steps });
@@ -336,7 +349,11 @@ fn round(
         18 => match (0..SLOTS).find(|&slot| !open[slot]) {
             Some(slot) => {
                 open[slot] = true;
-                vec![Step::Open { slot, path: dice.pick(&FILES).as_bytes().into(), wish: wish(dice) }]
+                vec![Step::Open {
+                    slot,
+                    path: dice.pick(&FILES).as_bytes().into(),
+                    wish: wish(dice),
+                }]
             }
             None => vec![Step::Agree { slot }],
         },
@@ -344,12 +361,7 @@ fn round(
     }
 }
 
-fn independent(
-    dice: &mut Dice,
-    ranks: u32,
-    slot: usize,
-    views: &[Vec<Arc<Nest>>],
-) -> Vec<Step> {
+fn independent(dice: &mut Dice, ranks: u32, slot: usize, views: &[Vec<Arc<Nest>>]) -> Vec<Step> {
     let mut steps = Vec::new();
     for rank in 0..ranks {
         for _ in 0..dice.below(4) {
@@ -378,7 +390,8 @@ fn wish(dice: &mut Dice) -> OpenWish {
     let creates = !dice.one_in(5);
     let exclusive = creates && dice.one_in(6);
     let unit = dice.magnitude(16, 4096);
-    let layout = Layout::striped(unit, dice.between(1, 8) as u32, 0).expect("in range");
+    let subfiles = if dice.one_in(8) { dice.between(9, 120) } else { dice.between(1, 8) };
+    let layout = Layout::striped(unit, subfiles as u32, 0).expect("in range");
     let layout = dice.one_in(2).then_some(layout);
     let reads = !dice.one_in(12);
     let writes = !reads || !dice.one_in(12);
@@ -457,7 +470,8 @@ fn event(dice: &mut Dice, fault: Fault, servers: u32, clients: u32) -> Event {
         Fault::Pause => What::Pause { party: (!manager).then_some(server), client: None },
         Fault::Partition => {
             let ways = *dice.pick(&[[true, true], [true, false], [false, true]]);
-            What::Partition { client, server: (!manager).then_some(server), ways }
+            let server = (!manager).then_some(server);
+            What::Partition { client, server, ways, breaks: dice.one_in(2) }
         }
         _ => What::Death { client },
     };

@@ -241,9 +241,8 @@ impl Shadow {
             let unit = file.layout.unit_bytes();
             let end = file.writers.len() as u64;
             let stripes = (0..end).step_by(unit as usize);
-            let blocks = |stripe: u64| {
-                (stripe..end.min(stripe + unit)).step_by(self.block_bytes as usize)
-            };
+            let blocks =
+                |stripe: u64| (stripe..end.min(stripe + unit)).step_by(self.block_bytes as usize);
             for from in stripes.flat_map(blocks) {
                 let server = file.layout.server_of(file.layout.subfile_of(from), self.servers);
                 let crashes: Vec<Tick> =
@@ -297,9 +296,8 @@ impl File {
             ops.chain(resizes).any(hides)
         };
         if value == 0 {
-            let cuts = self.ops.iter().filter(|op| {
-                op.resizes_to().is_some_and(|to| u64::from(x) >= to)
-            });
+            let cuts =
+                self.ops.iter().filter(|op| op.resizes_to().is_some_and(|to| u64::from(x) >= to));
             // The file began with zeros everywhere, so to speak.
             let mut since = std::iter::once(Some(0)).chain(cuts.map(|op| op.end));
             return match since.any(|since| !hidden(since)) {

@@ -54,12 +54,12 @@ fn smaller(mask: &Mask) -> Vec<Mask> {
             mask.idle.insert(program);
         }));
     }
-    for rounds in [1, 2, 4, 6, 8, 10] {
+    for rounds in [1, 2, 4, 6, 8, 10, 14, 18] {
         if mask.rounds.is_none_or(|most| rounds < most) {
             all.push(with(&|mask| mask.rounds = Some(rounds)));
         }
     }
-    for round in (0..mask.rounds.unwrap_or(13)).filter(|round| !mask.skipped.contains(round)) {
+    for round in (0..mask.rounds.unwrap_or(25)).filter(|round| !mask.skipped.contains(round)) {
         all.push(with(&|mask| {
             mask.skipped.insert(round);
         }));

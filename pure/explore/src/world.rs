@@ -293,7 +293,12 @@ impl World {
     /// Adds to the story.
     fn tell(&mut self, what: &dyn Fn() -> String) {
         if let Some(story) = &mut self.story {
-            story.push(format!("{:>14.6} ms, {:>5}: {}", self.now.0 as f64 / 1e6, self.ticks, what()));
+            story.push(format!(
+                "{:>14.6} ms, {:>5}: {}",
+                self.now.0 as f64 / 1e6,
+                self.ticks,
+                what()
+            ));
         }
     }
 

@@ -60,15 +60,7 @@ impl Work {
         let bytes = vec![0; places.len()];
         let writes = direction == Direction::Write;
         let (halves, begun) = (0, false);
-        Work::Transfer(Box::new(Transfer {
-            writes,
-            subfile,
-            from,
-            places,
-            bytes,
-            halves,
-            begun,
-        }))
+        Work::Transfer(Box::new(Transfer { writes, subfile, from, places, bytes, halves, begun }))
     }
 }
 
@@ -113,9 +105,9 @@ impl World {
         }
         transfer.bytes.clone_from(bytes);
         match server.brought.get(&buffer.0) {
-            Some(&request) if !server.written.insert(request) => Err(format!(
-                "server {at} writes for {request:?} a second time in one life"
-            )),
+            Some(&request) if !server.written.insert(request) => {
+                Err(format!("server {at} writes for {request:?} a second time in one life"))
+            }
             _ => Ok(()),
         }
     }

@@ -125,7 +125,9 @@ impl World {
         let newer = self.connections.iter().skip(connection + 1);
         let is_replaced =
             newer.into_iter().any(|other| (other.asker, other.party) == (asker, party));
-        if !is_replaced {
+        // Servers may still be busy with requests that a client has given up.
+        let is_busy = self.marks.count(Mark::TimedOut) > 0;
+        if !is_replaced && !is_busy {
             self.fail(format!("{node:?} drops a connection of an honest client: {why}"));
         }
         let at = self.arrival(connection, false);
@@ -231,8 +233,8 @@ impl World {
         self.tell(&|| format!("connection {connection} breaks"));
         for at_party in [false, true] {
             let at = self.arrival(connection, at_party);
-            // A party may think for long that a lost connection is still there.
-            let more = if at_party && self.trouble(4) { self.dice.below(20_000_000_000) } else { 0 };
+            // An end may think for long that a lost connection is still there.
+            let more = if self.trouble(4) { self.dice.below(20_000_000_000) } else { 0 };
             self.at(at + more, Happening::Noticed { connection, at_party });
         }
     }
@@ -242,6 +244,16 @@ impl World {
         for at in 0..self.connections.len() {
             let connection = &self.connections[at];
             if connection.asker == node || Node::of(connection.party) == node {
+                self.break_off(at);
+            }
+        }
+    }
+
+    /// Breaks the connections between two nodes.
+    pub(super) fn break_between(&mut self, asker: Node, party: Node) {
+        for at in 0..self.connections.len() {
+            let connection = &self.connections[at];
+            if connection.asker == asker && Node::of(connection.party) == party {
                 self.break_off(at);
             }
         }
@@ -258,7 +270,9 @@ impl World {
         }
         let life = self.life_of(node);
         let replaces = self.connections.iter().any(|other| {
-            other.asker == asker && other.party == party && other.party_has
+            other.asker == asker
+                && other.party == party
+                && other.party_has
                 && other.party_life == life
         });
         if replaces {

@@ -240,14 +240,7 @@ impl World {
         }
     }
 
-    fn open(
-        &mut self,
-        client: usize,
-        slot: usize,
-        path: Vec<u8>,
-        wish: OpenWish,
-        bulletin: usize,
-    ) {
+    fn open(&mut self, client: usize, slot: usize, path: Vec<u8>, wish: OpenWish, bulletin: usize) {
         if self.processes[client].files[slot].is_some() {
             return self.post(bulletin, None);
         }
@@ -300,8 +293,7 @@ impl World {
         mut access: Access,
         is_collective: bool,
     ) {
-        let collective =
-            if is_collective { self.come_to_collective(client, slot) } else { None };
+        let collective = if is_collective { self.come_to_collective(client, slot) } else { None };
         let mut op = None;
         let mut memory = vec![0xEE; (access.to - access.from) as usize];
         if access.writes {
@@ -328,13 +320,7 @@ impl World {
         self.call_with(client, what, Doing::Access { file, access, op }, collective, memory);
     }
 
-    fn call(
-        &mut self,
-        client: usize,
-        what: Call,
-        doing: Doing,
-        collective: Option<(usize, u64)>,
-    ) {
+    fn call(&mut self, client: usize, what: Call, doing: Doing, collective: Option<(usize, u64)>) {
         self.call_with(client, what, doing, collective, Vec::new());
     }
 
@@ -398,7 +384,6 @@ impl World {
             Code::TIMED_OUT => Mark::TimedOut,
             Code::SESSION_LOST => Mark::SessionLost,
             Code::RANK_FAILED => Mark::RankFailed,
-            Code::BUSY => Mark::Busy,
             _ => return,
         };
         self.meet(mark);
@@ -436,14 +421,19 @@ impl World {
             return;
         }
         // Who heard nothing does not know what it came to; rank 0 may fail to tell of a close.
-        let heard = !matches!(code, Code::TIMED_OUT | Code::SESSION_LOST);
-        if !heard {
+        let out_of_sight = [Mark::TimedOut, Mark::SessionExpired, Mark::RankFailed]
+            .iter()
+            .any(|&mark| self.marks.count(mark) > 0);
+        if code == Code::TIMED_OUT || code == Code::SESSION_LOST && out_of_sight {
             return;
         }
         let other = collective.answers.iter().find(|(_, other)| *other != code).copied();
         collective.answers.push((rank, code));
         if let Some((other, was)) = other {
-            let what = format!("collective {key:?} came to {} on rank {rank}, {} on rank {other}", code.0, was.0);
+            let what = format!(
+                "collective {key:?} came to {} on rank {rank}, {} on rank {other}",
+                code.0, was.0
+            );
             return self.fail(what);
         }
         if code.is_ok() && collective.called.len() < size as usize {

@@ -161,7 +161,10 @@ impl World {
 
     fn note_reply(&mut self, at: u32, request: (SessionId, Request), message: &Message) {
         match message {
-            Message::Failed { code: Code::UNKNOWN_VIEW, .. } => return self.meet(Mark::UnknownView),
+            Message::Failed { code: Code::UNKNOWN_VIEW, .. } => {
+                return self.meet(Mark::UnknownView);
+            }
+            Message::Failed { code: Code::BUSY, .. } => return self.meet(Mark::Busy),
             Message::Verdict { result, .. } if !result.is_ok() => self.meet(Mark::CollectiveFailed),
             _ => {}
         }

@@ -62,9 +62,12 @@ impl World {
                 let node = client.map_or(party, |client| Node::Client(client as usize));
                 self.paused.insert(node, until);
             }
-            What::Partition { client, server, ways } => {
+            What::Partition { client, server, ways, breaks } => {
                 let client = Node::Client(client as usize);
                 let party = server.map_or(Node::Metadata, Node::Server);
+                if breaks {
+                    self.break_between(client, party);
+                }
                 let pairs = [(client, party), (party, client)];
                 for (pair, _) in pairs.into_iter().zip(ways).filter(|(_, cut)| *cut) {
                     self.cut.insert(pair, until);
@@ -120,7 +123,8 @@ impl World {
         }
         // Ranks whose first has died, with the open it held, may write to a file that was removed meanwhile:
         // its subfiles come into being once more.
-        let left = |inode: &&Inode| !self.found.contains(inode) && !self.shadow.is_discarded(**inode);
+        let left =
+            |inode: &&Inode| !self.found.contains(inode) && !self.shadow.is_discarded(**inode);
         match self.stored().iter().find(left) {
             Some(inode) => Err(format!("file {inode} has no name, but subfiles on disks")),
             None => Ok(()),
