@@ -22,8 +22,8 @@ pub enum Plant {
     TransfersOverlap,
     /// A server in a new life does not know what the collective before came to.
     VerdictForgotten,
-    /// Zeros are given for what came to a subfile while its end was looked for.
-    TailAsZeros,
+    /// A file is taken to end where its first subfile does.
+    EndOfOneSubfile,
     /// Transfers are cut anywhere in a stripe.
     BlocksSplit,
     /// A block whose end came later is read in two parts.
@@ -44,7 +44,7 @@ impl Plant {
         Plant::TornRecordPassed,
         Plant::TransfersOverlap,
         Plant::VerdictForgotten,
-        Plant::TailAsZeros,
+        Plant::EndOfOneSubfile,
         Plant::BlocksSplit,
         Plant::BlockReadTwice,
         Plant::LengthKept,

@@ -185,14 +185,15 @@ impl Transfers {
     /// All subfiles have told how long they are: what is to be read once more, and what is a hole.
     pub(super) fn measured(&mut self, transfer_bytes: u64) -> (Vec<Portion>, Vec<Portion>) {
         let ends = self.ends.iter().zip(0u32..);
-        let file = ends.map(|(&end, subfile)| self.layout.file_bytes(subfile, end)).max();
+        let mut ends = ends.map(|(&end, subfile)| self.layout.file_bytes(subfile, end));
+        let file = if is_planted(Plant::EndOfOneSubfile) { ends.next() } else { ends.max() };
         let rank = self.stretch.view.rank(file.unwrap_or(0)).unwrap_or(self.stretch.from);
         self.end = rank.clamp(self.stretch.from, self.stretch.to).max(self.reached);
         self.reached = self.end;
         let (mut again, mut holes) = (Vec::new(), Vec::new());
         for tail in std::mem::take(&mut self.tails) {
             let end = self.ends.get(tail.subfile as usize).copied().unwrap_or(0);
-            if has_bytes(&tail.before(tail.data_end(end))) && !is_planted(Plant::TailAsZeros) {
+            if has_bytes(&tail.before(tail.data_end(end))) {
                 // With what was there before of the same block: the call sees a block at one instant.
                 again.push(tail.with_its_block(transfer_bytes, self.stretch.from));
                 continue;
