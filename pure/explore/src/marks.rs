@@ -33,6 +33,8 @@ marks! {
     UnknownView = "unknown view",
     /// A collective failed.
     CollectiveFailed = "verdict with a failure",
+    /// There were too many orders of calls about names to try them all.
+    NamesUndecided = "names undecided",
     /// A rank of a group died or was lost.
     RankFailed = "rank failed",
     /// A call read the same bytes of a server twice.

@@ -37,8 +37,11 @@ pub(crate) enum Said {
     Done,
     Opened { thing: Thing, created: bool },
     Found { thing: Thing, kind: Kind },
-    Entries { entries: Vec<(Vec<u8>, Thing, Kind)>, more: bool },
+    Entries { entries: Vec<Listed>, more: bool },
 }
+
+/// A name in a directory, what it stands for, and of what kind that is.
+type Listed = (Vec<u8>, Thing, Kind);
 
 type Tree = BTreeMap<Vec<u8>, (Kind, Thing)>;
 
@@ -235,9 +238,7 @@ fn matches(would: &Said, said: &Said) -> bool {
         }
         (Said::Entries { entries: a, .. }, Said::Entries { entries: b, more }) => {
             let whole = if *more { !b.is_empty() && b.len() < a.len() } else { a.len() == b.len() };
-            let entry = |(a, b): (&(Vec<u8>, Thing, Kind), &(Vec<u8>, Thing, Kind))| {
-                a.0 == b.0 && a.2 == b.2 && same(&a.1, &b.1)
-            };
+            let entry = |(a, b): (&Listed, &Listed)| a.0 == b.0 && a.2 == b.2 && same(&a.1, &b.1);
             whole && a.iter().zip(b).all(entry)
         }
         _ => would == said,

@@ -133,12 +133,14 @@ pub(crate) struct Rates {
     pub(crate) delay: u64,
     pub(crate) disk: u64,
     pub(crate) mangle: u64,
+    /// Of changes of the journal: the manager crashes before they are written.
+    pub(crate) journal: u64,
 }
 
 impl Rates {
     /// Whether nothing of the kind can happen.
     pub(crate) fn peaceful(self) -> bool {
-        self.loss == 0 && self.delay == 0 && self.disk == 0 && self.mangle == 0
+        self.loss == 0 && self.delay == 0 && self.disk == 0 && self.mangle == 0 && self.journal == 0
     }
 }
 
@@ -297,11 +299,16 @@ fn programs(dice: &mut Dice) -> Vec<Program> {
 fn program(dice: &mut Dice, ranks: u32) -> Program {
     let mut open = [false; SLOTS];
     let mut rounds = Vec::new();
+    // Some programs are mostly about names.
+    let bookish = dice.one_in(4);
     let favourite = *dice.pick(&FILES[..3]);
     let views = views::family(dice, ranks);
     let count = dice.between(2, 24) as usize;
     for number in 0..count {
-        let steps = round(dice, ranks, &mut open, favourite, &views);
+        let steps = match bookish && !dice.one_in(4) {
+            true => names(dice, ranks),
+            false => round(dice, ranks, &mut open, favourite, &views),
+        };
         rounds.push(Round { number, steps });
     }
     let last = (0..SLOTS).filter(|&slot| open[slot]).map(|slot| Step::Close { slot }).collect();
@@ -405,7 +412,8 @@ fn names(dice: &mut Dice, ranks: u32) -> Vec<Step> {
             let of = if dice.one_in(3) { &DIRECTORIES[..] } else { files };
             dice.pick(of).as_bytes().into()
         };
-        match dice.below(10) {
+        match dice.below(12) {
+            10.. => NameCall::Rename(path(dice), path(dice)),
             0..2 => NameCall::Look(path(dice)),
             2..5 => NameCall::MakeDirectory(dice.pick(&DIRECTORIES).as_bytes().into()),
             5 => NameCall::Remove(path(dice), *dice.pick(&[Kind::File, Kind::Directory])),
@@ -448,6 +456,7 @@ fn faults(
             Fault::Delay => rates.delay = dice.magnitude(8, 2000),
             Fault::Disk => rates.disk = dice.magnitude(8, 1000),
             Fault::Mangle => rates.mangle = dice.magnitude(20, 2000),
+            Fault::CrashMetadata if dice.one_in(2) => rates.journal = dice.magnitude(2, 32),
             once => {
                 let count = dice.between(1, 4);
                 let draw = |_| event(&mut dice, once, servers, clients);

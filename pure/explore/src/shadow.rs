@@ -9,7 +9,7 @@
 mod graph;
 
 use iolab_pfs::{Inode, Layout};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An instant of a run: calls and answers are counted.
 pub(crate) type Tick = u64;
@@ -97,6 +97,8 @@ struct File {
 #[derive(Clone, Debug)]
 pub(crate) struct Shadow {
     files: BTreeMap<Inode, File>,
+    /// Files whose subfiles were told to go.
+    discarded: BTreeSet<Inode>,
     servers: u32,
     /// Of a larger stripe so many bytes are a block: what travels together.
     block_bytes: u64,
@@ -106,11 +108,18 @@ pub(crate) struct Shadow {
 
 impl Shadow {
     pub(crate) fn new(servers: u32, block_bytes: u64) -> Shadow {
-        Shadow { files: BTreeMap::new(), servers, block_bytes, crashes: Vec::new() }
+        Shadow {
+            files: BTreeMap::new(),
+            discarded: BTreeSet::new(),
+            servers,
+            block_bytes,
+            crashes: Vec::new(),
+        }
     }
 
     fn file(&mut self, inode: Inode, layout: Layout) -> &mut File {
-        let new = || File { layout, ops: Vec::new(), writers: Vec::new(), discarded: false };
+        let discarded = self.discarded.contains(&inode);
+        let new = || File { layout, ops: Vec::new(), writers: Vec::new(), discarded };
         self.files.entry(inode).or_insert_with(new)
     }
 
@@ -126,6 +135,7 @@ impl Shadow {
 
     /// The subfiles of a file go.
     pub(crate) fn discarded(&mut self, inode: Inode) {
+        self.discarded.insert(inode);
         if let Some(file) = self.files.get_mut(&inode) {
             file.discarded = true;
         }
@@ -133,7 +143,7 @@ impl Shadow {
 
     /// Whether the subfiles of a file were told to go.
     pub(crate) fn is_discarded(&self, inode: Inode) -> bool {
-        self.files.get(&inode).is_some_and(|file| file.discarded)
+        self.discarded.contains(&inode)
     }
 
     /// A write to these bytes of a file begins: the values that it puts there, or none if a byte has had

@@ -120,23 +120,23 @@ impl World {
         self.log(&[u64::from(at), operation]);
         let disturbs = !matches!(work, Work::Discard { .. });
         let fails = disturbs && self.trouble(self.plan.rates.disk);
-        if let Work::Transfer(transfer) = &mut work {
-            if !transfer.begun {
-                transfer.begun = true;
-                let result = self.servers[at as usize].disk.half(transfer, true);
-                self.check(result);
-                if !fails {
-                    self.servers[at as usize].works.insert(operation, work);
-                    let delay = self.delay();
-                    return self.later(delay, Happening::Works { server: at, life, operation });
-                }
+        if let Work::Transfer(transfer) = &mut work
+            && !transfer.begun
+        {
+            transfer.begun = true;
+            let result = self.servers[at as usize].disk.half(transfer, true);
+            self.check(result);
+            if !fails {
+                self.servers[at as usize].works.insert(operation, work);
+                let delay = self.delay();
+                return self.later(delay, Happening::Works { server: at, life, operation });
             }
         }
         let result = if fails { Err(self.device_failure()) } else { self.finish(at, &mut work) };
-        if let Work::Transfer(transfer) = &work {
-            if let Some(buffer) = transfer.from {
-                self.take_buffer(at, buffer);
-            }
+        if let Work::Transfer(transfer) = &work
+            && let Some(buffer) = transfer.from
+        {
+            self.take_buffer(at, buffer);
         }
         let operation = Operation(operation);
         self.tell_server(at, Event::Done { operation, result });

@@ -16,6 +16,8 @@ pub(super) struct Manager {
     pub(super) life: u32,
     /// Records that are written, byte for byte.
     journal: Vec<u8>,
+    /// All records that were wanted, but those that a crash lost.
+    history: Vec<Vec<u8>>,
     /// Records that are not reported as written yet.
     underway: Vec<(u64, Vec<u8>)>,
     last: u64,
@@ -30,6 +32,7 @@ impl Manager {
             up: false,
             life: 0,
             journal: Vec::new(),
+            history: Vec::new(),
             underway: Vec::new(),
             last: 0,
         }
@@ -46,6 +49,11 @@ impl World {
             Err(refusal) => return self.fail(format!("the journal is refused: {refusal}")),
         };
         let torn = self.manager.journal.len() > intact;
+        // Names are a beginning of their history.
+        if records.iter().zip(&self.manager.history).any(|(record, was)| record != was) {
+            return self.fail("the records of the journal are not the first ones".to_owned());
+        }
+        self.manager.history.truncate(records.len());
         self.manager.last = records.len() as u64;
         let recovered = Metadata::recover(self.manager.settings, records);
         self.manager.journal.truncate(intact);
@@ -119,10 +127,15 @@ impl World {
                     self.fail(format!("record {sequence} follows record {}", self.manager.last));
                 }
                 self.manager.last = sequence;
+                self.manager.history.push(record.clone());
                 self.manager.underway.push((sequence, record));
                 let life = self.manager.life;
-                let delay = self.delay();
+                let slow = if self.plan.rates.journal > 0 { 8 } else { 1 };
+                let delay = self.delay() * slow;
                 self.later(delay, Happening::Written { life });
+                if self.trouble(self.plan.rates.journal) {
+                    self.later(delay / 2, Happening::Crashes { life });
+                }
             }
             Action::WakeAt(when) => self.wake_at(node, when),
         }

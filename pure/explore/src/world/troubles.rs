@@ -50,13 +50,7 @@ impl World {
                     self.at(until, Happening::Starts { node: Node::Server(server) });
                 }
             }
-            What::CrashMetadata => {
-                if self.manager.up {
-                    self.crash_manager();
-                    self.break_all(Node::Metadata);
-                    self.at(until, Happening::Starts { node: Node::Metadata });
-                }
-            }
+            What::CrashMetadata => self.crash_metadata(until),
             What::Pause { party, client } => {
                 let party = party.map_or(Node::Metadata, Node::Server);
                 let node = client.map_or(party, |client| Node::Client(client as usize));
@@ -74,6 +68,16 @@ impl World {
                 }
             }
             What::Death { client } => self.die(client as usize),
+        }
+    }
+
+    /// The manager crashes, and starts again then.
+    pub(super) fn crash_metadata(&mut self, until: u64) {
+        if self.manager.up {
+            self.tell(&|| "the manager crashes".to_owned());
+            self.crash_manager();
+            self.break_all(Node::Metadata);
+            self.at(until, Happening::Starts { node: Node::Metadata });
         }
     }
 
