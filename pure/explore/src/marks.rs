@@ -33,6 +33,8 @@ marks! {
     UnknownView = "unknown view",
     /// A collective failed.
     CollectiveFailed = "verdict with a failure",
+    /// There were too many orders of calls about names to try them all.
+    NamesUndecided = "names undecided",
     /// A rank of a group died or was lost.
     RankFailed = "rank failed",
     /// A call read the same bytes of a server twice.
@@ -65,8 +67,8 @@ marks! {
     Shortened = "file shortened",
     /// A removed file's subfiles went.
     Discarded = "subfiles discarded",
-    /// Somebody used what was to be removed.
-    Busy = "busy",
+    /// A file was in use when its subfiles were to go.
+    Busy = "discard refused",
 }
 
 /// How often which was met.

@@ -37,8 +37,11 @@ pub(crate) enum Said {
     Done,
     Opened { thing: Thing, created: bool },
     Found { thing: Thing, kind: Kind },
-    Entries { entries: Vec<(Vec<u8>, Thing, Kind)>, more: bool },
+    Entries { entries: Vec<Listed>, more: bool },
 }
+
+/// A name in a directory, what it stands for, and of what kind that is.
+type Listed = (Vec<u8>, Thing, Kind);
 
 type Tree = BTreeMap<Vec<u8>, (Kind, Thing)>;
 
@@ -137,8 +140,11 @@ impl Names {
         }
         if ready.is_empty() {
             let question = &self.pending[&asked];
-            return Err(format!("{question:?} is answered with {said:?}, which fits no order: {}",
-                seen.first().map_or(String::new(), |world| format!("among others {:?}", world.tree))));
+            return Err(format!(
+                "{question:?} is answered with {said:?}, which fits no order: {}",
+                seen.first()
+                    .map_or(String::new(), |world| format!("among others {:?}", world.tree))
+            ));
         }
         self.worlds = ready;
         self.settle(asked);
@@ -159,7 +165,8 @@ impl Names {
 
     /// What a call made has got a number.
     fn bind(&mut self, asked: Asked, inode: Inode) {
-        let told = |thing: Thing| if thing == Thing::Made(asked) { Thing::Told(inode) } else { thing };
+        let told =
+            |thing: Thing| if thing == Thing::Made(asked) { Thing::Told(inode) } else { thing };
         self.worlds = std::mem::take(&mut self.worlds)
             .into_iter()
             .map(|mut world| {
@@ -223,18 +230,15 @@ impl Said {
 fn matches(would: &Said, said: &Said) -> bool {
     let same = |would: &Thing, said: &Thing| would == said || matches!(would, Thing::Made(_));
     match (would, said) {
-        (
-            Said::Opened { thing: a, created: was },
-            Said::Opened { thing: b, created: is },
-        ) => was == is && same(a, b),
+        (Said::Opened { thing: a, created: was }, Said::Opened { thing: b, created: is }) => {
+            was == is && same(a, b)
+        }
         (Said::Found { thing: a, kind: was }, Said::Found { thing: b, kind: is }) => {
             was == is && same(a, b)
         }
         (Said::Entries { entries: a, .. }, Said::Entries { entries: b, more }) => {
             let whole = if *more { !b.is_empty() && b.len() < a.len() } else { a.len() == b.len() };
-            let entry = |(a, b): (&(Vec<u8>, Thing, Kind), &(Vec<u8>, Thing, Kind))| {
-                a.0 == b.0 && a.2 == b.2 && same(&a.1, &b.1)
-            };
+            let entry = |(a, b): (&Listed, &Listed)| a.0 == b.0 && a.2 == b.2 && same(&a.1, &b.1);
             whole && a.iter().zip(b).all(entry)
         }
         _ => would == said,
@@ -319,13 +323,15 @@ fn remove(tree: &mut Tree, path: &[u8], kind: Kind) -> Result<Said, Code> {
 }
 
 fn rename(tree: &mut Tree, from: &[u8], to: &[u8]) -> Result<Said, Code> {
+    check_parent(tree, from)?;
+    check_parent(tree, to)?;
     let (kind, _) = kind_of(tree, from)?;
     if is_below(to, from) {
         return Err(Code::INVALID);
     }
     match (kind, kind_of(tree, to).map(|(kind, _)| kind)) {
         _ if from == to => return Ok(Said::Done),
-        (_, Err(_)) => check_parent(tree, to)?,
+        (_, Err(_)) => {}
         (Kind::File, Ok(Kind::Directory)) => return Err(Code::IS_DIRECTORY),
         (Kind::Directory, Ok(Kind::File)) => return Err(Code::NOT_DIRECTORY),
         (Kind::Directory, Ok(_)) if is_full(tree, to) => return Err(Code::NOT_EMPTY),
@@ -350,6 +356,7 @@ fn list(tree: &Tree, path: &[u8], after: &[u8]) -> Result<Said, Code> {
         let name = other.strip_prefix(path)?.strip_prefix(b"/")?;
         (!name.contains(&b'/') && name > after).then(|| name.to_vec())
     };
-    let entry = |(path, &(kind, thing)): (&Vec<u8>, &(Kind, Thing))| Some((name(path)?, thing, kind));
+    let entry =
+        |(path, &(kind, thing)): (&Vec<u8>, &(Kind, Thing))| Some((name(path)?, thing, kind));
     Ok(Said::Entries { entries: tree.iter().filter_map(entry).collect(), more: false })
 }

@@ -133,12 +133,14 @@ pub(crate) struct Rates {
     pub(crate) delay: u64,
     pub(crate) disk: u64,
     pub(crate) mangle: u64,
+    /// Of changes of the journal: the manager crashes before they are written.
+    pub(crate) journal: u64,
 }
 
 impl Rates {
     /// Whether nothing of the kind can happen.
     pub(crate) fn peaceful(self) -> bool {
-        self.loss == 0 && self.delay == 0 && self.disk == 0 && self.mangle == 0
+        self.loss == 0 && self.delay == 0 && self.disk == 0 && self.mangle == 0 && self.journal == 0
     }
 }
 
@@ -155,11 +157,24 @@ pub(crate) struct Event {
 /// What goes wrong once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
-    Crash { server: u32 },
+    Crash {
+        server: u32,
+    },
     CrashMetadata,
-    Pause { party: Option<u32>, client: Option<u32> },
-    Partition { client: u32, server: Option<u32>, ways: [bool; 2] },
-    Death { client: u32 },
+    Pause {
+        party: Option<u32>,
+        client: Option<u32>,
+    },
+    /// If it breaks them off, connections are lost before; else messages wait.
+    Partition {
+        client: u32,
+        server: Option<u32>,
+        ways: [bool; 2],
+        breaks: bool,
+    },
+    Death {
+        client: u32,
+    },
 }
 
 /// What the ranks of a group do; a process without a group is one of one rank.
@@ -284,11 +299,16 @@ fn programs(dice: &mut Dice) -> Vec<Program> {
 fn program(dice: &mut Dice, ranks: u32) -> Program {
     let mut open = [false; SLOTS];
     let mut rounds = Vec::new();
+    // Some programs are mostly about names.
+    let bookish = dice.one_in(4);
     let favourite = *dice.pick(&FILES[..3]);
     let views = views::family(dice, ranks);
-    let count = dice.between(2, 12) as usize;
+    let count = dice.between(2, 24) as usize;
     for number in 0..count {
-        let steps = round(dice, ranks, &mut open, favourite, &views);
+        let steps = match bookish && !dice.one_in(4) {
+            true => names(dice, ranks),
+            false => round(dice, ranks, &mut open, favourite, &views),
+        };
         rounds.push(Round { number, steps });
     }
     let last = (0..SLOTS).filter(|&slot| open[slot]).map(|slot| Step::Close { slot }).collect();
@@ -336,7 +356,11 @@ fn round(
         18 => match (0..SLOTS).find(|&slot| !open[slot]) {
             Some(slot) => {
                 open[slot] = true;
-                vec![Step::Open { slot, path: dice.pick(&FILES).as_bytes().into(), wish: wish(dice) }]
+                vec![Step::Open {
+                    slot,
+                    path: dice.pick(&FILES).as_bytes().into(),
+                    wish: wish(dice),
+                }]
             }
             None => vec![Step::Agree { slot }],
         },
@@ -344,12 +368,7 @@ fn round(
     }
 }
 
-fn independent(
-    dice: &mut Dice,
-    ranks: u32,
-    slot: usize,
-    views: &[Vec<Arc<Nest>>],
-) -> Vec<Step> {
+fn independent(dice: &mut Dice, ranks: u32, slot: usize, views: &[Vec<Arc<Nest>>]) -> Vec<Step> {
     let mut steps = Vec::new();
     for rank in 0..ranks {
         for _ in 0..dice.below(4) {
@@ -378,7 +397,8 @@ fn wish(dice: &mut Dice) -> OpenWish {
     let creates = !dice.one_in(5);
     let exclusive = creates && dice.one_in(6);
     let unit = dice.magnitude(16, 4096);
-    let layout = Layout::striped(unit, dice.between(1, 8) as u32, 0).expect("in range");
+    let subfiles = if dice.one_in(8) { dice.between(9, 120) } else { dice.between(1, 8) };
+    let layout = Layout::striped(unit, subfiles as u32, 0).expect("in range");
     let layout = dice.one_in(2).then_some(layout);
     let reads = !dice.one_in(12);
     let writes = !reads || !dice.one_in(12);
@@ -392,7 +412,8 @@ fn names(dice: &mut Dice, ranks: u32) -> Vec<Step> {
             let of = if dice.one_in(3) { &DIRECTORIES[..] } else { files };
             dice.pick(of).as_bytes().into()
         };
-        match dice.below(10) {
+        match dice.below(12) {
+            10.. => NameCall::Rename(path(dice), path(dice)),
             0..2 => NameCall::Look(path(dice)),
             2..5 => NameCall::MakeDirectory(dice.pick(&DIRECTORIES).as_bytes().into()),
             5 => NameCall::Remove(path(dice), *dice.pick(&[Kind::File, Kind::Directory])),
@@ -435,6 +456,7 @@ fn faults(
             Fault::Delay => rates.delay = dice.magnitude(8, 2000),
             Fault::Disk => rates.disk = dice.magnitude(8, 1000),
             Fault::Mangle => rates.mangle = dice.magnitude(20, 2000),
+            Fault::CrashMetadata if dice.one_in(2) => rates.journal = dice.magnitude(2, 32),
             once => {
                 let count = dice.between(1, 4);
                 let draw = |_| event(&mut dice, once, servers, clients);
@@ -457,7 +479,8 @@ fn event(dice: &mut Dice, fault: Fault, servers: u32, clients: u32) -> Event {
         Fault::Pause => What::Pause { party: (!manager).then_some(server), client: None },
         Fault::Partition => {
             let ways = *dice.pick(&[[true, true], [true, false], [false, true]]);
-            What::Partition { client, server: (!manager).then_some(server), ways }
+            let server = (!manager).then_some(server);
+            What::Partition { client, server, ways, breaks: dice.one_in(2) }
         }
         _ => What::Death { client },
     };

@@ -9,7 +9,7 @@
 mod graph;
 
 use iolab_pfs::{Inode, Layout};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An instant of a run: calls and answers are counted.
 pub(crate) type Tick = u64;
@@ -97,6 +97,8 @@ struct File {
 #[derive(Clone, Debug)]
 pub(crate) struct Shadow {
     files: BTreeMap<Inode, File>,
+    /// Files whose subfiles were told to go.
+    discarded: BTreeSet<Inode>,
     servers: u32,
     /// Of a larger stripe so many bytes are a block: what travels together.
     block_bytes: u64,
@@ -106,11 +108,18 @@ pub(crate) struct Shadow {
 
 impl Shadow {
     pub(crate) fn new(servers: u32, block_bytes: u64) -> Shadow {
-        Shadow { files: BTreeMap::new(), servers, block_bytes, crashes: Vec::new() }
+        Shadow {
+            files: BTreeMap::new(),
+            discarded: BTreeSet::new(),
+            servers,
+            block_bytes,
+            crashes: Vec::new(),
+        }
     }
 
     fn file(&mut self, inode: Inode, layout: Layout) -> &mut File {
-        let new = || File { layout, ops: Vec::new(), writers: Vec::new(), discarded: false };
+        let discarded = self.discarded.contains(&inode);
+        let new = || File { layout, ops: Vec::new(), writers: Vec::new(), discarded };
         self.files.entry(inode).or_insert_with(new)
     }
 
@@ -119,11 +128,22 @@ impl Shadow {
         self.crashes.push((server, now));
     }
 
+    /// Whether a server has crashed since.
+    pub(crate) fn has_crashed(&self, server: u32, since: Tick) -> bool {
+        self.crashes.iter().any(|&(crashed, at)| crashed == server && at > since)
+    }
+
     /// The subfiles of a file go.
     pub(crate) fn discarded(&mut self, inode: Inode) {
+        self.discarded.insert(inode);
         if let Some(file) = self.files.get_mut(&inode) {
             file.discarded = true;
         }
+    }
+
+    /// Whether the subfiles of a file were told to go.
+    pub(crate) fn is_discarded(&self, inode: Inode) -> bool {
+        self.discarded.contains(&inode)
     }
 
     /// A write to these bytes of a file begins: the values that it puts there, or none if a byte has had
@@ -231,9 +251,8 @@ impl Shadow {
             let unit = file.layout.unit_bytes();
             let end = file.writers.len() as u64;
             let stripes = (0..end).step_by(unit as usize);
-            let blocks = |stripe: u64| {
-                (stripe..end.min(stripe + unit)).step_by(self.block_bytes as usize)
-            };
+            let blocks =
+                |stripe: u64| (stripe..end.min(stripe + unit)).step_by(self.block_bytes as usize);
             for from in stripes.flat_map(blocks) {
                 let server = file.layout.server_of(file.layout.subfile_of(from), self.servers);
                 let crashes: Vec<Tick> =
@@ -263,6 +282,8 @@ impl File {
             if op.over_before(begin) {
                 let may_cut = |(resize, to): (&Op, u64)| {
                     let before = resize.over_before(op.begin) || resize.begin >= now;
+                    // One that is not over may have cut without having extended.
+                    let to = if resize.over_before(begin) { to } else { 0 };
                     (!before).then_some(to)
                 };
                 low = low.max(resizes().filter_map(may_cut).fold(extent, u64::min));
@@ -285,9 +306,8 @@ impl File {
             ops.chain(resizes).any(hides)
         };
         if value == 0 {
-            let cuts = self.ops.iter().filter(|op| {
-                op.resizes_to().is_some_and(|to| u64::from(x) >= to)
-            });
+            let cuts =
+                self.ops.iter().filter(|op| op.resizes_to().is_some_and(|to| u64::from(x) >= to));
             // The file began with zeros everywhere, so to speak.
             let mut since = std::iter::once(Some(0)).chain(cuts.map(|op| op.end));
             return match since.any(|since| !hidden(since)) {
@@ -343,8 +363,9 @@ mod tests {
         assert!(shadow.size(file, 9, (5, 6)).is_err());
         let cut = shadow.resize(file, 3, 7);
         assert!(shadow.size(file, 10, (8, 9)).is_ok());
-        assert!(shadow.size(file, 3, (8, 9)).is_ok());
+        assert!(shadow.size(file, 2, (8, 9)).is_ok());
         shadow.done(file.0, cut, 10);
+        assert!(shadow.size(file, 2, (11, 12)).is_err());
         assert!(shadow.size(file, 10, (11, 12)).is_err());
         assert!(shadow.read(file, vec![], Some(2), (11, 12)).is_err());
         assert!(shadow.read(file, vec![(0, 1)], Some(3), (11, 12)).is_ok());

@@ -9,6 +9,7 @@ const RUNS_MAX: usize = 200;
 /// The largest mask found with which a seed still fails, and how it fails then.
 pub fn shrink(seed: u64, mask: &Mask) -> (Mask, Outcome) {
     let mut best = (mask.clone(), explore(seed, mask));
+    let failing = kind(&best.1);
     let mut runs = 0;
     loop {
         let before = best.0.clone();
@@ -19,7 +20,7 @@ pub fn shrink(seed: u64, mask: &Mask) -> (Mask, Outcome) {
             runs += 1;
             let candidate = joined(&best.0, &candidate);
             let outcome = explore(seed, &candidate);
-            if outcome.defect.is_some() {
+            if kind(&outcome) == failing {
                 best = (candidate, outcome);
             }
         }
@@ -27,6 +28,12 @@ pub fn shrink(seed: u64, mask: &Mask) -> (Mask, Outcome) {
             return best;
         }
     }
+}
+
+/// A defect without its numbers and details: another one may not take its place.
+fn kind(outcome: &Outcome) -> Option<String> {
+    let words = |defect: &String| defect.chars().filter(|c| !c.is_ascii_digit()).take(40).collect();
+    outcome.defect.as_ref().map(words)
 }
 
 /// Masks with one thing more.
@@ -47,12 +54,12 @@ fn smaller(mask: &Mask) -> Vec<Mask> {
             mask.idle.insert(program);
         }));
     }
-    for rounds in [1, 2, 4, 6, 8, 10] {
+    for rounds in [1, 2, 4, 6, 8, 10, 14, 18] {
         if mask.rounds.is_none_or(|most| rounds < most) {
             all.push(with(&|mask| mask.rounds = Some(rounds)));
         }
     }
-    for round in (0..mask.rounds.unwrap_or(13)).filter(|round| !mask.skipped.contains(round)) {
+    for round in (0..mask.rounds.unwrap_or(25)).filter(|round| !mask.skipped.contains(round)) {
         all.push(with(&|mask| {
             mask.skipped.insert(round);
         }));

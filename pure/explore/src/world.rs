@@ -73,6 +73,8 @@ enum Happening {
     Works { server: u32, life: u32, operation: u64 },
     /// Records are in the journal.
     Written { life: u32 },
+    /// The manager crashes while it writes.
+    Crashes { life: u32 },
     /// A crashed party starts.
     Starts { node: Node },
 }
@@ -172,6 +174,9 @@ impl World {
         if self.defect.is_none() {
             self.judge();
         }
+        if self.names.undecided() {
+            self.meet(Mark::NamesUndecided);
+        }
         let World { steps, hash, marks, defect, story, .. } = self;
         (Outcome { steps, hash, marks, defect }, story.unwrap_or_default())
     }
@@ -225,6 +230,11 @@ impl World {
             Happening::Moves { client, call } => self.moved(client, call),
             Happening::Works { server, life, operation } => self.work(server, life, operation),
             Happening::Written { life } => self.written(life),
+            Happening::Crashes { life } => {
+                if self.manager.life == life {
+                    self.crash_metadata(self.now.0 + 100_000_000);
+                }
+            }
             Happening::Starts { node } => self.start(node),
         }
     }
@@ -245,7 +255,7 @@ impl World {
             Happening::Noticed { connection, at_party } => Some(end(connection, *at_party)),
             Happening::Wakes { node, .. } => Some(*node),
             Happening::Works { server, .. } => Some(Node::Server(*server)),
-            Happening::Written { .. } => Some(Node::Metadata),
+            Happening::Written { .. } | Happening::Crashes { .. } => Some(Node::Metadata),
             Happening::Starts { .. } => None,
         }
     }
@@ -293,7 +303,12 @@ impl World {
     /// Adds to the story.
     fn tell(&mut self, what: &dyn Fn() -> String) {
         if let Some(story) = &mut self.story {
-            story.push(format!("{:>14.6} ms, {:>5}: {}", self.now.0 as f64 / 1e6, self.ticks, what()));
+            story.push(format!(
+                "{:>14.6} ms, {:>5}: {}",
+                self.now.0 as f64 / 1e6,
+                self.ticks,
+                what()
+            ));
         }
     }
 

@@ -65,7 +65,7 @@ pub struct Client {
 }
 
 /// A file of this process.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct File {
     opened: Opened,
     rank: u32,
@@ -89,6 +89,9 @@ enum Errand {
     Transfer(Transfer),
     /// What a collective came to.
     Verdict(CallNumber),
+    /// This arrival at a collective whose home did not answer in time. The others still wait for this rank,
+    /// so it is told until it is heard.
+    Missed(Message),
 }
 
 /// A call under way.
@@ -209,7 +212,7 @@ impl Client {
         let Errand::Transfer(transfer) = errand else {
             out.extend(payload.map(|buffer| Action::Release { buffer }));
             return match errand {
-                Errand::Nobody | Errand::Transfer(_) => {}
+                Errand::Nobody | Errand::Missed(_) | Errand::Transfer(_) => {}
                 Errand::Answer(call) => self.answered(now, call, from, message, out),
                 Errand::Subfile(call, subfile) => {
                     self.subfile_told(now, call, (from, subfile), message, out);
@@ -287,6 +290,11 @@ impl Client {
         out: &mut Vec<Action>,
     ) {
         for errand in errands {
+            if let Errand::Missed(arrival) = errand {
+                let again = Errand::Missed(arrival.clone());
+                self.ask(now, from, (arrival, None), again, out);
+                continue;
+            }
             let message = Message::Failed { code, text: code.to_string() };
             self.replied(now, from, errand, (message, None), out);
         }

@@ -3,6 +3,7 @@
 //! Subfile k of n has the stripes k, k + n, k + 2n, … of the file, one behind the other; it lies on server
 //! (start + k) mod the number of servers.
 
+use crate::plant::{Plant, is_planted};
 use iolab_pattern::{Nest, Node};
 use iolab_vocab::{Extent, Refusal, format_bytes, parse_bytes};
 use std::fmt;
@@ -120,7 +121,9 @@ impl Layout {
     pub fn bytes_below(self, subfile: u32, x: u64) -> u64 {
         let tile = self.unit_bytes * u64::from(self.subfiles);
         let within = (x % tile).saturating_sub(u64::from(subfile) * self.unit_bytes);
-        x / tile * self.unit_bytes + within.min(self.unit_bytes)
+        let is_cut = 0 < within && within < self.unit_bytes;
+        let short = u64::from(is_planted(Plant::LastStripeShort) && is_cut);
+        x / tile * self.unit_bytes + within.min(self.unit_bytes) - short
     }
 
     /// How long a file is at least whose subfile has so many bytes.

@@ -11,6 +11,10 @@ mod greeting;
 mod ids;
 mod layout;
 mod message;
+#[cfg(feature = "plant")]
+pub mod plant;
+#[cfg(not(feature = "plant"))]
+mod plant;
 mod portion;
 
 pub mod client;

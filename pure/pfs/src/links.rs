@@ -1,16 +1,18 @@
 //! Connections to those who are asked: what is under way on each, sent again after a loss, given up after
 //! a time without any sign of life.
 //!
-//! A link connects when there is something to ask, and again when it loses a connection. Requests have ascending numbers; after a loss those
-//! without a reply are sent again with the same ones, in their order. Of requests that change something at
-//! most [`WINDOW`] lie between the oldest without a reply and the newest, because a server remembers as
-//! many answers.
+//! A link connects when there is something to ask, and again when it loses a connection. Requests have
+//! ascending numbers; after a loss those without a reply are sent again with the same ones, in their order.
+//! At most [`WINDOW`] are under way, since a server refuses more of a session; and of those that change
+//! something no more than that lie between the oldest without a reply and the newest, because a server
+//! remembers as many answers.
 
 use crate::{Code, Incarnation, Message, Party, Request};
 use iolab_vocab::Nanos;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many answers to changing requests a server remembers of each session.
+/// How many requests of a session may be under way, and how many answers to changing ones a server
+/// remembers.
 pub(crate) const WINDOW: u64 = 64;
 /// How long a link is silent before it asks whether anybody is there.
 const PING_AFTER: Nanos = Nanos(1_000_000_000);
@@ -43,7 +45,7 @@ pub(crate) struct Link<C, P> {
     /// How many requests change something, with those that wait.
     changes: u64,
     asked: BTreeMap<Request, Asked<C, P>>,
-    /// Changing requests that do not fit the window, and what was asked behind them.
+    /// Requests that do not fit the window, and what was asked behind them.
     waiting: VecDeque<Asked<C, P>>,
     /// Since when there is nothing but silence where a sign of life is due.
     silent_since: Nanos,
@@ -116,6 +118,9 @@ impl<C, P: Clone> Link<C, P> {
 
     /// Whether a request lies in the window.
     fn fits(&self, asked: &Asked<C, P>) -> bool {
+        if self.asked.len() as u64 >= WINDOW {
+            return false;
+        }
         let Some(change) = asked.change else { return true };
         let oldest = self.asked.values().find_map(|asked| asked.change);
         oldest.is_none_or(|oldest| change - oldest < WINDOW)

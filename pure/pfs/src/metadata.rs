@@ -15,6 +15,7 @@ pub use events::{Action, Event};
 
 use crate::journal::Record;
 use crate::links::{FromWish, Link, WINDOW, Wish};
+use crate::plant::{Plant, is_planted};
 use crate::{
     Code, Inode, Kind, Layout, Message, OpenWish, Opened, Party, Peer, Request, SessionId,
 };
@@ -263,11 +264,11 @@ impl Metadata {
         if new.found == Some(inode) {
             return Ok((Message::Done, Vec::new()));
         }
-        if let Some(gone) = new.found {
-            self.names.check_removal(gone, kind)?;
-        }
         if kind == Kind::Directory && self.names.is_within(new.parent, inode) {
             return Err(Code::INVALID);
+        }
+        if let Some(gone) = new.found {
+            self.names.check_removal(gone, kind)?;
         }
         let change = Change::Rename {
             parent: old.parent,
@@ -290,6 +291,33 @@ impl Metadata {
             return;
         }
         changes.iter().for_each(|change| self.names.apply(change));
+        if is_planted(Plant::RenameInTwo)
+            && let [Change::Rename { parent, name, new_parent, new_name }] = changes.as_slice()
+        {
+            let (parent, new_parent) = (*parent, *new_parent);
+            let between = b"between".to_vec();
+            let away = Change::Rename {
+                parent,
+                name: name.clone(),
+                new_parent: parent,
+                new_name: between.clone(),
+            };
+            let there =
+                Change::Rename { parent, name: between, new_parent, new_name: new_name.clone() };
+            self.append(None, &Message::Done, vec![away], out);
+            return self.append(asked, answer, vec![there], out);
+        }
+        self.append(asked, answer, changes, out);
+    }
+
+    /// Puts changes into the journal, as one record.
+    fn append(
+        &mut self,
+        asked: Option<(SessionId, Request)>,
+        answer: &Message,
+        changes: Vec<Change>,
+        out: &mut Vec<Action>,
+    ) {
         self.last += 1;
         let (sequence, answer) = (self.last, answer.clone());
         let record = Record { sequence, asked, answer, changes }.encode(self.durable);

@@ -7,6 +7,7 @@
 //! for each piece, for views of depth D with sequences of f parts; nothing is allocated.
 
 use crate::layout::Layout;
+use crate::plant::{Plant, is_planted};
 use iolab_pattern::{Cut, Nest};
 use iolab_vocab::Extent;
 use std::sync::Arc;
@@ -93,7 +94,7 @@ impl Portion {
     pub fn first_transfer(&self, transfer_bytes: u64) -> Option<(Portion, u64)> {
         let mut pieces = self.pieces();
         let first = pieces.next()?;
-        if first.bytes() > transfer_bytes {
+        if first.bytes() > transfer_bytes && !is_planted(Plant::BlocksSplit) {
             let to = self.cut_in(&first, transfer_bytes)?;
             return Some((Portion { from: first.from, to, ..self.clone() }, to - first.from));
         }
@@ -101,12 +102,14 @@ impl Portion {
         pieces.steps = 0;
         while bytes < transfer_bytes
             && let Step::Piece(piece) = pieces.next_within(STEPS_MAX - 1)
-            && bytes + piece.bytes() <= transfer_bytes
+            && (bytes + piece.bytes() <= transfer_bytes || is_planted(Plant::BlocksSplit))
         {
             to = piece.to;
             bytes += piece.bytes();
         }
-        Some((Portion { from: first.from, to, ..self.clone() }, bytes))
+        // Nothing, but for a planted defect.
+        let over = bytes.saturating_sub(transfer_bytes);
+        Some((Portion { from: first.from, to: to - over, ..self.clone() }, bytes - over))
     }
 
     /// The last place at which a piece is cut that has more than `transfer_bytes`.
@@ -120,6 +123,9 @@ impl Portion {
     /// The same with all that transfers of so many bytes do not cut from its first byte, from byte `from`
     /// of the view on.
     pub(crate) fn with_its_block(self, transfer_bytes: u64, from: u64) -> Portion {
+        if is_planted(Plant::BlockReadTwice) {
+            return self;
+        }
         let Some(first) = self.pieces().next() else { return self };
         let start = self.view.at(first.from).and_then(|x| {
             let within = (x - first.stripe.offset) / transfer_bytes * transfer_bytes;

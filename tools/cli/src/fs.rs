@@ -1,6 +1,7 @@
 //! `iolab fs`: a parallel file system of one's own, for a job or for a directory.
 
 mod copy;
+mod explore;
 mod files;
 mod launch;
 mod run;
@@ -37,6 +38,7 @@ enum Command {
     Mkdir(files::Mkdir),
     Du(files::Du),
     Layout(files::Layout),
+    Explore(explore::Arguments),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -54,6 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Mkdir(arguments) => files::mkdir(arguments),
         Command::Du(arguments) => files::du(arguments),
         Command::Layout(arguments) => files::layout(arguments),
+        Command::Explore(arguments) => explore::run(arguments),
     }
 }
 

@@ -91,7 +91,7 @@ impl Process {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        !self.alive || (self.next == self.todos.len() && self.calls.is_empty())
+        !self.alive || (self.next >= self.todos.len() && self.calls.is_empty())
     }
 
     /// It dies. Gives the calls that were under way.
@@ -239,10 +239,6 @@ impl World {
             Ok(()) => self.tell_client(client, Event::Moved { call: CallNumber(call) }),
             Err(what) => self.fail(what),
         }
-    }
-
-    pub(super) fn buffers_of_clients(&self) -> usize {
-        self.processes.iter().map(|process| process.buffers.len()).sum()
     }
 }
 

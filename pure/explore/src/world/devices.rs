@@ -60,15 +60,7 @@ impl Work {
         let bytes = vec![0; places.len()];
         let writes = direction == Direction::Write;
         let (halves, begun) = (0, false);
-        Work::Transfer(Box::new(Transfer {
-            writes,
-            subfile,
-            from,
-            places,
-            bytes,
-            halves,
-            begun,
-        }))
+        Work::Transfer(Box::new(Transfer { writes, subfile, from, places, bytes, halves, begun }))
     }
 }
 
@@ -113,9 +105,9 @@ impl World {
         }
         transfer.bytes.clone_from(bytes);
         match server.brought.get(&buffer.0) {
-            Some(&request) if !server.written.insert(request) => Err(format!(
-                "server {at} writes for {request:?} a second time in one life"
-            )),
+            Some(&request) if !server.written.insert(request) => {
+                Err(format!("server {at} writes for {request:?} a second time in one life"))
+            }
             _ => Ok(()),
         }
     }
@@ -128,23 +120,23 @@ impl World {
         self.log(&[u64::from(at), operation]);
         let disturbs = !matches!(work, Work::Discard { .. });
         let fails = disturbs && self.trouble(self.plan.rates.disk);
-        if let Work::Transfer(transfer) = &mut work {
-            if !transfer.begun {
-                transfer.begun = true;
-                let result = self.servers[at as usize].disk.half(transfer, true);
-                self.check(result);
-                if !fails {
-                    self.servers[at as usize].works.insert(operation, work);
-                    let delay = self.delay();
-                    return self.later(delay, Happening::Works { server: at, life, operation });
-                }
+        if let Work::Transfer(transfer) = &mut work
+            && !transfer.begun
+        {
+            transfer.begun = true;
+            let result = self.servers[at as usize].disk.half(transfer, true);
+            self.check(result);
+            if !fails {
+                self.servers[at as usize].works.insert(operation, work);
+                let delay = self.delay();
+                return self.later(delay, Happening::Works { server: at, life, operation });
             }
         }
         let result = if fails { Err(self.device_failure()) } else { self.finish(at, &mut work) };
-        if let Work::Transfer(transfer) = &work {
-            if let Some(buffer) = transfer.from {
-                self.take_buffer(at, buffer);
-            }
+        if let Work::Transfer(transfer) = &work
+            && let Some(buffer) = transfer.from
+        {
+            self.take_buffer(at, buffer);
         }
         let operation = Operation(operation);
         self.tell_server(at, Event::Done { operation, result });

@@ -1,10 +1,10 @@
-//! Driver of the metadata manager: its journal is a list of records, of which a crash leaves those that
-//! were reported as written and any beginning of the others.
+//! Driver of the metadata manager: its journal is bytes on a disk, of which a crash leaves those that were
+//! reported as written, and of the others any beginning, or any of the records with zeros for the rest.
 
-use super::network::Frame;
 use super::{Happening, Node, World};
 use crate::marks::Mark;
 use crate::plan::Plan;
+use iolab_pfs::journal;
 use iolab_pfs::metadata::{Action, Event, Metadata, Settings};
 use iolab_policy::Machine;
 
@@ -14,8 +14,10 @@ pub(super) struct Manager {
     settings: Settings,
     pub(super) up: bool,
     pub(super) life: u32,
-    /// Records that are written.
-    pub(super) journal: Vec<(u64, Vec<u8>)>,
+    /// Records that are written, byte for byte.
+    journal: Vec<u8>,
+    /// All records that were wanted, but those that a crash lost.
+    history: Vec<Vec<u8>>,
     /// Records that are not reported as written yet.
     underway: Vec<(u64, Vec<u8>)>,
     last: u64,
@@ -30,6 +32,7 @@ impl Manager {
             up: false,
             life: 0,
             journal: Vec::new(),
+            history: Vec::new(),
             underway: Vec::new(),
             last: 0,
         }
@@ -41,8 +44,23 @@ impl World {
         if !self.manager.journal.is_empty() {
             self.meet(Mark::Recovered);
         }
-        let records = self.manager.journal.iter().map(|(_, record)| record.as_slice());
-        match Metadata::recover(self.manager.settings, records) {
+        let (records, intact) = match journal::records(&self.manager.journal, 1) {
+            Ok(found) => found,
+            Err(refusal) => return self.fail(format!("the journal is refused: {refusal}")),
+        };
+        let torn = self.manager.journal.len() > intact;
+        // Names are a beginning of their history.
+        if records.iter().zip(&self.manager.history).any(|(record, was)| record != was) {
+            return self.fail("the records of the journal are not the first ones".to_owned());
+        }
+        self.manager.history.truncate(records.len());
+        self.manager.last = records.len() as u64;
+        let recovered = Metadata::recover(self.manager.settings, records);
+        self.manager.journal.truncate(intact);
+        if torn {
+            self.meet(Mark::RecordTorn);
+        }
+        match recovered {
             Ok(machine) => self.manager.machine = Some(machine),
             Err(refusal) => return self.fail(format!("the manager does not start: {refusal}")),
         }
@@ -55,12 +73,14 @@ impl World {
         self.manager.up = false;
         self.manager.machine = None;
         let underway = std::mem::take(&mut self.manager.underway);
-        let kept = self.dice.below(underway.len() as u64 + 1) as usize;
-        if kept < underway.len() {
-            self.meet(Mark::RecordTorn);
+        let mut left: Vec<u8> = Vec::new();
+        let any = self.dice.one_in(2);
+        for (_, record) in underway {
+            let lost = any && self.dice.one_in(2);
+            left.extend(if lost { vec![0; record.len()] } else { record });
         }
-        self.manager.journal.extend(underway.into_iter().take(kept));
-        self.manager.last = self.manager.journal.last().map_or(0, |(sequence, _)| *sequence);
+        let kept = if any { left.len() as u64 } else { self.dice.below(left.len() as u64 + 1) };
+        self.manager.journal.extend(&left[..kept as usize]);
     }
 
     pub(super) fn written(&mut self, life: u32) {
@@ -69,17 +89,8 @@ impl World {
         }
         let upto = self.manager.underway.last().expect("there are some").0;
         let records = std::mem::take(&mut self.manager.underway);
-        self.manager.journal.extend(records);
+        self.manager.journal.extend(records.into_iter().flat_map(|(_, record)| record));
         self.tell_manager(Event::Appended { upto });
-    }
-
-    pub(super) fn manager_hears(&mut self, from: iolab_pfs::Party, frame: Frame) {
-        self.tell_manager(match frame {
-            Frame::Welcome { incarnation, known } => {
-                Event::Connected { to: from, incarnation, known }
-            }
-            Frame::Message { request, message, .. } => Event::Replied { from, request, message },
-        });
     }
 
     pub(super) fn tell_manager(&mut self, event: Event) {
@@ -116,10 +127,15 @@ impl World {
                     self.fail(format!("record {sequence} follows record {}", self.manager.last));
                 }
                 self.manager.last = sequence;
+                self.manager.history.push(record.clone());
                 self.manager.underway.push((sequence, record));
                 let life = self.manager.life;
-                let delay = self.delay();
+                let slow = if self.plan.rates.journal > 0 { 8 } else { 1 };
+                let delay = self.delay() * slow;
                 self.later(delay, Happening::Written { life });
+                if self.trouble(self.plan.rates.journal) {
+                    self.later(delay / 2, Happening::Crashes { life });
+                }
             }
             Action::WakeAt(when) => self.wake_at(node, when),
         }

@@ -5,6 +5,7 @@
 
 use super::{Happening, Node, World};
 use crate::marks::Mark;
+use iolab_pfs::wire::{self, Header, Mangled};
 use iolab_pfs::{Incarnation, Message, Party, Peer, Request};
 
 /// Nobody waits longer for a welcome.
@@ -15,8 +16,42 @@ const WELCOME_NS: u64 = 2_000_000_000;
 pub(super) enum Frame {
     /// The party welcomes the session.
     Welcome { incarnation: Incarnation, known: bool },
-    /// A message.
-    Message { request: Request, message: Message, payload: Option<Vec<u8>> },
+    /// A message as it lies on the wire, and whether something was changed on its way.
+    Message { bytes: Vec<u8>, is_mangled: bool },
+}
+
+/// A message that has arrived.
+pub(super) struct Heard {
+    pub(super) request: Request,
+    pub(super) message: Message,
+    pub(super) payload: Option<Vec<u8>>,
+}
+
+/// A frame as it is sent.
+fn pack(request: Request, message: &Message, payload: Option<&[u8]>) -> Frame {
+    let payload = payload.unwrap_or_default();
+    let mut bytes = Vec::new();
+    let sum = wire::payload_sum(payload);
+    wire::encode(message, request, payload.len() as u32, Some(sum), &mut bytes);
+    bytes.extend(payload);
+    Frame::Message { bytes, is_mangled: false }
+}
+
+/// What a frame says.
+fn unpack(bytes: &[u8]) -> Result<Heard, Mangled> {
+    let (header, body) = bytes.split_first_chunk().ok_or(Mangled::Length)?;
+    let header = Header::decode(header)?;
+    let (fields, payload) =
+        body.split_at_checked(header.field_bytes() as usize).ok_or(Mangled::Length)?;
+    if payload.len() != header.payload_bytes() as usize {
+        return Err(Mangled::Length);
+    }
+    let message = wire::decode(&header, fields)?;
+    if header.payload_sum().is_some_and(|sum| sum != wire::payload_sum(payload)) {
+        return Err(Mangled::PayloadSum);
+    }
+    let payload = (!payload.is_empty()).then(|| payload.to_vec());
+    Ok(Heard { request: header.request, message, payload })
 }
 
 /// A connection of somebody who asks.
@@ -90,7 +125,9 @@ impl World {
         let newer = self.connections.iter().skip(connection + 1);
         let is_replaced =
             newer.into_iter().any(|other| (other.asker, other.party) == (asker, party));
-        if !is_replaced {
+        // Servers may still be busy with requests that a client has given up.
+        let is_busy = self.marks.count(Mark::TimedOut) > 0;
+        if !is_replaced && !is_busy {
             self.fail(format!("{node:?} drops a connection of an honest client: {why}"));
         }
         let at = self.arrival(connection, false);
@@ -117,7 +154,8 @@ impl World {
     ) {
         match self.connection_of(asker, party) {
             Some(connection) if self.connections[connection].welcomed => {
-                self.send(connection, true, Frame::Message { request, message, payload });
+                let frame = pack(request, &message, payload.as_deref());
+                self.send(connection, true, frame);
             }
             _ => self.fail(format!("{asker:?} asks {party} without a connection: {message:?}")),
         }
@@ -133,7 +171,8 @@ impl World {
         payload: Option<Vec<u8>>,
     ) {
         self.check_peer(node, peer, "replies on");
-        self.send(peer.0 as usize, false, Frame::Message { request, message, payload });
+        let frame = pack(request, &message, payload.as_deref());
+        self.send(peer.0 as usize, false, frame);
     }
 
     /// A welcome on its way.
@@ -151,16 +190,27 @@ impl World {
             return self.break_off(connection);
         }
         let at = self.arrival(connection, to_party);
-        if self.trouble(self.plan.rates.mangle) {
-            self.meet(Mark::FrameMangled);
-            let to = |at_party| Happening::Noticed { connection, at_party };
-            // The receiver refuses what it cannot read, and ends the connection.
-            let seen = at + self.delay();
-            self.connections[connection].broken = true;
-            self.at(at, to(to_party));
-            return self.at(seen, to(!to_party));
+        let mut frame = frame;
+        if let Frame::Message { bytes, is_mangled } = &mut frame
+            && self.trouble(self.plan.rates.mangle)
+        {
+            *is_mangled = true;
+            self.mangle(bytes);
         }
         self.at(at, Happening::Arrives { connection, to_party, frame });
+    }
+
+    /// Changes a bit of a frame, or a few bytes in a row, or its end.
+    fn mangle(&mut self, bytes: &mut Vec<u8>) {
+        let at = self.dice.below(bytes.len() as u64) as usize;
+        match self.dice.below(3) {
+            0 => bytes[at] ^= 1 << self.dice.below(8),
+            1 => {
+                let change = self.dice.between(1, 255) as u8;
+                bytes[at..].iter_mut().take(4).for_each(|byte| *byte ^= change);
+            }
+            _ => bytes.truncate(at),
+        }
     }
 
     /// When something that is sent now arrives.
@@ -183,8 +233,8 @@ impl World {
         self.tell(&|| format!("connection {connection} breaks"));
         for at_party in [false, true] {
             let at = self.arrival(connection, at_party);
-            // A party may think for long that a lost connection is still there.
-            let more = if at_party && self.trouble(4) { self.dice.below(20_000_000_000) } else { 0 };
+            // An end may think for long that a lost connection is still there.
+            let more = if self.trouble(4) { self.dice.below(20_000_000_000) } else { 0 };
             self.at(at + more, Happening::Noticed { connection, at_party });
         }
     }
@@ -194,6 +244,16 @@ impl World {
         for at in 0..self.connections.len() {
             let connection = &self.connections[at];
             if connection.asker == node || Node::of(connection.party) == node {
+                self.break_off(at);
+            }
+        }
+    }
+
+    /// Breaks the connections between two nodes.
+    pub(super) fn break_between(&mut self, asker: Node, party: Node) {
+        for at in 0..self.connections.len() {
+            let connection = &self.connections[at];
+            if connection.asker == asker && Node::of(connection.party) == party {
                 self.break_off(at);
             }
         }
@@ -210,7 +270,9 @@ impl World {
         }
         let life = self.life_of(node);
         let replaces = self.connections.iter().any(|other| {
-            other.asker == asker && other.party == party && other.party_has
+            other.asker == asker
+                && other.party == party
+                && other.party_has
                 && other.party_life == life
         });
         if replaces {
@@ -274,30 +336,9 @@ impl World {
         }
     }
 
-    pub(super) fn arrive(&mut self, connection: usize, to_party: bool, frame: Frame) {
-        let entry = self.connections[connection].clone();
-        if entry.broken {
-            return;
-        }
-        if to_party {
-            if entry.party_has && entry.party_life == self.life_of(Node::of(entry.party)) {
-                self.asked(connection, frame);
-            }
-        } else if entry.asker_has && entry.asker_life == self.life_of(entry.asker) {
-            if let Frame::Welcome { .. } = frame {
-                self.connections[connection].welcomed = true;
-            }
-            match entry.asker {
-                Node::Client(client) => self.client_hears(client, entry.party, frame),
-                _ => self.manager_hears(entry.party, frame),
-            }
-        }
-    }
-
-    fn asked(&mut self, connection: usize, frame: Frame) {
+    fn asked(&mut self, connection: usize, heard: Heard) {
         let Connection { asker, party, .. } = self.connections[connection];
-        let Frame::Message { request, message, payload } = frame else { return };
-        self.log(&[connection as u64, request.0]);
+        let Heard { request, message, payload } = heard;
         let peer = Peer(connection as u32);
         match party {
             Party::Server(server) => {
@@ -307,6 +348,69 @@ impl World {
             Party::Metadata => {
                 let event = iolab_pfs::metadata::Event::Asked { peer, request, message };
                 self.tell_manager(event);
+            }
+        }
+    }
+
+    /// A frame comes to its end of a connection.
+    pub(super) fn arrive(&mut self, connection: usize, to_party: bool, frame: Frame) {
+        let entry = self.connections[connection].clone();
+        let (has, life, end) = match to_party {
+            true => (entry.party_has, entry.party_life, Node::of(entry.party)),
+            false => (entry.asker_has, entry.asker_life, entry.asker),
+        };
+        if entry.broken || !has || life != self.life_of(end) {
+            return;
+        }
+        match frame {
+            Frame::Welcome { incarnation, known } => {
+                self.connections[connection].welcomed = true;
+                self.welcomed(entry.asker, entry.party, incarnation, known);
+            }
+            Frame::Message { bytes, is_mangled } => {
+                self.log(&[connection as u64]);
+                self.log_bytes(&bytes);
+                match unpack(&bytes) {
+                    Ok(_) if is_mangled => self.fail(format!("{end:?} takes a mangled frame")),
+                    Ok(heard) if to_party => self.asked(connection, heard),
+                    Ok(heard) => self.answered(entry.asker, entry.party, heard),
+                    Err(why) => self.refuse_frame(connection, to_party, is_mangled, why),
+                }
+            }
+        }
+    }
+
+    /// Who cannot read a frame ends its connection; the other end notices.
+    fn refuse_frame(&mut self, connection: usize, at_party: bool, is_mangled: bool, why: Mangled) {
+        if !is_mangled {
+            return self.fail(format!("a frame that nobody has changed is refused: {why}"));
+        }
+        self.meet(Mark::FrameMangled);
+        self.connections[connection].broken = true;
+        let seen = self.delay();
+        self.later(seen, Happening::Noticed { connection, at_party: !at_party });
+        self.notice(connection, at_party);
+    }
+
+    fn welcomed(&mut self, asker: Node, to: Party, incarnation: Incarnation, known: bool) {
+        match asker {
+            Node::Client(client) => {
+                let event = iolab_pfs::client::Event::Connected { to, incarnation, known };
+                self.tell_client(client, event);
+            }
+            _ => {
+                let event = iolab_pfs::metadata::Event::Connected { to, incarnation, known };
+                self.tell_manager(event);
+            }
+        }
+    }
+
+    fn answered(&mut self, asker: Node, from: Party, heard: Heard) {
+        match asker {
+            Node::Client(client) => self.client_hears(client, from, heard),
+            _ => {
+                let Heard { request, message, .. } = heard;
+                self.tell_manager(iolab_pfs::metadata::Event::Replied { from, request, message });
             }
         }
     }

@@ -49,6 +49,8 @@ pub(super) enum Doing {
 pub(super) struct Collective {
     called: BTreeSet<u32>,
     answers: Vec<(u32, Code)>,
+    /// When the last of them came.
+    complete_at: Tick,
     writes: Vec<(Inode, OpNumber)>,
     done_at: Option<Tick>,
 }
@@ -142,9 +144,13 @@ impl World {
             let calls: Vec<String> = process
                 .calls
                 .values()
-                .map(|pending| format!("{:.160}", format!("{:?}", pending.doing)))
+                .map(|pending| format!("{:.40}", format!("{:?}", pending.doing)))
                 .collect();
-            words.push(format!("process {at} (rank {}) waits for {calls:?}", process.rank));
+            let next = format!("{:.80}", format!("{:?}", process.todos.get(process.next)));
+            words.push(format!(
+                "process {at} (rank {}) waits for {calls:?} before {next}",
+                process.rank
+            ));
         }
         words.join("; ")
     }
@@ -153,7 +159,12 @@ impl World {
     pub(super) fn go_on(&mut self, client: usize) {
         while self.defect.is_none() {
             let process = &self.processes[client];
-            let Some(todo) = process.todos.get(process.next).cloned() else { return };
+            let Some(todo) = process.todos.get(process.next).cloned() else {
+                if process.is_over() {
+                    self.leave(client);
+                }
+                return;
+            };
             let overlaps = matches!(todo, Todo::Access { collective: false, .. });
             let free = process.calls.is_empty()
                 || (overlaps && !process.blocked && process.calls.len() < 3);
@@ -229,14 +240,7 @@ impl World {
         }
     }
 
-    fn open(
-        &mut self,
-        client: usize,
-        slot: usize,
-        path: Vec<u8>,
-        wish: OpenWish,
-        bulletin: usize,
-    ) {
+    fn open(&mut self, client: usize, slot: usize, path: Vec<u8>, wish: OpenWish, bulletin: usize) {
         if self.processes[client].files[slot].is_some() {
             return self.post(bulletin, None);
         }
@@ -274,9 +278,11 @@ impl World {
     }
 
     fn come_to(&mut self, client: usize, bulletin: usize, sequence: u64) -> (usize, u64) {
-        let rank = self.processes[client].rank;
+        let (rank, now) = (self.processes[client].rank, self.tick());
         let key = (bulletin, sequence);
-        self.collectives.entry(key).or_default().called.insert(rank);
+        let collective = self.collectives.entry(key).or_default();
+        collective.called.insert(rank);
+        collective.complete_at = now;
         key
     }
 
@@ -287,8 +293,7 @@ impl World {
         mut access: Access,
         is_collective: bool,
     ) {
-        let collective =
-            if is_collective { self.come_to_collective(client, slot) } else { None };
+        let collective = if is_collective { self.come_to_collective(client, slot) } else { None };
         let mut op = None;
         let mut memory = vec![0xEE; (access.to - access.from) as usize];
         if access.writes {
@@ -315,13 +320,7 @@ impl World {
         self.call_with(client, what, Doing::Access { file, access, op }, collective, memory);
     }
 
-    fn call(
-        &mut self,
-        client: usize,
-        what: Call,
-        doing: Doing,
-        collective: Option<(usize, u64)>,
-    ) {
+    fn call(&mut self, client: usize, what: Call, doing: Doing, collective: Option<(usize, u64)>) {
         self.call_with(client, what, doing, collective, Vec::new());
     }
 
@@ -385,7 +384,6 @@ impl World {
             Code::TIMED_OUT => Mark::TimedOut,
             Code::SESSION_LOST => Mark::SessionLost,
             Code::RANK_FAILED => Mark::RankFailed,
-            Code::BUSY => Mark::Busy,
             _ => return,
         };
         self.meet(mark);
@@ -415,16 +413,27 @@ impl World {
         let Process { rank, size, .. } = self.processes[client];
         let code = outcome.as_ref().map_or_else(|failure| failure.code, |_| Code::OK);
         let now = self.tick();
+        let Some(Some(Opened { inode, .. })) = self.bulletins[key.0] else { return };
+        let home = (inode.0 % u64::from(self.plan.servers)) as u32;
         let Some(collective) = self.collectives.get_mut(&key) else { return };
+        // Nobody may be left who knows what the last collective before a crash of the home came to.
+        if code == Code::RANK_FAILED && self.shadow.has_crashed(home, collective.complete_at) {
+            return;
+        }
         // Who heard nothing does not know what it came to; rank 0 may fail to tell of a close.
-        let heard = !matches!(code, Code::TIMED_OUT | Code::SESSION_LOST);
-        if !heard {
+        let out_of_sight = [Mark::TimedOut, Mark::SessionExpired, Mark::RankFailed]
+            .iter()
+            .any(|&mark| self.marks.count(mark) > 0);
+        if code == Code::TIMED_OUT || code == Code::SESSION_LOST && out_of_sight {
             return;
         }
         let other = collective.answers.iter().find(|(_, other)| *other != code).copied();
         collective.answers.push((rank, code));
         if let Some((other, was)) = other {
-            let what = format!("collective {key:?} came to {} on rank {rank}, {} on rank {other}", code.0, was.0);
+            let what = format!(
+                "collective {key:?} came to {} on rank {rank}, {} on rank {other}",
+                code.0, was.0
+            );
             return self.fail(what);
         }
         if code.is_ok() && collective.called.len() < size as usize {
@@ -510,6 +519,15 @@ impl World {
         };
         let result = self.names.answered(asked, &said);
         self.check(result);
+    }
+
+    /// A process is through with its program, and ends.
+    fn leave(&mut self, client: usize) {
+        let buffers = self.processes[client].buffers.len();
+        if buffers > 0 {
+            return self.fail(format!("{buffers} buffers of client {client} are left"));
+        }
+        self.die(client);
     }
 
     /// A client is no more: nobody hears what its calls come to.

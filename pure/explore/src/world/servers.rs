@@ -1,11 +1,11 @@
 //! Drivers of the I/O servers.
 
-use super::network::Frame;
+use super::network::Heard;
 use super::{Happening, Node, World};
 use crate::marks::Mark;
 use crate::plan::Plan;
 use iolab_pfs::io_server::{Action, Event, IoServer, Settings};
-use iolab_pfs::{Buffer, Code, Inode, Message, Peer, Request, SessionId};
+use iolab_pfs::{Buffer, Code, Inode, Message, Party, Peer, Request, SessionId};
 use iolab_policy::Machine;
 use iolab_vocab::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
@@ -161,7 +161,10 @@ impl World {
 
     fn note_reply(&mut self, at: u32, request: (SessionId, Request), message: &Message) {
         match message {
-            Message::Failed { code: Code::UNKNOWN_VIEW, .. } => return self.meet(Mark::UnknownView),
+            Message::Failed { code: Code::UNKNOWN_VIEW, .. } => {
+                return self.meet(Mark::UnknownView);
+            }
+            Message::Failed { code: Code::BUSY, .. } => return self.meet(Mark::Busy),
             Message::Verdict { result, .. } if !result.is_ok() => self.meet(Mark::CollectiveFailed),
             _ => {}
         }
@@ -192,24 +195,15 @@ impl World {
         content
     }
 
-    /// A reply or a welcome of a server, or of the manager, has come to a client.
-    pub(super) fn client_hears(&mut self, client: usize, from: iolab_pfs::Party, frame: Frame) {
-        use iolab_pfs::client::Event;
-        let event = match frame {
-            Frame::Welcome { incarnation, known } => {
-                Event::Connected { to: from, incarnation, known }
-            }
-            Frame::Message { request, message, payload } => {
-                self.log(&[client as u64, request.0]);
-                let payload = payload.map(|bytes| {
-                    self.log_bytes(&bytes);
-                    let buffer = self.fresh();
-                    self.processes[client].buffers.insert(buffer, bytes);
-                    Buffer(buffer)
-                });
-                Event::Replied { from, request, message, payload }
-            }
-        };
+    /// A reply has come to a client.
+    pub(super) fn client_hears(&mut self, client: usize, from: Party, heard: Heard) {
+        let Heard { request, message, payload } = heard;
+        let payload = payload.map(|bytes| {
+            let buffer = self.fresh();
+            self.processes[client].buffers.insert(buffer, bytes);
+            Buffer(buffer)
+        });
+        let event = iolab_pfs::client::Event::Replied { from, request, message, payload };
         self.tell_client(client, event);
     }
 

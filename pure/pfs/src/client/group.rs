@@ -16,6 +16,21 @@ pub(super) enum Then {
     Close,
 }
 
+impl File {
+    /// This rank comes to the next collective.
+    fn arrival(&self, result: Code, then: Then) -> Message {
+        Message::Arrive {
+            group: self.opened.open,
+            size: self.size,
+            rank: self.rank,
+            sequence: self.sequence,
+            result,
+            previous: self.previous,
+            last: then == Then::Close,
+        }
+    }
+}
+
 impl Client {
     pub(super) fn adopt(
         &mut self,
@@ -51,15 +66,7 @@ impl Client {
             return self.agreed(now, call, number, own, then, out);
         }
         let result = own.as_ref().map_or_else(|failure| failure.code, |_| Code::OK);
-        let message = Message::Arrive {
-            group: file.opened.open,
-            size: file.size,
-            rank: file.rank,
-            sequence: file.sequence,
-            result,
-            previous: file.previous,
-            last: then == Then::Close,
-        };
+        let message = file.arrival(result, then);
         file.sequence += 1;
         let home = (file.opened.inode.0 % u64::from(self.settings.servers)) as u32;
         self.tasks.insert(call, Task::Agree { file: number, own, then });
@@ -143,7 +150,13 @@ impl Client {
             message => {
                 let why = failure_of(from, message);
                 if let Some(file) = self.files.get_mut(&number) {
+                    let before = file.sequence.saturating_sub(1);
+                    let arrival = File { sequence: before, ..file.clone() }.arrival(why.code, then);
                     file.previous = why.code;
+                    if why.code == Code::TIMED_OUT {
+                        let missed = Errand::Missed(arrival.clone());
+                        self.ask(now, from, (arrival, None), missed, out);
+                    }
                 }
                 return self.agreed(now, call, number, Err(why), then, out);
             }

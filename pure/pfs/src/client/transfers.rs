@@ -6,6 +6,7 @@
 //! tell; data that came to a subfile meanwhile is read once more.
 
 use super::{CallNumber, FileNumber};
+use crate::plant::{Plant, is_planted};
 use crate::{Layout, Portion, ViewNumber};
 use iolab_pattern::{Nest, Node};
 use iolab_vocab::Direction;
@@ -102,7 +103,10 @@ impl Transfers {
     }
 
     fn begin(&mut self) {
-        let Stretch { view, from, to, .. } = self.stretch.clone();
+        let Stretch { view, from, mut to, .. } = self.stretch.clone();
+        if is_planted(Plant::TailDropped) && to > from && to % view.root().size() == 0 {
+            to -= 1;
+        }
         let (layout, view) = (self.layout, &view);
         let portion = |subfile| Portion { view: view.clone(), layout, subfile, from, to };
         let lane = |subfile| Lane { rest: portion(subfile), in_flight: 0, is_done: from == to };
@@ -169,6 +173,7 @@ impl Transfers {
     pub(super) fn seen(&mut self, portion: &Portion) {
         let to = portion.pieces().last().map_or(0, |piece| piece.to);
         self.reached = self.reached.max(to);
+        self.end = self.end.max(to);
     }
 
     /// Nothing more is begun.
@@ -180,7 +185,8 @@ impl Transfers {
     /// All subfiles have told how long they are: what is to be read once more, and what is a hole.
     pub(super) fn measured(&mut self, transfer_bytes: u64) -> (Vec<Portion>, Vec<Portion>) {
         let ends = self.ends.iter().zip(0u32..);
-        let file = ends.map(|(&end, subfile)| self.layout.file_bytes(subfile, end)).max();
+        let mut ends = ends.map(|(&end, subfile)| self.layout.file_bytes(subfile, end));
+        let file = if is_planted(Plant::EndOfOneSubfile) { ends.next() } else { ends.max() };
         let rank = self.stretch.view.rank(file.unwrap_or(0)).unwrap_or(self.stretch.from);
         self.end = rank.clamp(self.stretch.from, self.stretch.to).max(self.reached);
         self.reached = self.end;

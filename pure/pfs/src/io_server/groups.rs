@@ -4,6 +4,7 @@
 //! rank that failed. A server in a new life knows no group: it goes on with the first collective that
 //! somebody still waits for, and learns from ranks that are further what that came to.
 
+use crate::plant::{Plant, is_planted};
 use crate::{Code, Message, OpenNumber, Request, SessionId};
 use iolab_vocab::Nanos;
 use std::collections::{BTreeMap, VecDeque};
@@ -100,7 +101,7 @@ impl Groups {
         if let Some((_, verdict)) = ended {
             return reply(match verdict.sequence == arrival.sequence {
                 true => verdict.message(),
-                false => wrong("the group has ended"),
+                false => Message::failed(Code::SESSION_LOST, "the group has ended"),
             });
         }
         let group = self.under_way.entry(arrival.group).or_insert_with(|| Group {
@@ -108,11 +109,11 @@ impl Groups {
             sequence: arrival.sequence,
             members: BTreeMap::new(),
             // Who has come knows what the one before came to; others may still wait for it.
-            before: arrival.sequence.checked_sub(1).map(|sequence| Verdict {
-                sequence,
-                result: arrival.previous,
-                rank: NOBODY,
-            }),
+            before: arrival
+                .sequence
+                .checked_sub(1)
+                .filter(|_| !is_planted(Plant::VerdictForgotten))
+                .map(|sequence| Verdict { sequence, result: arrival.previous, rank: NOBODY }),
             until: Some(now.after(Nanos(wait.0.saturating_mul(WAITS)))),
             is_last: false,
         });
@@ -140,7 +141,9 @@ impl Groups {
         for number in numbers {
             let Some(group) = self.under_way.get_mut(&number) else { continue };
             let mut is_touched = false;
-            for member in group.members.values_mut().filter(|member| member.session == Some(session)) {
+            for member in
+                group.members.values_mut().filter(|member| member.session == Some(session))
+            {
                 (member.is_gone, member.request, is_touched) = (true, None, true);
             }
             if is_touched {
@@ -193,6 +196,14 @@ impl Groups {
 impl Group {
     fn take(&mut self, session: SessionId, request: Request, arrival: Arrival) {
         let Arrival { rank, result, last, .. } = arrival;
+        if is_planted(Plant::ArrivalCountedTwice)
+            && self.members.get(&rank).is_some_and(|member| member.result.is_some())
+            && let Some(missing) = (0..self.size).find(|rank| !self.members.contains_key(rank))
+        {
+            let result = Some(Code::OK);
+            let member = Member { session: None, is_gone: false, result, request: None };
+            self.members.insert(missing, member);
+        }
         let new = || Member { session: None, is_gone: false, result: None, request: None };
         let member = self.members.entry(rank).or_insert_with(new);
         (member.session, member.is_gone, member.request) = (Some(session), false, Some(request));
