@@ -11,9 +11,9 @@ use crate::failure::Failure;
 use clap::{Args, Subcommand};
 use iolab_pfs::Code;
 use iolab_pfs_node::{Client, files as plain};
-use std::env;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::{env, io};
 
 /// Use a parallel file system of your own: start it, run MPI programs on it, look into it.
 #[derive(Args)]
@@ -97,15 +97,27 @@ fn shown(path: &[u8]) -> String {
 /// What failed in the file system, and on what.
 fn failure(path: &[u8], failure: iolab_pfs::client::Failure) -> Failure {
     let path = shown(path);
-    // A text that names the path already says enough.
-    let told = match failure.text {
-        text if text.is_empty() => Failure::new(format!("{path}: {}", failure.code)),
-        text if text.contains(&path) => Failure::new(text),
-        text => Failure::new(format!("{path}: {text}")),
-    };
+    // A text that names path or reason already says enough of it.
+    let mut told = failure.text;
+    if !told.contains(&path) {
+        told = if told.is_empty() { path } else { format!("{path}: {told}") };
+    }
+    if !told.contains(&failure.code.to_string()) {
+        told = format!("{told}: {}", reason(failure.code));
+    }
+    let told = Failure::new(told);
     match way_out(failure.code) {
         Some(hint) => told.hint(hint),
         None => told,
+    }
+}
+
+/// What a code means, by the system's words where it is one of those that only the system gives.
+fn reason(code: Code) -> String {
+    let text = code.to_string();
+    match text.starts_with("error ") && code.0 < 1000 {
+        true => io::Error::from_raw_os_error(code.0.into()).to_string(),
+        false => text,
     }
 }
 
@@ -117,6 +129,9 @@ fn way_out(code: Code) -> Option<&'static str> {
         Code::NOT_EMPTY => Some("`iolab fs rm -r` removes a directory with all that is below"),
         Code::NO_SPACE => Some("make room on the device, or name a directory on another one"),
         Code::TIMED_OUT => Some("`iolab fs status` tells which process serves; does it run?"),
+        Code::TOO_LARGE => {
+            Some("see `ulimit -f` where the servers were started, and the limits of the device")
+        }
         Code::IO => Some("node.log in the directory of the file system may tell more"),
         _ => None,
     }

@@ -151,6 +151,13 @@ fn servers_that_are_killed_lose_nothing_that_was_answered() {
     }
 }
 
+/// Whether no thread of a process goes on: a signal takes its time to reach them all.
+fn all_stopped(pid: &str) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let states = threads.flat_map(|thread| fs::read_to_string(thread.path().join("stat")));
+    states.into_iter().all(|stat| stat.rsplit(") ").next().is_some_and(|it| it.starts_with('T')))
+}
+
 #[test]
 fn servers_that_are_stopped_fail_a_call_within_ten_seconds_by_name() {
     let served = Served::new();
@@ -159,6 +166,9 @@ fn servers_that_are_stopped_fail_a_call_within_ten_seconds_by_name() {
     file.write_at(0, &[1; 100]).unwrap();
     let pid = served.pid();
     served.signal("-STOP");
+    while !all_stopped(&pid) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let begin = Instant::now();
     let failed = file.write_at(0, &[2; 100]);
     let took = begin.elapsed();
@@ -199,6 +209,24 @@ fn files_are_used_with_the_tools() {
     assert_eq!(tool(&["ls"]), "");
     refuses(at, &["cat", "--dir", "fs", "/x/moved"], "/x/moved");
     refuses(at, &["cp", "--dir", "fs", "plain", "other"], "neither plain");
+}
+
+#[test]
+fn a_limit_on_files_is_told_to_who_meets_it_and_ends_no_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let iolab = env!("CARGO_BIN_EXE_iolab");
+    let script = format!("ulimit -f 200; exec {iolab} fs up --dir fs --servers 2");
+    let up = Command::new("sh").args(["-c", &script]).current_dir(at).output().unwrap();
+    assert!(up.status.success(), "{}", said(&up.stderr));
+    let served = Served(directory);
+    let at = served.at();
+    fs::write(at.join("large"), vec![1; 3_000_000]).unwrap();
+    fs::write(at.join("small"), b"small").unwrap();
+    refuses(at, &["cp", "--dir", "fs", "large", "iolab:/large"], "file too large");
+    prints(at, &["cp", "--dir", "fs", "small", "iolab:/small"]);
+    assert_eq!(prints(at, &["cat", "--dir", "fs", "/small"]), "small");
+    assert!(!prints(at, &["ls", "--dir", "fs"]).contains("large"));
 }
 
 #[test]
