@@ -31,14 +31,25 @@ fn chosen(name: &[u8], globs: &str, family: &Family) -> Option<Name> {
         return Some(Name { path: normal(rest), only_here: true });
     }
     let path = normal(&crate::files::path_of(name, family));
-    let is_chosen = globs
-        .lines()
-        .filter(|glob| !glob.is_empty())
-        .any(|glob| fast_glob::glob_match(glob, path.as_slice()));
-    is_chosen.then_some(Name { path, only_here: false })
+    let is_chosen = |path: &[u8]| {
+        let mut globs = globs.lines().filter(|glob| !glob.is_empty());
+        globs.any(|glob| fast_glob::glob_match(glob, path))
+    };
+    // A file that has several names over links is one file, where both are chosen.
+    let path =
+        Some(real(&path)).filter(|real| is_chosen(real)).or(is_chosen(&path).then_some(path));
+    path.map(|path| Name { path, only_here: false })
 }
 
-/// A path without what the file system's paths have not. Links are not followed.
+/// The path over no links, of a file that may only come to be.
+fn real(path: &[u8]) -> Vec<u8> {
+    let path = Path::new(OsStr::from_bytes(path));
+    let parent = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    let real = path.canonicalize().ok().or_else(parent);
+    real.unwrap_or_else(|| path.to_owned()).into_os_string().into_vec()
+}
+
+/// A path without what the file system's paths have not.
 fn normal(path: &[u8]) -> Vec<u8> {
     let path = Path::new(OsStr::from_bytes(path));
     let absolute = std::path::absolute(path).unwrap_or_else(|_| Path::new("/").join(path));
@@ -76,5 +87,17 @@ mod tests {
         assert_eq!(path("/scratch/run/x", "/scratch/*"), None);
         let here = std::env::current_dir().unwrap().join("x");
         assert_eq!(path("x", "**"), Some(here.to_str().unwrap().to_owned()));
+    }
+    #[test]
+    fn a_file_has_one_name_over_links_where_both_are_chosen() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(place.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", place.join("link")).unwrap();
+        let [real, link] = ["real", "link"].map(|name| format!("{}/{name}/x", place.display()));
+        let all = format!("{}/**", place.display());
+        assert_eq!(path(&link, &all), Some(real.clone()));
+        assert_eq!(path(&real, &all), Some(real.clone()));
+        assert_eq!(path(&link, &link), Some(link));
     }
 }

@@ -250,6 +250,9 @@ fn permissions(given: &Given) -> u32 {
 /// `MPI_File_close(file)`.
 pub(super) fn close(call: &Call<'_>) -> Answer {
     let place = call.word(0) as *mut usize;
+    if place.is_null() {
+        return None;
+    }
     // SAFETY: the program's handle.
     let file = file::find(unsafe { place.read_unaligned() })?;
     let result = closed(&file);
