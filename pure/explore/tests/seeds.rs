@@ -1,4 +1,5 @@
-//! Seeds that must pass: some hundred each time, and those that once found a defect.
+//! Seeds that must pass. Defects that seeds have found are planted again in `plants.rs`: the run of a seed
+//! changes with what is drawn for it.
 
 use iolab_explore::{Fault, Mark, Marks, Mask, explore};
 
@@ -17,18 +18,6 @@ fn no_seed_breaks_a_promise_and_every_rare_branch_is_met() {
     let missed: Vec<Mark> =
         marks.missed().filter(|&mark| mark != Mark::NamesUndecided && mark != Mark::Busy).collect();
     assert!(missed.is_empty(), "{missed:?} are never met");
-}
-
-#[test]
-fn seeds_that_found_a_defect_stay_clean() {
-    // What they found is told by the commits that mended it.
-    for seed in [
-        39, 69, 79, 157, 215, 242, 485, 758, 1182, 2105, 2328, 3336, 4311, 4535, 5141, 7519, 8731,
-        15431, 32622, 39044,
-    ] {
-        let outcome = explore(seed, &Mask::default());
-        assert_eq!(outcome.defect, None, "iolab fs explore --seed {seed}");
-    }
 }
 
 #[test]

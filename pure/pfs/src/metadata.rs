@@ -177,6 +177,7 @@ impl Metadata {
                     Ok((Message::Done, vec![Change::Close { open }]))
                 }
                 Some(_) => Err(Code::BAD_FILE),
+                None if is_planted(Plant::OpensForgotten) => Err(Code::BAD_FILE),
                 // It ended with a session that was out of sight for too long; nothing is lost by that.
                 None => Ok((Message::Done, Vec::new())),
             },

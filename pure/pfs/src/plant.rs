@@ -30,12 +30,20 @@ pub enum Plant {
     BlockReadTwice,
     /// A server takes a subfile that was cut to be as long as before.
     LengthKept,
+    /// A read forgets what it has seen when the file ends earlier later on.
+    EndForgotten,
+    /// A session that is full of views takes no other one.
+    ViewsKept,
+    /// Ranks that were never here are waited for once more by each collective.
+    MissingWaitedFor,
+    /// A client that has nothing to ask does not connect again, and its files are closed under it.
+    OpensForgotten,
 }
 
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 12] = [
+    pub const ALL: [Plant; 16] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -48,6 +56,10 @@ impl Plant {
         Plant::BlocksSplit,
         Plant::BlockReadTwice,
         Plant::LengthKept,
+        Plant::EndForgotten,
+        Plant::ViewsKept,
+        Plant::MissingWaitedFor,
+        Plant::OpensForgotten,
     ];
 }
 

@@ -160,7 +160,12 @@ impl Groups {
         for number in numbers {
             if let Some(group) = self.under_way.get_mut(&number) {
                 group.until = None;
-                group.give_up_missing();
+                if is_planted(Plant::MissingWaitedFor) {
+                    let (sequence, result) = (group.sequence, Code::TIMED_OUT);
+                    group.decide(Verdict { sequence, result, rank: NOBODY }, out);
+                } else {
+                    group.give_up_missing();
+                }
             }
             self.settle(number, out);
         }

@@ -2,6 +2,7 @@
 
 use super::Settings;
 use crate::links::WINDOW;
+use crate::plant::{Plant, is_planted};
 use crate::{Inode, Layout, Message, Peer, Request, SessionId, ViewNumber};
 use iolab_pattern::Nest;
 use iolab_vocab::Nanos;
@@ -90,6 +91,10 @@ impl Session {
             self.coming = None;
             if u64::from(total) > settings.view_bytes_max {
                 return Err("the view is larger than what is stored of one session");
+            }
+            let is_full = u64::from(total) > settings.view_bytes_max - self.view_bytes;
+            if is_planted(Plant::ViewsKept) && is_full {
+                return Err("the session has no room for more views");
             }
             self.make_room(settings.view_bytes_max - u64::from(total));
             self.coming = Some(Coming { view, inode, layout, encoded: Vec::new() });
