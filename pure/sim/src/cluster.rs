@@ -2,8 +2,9 @@
 //!
 //! The model is that of PIOsimHD (Kuhn 2009) in full; `docs/models/classic-hdd.md` has its facts.
 //! One [`Cluster`] is one run: a world (time, network, devices) and the machines on it. Each machine has
-//! its own state: processes with their commands and the client that makes requests for them, and servers around their cache layers. They meet in messages of the world; only a process
-//! calls its client without one, as a program calls the library it is linked with.
+//! its own state: processes with their commands and the client that makes requests for them, and servers
+//! around their cache layers. They meet in messages of the world; only a process calls its client without
+//! one, as a program calls the library it is linked with.
 
 mod build;
 mod client;

@@ -26,7 +26,7 @@ pub use server::TrafficTotals;
 use crate::cluster::{
     DeviceTotals, HopTotals, LinkKind, Progress, Recording, RunError, ServerTotals,
 };
-use crate::process::Processes;
+use crate::process::{Files, Processes};
 use crate::program::Program;
 use crate::queue::EventQueue;
 use crate::scenario::Faults;
@@ -177,7 +177,12 @@ impl<Q: EventQueue<Event>> FileSystem<'_, Q> {
         let now = self.world.now();
         let mut recorder = self.world.take_recorder()?;
         self.machines.processes.note_unfinished(&mut recorder, now);
-        let Rows { rows, lost_count } = recorder.finish();
+        let Rows { mut rows, lost_count } = recorder.finish();
+        // The journal, and further subfiles of a file on one server, are no files of the program.
+        let file_count = self.machines.processes.clients.file_count() as u32;
+        for row in rows.iter_mut().filter(|row| row.file.0 >= file_count) {
+            row.file = FileId::NONE;
+        }
         let communicators = self.machines.processes.communicators();
         Some(Recording { rows, communicators, lost_count })
     }

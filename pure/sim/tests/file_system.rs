@@ -7,7 +7,7 @@ use iolab_sim::scenario::Scenario;
 use iolab_sim::workload::recorded::Recording;
 use iolab_sim::workload::{Job, Line, Outcome, Script, Settings, Workload, run};
 use iolab_trace::Function;
-use iolab_vocab::{Extent, Refusal, Seed};
+use iolab_vocab::{Extent, FileId, Refusal, Seed};
 use std::ops::ControlFlow;
 
 const PLATFORM: &str = "
@@ -373,4 +373,6 @@ fn a_sync_waits_for_what_another_one_writes() {
     let outcome = simulate_script(ranks, &settings, 0).unwrap();
     let (first, device) = ends(&outcome, Function::MPI_FILE_SYNC, Function::DEVICE_WRITE);
     assert!(first > device, "{first} and {device}");
+    let rows = outcome.trace.unwrap().events;
+    assert!(rows.iter().all(|row| row.file.0 == 0 || row.file == FileId::NONE));
 }
