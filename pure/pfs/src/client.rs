@@ -101,6 +101,7 @@ enum Task {
     Ask,
     /// What a name stands for; then how long its subfiles are.
     Look {
+        path: Vec<u8>,
         attributes: Option<Attributes>,
         spread: Spread,
     },
@@ -159,12 +160,7 @@ impl Client {
             Call::Remove { path, kind } => Message::Remove { path, kind },
             Call::Rename { from, to } => Message::Rename { from, to },
             Call::List { path, after } => Message::List { path, after },
-            Call::Look { path } => {
-                let task = Task::Look { attributes: None, spread: Spread::default() };
-                self.tasks.insert(call, task);
-                let question = (Message::Look { path }, None);
-                return self.ask(now, Party::Metadata, question, Errand::Answer(call), out);
-            }
+            Call::Look { path } => return self.look(now, call, path, out),
             Call::Adopt { opened, rank, size } => {
                 return self.adopt(
                     now,
@@ -239,8 +235,8 @@ impl Client {
                 let outcome = outcome.and_then(|done| outcome_of(from, message).map(|_| done));
                 answer(call, outcome, out);
             }
-            Some(Task::Look { attributes: None, .. }) => match message {
-                Message::Attributes(attributes) => self.looked(now, call, attributes, out),
+            Some(Task::Look { path, attributes: None, .. }) => match message {
+                Message::Attributes(attributes) => self.looked(now, call, (path, attributes), out),
                 message => answer(call, Err(failure_of(from, message)), out),
             },
             _ => {}
@@ -274,7 +270,7 @@ impl Client {
             }
             Some(Task::Spread(spread) | Task::Look { spread, .. }) => {
                 let is_last = spread.told(from, subfile, message);
-                is_last.then(|| self.told_all(call, out));
+                is_last.then(|| self.told_all(now, call, out));
             }
             _ => {}
         }

@@ -169,6 +169,13 @@ impl IoServer {
                 }
             }
         };
+        if work.subfile().is_some_and(|subfile| self.subfiles.is_discarded(subfile.inode)) {
+            if let Work::Write { buffer, .. } = work {
+                out.push(Action::Release { buffer });
+            }
+            let message = Message::failed(Code::STALE, "the file was removed");
+            return out.push(Action::Reply { peer, request, message, payload: None });
+        }
         if let Some(session) = self.sessions.get(id) {
             session.executing.insert(request);
         }
@@ -217,7 +224,7 @@ impl IoServer {
                     Err(Some(Message::failed(Code::BUSY, "requests on the file are under way")))
                 }
                 false => {
-                    self.subfiles.forget(inode);
+                    self.subfiles.discard(inode);
                     self.last_operation += 1;
                     let operation = Operation(self.last_operation);
                     self.jobs.insert(operation, Job { session: id, request, what: Work::Discard });

@@ -304,6 +304,8 @@ codes! {
     NAME_TOO_LONG = 36, "file name too long";
     /// A directory is not empty.
     NOT_EMPTY = 39, "directory not empty";
+    /// The file was removed, and nobody has it open.
+    STALE = 116, "the file was removed";
     /// Nobody answered in time.
     TIMED_OUT = 110, "no answer in time";
     /// The view is not stored (any more): it is to be sent again.

@@ -43,6 +43,11 @@ pub(super) struct Spread {
 }
 
 impl Spread {
+    /// Whether the file is no more.
+    fn has_gone(&self) -> bool {
+        self.failure.as_ref().is_some_and(|failure| failure.code == Code::STALE)
+    }
+
     /// Takes what a subfile says. Tells whether it was the last.
     pub(super) fn told(&mut self, from: Party, subfile: u32, message: Message) -> bool {
         self.left -= 1;
@@ -107,12 +112,26 @@ impl Client {
         Party::Server(layout.server_of(subfile, self.settings.servers))
     }
 
+    /// Asks what a name stands for.
+    pub(super) fn look(
+        &mut self,
+        now: Nanos,
+        call: CallNumber,
+        path: Vec<u8>,
+        out: &mut Vec<Action>,
+    ) {
+        let question = (Message::Look { path: path.clone() }, None);
+        let task = Task::Look { path, attributes: None, spread: Spread::default() };
+        self.tasks.insert(call, task);
+        self.ask(now, Party::Metadata, question, Errand::Answer(call), out);
+    }
+
     /// What a name stands for is known; how long a file is, its subfiles know.
     pub(super) fn looked(
         &mut self,
         now: Nanos,
         call: CallNumber,
-        found: Attributes,
+        (path, found): (Vec<u8>, Attributes),
         out: &mut Vec<Action>,
     ) {
         let Some(layout) = found.layout else {
@@ -120,14 +139,18 @@ impl Client {
         };
         let left = layout.subfiles();
         let spread = Spread { layout: Some(layout), left, bytes: Some(0), failure: None };
-        self.tasks.insert(call, Task::Look { attributes: Some(found), spread });
+        self.tasks.insert(call, Task::Look { path, attributes: Some(found), spread });
         self.ask_subfiles(now, call, (found.inode, layout), Question::Measure, out);
     }
 
-    pub(super) fn told_all(&mut self, call: CallNumber, out: &mut Vec<Action>) {
+    pub(super) fn told_all(&mut self, now: Nanos, call: CallNumber, out: &mut Vec<Action>) {
         let (attributes, spread) = match self.tasks.remove(&call) {
             Some(Task::Spread(spread)) => (None, spread),
-            Some(Task::Look { attributes, spread }) => (attributes, spread),
+            // The file went while its subfiles were asked: the name may stand for another one by now.
+            Some(Task::Look { path, spread, .. }) if spread.has_gone() => {
+                return self.look(now, call, path, out);
+            }
+            Some(Task::Look { attributes, spread, .. }) => (attributes, spread),
             _ => return,
         };
         let outcome = match (spread.failure, attributes, spread.bytes) {

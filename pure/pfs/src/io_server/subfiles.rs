@@ -7,10 +7,13 @@ use super::{Operation, Subfile};
 use crate::Inode;
 use crate::plant::{Plant, is_planted};
 use iolab_vocab::Extent;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How many subfiles that nobody uses are remembered with their lengths.
 const IDLE_MAX: usize = 4096;
+
+/// How many files are remembered that are no more.
+const DISCARDED_MAX: usize = 1 << 20;
 
 /// Which bytes an operation uses.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +52,8 @@ impl State {
 pub(super) struct Subfiles {
     of: BTreeMap<Subfile, State>,
     idle_count: usize,
+    /// Files that are no more: their numbers are not used again.
+    discarded: BTreeSet<Inode>,
 }
 
 impl Subfiles {
@@ -107,8 +112,18 @@ impl Subfiles {
         self.of_file(inode).any(|(_, state)| !state.is_idle())
     }
 
-    /// Forgets a file that nobody uses.
-    pub(super) fn forget(&mut self, inode: Inode) {
+    /// Whether a file is no more: who still asks for it must not make it anew.
+    pub(super) fn is_discarded(&self, inode: Inode) -> bool {
+        self.discarded.contains(&inode)
+    }
+
+    /// A file that nobody uses is no more.
+    pub(super) fn discard(&mut self, inode: Inode) {
+        if self.discarded.len() == DISCARDED_MAX {
+            // The one whose users have had the longest time to learn of it.
+            self.discarded.pop_first();
+        }
+        self.discarded.insert(inode);
         let subfiles: Vec<Subfile> = self.of_file(inode).map(|(&subfile, _)| subfile).collect();
         for subfile in subfiles {
             self.of.remove(&subfile);
