@@ -396,6 +396,8 @@ impl World {
         let device = matches!(failure.code, Code::IO | Code::NO_SPACE);
         let fine = match failure.code {
             Code::TIMED_OUT | Code::SESSION_LOST | Code::RANK_FAILED => !self.plan.peaceful(),
+            // Whoever could not be heard for too long has lost its opens, and with them removed files.
+            Code::STALE => !self.plan.peaceful(),
             _ if device => self.plan.rates.disk > 0,
             code => {
                 about_names && code.0 < 1000

@@ -101,6 +101,8 @@ impl World {
         for ((at, number), happening) in waits {
             let is_paused = self.place_of(&happening).is_some_and(|at| paused.contains_key(&at));
             let starts = matches!(happening, Happening::Starts { .. });
+            // A wake that comes before its time is none: nobody would wish for it again.
+            let is_paused = is_paused && !matches!(happening, Happening::Wakes { .. });
             let at = if is_paused || starts { at.min(now + 1_000_000) } else { at };
             self.queue.insert((at, number), happening);
         }
