@@ -22,7 +22,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 IOLAB = os.environ.get("IOLAB", HERE.parents[1] / "target/release/iolab")
-CASES = ["cyclic 8", "cyclic 32", "cyclic 128", "cyclic 256", "block", "tridiagonal", "strided 8", "strided 128"]
+CASES = ["cyclic 8", "cyclic 32", "cyclic 128", "cyclic 256", "block", "tridiagonal", "strided 8", "strided 128", "calls 8", "calls 128"]
 FAMILIES = {"MPICH": ("mpicc.mpich", "mpiexec.mpich"), "Open MPI": ("mpicc.openmpi", "mpiexec.openmpi")}
 SERVERS = 4
 MIB = 1 << 20

@@ -5,7 +5,8 @@
  *   cyclic K        4096 x 4096 bytes, CYCLIC(K), CYCLIC(K) on a grid of ranks, one collective call each way
  *   block           256^3 int, BLOCK in three dimensions, one collective call each way
  *   tridiagonal     64^3 points of 5 doubles, diagonal multi-partitioning, 8 records, a call per record
- *   strided K       1024 x 1024 bytes, rank r has every P-th run of K bytes, one independent call per run
+ *   strided K       1024 x 1024 bytes, rank r has every P-th run of K bytes, one independent call each way
+ *   calls K         the same without a view, one independent call per run
  *
  * Prints: bytes of the file, seconds of writing with the final sync, of reading, of reading once more;
  * times are of the slowest rank. Exit code 1 if a byte is wrong.
@@ -89,6 +90,14 @@ static MPI_Datatype layout(const char *name, int k, size_t *bytes, int *records)
         MPI_Type_create_struct(cells, lengths, places, parts, &joined);
         MPI_Type_create_resized(joined, 0, 64L * 64 * 64 * 40, &type);
         *records = 8;
+    } else if (!strcmp(name, "strided")) {
+        MPI_Datatype run;
+        MPI_Type_contiguous(k, MPI_BYTE, &run);
+        int length = 1, place = rank, sizes = size;
+        MPI_Type_create_subarray(1, &sizes, &length, &place, MPI_ORDER_C, run, &type);
+        MPI_Type_commit(&type);
+        *bytes = (size_t)1024 * 1024 / size;
+        return type;
     } else {
         fprintf(stderr, "no workload `%s`\n", name);
         MPI_Abort(MPI_COMM_WORLD, 2);
@@ -114,12 +123,12 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     const char *name = argv[2];
-    int k = argc > 3 ? atoi(argv[3]) : 0, records = 1, is_strided = !strcmp(name, "strided");
-    size_t bytes = is_strided ? (size_t)1024 * 1024 / size : 0;
+    int k = argc > 3 ? atoi(argv[3]) : 0, records = 1, is_calls = !strcmp(name, "calls"), is_strided = !strcmp(name, "strided");
+    size_t bytes = is_calls ? (size_t)1024 * 1024 / size : 0;
     MPI_File file;
     int mode = MPI_MODE_CREATE | MPI_MODE_RDWR;
     check(MPI_File_open(MPI_COMM_WORLD, argv[1], mode, MPI_INFO_NULL, &file), "open");
-    if (!is_strided) {
+    if (!is_calls) {
         MPI_Datatype type = layout(name, k, &bytes, &records);
         check(MPI_File_set_view(file, 0, MPI_BYTE, type, "native", MPI_INFO_NULL), "set_view");
     }
@@ -133,6 +142,9 @@ int main(int argc, char **argv) {
         meet();
         double start = MPI_Wtime();
         if (is_strided) {
+            if (is_write) check(MPI_File_write_at(file, 0, memory, (int)bytes, MPI_BYTE, MPI_STATUS_IGNORE), "write");
+            else check(MPI_File_read_at(file, 0, memory, (int)bytes, MPI_BYTE, MPI_STATUS_IGNORE), "read");
+        } else if (is_calls) {
             for (size_t at = 0; at < bytes; at += k) {
                 MPI_Offset place = (MPI_Offset)(at / k * size + rank) * k;
                 if (is_write) check(MPI_File_write_at(file, place, memory + at, k, MPI_BYTE, MPI_STATUS_IGNORE), "write");
