@@ -109,6 +109,19 @@ fn views_of_all_kinds_hold_the_same_bytes_under_open_mpi() {
     as_plain("openmpi", "views.c", &[1, 3, 4], &[]);
 }
 
+/// The measure is Open MPI: MPICH writes into the gaps of such views what was in its memory.
+#[test]
+fn filetypes_whose_tiles_overlap_are_followed_tile_by_tile() {
+    let guests = ["openmpi", "mpich"].map(|family| Guest::new(family, "overlapping.c"));
+    for ranks in [1, 2] {
+        let (plain, _) = guests[0].run(ranks, true, &[]);
+        for guest in &guests {
+            let (ours, _) = guest.run(ranks, false, &[]);
+            same(&plain, &ours, &format!("{ranks} ranks of {}", guest.family));
+        }
+    }
+}
+
 #[test]
 fn fortran_programs_hold_the_same_bytes() {
     as_plain("mpich", "arrays.f90", &[2], &[]);
