@@ -19,6 +19,9 @@ pub(crate) const WINDOW: u64 = 64;
 const PING_AFTER: Nanos = Nanos(1_000_000_000);
 /// How long after a failed attempt the next one to connect follows.
 const RETRY_AFTER: Nanos = Nanos(50_000_000);
+/// A party that was given up has so long to be there again when it is asked something: calls that follow
+/// the one that waited for it do not wait as long again.
+const FOUND_AGAIN_IN: Nanos = Nanos(1_000_000_000);
 
 /// What a link wants; payload is `P`.
 #[derive(Debug)]
@@ -51,6 +54,8 @@ pub(crate) struct Link<C, P> {
     /// Since when there is nothing but silence where a sign of life is due.
     silent_since: Nanos,
     pinged: Nanos,
+    /// It was given up, and has not been seen since.
+    is_given_up: bool,
     /// The wish to be woken that stands; in the past if none does.
     woken_at: Nanos,
 }
@@ -87,6 +92,7 @@ impl<C, P: Clone> Link<C, P> {
             waiting: VecDeque::new(),
             silent_since: Nanos::ZERO,
             pinged: Nanos::ZERO,
+            is_given_up: false,
             woken_at: Nanos::ZERO,
         }
     }
@@ -102,6 +108,11 @@ impl<C, P: Clone> Link<C, P> {
     ) {
         if self.asked.is_empty() {
             (self.silent_since, self.pinged) = (now, now);
+            if self.is_given_up {
+                // Its time is over; it only has the one to be found again.
+                let over = self.failure_timeout.since(FOUND_AGAIN_IN);
+                self.silent_since = Nanos(now.0.saturating_sub(over.0));
+            }
         }
         let change = message.changes().then(|| {
             self.changes += 1;
@@ -179,6 +190,7 @@ impl<C, P: Clone> Link<C, P> {
         let before = self.incarnation.replace(incarnation);
         let is_new = before != Some(incarnation);
         (self.state, self.silent_since, self.pinged) = (State::Up, now, now);
+        self.is_given_up = false;
         let mut lost = Vec::new();
         if !is_new && !known {
             // The same life has forgotten the session: it may have carried out what changes something.
@@ -275,6 +287,7 @@ impl<C, P: Clone> Link<C, P> {
             out.push(A::from_wish(Wish::Disconnect(self.party)));
         }
         self.state = State::Down { retry_at: now };
+        self.is_given_up = true;
         let asked = std::mem::take(&mut self.asked).into_values();
         asked.chain(self.waiting.drain(..)).filter_map(|asked| asked.context).collect()
     }
@@ -314,5 +327,36 @@ impl Message {
     /// The reply that says that something was not done.
     pub(crate) fn failed(code: Code, text: impl Into<String>) -> Message {
         Message::Failed { code, text: text.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Wished;
+
+    impl FromWish<()> for Wished {
+        fn from_wish(_: Wish<()>) -> Wished {
+            Wished
+        }
+    }
+
+    #[test]
+    fn who_was_given_up_is_not_waited_for_as_long_again_until_seen() {
+        let at = |milliseconds: u64| Nanos(milliseconds * 1_000_000);
+        let mut link: Link<u32, ()> = Link::new(Party::Metadata, at(8_000));
+        let out = &mut Vec::<Wished>::new();
+        let question = || Message::Look { path: b"/".to_vec() };
+        link.ask(at(0), question(), None, 1, out);
+        assert!(link.woke(at(7_999), out).is_empty());
+        assert_eq!(link.woke(at(8_000), out), [1]);
+        link.ask(at(9_000), question(), None, 2, out);
+        assert!(link.woke(at(9_999), out).is_empty());
+        assert_eq!(link.woke(at(10_000), out), [2]);
+        link.ask(at(11_000), question(), None, 3, out);
+        link.connected(at(11_500), Incarnation(1), false, out);
+        assert!(link.woke(at(19_499), out).is_empty());
+        assert_eq!(link.woke(at(19_500), out), [3]);
     }
 }

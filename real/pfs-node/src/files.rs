@@ -5,6 +5,7 @@ use iolab_pattern::{Nest, Node};
 use iolab_pfs::client::{Call, Done, Failure, FileNumber};
 use iolab_pfs::{Attributes, Code, Entry, Kind, OpenWish};
 use iolab_vocab::Direction;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -239,7 +240,7 @@ pub fn import_file(client: &Client, plain: &Path, path: &[u8]) -> Result<bool, F
         return Ok(false);
     }
     make_parents(client, path)?;
-    let beside = [path, b".iolab-import"].concat();
+    let beside = import_name(path);
     let mut source = fs::File::open(plain).map_err(|error| plain_failure(plain, &error))?;
     let metadata = source.metadata().map_err(|error| plain_failure(plain, &error))?;
     let mode = metadata.permissions().mode() & 0o7777;
@@ -258,6 +259,24 @@ pub fn import_file(client: &Client, plain: &Path, path: &[u8]) -> Result<bool, F
         client.call(Call::Remove { path: beside, kind: Kind::File }, &mut NoMemory)?;
     }
     copied
+}
+
+/// The longest name of a file, here and there.
+const NAME_BYTES_MAX: usize = 255;
+
+/// What a file is called while it is brought: the same for all who bring it. A name that is as long as
+/// names may be has no room for more, so its own end goes.
+fn import_name(path: &[u8]) -> Vec<u8> {
+    const MARK: &[u8] = b".iolab-import";
+    let start = path.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+    let (directory, name) = path.split_at(start);
+    if name.len() + MARK.len() <= NAME_BYTES_MAX {
+        return [path, MARK].concat();
+    }
+    // Names that only differ in their end still differ.
+    let sum = format!("-{:08x}", crc32c::crc32c(name));
+    let kept = &name[..NAME_BYTES_MAX - MARK.len() - sum.len()];
+    [directory, kept, sum.as_bytes(), MARK].concat()
 }
 
 /// Opens the file beside, which keeps others from bringing the same one; or waits until they have.
@@ -372,8 +391,10 @@ fn same_bytes(file: &OpenFile<'_>, plain: &Path) -> Result<bool, Failure> {
 
 /// A name beside a plain file that nobody else has.
 fn beside(target: &Path) -> PathBuf {
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    target.with_file_name(format!(".{name}.iolab-{:08x}", crate::instance::random() as u32))
+    let name = target.file_name().unwrap_or_default().as_bytes();
+    let mark = format!(".iolab-{:08x}", crate::instance::random() as u32);
+    let kept = &name[..name.len().min(NAME_BYTES_MAX - 1 - mark.len())];
+    target.with_file_name(OsStr::from_bytes(&[b".", kept, mark.as_bytes()].concat()))
 }
 
 /// Takes permissions away that the file was not created with; those that the user's mask takes from new
@@ -450,6 +471,20 @@ fn checksum(path: &Path) -> io::Result<(u64, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_beside_the_longest_name_are_no_longer_and_differ() {
+        let name = "n".repeat(NAME_BYTES_MAX - 1);
+        let [one, other] = ["1", "2"].map(|end| import_name(format!("/d/{name}{end}").as_bytes()));
+        assert_ne!(one, other);
+        for beside in [one, import_name(b"/d/short"), import_name(b"/d/\xff")] {
+            assert!(beside.starts_with(b"/d/") && beside.ends_with(b".iolab-import"));
+            assert!(beside.len() - b"/d/".len() <= NAME_BYTES_MAX);
+        }
+        let beside = beside(Path::new(&format!("/d/{name}1")));
+        assert_eq!(beside.file_name().unwrap().len(), NAME_BYTES_MAX);
+        assert_eq!(beside.parent(), Some(Path::new("/d")));
+    }
 
     #[test]
     fn names_are_absolute_and_plain() {

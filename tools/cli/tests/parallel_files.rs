@@ -44,6 +44,16 @@ impl Guest {
 
     /// Runs it in a directory of its own, plain or in the file system; what it left there.
     fn run(&self, ranks: u32, is_plain: bool, before: &[(&str, &str)]) -> (Left, Output) {
+        self.run_with(ranks, is_plain, before, &[])
+    }
+
+    fn run_with(
+        &self,
+        ranks: u32,
+        is_plain: bool,
+        before: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> (Left, Output) {
         let home = tempfile::tempdir().unwrap();
         for (name, text) in before {
             fs::write(home.path().join(name), text).unwrap();
@@ -61,6 +71,7 @@ impl Guest {
         };
         command.args((self.family == "openmpi").then_some("--oversubscribe"));
         command.args(["-n", &ranks.to_string()]).arg(self.folder.path().join("program"));
+        command.args(arguments);
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         let output = command.current_dir(home.path()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -107,6 +118,30 @@ fn views_of_all_kinds_hold_the_same_bytes_under_mpich() {
 #[test]
 fn views_of_all_kinds_hold_the_same_bytes_under_open_mpi() {
     as_plain("openmpi", "views.c", &[1, 3, 4], &[]);
+}
+
+/// The measure is Open MPI: MPICH writes into the gaps of such views what was in its memory.
+#[test]
+fn filetypes_whose_tiles_overlap_are_followed_tile_by_tile() {
+    let guests = ["openmpi", "mpich"].map(|family| Guest::new(family, "overlapping.c"));
+    for ranks in [1, 2] {
+        let (plain, _) = guests[0].run(ranks, true, &[]);
+        for guest in &guests {
+            let (ours, _) = guest.run(ranks, false, &[]);
+            same(&plain, &ours, &format!("{ranks} ranks of {}", guest.family));
+        }
+    }
+}
+
+#[test]
+fn a_run_tells_which_files_go_and_nothing_of_those_that_the_program_deleted() {
+    let guest = Guest::new("mpich", "gone.c");
+    let (left, output) = guest.run(1, false, &[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(left.is_empty() && !said.contains("nothing came"), "{said}");
+    let (left, output) = guest.run_with(1, false, &[], &["iolab:/kept.dat"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(left.is_empty() && said.contains("/kept.dat goes with the file system"), "{said}");
 }
 
 #[test]

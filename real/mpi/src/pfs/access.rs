@@ -130,9 +130,9 @@ fn carried_out(file: &File, call: &Call<'_>, wish: Wish) -> Result<u64, Trouble>
         Err(trouble) => return Err(trouble),
     };
     let (from, to) = (transfer.from, transfer.to);
-    let moved = match wish.direction == Direction::Read && !transfer.view.proper() {
-        true => read_by_runs(file, transfer, collective),
-        false => transferred(file, wish.direction, transfer, collective),
+    let moved = match transfer.view.proper() {
+        false => by_runs(file, wish.direction, transfer, collective),
+        true => transferred(file, wish.direction, transfer, collective),
     };
     if wish.place == Place::Own {
         let mut state = file.state();
@@ -159,34 +159,39 @@ fn transferred(
     session::access(access, &mut transfer.buffer)
 }
 
-/// Reads through a view whose offsets go back and forth: servers know no order in it.
-fn read_by_runs(file: &File, mut transfer: Transfer, collective: bool) -> Result<u64, Trouble> {
+/// Reads or writes through a view whose offsets go back and forth: servers know no order in it.
+fn by_runs(
+    file: &File,
+    direction: Direction,
+    mut transfer: Transfer,
+    collective: bool,
+) -> Result<u64, Trouble> {
     let all = Arc::new(bytes());
-    let mut read = || {
+    let mut move_all = || {
         let mut done = 0;
         for run in transfer.view.cut(transfer.from, transfer.to).runs() {
             transfer.buffer.begin_at(done);
             let access = client::Call::Access {
                 file: file.number,
-                direction: Direction::Read,
+                direction,
                 view: all.clone(),
                 from: run.offset,
                 to: run.end(),
                 collective: false,
             };
-            let got = session::access(access, &mut transfer.buffer)?;
-            done += got;
-            if got < run.length {
+            let moved = session::access(access, &mut transfer.buffer)?;
+            done += moved;
+            if moved < run.length {
                 break;
             }
         }
         Ok(done)
     };
-    let read: Result<u64, Trouble> = read();
+    let moved: Result<u64, Trouble> = move_all();
     if collective {
-        file.agree(read.as_ref().map(drop).map_err(Clone::clone))?;
+        file.agree(moved.as_ref().map(drop).map_err(Clone::clone))?;
     }
-    read
+    moved
 }
 
 /// What a call is about, if it may be carried out.
@@ -211,8 +216,8 @@ fn prepared(file: &File, call: &Call<'_>, wish: Wish) -> Result<Transfer, Troubl
     let buffer = wanted?;
     let state = file.state();
     let from = state.view.bytes_before(offset)?;
-    let view = state.view.nest.clone();
-    let (to, end) = (from.saturating_add(buffer.bytes()), view.size());
+    let (to, end) = (from.saturating_add(buffer.bytes()), state.view.nest.size());
+    let view = state.view.below(to);
     match wish.direction {
         Direction::Write if to > end => {
             Err(Trouble::new(Class::Io, "the view has no place for so many bytes"))

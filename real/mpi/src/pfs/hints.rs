@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 
 /// Names of hints that are known: of the standard, of ROMIO and OMPIO, and ours.
-const KNOWN: [&str; 45] = [
+const KNOWN: [&str; 48] = [
     "access_style",
     "cb_block_size",
     "cb_buffer_size",
@@ -39,10 +39,12 @@ const KNOWN: [&str; 45] = [
     "mpi_minimum_memory_alignment",
     "nb_proc",
     "num_io_nodes",
+    "pfs_svr_buf",
     "romio_aggregator_list",
     "romio_cb_alltoall",
     "romio_cb_ds_threshold",
     "romio_cb_fr_alignment",
+    "romio_cb_fr_types",
     "romio_cb_pfr",
     "romio_cb_read",
     "romio_cb_write",
@@ -51,12 +53,15 @@ const KNOWN: [&str; 45] = [
     "romio_filesystem_type",
     "romio_min_fdomain_size",
     "romio_no_indep_rw",
+    "romio_synchronized_flush",
     "romio_visibility_immediate",
     "start_iodevice",
     "thread_level",
 ];
 /// Further ones: with a meaning for the layout.
 const LAYOUT: [&str; 2] = ["striping_factor", "striping_unit"];
+/// What names of hints begin with that libraries above MPI take, and pass on: PnetCDF's.
+const OF_OTHERS: [&str; 2] = ["nc_", "pnetcdf_"];
 /// Room for a name and for a value in every family.
 const ROOM: usize = 1025;
 
@@ -133,9 +138,13 @@ fn is_known(name: &str) -> bool {
     KNOWN.contains(&name) || LAYOUT.contains(&name)
 }
 
+fn is_of_others(name: &str) -> bool {
+    OF_OTHERS.iter().any(|start| name.starts_with(start))
+}
+
 /// Tells which hints nobody knows, and what may have been meant.
 pub(super) fn tell_unknown(given: &Given) {
-    for name in given.keys().filter(|name| !is_known(name)) {
+    for name in given.keys().filter(|name| !is_known(name) && !is_of_others(name)) {
         let known = KNOWN.iter().chain(&LAYOUT);
         let nearest = known.max_by(|one, other| {
             let like = |known: &str| strsim::jaro_winkler(known, name);
@@ -206,6 +215,12 @@ mod tests {
         assert_eq!(of(&[("striping_factor", "9")]).unwrap(), "stripe:unit=256 KiB,count=4");
         assert_eq!(of(&[("iolab_layout", "one")]).unwrap(), "stripe:unit=256 KiB,count=1");
         assert_eq!(of(&[("striping_unit", "many")]), None);
+    }
+
+    #[test]
+    fn hints_for_libraries_above_mpi_are_theirs() {
+        assert!(is_of_others("nc_var_align_size") && !is_known("nc_var_align_size"));
+        assert!(is_known("romio_synchronized_flush") && !is_of_others("ncx"));
     }
 
     #[test]

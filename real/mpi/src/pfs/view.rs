@@ -58,6 +58,9 @@ pub(super) struct View {
     /// Bytes of the etype.
     pub(super) unit: u64,
     pub(super) nest: Arc<Nest>,
+    /// The first tile alone, where only a second one would go back or overlap: a program that made its
+    /// filetype for one access, as libraries do, never comes to it.
+    first: Option<Arc<Nest>>,
     representation: &'static CStr,
 }
 
@@ -81,6 +84,7 @@ impl View {
             filetype: byte(),
             unit: 1,
             nest: Arc::new(bytes()),
+            first: None,
             representation: c"native",
         }
     }
@@ -89,6 +93,12 @@ impl View {
     pub(super) fn bytes_before(&self, offset: u64) -> Result<u64, Trouble> {
         let bytes = offset.checked_mul(self.unit).filter(|&bytes| bytes <= i64::MAX as u64);
         bytes.ok_or_else(|| arg(format!("offset {offset} is behind the largest file")))
+    }
+
+    /// What an access to the view's bytes below `to` goes through.
+    pub(super) fn below(&self, to: u64) -> Arc<Nest> {
+        let first = self.first.as_ref().filter(|first| to <= first.size());
+        first.unwrap_or(&self.nest).clone()
     }
 
     /// How many etypes begin before a byte of the file.
@@ -152,11 +162,14 @@ fn made(file: &File, call: &Call<'_>) -> Result<View, Trouble> {
         return Err(arg(format!("a filetype of {sizes}")));
     }
     let nest = tile.view(displacement)?;
+    let first = Nest::new(nest.displacement(), 0, nest.root().clone())?;
     if file.mode & mode::READ_ONLY == 0 {
-        nest.check_proper()?;
+        // MPI demands of a filetype that its own offsets ascend, not those of several.
+        first.check_proper()?;
     }
+    let first = (first.proper() && !nest.proper()).then(|| Arc::new(first));
     let (etype, filetype) = (Kept::of(etype)?, Kept::of(filetype)?);
-    Ok(View { displacement, etype, filetype, unit, nest: Arc::new(nest), representation })
+    Ok(View { displacement, etype, filetype, unit, nest: Arc::new(nest), first, representation })
 }
 
 fn representation(address: usize) -> Result<&'static CStr, Trouble> {

@@ -275,10 +275,26 @@ fn export(
 ) -> Result<(), Failure> {
     let client = home.client()?;
     let all = files::walk(&client, b"/").map_err(|error| failure(b"/", error))?;
-    let mut files: Vec<_> = all.iter().filter(|(_, it)| it.kind == Kind::File).collect();
-    files.retain(|(path, _)| staged.contains(path) || scope.holds(path));
-    if files.iter().all(|(path, _)| staged.contains(path)) {
+    let (files, others): (Vec<_>, Vec<_>) = all
+        .iter()
+        .filter(|(_, it)| it.kind == Kind::File)
+        .partition(|(path, _)| staged.contains(path) || scope.holds(path));
+    // The directories that led to a file are there when the program has deleted it again.
+    let came = |(path, it): &(_, iolab_pfs::Attributes)| {
+        (it.kind == Kind::Directory && staged.is_empty())
+            || (it.kind == Kind::File && !staged.contains(path))
+    };
+    if !all.iter().any(came) {
         say_nothing_came(&arguments.command[0]);
+    }
+    if home.goes {
+        for (path, _) in others {
+            // Its name began with `iolab:`, so it has no place among plain files.
+            let name = shown(path);
+            eprintln!(
+                "iolab: {name} goes with the file system: give --dir DIR and --keep to keep it"
+            );
+        }
     }
     for (path, _) in files {
         let plain = plain_name(arguments, scope, path);
