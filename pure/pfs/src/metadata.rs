@@ -66,6 +66,8 @@ pub struct Metadata {
     waiting: VecDeque<Waiting>,
     /// To the I/O servers, for what is discarded there.
     links: BTreeMap<Party, Link<Inode, ()>>,
+    /// Which record made an orphan of a file: before it is written, nothing is discarded.
+    orphaned: BTreeMap<Inode, u64>,
     /// Servers that have not discarded an orphan yet.
     discarding: BTreeMap<Inode, Discarding>,
     woken_at: Option<Nanos>,
@@ -119,6 +121,7 @@ impl Metadata {
             durable: 0,
             waiting: VecDeque::new(),
             links: BTreeMap::new(),
+            orphaned: BTreeMap::new(),
             discarding: BTreeMap::new(),
             woken_at: None,
         };
@@ -350,7 +353,10 @@ impl Metadata {
     fn discard(&mut self, now: Nanos, out: &mut Vec<Action>) {
         let due = |discarding: &Discarding| discarding.again_at.is_some_and(|at| at <= now);
         let new = |inode: &Inode| self.discarding.get(inode).is_none_or(due);
-        let orphans: Vec<Inode> = self.names.orphans().filter(new).collect();
+        let (last, durable) = (self.last, self.durable);
+        let mut written = |inode: &Inode| *self.orphaned.entry(*inode).or_insert(last) <= durable;
+        let orphans: Vec<Inode> =
+            self.names.orphans().filter(|inode| new(inode) && written(inode)).collect();
         let (servers, timeout) = (self.settings.servers, self.settings.session_timeout);
         for inode in orphans {
             let discarding = Discarding { left: servers, again_at: None, has_failed: false };
@@ -376,6 +382,7 @@ impl Metadata {
             return;
         }
         self.discarding.remove(&inode);
+        self.orphaned.remove(&inode);
         self.change(None, &Message::Done, vec![Change::Discarded { inode }], out);
     }
 
