@@ -12,6 +12,7 @@ mod import;
 mod iot;
 mod kept;
 mod pattern;
+mod pfs;
 mod policy;
 mod program;
 mod seeds;
@@ -47,6 +48,8 @@ const TARGETS: &[Target] = &[
     pattern::PATTERN,
     pattern::NEST_TEXT,
     pattern::NEST_BINARY,
+    pfs::FRAMES,
+    pfs::STREAM,
     policy::STRATEGY,
     policy::CHOICE,
     sim::PLATFORM,

@@ -2,38 +2,37 @@
 //!
 //! The model is that of PIOsimHD (Kuhn 2009) in full; `docs/models/classic-hdd.md` has its facts.
 //! One [`Cluster`] is one run: a world (time, network, devices) and the machines on it. Each machine has
-//! its own state: processes with their commands and the client that makes requests for them, and servers around their cache layers. They meet in messages of the world; only a process
-//! calls its client without one, as a program calls the library it is linked with.
+//! its own state: processes with their commands and the client that makes requests for them, and servers
+//! around their cache layers. They meet in messages of the world; only a process calls its client without
+//! one, as a program calls the library it is linked with.
 
 mod build;
 mod client;
-mod deadlock;
-mod error;
-mod hash_table;
-mod ids;
+mod diagnosis;
+mod files;
+pub(crate) mod hash_table;
 mod message;
 mod overrides;
-mod process;
 mod request;
 mod server;
 
+pub use crate::process::{Deadlock, Reason, Refused, RunError, Unreceived, Waiting};
 pub use crate::world::{DeviceTotals, Event, HopTotals, LinkKind, Order, Part};
 pub use build::Setup;
-pub use deadlock::{Deadlock, Reason, Waiting};
-pub use error::{Refused, RunError, Unreceived};
 pub use overrides::PolicyOverrides;
 pub use server::{MemoryTotals, ServerTotals};
 
+use crate::process::Processes;
 use crate::program::Program;
 use crate::queue::EventQueue;
 use crate::scenario::Faults;
 use crate::world::{self, Departure, Host, NodeId, PacketId, Recorder, Rows, ServerId};
 use crate::world::{Target, TaskId};
+use client::Clients;
 use iolab_policy::cache::Operation;
 use iolab_trace::Event as Row;
 use iolab_vocab::{Direction, Nanos};
 use message::Message;
-use process::Processes;
 use server::Servers;
 
 /// A file of the simulation.
@@ -54,7 +53,7 @@ pub struct Cluster<'p, Q> {
 
 /// All machines of a run.
 struct Machines<'p> {
-    processes: Processes<'p>,
+    processes: Processes<'p, Clients>,
     servers: Servers,
 }
 
@@ -155,7 +154,7 @@ impl<Q: EventQueue<Event>> Cluster<'_, Q> {
 
     /// How long each file is by now.
     pub fn file_bytes(&self) -> impl Iterator<Item = u64> + '_ {
-        self.machines.processes.files().iter().map(|file| file.bytes)
+        self.machines.processes.clients.files.iter().map(|file| file.bytes)
     }
 
     /// A hash over all events so far, with their times: equal runs have equal hashes.
@@ -223,12 +222,7 @@ impl<Q: EventQueue<Event>> Host<Q, Message> for Machines<'_> {
             Message::ReadData { task, .. }
             | Message::WriteDone { task }
             | Message::Done { task } => self.processes.settle_one(world, task),
-            Message::Point { .. }
-            | Message::Offer { .. }
-            | Message::Reply { .. }
-            | Message::Offered { .. } => {
-                self.processes.message_arrived(world, target, content);
-            }
+            Message::Between(message) => self.processes.message_arrived(world, target, message),
         }
     }
 

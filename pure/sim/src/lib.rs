@@ -4,8 +4,10 @@
 pub mod band;
 pub mod cluster;
 pub mod evaluation;
+pub mod file_system;
 pub mod guest;
 pub mod platform;
+mod process;
 pub mod program;
 pub mod queue;
 pub mod scenario;

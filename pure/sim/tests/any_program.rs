@@ -2,8 +2,9 @@
 
 mod small_cluster;
 
-use iolab_policy::collective::CollectiveKind;
+use iolab_policy::collective::{CollectiveKind, CollectiveSelection};
 use iolab_sim::cluster::{Cluster, Event, Order, RunError};
+use iolab_sim::file_system::{self, Configuration, Costs, FileSystem};
 use iolab_sim::platform::Platform;
 use iolab_sim::program::{ANY_SOURCE, ANY_TAG, Command, FileOperation, Program, What};
 use iolab_sim::queue::{EventQueue, Ordered, Published};
@@ -115,7 +116,12 @@ impl Maker {
 
     /// Commands of all ranks; the wilder, the less they agree.
     fn script(&mut self, wildness: u64) -> Script {
-        let mut ranks: Vec<Vec<Line>> = vec![Vec::new(); RANKS as usize];
+        self.script_behind(wildness, &[])
+    }
+
+    /// The same behind what all ranks do first.
+    fn script_behind(&mut self, wildness: u64, first: &[Line]) -> Script {
+        let mut ranks: Vec<Vec<Line>> = vec![first.to_vec(); RANKS as usize];
         for _ in 0..self.below(12) {
             let command = self.together();
             for rank in &mut ranks {
@@ -241,7 +247,11 @@ fn outcome<Q: EventQueue<Event>>(
     faults: &Faults,
 ) -> (&'static str, String) {
     cluster.inject(faults);
-    match cluster.run() {
+    kind_of(cluster.run())
+}
+
+fn kind_of(result: Result<Nanos, RunError>) -> (&'static str, String) {
+    match result {
         Ok(time) => ("ended", time.0.to_string()),
         Err(error) => {
             let kind = match &error {
@@ -254,6 +264,58 @@ fn outcome<Q: EventQueue<Event>>(
             (kind, error.to_string())
         }
     }
+}
+
+/// One random run on a parallel file system, whose files all ranks have opened.
+fn attempt_on_a_file_system(seed: u64, wildness: u64, with_faults: bool) -> (&'static str, String) {
+    let mut maker = Maker(Random::new(Seed(seed)));
+    let opens = (0..FILES).map(|file| (FileOperation::Open.of(file as u32), vec![]));
+    let opens: Vec<Line> = opens.collect();
+    let script = maker.script_behind(wildness, &opens);
+    let class = ["process", "device"][maker.below(2) as usize];
+    let text = format!("[instance]\ndurability = '{class}'\n[layout]\ndefault = 'stripe:unit=64k'");
+    let platform = platform(maker.below(2) == 0);
+    let setup = file_system::Setup {
+        configuration: Configuration::parse(&text).unwrap(),
+        costs: Costs::default(),
+        collectives: CollectiveSelection::default(),
+        files: (0..FILES).map(|file| (format!("file {file}"), FILE_BYTES)).collect(),
+        programs: vec![Box::new(script)],
+    };
+    let scenario = if with_faults { maker.scenario() } else { String::new() };
+    let faults = Scenario::parse(&scenario).unwrap().resolve(&platform).unwrap();
+    let queue = Ordered::new(Seed(maker.below(3)));
+    let mut run = FileSystem::build(&platform, setup, queue).unwrap();
+    run.inject(&faults);
+    run.start();
+    assert!(!run.advance(20_000_000), "seed {seed}: the run does not end\n{scenario}");
+    let (kind, text) = kind_of(run.verdict());
+    (kind, format!("{text} {:x}", run.event_hash()))
+}
+
+#[test]
+fn what_all_ranks_do_together_on_a_file_system_ends_or_is_refused() {
+    let mut kinds = std::collections::BTreeMap::<&str, u32>::new();
+    for seed in 0..200 {
+        let (kind, text) = attempt_on_a_file_system(seed, 0, false);
+        let is_closed = text.contains("the rank has not opened it");
+        assert!(kind == "ended" || is_closed, "seed {seed}: {text}");
+        *kinds.entry(kind).or_default() += 1;
+    }
+    assert!(kinds["ended"] > 40, "{kinds:?}");
+}
+
+#[test]
+fn any_program_on_a_file_system_ends_or_is_told_what_is_wrong_with_it() {
+    let mut kinds = std::collections::BTreeMap::<&str, u32>::new();
+    for seed in 0..600 {
+        let (kind, text) = attempt_on_a_file_system(seed, 2 + seed % 20, seed % 2 == 0);
+        assert!(!text.contains("does not go on"), "seed {seed}: {text}");
+        let again = attempt_on_a_file_system(seed, 2 + seed % 20, seed % 2 == 0);
+        assert_eq!((kind, text), again, "seed {seed}");
+        *kinds.entry(kind).or_default() += 1;
+    }
+    assert!(kinds["ended"] > 10 && kinds["deadlock"] > 5 && kinds["refused"] > 10, "{kinds:?}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::files::{
 };
 use crate::messages as msg;
 use crate::next::Next;
+use crate::pfs::{self, Work};
 use crate::profiling::comm_rank;
 use crate::recorder::{Times, door, leave_out, push, record};
 use iolab_trace::Function as F;
@@ -65,6 +66,10 @@ struct Row {
     /// What is noted before is noted inside of other calls, too: a handle goes.
     is_noted_inside: bool,
     after: fn(&mut Call<'_>),
+    /// The recorder has to do with it.
+    is_recorded: bool,
+    /// How it is carried out on files of the parallel file system.
+    work: Option<Work>,
 }
 
 /// # Safety
@@ -76,6 +81,11 @@ unsafe fn around(
     perform: &mut dyn FnMut(usize, &[usize]) -> i32,
 ) -> i32 {
     let mut has_large_counts = row.usual.is_some();
+    if let Some(work) = row.work
+        && let Some(answer) = pfs::carry_out(work, row.next.name(), arguments, has_large_counts)
+    {
+        return answer;
+    }
     let address = match (row.next.get(), &row.usual) {
         (Some(address), _) => address,
         (None, Some((usual, counts))) => {
@@ -89,6 +99,9 @@ unsafe fn around(
         }
         (None, None) => return NO_SUCH_FUNCTION,
     };
+    if !row.is_recorded {
+        return perform(address, arguments);
+    }
     let Some(door) = door() else { return perform(address, arguments) };
     let inside = Inside::enter();
     let family = Family::here();
@@ -137,18 +150,18 @@ const fn name(text: &'static str) -> &'static CStr {
 }
 
 macro_rules! wrappers {
-    ($inside:literal $($name:ident $twin:ident $arguments:tt $before:expr => $after:expr
+    ($inside:literal $recorded:literal $($name:ident $twin:ident $arguments:tt $before:expr => $after:expr
        $(, $large:ident $large_twin:ident [$($count:literal)*])?;)*) => { $(
-        wrappers! { one $inside $name $arguments None, $before, $after }
-        wrappers! { one $inside $twin $arguments None, $before, $after }
+        wrappers! { one $inside $recorded $name $arguments None, $before, $after }
+        wrappers! { one $inside $recorded $twin $arguments None, $before, $after }
         $(
-            wrappers! { one $inside $large $arguments
+            wrappers! { one $inside $recorded $large $arguments
                 Some((Next::new(name(concat!(stringify!($name), "\0"))), &[$($count),*])), $before, $after }
-            wrappers! { one $inside $large_twin $arguments
+            wrappers! { one $inside $recorded $large_twin $arguments
                 Some((Next::new(name(concat!(stringify!($twin), "\0"))), &[$($count),*])), $before, $after }
         )?
     )* };
-    (one $inside:literal $name:ident ($($argument:ident)*) $usual:expr, $before:expr, $after:expr) => {
+    (one $inside:literal $recorded:literal $name:ident ($($argument:ident)*) $usual:expr, $before:expr, $after:expr) => {
         /// # Safety
         /// The arguments must be what MPI's function of this name demands.
         #[unsafe(no_mangle)]
@@ -160,6 +173,8 @@ macro_rules! wrappers {
                 before: $before,
                 is_noted_inside: $inside,
                 after: $after,
+                is_recorded: $recorded,
+                work: pfs::work(stringify!($name)),
             };
             let mut perform = |address: usize, words: &[usize]| {
                 let &[$($argument),*] = words else { return NO_SUCH_FUNCTION };
@@ -177,12 +192,12 @@ macro_rules! wrappers {
     (word $argument:ident) => { usize };
 }
 
-wrappers! { true
+wrappers! { true true
     MPI_Comm_free PMPI_Comm_free (a) communicators::before_free => nothing;
     MPI_Comm_disconnect PMPI_Comm_disconnect (a) communicators::before_free => nothing;
 }
 
-wrappers! { false
+wrappers! { false true
     MPI_Init PMPI_Init (a b) nothing => begin;
     MPI_Init_thread PMPI_Init_thread (a b c d) nothing => begin;
     MPI_Finalize PMPI_Finalize () nothing => finish;
@@ -305,4 +320,59 @@ wrappers! { false
     MPI_File_write_at_all_end PMPI_File_write_at_all_end (a b c) nothing => files::completed;
     MPI_File_write_ordered_begin PMPI_File_write_ordered_begin (a b c d) nothing => |call| files::begun(call, F::MPI_FILE_IWRITE_ALL, Shared), MPI_File_write_ordered_begin_c PMPI_File_write_ordered_begin_c [2];
     MPI_File_write_ordered_end PMPI_File_write_ordered_end (a b c) nothing => files::completed;
+}
+
+// What has to do with files, and has no row of the recorder's.
+wrappers! { false false
+    MPI_File_delete PMPI_File_delete (a b) nothing => nothing;
+    MPI_File_get_size PMPI_File_get_size (a b) nothing => nothing;
+    MPI_File_get_group PMPI_File_get_group (a b) nothing => nothing;
+    MPI_File_get_amode PMPI_File_get_amode (a b) nothing => nothing;
+    MPI_File_set_info PMPI_File_set_info (a b) nothing => nothing;
+    MPI_File_get_info PMPI_File_get_info (a b) nothing => nothing;
+    MPI_File_get_view PMPI_File_get_view (a b c d e) nothing => nothing;
+    MPI_File_get_position PMPI_File_get_position (a b) nothing => nothing;
+    MPI_File_get_position_shared PMPI_File_get_position_shared (a b) nothing => nothing;
+    MPI_File_get_byte_offset PMPI_File_get_byte_offset (a b c) nothing => nothing;
+    MPI_File_get_type_extent PMPI_File_get_type_extent (a b c) nothing => nothing, MPI_File_get_type_extent_c PMPI_File_get_type_extent_c [];
+    MPI_File_set_atomicity PMPI_File_set_atomicity (a b) nothing => nothing;
+    MPI_File_get_atomicity PMPI_File_get_atomicity (a b) nothing => nothing;
+    MPI_File_set_errhandler PMPI_File_set_errhandler (a b) nothing => nothing;
+    MPI_File_get_errhandler PMPI_File_get_errhandler (a b) nothing => nothing;
+    MPI_File_call_errhandler PMPI_File_call_errhandler (a b) nothing => nothing;
+    MPI_File_create_errhandler PMPI_File_create_errhandler (a b) nothing => nothing;
+}
+
+/// A function that turns one handle of a file into another: not one of MPI's that answer a code.
+macro_rules! conversions {
+    ($($name:ident $argument:ty => $result:ty, $ours:path, $else:expr;)*) => { $(
+        /// # Safety
+        /// The argument must be what MPI's function of this name demands.
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case, reason = "MPI's name")]
+        unsafe extern "C-unwind" fn $name(file: $argument) -> $result {
+            static NEXT: Next = Next::new(name(concat!(stringify!($name), "\0")));
+            if let Some(ours) = $ours(file) {
+                return ours;
+            }
+            let Some(address) = NEXT.get() else { return $else };
+            // SAFETY: the function of this name.
+            unsafe {
+                let function: unsafe extern "C-unwind" fn($argument) -> $result =
+                    std::mem::transmute(address);
+                function(file)
+            }
+        }
+    )* };
+}
+
+conversions! {
+    MPI_File_c2f usize => i32, pfs::fortran_of, -1;
+    PMPI_File_c2f usize => i32, pfs::fortran_of, -1;
+    MPI_File_toint usize => i32, pfs::fortran_of, -1;
+    PMPI_File_toint usize => i32, pfs::fortran_of, -1;
+    MPI_File_f2c i32 => usize, pfs::of_fortran, 0;
+    PMPI_File_f2c i32 => usize, pfs::of_fortran, 0;
+    MPI_File_fromint i32 => usize, pfs::of_fortran, 0;
+    PMPI_File_fromint i32 => usize, pfs::of_fortran, 0;
 }

@@ -14,7 +14,7 @@ const NUMBERS_MAX: usize = 1 << 16;
 const DEPTH_MAX: u32 = 32;
 
 /// Bytes of a datatype, if MPI tells. A call with it has just succeeded.
-fn size(datatype: usize) -> Option<i64> {
+pub(crate) fn size(datatype: usize) -> Option<i64> {
     let mut size = -1i64;
     // SAFETY: a valid handle, and room for the answer.
     let answer = unsafe { type_size(datatype, &raw mut size as usize) };
@@ -39,7 +39,7 @@ pub(crate) fn text(family: &Family, datatype: usize) -> String {
 }
 
 /// Lower bound and extent of a datatype in bytes.
-fn bounds(datatype: usize) -> Option<(isize, isize)> {
+pub(crate) fn bounds(datatype: usize) -> Option<(isize, isize)> {
     let (mut lower, mut extent) = (0isize, 0isize);
     let (lower_at, extent_at) = (&raw mut lower as usize, &raw mut extent as usize);
     // SAFETY: a valid handle, and room for both answers.
@@ -75,22 +75,22 @@ struct Writer<'a> {
 }
 
 /// How a type was made.
-struct Envelope {
-    integers: usize,
+pub(crate) struct Envelope {
+    pub(crate) integers: usize,
     addresses: usize,
     large_counts: usize,
     types: usize,
-    combiner: i32,
+    pub(crate) combiner: i32,
 }
 
 /// Of what it was made, as without large counts.
-struct Contents {
-    integers: Vec<i64>,
-    addresses: Vec<i64>,
-    types: Vec<usize>,
+pub(crate) struct Contents {
+    pub(crate) integers: Vec<i64>,
+    pub(crate) addresses: Vec<i64>,
+    pub(crate) types: Vec<usize>,
 }
 
-fn envelope(datatype: usize) -> Option<Envelope> {
+pub(crate) fn envelope(datatype: usize) -> Option<Envelope> {
     let (mut counts, mut combiner) = ([0i64; 4], 0i32);
     let [integers, addresses, large_counts, types] =
         [0, 1, 2, 3].map(|at| &raw mut counts[at] as usize);
@@ -117,7 +117,12 @@ fn envelope(datatype: usize) -> Option<Envelope> {
 }
 
 /// The contents of a type that has such an envelope and is not a basic one.
-fn contents(family: &Family, datatype: usize, name: &str, has: &Envelope) -> Option<Contents> {
+pub(crate) fn contents(
+    family: &Family,
+    datatype: usize,
+    name: &str,
+    has: &Envelope,
+) -> Option<Contents> {
     let mut integers = vec![0i32; has.integers.max(1)];
     let mut addresses = vec![0i64; has.addresses.max(1)];
     let mut large_counts = vec![0i64; has.large_counts.max(1)];
@@ -207,7 +212,7 @@ impl Writer<'_> {
             false => self.derived(name, &contents, depth),
             true => self.with_bounds(datatype, name, &contents, depth),
         };
-        self.give_back(&contents);
+        give_back(self.family, &contents);
         written
     }
 
@@ -268,16 +273,16 @@ impl Writer<'_> {
             _ => number,
         }
     }
+}
 
-    /// Types that were told are references, but for basic ones.
-    fn give_back(&self, contents: &Contents) {
-        for &datatype in &contents.types {
-            let name = envelope(datatype).and_then(|it| self.family.combiner(it.combiner));
-            if name.is_some_and(|name| !name.is_empty()) {
-                let mut handle = datatype;
-                // SAFETY: a reference that is ours.
-                unsafe { type_free(&raw mut handle as usize) };
-            }
+/// Types that were told are references, but for basic ones.
+pub(crate) fn give_back(family: &Family, contents: &Contents) {
+    for &datatype in &contents.types {
+        let name = envelope(datatype).and_then(|it| family.combiner(it.combiner));
+        if name.is_some_and(|name| !name.is_empty()) {
+            let mut handle = datatype;
+            // SAFETY: a reference that is ours.
+            unsafe { type_free(&raw mut handle as usize) };
         }
     }
 }

@@ -6,9 +6,18 @@
 use crate::next;
 use std::sync::OnceLock;
 
+/// Which family it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Mpich,
+    OpenMpi,
+    Standard,
+}
+
 /// Numbers of one family.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Family {
+    pub(crate) kind: Kind,
     /// Handles (of communicators, datatypes, requests) are 4 bytes wide; files are pointers everywhere.
     pub(crate) has_short_handles: bool,
     pub(crate) world: usize,
@@ -35,6 +44,7 @@ pub(crate) struct Family {
 }
 
 const MPICH: Family = Family {
+    kind: Kind::Mpich,
     has_short_handles: true,
     world: 0x4400_0000,
     byte: 0x4c00_010d,
@@ -55,6 +65,7 @@ const MPICH: Family = Family {
 };
 
 const OPEN_MPI: Family = Family {
+    kind: Kind::OpenMpi,
     has_short_handles: false,
     world: 0,
     byte: 0,
@@ -70,6 +81,7 @@ const OPEN_MPI: Family = Family {
 };
 
 const STANDARD: Family = Family {
+    kind: Kind::Standard,
     has_short_handles: false,
     world: 0x101,
     byte: 0x247,
@@ -186,6 +198,20 @@ impl Family {
             match self.has_short_handles {
                 true => (address as *const u32).read_unaligned() as usize,
                 false => (address as *const usize).read_unaligned(),
+            }
+        }
+    }
+
+    /// Writes a handle to an address.
+    ///
+    /// # Safety
+    /// There must be room for one.
+    pub(crate) unsafe fn put_handle(&self, address: usize, handle: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.has_short_handles {
+                true => (address as *mut u32).write_unaligned(handle as u32),
+                false => (address as *mut usize).write_unaligned(handle),
             }
         }
     }

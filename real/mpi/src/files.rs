@@ -76,7 +76,7 @@ pub(crate) fn open(call: &mut Call<'_>) {
 
 /// The path a name stands for: absolute, without the kind of file system that some families take
 /// before it (`ufs:out`).
-fn path_of(name: &[u8], family: &Family) -> Vec<u8> {
+pub(crate) fn path_of(name: &[u8], family: &Family) -> Vec<u8> {
     let kind = name.split(|&byte| byte == b':').next().unwrap_or_default();
     let has_kind = family.names_have_kinds
         && kind.len() < name.len()

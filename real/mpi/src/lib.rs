@@ -7,7 +7,8 @@
 //! some Fortran layers call the latter; what one call of MPI calls inside is not seen (`calls`).
 //!
 //! A guest's rules: the call is made first and its answer never changes; MPI is asked about handles
-//! only after a call with them succeeded; without a recorder everything passes.
+//! only after a call with them succeeded; without a recorder everything passes. Files of the parallel
+//! file system are another matter (`pfs`): calls on them are carried out here.
 
 mod call;
 mod calls;
@@ -20,6 +21,7 @@ mod files;
 mod handle;
 mod messages;
 mod next;
+mod pfs;
 mod profiling;
 mod recorder;
 mod state;

@@ -19,6 +19,11 @@ impl Next {
         Next { name, address: AtomicUsize::new(UNKNOWN) }
     }
 
+    /// Its name.
+    pub(crate) fn name(&self) -> &'static CStr {
+        self.name
+    }
+
     /// Its address, none if the program's MPI does not have it.
     #[inline]
     pub(crate) fn get(&self) -> Option<usize> {

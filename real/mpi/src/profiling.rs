@@ -77,6 +77,59 @@ asked! {
     group_free = c"PMPI_Group_free" (group);
     /// Own rank.
     comm_rank = c"PMPI_Comm_rank" (communicator rank);
+    /// Ranks of a communicator.
+    comm_size = c"PMPI_Comm_size" (communicator size);
+    /// The error handler of a communicator.
+    comm_get_errhandler = c"PMPI_Comm_get_errhandler" (communicator handler);
+    /// Gives a communicator an error handler.
+    comm_set_errhandler = c"PMPI_Comm_set_errhandler" (communicator handler);
+    /// Begins a duplicate of a communicator.
+    comm_idup = c"PMPI_Comm_idup" (communicator duplicate request);
+    /// Gives a communicator back.
+    comm_free = c"PMPI_Comm_free" (communicator);
+    /// Begins to give all ranks what one of them has.
+    ibcast = c"PMPI_Ibcast" (buffer count datatype root communicator request);
+    /// Begins to give all ranks what each of them has.
+    iallgather = c"PMPI_Iallgather"
+        (from from_count from_type to to_count to_type communicator request);
+    /// Whether a request is done.
+    test = c"PMPI_Test" (request flag status);
+    /// Whether there is a message to receive.
+    iprobe = c"PMPI_Iprobe" (source tag communicator flag status);
+    /// Ends the program.
+    abort = c"PMPI_Abort" (communicator code);
+    /// Another handle of the same datatype.
+    type_dup = c"PMPI_Type_dup" (datatype duplicate);
+    /// A key for attributes of datatypes.
+    type_create_keyval = c"PMPI_Type_create_keyval" (copy delete key extra);
+    /// An attribute of a datatype.
+    type_get_attr = c"PMPI_Type_get_attr" (datatype key value flag);
+    /// Keeps an attribute with a datatype.
+    type_set_attr = c"PMPI_Type_set_attr" (datatype key value);
+    /// Says in a status how many elements there were.
+    status_set_elements = c"PMPI_Status_set_elements_x" (status datatype count);
+    /// Says in a status whether there was a call at all.
+    status_set_cancelled = c"PMPI_Status_set_cancelled" (status flag);
+    /// A request that somebody else than MPI completes.
+    grequest_start = c"PMPI_Grequest_start" (query free cancel extra request);
+    /// Completes it.
+    grequest_complete = c"PMPI_Grequest_complete" (request);
+    /// A new set of hints.
+    info_create = c"PMPI_Info_create" (info);
+    /// Adds a hint.
+    info_set = c"PMPI_Info_set" (info key value);
+    /// How many hints there are.
+    info_get_nkeys = c"PMPI_Info_get_nkeys" (info count);
+    /// The name of one of them.
+    info_get_nthkey = c"PMPI_Info_get_nthkey" (info index key);
+    /// The value of a hint.
+    info_get = c"PMPI_Info_get" (info key length value flag);
+    /// The value of a hint (since MPI 4).
+    info_get_string = c"PMPI_Info_get_string" (info key length value flag);
+    /// The error handler of a file.
+    file_get_errhandler = c"PMPI_File_get_errhandler" (file handler);
+    /// An error handler of a function.
+    file_create_errhandler = c"PMPI_File_create_errhandler" (function handler);
     /// Where the individual pointer of a file is.
     file_position = c"PMPI_File_get_position" (file position);
     /// Where the shared one is.

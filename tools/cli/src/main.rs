@@ -9,6 +9,7 @@ mod bench;
 mod calibrate;
 mod export;
 mod failure;
+mod fs;
 mod hdtrace;
 mod import;
 mod mpi;
@@ -51,6 +52,7 @@ enum Capability {
     Record(record::Arguments),
     Recover(recover::Arguments),
     Export(export::Arguments),
+    Fs(fs::Arguments),
     Import(import::Arguments),
     Replay(replay::Arguments),
     Reproduce(reproduce::Arguments),
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         Capability::Record(arguments) => record::run(&arguments),
         Capability::Recover(arguments) => recover::run(&arguments),
         Capability::Export(arguments) => export::run(&arguments),
+        Capability::Fs(arguments) => fs::run(&arguments),
         Capability::Import(arguments) => import::run(&arguments),
         Capability::Replay(arguments) => replay::run(&arguments),
         Capability::Reproduce(arguments) => reproduce::run(&arguments),

@@ -315,3 +315,41 @@ fn strategies_are_told_with_what_they_change() {
     let said = stderr_of(&[&given[..], &["--apply", "write-forth"]].concat());
     assert!(said.contains("write-forth"), "{said}");
 }
+
+fn file_system(name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.join("samples/file-systems").join(name).display().to_string()
+}
+
+#[test]
+fn a_workload_runs_on_a_parallel_file_system_in_all_forms() {
+    let (workload, instance) = (sample("matrix.toml"), file_system("scratch.toml"));
+    let arguments =
+        ["--workload", &workload, "--platform", "nvme", "--file-system", &instance, "--seeds", "3"];
+    let json = json_of(&arguments);
+    let servers = json["file_system"]["servers"].as_array().unwrap();
+    let bytes = |key: &str| servers.iter().map(|server| server[key].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((bytes("received_bytes"), bytes("sent_bytes")), (16 << 20, 16 << 20));
+    assert_eq!(json["file_system"]["durability"], "device");
+    assert_eq!(json["band"]["tie_seeds"], 3);
+    let csv = stdout_of(&[&["simulate", "--csv"], &arguments[..]].concat());
+    assert_eq!(csv.lines().filter(|line| line.starts_with("file-server,")).count(), 4);
+}
+
+#[test]
+fn what_belongs_to_the_clusters_model_is_refused_on_a_file_system() {
+    let (workload, instance) = (sample("matrix.toml"), file_system("scratch.toml"));
+    let arguments =
+        ["simulate", "--workload", &workload, "--platform", "nvme", "--file-system", &instance];
+    for (flags, named) in [
+        (&["--cache", "aggregation"][..], "--cache"),
+        (&["--apply", "write-back"], "--apply"),
+        (&["--collective", "direct"], "--collective NAME"),
+        (&["--order", "published"], "--order published"),
+    ] {
+        let error = stderr_of(&[&arguments[..], flags].concat());
+        assert!(error.contains(&format!("{named} does nothing with --file-system")), "{error}");
+    }
+    let error = stderr_of(&[&arguments[..6], &["/does/not/exist.toml"]].concat());
+    assert!(error.contains("/does/not/exist.toml"), "{error}");
+}

@@ -106,6 +106,18 @@ impl Cut {
         self.bytes
     }
 
+    /// How many runs [`Cut::runs`] gives: O(nodes), however many there are.
+    ///
+    /// ```
+    /// let nest: iolab_pattern::Nest = "2 x8/4 x4/64 every 256 from 0".parse()?;
+    /// let cut = nest.cut(10, 30);
+    /// assert_eq!(cut.run_count(), cut.runs().count() as u64);
+    /// # Ok::<(), iolab_vocab::Refusal>(())
+    /// ```
+    pub fn run_count(&self) -> u64 {
+        self.chains.iter().map(|chain| chain.count * chain.body.run_count()).sum()
+    }
+
     /// The byte after the highest one; 0 when there is none.
     pub fn end(&self) -> u64 {
         self.chains.iter().map(Chain::end).max().unwrap_or(0)

@@ -217,6 +217,18 @@ impl Node {
         if let Form::Bytes(length) = self.0 { length } else { self.facts().map_or(0, |f| f.size) }
     }
 
+    /// How many leaves it has, each counted as often as it is repeated. Trees are not deep.
+    pub(super) fn run_count(&self) -> u64 {
+        match &self.0 {
+            Form::Bytes(0) => 0,
+            Form::Bytes(_) => 1,
+            Form::Repeat(r) => r.count * r.body.run_count(),
+            Form::Sequence(sequence) => {
+                sequence.parts.iter().map(|part| part.node.run_count()).sum()
+            }
+        }
+    }
+
     /// The byte after the highest one.
     pub fn end(&self) -> u64 {
         if let Form::Bytes(length) = self.0 { length } else { self.facts().map_or(0, |f| f.end) }

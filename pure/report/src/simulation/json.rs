@@ -4,6 +4,7 @@ use super::{Banded, Simulation, order_name, seconds, share};
 use iolab_policy::collective::CollectiveKind;
 use iolab_sim::cluster::ServerTotals;
 use iolab_sim::program::PhaseTotals;
+use iolab_sim::workload::{FileSystemOutcome, TrafficOutcome};
 use iolab_vocab::Nanos;
 use serde_json::{Value, json};
 
@@ -45,6 +46,7 @@ impl Simulation<'_> {
             "servers": outcome.servers.iter().map(|server| {
                 server_json(&server.name, &server.totals, share(server.totals.device.busy_nanos, outcome))
             }).collect::<Vec<_>>(),
+            "file_system": outcome.file_system.as_ref().map(file_system_json),
             "links": outcome.links.iter().map(|link| json!({
                 "name": link.name,
                 "kind": link.kind.name(),
@@ -66,6 +68,21 @@ fn phase_json(phase: &PhaseTotals) -> Value {
         "calls": phase.calls,
         "read_bytes": phase.read_bytes,
         "written_bytes": phase.written_bytes,
+    })
+}
+
+fn file_system_json(file_system: &FileSystemOutcome) -> Value {
+    json!({
+        "name": file_system.name,
+        "durability": file_system.durability.name(),
+        "layout": file_system.layout,
+        "servers": file_system.servers.iter().map(|TrafficOutcome { name, totals }| json!({
+            "name": name,
+            "requests": totals.request_count,
+            "received_bytes": totals.received_bytes,
+            "sent_bytes": totals.sent_bytes,
+            "queue_max": totals.queue_max,
+        })).collect::<Vec<_>>(),
     })
 }
 

@@ -5,7 +5,7 @@ use super::{Banded, Simulation, seconds, share, start};
 use crate::csv::{self, Plain};
 use iolab_sim::band::Band;
 use iolab_sim::program::PhaseTotals;
-use iolab_sim::workload::{LinkOutcome, Outcome, ServerOutcome};
+use iolab_sim::workload::{LinkOutcome, Outcome, ServerOutcome, TrafficOutcome};
 use serde::Serialize;
 
 /// A line of the table. What a part does not have stays empty.
@@ -67,6 +67,20 @@ impl<'a> Row<'a> {
         }
     }
 
+    fn traffic(traffic: &'a TrafficOutcome) -> Row<'a> {
+        let totals = &traffic.totals;
+        Row {
+            part: "file-server",
+            name: &traffic.name,
+            count: totals.request_count,
+            read_bytes: Some(totals.sent_bytes),
+            written_bytes: Some(totals.received_bytes),
+            bytes: Some(totals.sent_bytes + totals.received_bytes),
+            queue_max: Some(totals.queue_max),
+            ..Row::default()
+        }
+    }
+
     fn link(link: &'a LinkOutcome, of: &Outcome) -> Row<'a> {
         Row {
             part: "link",
@@ -111,6 +125,8 @@ pub fn csv(name: &str, outcome: &Outcome, band: &Band, sound: Option<&Outcome>) 
         rows.extend(one.phases.iter().map(|phase| Row::phase(phase, &one.name)));
     }
     rows.extend(outcome.servers.iter().map(|server| Row::server(server, outcome)));
+    let traffic = outcome.file_system.iter().flat_map(|file_system| &file_system.servers);
+    rows.extend(traffic.map(Row::traffic));
     rows.extend(outcome.links.iter().map(|link| Row::link(link, outcome)));
     csv::rows(rows)
 }

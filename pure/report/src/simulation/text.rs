@@ -3,7 +3,7 @@
 use super::{Banded, Simulation, name_of, order_name, range, seconds, share, start};
 use iolab_policy::collective::CollectiveKind;
 use iolab_sim::cluster::{DeviceTotals, LinkKind, ServerTotals};
-use iolab_sim::workload::{LinkOutcome, Outcome};
+use iolab_sim::workload::{FileSystemOutcome, LinkOutcome, Outcome, TrafficOutcome};
 use iolab_vocab::format_bytes;
 use std::fmt::Write;
 
@@ -16,13 +16,15 @@ impl Simulation<'_> {
         let Simulation { subject, platform, settings, outcome: banded, faulted, chosen } = self;
         let Banded { outcome, band, tie_seed } = banded;
         let mut text = format!("{} on {}", name_of(subject.name), name_of(&platform.name));
-        let cache = settings.cache.as_deref().unwrap_or("as the platform says");
-        let collective = settings.collectives.of(CollectiveKind::File).name;
-        let _ = writeln!(
-            text,
-            ", order {}, tie seed {tie_seed}, cache {cache}, collective access {collective}",
-            order_name(settings.order),
-        );
+        let _ = write!(text, ", order {}, tie seed {tie_seed}, ", order_name(settings.order));
+        text += &match &outcome.file_system {
+            Some(file_system) => told(file_system),
+            None => {
+                let cache = settings.cache.as_deref().unwrap_or("as the platform says");
+                let collective = settings.collectives.of(CollectiveKind::File).name;
+                format!("cache {cache}, collective access {collective}\n")
+            }
+        };
         let _ = writeln!(
             text,
             "{} until all was over, {} events",
@@ -43,6 +45,7 @@ impl Simulation<'_> {
         text += &chosen.as_ref().map_or_else(String::new, |chosen| chosen.text(banded));
         text += &applications(outcome);
         text += &servers(outcome);
+        text += &outcome.file_system.as_ref().map_or_else(String::new, traffic);
         text += &links(outcome);
         text
     }
@@ -108,6 +111,31 @@ fn servers(outcome: &Outcome) -> String {
     }
     text += &left_out(outcome.servers.len(), "servers");
     text + &found(outcome)
+}
+
+/// `file system scratch (4 servers, class device, stripe:unit=256k,count=4)`.
+fn told(file_system: &FileSystemOutcome) -> String {
+    let FileSystemOutcome { name, durability, layout, servers } = file_system;
+    let count = servers.len();
+    format!("file system {name} ({count} servers, class {durability}, {layout})\n")
+}
+
+/// What servers of a file system were asked, and the bytes of files that went each way.
+fn traffic(file_system: &FileSystemOutcome) -> String {
+    let mut text = format!(
+        "\n{:<20} {:>9} {:>14} {:>14} {:>6}\n",
+        "server of files", "requests", "from clients", "to clients", "queue"
+    );
+    for TrafficOutcome { name, totals } in file_system.servers.iter().take(ROWS_MAX) {
+        let (received, sent) =
+            (format_bytes(totals.received_bytes), format_bytes(totals.sent_bytes));
+        let _ = writeln!(
+            text,
+            "{name:<20} {:>9} {received:>14} {sent:>14} {:>6}",
+            totals.request_count, totals.queue_max,
+        );
+    }
+    text + &left_out(file_system.servers.len(), "servers")
 }
 
 /// What reads found in the memory of servers, if any cache layer keeps something.

@@ -2,11 +2,10 @@
 
 use super::client::Clients;
 use super::overrides::PolicyOverrides;
-use super::process::Processes;
-use super::process::place::Parts;
 use super::server::Servers;
 use super::{Cluster, FileState, Machines, Order};
 use crate::platform::{NodeGroup, Platform};
+use crate::process::{Parts, Processes};
 use crate::program::Program;
 use crate::queue::EventQueue;
 use crate::world::{Event, World};

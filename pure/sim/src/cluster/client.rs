@@ -4,10 +4,10 @@
 //! model, but for the commands that say so.
 
 use super::hash_table::{self, STEADY_SERVERS};
-use super::ids::Caller;
 use super::message::Message;
 use super::request::{Request, RequestId};
 use super::{FileState, Order, World};
+use crate::process::Caller;
 use crate::program::File;
 use crate::queue::EventQueue;
 use crate::slab::Id;

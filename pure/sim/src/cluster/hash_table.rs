@@ -16,7 +16,7 @@ fn bucket(key: u32, buckets: usize) -> usize {
 
 /// The places of `keys`, which differ and are put in one after the other, as the table gives them
 /// back.
-pub(super) fn order(keys: &[u32]) -> Vec<usize> {
+pub(crate) fn order(keys: &[u32]) -> Vec<usize> {
     // Of each chain the head stands last.
     let mut chains: Vec<Vec<usize>> = vec![Vec::new(); BUCKETS];
     for (place, &key) in keys.iter().enumerate() {
@@ -39,14 +39,14 @@ pub(super) const STEADY_SERVERS: usize = 12;
 
 /// The servers of one request, named in the order in which its bytes touch them, in the order in
 /// which they are addressed: they pass through a table by index, then through one by component.
-pub(super) fn servers_of_request(touched: &[u32], component: impl Fn(u32) -> u32) -> Vec<u32> {
+pub(crate) fn servers_of_request(touched: &[u32], component: impl Fn(u32) -> u32) -> Vec<u32> {
     let by_index: Vec<u32> = order(touched).into_iter().map(|place| touched[place]).collect();
     let components: Vec<u32> = by_index.iter().map(|server| component(*server)).collect();
     order(&components).into_iter().map(|place| by_index[place]).collect()
 }
 
 /// The ancestor's number of a component: processes are 12, 22, 32, …, servers go on from there.
-pub(super) fn component(target: u32) -> u32 {
+pub(crate) fn component(target: u32) -> u32 {
     12 + 10 * target
 }
 

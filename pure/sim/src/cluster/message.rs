@@ -1,7 +1,7 @@
 //! What clients, servers and processes say to each other.
 
-use super::ids::{Caller, GroupId, OfferId, ProcessId};
 use super::request::{Request, RequestId};
+use crate::process::{self, Caller};
 use crate::program::File;
 use crate::world::{Content, TaskId};
 
@@ -27,13 +27,13 @@ pub(super) enum Message {
     /// A sync or another size is done, to the task that waits for it.
     Done { task: TaskId },
     /// From process to process.
-    Point { envelope: Envelope },
-    /// A larger message from process to process wants to come.
-    Offer { envelope: Envelope, offer: OfferId },
-    /// It may.
-    Reply { offer: OfferId },
-    /// It does.
-    Offered { offer: OfferId },
+    Between(process::Message),
+}
+
+impl From<process::Message> for Message {
+    fn from(message: process::Message) -> Message {
+        Message::Between(message)
+    }
 }
 
 impl Content for Message {
@@ -48,38 +48,7 @@ impl Content for Message {
             Message::ReadData { .. } => 2,
             Message::WriteDone { .. } | Message::Done { .. } | Message::Invitation { .. } => 3,
             Message::Flush { .. } | Message::Sync { .. } => 4,
-            Message::Point { .. } | Message::Offered { .. } => 5,
-            Message::Offer { .. } | Message::Reply { .. } => 6,
-        }
-    }
-}
-
-/// What a receive is matched by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Envelope {
-    /// The process that sends; of a receive, `None` for whoever sends first.
-    pub(super) from: Option<ProcessId>,
-    pub(super) tag: u32,
-    pub(super) context: MatchContext,
-}
-
-/// What a message belongs to; only those of one context are matched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MatchContext {
-    /// The program's own, in a group.
-    Point(GroupId),
-    /// Collective operations of a group.
-    Collective(GroupId),
-    /// Collective accesses to a file.
-    File(File),
-}
-
-impl MatchContext {
-    /// The file, of a context that is about one.
-    pub(super) fn file(self) -> File {
-        match self {
-            MatchContext::File(file) => file,
-            _ => unreachable!("only a collective access touches a file"),
+            Message::Between(message) => message.number(),
         }
     }
 }

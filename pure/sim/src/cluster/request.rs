@@ -1,6 +1,6 @@
 //! What a client asks of one server.
 
-use super::ids::Caller;
+use crate::process::Caller;
 use crate::program::File;
 use crate::world::{PayloadId, ServerId};
 use iolab_vocab::{Direction, Extent};

@@ -8,9 +8,9 @@ mod incoming;
 mod reads;
 
 use super::World;
-use super::ids::Caller;
 use super::message::Message;
 use super::request::{Request, RequestId};
+use crate::process::Caller;
 use crate::program::File;
 use crate::queue::EventQueue;
 use crate::slab::Id;

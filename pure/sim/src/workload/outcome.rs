@@ -1,6 +1,7 @@
 //! What a run came to: when it ended, and what applications, servers and links did.
 
 use crate::cluster::{HopTotals, LinkKind, ServerTotals};
+use crate::file_system::{Durability, TrafficTotals};
 use crate::program::PhaseTotals;
 use iolab_trace::Trace;
 use iolab_vocab::Nanos;
@@ -22,6 +23,8 @@ pub struct Outcome {
     pub servers: Vec<ServerOutcome>,
     /// What each link and switch carried.
     pub links: Vec<LinkOutcome>,
+    /// What the parallel file system did, if the run was on one.
+    pub file_system: Option<FileSystemOutcome>,
     /// What every part did and when, if it was to be recorded.
     pub trace: Option<Trace>,
 }
@@ -39,6 +42,28 @@ pub struct ApplicationOutcome {
     pub phases: Vec<PhaseTotals>,
     /// What a reader of these should know: a sentence each.
     pub notes: Vec<String>,
+}
+
+/// What a parallel file system did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileSystemOutcome {
+    /// Its name.
+    pub name: String,
+    /// What a sync made of what was written.
+    pub durability: Durability,
+    /// How files are partitioned that asked for nothing else.
+    pub layout: String,
+    /// What its servers were asked and told, in its order.
+    pub servers: Vec<TrafficOutcome>,
+}
+
+/// What a server of a file system was asked and told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrafficOutcome {
+    /// The node it is on.
+    pub name: String,
+    /// Requests and bytes.
+    pub totals: TrafficTotals,
 }
 
 /// What a server did.

@@ -4,17 +4,18 @@
 //! programs written in Python). Both are deterministic: equal arguments give equal outcomes.
 
 use super::described::Workload;
-use super::outcome::{ApplicationOutcome, LinkOutcome, Outcome, ServerOutcome};
+use super::outcome::{ApplicationOutcome, FileSystemOutcome, LinkOutcome, Outcome};
+use super::outcome::{ServerOutcome, TrafficOutcome};
 use super::recorded_run::RecordedRun;
+use super::run_of::Run;
 use super::staged::Staged;
-use crate::cluster::{
-    Cluster, Event, FileState, Order, PolicyOverrides, Progress, RunError, Setup,
-};
+use crate::cluster::{Cluster, FileState, Order, PolicyOverrides, Progress, RunError, Setup};
+use crate::file_system::{self, Configuration, Costs, FileSystem};
 use crate::platform::Platform;
 use crate::program::Program;
-use crate::queue::{EventQueue, Ordered, Published};
+use crate::queue::{Ordered, Published};
 use crate::scenario::{Faults, Scenario};
-use iolab_policy::collective::CollectiveSelection;
+use iolab_policy::collective::{CollectiveKind, CollectiveSelection};
 use iolab_policy::insitu::StrategySpec;
 use iolab_vocab::{Nanos, Refusal, Seed};
 use std::ops::ControlFlow;
@@ -37,14 +38,24 @@ pub struct Settings {
     pub faults: Option<Scenario>,
     /// Keep what every part did and when, as [`Outcome::trace`].
     pub record: bool,
+    /// Servers are those of this parallel file system, not those of the cluster's model.
+    pub file_system: Option<Configuration>,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
         let collectives = CollectiveSelection::default();
         let (order, tie_seed) = (Order::Documented, Seed(0));
-        let (cache, strategies, faults) = (None, Vec::new(), None);
-        Settings { order, tie_seed, cache, collectives, strategies, faults, record: false }
+        Settings {
+            order,
+            tie_seed,
+            cache: None,
+            collectives,
+            strategies: Vec::new(),
+            faults: None,
+            record: false,
+            file_system: None,
+        }
     }
 }
 
@@ -157,6 +168,23 @@ pub fn simulate_with(
     let applications = job.applications.into_iter();
     let (names, programs): (Vec<_>, Vec<_>) =
         applications.map(|(name, program)| (name, staged(program))).unzip();
+    let scenario = settings.faults.as_ref();
+    let faults = scenario.map(|scenario| scenario.resolve(platform)).transpose()?;
+    let files: Vec<String> = job.files.iter().map(|file| file.0.clone()).collect();
+    let recorded = settings.record.then_some(files);
+    let instance = settings.file_system.as_ref();
+    let watched = Watched { names, recorded, platform, faults, instance, watch };
+    if let Some(configuration) = instance {
+        check_choices(settings)?;
+        let setup = file_system::Setup {
+            configuration: configuration.clone(),
+            costs: Costs::default(),
+            collectives: settings.collectives,
+            files: job.files,
+            programs,
+        };
+        return watched.run(FileSystem::build(platform, setup, Ordered::new(settings.tie_seed))?);
+    }
     let setup = Setup {
         order: settings.order,
         cache: settings.cache.clone(),
@@ -164,16 +192,32 @@ pub fn simulate_with(
         files: job.files.iter().map(|&(_, bytes)| FileState { bytes }).collect(),
         programs,
     };
-    let scenario = settings.faults.as_ref();
-    let faults = scenario.map(|scenario| scenario.resolve(platform)).transpose()?;
-    let files = job.files.iter().map(|file| file.0.clone()).collect();
-    let recorded = settings.record.then_some(files);
-    let watched = Watched { names, recorded, platform, faults, watch };
     match (settings.order, settings.tie_seed) {
         (Order::Published, Seed(0)) => {
             watched.run(Cluster::build_with(platform, setup, Published::new(), own)?)
         }
         (_, seed) => watched.run(Cluster::build_with(platform, setup, Ordered::new(seed), own)?),
+    }
+}
+
+/// What is chosen for the cluster's own model means nothing on a file system.
+fn check_choices(settings: &Settings) -> Result<(), Refusal> {
+    let usual = CollectiveSelection::default();
+    let file = CollectiveKind::File;
+    let chosen = [
+        ("a cache layer", settings.cache.is_some()),
+        ("the published order", settings.order == Order::Published),
+        (
+            "an algorithm of collective accesses",
+            settings.collectives.of(file).name != usual.of(file).name,
+        ),
+    ];
+    match chosen.iter().find(|choice| choice.1) {
+        None => Ok(()),
+        Some((what, _)) => Refusal::refuse(
+            format!("{what} does nothing on a parallel file system"),
+            "its servers have their own cache, and carry out collective accesses themselves",
+        ),
     }
 }
 
@@ -183,11 +227,12 @@ struct Watched<'a> {
     recorded: Option<Vec<String>>,
     platform: &'a Platform,
     faults: Option<Faults>,
+    instance: Option<&'a Configuration>,
     watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
 }
 
 impl Watched<'_> {
-    fn run<Q: EventQueue<Event>>(self, mut cluster: Cluster<'_, Q>) -> Result<Outcome, Refusal> {
+    fn run(self, mut cluster: impl Run) -> Result<Outcome, Refusal> {
         if let Some(faults) = &self.faults {
             cluster.inject(faults);
         }
@@ -216,13 +261,14 @@ impl Watched<'_> {
         Ok(outcome)
     }
 
-    fn outcome<Q: EventQueue<Event>>(&self, end: Nanos, cluster: &Cluster<'_, Q>) -> Outcome {
-        let applications =
-            self.names.iter().zip(cluster.applications()).map(|(name, (program, end))| {
+    fn outcome(&self, end: Nanos, cluster: &impl Run) -> Outcome {
+        let applications = self.names.iter().zip(cluster.applications()).map(
+            |(name, (program, end)): (_, (&dyn Program, _))| {
                 let (rank_count, name) = (program.rank_count(), name.clone());
                 let (phases, notes) = (program.phases(), program.notes());
                 ApplicationOutcome { name, rank_count, end, phases, notes }
-            });
+            },
+        );
         let servers = self.platform.server_names().into_iter().zip(cluster.server_totals());
         let links = self.platform.link_names().into_iter().zip(cluster.link_totals());
         Outcome {
@@ -233,7 +279,24 @@ impl Watched<'_> {
             applications: applications.collect(),
             servers: servers.map(|(name, totals)| ServerOutcome { name, totals }).collect(),
             links: links.map(|(name, (kind, totals))| LinkOutcome { name, kind, totals }).collect(),
+            file_system: self.instance.map(|instance| self.file_system(instance, cluster)),
             trace: None,
+        }
+    }
+
+    fn file_system(&self, instance: &Configuration, run: &impl Run) -> FileSystemOutcome {
+        let names = self.platform.server_names();
+        let servers: Vec<TrafficOutcome> = run
+            .traffic()
+            .into_iter()
+            .map(|(place, totals)| TrafficOutcome { name: names[place].clone(), totals })
+            .collect();
+        let layout = instance.layout(servers.len() as u32);
+        FileSystemOutcome {
+            name: instance.instance.name.clone(),
+            durability: instance.instance.durability,
+            layout: layout.map_or_else(|_| String::new(), |layout| layout.to_string()),
+            servers,
         }
     }
 

@@ -34,6 +34,9 @@ pub(crate) struct Arguments {
     /// Cache layer of the servers of a cluster platform (none, write-behind, …)
     #[arg(long)]
     pub(super) cache: Option<String>,
+    /// Parallel file system on the platform's servers, as its configuration says it
+    #[arg(long, value_name = "F.toml")]
+    pub(super) file_system: Option<PathBuf>,
     /// Time of calls that strategies leave as they were
     #[arg(long, default_value = "recorded", value_parser = ["recorded", "model"])]
     pub(super) durations: String,
@@ -78,7 +81,7 @@ impl Arguments {
     /// Where traces go, seen to be possible before the simulation.
     pub(super) fn outputs(&self) -> Result<Outputs, Failure> {
         let mut inputs: Vec<&Path> = self.platform.iter().map(Path::new).collect();
-        let files = [&self.trace, &self.workload, &self.faults];
+        let files = [&self.trace, &self.workload, &self.faults, &self.file_system];
         inputs.extend(files.into_iter().flatten().map(PathBuf::as_path));
         let trace = Output::begin_if(self.output.as_deref(), "-o", &inputs)?;
         let decisions = Output::begin_if(self.decisions.as_deref(), "--decisions", &inputs)?;
@@ -105,8 +108,22 @@ impl Arguments {
             ("--order", self.order != OrderName::Documented),
             ("--csv", self.csv),
             ("--faults", self.faults.is_some()),
+            ("--file-system", self.file_system.is_some()),
         ];
         refuse(&flags, "for this trace", "it is for workloads and for traces with calls of MPI")
+    }
+
+    /// What only means something for the cluster's own servers and clients.
+    pub(super) fn refuse_model_flags(&self) -> Result<(), Failure> {
+        let flags = [
+            ("--cache", self.cache.is_some()),
+            ("--apply", !self.apply.is_empty()),
+            ("--order published", self.order == OrderName::Published),
+            ("--collective NAME", self.collective.iter().any(|name| !name.contains('='))),
+        ];
+        let hint = "a file system has its own clients, and servers that cache; `--collective \
+                    KIND=NAME` chooses how messages go";
+        refuse(&flags, "with --file-system", hint)
     }
 
     /// What only means something for recorded calls of POSIX.

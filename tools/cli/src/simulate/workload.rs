@@ -11,6 +11,7 @@ use iolab_policy::collective::{CollectiveKind, CollectiveSelection, catalog};
 use iolab_report::simulation::{Banded, Chosen, Faulted, Simulation};
 use iolab_sim::band::{Band, median_place};
 use iolab_sim::cluster::Progress;
+use iolab_sim::file_system::Configuration;
 use iolab_sim::platform::Platform;
 use iolab_sim::workload::{Outcome, Settings, Workload, simulate};
 use iolab_vocab::{Refusal, Seed};
@@ -31,6 +32,9 @@ pub(super) fn run_subject(
     platform: &Platform,
 ) -> Result<ExitCode, Failure> {
     let outputs = arguments.outputs()?;
+    if arguments.file_system.is_some() {
+        arguments.refuse_model_flags()?;
+    }
     let settings = settings_of(arguments)?;
     if let Some(scenario) = &settings.faults {
         scenario.resolve(platform)?;
@@ -103,7 +107,19 @@ fn settings_of(arguments: &Arguments) -> Result<Settings, Failure> {
         strategies: arguments.strategies()?,
         faults: arguments.faults.as_deref().map(read_scenario).transpose()?,
         record: arguments.output.is_some(),
+        file_system: arguments.file_system.as_deref().map(read_file_system).transpose()?,
     })
+}
+
+/// Reads the configuration of a parallel file system.
+fn read_file_system(path: &Path) -> Result<Configuration, Failure> {
+    let place = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::new(format!("{place}: {error}"))
+            .hint("docs/howto/simulate-the-file-system.md shows a file system")
+    })?;
+    Configuration::parse(&text)
+        .map_err(|error| Failure::new(format!("{place}: {}", error.message)).hint(error.hint))
 }
 
 /// Algorithms by `command=name`; a bare name is meant for collective accesses to files.

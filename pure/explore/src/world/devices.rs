@@ -1,0 +1,256 @@
+//! Disks of the I/O servers: subfiles as bytes. A transfer happens in two halves, each of them any of its
+//! bytes, so whatever is let in between is seen; a crash leaves any part of what was under way.
+
+use super::{Happening, World};
+use crate::marks::Mark;
+use iolab_pfs::io_server::{Event, Operation, Outcome, Subfile};
+use iolab_pfs::{Buffer, Code, Inode, Layout, Portion};
+use iolab_vocab::Direction;
+use std::collections::BTreeMap;
+
+/// What is on the disk of a server.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Disk {
+    pub(super) subfiles: BTreeMap<Subfile, Vec<u8>>,
+}
+
+/// What a device has to do.
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    Transfer(Box<Transfer>),
+    Measure { subfile: Subfile },
+    Resize { subfile: Subfile, bytes: u64, extends: bool },
+    Sync,
+    Discard { inode: Inode },
+}
+
+/// Bytes under way.
+#[derive(Clone, Debug)]
+pub(super) struct Transfer {
+    writes: bool,
+    subfile: Subfile,
+    from: Option<Buffer>,
+    /// Where in the subfile each byte of the portion lies.
+    places: Vec<u64>,
+    /// What is read, or written.
+    bytes: Vec<u8>,
+    /// Which bytes are the first half: the low bits of a hash of this and their number.
+    halves: u64,
+    begun: bool,
+}
+
+impl Transfer {
+    fn is_in_first_half(&self, at: usize) -> bool {
+        match self.halves % 4 {
+            0 => true,
+            1 => false,
+            _ => (self.halves ^ at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 63 == 0,
+        }
+    }
+}
+
+impl Work {
+    pub(super) fn transfer(
+        direction: Direction,
+        subfile: Subfile,
+        portion: Portion,
+        from: Option<Buffer>,
+    ) -> Work {
+        let places = places_of(&portion);
+        let bytes = vec![0; places.len()];
+        let writes = direction == Direction::Write;
+        let (halves, begun) = (0, false);
+        Work::Transfer(Box::new(Transfer { writes, subfile, from, places, bytes, halves, begun }))
+    }
+}
+
+/// Where in its subfile each byte of a portion lies.
+fn places_of(portion: &Portion) -> Vec<u64> {
+    let mut places = Vec::new();
+    for piece in portion.pieces() {
+        for y in piece.from..piece.to {
+            let x = portion.view.at(y).expect("a piece lies in its view");
+            places.push(x - piece.stripe.offset + piece.place);
+        }
+    }
+    places
+}
+
+impl World {
+    pub(super) fn begin_work(&mut self, at: u32, operation: Operation, mut work: Work) {
+        if let Work::Transfer(transfer) = &mut work {
+            transfer.halves = self.dice.bits();
+            if let Err(what) = self.check_transfer(at, transfer) {
+                return self.fail(what);
+            }
+        }
+        let life = self.servers[at as usize].life;
+        if self.servers[at as usize].works.insert(operation.0, work).is_some() {
+            return self.fail(format!("server {at} uses the number of {operation:?} twice"));
+        }
+        let delay = self.delay();
+        self.later(delay, Happening::Works { server: at, life, operation: operation.0 });
+    }
+
+    /// What is written has as many bytes as it should, and was not written before in this life.
+    fn check_transfer(&mut self, at: u32, transfer: &mut Transfer) -> Result<(), String> {
+        let Some(buffer) = transfer.from else { return Ok(()) };
+        let server = &mut self.servers[at as usize];
+        let Some(bytes) = server.buffers.get(&buffer.0) else {
+            return Err(format!("server {at} writes buffer {buffer}, which it has not"));
+        };
+        if bytes.len() != transfer.places.len() {
+            let (has, wants) = (bytes.len(), transfer.places.len());
+            return Err(format!("server {at} writes {wants} bytes of a buffer that has {has}"));
+        }
+        transfer.bytes.clone_from(bytes);
+        match server.brought.get(&buffer.0) {
+            Some(&request) if !server.written.insert(request) => {
+                Err(format!("server {at} writes for {request:?} a second time in one life"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn work(&mut self, at: u32, life: u32, operation: u64) {
+        if self.servers[at as usize].life != life || !self.servers[at as usize].up {
+            return;
+        }
+        let Some(mut work) = self.servers[at as usize].works.remove(&operation) else { return };
+        self.log(&[u64::from(at), operation]);
+        let disturbs = !matches!(work, Work::Discard { .. });
+        let fails = disturbs && self.trouble(self.plan.rates.disk);
+        if let Work::Transfer(transfer) = &mut work
+            && !transfer.begun
+        {
+            transfer.begun = true;
+            let result = self.servers[at as usize].disk.half(transfer, true);
+            self.check(result);
+            if !fails {
+                self.servers[at as usize].works.insert(operation, work);
+                let delay = self.delay();
+                return self.later(delay, Happening::Works { server: at, life, operation });
+            }
+        }
+        let result = if fails { Err(self.device_failure()) } else { self.finish(at, &mut work) };
+        if let Work::Transfer(transfer) = &work
+            && let Some(buffer) = transfer.from
+        {
+            self.take_buffer(at, buffer);
+        }
+        let operation = Operation(operation);
+        self.tell_server(at, Event::Done { operation, result });
+    }
+
+    fn device_failure(&mut self) -> Code {
+        self.meet(Mark::DeviceFailed);
+        *self.dice.pick(&[Code::IO, Code::NO_SPACE])
+    }
+
+    fn finish(&mut self, at: u32, work: &mut Work) -> Result<Outcome, Code> {
+        let disk = &mut self.servers[at as usize].disk;
+        match work {
+            Work::Transfer(transfer) => {
+                let result = disk.half(transfer, false);
+                self.check(result);
+                if transfer.writes {
+                    return Ok(Outcome::Nothing);
+                }
+                let buffer = self.fresh();
+                let bytes = std::mem::take(&mut transfer.bytes);
+                self.servers[at as usize].buffers.insert(buffer, bytes);
+                Ok(Outcome::Bytes(Buffer(buffer)))
+            }
+            Work::Measure { subfile } => {
+                let bytes = disk.subfiles.get(subfile).map_or(0, Vec::len);
+                Ok(Outcome::Length(bytes as u64))
+            }
+            Work::Resize { subfile, bytes, extends } => {
+                let (entry, bytes) = (disk.subfiles.entry(*subfile).or_default(), *bytes as usize);
+                if bytes < entry.len() || *extends {
+                    entry.resize(bytes.min(1 << 20), 0);
+                }
+                Ok(Outcome::Nothing)
+            }
+            Work::Sync => Ok(Outcome::Nothing),
+            Work::Discard { inode } => {
+                disk.subfiles.retain(|subfile, _| subfile.inode != *inode);
+                Ok(Outcome::Nothing)
+            }
+        }
+    }
+
+    /// A file as it is on the disks, holes as zeros.
+    pub(super) fn on_disks(&self, inode: Inode, layout: Layout) -> Vec<(u32, u8)> {
+        let mut file = Vec::new();
+        for index in 0..layout.subfiles() {
+            let server = layout.server_of(index, self.plan.servers);
+            let subfile = Subfile { inode, index };
+            let Some(bytes) = self.servers[server as usize].disk.subfiles.get(&subfile) else {
+                continue;
+            };
+            for (&byte, y) in bytes.iter().zip(0..) {
+                let x = layout.byte_at(index, y).expect("files are small") as usize;
+                if file.len() <= x {
+                    file.resize(x + 1, 0);
+                }
+                file[x] = byte;
+            }
+        }
+        (0..).zip(file).collect()
+    }
+
+    /// What is under way when a server crashes happens in any part, or not.
+    pub(super) fn crash_works(&mut self, at: u32) {
+        let works = std::mem::take(&mut self.servers[at as usize].works);
+        for (_, mut work) in works {
+            let happens = self.dice.one_in(2);
+            match &mut work {
+                Work::Transfer(transfer) if transfer.writes => {
+                    self.meet(Mark::CrashedAtWork);
+                    let halves = std::mem::replace(&mut transfer.halves, self.dice.bits());
+                    transfer.halves = if happens { transfer.halves } else { halves };
+                    let disk = &mut self.servers[at as usize].disk;
+                    let result = disk.half(transfer, self.dice.one_in(2));
+                    self.check(result);
+                }
+                Work::Resize { .. } | Work::Discard { .. } if happens => {
+                    // Nobody hears of it.
+                    let _ = self.finish(at, &mut work);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Disk {
+    /// Moves one half of the bytes of a transfer.
+    fn half(&mut self, transfer: &mut Transfer, first: bool) -> Result<(), String> {
+        let bytes = match transfer.writes {
+            true => self.subfiles.entry(transfer.subfile).or_default(),
+            false => match self.subfiles.get_mut(&transfer.subfile) {
+                Some(bytes) => bytes,
+                None => &mut Vec::new(),
+            },
+        };
+        for at in 0..transfer.places.len() {
+            if transfer.is_in_first_half(at) != first {
+                continue;
+            }
+            let place = transfer.places[at] as usize;
+            if transfer.writes {
+                if bytes.len() <= place {
+                    bytes.resize(place + 1, 0);
+                }
+                bytes[place] = transfer.bytes[at];
+            } else {
+                let (subfile, end) = (transfer.subfile, bytes.len());
+                transfer.bytes[at] = *bytes.get(place).ok_or_else(|| {
+                    format!("byte {place} of {subfile:?} is read, but it ends at {end}")
+                })?;
+            }
+        }
+        Ok(())
+    }
+}

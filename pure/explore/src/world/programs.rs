@@ -1,0 +1,624 @@
+//! What processes do: the steps of their programs, one after the other, and what they make of answers.
+
+use super::clients::{File, Pending, Process};
+use super::{Happening, World};
+use crate::marks::Mark;
+use crate::names::{Asked, Question, Said, Thing};
+use crate::plan::{Access, NameCall, Program, Round, Step};
+use crate::shadow::{OpNumber, Tick};
+use iolab_pattern::{Nest, Node as Set};
+use iolab_pfs::client::{Call, Done, FileNumber, Outcome};
+use iolab_pfs::{Attributes, Code, Entry, Inode, Kind, OpenWish, Opened};
+use iolab_vocab::Direction;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What rank 0 tells the others of an open: nothing yet, or what came of it.
+pub(super) type Bulletin = Option<Option<Opened>>;
+
+/// One step of one process.
+#[derive(Clone, Debug)]
+pub(super) enum Todo {
+    Open { slot: usize, path: Vec<u8>, wish: OpenWish, bulletin: usize },
+    Adopt { slot: usize, bulletin: usize },
+    Access { slot: usize, access: Access, collective: bool, waits: bool },
+    Agree { slot: usize },
+    Sync { slot: usize },
+    Size { slot: usize },
+    Resize { slot: usize, bytes: u64 },
+    Close { slot: usize },
+    Name { call: NameCall },
+}
+
+/// What a call under way is for.
+#[derive(Clone, Debug)]
+pub(super) enum Doing {
+    Open { bulletin: usize, asked: Asked },
+    Adopt { slot: usize, bulletin: usize },
+    Access { file: File, access: Access, op: Option<OpNumber> },
+    Agree,
+    Sync,
+    Size { file: File },
+    Resize { file: File, op: OpNumber },
+    Close,
+    Name { asked: Asked, call: NameCall },
+}
+
+/// A collective of a group: who has come to it, and what it came to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Collective {
+    called: BTreeSet<u32>,
+    answers: Vec<(u32, Code)>,
+    /// When the last of them came.
+    complete_at: Tick,
+    writes: Vec<(Inode, OpNumber)>,
+    done_at: Option<Tick>,
+}
+
+impl World {
+    /// Makes the processes of all programs.
+    pub(super) fn enrol(&mut self) {
+        for at in 0..self.plan.programs.len() {
+            self.enrol_program(at);
+        }
+    }
+
+    fn enrol_program(&mut self, at: usize) {
+        let program = self.plan.programs[at].clone();
+        let bulletins = self.bulletins.len();
+        let (todos, count) = todos(&program, bulletins);
+        self.bulletins.resize(bulletins + count, None);
+        for (rank, todos) in todos.into_iter().enumerate() {
+            let client = self.processes.len();
+            let process = Process::new(&self.plan, (at, rank as u32, program.ranks), todos);
+            self.processes.push(process);
+            self.tell_client(client, iolab_pfs::client::Event::Woke);
+            let delay = self.delay();
+            self.later(delay, Happening::Goes { client });
+        }
+    }
+
+    /// When all is over, somebody looks at everything.
+    pub(super) fn audit(&mut self) {
+        if self.defect.is_some() {
+            return;
+        }
+        self.auditing = true;
+        let call = NameCall::List(b"/".into(), Vec::new());
+        let steps = vec![Step::Name { rank: 0, call }];
+        let rounds = vec![Round { number: 0, steps }];
+        self.plan.programs.push(Program { ranks: 1, rounds });
+        self.enrol_program(self.plan.programs.len() - 1);
+    }
+
+    /// What there is to look at in a directory: directories, and files as long as they are.
+    fn look_further(&mut self, client: usize, directory: &[u8], entries: &[Entry], more: bool) {
+        let mut todos = Vec::new();
+        for entry in entries {
+            let name = entry.name.as_slice();
+            let path = match directory {
+                b"/" => [b"/", name].concat(),
+                directory => [directory, b"/", name].concat(),
+            };
+            if entry.attributes.kind == Kind::Directory {
+                todos.push(Todo::Name { call: NameCall::List(path, Vec::new()) });
+            } else {
+                self.found.insert(entry.attributes.inode);
+                todos.push(Todo::Name { call: NameCall::Look(path.clone()) });
+                todos.extend(self.reading_of(path));
+            }
+        }
+        if let (true, Some(last)) = (more, entries.last()) {
+            let call = NameCall::List(directory.into(), last.name.clone());
+            todos.push(Todo::Name { call });
+        }
+        self.processes[client].todos.extend(todos);
+    }
+
+    /// What reads a whole file.
+    fn reading_of(&mut self, path: Vec<u8>) -> Vec<Todo> {
+        let (reads, writes, creates, exclusive) = (true, false, false, false);
+        let wish = OpenWish { reads, writes, creates, exclusive, mode: 0, layout: None };
+        let whole = Nest::new(0, 1, Set::bytes(1).expect("in range")).expect("in range");
+        let to = 2 * crate::plan::FILE_BYTES_MAX;
+        let access = Access { writes, view: Arc::new(whole), from: 0, to };
+        let (slot, bulletin) = (0, self.bulletins.len());
+        self.bulletins.push(None);
+        vec![
+            Todo::Open { slot, path, wish, bulletin },
+            Todo::Adopt { slot, bulletin },
+            Todo::Size { slot },
+            Todo::Access { slot, access, collective: false, waits: true },
+            Todo::Close { slot },
+        ]
+    }
+
+    pub(super) fn programs_are_over(&self) -> bool {
+        self.processes.iter().all(Process::is_over)
+    }
+
+    /// Who waits for what.
+    pub(super) fn waiting(&self) -> String {
+        let mut words = Vec::new();
+        for (at, process) in self.processes.iter().enumerate().filter(|(_, one)| !one.is_over()) {
+            let calls: Vec<String> = process
+                .calls
+                .values()
+                .map(|pending| format!("{:.40}", format!("{:?}", pending.doing)))
+                .collect();
+            let next = format!("{:.80}", format!("{:?}", process.todos.get(process.next)));
+            words.push(format!(
+                "process {at} (rank {}) waits for {calls:?} before {next}",
+                process.rank
+            ));
+        }
+        words.join("; ")
+    }
+
+    /// A process does its next steps, until it has to wait.
+    pub(super) fn go_on(&mut self, client: usize) {
+        while self.defect.is_none() {
+            let process = &self.processes[client];
+            let Some(todo) = process.todos.get(process.next).cloned() else {
+                if process.is_over() {
+                    self.leave(client);
+                }
+                return;
+            };
+            let overlaps = matches!(todo, Todo::Access { collective: false, .. });
+            let free = process.calls.is_empty()
+                || (overlaps && !process.blocked && process.calls.len() < 3);
+            if !process.alive || !free || self.begin_step(client, &todo).is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Begins a step, or passes over it; `None` if it has to wait.
+    fn begin_step(&mut self, client: usize, todo: &Todo) -> Option<()> {
+        if let Todo::Adopt { bulletin, .. } = todo {
+            self.bulletins[*bulletin]?;
+        }
+        self.processes[client].next += 1;
+        self.processes[client].blocked = !matches!(todo, Todo::Access { waits: false, .. });
+        match todo.clone() {
+            Todo::Open { slot, path, wish, bulletin } => {
+                self.open(client, slot, path, wish, bulletin);
+            }
+            Todo::Adopt { slot, bulletin } => self.adopt(client, slot, bulletin),
+            Todo::Name { call } => {
+                let asked = self.names.asked(Question::Name(call.clone()));
+                self.call(client, call.to_call(), Doing::Name { asked, call }, None);
+            }
+            Todo::Access { slot, access, collective, .. } => {
+                let file = self.file_in(client, slot);
+                if let Some(file) = file {
+                    self.access(client, (slot, file), access, collective);
+                }
+            }
+            Todo::Agree { slot }
+            | Todo::Sync { slot }
+            | Todo::Size { slot }
+            | Todo::Resize { slot, .. }
+            | Todo::Close { slot } => {
+                if let Some(file) = self.file_in(client, slot) {
+                    self.with_file(client, (slot, file), todo);
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn file_in(&self, client: usize, slot: usize) -> Option<File> {
+        self.processes[client].files[slot].clone()
+    }
+
+    fn with_file(&mut self, client: usize, (slot, file): (usize, File), todo: &Todo) {
+        let number = file.number;
+        match *todo {
+            Todo::Agree { .. } => {
+                let what = Call::Agree { file: number, result: Code::OK };
+                let collective = self.come_to_collective(client, slot);
+                self.call(client, what, Doing::Agree, collective);
+            }
+            Todo::Close { .. } => {
+                let collective = self.come_to_collective(client, slot);
+                self.processes[client].files[slot] = None;
+                self.call(client, Call::Close { file: number }, Doing::Close, collective);
+            }
+            Todo::Sync { .. } => self.call(client, Call::Sync { file: number }, Doing::Sync, None),
+            Todo::Size { .. } => {
+                self.call(client, Call::Size { file: number }, Doing::Size { file }, None);
+            }
+            Todo::Resize { bytes, .. } => {
+                let tick = self.tick();
+                let op = self.shadow.resize(file.key(), bytes, tick);
+                let what = Call::Resize { file: number, bytes };
+                self.call(client, what, Doing::Resize { file, op }, None);
+            }
+            _ => {}
+        }
+    }
+
+    fn open(&mut self, client: usize, slot: usize, path: Vec<u8>, wish: OpenWish, bulletin: usize) {
+        if self.processes[client].files[slot].is_some() {
+            return self.post(bulletin, None);
+        }
+        let (creates, exclusive) = (wish.creates, wish.exclusive);
+        let asked = self.names.asked(Question::Open { path: path.clone(), creates, exclusive });
+        self.call(client, Call::Open { path, wish }, Doing::Open { bulletin, asked }, None);
+    }
+
+    /// Rank 0 tells the others what came of an open.
+    fn post(&mut self, bulletin: usize, opened: Option<Opened>) {
+        self.bulletins[bulletin].get_or_insert(opened);
+        for client in 0..self.processes.len() {
+            let delay = self.delay();
+            self.later(delay, Happening::Goes { client });
+        }
+    }
+
+    fn adopt(&mut self, client: usize, slot: usize, bulletin: usize) {
+        let Some(Some(opened)) = self.bulletins[bulletin] else { return };
+        let Process { rank, size, .. } = self.processes[client];
+        if self.processes[client].files[slot].is_some() {
+            return;
+        }
+        let collective = self.come_to(client, bulletin, 0);
+        let what = Call::Adopt { opened, rank, size };
+        self.call(client, what, Doing::Adopt { slot, bulletin }, Some(collective));
+    }
+
+    /// A process comes to the next collective of a file.
+    fn come_to_collective(&mut self, client: usize, slot: usize) -> Option<(usize, u64)> {
+        let file = self.processes[client].files[slot].as_mut()?;
+        file.collectives += 1;
+        let (bulletin, sequence) = (file.bulletin, file.collectives);
+        Some(self.come_to(client, bulletin, sequence))
+    }
+
+    fn come_to(&mut self, client: usize, bulletin: usize, sequence: u64) -> (usize, u64) {
+        let (rank, now) = (self.processes[client].rank, self.tick());
+        let key = (bulletin, sequence);
+        let collective = self.collectives.entry(key).or_default();
+        collective.called.insert(rank);
+        collective.complete_at = now;
+        key
+    }
+
+    fn access(
+        &mut self,
+        client: usize,
+        (slot, file): (usize, File),
+        mut access: Access,
+        is_collective: bool,
+    ) {
+        let collective = if is_collective { self.come_to_collective(client, slot) } else { None };
+        let mut op = None;
+        let mut memory = vec![0xEE; (access.to - access.from) as usize];
+        if access.writes {
+            let tick = self.tick();
+            match self.shadow.write(file.key(), &access.places(access.to), tick) {
+                Some((number, values)) => (op, memory) = (Some(number), values),
+                None => (access.to, memory) = (access.from, Vec::new()),
+            }
+        }
+        if let (Some(key), Some(op)) = (collective, op) {
+            let entry = self.collectives.entry(key).or_default();
+            entry.writes.push((file.opened.inode, op));
+        }
+        let Access { writes, view, from, to } = access.clone();
+        let direction = if writes { Direction::Write } else { Direction::Read };
+        let what = Call::Access {
+            file: file.number,
+            direction,
+            view,
+            from,
+            to,
+            collective: is_collective,
+        };
+        self.call_with(client, what, Doing::Access { file, access, op }, collective, memory);
+    }
+
+    fn call(&mut self, client: usize, what: Call, doing: Doing, collective: Option<(usize, u64)>) {
+        self.call_with(client, what, doing, collective, Vec::new());
+    }
+
+    /// What came of a call.
+    pub(super) fn take_answer(&mut self, client: usize, pending: Pending, outcome: Outcome) {
+        self.note_code(&outcome);
+        if let Some(key) = pending.collective {
+            self.collective_ends(client, key, &outcome);
+        }
+        let now = self.tick();
+        let times = (pending.tick, now);
+        match (&pending.doing, outcome) {
+            (Doing::Open { bulletin, asked }, outcome) => {
+                let opened = match &outcome {
+                    Ok(Done::Opened(opened)) => Some(*opened),
+                    _ => None,
+                };
+                self.name_answered(*asked, outcome);
+                self.post(*bulletin, opened);
+            }
+            (Doing::Name { asked, call }, outcome) => {
+                if let (true, NameCall::List(path, _), Ok(Done::Entries { entries, more })) =
+                    (self.auditing, call, &outcome)
+                {
+                    self.look_further(client, path, entries, *more);
+                }
+                self.name_answered(*asked, outcome);
+            }
+            (Doing::Adopt { slot, bulletin }, Ok(Done::Adopted(number))) => {
+                self.adopted(client, *slot, *bulletin, number);
+            }
+            // Without the file its group would wait for it: the program ends.
+            (Doing::Adopt { .. }, Err(_)) => self.die(client),
+            (Doing::Access { file, access, op: None }, Ok(Done::Bytes(bytes))) => {
+                self.read_ends(file, access, &pending, bytes, times);
+            }
+            (Doing::Access { file, access, op: Some(op) }, Ok(Done::Bytes(bytes))) => {
+                if bytes != access.to - access.from {
+                    self.fail(format!("a write of {access:?} wrote {bytes} bytes"));
+                }
+                self.shadow.done(file.opened.inode, *op, now);
+            }
+            (Doing::Size { file }, Ok(Done::Size(bytes))) => {
+                let result = self.shadow.size(file.key(), bytes, times);
+                self.check(result);
+            }
+            (Doing::Resize { file, op }, Ok(Done::Nothing)) => {
+                self.meet(Mark::Shortened);
+                self.shadow.done(file.opened.inode, *op, now);
+            }
+            (Doing::Agree | Doing::Sync | Doing::Close, Ok(Done::Nothing)) | (_, Err(_)) => {}
+            (doing, Ok(done)) => self.fail(format!("{doing:?} is answered with {done:?}")),
+        }
+        let delay = self.delay();
+        self.later(delay, Happening::Goes { client });
+    }
+
+    fn note_code(&mut self, outcome: &Outcome) {
+        let Err(failure) = outcome else { return };
+        let mark = match failure.code {
+            Code::TIMED_OUT => Mark::TimedOut,
+            Code::SESSION_LOST => Mark::SessionLost,
+            Code::RANK_FAILED => Mark::RankFailed,
+            _ => return,
+        };
+        self.meet(mark);
+    }
+
+    /// A call that nothing has disturbed must not fail for that.
+    pub(super) fn check_failure(&mut self, doing: &Doing, outcome: &Outcome) {
+        let Err(failure) = outcome else { return };
+        let about_names = matches!(doing, Doing::Open { .. } | Doing::Name { .. });
+        let device = matches!(failure.code, Code::IO | Code::NO_SPACE);
+        let fine = match failure.code {
+            Code::TIMED_OUT | Code::SESSION_LOST | Code::RANK_FAILED => !self.plan.peaceful(),
+            // Whoever could not be heard for too long has lost its opens, and with them removed files.
+            Code::STALE => !self.plan.peaceful(),
+            _ if device => self.plan.rates.disk > 0,
+            code => {
+                about_names && code.0 < 1000
+                    || matches!(doing, Doing::Adopt { .. }) && !self.plan.peaceful()
+            }
+        };
+        if !fine {
+            let Code(code) = failure.code;
+            self.fail(format!("{doing:?} fails with {code}, {}", failure.text));
+        }
+    }
+
+    /// All ranks that are told hear the same of a collective, and none of success before all have come.
+    fn collective_ends(&mut self, client: usize, key: (usize, u64), outcome: &Outcome) {
+        let Process { rank, size, .. } = self.processes[client];
+        let code = outcome.as_ref().map_or_else(|failure| failure.code, |_| Code::OK);
+        let now = self.tick();
+        let Some(Some(Opened { inode, .. })) = self.bulletins[key.0] else { return };
+        let home = (inode.0 % u64::from(self.plan.servers)) as u32;
+        let Some(collective) = self.collectives.get_mut(&key) else { return };
+        // Nobody may be left who knows what the last collective before a crash of the home came to.
+        if code == Code::RANK_FAILED && self.shadow.has_crashed(home, collective.complete_at) {
+            return;
+        }
+        // Who heard nothing does not know what it came to; rank 0 may fail to tell of a close.
+        let out_of_sight = [Mark::TimedOut, Mark::SessionExpired, Mark::RankFailed]
+            .iter()
+            .any(|&mark| self.marks.count(mark) > 0);
+        if code == Code::TIMED_OUT || code == Code::SESSION_LOST && out_of_sight {
+            return;
+        }
+        let other = collective.answers.iter().find(|(_, other)| *other != code).copied();
+        collective.answers.push((rank, code));
+        if let Some((other, was)) = other {
+            let what = format!(
+                "collective {key:?} came to {} on rank {rank}, {} on rank {other}",
+                code.0, was.0
+            );
+            return self.fail(what);
+        }
+        if code.is_ok() && collective.called.len() < size as usize {
+            let called = collective.called.len();
+            return self.fail(format!(
+                "collective {key:?} is over on rank {rank} when {called} of {size} ranks have come"
+            ));
+        }
+        if code.is_ok() && collective.done_at.is_none() {
+            collective.done_at = Some(now);
+            for (inode, op) in collective.writes.clone() {
+                self.shadow.done(inode, op, now);
+            }
+        }
+    }
+
+    fn adopted(&mut self, client: usize, slot: usize, bulletin: usize, number: FileNumber) {
+        let Some(Some(opened)) = self.bulletins[bulletin] else { return };
+        let file = File { number, opened, bulletin, collectives: 0 };
+        self.processes[client].files[slot] = Some(file);
+    }
+
+    fn read_ends(
+        &mut self,
+        file: &File,
+        access: &Access,
+        pending: &Pending,
+        bytes: u64,
+        times: (Tick, Tick),
+    ) {
+        if access.writes {
+            return;
+        }
+        let (wanted, there) = (access.to - access.from, bytes as usize);
+        if bytes > wanted {
+            return self.fail(format!("a read of {wanted} bytes gives {bytes}"));
+        }
+        let (filled, behind) = pending.filled.split_at(there);
+        if let Some(hole) = filled.iter().position(|filled| !filled) {
+            return self.fail(format!("byte {hole} of a read of {bytes} was never put to memory"));
+        }
+        if let Some(more) = behind.iter().position(|filled| *filled) {
+            let at = there + more;
+            return self.fail(format!("byte {at} of memory was touched by a read of {bytes}"));
+        }
+        let places = access.places(access.from + bytes);
+        let seen: Vec<(u32, u8)> = places.into_iter().zip(pending.memory.iter().copied()).collect();
+        if seen.iter().any(|&(_, value)| value == 0) {
+            self.meet(Mark::HoleRead);
+        }
+        let beyond = if bytes < wanted {
+            self.meet(Mark::ShortRead);
+            access.view.at(access.from + bytes)
+        } else {
+            None
+        };
+        let result = self.shadow.read(file.key(), seen, beyond, times);
+        self.check(result);
+    }
+
+    fn name_answered(&mut self, asked: Asked, outcome: Outcome) {
+        let told = |attributes: &Attributes| Thing::Told(attributes.inode);
+        let said = match outcome {
+            Ok(Done::Opened(Opened { inode, created, .. })) => {
+                Said::Opened { thing: Thing::Told(inode), created }
+            }
+            Ok(Done::Attributes { attributes, .. }) => {
+                Said::Found { thing: told(&attributes), kind: attributes.kind }
+            }
+            Ok(Done::Entries { entries, more }) => {
+                let entry = |entry: &Entry| {
+                    (entry.name.clone(), told(&entry.attributes), entry.attributes.kind)
+                };
+                Said::Entries { entries: entries.iter().map(entry).collect(), more }
+            }
+            Ok(_) => Said::Done,
+            Err(failure) => match failure.code {
+                Code::TIMED_OUT | Code::SESSION_LOST | Code::IO | Code::NO_SPACE => {
+                    return self.names.unheard(asked);
+                }
+                code => Said::Refused(code),
+            },
+        };
+        let result = self.names.answered(asked, &said);
+        self.check(result);
+    }
+
+    /// A process is through with its program, and ends.
+    fn leave(&mut self, client: usize) {
+        let buffers = self.processes[client].buffers.len();
+        if buffers > 0 {
+            return self.fail(format!("{buffers} buffers of client {client} are left"));
+        }
+        self.die(client);
+    }
+
+    /// A client is no more: nobody hears what its calls come to.
+    pub(super) fn die(&mut self, client: usize) {
+        if !self.processes[client].alive {
+            return;
+        }
+        let calls = self.processes[client].end();
+        if !calls.is_empty() {
+            self.meet(Mark::DiedInCall);
+        }
+        for pending in calls {
+            match pending.doing {
+                Doing::Open { bulletin, asked } => {
+                    self.names.unheard(asked);
+                    self.post(bulletin, None);
+                }
+                Doing::Name { asked, .. } => self.names.unheard(asked),
+                _ => {}
+            }
+        }
+        // The others of its group do not wait for what it would have opened.
+        let opens = self.processes[client].todos.iter().filter_map(|todo| match todo {
+            Todo::Open { bulletin, .. } => Some(*bulletin),
+            _ => None,
+        });
+        for bulletin in opens.collect::<Vec<_>>() {
+            if self.bulletins[bulletin].is_none() {
+                self.post(bulletin, None);
+            }
+        }
+        self.break_all(super::Node::Client(client));
+    }
+}
+
+impl Access {
+    /// Where in the file its bytes lie, up to byte `to` of the view.
+    fn places(&self, to: u64) -> Vec<u32> {
+        let place = |y| self.view.at(y).expect("accesses lie in their views") as u32;
+        (self.from..to).map(place).collect()
+    }
+}
+
+impl NameCall {
+    fn to_call(&self) -> Call {
+        match self.clone() {
+            NameCall::Look(path) => Call::Look { path },
+            NameCall::MakeDirectory(path) => Call::MakeDirectory { path, mode: 0o755 },
+            NameCall::Remove(path, kind) => Call::Remove { path, kind },
+            NameCall::Rename(from, to) => Call::Rename { from, to },
+            NameCall::List(path, after) => Call::List { path, after },
+        }
+    }
+}
+
+/// What each rank of a program does, and how many opens there are.
+fn todos(program: &Program, bulletins: usize) -> (Vec<Vec<Todo>>, usize) {
+    let mut all: Vec<Vec<Todo>> = vec![Vec::new(); program.ranks as usize];
+    let mut opens = 0;
+    for step in program.rounds.iter().flat_map(|round| &round.steps) {
+        let mut everybody = |todo: &dyn Fn(usize) -> Todo| {
+            all.iter_mut().enumerate().for_each(|(rank, todos)| todos.push(todo(rank)));
+        };
+        match step.clone() {
+            Step::Open { slot, path, wish } => {
+                let bulletin = bulletins + opens;
+                opens += 1;
+                all[0].push(Todo::Open { slot, path, wish, bulletin });
+                all.iter_mut().for_each(|todos| todos.push(Todo::Adopt { slot, bulletin }));
+            }
+            Step::Collective { slot, ranks } => everybody(&|rank| Todo::Access {
+                slot,
+                access: ranks[rank].clone(),
+                collective: true,
+                waits: true,
+            }),
+            Step::Agree { slot } => everybody(&|_| Todo::Agree { slot }),
+            Step::Sync { slot } => everybody(&|_| Todo::Sync { slot }),
+            Step::Close { slot } => everybody(&|_| Todo::Close { slot }),
+            Step::Access { slot, rank, access, waits } => {
+                let collective = false;
+                all[rank as usize].push(Todo::Access { slot, access, collective, waits });
+            }
+            Step::Size { slot, rank } => all[rank as usize].push(Todo::Size { slot }),
+            Step::Resize { slot, rank, bytes } => {
+                all[rank as usize].push(Todo::Resize { slot, bytes });
+            }
+            Step::Name { rank, call } => all[rank as usize].push(Todo::Name { call }),
+        }
+    }
+    (all, opens)
+}

@@ -1,0 +1,215 @@
+//! Drivers of the I/O servers.
+
+use super::network::Heard;
+use super::{Happening, Node, World};
+use crate::marks::Mark;
+use crate::plan::Plan;
+use iolab_pfs::io_server::{Action, Event, IoServer, Settings};
+use iolab_pfs::{Buffer, Code, Inode, Message, Party, Peer, Request, SessionId};
+use iolab_policy::Machine;
+use iolab_vocab::Nanos;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::devices::{Disk, Work};
+
+/// An I/O server, its driver and its disk.
+pub(super) struct Server {
+    machine: IoServer,
+    settings: Settings,
+    pub(super) up: bool,
+    /// How many times it has started.
+    pub(super) life: u32,
+    pub(super) disk: Disk,
+    pub(super) buffers: BTreeMap<u64, Vec<u8>>,
+    /// The request that brought a buffer.
+    pub(super) brought: BTreeMap<u64, (SessionId, Request)>,
+    pub(super) works: BTreeMap<u64, Work>,
+    /// In this life: requests that came, were answered, and were written.
+    asked: BTreeSet<(SessionId, Request)>,
+    answered: BTreeSet<(SessionId, Request)>,
+    pub(super) written: BTreeSet<(SessionId, Request)>,
+    sessions: BTreeSet<SessionId>,
+}
+
+impl Server {
+    pub(super) fn new(plan: &Plan) -> Server {
+        let usual = Settings::usual();
+        let settings = Settings { view_bytes_max: plan.view_bytes_max, ..usual };
+        Server {
+            machine: IoServer::new(settings),
+            settings,
+            up: false,
+            life: 0,
+            disk: Disk::default(),
+            buffers: BTreeMap::new(),
+            brought: BTreeMap::new(),
+            works: BTreeMap::new(),
+            asked: BTreeSet::new(),
+            answered: BTreeSet::new(),
+            written: BTreeSet::new(),
+            sessions: BTreeSet::new(),
+        }
+    }
+
+    /// A new life: what was in memory is gone.
+    pub(super) fn start(&mut self) {
+        self.machine = IoServer::new(self.settings);
+        self.up = true;
+        self.life += 1;
+        self.buffers.clear();
+        self.brought.clear();
+        self.works.clear();
+        self.asked.clear();
+        self.answered.clear();
+        self.written.clear();
+        self.sessions.clear();
+    }
+}
+
+impl World {
+    /// A request for a server has arrived.
+    pub(super) fn server_hears(
+        &mut self,
+        server: u32,
+        (peer, session): (Peer, SessionId),
+        request: Request,
+        message: Message,
+        payload: Option<Vec<u8>>,
+    ) {
+        if !self.servers[server as usize].asked.insert((session, request)) {
+            self.meet(Mark::AskedAgain);
+        }
+        if let Message::Discard { inode } = message {
+            self.meet(Mark::Discarded);
+            self.shadow.discarded(inode);
+        }
+        let payload = payload.map(|bytes| {
+            let buffer = self.fresh();
+            let count = bytes.len() as u64;
+            let server = &mut self.servers[server as usize];
+            server.buffers.insert(buffer, bytes);
+            server.brought.insert(buffer, (session, request));
+            (Buffer(buffer), count)
+        });
+        self.tell_server(server, Event::Asked { peer, request, message, payload });
+    }
+
+    /// A number that nothing else has.
+    pub(super) fn fresh(&mut self) -> u64 {
+        self.wanted += 1;
+        self.wanted
+    }
+
+    pub(super) fn tell_server(&mut self, server: u32, event: Event) {
+        if !self.servers[server as usize].up {
+            return;
+        }
+        self.tell(&|| format!("server {server} hears {event:?}"));
+        let mut actions = Vec::new();
+        self.servers[server as usize].machine.step(self.now, event, &mut actions);
+        for action in actions {
+            self.tell(&|| format!("server {server} wants {action:?}"));
+            self.carry_out_for_server(server, action);
+        }
+    }
+
+    fn carry_out_for_server(&mut self, at: u32, action: Action) {
+        let node = Node::Server(at);
+        match action {
+            Action::Welcome { peer, known } => {
+                let session = self.session_of(self.connections[peer.0 as usize].asker);
+                let server = &mut self.servers[at as usize];
+                let incarnation = (u64::from(at) << 32) + u64::from(server.life);
+                if !server.sessions.insert(session) && !known {
+                    self.meet(Mark::SessionExpired);
+                }
+                self.welcome(node, peer, incarnation, known);
+            }
+            Action::Reply { peer, request, message, payload } => {
+                let payload = payload.map(|(buffer, bytes)| self.take_reply(at, buffer, bytes));
+                let session = self.session_of(self.connections[peer.0 as usize].asker);
+                self.note_reply(at, (session, request), &message);
+                self.reply(node, peer, request, message, payload);
+            }
+            Action::Drop { peer, why } => self.drop_peer(node, peer, why),
+            Action::Transfer { operation, direction, subfile, portion, from } => {
+                let transfer = Work::transfer(direction, subfile, portion, from);
+                self.begin_work(at, operation, transfer);
+            }
+            Action::Measure { operation, subfile } => {
+                self.begin_work(at, operation, Work::Measure { subfile });
+            }
+            Action::Resize { operation, subfile, bytes, extends } => {
+                self.begin_work(at, operation, Work::Resize { subfile, bytes, extends });
+            }
+            Action::Sync { operation, .. } => self.begin_work(at, operation, Work::Sync),
+            Action::Discard { operation, inode } => {
+                self.begin_work(at, operation, Work::Discard { inode });
+            }
+            Action::Release { buffer } => {
+                self.take_buffer(at, buffer);
+            }
+            Action::WakeAt(when) => self.wake_at(node, when),
+        }
+    }
+
+    pub(super) fn wake_at(&mut self, node: Node, when: Nanos) {
+        let life = self.life_of(node);
+        let late = self.dice.below(1_000_000);
+        self.at(when.0.max(self.now.0) + late, Happening::Wakes { node, life });
+    }
+
+    fn note_reply(&mut self, at: u32, request: (SessionId, Request), message: &Message) {
+        match message {
+            Message::Failed { code: Code::UNKNOWN_VIEW, .. } => {
+                return self.meet(Mark::UnknownView);
+            }
+            Message::Failed { code: Code::BUSY, .. } => return self.meet(Mark::Busy),
+            Message::Verdict { result, .. } if !result.is_ok() => self.meet(Mark::CollectiveFailed),
+            _ => {}
+        }
+        let server = &mut self.servers[at as usize];
+        let again = !server.answered.insert(request);
+        if again && matches!(message, Message::Done) {
+            self.meet(Mark::AnswerRepeated);
+        }
+    }
+
+    /// A buffer of a server is the driver's again.
+    pub(super) fn take_buffer(&mut self, at: u32, buffer: Buffer) -> Vec<u8> {
+        let server = &mut self.servers[at as usize];
+        server.brought.remove(&buffer.0);
+        server.buffers.remove(&buffer.0).unwrap_or_else(|| {
+            self.fail(format!("server {at} gives back buffer {buffer}, which it has not"));
+            Vec::new()
+        })
+    }
+
+    fn take_reply(&mut self, at: u32, buffer: Buffer, bytes: u64) -> Vec<u8> {
+        let mut content = self.take_buffer(at, buffer);
+        if content.len() as u64 != bytes {
+            let has = content.len();
+            self.fail(format!("server {at} replies with {bytes} bytes of a buffer that has {has}"));
+        }
+        content.truncate(bytes as usize);
+        content
+    }
+
+    /// A reply has come to a client.
+    pub(super) fn client_hears(&mut self, client: usize, from: Party, heard: Heard) {
+        let Heard { request, message, payload } = heard;
+        let payload = payload.map(|bytes| {
+            let buffer = self.fresh();
+            self.processes[client].buffers.insert(buffer, bytes);
+            Buffer(buffer)
+        });
+        let event = iolab_pfs::client::Event::Replied { from, request, message, payload };
+        self.tell_client(client, event);
+    }
+
+    /// Whether the subfiles of a file are on any disk.
+    pub(super) fn stored(&self) -> BTreeSet<Inode> {
+        let subfiles = self.servers.iter().flat_map(|server| server.disk.subfiles.iter());
+        subfiles.filter(|(_, bytes)| !bytes.is_empty()).map(|(subfile, _)| subfile.inode).collect()
+    }
+}

@@ -1,0 +1,151 @@
+//! What goes wrong, and how it ends.
+
+use super::{Happening, Node, World};
+use crate::plan::{Event, What};
+use iolab_pfs::{Inode, SessionId};
+
+impl World {
+    pub(super) fn is_up(&self, node: Node) -> bool {
+        match node {
+            Node::Client(client) => self.processes[client].alive,
+            Node::Server(server) => self.servers[server as usize].up,
+            Node::Metadata => self.manager.up,
+        }
+    }
+
+    pub(super) fn life_of(&self, node: Node) -> u32 {
+        match node {
+            Node::Client(_) => 0,
+            Node::Server(server) => self.servers[server as usize].life,
+            Node::Metadata => self.manager.life,
+        }
+    }
+
+    /// Who a client, or the manager in this life, is to servers.
+    pub(super) fn session_of(&self, node: Node) -> SessionId {
+        match node {
+            Node::Client(client) => SessionId(1000 + client as u128),
+            _ => SessionId(u128::from(self.manager.life)),
+        }
+    }
+
+    /// Lets happen what is due.
+    pub(super) fn make_trouble(&mut self) {
+        while let Some(event) = self.plan.events.get(self.events_done).copied()
+            && event.at <= self.steps
+            && self.calm_since.is_none()
+        {
+            self.events_done += 1;
+            self.trouble_begins(event);
+        }
+    }
+
+    fn trouble_begins(&mut self, event: Event) {
+        let until = self.now.0 + event.for_ns;
+        self.tell(&|| format!("TROUBLE {event:?}"));
+        match event.what {
+            What::Crash { server } => {
+                if self.servers[server as usize].up {
+                    self.crash(server);
+                    self.at(until, Happening::Starts { node: Node::Server(server) });
+                }
+            }
+            What::CrashMetadata => self.crash_metadata(until),
+            What::Pause { party, client } => {
+                let party = party.map_or(Node::Metadata, Node::Server);
+                let node = client.map_or(party, |client| Node::Client(client as usize));
+                self.paused.insert(node, until);
+            }
+            What::Partition { client, server, ways, breaks } => {
+                let client = Node::Client(client as usize);
+                let party = server.map_or(Node::Metadata, Node::Server);
+                if breaks {
+                    self.break_between(client, party);
+                }
+                let pairs = [(client, party), (party, client)];
+                for (pair, _) in pairs.into_iter().zip(ways).filter(|(_, cut)| *cut) {
+                    self.cut.insert(pair, until);
+                }
+            }
+            What::Death { client } => self.die(client as usize),
+        }
+    }
+
+    /// The manager crashes, and starts again then.
+    pub(super) fn crash_metadata(&mut self, until: u64) {
+        if self.manager.up {
+            self.tell(&|| "the manager crashes".to_owned());
+            self.crash_manager();
+            self.break_all(Node::Metadata);
+            self.at(until, Happening::Starts { node: Node::Metadata });
+        }
+    }
+
+    fn crash(&mut self, server: u32) {
+        self.crash_works(server);
+        self.servers[server as usize].up = false;
+        let tick = self.tick();
+        self.shadow.crashed(server, tick);
+        self.break_all(Node::Server(server));
+    }
+
+    /// Nothing goes wrong any more, and what is wrong ends.
+    pub(super) fn calm_down(&mut self) {
+        if self.calm_since.is_some() {
+            return;
+        }
+        self.calm_since = Some(self.now);
+        self.cut.clear();
+        let waits = std::mem::take(&mut self.queue);
+        let (now, paused) = (self.now.0, std::mem::take(&mut self.paused));
+        for ((at, number), happening) in waits {
+            let is_paused = self.place_of(&happening).is_some_and(|at| paused.contains_key(&at));
+            let starts = matches!(happening, Happening::Starts { .. });
+            // A wake that comes before its time is none: nobody would wish for it again.
+            let is_paused = is_paused && !matches!(happening, Happening::Wakes { .. });
+            let at = if is_paused || starts { at.min(now + 1_000_000) } else { at };
+            self.queue.insert((at, number), happening);
+        }
+    }
+
+    /// A party begins a life.
+    pub(super) fn start(&mut self, node: Node) {
+        match node {
+            Node::Server(server) => {
+                self.servers[server as usize].start();
+                self.tell_server(server, iolab_pfs::io_server::Event::Woke);
+            }
+            _ => self.start_manager(),
+        }
+    }
+
+    /// Nothing is left over when all is over: no buffers, no work, no subfiles of files that are no more.
+    pub(super) fn left_over(&self) -> Result<(), String> {
+        for (at, server) in self.servers.iter().enumerate() {
+            let (buffers, works) = (server.buffers.len(), server.works.len());
+            if buffers + works > 0 {
+                return Err(format!("server {at} has {buffers} buffers and {works} works left"));
+            }
+        }
+        // Ranks whose first has died, with the open it held, may write to a file that was removed meanwhile:
+        // its subfiles come into being once more.
+        let left =
+            |inode: &&Inode| !self.found.contains(inode) && !self.shadow.is_discarded(**inode);
+        match self.stored().iter().find(left) {
+            Some(inode) => Err(format!("file {inode} has no name, but subfiles on disks")),
+            None => Ok(()),
+        }
+    }
+
+    /// What is on the disks is what may be there.
+    pub(super) fn disks_are_right(&mut self) -> Result<(), String> {
+        for inode in self.stored() {
+            let Some(layout) = self.shadow.layout(inode) else { continue };
+            let seen = self.on_disks(inode, layout);
+            let now = self.tick();
+            let end = seen.len() as u64;
+            self.shadow.read((inode, layout), seen, Some(end), (now, now + 1))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,354 @@
+//! The client of one process: turns calls on files into requests, and answers each call exactly once.
+//!
+//! Promises: a call is answered when everything it asked for is done, or nothing of it is under way any
+//! more; a server that gives no sign of life for the failure time ends the calls that need it. Requests are
+//! asked again after a lost connection. Of a collective call all ranks get the same result.
+//!
+//! Costs: O(log n) in calls and requests under way for each message; a transfer looks once at each stripe.
+
+mod access;
+mod answers;
+mod events;
+mod group;
+mod spread;
+mod transfers;
+mod views;
+
+pub use events::{Action, Call, CallNumber, Done, Event, Failure, FileNumber, Gather, Outcome};
+
+use crate::links::{FromWish, Link, Wish};
+use crate::message::PATH_BYTES_MAX;
+use crate::{Attributes, Buffer, Code, Message, Opened, Party};
+use answers::{answer, failure, failure_of, outcome_of};
+use group::Then;
+use iolab_policy::Machine;
+use iolab_vocab::Nanos;
+use spread::{Question, Spread};
+use std::collections::BTreeMap;
+use transfers::{Stretch, Transfer, Transfers};
+use views::Views;
+
+/// What a client is built with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// I/O servers of the instance.
+    pub servers: u32,
+    /// Payload of one transfer, about: stripes are added until there is so much. At most 1 MiB.
+    pub transfer_bytes: u64,
+    /// Transfers in flight to one server.
+    pub depth: u32,
+    /// How long calls wait for a server that does not answer.
+    pub failure_timeout: Nanos,
+}
+
+impl Settings {
+    /// Transfers of 256 KiB, two at a time to each server; a failure after 8 s.
+    pub fn usual(servers: u32) -> Settings {
+        Settings {
+            servers,
+            transfer_bytes: 256 << 10,
+            depth: 2,
+            failure_timeout: Nanos(8_000_000_000),
+        }
+    }
+}
+
+/// The client machine. One per process; any number of calls may be under way.
+#[derive(Debug)]
+pub struct Client {
+    settings: Settings,
+    links: BTreeMap<Party, Link<Errand, Gather>>,
+    files: BTreeMap<FileNumber, File>,
+    last_file: u32,
+    views: Views,
+    tasks: BTreeMap<CallNumber, Task>,
+}
+
+/// A file of this process.
+#[derive(Clone, Debug)]
+struct File {
+    opened: Opened,
+    rank: u32,
+    size: u32,
+    /// The next collective of the group.
+    sequence: u64,
+    /// What the one before came to.
+    previous: Code,
+}
+
+/// What a reply is for.
+#[derive(Debug)]
+enum Errand {
+    /// Nobody waits for it.
+    Nobody,
+    /// The one answer that a call waits for.
+    Answer(CallNumber),
+    /// What a subfile says to a call that asks all of them.
+    Subfile(CallNumber, u32),
+    /// A transfer.
+    Transfer(Transfer),
+    /// What a collective came to.
+    Verdict(CallNumber),
+    /// This arrival at a collective whose home did not answer in time. The others still wait for this rank,
+    /// so it is told until it is heard.
+    Missed(Message),
+}
+
+/// A call under way.
+#[derive(Debug)]
+enum Task {
+    /// A question to the manager whose answer is the outcome.
+    Ask,
+    /// What a name stands for; then how long its subfiles are.
+    Look {
+        path: Vec<u8>,
+        attributes: Option<Attributes>,
+        spread: Spread,
+    },
+    /// A question to all subfiles of a file.
+    Spread(Spread),
+    Access {
+        transfers: Box<Transfers>,
+        failure: Option<Failure>,
+    },
+    /// Its own part is done; the ranks wait for each other.
+    Agree {
+        file: FileNumber,
+        own: Outcome,
+        then: Then,
+    },
+    /// The end of an open; what it comes to is known.
+    Close {
+        outcome: Outcome,
+    },
+}
+
+impl Client {
+    /// A client without connections.
+    pub fn new(settings: Settings) -> Client {
+        Client {
+            settings,
+            links: BTreeMap::new(),
+            files: BTreeMap::new(),
+            last_file: 0,
+            views: Views::default(),
+            tasks: BTreeMap::new(),
+        }
+    }
+
+    fn ask(
+        &mut self,
+        now: Nanos,
+        to: Party,
+        (message, payload): (Message, Option<Gather>),
+        errand: Errand,
+        out: &mut Vec<Action>,
+    ) {
+        let timeout = self.settings.failure_timeout;
+        let link = self.links.entry(to).or_insert_with(|| Link::new(to, timeout));
+        link.ask(now, message, payload, errand, out);
+    }
+
+    fn called(&mut self, now: Nanos, call: CallNumber, what: Call, out: &mut Vec<Action>) {
+        if what.path_bytes() > PATH_BYTES_MAX {
+            // The manager would say the same, if it fits a frame.
+            return answer(call, failure(Code::NAME_TOO_LONG, "the path is too long"), out);
+        }
+        let message = match what {
+            Call::Open { path, wish } => Message::Open { path, wish },
+            Call::MakeDirectory { path, mode } => Message::MakeDirectory { path, mode },
+            Call::Remove { path, kind } => Message::Remove { path, kind },
+            Call::Rename { from, to } => Message::Rename { from, to },
+            Call::List { path, after } => Message::List { path, after },
+            Call::Look { path } => return self.look(now, call, path, out),
+            Call::Adopt { opened, rank, size } => {
+                return self.adopt(
+                    now,
+                    call,
+                    File { opened, rank, size, sequence: 0, previous: Code::OK },
+                    out,
+                );
+            }
+            Call::Access { file, direction, view, from, to, collective } => {
+                let stretch = Stretch { view, from, to, origin: from };
+                return self.access(now, call, (file, direction, collective), stretch, out);
+            }
+            Call::Agree { file, result } => {
+                let own = match result.is_ok() {
+                    true => Ok(Done::Nothing),
+                    false => Err(Failure { code: result, text: result.to_string() }),
+                };
+                return self.agree(now, call, file, own, Then::Answer, out);
+            }
+            Call::Close { file } => {
+                return self.agree(now, call, file, Ok(Done::Nothing), Then::Close, out);
+            }
+            Call::Size { file } => {
+                return self.spread_file(now, call, file, Question::Measure, out);
+            }
+            Call::Resize { file, bytes } => {
+                let question = Question::Resize { bytes };
+                return self.spread_file(now, call, file, question, out);
+            }
+            Call::Sync { file } => return self.spread_file(now, call, file, Question::Sync, out),
+        };
+        self.tasks.insert(call, Task::Ask);
+        self.ask(now, Party::Metadata, (message, None), Errand::Answer(call), out);
+    }
+
+    /// A reply, or what stands for one that will not come.
+    fn replied(
+        &mut self,
+        now: Nanos,
+        from: Party,
+        errand: Errand,
+        (message, payload): (Message, Option<Buffer>),
+        out: &mut Vec<Action>,
+    ) {
+        let Errand::Transfer(transfer) = errand else {
+            out.extend(payload.map(|buffer| Action::Release { buffer }));
+            return match errand {
+                Errand::Nobody | Errand::Missed(_) | Errand::Transfer(_) => {}
+                Errand::Answer(call) => self.answered(now, call, from, message, out),
+                Errand::Subfile(call, subfile) => {
+                    self.subfile_told(now, call, (from, subfile), message, out);
+                }
+                Errand::Verdict(call) => self.verdict(now, call, from, message, out),
+            };
+        };
+        self.landed(now, from, transfer, (message, payload), out);
+    }
+
+    /// The one answer that a call waits for.
+    fn answered(
+        &mut self,
+        now: Nanos,
+        call: CallNumber,
+        from: Party,
+        message: Message,
+        out: &mut Vec<Action>,
+    ) {
+        match self.tasks.remove(&call) {
+            Some(Task::Ask) => answer(call, outcome_of(from, message), out),
+            Some(Task::Close { outcome }) => {
+                // What happened before weighs more than that the manager could not be told.
+                let outcome = outcome.and_then(|done| outcome_of(from, message).map(|_| done));
+                answer(call, outcome, out);
+            }
+            Some(Task::Look { path, attributes: None, .. }) => match message {
+                Message::Attributes(attributes) => self.looked(now, call, (path, attributes), out),
+                message => answer(call, Err(failure_of(from, message)), out),
+            },
+            _ => {}
+        }
+    }
+
+    /// A subfile has answered a call that asks all of them.
+    fn subfile_told(
+        &mut self,
+        now: Nanos,
+        call: CallNumber,
+        (from, subfile): (Party, u32),
+        message: Message,
+        out: &mut Vec<Action>,
+    ) {
+        match self.tasks.get_mut(&call) {
+            Some(Task::Access { transfers, .. }) => {
+                transfers.pending -= 1;
+                match message {
+                    Message::End { bytes } => transfers.ends[subfile as usize] = bytes,
+                    message => return self.fail(now, call, failure_of(from, message), out),
+                }
+                if transfers.pending > 0 {
+                    return;
+                }
+                match transfers.is_measuring && !transfers.tails.is_empty() {
+                    true => self.measured(now, call, out),
+                    // It failed meanwhile.
+                    false => self.go_on(now, call, out),
+                }
+            }
+            Some(Task::Spread(spread) | Task::Look { spread, .. }) => {
+                let is_last = spread.told(from, subfile, message);
+                is_last.then(|| self.told_all(now, call, out));
+            }
+            _ => {}
+        }
+    }
+
+    /// Requests that will not be answered: each is as if it had failed.
+    fn unanswered(
+        &mut self,
+        now: Nanos,
+        from: Party,
+        errands: Vec<Errand>,
+        code: Code,
+        out: &mut Vec<Action>,
+    ) {
+        for errand in errands {
+            if let Errand::Missed(arrival) = errand {
+                let again = Errand::Missed(arrival.clone());
+                self.ask(now, from, (arrival, None), again, out);
+                continue;
+            }
+            let message = Message::Failed { code, text: code.to_string() };
+            self.replied(now, from, errand, (message, None), out);
+        }
+    }
+}
+
+impl FromWish<Gather> for Action {
+    fn from_wish(wish: Wish<Gather>) -> Action {
+        match wish {
+            Wish::Connect(to) => Action::Connect { to },
+            Wish::Disconnect(from) => Action::Disconnect { from },
+            Wish::Ask { to, request, message, payload } => {
+                Action::Ask { to, request, message, payload }
+            }
+            Wish::WakeAt(at) => Action::WakeAt(at),
+        }
+    }
+}
+
+impl Machine for Client {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
+        match event {
+            Event::Called { call, what } => self.called(now, call, what, out),
+            Event::Connected { to, incarnation, known } => {
+                let Some(link) = self.links.get_mut(&to) else { return };
+                let forgotten = link.connected(now, incarnation, known, out);
+                if forgotten.views {
+                    self.views.forgotten(to);
+                }
+                self.unanswered(now, to, forgotten.lost, Code::SESSION_LOST, out);
+            }
+            Event::Disconnected { from } => {
+                if let Some(link) = self.links.get_mut(&from) {
+                    link.disconnected(now, out);
+                }
+            }
+            Event::Replied { from, request, message, payload } => {
+                let link = self.links.get_mut(&from);
+                match link.and_then(|link| link.replied(now, request, out)) {
+                    Some(errand) => self.replied(now, from, errand, (message, payload), out),
+                    None => out.extend(payload.map(|buffer| Action::Release { buffer })),
+                }
+            }
+            Event::Moved { call } => {
+                self.one_less(call);
+                self.go_on(now, call, out);
+            }
+            Event::Woke => {
+                let parties: Vec<Party> = self.links.keys().copied().collect();
+                for party in parties {
+                    let Some(link) = self.links.get_mut(&party) else { continue };
+                    let late = link.woke(now, out);
+                    self.unanswered(now, party, late, Code::TIMED_OUT, out);
+                }
+            }
+        }
+    }
+}

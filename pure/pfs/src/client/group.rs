@@ -1,0 +1,177 @@
+//! What the ranks of a group do together: they adopt an open, agree on results, close.
+
+use super::answers::{answer, failure, failure_of, not_open};
+use super::events::{Action, CallNumber, Done, Failure, FileNumber, Outcome};
+use super::{Client, Errand, File, Task};
+use crate::{Code, Message, Party, ViewNumber};
+use iolab_vocab::Nanos;
+use std::collections::BTreeSet;
+
+/// What follows when all ranks have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    Answer,
+    /// A file that could not be opened by all is no file.
+    Adopt,
+    Close,
+}
+
+impl File {
+    /// This rank comes to the next collective.
+    fn arrival(&self, result: Code, then: Then) -> Message {
+        Message::Arrive {
+            group: self.opened.open,
+            size: self.size,
+            rank: self.rank,
+            sequence: self.sequence,
+            result,
+            previous: self.previous,
+            last: then == Then::Close,
+        }
+    }
+}
+
+impl Client {
+    pub(super) fn adopt(
+        &mut self,
+        now: Nanos,
+        call: CallNumber,
+        file: File,
+        out: &mut Vec<Action>,
+    ) {
+        if file.rank >= file.size {
+            let text = format!("rank {} of a group of {}", file.rank, file.size);
+            return answer(call, failure(Code::INVALID, text), out);
+        }
+        self.last_file += 1;
+        let number = FileNumber(self.last_file);
+        self.files.insert(number, file);
+        self.agree(now, call, number, Ok(Done::Adopted(number)), Then::Adopt, out);
+    }
+
+    /// Comes to the next collective of a file's group with what this process has.
+    pub(super) fn agree(
+        &mut self,
+        now: Nanos,
+        call: CallNumber,
+        number: FileNumber,
+        own: Outcome,
+        then: Then,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(file) = self.files.get_mut(&number) else {
+            return answer(call, not_open(), out);
+        };
+        if file.size == 1 {
+            return self.agreed(now, call, number, own, then, out);
+        }
+        let result = own.as_ref().map_or_else(|failure| failure.code, |_| Code::OK);
+        let message = file.arrival(result, then);
+        file.sequence += 1;
+        let home = (file.opened.inode.0 % u64::from(self.settings.servers)) as u32;
+        self.tasks.insert(call, Task::Agree { file: number, own, then });
+        self.ask(now, Party::Server(home), (message, None), Errand::Verdict(call), out);
+    }
+
+    /// All ranks have come, or there are no others.
+    pub(super) fn agreed(
+        &mut self,
+        now: Nanos,
+        call: CallNumber,
+        number: FileNumber,
+        outcome: Outcome,
+        then: Then,
+        out: &mut Vec<Action>,
+    ) {
+        match then {
+            Then::Answer => answer(call, outcome, out),
+            Then::Adopt => {
+                if outcome.is_err() {
+                    self.files.remove(&number);
+                }
+                answer(call, outcome, out);
+            }
+            Then::Close => self.close(now, call, number, outcome, out),
+        }
+    }
+
+    /// This process is through with a file; its views go, and with rank 0 the open.
+    pub(super) fn close(
+        &mut self,
+        now: Nanos,
+        call: CallNumber,
+        number: FileNumber,
+        outcome: Outcome,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(file) = self.files.remove(&number) else { return };
+        let inode = file.opened.inode;
+        if !self.files.values().any(|other| other.opened.inode == inode) {
+            let views = self.views.close(inode);
+            self.drop_views(now, views, out);
+        }
+        if file.rank > 0 {
+            return answer(call, outcome, out);
+        }
+        self.tasks.insert(call, Task::Close { outcome });
+        let message = Message::Close { open: file.opened.open };
+        self.ask(now, Party::Metadata, (message, None), Errand::Answer(call), out);
+    }
+
+    pub(super) fn drop_views(
+        &mut self,
+        now: Nanos,
+        views: Vec<(ViewNumber, BTreeSet<Party>)>,
+        out: &mut Vec<Action>,
+    ) {
+        for (view, stored) in views {
+            for at in stored {
+                let message = Message::DropView { view };
+                self.ask(now, at, (message, None), Errand::Nobody, out);
+            }
+        }
+    }
+
+    /// What a collective came to.
+    pub(super) fn verdict(
+        &mut self,
+        now: Nanos,
+        call: CallNumber,
+        from: Party,
+        message: Message,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(Task::Agree { file: number, own, then }) = self.tasks.remove(&call) else {
+            return;
+        };
+        let (code, who) = match message {
+            Message::Verdict { result, rank: u32::MAX } => (result, None),
+            Message::Verdict { result, rank } => (result, Some(rank)),
+            message => {
+                let why = failure_of(from, message);
+                if let Some(file) = self.files.get_mut(&number) {
+                    let before = file.sequence.saturating_sub(1);
+                    let arrival = File { sequence: before, ..file.clone() }.arrival(why.code, then);
+                    file.previous = why.code;
+                    if why.code == Code::TIMED_OUT {
+                        let missed = Errand::Missed(arrival.clone());
+                        self.ask(now, from, (arrival, None), missed, out);
+                    }
+                }
+                return self.agreed(now, call, number, Err(why), then, out);
+            }
+        };
+        if let Some(file) = self.files.get_mut(&number) {
+            file.previous = code;
+        }
+        let outcome = match (own, code.is_ok()) {
+            (own, true) => own,
+            (Err(own), false) => Err(Failure { code, text: own.text }),
+            (Ok(_), false) => {
+                let who = who.map_or("another rank".to_owned(), |rank| format!("rank {rank}"));
+                failure(code, format!("{who} failed in the same collective call: {code}"))
+            }
+        };
+        self.agreed(now, call, number, outcome, then, out);
+    }
+}

@@ -1,0 +1,199 @@
+//! What an instance is to be, as a file says it: its name, its durability, its servers, its layout.
+//!
+//! The same file is for a real instance and for a simulated one. Reading refuses keys that it does not
+//! know; what a file leaves out has the value of [`Configuration::default`].
+//!
+//! ```
+//! use iolab_pfs::configuration::{Configuration, Durability};
+//! let text = r#"
+//! [instance]
+//! name = "scratch"
+//! durability = "device"
+//!
+//! [[servers]]
+//! hosts = ["n0", "n1"]
+//!
+//! [layout]
+//! default = "stripe:unit=64k"
+//! "#;
+//! let configuration = Configuration::parse(text)?;
+//! assert_eq!(configuration.instance.durability, Durability::Device);
+//! assert_eq!(configuration.server_count(), Some(2));
+//! assert_eq!(configuration.layout(2)?.unit_bytes(), 65536);
+//! # Ok::<(), iolab_vocab::Refusal>(())
+//! ```
+
+use crate::Layout;
+use iolab_vocab::Refusal;
+use serde::Deserialize;
+use std::fmt;
+
+/// An instance as written down.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Configuration {
+    /// The instance as a whole.
+    #[serde(default)]
+    pub instance: Instance,
+    /// The metadata manager.
+    #[serde(default)]
+    pub metadata: Metadata,
+    /// The I/O servers, in their order. None: whoever reads the file decides.
+    #[serde(default)]
+    pub servers: Vec<Servers>,
+    /// Partition of files.
+    #[serde(default)]
+    pub layout: LayoutChoice,
+}
+
+/// The instance as a whole.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Instance {
+    /// What to call it in messages and results.
+    pub name: String,
+    /// What a sync makes of what was written.
+    pub durability: Durability,
+}
+
+impl Default for Instance {
+    fn default() -> Instance {
+        Instance { name: "iolab".to_owned(), durability: Durability::Process }
+    }
+}
+
+/// What survives once a sync, or a close, has returned.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// It is in the kernels of the servers' hosts: survives the end of every server process.
+    #[default]
+    Process,
+    /// It is on the devices: survives a power cut.
+    Device,
+}
+
+impl Durability {
+    /// As files name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Durability::Process => "process",
+            Durability::Device => "device",
+        }
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The metadata manager.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Metadata {
+    /// Where it runs; by itself where the first server does.
+    pub host: Option<String>,
+}
+
+/// One or several I/O servers.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Servers {
+    /// Where they run, one on each; by itself one server, wherever there is room.
+    pub hosts: Option<Vec<String>>,
+}
+
+/// Partition of files.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct LayoutChoice {
+    /// Of those that ask for none; as [`Layout::parse`] reads it.
+    pub default: String,
+}
+
+impl Default for LayoutChoice {
+    fn default() -> LayoutChoice {
+        LayoutChoice { default: "stripe:unit=256k".to_owned() }
+    }
+}
+
+/// The most servers of an instance.
+pub const SERVERS_MAX: usize = 4096;
+
+impl Configuration {
+    /// Reads a configuration; the error shows the place.
+    pub fn parse(text: &str) -> Result<Configuration, Refusal> {
+        let configuration: Configuration = toml::from_str(text).map_err(|error| {
+            Refusal::new(
+                format!("this file system cannot be read: {}", error.to_string().trim_end()),
+                "it has [instance] name, durability; [metadata] host; [[servers]] hosts; [layout] default",
+            )
+        })?;
+        configuration.check()?;
+        Ok(configuration)
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        if self.servers.iter().any(|one| one.hosts.as_ref().is_some_and(Vec::is_empty)) {
+            return Refusal::refuse(
+                "[[servers]] with no hosts",
+                "name a host, or leave `hosts` out for one server",
+            );
+        }
+        match self.server_count() {
+            Some(count) if count > SERVERS_MAX => Refusal::refuse(
+                format!("{count} I/O servers"),
+                format!("give at most {SERVERS_MAX}"),
+            ),
+            count => self.layout(count.unwrap_or(1) as u32).map(|_| ()),
+        }
+    }
+
+    /// How many I/O servers there are, if it says so.
+    pub fn server_count(&self) -> Option<usize> {
+        let counts = self.servers.iter().map(|one| one.hosts.as_ref().map_or(1, Vec::len));
+        (!self.servers.is_empty()).then(|| counts.sum())
+    }
+
+    /// How files are partitioned that ask for nothing else, with so many servers.
+    pub fn layout(&self, servers: u32) -> Result<Layout, Refusal> {
+        Layout::parse(&self.layout.default, servers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_file_is_the_usual_instance() {
+        let configuration = Configuration::parse("").unwrap();
+        assert_eq!(configuration, Configuration::default());
+        assert_eq!(configuration.server_count(), None);
+        assert_eq!(configuration.layout(4), Ok(Layout::usual(4)));
+    }
+
+    #[test]
+    fn servers_are_counted_by_their_hosts() {
+        let text = "[[servers]]\nhosts = ['a', 'b']\n[[servers]]\n";
+        assert_eq!(Configuration::parse(text).unwrap().server_count(), Some(3));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_name() {
+        for (text, offender) in [
+            ("[instance]\nnam = 'x'", "nam"),
+            ("[instance]\ndurability = 'none'", "none"),
+            ("[caches]\nmemory = '1g'", "caches"),
+            ("[[servers]]\ndir = '/x'", "dir"),
+            ("[[servers]]\nhosts = []", "no hosts"),
+            ("[layout]\ndefault = 'stripes'", "stripes"),
+            ("[layout]\nplacement = 'modulo'", "placement"),
+        ] {
+            let refusal = Configuration::parse(text).unwrap_err();
+            assert!(refusal.message.contains(offender), "{text}: {refusal}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What connections begin and end with: hello, welcome, refused, bye. Not for machines to see.
+
+use crate::codec::{Reader, Sink, Wrong};
+use crate::wire::{ERROR, Header, Mangled, REPLY, VERSION, seal};
+use crate::{Code, Incarnation, Party, SessionId};
+
+const HELLO: u16 = 1;
+const WELCOME: u16 = 4;
+const REFUSED: u16 = 5;
+const BYE: u16 = 10;
+
+/// The longest name of a process.
+pub(crate) const NAME_BYTES_MAX: usize = 255;
+/// The most that follows the header of a greeting: the text of a refusal takes at most 1,000 of it.
+pub(crate) const GREETING_BYTES_MAX: u32 = 1024;
+/// Characters of a refusal, so that it fits whatever they are.
+const TEXT_CHARS_MAX: usize = 250;
+
+/// What is said about a connection itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Greeting {
+    /// First of all, by whoever made the connection.
+    Hello(Hello),
+    /// The answer, by a server: messages may follow.
+    Welcome(Welcome),
+    /// The other answer, or the reason of an end: nothing follows.
+    Refused {
+        /// Why.
+        code: Code,
+        /// The offence, for people.
+        text: String,
+    },
+    /// The connection ends, as planned.
+    Bye,
+}
+
+/// Who has made a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Whose views and answers the server is to know.
+    pub session: SessionId,
+    /// What it is.
+    pub role: Role,
+    /// What people know it as: at most 255 bytes.
+    pub name: String,
+}
+
+/// What somebody who asks is to the file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A process with files.
+    Client,
+    /// The metadata manager, of an I/O server.
+    Metadata,
+}
+
+/// Who was connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// The life it is in.
+    pub incarnation: Incarnation,
+    /// Whether it knows the session.
+    pub known: bool,
+    /// Which one it is.
+    pub party: Party,
+    /// I/O servers of the instance.
+    pub servers: u32,
+}
+
+impl Greeting {
+    /// Whether frames of that kind are greetings.
+    pub(crate) fn has_kind(kind: u16) -> bool {
+        matches!(kind, HELLO | WELCOME | REFUSED | BYE)
+    }
+
+    /// Appends its frame. The text of a refusal is cut to 250 characters.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let (kind, flags) = self.kind();
+        seal(Header::bare(kind, flags), out, |out| self.put(out));
+    }
+
+    fn kind(&self) -> (u16, u16) {
+        match self {
+            Greeting::Hello(_) => (HELLO, 0),
+            Greeting::Welcome(_) => (WELCOME, REPLY),
+            Greeting::Refused { .. } => (REFUSED, REPLY | ERROR),
+            Greeting::Bye => (BYE, 0),
+        }
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Greeting::Hello(hello) => {
+                assert!(hello.name.len() <= NAME_BYTES_MAX, "a process named {}", hello.name);
+                out.u16(VERSION);
+                out.u16(VERSION);
+                out.u8(match hello.role {
+                    Role::Client => 1,
+                    Role::Metadata => 2,
+                });
+                out.u128(hello.session.0);
+                out.bytes(hello.name.as_bytes());
+            }
+            Greeting::Welcome(welcome) => {
+                let (role, index) = match welcome.party {
+                    Party::Metadata => (1, 0),
+                    Party::Server(index) => (2, index),
+                };
+                out.u16(VERSION);
+                out.u64(welcome.incarnation.0);
+                out.bool(welcome.known);
+                out.u8(role);
+                out.u32(index);
+                out.u32(welcome.servers);
+            }
+            Greeting::Refused { code, text } => {
+                let text: String = text.chars().take(TEXT_CHARS_MAX).collect();
+                out.code(*code);
+                out.bytes(text.as_bytes());
+            }
+            Greeting::Bye => {}
+        }
+    }
+
+    /// Reads the greeting of a frame: `fields` is all that follows the header.
+    pub fn decode(header: &Header, fields: &[u8]) -> Result<Greeting, Mangled> {
+        header.check(fields)?;
+        let mut read = Reader::new(fields);
+        if let Some((min, max)) = versions(header.kind(), &mut read).map_err(Mangled::Fields)?
+            && !(min..=max).contains(&VERSION)
+        {
+            return Err(Mangled::Version { min, max });
+        }
+        let greeting = Greeting::take(header.kind(), &mut read).map_err(Mangled::Fields)?;
+        let greeting = greeting.ok_or(Mangled::Unknown { kind: header.kind() })?;
+        read.end().map_err(Mangled::Fields)?;
+        match (header.kind(), header.flags()) == greeting.kind() {
+            true => Ok(greeting),
+            false => Err(Mangled::Flags),
+        }
+    }
+
+    /// Reads what follows the versions.
+    fn take(kind: u16, read: &mut Reader) -> Result<Option<Greeting>, Wrong> {
+        let greeting = match kind {
+            HELLO => Greeting::Hello(take_hello(read)?),
+            WELCOME => Greeting::Welcome(take_welcome(read)?),
+            REFUSED => Greeting::Refused { code: read.code()?, text: read.text()?.to_owned() },
+            BYE => Greeting::Bye,
+            _ => return Ok(None),
+        };
+        Ok(Some(greeting))
+    }
+}
+
+/// The versions that a greeting names; in all versions they come first.
+fn versions(kind: u16, read: &mut Reader) -> Result<Option<(u16, u16)>, Wrong> {
+    match kind {
+        HELLO => Ok(Some((read.u16()?, read.u16()?))),
+        WELCOME => {
+            let version = read.u16()?;
+            Ok(Some((version, version)))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn take_hello(read: &mut Reader) -> Result<Hello, Wrong> {
+    let role = match read.u8()? {
+        1 => Role::Client,
+        2 => Role::Metadata,
+        _ => return Err("there is no such role"),
+    };
+    let session = SessionId(read.u128()?);
+    let name = read.text()?;
+    match name.len() <= NAME_BYTES_MAX {
+        true => Ok(Hello { session, role, name: name.to_owned() }),
+        false => Err("the name of a process is too long"),
+    }
+}
+
+fn take_welcome(read: &mut Reader) -> Result<Welcome, Wrong> {
+    let (incarnation, known) = (Incarnation(read.u64()?), read.bool()?);
+    let party = match (read.u8()?, read.u32()?) {
+        (1, 0) => Party::Metadata,
+        (2, index) => Party::Server(index),
+        _ => return Err("there is no such party"),
+    };
+    Ok(Welcome { incarnation, known, party, servers: read.u32()? })
+}

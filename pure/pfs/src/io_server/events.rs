@@ -1,0 +1,149 @@
+//! What an I/O server is told, and what it wants.
+
+use crate::{Buffer, Code, Inode, Message, Peer, Portion, Request, SessionId};
+use iolab_vocab::{Direction, Nanos};
+
+/// Work of the device under way, as the machine numbers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Operation(pub u64);
+
+/// A part of a file on this server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Subfile {
+    /// The file.
+    pub inode: Inode,
+    /// Which part of it.
+    pub index: u32,
+}
+
+/// What a server is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A connection; its client has said who it is, and was authenticated.
+    PeerUp {
+        /// The connection.
+        peer: Peer,
+        /// Its session.
+        session: SessionId,
+    },
+    /// A connection is no more.
+    PeerLost {
+        /// Which.
+        peer: Peer,
+        /// Whether its process is known to have ended.
+        ended: bool,
+    },
+    /// A request.
+    Asked {
+        /// On which connection.
+        peer: Peer,
+        /// Its number.
+        request: Request,
+        /// What.
+        message: Message,
+        /// What it carries, and how many bytes.
+        payload: Option<(Buffer, u64)>,
+    },
+    /// The device has done it, or failed.
+    Done {
+        /// What.
+        operation: Operation,
+        /// What came of it.
+        result: Result<Outcome, Code>,
+    },
+    /// The time has come. Drivers say so once at the start, too.
+    Woke,
+}
+
+/// What the device came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is done.
+    Nothing,
+    /// These bytes were read: those of the portion.
+    Bytes(Buffer),
+    /// A subfile is so long.
+    Length(u64),
+}
+
+/// What a server wants.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// The answer to [`Event::PeerUp`]: the connection may be used.
+    Welcome {
+        /// Which.
+        peer: Peer,
+        /// Whether its session is known here.
+        known: bool,
+    },
+    /// A reply on its way.
+    Reply {
+        /// On which connection.
+        peer: Peer,
+        /// To which request.
+        request: Request,
+        /// What.
+        message: Message,
+        /// What it carries, from its first byte on, and how many bytes; the driver's again then.
+        payload: Option<(Buffer, u64)>,
+    },
+    /// The end of a connection whose peer does what it must not. No event follows.
+    Drop {
+        /// Which.
+        peer: Peer,
+        /// What it did.
+        why: &'static str,
+    },
+    /// Bytes between a buffer and a subfile. Answered by [`Event::Done`].
+    Transfer {
+        /// As which.
+        operation: Operation,
+        /// Which way.
+        direction: Direction,
+        /// Where.
+        subfile: Subfile,
+        /// Which bytes of it.
+        portion: Portion,
+        /// What is written; the driver's again then. Of a read, [`Outcome::Bytes`] has them.
+        from: Option<Buffer>,
+    },
+    /// How long a subfile is; one that is not there has no bytes. Answered by [`Event::Done`].
+    Measure {
+        /// As which.
+        operation: Operation,
+        /// Which.
+        subfile: Subfile,
+    },
+    /// Another length for a subfile. Answered by [`Event::Done`].
+    Resize {
+        /// As which.
+        operation: Operation,
+        /// Which.
+        subfile: Subfile,
+        /// At most, or exactly.
+        bytes: u64,
+        /// Whether it becomes longer if it is shorter.
+        extends: bool,
+    },
+    /// What was written to a subfile is to be as durable as the class says. Answered by [`Event::Done`].
+    Sync {
+        /// As which.
+        operation: Operation,
+        /// Which.
+        subfile: Subfile,
+    },
+    /// All subfiles of a file go. Answered by [`Event::Done`].
+    Discard {
+        /// As which.
+        operation: Operation,
+        /// Which.
+        inode: Inode,
+    },
+    /// A buffer is the driver's again.
+    Release {
+        /// Which.
+        buffer: Buffer,
+    },
+    /// [`Event::Woke`] at that time or soon after; earlier wishes stand.
+    WakeAt(Nanos),
+}

@@ -1,0 +1,260 @@
+//! Groups of ranks that make collective calls: who has come, and what it comes to.
+//!
+//! A collective ends when every rank has arrived or its session has ended; all get the result of the lowest
+//! rank that failed. A server in a new life knows no group: it goes on with the first collective that
+//! somebody still waits for, and learns from ranks that are further what that came to.
+
+use crate::plant::{Plant, is_planted};
+use crate::{Code, Message, OpenNumber, Request, SessionId};
+use iolab_vocab::Nanos;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Ranks of a group.
+const SIZE_MAX: u32 = 1 << 16;
+/// How many groups are remembered that have ended.
+const ENDED_MAX: usize = 1024;
+/// How many times the time without a connection a group waits for ranks that nobody has seen in this life:
+/// they may compute.
+const WAITS: u64 = 4;
+/// Nobody's rank.
+const NOBODY: u32 = u32::MAX;
+
+/// An arrival.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) group: OpenNumber,
+    pub(super) size: u32,
+    pub(super) rank: u32,
+    pub(super) sequence: u64,
+    pub(super) result: Code,
+    pub(super) previous: Code,
+    pub(super) last: bool,
+}
+
+/// A reply to a request of a session.
+pub(super) type Reply = (SessionId, Request, Message);
+
+/// What a collective came to.
+#[derive(Clone, Copy, Debug)]
+struct Verdict {
+    sequence: u64,
+    result: Code,
+    rank: u32,
+}
+
+impl Verdict {
+    fn message(self) -> Message {
+        Message::Verdict { result: self.result, rank: self.rank }
+    }
+}
+
+/// A rank, as far as it is known.
+#[derive(Debug)]
+struct Member {
+    /// None if it was never here.
+    session: Option<SessionId>,
+    /// Its session has ended.
+    is_gone: bool,
+    /// What it came with to the collective that is under way.
+    result: Option<Code>,
+    /// What is to be answered once there is a verdict.
+    request: Option<Request>,
+}
+
+#[derive(Debug)]
+struct Group {
+    size: u32,
+    /// The collective that is under way.
+    sequence: u64,
+    members: BTreeMap<u32, Member>,
+    before: Option<Verdict>,
+    /// When those who have not come are taken for gone: nobody would tell of their end, since they have
+    /// not been here in this life.
+    until: Option<Nanos>,
+    is_last: bool,
+}
+
+/// The groups whose files are at home at a server.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    under_way: BTreeMap<OpenNumber, Group>,
+    ended: VecDeque<(OpenNumber, Verdict)>,
+}
+
+impl Groups {
+    /// A rank has come. `wait` is how long a session without connection is kept.
+    pub(super) fn arrive(
+        &mut self,
+        now: Nanos,
+        wait: Nanos,
+        from: (SessionId, Request),
+        arrival: Arrival,
+        out: &mut Vec<Reply>,
+    ) {
+        let (session, request) = from;
+        let mut reply = |message| out.push((session, request, message));
+        let wrong = |text: &str| Message::failed(Code::INVALID, text);
+        if arrival.size > SIZE_MAX || arrival.rank >= arrival.size {
+            return reply(wrong("no such rank of the group"));
+        }
+        let ended = self.ended.iter().find(|(group, _)| *group == arrival.group);
+        if let Some((_, verdict)) = ended {
+            return reply(match verdict.sequence == arrival.sequence {
+                true => verdict.message(),
+                false => Message::failed(Code::SESSION_LOST, "the group has ended"),
+            });
+        }
+        let group = self.under_way.entry(arrival.group).or_insert_with(|| Group {
+            size: arrival.size,
+            sequence: arrival.sequence,
+            members: BTreeMap::new(),
+            // Who has come knows what the one before came to; others may still wait for it.
+            before: arrival
+                .sequence
+                .checked_sub(1)
+                .filter(|_| !is_planted(Plant::VerdictForgotten))
+                .map(|sequence| Verdict { sequence, result: arrival.previous, rank: NOBODY }),
+            until: Some(now.after(Nanos(wait.0.saturating_mul(WAITS)))),
+            is_last: false,
+        });
+        if group.size != arrival.size {
+            return reply(wrong("the ranks disagree on the size of their group"));
+        }
+        if arrival.sequence < group.sequence {
+            let before = group.before.filter(|before| before.sequence == arrival.sequence);
+            return reply(match before {
+                Some(verdict) => verdict.message(),
+                // Others were through with it without this rank.
+                None => Message::failed(Code::SESSION_LOST, "a collective that is over for long"),
+            });
+        }
+        if arrival.sequence > group.sequence {
+            group.decided_before(arrival, out);
+        }
+        group.take(session, request, arrival);
+        self.settle(arrival.group, out);
+    }
+
+    /// A session has ended: its ranks do not come any more.
+    pub(super) fn gone(&mut self, session: SessionId, out: &mut Vec<Reply>) {
+        let numbers: Vec<OpenNumber> = self.under_way.keys().copied().collect();
+        for number in numbers {
+            let Some(group) = self.under_way.get_mut(&number) else { continue };
+            let mut is_touched = false;
+            for member in
+                group.members.values_mut().filter(|member| member.session == Some(session))
+            {
+                (member.is_gone, member.request, is_touched) = (true, None, true);
+            }
+            if is_touched {
+                self.settle(number, out);
+            }
+        }
+    }
+
+    /// Looks at the time: those who should have come since a restart are taken for gone.
+    pub(super) fn woke(&mut self, now: Nanos, out: &mut Vec<Reply>) {
+        let late = |group: &Group| group.until.is_some_and(|until| until <= now);
+        let late = self.under_way.iter().filter(|(_, group)| late(group));
+        let numbers: Vec<OpenNumber> = late.map(|(&number, _)| number).collect();
+        for number in numbers {
+            if let Some(group) = self.under_way.get_mut(&number) {
+                group.until = None;
+                if is_planted(Plant::MissingWaitedFor) {
+                    let (sequence, result) = (group.sequence, Code::TIMED_OUT);
+                    group.decide(Verdict { sequence, result, rank: NOBODY }, out);
+                } else {
+                    group.give_up_missing();
+                }
+            }
+            self.settle(number, out);
+        }
+    }
+
+    /// When the next group is late.
+    pub(super) fn wakes_at(&self) -> Option<Nanos> {
+        self.under_way.values().filter_map(|group| group.until).min()
+    }
+
+    /// Ends what all have come to, and the group with the last of them.
+    fn settle(&mut self, number: OpenNumber, out: &mut Vec<Reply>) {
+        let Some(group) = self.under_way.get_mut(&number) else { return };
+        if let Some(verdict) = group.verdict() {
+            let is_last = group.is_last;
+            group.decide(verdict, out);
+            if is_last {
+                self.under_way.remove(&number);
+                if self.ended.len() == ENDED_MAX {
+                    self.ended.pop_front();
+                }
+                self.ended.push_back((number, verdict));
+                return;
+            }
+        }
+        let Some(group) = self.under_way.get(&number) else { return };
+        if !group.members.is_empty() && group.members.values().all(|member| member.is_gone) {
+            self.under_way.remove(&number);
+        }
+    }
+}
+
+impl Group {
+    fn take(&mut self, session: SessionId, request: Request, arrival: Arrival) {
+        let Arrival { rank, result, last, .. } = arrival;
+        if is_planted(Plant::ArrivalCountedTwice)
+            && self.members.get(&rank).is_some_and(|member| member.result.is_some())
+            && let Some(missing) = (0..self.size).find(|rank| !self.members.contains_key(rank))
+        {
+            let result = Some(Code::OK);
+            let member = Member { session: None, is_gone: false, result, request: None };
+            self.members.insert(missing, member);
+        }
+        let new = || Member { session: None, is_gone: false, result: None, request: None };
+        let member = self.members.entry(rank).or_insert_with(new);
+        (member.session, member.is_gone, member.request) = (Some(session), false, Some(request));
+        member.result.get_or_insert(result);
+        self.is_last |= last;
+    }
+
+    /// Ranks that were never here are gone, for this collective and those behind it.
+    fn give_up_missing(&mut self) {
+        let gone = || Member { session: None, is_gone: true, result: None, request: None };
+        for rank in 0..self.size {
+            self.members.entry(rank).or_insert_with(gone);
+        }
+    }
+
+    /// What the collective under way comes to, if nobody is missing.
+    fn verdict(&self) -> Option<Verdict> {
+        let of = |rank: u32| -> Option<Code> {
+            let member = self.members.get(&rank)?;
+            member.result.or(member.is_gone.then_some(Code::RANK_FAILED))
+        };
+        let mut verdict = Verdict { sequence: self.sequence, result: Code::OK, rank: NOBODY };
+        for rank in 0..self.size {
+            let result = of(rank)?;
+            if verdict.result.is_ok() && !result.is_ok() {
+                (verdict.result, verdict.rank) = (result, rank);
+            }
+        }
+        Some(verdict)
+    }
+
+    /// Tells everybody who waits, and goes on to the next collective.
+    fn decide(&mut self, verdict: Verdict, out: &mut Vec<Reply>) {
+        for member in self.members.values_mut() {
+            member.result = None;
+            if let (Some(session), Some(request)) = (member.session, member.request.take()) {
+                out.push((session, request, verdict.message()));
+            }
+        }
+        (self.before, self.sequence, self.until) = (Some(verdict), verdict.sequence + 1, None);
+    }
+
+    /// A rank is further than what this life knows: it says what the one before came to.
+    fn decided_before(&mut self, arrival: Arrival, out: &mut Vec<Reply>) {
+        let (sequence, until) = (arrival.sequence - 1, self.until);
+        self.decide(Verdict { sequence, result: arrival.previous, rank: NOBODY }, out);
+        self.until = until;
+    }
+}

@@ -1,0 +1,362 @@
+//! Connections to those who are asked: what is under way on each, sent again after a loss, given up after
+//! a time without any sign of life.
+//!
+//! A link connects when there is something to ask, and again when it loses a connection. Requests have
+//! ascending numbers; after a loss those without a reply are sent again with the same ones, in their order.
+//! At most [`WINDOW`] are under way, since a server refuses more of a session; and of those that change
+//! something no more than that lie between the oldest without a reply and the newest, because a server
+//! remembers as many answers.
+
+use crate::plant::{Plant, is_planted};
+use crate::{Code, Incarnation, Message, Party, Request};
+use iolab_vocab::Nanos;
+use std::collections::{BTreeMap, VecDeque};
+
+/// How many requests of a session may be under way, and how many answers to changing ones a server
+/// remembers.
+pub(crate) const WINDOW: u64 = 64;
+/// How long a link is silent before it asks whether anybody is there.
+const PING_AFTER: Nanos = Nanos(1_000_000_000);
+/// How long after a failed attempt the next one to connect follows.
+const RETRY_AFTER: Nanos = Nanos(50_000_000);
+/// A party that was given up has so long to be there again when it is asked something: calls that follow
+/// the one that waited for it do not wait as long again.
+const FOUND_AGAIN_IN: Nanos = Nanos(1_000_000_000);
+
+/// What a link wants; payload is `P`.
+#[derive(Debug)]
+pub(crate) enum Wish<P> {
+    Connect(Party),
+    Disconnect(Party),
+    Ask { to: Party, request: Request, message: Message, payload: Option<P> },
+    WakeAt(Nanos),
+}
+
+/// What takes the wishes of links: the action of a machine.
+pub(crate) trait FromWish<P> {
+    fn from_wish(wish: Wish<P>) -> Self;
+}
+
+/// The link to one party; `C` says what a reply is for.
+#[derive(Debug)]
+pub(crate) struct Link<C, P> {
+    party: Party,
+    failure_timeout: Nanos,
+    state: State,
+    incarnation: Option<Incarnation>,
+    /// Number of the last request.
+    last: u64,
+    /// How many requests change something, with those that wait.
+    changes: u64,
+    asked: BTreeMap<Request, Asked<C, P>>,
+    /// Requests that do not fit the window, and what was asked behind them.
+    waiting: VecDeque<Asked<C, P>>,
+    /// Since when there is nothing but silence where a sign of life is due.
+    silent_since: Nanos,
+    pinged: Nanos,
+    /// It was given up, and has not been seen since.
+    is_given_up: bool,
+    /// The wish to be woken that stands; in the past if none does.
+    woken_at: Nanos,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Down { retry_at: Nanos },
+    Connecting,
+    Up,
+}
+
+#[derive(Debug)]
+struct Asked<C, P> {
+    message: Message,
+    payload: Option<P>,
+    /// What the reply is for; of a ping, nothing.
+    context: Option<C>,
+    /// Which of the changing requests it is.
+    change: Option<u64>,
+    /// Whether it was sent on a connection, so that it may have been carried out.
+    is_sent: bool,
+}
+
+impl<C, P: Clone> Link<C, P> {
+    pub(crate) fn new(party: Party, failure_timeout: Nanos) -> Link<C, P> {
+        Link {
+            party,
+            failure_timeout,
+            state: State::Down { retry_at: Nanos::ZERO },
+            incarnation: None,
+            last: 0,
+            changes: 0,
+            asked: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            silent_since: Nanos::ZERO,
+            pinged: Nanos::ZERO,
+            is_given_up: false,
+            woken_at: Nanos::ZERO,
+        }
+    }
+
+    /// Puts a question, now or when its time has come.
+    pub(crate) fn ask<A: FromWish<P>>(
+        &mut self,
+        now: Nanos,
+        message: Message,
+        payload: Option<P>,
+        context: C,
+        out: &mut Vec<A>,
+    ) {
+        if self.asked.is_empty() {
+            (self.silent_since, self.pinged) = (now, now);
+            if self.is_given_up {
+                // Its time is over; it only has the one to be found again.
+                let over = self.failure_timeout.since(FOUND_AGAIN_IN);
+                self.silent_since = Nanos(now.0.saturating_sub(over.0));
+            }
+        }
+        let change = message.changes().then(|| {
+            self.changes += 1;
+            self.changes
+        });
+        let asked = Asked { message, payload, context: Some(context), change, is_sent: false };
+        if self.waiting.is_empty() && self.fits(&asked) {
+            self.put(asked, out);
+        } else {
+            self.waiting.push_back(asked);
+        }
+        self.connect_if_needed(now, out);
+        self.wake(now, out);
+    }
+
+    /// Whether a request lies in the window.
+    fn fits(&self, asked: &Asked<C, P>) -> bool {
+        if self.asked.len() as u64 >= WINDOW {
+            return false;
+        }
+        let Some(change) = asked.change else { return true };
+        let oldest = self.asked.values().find_map(|asked| asked.change);
+        oldest.is_none_or(|oldest| change - oldest < WINDOW)
+    }
+
+    /// Gives a request its number, and sends it if there is a connection.
+    fn put<A: FromWish<P>>(&mut self, mut asked: Asked<C, P>, out: &mut Vec<A>) {
+        self.last += 1;
+        let request = Request(self.last);
+        if self.state == State::Up {
+            asked.is_sent = true;
+            out.push(A::from_wish(asked.wish(self.party, request)));
+        }
+        self.asked.insert(request, asked);
+    }
+
+    fn connect_if_needed<A: FromWish<P>>(&mut self, now: Nanos, out: &mut Vec<A>) {
+        if let State::Down { retry_at } = self.state
+            && !self.asked.is_empty()
+            && retry_at <= now
+        {
+            self.state = State::Connecting;
+            out.push(A::from_wish(Wish::Connect(self.party)));
+        }
+    }
+
+    /// When there is something to look at again.
+    fn wake<A: FromWish<P>>(&mut self, now: Nanos, out: &mut Vec<A>) {
+        if self.asked.is_empty() {
+            return;
+        }
+        let next = match self.state {
+            State::Down { retry_at } => retry_at,
+            State::Connecting => self.silent_since.after(self.failure_timeout),
+            // A ping is due so long after the last sign of life or the last ping.
+            State::Up => self.pinged.after(PING_AFTER),
+        };
+        let end = self.silent_since.after(self.failure_timeout);
+        let at = next.min(end).max(now.after(Nanos(1)));
+        if self.woken_at <= now || self.woken_at > at {
+            self.woken_at = at;
+            out.push(A::from_wish(Wish::WakeAt(at)));
+        }
+    }
+
+    /// There is a connection. Tells whether the party has forgotten this session's views. Requests whose
+    /// fate nobody knows any more are given back.
+    pub(crate) fn connected<A: FromWish<P>>(
+        &mut self,
+        now: Nanos,
+        incarnation: Incarnation,
+        known: bool,
+        out: &mut Vec<A>,
+    ) -> Forgotten<C> {
+        let before = self.incarnation.replace(incarnation);
+        let is_new = before != Some(incarnation);
+        (self.state, self.silent_since, self.pinged) = (State::Up, now, now);
+        self.is_given_up = false;
+        let mut lost = Vec::new();
+        if !is_new && !known {
+            // The same life has forgotten the session: it may have carried out what changes something.
+            let changing = |asked: &Asked<C, P>| asked.change.is_some() && asked.is_sent;
+            let numbers: Vec<Request> = self
+                .asked
+                .iter()
+                .filter(|(_, asked)| changing(asked))
+                .map(|(&request, _)| request)
+                .collect();
+            let asked = numbers.iter().filter_map(|request| self.asked.remove(request));
+            lost.extend(asked.filter_map(|asked| asked.context));
+        }
+        self.asked.retain(|_, asked| asked.context.is_some());
+        for (&request, asked) in &mut self.asked {
+            asked.is_sent = true;
+            out.push(A::from_wish(asked.wish(self.party, request)));
+        }
+        self.go_on(out);
+        self.wake(now, out);
+        Forgotten { views: is_new || !known, lost }
+    }
+
+    /// There is no connection, or it could not be made.
+    pub(crate) fn disconnected<A: FromWish<P>>(&mut self, now: Nanos, out: &mut Vec<A>) {
+        let wait = if self.state == State::Up { Nanos::ZERO } else { RETRY_AFTER };
+        let was_up = self.state == State::Up;
+        self.state = State::Down { retry_at: now.after(wait) };
+        if was_up && self.asked.is_empty() && !is_planted(Plant::OpensForgotten) {
+            // Who is not seen for long is forgotten, with the files it has open.
+            (self.silent_since, self.pinged) = (now, now);
+            self.ping(out);
+        }
+        self.connect_if_needed(now, out);
+        self.wake(now, out);
+    }
+
+    /// A reply has come. Gives what it is for, once.
+    pub(crate) fn replied<A: FromWish<P>>(
+        &mut self,
+        now: Nanos,
+        request: Request,
+        out: &mut Vec<A>,
+    ) -> Option<C> {
+        self.silent_since = now;
+        let context = self.asked.remove(&request)?.context;
+        self.go_on(out);
+        context
+    }
+
+    /// Sends what fits the window now.
+    fn go_on<A: FromWish<P>>(&mut self, out: &mut Vec<A>) {
+        while let Some(asked) = self.waiting.front()
+            && self.fits(asked)
+        {
+            let Some(asked) = self.waiting.pop_front() else { return };
+            self.put(asked, out);
+        }
+    }
+
+    /// Looks at the time: connects again, asks for a sign of life, or gives up and gives back all that
+    /// was asked.
+    pub(crate) fn woke<A: FromWish<P>>(&mut self, now: Nanos, out: &mut Vec<A>) -> Vec<C> {
+        if self.asked.is_empty() {
+            return Vec::new();
+        }
+        if now.since(self.silent_since) >= self.failure_timeout {
+            return self.give_up(now, out);
+        }
+        if self.state == State::Up && now.since(self.pinged.max(self.silent_since)) >= PING_AFTER {
+            self.pinged = now;
+            self.ping(out);
+        }
+        self.pinged = self.pinged.max(self.silent_since);
+        self.connect_if_needed(now, out);
+        self.wake(now, out);
+        Vec::new()
+    }
+
+    /// Asks for a sign of life.
+    fn ping<A: FromWish<P>>(&mut self, out: &mut Vec<A>) {
+        let ping = Asked {
+            message: Message::Ping,
+            payload: None,
+            context: None,
+            change: None,
+            is_sent: false,
+        };
+        self.put(ping, out);
+    }
+
+    fn give_up<A: FromWish<P>>(&mut self, now: Nanos, out: &mut Vec<A>) -> Vec<C> {
+        if matches!(self.state, State::Connecting | State::Up) {
+            out.push(A::from_wish(Wish::Disconnect(self.party)));
+        }
+        self.state = State::Down { retry_at: now };
+        self.is_given_up = true;
+        let asked = std::mem::take(&mut self.asked).into_values();
+        asked.chain(self.waiting.drain(..)).filter_map(|asked| asked.context).collect()
+    }
+}
+
+/// What a party has forgotten that was connected to again.
+#[derive(Debug)]
+pub(crate) struct Forgotten<C> {
+    /// The views that were stored there.
+    pub(crate) views: bool,
+    /// What these requests came to.
+    pub(crate) lost: Vec<C>,
+}
+
+impl<C, P: Clone> Asked<C, P> {
+    fn wish(&self, to: Party, request: Request) -> Wish<P> {
+        let (message, payload) = (self.message.clone(), self.payload.clone());
+        Wish::Ask { to, request, message, payload }
+    }
+}
+
+impl Message {
+    /// Whether a request changes something, so that it must not be carried out twice.
+    pub(crate) fn changes(&self) -> bool {
+        matches!(
+            self,
+            Message::Open { .. }
+                | Message::Close { .. }
+                | Message::MakeDirectory { .. }
+                | Message::Remove { .. }
+                | Message::Rename { .. }
+                | Message::Write(_)
+                | Message::Resize { .. }
+        )
+    }
+
+    /// The reply that says that something was not done.
+    pub(crate) fn failed(code: Code, text: impl Into<String>) -> Message {
+        Message::Failed { code, text: text.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Wished;
+
+    impl FromWish<()> for Wished {
+        fn from_wish(_: Wish<()>) -> Wished {
+            Wished
+        }
+    }
+
+    #[test]
+    fn who_was_given_up_is_not_waited_for_as_long_again_until_seen() {
+        let at = |milliseconds: u64| Nanos(milliseconds * 1_000_000);
+        let mut link: Link<u32, ()> = Link::new(Party::Metadata, at(8_000));
+        let out = &mut Vec::<Wished>::new();
+        let question = || Message::Look { path: b"/".to_vec() };
+        link.ask(at(0), question(), None, 1, out);
+        assert!(link.woke(at(7_999), out).is_empty());
+        assert_eq!(link.woke(at(8_000), out), [1]);
+        link.ask(at(9_000), question(), None, 2, out);
+        assert!(link.woke(at(9_999), out).is_empty());
+        assert_eq!(link.woke(at(10_000), out), [2]);
+        link.ask(at(11_000), question(), None, 3, out);
+        link.connected(at(11_500), Incarnation(1), false, out);
+        assert!(link.woke(at(19_499), out).is_empty());
+        assert_eq!(link.woke(at(19_500), out), [3]);
+    }
+}

@@ -1,0 +1,512 @@
+//! The metadata manager: names, layouts, opens. Its state is in memory; every change is a record of a
+//! journal, written before anybody is told of it, or of anything that follows from it.
+//!
+//! Promises: operations take effect one after the other; each is one record, so that after a crash all of it
+//! is there or nothing. Requests are carried out at most once, over crashes too: their answers are in the
+//! journal. A file without name and opens is discarded at all servers, however often that takes asking.
+//!
+//! Costs: O(log n) in names for each component of a path; a removed directory or renamed one is looked
+//! through.
+
+mod events;
+mod names;
+
+pub use events::{Action, Event};
+
+use crate::journal::Record;
+use crate::links::{FromWish, Link, WINDOW, Wish};
+use crate::plant::{Plant, is_planted};
+use crate::{
+    Code, Inode, Kind, Layout, Message, OpenWish, Opened, Party, Peer, Request, SessionId,
+};
+use iolab_policy::Machine;
+use iolab_vocab::{Nanos, Refusal};
+use names::{Names, Place};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+pub(crate) use names::Change;
+
+/// What the manager is built with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// I/O servers of the instance.
+    pub servers: u32,
+    /// Partition of files that ask for none.
+    pub layout: Layout,
+    /// How long a session without a connection is kept.
+    pub session_timeout: Nanos,
+    /// Files and directories at most.
+    pub inodes_max: u64,
+}
+
+impl Settings {
+    /// The usual layout over so many servers, 8 s, ten million inodes.
+    pub fn usual(servers: u32) -> Settings {
+        Settings {
+            servers,
+            layout: Layout::usual(servers),
+            session_timeout: Nanos(8_000_000_000),
+            inodes_max: 10_000_000,
+        }
+    }
+}
+
+/// The metadata manager machine.
+#[derive(Debug)]
+pub struct Metadata {
+    settings: Settings,
+    names: Names,
+    sessions: BTreeMap<SessionId, Session>,
+    peers: BTreeMap<Peer, SessionId>,
+    /// Number of the last record.
+    last: u64,
+    /// All records up to this one are written.
+    durable: u64,
+    /// Answers that wait for the records that they tell of.
+    waiting: VecDeque<Waiting>,
+    /// To the I/O servers, for what is discarded there.
+    links: BTreeMap<Party, Link<Inode, ()>>,
+    /// Which record made an orphan of a file: before it is written, nothing is discarded.
+    orphaned: BTreeMap<Inode, u64>,
+    /// Servers that have not discarded an orphan yet.
+    discarding: BTreeMap<Inode, Discarding>,
+    woken_at: Option<Nanos>,
+}
+
+/// A session at the manager.
+#[derive(Debug, Default)]
+struct Session {
+    peer: Option<Peer>,
+    /// Since when it has no connection; unknown in a new life until somebody tells the time.
+    lost_at: Option<Nanos>,
+    executing: BTreeSet<Request>,
+    answers: VecDeque<(Request, Message)>,
+}
+
+/// An answer that is true once a record is written.
+#[derive(Debug)]
+struct Waiting {
+    sequence: u64,
+    session: SessionId,
+    request: Request,
+    message: Message,
+    /// Whether it is remembered, so that the request is not carried out again.
+    is_change: bool,
+}
+
+/// A file that goes at all servers.
+#[derive(Debug)]
+struct Discarding {
+    left: u32,
+    /// Some server could not; all are asked again then.
+    again_at: Option<Nanos>,
+    has_failed: bool,
+}
+
+/// What a request comes to: its answer, and what changes.
+type Decided = Result<(Message, Vec<Change>), Code>;
+
+impl Metadata {
+    /// A manager in a new life: with the names that the records of its journal say, in their order.
+    pub fn recover<'a>(
+        settings: Settings,
+        records: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<Metadata, Refusal> {
+        let mut manager = Metadata {
+            settings,
+            names: Names::new(),
+            sessions: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            last: 0,
+            durable: 0,
+            waiting: VecDeque::new(),
+            links: BTreeMap::new(),
+            orphaned: BTreeMap::new(),
+            discarding: BTreeMap::new(),
+            woken_at: None,
+        };
+        for record in records {
+            let record = Record::decode(record)?;
+            record.changes.iter().for_each(|change| manager.names.apply(change));
+            if let Some((session, request)) = record.asked {
+                let session = manager.sessions.entry(session).or_default();
+                session.remember(request, record.answer);
+            }
+            (manager.last, manager.durable) = (record.sequence, record.sequence);
+        }
+        // Of the others nothing is open, so nobody waits for an answer that matters.
+        let open = manager.names.sessions();
+        for &session in &open {
+            manager.sessions.entry(session).or_default();
+        }
+        Ok(manager)
+    }
+
+    /// The number of the next record.
+    pub fn next_sequence(&self) -> u64 {
+        self.last + 1
+    }
+
+    fn asked(&mut self, peer: Peer, request: Request, message: Message, out: &mut Vec<Action>) {
+        let Some(&id) = self.peers.get(&peer) else { return };
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if message == Message::Ping {
+            return out.push(Action::Reply { peer, request, message: Message::Pong });
+        }
+        let known = session.answers.iter().find(|(known, _)| *known == request);
+        if let Some((_, answer)) = known {
+            return out.push(Action::Reply { peer, request, message: answer.clone() });
+        }
+        if !session.executing.insert(request) {
+            return;
+        }
+        let is_change = message.changes();
+        let (message, changes) = match self.decide(id, message) {
+            Ok(decided) => decided,
+            Err(code) => (Message::failed(code, ""), Vec::new()),
+        };
+        self.change(Some((id, request)), &message, changes, out);
+        let sequence = self.last;
+        self.waiting.push_back(Waiting { sequence, session: id, request, message, is_change });
+        self.answer_written(out);
+    }
+
+    /// What a request comes to. Nothing is changed yet.
+    fn decide(&self, session: SessionId, message: Message) -> Decided {
+        match message {
+            Message::Open { path, wish } => self.open(session, &path, wish),
+            Message::Close { open } => match self.names.open(open) {
+                Some((_, owner)) if owner == session => {
+                    Ok((Message::Done, vec![Change::Close { open }]))
+                }
+                Some(_) => Err(Code::BAD_FILE),
+                None if is_planted(Plant::OpensForgotten) => Err(Code::BAD_FILE),
+                // It ended with a session that was out of sight for too long; nothing is lost by that.
+                None => Ok((Message::Done, Vec::new())),
+            },
+            Message::Look { path } => {
+                let attributes = self.names.attributes(self.names.find(&path)?)?;
+                Ok((Message::Attributes(attributes), Vec::new()))
+            }
+            Message::MakeDirectory { path, mode } => {
+                let place = self.new_place(&path)?;
+                let kind = Kind::Directory;
+                Ok((Message::Done, vec![self.create(&place, kind, mode, None)?]))
+            }
+            Message::Remove { path, kind } => {
+                let place = self.names.place(&path)?.ok_or(Code::BUSY)?;
+                self.names.check_removal(place.found.ok_or(Code::NO_ENTRY)?, kind)?;
+                let (parent, name) = (place.parent, place.name.to_vec());
+                Ok((Message::Done, vec![Change::Remove { parent, name }]))
+            }
+            Message::Rename { from, to } => self.rename(&from, &to),
+            Message::List { path, after } => {
+                let mut room = LIST_BYTES;
+                let (entries, more) = self.names.list(self.names.find(&path)?, &after, |name| {
+                    let before = room;
+                    room = room.saturating_sub(name.len() + ENTRY_BYTES);
+                    room > 0 && room < before
+                })?;
+                Ok((Message::Entries { entries, more }, Vec::new()))
+            }
+            _ => Err(Code::UNSUPPORTED),
+        }
+    }
+
+    fn open(&self, session: SessionId, path: &[u8], wish: OpenWish) -> Decided {
+        let place = self.names.place(path)?.ok_or(Code::IS_DIRECTORY)?;
+        let (next_inode, open) = self.names.next_numbers();
+        if let Some(inode) = place.found {
+            let attributes = self.names.attributes(inode)?;
+            if wish.creates && wish.exclusive {
+                return Err(Code::EXISTS);
+            }
+            let layout = attributes.layout.ok_or(Code::IS_DIRECTORY)?;
+            let opened = Opened { open, inode, layout, created: false };
+            return Ok((Message::Opened(opened), vec![Change::Open { open, inode, session }]));
+        }
+        if !wish.creates {
+            return Err(Code::NO_ENTRY);
+        }
+        // Files begin at different servers, so that small ones do not all lie on one.
+        let start = (next_inode.0 % u64::from(self.settings.servers)) as u32;
+        let layout = wish.layout.unwrap_or(self.settings.layout).starting_at(start);
+        let create = self.create(&place, Kind::File, wish.mode, Some(layout))?;
+        let opened = Opened { open, inode: next_inode, layout, created: true };
+        let changes = vec![create, Change::Open { open, inode: next_inode, session }];
+        Ok((Message::Opened(opened), changes))
+    }
+
+    fn create(
+        &self,
+        place: &Place<'_>,
+        kind: Kind,
+        mode: u32,
+        layout: Option<Layout>,
+    ) -> Result<Change, Code> {
+        if self.names.inode_count() >= self.settings.inodes_max {
+            return Err(Code::NO_SPACE);
+        }
+        let (inode, _) = self.names.next_numbers();
+        let (parent, name) = (place.parent, place.name.to_vec());
+        Ok(Change::Create { parent, name, inode, kind, mode, layout })
+    }
+
+    fn new_place<'a>(&self, path: &'a [u8]) -> Result<Place<'a>, Code> {
+        let place = self.names.place(path)?.ok_or(Code::EXISTS)?;
+        match place.found {
+            Some(_) => Err(Code::EXISTS),
+            None => Ok(place),
+        }
+    }
+
+    fn rename(&self, from: &[u8], to: &[u8]) -> Decided {
+        let old = self.names.place(from)?.ok_or(Code::BUSY)?;
+        let new = self.names.place(to)?.ok_or(Code::BUSY)?;
+        let inode = old.found.ok_or(Code::NO_ENTRY)?;
+        let kind = self.names.attributes(inode)?.kind;
+        if new.found == Some(inode) {
+            return Ok((Message::Done, Vec::new()));
+        }
+        if kind == Kind::Directory && self.names.is_within(new.parent, inode) {
+            return Err(Code::INVALID);
+        }
+        if let Some(gone) = new.found {
+            self.names.check_removal(gone, kind)?;
+        }
+        let change = Change::Rename {
+            parent: old.parent,
+            name: old.name.to_vec(),
+            new_parent: new.parent,
+            new_name: new.name.to_vec(),
+        };
+        Ok((Message::Done, vec![change]))
+    }
+
+    /// Applies changes, and puts them into the journal.
+    fn change(
+        &mut self,
+        asked: Option<(SessionId, Request)>,
+        answer: &Message,
+        changes: Vec<Change>,
+        out: &mut Vec<Action>,
+    ) {
+        if changes.is_empty() {
+            return;
+        }
+        changes.iter().for_each(|change| self.names.apply(change));
+        if is_planted(Plant::RenameInTwo)
+            && let [Change::Rename { parent, name, new_parent, new_name }] = changes.as_slice()
+        {
+            let (parent, new_parent) = (*parent, *new_parent);
+            let between = b"between".to_vec();
+            let away = Change::Rename {
+                parent,
+                name: name.clone(),
+                new_parent: parent,
+                new_name: between.clone(),
+            };
+            let there =
+                Change::Rename { parent, name: between, new_parent, new_name: new_name.clone() };
+            self.append(None, &Message::Done, vec![away], out);
+            return self.append(asked, answer, vec![there], out);
+        }
+        self.append(asked, answer, changes, out);
+    }
+
+    /// Puts changes into the journal, as one record.
+    fn append(
+        &mut self,
+        asked: Option<(SessionId, Request)>,
+        answer: &Message,
+        changes: Vec<Change>,
+        out: &mut Vec<Action>,
+    ) {
+        self.last += 1;
+        let (sequence, answer) = (self.last, answer.clone());
+        let record = Record { sequence, asked, answer, changes }.encode(self.durable);
+        out.push(Action::Append { sequence, record });
+    }
+
+    /// Gives the answers whose records are written.
+    fn answer_written(&mut self, out: &mut Vec<Action>) {
+        while let Some(waiting) = self.waiting.front()
+            && waiting.sequence <= self.durable
+        {
+            let Some(Waiting { session, request, message, is_change, .. }) =
+                self.waiting.pop_front()
+            else {
+                return;
+            };
+            let Some(session) = self.sessions.get_mut(&session) else { continue };
+            session.executing.remove(&request);
+            if is_change {
+                session.remember(request, message.clone());
+            }
+            if let Some(peer) = session.peer {
+                out.push(Action::Reply { peer, request, message });
+            }
+        }
+    }
+
+    /// Asks all servers to discard files that nobody can reach any more.
+    fn discard(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        let due = |discarding: &Discarding| discarding.again_at.is_some_and(|at| at <= now);
+        let new = |inode: &Inode| self.discarding.get(inode).is_none_or(due);
+        let (last, durable) = (self.last, self.durable);
+        let mut written = |inode: &Inode| *self.orphaned.entry(*inode).or_insert(last) <= durable;
+        let orphans: Vec<Inode> =
+            self.names.orphans().filter(|inode| new(inode) && written(inode)).collect();
+        let (servers, timeout) = (self.settings.servers, self.settings.session_timeout);
+        for inode in orphans {
+            let discarding = Discarding { left: servers, again_at: None, has_failed: false };
+            self.discarding.insert(inode, discarding);
+            for server in 0..servers {
+                let party = Party::Server(server);
+                let link = self.links.entry(party).or_insert_with(|| Link::new(party, timeout));
+                link.ask(now, Message::Discard { inode }, None, inode, out);
+            }
+        }
+    }
+
+    /// A server has discarded a file, or has not.
+    fn discarded(&mut self, now: Nanos, inode: Inode, is_done: bool, out: &mut Vec<Action>) {
+        let Some(discarding) = self.discarding.get_mut(&inode) else { return };
+        discarding.left -= 1;
+        discarding.has_failed |= !is_done;
+        if discarding.left > 0 {
+            return;
+        }
+        if discarding.has_failed {
+            discarding.again_at = Some(now.after(DISCARD_AGAIN));
+            return;
+        }
+        self.discarding.remove(&inode);
+        self.orphaned.remove(&inode);
+        self.change(None, &Message::Done, vec![Change::Discarded { inode }], out);
+    }
+
+    /// Sessions that have had no connection for too long: their opens end.
+    fn expire(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        let timeout = self.settings.session_timeout;
+        let mut expired = Vec::new();
+        for (&id, session) in &mut self.sessions {
+            if session.peer.is_none() && now.since(*session.lost_at.get_or_insert(now)) >= timeout {
+                expired.push(id);
+            }
+        }
+        expired.into_iter().for_each(|id| self.end_session(id, out));
+    }
+
+    fn end_session(&mut self, id: SessionId, out: &mut Vec<Action>) {
+        if let Some(peer) = self.sessions.remove(&id).and_then(|session| session.peer) {
+            self.peers.remove(&peer);
+        }
+        let opens = self.names.opens_of(id).into_iter();
+        let changes = opens.map(|open| Change::Close { open }).collect();
+        self.change(None, &Message::Done, changes, out);
+    }
+
+    /// Wishes to be woken when the next session or file is due.
+    fn wake(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        let timeout = self.settings.session_timeout;
+        let lost = self.sessions.values().filter(|session| session.peer.is_none());
+        let lost = lost.map(|session| session.lost_at.unwrap_or(now).after(timeout));
+        let again = self.discarding.values().filter_map(|discarding| discarding.again_at);
+        let Some(at) = lost.chain(again).min() else { return };
+        if self.woken_at.is_none_or(|stands| stands <= now || stands > at) {
+            self.woken_at = Some(at);
+            out.push(Action::WakeAt(at));
+        }
+    }
+}
+
+/// Bytes of the names that one answer lists, about; each with what stands beside it.
+const LIST_BYTES: usize = 64 << 10;
+/// What stands beside a name in a list.
+const ENTRY_BYTES: usize = 64;
+/// How long after a server could not discard a file it is asked again.
+const DISCARD_AGAIN: Nanos = Nanos(1_000_000_000);
+
+impl Session {
+    fn remember(&mut self, request: Request, answer: Message) {
+        if self.answers.len() as u64 == WINDOW {
+            let oldest = (0..self.answers.len()).min_by_key(|&at| self.answers[at].0);
+            oldest.and_then(|at| self.answers.remove(at));
+        }
+        self.answers.push_back((request, answer));
+    }
+}
+
+impl FromWish<()> for Action {
+    fn from_wish(wish: Wish<()>) -> Action {
+        match wish {
+            Wish::Connect(to) => Action::Connect { to },
+            Wish::Disconnect(from) => Action::Disconnect { from },
+            Wish::Ask { to, request, message, .. } => Action::Ask { to, request, message },
+            Wish::WakeAt(at) => Action::WakeAt(at),
+        }
+    }
+}
+
+impl Machine for Metadata {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
+        match event {
+            Event::PeerUp { peer, session: id } => {
+                let known = self.sessions.contains_key(&id);
+                let session = self.sessions.entry(id).or_default();
+                if let Some(before) = session.peer.replace(peer) {
+                    self.peers.remove(&before);
+                    let why = "its session has another connection";
+                    out.push(Action::Drop { peer: before, why });
+                }
+                self.peers.insert(peer, id);
+                out.push(Action::Welcome { peer, known });
+            }
+            Event::PeerLost { peer, ended } => {
+                let Some(id) = self.peers.remove(&peer) else { return };
+                if let Some(session) = self.sessions.get_mut(&id) {
+                    (session.peer, session.lost_at) = (None, Some(now));
+                }
+                if ended {
+                    self.end_session(id, out);
+                }
+            }
+            Event::Asked { peer, request, message } => self.asked(peer, request, message, out),
+            Event::Connected { to, incarnation, known } => {
+                let Some(link) = self.links.get_mut(&to) else { return };
+                let lost = link.connected(now, incarnation, known, out).lost;
+                lost.into_iter().for_each(|inode| self.discarded(now, inode, false, out));
+            }
+            Event::Disconnected { from } => {
+                if let Some(link) = self.links.get_mut(&from) {
+                    link.disconnected(now, out);
+                }
+            }
+            Event::Replied { from, request, message } => {
+                let link = self.links.get_mut(&from);
+                if let Some(inode) = link.and_then(|link| link.replied(now, request, out)) {
+                    self.discarded(now, inode, message == Message::Done, out);
+                }
+            }
+            Event::Appended { upto } => {
+                self.durable = self.durable.max(upto);
+                self.answer_written(out);
+            }
+            Event::Woke => {
+                self.expire(now, out);
+                let parties: Vec<Party> = self.links.keys().copied().collect();
+                for party in parties {
+                    let Some(link) = self.links.get_mut(&party) else { continue };
+                    let late = link.woke(now, out);
+                    late.into_iter().for_each(|inode| self.discarded(now, inode, false, out));
+                }
+            }
+        }
+        self.discard(now, out);
+        self.wake(now, out);
+    }
+}

@@ -1,0 +1,90 @@
+//! Defects that a test plants to see that they are found. Only builds with the feature `plant`, which tests
+//! ask for, can switch one on; in all others [`is_planted`] is false when it is compiled.
+
+#![cfg_attr(not(feature = "plant"), allow(unreachable_pub))]
+
+/// A defect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plant {
+    /// The last stripe of a file that is cut within it is one byte short.
+    LastStripeShort,
+    /// An access that ends with a tile of its view loses its last byte.
+    TailDropped,
+    /// A change that is asked for again is carried out again.
+    ExecutedTwice,
+    /// A rename is two records of the journal.
+    RenameInTwo,
+    /// A rank that arrives again counts for one that has not come.
+    ArrivalCountedTwice,
+    /// Records of the journal behind a torn one are taken.
+    TornRecordPassed,
+    /// Requests for the same bytes go to the device at the same time.
+    TransfersOverlap,
+    /// A server in a new life does not know what the collective before came to.
+    VerdictForgotten,
+    /// A file is taken to end where its first subfile does.
+    EndOfOneSubfile,
+    /// Transfers are cut anywhere in a stripe.
+    BlocksSplit,
+    /// A block whose end came later is read in two parts.
+    BlockReadTwice,
+    /// A server takes a subfile that was cut to be as long as before.
+    LengthKept,
+    /// A read forgets what it has seen when the file ends earlier later on.
+    EndForgotten,
+    /// A session that is full of views takes no other one.
+    ViewsKept,
+    /// Ranks that were never here are waited for once more by each collective.
+    MissingWaitedFor,
+    /// A client that has nothing to ask does not connect again, and its files are closed under it.
+    OpensForgotten,
+}
+
+#[cfg(feature = "plant")]
+impl Plant {
+    /// All there are.
+    pub const ALL: [Plant; 16] = [
+        Plant::LastStripeShort,
+        Plant::TailDropped,
+        Plant::ExecutedTwice,
+        Plant::RenameInTwo,
+        Plant::ArrivalCountedTwice,
+        Plant::TornRecordPassed,
+        Plant::TransfersOverlap,
+        Plant::VerdictForgotten,
+        Plant::EndOfOneSubfile,
+        Plant::BlocksSplit,
+        Plant::BlockReadTwice,
+        Plant::LengthKept,
+        Plant::EndForgotten,
+        Plant::ViewsKept,
+        Plant::MissingWaitedFor,
+        Plant::OpensForgotten,
+    ];
+}
+
+#[cfg(feature = "plant")]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Plant>> = const { std::cell::Cell::new(None) };
+}
+
+/// Runs something with a defect in the machines of this thread.
+#[cfg(feature = "plant")]
+pub fn with<R>(plant: Plant, run: impl FnOnce() -> R) -> R {
+    PLANTED.set(Some(plant));
+    let result = run();
+    PLANTED.set(None);
+    result
+}
+
+/// Whether this defect is planted.
+#[cfg(feature = "plant")]
+pub(crate) fn is_planted(plant: Plant) -> bool {
+    PLANTED.get() == Some(plant)
+}
+
+/// Whether this defect is planted.
+#[cfg(not(feature = "plant"))]
+pub(crate) const fn is_planted(_plant: Plant) -> bool {
+    false
+}

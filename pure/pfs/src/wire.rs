@@ -1,0 +1,512 @@
+//! Frames: messages as bytes, byte exact in `docs/format/pfs-wire.md`.
+//!
+//! A frame is a header of 32 bytes, the fields of one message, and perhaps payload, which the driver
+//! writes and reads itself. Header and fields have a sum; payload has one where wires may corrupt it.
+//!
+//! Promises: `decode` of what `encode` gave is the message; bytes that decode are those that `encode`
+//! gives; whatever the bytes are, there is a message or a [`Mangled`], and memory is only taken in
+//! proportion to bytes that are there. Costs: one pass over the fields for each of sum and fields.
+
+use crate::codec::{Counted, Reader, Sink, Wrong};
+use crate::{
+    Access, Attributes, Entry, Message, OpenNumber, OpenWish, Opened, Request, ViewNumber,
+};
+use std::fmt;
+
+/// The version of the protocol that is spoken here.
+pub const VERSION: u16 = 1;
+/// A header.
+pub const HEADER_BYTES: usize = 32;
+/// What may follow a header: fields and payload.
+pub const BODY_BYTES_MAX: u32 = (1 << 20) + (64 << 10);
+
+/// Answers a request.
+pub(crate) const REPLY: u16 = 1;
+/// Says that something failed.
+pub(crate) const ERROR: u16 = 2;
+/// The payload has no sum: on sockets of one host it costs as much as the copy, and guards against nothing.
+const UNSUMMED: u16 = 32;
+
+/// The least that an entry of a directory takes.
+const ENTRY_BYTES_MIN: usize = 4 + 8 + 1 + 4 + 1;
+
+/// What stands in front of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    body_bytes: u32,
+    kind: u16,
+    flags: u16,
+    /// The request that the frame is, or replies to.
+    pub request: Request,
+    payload_bytes: u32,
+    sum: u32,
+    payload_sum: u32,
+    credit: u32,
+}
+
+impl Header {
+    /// Reads a header. Whether it is intact, is seen together with the fields.
+    pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Header, Mangled> {
+        let header = Header::fields(bytes).expect("a header has all its bytes");
+        if header.body_bytes > BODY_BYTES_MAX || header.payload_bytes > header.body_bytes {
+            return Err(Mangled::Length);
+        }
+        let is_unsummed = header.flags & UNSUMMED != 0;
+        let is_sensible = match (header.payload_bytes, header.payload_sum) {
+            (0, sum) => sum == 0 && !is_unsummed,
+            (_, sum) => sum == 0 || !is_unsummed,
+        };
+        match is_sensible && header.flags & !(REPLY | ERROR | UNSUMMED) == 0 {
+            true => Ok(header),
+            false => Err(Mangled::Flags),
+        }
+    }
+
+    /// A header as it is before anything is known of the frame but its kind.
+    pub(crate) fn bare(kind: u16, flags: u16) -> Header {
+        let request = Request(0);
+        let (body_bytes, payload_bytes, sum, payload_sum, credit) = (0, 0, 0, 0, 0);
+        Header { body_bytes, kind, flags, request, payload_bytes, sum, payload_sum, credit }
+    }
+
+    fn fields(bytes: &[u8]) -> Result<Header, Wrong> {
+        let mut read = Reader::new(bytes);
+        Ok(Header {
+            body_bytes: read.u32()?,
+            kind: read.u16()?,
+            flags: read.u16()?,
+            request: Request(read.u64()?),
+            payload_bytes: read.u32()?,
+            sum: read.u32()?,
+            payload_sum: read.u32()?,
+            credit: read.u32()?,
+        })
+    }
+
+    fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[0..4].copy_from_slice(&self.body_bytes.to_le_bytes());
+        bytes[4..6].copy_from_slice(&self.kind.to_le_bytes());
+        bytes[6..8].copy_from_slice(&self.flags.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.request.0.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.payload_bytes.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.sum.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.payload_sum.to_le_bytes());
+        bytes[28..32].copy_from_slice(&self.credit.to_le_bytes());
+        bytes
+    }
+
+    /// What the sum of header and fields ought to be.
+    fn sum_with(&self, fields: &[u8]) -> u32 {
+        let unsummed = Header { sum: 0, ..*self };
+        crc32c::crc32c_append(crc32c::crc32c(&unsummed.encode()), fields)
+    }
+
+    /// Bytes of the message's fields, which follow the header.
+    pub fn field_bytes(&self) -> u32 {
+        self.body_bytes - self.payload_bytes
+    }
+
+    /// Bytes of the payload, which follows the fields.
+    pub fn payload_bytes(&self) -> u32 {
+        self.payload_bytes
+    }
+
+    /// The sum that the payload must have, if it has one: see [`payload_sum`].
+    pub fn payload_sum(&self) -> Option<u32> {
+        (self.payload_bytes > 0 && self.flags & UNSUMMED == 0).then_some(self.payload_sum)
+    }
+
+    /// Whether it answers a request.
+    pub fn is_reply(&self) -> bool {
+        self.flags & REPLY != 0
+    }
+
+    /// What kind of message follows, by its number.
+    pub fn kind(&self) -> u16 {
+        self.kind
+    }
+
+    pub(crate) fn flags(&self) -> u16 {
+        self.flags
+    }
+
+    /// Whether header and fields are as they were sent.
+    pub(crate) fn check(&self, fields: &[u8]) -> Result<(), Mangled> {
+        if fields.len() != self.field_bytes() as usize {
+            return Err(Mangled::Length);
+        }
+        match self.sum == self.sum_with(fields) {
+            true => Ok(()),
+            false => Err(Mangled::Sum),
+        }
+    }
+}
+
+/// Why bytes are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mangled {
+    /// It is longer than a frame may be, its payload longer than itself, or there are other bytes.
+    Length,
+    /// Its flags contradict each other, its kind or the rest of its header.
+    Flags,
+    /// Something was changed on the way: header or fields.
+    Sum,
+    /// The payload was changed on the way.
+    PayloadSum,
+    /// It is intact, but of a kind that is not known here.
+    Unknown {
+        /// Its number.
+        kind: u16,
+    },
+    /// It has payload, which its kind must not have.
+    Payload,
+    /// It is a greeting in versions that are not spoken here.
+    Version {
+        /// The oldest.
+        min: u16,
+        /// The newest.
+        max: u16,
+    },
+    /// Its fields are not those of its kind.
+    Fields(&'static str),
+}
+
+impl fmt::Display for Mangled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mangled::Length => f.write_str("a frame of an impossible length"),
+            Mangled::Flags => f.write_str("a frame with impossible flags"),
+            Mangled::Sum => f.write_str("a frame with a wrong sum"),
+            Mangled::PayloadSum => f.write_str("payload with a wrong sum"),
+            Mangled::Unknown { kind } => write!(f, "a frame of the unknown kind {kind}"),
+            Mangled::Payload => f.write_str("payload with a message that has none"),
+            Mangled::Version { min, max } => {
+                write!(
+                    f,
+                    "versions {min} to {max} of the protocol; version {VERSION} is spoken here"
+                )
+            }
+            Mangled::Fields(what) => write!(f, "fields of a message: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for Mangled {}
+
+/// The sum that payload gets where it gets one: CRC-32C.
+pub fn payload_sum(payload: &[u8]) -> u32 {
+    crc32c::crc32c(payload)
+}
+
+/// Appends a frame without its payload, which is to follow: `payload_bytes` of it, with the sum that
+/// [`payload_sum`] gives, or without one on sockets of one host.
+///
+/// The frame must be within [`BODY_BYTES_MAX`], and only writes and data have payload.
+pub fn encode(
+    message: &Message,
+    request: Request,
+    payload_bytes: u32,
+    payload_sum: Option<u32>,
+    out: &mut Vec<u8>,
+) {
+    assert!(payload_bytes == 0 || has_payload(message), "payload with {message:?}");
+    let mut header = Header::bare(kind_of(message), flags_of(message));
+    header.request = request;
+    header.payload_bytes = payload_bytes;
+    match payload_sum {
+        _ if payload_bytes == 0 => {}
+        Some(sum) => header.payload_sum = sum,
+        None => header.flags |= UNSUMMED,
+    }
+    seal(header, out, |out| put(message, out));
+}
+
+/// Appends a header, completed, and the fields behind it.
+pub(crate) fn seal(mut header: Header, out: &mut Vec<u8>, fields: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend([0; HEADER_BYTES]);
+    fields(out);
+    let (front, fields) = out[start..].split_at_mut(HEADER_BYTES);
+    let body_bytes = fields.len() as u64 + u64::from(header.payload_bytes);
+    assert!(body_bytes <= u64::from(BODY_BYTES_MAX), "a frame of {body_bytes} bytes");
+    header.body_bytes = body_bytes as u32;
+    header.sum = header.sum_with(fields);
+    front.copy_from_slice(&header.encode());
+}
+
+/// Reads the message of a frame: `fields` is what lies between header and payload.
+pub fn decode(header: &Header, fields: &[u8]) -> Result<Message, Mangled> {
+    header.check(fields)?;
+    let mut read = Reader::new(fields);
+    let message = take(header.kind, &mut read).map_err(Mangled::Fields)?;
+    let message = message.ok_or(Mangled::Unknown { kind: header.kind })?;
+    read.end().map_err(Mangled::Fields)?;
+    if header.flags & !UNSUMMED != flags_of(&message) {
+        return Err(Mangled::Flags);
+    }
+    match header.payload_bytes == 0 || has_payload(&message) {
+        true => Ok(message),
+        false => Err(Mangled::Payload),
+    }
+}
+
+/// Bytes of a message on the wire, without payload.
+pub fn message_bytes(message: &Message) -> u64 {
+    let mut counted = Counted::default();
+    put(message, &mut counted);
+    HEADER_BYTES as u64 + counted.0
+}
+
+fn has_payload(message: &Message) -> bool {
+    matches!(message, Message::Write(_) | Message::Data { .. })
+}
+
+fn flags_of(message: &Message) -> u16 {
+    match message {
+        Message::Failed { .. } => REPLY | ERROR,
+        Message::Pong
+        | Message::Done
+        | Message::Opened(_)
+        | Message::Attributes(_)
+        | Message::Entries { .. }
+        | Message::Data { .. }
+        | Message::End { .. }
+        | Message::Verdict { .. } => REPLY,
+        _ => 0,
+    }
+}
+
+fn kind_of(message: &Message) -> u16 {
+    match message {
+        Message::Ping => 6,
+        Message::Pong => 7,
+        Message::Done => 12,
+        Message::Failed { .. } => 13,
+        Message::Open { .. } => 32,
+        Message::Opened(_) => 33,
+        Message::Close { .. } => 34,
+        Message::Look { .. } => 35,
+        Message::Attributes(_) => 36,
+        Message::MakeDirectory { .. } => 37,
+        Message::Remove { .. } => 38,
+        Message::Rename { .. } => 39,
+        Message::List { .. } => 40,
+        Message::Entries { .. } => 41,
+        Message::SetView { .. } => 64,
+        Message::DropView { .. } => 65,
+        Message::Write(_) => 66,
+        Message::Read(_) => 67,
+        Message::Data { .. } => 68,
+        Message::Measure { .. } => 69,
+        Message::End { .. } => 70,
+        Message::Resize { .. } => 71,
+        Message::Sync { .. } => 72,
+        Message::Discard { .. } => 73,
+        Message::Arrive { .. } => 74,
+        Message::Verdict { .. } => 75,
+    }
+}
+
+/// Writes the fields of a message, in the order in which it declares them.
+fn put(message: &Message, out: &mut impl Sink) {
+    match message {
+        Message::Ping | Message::Pong | Message::Done => {}
+        Message::Failed { code, text } => {
+            out.code(*code);
+            out.bytes(text.as_bytes());
+        }
+        Message::Open { path, wish } => {
+            out.bytes(path);
+            put_wish(wish, out);
+        }
+        Message::Opened(opened) => {
+            out.u64(opened.open.0);
+            out.inode(opened.inode);
+            out.layout(opened.layout);
+            out.bool(opened.created);
+        }
+        Message::Close { open } => out.u64(open.0),
+        Message::Look { path } => out.bytes(path),
+        Message::Attributes(attributes) => put_attributes(attributes, out),
+        Message::MakeDirectory { path, mode } => {
+            out.bytes(path);
+            out.u32(*mode);
+        }
+        Message::Remove { path, kind } => {
+            out.bytes(path);
+            out.kind(*kind);
+        }
+        Message::Rename { from, to } => {
+            out.bytes(from);
+            out.bytes(to);
+        }
+        Message::List { path, after } => {
+            out.bytes(path);
+            out.bytes(after);
+        }
+        Message::Entries { entries, more } => {
+            out.count(entries.len());
+            for entry in entries {
+                out.bytes(&entry.name);
+                put_attributes(&entry.attributes, out);
+            }
+            out.bool(*more);
+        }
+        Message::SetView { view, inode, layout, offset, total, part } => {
+            out.u32(view.0);
+            out.inode(*inode);
+            out.layout(*layout);
+            out.u32(*offset);
+            out.u32(*total);
+            out.bytes(part);
+        }
+        Message::DropView { view } => out.u32(view.0),
+        Message::Write(access) | Message::Read(access) => put_access(access, out),
+        Message::Data { end } => out.u64(*end),
+        Message::Measure { inode, subfile } | Message::Sync { inode, subfile } => {
+            out.inode(*inode);
+            out.u32(*subfile);
+        }
+        Message::End { bytes } => out.u64(*bytes),
+        Message::Resize { inode, subfile, bytes, extends } => {
+            out.inode(*inode);
+            out.u32(*subfile);
+            out.u64(*bytes);
+            out.bool(*extends);
+        }
+        Message::Discard { inode } => out.inode(*inode),
+        Message::Arrive { group, size, rank, sequence, result, previous, last } => {
+            out.u64(group.0);
+            out.u32(*size);
+            out.u32(*rank);
+            out.u64(*sequence);
+            out.code(*result);
+            out.code(*previous);
+            out.bool(*last);
+        }
+        Message::Verdict { result, rank } => {
+            out.code(*result);
+            out.u32(*rank);
+        }
+    }
+}
+
+fn put_wish(wish: &OpenWish, out: &mut impl Sink) {
+    out.bool(wish.reads);
+    out.bool(wish.writes);
+    out.bool(wish.creates);
+    out.bool(wish.exclusive);
+    out.u32(wish.mode);
+    out.layout_if_any(wish.layout);
+}
+
+fn put_attributes(attributes: &Attributes, out: &mut impl Sink) {
+    out.inode(attributes.inode);
+    out.kind(attributes.kind);
+    out.u32(attributes.mode);
+    out.layout_if_any(attributes.layout);
+}
+
+fn put_access(access: &Access, out: &mut impl Sink) {
+    out.u32(access.view.0);
+    out.u32(access.subfile);
+    out.u64(access.from);
+    out.u64(access.to);
+}
+
+/// Reads the fields of a message of that kind; `None` if there is no such kind. Values of a struct are
+/// evaluated in the order in which they are written here, which is that of [`put`].
+fn take(kind: u16, read: &mut Reader) -> Result<Option<Message>, Wrong> {
+    let message = match kind {
+        6 => Message::Ping,
+        7 => Message::Pong,
+        12 => Message::Done,
+        13 => Message::Failed { code: read.code()?, text: read.text()?.to_owned() },
+        32 => Message::Open { path: read.bytes()?.to_vec(), wish: take_wish(read)? },
+        33 => Message::Opened(Opened {
+            open: OpenNumber(read.u64()?),
+            inode: read.inode()?,
+            layout: read.layout()?,
+            created: read.bool()?,
+        }),
+        34 => Message::Close { open: OpenNumber(read.u64()?) },
+        35 => Message::Look { path: read.bytes()?.to_vec() },
+        36 => Message::Attributes(take_attributes(read)?),
+        37 => Message::MakeDirectory { path: read.bytes()?.to_vec(), mode: read.u32()? },
+        38 => Message::Remove { path: read.bytes()?.to_vec(), kind: read.kind()? },
+        39 => Message::Rename { from: read.bytes()?.to_vec(), to: read.bytes()?.to_vec() },
+        40 => Message::List { path: read.bytes()?.to_vec(), after: read.bytes()?.to_vec() },
+        41 => Message::Entries { entries: take_entries(read)?, more: read.bool()? },
+        64 => Message::SetView {
+            view: ViewNumber(read.u32()?),
+            inode: read.inode()?,
+            layout: read.layout()?,
+            offset: read.u32()?,
+            total: read.u32()?,
+            part: read.bytes()?.to_vec(),
+        },
+        65 => Message::DropView { view: ViewNumber(read.u32()?) },
+        66 => Message::Write(take_access(read)?),
+        67 => Message::Read(take_access(read)?),
+        68 => Message::Data { end: read.u64()? },
+        69 => Message::Measure { inode: read.inode()?, subfile: read.u32()? },
+        70 => Message::End { bytes: read.u64()? },
+        71 => Message::Resize {
+            inode: read.inode()?,
+            subfile: read.u32()?,
+            bytes: read.u64()?,
+            extends: read.bool()?,
+        },
+        72 => Message::Sync { inode: read.inode()?, subfile: read.u32()? },
+        73 => Message::Discard { inode: read.inode()? },
+        74 => Message::Arrive {
+            group: OpenNumber(read.u64()?),
+            size: read.u32()?,
+            rank: read.u32()?,
+            sequence: read.u64()?,
+            result: read.code()?,
+            previous: read.code()?,
+            last: read.bool()?,
+        },
+        75 => Message::Verdict { result: read.code()?, rank: read.u32()? },
+        _ => return Ok(None),
+    };
+    Ok(Some(message))
+}
+
+fn take_wish(read: &mut Reader) -> Result<OpenWish, Wrong> {
+    Ok(OpenWish {
+        reads: read.bool()?,
+        writes: read.bool()?,
+        creates: read.bool()?,
+        exclusive: read.bool()?,
+        mode: read.u32()?,
+        layout: read.layout_if_any()?,
+    })
+}
+
+fn take_attributes(read: &mut Reader) -> Result<Attributes, Wrong> {
+    Ok(Attributes {
+        inode: read.inode()?,
+        kind: read.kind()?,
+        mode: read.u32()?,
+        layout: read.layout_if_any()?,
+    })
+}
+
+fn take_entries(read: &mut Reader) -> Result<Vec<Entry>, Wrong> {
+    let count = read.count(ENTRY_BYTES_MIN)?;
+    (0..count)
+        .map(|_| Ok(Entry { name: read.bytes()?.to_vec(), attributes: take_attributes(read)? }))
+        .collect()
+}
+
+fn take_access(read: &mut Reader) -> Result<Access, Wrong> {
+    Ok(Access {
+        view: ViewNumber(read.u32()?),
+        subfile: read.u32()?,
+        from: read.u64()?,
+        to: read.u64()?,
+    })
+}

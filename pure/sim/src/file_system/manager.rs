@@ -1,0 +1,240 @@
+//! The metadata manager: its machine, its thread, and its journal.
+//!
+//! A record is on its way to the kernel for as long as it is copied; with class `device` it is then
+//! written behind the last one on the device of the server on the manager's node. A node without a server
+//! of the file system has no device in this model: there a record costs its copy alone.
+
+use super::World;
+use super::costs::Costs;
+use super::parcel::{Addresses, Asker, Carried, ConnectionId, INCARNATION, Parcel, Wires};
+use super::thread::Thread;
+use crate::queue::EventQueue;
+use crate::world::Event;
+use iolab_pfs::metadata::{self, Action, Metadata};
+use iolab_pfs::{Inode, Layout, Message, OpenWish, Party, Peer, Request, SessionId};
+use iolab_policy::Machine;
+use iolab_vocab::{Extent, Nanos, Refusal};
+use std::collections::BTreeMap;
+
+/// What the manager's thread has to do.
+pub(super) enum Job {
+    /// Look at what has arrived.
+    Parcel(Parcel),
+    /// A record is in the kernel.
+    Copied(u64, u64),
+    /// Tell the machine that records are written.
+    Appended(u64),
+    /// Tell it that a connection is lost.
+    Lost(Peer),
+    /// Wake it.
+    Wake,
+}
+
+/// A record on its way to a device.
+pub(super) struct Record {
+    pub(super) sequence: u64,
+    /// Where in the journal it belongs.
+    pub(super) extent: Extent,
+}
+
+/// The manager around its machine.
+pub(super) struct Manager {
+    machine: Metadata,
+    pub(super) thread: Thread<Job>,
+    addresses: Addresses,
+    costs: Costs,
+    /// Records go to a device.
+    pub(super) has_device: bool,
+    wires: Wires,
+    links: BTreeMap<Party, ConnectionId>,
+    connection_count: u32,
+    journal_bytes: u64,
+    actions: Vec<Action>,
+}
+
+/// The session by which files are made that were there before the run.
+const BEFORE: SessionId = SessionId(u128::MAX);
+
+impl Manager {
+    /// The manager of an instance whose files have this layout.
+    pub(super) fn new(
+        layout: Layout,
+        thread: Thread<Job>,
+        addresses: Addresses,
+        costs: Costs,
+        has_device: bool,
+    ) -> Result<Manager, Refusal> {
+        let servers = addresses.servers.len() as u32;
+        let settings = metadata::Settings { layout, ..metadata::Settings::usual(servers) };
+        Ok(Manager {
+            machine: Metadata::recover(settings, [])?,
+            thread,
+            addresses,
+            costs,
+            has_device,
+            wires: Wires::default(),
+            links: BTreeMap::new(),
+            connection_count: 0,
+            journal_bytes: 0,
+            actions: Vec::new(),
+        })
+    }
+
+    /// Makes a file before the run begins. Gives its number and its layout.
+    pub(super) fn create(&mut self, path: Vec<u8>, place: u64) -> (Inode, Layout) {
+        let peer = Peer(u32::MAX - place as u32);
+        let session = SessionId(BEFORE.0 - u128::from(place));
+        let wish = OpenWish {
+            reads: true,
+            writes: false,
+            creates: true,
+            exclusive: false,
+            mode: 0o644,
+            layout: None,
+        };
+        let mut opened = None;
+        let asked = |request, message| metadata::Event::Asked { peer, request, message };
+        self.before(metadata::Event::PeerUp { peer, session }, &mut opened);
+        self.before(asked(Request(1), Message::Open { path, wish }), &mut opened);
+        let Some(Message::Opened(opened)) = opened else {
+            panic!("a new file can be made in an empty file system");
+        };
+        self.before(asked(Request(2), Message::Close { open: opened.open }), &mut None);
+        self.before(metadata::Event::PeerLost { peer, ended: true }, &mut None);
+        (opened.inode, opened.layout)
+    }
+
+    /// The machine is told something before the run, when records are written at once.
+    fn before(&mut self, event: metadata::Event, reply: &mut Option<Message>) {
+        let mut actions = Vec::new();
+        self.machine.step(Nanos::ZERO, event, &mut actions);
+        for action in actions {
+            match action {
+                Action::Append { sequence, .. } => {
+                    self.before(metadata::Event::Appended { upto: sequence }, reply);
+                }
+                Action::Reply { message, .. } => *reply = Some(message),
+                _ => {}
+            }
+        }
+    }
+
+    /// Something has reached its node.
+    pub(super) fn arrived<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, parcel: Parcel) {
+        if self.thread.is_dead() {
+            return;
+        }
+        for parcel in self.wires.take(parcel) {
+            self.thread.add(world, 0.0, Job::Parcel(parcel));
+        }
+    }
+
+    /// Its thread is through with a job. Gives the record that must go to the device now.
+    pub(super) fn work<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>) -> Option<Record> {
+        let event = match self.thread.take_done(world)? {
+            Job::Parcel(parcel) => self.event_of(parcel)?,
+            Job::Copied(sequence, bytes) => {
+                let extent = Extent::new(self.journal_bytes, bytes);
+                self.journal_bytes += bytes;
+                match self.has_device {
+                    true => return Some(Record { sequence, extent }),
+                    false => metadata::Event::Appended { upto: sequence },
+                }
+            }
+            Job::Appended(upto) => metadata::Event::Appended { upto },
+            Job::Lost(peer) => metadata::Event::PeerLost { peer, ended: false },
+            Job::Wake => metadata::Event::Woke,
+        };
+        self.tell(world, event);
+        None
+    }
+
+    fn event_of(&self, parcel: Parcel) -> Option<metadata::Event> {
+        let Parcel { connection, party, what, .. } = parcel;
+        let peer = connection.peer();
+        let is_current = self.links.get(&party) == Some(&connection);
+        match what {
+            Carried::Hello => {
+                let session = self.addresses.session(connection);
+                Some(metadata::Event::PeerUp { peer, session })
+            }
+            Carried::Bye => Some(metadata::Event::PeerLost { peer, ended: false }),
+            Carried::Asked { request, message, .. } => {
+                Some(metadata::Event::Asked { peer, request, message })
+            }
+            _ if !is_current => None,
+            Carried::Welcome { known } => {
+                Some(metadata::Event::Connected { to: party, incarnation: INCARNATION, known })
+            }
+            Carried::Ended => Some(metadata::Event::Disconnected { from: party }),
+            Carried::Replied { request, message, .. } => {
+                Some(metadata::Event::Replied { from: party, request, message })
+            }
+        }
+    }
+
+    /// The machine is told something, and gets what it wants.
+    pub(super) fn tell<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q>,
+        event: metadata::Event,
+    ) {
+        let mut actions = std::mem::take(&mut self.actions);
+        self.machine.step(world.now(), event, &mut actions);
+        for action in actions.drain(..) {
+            self.carry_out(world, action);
+        }
+        self.actions = actions;
+    }
+
+    fn carry_out<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, action: Action) {
+        match action {
+            Action::Welcome { peer, known } => self.answer(world, peer, Carried::Welcome { known }),
+            Action::Reply { peer, request, message } => {
+                self.answer(world, peer, Carried::Replied { request, message, payload: None });
+            }
+            Action::Drop { peer, .. } => self.answer(world, peer, Carried::Ended),
+            Action::Connect { to } => {
+                let connection = self.addresses.connection(Asker::Metadata, self.connection_count);
+                self.connection_count += 1;
+                self.links.insert(to, connection);
+                self.ask(world, to, Carried::Hello);
+            }
+            Action::Disconnect { from } => {
+                self.ask(world, from, Carried::Bye);
+                self.links.remove(&from);
+            }
+            Action::Ask { to, request, message } => {
+                self.ask(world, to, Carried::Asked { request, message, payload: None });
+            }
+            Action::Append { sequence, record } => {
+                let bytes = record.len() as u64;
+                self.thread.add(world, self.costs.copied(bytes), Job::Copied(sequence, bytes));
+            }
+            Action::WakeAt(at) => self.thread.wake_at(world, at),
+        }
+    }
+
+    fn answer<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, peer: Peer, what: Carried) {
+        let connection = ConnectionId::of_peer(peer);
+        let to = self.addresses.of_asker(connection);
+        self.wires.send(world, (self.thread.node, to), (connection, Party::Metadata), what);
+    }
+
+    fn ask<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, to: Party, what: Carried) {
+        if let Some(&connection) = self.links.get(&to) {
+            let target = self.addresses.of_party(to);
+            self.wires.send(world, (self.thread.node, target), (connection, to), what);
+        }
+    }
+
+    /// Whether all it has to do is to say that it is there.
+    pub(super) fn is_quiet(&self) -> bool {
+        let is_quiet = |job: &Job| match job {
+            Job::Parcel(parcel) => parcel.is_sign_of_life(),
+            Job::Wake => true,
+            Job::Copied(..) | Job::Appended(_) | Job::Lost(_) => false,
+        };
+        self.thread.jobs().all(is_quiet)
+    }
+}

@@ -1,0 +1,377 @@
+//! An I/O server of the file system: its machine, its thread, what it stores.
+//!
+//! Memory and device are the driver's: the machine decides when a transfer may begin, and learns that it is
+//! done once its bytes are where they belong. While the device works the thread goes on with other jobs.
+
+use super::World;
+use super::costs::Costs;
+use super::device::{Batch, Device};
+use super::parcel::{Addresses, Carried, ConnectionId, Parcel, Wires};
+use super::store::{Store, spans_of};
+use super::thread::Thread;
+use crate::cluster::MemoryTotals;
+use crate::queue::EventQueue;
+use crate::world::Event;
+use iolab_pfs::configuration::Durability;
+use iolab_pfs::io_server::{self, Action, IoServer, Operation, Outcome, Subfile};
+use iolab_pfs::{Buffer, Message, Party, Peer, Portion, Request};
+use iolab_policy::Machine;
+use iolab_trace::{Event as Row, Function};
+use iolab_vocab::{Direction, Extent, Nanos};
+use std::collections::BTreeMap;
+
+/// What a server's thread has to do.
+pub(super) enum Job {
+    /// Look at what has arrived.
+    Parcel(Parcel),
+    /// Tell the machine what came of an operation.
+    Done(Operation, Outcome),
+    /// Tell it that a connection is lost.
+    Lost(Peer),
+    /// Wake it.
+    Wake,
+}
+
+/// What follows when the device is through with something.
+pub(super) enum Then {
+    /// An operation is done, after a job of so many seconds.
+    Done { operation: Operation, outcome: Outcome, seconds: f64 },
+    /// The manager's journal is on the device up to this record.
+    Appended(u64),
+}
+
+/// What a server has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrafficTotals {
+    /// Requests, signs of life left out.
+    pub request_count: u64,
+    /// Bytes that clients have sent it to write.
+    pub received_bytes: u64,
+    /// Bytes that it has sent to clients.
+    pub sent_bytes: u64,
+    /// Most requests it had at once, from their arrival to their answer.
+    pub queue_max: u64,
+}
+
+/// A request that has no answer yet.
+struct Open {
+    since: Nanos,
+    direction: Option<Direction>,
+    bytes: u64,
+}
+
+/// A server around its machine.
+pub(super) struct Server {
+    number: u32,
+    machine: IoServer,
+    pub(super) thread: Thread<Job>,
+    pub(super) device: Device<Then>,
+    pub(super) store: Store,
+    addresses: Addresses,
+    costs: Costs,
+    durability: Durability,
+    wires: Wires,
+    open: BTreeMap<(Peer, Request), Open>,
+    /// What the device is being read for.
+    fetched: BTreeMap<Batch, (Subfile, Vec<Extent>)>,
+    /// What it is being written for by syncs.
+    synced: BTreeMap<Batch, Subfile>,
+    last_buffer: u64,
+    totals: TrafficTotals,
+    actions: Vec<Action>,
+}
+
+impl Server {
+    /// A server in its one life.
+    pub(super) fn new(
+        number: u32,
+        thread: Thread<Job>,
+        (device, store): (Device<Then>, Store),
+        addresses: Addresses,
+        (costs, durability): (Costs, Durability),
+    ) -> Server {
+        Server {
+            number,
+            machine: IoServer::new(io_server::Settings::usual()),
+            thread,
+            device,
+            store,
+            addresses,
+            costs,
+            durability,
+            wires: Wires::default(),
+            open: BTreeMap::new(),
+            fetched: BTreeMap::new(),
+            synced: BTreeMap::new(),
+            last_buffer: 0,
+            totals: TrafficTotals::default(),
+            actions: Vec::new(),
+        }
+    }
+
+    /// What it has done so far.
+    pub(super) fn totals(&self) -> (TrafficTotals, MemoryTotals) {
+        (self.totals, self.store.totals())
+    }
+
+    /// Something has reached its node.
+    pub(super) fn arrived<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, parcel: Parcel) {
+        if self.thread.is_dead() {
+            return;
+        }
+        for parcel in self.wires.take(parcel) {
+            self.note_request(world.now(), &parcel);
+            self.thread.add(world, 0.0, Job::Parcel(parcel));
+        }
+    }
+
+    fn note_request(&mut self, now: Nanos, parcel: &Parcel) {
+        let Carried::Asked { request, message, payload } = &parcel.what else { return };
+        if parcel.is_sign_of_life() {
+            return;
+        }
+        let direction = match message {
+            Message::Write(_) => Some(Direction::Write),
+            Message::Read(_) => Some(Direction::Read),
+            _ => None,
+        };
+        let bytes = payload.map_or(0, |(_, bytes)| bytes);
+        let open = Open { since: now, direction, bytes };
+        self.open.insert((parcel.connection.peer(), *request), open);
+        self.totals.request_count += 1;
+        self.totals.received_bytes += bytes;
+        self.totals.queue_max = self.totals.queue_max.max(self.open.len() as u64);
+    }
+
+    /// Its thread is through with a job.
+    pub(super) fn work<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>) {
+        let Some(job) = self.thread.take_done(world) else { return };
+        let event = match job {
+            Job::Parcel(parcel) => match self.event_of(parcel) {
+                Some(event) => event,
+                None => return,
+            },
+            Job::Done(operation, outcome) => {
+                io_server::Event::Done { operation, result: Ok(outcome) }
+            }
+            Job::Lost(peer) => io_server::Event::PeerLost { peer, ended: false },
+            Job::Wake => io_server::Event::Woke,
+        };
+        self.tell(world, event);
+    }
+
+    fn event_of(&self, parcel: Parcel) -> Option<io_server::Event> {
+        let peer = parcel.connection.peer();
+        match parcel.what {
+            Carried::Hello => {
+                let session = self.addresses.session(parcel.connection);
+                Some(io_server::Event::PeerUp { peer, session })
+            }
+            Carried::Bye => Some(io_server::Event::PeerLost { peer, ended: false }),
+            Carried::Asked { request, message, payload } => {
+                Some(io_server::Event::Asked { peer, request, message, payload })
+            }
+            Carried::Welcome { .. } | Carried::Ended | Carried::Replied { .. } => None,
+        }
+    }
+
+    /// The machine is told something, and gets what it wants.
+    pub(super) fn tell<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q>,
+        event: io_server::Event,
+    ) {
+        let mut actions = std::mem::take(&mut self.actions);
+        self.machine.step(world.now(), event, &mut actions);
+        for action in actions.drain(..) {
+            self.carry_out(world, action);
+        }
+        self.actions = actions;
+    }
+
+    fn carry_out<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, action: Action) {
+        match action {
+            Action::Welcome { peer, known } => self.send(world, peer, Carried::Welcome { known }),
+            Action::Reply { peer, request, message, payload } => {
+                self.note_reply(world, (peer, request), payload.map_or(0, |(_, bytes)| bytes));
+                self.send(world, peer, Carried::Replied { request, message, payload });
+            }
+            Action::Drop { peer, .. } => self.send(world, peer, Carried::Ended),
+            Action::Transfer {
+                operation, direction: Direction::Write, subfile, portion, ..
+            } => {
+                self.write(world, operation, subfile, &portion);
+            }
+            Action::Transfer {
+                operation, direction: Direction::Read, subfile, portion, ..
+            } => {
+                self.read(world, operation, subfile, &portion);
+            }
+            Action::Measure { operation, subfile } => {
+                let length = Outcome::Length(self.store.bytes(subfile));
+                self.thread.add(world, 0.0, Job::Done(operation, length));
+            }
+            Action::Resize { operation, subfile, bytes, extends } => {
+                self.store.resize(subfile, bytes, extends);
+                self.thread.add(world, 0.0, Job::Done(operation, Outcome::Nothing));
+            }
+            Action::Sync { operation, subfile } => self.sync(world, operation, subfile),
+            Action::Discard { operation, inode } => {
+                self.store.discard(inode);
+                self.thread.add(world, 0.0, Job::Done(operation, Outcome::Nothing));
+            }
+            Action::Release { .. } => {}
+            Action::WakeAt(at) => self.thread.wake_at(world, at),
+        }
+    }
+
+    fn send<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, peer: Peer, what: Carried) {
+        let connection = ConnectionId::of_peer(peer);
+        let to = self.addresses.of_asker(connection);
+        let party = Party::Server(self.number);
+        self.wires.send(world, (self.thread.node, to), (connection, party), what);
+    }
+
+    /// Bytes go to memory, and where that is full to the device.
+    fn write<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q>,
+        operation: Operation,
+        subfile: Subfile,
+        portion: &Portion,
+    ) {
+        let seconds = self.costs.of_subfile(portion);
+        let through = self.store.write(subfile, portion);
+        let (file, outcome) = (self.store.file(subfile), Outcome::Nothing);
+        match through.is_empty() {
+            true => self.thread.add(world, seconds, Job::Done(operation, outcome)),
+            false => {
+                let batch = self.device.access(world, Direction::Write, file, &through);
+                self.device.then([batch], Then::Done { operation, outcome, seconds });
+            }
+        }
+    }
+
+    /// What memory does not have comes from the device first, whoever asked for it.
+    fn read<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q>,
+        operation: Operation,
+        subfile: Subfile,
+        portion: &Portion,
+    ) {
+        let seconds = self.costs.of_subfile(portion);
+        self.last_buffer += 1;
+        let outcome = Outcome::Bytes(Buffer(self.last_buffer));
+        let mut awaited = self.coming(subfile, portion);
+        let missing = self.store.read(subfile, portion);
+        if !missing.is_empty() {
+            let file = self.store.file(subfile);
+            let batch = self.device.access(world, Direction::Read, file, &missing);
+            self.fetched.insert(batch, (subfile, missing));
+            awaited.push(batch);
+        }
+        match awaited.is_empty() {
+            true => self.thread.add(world, seconds, Job::Done(operation, outcome)),
+            false => self.device.then(awaited, Then::Done { operation, outcome, seconds }),
+        }
+    }
+
+    /// What the device is being read for already.
+    fn coming(&self, subfile: Subfile, portion: &Portion) -> Vec<Batch> {
+        let spans = spans_of(portion);
+        let overlaps = |extent: &Extent| spans.iter().any(|span| span.overlaps(*extent));
+        let batches = self.fetched.iter().filter(|(_, (of, _))| *of == subfile);
+        batches
+            .filter(|(_, (_, read))| read.iter().any(overlaps))
+            .map(|(batch, _)| *batch)
+            .collect()
+    }
+
+    /// The kernel has everything already; the device gets it where it must. What it is about to get for
+    /// somebody else's sync is waited for.
+    fn sync<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q>,
+        operation: Operation,
+        subfile: Subfile,
+    ) {
+        let dirty = match self.durability {
+            Durability::Process => Vec::new(),
+            Durability::Device => self.store.sync(subfile),
+        };
+        let mut awaited: Vec<Batch> =
+            self.synced.iter().filter(|(_, of)| **of == subfile).map(|(batch, _)| *batch).collect();
+        if !dirty.is_empty() {
+            let file = self.store.file(subfile);
+            let batch = self.device.access(world, Direction::Write, file, &dirty);
+            self.synced.insert(batch, subfile);
+            awaited.push(batch);
+        }
+        let outcome = Outcome::Nothing;
+        match awaited.is_empty() {
+            true => self.thread.add(world, 0.0, Job::Done(operation, outcome)),
+            false => self.device.then(awaited, Then::Done { operation, outcome, seconds: 0.0 }),
+        }
+    }
+
+    /// An access of its device is over. Gives what is the manager's affair.
+    pub(super) fn transferred<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q>,
+        batch: Batch,
+    ) -> Option<u64> {
+        if !self.device.ended(world, batch) {
+            return None;
+        }
+        self.fetched.remove(&batch);
+        self.synced.remove(&batch);
+        let mut appended = None;
+        for then in self.device.take_ready(batch) {
+            match then {
+                Then::Done { operation, outcome, seconds } => {
+                    self.thread.add(world, seconds, Job::Done(operation, outcome));
+                }
+                Then::Appended(upto) => appended = Some(upto),
+            }
+        }
+        appended
+    }
+
+    fn note_reply<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q>,
+        which: (Peer, Request),
+        sent_bytes: u64,
+    ) {
+        self.totals.sent_bytes += sent_bytes;
+        let Some(Open { since, direction: Some(direction), bytes }) = self.open.remove(&which)
+        else {
+            return;
+        };
+        let (server, end) = (self.device.server(), world.now());
+        let Some(recorder) = world.recorder() else { return };
+        let (function, bytes) = match direction {
+            Direction::Read => (Function::SERVE_READ, sent_bytes),
+            Direction::Write => (Function::SERVE_WRITE, bytes),
+        };
+        recorder.keep(Row {
+            process: recorder.process_of(server),
+            length: bytes as i64,
+            result: bytes as i64,
+            start: since,
+            end,
+            ..Row::of(function)
+        });
+    }
+
+    /// Whether all it has to do is to say that it is there.
+    pub(super) fn is_quiet(&self) -> bool {
+        let is_quiet = |job: &Job| match job {
+            Job::Parcel(parcel) => parcel.is_sign_of_life(),
+            Job::Wake => true,
+            Job::Done(..) | Job::Lost(_) => false,
+        };
+        self.device.is_idle() && self.thread.jobs().all(is_quiet)
+    }
+}

@@ -1,0 +1,118 @@
+//! Files of iolab's parallel file system: calls on them are carried out here, and never reach the MPI
+//! library.
+//!
+//! Which files: `names`. Without an instance (`IOLAB_FS`) there are none, which costs one look at a
+//! variable that was kept. What rank 0 opens for all goes round by MPI once (`group`); data goes between
+//! this process and the servers (`session`), as an interval of the view (`access`, `view`, `typemap`).
+//!
+//! A guest's rules hold: a defect of ours is an error of the call, never the end of the program. Calls
+//! on files of ours are not recorded yet: what the recorder asks of a file it would ask of the library.
+//!
+//! Not there yet, where a file has several processes: moving the shared file pointer without the other
+//! ranks, and the atomic mode. Nowhere: data representations other than native.
+
+mod access;
+mod attributes;
+mod buffer;
+mod file;
+mod group;
+mod hints;
+mod names;
+mod numbers;
+mod open;
+mod request;
+mod rows;
+mod session;
+mod trouble;
+mod typemap;
+mod view;
+
+use crate::call::Call;
+use crate::family::Family;
+use crate::recorder::Times;
+use file::File;
+use numbers::Class;
+use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use trouble::Trouble;
+
+pub(crate) use file::{fortran_of, of_fortran};
+pub(crate) use rows::work;
+
+/// What came of a call that was ours; none: it is for the MPI library.
+pub(crate) type Answer = Option<Carried>;
+
+/// A call that was carried out.
+pub(crate) struct Carried {
+    /// The file whose error handler hears of a failure.
+    file: Option<Arc<File>>,
+    result: Result<(), Trouble>,
+}
+
+/// How a function of MPI is carried out.
+#[derive(Clone, Copy)]
+pub(crate) enum Work {
+    /// On the file of the first argument.
+    OnFile(fn(&File, &Call<'_>) -> Result<(), Trouble>),
+    /// By itself.
+    Alone(fn(&Call<'_>) -> Answer),
+}
+
+/// Whether there is an instance: not looked yet, no, or yes.
+static LOOKED: AtomicU8 = AtomicU8::new(0);
+
+/// Whether files of ours are possible at all.
+#[inline]
+pub(crate) fn is_on() -> bool {
+    match LOOKED.load(Ordering::Relaxed) {
+        0 => look(),
+        looked => looked == 2,
+    }
+}
+
+#[cold]
+fn look() -> bool {
+    let is_on = session::directory().is_some();
+    LOOKED.store(if is_on { 2 } else { 1 }, Ordering::Relaxed);
+    is_on
+}
+
+/// Carries out a call, if it is ours; its answer.
+pub(crate) fn carry_out(
+    work: Work,
+    name: &CStr,
+    arguments: &mut [usize],
+    has_large_counts: bool,
+) -> Option<i32> {
+    if !is_on() {
+        return None;
+    }
+    let (times, scratch) = (Times { start: 0, end: 0 }, [0; 8]);
+    let (family, noted) = (Family::here(), Vec::new());
+    let call = Call { arguments, has_large_counts, family, times, noted, scratch };
+    let file = match work {
+        Work::OnFile(_) => Some(file::find(call.word(0))?),
+        Work::Alone(_) => None,
+    };
+    let carried = catch_unwind(AssertUnwindSafe(|| match work {
+        Work::Alone(work) => work(&call),
+        Work::OnFile(work) => {
+            let file = file.clone()?;
+            let result = work(&file, &call);
+            Some(Carried { file: Some(file), result })
+        }
+    }));
+    let carried = carried.unwrap_or_else(|_| {
+        let result = Err(Trouble::new(Class::Other, "a defect of iolab's"));
+        Some(Carried { file: file.clone(), result })
+    })?;
+    Some(match carried.result {
+        Ok(()) => 0,
+        Err(trouble) => {
+            let name = name.to_string_lossy();
+            trouble::raise(carried.file.as_deref(), name.trim_start_matches('P'), &trouble)
+        }
+    })
+}

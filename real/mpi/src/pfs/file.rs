@@ -1,0 +1,213 @@
+//! Open files of ours, and the handles programs know them by.
+//!
+//! A handle of MPI is a pointer in every family; ours points to the file's own object, so that it is no
+//! handle of the library's while the file is open. Fortran has numbers instead, which begin far behind
+//! the library's.
+
+use super::group::Group;
+use super::hints::Hints;
+use super::names::shown;
+use super::session;
+use super::trouble::{Handler, Trouble};
+use super::view::View;
+use iolab_pfs::Code;
+use iolab_pfs::client::{Call, Done, FileNumber};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// The first number that Fortran knows a file of ours by.
+const FORTRAN_FIRST: i32 = 0x4000_0000;
+
+/// Modes of an open, as older families number them.
+pub(super) mod mode {
+    pub(in super::super) const CREATE: i32 = 1;
+    pub(in super::super) const READ_ONLY: i32 = 2;
+    pub(in super::super) const WRITE_ONLY: i32 = 4;
+    pub(in super::super) const READ_WRITE: i32 = 8;
+    pub(in super::super) const DELETE_ON_CLOSE: i32 = 16;
+    pub(in super::super) const EXCLUSIVE: i32 = 64;
+    pub(in super::super) const APPEND: i32 = crate::family::APPEND;
+    pub(in super::super) const SEQUENTIAL: i32 = 256;
+}
+
+/// A file of ours that is open.
+pub(crate) struct File {
+    pub(super) path: Vec<u8>,
+    /// The host has no file behind it.
+    pub(super) only_here: bool,
+    pub(super) number: FileNumber,
+    pub(super) group: Group,
+    /// As older families number it.
+    pub(super) mode: i32,
+    /// As the program said it.
+    pub(super) mode_said: i32,
+    state: Mutex<State>,
+    /// Calls in atomic mode take turns.
+    turn: Mutex<()>,
+    handler: Mutex<Handler>,
+}
+
+/// What changes while a file is open.
+pub(super) struct State {
+    pub(super) view: View,
+    /// The individual pointer, in etypes.
+    pub(super) pointer: u64,
+    /// The shared pointer, in etypes: only collective calls move it, so each rank has the same.
+    pub(super) shared: u64,
+    pub(super) hints: Hints,
+    /// What `MPI_File_set_atomicity` has said.
+    pub(super) is_atomic: bool,
+    /// A split collective call that has begun: what came of it.
+    pub(super) begun: Option<Begun>,
+}
+
+/// The first half of a split collective call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Begun {
+    /// Which of the calls it is.
+    pub(super) kind: &'static str,
+    pub(super) bytes: u64,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl File {
+    pub(super) fn new(
+        (path, only_here): (Vec<u8>, bool),
+        number: FileNumber,
+        group: Group,
+        (mode, mode_said): (i32, i32),
+        hints: Hints,
+    ) -> File {
+        let state = State {
+            view: View::of_bytes(),
+            pointer: 0,
+            shared: 0,
+            hints,
+            is_atomic: false,
+            begun: None,
+        };
+        let handler = Mutex::new(Handler::usual());
+        let state = Mutex::new(state);
+        File {
+            path,
+            only_here,
+            number,
+            group,
+            mode,
+            mode_said,
+            state,
+            turn: Mutex::new(()),
+            handler,
+        }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        locked(&self.state)
+    }
+
+    /// The turn of a call in atomic mode, for as long as it lasts.
+    pub(super) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        let is_atomic = self.state().is_atomic;
+        is_atomic.then(|| locked(&self.turn))
+    }
+
+    pub(super) fn handler(&self) -> Handler {
+        *locked(&self.handler)
+    }
+
+    pub(super) fn set_handler(&self, handler: Handler) {
+        *locked(&self.handler) = handler;
+    }
+
+    /// What programs know it by.
+    pub(super) fn handle(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+
+    pub(super) fn is(&self, bit: i32) -> bool {
+        self.mode & bit != 0
+    }
+
+    /// Its length.
+    pub(super) fn size(&self) -> Result<u64, Trouble> {
+        match session::call(Call::Size { file: self.number })? {
+            Done::Size(bytes) => Ok(bytes),
+            other => Err(session::strange(&other)),
+        }
+    }
+
+    /// All ranks come together; all fail if one has.
+    pub(super) fn agree(&self, own: Result<(), Trouble>) -> Result<(), Trouble> {
+        if self.group.size == 1 {
+            return own;
+        }
+        let result = own.as_ref().map_or_else(Trouble::code, |()| Code::OK);
+        let agreed = session::call(Call::Agree { file: self.number, result });
+        // Whoever has failed tells it himself.
+        own.and(agreed.map(drop).map_err(Trouble::told))
+    }
+}
+
+impl std::fmt::Display for File {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&shown(&self.path))
+    }
+}
+
+struct Table {
+    files: BTreeMap<usize, (Arc<File>, i32)>,
+    opened: i32,
+}
+
+static TABLE: RwLock<Table> = RwLock::new(Table { files: BTreeMap::new(), opened: 0 });
+/// Files in the table: calls on the library's own files look no further while there are none.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// The file of a handle, if it is one of ours.
+pub(super) fn find(handle: usize) -> Option<Arc<File>> {
+    if OPEN.load(Ordering::Acquire) == 0 {
+        return None;
+    }
+    let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
+    table.files.get(&handle).map(|(file, _)| file.clone())
+}
+
+/// A file is open from now on; its handle.
+pub(super) fn insert(file: File) -> usize {
+    let file = Arc::new(file);
+    let handle = file.handle();
+    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
+    let fortran = FORTRAN_FIRST + table.opened;
+    table.opened = (table.opened + 1) & 0x0fff_ffff;
+    table.files.insert(handle, (file, fortran));
+    OPEN.store(table.files.len(), Ordering::Release);
+    handle
+}
+
+/// A file is not open any more.
+pub(super) fn remove(handle: usize) {
+    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
+    table.files.remove(&handle);
+    OPEN.store(table.files.len(), Ordering::Release);
+}
+
+/// Fortran's number of a file of ours.
+pub(crate) fn fortran_of(handle: usize) -> Option<i32> {
+    find(handle)?;
+    let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
+    table.files.get(&handle).map(|&(_, fortran)| fortran)
+}
+
+/// The file of ours that Fortran knows by a number.
+pub(crate) fn of_fortran(number: i32) -> Option<usize> {
+    if number < FORTRAN_FIRST || OPEN.load(Ordering::Acquire) == 0 {
+        return None;
+    }
+    let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
+    let mut files = table.files.iter();
+    files.find(|(_, (_, fortran))| *fortran == number).map(|(handle, _)| *handle)
+}

@@ -1,0 +1,140 @@
+//! The processes that have a file open together: a communicator of their own, which is used while the
+//! file is opened and never for data.
+//!
+//! Waiting is asking again and giving the processor away: with more ranks than processors, a library
+//! that polls would take milliseconds for each step.
+
+use super::numbers::{Class, Numbers};
+use super::trouble::Trouble;
+use crate::family::Family;
+use crate::profiling;
+
+/// A communicator of ours.
+pub(super) struct Group {
+    communicator: usize,
+    pub(super) rank: u32,
+    pub(super) size: u32,
+}
+
+fn check(answer: i32, what: &str) -> Result<(), Trouble> {
+    match answer {
+        0 => Ok(()),
+        code => Err(Trouble::new(Class::Other, format!("{what} fails with code {code}"))),
+    }
+}
+
+/// Waits for a request.
+fn wait(request: &mut usize) -> Result<(), Trouble> {
+    let ignored = Numbers::here().ignored_status;
+    loop {
+        let mut done = 0i32;
+        // SAFETY: a request that goes on, and room for the answer.
+        let answer = unsafe {
+            profiling::test(request as *mut usize as usize, &raw mut done as usize, ignored)
+        };
+        check(answer, "MPI_Test")?;
+        if done != 0 {
+            return Ok(());
+        }
+        std::thread::yield_now();
+    }
+}
+
+impl Group {
+    /// The processes of a communicator of one group. All of them come here.
+    pub(super) fn of(communicator: usize) -> Result<Group, Trouble> {
+        let (mut own, mut request) = (0usize, 0usize);
+        // SAFETY: the program's communicator, and room for both handles.
+        let answer = unsafe {
+            profiling::comm_idup(communicator, &raw mut own as usize, &raw mut request as usize)
+        };
+        check(answer, "MPI_Comm_idup")?;
+        wait(&mut request)?;
+        let (mut rank, mut size) = (0i32, 0i32);
+        // SAFETY: a communicator, and room for the answers.
+        let answers = unsafe {
+            [
+                profiling::comm_rank(own, &raw mut rank as usize),
+                profiling::comm_size(own, &raw mut size as usize),
+            ]
+        };
+        check(answers[0].max(answers[1]), "MPI_Comm_rank")?;
+        Ok(Group { communicator: own, rank: rank as u32, size: size as u32 })
+    }
+
+    /// Gives all ranks the bytes of rank 0.
+    pub(super) fn broadcast(&self, bytes: &mut [u8]) -> Result<(), Trouble> {
+        if self.size == 1 {
+            return Ok(());
+        }
+        let (mut request, byte) = (0usize, Family::here().byte);
+        let (address, count) = (bytes.as_mut_ptr() as usize, bytes.len());
+        // SAFETY: the bytes stay until the request is done.
+        let answer = unsafe {
+            profiling::ibcast(address, count, byte, 0, self.communicator, &raw mut request as usize)
+        };
+        check(answer, "MPI_Ibcast")?;
+        wait(&mut request)
+    }
+
+    /// A number of every rank, in their order.
+    pub(super) fn gather(&self, own: u64) -> Result<Vec<u64>, Trouble> {
+        let mut all = vec![own; self.size as usize];
+        if self.size == 1 {
+            return Ok(all);
+        }
+        let (mut request, byte) = (0usize, Family::here().byte);
+        let to = all.as_mut_ptr() as usize;
+        // SAFETY: both places stay until the request is done.
+        let answer = unsafe {
+            profiling::iallgather(
+                &raw const own as usize,
+                8,
+                byte,
+                to,
+                8,
+                byte,
+                self.communicator,
+                &raw mut request as usize,
+            )
+        };
+        check(answer, "MPI_Iallgather")?;
+        wait(&mut request)?;
+        Ok(all)
+    }
+
+    /// `MPI_File_get_group`: writes a handle of the group to an address.
+    ///
+    /// # Safety
+    /// There must be room for a handle.
+    pub(super) unsafe fn give(&self, address: usize) -> Result<(), Trouble> {
+        // SAFETY: a communicator, and the caller's promise.
+        check(unsafe { profiling::comm_group(self.communicator, address) }, "MPI_Comm_group")
+    }
+
+    /// Writes a handle of a predefined error handler to an address: a reference, as MPI gives it.
+    ///
+    /// # Safety
+    /// There must be room for a handle.
+    pub(super) unsafe fn give_handler(&self, handler: usize, to: usize) -> Result<(), Trouble> {
+        // SAFETY: a communicator of ours, whose handler nobody else looks at.
+        let answers = unsafe {
+            [
+                profiling::comm_set_errhandler(self.communicator, handler),
+                profiling::comm_get_errhandler(self.communicator, to),
+            ]
+        };
+        check(answers[0].max(answers[1]), "MPI_Comm_get_errhandler")
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // SAFETY: a communicator of ours; without MPI there is nothing to give back.
+        unsafe {
+            if profiling::has_world() {
+                profiling::comm_free(&raw mut self.communicator as usize);
+            }
+        }
+    }
+}

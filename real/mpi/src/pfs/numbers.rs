@@ -1,0 +1,154 @@
+//! Numbers of MPI's files that differ between families: error classes, and handles that everybody knows.
+//!
+//! From the headers named in `family`.
+
+use crate::family::{Family, Kind};
+use crate::next;
+use std::ffi::CStr;
+use std::sync::OnceLock;
+
+/// Classes of errors, in the order of [`Numbers::classes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Count,
+    Type,
+    Arg,
+    Other,
+    Access,
+    Amode,
+    BadFile,
+    FileExists,
+    FileInUse,
+    File,
+    Io,
+    NoMem,
+    NotSame,
+    NoSpace,
+    NoSuchFile,
+    Quota,
+    ReadOnly,
+    UnsupportedDatarep,
+    UnsupportedOperation,
+}
+
+impl Class {
+    /// All of them, in their order.
+    pub(super) const ALL: [Class; 19] = [
+        Class::Count,
+        Class::Type,
+        Class::Arg,
+        Class::Other,
+        Class::Access,
+        Class::Amode,
+        Class::BadFile,
+        Class::FileExists,
+        Class::FileInUse,
+        Class::File,
+        Class::Io,
+        Class::NoMem,
+        Class::NotSame,
+        Class::NoSpace,
+        Class::NoSuchFile,
+        Class::Quota,
+        Class::ReadOnly,
+        Class::UnsupportedDatarep,
+        Class::UnsupportedOperation,
+    ];
+}
+
+/// What one family says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    classes: [i32; Class::ALL.len()],
+    pub(super) no_communicator: usize,
+    pub(super) no_datatype: usize,
+    pub(super) no_file: usize,
+    pub(super) no_info: usize,
+    pub(super) no_handler: usize,
+    pub(super) errors_are_fatal: usize,
+    pub(super) errors_abort: usize,
+    pub(super) errors_return: usize,
+    pub(super) ignored_status: usize,
+    pub(super) seek_set: i32,
+}
+
+const MPICH: Numbers = Numbers {
+    classes: [2, 3, 12, 15, 20, 21, 22, 25, 26, 27, 32, 34, 35, 36, 37, 39, 40, 43, 44],
+    no_communicator: 0x0400_0000,
+    no_datatype: 0x0c00_0000,
+    no_file: 0,
+    no_info: 0x1c00_0000,
+    no_handler: 0x1400_0000,
+    errors_are_fatal: 0x5400_0000,
+    errors_return: 0x5400_0001,
+    errors_abort: 0x5400_0003,
+    ignored_status: 1,
+    seek_set: 600,
+};
+
+/// Its handles are addresses, which are looked up.
+const OPEN_MPI: Numbers = Numbers {
+    classes: [2, 3, 13, 16, 20, 21, 23, 28, 29, 30, 35, 39, 40, 41, 42, 44, 45, 51, 52],
+    ignored_status: 0,
+    ..MPICH
+};
+
+const STANDARD: Numbers = Numbers {
+    classes: [2, 3, 13, 16, 20, 21, 23, 28, 29, 30, 35, 39, 40, 41, 42, 44, 45, 54, 55],
+    no_communicator: 0x100,
+    no_datatype: 0x200,
+    no_file: 0x118,
+    no_info: 0x130,
+    no_handler: 0x140,
+    errors_are_fatal: 0x141,
+    errors_abort: 0x142,
+    errors_return: 0x143,
+    ignored_status: 0,
+    seek_set: 403,
+};
+
+impl Numbers {
+    /// Those of this process's family.
+    pub(super) fn here() -> &'static Numbers {
+        static NUMBERS: OnceLock<Numbers> = OnceLock::new();
+        NUMBERS.get_or_init(|| match Family::here().kind {
+            Kind::Mpich => MPICH,
+            Kind::Standard => STANDARD,
+            Kind::OpenMpi => Numbers {
+                no_communicator: address(c"ompi_mpi_comm_null"),
+                no_datatype: address(c"ompi_mpi_datatype_null"),
+                no_file: address(c"ompi_mpi_file_null"),
+                no_info: address(c"ompi_mpi_info_null"),
+                no_handler: address(c"ompi_mpi_errhandler_null"),
+                errors_are_fatal: address(c"ompi_mpi_errors_are_fatal"),
+                errors_abort: address(c"ompi_mpi_errors_abort"),
+                errors_return: address(c"ompi_mpi_errors_return"),
+                ..OPEN_MPI
+            },
+        })
+    }
+
+    /// The number of a class, which is a code of an error as well.
+    pub(super) fn code(&self, class: Class) -> i32 {
+        self.classes[class as usize]
+    }
+}
+
+/// Where a symbol is; a number that is no handle if this library has none.
+fn address(name: &CStr) -> usize {
+    next::anywhere(name).or_else(|| next::in_library(name)).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_of_errors_have_the_numbers_of_their_family() {
+        let of = |class| [MPICH, OPEN_MPI, STANDARD].map(|numbers| numbers.code(class));
+        assert_eq!(of(Class::Arg), [12, 13, 13]);
+        assert_eq!(of(Class::NoSuchFile), [37, 42, 42]);
+        assert_eq!(of(Class::UnsupportedOperation), [44, 52, 55]);
+        assert_eq!(of(Class::Io), [32, 35, 35]);
+    }
+}

@@ -1,0 +1,130 @@
+//! Which function of MPI is carried out how.
+
+use super::Work::{self, Alone, OnFile};
+use super::access::{Place, Together, Wish, begun, ended, moved, started};
+use super::{attributes, open, view};
+use Place::{Explicit, Ordered, Own, Shared};
+use Together::{All, Alone as Independent};
+use iolab_vocab::Direction::{self, Read, Write};
+
+const fn wish(direction: Direction, place: Place, together: Together) -> Wish {
+    Wish { direction, place, together }
+}
+
+/// How the function of that name is carried out on files of ours: under its own name or its profiling
+/// name, with usual or large counts. None: it has to do with no file of ours.
+pub(crate) const fn work(name: &str) -> Option<Work> {
+    let name = match name.as_bytes() {
+        [b'P', rest @ ..] => rest,
+        name => name,
+    };
+    let name = match name {
+        [rest @ .., b'_', b'c'] => rest,
+        name => name,
+    };
+    let Some((start, name)) = name.split_at_checked(START.len()) else { return None };
+    let [b'M', b'P', b'I', b'_', b'F', b'i', b'l', b'e', b'_'] = start else { return None };
+    Some(match name {
+        b"open" => Alone(open::open),
+        b"close" => Alone(open::close),
+        b"delete" => Alone(open::delete),
+        b"set_size" => OnFile(attributes::set_size),
+        b"preallocate" => OnFile(attributes::preallocate),
+        b"get_size" => OnFile(attributes::get_size),
+        b"get_group" => OnFile(attributes::get_group),
+        b"get_amode" => OnFile(attributes::get_amode),
+        b"set_info" => OnFile(attributes::set_info),
+        b"get_info" => OnFile(attributes::get_info),
+        b"set_view" => OnFile(view::set_view),
+        b"get_view" => OnFile(view::get_view),
+        b"seek" => OnFile(view::seek),
+        b"get_position" => OnFile(view::get_position),
+        b"seek_shared" => OnFile(view::seek_shared),
+        b"get_position_shared" => OnFile(view::get_position_shared),
+        b"get_byte_offset" => OnFile(view::get_byte_offset),
+        b"get_type_extent" => OnFile(view::get_type_extent),
+        b"set_atomicity" => OnFile(attributes::set_atomicity),
+        b"get_atomicity" => OnFile(attributes::get_atomicity),
+        b"sync" => OnFile(attributes::sync),
+        b"set_errhandler" => OnFile(attributes::set_errhandler),
+        b"get_errhandler" => OnFile(attributes::get_errhandler),
+        b"call_errhandler" => Alone(attributes::call_errhandler),
+        b"create_errhandler" => Alone(attributes::create_errhandler),
+
+        b"read" => OnFile(|file, call| moved(file, call, wish(Read, Own, Independent))),
+        b"read_at" => OnFile(|file, call| moved(file, call, wish(Read, Explicit, Independent))),
+        b"read_all" => OnFile(|file, call| moved(file, call, wish(Read, Own, All))),
+        b"read_at_all" => OnFile(|file, call| moved(file, call, wish(Read, Explicit, All))),
+        b"write" => OnFile(|file, call| moved(file, call, wish(Write, Own, Independent))),
+        b"write_at" => OnFile(|file, call| moved(file, call, wish(Write, Explicit, Independent))),
+        b"write_all" => OnFile(|file, call| moved(file, call, wish(Write, Own, All))),
+        b"write_at_all" => OnFile(|file, call| moved(file, call, wish(Write, Explicit, All))),
+
+        b"read_shared" => OnFile(|file, call| moved(file, call, wish(Read, Shared, Independent))),
+        b"write_shared" => OnFile(|file, call| moved(file, call, wish(Write, Shared, Independent))),
+        b"read_ordered" => OnFile(|file, call| moved(file, call, wish(Read, Ordered, All))),
+        b"write_ordered" => OnFile(|file, call| moved(file, call, wish(Write, Ordered, All))),
+
+        b"iread" | b"iread_all" => {
+            OnFile(|file, call| started(file, call, wish(Read, Own, Independent)))
+        }
+        b"iread_at" | b"iread_at_all" => {
+            OnFile(|file, call| started(file, call, wish(Read, Explicit, Independent)))
+        }
+        b"iwrite" | b"iwrite_all" => {
+            OnFile(|file, call| started(file, call, wish(Write, Own, Independent)))
+        }
+        b"iwrite_at" | b"iwrite_at_all" => {
+            OnFile(|file, call| started(file, call, wish(Write, Explicit, Independent)))
+        }
+        b"iread_shared" => {
+            OnFile(|file, call| started(file, call, wish(Read, Shared, Independent)))
+        }
+        b"iwrite_shared" => {
+            OnFile(|file, call| started(file, call, wish(Write, Shared, Independent)))
+        }
+
+        b"read_all_begin" => {
+            OnFile(|file, call| begun(file, call, wish(Read, Own, All), "read_all"))
+        }
+        b"read_at_all_begin" => {
+            OnFile(|file, call| begun(file, call, wish(Read, Explicit, All), "read_at_all"))
+        }
+        b"write_all_begin" => {
+            OnFile(|file, call| begun(file, call, wish(Write, Own, All), "write_all"))
+        }
+        b"write_at_all_begin" => {
+            OnFile(|file, call| begun(file, call, wish(Write, Explicit, All), "write_at_all"))
+        }
+        b"read_ordered_begin" => {
+            OnFile(|file, call| begun(file, call, wish(Read, Ordered, All), "read_ordered"))
+        }
+        b"write_ordered_begin" => {
+            OnFile(|file, call| begun(file, call, wish(Write, Ordered, All), "write_ordered"))
+        }
+        b"read_all_end" => OnFile(|file, call| ended(file, call, "read_all")),
+        b"read_at_all_end" => OnFile(|file, call| ended(file, call, "read_at_all")),
+        b"write_all_end" => OnFile(|file, call| ended(file, call, "write_all")),
+        b"write_at_all_end" => OnFile(|file, call| ended(file, call, "write_at_all")),
+        b"read_ordered_end" => OnFile(|file, call| ended(file, call, "read_ordered")),
+        b"write_ordered_end" => OnFile(|file, call| ended(file, call, "write_ordered")),
+        _ => return None,
+    })
+}
+
+const START: &str = "MPI_File_";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_names_of_a_function_are_carried_out_alike() {
+        let is_on_file = |name| matches!(work(name), Some(OnFile(_)));
+        for name in ["MPI_File_read", "PMPI_File_read", "MPI_File_read_c", "PMPI_File_read_c"] {
+            assert!(is_on_file(name), "{name}");
+        }
+        assert!(matches!(work("PMPI_File_open"), Some(Alone(_))));
+        assert!(work("MPI_Send").is_none() && work("MPI_Init").is_none());
+    }
+}

@@ -1,0 +1,63 @@
+//! This process's session with the instance it was started beside.
+
+use super::numbers::{Class, Numbers};
+use super::trouble::Trouble;
+use crate::family::Family;
+use crate::profiling;
+use iolab_pfs::client::{Call, Done};
+use iolab_pfs_node::{Client, Memory, NoMemory};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// The directory of the instance. Without it, no file is one of ours.
+const INSTANCE: &str = "IOLAB_FS";
+
+/// Where the instance is, if there is one.
+pub(super) fn directory() -> Option<&'static PathBuf> {
+    static DIRECTORY: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let found = DIRECTORY.get_or_init(|| {
+        std::env::var_os(INSTANCE).filter(|directory| !directory.is_empty()).map(PathBuf::from)
+    });
+    found.as_ref()
+}
+
+/// The client of this process, which begins with the first file.
+pub(super) fn client() -> Result<&'static Client, Trouble> {
+    static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
+    let made = CLIENT.get_or_init(|| match directory() {
+        Some(directory) => Client::of(directory).map_err(|refusal| refusal.to_string()),
+        None => Err(format!("there is no {INSTANCE}")),
+    });
+    made.as_ref().map_err(|why| Trouble::new(Class::Io, why.clone()))
+}
+
+/// A call that moves no data.
+pub(super) fn call(call: Call) -> Result<Done, Trouble> {
+    Ok(client()?.call_with(call, &mut NoMemory, Some(&progress))?)
+}
+
+/// A call that moves data; how many bytes.
+pub(super) fn access(call: Call, memory: &mut dyn Memory) -> Result<u64, Trouble> {
+    match client()?.call_with(call, memory, Some(&progress))? {
+        Done::Bytes(bytes) => Ok(bytes),
+        other => Err(strange(&other)),
+    }
+}
+
+/// Lets MPI go on with what other processes wait for: whoever has begun to send a large message, and now
+/// waits for their part of a collective call on a file, must not keep them from receiving it first.
+fn progress() {
+    let family = Family::here();
+    let (source, tag) = (family.any_source as usize, family.any_tag as usize);
+    let mut flag = 0i32;
+    // SAFETY: the program is in a call of MPI's, and there is room for the answer; nothing is received.
+    unsafe {
+        let ignored = Numbers::here().ignored_status;
+        profiling::iprobe(source, tag, family.world, &raw mut flag as usize, ignored);
+    }
+}
+
+/// An answer to another question.
+pub(super) fn strange(answer: &Done) -> Trouble {
+    Trouble::new(Class::Other, format!("the file system answered {answer:?}"))
+}

@@ -1,0 +1,289 @@
+//! What the threads of a process share: the machine, its connections, and the memory of calls under way.
+
+use crate::Memory;
+use crate::buffers::Buffers;
+use crate::channel::{Channel, Received};
+use crate::clock::Wakes;
+use crate::instance::Place;
+use crate::link;
+use crate::outgoing::{Part, Rows};
+use iolab_pfs::client::{Action, Call, CallNumber, Client, Event, Gather, Outcome, Settings};
+use iolab_pfs::session::{Hello, Role, Welcome};
+use iolab_pfs::{Message, Party, Portion, Request, SessionId};
+use iolab_policy::Machine;
+use iolab_vocab::Nanos;
+use rustix::event::PollFlags;
+use rustix::fd::{AsFd, AsRawFd, RawFd};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Memory of rows shorter than this is gathered: a row costs a slice of a system call, a copy does not.
+const ROW_BYTES_MIN: u64 = 2048;
+
+/// The memory of a call: the thread that called waits until it is answered.
+struct Lent(*mut dyn Memory);
+
+// SAFETY: the thread that lent it waits, and the lock of the session lets one thread use it at a time.
+unsafe impl Send for Lent {}
+
+/// The memory of all calls under way.
+#[derive(Default)]
+struct Lending(BTreeMap<CallNumber, Lent>);
+
+impl Lending {
+    fn of(&self, call: CallNumber) -> Option<&dyn Memory> {
+        // SAFETY: it is in the list only while the thread that lent it waits in `call`.
+        self.0.get(&call).map(|lent| unsafe { &*lent.0 })
+    }
+
+    fn of_mut(&mut self, call: CallNumber) -> Option<&mut dyn Memory> {
+        // SAFETY: as above; whoever has this list has the lock.
+        self.0.get_mut(&call).map(|lent| unsafe { &mut *lent.0 })
+    }
+}
+
+impl Rows for Lending {
+    fn row(&self, call: CallNumber, at: u64, bytes: usize) -> Option<&[u8]> {
+        self.of(call)?.row(at, bytes)
+    }
+}
+
+/// See the module.
+pub(super) struct State {
+    machine: Client,
+    session: SessionId,
+    place: Place,
+    links: BTreeMap<Party, Channel>,
+    buffers: Buffers,
+    lending: Lending,
+    answers: BTreeMap<CallNumber, Outcome>,
+    wakes: Wakes,
+    last: u64,
+    todo: VecDeque<Event>,
+    is_broken: bool,
+    /// Whether a thread looks after the sockets.
+    pub(super) is_watched: bool,
+}
+
+impl State {
+    pub(super) fn new(settings: Settings, session: SessionId, place: Place) -> State {
+        State {
+            machine: Client::new(settings),
+            session,
+            place,
+            links: BTreeMap::new(),
+            buffers: Buffers::default(),
+            lending: Lending::default(),
+            answers: BTreeMap::new(),
+            wakes: Wakes::default(),
+            last: 0,
+            todo: VecDeque::new(),
+            is_broken: false,
+            is_watched: false,
+        }
+    }
+
+    /// Whether a defect has left it as nobody knows.
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// After a defect: nothing more is done, and the memory of a call is left alone.
+    pub(super) fn break_off(&mut self, call: CallNumber) {
+        self.is_broken = true;
+        self.lending.0.remove(&call);
+        self.links.clear();
+    }
+
+    /// Begins a call. Its memory is used until it is answered.
+    pub(super) fn begin(&mut self, now: Nanos, call: Call, memory: &mut dyn Memory) -> CallNumber {
+        self.last += 1;
+        let own = CallNumber(self.last);
+        let memory: *mut (dyn Memory + '_) = memory;
+        // SAFETY: only the lifetime changes: the entry goes before the call returns, and with it the
+        // pointer.
+        let memory: *mut (dyn Memory + 'static) = unsafe { std::mem::transmute(memory) };
+        self.lending.0.insert(own, Lent(memory));
+        self.todo.push_back(Event::Called { call: own, what: call });
+        self.work(now);
+        own
+    }
+
+    /// What came of a call, if it is known.
+    pub(super) fn answer(&mut self, call: CallNumber) -> Option<Outcome> {
+        self.answers.remove(&call)
+    }
+
+    /// The sockets, and what is waited for of each.
+    pub(super) fn sockets(&self) -> Vec<(Party, RawFd, PollFlags)> {
+        let socket = |(party, link): (&Party, &Channel)| {
+            let sends = link.out().left() > 0;
+            let flags = if sends { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            (*party, link.as_fd().as_raw_fd(), flags)
+        };
+        self.links.iter().map(socket).collect()
+    }
+
+    pub(super) fn next_wake(&self) -> Option<Nanos> {
+        self.wakes.next()
+    }
+
+    /// Receives what a party has sent.
+    pub(super) fn ready(&mut self, party: Party) {
+        while let Some(link) = self.links.get_mut(&party) {
+            match link.receive(&mut self.buffers) {
+                Ok(None) => return,
+                Ok(Some(Received::Welcome(welcome))) if welcome.party == party => {
+                    let Welcome { incarnation, known, .. } = welcome;
+                    self.todo.push_back(Event::Connected { to: party, incarnation, known });
+                }
+                Ok(Some(Received::Message { request, message, payload })) => {
+                    let payload = payload.map(|(buffer, _)| buffer);
+                    self.todo.push_back(Event::Replied { from: party, request, message, payload });
+                }
+                Ok(Some(Received::Hello(_) | Received::Welcome(_))) | Err(_) => self.lose(party),
+            }
+        }
+    }
+
+    fn lose(&mut self, party: Party) {
+        self.links.remove(&party);
+        self.todo.push_back(Event::Disconnected { from: party });
+    }
+
+    /// Tells the machine what has happened, and does what it wants, until there is nothing left.
+    pub(super) fn work(&mut self, now: Nanos) {
+        if self.wakes.due(now) {
+            self.todo.push_back(Event::Woke);
+        }
+        let mut actions = Vec::new();
+        loop {
+            while let Some(event) = self.todo.pop_front() {
+                self.machine.step(now, event, &mut actions);
+                for action in actions.drain(..) {
+                    self.perform(action);
+                }
+            }
+            self.send();
+            if self.todo.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn send(&mut self) {
+        let mut failed = Vec::new();
+        for (party, link) in &mut self.links {
+            if link.send(&self.lending, &mut self.buffers).is_err() {
+                failed.push(*party);
+            }
+        }
+        for party in failed {
+            // What it has sent before it went is taken first.
+            self.ready(party);
+            if self.links.contains_key(&party) {
+                self.lose(party);
+            }
+        }
+    }
+
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::Connect { to } => self.connect(to),
+            Action::Disconnect { from } => drop(self.links.remove(&from)),
+            Action::Ask { to, request, message, payload } => {
+                self.ask(to, request, &message, payload)
+            }
+            Action::Move { call, from, portion, origin } => {
+                let (buffer, _) = self.buffers.claim(from);
+                if let Some(memory) = self.lending.of_mut(call) {
+                    let mut rest = &buffer[..];
+                    for piece in portion.pieces() {
+                        let (bytes, behind) = rest.split_at(piece.bytes() as usize);
+                        memory.scatter(piece.from - origin, bytes);
+                        rest = behind;
+                    }
+                }
+                self.buffers.give_back(buffer);
+                self.todo.push_back(Event::Moved { call });
+            }
+            Action::Zero { call, portion, origin } => {
+                if let Some(memory) = self.lending.of_mut(call) {
+                    for piece in portion.pieces() {
+                        memory.zero(piece.from - origin, piece.bytes());
+                    }
+                }
+                self.todo.push_back(Event::Moved { call });
+            }
+            Action::Release { buffer } => self.buffers.release(buffer),
+            Action::Answer { call, outcome } => self.finish(call, outcome),
+            Action::WakeAt(time) => self.wakes.at(time),
+        }
+    }
+
+    fn connect(&mut self, to: Party) {
+        let name = format!("process {}", rustix::process::getpid().as_raw_nonzero());
+        let hello = Hello { session: self.session, role: Role::Client, name };
+        match link::connect(&self.place, to, hello) {
+            Ok(link) => drop(self.links.insert(to, link)),
+            Err(_) => self.todo.push_back(Event::Disconnected { from: to }),
+        }
+    }
+
+    fn ask(&mut self, to: Party, request: Request, message: &Message, payload: Option<Gather>) {
+        let Some(link) = self.links.get_mut(&to) else { return };
+        let Some(gather) = payload else { return link.push(request, message, Vec::new(), 0) };
+        let Some(memory) = self.lending.of(gather.call) else { return };
+        let parts = rows(memory, &gather).unwrap_or_else(|| {
+            vec![gathered(memory, &gather, self.buffers.take(gather.bytes as usize))]
+        });
+        link.push(request, message, parts, gather.bytes as u32);
+    }
+
+    /// A call is over; a connection that still needs its memory goes with it.
+    fn finish(&mut self, call: CallNumber, outcome: Outcome) {
+        self.lending.0.remove(&call);
+        let needing = self.links.iter().filter(|(_, link)| link.out().needs(call));
+        for party in needing.map(|(party, _)| *party).collect::<Vec<_>>() {
+            self.lose(party);
+        }
+        self.answers.insert(call, outcome);
+    }
+}
+
+/// The rows of memory that are to be sent, if they are long ones.
+fn rows(memory: &dyn Memory, gather: &Gather) -> Option<Vec<Part>> {
+    let call = gather.call;
+    let mut parts: Vec<Part> = Vec::new();
+    for (at, bytes) in stretches(&gather.portion, gather.origin) {
+        if bytes < ROW_BYTES_MIN && gather.bytes >= ROW_BYTES_MIN {
+            return None;
+        }
+        memory.row(at, bytes as usize)?;
+        parts.push(Part::Row { call, at, bytes: bytes as usize });
+    }
+    Some(parts)
+}
+
+/// A buffer with the bytes that are to be sent.
+fn gathered(memory: &dyn Memory, gather: &Gather, mut buffer: Vec<u8>) -> Part {
+    let mut rest = &mut buffer[..gather.bytes as usize];
+    for (at, bytes) in stretches(&gather.portion, gather.origin) {
+        let (to, behind) = rest.split_at_mut(bytes as usize);
+        memory.gather(at, to);
+        rest = behind;
+    }
+    Part::Buffer(buffer, gather.bytes as usize)
+}
+
+/// Where in a call's memory the bytes of a portion are, neighbours together.
+fn stretches(portion: &Portion, origin: u64) -> Vec<(u64, u64)> {
+    let mut all: Vec<(u64, u64)> = Vec::new();
+    for piece in portion.pieces() {
+        let at = piece.from - origin;
+        match all.last_mut() {
+            Some((from, bytes)) if *from + *bytes == at => *bytes += piece.bytes(),
+            _ => all.push((at, piece.bytes())),
+        }
+    }
+    all
+}

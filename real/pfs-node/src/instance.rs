@@ -1,0 +1,436 @@
+//! The directory of an instance: what it is, who runs it, and where its parties listen.
+//!
+//! ```text
+//! DIR/instance.toml       what was chosen when it was made
+//! DIR/lock                locked by the process that runs it, whose number it holds
+//! DIR/metadata.socket, DIR/server-K.socket
+//! DIR/metadata/           journal of names
+//! DIR/server-K/data/      subfiles
+//! ```
+
+use iolab_pfs::{Layout, Party};
+use iolab_vocab::Refusal;
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::SocketAddrUnix;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, File};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The format of directories that this version writes and reads.
+const FORMAT: u32 = 1;
+/// Servers of an instance at most: each is a thread with a directory on this host.
+pub const SERVERS_MAX: u32 = 64;
+/// Servers of a new instance if nobody asks for another number.
+const SERVERS: u32 = 4;
+/// What is in [`SocketAddrUnix`] at most, the terminating zero not counted.
+const ADDRESS_BYTES_MAX: usize = 107;
+
+/// What an instance promises of data that was written: it is in the kernel of the servers' host, and
+/// outlives the servers' processes but no power cut. The only class so far.
+pub const DURABILITY: &str = "process";
+
+/// What was chosen when an instance was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// Tells it from all others.
+    pub uuid: String,
+    /// How many I/O servers it has.
+    pub servers: u32,
+    /// How files are partitioned that ask for nothing else.
+    pub layout: Layout,
+    /// When it was made: seconds since 1970.
+    pub created: u64,
+}
+
+/// What somebody wishes of an instance; what is left open is as it was, or as usual.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    /// I/O servers.
+    pub servers: Option<u32>,
+    /// Partition of files.
+    pub layout: Option<String>,
+}
+
+/// `instance.toml`.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    format: u32,
+    uuid: String,
+    servers: u32,
+    layout: String,
+    durability: String,
+    created: u64,
+}
+
+/// The one number that every format has.
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
+impl Description {
+    /// Reads what the instance in a directory is.
+    pub fn read(directory: &Path) -> Result<Description, Refusal> {
+        let path = directory.join("instance.toml");
+        let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Refusal::new(
+                format!(
+                    "{} is no file system of iolab: it has no instance.toml",
+                    directory.display()
+                ),
+                "name the directory that was given to `iolab fs up --dir DIR`",
+            ),
+            _ => unreadable(&path, &error),
+        })?;
+        Description::parse(&text).map_err(|refusal| Refusal {
+            message: format!("{}: {}", path.display(), refusal.message),
+            ..refusal
+        })
+    }
+
+    fn parse(text: &str) -> Result<Description, Refusal> {
+        let whole = "take the directory as `iolab fs up` left it";
+        let wrong = |error: toml::de::Error| Refusal::new(error.message().to_owned(), whole);
+        let Format { format } = toml::from_str(text).map_err(wrong)?;
+        if format != FORMAT {
+            return Refusal::refuse(
+                format!("it has format {format}, and this iolab knows format {FORMAT}"),
+                "use the iolab that made it, or another directory",
+            );
+        }
+        let table: Table = toml::from_str(text).map_err(wrong)?;
+        if !(1..=SERVERS_MAX).contains(&table.servers) {
+            return Refusal::refuse(format!("{} servers", table.servers), whole);
+        }
+        if table.durability != DURABILITY {
+            let class = &table.durability;
+            return Refusal::refuse(format!("`{class}` is no class of durability"), whole);
+        }
+        Ok(Description {
+            layout: Layout::parse(&table.layout, table.servers)?,
+            uuid: table.uuid,
+            servers: table.servers,
+            created: table.created,
+        })
+    }
+
+    fn write(&self, directory: &Path) -> std::io::Result<()> {
+        let table = Table {
+            format: FORMAT,
+            uuid: self.uuid.clone(),
+            servers: self.servers,
+            layout: self.layout.to_string(),
+            durability: DURABILITY.to_owned(),
+            created: self.created,
+        };
+        let text = toml::to_string(&table).map_err(std::io::Error::other)?;
+        let beside = directory.join("instance.toml.new");
+        fs::write(&beside, text)?;
+        fs::rename(&beside, directory.join("instance.toml"))
+    }
+
+    fn new(wish: &Wish) -> Result<Description, Refusal> {
+        let servers = wish.servers.unwrap_or(SERVERS);
+        if !(1..=SERVERS_MAX).contains(&servers) {
+            return Refusal::refuse(
+                format!("an instance of {servers} servers"),
+                format!("give --servers between 1 and {SERVERS_MAX}"),
+            );
+        }
+        let layout = match &wish.layout {
+            None => Layout::usual(servers),
+            Some(text) => Layout::parse(text, servers)?,
+        };
+        let created = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        Ok(Description { uuid: format!("{:032x}", random()), servers, layout, created })
+    }
+
+    /// Holds what is there against what is wished.
+    fn check(&self, wish: &Wish, directory: &Path) -> Result<(), Refusal> {
+        let place = directory.display();
+        if let Some(servers) = wish.servers.filter(|&servers| servers != self.servers) {
+            return Refusal::refuse(
+                format!("{place} has {} servers, not {servers}", self.servers),
+                "leave --servers out, or name another directory",
+            );
+        }
+        let Some(text) = &wish.layout else { return Ok(()) };
+        if Layout::parse(text, self.servers)? != self.layout {
+            return Refusal::refuse(
+                format!("files in {place} have the layout {}, not {text}", self.layout),
+                "leave --layout out, or name another directory",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// An instance that this process runs, for as long as this value lives.
+#[derive(Debug)]
+pub struct Instance {
+    /// Its directory, absolute.
+    pub directory: PathBuf,
+    /// What it is.
+    pub description: Description,
+    _lock: File,
+}
+
+impl Instance {
+    /// Takes the instance in a directory, or makes one there if the directory is empty or not there yet.
+    pub fn take(directory: &Path, wish: &Wish) -> Result<Instance, Refusal> {
+        let found = fs::symlink_metadata(directory.join("instance.toml")).is_ok();
+        // What cannot be is said before anything is made.
+        let new = if found { None } else { Some(Description::new(wish)?) };
+        let directory = made(directory)?;
+        if !found {
+            check_empty(&directory)?;
+        }
+        let lock = lock(&directory)?;
+        let description = match new {
+            None => {
+                let description = Description::read(&directory)?;
+                description.check(wish, &directory)?;
+                description
+            }
+            Some(description) => {
+                let written = description.write(&directory);
+                written.map_err(|error| unwritable(&directory, &error))?;
+                description
+            }
+        };
+        Ok(Instance { directory, description, _lock: lock })
+    }
+
+    /// The directory of an I/O server's subfiles.
+    pub fn data(&self, server: u32) -> PathBuf {
+        self.directory.join(format!("server-{server}")).join("data")
+    }
+
+    /// The journal of the metadata manager.
+    pub fn journal(&self) -> PathBuf {
+        self.directory.join("metadata").join("journal-1")
+    }
+}
+
+/// The directory, which is made if it is not there, as an absolute path.
+fn made(directory: &Path) -> Result<PathBuf, Refusal> {
+    match DirBuilder::new().mode(0o700).recursive(true).create(directory) {
+        Ok(()) => {}
+        Err(error) => return Err(unwritable(directory, &error)),
+    }
+    let absolute = directory.canonicalize().map_err(|error| unreadable(directory, &error))?;
+    let owner = fs::metadata(&absolute).map_err(|error| unreadable(directory, &error))?.uid();
+    if owner != rustix::process::geteuid().as_raw() {
+        return Refusal::refuse(
+            format!("{} belongs to user {owner}", directory.display()),
+            "name a directory of your own",
+        );
+    }
+    Ok(absolute)
+}
+
+/// Refuses a directory with files of somebody else; those of an instance that was never finished count
+/// as none.
+fn check_empty(directory: &Path) -> Result<(), Refusal> {
+    let entries = fs::read_dir(directory).map_err(|error| unreadable(directory, &error))?;
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if !["lock", "instance.toml.new", "node.log"].iter().any(|ours| name == *ours) {
+            return Refusal::refuse(
+                format!(
+                    "{} is no file system of iolab, and not empty: it has `{}`",
+                    directory.display(),
+                    name.to_string_lossy()
+                ),
+                "name an empty directory, or one that is not there yet",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Locks a directory for this process.
+fn lock(directory: &Path) -> Result<File, Refusal> {
+    let path = directory.join("lock");
+    let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+    let mut file = opened.map_err(|error| unwritable(directory, &error))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Err(taken(directory, &mut file)),
+        Err(error) => return Err(unwritable(&path, &error.into())),
+    }
+    let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+    written.map_err(|error| unwritable(&path, &error))?;
+    Ok(file)
+}
+
+fn taken(directory: &Path, lock: &mut File) -> Refusal {
+    let mut text = String::new();
+    let who = match lock.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok()) {
+        Some(pid) => process(pid),
+        None => "another process".to_owned(),
+    };
+    let place = directory.display();
+    Refusal::new(
+        format!("{place} is in use: {who} serves it"),
+        format!("use it as it is, or end it with `iolab fs stop --dir {place}`"),
+    )
+}
+
+fn process(pid: u32) -> String {
+    format!("process {pid}")
+}
+
+/// The process that serves a directory, if one does.
+pub fn serving(directory: &Path) -> Result<Option<u32>, Refusal> {
+    Description::read(directory)?;
+    let path = directory.join("lock");
+    let mut file = match File::open(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(|error| unreadable(&path, &error))?,
+    };
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => return Ok(None),
+        Err(Errno::WOULDBLOCK) => {}
+        Err(error) => return Err(unreadable(&path, &error.into())),
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(|error| unreadable(&path, &error))?;
+    let pid = text.trim().parse().ok().filter(|&pid: &u32| pid > 1 && pid <= i32::MAX as u32);
+    pid.map(Some).ok_or_else(|| {
+        Refusal::new(
+            format!("{} does not say who serves the directory", path.display()),
+            "try again; a server writes its process number there when it starts",
+        )
+    })
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Refusal {
+    Refusal::new(format!("{}: {error}", path.display()), "it must be a directory that you may read")
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Refusal {
+    Refusal::new(
+        format!("{}: {error}", path.display()),
+        "name a directory where you may write, on a device with room",
+    )
+}
+
+/// The name of the socket where a party listens.
+pub(crate) fn socket_name(party: Party) -> String {
+    match party {
+        Party::Metadata => "metadata.socket".to_owned(),
+        Party::Server(index) => format!("server-{index}.socket"),
+    }
+}
+
+/// A directory whose sockets can be named, however long its own name is.
+#[derive(Debug)]
+pub(crate) struct Place {
+    directory: PathBuf,
+    /// Where its own name is too long for an address, it is named by this descriptor.
+    handle: Option<OwnedFd>,
+}
+
+impl Place {
+    /// A place for addresses in `directory`, which is absolute.
+    pub(crate) fn of(directory: &Path) -> std::io::Result<Place> {
+        let longest = directory.as_os_str().len() + "/server-4294967295.socket".len();
+        let handle = match longest > ADDRESS_BYTES_MAX {
+            false => None,
+            true => {
+                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                Some(rustix::fs::open(directory, flags, Mode::empty())?)
+            }
+        };
+        Ok(Place { directory: directory.to_owned(), handle })
+    }
+
+    /// The address of a party.
+    pub(crate) fn address(&self, party: Party) -> Result<SocketAddrUnix, Errno> {
+        let name = socket_name(party);
+        match &self.handle {
+            None => SocketAddrUnix::new(self.directory.join(name).as_os_str().as_bytes()),
+            Some(handle) => {
+                SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", handle.as_raw_fd()))
+            }
+        }
+    }
+}
+
+/// A number nobody else has.
+pub(crate) fn random() -> u128 {
+    let mut bytes = [0; 16];
+    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    if filled != Ok(bytes.len()) {
+        // Without the kernel's source: time and process number tell processes of a host apart.
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        return time << 32 | u128::from(std::process::id());
+    }
+    u128::from_le_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused<T>(result: Result<T, Refusal>, word: &str) {
+        let refusal = result.err().expect("it is refused");
+        assert!(refusal.message.contains(word), "{refusal}");
+        assert!(!refusal.hint.is_empty());
+    }
+
+    #[test]
+    fn an_instance_is_found_again_and_served_once() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("new/fs");
+        let wish = Wish { servers: Some(3), layout: Some("stripe:unit=64k,count=2".into()) };
+        let instance = Instance::take(&directory, &wish).unwrap();
+        assert_eq!(serving(&directory), Ok(Some(std::process::id())));
+        refused(Instance::take(&directory, &wish), &process(std::process::id()));
+        let description = instance.description.clone();
+        drop(instance);
+        assert_eq!(serving(&directory), Ok(None));
+        let again = Instance::take(&directory, &Wish::default()).unwrap();
+        assert_eq!(again.description, description);
+        assert_eq!(Description::read(&directory), Ok(description));
+    }
+
+    #[test]
+    fn other_directories_and_wishes_are_refused_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, usual) = (directory.path(), Wish::default());
+        refused(Description::read(path), "no instance.toml");
+        refused(Instance::take(path, &Wish { servers: Some(0), ..usual.clone() }), "0 servers");
+        drop(Instance::take(path, &usual).unwrap());
+        refused(Instance::take(path, &Wish { servers: Some(2), ..usual.clone() }), "has 4 servers");
+        let layout = Wish { layout: Some("one".into()), ..usual.clone() };
+        refused(Instance::take(path, &layout), "not one");
+        fs::write(path.join("instance.toml"), "format = 7\nmuch = 1").unwrap();
+        refused(Instance::take(path, &usual), "format 7");
+        fs::remove_file(path.join("instance.toml")).unwrap();
+        fs::write(path.join("mine"), "").unwrap();
+        refused(Instance::take(path, &usual), "`mine`");
+        fs::write(path.join("file"), "").unwrap();
+        refused(Instance::take(&path.join("file"), &usual), "file");
+    }
+
+    #[test]
+    fn sockets_are_named_in_directories_with_long_names() {
+        for name in ["short".to_owned(), "long".repeat(40)] {
+            let directory = Path::new("/tmp").join(&name);
+            let parent = tempfile::tempdir().unwrap();
+            let directory = parent.path().join(directory.file_name().unwrap());
+            fs::create_dir(&directory).unwrap();
+            let place = Place::of(&directory).unwrap();
+            assert!(place.address(Party::Server(u32::MAX)).is_ok(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The journal of the metadata manager as a file: a header, then records, one behind the other.
+//!
+//! What was written in one call is in the kernel and outlives this process; a record that a crash has cut is
+//! the last one, and is cut off at the next start.
+
+use iolab_pfs::journal::{self, SEGMENT_HEADER_BYTES, SegmentHeader};
+use iolab_pfs::metadata::{Metadata, Settings};
+use iolab_vocab::Refusal;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// A journal that records are put behind.
+#[derive(Debug)]
+pub(crate) struct JournalFile {
+    path: PathBuf,
+    file: File,
+    /// Where the next record goes.
+    end: u64,
+}
+
+impl JournalFile {
+    /// Opens the journal of an instance, or begins one; with the manager that its records make.
+    pub(crate) fn open(
+        path: &Path,
+        instance: u128,
+        incarnation: u64,
+        settings: Settings,
+    ) -> Result<(JournalFile, Metadata), Refusal> {
+        let wrong = |error: io::Error| {
+            Refusal::new(format!("{}: {error}", path.display()), "it must be readable and writable")
+        };
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory).map_err(wrong)?;
+        }
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(wrong)?;
+        let bytes = fs::read(path).map_err(wrong)?;
+        let mut journal = JournalFile { path: path.to_owned(), file, end: 0 };
+        if bytes.len() < SEGMENT_HEADER_BYTES {
+            // A header that was not finished had no records behind it.
+            let header = SegmentHeader { instance, incarnation, first: 1 };
+            journal.append(&header.encode()).map_err(wrong)?;
+            return Ok((journal, Metadata::recover(settings, [])?));
+        }
+        let named = |refusal: Refusal| Refusal {
+            message: format!("{}: {}", path.display(), refusal.message),
+            ..refusal
+        };
+        let header = SegmentHeader::decode(&bytes).map_err(named)?;
+        if header.instance != instance {
+            return Refusal::refuse(
+                format!("{} is the journal of another instance", path.display()),
+                "put back the files that belong to instance.toml",
+            );
+        }
+        let records = &bytes[SEGMENT_HEADER_BYTES..];
+        let (records, end) = journal::records(records, header.first).map_err(named)?;
+        let metadata = Metadata::recover(settings, records).map_err(named)?;
+        journal.end = (SEGMENT_HEADER_BYTES + end) as u64;
+        journal.file.set_len(journal.end).map_err(wrong)?;
+        Ok((journal, metadata))
+    }
+
+    /// Puts bytes behind the others; all of them or, after an error, none.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Err(error) = self.file.write_all_at(bytes, self.end) {
+            let _ = self.file.set_len(self.end);
+            let text = format!("{}: {error}", self.path.display());
+            return Err(io::Error::new(error.kind(), text));
+        }
+        self.end += bytes.len() as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,23 @@
+//! The parallel file system on this host: servers that drive the pure machines on Unix sockets and files,
+//! and the client that a process drives in its own threads.
+
+mod buffers;
+mod channel;
+mod client;
+mod clock;
+pub mod files;
+pub mod instance;
+mod journal_file;
+pub mod launch;
+mod link;
+mod manager;
+mod memory;
+pub mod node;
+mod outgoing;
+mod peers;
+mod server;
+mod subfiles;
+mod worker;
+
+pub use client::Client;
+pub use memory::{Memory, NoMemory};

@@ -1,0 +1,202 @@
+//! All roles of an instance in one process: a thread for each I/O server, one for the metadata manager.
+
+use crate::instance::{self, Instance, Place};
+use crate::journal_file::JournalFile;
+use crate::manager::Manager;
+use crate::peers::listen;
+use crate::server::Server;
+use crate::subfiles::Subfiles;
+use crate::worker::Bell;
+use iolab_pfs::metadata::Settings;
+use iolab_pfs::session::Welcome;
+use iolab_pfs::{Incarnation, Party};
+use iolab_vocab::Refusal;
+use rustix::fd::OwnedFd;
+use rustix::process::{Resource, Rlimit};
+use std::fs::{self, File};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::thread::JoinHandle;
+
+/// The servers of an instance, which run until this value is dropped.
+#[derive(Debug)]
+pub struct Node {
+    instance: Instance,
+    stop: Bell,
+    threads: Vec<JoinHandle<bool>>,
+}
+
+impl Node {
+    /// Starts the servers of an instance. When this returns, they can be connected to.
+    pub fn start(instance: Instance) -> Result<Node, Refusal> {
+        raise_limit();
+        let stop = Bell::new().map_err(|error| failed("a server", &error))?;
+        let mut node = Node { instance, stop, threads: Vec::new() };
+        let servers = node.instance.description.servers;
+        for server in 0..servers {
+            let device = Subfiles::at(&node.instance.data(server), servers);
+            let device = device.map_err(|error| failed(&format!("I/O server {server}"), &error))?;
+            node.serve(Party::Server(server), move |door, _, welcome, stop| {
+                Server::new(device, door, welcome)?.run(stop)?;
+                Ok(())
+            })?;
+        }
+        // The manager comes last: who reaches it, reaches all servers.
+        let description = &node.instance.description;
+        let settings = Settings { layout: description.layout, ..Settings::usual(servers) };
+        let uuid = u128::from_str_radix(&description.uuid, 16).map_err(|_| {
+            Refusal::new(
+                format!("instance.toml: `{}` is no uuid", description.uuid),
+                "take the directory as `iolab fs up` left it",
+            )
+        })?;
+        let incarnation = instance::random() as u64;
+        let recovered = JournalFile::open(&node.instance.journal(), uuid, incarnation, settings)?;
+        node.serve(Party::Metadata, move |door, place, welcome, stop| {
+            Manager::new(recovered, door, place, welcome)?.run(stop)?;
+            Ok(())
+        })?;
+        Ok(node)
+    }
+
+    /// Opens the door of a party, and has it served by a thread.
+    fn serve(
+        &mut self,
+        party: Party,
+        serve: impl FnOnce(OwnedFd, Place, Welcome, &Bell) -> io::Result<()> + Send + 'static,
+    ) -> Result<(), Refusal> {
+        let name = party.to_string();
+        let directory = &self.instance.directory;
+        let opened = Place::of(directory).and_then(|place| {
+            // The lock says that nobody else serves: a socket that is there is left over.
+            match fs::remove_file(directory.join(instance::socket_name(party))) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let door = listen(&place.address(party)?)?;
+            Ok((place, door))
+        });
+        let (place, door) = opened.map_err(|error| failed(&name, &error))?;
+        let welcome = Welcome {
+            incarnation: Incarnation(instance::random() as u64),
+            known: false,
+            party,
+            servers: self.instance.description.servers,
+        };
+        let stop = self.stop.clone();
+        let work = move || {
+            let ended = catch_unwind(AssertUnwindSafe(|| serve(door, place, welcome, &stop)));
+            let problem = match ended {
+                Ok(Ok(())) => return true,
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "a defect of iolab".to_owned(),
+            };
+            eprintln!("{party} has ended: {problem}");
+            // Without one of its parties an instance only makes calls wait.
+            Signals::send();
+            false
+        };
+        let thread = std::thread::Builder::new().name(format!("pfs {party}"));
+        let thread = thread.spawn(work).map_err(|error| failed(&name, &error))?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// The instance.
+    pub fn instance(&self) -> &Instance {
+        &self.instance
+    }
+
+    /// Ends the servers; whether all of them were well until then.
+    pub fn stop(mut self) -> bool {
+        self.end()
+    }
+
+    fn end(&mut self) -> bool {
+        self.stop.ring();
+        let mut well = true;
+        for thread in self.threads.drain(..) {
+            well &= thread.join().unwrap_or(false);
+        }
+        for party in (0..self.instance.description.servers).map(Party::Server) {
+            let _ = fs::remove_file(self.instance.directory.join(instance::socket_name(party)));
+        }
+        let metadata = instance::socket_name(Party::Metadata);
+        let _ = fs::remove_file(self.instance.directory.join(metadata));
+        well
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if !self.threads.is_empty() {
+            self.end();
+        }
+    }
+}
+
+fn failed(who: &str, error: &io::Error) -> Refusal {
+    Refusal::new(
+        format!("{who} could not be started: {error}"),
+        "it needs a directory to write to, descriptors, and a thread",
+    )
+}
+
+/// Takes as many descriptors as this process may have: each connection is two.
+fn raise_limit() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let _ = rustix::process::setrlimit(Resource::Nofile, raised);
+}
+
+/// Free bytes and all bytes of the device that a directory is on.
+pub fn room(directory: &Path) -> io::Result<(u64, u64)> {
+    let found = rustix::fs::statvfs(directory)?;
+    Ok((found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize))
+}
+
+/// Signals that end a node, heard by one thread instead of interrupting all.
+#[derive(Debug)]
+pub struct Signals(libc::sigset_t);
+
+impl Signals {
+    /// From here on, in this thread and those it starts, they wait to be heard. A limit on the size of
+    /// files becomes an error of the call that meets it.
+    pub fn block() -> Signals {
+        // SAFETY: plain structures of this thread, and a signal that is to have no effect.
+        unsafe {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            let mut set = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+                libc::sigaddset(&mut set, signal);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+            Signals(set)
+        }
+    }
+
+    /// Waits for one.
+    pub fn wait(&self) {
+        let mut signal = 0;
+        // SAFETY: waits for one of a set that was made in `block`.
+        while unsafe { libc::sigwait(&self.0, &mut signal) } == libc::EINTR {}
+    }
+
+    /// Sends one to this process.
+    pub fn send() {
+        let this = rustix::process::getpid();
+        let _ = rustix::process::kill_process(this, rustix::process::Signal::TERM);
+    }
+}
+
+/// Lets go of the terminal and directory of whoever started this process; what it still has to say goes
+/// to the end of a log.
+pub fn leave(log: &Path) -> io::Result<()> {
+    let log = File::options().create(true).append(true).open(log)?;
+    let nothing = File::options().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(nothing)?;
+    rustix::stdio::dup2_stderr(log)?;
+    std::env::set_current_dir("/")
+}

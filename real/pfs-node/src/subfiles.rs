@@ -1,0 +1,638 @@
+//! The device of an I/O server: a directory with one sparse file for each subfile.
+//!
+//! A portion that is one run of a subfile goes through `pread` and `pwrite`. One that is scattered goes
+//! through a mapping of the subfile, window by window, which costs a system call only where a window is
+//! new; runs that lie far apart are written one by one. Nothing behind the end of a file is touched, and
+//! `fallocate` comes before a mapping is written: so a full device is an error of a call, not a signal.
+//!
+//! Bounds: [`OPEN_MAX`] descriptors, [`WINDOWS_MAX`] windows, the least recently used go.
+
+use iolab_pattern::{Cut, Nest};
+use iolab_pfs::io_server::Subfile;
+use iolab_pfs::wire::BODY_BYTES_MAX;
+use iolab_pfs::{Code, Inode, Piece, Portion};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::ptr::NonNull;
+
+/// Descriptors of a server; a node has up to some dozen servers within the usual limit of 1024.
+const OPEN_MAX: usize = 128;
+/// Mappings of a server: 256 MiB of address space together.
+const WINDOWS_MAX: usize = 64;
+/// Large enough that a stripe of the usual size has few borders.
+const WINDOW_BYTES: u64 = 4 << 20;
+/// The least that is mapped.
+const PAGE_BYTES: u64 = 4096;
+/// Runs that have less than one byte in so many of their span are written and read one by one: a
+/// system call then costs less than the pages between them.
+const SPARSE: u64 = 256;
+
+/// The subfiles of one server.
+pub(crate) struct Subfiles {
+    directory: OwnedFd,
+    servers: u32,
+    open: BTreeMap<Subfile, Open>,
+    windows: Vec<Window>,
+    /// Whether the file system below can do what mappings need.
+    maps: bool,
+    scratch: Vec<u8>,
+    /// Counts uses, to find the least recent one.
+    uses: u64,
+}
+
+struct Open {
+    file: OwnedFd,
+    bytes: u64,
+    used: u64,
+}
+
+/// A mapped part of a subfile.
+struct Window {
+    subfile: Subfile,
+    from: u64,
+    memory: NonNull<u8>,
+    allocated: Allocated,
+    used: u64,
+}
+
+impl Window {
+    /// Has the pages of a range of the file at hand, together instead of one at each first touch. Where a
+    /// page cannot be had, as when the device cannot read it, that is an error here and no signal later.
+    fn populate(&self, from: u64, to: u64) -> Result<()> {
+        let from = from / PAGE_BYTES * PAGE_BYTES;
+        // SAFETY: pages of this mapping, before the end of the file; what they hold stays as it is.
+        let populated = unsafe {
+            let first = self.memory.as_ptr().add((from - self.from) as usize);
+            rustix::mm::madvise(first.cast(), (to - from) as usize, Advice::LinuxPopulateWrite)
+        };
+        match populated {
+            Err(Errno::FAULT | Errno::HWPOISON) => Err(Code::IO),
+            // Kernels before 5.14 do not know it: pages then come when they are touched.
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What of a subfile has blocks on the device for certain: ranges that do not touch.
+#[derive(Default)]
+struct Allocated(Vec<(u64, u64)>);
+
+/// As many ranges as there are stripes of the usual size in a window, where several ranks write at once.
+const RANGES_MAX: usize = 16;
+
+impl Allocated {
+    fn holds(&self, from: u64, to: u64) -> bool {
+        self.0.iter().any(|&(low, high)| low <= from && to <= high)
+    }
+
+    /// Adds a range. What does not fit is forgotten: asking the system again does no harm.
+    fn add(&mut self, mut from: u64, mut to: u64) {
+        self.0.retain(|&(low, high)| {
+            let apart = high < from || to < low;
+            if !apart {
+                (from, to) = (from.min(low), to.max(high));
+            }
+            apart
+        });
+        if self.0.len() >= RANGES_MAX {
+            self.0.remove(0);
+        }
+        self.0.push((from, to));
+    }
+}
+
+// SAFETY: a mapping belongs to the process; only who owns this value uses it.
+unsafe impl Send for Window {}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // SAFETY: mapped with that length, and nobody keeps a slice of it.
+        let _ = unsafe { rustix::mm::munmap(self.memory.as_ptr().cast(), WINDOW_BYTES as usize) };
+    }
+}
+
+/// What of a piece lies in one window.
+struct Part {
+    cut: Cut,
+    /// First byte of the subfile, and the one behind the last.
+    from: u64,
+    to: u64,
+    /// Which byte of the file the first of the subfile would be, if all were one stripe.
+    base: u64,
+}
+
+impl Part {
+    fn is_row(&self) -> bool {
+        self.cut.bytes() == self.to - self.from
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.cut.bytes() * SPARSE < self.to - self.from
+    }
+}
+
+type Result<T> = std::result::Result<T, Code>;
+
+/// The error of a system call as a code.
+pub(crate) fn code(error: Errno) -> Code {
+    Code(error.raw_os_error() as u16)
+}
+
+/// The parts of a piece, in the order of the view, each within one window.
+fn parts<'a>(view: &'a Nest, piece: Piece) -> impl Iterator<Item = Part> + 'a {
+    let base = piece.stripe.offset - piece.place;
+    let place = move |y| view.at(y).expect("a piece lies in its view") - base;
+    let mut at = piece.from;
+    std::iter::from_fn(move || {
+        (at < piece.to).then(|| {
+            let from = place(at);
+            let border = (from / WINDOW_BYTES + 1) * WINDOW_BYTES;
+            let to = view.rank(border.saturating_add(base)).unwrap_or(piece.to).min(piece.to);
+            let part = Part { cut: view.cut(at, to), from, to: place(to - 1) + 1, base };
+            at = to;
+            part
+        })
+    })
+}
+
+impl Subfiles {
+    /// Those in a directory, which is made if it is not there, of one of so many servers.
+    pub(crate) fn at(directory: &Path, servers: u32) -> std::io::Result<Subfiles> {
+        std::fs::create_dir_all(directory)?;
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        Ok(Subfiles {
+            directory: rustix::fs::open(directory, flags, Mode::empty())?,
+            servers,
+            open: BTreeMap::new(),
+            windows: Vec::new(),
+            maps: true,
+            scratch: Vec::new(),
+            uses: 0,
+        })
+    }
+
+    /// Another descriptor of the directory, for a thread that removes files.
+    pub(crate) fn directory(&self) -> std::io::Result<OwnedFd> {
+        Ok(rustix::io::fcntl_dupfd_cloexec(&self.directory, 0)?)
+    }
+
+    /// How long a subfile is; one that is not there has no bytes.
+    pub(crate) fn measure(&mut self, subfile: Subfile) -> Result<u64> {
+        match self.opened(subfile, false) {
+            Ok(open) => Ok(open.bytes),
+            Err(Code::NO_ENTRY) => Ok(0),
+            Err(code) => Err(code),
+        }
+    }
+
+    /// Gives a subfile at most so many bytes, or exactly.
+    pub(crate) fn resize(&mut self, subfile: Subfile, bytes: u64, extends: bool) -> Result<()> {
+        let have = self.measure(subfile)?;
+        if bytes == have || (bytes > have && !extends) {
+            return Ok(());
+        }
+        if bytes < have {
+            self.windows.retain(|window| window.subfile != subfile);
+        }
+        let open = self.opened(subfile, true)?;
+        rustix::fs::ftruncate(&open.file, bytes).map_err(code)?;
+        open.bytes = bytes;
+        Ok(())
+    }
+
+    /// Forgets a file, whose names somebody else removes.
+    pub(crate) fn forget(&mut self, inode: Inode) {
+        self.windows.retain(|window| window.subfile.inode != inode);
+        self.open.retain(|subfile, _| subfile.inode != inode);
+    }
+
+    /// Writes the bytes of a portion, packed in the order of the view.
+    pub(crate) fn write(&mut self, subfile: Subfile, portion: &Portion, from: &[u8]) -> Result<()> {
+        let mut rest = from;
+        for piece in portion.pieces() {
+            for part in parts(&portion.view, piece) {
+                let Some((bytes, behind)) = rest.split_at_checked(part.cut.bytes() as usize) else {
+                    return Err(Code::BAD_MESSAGE);
+                };
+                self.write_part(subfile, &part, bytes)?;
+                rest = behind;
+            }
+        }
+        if rest.is_empty() { Ok(()) } else { Err(Code::BAD_MESSAGE) }
+    }
+
+    /// Reads the bytes of a portion, packed in the order of the view, to the front of `to`, which grows if
+    /// it must; what has no bytes is zeros. The answer is how many they are.
+    pub(crate) fn read(
+        &mut self,
+        subfile: Subfile,
+        portion: &Portion,
+        to: &mut Vec<u8>,
+    ) -> Result<usize> {
+        let mut at = 0;
+        for piece in portion.pieces() {
+            for part in parts(&portion.view, piece) {
+                let end = at + part.cut.bytes() as usize;
+                if end > BODY_BYTES_MAX as usize {
+                    return Err(Code::INVALID);
+                }
+                if to.len() < end {
+                    to.resize(end.next_power_of_two(), 0);
+                }
+                match self.read_part(subfile, &part, &mut to[at..end]) {
+                    Ok(()) => {}
+                    Err(Code::NO_ENTRY) => to[at..end].fill(0),
+                    Err(code) => return Err(code),
+                }
+                at = end;
+            }
+        }
+        Ok(at)
+    }
+
+    fn write_part(&mut self, subfile: Subfile, part: &Part, bytes: &[u8]) -> Result<()> {
+        // Of the file, as of each subfile: no system names a byte behind that.
+        if part.base.saturating_add(part.to) > i64::MAX as u64 {
+            return Err(Code::TOO_LARGE);
+        }
+        if part.is_row() {
+            return self.write_row(subfile, part.from, bytes);
+        }
+        if part.is_sparse() {
+            let mut rest = bytes;
+            for run in part.cut.runs() {
+                let (row, behind) = rest.split_at(run.length as usize);
+                self.write_row(subfile, run.offset - part.base, row)?;
+                rest = behind;
+            }
+            return Ok(());
+        }
+        if self.maps {
+            match self.mapped(subfile, part.from, part.to) {
+                Ok(laid) => {
+                    return part
+                        .cut
+                        .scatter(bytes, laid, part.base + part.from)
+                        .map_err(|_| Code::BAD_MESSAGE);
+                }
+                Err(error) if can_do_without(error) => self.maps = false,
+                Err(error) => return Err(error),
+            }
+        }
+        self.rewrite(subfile, part, bytes)
+    }
+
+    fn write_row(&mut self, subfile: Subfile, mut at: u64, mut bytes: &[u8]) -> Result<()> {
+        let open = self.opened(subfile, true)?;
+        while !bytes.is_empty() {
+            match rustix::io::pwrite(&open.file, bytes, at) {
+                Ok(0) => return Err(Code::IO),
+                Ok(count) => {
+                    bytes = &bytes[count..];
+                    at += count as u64;
+                    open.bytes = open.bytes.max(at);
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(code(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what is there, lays the bytes over it, and writes it: where there are no mappings.
+    fn rewrite(&mut self, subfile: Subfile, part: &Part, bytes: &[u8]) -> Result<()> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.resize((part.to - part.from) as usize, 0);
+        let laid = self.opened(subfile, true).and_then(|open| {
+            read_row(&open.file, part.from, &mut scratch)?;
+            let scattered = part.cut.scatter(bytes, &mut scratch, part.base + part.from);
+            scattered.map_err(|_| Code::BAD_MESSAGE)
+        });
+        let written = laid.and_then(|()| self.write_row(subfile, part.from, &scratch));
+        self.scratch = scratch;
+        written
+    }
+
+    fn read_part(&mut self, subfile: Subfile, part: &Part, to: &mut [u8]) -> Result<()> {
+        if !part.is_row()
+            && let Some(laid) = self.mapped_already(subfile, part.from, part.to)
+        {
+            let gathered = part.cut.gather(laid, part.base + part.from, to);
+            return gathered.map_err(|_| Code::BAD_MESSAGE);
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let read = self.opened(subfile, false).and_then(|open| {
+            if part.is_row() {
+                read_row(&open.file, part.from, to)
+            } else if part.is_sparse() {
+                read_runs(&open.file, part, to)
+            } else {
+                let bytes = (part.to - part.from) as usize;
+                if scratch.len() < bytes {
+                    scratch.resize(bytes, 0);
+                }
+                read_row(&open.file, part.from, &mut scratch[..bytes])?;
+                let gathered = part.cut.gather(&scratch[..bytes], part.base + part.from, to);
+                gathered.map_err(|_| Code::BAD_MESSAGE)
+            }
+        });
+        self.scratch = scratch;
+        read
+    }
+
+    /// Bytes `[from, to)` of a subfile as memory, with blocks on the device; all in one window.
+    fn mapped(&mut self, subfile: Subfile, from: u64, to: u64) -> Result<&mut [u8]> {
+        let start = from / WINDOW_BYTES * WINDOW_BYTES;
+        let index =
+            match self.windows.iter().position(|it| (it.subfile, it.from) == (subfile, start)) {
+                Some(index) => index,
+                None => self.map(subfile, start)?,
+            };
+        self.uses += 1;
+        self.windows[index].used = self.uses;
+        if !self.windows[index].allocated.holds(from, to) {
+            let open = self.opened(subfile, true)?;
+            allocate(open, from, to)?;
+            self.windows[index].populate(from, to)?;
+            self.windows[index].allocated.add(from, to);
+        }
+        let window = &mut self.windows[index];
+        // SAFETY: the range lies in the mapping and, allocated, before the end of the file, which only
+        // `resize` moves back, after it has dropped the window; the slice borrows this device, so there is
+        // no other one.
+        Ok(unsafe {
+            let first = window.memory.as_ptr().add((from - start) as usize);
+            std::slice::from_raw_parts_mut(first, (to - from) as usize)
+        })
+    }
+
+    /// Bytes `[from, to)` of a subfile as memory, if they were written through it: then nothing is left to
+    /// be read, and no hole gets blocks by being looked at.
+    fn mapped_already(&self, subfile: Subfile, from: u64, to: u64) -> Option<&[u8]> {
+        let holds =
+            |window: &&Window| window.subfile == subfile && window.allocated.holds(from, to);
+        let window = self.windows.iter().find(holds)?;
+        // SAFETY: as in `mapped`; the slice borrows this device, so nobody writes meanwhile.
+        Some(unsafe {
+            let first = window.memory.as_ptr().add((from - window.from) as usize);
+            std::slice::from_raw_parts(first, (to - from) as usize)
+        })
+    }
+
+    /// Maps a window. It may reach behind the end of the file.
+    fn map(&mut self, subfile: Subfile, from: u64) -> Result<usize> {
+        if self.windows.len() >= WINDOWS_MAX {
+            let oldest = (0..self.windows.len()).min_by_key(|&index| self.windows[index].used);
+            self.windows.swap_remove(oldest.expect("there are windows"));
+        }
+        let open = self.opened(subfile, true)?;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let memory = unsafe {
+            let (length, anywhere) = (WINDOW_BYTES as usize, std::ptr::null_mut());
+            rustix::mm::mmap(anywhere, length, access, MapFlags::SHARED, &open.file, from)
+        };
+        let memory = NonNull::new(memory.map_err(code)?.cast()).ok_or(Code::NO_MEMORY)?;
+        self.windows.push(Window {
+            subfile,
+            from,
+            memory,
+            allocated: Allocated::default(),
+            used: 0,
+        });
+        Ok(self.windows.len() - 1)
+    }
+
+    /// A subfile, open; made if it is not there and is to be.
+    fn opened(&mut self, subfile: Subfile, creates: bool) -> Result<&mut Open> {
+        self.uses += 1;
+        if !self.open.contains_key(&subfile) {
+            if self.open.len() >= OPEN_MAX {
+                let oldest = self.open.iter().min_by_key(|(_, open)| open.used);
+                let oldest = *oldest.expect("there are open ones").0;
+                self.open.remove(&oldest);
+                self.windows.retain(|window| window.subfile != oldest);
+            }
+            let open = self.open_file(subfile, creates)?;
+            self.open.insert(subfile, open);
+        }
+        let open = self.open.get_mut(&subfile).expect("it was just opened");
+        open.used = self.uses;
+        Ok(open)
+    }
+
+    fn open_file(&self, subfile: Subfile, creates: bool) -> Result<Open> {
+        let folder = folder(subfile.inode);
+        let name = format!("{folder}/{}", self.name(subfile));
+        let open = |flags| {
+            let mode = Mode::RUSR | Mode::WUSR;
+            let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | flags;
+            rustix::fs::openat(&self.directory, &*name, flags, mode)
+        };
+        let file = match (open(OFlags::empty()), creates) {
+            (Err(Errno::NOENT), true) => {
+                match rustix::fs::mkdirat(&self.directory, &*folder, Mode::RWXU) {
+                    Ok(()) | Err(Errno::EXIST) => open(OFlags::CREATE),
+                    Err(error) => Err(error),
+                }
+            }
+            (opened, _) => opened,
+        };
+        let file = file.map_err(code)?;
+        let bytes = rustix::fs::fstat(&file).map_err(code)?.st_size as u64;
+        Ok(Open { file, bytes, used: 0 })
+    }
+
+    /// The first subfile of a file on a server has the inode's name; others, their number as well.
+    fn name(&self, subfile: Subfile) -> String {
+        let inode = subfile.inode.0;
+        match subfile.index {
+            index if index < self.servers => format!("{inode:016x}"),
+            index => format!("{inode:016x}.{index}"),
+        }
+    }
+}
+
+/// The folder of a file's subfiles.
+fn folder(inode: Inode) -> String {
+    format!("{:02x}", inode.0 & 0xff)
+}
+
+/// Removes all subfiles of a file from a server's directory.
+pub(crate) fn remove(directory: impl AsFd, inode: Inode) -> Result<()> {
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+    let folder = match rustix::fs::openat(directory, folder(inode), flags, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(()),
+        opened => opened.map_err(code)?,
+    };
+    let stem = format!("{:016x}", inode.0);
+    for entry in rustix::fs::Dir::read_from(&folder).map_err(code)? {
+        let entry = entry.map_err(code)?;
+        let rest = entry.file_name().to_bytes().strip_prefix(stem.as_bytes());
+        if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b".")) {
+            match rustix::fs::unlinkat(&folder, entry.file_name(), AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(code(error)),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads the runs of a part one by one.
+fn read_runs(file: &OwnedFd, part: &Part, mut to: &mut [u8]) -> Result<()> {
+    for run in part.cut.runs() {
+        let (row, behind) = to.split_at_mut(run.length as usize);
+        read_row(file, run.offset - part.base, row)?;
+        to = behind;
+    }
+    Ok(())
+}
+
+/// Reads a row; what is behind the end of the file is zeros.
+fn read_row(file: &OwnedFd, mut at: u64, mut to: &mut [u8]) -> Result<()> {
+    while !to.is_empty() {
+        match rustix::io::pread(file, &mut *to, at) {
+            Ok(0) => break,
+            Ok(count) => {
+                to = &mut to[count..];
+                at += count as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(code(error)),
+        }
+    }
+    to.fill(0);
+    Ok(())
+}
+
+/// Gives a range blocks on the device; the file reaches to its end then at least.
+fn allocate(open: &mut Open, from: u64, to: u64) -> Result<()> {
+    loop {
+        match rustix::fs::fallocate(&open.file, FallocateFlags::empty(), from, to - from) {
+            Ok(()) => break,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(code(error)),
+        }
+    }
+    open.bytes = open.bytes.max(to);
+    Ok(())
+}
+
+/// Whether an error only says that this file system has no mappings, or no way to allocate for them.
+fn can_do_without(error: Code) -> bool {
+    [Errno::OPNOTSUPP, Errno::NOSYS, Errno::NODEV, Errno::INVAL].map(code).contains(&error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolab_pfs::Layout;
+    use std::sync::Arc;
+
+    /// A device, a portion of the only subfile of a file, and what bytes there are of it.
+    fn device(view: &str, to: u64) -> (tempfile::TempDir, Subfiles, Portion) {
+        let directory = tempfile::tempdir().unwrap();
+        let subfiles = Subfiles::at(&directory.path().join("data"), 1).unwrap();
+        let view = Arc::new(view.parse::<Nest>().unwrap());
+        let layout = Layout::striped(256 << 10, 1, 0).unwrap();
+        let portion = Portion { view, layout, subfile: 0, from: 3, to };
+        (directory, subfiles, portion)
+    }
+
+    const SUBFILE: Subfile = Subfile { inode: Inode(0x1234), index: 0 };
+
+    fn read(subfiles: &mut Subfiles, portion: &Portion) -> Vec<u8> {
+        let mut to = vec![1; 100];
+        let bytes = subfiles.read(SUBFILE, portion, &mut to).unwrap();
+        to.truncate(bytes);
+        to
+    }
+
+    /// Writes a portion over a background, and holds file and portion against a reference.
+    fn check(view: &str, to: u64, maps: bool) {
+        let (directory, mut subfiles, portion) = device(view, to);
+        subfiles.maps = maps;
+        let background = vec![7u8; 1000];
+        subfiles.write_row(SUBFILE, 0, &background).unwrap();
+        let bytes: Vec<u8> = (0..portion.bytes()).map(|y| (y * 31 % 251) as u8).collect();
+        subfiles.write(SUBFILE, &portion, &bytes).unwrap();
+
+        let mut want = background;
+        for (y, &byte) in (portion.from..).zip(&bytes) {
+            let x = portion.view.at(y).unwrap() as usize;
+            want.resize(want.len().max(x + 1), 0);
+            want[x] = byte;
+        }
+        let path = directory.path().join("data/34/0000000000001234");
+        assert!(std::fs::read(path).unwrap() == want, "{view}");
+        assert_eq!(subfiles.measure(SUBFILE), Ok(want.len() as u64));
+        assert!(read(&mut subfiles, &portion) == bytes, "{view}");
+    }
+
+    #[test]
+    fn rows_scattered_bytes_and_distant_ones_are_written_and_read() {
+        for maps in [true, false] {
+            check("1 every 1", 1 << 20, maps);
+            check("1 every 1 from 4100000", 1 << 20, maps);
+            check("8 every 32 from 5", 1 << 20, maps);
+            check("3 every 100000 from 17", 300, maps);
+            check("[0: 4, 10: 2 x3/4, 60: 33] every 101 from 3", 1 << 20, maps);
+        }
+    }
+
+    #[test]
+    fn a_file_is_as_long_as_its_last_byte_and_shrinks_under_its_mappings() {
+        let (_directory, mut subfiles, portion) = device("8 every 32", 803);
+        let bytes = vec![9; portion.bytes() as usize];
+        subfiles.write(SUBFILE, &portion, &bytes).unwrap();
+        assert_eq!(subfiles.measure(SUBFILE), Ok(3203));
+        subfiles.resize(SUBFILE, 4000, false).unwrap();
+        assert_eq!(subfiles.measure(SUBFILE), Ok(3203));
+        subfiles.resize(SUBFILE, 100, false).unwrap();
+        assert_eq!(subfiles.measure(SUBFILE), Ok(100));
+        subfiles.write(SUBFILE, &portion, &bytes).unwrap();
+        subfiles.resize(SUBFILE, 5000, true).unwrap();
+        assert_eq!((read(&mut subfiles, &portion), subfiles.measure(SUBFILE)), (bytes, Ok(5000)));
+    }
+
+    #[test]
+    fn ranges_with_blocks_merge_and_never_claim_what_was_not_added() {
+        let mut allocated = Allocated::default();
+        let mut added = [false; 400];
+        for step in 0..300u64 {
+            let from = step * 37 % 390;
+            let to = from + 1 + step % 9;
+            allocated.add(from, to);
+            added[from as usize..to as usize].fill(true);
+            assert!(allocated.holds(from, to) && allocated.0.len() <= RANGES_MAX);
+            for &(low, high) in &allocated.0 {
+                assert!(added[low as usize..high as usize].iter().all(|&it| it));
+            }
+        }
+        allocated.add(0, 400);
+        assert_eq!(allocated.0, [(0, 400)]);
+    }
+
+    #[test]
+    fn a_file_goes_with_all_its_subfiles_and_no_other() {
+        let (directory, mut subfiles, _) = device("1 every 1", 4);
+        let others = [Subfile { inode: Inode(0x12), index: 3 }, Subfile { index: 5, ..SUBFILE }];
+        for subfile in others.into_iter().chain([SUBFILE]) {
+            subfiles.write_row(subfile, 0, b"x").unwrap();
+        }
+        subfiles.forget(SUBFILE.inode);
+        remove(subfiles.directory().unwrap(), SUBFILE.inode).unwrap();
+        let left = |folder| {
+            let entries = std::fs::read_dir(directory.path().join("data").join(folder)).unwrap();
+            entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!((left("34").len(), left("12")), (0, vec!["0000000000000012.3".to_owned()]));
+        assert_eq!(subfiles.measure(SUBFILE), Ok(0));
+        remove(subfiles.directory().unwrap(), Inode(0x99)).unwrap();
+    }
+}

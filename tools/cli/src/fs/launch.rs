@@ -1,0 +1,126 @@
+//! `iolab fs up`, `stop`, and the process between them.
+
+use super::Place;
+use crate::failure::Failure;
+use clap::Args;
+use iolab_pfs_node::instance::{DURABILITY, Description, Instance, Wish};
+use iolab_pfs_node::launch::{self, Life, Started};
+use iolab_pfs_node::node;
+use iolab_vocab::format_bytes;
+use std::env;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// What a new file system is to be like.
+#[derive(Args)]
+pub(super) struct Shape {
+    /// I/O servers. [default: 4, or as many as the directory has]
+    #[arg(long, value_name = "N")]
+    pub(super) servers: Option<u32>,
+    /// How files are partitioned: `stripe:unit=256k,count=4`, or `one`.
+    #[arg(long, value_name = "LAYOUT")]
+    pub(super) layout: Option<String>,
+}
+
+impl Shape {
+    pub(super) fn wish(&self) -> Wish {
+        Wish { servers: self.servers, layout: self.layout.clone() }
+    }
+}
+
+/// Start a file system in a directory, or recover the one that is there.
+///
+/// It goes on until `iolab fs stop`. What was answered outlives the servers' processes, not a power cut.
+#[derive(Args)]
+pub(super) struct Up {
+    /// Its directory, which is made if it is not there.
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+    #[command(flatten)]
+    shape: Shape,
+}
+
+/// End the servers of a file system; its files stay in its directory.
+#[derive(Args)]
+pub(super) struct Stop {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// The servers of a file system: what `up` and `run` start.
+#[derive(Args)]
+pub(super) struct NodeArguments {
+    #[arg(long)]
+    dir: PathBuf,
+    #[command(flatten)]
+    shape: Shape,
+    /// End when standard input does.
+    #[arg(long)]
+    bound: bool,
+}
+
+pub(super) fn up(arguments: &Up) -> Result<ExitCode, Failure> {
+    let started = start(&arguments.dir, &arguments.shape.wish(), Life::Detached)?;
+    let description = Description::read(&arguments.dir)?;
+    let directory = arguments.dir.canonicalize().unwrap_or_else(|_| arguments.dir.clone());
+    say_line!("ready       {} (process {})", directory.display(), started.pid());
+    say_line!("servers     {}", description.servers);
+    say_line!("layout      {}", description.layout);
+    say_line!("durability  {}", durability());
+    say_line!("capacity    {}", capacity(&directory));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn stop(arguments: &Stop) -> Result<ExitCode, Failure> {
+    let directory = arguments.place.directory()?;
+    let pid = launch::stop(&directory)?;
+    say_line!("stopped     {} (process {pid})", directory.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the class promises.
+pub(super) fn durability() -> String {
+    format!("{DURABILITY}: what is answered outlives the servers, not a power cut")
+}
+
+/// Room on the device of a directory.
+pub(super) fn capacity(directory: &Path) -> String {
+    match node::room(directory) {
+        Ok((free, all)) => format!("{} free of {}", format_bytes(free), format_bytes(all)),
+        Err(error) => format!("unknown: {error}"),
+    }
+}
+
+/// Starts the servers of a directory by this very program.
+pub(super) fn start(directory: &Path, wish: &Wish, life: Life) -> Result<Started, Failure> {
+    let program = env::current_exe().map_err(|error| Failure::new(format!("iolab: {error}")))?;
+    let mut command = Command::new(program);
+    command.args(["fs", "node"]).env_remove("IOLAB_FS").env_remove("IOLAB_FS_FILES");
+    Ok(launch::start(&mut command, directory, wish, life)?)
+}
+
+pub(super) fn node(arguments: &NodeArguments) -> Result<ExitCode, Failure> {
+    let signals = node::Signals::block();
+    let begun = Instance::take(&arguments.dir, &arguments.shape.wish()).and_then(|instance| {
+        let log = instance.directory.join("node.log");
+        Ok((node::Node::start(instance)?, log))
+    });
+    let said = launch::announcement(&begun.as_ref().map(|_| ()).map_err(Clone::clone));
+    let heard = io::stdout().write_all(said.as_bytes()).and_then(|()| io::stdout().flush());
+    let Ok((node, log)) = begun else { return Ok(ExitCode::FAILURE) };
+    heard.map_err(|error| Failure::new(format!("nobody hears that the servers run: {error}")))?;
+    node::leave(&log).map_err(|error| Failure::new(format!("{}: {error}", log.display())))?;
+    if arguments.bound {
+        std::thread::spawn(end_with_input);
+    }
+    signals.wait();
+    Ok(if node.stop() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Waits until whoever started this process is gone, and ends it as a signal does.
+fn end_with_input() {
+    let mut byte = [0];
+    while io::stdin().read(&mut byte).is_ok_and(|bytes| bytes > 0) {}
+    node::Signals::send();
+}

@@ -1,0 +1,364 @@
+//! `iolab fs run`: an MPI program on a file system that lives as long as the program.
+//!
+//! Up, run, export, down. Files that the program writes through MPI-IO live in the file system under their
+//! plain names, and become plain files at the end: each is written beside, compared, and renamed. What
+//! could not be exported stays where it is, and is named.
+
+use super::launch::{Shape, start};
+use super::{Place, copy, failure, name_of, shown};
+use crate::failure::Failure;
+use crate::record::launch_failure;
+use clap::Args;
+use iolab_host::launch::{self, Ending, Watcher};
+use iolab_host::own_place;
+use iolab_pfs::client::Call;
+use iolab_pfs::{Code, Kind};
+use iolab_pfs_node::instance::Wish;
+use iolab_pfs_node::launch::{Life, Started};
+use iolab_pfs_node::{Client, NoMemory, files};
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+use std::{env, fs};
+
+/// Run an MPI program with its files in a file system of their own, which ends with it.
+///
+/// Files that the program creates or opens for writing through MPI-IO in this directory or below live in
+/// the file system; at the end they become plain files. The exit code is the command's.
+#[derive(Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    shape: Shape,
+    /// Which files live in the file system, by absolute name. [default: those in this directory or below]
+    #[arg(long, value_name = "GLOB", num_args = 1..)]
+    files: Vec<String>,
+    /// Directory of the file system, which stays. [default: one in $TMPDIR that goes]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Leave the files in DIR instead of exporting them.
+    #[arg(long, requires = "dir", conflicts_with = "stage_out")]
+    keep: bool,
+    /// Plain files that are brought into the file system first.
+    #[arg(long, value_name = "SRC", num_args = 1..)]
+    stage_in: Vec<PathBuf>,
+    /// Export the files into this directory, instead of to where they have their names.
+    #[arg(long, value_name = "DST")]
+    stage_out: Option<PathBuf>,
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Where the file system is, and whether it goes with the run.
+struct Home {
+    directory: PathBuf,
+    goes: bool,
+}
+
+/// Which files live in the file system.
+struct Scope {
+    here: PathBuf,
+    globs: Vec<String>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let library = launch::find_mpi_library().map_err(launch_failure)?;
+    let scope = Scope::of(&arguments.files)?;
+    let home = Home::of(arguments.dir.as_deref())?;
+    let started = start(&home.directory, &arguments.shape.wish(), Life::Bound);
+    let node = Some(started.inspect_err(|_| home.go())?);
+    let mut keeper = Keeper { home: &home, node, left: SUCCESSORS };
+    let staged = stage_in(&home, &arguments.stage_in);
+    let ended = staged.and_then(|staged| {
+        let ending = carry_out(arguments, &library, &scope, &mut keeper)?;
+        Ok((staged, ending))
+    });
+    let (staged, ending) = match ended {
+        Ok(ended) => ended,
+        Err(failure) => {
+            // The program has not run, so nothing is lost.
+            let _ = keeper.node.map(Started::stop);
+            home.go();
+            return Err(failure);
+        }
+    };
+    let node = keeper.end()?;
+    let exported = match arguments.keep {
+        true => Ok(()),
+        false => export(arguments, &scope, &home, &staged),
+    };
+    let stopped = node.stop();
+    exported.map_err(|failure| {
+        let place = home.directory.display();
+        failure
+            .note(format!("the file system of the run is kept in {place}"))
+            .hint(format!(
+                "mend that, then `iolab fs up --dir {place}` and `iolab fs cp --dir {place} iolab:NAME NAME`"
+            ))
+            .code(ending.code().max(1))
+    })?;
+    stopped?;
+    home.go();
+    Ok(ExitCode::from(ending.follow()))
+}
+
+impl Home {
+    fn of(given: Option<&Path>) -> Result<Home, Failure> {
+        if let Some(directory) = given {
+            return Ok(Home { directory: directory.to_owned(), goes: false });
+        }
+        let parent = env::temp_dir();
+        let made = own_place::make(&parent, "iolab-fs").map_err(|error| {
+            Failure::new(format!("{}: {error}", parent.display()))
+                .hint("set TMPDIR to a directory where you may write, or give --dir DIR")
+        });
+        Ok(Home { directory: made?, goes: true })
+    }
+
+    /// The end of a file system that nobody asked to stay.
+    fn go(&self) {
+        if self.goes
+            && let Err(error) = fs::remove_dir_all(&self.directory)
+        {
+            eprintln!("iolab: warning: {} is left: {error}", self.directory.display());
+        }
+    }
+
+    fn client(&self) -> Result<Client, Failure> {
+        Place { dir: Some(self.directory.clone()) }.client()
+    }
+}
+
+impl Scope {
+    fn of(globs: &[String]) -> Result<Scope, Failure> {
+        let here =
+            env::current_dir().map_err(|error| Failure::new(format!("directory: {error}")))?;
+        let mut scope = Scope { here, globs: Vec::new() };
+        for glob in globs {
+            if glob.contains('\n') {
+                return Err(Failure::new(format!("--files {glob:?} has more than one line"))
+                    .hint("write --files once for each glob"));
+            }
+            scope.globs.push(match glob.starts_with('/') || glob.starts_with("**") {
+                true => glob.clone(),
+                false => format!("{}/{glob}", escaped(&scope.here)),
+            });
+        }
+        if scope.globs.is_empty() {
+            scope.globs.push(below(&scope.here));
+            // A shell may know this directory by another name, over links, and programs are told that one.
+            let named = env::var_os("PWD").map(PathBuf::from);
+            let named = named.filter(|it| *it != scope.here && it.is_absolute());
+            let same = named.filter(|it| it.canonicalize().is_ok_and(|it| it == scope.here));
+            scope.globs.extend(same.map(|it| below(&it)));
+        }
+        Ok(scope)
+    }
+
+    fn holds(&self, path: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(path);
+        self.globs.iter().any(|glob| fast_glob::glob_match(glob, &*text))
+    }
+}
+
+/// All names below a directory.
+fn below(directory: &Path) -> String {
+    format!("{}/**", escaped(directory).trim_end_matches('/'))
+}
+
+/// A path as a glob that only means itself.
+fn escaped(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let mut glob = String::new();
+    for letter in text.chars() {
+        if "*?[]{}!\\".contains(letter) {
+            glob.push('\\');
+        }
+        glob.push(letter);
+    }
+    glob
+}
+
+/// Brings plain files into the file system; their names there.
+fn stage_in(home: &Home, sources: &[PathBuf]) -> Result<BTreeSet<Vec<u8>>, Failure> {
+    let mut names = BTreeSet::new();
+    if sources.is_empty() {
+        return Ok(names);
+    }
+    let client = home.client()?;
+    for source in sources {
+        let name = name_of(source)?;
+        copy::bring(&client, source, &name)?;
+        names.insert(name);
+    }
+    Ok(names)
+}
+
+/// Looks after the servers of a run: they and the command end with this process. Servers that end before
+/// get successors, for which calls wait: what was answered is in the directory.
+struct Keeper<'a> {
+    home: &'a Home,
+    node: Option<Started>,
+    /// Successors that there may still be.
+    left: u32,
+}
+
+/// A node that ends again and again is of no use to anybody.
+const SUCCESSORS: u32 = 5;
+
+impl Watcher for Keeper<'_> {
+    fn is_needed(&self) -> bool {
+        true
+    }
+
+    fn tick(&mut self) -> Duration {
+        if self.left > 0 && self.node.as_mut().is_none_or(Started::has_ended) {
+            self.left -= 1;
+            match self.succeed() {
+                Ok(()) => {}
+                Err(failure) => eprintln!("iolab: warning: {}", failure.message()),
+            }
+        }
+        Duration::from_millis(100)
+    }
+}
+
+impl Keeper<'_> {
+    fn succeed(&mut self) -> Result<(), Failure> {
+        self.node = None;
+        let place = self.home.directory.display();
+        eprintln!(
+            "iolab: warning: the servers have ended and are started again; see {place}/node.log"
+        );
+        self.node = Some(start(&self.home.directory, &Wish::default(), Life::Bound)?);
+        Ok(())
+    }
+
+    /// The servers at the end, alive.
+    fn end(mut self) -> Result<Started, Failure> {
+        if self.node.as_mut().is_none_or(Started::has_ended) {
+            self.succeed().map_err(|failure| {
+                let place = self.home.directory.display();
+                failure.note(format!("the file system of the run is kept in {place}"))
+            })?;
+        }
+        Ok(self.node.expect("they are there or were started"))
+    }
+}
+
+fn carry_out(
+    arguments: &Arguments,
+    library: &Path,
+    scope: &Scope,
+    keeper: &mut Keeper<'_>,
+) -> Result<Ending, Failure> {
+    let directory = &keeper.home.directory;
+    let absolute = directory.canonicalize();
+    let absolute =
+        absolute.map_err(|error| Failure::new(format!("{}: {error}", directory.display())))?;
+    let mut command = Command::new(&arguments.command[0]);
+    command.args(&arguments.command[1..]);
+    command.env("IOLAB_FS", absolute).env("IOLAB_FS_FILES", scope.globs.join("\n"));
+    launch::preload(&mut command, &[library.to_owned()]);
+    launch::run(&mut command, keeper).map_err(launch_failure)
+}
+
+/// Makes plain files of those of the run.
+fn export(
+    arguments: &Arguments,
+    scope: &Scope,
+    home: &Home,
+    staged: &BTreeSet<Vec<u8>>,
+) -> Result<(), Failure> {
+    let client = home.client()?;
+    let all = files::walk(&client, b"/").map_err(|error| failure(b"/", error))?;
+    let (files, others): (Vec<_>, Vec<_>) = all
+        .iter()
+        .filter(|(_, it)| it.kind == Kind::File)
+        .partition(|(path, _)| staged.contains(path) || scope.holds(path));
+    // The directories that led to a file are there when the program has deleted it again.
+    let came = |(path, it): &(_, iolab_pfs::Attributes)| {
+        (it.kind == Kind::Directory && staged.is_empty())
+            || (it.kind == Kind::File && !staged.contains(path))
+    };
+    if !all.iter().any(came) {
+        say_nothing_came(&arguments.command[0]);
+    }
+    if home.goes {
+        for (path, _) in others {
+            // Its name began with `iolab:`, so it has no place among plain files.
+            let name = shown(path);
+            eprintln!(
+                "iolab: {name} goes with the file system: give --dir DIR and --keep to keep it"
+            );
+        }
+    }
+    for (path, _) in files {
+        let plain = plain_name(arguments, scope, path);
+        let is_as_it_was = staged.contains(path)
+            && arguments.stage_out.is_none()
+            && files::is_same(&client, path, &plain).map_err(|error| failure(path, error))?;
+        if !is_as_it_was {
+            files::export_file(&client, path, &plain).map_err(|error| failure(path, error))?;
+        }
+        if !home.goes {
+            // The plain file is the one that counts from now on.
+            let call = Call::Remove { path: path.clone(), kind: Kind::File };
+            client.call(call, &mut NoMemory).map_err(|error| failure(path, error))?;
+        }
+    }
+    if !home.goes {
+        remove_empty(&client, &all)?;
+    }
+    Ok(())
+}
+
+/// Removes directories that have nothing in them any more, the lowest first.
+fn remove_empty(client: &Client, all: &[(Vec<u8>, iolab_pfs::Attributes)]) -> Result<(), Failure> {
+    for (path, _) in all.iter().rev().filter(|(_, it)| it.kind == Kind::Directory) {
+        let call = Call::Remove { path: path.clone(), kind: Kind::Directory };
+        match client.call(call, &mut NoMemory) {
+            Err(error) if error.code != Code::NOT_EMPTY => return Err(failure(path, error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Where a file goes.
+fn plain_name(arguments: &Arguments, scope: &Scope, path: &[u8]) -> PathBuf {
+    let name = Path::new(OsStr::from_bytes(path));
+    let Some(target) = &arguments.stage_out else { return name.to_owned() };
+    let inner = name.strip_prefix(&scope.here).or_else(|_| name.strip_prefix("/"));
+    target.join(inner.unwrap_or(name))
+}
+
+fn say_nothing_came(command: &OsStr) {
+    eprintln!(
+        "iolab: nothing came to the file system: {} opened no file for writing through MPI-IO where \
+         --files says, or is linked statically, which a preloaded library does not reach",
+        shown(command.as_bytes())
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_below_a_directory_are_ours_whatever_its_name() {
+        let scope = |directory: &str, globs: &[&str]| {
+            let here = PathBuf::from(directory);
+            let globs = globs.iter().map(|it| (*it).to_owned()).chain([below(&here)]).collect();
+            Scope { here, globs }
+        };
+        let strange = scope("/a/[b]*{c}!", &[]);
+        assert!(strange.holds(b"/a/[b]*{c}!/x/y"));
+        assert!(!strange.holds(b"/a/b/x") && !strange.holds(b"/a/[b]xx{c}!/x"));
+        assert!(scope("/", &[]).holds(b"/x"));
+        assert!(scope("/run", &["/scratch/*.dat"]).holds(b"/scratch/a.dat"));
+    }
+}

@@ -1,0 +1,81 @@
+//! `iolab fs status`: whether a file system is served, by whom, and what is in it.
+
+use super::Place;
+use super::launch::{capacity, durability};
+use crate::failure::Failure;
+use clap::Args;
+use iolab_pfs_node::instance::{DURABILITY, Description, serving};
+use iolab_pfs_node::node;
+use iolab_vocab::format_bytes;
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Tell whether a file system is served, how it is made, and how much its servers hold.
+///
+/// The exit code is 0 if it is served, 3 if it is not.
+#[derive(Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    place: Place,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a server has on its device.
+struct Held {
+    subfiles: u64,
+    bytes: u64,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let directory = arguments.place.directory()?;
+    let description = Description::read(&directory)?;
+    let pid = serving(&directory)?;
+    let directory = directory.canonicalize().unwrap_or(directory);
+    let held: Vec<_> = (0..description.servers).map(|server| held(&directory, server)).collect();
+    if arguments.json {
+        let room = node::room(&directory).ok();
+        let servers = held.iter().map(|it| json!({"subfiles": it.subfiles, "bytes": it.bytes}));
+        let told = json!({
+            "directory": directory.to_string_lossy(),
+            "uuid": description.uuid,
+            "process": pid,
+            "layout": description.layout.to_string(),
+            "durability": DURABILITY,
+            "free_bytes": room.map(|(free, _)| free),
+            "capacity_bytes": room.map(|(_, all)| all),
+            "servers": servers.collect::<Vec<_>>(),
+        });
+        say_line!("{told:#}");
+    } else {
+        say_line!("directory   {}", directory.display());
+        match pid {
+            Some(pid) => say_line!("served      by process {pid}"),
+            None => say_line!("served      by nobody; `iolab fs up --dir {}`", directory.display()),
+        }
+        say_line!("layout      {}", description.layout);
+        say_line!("durability  {}", durability());
+        say_line!("capacity    {}", capacity(&directory));
+        for (server, Held { subfiles, bytes }) in held.iter().enumerate() {
+            let size = format_bytes(*bytes);
+            say_line!("server {server:<4} {subfiles} subfiles, {size} on the device");
+        }
+    }
+    Ok(ExitCode::from(if pid.is_some() { 0 } else { 3 }))
+}
+
+/// Counts the subfiles of a server, and what they take.
+fn held(directory: &Path, server: u32) -> Held {
+    let data = directory.join(format!("server-{server}")).join("data");
+    let folders = fs::read_dir(data).into_iter().flatten().flatten();
+    let files =
+        folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten().flatten());
+    files.flat_map(|file| file.metadata()).fold(Held { subfiles: 0, bytes: 0 }, |sum, file| Held {
+        subfiles: sum.subfiles + 1,
+        bytes: sum.bytes + file.blocks() * 512,
+    })
+}

@@ -1,0 +1,371 @@
+//! `iolab fs` from the outside: servers that are killed, stopped and taken twice, files that come and go, and
+//! what is said to who makes a slip.
+
+use iolab_pfs::client::Failure;
+use iolab_pfs::{Code, OpenWish};
+use iolab_pfs_node::files::{OpenFile, TO_READ};
+use iolab_pfs_node::{Client, launch};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const TO_WRITE: OpenWish = OpenWish {
+    reads: true,
+    writes: true,
+    creates: true,
+    exclusive: false,
+    mode: 0o644,
+    layout: None,
+};
+
+/// The library that is preloaded. Cargo does not build another package's shared library for a test.
+fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "-p", "iolab-mpi", "--profile", profile])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status();
+        assert!(built.is_ok_and(|status| status.success()), "the library does not build");
+        let folder = Path::new(env!("CARGO_BIN_EXE_iolab")).parent().unwrap();
+        folder.join(iolab_host::launch::LIBRARY_NAME)
+    })
+}
+
+/// `iolab fs words` in a directory.
+fn fs_in(directory: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_iolab"));
+    command.env("TMPDIR", directory).env_remove("IOLAB_FS").current_dir(directory);
+    if words.first() == Some(&"run") {
+        command.env("IOLAB_LIBRARY", library());
+    }
+    command.arg("fs").args(words).output().unwrap()
+}
+
+fn said(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What a command that succeeds prints.
+fn prints(directory: &Path, words: &[&str]) -> String {
+    let output = fs_in(directory, words);
+    assert!(output.status.success(), "{words:?}: {}", said(&output.stderr));
+    said(&output.stdout)
+}
+
+/// Holds a slip against what is to be said of it, with a way out.
+fn refuses(directory: &Path, words: &[&str], offender: &str) {
+    let output = fs_in(directory, words);
+    let told = said(&output.stderr);
+    assert!(!output.status.success(), "{words:?}");
+    assert!(told.contains(offender), "{words:?}: {told}");
+    assert!(told.contains("hint: ") || told.contains("Usage: "), "{words:?}: {told}");
+}
+
+/// A file system in `fs` of a new directory, which ends with the value.
+struct Served(tempfile::TempDir);
+
+impl Served {
+    fn new() -> Served {
+        let directory = tempfile::tempdir().unwrap();
+        let told = prints(directory.path(), &["up", "--dir", "fs", "--servers", "2"]);
+        assert!(told.contains("process: what is answered outlives the servers"), "{told}");
+        assert!(told.contains("capacity") && told.contains("servers     2"), "{told}");
+        Served(directory)
+    }
+
+    fn at(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn client(&self) -> Client {
+        Client::of(&self.at().join("fs")).unwrap()
+    }
+
+    fn pid(&self) -> String {
+        let told = prints(self.at(), &["status", "--dir", "fs", "--json"]);
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        told["process"].as_u64().unwrap().to_string()
+    }
+
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.pid()]).status();
+        assert!(sent.unwrap().success());
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = launch::stop(&self.0.path().join("fs"));
+    }
+}
+
+fn pattern(round: u64) -> Vec<u8> {
+    (0..40_000u64).map(|at| (at.wrapping_mul(round + 7) >> 3) as u8).collect()
+}
+
+#[test]
+fn servers_that_are_killed_lose_nothing_that_was_answered() {
+    let served = Served::new();
+    let answered = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let client = served.client();
+            let file = OpenFile::open(&client, b"/a", TO_WRITE).unwrap();
+            for round in 0..3000 {
+                file.write_at(round * 30_000, &pattern(round)).unwrap();
+                answered.store(round + 1, Ordering::SeqCst);
+            }
+            file.close().unwrap();
+        });
+        for _ in 0..3 {
+            let before = answered.load(Ordering::SeqCst);
+            while !writer.is_finished() && answered.load(Ordering::SeqCst) < before + 200 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            served.signal("-KILL");
+            while fs_in(served.at(), &["up", "--dir", "fs"]).status.code() != Some(0) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        writer.join().unwrap();
+    });
+    assert_eq!(answered.load(Ordering::SeqCst), 3000);
+    let client = served.client();
+    let file = OpenFile::open(&client, b"/a", TO_READ).unwrap();
+    assert_eq!(file.size().unwrap(), 2999 * 30_000 + 40_000);
+    let mut to = vec![0; 30_000];
+    for round in 0..3000 {
+        assert_eq!(file.read_at(round * 30_000, &mut to).unwrap(), 30_000);
+        // The end of each write lies under the next one.
+        let mut want = pattern(round);
+        want.truncate(30_000);
+        if round > 0 {
+            assert!(to[10_000..] == want[10_000..], "round {round}");
+        }
+        assert!(to[..10_000] == want[..10_000], "round {round}");
+    }
+}
+
+/// Whether no thread of a process goes on: a signal takes its time to reach them all.
+fn all_stopped(pid: &str) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let states = threads.flat_map(|thread| fs::read_to_string(thread.path().join("stat")));
+    states.into_iter().all(|stat| stat.rsplit(") ").next().is_some_and(|it| it.starts_with('T')))
+}
+
+#[test]
+fn servers_that_are_stopped_fail_a_call_within_ten_seconds_by_name() {
+    let served = Served::new();
+    let client = served.client();
+    let file = OpenFile::open(&client, b"/a", TO_WRITE).unwrap();
+    file.write_at(0, &[1; 100]).unwrap();
+    let pid = served.pid();
+    served.signal("-STOP");
+    while !all_stopped(&pid) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let begin = Instant::now();
+    let failed = file.write_at(0, &[2; 100]);
+    let took = begin.elapsed();
+    assert!(Command::new("kill").args(["-CONT", &pid]).status().unwrap().success());
+    let Err(Failure { code, text }) = failed else { panic!("{failed:?}") };
+    assert_eq!(code, Code::TIMED_OUT, "{text}");
+    assert!(text.contains("I/O server"), "{text}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    // They go on as if nothing had been.
+    file.write_at(0, &[3; 100]).unwrap();
+    let mut to = [0; 100];
+    assert_eq!((file.read_at(0, &mut to), to), (Ok(100), [3; 100]));
+}
+
+#[test]
+fn files_are_used_with_the_tools() {
+    let served = Served::new();
+    let at = served.at();
+    let bytes: Vec<u8> = (0..1_500_000u32).map(|at| ((at * 7) >> 5) as u8).collect();
+    fs::write(at.join("plain"), &bytes).unwrap();
+    let tool = |words: &[&str]| prints(at, &[&words[..1], &["--dir", "fs"], &words[1..]].concat());
+    tool(&["mkdir", "-p", "/x/y"]);
+    tool(&["cp", "plain", "iolab:/x/y/"]);
+    tool(&["cp", "iolab:/x/y/plain", "iolab:/x/copy"]);
+    tool(&["mv", "/x/copy", "/x/moved"]);
+    let listed = tool(&["ls", "-r", "/x"]);
+    let names: Vec<_> = listed.lines().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    assert_eq!(names, ["/x/moved", "/x/y", "/x/y/plain"]);
+    assert!(listed.contains(" 1500000 /x/moved"), "{listed}");
+    assert!(tool(&["du", "/x"]).contains("3000000"));
+    assert!(tool(&["layout", "/x/moved"]).contains("on server 1"));
+    let output = fs_in(at, &["cat", "--dir", "fs", "/x/moved"]);
+    assert!(output.stdout == bytes);
+    tool(&["cp", "iolab:/x/moved", "back"]);
+    assert!(fs::read(at.join("back")).unwrap() == bytes);
+    refuses(at, &["rm", "--dir", "fs", "/x"], "/x is a directory");
+    tool(&["rm", "-r", "/x"]);
+    assert_eq!(tool(&["ls"]), "");
+    refuses(at, &["cat", "--dir", "fs", "/x/moved"], "/x/moved");
+    refuses(at, &["cp", "--dir", "fs", "plain", "other"], "neither plain");
+}
+
+#[test]
+fn a_limit_on_files_is_told_to_who_meets_it_and_ends_no_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let iolab = env!("CARGO_BIN_EXE_iolab");
+    let script = format!("ulimit -f 200; exec {iolab} fs up --dir fs --servers 2");
+    let up = Command::new("sh").args(["-c", &script]).current_dir(at).output().unwrap();
+    assert!(up.status.success(), "{}", said(&up.stderr));
+    let served = Served(directory);
+    let at = served.at();
+    fs::write(at.join("large"), vec![1; 3_000_000]).unwrap();
+    fs::write(at.join("small"), b"small").unwrap();
+    refuses(at, &["cp", "--dir", "fs", "large", "iolab:/large"], "file too large");
+    prints(at, &["cp", "--dir", "fs", "small", "iolab:/small"]);
+    assert_eq!(prints(at, &["cat", "--dir", "fs", "/small"]), "small");
+    assert!(!prints(at, &["ls", "--dir", "fs"]).contains("large"));
+}
+
+#[test]
+fn slips_are_told_with_a_way_out() {
+    let served = Served::new();
+    let at = served.at();
+    let pid = served.pid();
+    refuses(at, &["up", "--dir", "fs"], &format!("process {pid}"));
+    refuses(at, &["up", "--dirr", "fs"], "--dirr");
+    refuses(at, &["ls"], "no file system is named");
+    refuses(at, &["ls", "--dir", "nowhere"], "nowhere");
+    fs::create_dir(at.join("other")).unwrap();
+    fs::write(at.join("other/file"), "").unwrap();
+    refuses(at, &["up", "--dir", "other"], "`file`");
+    refuses(at, &["status", "--dir", "other"], "no instance.toml");
+    refuses(at, &["up", "--dir", "new", "--servers", "0"], "0 servers");
+    refuses(at, &["up", "--dir", "new", "--layout", "stripe:unit=x"], "stripe:unit=x");
+    assert!(!at.join("new").exists());
+    prints(at, &["stop", "--dir", "fs"]);
+    refuses(at, &["ls", "--dir", "fs"], "nobody serves");
+    refuses(at, &["stop", "--dir", "fs"], "nobody serves");
+    assert_eq!(fs_in(at, &["status", "--dir", "fs"]).status.code(), Some(3));
+    refuses(at, &["up", "--dir", "fs", "--servers", "3"], "2 servers, not 3");
+    let path = at.join("fs/instance.toml");
+    let newer = fs::read_to_string(&path).unwrap().replace("format = 1", "format = 9");
+    fs::write(path, newer).unwrap();
+    refuses(at, &["up", "--dir", "fs"], "format 9");
+    refuses(at, &["ls", "--dir", "fs"], "format 9");
+}
+
+#[test]
+fn two_who_take_a_directory_at_once_are_one_who_gets_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let codes: Vec<_> = std::thread::scope(|scope| {
+        let up = || fs_in(directory.path(), &["up", "--dir", "fs"]).status.code();
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(up)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(codes.iter().filter(|code| **code == Some(0)).count(), 1, "{codes:?}");
+    prints(directory.path(), &["stop", "--dir", "fs"]);
+}
+
+#[test]
+fn a_run_ends_as_its_command_and_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let output = fs_in(at, &["run", "--", "sh", "-c", "echo told; exit 7"]);
+    assert_eq!((output.status.code(), said(&output.stdout)), (Some(7), "told\n".to_owned()));
+    assert!(said(&output.stderr).contains("nothing came to the file system: sh"));
+    refuses(at, &["run", "--", "no-such-command"], "no-such-command");
+    refuses(at, &["run", "--keep", "--", "true"], "--dir");
+    refuses(at, &["run", "--stage-in", "missing", "--", "true"], "missing");
+    assert_eq!(fs::read_dir(at).unwrap().count(), 0);
+}
+
+/// What the program of a run does to the file system, by hand.
+#[test]
+fn files_of_a_run_become_plain_ones_in_place_or_elsewhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    fs::write(at.join("in.dat"), b"before").unwrap();
+    fs::write(at.join("from.txt"), b"text").unwrap();
+    let iolab = env!("CARGO_BIN_EXE_iolab");
+    let script =
+        format!("{iolab} fs cp from.txt iolab:out/new.dat && {iolab} fs cp from.txt iolab:in.dat");
+    let run = |options: &[&str]| {
+        let words = [&["run"], options, &["--", "sh", "-c", &script]].concat();
+        let output = fs_in(at, &words);
+        (output.status.code(), said(&output.stderr))
+    };
+    fs::create_dir(at.join("out")).unwrap();
+    assert_eq!(run(&[]), (Some(0), String::new()));
+    assert_eq!(fs::read(at.join("out/new.dat")).unwrap(), b"text");
+    assert_eq!(fs::read(at.join("in.dat")).unwrap(), b"text");
+
+    fs::write(at.join("in.dat"), b"before").unwrap();
+    assert_eq!(run(&["--stage-out", "elsewhere"]), (Some(0), String::new()));
+    assert_eq!(fs::read(at.join("elsewhere/out/new.dat")).unwrap(), b"text");
+    assert_eq!(fs::read(at.join("in.dat")).unwrap(), b"before");
+
+    assert_eq!(run(&["--dir", "kept", "--keep"]), (Some(0), String::new()));
+    assert_eq!(fs::read(at.join("in.dat")).unwrap(), b"before");
+    let told = fs_in(at, &["run", "--dir", "kept", "--", "true"]);
+    assert_eq!(told.status.code(), Some(0));
+    assert_eq!(fs::read(at.join("in.dat")).unwrap(), b"text");
+
+    // Where an export cannot be, everything is kept and named.
+    fs::remove_dir_all(at.join("out")).unwrap();
+    fs::write(at.join("out"), b"in the way").unwrap();
+    let (code, told) = run(&[]);
+    assert_eq!(code, Some(1), "{told}");
+    let place = told.lines().find_map(|line| line.split_once("is kept in ")).unwrap().1.to_owned();
+    assert!(told.contains("new.dat") && told.contains("hint: "), "{told}");
+    prints(at, &["up", "--dir", &place]);
+    let inside = format!("iolab:{}/out/new.dat", at.canonicalize().unwrap().display());
+    prints(at, &["cp", "--dir", &place, &inside, "saved"]);
+    prints(at, &["stop", "--dir", &place]);
+    assert_eq!(fs::read(at.join("saved")).unwrap(), b"text");
+}
+
+#[test]
+fn servers_of_a_run_that_are_killed_have_successors() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    fs::write(at.join("plain"), b"kept").unwrap();
+    let iolab = env!("CARGO_BIN_EXE_iolab");
+    let script = format!(
+        "{iolab} fs cp plain iolab:one && kill -9 $(cat $IOLAB_FS/lock) && sleep 1 && \
+         {iolab} fs cp iolab:one iolab:two"
+    );
+    let output = fs_in(at, &["run", "--", "sh", "-c", &script]);
+    let told = said(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("started again"), "{told}");
+    for name in ["one", "two"] {
+        assert_eq!(fs::read(at.join(name)).unwrap(), b"kept");
+    }
+}
+
+#[test]
+fn servers_of_a_run_end_when_it_is_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let mut run = Command::new(env!("CARGO_BIN_EXE_iolab"))
+        .args(["fs", "run", "--dir", "fs", "--", "sleep", "60"])
+        .env("IOLAB_LIBRARY", library())
+        .current_dir(at)
+        .spawn()
+        .unwrap();
+    let place = at.join("fs");
+    let soon = |what: &dyn Fn() -> bool| {
+        let begin = Instant::now();
+        while !what() {
+            assert!(begin.elapsed() < Duration::from_secs(20));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    soon(&|| Client::of(&place).is_ok());
+    run.kill().unwrap();
+    run.wait().unwrap();
+    soon(&|| matches!(iolab_pfs_node::instance::serving(&place), Ok(None)));
+}

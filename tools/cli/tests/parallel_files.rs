@@ -1,0 +1,218 @@
+//! MPI programs whose files live in the file system: as on a plain directory, to the byte.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// What a program left: its directory's files, and how it ended.
+type Left = BTreeMap<PathBuf, Vec<u8>>;
+
+fn need(tool: &str) {
+    let found = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(tool).is_file()));
+    let packages = "libmpich-dev mpich libopenmpi-dev openmpi-bin gfortran";
+    assert!(found, "`{tool}` is missing: apt-get install {packages}");
+}
+
+/// A guest, compiled for a family.
+struct Guest {
+    family: &'static str,
+    folder: TempDir,
+}
+
+impl Guest {
+    fn new(family: &'static str, source: &str) -> Guest {
+        let compiler = if source.ends_with(".c") { "mpicc" } else { "mpifort" };
+        let compiler = format!("{compiler}.{family}");
+        need(&compiler);
+        need(&format!("mpiexec.{family}"));
+        let folder = tempfile::tempdir().unwrap();
+        let source =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parallel_files").join(source);
+        let mut build = Command::new(&compiler);
+        build
+            .args(["-w", "-pthread"])
+            .args(source.extension().filter(|it| *it == "f90").map(|_| MISMATCH));
+        let built =
+            build.arg("-o").arg(folder.path().join("program")).arg(source).output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        Guest { family, folder }
+    }
+
+    /// Runs it in a directory of its own, plain or in the file system; what it left there.
+    fn run(&self, ranks: u32, is_plain: bool, before: &[(&str, &str)]) -> (Left, Output) {
+        self.run_with(ranks, is_plain, before, &[])
+    }
+
+    fn run_with(
+        &self,
+        ranks: u32,
+        is_plain: bool,
+        before: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> (Left, Output) {
+        let home = tempfile::tempdir().unwrap();
+        for (name, text) in before {
+            fs::write(home.path().join(name), text).unwrap();
+        }
+        let iolab = env!("CARGO_BIN_EXE_iolab");
+        let launcher = format!("mpiexec.{}", self.family);
+        let run = ["fs", "run", "--servers", "3", "--layout", "stripe:unit=4k", "--"];
+        let mut command = match is_plain {
+            true => Command::new(&launcher),
+            false => {
+                let mut command = Command::new(iolab);
+                command.args(run).arg(&launcher);
+                command
+            }
+        };
+        command.args((self.family == "openmpi").then_some("--oversubscribe"));
+        command.args(["-n", &ranks.to_string()]).arg(self.folder.path().join("program"));
+        command.args(arguments);
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        let output = command.current_dir(home.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?}: {said}");
+        let entries = fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().path());
+        let left = entries.map(|path| {
+            let name = path.file_name().map(OsStr::to_owned).unwrap();
+            (name.into(), fs::read(&path).unwrap())
+        });
+        (left.collect(), output)
+    }
+}
+
+/// `mpif.h` and `use mpi` take buffers of any type, which the compiler would not believe.
+const MISMATCH: &str = "-fallow-argument-mismatch";
+
+/// Both left the same files.
+fn same(one: &Left, other: &Left, what: &str) {
+    let names = |left: &Left| left.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(one), names(other), "{what}");
+    for (name, bytes) in one {
+        let texts = [bytes, &other[name]].map(|it| String::from_utf8_lossy(it));
+        if name.to_string_lossy().starts_with("said") {
+            assert_eq!(texts[0], texts[1], "{what}: {}", name.display());
+        }
+        assert!(bytes == &other[name], "{what}: {} differs", name.display());
+    }
+}
+
+fn as_plain(family: &'static str, source: &str, ranks: &[u32], before: &[(&str, &str)]) {
+    let guest = Guest::new(family, source);
+    for &ranks in ranks {
+        let (plain, _) = guest.run(ranks, true, before);
+        let (ours, _) = guest.run(ranks, false, before);
+        same(&plain, &ours, &format!("{source} on {ranks} ranks of {family}"));
+    }
+}
+
+#[test]
+fn views_of_all_kinds_hold_the_same_bytes_under_mpich() {
+    as_plain("mpich", "views.c", &[1, 2], &[]);
+}
+
+#[test]
+fn views_of_all_kinds_hold_the_same_bytes_under_open_mpi() {
+    as_plain("openmpi", "views.c", &[1, 3, 4], &[]);
+}
+
+/// The measure is Open MPI: MPICH writes into the gaps of such views what was in its memory.
+#[test]
+fn filetypes_whose_tiles_overlap_are_followed_tile_by_tile() {
+    let guests = ["openmpi", "mpich"].map(|family| Guest::new(family, "overlapping.c"));
+    for ranks in [1, 2] {
+        let (plain, _) = guests[0].run(ranks, true, &[]);
+        for guest in &guests {
+            let (ours, _) = guest.run(ranks, false, &[]);
+            same(&plain, &ours, &format!("{ranks} ranks of {}", guest.family));
+        }
+    }
+}
+
+#[test]
+fn a_run_tells_which_files_go_and_nothing_of_those_that_the_program_deleted() {
+    let guest = Guest::new("mpich", "gone.c");
+    let (left, output) = guest.run(1, false, &[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(left.is_empty() && !said.contains("nothing came"), "{said}");
+    let (left, output) = guest.run_with(1, false, &[], &["iolab:/kept.dat"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(left.is_empty() && said.contains("/kept.dat goes with the file system"), "{said}");
+}
+
+#[test]
+fn fortran_programs_hold_the_same_bytes() {
+    as_plain("mpich", "arrays.f90", &[2], &[]);
+    as_plain("openmpi", "arrays.f90", &[2], &[]);
+}
+
+/// Open MPI of today checks less, and shortens files when it should make room in them: what MPICH says is
+/// the measure for both.
+#[test]
+fn all_other_calls_say_what_mpich_says() {
+    as_plain("mpich", "calls.c", &[1, 2], &[]);
+    let [mpich, openmpi] = ["mpich", "openmpi"].map(|family| {
+        let (left, _) = Guest::new(family, "calls.c").run(2, false, &[]);
+        left
+    });
+    same(&mpich, &openmpi, "calls.c under both families");
+}
+
+#[test]
+fn files_that_are_there_are_read_in_place_and_changed_in_the_file_system() {
+    let before = [
+        ("read.txt", "what is only read stays where it is"),
+        ("changed.txt", "what is changed comes in first"),
+        ("deleted.txt", "what is deleted goes on both sides"),
+        ("also.txt", "and so does what nobody opened"),
+    ];
+    as_plain("mpich", "plain.c", &[2], &before);
+    as_plain("openmpi", "plain.c", &[2], &before);
+}
+
+/// The guest knows what is right: libraries tell more than they read.
+#[test]
+fn a_read_says_how_many_bytes_there_were_in_every_form() {
+    for family in ["mpich", "openmpi"] {
+        let (left, _) = Guest::new(family, "ends.c").run(2, false, &[]);
+        for rank in 0..2 {
+            let said = &left[Path::new(&format!("said.{rank}"))];
+            assert_eq!(String::from_utf8_lossy(said), "52 right\n", "{family}");
+        }
+    }
+}
+
+#[test]
+fn what_goes_wrong_on_one_rank_is_an_error_and_nobody_waits() {
+    for family in ["mpich", "openmpi"] {
+        let (left, _) = Guest::new(family, "mistakes.c").run(2, false, &[]);
+        for rank in 0..2 {
+            let said = &left[Path::new(&format!("said.{rank}"))];
+            assert_eq!(String::from_utf8_lossy(said), "done\n", "{family}");
+        }
+    }
+}
+
+/// A rank that waits for another one's part of a collective call sends it what that one waits for first.
+#[test]
+fn messages_go_on_while_a_rank_waits_in_a_collective_call() {
+    for family in ["mpich", "openmpi"] {
+        let (left, _) = Guest::new(family, "progress.c").run(2, false, &[]);
+        assert_eq!(left[Path::new("said.0")], b"done\n", "{family}");
+    }
+}
+
+#[test]
+fn an_error_is_one_line_on_the_rank_that_met_it() {
+    let (_, output) = Guest::new("openmpi", "calls.c").run(2, false, &[]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    let about = |start: &str| said.lines().filter(|line| line.contains(start)).collect::<Vec<_>>();
+    let lines = about("no/no.dat");
+    assert_eq!(lines.len(), 1, "{said}");
+    assert!(lines[0].starts_with("iolab: MPI_File_open: /"), "{said}");
+    assert!(lines[0].ends_with("no/no.dat: there is no such directory"), "{said}");
+}
