@@ -4,15 +4,13 @@
 
 use crate::dice::Dice;
 use crate::views;
+use crate::views::FILE_BYTES_MAX;
 use iolab_pattern::Nest;
 use iolab_pfs::{Kind, Layout, OpenWish};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-
-/// The most bytes of a file that programs touch.
-pub(crate) const FILE_BYTES_MAX: u64 = 4 << 10;
 
 /// What may go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

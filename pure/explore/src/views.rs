@@ -1,9 +1,11 @@
 //! Views that programs use: contiguous, strided, nested, in parts, with displacements.
 
 use crate::dice::Dice;
-use crate::plan::FILE_BYTES_MAX;
 use iolab_pattern::{Nest, Node};
 use std::sync::Arc;
+
+/// The most bytes of a file that programs touch.
+pub(crate) const FILE_BYTES_MAX: u64 = 4 << 10;
 
 /// A few sets of views for the ranks of a program; ranks that find none of their own share.
 pub(crate) fn family(dice: &mut Dice, ranks: u32) -> Vec<Vec<Arc<Nest>>> {

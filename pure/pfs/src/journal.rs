@@ -6,8 +6,8 @@
 //! a later one says that it was there, the medium is damaged and that is an error, else it is the torn end
 //! of what was being written, and nobody was told of it.
 
+use crate::change::Change;
 use crate::codec::{Reader, Sink, Wrong};
-use crate::metadata::Change;
 use crate::plant::{Plant, is_planted};
 use crate::{Message, OpenNumber, Request, SessionId, wire};
 use iolab_vocab::Refusal;

@@ -6,6 +6,7 @@
 //! bytes of a view they hold. After Clusterfile (Isaila, Malpohl, Olaru, Szeder, Tichy, ICS 2004): servers
 //! keep views, so a request for any pattern is an interval of a view.
 
+mod change;
 mod codec;
 mod greeting;
 mod ids;

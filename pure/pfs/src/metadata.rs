@@ -13,6 +13,7 @@ mod names;
 
 pub use events::{Action, Event};
 
+use crate::change::Change;
 use crate::journal::Record;
 use crate::links::{FromWish, Link, WINDOW, Wish};
 use crate::plant::{Plant, is_planted};
@@ -23,8 +24,6 @@ use iolab_policy::Machine;
 use iolab_vocab::{Nanos, Refusal};
 use names::{Names, Place};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-pub(crate) use names::Change;
 
 /// What the manager is built with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

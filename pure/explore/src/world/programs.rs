@@ -120,7 +120,7 @@ impl World {
         let (reads, writes, creates, exclusive) = (true, false, false, false);
         let wish = OpenWish { reads, writes, creates, exclusive, mode: 0, layout: None };
         let whole = Nest::new(0, 1, Set::bytes(1).expect("in range")).expect("in range");
-        let to = 2 * crate::plan::FILE_BYTES_MAX;
+        let to = 2 * crate::views::FILE_BYTES_MAX;
         let access = Access { writes, view: Arc::new(whole), from: 0, to };
         let (slot, bulletin) = (0, self.bulletins.len());
         self.bulletins.push(None);

@@ -3,6 +3,7 @@
 //! Every change is a [`Change`] that was checked; applying those of the journal in their order gives the
 //! same names again.
 
+use crate::change::Change;
 use crate::message::PATH_BYTES_MAX;
 use crate::{Attributes, Code, Entry, Inode, Kind, Layout, OpenNumber, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,30 +14,6 @@ pub(crate) const ROOT: Inode = Inode(1);
 const NAME_MAX: usize = 255;
 /// Permissions of the root.
 const ROOT_MODE: u32 = 0o755;
-
-/// One change of the state, as the journal has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// A new file or directory.
-    Create {
-        parent: Inode,
-        name: Vec<u8>,
-        inode: Inode,
-        kind: Kind,
-        mode: u32,
-        layout: Option<Layout>,
-    },
-    /// Another name; what had the new one so far goes.
-    Rename { parent: Inode, name: Vec<u8>, new_parent: Inode, new_name: Vec<u8> },
-    /// A name goes.
-    Remove { parent: Inode, name: Vec<u8> },
-    /// An open.
-    Open { open: OpenNumber, inode: Inode, session: SessionId },
-    /// The end of an open.
-    Close { open: OpenNumber },
-    /// All servers have discarded a file.
-    Discarded { inode: Inode },
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Node {

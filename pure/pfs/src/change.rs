@@ -1,0 +1,27 @@
+//! What changes in names and opens: the manager applies it, the journal keeps it.
+
+use crate::{Inode, Kind, Layout, OpenNumber, SessionId};
+
+/// One change of the state, as the journal has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// A new file or directory.
+    Create {
+        parent: Inode,
+        name: Vec<u8>,
+        inode: Inode,
+        kind: Kind,
+        mode: u32,
+        layout: Option<Layout>,
+    },
+    /// Another name; what had the new one so far goes.
+    Rename { parent: Inode, name: Vec<u8>, new_parent: Inode, new_name: Vec<u8> },
+    /// A name goes.
+    Remove { parent: Inode, name: Vec<u8> },
+    /// An open.
+    Open { open: OpenNumber, inode: Inode, session: SessionId },
+    /// The end of an open.
+    Close { open: OpenNumber },
+    /// All servers have discarded a file.
+    Discarded { inode: Inode },
+}
