@@ -11,20 +11,21 @@
 
 mod events;
 mod groups;
-mod sessions;
 mod subfiles;
+mod views;
 
 pub use events::{Action, Event, Operation, Outcome, Subfile};
 
 use crate::message::PAYLOAD_BYTES_MAX;
 use crate::plant::{Plant, is_planted};
+use crate::sessions::{Session, Sessions};
 use crate::{Access, Buffer, Code, Message, Peer, Portion, Request, SessionId};
 use groups::{Arrival, Groups, Reply};
 use iolab_policy::Machine;
 use iolab_vocab::{Direction, Extent, Nanos};
-use sessions::{Part, Session, Sessions};
 use std::collections::{BTreeMap, VecDeque};
 use subfiles::{Claim, Subfiles};
+use views::{Part, Views};
 
 /// What a server is built with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ impl Settings {
 #[derive(Debug)]
 pub struct IoServer {
     settings: Settings,
-    sessions: Sessions,
+    sessions: Sessions<Views>,
     groups: Groups,
     subfiles: Subfiles,
     /// What operations of the device are for.
@@ -196,13 +197,13 @@ impl IoServer {
             Message::Ping => Err(Some(Message::Pong)),
             Message::SetView { view, inode, layout, offset, total, part } => {
                 let part = Part { view, inode, layout, offset, total, bytes: part };
-                Err(Some(match session.take_part(part, &settings) {
+                Err(Some(match session.own.take_part(part, &settings) {
                     Ok(()) => Message::Done,
                     Err(why) => Message::failed(Code::NO_MEMORY, why),
                 }))
             }
             Message::DropView { view } => {
-                session.drop_view(view);
+                session.own.forget(view);
                 Err(Some(Message::Done))
             }
             Message::Read(access) => reads(session, access).map_err(Some),
@@ -403,7 +404,7 @@ impl IoServer {
 
 /// What a write of a session is, or why it is none.
 fn writes(
-    session: &Session,
+    session: &Session<Views>,
     access: Access,
     payload: Option<(Buffer, u64)>,
 ) -> Result<Work, Message> {
@@ -419,7 +420,7 @@ fn writes(
 }
 
 /// What a read of a session is, or its answer, if there is nothing to do.
-fn reads(session: &Session, access: Access) -> Result<Work, Message> {
+fn reads(session: &Session<Views>, access: Access) -> Result<Work, Message> {
     let (subfile, portion) = portion_of(session, access)?;
     match portion.bytes_within(PAYLOAD_BYTES_MAX) {
         Some(0) => Err(Message::Data { end: portion.to }),
@@ -428,9 +429,9 @@ fn reads(session: &Session, access: Access) -> Result<Work, Message> {
     }
 }
 
-fn portion_of(session: &Session, access: Access) -> Result<(Subfile, Portion), Message> {
+fn portion_of(session: &Session<Views>, access: Access) -> Result<(Subfile, Portion), Message> {
     let Access { view, subfile, from, to } = access;
-    let Some(view) = session.view(view) else {
+    let Some(view) = session.own.get(view) else {
         return Err(Message::failed(Code::UNKNOWN_VIEW, "the view is not stored"));
     };
     if subfile >= view.layout.subfiles() || from > to {

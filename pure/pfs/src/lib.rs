@@ -25,6 +25,7 @@ pub mod journal;
 mod links;
 pub mod metadata;
 pub mod session;
+mod sessions;
 pub mod wire;
 
 pub use ids::{

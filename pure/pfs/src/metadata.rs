@@ -15,15 +15,16 @@ pub use events::{Action, Event};
 
 use crate::change::Change;
 use crate::journal::Record;
-use crate::links::{FromWish, Link, WINDOW, Wish};
+use crate::links::{FromWish, Link, Wish};
 use crate::plant::{Plant, is_planted};
+use crate::sessions::Sessions;
 use crate::{
     Code, Inode, Kind, Layout, Message, OpenWish, Opened, Party, Peer, Request, SessionId,
 };
 use iolab_policy::Machine;
 use iolab_vocab::{Nanos, Refusal};
 use names::{Names, Place};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// What the manager is built with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +56,7 @@ impl Settings {
 pub struct Metadata {
     settings: Settings,
     names: Names,
-    sessions: BTreeMap<SessionId, Session>,
-    peers: BTreeMap<Peer, SessionId>,
+    sessions: Sessions<()>,
     /// Number of the last record.
     last: u64,
     /// All records up to this one are written.
@@ -70,16 +70,6 @@ pub struct Metadata {
     /// Servers that have not discarded an orphan yet.
     discarding: BTreeMap<Inode, Discarding>,
     woken_at: Option<Nanos>,
-}
-
-/// A session at the manager.
-#[derive(Debug, Default)]
-struct Session {
-    peer: Option<Peer>,
-    /// Since when it has no connection; unknown in a new life until somebody tells the time.
-    lost_at: Option<Nanos>,
-    executing: BTreeSet<Request>,
-    answers: VecDeque<(Request, Message)>,
 }
 
 /// An answer that is true once a record is written.
@@ -114,8 +104,7 @@ impl Metadata {
         let mut manager = Metadata {
             settings,
             names: Names::new(),
-            sessions: BTreeMap::new(),
-            peers: BTreeMap::new(),
+            sessions: Sessions::default(),
             last: 0,
             durable: 0,
             waiting: VecDeque::new(),
@@ -128,15 +117,14 @@ impl Metadata {
             let record = Record::decode(record)?;
             record.changes.iter().for_each(|change| manager.names.apply(change));
             if let Some((session, request)) = record.asked {
-                let session = manager.sessions.entry(session).or_default();
-                session.remember(request, record.answer);
+                manager.sessions.recover(session).remember(request, record.answer);
             }
             (manager.last, manager.durable) = (record.sequence, record.sequence);
         }
         // Of the others nothing is open, so nobody waits for an answer that matters.
         let open = manager.names.sessions();
         for &session in &open {
-            manager.sessions.entry(session).or_default();
+            manager.sessions.recover(session);
         }
         Ok(manager)
     }
@@ -147,13 +135,11 @@ impl Metadata {
     }
 
     fn asked(&mut self, peer: Peer, request: Request, message: Message, out: &mut Vec<Action>) {
-        let Some(&id) = self.peers.get(&peer) else { return };
-        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some((id, session)) = self.sessions.of_peer_mut(peer) else { return };
         if message == Message::Ping {
             return out.push(Action::Reply { peer, request, message: Message::Pong });
         }
-        let known = session.answers.iter().find(|(known, _)| *known == request);
-        if let Some((_, answer)) = known {
+        if let Some(answer) = session.answer(request) {
             return out.push(Action::Reply { peer, request, message: answer.clone() });
         }
         if !session.executing.insert(request) {
@@ -337,7 +323,7 @@ impl Metadata {
             else {
                 return;
             };
-            let Some(session) = self.sessions.get_mut(&session) else { continue };
+            let Some(session) = self.sessions.get(session) else { continue };
             session.executing.remove(&request);
             if is_change {
                 session.remember(request, message.clone());
@@ -385,22 +371,8 @@ impl Metadata {
         self.change(None, &Message::Done, vec![Change::Discarded { inode }], out);
     }
 
-    /// Sessions that have had no connection for too long: their opens end.
-    fn expire(&mut self, now: Nanos, out: &mut Vec<Action>) {
-        let timeout = self.settings.session_timeout;
-        let mut expired = Vec::new();
-        for (&id, session) in &mut self.sessions {
-            if session.peer.is_none() && now.since(*session.lost_at.get_or_insert(now)) >= timeout {
-                expired.push(id);
-            }
-        }
-        expired.into_iter().for_each(|id| self.end_session(id, out));
-    }
-
     fn end_session(&mut self, id: SessionId, out: &mut Vec<Action>) {
-        if let Some(peer) = self.sessions.remove(&id).and_then(|session| session.peer) {
-            self.peers.remove(&peer);
-        }
+        self.sessions.end(id);
         let opens = self.names.opens_of(id).into_iter();
         let changes = opens.map(|open| Change::Close { open }).collect();
         self.change(None, &Message::Done, changes, out);
@@ -409,10 +381,9 @@ impl Metadata {
     /// Wishes to be woken when the next session or file is due.
     fn wake(&mut self, now: Nanos, out: &mut Vec<Action>) {
         let timeout = self.settings.session_timeout;
-        let lost = self.sessions.values().filter(|session| session.peer.is_none());
-        let lost = lost.map(|session| session.lost_at.unwrap_or(now).after(timeout));
+        let lost = self.sessions.lost_first().map(|at| at.after(timeout));
         let again = self.discarding.values().filter_map(|discarding| discarding.again_at);
-        let Some(at) = lost.chain(again).min() else { return };
+        let Some(at) = lost.into_iter().chain(again).min() else { return };
         if self.woken_at.is_none_or(|stands| stands <= now || stands > at) {
             self.woken_at = Some(at);
             out.push(Action::WakeAt(at));
@@ -426,16 +397,6 @@ const LIST_BYTES: usize = 64 << 10;
 const ENTRY_BYTES: usize = 64;
 /// How long after a server could not discard a file it is asked again.
 const DISCARD_AGAIN: Nanos = Nanos(1_000_000_000);
-
-impl Session {
-    fn remember(&mut self, request: Request, answer: Message) {
-        if self.answers.len() as u64 == WINDOW {
-            let oldest = (0..self.answers.len()).min_by_key(|&at| self.answers[at].0);
-            oldest.and_then(|at| self.answers.remove(at));
-        }
-        self.answers.push_back((request, answer));
-    }
-}
 
 impl FromWish<()> for Action {
     fn from_wish(wish: Wish<()>) -> Action {
@@ -453,23 +414,17 @@ impl Machine for Metadata {
     type Action = Action;
 
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
+        self.sessions.told_time(now);
         match event {
             Event::PeerUp { peer, session: id } => {
-                let known = self.sessions.contains_key(&id);
-                let session = self.sessions.entry(id).or_default();
-                if let Some(before) = session.peer.replace(peer) {
-                    self.peers.remove(&before);
-                    let why = "its session has another connection";
-                    out.push(Action::Drop { peer: before, why });
+                let (known, before) = self.sessions.up(peer, id);
+                if let Some(peer) = before {
+                    out.push(Action::Drop { peer, why: "its session has another connection" });
                 }
-                self.peers.insert(peer, id);
                 out.push(Action::Welcome { peer, known });
             }
             Event::PeerLost { peer, ended } => {
-                let Some(id) = self.peers.remove(&peer) else { return };
-                if let Some(session) = self.sessions.get_mut(&id) {
-                    (session.peer, session.lost_at) = (None, Some(now));
-                }
+                let Some(id) = self.sessions.lost(now, peer) else { return };
                 if ended {
                     self.end_session(id, out);
                 }
@@ -496,7 +451,9 @@ impl Machine for Metadata {
                 self.answer_written(out);
             }
             Event::Woke => {
-                self.expire(now, out);
+                for id in self.sessions.expired(now, self.settings.session_timeout) {
+                    self.end_session(id, out);
+                }
                 let parties: Vec<Party> = self.links.keys().copied().collect();
                 for party in parties {
                     let Some(link) = self.links.get_mut(&party) else { continue };
