@@ -68,9 +68,6 @@ struct Group {
     sequence: u64,
     members: BTreeMap<u32, Member>,
     before: Option<Verdict>,
-    /// When those who have not come are taken for gone: nobody would tell of their end, since they have
-    /// not been here in this life.
-    until: Option<Nanos>,
     is_last: bool,
 }
 
@@ -78,6 +75,9 @@ struct Group {
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     under_way: BTreeMap<OpenNumber, Group>,
+    /// When those of a group who have not come to its first collective in this life are taken for gone:
+    /// nobody would tell of their end, since they have not been here.
+    until: BTreeMap<OpenNumber, Nanos>,
     ended: VecDeque<(OpenNumber, Verdict)>,
 }
 
@@ -97,12 +97,16 @@ impl Groups {
         if arrival.size > SIZE_MAX || arrival.rank >= arrival.size {
             return reply(wrong("no such rank of the group"));
         }
-        let ended = self.ended.iter().find(|(group, _)| *group == arrival.group);
-        if let Some((_, verdict)) = ended {
-            return reply(match verdict.sequence == arrival.sequence {
-                true => verdict.message(),
-                false => Message::failed(Code::SESSION_LOST, "the group has ended"),
-            });
+        if !self.under_way.contains_key(&arrival.group) {
+            let ended = self.ended.iter().find(|(group, _)| *group == arrival.group);
+            if let Some((_, verdict)) = ended {
+                return reply(match verdict.sequence == arrival.sequence {
+                    true => verdict.message(),
+                    false => Message::failed(Code::SESSION_LOST, "the group has ended"),
+                });
+            }
+            let until = now.after(Nanos(wait.0.saturating_mul(WAITS)));
+            self.until.insert(arrival.group, until);
         }
         let group = self.under_way.entry(arrival.group).or_insert_with(|| Group {
             size: arrival.size,
@@ -114,7 +118,6 @@ impl Groups {
                 .checked_sub(1)
                 .filter(|_| !is_planted(Plant::VerdictForgotten))
                 .map(|sequence| Verdict { sequence, result: arrival.previous, rank: NOBODY }),
-            until: Some(now.after(Nanos(wait.0.saturating_mul(WAITS)))),
             is_last: false,
         });
         if group.size != arrival.size {
@@ -154,12 +157,11 @@ impl Groups {
 
     /// Looks at the time: those who should have come since a restart are taken for gone.
     pub(super) fn woke(&mut self, now: Nanos, out: &mut Vec<Reply>) {
-        let late = |group: &Group| group.until.is_some_and(|until| until <= now);
-        let late = self.under_way.iter().filter(|(_, group)| late(group));
+        let late = self.until.iter().filter(|(_, until)| **until <= now);
         let numbers: Vec<OpenNumber> = late.map(|(&number, _)| number).collect();
         for number in numbers {
+            self.until.remove(&number);
             if let Some(group) = self.under_way.get_mut(&number) {
-                group.until = None;
                 if is_planted(Plant::MissingWaitedFor) {
                     let (sequence, result) = (group.sequence, Code::TIMED_OUT);
                     group.decide(Verdict { sequence, result, rank: NOBODY }, out);
@@ -173,7 +175,7 @@ impl Groups {
 
     /// When the next group is late.
     pub(super) fn wakes_at(&self) -> Option<Nanos> {
-        self.under_way.values().filter_map(|group| group.until).min()
+        self.until.values().min().copied()
     }
 
     /// Ends what all have come to, and the group with the last of them.
@@ -182,6 +184,7 @@ impl Groups {
         if let Some(verdict) = group.verdict() {
             let is_last = group.is_last;
             group.decide(verdict, out);
+            self.until.remove(&number);
             if is_last {
                 self.under_way.remove(&number);
                 if self.ended.len() == ENDED_MAX {
@@ -194,6 +197,7 @@ impl Groups {
         let Some(group) = self.under_way.get(&number) else { return };
         if !group.members.is_empty() && group.members.values().all(|member| member.is_gone) {
             self.under_way.remove(&number);
+            self.until.remove(&number);
         }
     }
 }
@@ -248,13 +252,12 @@ impl Group {
                 out.push((session, request, verdict.message()));
             }
         }
-        (self.before, self.sequence, self.until) = (Some(verdict), verdict.sequence + 1, None);
+        (self.before, self.sequence) = (Some(verdict), verdict.sequence + 1);
     }
 
     /// A rank is further than what this life knows: it says what the one before came to.
     fn decided_before(&mut self, arrival: Arrival, out: &mut Vec<Reply>) {
-        let (sequence, until) = (arrival.sequence - 1, self.until);
-        self.decide(Verdict { sequence, result: arrival.previous, rank: NOBODY }, out);
-        self.until = until;
+        let (sequence, result) = (arrival.sequence - 1, arrival.previous);
+        self.decide(Verdict { sequence, result, rank: NOBODY }, out);
     }
 }
