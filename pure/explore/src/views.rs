@@ -9,8 +9,7 @@ pub(crate) const FILE_BYTES_MAX: u64 = 4 << 10;
 
 /// A few sets of views for the ranks of a program; ranks that find none of their own share.
 pub(crate) fn family(dice: &mut Dice, ranks: u32) -> Vec<Vec<Arc<Nest>>> {
-    let whole = Nest::new(0, 1, bytes(1)).expect("in range");
-    let mut families = vec![vec![Arc::new(whole)]];
+    let mut families = vec![vec![Arc::new(Nest::WHOLE_FILE)]];
     for _ in 0..dice.between(1, 3) {
         families.push(if dice.one_in(2) { interleaved(dice, ranks) } else { any(dice, ranks) });
     }

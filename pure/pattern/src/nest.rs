@@ -59,6 +59,17 @@ impl Nest {
     /// The set without bytes.
     pub const EMPTY: Nest = Nest { displacement: 0, extent: 0, root: Node::EMPTY };
 
+    /// All bytes of a file, in their order.
+    ///
+    /// ```
+    /// use iolab_pattern::Nest;
+    /// assert_eq!(Nest::WHOLE_FILE, "1 every 1".parse()?);
+    /// assert_eq!(Nest::WHOLE_FILE.at(7), Some(7));
+    /// # Ok::<(), iolab_vocab::Refusal>(())
+    /// ```
+    pub const WHOLE_FILE: Nest =
+        Nest { displacement: 0, extent: 1, root: Node(node::Form::Bytes(1)) };
+
     /// `root` every `extent` bytes from `displacement` on; once, for an extent of 0.
     pub fn new(displacement: u64, extent: u64, root: Node) -> Result<Nest, Refusal> {
         let what = || format!("a nest of {} bytes at {displacement}", root.size());

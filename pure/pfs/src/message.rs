@@ -194,6 +194,18 @@ pub struct OpenWish {
     pub layout: Option<Layout>,
 }
 
+impl OpenWish {
+    /// To read a file that must be there.
+    pub const TO_READ: OpenWish = OpenWish {
+        reads: true,
+        writes: false,
+        creates: false,
+        exclusive: false,
+        mode: 0,
+        layout: None,
+    };
+}
+
 /// What a client needs to know of a file that was opened, and to tell the other ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {

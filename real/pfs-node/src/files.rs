@@ -1,7 +1,7 @@
 //! Whole files through a client: for tools, and for programs' files that come from, or go to, plain ones.
 
 use crate::{Client, Memory, NoMemory};
-use iolab_pattern::{Nest, Node};
+use iolab_pattern::Nest;
 use iolab_pfs::client::{Call, Done, Failure, FileNumber};
 use iolab_pfs::{Attributes, Code, Entry, Kind, OpenWish};
 use iolab_vocab::Direction;
@@ -18,16 +18,6 @@ use std::time::{Duration, Instant};
 const CHUNK_BYTES: usize = 4 << 20;
 /// A copy of a plain file that was begun by somebody and does not grow for so long was given up.
 const GIVEN_UP: Duration = Duration::from_secs(20);
-
-/// How to read a file that must be there.
-pub const TO_READ: OpenWish = OpenWish {
-    reads: true,
-    writes: false,
-    creates: false,
-    exclusive: false,
-    mode: 0,
-    layout: None,
-};
 
 /// A contiguous row of memory that is read into.
 pub struct Into<'a>(pub &'a mut [u8]);
@@ -82,9 +72,7 @@ impl<'a> OpenFile<'a> {
         let Done::Opened(opened) = client.call(call, &mut NoMemory)? else { return strange() };
         let call = Call::Adopt { opened, rank: 0, size: 1 };
         let Done::Adopted(file) = client.call(call, &mut NoMemory)? else { return strange() };
-        let byte = Node::bytes(1).expect("one byte is a run");
-        let whole = Arc::new(Nest::new(0, 1, byte).expect("a tile of one byte"));
-        Ok(OpenFile { client, file, whole })
+        Ok(OpenFile { client, file, whole: Arc::new(Nest::WHOLE_FILE) })
     }
 
     /// Reads from byte `at` on; the answer is how many bytes there were.
@@ -287,7 +275,7 @@ fn begin_import<'a>(
     mode: u32,
 ) -> Result<Option<OpenFile<'a>>, Failure> {
     let (mut since, mut bytes) = (Instant::now(), None);
-    let wish = OpenWish { writes: true, creates: true, exclusive: true, mode, ..TO_READ };
+    let wish = OpenWish { writes: true, creates: true, exclusive: true, mode, ..OpenWish::TO_READ };
     loop {
         match OpenFile::open(client, beside, wish) {
             Err(Failure { code: Code::EXISTS, .. }) => {}
@@ -361,7 +349,7 @@ pub fn export_file(client: &Client, path: &[u8], plain: &Path) -> Result<u64, Fa
 
 /// Whether a plain file has the very bytes of a file in the file system.
 pub fn is_same(client: &Client, path: &[u8], plain: &Path) -> Result<bool, Failure> {
-    let file = OpenFile::open(client, path, TO_READ)?;
+    let file = OpenFile::open(client, path, OpenWish::TO_READ)?;
     let compared = same_bytes(&file, plain);
     file.close()?;
     compared
@@ -414,7 +402,7 @@ fn export_to(client: &Client, path: &[u8], beside: &Path) -> Result<u64, Failure
     let mut options = fs::File::options();
     let mut to = options.read(true).write(true).create_new(true).mode(0o777).open(beside);
     let to = to.as_mut().map_err(|error| plain_failure(beside, error))?;
-    let file = OpenFile::open(client, path, TO_READ)?;
+    let file = OpenFile::open(client, path, OpenWish::TO_READ)?;
     let copied = copy_out(&file, to, beside);
     file.close()?;
     let (bytes, crc) = copied?;

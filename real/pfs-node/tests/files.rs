@@ -3,7 +3,7 @@
 use iolab_pattern::Nest;
 use iolab_pfs::client::{Call, Done, Failure, FileNumber};
 use iolab_pfs::{Code, Kind, OpenWish, Opened};
-use iolab_pfs_node::files::{self, OpenFile, TO_READ};
+use iolab_pfs_node::files::{self, OpenFile};
 use iolab_pfs_node::instance::{Instance, Wish};
 use iolab_pfs_node::node::Node;
 use iolab_pfs_node::{Client, Memory, NoMemory};
@@ -140,7 +140,7 @@ fn strided_views_of_several_clients_are_one_file() {
             });
         }
     });
-    let file = OpenFile::open(&first, b"/matrix", TO_READ).unwrap();
+    let file = OpenFile::open(&first, b"/matrix", OpenWish::TO_READ).unwrap();
     let ends = views.iter().map(|view| view.at(bytes - 1).unwrap() + 1);
     assert_eq!(file.size().ok(), ends.max());
     drop(first);

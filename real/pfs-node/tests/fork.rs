@@ -2,7 +2,7 @@
 
 use iolab_pfs::OpenWish;
 use iolab_pfs_node::Client;
-use iolab_pfs_node::files::{OpenFile, TO_READ};
+use iolab_pfs_node::files::OpenFile;
 use iolab_pfs_node::instance::{Instance, Wish};
 use iolab_pfs_node::node::Node;
 
@@ -42,7 +42,7 @@ fn parent_and_child_use_the_same_client_without_knowing_of_each_other() {
     let mut to = vec![0; 500_000];
     assert_eq!(file.read_at(0, &mut to), Ok(500_000));
     assert!(to[..50_000] == [3; 50_000] && to[50_000..] == [1; 450_000]);
-    let of_child = OpenFile::open(&client, b"/of-child", TO_READ).unwrap();
+    let of_child = OpenFile::open(&client, b"/of-child", OpenWish::TO_READ).unwrap();
     assert_eq!(of_child.read_at(0, &mut to), Ok(500_000));
     assert!(to == [2; 500_000]);
     assert!(node.stop());

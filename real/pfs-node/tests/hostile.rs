@@ -7,7 +7,7 @@ use iolab_pfs::{
     ViewNumber, wire,
 };
 use iolab_pfs_node::Client;
-use iolab_pfs_node::files::{self, OpenFile, TO_READ};
+use iolab_pfs_node::files::{self, OpenFile};
 use iolab_pfs_node::instance::{Instance, Wish};
 use iolab_pfs_node::node::Node;
 use std::io::{Read, Write};
@@ -173,7 +173,7 @@ fn memory() -> u64 {
 /// Whether a client still gets what it should.
 fn is_well(directory: &Path) {
     let client = Client::of(directory).unwrap();
-    let wish = OpenWish { writes: true, creates: true, mode: 0o600, ..TO_READ };
+    let wish = OpenWish { writes: true, creates: true, mode: 0o600, ..OpenWish::TO_READ };
     let file = OpenFile::open(&client, b"/well", wish).unwrap();
     file.write_at(0, b"well").unwrap();
     let mut to = [0; 10];

@@ -3,7 +3,7 @@
 
 use iolab_pfs::client::Failure;
 use iolab_pfs::{Code, OpenWish};
-use iolab_pfs_node::files::{OpenFile, TO_READ};
+use iolab_pfs_node::files::OpenFile;
 use iolab_pfs_node::{Client, launch};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -136,7 +136,7 @@ fn servers_that_are_killed_lose_nothing_that_was_answered() {
     });
     assert_eq!(answered.load(Ordering::SeqCst), 3000);
     let client = served.client();
-    let file = OpenFile::open(&client, b"/a", TO_READ).unwrap();
+    let file = OpenFile::open(&client, b"/a", OpenWish::TO_READ).unwrap();
     assert_eq!(file.size().unwrap(), 2999 * 30_000 + 40_000);
     let mut to = vec![0; 30_000];
     for round in 0..3000 {

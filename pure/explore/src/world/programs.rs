@@ -6,7 +6,7 @@ use crate::marks::Mark;
 use crate::names::{Asked, Question, Said, Thing};
 use crate::plan::{Access, NameCall, Program, Round, Step};
 use crate::shadow::{OpNumber, Tick};
-use iolab_pattern::{Nest, Node as Set};
+use iolab_pattern::Nest;
 use iolab_pfs::client::{Call, Done, FileNumber, Outcome};
 use iolab_pfs::{Attributes, Code, Entry, Inode, Kind, OpenWish, Opened};
 use iolab_vocab::Direction;
@@ -117,11 +117,9 @@ impl World {
 
     /// What reads a whole file.
     fn reading_of(&mut self, path: Vec<u8>) -> Vec<Todo> {
-        let (reads, writes, creates, exclusive) = (true, false, false, false);
-        let wish = OpenWish { reads, writes, creates, exclusive, mode: 0, layout: None };
-        let whole = Nest::new(0, 1, Set::bytes(1).expect("in range")).expect("in range");
+        let wish = OpenWish::TO_READ;
         let to = 2 * crate::views::FILE_BYTES_MAX;
-        let access = Access { writes, view: Arc::new(whole), from: 0, to };
+        let access = Access { writes: false, view: Arc::new(Nest::WHOLE_FILE), from: 0, to };
         let (slot, bulletin) = (0, self.bulletins.len());
         self.bulletins.push(None);
         vec![

@@ -8,7 +8,7 @@
 use super::{CallNumber, FileNumber};
 use crate::plant::{Plant, is_planted};
 use crate::{Layout, Portion, ViewNumber};
-use iolab_pattern::{Nest, Node};
+use iolab_pattern::Nest;
 use iolab_vocab::Direction;
 use std::sync::Arc;
 
@@ -234,13 +234,7 @@ fn first_run(whole: &Stretch) -> Stretch {
     let run = cut.runs().next().unwrap_or_default();
     let (from, to) = (run.offset, run.offset + run.length.min(whole.to - whole.from));
     let at = whole.from.wrapping_sub(whole.origin);
-    Stretch { view: whole_file(), from, to, origin: from.wrapping_sub(at) }
-}
-
-/// The view that is the file itself.
-pub(super) fn whole_file() -> Arc<Nest> {
-    let byte = Node::bytes(1).expect("a byte is in range");
-    Arc::new(Nest::new(0, 1, byte).expect("a byte is in range"))
+    Stretch { view: Arc::new(Nest::WHOLE_FILE), from, to, origin: from.wrapping_sub(at) }
 }
 
 /// Which call a transfer is of.

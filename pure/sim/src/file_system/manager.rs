@@ -84,14 +84,7 @@ impl Manager {
     pub(super) fn create(&mut self, path: Vec<u8>, place: u64) -> (Inode, Layout) {
         let peer = Peer(u32::MAX - place as u32);
         let session = SessionId(BEFORE.0 - u128::from(place));
-        let wish = OpenWish {
-            reads: true,
-            writes: false,
-            creates: true,
-            exclusive: false,
-            mode: 0o644,
-            layout: None,
-        };
+        let wish = OpenWish { creates: true, mode: 0o644, ..OpenWish::TO_READ };
         let mut opened = None;
         let asked = |request, message| metadata::Event::Asked { peer, request, message };
         self.before(metadata::Event::PeerUp { peer, session }, &mut opened);

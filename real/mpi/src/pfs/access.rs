@@ -11,7 +11,6 @@ use super::numbers::{Class, Numbers};
 use super::request;
 use super::session;
 use super::trouble::Trouble;
-use super::view::bytes;
 use crate::call::Call;
 use crate::family::Family;
 use crate::profiling;
@@ -153,7 +152,7 @@ fn transferred(
         return Ok(0);
     }
     // Nothing of a view needs no view.
-    let view = if from == to { Arc::new(bytes()) } else { view };
+    let view = if from == to { Arc::new(Nest::WHOLE_FILE) } else { view };
     let (from, to) = if from == to { (0, 0) } else { (from, to) };
     let access = client::Call::Access { file: file.number, direction, view, from, to, collective };
     session::access(access, &mut transfer.buffer)
@@ -166,7 +165,7 @@ fn by_runs(
     mut transfer: Transfer,
     collective: bool,
 ) -> Result<u64, Trouble> {
-    let all = Arc::new(bytes());
+    let all = Arc::new(Nest::WHOLE_FILE);
     let mut move_all = || {
         let mut done = 0;
         for run in transfer.view.cut(transfer.from, transfer.to).runs() {

@@ -7,7 +7,7 @@ use super::typemap;
 use crate::call::Call;
 use crate::family::Family;
 use crate::profiling;
-use iolab_pattern::{Nest, Node};
+use iolab_pattern::Nest;
 use std::ffi::CStr;
 use std::sync::Arc;
 
@@ -64,12 +64,6 @@ pub(super) struct View {
     representation: &'static CStr,
 }
 
-/// All bytes of a file, in their order.
-pub(super) fn bytes() -> Nest {
-    let byte = Node::bytes(1).expect("a byte is in range");
-    Nest::new(0, 1, byte).expect("every byte is in range")
-}
-
 fn arg(text: impl Into<String>) -> Trouble {
     Trouble::new(Class::Arg, text)
 }
@@ -83,7 +77,7 @@ impl View {
             etype: byte(),
             filetype: byte(),
             unit: 1,
-            nest: Arc::new(bytes()),
+            nest: Arc::new(Nest::WHOLE_FILE),
             first: None,
             representation: c"native",
         }

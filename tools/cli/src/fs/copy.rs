@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use clap::Args;
 use iolab_pfs::client::Call;
 use iolab_pfs::{Kind, OpenWish};
-use iolab_pfs_node::files::{self, OpenFile, TO_READ};
+use iolab_pfs_node::files::{self, OpenFile};
 use iolab_pfs_node::{Client, NoMemory};
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -122,8 +122,9 @@ fn copy_within(client: &Client, from: &[u8], to: &[u8]) -> Result<(), Failure> {
         return Err(Failure::new(format!("{} is the same file twice", shown(from)))
             .hint("give the copy another name"));
     }
-    let source = OpenFile::open(client, from, TO_READ).map_err(|error| failure(from, error))?;
-    let wish = OpenWish { writes: true, creates: true, mode: attributes.mode, ..TO_READ };
+    let source =
+        OpenFile::open(client, from, OpenWish::TO_READ).map_err(|error| failure(from, error))?;
+    let wish = OpenWish { writes: true, creates: true, mode: attributes.mode, ..OpenWish::TO_READ };
     let target = OpenFile::open(client, to, wish).map_err(|error| failure(to, error))?;
     target.resize(0).map_err(|error| failure(to, error))?;
     let mut chunk = vec![0; CHUNK_BYTES];

@@ -4,8 +4,8 @@ use super::{Place, failure, name_of, shown};
 use crate::failure::Failure;
 use clap::Args;
 use iolab_pfs::client::Call;
-use iolab_pfs::{Attributes, Kind};
-use iolab_pfs_node::files::{self, OpenFile, TO_READ};
+use iolab_pfs::{Attributes, Kind, OpenWish};
+use iolab_pfs_node::files::{self, OpenFile};
 use iolab_pfs_node::{Client, NoMemory};
 use iolab_vocab::format_bytes;
 use std::io::{self, Write};
@@ -148,7 +148,7 @@ pub(super) fn cat(arguments: &Cat) -> Result<ExitCode, Failure> {
     for path in &arguments.paths {
         let path = name_of(path)?;
         let wrong = |error| failure(&path, error);
-        let file = OpenFile::open(&client, &path, TO_READ).map_err(wrong)?;
+        let file = OpenFile::open(&client, &path, OpenWish::TO_READ).map_err(wrong)?;
         let mut at = 0;
         loop {
             let bytes = file.read_at(at, &mut chunk).map_err(wrong)?;

@@ -127,14 +127,8 @@ impl Processes<'_, FileClients> {
         match step + u32::from(rank > 0) {
             0 => {
                 let path = self.clients.files[file as usize].path.clone();
-                let wish = OpenWish {
-                    reads: true,
-                    writes: true,
-                    creates: true,
-                    exclusive: false,
-                    mode: 0o644,
-                    layout: None,
-                };
+                let wish =
+                    OpenWish { writes: true, creates: true, mode: 0o644, ..OpenWish::TO_READ };
                 self.call(world, id, Call::Open { path, wish });
                 Outcome::Wait
             }
@@ -352,8 +346,7 @@ fn view_of(list: &[Extent]) -> Result<(Nest, u64, u64), Refusal> {
     }
     if let [] | [_] = set[..] {
         let stretch = set.first().copied().unwrap_or_default();
-        let whole = Nest::new(0, 1, Node::bytes(1)?)?;
-        return Ok((whole, stretch.offset, stretch.end()));
+        return Ok((Nest::WHOLE_FILE, stretch.offset, stretch.end()));
     }
     let part = |extent: &Extent| Ok((extent.offset, Node::bytes(extent.length)?));
     let parts = set.iter().map(part).collect::<Result<Vec<_>, Refusal>>()?;
