@@ -223,6 +223,54 @@ pub fn records(bytes: &[u8], first: u64) -> Result<(Vec<&[u8]>, usize), Refusal>
     Ok((records, at))
 }
 
+/// What is behind the intact records that follow one another from the first on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Nothing.
+    Whole,
+    /// Bytes of what was being written; nobody was told of it.
+    Torn {
+        /// How many.
+        bytes: u64,
+    },
+    /// Records that were written are damaged; others follow.
+    Damaged {
+        /// The sequence of the first of them.
+        first: u64,
+        /// How many are missing before the last intact one.
+        records: u64,
+    },
+}
+
+/// All intact records behind a segment's header, damaged ones left out, and what came of the rest.
+pub(crate) fn salvage(bytes: &[u8], first: u64) -> (Vec<&[u8]>, Ending) {
+    if let Ok((records, end)) = records(bytes, first) {
+        let ending = match bytes.len() - end {
+            0 => Ending::Whole,
+            left => Ending::Torn { bytes: left as u64 },
+        };
+        return (records, ending);
+    }
+    let (mut found, mut at, mut next) = (Vec::new(), 0, first);
+    let (mut missing_first, mut missing) = (None, 0);
+    while at < bytes.len() {
+        match Fields::of(&bytes[at..]).filter(|fields| fields.sequence >= next) {
+            Some(fields) => {
+                if fields.sequence > next {
+                    missing_first = missing_first.or(Some(next));
+                    missing += fields.sequence - next;
+                }
+                found.push(&bytes[at..at + fields.bytes]);
+                (at, next) = (at + fields.bytes, fields.sequence + 1);
+            }
+            // Records begin at multiples of 8.
+            None => at += 8,
+        }
+    }
+    let first = missing_first.unwrap_or(next);
+    (found, Ending::Damaged { first, records: missing })
+}
+
 fn encode_change(change: &Change, out: &mut Vec<u8>) {
     match change {
         Change::Create { parent, name, inode, kind, mode, layout } => {

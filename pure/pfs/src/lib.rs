@@ -10,6 +10,7 @@ mod change;
 mod codec;
 mod greeting;
 mod ids;
+pub mod inventory;
 mod layout;
 mod message;
 #[cfg(feature = "plant")]

@@ -23,7 +23,8 @@ use crate::{
 };
 use iolab_policy::Machine;
 use iolab_vocab::{Nanos, Refusal};
-use names::{Names, Place};
+pub(crate) use names::Names;
+use names::Place;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What the manager is built with.

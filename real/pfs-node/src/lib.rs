@@ -3,6 +3,7 @@
 
 mod buffers;
 mod channel;
+pub mod check;
 mod client;
 mod clock;
 pub mod files;
@@ -13,8 +14,10 @@ mod link;
 mod manager;
 mod memory;
 pub mod node;
+pub mod offline;
 mod outgoing;
 mod peers;
+pub mod rescue;
 mod server;
 mod subfiles;
 mod worker;

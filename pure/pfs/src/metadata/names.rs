@@ -70,7 +70,7 @@ impl Names {
     }
 
     /// Numbers for a file and an open that are not in use, and will not have been.
-    pub(super) fn next_numbers(&self) -> (Inode, OpenNumber) {
+    pub(crate) fn next_numbers(&self) -> (Inode, OpenNumber) {
         (Inode(self.last_inode.0 + 1), OpenNumber(self.last_open.0 + 1))
     }
 
@@ -183,6 +183,32 @@ impl Names {
     /// Files that are to be discarded.
     pub(super) fn orphans(&self) -> impl Iterator<Item = Inode> + '_ {
         self.orphans.iter().copied()
+    }
+
+    /// Everything that has a name, by its path; without the root.
+    pub(crate) fn all(&self) -> BTreeMap<Vec<u8>, Attributes> {
+        let mut all = BTreeMap::new();
+        let mut todo = vec![(Vec::new(), ROOT)];
+        // By a damaged journal a directory may have come to lie in itself.
+        let mut seen = BTreeSet::from([ROOT]);
+        while let Some((path, directory)) = todo.pop() {
+            let entries = self.nodes.get(&directory).into_iter().flat_map(|node| &node.entries);
+            for (name, &inode) in entries {
+                let path = [path.as_slice(), b"/", name].concat();
+                let Ok(attributes) = self.attributes(inode) else { continue };
+                if attributes.kind == Kind::Directory && seen.insert(inode) {
+                    todo.push((path.clone(), inode));
+                }
+                all.insert(path, attributes);
+            }
+        }
+        all
+    }
+
+    /// Files without a name that somebody has open, or that some server may still have.
+    pub(crate) fn leaving(&self) -> BTreeSet<Inode> {
+        let unnamed = self.nodes.iter().filter(|(_, node)| !node.is_named);
+        unnamed.map(|(&inode, _)| inode).chain(self.orphans()).collect()
     }
 
     /// Applies a change that was checked, or that the journal has. One of a damaged journal changes
