@@ -25,6 +25,7 @@ pub mod io_server;
 pub mod journal;
 mod links;
 pub mod metadata;
+mod serving;
 pub mod session;
 mod sessions;
 pub mod wire;
