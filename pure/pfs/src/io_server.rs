@@ -9,6 +9,7 @@
 //! of its portion. Memory: that of [`Settings`] for each session, and a length for each subfile that was
 //! used lately.
 
+mod claims;
 mod events;
 mod groups;
 mod subfiles;
@@ -20,11 +21,12 @@ use crate::message::PAYLOAD_BYTES_MAX;
 use crate::plant::{Plant, is_planted};
 use crate::sessions::{Session, Sessions};
 use crate::{Access, Buffer, Code, Message, Peer, Portion, Request, SessionId};
+use claims::Claim;
 use groups::{Arrival, Groups, Reply};
 use iolab_policy::Machine;
 use iolab_vocab::{Direction, Extent, Nanos};
 use std::collections::{BTreeMap, VecDeque};
-use subfiles::{Claim, Subfiles};
+use subfiles::Subfiles;
 use views::{Part, Views};
 
 /// What a server is built with.
@@ -252,7 +254,7 @@ impl IoServer {
         let operation = Operation(self.last_operation);
         let (subfile, range, is_change) = job.what.needs();
         self.jobs.insert(operation, job);
-        if self.subfiles.enter(subfile, Claim { operation, range, is_change }) {
+        if self.subfiles.enter(subfile, Claim { whose: operation, range, is_change }) {
             self.ready.push_back(operation);
         }
     }
