@@ -12,6 +12,7 @@
 mod claims;
 mod events;
 mod groups;
+mod holds;
 mod subfiles;
 mod views;
 
@@ -23,6 +24,7 @@ use crate::sessions::{Session, Sessions};
 use crate::{Access, Buffer, Code, Message, Peer, Portion, Request, SessionId};
 use claims::Claim;
 use groups::{Arrival, Groups, Reply};
+use holds::{Holds, Released, Taken};
 use iolab_policy::Machine;
 use iolab_vocab::{Direction, Extent, Nanos};
 use std::collections::{BTreeMap, VecDeque};
@@ -60,6 +62,7 @@ pub struct IoServer {
     sessions: Sessions<Views>,
     groups: Groups,
     subfiles: Subfiles,
+    holds: Holds,
     /// What operations of the device are for.
     jobs: BTreeMap<Operation, Job>,
     last_operation: u64,
@@ -115,6 +118,7 @@ impl IoServer {
             sessions: Sessions::default(),
             groups: Groups::default(),
             subfiles: Subfiles::default(),
+            holds: Holds::default(),
             jobs: BTreeMap::new(),
             last_operation: 0,
             ready: VecDeque::new(),
@@ -221,6 +225,39 @@ impl IoServer {
             }
             Message::Sync { inode, subfile } => {
                 Ok(Work::Sync { subfile: Subfile { inode, index: subfile } })
+            }
+            Message::Hold { hold, inode, subfile, from, to, excludes } => {
+                let subfile = Subfile { inode, index: subfile };
+                let range = Extent::new(from, to.saturating_sub(from));
+                let wish = holds::Wish { number: hold, subfile, range, excludes };
+                if self.subfiles.is_discarded(inode) {
+                    return Err(Some(Message::failed(Code::STALE, "the file was removed")));
+                }
+                Err(match self.holds.take(id, request, wish) {
+                    Taken::Stands => Some(Message::Done),
+                    Taken::Waits => {
+                        session.executing.insert(request);
+                        None
+                    }
+                    Taken::Refused => Some(Message::failed(Code::NO_MEMORY, "too many holds")),
+                })
+            }
+            Message::Release { hold, inode, subfile } => {
+                let subfile = Subfile { inode, index: subfile };
+                let (released, stand) = self.holds.release(id, hold, subfile);
+                let answer = match released {
+                    Released::Unknown if !is_planted(Plant::HoldsOfConnection) => {
+                        Message::failed(Code::HOLD_LOST, "")
+                    }
+                    _ => Message::Done,
+                };
+                session.remember(request, answer.clone());
+                if let Released::Waited(request) = released {
+                    let message = Message::failed(Code::HOLD_LOST, "it was released");
+                    self.answer(id, request, message, out);
+                }
+                self.hold_all(stand, out);
+                Err(Some(answer))
             }
             Message::Discard { inode } => match self.subfiles.is_used(inode) {
                 true => {
@@ -370,6 +407,22 @@ impl IoServer {
         }
     }
 
+    /// Answers a request without payload that had to wait.
+    fn answer(&mut self, id: SessionId, request: Request, message: Message, out: &mut Vec<Action>) {
+        let Some(session) = self.sessions.get(id) else { return };
+        session.executing.remove(&request);
+        if let Some(peer) = session.peer {
+            out.push(Action::Reply { peer, request, message, payload: None });
+        }
+    }
+
+    /// Holds stand that were waited for.
+    fn hold_all(&mut self, stand: Vec<(SessionId, Request)>, out: &mut Vec<Action>) {
+        for (session, request) in stand {
+            self.answer(session, request, Message::Done, out);
+        }
+    }
+
     fn reply_all(&mut self, replies: Vec<Reply>, out: &mut Vec<Action>) {
         for (session, request, message) in replies {
             if let Some(peer) = self.sessions.get(session).and_then(|session| session.peer) {
@@ -383,12 +436,14 @@ impl IoServer {
         out.push(Action::Drop { peer, why });
     }
 
-    /// A session is over, with its views and answers, and for its groups.
+    /// A session is over, with its views, answers and holds, and for its groups.
     fn end_session(&mut self, id: SessionId, out: &mut Vec<Action>) {
         self.sessions.end(id);
         let mut replies = Vec::new();
         self.groups.gone(id, &mut replies);
         self.reply_all(replies, out);
+        let stand = self.holds.end(id);
+        self.hold_all(stand, out);
     }
 
     /// Wishes to be woken when the next session or group is late.
@@ -511,10 +566,14 @@ impl Machine for IoServer {
                 out.push(Action::Welcome { peer, known });
             }
             Event::PeerLost { peer, ended } => {
-                if let Some(id) = self.sessions.lost(now, peer)
-                    && ended
-                {
-                    self.end_session(id, out);
+                if let Some(id) = self.sessions.lost(now, peer) {
+                    if is_planted(Plant::HoldsOfConnection) {
+                        let stand = self.holds.end(id);
+                        self.hold_all(stand, out);
+                    }
+                    if ended {
+                        self.end_session(id, out);
+                    }
                 }
             }
             Event::Asked { peer, request, message, payload } => {
