@@ -95,26 +95,24 @@ impl Pointer {
 mod tests {
     use super::*;
 
-    fn moved(moves: &[(Tick, u64, Option<(Tick, u64)>)]) -> Result<(), String> {
-        let mut pointers = Pointers::default();
-        for &(begin, by, answer) in moves {
-            let number = pointers.begins((0, 0), 5, by, begin);
-            if let Some((end, at)) = answer {
-                pointers.answered((0, 0), number, at, end);
-            }
-        }
-        pointers.judge()
+    fn moved(moves: &[Move]) -> Result<(), String> {
+        Pointer { put: BTreeSet::from([5]), moves: moves.to_vec() }.judge()
+    }
+
+    fn unheard(begin: Tick, by: u64) -> Move {
+        Move { begin, by, answer: None }
+    }
+
+    fn heard(begin: Tick, by: u64, end: Tick, at: u64) -> Move {
+        Move { begin, by, answer: Some((end, at)) }
     }
 
     #[test]
     fn moves_cover_everything_once_and_in_the_order_of_time() {
-        assert_eq!(
-            moved(&[(1, 3, Some((4, 7))), (2, 2, Some((3, 5))), (5, 0, Some((6, 10)))]),
-            Ok(())
-        );
-        assert!(moved(&[(1, 3, Some((4, 5))), (2, 2, Some((3, 7)))]).is_err(), "two have unit 7");
-        assert!(moved(&[(1, 2, Some((2, 8)))]).is_err(), "nobody has units 5 to 7");
-        assert_eq!(moved(&[(1, 2, Some((2, 8))), (1, 3, None)]), Ok(()));
-        assert!(moved(&[(1, 2, Some((2, 7))), (3, 2, Some((4, 5)))]).is_err(), "it went back");
+        assert_eq!(moved(&[heard(1, 3, 4, 7), heard(2, 2, 3, 5), heard(5, 0, 6, 10)]), Ok(()));
+        assert!(moved(&[heard(1, 3, 4, 5), heard(2, 2, 3, 7)]).is_err(), "two have unit 7");
+        assert!(moved(&[heard(1, 2, 2, 8)]).is_err(), "nobody has units 5 to 7");
+        assert_eq!(moved(&[heard(1, 2, 2, 8), unheard(1, 3)]), Ok(()));
+        assert!(moved(&[heard(1, 2, 2, 7), heard(3, 2, 4, 5)]).is_err(), "it went back");
     }
 }
