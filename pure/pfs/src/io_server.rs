@@ -11,13 +11,16 @@
 
 mod events;
 mod groups;
+mod holds;
 
 pub use crate::serving::{Operation, Settings, Subfile};
 pub use events::{Action, Event, Outcome};
 
+use crate::plant::{Plant, is_planted};
 use crate::serving::{self, Admission, Needs, Serving};
-use crate::{Buffer, Code, Message, Peer, Portion, Request, SessionId};
+use crate::{Buffer, Code, HoldNumber, Message, Peer, Portion, Request, SessionId};
 use groups::{Arrival, Groups, Reply};
+use holds::{Holds, Released, Taken};
 use iolab_policy::Machine;
 use iolab_vocab::{Direction, Extent, Nanos};
 
@@ -26,6 +29,7 @@ use iolab_vocab::{Direction, Extent, Nanos};
 pub struct IoServer {
     serving: Serving<Work>,
     groups: Groups,
+    holds: Holds,
     /// The wish to be woken that stands.
     woken_at: Option<Nanos>,
 }
@@ -63,7 +67,12 @@ enum Work {
 impl IoServer {
     /// A server in a new life: it knows no session.
     pub fn new(settings: Settings) -> IoServer {
-        IoServer { serving: Serving::new(settings), groups: Groups::default(), woken_at: None }
+        IoServer {
+            serving: Serving::new(settings),
+            groups: Groups::default(),
+            holds: Holds::default(),
+            woken_at: None,
+        }
     }
 
     fn asked(
@@ -146,6 +155,26 @@ impl IoServer {
             }
             Message::Sync { inode, subfile } => {
                 Ok(Work::Sync { subfile: Subfile { inode, index: subfile } })
+            }
+            Message::Hold { hold, inode, subfile, from, to, excludes } => {
+                let subfile = Subfile { inode, index: subfile };
+                let range = Extent::new(from, to.saturating_sub(from));
+                let wish = holds::Wish { number: hold, subfile, range, excludes };
+                if self.serving.subfiles.is_discarded(inode) {
+                    return Err(Some(Message::failed(Code::STALE, "the file was removed")));
+                }
+                Err(match self.holds.take(id, request, wish) {
+                    Taken::Stands => Some(Message::Done),
+                    Taken::Waits => {
+                        self.serving.waits(id, request);
+                        None
+                    }
+                    Taken::Refused => Some(Message::failed(Code::NO_MEMORY, "too many holds")),
+                })
+            }
+            Message::Release { hold, inode, subfile } => {
+                let subfile = Subfile { inode, index: subfile };
+                Err(Some(self.release(id, request, (hold, subfile), out)))
             }
             Message::Discard { inode } => match self.serving.subfiles.is_used(inode) {
                 true => {
@@ -269,6 +298,46 @@ impl IoServer {
         }
     }
 
+    /// Somebody does not need a hold any more. Gives the answer.
+    fn release(
+        &mut self,
+        id: SessionId,
+        request: Request,
+        (hold, subfile): (HoldNumber, Subfile),
+        out: &mut Vec<Action>,
+    ) -> Message {
+        let (released, stand) = self.holds.release(id, hold, subfile);
+        let answer = match released {
+            Released::Unknown if !is_planted(Plant::HoldsOfConnection) => {
+                Message::failed(Code::HOLD_LOST, "")
+            }
+            _ => Message::Done,
+        };
+        if let Some(session) = self.serving.sessions.get(id) {
+            session.remember(request, answer.clone());
+        }
+        if let Released::Waited(request) = released {
+            let message = Message::failed(Code::HOLD_LOST, "it was released");
+            self.answer(id, request, message, out);
+        }
+        self.hold_all(stand, out);
+        answer
+    }
+
+    /// Answers a request without payload that had to wait.
+    fn answer(&mut self, id: SessionId, request: Request, message: Message, out: &mut Vec<Action>) {
+        if let Some((peer, request)) = self.serving.waited(id, request) {
+            out.push(Action::Reply { peer, request, message, payload: None });
+        }
+    }
+
+    /// Holds stand that were waited for.
+    fn hold_all(&mut self, stand: Vec<(SessionId, Request)>, out: &mut Vec<Action>) {
+        for (session, request) in stand {
+            self.answer(session, request, Message::Done, out);
+        }
+    }
+
     fn reply_all(&mut self, replies: Vec<Reply>, out: &mut Vec<Action>) {
         for (session, request, message) in replies {
             if let Some(peer) = self.serving.sessions.get(session).and_then(|session| session.peer)
@@ -283,12 +352,14 @@ impl IoServer {
         out.push(Action::Drop { peer, why });
     }
 
-    /// A session is over, with its views and answers, and for its groups.
+    /// A session is over, with its views, answers and holds, and for its groups.
     fn end_session(&mut self, id: SessionId, out: &mut Vec<Action>) {
         self.serving.sessions.end(id);
         let mut replies = Vec::new();
         self.groups.gone(id, &mut replies);
         self.reply_all(replies, out);
+        let stand = self.holds.end(id);
+        self.hold_all(stand, out);
     }
 
     /// Wishes to be woken when the next session or group is late.
@@ -367,10 +438,14 @@ impl Machine for IoServer {
                 out.push(Action::Welcome { peer, known });
             }
             Event::PeerLost { peer, ended } => {
-                if let Some(id) = self.serving.sessions.lost(now, peer)
-                    && ended
-                {
-                    self.end_session(id, out);
+                if let Some(id) = self.serving.sessions.lost(now, peer) {
+                    if is_planted(Plant::HoldsOfConnection) {
+                        let stand = self.holds.end(id);
+                        self.hold_all(stand, out);
+                    }
+                    if ended {
+                        self.end_session(id, out);
+                    }
                 }
             }
             Event::Asked { peer, request, message, payload } => {

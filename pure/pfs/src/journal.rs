@@ -6,7 +6,7 @@
 //! a later one says that it was there, the medium is damaged and that is an error, else it is the torn end
 //! of what was being written, and nobody was told of it.
 
-use crate::change::Change;
+use crate::change::{Change, Pointer};
 use crate::codec::{Reader, Sink, Wrong};
 use crate::plant::{Plant, is_planted};
 use crate::{Message, OpenNumber, Request, SessionId, wire};
@@ -308,6 +308,12 @@ fn encode_change(change: &Change, out: &mut Vec<u8>) {
             out.u8(6);
             out.inode(*inode);
         }
+        Change::Pointer { open, pointer } => {
+            out.u8(7);
+            out.u64(open.0);
+            out.u64(pointer.setting);
+            out.u64(pointer.units);
+        }
     }
 }
 
@@ -335,6 +341,10 @@ fn decode_change(read: &mut Reader<'_>) -> Result<Change, Wrong> {
         },
         5 => Change::Close { open: OpenNumber(read.u64()?) },
         6 => Change::Discarded { inode: read.inode()? },
+        7 => Change::Pointer {
+            open: OpenNumber(read.u64()?),
+            pointer: Pointer { setting: read.u64()?, units: read.u64()? },
+        },
         _ => return Err("there is no such change"),
     })
 }
@@ -373,6 +383,7 @@ mod tests {
             Change::Remove { parent: Inode(3), name: Vec::new() },
             Change::Close { open: OpenNumber(u64::MAX) },
             Change::Discarded { inode: Inode(9) },
+            Change::Pointer { open: OpenNumber(4), pointer: Pointer { setting: 5, units: 6 } },
         ];
         let record = Record { sequence: 5, asked: None, answer: Message::Done, changes };
         for record in [record, operation(3)] {

@@ -31,7 +31,7 @@ mod sessions;
 pub mod wire;
 
 pub use ids::{
-    Buffer, Incarnation, Inode, OpenNumber, Party, Peer, Request, SessionId, ViewNumber,
+    Buffer, HoldNumber, Incarnation, Inode, OpenNumber, Party, Peer, Request, SessionId, ViewNumber,
 };
 pub use layout::{Layout, SUBFILES_MAX, UNIT_BYTES_MAX, UNIT_BYTES_MIN};
 pub use message::{Access, Attributes, Code, Entry, Kind, Message, OpenWish, Opened};

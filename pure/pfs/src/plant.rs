@@ -38,12 +38,22 @@ pub enum Plant {
     MissingWaitedFor,
     /// A client that has nothing to ask does not connect again, and its files are closed under it.
     OpensForgotten,
+    /// A shared pointer that is moved by a request asked once more moves again.
+    PointerMovedTwice,
+    /// An atomic call does not hold the last subfile that it touches.
+    HoldLeftOut,
+    /// A client takes holds in an order of its own.
+    HoldsUnordered,
+    /// Holds go with a connection, not with its session, and nobody is told.
+    HoldsOfConnection,
+    /// A hold whose release was not heard is not released again.
+    HoldKept,
 }
 
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 16] = [
+    pub const ALL: [Plant; 21] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -60,6 +70,11 @@ impl Plant {
         Plant::ViewsKept,
         Plant::MissingWaitedFor,
         Plant::OpensForgotten,
+        Plant::PointerMovedTwice,
+        Plant::HoldLeftOut,
+        Plant::HoldsUnordered,
+        Plant::HoldsOfConnection,
+        Plant::HoldKept,
     ];
 }
 

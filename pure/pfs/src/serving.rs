@@ -7,6 +7,7 @@
 //! it. Costs: O(log n) in sessions, views and requests under way, and a look at those of the same subfile.
 //! Memory: that of [`Settings`] for each session.
 
+mod claims;
 mod subfiles;
 mod views;
 
@@ -15,8 +16,8 @@ use crate::sessions::Sessions;
 use crate::{Access, Buffer, Code, Inode, Layout, Message, Peer, Portion, Request, SessionId};
 use iolab_vocab::{Extent, Nanos};
 use std::collections::{BTreeMap, VecDeque};
-use subfiles::Claim;
 
+pub(crate) use claims::{Claim, Claims};
 pub(crate) use subfiles::Subfiles;
 pub(crate) use views::Views;
 
@@ -210,20 +211,32 @@ impl<W: Work> Serving<W> {
     /// Begins a job, or lets it wait for those that use the same bytes. One that needs nothing begins at
     /// once, without being given by [`Serving::next`].
     pub(crate) fn begin(&mut self, id: SessionId, request: Request, work: W) -> Operation {
-        if let Some(session) = self.sessions.get(id) {
-            session.executing.insert(request);
-        }
+        self.waits(id, request);
         self.last_operation += 1;
         let operation = Operation(self.last_operation);
         let needs = work.needs();
         let subfile = needs.map(|needs| needs.subfile);
         self.jobs.insert(operation, Job { session: id, request, subfile, work });
         if let Some(Needs { subfile, range, is_change }) = needs
-            && self.subfiles.enter(subfile, Claim { operation, range, is_change })
+            && self.subfiles.enter(subfile, Claim { whose: operation, range, is_change })
         {
             self.ready.push_back(operation);
         }
         operation
+    }
+
+    /// A request waits for something else than bytes.
+    pub(crate) fn waits(&mut self, id: SessionId, request: Request) {
+        if let Some(session) = self.sessions.get(id) {
+            session.executing.insert(request);
+        }
+    }
+
+    /// A request waits no more. Gives whom its answer goes to, if somebody is there.
+    pub(crate) fn waited(&mut self, id: SessionId, request: Request) -> Option<(Peer, Request)> {
+        let session = self.sessions.get(id)?;
+        session.executing.remove(&request);
+        Some((session.peer?, request))
     }
 
     /// The next job that nothing holds back any more.

@@ -1,13 +1,10 @@
-//! Who uses which bytes of a subfile, and how long subfiles are.
-//!
-//! Whoever comes waits for those before it that use the same bytes, if it or they change them; nobody is
-//! overtaken by somebody it would have to wait for.
+//! Which requests use which bytes of a subfile, and how long subfiles are.
 
+use super::claims::{Claim, Claims};
 use super::{Operation, Subfile};
 use crate::Inode;
 use crate::plant::{Plant, is_planted};
-use iolab_vocab::Extent;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How many subfiles that nobody uses are remembered with their lengths.
 const IDLE_MAX: usize = 4096;
@@ -15,35 +12,18 @@ const IDLE_MAX: usize = 4096;
 /// How many files are remembered that are no more.
 const DISCARDED_MAX: usize = 1 << 20;
 
-/// Which bytes an operation uses.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
-    pub(crate) operation: Operation,
-    pub(crate) range: Extent,
-    pub(crate) is_change: bool,
-}
-
-impl Claim {
-    fn conflicts(&self, other: &Claim) -> bool {
-        !is_planted(Plant::TransfersOverlap)
-            && (self.is_change || other.is_change)
-            && !self.range.intersection(other.range).is_empty()
-    }
-}
-
 #[derive(Debug, Default)]
 struct State {
     /// How long it is, unless nobody has looked, or something failed since.
     length: Option<u64>,
     /// It is at least so long: what was written up to there is done.
     at_least: u64,
-    running: Vec<Claim>,
-    waiting: VecDeque<Claim>,
+    claims: Claims<Operation>,
 }
 
 impl State {
     fn is_idle(&self) -> bool {
-        self.running.is_empty() && self.waiting.is_empty()
+        self.claims.is_idle()
     }
 }
 
@@ -58,37 +38,19 @@ pub(crate) struct Subfiles {
 
 impl Subfiles {
     /// Somebody comes. Tells whether it may begin.
-    pub(crate) fn enter(&mut self, subfile: Subfile, claim: Claim) -> bool {
+    pub(crate) fn enter(&mut self, subfile: Subfile, claim: Claim<Operation>) -> bool {
         let is_known = self.of.contains_key(&subfile);
         let state = self.of.entry(subfile).or_default();
         if is_known && state.is_idle() {
             self.idle_count -= 1;
         }
-        let before = state.running.iter().chain(&state.waiting);
-        let may_begin = !before.into_iter().any(|other| claim.conflicts(other));
-        match may_begin {
-            true => state.running.push(claim),
-            false => state.waiting.push_back(claim),
-        }
-        may_begin
+        state.claims.enter(claim)
     }
 
     /// Somebody is through. Gives those that may begin now, in the order in which they came.
     pub(crate) fn leave(&mut self, subfile: Subfile, operation: Operation) -> Vec<Operation> {
         let Some(state) = self.of.get_mut(&subfile) else { return Vec::new() };
-        state.running.retain(|claim| claim.operation != operation);
-        let mut begun = Vec::new();
-        let mut still = VecDeque::with_capacity(state.waiting.len());
-        for claim in std::mem::take(&mut state.waiting) {
-            let before = state.running.iter().chain(&still);
-            if before.into_iter().any(|other| claim.conflicts(other)) {
-                still.push_back(claim);
-            } else {
-                begun.push(claim.operation);
-                state.running.push(claim);
-            }
-        }
-        state.waiting = still;
+        let begun = state.claims.leave(operation);
         if state.is_idle() {
             self.idle_count += 1;
             self.forget_one();
