@@ -267,7 +267,8 @@ pub enum Action {
         call: CallNumber,
         /// The bytes, from its first on: those of the portion.
         from: Buffer,
-        /// Which bytes of the view they are; byte `y` of it is byte `y - origin` of the program's, wrapping.
+        /// Which bytes of the view they are; byte `y` of it is byte `y - origin` of the program's,
+        /// wrapping.
         portion: Portion,
         /// First byte of the view that the call is about.
         origin: u64,
