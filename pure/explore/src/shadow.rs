@@ -1,10 +1,10 @@
 //! What files may hold: every write and every read of a run, and whether they fit together.
 //!
 //! Each write puts a value on a byte that no other write puts there, so a read tells for each byte which
-//! write it saw. What calls do within one block (a stripe, or the part of one that
-//! travels together) must look like one instant between call and
-//! return: a read or write that was answered is one node of the block's graph, and [`graph`] looks for an
-//! order; of atomic calls, in one graph over the file. What failed, or was never answered, may have taken effect in part, at any time since.
+//! write it saw. What calls do within one block (a stripe, or the part of one that travels together) must
+//! look like one instant between call and return: a read or write that was answered is one node of the
+//! block's graph, and [`graph`] looks for an order; that of atomic calls is one for the whole file. What
+//! failed, or was never answered, may have taken effect in part, at any time since.
 
 mod graph;
 

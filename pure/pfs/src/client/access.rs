@@ -37,7 +37,7 @@ impl Client {
         transfers.number = self.views.take(inode, layout, &transfers.stretch.view);
         let spans = if is_atomic { transfers.spans() } else { Vec::new() };
         let holds = !spans.is_empty();
-        transfers.holding = Holding::of(inode, spans, rank);
+        transfers.holding = Holding::of(inode, spans);
         self.tasks.insert(call, Task::Access { transfers, failure: None });
         match holds {
             true => self.hold(now, call, out),

@@ -267,7 +267,8 @@ pub enum Action {
         call: CallNumber,
         /// The bytes, from its first on: those of the portion.
         from: Buffer,
-        /// Which bytes of the view they are; byte `y` of it is byte `y - origin` of the program's.
+        /// Which bytes of the view they are; byte `y` of it is byte `y - origin` of the program's,
+        /// wrapping.
         portion: Portion,
         /// First byte of the view that the call is about.
         origin: u64,
@@ -302,7 +303,7 @@ pub enum Action {
 pub struct Gather {
     /// The call whose memory it is.
     pub call: CallNumber,
-    /// Which bytes of the view; byte `y` of it is byte `y - origin` of the program's.
+    /// Which bytes of the view; byte `y` of it is byte `y - origin` of the program's, wrapping.
     pub portion: Portion,
     /// First byte of the view that the call is about.
     pub origin: u64,

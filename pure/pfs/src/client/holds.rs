@@ -33,10 +33,7 @@ pub(super) struct Holding {
 }
 
 impl Holding {
-    pub(super) fn of(inode: Inode, mut spans: Vec<(u32, Extent)>, rank: u32) -> Holding {
-        if is_planted(Plant::HoldsUnordered) && rank % 2 == 1 {
-            spans.reverse();
-        }
+    pub(super) fn of(inode: Inode, mut spans: Vec<(u32, Extent)>) -> Holding {
         if is_planted(Plant::HoldLeftOut) {
             spans.pop();
         }
@@ -65,9 +62,11 @@ impl Client {
     fn hold_next(&mut self, now: Nanos, call: CallNumber, out: &mut Vec<Action>) {
         let Some(Task::Access { transfers, .. }) = self.tasks.get_mut(&call) else { return };
         let holding = &mut transfers.holding;
-        let Some((subfile, range)) = holding.wanted.pop_front() else {
-            return self.go_on(now, call, out);
+        let next = match is_planted(Plant::HoldsUnordered) && call.0 % 2 == 1 {
+            true => holding.wanted.pop_back(),
+            false => holding.wanted.pop_front(),
         };
+        let Some((subfile, range)) = next else { return self.go_on(now, call, out) };
         holding.taken.push(subfile);
         let message = Message::Hold {
             hold: HoldNumber(call.0),

@@ -98,7 +98,10 @@ impl Group {
         let all = self.gather(own)?;
         match all.iter().all(|other| *other == own) {
             true => Ok(()),
-            false => Err(Trouble::new(Class::Arg, format!("ranks differ in {what}"))),
+            false if self.rank == 0 => {
+                Err(Trouble::new(Class::Arg, format!("ranks differ in {what}")))
+            }
+            false => Err(Trouble::new(Class::Arg, "")),
         }
     }
 
