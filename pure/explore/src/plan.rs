@@ -7,6 +7,7 @@ use crate::views;
 use crate::views::FILE_BYTES_MAX;
 use iolab_pattern::Nest;
 use iolab_pfs::{Kind, Layout, OpenWish};
+use iolab_policy::schedule::catalog as schedule;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -116,6 +117,7 @@ pub(crate) struct Plan {
     pub(crate) layout: Layout,
     pub(crate) transfer_bytes: u64,
     pub(crate) depth: u32,
+    pub(crate) schedule: &'static schedule::Row,
     pub(crate) view_bytes_max: u64,
     /// The longest delay of an ordinary message and of ordinary work of a device, in ns.
     pub(crate) pace_ns: u64,
@@ -255,6 +257,8 @@ impl Plan {
         let transfer_bytes = dice.magnitude(32, 4096);
         let depth = dice.between(1, 4) as u32;
         let view_bytes_max = if dice.one_in(3) { 400 } else { 64 << 20 };
+        // Of the seed itself, so that the rest of the plan stays as it was without schedules.
+        let schedule = &schedule::ROWS[(seed % schedule::ROWS.len() as u64) as usize];
         let pace_ns = dice.magnitude(1_000, 20_000_000);
         let mut programs = programs(&mut dice);
         for (at, program) in programs.iter_mut().enumerate() {
@@ -272,6 +276,7 @@ impl Plan {
             layout,
             transfer_bytes,
             depth,
+            schedule,
             view_bytes_max,
             pace_ns,
             programs,

@@ -11,6 +11,7 @@ mod answers;
 mod events;
 mod group;
 mod holds;
+mod lanes;
 mod spread;
 mod transfers;
 mod views;
@@ -24,6 +25,7 @@ use answers::{answer, failure, failure_of, not_open, outcome_of};
 use group::Then;
 use holds::Holders;
 use iolab_policy::Machine;
+use iolab_policy::schedule::catalog as schedule;
 use iolab_vocab::Nanos;
 use spread::{Question, Spread};
 use std::collections::BTreeMap;
@@ -39,17 +41,20 @@ pub struct Settings {
     pub transfer_bytes: u64,
     /// Transfers in flight to one server.
     pub depth: u32,
+    /// In which order an access comes to its servers.
+    pub schedule: &'static schedule::Row,
     /// How long calls wait for a server that does not answer.
     pub failure_timeout: Nanos,
 }
 
 impl Settings {
-    /// Transfers of 256 KiB, two at a time to each server; a failure after 8 s.
+    /// Transfers of 256 KiB, two at a time to each server, in turn from the own one on; a failure after 8 s.
     pub fn usual(servers: u32) -> Settings {
         Settings {
             servers,
             transfer_bytes: 256 << 10,
             depth: 2,
+            schedule: schedule::USUAL,
             failure_timeout: Nanos(8_000_000_000),
         }
     }

@@ -24,6 +24,7 @@
 //! ```
 
 use crate::Layout;
+use iolab_policy::schedule::catalog as schedule;
 use iolab_vocab::Refusal;
 use serde::Deserialize;
 use std::fmt;
@@ -41,7 +42,7 @@ pub struct Configuration {
     /// The I/O servers, in their order. None: whoever reads the file decides.
     #[serde(default)]
     pub servers: Vec<Servers>,
-    /// Partition of files.
+    /// Partition of files, and how accesses come to its parts.
     #[serde(default)]
     pub layout: LayoutChoice,
 }
@@ -105,17 +106,22 @@ pub struct Servers {
     pub hosts: Option<Vec<String>>,
 }
 
-/// Partition of files.
+/// Partition of files, and how accesses come to its parts.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct LayoutChoice {
     /// Of those that ask for none; as [`Layout::parse`] reads it.
     pub default: String,
+    /// In which order an access comes to the servers: a row of [`iolab_policy::schedule::catalog`].
+    pub schedule: String,
 }
 
 impl Default for LayoutChoice {
     fn default() -> LayoutChoice {
-        LayoutChoice { default: "stripe:unit=256k".to_owned() }
+        LayoutChoice {
+            default: "stripe:unit=256k".to_owned(),
+            schedule: schedule::USUAL.name.to_owned(),
+        }
     }
 }
 
@@ -128,7 +134,7 @@ impl Configuration {
         let configuration: Configuration = toml::from_str(text).map_err(|error| {
             Refusal::new(
                 format!("this file system cannot be read: {}", error.to_string().trim_end()),
-                "it has [instance] name, durability; [metadata] host; [[servers]] hosts; [layout] default",
+                "it has [instance] name, durability; [metadata] host; [[servers]] hosts; [layout] default, schedule",
             )
         })?;
         configuration.check()?;
@@ -142,6 +148,7 @@ impl Configuration {
                 "name a host, or leave `hosts` out for one server",
             );
         }
+        self.schedule()?;
         match self.server_count() {
             Some(count) if count > SERVERS_MAX => Refusal::refuse(
                 format!("{count} I/O servers"),
@@ -160,6 +167,11 @@ impl Configuration {
     /// How files are partitioned that ask for nothing else, with so many servers.
     pub fn layout(&self, servers: u32) -> Result<Layout, Refusal> {
         Layout::parse(&self.layout.default, servers)
+    }
+
+    /// In which order accesses come to servers.
+    pub fn schedule(&self) -> Result<&'static schedule::Row, Refusal> {
+        schedule::find(&self.layout.schedule)
     }
 }
 
@@ -191,6 +203,7 @@ mod tests {
             ("[[servers]]\nhosts = []", "no hosts"),
             ("[layout]\ndefault = 'stripes'", "stripes"),
             ("[layout]\nplacement = 'modulo'", "placement"),
+            ("[layout]\nschedule = 'diagonal'", "diagonal"),
         ] {
             let refusal = Configuration::parse(text).unwrap_err();
             assert!(refusal.message.contains(offender), "{text}: {refusal}");

@@ -48,12 +48,14 @@ pub enum Plant {
     HoldsOfConnection,
     /// A hold whose release was not heard is not released again.
     HoldKept,
+    /// A subfile whose window was full is not served again when a transfer of it is over.
+    LaneForgotten,
 }
 
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 21] = [
+    pub const ALL: [Plant; 22] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -75,6 +77,7 @@ impl Plant {
         Plant::HoldsUnordered,
         Plant::HoldsOfConnection,
         Plant::HoldKept,
+        Plant::LaneForgotten,
     ];
 }
 

@@ -9,5 +9,6 @@ pub mod collective;
 mod extents;
 pub mod insitu;
 mod machine;
+pub mod schedule;
 
 pub use machine::{Checked, Laws, Machine};

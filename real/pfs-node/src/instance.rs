@@ -9,6 +9,7 @@
 //! ```
 
 use iolab_pfs::{Layout, Party};
+use iolab_policy::schedule::catalog as schedule;
 use iolab_vocab::Refusal;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -44,6 +45,8 @@ pub struct Description {
     pub servers: u32,
     /// How files are partitioned that ask for nothing else.
     pub layout: Layout,
+    /// In which order clients come to its servers.
+    pub schedule: &'static schedule::Row,
     /// When it was made: seconds since 1970.
     pub created: u64,
 }
@@ -55,6 +58,14 @@ pub struct Wish {
     pub servers: Option<u32>,
     /// Partition of files.
     pub layout: Option<String>,
+    /// In which order clients come to the servers; what is in files does not depend on it.
+    pub schedule: Option<String>,
+}
+
+impl Wish {
+    fn schedule(&self) -> Result<Option<&'static schedule::Row>, Refusal> {
+        self.schedule.as_deref().map(schedule::find).transpose()
+    }
 }
 
 /// `instance.toml`.
@@ -65,8 +76,15 @@ struct Table {
     uuid: String,
     servers: u32,
     layout: String,
+    #[serde(default = "usual_schedule")]
+    schedule: String,
     durability: String,
     created: u64,
+}
+
+/// Of an instance that does not say it.
+fn usual_schedule() -> String {
+    schedule::USUAL.name.to_owned()
 }
 
 /// The one number that every format has.
@@ -115,6 +133,7 @@ impl Description {
         }
         Ok(Description {
             layout: Layout::parse(&table.layout, table.servers)?,
+            schedule: schedule::find(&table.schedule)?,
             uuid: table.uuid,
             servers: table.servers,
             created: table.created,
@@ -127,6 +146,7 @@ impl Description {
             uuid: self.uuid.clone(),
             servers: self.servers,
             layout: self.layout.to_string(),
+            schedule: self.schedule.name.to_owned(),
             durability: DURABILITY.to_owned(),
             created: self.created,
         };
@@ -149,7 +169,8 @@ impl Description {
             Some(text) => Layout::parse(text, servers)?,
         };
         let created = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        Ok(Description { uuid: format!("{:032x}", random()), servers, layout, created })
+        let schedule = wish.schedule()?.unwrap_or(schedule::USUAL);
+        Ok(Description { uuid: format!("{:032x}", random()), servers, layout, schedule, created })
     }
 
     /// Holds what is there against what is wished.
@@ -195,8 +216,14 @@ impl Instance {
         let lock = lock(&directory)?;
         let description = match new {
             None => {
-                let description = Description::read(&directory)?;
-                description.check(wish, &directory)?;
+                let found = Description::read(&directory)?;
+                found.check(wish, &directory)?;
+                let schedule = wish.schedule()?.unwrap_or(found.schedule);
+                let description = Description { schedule, ..found.clone() };
+                if description != found {
+                    let written = description.write(&directory);
+                    written.map_err(|error| unwritable(&directory, &error))?;
+                }
                 description
             }
             Some(description) => {
@@ -401,7 +428,11 @@ mod tests {
     fn an_instance_is_found_again_and_served_once() {
         let parent = tempfile::tempdir().unwrap();
         let directory = parent.path().join("new/fs");
-        let wish = Wish { servers: Some(3), layout: Some("stripe:unit=64k,count=2".into()) };
+        let wish = Wish {
+            servers: Some(3),
+            layout: Some("stripe:unit=64k,count=2".into()),
+            ..Wish::default()
+        };
         let instance = Instance::take(&directory, &wish).unwrap();
         assert_eq!(serving(&directory), Ok(Some(std::process::id())));
         refused(Instance::take(&directory, &wish), &process(std::process::id()));
@@ -411,6 +442,24 @@ mod tests {
         let again = Instance::take(&directory, &Wish::default()).unwrap();
         assert_eq!(again.description, description);
         assert_eq!(Description::read(&directory), Ok(description));
+    }
+
+    #[test]
+    fn the_schedule_of_an_instance_can_be_another_one_each_time_it_is_served() {
+        let directory = tempfile::tempdir().unwrap();
+        let taken = |schedule: Option<&str>| {
+            let wish = Wish { schedule: schedule.map(str::to_owned), ..Wish::default() };
+            Instance::take(directory.path(), &wish).map(|taken| taken.description.schedule.name)
+        };
+        assert_eq!(taken(None).unwrap(), "rotate");
+        assert_eq!(taken(Some("in-order")).unwrap(), "in-order");
+        assert_eq!(taken(None).unwrap(), "in-order");
+        refused(taken(Some("diagonal")), "diagonal");
+        let path = directory.path().join("instance.toml");
+        let text = fs::read_to_string(&path).unwrap();
+        let older: Vec<&str> = text.lines().filter(|line| !line.starts_with("schedule")).collect();
+        fs::write(&path, older.join("\n")).unwrap();
+        assert_eq!(taken(None).unwrap(), "rotate");
     }
 
     #[test]

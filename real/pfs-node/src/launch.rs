@@ -69,6 +69,9 @@ pub fn start(
     if let Some(layout) = &wish.layout {
         program.args(["--layout", layout]);
     }
+    if let Some(schedule) = &wish.schedule {
+        program.args(["--schedule", schedule]);
+    }
     if life == Life::Bound {
         program.arg("--bound");
     }

@@ -79,7 +79,12 @@ impl Process {
         let usual = Settings::usual(plan.servers);
         let (transfer_bytes, depth) = (plan.transfer_bytes, plan.depth);
         Process {
-            machine: Client::new(Settings { transfer_bytes, depth, ..usual }),
+            machine: Client::new(Settings {
+                transfer_bytes,
+                depth,
+                schedule: plan.schedule,
+                ..usual
+            }),
             alive: true,
             rank,
             size,

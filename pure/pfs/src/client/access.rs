@@ -4,12 +4,14 @@ use super::answers::{answer, failed, failure, failure_of, not_open};
 use super::events::{Action, CallNumber, Done, Failure, FileNumber, Gather};
 use super::group::Then;
 use super::holds::Holding;
+use super::lanes::Pace;
 use super::spread::Question;
 use super::transfers::{Stretch, Transfer, Transfers, has_bytes};
 use super::{Client, Errand, Task};
 use crate::message::PAYLOAD_BYTES_MAX;
 use crate::{Access, Buffer, Code, Message, Opened, Party, Portion};
-use iolab_vocab::{Direction, Nanos};
+use iolab_policy::schedule::Place;
+use iolab_vocab::{Direction, Nanos, Seed};
 
 impl Client {
     pub(super) fn access(
@@ -24,7 +26,8 @@ impl Client {
             return answer(call, not_open(), out);
         };
         let Opened { inode, layout, .. } = file.opened;
-        let (rank, is_atomic) = (file.rank, file.is_atomic);
+        let is_atomic = file.is_atomic;
+        let place = Place { own: file.rank, partners: layout.subfiles(), seed: Seed(call.0) };
         if let Err(why) = check(&stretch) {
             let failed = failure(Code::INVALID, why);
             return match is_collective {
@@ -32,7 +35,13 @@ impl Client {
                 false => answer(call, failed, out),
             };
         }
-        let transfers = Transfers::new(number, direction, layout, stretch, is_collective, rank);
+        let pace = Pace {
+            schedule: self.settings.schedule,
+            place,
+            transfer_bytes: self.settings.transfer_bytes.clamp(1, PAYLOAD_BYTES_MAX),
+            depth: self.settings.depth.max(1),
+        };
+        let transfers = Transfers::new(number, direction, layout, stretch, is_collective, pace);
         let mut transfers = Box::new(transfers);
         transfers.number = self.views.take(inode, layout, &transfers.stretch.view);
         let spans = if is_atomic { transfers.spans() } else { Vec::new() };
@@ -47,11 +56,9 @@ impl Client {
 
     /// Begins what may begin of an access; ends it if nothing is left.
     pub(super) fn go_on(&mut self, now: Nanos, call: CallNumber, out: &mut Vec<Action>) {
-        let settings = (self.transfer_bytes(), self.settings.depth.max(1));
         loop {
-            let mut turn = 0;
             while let Some(Task::Access { transfers, .. }) = self.tasks.get_mut(&call)
-                && let Some((portion, bytes)) = transfers.next(&mut turn, settings)
+                && let Some((portion, bytes)) = transfers.lanes.next()
             {
                 self.transfer(now, call, portion, bytes, out);
             }
@@ -134,17 +141,11 @@ impl Client {
         self.ask_subfiles(now, call, (inode, layout), Question::Measure, out);
     }
 
-    /// The most payload of one transfer.
-    fn transfer_bytes(&self) -> u64 {
-        self.settings.transfer_bytes.clamp(1, PAYLOAD_BYTES_MAX)
-    }
-
     /// All subfiles have told an access how long they are.
     pub(super) fn measured(&mut self, now: Nanos, call: CallNumber, out: &mut Vec<Action>) {
-        let transfer_bytes = self.transfer_bytes();
         let Some(Task::Access { transfers, .. }) = self.tasks.get_mut(&call) else { return };
         transfers.is_measuring = false;
-        let (again, holes) = transfers.measured(transfer_bytes);
+        let (again, holes) = transfers.measured();
         let origin = transfers.stretch.origin;
         transfers.pending += holes.len() as u32;
         out.extend(holes.into_iter().map(|portion| Action::Zero { call, portion, origin }));
@@ -211,7 +212,7 @@ impl Client {
         let is_read = transfers.direction == Direction::Read;
         match message {
             Message::Data { end } if is_read => {
-                transfers.landed(portion.subfile);
+                transfers.lanes.landed(portion.subfile);
                 let end = end.clamp(portion.from, portion.to);
                 let tail = portion.behind(end);
                 if has_bytes(&tail) {
@@ -227,7 +228,7 @@ impl Client {
                     return self.fail(now, call, failed(Code::BAD_MESSAGE, text), out);
                 }
             }
-            Message::Done if !is_read => transfers.landed(portion.subfile),
+            Message::Done if !is_read => transfers.lanes.landed(portion.subfile),
             Message::Failed { code: Code::UNKNOWN_VIEW, .. } if may_repeat => {
                 transfers.unknown_count += 1;
                 self.views.unknown(number, from);

@@ -1,11 +1,11 @@
 //! One access: the transfers to and from all subfiles it touches, and where the file ends.
 //!
-//! A process begins with the subfile of its own rank and takes them in turn, so that not all begin at one
-//! server (the parallel schedule of Clusterfile). What a read does not find below the end of a subfile is a
-//! tail: a hole if the file goes on elsewhere, else behind its end. How long the file is, all subfiles
-//! tell; data that came to a subfile meanwhile is read once more.
+//! What a read does not find below the end of a subfile is a tail: a hole if the file goes on elsewhere,
+//! else behind its end. How long the file is, all subfiles tell; data that came to a subfile meanwhile is
+//! read once more.
 
 use super::holds::Holding;
+use super::lanes::{Lanes, Pace};
 use super::{CallNumber, FileNumber};
 use crate::plant::{Plant, is_planted};
 use crate::{Layout, Portion, ViewNumber};
@@ -26,14 +26,6 @@ pub(super) struct Stretch {
     pub(super) origin: u64,
 }
 
-/// What an access still has to do in one subfile.
-#[derive(Debug)]
-struct Lane {
-    rest: Portion,
-    in_flight: u32,
-    is_done: bool,
-}
-
 /// An access under way.
 #[derive(Debug)]
 pub(super) struct Transfers {
@@ -46,8 +38,8 @@ pub(super) struct Transfers {
     pub(super) stretch: Stretch,
     /// The view of the call, if it is not proper: it is carried out run by run.
     whole: Option<Stretch>,
-    lanes: Vec<Lane>,
-    first: usize,
+    pace: Pace,
+    pub(super) lanes: Lanes,
     /// Requests and moves under way.
     pub(super) pending: u32,
     /// What was not below the end of its subfile.
@@ -77,22 +69,22 @@ impl Transfers {
         layout: Layout,
         whole: Stretch,
         is_collective: bool,
-        rank: u32,
+        pace: Pace,
     ) -> Transfers {
         let is_proper = whole.view.proper();
         let stretch = if is_proper { whole.clone() } else { first_run(&whole) };
-        let mut transfers = Transfers {
+        Transfers {
             file,
             direction,
             is_collective,
             layout,
             number: ViewNumber::default(),
-            end: stretch.to,
+            end: end_of(&stretch),
             reached: stretch.from,
+            lanes: lanes_of(&stretch, layout, pace),
             stretch,
             whole: (!is_proper).then_some(whole),
-            lanes: Vec::new(),
-            first: (rank % layout.subfiles()) as usize,
+            pace,
             pending: 0,
             tails: Vec::new(),
             beyond: Vec::new(),
@@ -101,29 +93,15 @@ impl Transfers {
             bytes: 0,
             holding: Holding::default(),
             unknown_count: 0,
-        };
-        transfers.begin();
-        transfers
-    }
-
-    fn begin(&mut self) {
-        let Stretch { view, from, mut to, .. } = self.stretch.clone();
-        if is_planted(Plant::TailDropped) && to > from && to % view.root().size() == 0 {
-            to -= 1;
         }
-        let (layout, view) = (self.layout, &view);
-        let portion = |subfile| Portion { view: view.clone(), layout, subfile, from, to };
-        let lane = |subfile| Lane { rest: portion(subfile), in_flight: 0, is_done: from == to };
-        self.lanes = (0..layout.subfiles()).map(lane).collect();
-        (self.end, self.reached) = (to, from);
     }
 
     /// The range from first to last byte of each subfile that is touched, by subfile. Of a view that is
     /// not proper nobody knows it before all its runs were looked at: it may be anywhere.
     pub(super) fn spans(&self) -> Vec<(u32, Extent)> {
         let anywhere = self.whole.as_ref().map(|_| Extent::new(0, u64::MAX));
-        let span = |lane: &Lane| Some((lane.rest.subfile, anywhere.or_else(|| lane.rest.span())?));
-        self.lanes.iter().filter_map(span).collect()
+        let rests = self.lanes.rests();
+        rests.filter_map(|rest| Some((rest.subfile, anywhere.or_else(|| rest.span())?))).collect()
     }
 
     /// The next run of a view that is not proper, unless this was the last. All before must have been
@@ -138,47 +116,15 @@ impl Transfers {
         }
         self.stretch = first_run(whole);
         self.beyond.clear();
-        self.begin();
+        (self.end, self.reached) = (end_of(&self.stretch), self.stretch.from);
+        self.lanes = lanes_of(&self.stretch, self.layout, self.pace);
         true
-    }
-
-    /// The next transfer of any subfile that has less than `depth` in flight; one of each in turn.
-    pub(super) fn next(
-        &mut self,
-        turn: &mut usize,
-        settings: (u64, u32),
-    ) -> Option<(Portion, u64)> {
-        let (transfer_bytes, depth) = settings;
-        let count = self.lanes.len();
-        for _ in 0..count {
-            let lane = &mut self.lanes[(self.first + *turn) % count];
-            *turn += 1;
-            if lane.is_done || lane.in_flight >= depth {
-                continue;
-            }
-            match lane.rest.first_transfer(transfer_bytes) {
-                None => lane.is_done = true,
-                Some((transfer, bytes)) => {
-                    lane.rest = lane.rest.behind(transfer.to);
-                    lane.in_flight += 1;
-                    return Some((transfer, bytes));
-                }
-            }
-        }
-        None
     }
 
     /// Whether a transfer whose view a server did not know is asked for again: one that never keeps it is
     /// full, one that was restarted forgets it once for each transfer in flight.
     pub(super) fn may_repeat(&self) -> bool {
-        self.unknown_count < UNKNOWN_MAX * self.lanes.len() as u32
-    }
-
-    /// A transfer of a subfile is over.
-    pub(super) fn landed(&mut self, subfile: u32) {
-        if let Some(lane) = self.lanes.get_mut(subfile as usize) {
-            lane.in_flight = lane.in_flight.saturating_sub(1);
-        }
+        self.unknown_count < UNKNOWN_MAX * self.lanes.count()
     }
 
     /// These bytes were there.
@@ -193,12 +139,12 @@ impl Transfers {
 
     /// Nothing more is begun.
     pub(super) fn stop(&mut self) {
-        self.lanes.iter_mut().for_each(|lane| lane.is_done = true);
+        self.lanes.stop();
         (self.tails, self.whole) = (Vec::new(), None);
     }
 
     /// All subfiles have told how long they are: what is to be read once more, and what is a hole.
-    pub(super) fn measured(&mut self, transfer_bytes: u64) -> (Vec<Portion>, Vec<Portion>) {
+    pub(super) fn measured(&mut self) -> (Vec<Portion>, Vec<Portion>) {
         let ends = self.ends.iter().zip(0u32..);
         let mut ends = ends.map(|(&end, subfile)| self.layout.file_bytes(subfile, end));
         let file = if is_planted(Plant::EndOfOneSubfile) { ends.next() } else { ends.max() };
@@ -210,7 +156,7 @@ impl Transfers {
             let end = self.ends.get(tail.subfile as usize).copied().unwrap_or(0);
             if has_bytes(&tail.before(tail.data_end(end))) {
                 // With what was there before of the same block: the call sees a block at one instant.
-                again.push(tail.with_its_block(transfer_bytes, self.stretch.from));
+                again.push(tail.with_its_block(self.pace.transfer_bytes, self.stretch.from));
                 continue;
             }
             let hole = tail.before(self.end);
@@ -226,13 +172,23 @@ impl Transfers {
             // Once more: what was behind the end may not be any more by then.
             self.tails = std::mem::take(&mut self.beyond);
         }
-        for portion in &again {
-            if let Some(lane) = self.lanes.get_mut(portion.subfile as usize) {
-                lane.in_flight += 1;
-            }
-        }
+        again.iter().for_each(|portion| self.lanes.repeated(portion.subfile));
         (again, holes)
     }
+}
+
+/// What each subfile has of a stretch.
+fn lanes_of(stretch: &Stretch, layout: Layout, pace: Pace) -> Lanes {
+    let (view, from, to) = (&stretch.view, stretch.from, end_of(stretch));
+    let portion = |subfile| Portion { view: view.clone(), layout, subfile, from, to };
+    Lanes::new(pace, (0..layout.subfiles()).map(portion))
+}
+
+/// The end of a stretch, as far as transfers go.
+fn end_of(stretch: &Stretch) -> u64 {
+    let Stretch { view, from, to, .. } = stretch;
+    let is_short = is_planted(Plant::TailDropped) && to > from && to % view.root().size() == 0;
+    to - u64::from(is_short)
 }
 
 /// Whether a portion has any byte.

@@ -1,6 +1,6 @@
 //! From a platform, a configuration and programs to a file system ready to run.
 
-use super::clients::{self, FileClients, path_of};
+use super::clients::{FileClients, Job, path_of};
 use super::costs::Costs;
 use super::device::Device;
 use super::manager::Manager;
@@ -15,6 +15,7 @@ use crate::program::Program;
 use crate::queue::EventQueue;
 use crate::slab::Id;
 use crate::world::{Event, Order, ServerId, Target};
+use iolab_pfs::client;
 use iolab_pfs::io_server::Subfile;
 use iolab_policy::collective::CollectiveSelection;
 use iolab_vocab::{FileId, Nanos, Refusal};
@@ -63,7 +64,10 @@ impl<'p, Q: EventQueue<Event>> FileSystem<'p, Q> {
         let speeds = Speeds::of(platform);
         let class = (costs, durability);
         let threads = client_threads(&world, &addresses, &speeds);
-        let clients = FileClients::new(threads, &files, addresses.clone(), class);
+        let schedule = configuration.schedule()?;
+        let server_count = addresses.servers.len() as u32;
+        let settings = client::Settings { schedule, ..client::Settings::usual(server_count) };
+        let clients = FileClients::new((threads, settings), &files, addresses.clone(), class);
         let mut servers = servers(&world, &found, &addresses, platform, class);
         let (mut manager, journal_at) =
             manager(&world, &addresses, &speeds, layout, class, &servers)?;
@@ -212,7 +216,7 @@ fn client_threads<Q: EventQueue<Event>>(
     world: &World<Q>,
     addresses: &Addresses,
     speeds: &Speeds,
-) -> Vec<Thread<clients::Job>> {
+) -> Vec<Thread<Job>> {
     let thread = |client: u32| {
         let node = world.node_of(Target(client));
         Thread::new(client as usize, node, speeds.0[node.index()])

@@ -74,14 +74,13 @@ pub(super) struct FileClients {
 }
 
 impl FileClients {
-    /// Clients on these threads, of an instance with so many servers.
+    /// Clients on these threads.
     pub(super) fn new(
-        threads: Vec<Thread<Job>>,
+        (threads, settings): (Vec<Thread<Job>>, client::Settings),
         files: &[(String, u64)],
         addresses: Addresses,
         (costs, durability): (Costs, Durability),
     ) -> FileClients {
-        let settings = client::Settings::usual(addresses.servers.len() as u32);
         let client = |thread| Client {
             machine: Machine::new(settings),
             thread,

@@ -21,11 +21,16 @@ pub(super) struct Shape {
     /// How files are partitioned: `stripe:unit=256k,count=4`, or `one`.
     #[arg(long, value_name = "LAYOUT")]
     pub(super) layout: Option<String>,
+    /// In which order clients come to the servers: `rotate`, `in-order`, `random` or `cruel`. [default:
+    /// `rotate`, or what the directory has]
+    #[arg(long, value_name = "NAME")]
+    pub(super) schedule: Option<String>,
 }
 
 impl Shape {
     pub(super) fn wish(&self) -> Wish {
-        Wish { servers: self.servers, layout: self.layout.clone() }
+        let (layout, schedule) = (self.layout.clone(), self.schedule.clone());
+        Wish { servers: self.servers, layout, schedule }
     }
 }
 
@@ -67,6 +72,7 @@ pub(super) fn up(arguments: &Up) -> Result<ExitCode, Failure> {
     say_line!("ready       {} (process {})", directory.display(), started.pid());
     say_line!("servers     {}", description.servers);
     say_line!("layout      {}", description.layout);
+    say_line!("schedule    {}", description.schedule.name);
     say_line!("durability  {}", durability());
     say_line!("capacity    {}", capacity(&directory));
     Ok(ExitCode::SUCCESS)

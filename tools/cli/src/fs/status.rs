@@ -45,6 +45,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             "uuid": description.uuid,
             "process": pid,
             "layout": description.layout.to_string(),
+            "schedule": description.schedule.name,
             "durability": DURABILITY,
             "free_bytes": room.map(|(free, _)| free),
             "capacity_bytes": room.map(|(_, all)| all),
@@ -58,6 +59,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             None => say_line!("served      by nobody; `iolab fs up --dir {}`", directory.display()),
         }
         say_line!("layout      {}", description.layout);
+        say_line!("schedule    {}", description.schedule.name);
         say_line!("durability  {}", durability());
         say_line!("capacity    {}", capacity(&directory));
         for (server, Held { subfiles, bytes }) in held.iter().enumerate() {
