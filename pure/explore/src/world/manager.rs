@@ -4,9 +4,11 @@
 use super::{Happening, Node, World};
 use crate::marks::Mark;
 use crate::plan::Plan;
+use iolab_pfs::SessionId;
 use iolab_pfs::journal;
 use iolab_pfs::metadata::{Action, Event, Metadata, Settings};
 use iolab_policy::Machine;
+use std::collections::BTreeSet;
 
 /// The manager, its driver and its journal.
 pub(super) struct Manager {
@@ -21,6 +23,8 @@ pub(super) struct Manager {
     /// Records that are not reported as written yet.
     underway: Vec<(u64, Vec<u8>)>,
     last: u64,
+    /// Whom it has known in this life.
+    sessions: BTreeSet<SessionId>,
 }
 
 impl Manager {
@@ -35,6 +39,7 @@ impl Manager {
             history: Vec::new(),
             underway: Vec::new(),
             last: 0,
+            sessions: BTreeSet::new(),
         }
     }
 }
@@ -53,6 +58,7 @@ impl World {
         if records.iter().zip(&self.manager.history).any(|(record, was)| record != was) {
             return self.fail("the records of the journal are not the first ones".to_owned());
         }
+        self.manager.sessions.clear();
         self.manager.history.truncate(records.len());
         self.manager.last = records.len() as u64;
         let recovered = Metadata::recover(self.manager.settings, records);
@@ -111,6 +117,10 @@ impl World {
         let node = Node::Metadata;
         match action {
             Action::Welcome { peer, known } => {
+                let session = self.session_of(self.connections[peer.0 as usize].asker);
+                if !self.manager.sessions.insert(session) && !known {
+                    self.meet(Mark::SessionExpired);
+                }
                 let incarnation = (1 << 60) + u64::from(self.manager.life);
                 self.welcome(node, peer, incarnation, known);
             }
