@@ -26,6 +26,7 @@ mod links;
 pub mod metadata;
 pub mod session;
 mod sessions;
+pub mod window;
 pub mod wire;
 
 pub use ids::{
