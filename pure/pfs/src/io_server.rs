@@ -120,6 +120,12 @@ impl IoServer {
         }
     }
 
+    /// Who waits for an operation of the device, and for which reply.
+    pub fn asker(&self, operation: Operation) -> Option<(Peer, Request)> {
+        let job = self.jobs.get(&operation)?;
+        Some((self.sessions.peer_of(job.session)?, job.request))
+    }
+
     fn asked(
         &mut self,
         now: Nanos,

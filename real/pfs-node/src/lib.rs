@@ -17,6 +17,7 @@ mod outgoing;
 mod peers;
 mod server;
 mod subfiles;
+mod window;
 mod worker;
 
 pub use client::Client;

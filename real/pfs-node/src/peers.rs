@@ -4,10 +4,11 @@
 //! take its answers is not heard until it does. A process that ends is told apart from one that only
 //! closes its connection.
 
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, Payload};
 use crate::channel::{Channel, Lost, Received};
-use crate::outgoing::{NoRows, Part};
-use iolab_pfs::session::{HANDSHAKE_TIMEOUT, Hello, Welcome};
+use crate::outgoing::NoRows;
+use crate::window::{Budget, Stretch};
+use iolab_pfs::session::{HANDSHAKE_TIMEOUT, Hello, Role, Welcome};
 use iolab_pfs::{Buffer, Code, Message, Peer, Request, SessionId};
 use iolab_vocab::Nanos;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -18,6 +19,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::PidfdFlags;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Connections at most that have not said hello.
 const UNPROVEN_MAX: usize = 64;
@@ -64,6 +66,8 @@ struct Connection {
     /// Its process.
     process: Option<OwnedFd>,
     state: State,
+    /// Whether it sends payload.
+    is_client: bool,
     /// What epoll tells of it.
     interest: EventFlags,
 }
@@ -72,6 +76,8 @@ struct Connection {
 pub(crate) struct Peers {
     epoll: Epoll,
     door: OwnedFd,
+    /// Of what clients get windows, where payload comes.
+    windows: Option<Arc<Budget>>,
     /// Nobody is accepted before that time.
     closed_until: Option<Nanos>,
     is_open: bool,
@@ -99,12 +105,17 @@ fn numbers(peer: u32) -> (u64, u64) {
 }
 
 impl Peers {
-    /// Nobody yet, at this door.
-    pub(crate) fn at(door: OwnedFd, epoll: Epoll) -> Result<Peers, Errno> {
+    /// Nobody yet, at this door; clients get windows of that budget.
+    pub(crate) fn at(
+        door: OwnedFd,
+        epoll: Epoll,
+        windows: Option<Arc<Budget>>,
+    ) -> Result<Peers, Errno> {
         epoll::add(&*epoll, &door, EventData::new_u64(DOOR), EventFlags::IN)?;
         Ok(Peers {
             epoll,
             door,
+            windows,
             closed_until: None,
             is_open: true,
             connections: BTreeMap::new(),
@@ -214,7 +225,8 @@ impl Peers {
             let _ = epoll::add(&*self.epoll, process, data, EventFlags::IN);
         }
         let state = State::Unproven;
-        self.connections.insert(self.last, Connection { channel, process, state, interest });
+        let connection = Connection { channel, process, state, is_client: false, interest };
+        self.connections.insert(self.last, connection);
         self.unproven += 1;
         self.deadlines.insert((Nanos(now.0 + HANDSHAKE_TIMEOUT.0), self.last));
     }
@@ -241,8 +253,9 @@ impl Peers {
     fn received(&mut self, peer: u32, received: Received, heard: &mut Vec<Heard>) {
         let connection = self.connections.get_mut(&peer).expect("it was just heard");
         match received {
-            Received::Hello(Hello { session, .. }) => {
+            Received::Hello(Hello { session, role, .. }) => {
                 connection.state = State::Known;
+                connection.is_client = role == Role::Client;
                 self.unproven -= 1;
                 heard.push(Heard::Up { peer: Peer(peer), session });
                 self.open_or_close();
@@ -301,8 +314,10 @@ impl Peers {
 
     /// Lets a peer in.
     pub(crate) fn welcome(&mut self, peer: Peer, welcome: Welcome) {
+        let windows = self.windows.clone();
         if let Some(connection) = self.live(peer) {
-            connection.channel.welcome(welcome);
+            let windows = windows.filter(|_| connection.is_client);
+            connection.channel.welcome(welcome, windows.as_ref());
             self.unsent.insert(peer.0);
         }
     }
@@ -313,15 +328,17 @@ impl Peers {
         peer: Peer,
         request: Request,
         message: &Message,
-        payload: Option<(Vec<u8>, usize)>,
+        payload: Option<Payload>,
     ) {
         if let Some(connection) = self.live(peer) {
-            let bytes = payload.as_ref().map_or(0, |(_, bytes)| *bytes);
-            let parts = payload.map(|(buffer, bytes)| Part::Buffer(buffer, bytes));
-            let parts = parts.into_iter().collect();
-            connection.channel.push(request, message, parts, bytes as u32);
+            connection.channel.reply(request, message, payload);
             self.unsent.insert(peer.0);
         }
+    }
+
+    /// Where in its window a peer wants so many bytes that it reads.
+    pub(crate) fn room(&mut self, peer: Peer, request: Request, bytes: u32) -> Option<Stretch> {
+        self.live(peer)?.channel.room(request, bytes)
     }
 
     fn live(&mut self, peer: Peer) -> Option<&mut Connection> {
