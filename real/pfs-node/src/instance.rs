@@ -55,6 +55,8 @@ pub struct Wish {
     pub servers: Option<u32>,
     /// Partition of files.
     pub layout: Option<String>,
+    /// Memory that clients and servers share, in bytes, while it is served this time.
+    pub window_memory: Option<u64>,
 }
 
 /// `instance.toml`.
@@ -179,6 +181,8 @@ pub struct Instance {
     pub directory: PathBuf,
     /// What it is.
     pub description: Description,
+    /// Memory that clients and servers share; if nothing is said, a part of the host's.
+    pub window_memory: Option<u64>,
     _lock: File,
 }
 
@@ -205,7 +209,8 @@ impl Instance {
                 description
             }
         };
-        Ok(Instance { directory, description, _lock: lock })
+        let window_memory = wish.window_memory;
+        Ok(Instance { directory, description, window_memory, _lock: lock })
     }
 
     /// The directory of an I/O server's subfiles.
@@ -391,7 +396,11 @@ mod tests {
     fn an_instance_is_found_again_and_served_once() {
         let parent = tempfile::tempdir().unwrap();
         let directory = parent.path().join("new/fs");
-        let wish = Wish { servers: Some(3), layout: Some("stripe:unit=64k,count=2".into()) };
+        let wish = Wish {
+            servers: Some(3),
+            layout: Some("stripe:unit=64k,count=2".into()),
+            ..Wish::default()
+        };
         let instance = Instance::take(&directory, &wish).unwrap();
         assert_eq!(serving(&directory), Ok(Some(std::process::id())));
         refused(Instance::take(&directory, &wish), &process(std::process::id()));

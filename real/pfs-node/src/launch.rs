@@ -69,6 +69,9 @@ pub fn start(
     if let Some(layout) = &wish.layout {
         program.args(["--layout", layout]);
     }
+    if let Some(bytes) = wish.window_memory {
+        program.args(["--window-memory", &bytes.to_string()]);
+    }
     if life == Life::Bound {
         program.arg("--bound");
     }

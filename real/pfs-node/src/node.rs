@@ -35,7 +35,7 @@ impl Node {
         let stop = Bell::new().map_err(|error| failed("a server", &error))?;
         let mut node = Node { instance, stop, threads: Vec::new() };
         let servers = node.instance.description.servers;
-        let windows = Budget::of_host();
+        let windows = Budget::of(node.instance.window_memory);
         for server in 0..servers {
             let device = Subfiles::at(&node.instance.data(server), servers);
             let device = device.map_err(|error| failed(&format!("I/O server {server}"), &error))?;

@@ -5,8 +5,8 @@
 //! are touched, so that no memory is an answer and not a signal. What lies in a window may change at any
 //! moment: bytes are copied out of it and in, and nothing is decided by them.
 //!
-//! Costs: address space; a page when it is used first. All windows of a node together have an eighth of the
-//! host's memory. A forked child does not have its parent's.
+//! Costs: address space; a page when it is used first. All windows of a node together have a budget. A forked
+//! child does not have its parent's.
 
 use iolab_pfs::window::{Slot, Slots, Window as Shape};
 use rustix::fd::{AsFd, OwnedFd};
@@ -28,11 +28,13 @@ const MEMORY_SHARE: u64 = 8;
 pub(crate) struct Budget(AtomicU64);
 
 impl Budget {
-    /// An eighth of the memory of this host.
-    pub(crate) fn of_host() -> Arc<Budget> {
-        let host = rustix::system::sysinfo();
-        let bytes = (host.totalram as u64).saturating_mul(host.mem_unit.into());
-        Arc::new(Budget(AtomicU64::new(bytes / MEMORY_SHARE)))
+    /// So many bytes; if nothing is said, an eighth of the memory of this host.
+    pub(crate) fn of(bytes: Option<u64>) -> Arc<Budget> {
+        let bytes = bytes.unwrap_or_else(|| {
+            let host = rustix::system::sysinfo();
+            (host.totalram as u64).saturating_mul(host.mem_unit.into()) / MEMORY_SHARE
+        });
+        Arc::new(Budget(AtomicU64::new(bytes)))
     }
 
     /// Takes what the next window has of it.
@@ -224,5 +226,65 @@ impl Stretch {
 impl Drop for Stretch {
     fn drop(&mut self) {
         self.window.slots().give_back(self.slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ends_see_the_same_bytes_and_a_slot_is_free_when_its_stretch_goes() {
+        let budget = Budget::of(Some(100 << 20));
+        let (near, file) = Window::make(&budget).unwrap();
+        let far = Window::receive(&file, near.shape()).unwrap();
+        let mut first = far.take(300_000).unwrap();
+        let second = far.take(10).unwrap();
+        assert_eq!((first.slot().offset, second.slot().offset), (0, 512 << 10));
+        first.bytes_mut().fill(7);
+        let seen = near.stretch(first.slot()).unwrap();
+        assert!(seen.bytes() == [7; 300_000] && seen.is_in(&near) && !seen.is_in(&far));
+        drop(first.front(5));
+        assert_eq!(far.take(1).unwrap().slot().offset, 0);
+        assert!(near.stretch(Slot { offset: near.shape().bytes() - 1, bytes: 2 }).is_none());
+    }
+
+    #[test]
+    fn what_can_be_cut_off_or_is_too_short_is_no_window() {
+        let shape = Shape::new(2, 4096).unwrap();
+        let file = |bytes, seals| {
+            let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+            let file = rustix::fs::memfd_create("test", flags).unwrap();
+            rustix::fs::ftruncate(&file, bytes).unwrap();
+            rustix::fs::fcntl_add_seals(&file, seals).unwrap();
+            Window::receive(&file, shape).is_some()
+        };
+        assert!(file(8192, SealFlags::SHRINK));
+        assert!(!file(8192, SealFlags::empty()));
+        assert!(!file(8192, SealFlags::GROW));
+        assert!(!file(8191, SealFlags::SHRINK));
+        let plain = tempfile::tempfile().unwrap();
+        plain.set_len(8192).unwrap();
+        assert!(Window::receive(&plain.into(), shape).is_none());
+    }
+
+    #[test]
+    fn nobody_can_cut_off_a_window_that_was_made_here() {
+        let (window, file) = Window::make(&Budget::of(None)).unwrap();
+        for bytes in [0, window.shape().bytes() - 1, window.shape().bytes() + 1] {
+            assert_eq!(rustix::fs::ftruncate(&file, bytes), Err(Errno::PERM));
+        }
+        assert!(rustix::fs::fcntl_add_seals(&file, SealFlags::WRITE).is_err());
+    }
+
+    #[test]
+    fn windows_together_have_no_more_than_their_budget_and_give_it_back() {
+        let slot = u64::from(iolab_pfs::window::SLOT_BYTES);
+        let budget = Budget::of(Some(3 * slot + 5));
+        let all: Vec<_> = std::iter::from_fn(|| Window::make(&budget)).collect();
+        assert_eq!(all.len(), 3);
+        drop(all);
+        assert_eq!(budget.0.load(Ordering::Relaxed), 3 * slot + 5);
+        assert!(Window::make(&Budget::of(Some(0))).is_none());
     }
 }

@@ -2,6 +2,7 @@
 
 use iolab_pattern::Nest;
 use iolab_pfs::session::{Hello, Role, Session};
+use iolab_pfs::window::Slot;
 use iolab_pfs::{
     Access, Code, Inode, Kind, Layout, Message, OpenNumber, OpenWish, Request, SessionId,
     ViewNumber, wire,
@@ -78,6 +79,15 @@ impl Numbers {
         Message::SetView { view, inode, layout, offset, total, part }
     }
 
+    /// A slot as nobody who keeps count would have it: across others, and beyond the window at times.
+    fn slot(&mut self) -> Slot {
+        let offset = match self.below(20) {
+            0 => self.size(),
+            _ => self.below(15 << 20),
+        };
+        Slot { offset, bytes: 1 + self.below(100_000) as u32 }
+    }
+
     /// A message that is well formed, whatever it asks for.
     fn message(&mut self) -> Message {
         let (inode, subfile) = (self.inode(), self.below(6) as u32);
@@ -126,11 +136,15 @@ impl Numbers {
     /// A frame with a message, perhaps with payload.
     fn frame(&mut self, request: Request) -> Vec<u8> {
         let message = self.message();
+        let mut bytes = Vec::new();
+        if matches!(message, Message::Write(_) | Message::Read(_)) && self.below(3) > 0 {
+            wire::encode_with_slot(&message, request, self.slot(), &mut bytes);
+            return bytes;
+        }
         let payload = match message {
             Message::Write(_) => self.below(5000) as u32,
             _ => 0,
         };
-        let mut bytes = Vec::new();
         wire::encode(&message, request, payload, None, &mut bytes);
         bytes.resize(bytes.len() + payload as usize, 7);
         bytes
@@ -147,7 +161,7 @@ fn hello(session: u128) -> Vec<u8> {
 
 fn served() -> (tempfile::TempDir, Node) {
     let directory = tempfile::tempdir().unwrap();
-    let wish = Wish { servers: Some(2), layout: None };
+    let wish = Wish { servers: Some(2), ..Wish::default() };
     let node = Node::start(Instance::take(directory.path(), &wish).unwrap()).unwrap();
     is_well(directory.path());
     (directory, node)

@@ -6,7 +6,7 @@ use clap::Args;
 use iolab_pfs_node::instance::{DURABILITY, Description, Instance, Wish};
 use iolab_pfs_node::launch::{self, Life, Started};
 use iolab_pfs_node::node;
-use iolab_vocab::format_bytes;
+use iolab_vocab::{format_bytes, parse_bytes};
 use std::env;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -21,11 +21,19 @@ pub(super) struct Shape {
     /// How files are partitioned: `stripe:unit=256k,count=4`, or `one`.
     #[arg(long, value_name = "LAYOUT")]
     pub(super) layout: Option<String>,
+    /// Memory that payload goes through instead of sockets, of all clients together; 0 for none.
+    /// [default: an eighth of this host's]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    window_memory: Option<u64>,
 }
 
 impl Shape {
     pub(super) fn wish(&self) -> Wish {
-        Wish { servers: self.servers, layout: self.layout.clone() }
+        Wish {
+            servers: self.servers,
+            layout: self.layout.clone(),
+            window_memory: self.window_memory,
+        }
     }
 }
 
