@@ -72,6 +72,8 @@ pub(crate) struct Channel {
     ahead: Box<[u8; AHEAD_BYTES]>,
     /// What of it is not used yet.
     unused: std::ops::Range<usize>,
+    /// Whether the socket had no more when it was read last.
+    is_drained: bool,
     incoming: Option<Incoming>,
     window: Option<Arc<Window>>,
     /// On the side that asks: the slots of requests without reply.
@@ -105,6 +107,7 @@ impl Channel {
             out,
             ahead,
             unused: 0..0,
+            is_drained: false,
             incoming: None,
             window: None,
             taken: BTreeMap::new(),
@@ -224,13 +227,20 @@ impl Channel {
                     None => continue,
                 }
             }
+            // Asking the socket once more for nothing is a system call; whoever waits for it is told.
+            if std::mem::take(&mut self.is_drained) {
+                return Ok(None);
+            }
             let came = match self.window {
                 None => receive_beside(&self.socket, &mut self.ahead[..], &mut self.descriptor)?,
                 Some(_) => receive_some(&self.socket, &mut self.ahead[..])?,
             };
             match came {
                 None => return Ok(None),
-                Some(bytes) => self.unused = 0..bytes,
+                Some(bytes) => {
+                    self.unused = 0..bytes;
+                    self.is_drained = bytes < AHEAD_BYTES;
+                }
             }
         }
     }
@@ -384,6 +394,7 @@ mod tests {
         let (mut asker, mut server) = (Channel::asking(ends.0, hello), Channel::serving(ends.1));
         asker.send(&NoRows, buffers).unwrap();
         assert!(matches!(server.receive(buffers), Ok(Some(Received::Hello(_)))));
+        assert!(matches!(server.receive(buffers), Ok(None)));
         let (incarnation, party) = (Incarnation(1), Party::Server(0));
         let welcome = Welcome { incarnation, known: false, party, servers: 1 };
         server.welcome(welcome, Some(&Budget::of(Some(bytes))));
@@ -395,7 +406,9 @@ mod tests {
 
     fn sent(from: &mut Channel, to: &mut Channel, buffers: &mut Buffers) -> Result<Payload, Lost> {
         from.send(&NoRows, buffers).unwrap();
-        match to.receive(buffers)?.expect("all of it is there") {
+        let received = to.receive(buffers)?.expect("all of it is there");
+        assert!(matches!(to.receive(buffers), Ok(None)));
+        match received {
             Received::Message { payload: Some((buffer, _)), .. } => Ok(buffers.claim(buffer)),
             Received::Message { payload: None, .. } => Ok(Payload::Buffer(Vec::new(), 0)),
             other => panic!("{other:?}"),
