@@ -57,6 +57,8 @@ pub enum Role {
     Client,
     /// The metadata manager, of an I/O server.
     Metadata,
+    /// Somebody who looks after the servers.
+    Observer,
 }
 
 /// Who was connected to.
@@ -103,6 +105,7 @@ impl Greeting {
                 out.u8(match hello.role {
                     Role::Client => 1,
                     Role::Metadata => 2,
+                    Role::Observer => 3,
                 });
                 out.u128(hello.session.0);
                 out.bytes(hello.name.as_bytes());
@@ -180,6 +183,7 @@ fn take_hello(read: &mut Reader) -> Result<Hello, Wrong> {
     let role = match read.u8()? {
         1 => Role::Client,
         2 => Role::Metadata,
+        3 => Role::Observer,
         _ => return Err("there is no such role"),
     };
     let session = SessionId(read.u128()?);

@@ -33,5 +33,5 @@ pub use ids::{
     Buffer, Incarnation, Inode, OpenNumber, Party, Peer, Request, SessionId, ViewNumber,
 };
 pub use layout::{Layout, SUBFILES_MAX, UNIT_BYTES_MAX, UNIT_BYTES_MIN};
-pub use message::{Access, Attributes, Code, Entry, Kind, Message, OpenWish, Opened};
+pub use message::{Access, Attributes, Code, Connected, Entry, Kind, Message, OpenWish, Opened};
 pub use portion::{Piece, Portion};

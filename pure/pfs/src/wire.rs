@@ -10,7 +10,8 @@
 use crate::codec::{Counted, Reader, Sink, Wrong};
 use crate::window::Slot;
 use crate::{
-    Access, Attributes, Entry, Message, OpenNumber, OpenWish, Opened, Request, ViewNumber,
+    Access, Attributes, Connected, Entry, Message, OpenNumber, OpenWish, Opened, Request,
+    ViewNumber,
 };
 use std::fmt;
 
@@ -33,6 +34,8 @@ const IN_WINDOW: u16 = 8;
 
 /// The least that an entry of a directory takes.
 const ENTRY_BYTES_MIN: usize = 4 + 8 + 1 + 4 + 1;
+/// The least that somebody who is connected takes.
+const CONNECTED_BYTES_MIN: usize = 4 + 8;
 
 /// What stands in front of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -316,7 +319,8 @@ fn flags_of(message: &Message) -> u16 {
         | Message::Entries { .. }
         | Message::Data { .. }
         | Message::End { .. }
-        | Message::Verdict { .. } => REPLY,
+        | Message::Verdict { .. }
+        | Message::Connected(_) => REPLY,
         _ => 0,
     }
 }
@@ -349,13 +353,15 @@ fn kind_of(message: &Message) -> u16 {
         Message::Discard { .. } => 73,
         Message::Arrive { .. } => 74,
         Message::Verdict { .. } => 75,
+        Message::Status => 120,
+        Message::Connected(_) => 124,
     }
 }
 
 /// Writes the fields of a message, in the order in which it declares them.
 fn put(message: &Message, out: &mut impl Sink) {
     match message {
-        Message::Ping | Message::Pong | Message::Done => {}
+        Message::Ping | Message::Pong | Message::Done | Message::Status => {}
         Message::Failed { code, text } => {
             out.code(*code);
             out.bytes(text.as_bytes());
@@ -432,6 +438,13 @@ fn put(message: &Message, out: &mut impl Sink) {
         Message::Verdict { result, rank } => {
             out.code(*result);
             out.u32(*rank);
+        }
+        Message::Connected(all) => {
+            out.count(all.len());
+            for connected in all {
+                out.bytes(connected.name.as_bytes());
+                out.u64(connected.window_bytes);
+            }
         }
     }
 }
@@ -514,6 +527,8 @@ fn take(kind: u16, read: &mut Reader) -> Result<Option<Message>, Wrong> {
             last: read.bool()?,
         },
         75 => Message::Verdict { result: read.code()?, rank: read.u32()? },
+        120 => Message::Status,
+        124 => Message::Connected(take_connected(read)?),
         _ => return Ok(None),
     };
     Ok(Some(message))
@@ -544,6 +559,12 @@ fn take_entries(read: &mut Reader) -> Result<Vec<Entry>, Wrong> {
     (0..count)
         .map(|_| Ok(Entry { name: read.bytes()?.to_vec(), attributes: take_attributes(read)? }))
         .collect()
+}
+
+fn take_connected(read: &mut Reader) -> Result<Vec<Connected>, Wrong> {
+    let count = read.count(CONNECTED_BYTES_MIN)?;
+    let connected = |_| Ok(Connected { name: read.text()?.to_owned(), window_bytes: read.u64()? });
+    (0..count).map(connected).collect()
 }
 
 fn take_slot(read: &mut Reader) -> Result<Slot, Wrong> {

@@ -4,8 +4,8 @@ use iolab_pfs::session::{Arrival, Broken, Frame, Greeting, Hello, Role, Session,
 use iolab_pfs::window::{Slot, Window};
 use iolab_pfs::wire::{self, BODY_BYTES_MAX, HEADER_BYTES, Header, Mangled};
 use iolab_pfs::{
-    Access, Attributes, Code, Entry, Incarnation, Inode, Kind, Layout, Message, OpenNumber,
-    OpenWish, Opened, Party, Request, SessionId, ViewNumber,
+    Access, Attributes, Code, Connected, Entry, Incarnation, Inode, Kind, Layout, Message,
+    OpenNumber, OpenWish, Opened, Party, Request, SessionId, ViewNumber,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -108,6 +108,11 @@ fn of_servers() -> impl Strategy<Value = Message> {
             }
         ),
         (codes(), any::<u32>()).prop_map(|(result, rank)| Message::Verdict { result, rank }),
+        Just(Message::Status),
+        vec((".{0,20}", any::<u64>()), 0..5).prop_map(|all| {
+            let connected = |(name, window_bytes)| Connected { name, window_bytes };
+            Message::Connected(all.into_iter().map(connected).collect())
+        }),
     ]
 }
 
@@ -333,7 +338,7 @@ proptest! {
 
     #[test]
     fn fields_that_decode_are_those_that_would_be_written(
-        kind in prop_oneof![6u16..14, 32u16..42, 64u16..76],
+        kind in prop_oneof![6u16..14, 32u16..42, 64u16..76, 120u16..125],
         flags in prop::sample::select(vec![0u16, 1, 3]),
         fields in vec(prop_oneof![Just(0u8), Just(1), Just(2), Just(16), any::<u8>()], 0..70),
     ) {
@@ -529,8 +534,8 @@ fn another_version_is_refused_by_name_whatever_else_it_says() {
 #[test]
 fn a_claimed_count_takes_no_memory() {
     let claims = [&u32::MAX.to_le_bytes()[..], &[0; 40]].concat();
-    for kind in [13, 32, 35, 37, 38, 39, 40, 41] {
-        let flags = if kind == 13 { 3 } else { u16::from(kind == 41) };
+    for kind in [13, 32, 35, 37, 38, 39, 40, 41, 124] {
+        let flags = if kind == 13 { 3 } else { u16::from(kind == 41 || kind == 124) };
         let frame = raw(kind, flags, &claims, b"");
         let header = Header::decode(frame.first_chunk().unwrap()).unwrap();
         let ended = wire::decode(&header, &claims);
@@ -627,6 +632,8 @@ fn one_of_each() -> Vec<Message> {
             last: true,
         },
         Message::Verdict { result: Code::IO, rank: 3 },
+        Message::Status,
+        Message::Connected(vec![Connected { name: "rank 3".to_owned(), window_bytes: 7 }]),
     ]
 }
 

@@ -138,6 +138,16 @@ impl Channel {
         self.out.push(Part::Bytes(bytes));
     }
 
+    /// Lets go of the window: nobody is there to use it. What is under way keeps it until it is done.
+    pub(crate) fn close_window(&mut self) {
+        self.window = None;
+    }
+
+    /// What of memory payload goes through.
+    pub(crate) fn window_bytes(&self) -> u64 {
+        self.window.as_ref().map_or(0, |window| window.shape().bytes())
+    }
+
     /// Puts a message on its way, with payload that is in `parts`.
     pub(crate) fn push(
         &mut self,

@@ -16,6 +16,7 @@ pub mod node;
 mod outgoing;
 mod peers;
 mod server;
+pub mod status;
 mod subfiles;
 mod window;
 mod worker;

@@ -9,7 +9,7 @@ use crate::channel::{Channel, Lost, Received};
 use crate::outgoing::NoRows;
 use crate::window::{Budget, Stretch};
 use iolab_pfs::session::{HANDSHAKE_TIMEOUT, Hello, Role, Welcome};
-use iolab_pfs::{Buffer, Code, Message, Peer, Request, SessionId};
+use iolab_pfs::{Buffer, Code, Connected, Message, Peer, Request, SessionId};
 use iolab_vocab::Nanos;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -27,6 +27,8 @@ const UNPROVEN_MAX: usize = 64;
 const ANSWERS_MAX: usize = 4 << 20;
 /// Messages of a peer before it is the next one's turn.
 const TURN: usize = 16;
+/// Connections of which one answer tells: with the longest names, a quarter of a frame.
+const CONNECTED_MAX: usize = 1024;
 /// How long a peer that has closed its connection may take to end before it counts as living.
 const FAREWELL: Nanos = Nanos(100_000_000);
 /// How long nobody is accepted after an error, as when there are no descriptors left.
@@ -66,10 +68,18 @@ struct Connection {
     /// Its process.
     process: Option<OwnedFd>,
     state: State,
-    /// Whether it sends payload.
-    is_client: bool,
+    /// What it says it is.
+    hello: Option<Hello>,
     /// What epoll tells of it.
     interest: EventFlags,
+}
+
+impl Connection {
+    /// Whether it sends payload.
+    fn is_client(&self) -> bool {
+        let is_client = self.hello.as_ref().is_some_and(|hello| hello.role == Role::Client);
+        is_client && self.state == State::Known
+    }
 }
 
 /// All connections of a server.
@@ -225,7 +235,7 @@ impl Peers {
             let _ = epoll::add(&*self.epoll, process, data, EventFlags::IN);
         }
         let state = State::Unproven;
-        let connection = Connection { channel, process, state, is_client: false, interest };
+        let connection = Connection { channel, process, state, hello: None, interest };
         self.connections.insert(self.last, connection);
         self.unproven += 1;
         self.deadlines.insert((Nanos(now.0 + HANDSHAKE_TIMEOUT.0), self.last));
@@ -253,12 +263,17 @@ impl Peers {
     fn received(&mut self, peer: u32, received: Received, heard: &mut Vec<Heard>) {
         let connection = self.connections.get_mut(&peer).expect("it was just heard");
         match received {
-            Received::Hello(Hello { session, role, .. }) => {
+            Received::Hello(hello) => {
                 connection.state = State::Known;
-                connection.is_client = role == Role::Client;
+                let session = hello.session;
+                connection.hello = Some(hello);
                 self.unproven -= 1;
                 heard.push(Heard::Up { peer: Peer(peer), session });
                 self.open_or_close();
+            }
+            Received::Message { request, message: Message::Status, .. } => {
+                let all = self.clients();
+                self.reply(Peer(peer), request, &Message::Connected(all), None);
             }
             Received::Message { request, message, payload } => {
                 heard.push(Heard::Asked { peer: Peer(peer), request, message, payload });
@@ -267,6 +282,16 @@ impl Peers {
                 unreachable!("the session lets only hello and requests through")
             }
         }
+    }
+
+    /// The clients that are connected, as many as a frame holds.
+    fn clients(&self) -> Vec<Connected> {
+        let clients = self.connections.values().filter(|connection| connection.is_client());
+        let connected = clients.filter_map(|connection| {
+            let name = connection.hello.as_ref()?.name.clone();
+            Some(Connected { name, window_bytes: connection.channel.window_bytes() })
+        });
+        connected.take(CONNECTED_MAX).collect()
     }
 
     /// A connection was closed, or is to be.
@@ -290,6 +315,7 @@ impl Peers {
         }
         // A process closes its files shortly before it has ended.
         connection.state = State::Leaving;
+        connection.channel.close_window();
         let _ = epoll::delete(&*self.epoll, &connection.channel);
         self.deadlines.insert((Nanos(now.0 + FAREWELL.0), peer));
     }
@@ -316,7 +342,7 @@ impl Peers {
     pub(crate) fn welcome(&mut self, peer: Peer, welcome: Welcome) {
         let windows = self.windows.clone();
         if let Some(connection) = self.live(peer) {
-            let windows = windows.filter(|_| connection.is_client);
+            let windows = windows.filter(|_| connection.is_client());
             connection.channel.welcome(welcome, windows.as_ref());
             self.unsent.insert(peer.0);
         }

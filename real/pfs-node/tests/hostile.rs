@@ -83,7 +83,7 @@ impl Numbers {
     fn slot(&mut self) -> Slot {
         let offset = match self.below(20) {
             0 => self.size(),
-            _ => self.below(15 << 20),
+            _ => self.below(4 << 20),
         };
         Slot { offset, bytes: 1 + self.below(100_000) as u32 }
     }
@@ -93,7 +93,7 @@ impl Numbers {
         let (inode, subfile) = (self.inode(), self.below(6) as u32);
         let kind = if self.below(2) == 0 { Kind::File } else { Kind::Directory };
         match self.below(17) {
-            0 => Message::Ping,
+            0 => [Message::Ping, Message::Status][self.below(2) as usize].clone(),
             1 => Message::Open {
                 path: self.path(),
                 wish: OpenWish {

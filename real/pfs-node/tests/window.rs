@@ -5,6 +5,7 @@ use iolab_pfs_node::Client;
 use iolab_pfs_node::files::OpenFile;
 use iolab_pfs_node::instance::{Instance, Wish};
 use iolab_pfs_node::node::Node;
+use iolab_pfs_node::status::connections;
 use std::path::Path;
 
 const TO_WRITE: OpenWish = OpenWish {
@@ -88,5 +89,67 @@ fn servers_that_end_in_the_middle_of_transfers_leave_clients_and_their_bytes_wel
             }
         });
         drop(node);
+    }
+}
+
+#[test]
+fn clients_that_are_killed_in_the_middle_of_transfers_leave_servers_and_their_memory_well() {
+    let directory = tempfile::tempdir().unwrap();
+    // Nothing is left for the next one if one that is gone keeps its windows.
+    let node = serve(directory.path(), Some(3 * (256 << 10)));
+    for round in 0..12u64 {
+        // SAFETY: the child uses only what is made in it, until it is killed.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let client = Client::of(directory.path()).unwrap();
+            let file = OpenFile::open(&client, b"/theirs", TO_WRITE).unwrap();
+            let mut row = vec![5; 3_000_000];
+            loop {
+                let _ = file.write_at(0, &row).and_then(|()| file.read_at(0, &mut row));
+            }
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20 + round * 7));
+        let mut status = 0;
+        // SAFETY: ends and waits for the child that was just made.
+        unsafe {
+            libc::kill(child, libc::SIGKILL);
+            libc::waitpid(child, &mut status, 0);
+        }
+        assert_eq!(libc::WTERMSIG(status), libc::SIGKILL);
+        while !connections(directory.path()).unwrap().is_empty() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let client = Client::of(directory.path()).unwrap();
+        let file = OpenFile::open(&client, b"/ours", TO_WRITE).unwrap();
+        let row: Vec<u8> = (0..1_000_000).map(|at| byte(at, round)).collect();
+        let mut to = vec![0; row.len()];
+        file.write_at(0, &row).unwrap();
+        assert_eq!(file.read_at(0, &mut to), Ok(row.len()));
+        assert!(to == row);
+        assert_eq!(windows(directory.path()), [256 << 10; 3], "in round {round}");
+    }
+    assert!(node.stop());
+}
+
+/// The windows of the only client.
+fn windows(directory: &Path) -> Vec<u64> {
+    let mut all = connections(directory).unwrap();
+    let own = all.remove(&format!("process {}", std::process::id())).unwrap();
+    assert!(all.is_empty(), "{all:?}");
+    own
+}
+
+#[test]
+fn servers_tell_who_is_connected_and_how_payload_goes() {
+    for (budget, each) in [(Some(0), 0), (None, 4 << 20)] {
+        let directory = tempfile::tempdir().unwrap();
+        let node = serve(directory.path(), budget);
+        assert!(connections(directory.path()).unwrap().is_empty());
+        let client = Client::of(directory.path()).unwrap();
+        let file = OpenFile::open(&client, b"/f", TO_WRITE).unwrap();
+        file.write_at(0, &[1; 20_000]).unwrap();
+        assert_eq!(windows(directory.path()), [each; 3]);
+        drop(node);
+        assert!(connections(directory.path()).is_err());
     }
 }
