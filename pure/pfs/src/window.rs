@@ -14,6 +14,9 @@ use crate::message::PAYLOAD_BYTES_MAX;
 pub const SLOTS_MAX: u32 = 64;
 /// A slot, as servers cut them: one transfer of the usual size.
 pub const SLOT_BYTES: u32 = 256 << 10;
+/// Slots of a window, as servers make them: with four servers, 64 for a session. Two transfers to each server
+/// are under way in a call.
+const SLOTS: u32 = 16;
 /// A window gets at most this part of what is left for windows: so there is some for those who come later.
 const SHARE: u64 = 16;
 
@@ -55,7 +58,7 @@ impl Window {
     pub fn within(left_bytes: u64) -> Option<Window> {
         let slot_bytes = u64::from(SLOT_BYTES);
         let share = (left_bytes / SHARE).max(slot_bytes.min(left_bytes));
-        Window::new((share / slot_bytes).min(SLOTS_MAX.into()) as u32, SLOT_BYTES)
+        Window::new((share / slot_bytes).min(SLOTS.into()) as u32, SLOT_BYTES)
     }
 
     /// Its bytes.
@@ -169,7 +172,7 @@ mod tests {
     fn windows_get_smaller_as_less_is_left_and_end_with_one_slot() {
         let slots = |left| Window::within(left).map_or(0, |window| window.slots());
         let slot = u64::from(SLOT_BYTES);
-        assert_eq!([slots(u64::MAX), slots(1 << 30), slots(48 * slot)], [64, 64, 3]);
+        assert_eq!([slots(u64::MAX), slots(1 << 30), slots(48 * slot)], [16, 16, 3]);
         assert_eq!([slots(slot), slots(slot - 1), slots(0)], [1, 0, 0]);
         let (mut left, mut count) = (100 * slot, 0);
         while let Some(window) = Window::within(left) {
