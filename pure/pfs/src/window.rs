@@ -76,9 +76,9 @@ impl Window {
         self.slot_bytes
     }
 
-    /// Whether all of a slot is in it.
+    /// Whether all of a slot is in it, and no more than the payload of one message.
     pub fn holds(&self, slot: Slot) -> bool {
-        slot.end() <= self.bytes()
+        slot.end() <= self.bytes() && u64::from(slot.bytes) <= PAYLOAD_BYTES_MAX
     }
 }
 
@@ -166,6 +166,13 @@ mod tests {
         ] {
             assert_eq!(window.holds(Slot { offset, bytes }), is_in, "{offset} {bytes}");
         }
+    }
+
+    #[test]
+    fn a_slot_has_no_more_than_the_payload_of_one_message() {
+        let window = Window::new(SLOTS_MAX, SLOT_BYTES).unwrap();
+        assert!(window.holds(Slot { offset: 5, bytes: 1 << 20 }));
+        assert!(!window.holds(Slot { offset: 5, bytes: (1 << 20) + 1 }));
     }
 
     #[test]

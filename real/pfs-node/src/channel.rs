@@ -2,6 +2,7 @@
 //! in a slot of the connection's window if it has one, or through the socket into a buffer.
 
 use crate::buffers::{Buffers, Payload};
+use crate::incoming::{Incoming, Nothing};
 use crate::outgoing::{Outgoing, Part, Rows};
 use crate::window::{Budget, Stretch, Window};
 use iolab_pfs::session::{Arrival, Broken, Frame, Hello, Session, Welcome};
@@ -10,15 +11,10 @@ use iolab_pfs::wire::{self, Mangled};
 use iolab_pfs::{Buffer, Message, Request};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::IoSliceMut;
-use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// What is read ahead of payload, and then copied: more than any request without payload has, as a rule.
-const AHEAD_BYTES: usize = 4096;
 /// Payload that is worth a slot: less comes with its frame in what is read ahead.
 const IN_WINDOW_BYTES_MIN: u32 = 2048;
 
@@ -56,7 +52,7 @@ impl fmt::Display for Lost {
 
 /// A frame whose payload is coming.
 #[derive(Debug)]
-struct Incoming {
+struct Unfinished {
     request: Request,
     message: Message,
     payload: Payload,
@@ -69,19 +65,13 @@ pub(crate) struct Channel {
     socket: OwnedFd,
     session: Session,
     out: Outgoing,
-    ahead: Box<[u8; AHEAD_BYTES]>,
-    /// What of it is not used yet.
-    unused: std::ops::Range<usize>,
-    /// Whether the socket had no more when it was read last.
-    is_drained: bool,
-    incoming: Option<Incoming>,
+    incoming: Incoming,
+    unfinished: Option<Unfinished>,
     window: Option<Arc<Window>>,
     /// On the side that asks: the slots of requests without reply.
     taken: BTreeMap<Request, Stretch>,
     /// On the side that serves: where replies to reads may go.
     rooms: BTreeMap<Request, Slot>,
-    /// What came beside the bytes, until it is known what for.
-    descriptor: Option<OwnedFd>,
 }
 
 impl Channel {
@@ -100,19 +90,15 @@ impl Channel {
     fn new(socket: OwnedFd, session: Session, greeting: Vec<u8>) -> Channel {
         let mut out = Outgoing::default();
         out.push(Part::Bytes(greeting));
-        let ahead = Box::new([0; AHEAD_BYTES]);
         Channel {
             socket,
             session,
             out,
-            ahead,
-            unused: 0..0,
-            is_drained: false,
-            incoming: None,
+            incoming: Incoming::default(),
+            unfinished: None,
             window: None,
             taken: BTreeMap::new(),
             rooms: BTreeMap::new(),
-            descriptor: None,
         }
     }
 
@@ -222,45 +208,35 @@ impl Channel {
 
     /// Whether bytes were read that are not used yet, of which the socket tells nobody.
     pub(crate) fn has_read_ahead(&self) -> bool {
-        !self.unused.is_empty()
+        !self.incoming.unused().is_empty()
     }
 
     /// What has come next; nothing if it is not there yet.
     pub(crate) fn receive(&mut self, buffers: &mut Buffers) -> Result<Option<Received>, Lost> {
         loop {
-            if self.incoming.is_some() {
+            if self.unfinished.is_some() {
                 return self.receive_payload(buffers);
             }
-            if !self.unused.is_empty() {
+            if self.has_read_ahead() {
                 match self.feed(buffers)? {
                     Some(received) => return Ok(Some(received)),
                     None => continue,
                 }
             }
-            // Asking the socket once more for nothing is a system call; whoever waits for it is told.
-            if std::mem::take(&mut self.is_drained) {
+            // A descriptor comes with a window, and there is one at most.
+            if there(self.incoming.read(&self.socket, self.window.is_none()))?.is_none() {
                 return Ok(None);
-            }
-            let came = match self.window {
-                None => receive_beside(&self.socket, &mut self.ahead[..], &mut self.descriptor)?,
-                Some(_) => receive_some(&self.socket, &mut self.ahead[..])?,
-            };
-            match came {
-                None => return Ok(None),
-                Some(bytes) => {
-                    self.unused = 0..bytes;
-                    self.is_drained = bytes < AHEAD_BYTES;
-                }
             }
         }
     }
 
     /// Gives the session what was read ahead, until something has arrived.
     fn feed(&mut self, buffers: &mut Buffers) -> Result<Option<Received>, Lost> {
-        let mut bytes = &self.ahead[self.unused.clone()];
+        let mut bytes = self.incoming.unused();
         let mut answer = Vec::new();
         let arrived = self.session.feed(&mut bytes, &mut answer);
-        self.unused.start = self.unused.end - bytes.len();
+        let left = bytes.len();
+        self.incoming.leave(left);
         if !answer.is_empty() {
             self.out.push(Part::Bytes(answer));
         }
@@ -270,7 +246,7 @@ impl Channel {
             Some(Arrival::Hello(hello)) => Ok(Some(Received::Hello(hello))),
             Some(Arrival::Welcome(welcome)) => Ok(Some(Received::Welcome(welcome))),
             Some(Arrival::Segment(shape)) => {
-                let descriptor = self.descriptor.take();
+                let descriptor = self.incoming.descriptor();
                 self.window = descriptor.and_then(|file| Window::receive(&file, shape));
                 Ok(None)
             }
@@ -286,7 +262,7 @@ impl Channel {
         let payload = match (slot, &message) {
             (None, _) if payload_bytes > 0 => {
                 let payload = buffers.take(payload_bytes as usize);
-                self.incoming = Some(Incoming { request, message, payload, have: 0 });
+                self.unfinished = Some(Unfinished { request, message, payload, have: 0 });
                 return Ok(None);
             }
             (None, _) => None,
@@ -308,26 +284,18 @@ impl Channel {
     }
 
     fn receive_payload(&mut self, buffers: &mut Buffers) -> Result<Option<Received>, Lost> {
-        let incoming = self.incoming.as_mut().expect("payload is coming");
-        let want = incoming.payload.bytes().len();
-        while incoming.have < want {
-            let to = &mut incoming.payload.bytes_mut()[incoming.have..];
-            let bytes = if self.unused.is_empty() {
-                match receive_some(&self.socket, to)? {
-                    None => return Ok(None),
-                    Some(bytes) => bytes,
-                }
-            } else {
-                let bytes = to.len().min(self.unused.len());
-                to[..bytes].copy_from_slice(&self.ahead[self.unused.start..][..bytes]);
-                self.unused.start += bytes;
-                bytes
+        let frame = self.unfinished.as_mut().expect("payload is coming");
+        let want = frame.payload.bytes().len();
+        while frame.have < want {
+            let to = &mut frame.payload.bytes_mut()[frame.have..];
+            let Some(bytes) = there(self.incoming.take(&self.socket, to))? else {
+                return Ok(None);
             };
             self.session.payload(&to[..bytes]).map_err(Lost::Broken)?;
-            incoming.have += bytes;
+            frame.have += bytes;
         }
-        let Incoming { request, message, payload, .. } =
-            self.incoming.take().expect("payload has come");
+        let Unfinished { request, message, payload, .. } =
+            self.unfinished.take().expect("payload has come");
         let payload = Some((buffers.number(payload), want as u64));
         Ok(Some(Received::Message { request, message, payload }))
     }
@@ -346,159 +314,15 @@ fn front_of(taken: Option<Stretch>, slot: Slot) -> Result<Stretch, Lost> {
     front.ok_or(Lost::Broken(Broken::Mangled(Mangled::Slot)))
 }
 
-/// Reads what is there, and takes a descriptor that comes with it; nothing if there is nothing yet.
-fn receive_beside(
-    socket: &OwnedFd,
-    to: &mut [u8],
-    descriptor: &mut Option<OwnedFd>,
-) -> Result<Option<usize>, Lost> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut beside = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-    loop {
-        match rustix::net::recvmsg(socket, &mut [IoSliceMut::new(to)], &mut beside, flags) {
-            Ok(came) => {
-                for message in beside.drain() {
-                    if let RecvAncillaryMessage::ScmRights(descriptors) = message {
-                        *descriptor = descriptors.last();
-                    }
-                }
-                return if came.bytes == 0 { Err(Lost::Closed) } else { Ok(Some(came.bytes)) };
-            }
-            Err(Errno::AGAIN) => return Ok(None),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(Lost::Failed(error)),
-        }
-    }
-}
-
-/// Reads what is there; nothing if there is nothing yet.
-fn receive_some(socket: &OwnedFd, to: &mut [u8]) -> Result<Option<usize>, Lost> {
-    loop {
-        match rustix::net::recv(socket, &mut *to, RecvFlags::DONTWAIT) {
-            Ok((0, _)) => return Err(Lost::Closed),
-            Ok((bytes, _)) => return Ok(Some(bytes)),
-            Err(Errno::AGAIN) => return Ok(None),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(Lost::Failed(error)),
-        }
+/// What has come, if it has; nothing if it is not there yet.
+fn there<T>(came: Result<T, Nothing>) -> Result<Option<T>, Lost> {
+    match came {
+        Ok(came) => Ok(Some(came)),
+        Err(Nothing::Yet) => Ok(None),
+        Err(Nothing::Closed) => Err(Lost::Closed),
+        Err(Nothing::Failed(error)) => Err(Lost::Failed(error)),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::outgoing::NoRows;
-    use iolab_pfs::session::Role;
-    use iolab_pfs::{Access, Incarnation, Party, SessionId, ViewNumber};
-    use rustix::net::{AddressFamily, SocketFlags, SocketType};
-
-    const ACCESS: Access = Access { view: ViewNumber(0), subfile: 0, from: 0, to: 1 << 30 };
-
-    /// Somebody who asks, and a server that gives them a window of that budget, after the handshake.
-    fn connected(bytes: u64, buffers: &mut Buffers) -> (Channel, Channel) {
-        let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
-        let ends = rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None).unwrap();
-        let name = "a test".to_owned();
-        let hello = Hello { session: SessionId(1), role: Role::Client, name };
-        let (mut asker, mut server) = (Channel::asking(ends.0, hello), Channel::serving(ends.1));
-        asker.send(&NoRows, buffers).unwrap();
-        assert!(matches!(server.receive(buffers), Ok(Some(Received::Hello(_)))));
-        assert!(matches!(server.receive(buffers), Ok(None)));
-        let (incarnation, party) = (Incarnation(1), Party::Server(0));
-        let welcome = Welcome { incarnation, known: false, party, servers: 1 };
-        server.welcome(welcome, Some(&Budget::of(Some(bytes))));
-        server.send(&NoRows, buffers).unwrap();
-        assert!(matches!(asker.receive(buffers), Ok(Some(Received::Welcome(_)))));
-        assert!(matches!(asker.receive(buffers), Ok(None)));
-        (asker, server)
-    }
-
-    fn sent(from: &mut Channel, to: &mut Channel, buffers: &mut Buffers) -> Result<Payload, Lost> {
-        from.send(&NoRows, buffers).unwrap();
-        let received = to.receive(buffers)?.expect("all of it is there");
-        assert!(matches!(to.receive(buffers), Ok(None)));
-        match received {
-            Received::Message { payload: Some((buffer, _)), .. } => Ok(buffers.claim(buffer)),
-            Received::Message { payload: None, .. } => Ok(Payload::Buffer(Vec::new(), 0)),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn payload_of_writes_and_replies_goes_through_the_window_and_slots_are_used_again() {
-        let (buffers, data) = (&mut Buffers::default(), Message::Data { end: 0 });
-        let (mut asker, mut server) = connected(64 << 20, buffers);
-        for round in 0..3u8 {
-            let (write, read) = (Request(u64::from(round) * 2), Request(u64::from(round) * 2 + 1));
-            let mut slot = asker.slot_for(200_000).unwrap();
-            assert_eq!(slot.slot().offset, 0);
-            slot.bytes_mut().fill(round);
-            asker.push_with_slot(write, &Message::Write(ACCESS), slot);
-            let payload = sent(&mut asker, &mut server, buffers).unwrap();
-            assert!(payload.bytes() == [round; 200_000]);
-            server.reply(write, &Message::Done, None);
-            sent(&mut server, &mut asker, buffers).unwrap();
-
-            let room = asker.room_for(ACCESS.to).unwrap();
-            assert_eq!(room.slot(), Slot { offset: 0, bytes: 256 << 10 });
-            asker.push_with_slot(read, &Message::Read(ACCESS), room);
-            sent(&mut asker, &mut server, buffers).unwrap();
-            assert!(server.room(read, (256 << 10) + 1).is_none());
-            assert!(server.room(Request(99), 1).is_none());
-            let mut to = server.room(read, 70_000).unwrap();
-            to.bytes_mut().fill(round + 100);
-            server.reply(read, &data, Some(Payload::Stretch(to)));
-            assert!(server.rooms.is_empty());
-            let payload = sent(&mut server, &mut asker, buffers).unwrap();
-            assert!(payload.bytes() == [round + 100; 70_000]);
-            assert!(matches!(payload, Payload::Stretch(_)));
-        }
-    }
-
-    #[test]
-    fn a_reply_anywhere_but_in_the_front_of_its_slot_is_the_end_of_the_connection() {
-        let wrong = |asks: bool, slot: Slot| {
-            let buffers = &mut Buffers::default();
-            let (mut asker, mut server) = connected(64 << 20, buffers);
-            if asks {
-                let room = asker.room_for(10_000).unwrap();
-                asker.push_with_slot(Request(1), &Message::Read(ACCESS), room);
-            }
-            server.push_head(Request(1), &Message::Data { end: 0 }, slot);
-            sent(&mut server, &mut asker, buffers).map(drop)
-        };
-        assert!(wrong(true, Slot { offset: 0, bytes: 10_000 }).is_ok());
-        for (asks, offset, bytes) in
-            [(false, 0, 10), (true, 1, 10), (true, 0, 10_001), (true, 256 << 10, 10)]
-        {
-            let lost = wrong(asks, Slot { offset, bytes });
-            assert!(matches!(lost, Err(Lost::Broken(_))), "{offset} {bytes}: {lost:?}");
-        }
-    }
-
-    #[test]
-    fn a_reply_from_the_window_of_a_lost_connection_comes_through_the_socket() {
-        let buffers = &mut Buffers::default();
-        let (_, before) = connected(64 << 20, buffers);
-        let (mut asker, mut server) = connected(64 << 20, buffers);
-        let slot = Slot { offset: 4096, bytes: 5000 };
-        let mut stretch = before.window.as_ref().unwrap().stretch(slot).unwrap();
-        stretch.bytes_mut().fill(3);
-        drop(before);
-        server.reply(Request(1), &Message::Data { end: 0 }, Some(Payload::Stretch(stretch)));
-        let payload = sent(&mut server, &mut asker, buffers).unwrap();
-        assert!(payload.bytes() == [3; 5000] && matches!(payload, Payload::Buffer(..)));
-    }
-
-    #[test]
-    fn who_gets_no_window_has_no_slots_and_little_payload_needs_none() {
-        let buffers = &mut Buffers::default();
-        let (asker, server) = connected(0, buffers);
-        assert!(asker.slot_for(1 << 20).is_none() && server.room(Request(1), 1).is_none());
-        let (asker, _server) = connected(64 << 20, buffers);
-        assert!(asker.slot_for(IN_WINDOW_BYTES_MIN - 1).is_none() && asker.room_for(8).is_none());
-        let all: Vec<_> = std::iter::from_fn(|| asker.slot_for(256 << 10)).collect();
-        assert_eq!(all.len(), 16);
-    }
-}
+mod tests;

@@ -6,6 +6,7 @@ mod channel;
 mod client;
 mod clock;
 pub mod files;
+mod incoming;
 pub mod instance;
 mod journal_file;
 pub mod launch;

@@ -121,12 +121,21 @@ impl Outgoing {
                 Ok(bytes) => self.taken(bytes, buffers),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(()),
+                // Some systems let no descriptors pass: the other side then does without.
+                Err(_) if descriptor.is_some() => self.keep_descriptor(),
                 Err(error) => return Err(error),
             }
         }
         // Empty parts have nothing to wait for.
         self.taken(0, buffers);
         Ok(())
+    }
+
+    /// Only the bytes of the first part are sent, not what was beside them.
+    fn keep_descriptor(&mut self) {
+        if let Some(Part::Beside(bytes, _)) = self.parts.pop_front() {
+            self.parts.push_front(Part::Bytes(bytes));
+        }
     }
 
     fn taken(&mut self, bytes: usize, buffers: &mut Buffers) {
