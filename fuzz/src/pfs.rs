@@ -2,6 +2,7 @@
 
 use crate::{Target, seeds};
 use iolab_pfs::session::{Arrival, Greeting, Hello, Role, Session, Welcome};
+use iolab_pfs::window::Window;
 use iolab_pfs::wire::{self, HEADER_BYTES, Header};
 use iolab_pfs::{Incarnation, Party, SessionId};
 
@@ -48,7 +49,18 @@ fn documented() -> Vec<Vec<u8>> {
     let text = std::str::from_utf8(&text).expect("a document is a text");
     let (_, block) = text.split_once("## One of each").expect("the document lists frames");
     let lines = block.split("```").nth(1).expect("a block").lines().skip(1);
-    lines.map(seed).collect()
+    let seeds: Vec<_> = lines.map(seed).collect();
+    let windowed: Vec<_> = seeds.iter().filter_map(|seed| in_window(seed)).collect();
+    [seeds, windowed].concat()
+}
+
+/// The same input with its payload in a window, if it is of a kind that has such.
+fn in_window(seed: &[u8]) -> Option<Vec<u8>> {
+    let mut seed = seed.to_vec();
+    seed[2] |= 8;
+    seed[3] += 12;
+    seed.extend([[0xff, 0, 0, 0], [0; 4], [4, 0, 0, 0]].concat());
+    matches!(seed[1], 66..=68).then_some(seed)
 }
 
 /// An input of one frame: `kind flags`, in decimal, then the fields in hexadecimal.
@@ -83,10 +95,15 @@ fn reads_back(frame: &[u8]) {
     let (front, fields) = frame.split_first_chunk().expect("a header");
     let Ok(header) = Header::decode(front) else { return };
     let mut again = Vec::new();
-    if let Ok(message) = wire::decode(&header, fields) {
-        let (payload_bytes, sum) = (header.payload_bytes(), header.payload_sum());
-        wire::encode(&message, header.request, payload_bytes, sum, &mut again);
-        assert_eq!(wire::message_bytes(&message), again.len() as u64);
+    if let Ok((message, slot)) = wire::decode_with_slot(&header, fields) {
+        match slot {
+            None => {
+                let (payload_bytes, sum) = (header.payload_bytes(), header.payload_sum());
+                wire::encode(&message, header.request, payload_bytes, sum, &mut again);
+                assert_eq!(wire::message_bytes(&message), again.len() as u64);
+            }
+            Some(slot) => wire::encode_with_slot(&message, header.request, slot, &mut again),
+        }
         assert_eq!(again, frame);
     }
     if let Ok(greeting) = Greeting::decode(&header, fields) {
@@ -152,6 +169,7 @@ fn open_server() -> Session {
     Session::asking(self::hello(), &mut hello);
     session.feed(&mut &hello[..], &mut Vec::new()).expect("a hello");
     session.welcome(welcome(), &mut Vec::new());
+    session.grant(window(), &mut Vec::new());
     session
 }
 
@@ -160,11 +178,19 @@ fn open_client() -> Session {
     let mut answer = Vec::new();
     Greeting::Welcome(welcome()).encode(&mut answer);
     session.feed(&mut &answer[..], &mut Vec::new()).expect("a welcome");
+    let mut segment = Vec::new();
+    Greeting::Segment(window()).encode(&mut segment);
+    session.feed(&mut &segment[..], &mut Vec::new()).expect("a window");
     session
 }
 
 fn hello() -> Hello {
     Hello { session: SessionId(7), role: Role::Client, name: "fuzz".to_owned() }
+}
+
+/// So small that made-up slots are often at its end.
+fn window() -> Window {
+    Window::new(1, 4096).expect("a page")
 }
 
 fn welcome() -> Welcome {

@@ -1,6 +1,7 @@
 //! What connections begin and end with: hello, welcome, refused, bye. Not for machines to see.
 
 use crate::codec::{Reader, Sink, Wrong};
+use crate::window::Window;
 use crate::wire::{ERROR, Header, Mangled, REPLY, VERSION, seal};
 use crate::{Code, Incarnation, Party, SessionId};
 
@@ -8,6 +9,7 @@ const HELLO: u16 = 1;
 const WELCOME: u16 = 4;
 const REFUSED: u16 = 5;
 const BYE: u16 = 10;
+const SEGMENT: u16 = 11;
 
 /// The longest name of a process.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
@@ -32,6 +34,9 @@ pub enum Greeting {
     },
     /// The connection ends, as planned.
     Bye,
+    /// By a server that has welcomed who asks: both have this window from now on. The descriptor of its
+    /// memory comes beside the bytes.
+    Segment(Window),
 }
 
 /// Who has made a connection.
@@ -52,6 +57,8 @@ pub enum Role {
     Client,
     /// The metadata manager, of an I/O server.
     Metadata,
+    /// Somebody who looks after the servers.
+    Observer,
 }
 
 /// Who was connected to.
@@ -70,7 +77,7 @@ pub struct Welcome {
 impl Greeting {
     /// Whether frames of that kind are greetings.
     pub(crate) fn has_kind(kind: u16) -> bool {
-        matches!(kind, HELLO | WELCOME | REFUSED | BYE)
+        matches!(kind, HELLO | WELCOME | REFUSED | BYE | SEGMENT)
     }
 
     /// Appends its frame. The text of a refusal is cut to 250 characters.
@@ -85,6 +92,7 @@ impl Greeting {
             Greeting::Welcome(_) => (WELCOME, REPLY),
             Greeting::Refused { .. } => (REFUSED, REPLY | ERROR),
             Greeting::Bye => (BYE, 0),
+            Greeting::Segment(_) => (SEGMENT, REPLY),
         }
     }
 
@@ -97,6 +105,7 @@ impl Greeting {
                 out.u8(match hello.role {
                     Role::Client => 1,
                     Role::Metadata => 2,
+                    Role::Observer => 3,
                 });
                 out.u128(hello.session.0);
                 out.bytes(hello.name.as_bytes());
@@ -119,6 +128,10 @@ impl Greeting {
                 out.bytes(text.as_bytes());
             }
             Greeting::Bye => {}
+            Greeting::Segment(window) => {
+                out.u32(window.slots());
+                out.u32(window.slot_bytes());
+            }
         }
     }
 
@@ -147,6 +160,7 @@ impl Greeting {
             WELCOME => Greeting::Welcome(take_welcome(read)?),
             REFUSED => Greeting::Refused { code: read.code()?, text: read.text()?.to_owned() },
             BYE => Greeting::Bye,
+            SEGMENT => Greeting::Segment(take_window(read)?),
             _ => return Ok(None),
         };
         Ok(Some(greeting))
@@ -169,6 +183,7 @@ fn take_hello(read: &mut Reader) -> Result<Hello, Wrong> {
     let role = match read.u8()? {
         1 => Role::Client,
         2 => Role::Metadata,
+        3 => Role::Observer,
         _ => return Err("there is no such role"),
     };
     let session = SessionId(read.u128()?);
@@ -187,4 +202,8 @@ fn take_welcome(read: &mut Reader) -> Result<Welcome, Wrong> {
         _ => return Err("there is no such party"),
     };
     Ok(Welcome { incarnation, known, party, servers: read.u32()? })
+}
+
+fn take_window(read: &mut Reader) -> Result<Window, Wrong> {
+    Window::new(read.u32()?, read.u32()?).ok_or("there is no such window")
 }

@@ -75,6 +75,11 @@ impl IoServer {
         }
     }
 
+    /// Who waits for an operation of the device, and for which reply.
+    pub fn asker(&self, operation: Operation) -> Option<(Peer, Request)> {
+        self.serving.asker(operation)
+    }
+
     fn asked(
         &mut self,
         now: Nanos,

@@ -28,11 +28,12 @@ pub mod metadata;
 mod serving;
 pub mod session;
 mod sessions;
+pub mod window;
 pub mod wire;
 
 pub use ids::{
     Buffer, HoldNumber, Incarnation, Inode, OpenNumber, Party, Peer, Request, SessionId, ViewNumber,
 };
 pub use layout::{Layout, SUBFILES_MAX, UNIT_BYTES_MAX, UNIT_BYTES_MIN};
-pub use message::{Access, Attributes, Code, Entry, Kind, Message, OpenWish, Opened};
+pub use message::{Access, Attributes, Code, Connected, Entry, Kind, Message, OpenWish, Opened};
 pub use portion::{Piece, Portion};

@@ -8,6 +8,15 @@ pub(crate) const PATH_BYTES_MAX: usize = 4095;
 /// Payload of one message at most.
 pub(crate) const PAYLOAD_BYTES_MAX: u64 = 1 << 20;
 
+/// Somebody who is connected to a party.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connected {
+    /// What it said it is called.
+    pub name: String,
+    /// The memory that its payload goes through; none if it goes through the socket.
+    pub window_bytes: u64,
+}
+
 /// A request or a reply; payload travels behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
@@ -25,6 +34,12 @@ pub enum Message {
         /// The offender, for people.
         text: String,
     },
+
+    /// Who else is connected? Answered by [`Message::Connected`], by the driver: machines do not know how
+    /// bytes come to them.
+    Status,
+    /// Those who are connected, up to as many as a frame holds.
+    Connected(Vec<Connected>),
 
     // The metadata manager. Paths are absolute and without `.`, `..` or empty names.
     /// Opens a file, and creates it if so wished. Answered by [`Message::Opened`].

@@ -244,6 +244,12 @@ impl<W: Work> Serving<W> {
         self.ready.pop_front()
     }
 
+    /// Who waits for a job, and for which reply.
+    pub(crate) fn asker(&self, operation: Operation) -> Option<(Peer, Request)> {
+        let job = self.jobs.get(&operation)?;
+        Some((self.sessions.peer_of(job.session)?, job.request))
+    }
+
     /// What is done for a request.
     pub(crate) fn job(&mut self, operation: Operation) -> Option<&mut W> {
         self.jobs.get_mut(&operation).map(|job| &mut job.work)

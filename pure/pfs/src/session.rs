@@ -32,6 +32,7 @@
 pub use crate::greeting::{Greeting, Hello, Role, Welcome};
 
 use crate::greeting::GREETING_BYTES_MAX;
+use crate::window::{Slot, Window};
 use crate::wire::{self, HEADER_BYTES, Header, Mangled};
 use crate::{Code, Message, Request};
 use iolab_vocab::Nanos;
@@ -50,6 +51,8 @@ pub enum Arrival {
     Hello(Hello),
     /// At an asker: it may send requests now.
     Welcome(Welcome),
+    /// At an asker: the connection has a window from now on, whose memory comes beside the bytes.
+    Segment(Window),
     /// A request or a reply.
     Frame(Frame),
     /// The other side ends the connection; nothing more comes.
@@ -65,6 +68,8 @@ pub struct Frame {
     pub message: Message,
     /// Payload that follows: it is to be taken before anything else is fed.
     pub payload_bytes: u32,
+    /// Where its payload is instead, or may go if it is a read: in the window of the connection.
+    pub slot: Option<Slot>,
 }
 
 /// Why a connection ends.
@@ -128,6 +133,7 @@ pub struct Session {
     /// The fields so far of a frame whose header is complete.
     fields: Vec<u8>,
     payload: Payload,
+    window: Option<Window>,
 }
 
 /// Payload on its way.
@@ -160,6 +166,7 @@ impl Session {
             header: None,
             fields: Vec::new(),
             payload: Payload::default(),
+            window: None,
         }
     }
 
@@ -168,6 +175,14 @@ impl Session {
         assert_eq!(self.phase, Phase::Greeted, "a welcome answers a hello");
         self.phase = Phase::Open;
         Greeting::Welcome(welcome).encode(out);
+    }
+
+    /// Gives the connection a window; its memory is to be sent with the first byte of what this appends.
+    pub fn grant(&mut self, window: Window, out: &mut Vec<u8>) {
+        let is_first = self.side == Side::Serves && self.phase == Phase::Open;
+        assert!(is_first && self.window.is_none(), "a server gives one window to whom it welcomed");
+        self.window = Some(window);
+        Greeting::Segment(window).encode(out);
     }
 
     /// Tells the other side, if it is the one that asks, why the connection ends; nothing more is taken.
@@ -278,7 +293,7 @@ impl Session {
         if Greeting::has_kind(header.kind()) {
             return self.greet(Greeting::decode(header, &self.fields)?).map(Some);
         }
-        let message = wire::decode(header, &self.fields);
+        let message = wire::decode_with_slot(header, &self.fields);
         let is_unknown = matches!(message, Err(Mangled::Unknown { .. }));
         if header.is_reply() != (self.side == Side::Asks) && (is_unknown || message.is_ok()) {
             return Err(Broken::Unexpected(match self.side {
@@ -293,8 +308,14 @@ impl Session {
         let sums = header.payload_sum().map(|wanted| (0, wanted));
         let payload_bytes = header.payload_bytes();
         let message = if is_skipped { None } else { Some(message?) };
+        if let Some((_, Some(slot))) = message
+            && !self.window.is_some_and(|window| window.holds(slot))
+        {
+            return Err(Broken::Mangled(Mangled::Slot));
+        }
         self.payload = Payload { left_bytes: payload_bytes, is_skipped, sums };
-        let frame = |message| Frame { request: header.request, message, payload_bytes };
+        let request = header.request;
+        let frame = |(message, slot)| Frame { request, message, payload_bytes, slot };
         Ok(message.map(|message| Arrival::Frame(frame(message))))
     }
 
@@ -307,6 +328,10 @@ impl Session {
             (Greeting::Welcome(welcome), Side::Asks, Phase::Greeting) => {
                 self.phase = Phase::Open;
                 Ok(Arrival::Welcome(welcome))
+            }
+            (Greeting::Segment(window), Side::Asks, Phase::Open) if self.window.is_none() => {
+                self.window = Some(window);
+                Ok(Arrival::Segment(window))
             }
             (Greeting::Refused { code, text }, Side::Asks, _) => {
                 Err(Broken::Refused { code, text })

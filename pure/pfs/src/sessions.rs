@@ -106,6 +106,11 @@ impl<S> Sessions<S> {
         self.of.get_mut(&id)
     }
 
+    /// The connection of a session.
+    pub(crate) fn peer_of(&self, id: SessionId) -> Option<Peer> {
+        self.of.get(&id)?.peer
+    }
+
     /// When the session lost its connection that has been without one for longest.
     pub(crate) fn lost_first(&self) -> Option<Nanos> {
         self.lost.first().map(|&(at, _)| at)

@@ -8,9 +8,10 @@
 //! proportion to bytes that are there. Costs: one pass over the fields for each of sum and fields.
 
 use crate::codec::{Counted, Reader, Sink, Wrong};
+use crate::window::Slot;
 use crate::{
-    Access, Attributes, Entry, HoldNumber, Message, OpenNumber, OpenWish, Opened, Request,
-    ViewNumber,
+    Access, Attributes, Connected, Entry, HoldNumber, Message, OpenNumber, OpenWish, Opened,
+    Request, ViewNumber,
 };
 use std::fmt;
 
@@ -27,9 +28,14 @@ pub(crate) const REPLY: u16 = 1;
 pub(crate) const ERROR: u16 = 2;
 /// The payload has no sum: on sockets of one host it costs as much as the copy, and guards against nothing.
 const UNSUMMED: u16 = 32;
+/// The payload is in the connection's window, in the slot that stands behind the fields; for a read, that
+/// is where its data may go.
+const IN_WINDOW: u16 = 8;
 
 /// The least that an entry of a directory takes.
 const ENTRY_BYTES_MIN: usize = 4 + 8 + 1 + 4 + 1;
+/// The least that somebody who is connected takes.
+const CONNECTED_BYTES_MIN: usize = 4 + 8;
 
 /// What stands in front of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +59,12 @@ impl Header {
             return Err(Mangled::Length);
         }
         let is_unsummed = header.flags & UNSUMMED != 0;
+        let is_in_window = header.flags & IN_WINDOW != 0;
         let is_sensible = match (header.payload_bytes, header.payload_sum) {
             (0, sum) => sum == 0 && !is_unsummed,
-            (_, sum) => sum == 0 || !is_unsummed,
+            (_, sum) => !is_in_window && (sum == 0 || !is_unsummed),
         };
-        match is_sensible && header.flags & !(REPLY | ERROR | UNSUMMED) == 0 {
+        match is_sensible && header.flags & !(REPLY | ERROR | IN_WINDOW | UNSUMMED) == 0 {
             true => Ok(header),
             false => Err(Mangled::Flags),
         }
@@ -103,7 +110,7 @@ impl Header {
         crc32c::crc32c_append(crc32c::crc32c(&unsummed.encode()), fields)
     }
 
-    /// Bytes of the message's fields, which follow the header.
+    /// Bytes of the message's fields, with the slot if there is one, which follow the header.
     pub fn field_bytes(&self) -> u32 {
         self.body_bytes - self.payload_bytes
     }
@@ -162,6 +169,8 @@ pub enum Mangled {
     },
     /// It has payload, which its kind must not have.
     Payload,
+    /// It speaks of a slot that the window does not have, or that is nothing.
+    Slot,
     /// It is a greeting in versions that are not spoken here.
     Version {
         /// The oldest.
@@ -182,6 +191,7 @@ impl fmt::Display for Mangled {
             Mangled::PayloadSum => f.write_str("payload with a wrong sum"),
             Mangled::Unknown { kind } => write!(f, "a frame of the unknown kind {kind}"),
             Mangled::Payload => f.write_str("payload with a message that has none"),
+            Mangled::Slot => f.write_str("payload in a slot that is not in the window"),
             Mangled::Version { min, max } => {
                 write!(
                     f,
@@ -223,6 +233,18 @@ pub fn encode(
     seal(header, out, |out| put(message, out));
 }
 
+/// Appends a frame whose payload is in a slot of the connection's window, or may go there if it is a read.
+pub fn encode_with_slot(message: &Message, request: Request, slot: Slot, out: &mut Vec<u8>) {
+    assert!(may_have_slot(message) && slot.bytes > 0, "a slot with {message:?}");
+    let mut header = Header::bare(kind_of(message), flags_of(message) | IN_WINDOW);
+    header.request = request;
+    seal(header, out, |out| {
+        put(message, out);
+        out.u64(slot.offset);
+        out.u32(slot.bytes);
+    });
+}
+
 /// Appends a header, completed, and the fields behind it.
 pub(crate) fn seal(mut header: Header, out: &mut Vec<u8>, fields: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
@@ -236,19 +258,38 @@ pub(crate) fn seal(mut header: Header, out: &mut Vec<u8>, fields: impl FnOnce(&m
     front.copy_from_slice(&header.encode());
 }
 
-/// Reads the message of a frame: `fields` is what lies between header and payload.
+/// Reads the message of a frame where there are no windows: `fields` is what lies between header and
+/// payload.
 pub fn decode(header: &Header, fields: &[u8]) -> Result<Message, Mangled> {
+    match decode_with_slot(header, fields)? {
+        (message, None) => Ok(message),
+        (_, Some(_)) => Err(Mangled::Slot),
+    }
+}
+
+/// Reads the message of a frame, and the slot that it speaks of.
+pub fn decode_with_slot(
+    header: &Header,
+    fields: &[u8],
+) -> Result<(Message, Option<Slot>), Mangled> {
     header.check(fields)?;
     let mut read = Reader::new(fields);
     let message = take(header.kind, &mut read).map_err(Mangled::Fields)?;
     let message = message.ok_or(Mangled::Unknown { kind: header.kind })?;
+    let slot = (header.flags & IN_WINDOW != 0).then(|| take_slot(&mut read)).transpose();
+    let slot = slot.map_err(Mangled::Fields)?;
     read.end().map_err(Mangled::Fields)?;
-    if header.flags & !UNSUMMED != flags_of(&message) {
+    if header.flags & !(IN_WINDOW | UNSUMMED) != flags_of(&message) {
         return Err(Mangled::Flags);
     }
-    match header.payload_bytes == 0 || has_payload(&message) {
-        true => Ok(message),
+    let has_place = match slot {
+        Some(_) => may_have_slot(&message),
+        None => header.payload_bytes == 0 || has_payload(&message),
+    };
+    match has_place {
         false => Err(Mangled::Payload),
+        true if slot.is_some_and(|slot| slot.bytes == 0) => Err(Mangled::Slot),
+        true => Ok((message, slot)),
     }
 }
 
@@ -257,6 +298,11 @@ pub fn message_bytes(message: &Message) -> u64 {
     let mut counted = Counted::default();
     put(message, &mut counted);
     HEADER_BYTES as u64 + counted.0
+}
+
+/// Whether a message has payload, or is a read, whose answer has some.
+fn may_have_slot(message: &Message) -> bool {
+    has_payload(message) || matches!(message, Message::Read(_))
 }
 
 fn has_payload(message: &Message) -> bool {
@@ -274,7 +320,8 @@ fn flags_of(message: &Message) -> u16 {
         | Message::Position { .. }
         | Message::Data { .. }
         | Message::End { .. }
-        | Message::Verdict { .. } => REPLY,
+        | Message::Verdict { .. }
+        | Message::Connected(_) => REPLY,
         _ => 0,
     }
 }
@@ -311,13 +358,15 @@ fn kind_of(message: &Message) -> u16 {
         Message::Verdict { .. } => 75,
         Message::Hold { .. } => 76,
         Message::Release { .. } => 77,
+        Message::Status => 120,
+        Message::Connected(_) => 124,
     }
 }
 
 /// Writes the fields of a message, in the order in which it declares them.
 fn put(message: &Message, out: &mut impl Sink) {
     match message {
-        Message::Ping | Message::Pong | Message::Done => {}
+        Message::Ping | Message::Pong | Message::Done | Message::Status => {}
         Message::Failed { code, text } => {
             out.code(*code);
             out.bytes(text.as_bytes());
@@ -412,6 +461,13 @@ fn put(message: &Message, out: &mut impl Sink) {
             out.u64(hold.0);
             out.inode(*inode);
             out.u32(*subfile);
+        }
+        Message::Connected(all) => {
+            out.count(all.len());
+            for connected in all {
+                out.bytes(connected.name.as_bytes());
+                out.u64(connected.window_bytes);
+            }
         }
     }
 }
@@ -514,6 +570,8 @@ fn take(kind: u16, read: &mut Reader) -> Result<Option<Message>, Wrong> {
             inode: read.inode()?,
             subfile: read.u32()?,
         },
+        120 => Message::Status,
+        124 => Message::Connected(take_connected(read)?),
         _ => return Ok(None),
     };
     Ok(Some(message))
@@ -544,6 +602,16 @@ fn take_entries(read: &mut Reader) -> Result<Vec<Entry>, Wrong> {
     (0..count)
         .map(|_| Ok(Entry { name: read.bytes()?.to_vec(), attributes: take_attributes(read)? }))
         .collect()
+}
+
+fn take_connected(read: &mut Reader) -> Result<Vec<Connected>, Wrong> {
+    let count = read.count(CONNECTED_BYTES_MIN)?;
+    let connected = |_| Ok(Connected { name: read.text()?.to_owned(), window_bytes: read.u64()? });
+    (0..count).map(connected).collect()
+}
+
+fn take_slot(read: &mut Reader) -> Result<Slot, Wrong> {
+    Ok(Slot { offset: read.u64()?, bytes: read.u32()? })
 }
 
 fn take_access(read: &mut Reader) -> Result<Access, Wrong> {

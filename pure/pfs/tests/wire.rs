@@ -1,10 +1,11 @@
 //! Frames and connections, as somebody outside sees them.
 
 use iolab_pfs::session::{Arrival, Broken, Frame, Greeting, Hello, Role, Session, Welcome};
+use iolab_pfs::window::{Slot, Window};
 use iolab_pfs::wire::{self, BODY_BYTES_MAX, HEADER_BYTES, Header, Mangled};
 use iolab_pfs::{
-    Access, Attributes, Code, Entry, HoldNumber, Incarnation, Inode, Kind, Layout, Message,
-    OpenNumber, OpenWish, Opened, Party, Request, SessionId, ViewNumber,
+    Access, Attributes, Code, Connected, Entry, HoldNumber, Incarnation, Inode, Kind, Layout,
+    Message, OpenNumber, OpenWish, Opened, Party, Request, SessionId, ViewNumber,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -121,6 +122,20 @@ fn of_servers() -> impl Strategy<Value = Message> {
             let (hold, inode) = (HoldNumber(hold), Inode(inode));
             Message::Release { hold, inode, subfile }
         }),
+        Just(Message::Status),
+        vec((".{0,20}", any::<u64>()), 0..5).prop_map(|all| {
+            let connected = |(name, window_bytes)| Connected { name, window_bytes };
+            Message::Connected(all.into_iter().map(connected).collect())
+        }),
+    ]
+}
+
+/// Messages whose payload, or that of their reply, may be in a window.
+fn with_payload() -> impl Strategy<Value = Message> {
+    prop_oneof![
+        accesses().prop_map(Message::Write),
+        accesses().prop_map(Message::Read),
+        any::<u64>().prop_map(|end| Message::Data { end }),
     ]
 }
 
@@ -186,6 +201,25 @@ fn a_hello() -> Hello {
 
 fn a_welcome() -> Welcome {
     Welcome { incarnation: Incarnation(77), known: true, party: Party::Server(2), servers: 4 }
+}
+
+fn a_window() -> Window {
+    Window::new(64, 256 << 10).unwrap()
+}
+
+/// Both ends with a window.
+fn with_a_window() -> (Session, Session) {
+    let (mut server, mut client, mut segment) = (open_server(), open_client(), vec![]);
+    server.grant(a_window(), &mut segment);
+    let arrival = client.feed(&mut &segment[..], &mut vec![]);
+    assert_eq!(arrival, Ok(Some(Arrival::Segment(a_window()))));
+    (server, client)
+}
+
+fn with_slot(message: &Message, slot: Slot) -> Vec<u8> {
+    let mut frame = vec![];
+    wire::encode_with_slot(message, Request(5), slot, &mut frame);
+    frame
 }
 
 /// Feeds a chunk as a driver does. The last frame may still lack payload; one whose payload is wrong goes.
@@ -270,7 +304,8 @@ proptest! {
             if let Some(arrival) = arrival {
                 let payload_bytes = sent.payload.len() as u32;
                 let Sent { request, message, .. } = sent.clone();
-                prop_assert_eq!(arrival, Arrival::Frame(Frame { request, message, payload_bytes }));
+                let frame = Frame { request, message, payload_bytes, slot: None };
+                prop_assert_eq!(arrival, Arrival::Frame(frame));
                 break;
             }
         }
@@ -278,6 +313,26 @@ proptest! {
         prop_assert_eq!(session.wants() == 0, !rest.is_empty());
         prop_assert_eq!(session.payload(rest), Ok(()));
         prop_assert_eq!(session.wants(), HEADER_BYTES);
+    }
+
+    #[test]
+    fn a_slot_arrives_with_its_message_if_all_of_it_is_in_the_window(
+        message in with_payload(), offset in 0u64..(16 << 20) + 9000, bytes in 1u32..=1 << 20, cut in 1usize..52,
+    ) {
+        let is_data = is_reply(&message);
+        let slot = Slot { offset, bytes };
+        let frame = with_slot(&message, slot);
+        let (server, client) = with_a_window();
+        let mut session = if is_data { client } else { server };
+        let (first, rest) = frame.split_at(cut);
+        prop_assert_eq!(session.feed(&mut &first[..], &mut vec![]), Ok(None));
+        let arrived = session.feed(&mut &rest[..], &mut vec![]);
+        let frame = Frame { request: Request(5), message, payload_bytes: 0, slot: Some(slot) };
+        let wanted = match offset + u64::from(bytes) <= a_window().bytes() {
+            true => Ok(Some(Arrival::Frame(frame))),
+            false => Err(Broken::Mangled(Mangled::Slot)),
+        };
+        prop_assert_eq!(arrived, wanted);
     }
 
     #[test]
@@ -297,7 +352,7 @@ proptest! {
 
     #[test]
     fn fields_that_decode_are_those_that_would_be_written(
-        kind in prop_oneof![6u16..14, 32u16..42, 64u16..76],
+        kind in prop_oneof![6u16..14, 32u16..42, 64u16..76, 120u16..125],
         flags in prop::sample::select(vec![0u16, 1, 3]),
         fields in vec(prop_oneof![Just(0u8), Just(1), Just(2), Just(16), any::<u8>()], 0..70),
     ) {
@@ -333,6 +388,7 @@ proptest! {
             Greeting::Welcome(Welcome { incarnation, known, party, servers }),
             Greeting::Refused { code, text: text.clone() },
             Greeting::Bye,
+            Greeting::Segment(Window::new(1 + index % 64, 4096 << (servers % 9)).unwrap()),
         ] {
             let mut frame = vec![];
             greeting.encode(&mut frame);
@@ -443,7 +499,7 @@ fn impossible_lengths_and_flags_end_the_connection() {
     assert_eq!(changed(0, &BODY_BYTES_MAX.to_le_bytes()), None, "it waits for the rest");
     assert_eq!(changed(16, &[1]), mangled(Mangled::Length), "more payload than body");
     assert_eq!(changed(24, &[1]), mangled(Mangled::Flags), "a sum without payload");
-    for flag in [2u16, 4, 8, 16, 32, 64, 1 << 15] {
+    for flag in [2u16, 4, 16, 32, 64, 1 << 15] {
         assert_eq!(changed(6, &flag.to_le_bytes()), mangled(Mangled::Flags), "{flag}");
     }
     let mut summed = raw(68, 1 | 32, &[0; 8], b"payload");
@@ -452,8 +508,27 @@ fn impossible_lengths_and_flags_end_the_connection() {
     assert_eq!(ends(&summed)[2], mangled(Mangled::Flags), "a sum in spite of the flag");
     assert_eq!(ends(&raw(6, 32, b"", b"payload"))[1], mangled(Mangled::Payload));
     assert_eq!(ends(&raw(10, 32, b"", b"payload"))[1], mangled(Mangled::Payload));
+    let nowhere = raw(6, 8, b"", b"");
+    assert_eq!(ends(&nowhere)[1], mangled(Mangled::Fields("it ends too early")), "no slot");
+    assert_eq!(ends(&raw(6, 8, &[1; 12], b""))[1], mangled(Mangled::Payload), "a ping in a window");
+    assert_eq!(ends(&raw(66, 8, &[1; 36], b"payload"))[1], mangled(Mangled::Flags), "in both");
+    assert_eq!(ends(&raw(66, 8, &[0; 36], b""))[1], mangled(Mangled::Slot), "a slot of no bytes");
+    let write = Message::Write(Access { view: ViewNumber(0), subfile: 0, from: 0, to: 0 });
+    let early = with_slot(&write, Slot { offset: 0, bytes: 1 });
+    assert_eq!(ends(&early)[1], mangled(Mangled::Slot), "a slot without a window");
     let large = ends(&raw(1, 0, &[0; 1025], b""));
     assert_eq!(large[0], mangled(Mangled::Length), "a greeting of more than 1 KiB");
+}
+
+#[test]
+fn a_window_is_given_once_by_a_server_to_whom_it_has_welcomed() {
+    let segment = greeted(&Greeting::Segment(a_window()));
+    let greeting = Some(Broken::Unexpected("a greeting that has no place here"));
+    assert_eq!(ends(&segment), [greeting.clone(), greeting.clone(), None]);
+    let mut waiting = Session::asking(a_hello(), &mut vec![]);
+    assert_eq!(waiting.feed(&mut &segment[..], &mut vec![]).err(), greeting);
+    let (_, mut client) = with_a_window();
+    assert_eq!(client.feed(&mut &segment[..], &mut vec![]).err(), greeting);
 }
 
 #[test]
@@ -473,8 +548,8 @@ fn another_version_is_refused_by_name_whatever_else_it_says() {
 #[test]
 fn a_claimed_count_takes_no_memory() {
     let claims = [&u32::MAX.to_le_bytes()[..], &[0; 40]].concat();
-    for kind in [13, 32, 35, 37, 38, 39, 40, 41] {
-        let flags = if kind == 13 { 3 } else { u16::from(kind == 41) };
+    for kind in [13, 32, 35, 37, 38, 39, 40, 41, 124] {
+        let flags = if kind == 13 { 3 } else { u16::from(kind == 41 || kind == 124) };
         let frame = raw(kind, flags, &claims, b"");
         let header = Header::decode(frame.first_chunk().unwrap()).unwrap();
         let ended = wire::decode(&header, &claims);
@@ -576,6 +651,8 @@ fn one_of_each() -> Vec<Message> {
         Message::Verdict { result: Code::IO, rank: 3 },
         Message::Hold { hold, inode, subfile: 6, from: 7, to: 8, excludes: true },
         Message::Release { hold, inode, subfile: 6 },
+        Message::Status,
+        Message::Connected(vec![Connected { name: "rank 3".to_owned(), window_bytes: 7 }]),
     ]
 }
 
@@ -605,6 +682,7 @@ fn all_frames() -> Vec<Vec<u8>> {
         Greeting::Welcome(a_welcome()),
         Greeting::Refused { code: Code::ACCESS, text: "no".to_owned() },
         Greeting::Bye,
+        Greeting::Segment(a_window()),
     ];
     let messages = one_of_each().into_iter();
     let sent = messages.map(|message| Sent { request: Request(9), message, payload: vec![] });
@@ -703,15 +781,20 @@ fn every_kind_has_the_bytes_that_the_document_says() {
     assert_eq!(documented("## One of each"), all, "\n{}", all.join("\n"));
 }
 
+/// The bytes of an example of the document.
+fn worked_example(title: &str) -> String {
+    let bytes = documented(title).into_iter().map(|line| line.split("  ").next().unwrap());
+    bytes.collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn the_worked_example_of_the_document_is_what_is_sent() {
     let access = Access { view: ViewNumber(1), subfile: 0, from: 10, to: 14 };
     let message = Message::Write(access);
     let write = Sent { request: Request(5), message, payload: b"abcd".to_vec() };
     for (title, is_summed) in [("### With a sum", true), ("### Without a sum", false)] {
-        let frame = framed(&write, is_summed);
-        let lines = documented(title);
-        let shown: Vec<_> = lines.iter().map(|line| line.split("  ").next().unwrap()).collect();
-        assert_eq!(shown.join(" "), hex(&frame), "{title}");
+        assert_eq!(worked_example(title), hex(&framed(&write, is_summed)), "{title}");
     }
+    let in_window = with_slot(&write.message, Slot { offset: 256 << 10, bytes: 4 });
+    assert_eq!(worked_example("### In a window"), hex(&in_window));
 }

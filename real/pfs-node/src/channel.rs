@@ -1,16 +1,22 @@
-//! One connection: a socket that never waits, the session machine, and payload straight into buffers.
+//! One connection: a socket that never waits, the session machine, and payload straight to where it belongs:
+//! in a slot of the connection's window if it has one, or through the socket into a buffer.
 
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, Payload};
+use crate::incoming::{Incoming, Nothing};
 use crate::outgoing::{Outgoing, Part, Rows};
+use crate::window::{Budget, Stretch, Window};
 use iolab_pfs::session::{Arrival, Broken, Frame, Hello, Session, Welcome};
-use iolab_pfs::{Buffer, Message, Request, wire};
+use iolab_pfs::window::Slot;
+use iolab_pfs::wire::{self, Mangled};
+use iolab_pfs::{Buffer, Message, Request};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
-/// What is read ahead of payload, and then copied: more than any request without payload has, as a rule.
-const AHEAD_BYTES: usize = 4096;
+/// Payload that is worth a slot: less comes with its frame in what is read ahead.
+const IN_WINDOW_BYTES_MIN: u32 = 2048;
 
 /// What has come.
 #[derive(Debug)]
@@ -46,12 +52,11 @@ impl fmt::Display for Lost {
 
 /// A frame whose payload is coming.
 #[derive(Debug)]
-struct Incoming {
+struct Unfinished {
     request: Request,
     message: Message,
-    buffer: Vec<u8>,
+    payload: Payload,
     have: usize,
-    want: usize,
 }
 
 /// A connection.
@@ -60,10 +65,13 @@ pub(crate) struct Channel {
     socket: OwnedFd,
     session: Session,
     out: Outgoing,
-    ahead: Box<[u8; AHEAD_BYTES]>,
-    /// What of it is not used yet.
-    unused: std::ops::Range<usize>,
-    incoming: Option<Incoming>,
+    incoming: Incoming,
+    unfinished: Option<Unfinished>,
+    window: Option<Arc<Window>>,
+    /// On the side that asks: the slots of requests without reply.
+    taken: BTreeMap<Request, Stretch>,
+    /// On the side that serves: where replies to reads may go.
+    rooms: BTreeMap<Request, Slot>,
 }
 
 impl Channel {
@@ -82,15 +90,31 @@ impl Channel {
     fn new(socket: OwnedFd, session: Session, greeting: Vec<u8>) -> Channel {
         let mut out = Outgoing::default();
         out.push(Part::Bytes(greeting));
-        let ahead = Box::new([0; AHEAD_BYTES]);
-        Channel { socket, session, out, ahead, unused: 0..0, incoming: None }
+        Channel {
+            socket,
+            session,
+            out,
+            incoming: Incoming::default(),
+            unfinished: None,
+            window: None,
+            taken: BTreeMap::new(),
+            rooms: BTreeMap::new(),
+        }
     }
 
-    /// Lets the other side in.
-    pub(crate) fn welcome(&mut self, welcome: Welcome) {
+    /// Lets the other side in, with a window if there is room for one.
+    pub(crate) fn welcome(&mut self, welcome: Welcome, windows: Option<&Arc<Budget>>) {
         let mut bytes = Vec::new();
         self.session.welcome(welcome, &mut bytes);
-        self.out.push(Part::Bytes(bytes));
+        let part = match windows.and_then(Window::make) {
+            None => Part::Bytes(bytes),
+            Some((window, descriptor)) => {
+                self.session.grant(window.shape(), &mut bytes);
+                self.window = Some(window);
+                Part::Beside(bytes, descriptor)
+            }
+        };
+        self.out.push(part);
     }
 
     /// Tells the other side why the connection ends.
@@ -98,6 +122,16 @@ impl Channel {
         let mut bytes = Vec::new();
         self.session.refuse(code, text, &mut bytes);
         self.out.push(Part::Bytes(bytes));
+    }
+
+    /// Lets go of the window: nobody is there to use it. What is under way keeps it until it is done.
+    pub(crate) fn close_window(&mut self) {
+        self.window = None;
+    }
+
+    /// What of memory payload goes through.
+    pub(crate) fn window_bytes(&self) -> u64 {
+        self.window.as_ref().map_or(0, |window| window.shape().bytes())
     }
 
     /// Puts a message on its way, with payload that is in `parts`.
@@ -117,6 +151,51 @@ impl Channel {
         }
     }
 
+    /// A slot of the window for so many bytes; none if they are few, or there is no window or no free slot.
+    pub(crate) fn slot_for(&self, bytes: u32) -> Option<Stretch> {
+        let window = self.window.as_ref().filter(|_| bytes >= IN_WINDOW_BYTES_MIN)?;
+        window.take(bytes)
+    }
+
+    /// A slot for what a read of at most so many bytes may bring: one transfer is no more than that.
+    pub(crate) fn room_for(&self, bytes: u64) -> Option<Stretch> {
+        let slot_bytes = self.window.as_ref()?.shape().slot_bytes();
+        self.slot_for(bytes.min(slot_bytes.into()) as u32)
+    }
+
+    /// Puts a request on its way whose payload is in a slot, or that of its reply may be.
+    pub(crate) fn push_with_slot(&mut self, request: Request, message: &Message, slot: Stretch) {
+        self.push_head(request, message, slot.slot());
+        self.taken.insert(request, slot);
+    }
+
+    /// Where the reply to a read may go, if there is room for so many bytes.
+    pub(crate) fn room(&self, request: Request, bytes: u32) -> Option<Stretch> {
+        let slot = self.rooms.get(&request).filter(|room| bytes > 0 && bytes <= room.bytes)?;
+        self.window.as_ref()?.stretch(Slot { bytes, ..*slot })
+    }
+
+    /// Puts a reply on its way.
+    pub(crate) fn reply(&mut self, request: Request, message: &Message, payload: Option<Payload>) {
+        self.rooms.remove(&request);
+        match (payload, &self.window) {
+            (Some(Payload::Stretch(stretch)), Some(window)) if stretch.is_in(window) => {
+                self.push_head(request, message, stretch.slot());
+            }
+            (payload, _) => {
+                let bytes = payload.as_ref().map_or(0, |payload| payload.bytes().len());
+                let parts = payload.map(Part::Payload).into_iter().collect();
+                self.push(request, message, parts, bytes as u32);
+            }
+        }
+    }
+
+    fn push_head(&mut self, request: Request, message: &Message, slot: Slot) {
+        let mut head = Vec::with_capacity(128);
+        wire::encode_with_slot(message, request, slot, &mut head);
+        self.out.push(Part::Bytes(head));
+    }
+
     /// What is on its way.
     pub(crate) fn out(&self) -> &Outgoing {
         &self.out
@@ -129,34 +208,35 @@ impl Channel {
 
     /// Whether bytes were read that are not used yet, of which the socket tells nobody.
     pub(crate) fn has_read_ahead(&self) -> bool {
-        !self.unused.is_empty()
+        !self.incoming.unused().is_empty()
     }
 
     /// What has come next; nothing if it is not there yet.
     pub(crate) fn receive(&mut self, buffers: &mut Buffers) -> Result<Option<Received>, Lost> {
         loop {
-            if self.incoming.is_some() {
+            if self.unfinished.is_some() {
                 return self.receive_payload(buffers);
             }
-            if !self.unused.is_empty() {
+            if self.has_read_ahead() {
                 match self.feed(buffers)? {
                     Some(received) => return Ok(Some(received)),
                     None => continue,
                 }
             }
-            match receive_some(&self.socket, &mut self.ahead[..])? {
-                None => return Ok(None),
-                Some(bytes) => self.unused = 0..bytes,
+            // A descriptor comes with a window, and there is one at most.
+            if there(self.incoming.read(&self.socket, self.window.is_none()))?.is_none() {
+                return Ok(None);
             }
         }
     }
 
     /// Gives the session what was read ahead, until something has arrived.
     fn feed(&mut self, buffers: &mut Buffers) -> Result<Option<Received>, Lost> {
-        let mut bytes = &self.ahead[self.unused.clone()];
+        let mut bytes = self.incoming.unused();
         let mut answer = Vec::new();
         let arrived = self.session.feed(&mut bytes, &mut answer);
-        self.unused.start = self.unused.end - bytes.len();
+        let left = bytes.len();
+        self.incoming.leave(left);
         if !answer.is_empty() {
             self.out.push(Part::Bytes(answer));
         }
@@ -165,39 +245,58 @@ impl Channel {
             Some(Arrival::Bye) => Err(Lost::Closed),
             Some(Arrival::Hello(hello)) => Ok(Some(Received::Hello(hello))),
             Some(Arrival::Welcome(welcome)) => Ok(Some(Received::Welcome(welcome))),
-            Some(Arrival::Frame(Frame { request, message, payload_bytes: 0 })) => {
-                Ok(Some(Received::Message { request, message, payload: None }))
-            }
-            Some(Arrival::Frame(Frame { request, message, payload_bytes })) => {
-                let want = payload_bytes as usize;
-                let buffer = buffers.take(want);
-                self.incoming = Some(Incoming { request, message, buffer, have: 0, want });
+            Some(Arrival::Segment(shape)) => {
+                let descriptor = self.incoming.descriptor();
+                self.window = descriptor.and_then(|file| Window::receive(&file, shape));
                 Ok(None)
             }
+            Some(Arrival::Frame(frame)) => self.arrive(frame, buffers),
         }
     }
 
+    /// A frame has come up to its payload.
+    fn arrive(&mut self, frame: Frame, buffers: &mut Buffers) -> Result<Option<Received>, Lost> {
+        let Frame { request, message, payload_bytes, slot } = frame;
+        // Whatever the reply is, the request does not need its slot any more.
+        let taken = self.taken.remove(&request);
+        let payload = match (slot, &message) {
+            (None, _) if payload_bytes > 0 => {
+                let payload = buffers.take(payload_bytes as usize);
+                self.unfinished = Some(Unfinished { request, message, payload, have: 0 });
+                return Ok(None);
+            }
+            (None, _) => None,
+            (Some(room), Message::Read(_)) => {
+                self.rooms.insert(request, room);
+                None
+            }
+            (Some(slot), Message::Data { .. }) => Some(front_of(taken, slot)?),
+            (Some(slot), _) => {
+                let window = self.window.as_ref().and_then(|window| window.stretch(slot));
+                Some(window.ok_or(Lost::Failed(Errno::NOMEM))?)
+            }
+        };
+        let payload = payload.map(|stretch| {
+            let bytes = stretch.slot().bytes.into();
+            (buffers.number(Payload::Stretch(stretch)), bytes)
+        });
+        Ok(Some(Received::Message { request, message, payload }))
+    }
+
     fn receive_payload(&mut self, buffers: &mut Buffers) -> Result<Option<Received>, Lost> {
-        let incoming = self.incoming.as_mut().expect("payload is coming");
-        while incoming.have < incoming.want {
-            let to = &mut incoming.buffer[incoming.have..incoming.want];
-            let bytes = if self.unused.is_empty() {
-                match receive_some(&self.socket, to)? {
-                    None => return Ok(None),
-                    Some(bytes) => bytes,
-                }
-            } else {
-                let bytes = to.len().min(self.unused.len());
-                to[..bytes].copy_from_slice(&self.ahead[self.unused.start..][..bytes]);
-                self.unused.start += bytes;
-                bytes
+        let frame = self.unfinished.as_mut().expect("payload is coming");
+        let want = frame.payload.bytes().len();
+        while frame.have < want {
+            let to = &mut frame.payload.bytes_mut()[frame.have..];
+            let Some(bytes) = there(self.incoming.take(&self.socket, to))? else {
+                return Ok(None);
             };
             self.session.payload(&to[..bytes]).map_err(Lost::Broken)?;
-            incoming.have += bytes;
+            frame.have += bytes;
         }
-        let Incoming { request, message, buffer, want, .. } =
-            self.incoming.take().expect("payload has come");
-        let payload = Some((buffers.number(buffer, want), want as u64));
+        let Unfinished { request, message, payload, .. } =
+            self.unfinished.take().expect("payload has come");
+        let payload = Some((buffers.number(payload), want as u64));
         Ok(Some(Received::Message { request, message, payload }))
     }
 }
@@ -208,15 +307,22 @@ impl AsFd for Channel {
     }
 }
 
-/// Reads what is there; nothing if there is nothing yet.
-fn receive_some(socket: &OwnedFd, to: &mut [u8]) -> Result<Option<usize>, Lost> {
-    loop {
-        match rustix::net::recv(socket, &mut *to, RecvFlags::DONTWAIT) {
-            Ok((0, _)) => return Err(Lost::Closed),
-            Ok((bytes, _)) => return Ok(Some(bytes)),
-            Err(Errno::AGAIN) => return Ok(None),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(Lost::Failed(error)),
-        }
+/// What a reply has brought to the front of the slot of its request.
+fn front_of(taken: Option<Stretch>, slot: Slot) -> Result<Stretch, Lost> {
+    let front = taken.filter(|taken| taken.slot().offset == slot.offset);
+    let front = front.and_then(|taken| taken.front(slot.bytes));
+    front.ok_or(Lost::Broken(Broken::Mangled(Mangled::Slot)))
+}
+
+/// What has come, if it has; nothing if it is not there yet.
+fn there<T>(came: Result<T, Nothing>) -> Result<Option<T>, Lost> {
+    match came {
+        Ok(came) => Ok(Some(came)),
+        Err(Nothing::Yet) => Ok(None),
+        Err(Nothing::Closed) => Err(Lost::Closed),
+        Err(Nothing::Failed(error)) => Err(Lost::Failed(error)),
     }
 }
+
+#[cfg(test)]
+mod tests;

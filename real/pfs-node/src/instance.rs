@@ -60,6 +60,8 @@ pub struct Wish {
     pub layout: Option<String>,
     /// In which order clients come to the servers; what is in files does not depend on it.
     pub schedule: Option<String>,
+    /// Memory that clients and servers share, in bytes, while it is served this time.
+    pub window_memory: Option<u64>,
 }
 
 impl Wish {
@@ -200,6 +202,8 @@ pub struct Instance {
     pub directory: PathBuf,
     /// What it is.
     pub description: Description,
+    /// Memory that clients and servers share; if nothing is said, a part of the host's.
+    pub window_memory: Option<u64>,
     _lock: File,
 }
 
@@ -232,7 +236,8 @@ impl Instance {
                 description
             }
         };
-        Ok(Instance { directory, description, _lock: lock })
+        let window_memory = wish.window_memory;
+        Ok(Instance { directory, description, window_memory, _lock: lock })
     }
 
     /// The directory of an I/O server's subfiles.

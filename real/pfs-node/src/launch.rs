@@ -72,6 +72,9 @@ pub fn start(
     if let Some(schedule) = &wish.schedule {
         program.args(["--schedule", schedule]);
     }
+    if let Some(bytes) = wish.window_memory {
+        program.args(["--window-memory", &bytes.to_string()]);
+    }
     if life == Life::Bound {
         program.arg("--bound");
     }

@@ -7,6 +7,7 @@ pub mod check;
 mod client;
 mod clock;
 pub mod files;
+mod incoming;
 pub mod instance;
 mod journal_file;
 pub mod launch;
@@ -19,7 +20,9 @@ mod outgoing;
 mod peers;
 pub mod rescue;
 mod server;
+pub mod status;
 mod subfiles;
+mod window;
 mod worker;
 
 pub use client::Client;

@@ -74,7 +74,7 @@ impl Manager {
             last: 0,
             again: None,
             buffers: Buffers::default(),
-            peers: Peers::at(door, epoll.clone())?,
+            peers: Peers::at(door, epoll.clone(), None)?,
             epoll,
             links: BTreeMap::new(),
             wakes: Wakes::default(),

@@ -6,6 +6,7 @@ use crate::manager::Manager;
 use crate::peers::listen;
 use crate::server::Server;
 use crate::subfiles::Subfiles;
+use crate::window::Budget;
 use crate::worker::Bell;
 use iolab_pfs::metadata::Settings;
 use iolab_pfs::session::Welcome;
@@ -34,11 +35,13 @@ impl Node {
         let stop = Bell::new().map_err(|error| failed("a server", &error))?;
         let mut node = Node { instance, stop, threads: Vec::new() };
         let servers = node.instance.description.servers;
+        let windows = Budget::of(node.instance.window_memory);
         for server in 0..servers {
             let device = Subfiles::at(&node.instance.data(server), servers);
             let device = device.map_err(|error| failed(&format!("I/O server {server}"), &error))?;
+            let windows = windows.clone();
             node.serve(Party::Server(server), move |door, _, welcome, stop| {
-                Server::new(device, door, welcome)?.run(stop)?;
+                Server::new(device, door, welcome, windows)?.run(stop)?;
                 Ok(())
             })?;
         }

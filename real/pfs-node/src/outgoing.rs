@@ -3,13 +3,14 @@
 //! Frames are sent from where they are: heads from their bytes, payload from a buffer or from rows of the
 //! program's memory, all in one system call where they fit. Nothing waits: what is not taken is kept.
 
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, Payload};
 use iolab_pfs::client::CallNumber;
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendFlags};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use std::collections::VecDeque;
 use std::io::IoSlice;
+use std::mem::MaybeUninit;
 
 /// Slices of one system call. The kernel takes 1024; a transfer of the usual size has one or two.
 const SLICES: usize = 64;
@@ -34,8 +35,10 @@ impl Rows for NoRows {
 pub(crate) enum Part {
     /// All of these.
     Bytes(Vec<u8>),
-    /// The first so many of a buffer.
-    Buffer(Vec<u8>, usize),
+    /// These, with a descriptor beside them.
+    Beside(Vec<u8>, OwnedFd),
+    /// Payload.
+    Payload(Payload),
     /// A row of a call's memory.
     Row { call: CallNumber, at: u64, bytes: usize },
 }
@@ -43,15 +46,16 @@ pub(crate) enum Part {
 impl Part {
     fn bytes(&self) -> usize {
         match self {
-            Part::Bytes(bytes) => bytes.len(),
-            Part::Buffer(_, bytes) | Part::Row { bytes, .. } => *bytes,
+            Part::Bytes(bytes) | Part::Beside(bytes, _) => bytes.len(),
+            Part::Payload(payload) => payload.bytes().len(),
+            Part::Row { bytes, .. } => *bytes,
         }
     }
 
     fn slice<'a>(&'a self, rows: &'a impl Rows) -> Option<&'a [u8]> {
         match self {
-            Part::Bytes(bytes) => Some(bytes),
-            Part::Buffer(buffer, bytes) => Some(&buffer[..*bytes]),
+            Part::Bytes(bytes) | Part::Beside(bytes, _) => Some(bytes),
+            Part::Payload(payload) => Some(payload.bytes()),
             Part::Row { call, at, bytes } => rows.row(*call, *at, *bytes),
         }
     }
@@ -93,19 +97,32 @@ impl Outgoing {
     ) -> Result<(), Errno> {
         while self.left > 0 {
             let mut slices = [IoSlice::new(&[]); SLICES];
-            let mut skip = self.sent;
+            let (mut skip, mut count) = (self.sent, 0);
             for (slice, part) in slices.iter_mut().zip(&self.parts) {
+                if count > 0 && matches!(part, Part::Beside(..)) {
+                    break;
+                }
                 let bytes = part.slice(rows).ok_or(Errno::CANCELED)?;
                 *slice = IoSlice::new(&bytes[skip..]);
-                skip = 0;
+                (skip, count) = (0, count + 1);
             }
-            let count = self.parts.len().min(SLICES);
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut beside = SendAncillaryBuffer::new(&mut space);
+            let descriptor = match self.parts.front() {
+                // It goes with the first byte.
+                Some(Part::Beside(_, descriptor)) if self.sent == 0 => Some([descriptor.as_fd()]),
+                _ => None,
+            };
+            if let Some(descriptor) = &descriptor {
+                beside.push(SendAncillaryMessage::ScmRights(descriptor));
+            }
             let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            let nothing = &mut SendAncillaryBuffer::default();
-            match rustix::net::sendmsg(&socket, &slices[..count], nothing, flags) {
+            match rustix::net::sendmsg(&socket, &slices[..count], &mut beside, flags) {
                 Ok(bytes) => self.taken(bytes, buffers),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(()),
+                // Some systems let no descriptors pass: the other side then does without.
+                Err(_) if descriptor.is_some() => self.keep_descriptor(),
                 Err(error) => return Err(error),
             }
         }
@@ -114,14 +131,21 @@ impl Outgoing {
         Ok(())
     }
 
+    /// Only the bytes of the first part are sent, not what was beside them.
+    fn keep_descriptor(&mut self) {
+        if let Some(Part::Beside(bytes, _)) = self.parts.pop_front() {
+            self.parts.push_front(Part::Bytes(bytes));
+        }
+    }
+
     fn taken(&mut self, bytes: usize, buffers: &mut Buffers) {
         self.left -= bytes;
         self.sent += bytes;
         while self.parts.front().is_some_and(|part| part.bytes() <= self.sent) {
             let part = self.parts.pop_front().expect("there is one");
             self.sent -= part.bytes();
-            if let Part::Buffer(buffer, _) = part {
-                buffers.give_back(buffer);
+            if let Part::Payload(payload) = part {
+                buffers.give_back(payload);
             }
         }
     }
@@ -152,7 +176,7 @@ mod tests {
             let (at, bytes) = (round * 20_000, 15_000 + round);
             out.push(Part::Bytes(vec![round as u8; round]));
             out.push(Part::Row { call: CallNumber(1), at: at as u64, bytes });
-            out.push(Part::Buffer(vec![7; 9000], 8000));
+            out.push(Part::Payload(Payload::Buffer(vec![7; 9000], 8000)));
             want.extend(vec![round as u8; round]);
             want.extend(&program.0[at..at + bytes]);
             want.extend([7; 8000]);

@@ -4,11 +4,12 @@
 //! take its answers is not heard until it does. A process that ends is told apart from one that only
 //! closes its connection.
 
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, Payload};
 use crate::channel::{Channel, Lost, Received};
-use crate::outgoing::{NoRows, Part};
-use iolab_pfs::session::{HANDSHAKE_TIMEOUT, Hello, Welcome};
-use iolab_pfs::{Buffer, Code, Message, Peer, Request, SessionId};
+use crate::outgoing::NoRows;
+use crate::window::{Budget, Stretch};
+use iolab_pfs::session::{HANDSHAKE_TIMEOUT, Hello, Role, Welcome};
+use iolab_pfs::{Buffer, Code, Connected, Message, Peer, Request, SessionId};
 use iolab_vocab::Nanos;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -18,6 +19,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::PidfdFlags;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Connections at most that have not said hello.
 const UNPROVEN_MAX: usize = 64;
@@ -25,6 +27,8 @@ const UNPROVEN_MAX: usize = 64;
 const ANSWERS_MAX: usize = 4 << 20;
 /// Messages of a peer before it is the next one's turn.
 const TURN: usize = 16;
+/// Connections of which one answer tells: with the longest names, a quarter of a frame.
+const CONNECTED_MAX: usize = 1024;
 /// How long a peer that has closed its connection may take to end before it counts as living.
 const FAREWELL: Nanos = Nanos(100_000_000);
 /// How long nobody is accepted after an error, as when there are no descriptors left.
@@ -64,14 +68,26 @@ struct Connection {
     /// Its process.
     process: Option<OwnedFd>,
     state: State,
+    /// What it says it is.
+    hello: Option<Hello>,
     /// What epoll tells of it.
     interest: EventFlags,
+}
+
+impl Connection {
+    /// Whether it sends payload.
+    fn is_client(&self) -> bool {
+        let is_client = self.hello.as_ref().is_some_and(|hello| hello.role == Role::Client);
+        is_client && self.state == State::Known
+    }
 }
 
 /// All connections of a server.
 pub(crate) struct Peers {
     epoll: Epoll,
     door: OwnedFd,
+    /// Of what clients get windows, where payload comes.
+    windows: Option<Arc<Budget>>,
     /// Nobody is accepted before that time.
     closed_until: Option<Nanos>,
     is_open: bool,
@@ -99,12 +115,17 @@ fn numbers(peer: u32) -> (u64, u64) {
 }
 
 impl Peers {
-    /// Nobody yet, at this door.
-    pub(crate) fn at(door: OwnedFd, epoll: Epoll) -> Result<Peers, Errno> {
+    /// Nobody yet, at this door; clients get windows of that budget.
+    pub(crate) fn at(
+        door: OwnedFd,
+        epoll: Epoll,
+        windows: Option<Arc<Budget>>,
+    ) -> Result<Peers, Errno> {
         epoll::add(&*epoll, &door, EventData::new_u64(DOOR), EventFlags::IN)?;
         Ok(Peers {
             epoll,
             door,
+            windows,
             closed_until: None,
             is_open: true,
             connections: BTreeMap::new(),
@@ -214,7 +235,8 @@ impl Peers {
             let _ = epoll::add(&*self.epoll, process, data, EventFlags::IN);
         }
         let state = State::Unproven;
-        self.connections.insert(self.last, Connection { channel, process, state, interest });
+        let connection = Connection { channel, process, state, hello: None, interest };
+        self.connections.insert(self.last, connection);
         self.unproven += 1;
         self.deadlines.insert((Nanos(now.0 + HANDSHAKE_TIMEOUT.0), self.last));
     }
@@ -241,11 +263,17 @@ impl Peers {
     fn received(&mut self, peer: u32, received: Received, heard: &mut Vec<Heard>) {
         let connection = self.connections.get_mut(&peer).expect("it was just heard");
         match received {
-            Received::Hello(Hello { session, .. }) => {
+            Received::Hello(hello) => {
                 connection.state = State::Known;
+                let session = hello.session;
+                connection.hello = Some(hello);
                 self.unproven -= 1;
                 heard.push(Heard::Up { peer: Peer(peer), session });
                 self.open_or_close();
+            }
+            Received::Message { request, message: Message::Status, .. } => {
+                let all = self.clients();
+                self.reply(Peer(peer), request, &Message::Connected(all), None);
             }
             Received::Message { request, message, payload } => {
                 heard.push(Heard::Asked { peer: Peer(peer), request, message, payload });
@@ -254,6 +282,16 @@ impl Peers {
                 unreachable!("the session lets only hello and requests through")
             }
         }
+    }
+
+    /// The clients that are connected, as many as a frame holds.
+    fn clients(&self) -> Vec<Connected> {
+        let clients = self.connections.values().filter(|connection| connection.is_client());
+        let connected = clients.filter_map(|connection| {
+            let name = connection.hello.as_ref()?.name.clone();
+            Some(Connected { name, window_bytes: connection.channel.window_bytes() })
+        });
+        connected.take(CONNECTED_MAX).collect()
     }
 
     /// A connection was closed, or is to be.
@@ -277,6 +315,7 @@ impl Peers {
         }
         // A process closes its files shortly before it has ended.
         connection.state = State::Leaving;
+        connection.channel.close_window();
         let _ = epoll::delete(&*self.epoll, &connection.channel);
         self.deadlines.insert((Nanos(now.0 + FAREWELL.0), peer));
     }
@@ -301,8 +340,10 @@ impl Peers {
 
     /// Lets a peer in.
     pub(crate) fn welcome(&mut self, peer: Peer, welcome: Welcome) {
+        let windows = self.windows.clone();
         if let Some(connection) = self.live(peer) {
-            connection.channel.welcome(welcome);
+            let windows = windows.filter(|_| connection.is_client());
+            connection.channel.welcome(welcome, windows.as_ref());
             self.unsent.insert(peer.0);
         }
     }
@@ -313,15 +354,17 @@ impl Peers {
         peer: Peer,
         request: Request,
         message: &Message,
-        payload: Option<(Vec<u8>, usize)>,
+        payload: Option<Payload>,
     ) {
         if let Some(connection) = self.live(peer) {
-            let bytes = payload.as_ref().map_or(0, |(_, bytes)| *bytes);
-            let parts = payload.map(|(buffer, bytes)| Part::Buffer(buffer, bytes));
-            let parts = parts.into_iter().collect();
-            connection.channel.push(request, message, parts, bytes as u32);
+            connection.channel.reply(request, message, payload);
             self.unsent.insert(peer.0);
         }
+    }
+
+    /// Where in its window a peer wants so many bytes that it reads.
+    pub(crate) fn room(&mut self, peer: Peer, request: Request, bytes: u32) -> Option<Stretch> {
+        self.live(peer)?.channel.room(request, bytes)
     }
 
     fn live(&mut self, peer: Peer) -> Option<&mut Connection> {

@@ -3,12 +3,13 @@
 //! One thread owns everything, so nothing is locked. Transfers go to the page cache of the kernel and are
 //! done in place; what may take long (removing large files) is a worker's.
 
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, Payload};
 use crate::clock::{self, Wakes};
 use crate::peers::{self, Epoll, Heard, Peers};
 use crate::subfiles::Subfiles;
+use crate::window::Budget;
 use crate::worker::{Bell, Worker};
-use iolab_pfs::io_server::{Action, Event, IoServer, Outcome, Settings};
+use iolab_pfs::io_server::{Action, Event, IoServer, Operation, Outcome, Settings};
 use iolab_pfs::session::Welcome;
 use iolab_policy::Machine;
 use iolab_vocab::{Direction, Nanos};
@@ -17,6 +18,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 
 /// The number of the bell of whoever ends the thread.
 const STOP: u64 = u64::MAX - 1;
@@ -51,7 +53,12 @@ pub(crate) fn wait(epoll: &Epoll, until: &[Option<Nanos>]) -> Vec<(u64, EventFla
 
 impl Server {
     /// A server on a device, behind a door. To be made in the thread that runs it.
-    pub(crate) fn new(device: Subfiles, door: OwnedFd, welcome: Welcome) -> io::Result<Server> {
+    pub(crate) fn new(
+        device: Subfiles,
+        door: OwnedFd,
+        welcome: Welcome,
+        windows: Arc<Budget>,
+    ) -> io::Result<Server> {
         let (epoll, work) = (peers::epoll()?, Bell::new()?);
         peers::watch(&epoll, &work, WORK)?;
         Ok(Server {
@@ -61,7 +68,7 @@ impl Server {
             device,
             work,
             buffers: Buffers::default(),
-            peers: Peers::at(door, epoll.clone())?,
+            peers: Peers::at(door, epoll.clone(), Some(windows))?,
             epoll,
             wakes: Wakes::default(),
             todo: VecDeque::new(),
@@ -124,10 +131,7 @@ impl Server {
                 self.peers.welcome(peer, Welcome { known, ..self.welcome });
             }
             Action::Reply { peer, request, message, payload } => {
-                let payload = payload.map(|(buffer, bytes)| {
-                    let (buffer, _) = self.buffers.claim(buffer);
-                    (buffer, bytes as usize)
-                });
+                let payload = payload.map(|(buffer, _)| self.buffers.claim(buffer));
                 self.peers.reply(peer, request, &message, payload);
             }
             Action::Drop { peer, why } => self.peers.drop(peer, why, &mut self.buffers),
@@ -141,15 +145,15 @@ impl Server {
                 let result = match direction {
                     Direction::Write => {
                         let from = from.expect("a write has a buffer");
-                        let (buffer, bytes) = self.buffers.claim(from);
-                        let written = self.device.write(subfile, &portion, &buffer[..bytes]);
-                        self.buffers.give_back(buffer);
+                        let payload = self.buffers.claim(from);
+                        let written = self.device.write(subfile, &portion, payload.bytes());
+                        self.buffers.give_back(payload);
                         written.map(|()| Outcome::Nothing)
                     }
                     Direction::Read => {
-                        let mut buffer = self.buffers.take(0);
-                        let read = self.device.read(subfile, &portion, &mut buffer);
-                        read.map(|bytes| Outcome::Bytes(self.buffers.number(buffer, bytes)))
+                        let mut payload = self.room(operation, portion.bytes() as usize);
+                        let read = self.device.read(subfile, &portion, payload.bytes_mut());
+                        read.map(|()| Outcome::Bytes(self.buffers.number(payload)))
                     }
                 };
                 self.todo.push_back(Event::Done { operation, result });
@@ -169,6 +173,15 @@ impl Server {
                 self.todo.push_back(Event::Done { operation, result });
             }
         }
+    }
+}
+
+impl Server {
+    /// Where so many bytes go that are read: to where who asked wants them, or into a buffer.
+    fn room(&mut self, operation: Operation, bytes: usize) -> Payload {
+        let asker = self.machine.asker(operation);
+        let room = asker.and_then(|(peer, request)| self.peers.room(peer, request, bytes as u32));
+        room.map_or_else(|| self.buffers.take(bytes), Payload::Stretch)
     }
 }
 

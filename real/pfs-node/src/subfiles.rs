@@ -9,7 +9,6 @@
 
 use iolab_pattern::{Cut, Nest};
 use iolab_pfs::io_server::Subfile;
-use iolab_pfs::wire::BODY_BYTES_MAX;
 use iolab_pfs::{Code, Inode, Piece, Portion};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
@@ -225,33 +224,27 @@ impl Subfiles {
         if rest.is_empty() { Ok(()) } else { Err(Code::BAD_MESSAGE) }
     }
 
-    /// Reads the bytes of a portion, packed in the order of the view, to the front of `to`, which grows if
-    /// it must; what has no bytes is zeros. The answer is how many they are.
+    /// Reads the bytes of a portion, packed in the order of the view, to `to`, which has room for all of
+    /// them; what has no bytes is zeros.
     pub(crate) fn read(
         &mut self,
         subfile: Subfile,
         portion: &Portion,
-        to: &mut Vec<u8>,
-    ) -> Result<usize> {
-        let mut at = 0;
+        mut to: &mut [u8],
+    ) -> Result<()> {
         for piece in portion.pieces() {
             for part in parts(&portion.view, piece) {
-                let end = at + part.cut.bytes() as usize;
-                if end > BODY_BYTES_MAX as usize {
+                let Some((own, behind)) = to.split_at_mut_checked(part.cut.bytes() as usize) else {
                     return Err(Code::INVALID);
+                };
+                match self.read_part(subfile, &part, own) {
+                    Err(Code::NO_ENTRY) => own.fill(0),
+                    read => read?,
                 }
-                if to.len() < end {
-                    to.resize(end.next_power_of_two(), 0);
-                }
-                match self.read_part(subfile, &part, &mut to[at..end]) {
-                    Ok(()) => {}
-                    Err(Code::NO_ENTRY) => to[at..end].fill(0),
-                    Err(code) => return Err(code),
-                }
-                at = end;
+                to = behind;
             }
         }
-        Ok(at)
+        Ok(())
     }
 
     fn write_part(&mut self, subfile: Subfile, part: &Part, bytes: &[u8]) -> Result<()> {
@@ -547,9 +540,8 @@ mod tests {
     const SUBFILE: Subfile = Subfile { inode: Inode(0x1234), index: 0 };
 
     fn read(subfiles: &mut Subfiles, portion: &Portion) -> Vec<u8> {
-        let mut to = vec![1; 100];
-        let bytes = subfiles.read(SUBFILE, portion, &mut to).unwrap();
-        to.truncate(bytes);
+        let mut to = vec![1; portion.bytes() as usize];
+        subfiles.read(SUBFILE, portion, &mut to).unwrap();
         to
     }
 

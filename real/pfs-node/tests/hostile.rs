@@ -2,6 +2,7 @@
 
 use iolab_pattern::Nest;
 use iolab_pfs::session::{Hello, Role, Session};
+use iolab_pfs::window::Slot;
 use iolab_pfs::{
     Access, Code, HoldNumber, Inode, Kind, Layout, Message, OpenNumber, OpenWish, Request,
     SessionId, ViewNumber, wire,
@@ -78,12 +79,21 @@ impl Numbers {
         Message::SetView { view, inode, layout, offset, total, part }
     }
 
+    /// A slot as nobody who keeps count would have it: across others, and beyond the window at times.
+    fn slot(&mut self) -> Slot {
+        let offset = match self.below(20) {
+            0 => self.size(),
+            _ => self.below(4 << 20),
+        };
+        Slot { offset, bytes: 1 + self.below(100_000) as u32 }
+    }
+
     /// A message that is well formed, whatever it asks for.
     fn message(&mut self) -> Message {
         let (inode, subfile) = (self.inode(), self.below(6) as u32);
         let kind = if self.below(2) == 0 { Kind::File } else { Kind::Directory };
         match self.below(20) {
-            0 => Message::Ping,
+            0 => [Message::Ping, Message::Status][self.below(2) as usize].clone(),
             1 => Message::Open {
                 path: self.path(),
                 wish: OpenWish {
@@ -141,11 +151,15 @@ impl Numbers {
     /// A frame with a message, perhaps with payload.
     fn frame(&mut self, request: Request) -> Vec<u8> {
         let message = self.message();
+        let mut bytes = Vec::new();
+        if matches!(message, Message::Write(_) | Message::Read(_)) && self.below(3) > 0 {
+            wire::encode_with_slot(&message, request, self.slot(), &mut bytes);
+            return bytes;
+        }
         let payload = match message {
             Message::Write(_) => self.below(5000) as u32,
             _ => 0,
         };
-        let mut bytes = Vec::new();
         wire::encode(&message, request, payload, None, &mut bytes);
         bytes.resize(bytes.len() + payload as usize, 7);
         bytes

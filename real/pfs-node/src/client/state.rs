@@ -7,6 +7,7 @@ use crate::clock::Wakes;
 use crate::instance::Place;
 use crate::link;
 use crate::outgoing::{Part, Rows};
+use crate::window::Stretch;
 use iolab_pfs::client::{Action, Call, CallNumber, Client, Event, Gather, Outcome, Settings};
 use iolab_pfs::session::{Hello, Role, Welcome};
 use iolab_pfs::{Message, Party, Portion, Request, SessionId};
@@ -194,16 +195,16 @@ impl State {
                 self.ask(to, request, &message, payload)
             }
             Action::Move { call, from, portion, origin } => {
-                let (buffer, _) = self.buffers.claim(from);
+                let payload = self.buffers.claim(from);
                 if let Some(memory) = self.lending.of_mut(call) {
-                    let mut rest = &buffer[..];
+                    let mut rest = payload.bytes();
                     for piece in portion.pieces() {
                         let (bytes, behind) = rest.split_at(piece.bytes() as usize);
                         memory.scatter(piece.from.wrapping_sub(origin), bytes);
                         rest = behind;
                     }
                 }
-                self.buffers.give_back(buffer);
+                self.buffers.give_back(payload);
                 self.todo.push_back(Event::Moved { call });
             }
             Action::Zero { call, portion, origin } => {
@@ -231,10 +232,21 @@ impl State {
 
     fn ask(&mut self, to: Party, request: Request, message: &Message, payload: Option<Gather>) {
         let Some(link) = self.links.get_mut(&to) else { return };
-        let Some(gather) = payload else { return link.push(request, message, Vec::new(), 0) };
+        let Some(gather) = payload else {
+            return match room(link, message) {
+                Some(slot) => link.push_with_slot(request, message, slot),
+                None => link.push(request, message, Vec::new(), 0),
+            };
+        };
         let Some(memory) = self.lending.of(gather.call) else { return };
+        if let Some(mut slot) = link.slot_for(gather.bytes as u32) {
+            gather_to(slot.bytes_mut(), memory, &gather);
+            return link.push_with_slot(request, message, slot);
+        }
         let parts = rows(memory, &gather).unwrap_or_else(|| {
-            vec![gathered(memory, &gather, self.buffers.take(gather.bytes as usize))]
+            let mut payload = self.buffers.take(gather.bytes as usize);
+            gather_to(payload.bytes_mut(), memory, &gather);
+            vec![Part::Payload(payload)]
         });
         link.push(request, message, parts, gather.bytes as u32);
     }
@@ -264,15 +276,19 @@ fn rows(memory: &dyn Memory, gather: &Gather) -> Option<Vec<Part>> {
     Some(parts)
 }
 
-/// A buffer with the bytes that are to be sent.
-fn gathered(memory: &dyn Memory, gather: &Gather, mut buffer: Vec<u8>) -> Part {
-    let mut rest = &mut buffer[..gather.bytes as usize];
+/// Where what a read brings may go.
+fn room(link: &Channel, message: &Message) -> Option<Stretch> {
+    let Message::Read(access) = message else { return None };
+    link.room_for(access.to - access.from)
+}
+
+/// Puts the bytes that are to be sent one behind the other.
+fn gather_to(mut rest: &mut [u8], memory: &dyn Memory, gather: &Gather) {
     for (at, bytes) in stretches(&gather.portion, gather.origin) {
         let (to, behind) = rest.split_at_mut(bytes as usize);
         memory.gather(at, to);
         rest = behind;
     }
-    Part::Buffer(buffer, gather.bytes as usize)
 }
 
 /// Where in a call's memory the bytes of a portion are, neighbours together.

@@ -6,7 +6,7 @@ use clap::Args;
 use iolab_pfs_node::instance::{DURABILITY, Description, Instance, Wish};
 use iolab_pfs_node::launch::{self, Life, Started};
 use iolab_pfs_node::node;
-use iolab_vocab::format_bytes;
+use iolab_vocab::{format_bytes, parse_bytes};
 use std::env;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -25,12 +25,20 @@ pub(super) struct Shape {
     /// `rotate`, or what the directory has]
     #[arg(long, value_name = "NAME")]
     pub(super) schedule: Option<String>,
+    /// Memory that payload goes through instead of sockets, of all clients together; 0 for none.
+    /// [default: an eighth of this host's]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    window_memory: Option<u64>,
 }
 
 impl Shape {
     pub(super) fn wish(&self) -> Wish {
-        let (layout, schedule) = (self.layout.clone(), self.schedule.clone());
-        Wish { servers: self.servers, layout, schedule }
+        Wish {
+            servers: self.servers,
+            layout: self.layout.clone(),
+            schedule: self.schedule.clone(),
+            window_memory: self.window_memory,
+        }
     }
 }
 

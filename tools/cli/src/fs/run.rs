@@ -68,9 +68,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let library = launch::find_mpi_library().map_err(launch_failure)?;
     let scope = Scope::of(&arguments.files)?;
     let home = Home::of(arguments.dir.as_deref())?;
-    let started = start(&home.directory, &arguments.shape.wish(), Life::Bound);
+    let wish = arguments.shape.wish();
+    let started = start(&home.directory, &wish, Life::Bound);
     let node = Some(started.inspect_err(|_| home.go())?);
-    let mut keeper = Keeper { home: &home, node, left: SUCCESSORS };
+    let mut keeper = Keeper { home: &home, wish, node, left: SUCCESSORS };
     let staged = stage_in(&home, &arguments.stage_in);
     let ended = staged.and_then(|staged| {
         let ending = carry_out(arguments, &library, &scope, &mut keeper)?;
@@ -201,6 +202,7 @@ fn stage_in(home: &Home, sources: &[PathBuf]) -> Result<BTreeSet<Vec<u8>>, Failu
 /// get successors, for which calls wait: what was answered is in the directory.
 struct Keeper<'a> {
     home: &'a Home,
+    wish: Wish,
     node: Option<Started>,
     /// Successors that there may still be.
     left: u32,
@@ -233,7 +235,7 @@ impl Keeper<'_> {
         eprintln!(
             "iolab: warning: the servers have ended and are started again; see {place}/node.log"
         );
-        self.node = Some(start(&self.home.directory, &Wish::default(), Life::Bound)?);
+        self.node = Some(start(&self.home.directory, &self.wish, Life::Bound)?);
         Ok(())
     }
 

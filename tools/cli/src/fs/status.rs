@@ -1,4 +1,4 @@
-//! `iolab fs status`: whether a file system is served, by whom, and what is in it.
+//! `iolab fs status`: whether a file system is served, by whom and for whom, and what is in it.
 
 use super::Place;
 use super::launch::{capacity, durability};
@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use clap::Args;
 use iolab_pfs_node::instance::{DURABILITY, Description, serving};
 use iolab_pfs_node::node;
+use iolab_pfs_node::status::connections;
 use iolab_vocab::format_bytes;
 use serde_json::json;
 use std::fs;
@@ -36,6 +37,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let description = Description::read(&directory)?;
     let pid = serving(&directory)?;
     let directory = directory.canonicalize().unwrap_or(directory);
+    // Servers that do not answer have no clients to tell of.
+    let clients = pid.and_then(|_| connections(&directory).ok()).unwrap_or_default();
     let held: Vec<_> = (0..description.servers).map(|server| held(&directory, server)).collect();
     if arguments.json {
         let room = node::room(&directory).ok();
@@ -50,6 +53,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             "free_bytes": room.map(|(free, _)| free),
             "capacity_bytes": room.map(|(_, all)| all),
             "servers": servers.collect::<Vec<_>>(),
+            "clients": clients.iter().map(client_json).collect::<Vec<_>>(),
         });
         say_line!("{told:#}");
     } else {
@@ -66,8 +70,28 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             let size = format_bytes(*bytes);
             say_line!("server {server:<4} {subfiles} subfiles, {size} on the device");
         }
+        for (name, windows) in &clients {
+            say_line!("client      {name}: {}", transport(windows));
+        }
     }
     Ok(ExitCode::from(if pid.is_some() { 0 } else { 3 }))
+}
+
+fn client_json((name, windows): (&String, &Vec<u64>)) -> serde_json::Value {
+    json!({"name": name, "window_bytes": windows})
+}
+
+/// How the payload of a client goes to the servers it is connected to.
+fn transport(windows: &[u64]) -> String {
+    let (bytes, all) = (windows.iter().sum::<u64>(), windows.len());
+    match windows.iter().filter(|window| **window > 0).count() {
+        0 => format!("sockets to {all} servers"),
+        with if with == all => format!("windows of {} with {all} servers", format_bytes(bytes)),
+        with => format!(
+            "windows of {} with {with} of {all} servers, sockets to the others",
+            format_bytes(bytes)
+        ),
+    }
 }
 
 /// Counts the subfiles of a server, and what they take.

@@ -1,0 +1,56 @@
+//! Who is connected to the servers of an instance, and how their payload goes.
+
+use crate::buffers::Buffers;
+use crate::channel::Received;
+use crate::instance::{self, Description, Place};
+use crate::link;
+use crate::outgoing::NoRows;
+use iolab_pfs::session::{Hello, Role};
+use iolab_pfs::{Connected, Message, Party, Request, SessionId};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// How long a server may take to say anything.
+const PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+
+/// A process that uses an instance: its name, and for each server that it is connected to the bytes of
+/// their window, 0 if they have none.
+pub type Connections = BTreeMap<String, Vec<u64>>;
+
+/// All processes that are connected to I/O servers of the instance in a directory.
+pub fn connections(directory: &Path) -> std::io::Result<Connections> {
+    let servers = Description::read(directory).map_err(std::io::Error::other)?.servers;
+    let place = Place::of(&directory.canonicalize()?)?;
+    let mut all = Connections::new();
+    for server in 0..servers {
+        for Connected { name, window_bytes } in asked(&place, Party::Server(server))? {
+            all.entry(name).or_default().push(window_bytes);
+        }
+    }
+    Ok(all)
+}
+
+/// Asks one server.
+fn asked(place: &Place, to: Party) -> Result<Vec<Connected>, Errno> {
+    let session = SessionId(instance::random());
+    let hello = Hello { session, role: Role::Observer, name: "status".to_owned() };
+    let mut link = link::connect(place, to, hello)?;
+    let buffers = &mut Buffers::default();
+    loop {
+        link.send(&NoRows, buffers).map_err(|_| Errno::CONNRESET)?;
+        match rustix::event::poll(&mut [PollFd::new(&link, PollFlags::IN)], Some(&PATIENCE)) {
+            Ok(0) => return Err(Errno::TIMEDOUT),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+        while let Some(received) = link.receive(buffers).map_err(|_| Errno::CONNRESET)? {
+            match received {
+                Received::Message { message: Message::Connected(all), .. } => return Ok(all),
+                Received::Welcome(_) => link.push(Request(1), &Message::Status, Vec::new(), 0),
+                Received::Message { .. } | Received::Hello(_) => return Err(Errno::PROTO),
+            }
+        }
+    }
+}
