@@ -89,7 +89,9 @@ impl Channel {
 
     fn new(socket: OwnedFd, session: Session, greeting: Vec<u8>) -> Channel {
         let mut out = Outgoing::default();
-        out.push(Part::Bytes(greeting));
+        if !greeting.is_empty() {
+            out.push(Part::Bytes(greeting));
+        }
         Channel {
             socket,
             session,

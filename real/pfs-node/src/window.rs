@@ -13,6 +13,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::process::Resource;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,6 +23,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const CHUNK_BYTES: u64 = 64 << 10;
 /// Which part of the host's memory the windows of a node may have.
 const MEMORY_SHARE: u64 = 8;
+
+/// Where address space is limited, a window takes at most this part of it: the program needs the rest, and may
+/// have a window with each of dozens of servers.
+const ADDRESS_SHARE: u64 = 256;
 
 /// What is left for windows of all servers of a node.
 #[derive(Debug)]
@@ -100,8 +105,12 @@ impl Window {
         Some((Arc::new(window), file))
     }
 
-    /// That of the other side, if it is one.
+    /// That of the other side, if it is one and this process has room for it.
     pub(crate) fn receive(file: &OwnedFd, shape: Shape) -> Option<Arc<Window>> {
+        let limit = rustix::process::getrlimit(Resource::As).current.unwrap_or(u64::MAX);
+        if shape.bytes() > limit / ADDRESS_SHARE {
+            return None;
+        }
         let seals = rustix::fs::fcntl_get_seals(file).ok()?;
         let size = rustix::fs::fstat(file).ok()?.st_size;
         let is_whole = seals.contains(SealFlags::SHRINK) && size as u64 >= shape.bytes();

@@ -136,6 +136,32 @@ fn clients_that_are_killed_in_the_middle_of_transfers_leave_servers_and_their_me
     assert!(node.stop());
 }
 
+#[test]
+fn a_process_whose_address_space_is_short_keeps_it_for_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = serve(directory.path(), None);
+    // SAFETY: the child uses only what is made in it, and leaves without running anything else.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let limit = rustix::process::Rlimit { current: Some(1 << 29), maximum: Some(1 << 29) };
+        rustix::process::setrlimit(rustix::process::Resource::As, limit).unwrap();
+        let client = Client::of(directory.path()).unwrap();
+        let file = OpenFile::open(&client, b"/f", TO_WRITE).unwrap();
+        let (row, mut to) = (vec![5; 300_000], vec![0; 300_000]);
+        file.write_at(0, &row).unwrap();
+        file.read_at(0, &mut to).unwrap();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let is_well = to == row && !maps.contains("iolab window");
+        // SAFETY: ends the child, and nothing of the parent in it.
+        unsafe { libc::_exit(if is_well { 0 } else { 1 }) };
+    }
+    let mut status = 1;
+    // SAFETY: waits for the child that was just made.
+    unsafe { libc::waitpid(child, &mut status, 0) };
+    assert_eq!(status, 0);
+    assert!(node.stop());
+}
+
 /// The windows of the only client.
 fn windows(directory: &Path) -> Vec<u64> {
     let mut all = connections(directory).unwrap();
