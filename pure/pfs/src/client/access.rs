@@ -6,7 +6,7 @@ use super::group::Then;
 use super::holds::Holding;
 use super::spread::Question;
 use super::transfers::{Stretch, Transfer, Transfers, has_bytes};
-use super::{Client, Errand, Task};
+use super::{Client, Errand, File, Task};
 use crate::message::PAYLOAD_BYTES_MAX;
 use crate::{Access, Buffer, Code, Message, Opened, Party, Portion};
 use iolab_vocab::{Direction, Nanos};
@@ -23,8 +23,8 @@ impl Client {
         let Some(file) = self.files.get(&number) else {
             return answer(call, not_open(), out);
         };
-        let Opened { inode, layout, .. } = file.opened;
-        let (rank, is_atomic) = (file.rank, file.is_atomic);
+        let &File { opened, rank, is_atomic, .. } = file;
+        let Opened { inode, layout, .. } = opened;
         if let Err(why) = check(&stretch) {
             let failed = failure(Code::INVALID, why);
             return match is_collective {
@@ -32,12 +32,12 @@ impl Client {
                 false => answer(call, failed, out),
             };
         }
+        let holding = if is_atomic { Holding::of(opened, &stretch) } else { None };
+        let holds = holding.is_some();
         let transfers = Transfers::new(number, direction, layout, stretch, is_collective, rank);
         let mut transfers = Box::new(transfers);
         transfers.number = self.views.take(inode, layout, &transfers.stretch.view);
-        let spans = if is_atomic { transfers.spans() } else { Vec::new() };
-        let holds = !spans.is_empty();
-        transfers.holding = Holding::of(inode, spans);
+        transfers.holding = holding;
         self.tasks.insert(call, Task::Access { transfers, failure: None });
         match holds {
             true => self.hold(now, call, out),
