@@ -389,7 +389,7 @@ codes! {
     /// Ranks that open a file together do not mean the same.
     NOT_SAME = 1005, "ranks open different files, or in different ways";
     /// What an atomic call held is not held any more: others may have come between.
-    HOLD_LOST = 1006, "the server does not know the hold any more";
+    HOLD_LOST = 1007, "the server does not know the hold any more";
 }
 
 impl Code {

@@ -7,7 +7,7 @@ use super::holds::Holding;
 use super::lanes::Pace;
 use super::spread::Question;
 use super::transfers::{Stretch, Transfer, Transfers, has_bytes};
-use super::{Client, Errand, Task};
+use super::{Client, Errand, File, Task};
 use crate::message::PAYLOAD_BYTES_MAX;
 use crate::{Access, Buffer, Code, Message, Opened, Party, Portion};
 use iolab_policy::schedule::Place;
@@ -25,9 +25,9 @@ impl Client {
         let Some(file) = self.files.get(&number) else {
             return answer(call, not_open(), out);
         };
-        let Opened { inode, layout, .. } = file.opened;
-        let is_atomic = file.is_atomic;
-        let place = Place { own: file.rank, partners: layout.subfiles(), seed: Seed(call.0) };
+        let &File { opened, rank, is_atomic, .. } = file;
+        let Opened { inode, layout, .. } = opened;
+        let place = Place { own: rank, partners: layout.subfiles(), seed: Seed(call.0) };
         if let Err(why) = check(&stretch) {
             let failed = failure(Code::INVALID, why);
             return match is_collective {
@@ -35,6 +35,8 @@ impl Client {
                 false => answer(call, failed, out),
             };
         }
+        let holding = if is_atomic { Holding::of(opened, &stretch) } else { None };
+        let holds = holding.is_some();
         let pace = Pace {
             schedule: self.settings.schedule,
             place,
@@ -44,9 +46,7 @@ impl Client {
         let transfers = Transfers::new(number, direction, layout, stretch, is_collective, pace);
         let mut transfers = Box::new(transfers);
         transfers.number = self.views.take(inode, layout, &transfers.stretch.view);
-        let spans = if is_atomic { transfers.spans() } else { Vec::new() };
-        let holds = !spans.is_empty();
-        transfers.holding = Holding::of(inode, spans);
+        transfers.holding = holding;
         self.tasks.insert(call, Task::Access { transfers, failure: None });
         match holds {
             true => self.hold(now, call, out),

@@ -10,9 +10,10 @@
 
 use super::answers::failure_of;
 use super::events::{Action, CallNumber};
+use super::transfers::Stretch;
 use super::{Client, Errand, Task};
 use crate::plant::{Plant, is_planted};
-use crate::{Code, HoldNumber, Inode, Message, Party};
+use crate::{Code, HoldNumber, Inode, Layout, Message, Opened, Party, Portion};
 use iolab_vocab::{Direction, Extent, Nanos};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -21,9 +22,11 @@ use std::collections::{BTreeSet, VecDeque};
 const HOLDERS_MAX: usize = 16;
 
 /// What an atomic call holds.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Holding {
     inode: Inode,
+    /// How the file is partitioned: that says where the holds are, whoever carries the data.
+    layout: Layout,
     /// Still to be taken, in their order.
     wanted: VecDeque<(u32, Extent)>,
     /// Taken, or asked for.
@@ -33,11 +36,22 @@ pub(super) struct Holding {
 }
 
 impl Holding {
-    pub(super) fn of(inode: Inode, mut spans: Vec<(u32, Extent)>) -> Holding {
+    /// What a call has to hold for a stretch, if that has any bytes. Of a view that is not proper
+    /// nobody knows the ends before all its runs were looked at: they may be anywhere.
+    pub(super) fn of(opened: Opened, stretch: &Stretch) -> Option<Holding> {
+        let Opened { inode, layout, .. } = opened;
+        let Stretch { view, from, to, .. } = stretch.clone();
+        let anywhere = (from < to && !view.proper()).then(|| Extent::new(0, u64::MAX));
+        let range = |subfile| {
+            let portion = Portion { view: view.clone(), layout, subfile, from, to };
+            Some((subfile, anywhere.or_else(|| portion.span())?))
+        };
+        let mut wanted: VecDeque<_> = (0..layout.subfiles()).filter_map(range).collect();
         if is_planted(Plant::HoldLeftOut) {
-            spans.pop();
+            wanted.pop_back();
         }
-        Holding { inode, wanted: spans.into(), ..Holding::default() }
+        let holding = Holding { inode, layout, wanted, taken: Vec::new(), going: 0 };
+        (!holding.wanted.is_empty()).then_some(holding)
     }
 }
 
@@ -61,24 +75,24 @@ impl Client {
     /// Takes the next hold; behind the last one, transfers begin.
     fn hold_next(&mut self, now: Nanos, call: CallNumber, out: &mut Vec<Action>) {
         let Some(Task::Access { transfers, .. }) = self.tasks.get_mut(&call) else { return };
-        let holding = &mut transfers.holding;
+        let Some(holding) = &mut transfers.holding else { return };
         let next = match is_planted(Plant::HoldsUnordered) && call.0 % 2 == 1 {
             true => holding.wanted.pop_back(),
             false => holding.wanted.pop_front(),
         };
         let Some((subfile, range)) = next else { return self.go_on(now, call, out) };
         holding.taken.push(subfile);
-        let message = Message::Hold {
-            hold: HoldNumber(call.0),
-            inode: holding.inode,
-            subfile,
-            from: range.offset,
-            to: range.end(),
-            excludes: transfers.direction == Direction::Write,
-        };
-        let layout = transfers.layout;
-        let party = self.party_of(layout, subfile);
+        let (inode, layout) = (holding.inode, holding.layout);
+        let (hold, from, to) = (HoldNumber(call.0), range.offset, range.end());
+        let excludes = transfers.direction == Direction::Write;
+        let message = Message::Hold { hold, inode, subfile, from, to, excludes };
+        let party = self.keeper(layout, subfile);
         self.ask(now, party, (message, None), Errand::Hold(call), out);
+    }
+
+    /// Where the holds of a subfile are.
+    fn keeper(&self, layout: Layout, subfile: u32) -> Party {
+        Party::Server(layout.server_of(subfile, self.settings.servers))
     }
 
     /// A hold stands, or there will be none.
@@ -99,13 +113,14 @@ impl Client {
     /// A call lets go of all that it holds. Tells whether that is anything.
     pub(super) fn let_go(&mut self, now: Nanos, call: CallNumber, out: &mut Vec<Action>) -> bool {
         let Some(Task::Access { transfers, .. }) = self.tasks.get_mut(&call) else { return false };
-        let taken = std::mem::take(&mut transfers.holding.taken);
-        transfers.holding.going = taken.len();
-        let (inode, layout) = (transfers.holding.inode, transfers.layout);
+        let Some(holding) = &mut transfers.holding else { return false };
+        let taken = std::mem::take(&mut holding.taken);
+        holding.going = taken.len();
+        let (inode, layout) = (holding.inode, holding.layout);
         for &subfile in &taken {
             let message = Message::Release { hold: HoldNumber(call.0), inode, subfile };
             let errand = Errand::Release(call, subfile);
-            self.ask(now, self.party_of(layout, subfile), (message, None), errand, out);
+            self.ask(now, self.keeper(layout, subfile), (message, None), errand, out);
         }
         !taken.is_empty()
     }
@@ -120,8 +135,9 @@ impl Client {
         out: &mut Vec<Action>,
     ) {
         let Some(Task::Access { transfers, failure }) = self.tasks.get_mut(&call) else { return };
-        transfers.holding.going -= 1;
-        let (inode, is_last) = (transfers.holding.inode, transfers.holding.going == 0);
+        let Some(holding) = &mut transfers.holding else { return };
+        holding.going -= 1;
+        let (inode, is_last) = (holding.inode, holding.going == 0);
         if message != Message::Done {
             let why = failure_of(from, message);
             let is_late = why.code == Code::TIMED_OUT && !is_planted(Plant::HoldKept);

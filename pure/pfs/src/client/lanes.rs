@@ -65,11 +65,6 @@ impl Lanes {
         self.lanes.len() as u32
     }
 
-    /// What is left of each lane.
-    pub(super) fn rests(&self) -> impl Iterator<Item = &Portion> {
-        self.lanes.iter().map(|lane| &lane.rest)
-    }
-
     /// The next transfer, of the lane whose turn it is.
     pub(super) fn next(&mut self) -> Option<(Portion, u64)> {
         loop {

@@ -10,7 +10,7 @@ use super::{CallNumber, FileNumber};
 use crate::plant::{Plant, is_planted};
 use crate::{Layout, Portion, ViewNumber};
 use iolab_pattern::Nest;
-use iolab_vocab::{Direction, Extent};
+use iolab_vocab::Direction;
 use std::sync::Arc;
 
 /// How often each subfile's server may forget the view of an access.
@@ -57,7 +57,7 @@ pub(super) struct Transfers {
     /// Bytes of stretches that are over.
     pub(super) bytes: u64,
     /// What it holds, if it is atomic.
-    pub(super) holding: Holding,
+    pub(super) holding: Option<Holding>,
     /// How often a server did not know the view.
     pub(super) unknown_count: u32,
 }
@@ -91,17 +91,9 @@ impl Transfers {
             ends: Vec::new(),
             is_measuring: false,
             bytes: 0,
-            holding: Holding::default(),
+            holding: None,
             unknown_count: 0,
         }
-    }
-
-    /// The range from first to last byte of each subfile that is touched, by subfile. Of a view that is
-    /// not proper nobody knows it before all its runs were looked at: it may be anywhere.
-    pub(super) fn spans(&self) -> Vec<(u32, Extent)> {
-        let anywhere = self.whole.as_ref().map(|_| Extent::new(0, u64::MAX));
-        let rests = self.lanes.rests();
-        rests.filter_map(|rest| Some((rest.subfile, anywhere.or_else(|| rest.span())?))).collect()
     }
 
     /// The next run of a view that is not proper, unless this was the last. All before must have been
