@@ -168,5 +168,11 @@ fn hello() -> Hello {
 }
 
 fn welcome() -> Welcome {
-    Welcome { incarnation: Incarnation(1), known: false, party: Party::Server(0), servers: 1 }
+    Welcome {
+        incarnation: Incarnation(1),
+        known: false,
+        party: Party::Server(0),
+        servers: 1,
+        caches: 0,
+    }
 }

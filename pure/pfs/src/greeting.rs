@@ -50,8 +50,10 @@ pub struct Hello {
 pub enum Role {
     /// A process with files.
     Client,
-    /// The metadata manager, of an I/O server.
+    /// The metadata manager, of an I/O server or a cache manager.
     Metadata,
+    /// A cache manager, of an I/O server.
+    Cache,
 }
 
 /// Who was connected to.
@@ -65,6 +67,8 @@ pub struct Welcome {
     pub party: Party,
     /// I/O servers of the instance.
     pub servers: u32,
+    /// Cache managers of the instance.
+    pub caches: u32,
 }
 
 impl Greeting {
@@ -97,6 +101,7 @@ impl Greeting {
                 out.u8(match hello.role {
                     Role::Client => 1,
                     Role::Metadata => 2,
+                    Role::Cache => 3,
                 });
                 out.u128(hello.session.0);
                 out.bytes(hello.name.as_bytes());
@@ -105,6 +110,7 @@ impl Greeting {
                 let (role, index) = match welcome.party {
                     Party::Metadata => (1, 0),
                     Party::Server(index) => (2, index),
+                    Party::Cache(index) => (3, index),
                 };
                 out.u16(VERSION);
                 out.u64(welcome.incarnation.0);
@@ -112,6 +118,7 @@ impl Greeting {
                 out.u8(role);
                 out.u32(index);
                 out.u32(welcome.servers);
+                out.u32(welcome.caches);
             }
             Greeting::Refused { code, text } => {
                 let text: String = text.chars().take(TEXT_CHARS_MAX).collect();
@@ -169,6 +176,7 @@ fn take_hello(read: &mut Reader) -> Result<Hello, Wrong> {
     let role = match read.u8()? {
         1 => Role::Client,
         2 => Role::Metadata,
+        3 => Role::Cache,
         _ => return Err("there is no such role"),
     };
     let session = SessionId(read.u128()?);
@@ -184,7 +192,9 @@ fn take_welcome(read: &mut Reader) -> Result<Welcome, Wrong> {
     let party = match (read.u8()?, read.u32()?) {
         (1, 0) => Party::Metadata,
         (2, index) => Party::Server(index),
+        (3, index) => Party::Cache(index),
         _ => return Err("there is no such party"),
     };
-    Ok(Welcome { incarnation, known, party, servers: read.u32()? })
+    let (servers, caches) = (read.u32()?, read.u32()?);
+    Ok(Welcome { incarnation, known, party, servers, caches })
 }

@@ -38,12 +38,22 @@ pub enum Plant {
     MissingWaitedFor,
     /// A client that has nothing to ask does not connect again, and its files are closed under it.
     OpensForgotten,
+    /// A block counts the byte behind each run that was written as written.
+    RunTooLong,
+    /// What comes from a server is laid over newer bytes.
+    FetchedOverNewer,
+    /// A cache manager cuts a file while servers are still asked about it.
+    CutWhileFetching,
+    /// A cache manager says that servers have what they do not have yet.
+    SyncWithoutFlush,
+    /// A client does not tell of data that a cache manager has lost.
+    LossNotTold,
 }
 
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 16] = [
+    pub const ALL: [Plant; 21] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -60,6 +70,11 @@ impl Plant {
         Plant::ViewsKept,
         Plant::MissingWaitedFor,
         Plant::OpensForgotten,
+        Plant::RunTooLong,
+        Plant::FetchedOverNewer,
+        Plant::CutWhileFetching,
+        Plant::SyncWithoutFlush,
+        Plant::LossNotTold,
     ];
 }
 

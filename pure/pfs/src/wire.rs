@@ -305,6 +305,7 @@ fn kind_of(message: &Message) -> u16 {
         Message::Discard { .. } => 73,
         Message::Arrive { .. } => 74,
         Message::Verdict { .. } => 75,
+        Message::Resume { .. } => 96,
     }
 }
 
@@ -364,7 +365,9 @@ fn put(message: &Message, out: &mut impl Sink) {
         Message::DropView { view } => out.u32(view.0),
         Message::Write(access) | Message::Read(access) => put_access(access, out),
         Message::Data { end } => out.u64(*end),
-        Message::Measure { inode, subfile } | Message::Sync { inode, subfile } => {
+        Message::Measure { inode, subfile }
+        | Message::Sync { inode, subfile }
+        | Message::Resume { inode, subfile } => {
             out.inode(*inode);
             out.u32(*subfile);
         }
@@ -470,6 +473,7 @@ fn take(kind: u16, read: &mut Reader) -> Result<Option<Message>, Wrong> {
             last: read.bool()?,
         },
         75 => Message::Verdict { result: read.code()?, rank: read.u32()? },
+        96 => Message::Resume { inode: read.inode()?, subfile: read.u32()? },
         _ => return Ok(None),
     };
     Ok(Some(message))

@@ -37,6 +37,12 @@ impl Buffers {
         self.numbered.remove(&number).expect("a machine names a buffer once")
     }
 
+    /// What a number's buffer holds.
+    pub(crate) fn bytes(&self, number: Buffer) -> &[u8] {
+        let (buffer, bytes) = &self.numbered[&number];
+        &buffer[..*bytes]
+    }
+
     /// A buffer that nobody needs any more.
     pub(crate) fn give_back(&mut self, buffer: Vec<u8>) {
         if self.spare.len() < SPARE_MAX {

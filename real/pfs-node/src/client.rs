@@ -115,7 +115,8 @@ impl Client {
             text: format!("no session with {}: {error}", self.directory.display()),
         };
         let session = SessionId(crate::instance::random());
-        let settings = Settings::usual(self.description.servers);
+        let Description { servers, caches, .. } = self.description;
+        let settings = Settings { caches, ..Settings::usual(servers) };
         let place = Place::of(&self.directory).map_err(wrong)?;
         let new = Box::into_raw(Box::new(Session {
             process: rustix::process::getpid(),

@@ -3,7 +3,7 @@
 //! ```text
 //! DIR/instance.toml       what was chosen when it was made
 //! DIR/lock                locked by the process that runs it, whose number it holds
-//! DIR/metadata.socket, DIR/server-K.socket
+//! DIR/metadata.socket, DIR/server-K.socket, DIR/cache-K.socket
 //! DIR/metadata/           journal of names
 //! DIR/server-K/data/      subfiles
 //! ```
@@ -26,6 +26,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const FORMAT: u32 = 1;
 /// Servers of an instance at most: each is a thread with a directory on this host.
 pub const SERVERS_MAX: u32 = 64;
+/// Cache managers of an instance at most: each is a thread with memory of its own.
+pub const CACHES_MAX: u32 = 64;
 /// Servers of a new instance if nobody asks for another number.
 const SERVERS: u32 = 4;
 /// What is in [`SocketAddrUnix`] at most, the terminating zero not counted.
@@ -42,6 +44,8 @@ pub struct Description {
     pub uuid: String,
     /// How many I/O servers it has.
     pub servers: u32,
+    /// How many cache managers it has; they keep nothing when they end, so that may change.
+    pub caches: u32,
     /// How files are partitioned that ask for nothing else.
     pub layout: Layout,
     /// When it was made: seconds since 1970.
@@ -53,6 +57,8 @@ pub struct Description {
 pub struct Wish {
     /// I/O servers.
     pub servers: Option<u32>,
+    /// Cache managers.
+    pub caches: Option<u32>,
     /// Partition of files.
     pub layout: Option<String>,
 }
@@ -64,9 +70,16 @@ struct Table {
     format: u32,
     uuid: String,
     servers: u32,
+    #[serde(default, skip_serializing_if = "is_none")]
+    caches: u32,
     layout: String,
     durability: String,
     created: u64,
+}
+
+/// An instance without cache managers does not mention them.
+fn is_none(caches: &u32) -> bool {
+    *caches == 0
 }
 
 /// The one number that every format has.
@@ -109,6 +122,9 @@ impl Description {
         if !(1..=SERVERS_MAX).contains(&table.servers) {
             return Refusal::refuse(format!("{} servers", table.servers), whole);
         }
+        if table.caches > CACHES_MAX {
+            return Refusal::refuse(format!("{} cache managers", table.caches), whole);
+        }
         if table.durability != DURABILITY {
             let class = &table.durability;
             return Refusal::refuse(format!("`{class}` is no class of durability"), whole);
@@ -117,6 +133,7 @@ impl Description {
             layout: Layout::parse(&table.layout, table.servers)?,
             uuid: table.uuid,
             servers: table.servers,
+            caches: table.caches,
             created: table.created,
         })
     }
@@ -126,6 +143,7 @@ impl Description {
             format: FORMAT,
             uuid: self.uuid.clone(),
             servers: self.servers,
+            caches: self.caches,
             layout: self.layout.to_string(),
             durability: DURABILITY.to_owned(),
             created: self.created,
@@ -144,12 +162,13 @@ impl Description {
                 format!("give --servers between 1 and {SERVERS_MAX}"),
             );
         }
+        let caches = caches_of(wish)?.unwrap_or(0);
         let layout = match &wish.layout {
             None => Layout::usual(servers),
             Some(text) => Layout::parse(text, servers)?,
         };
         let created = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        Ok(Description { uuid: format!("{:032x}", random()), servers, layout, created })
+        Ok(Description { uuid: format!("{:032x}", random()), servers, caches, layout, created })
     }
 
     /// Holds what is there against what is wished.
@@ -169,6 +188,17 @@ impl Description {
             );
         }
         Ok(())
+    }
+}
+
+/// How many cache managers are wished.
+fn caches_of(wish: &Wish) -> Result<Option<u32>, Refusal> {
+    match wish.caches {
+        Some(caches) if caches > CACHES_MAX => Refusal::refuse(
+            format!("an instance of {caches} cache managers"),
+            format!("give --caches between 0 and {CACHES_MAX}"),
+        ),
+        caches => Ok(caches),
     }
 }
 
@@ -195,8 +225,14 @@ impl Instance {
         let lock = lock(&directory)?;
         let description = match new {
             None => {
-                let description = Description::read(&directory)?;
+                let mut description = Description::read(&directory)?;
                 description.check(wish, &directory)?;
+                let caches = caches_of(wish)?.unwrap_or(description.caches);
+                if caches != description.caches {
+                    description.caches = caches;
+                    let written = description.write(&directory);
+                    written.map_err(|error| unwritable(&directory, &error))?;
+                }
                 description
             }
             Some(description) => {
@@ -328,6 +364,7 @@ pub(crate) fn socket_name(party: Party) -> String {
     match party {
         Party::Metadata => "metadata.socket".to_owned(),
         Party::Server(index) => format!("server-{index}.socket"),
+        Party::Cache(index) => format!("cache-{index}.socket"),
     }
 }
 
@@ -391,7 +428,11 @@ mod tests {
     fn an_instance_is_found_again_and_served_once() {
         let parent = tempfile::tempdir().unwrap();
         let directory = parent.path().join("new/fs");
-        let wish = Wish { servers: Some(3), layout: Some("stripe:unit=64k,count=2".into()) };
+        let wish = Wish {
+            servers: Some(3),
+            layout: Some("stripe:unit=64k,count=2".into()),
+            ..Wish::default()
+        };
         let instance = Instance::take(&directory, &wish).unwrap();
         assert_eq!(serving(&directory), Ok(Some(std::process::id())));
         refused(Instance::take(&directory, &wish), &process(std::process::id()));

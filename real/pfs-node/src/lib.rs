@@ -2,6 +2,7 @@
 //! and the client that a process drives in its own threads.
 
 mod buffers;
+mod cache;
 mod channel;
 mod client;
 mod clock;
@@ -10,6 +11,7 @@ pub mod instance;
 mod journal_file;
 pub mod launch;
 mod link;
+mod links;
 mod manager;
 mod memory;
 pub mod node;

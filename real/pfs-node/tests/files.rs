@@ -25,7 +25,7 @@ const TO_WRITE: OpenWish = OpenWish {
 fn served(servers: u32) -> (TempDir, Node) {
     let directory = tempfile::tempdir().unwrap();
     let layout = Some("stripe:unit=4k".to_owned());
-    let node = serve(directory.path(), &Wish { servers: Some(servers), layout });
+    let node = serve(directory.path(), &Wish { servers: Some(servers), layout, ..Wish::default() });
     (directory, node)
 }
 
@@ -263,7 +263,7 @@ fn answered_data_is_there_after_the_servers_have_begun_a_new_life() {
 fn directories_may_have_longer_names_than_addresses() {
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("a directory whose name is long".repeat(5));
-    let _node = serve(&directory, &Wish { servers: Some(2), layout: None });
+    let _node = serve(&directory, &Wish { servers: Some(2), ..Wish::default() });
     let client = Client::of(&directory).unwrap();
     let file = OpenFile::open(&client, b"/a", TO_WRITE).unwrap();
     file.write_at(300_000, b"far").unwrap();

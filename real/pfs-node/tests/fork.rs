@@ -18,7 +18,7 @@ const TO_WRITE: OpenWish = OpenWish {
 #[test]
 fn parent_and_child_use_the_same_client_without_knowing_of_each_other() {
     let directory = tempfile::tempdir().unwrap();
-    let wish = Wish { servers: Some(2), layout: None };
+    let wish = Wish { servers: Some(2), ..Wish::default() };
     let node = Node::start(Instance::take(directory.path(), &wish).unwrap()).unwrap();
     let client = Client::of(directory.path()).unwrap();
     let file = OpenFile::open(&client, b"/of-parent", TO_WRITE).unwrap();

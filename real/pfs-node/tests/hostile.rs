@@ -147,7 +147,7 @@ fn hello(session: u128) -> Vec<u8> {
 
 fn served() -> (tempfile::TempDir, Node) {
     let directory = tempfile::tempdir().unwrap();
-    let wish = Wish { servers: Some(2), layout: None };
+    let wish = Wish { servers: Some(2), ..Wish::default() };
     let node = Node::start(Instance::take(directory.path(), &wish).unwrap()).unwrap();
     is_well(directory.path());
     (directory, node)

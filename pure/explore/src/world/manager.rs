@@ -4,9 +4,11 @@
 use super::{Happening, Node, World};
 use crate::marks::Mark;
 use crate::plan::Plan;
+use iolab_pfs::SessionId;
 use iolab_pfs::journal;
 use iolab_pfs::metadata::{Action, Event, Metadata, Settings};
 use iolab_policy::Machine;
+use std::collections::BTreeSet;
 
 /// The manager, its driver and its journal.
 pub(super) struct Manager {
@@ -21,6 +23,8 @@ pub(super) struct Manager {
     /// Records that are not reported as written yet.
     underway: Vec<(u64, Vec<u8>)>,
     last: u64,
+    /// Those that this life knows, or has known.
+    sessions: BTreeSet<SessionId>,
 }
 
 impl Manager {
@@ -28,13 +32,14 @@ impl Manager {
         let usual = Settings::usual(plan.servers);
         Manager {
             machine: None,
-            settings: Settings { layout: plan.layout, ..usual },
+            settings: Settings { layout: plan.layout, caches: plan.caches, ..usual },
             up: false,
             life: 0,
             journal: Vec::new(),
             history: Vec::new(),
             underway: Vec::new(),
             last: 0,
+            sessions: BTreeSet::new(),
         }
     }
 }
@@ -66,6 +71,7 @@ impl World {
         }
         self.manager.up = true;
         self.manager.life += 1;
+        self.manager.sessions.clear();
         self.tell_manager(Event::Woke);
     }
 
@@ -112,6 +118,10 @@ impl World {
         match action {
             Action::Welcome { peer, known } => {
                 let incarnation = (1 << 60) + u64::from(self.manager.life);
+                let session = self.session_of(self.connections[peer.0 as usize].asker);
+                if !self.manager.sessions.insert(session) && !known {
+                    self.meet(Mark::SessionExpired);
+                }
                 self.welcome(node, peer, incarnation, known);
             }
             Action::Reply { peer, request, message } => {
