@@ -194,5 +194,11 @@ fn window() -> Window {
 }
 
 fn welcome() -> Welcome {
-    Welcome { incarnation: Incarnation(1), known: false, party: Party::Server(0), servers: 1 }
+    Welcome {
+        incarnation: Incarnation(1),
+        known: false,
+        party: Party::Server(0),
+        servers: 1,
+        caches: 0,
+    }
 }

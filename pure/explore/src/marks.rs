@@ -71,6 +71,16 @@ marks! {
     Discarded = "subfiles discarded",
     /// A file was in use when its subfiles were to go.
     Busy = "discard refused",
+    /// A cache manager crashed.
+    CacheCrashed = "cache manager crashed",
+    /// It had data that no server had.
+    DataLost = "data lost by a cache",
+    /// A client was told that data it wrote is lost.
+    LossTold = "loss told",
+    /// A cache manager asked a server for missing bytes of a block.
+    BlockFetched = "block fetched",
+    /// A cache manager brought a block to a server.
+    BlockFlushed = "block flushed",
 }
 
 /// How often which was met.

@@ -34,11 +34,13 @@ pub enum Fault {
     Disk,
     /// Bytes change on their way.
     Mangle,
+    /// A cache manager crashes and starts again, does nothing for a while, or is cut off from a server.
+    Cache,
 }
 
 impl Fault {
     /// All there are.
-    pub const ALL: [Fault; 9] = [
+    pub const ALL: [Fault; 10] = [
         Fault::Loss,
         Fault::Delay,
         Fault::Partition,
@@ -48,6 +50,7 @@ impl Fault {
         Fault::Death,
         Fault::Disk,
         Fault::Mangle,
+        Fault::Cache,
     ];
 
     /// As the command line names it.
@@ -62,6 +65,7 @@ impl Fault {
             Fault::Death => "death",
             Fault::Disk => "disk",
             Fault::Mangle => "mangle",
+            Fault::Cache => "cache",
         }
     }
 }
@@ -114,6 +118,10 @@ impl fmt::Display for Mask {
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) servers: u32,
+    /// Cache managers, the bytes of each one's memory, and of a block at most.
+    pub(crate) caches: u32,
+    pub(crate) cache_memory: u64,
+    pub(crate) block_bytes: u64,
     pub(crate) layout: Layout,
     pub(crate) transfer_bytes: u64,
     pub(crate) depth: u32,
@@ -161,6 +169,22 @@ pub(crate) enum What {
         server: u32,
     },
     CrashMetadata,
+    CrashCache {
+        cache: u32,
+    },
+    /// It is told that it will end, and ends then.
+    EndCache {
+        cache: u32,
+    },
+    PauseCache {
+        cache: u32,
+    },
+    /// Connections between both break, and nothing gets through in these ways.
+    PartitionCache {
+        cache: u32,
+        server: u32,
+        ways: [bool; 2],
+    },
     Pause {
         party: Option<u32>,
         client: Option<u32>,
@@ -261,6 +285,11 @@ impl Plan {
         let schedule = &schedule::ROWS[(seed % schedule::ROWS.len() as u64) as usize];
         let pace_ns = dice.magnitude(1_000, 20_000_000);
         let mut programs = programs(&mut dice);
+        // Of draws of their own, so that instances without caches stay as they are.
+        let mut own = Dice::new(seed, 5);
+        let caches = if own.one_in(2) { 0 } else { own.between(1, 4) as u32 };
+        let block_bytes = own.magnitude(16, 4096);
+        let cache_memory = block_bytes * own.between(8, 32);
         for (at, program) in programs.iter_mut().enumerate() {
             let idle = mask.idle.contains(&at);
             let ends = mask.rounds.unwrap_or(usize::MAX);
@@ -270,9 +299,13 @@ impl Plan {
             program.rounds.retain(runs);
         }
         let clients = programs.iter().map(|program| program.ranks).sum();
-        let (rates, events) = faults(&mut Dice::new(seed, 2), servers, clients, &mask.without);
+        let (rates, events) =
+            faults(&mut Dice::new(seed, 2), (servers, caches), clients, &mask.without);
         Plan {
             servers,
+            caches,
+            cache_memory,
+            block_bytes,
             layout,
             transfer_bytes,
             depth,
@@ -482,7 +515,7 @@ fn names(dice: &mut Dice, ranks: u32) -> Vec<Step> {
 /// A subset of the faults, each with a rate of its own: one that is always there would hide others.
 fn faults(
     dice: &mut Dice,
-    servers: u32,
+    (servers, caches): (u32, u32),
     clients: u32,
     without: &BTreeSet<Fault>,
 ) -> (Rates, Vec<Event>) {
@@ -501,6 +534,11 @@ fn faults(
             Fault::Disk => rates.disk = dice.magnitude(8, 1000),
             Fault::Mangle => rates.mangle = dice.magnitude(20, 2000),
             Fault::CrashMetadata if dice.one_in(2) => rates.journal = dice.magnitude(2, 32),
+            Fault::Cache if caches == 0 => {}
+            Fault::Cache => {
+                let count = dice.between(1, 4);
+                events.extend((0..count).map(|_| cache_event(&mut dice, servers, caches)));
+            }
             once => {
                 let count = dice.between(1, 4);
                 let draw = |_| event(&mut dice, once, servers, clients);
@@ -527,6 +565,21 @@ fn event(dice: &mut Dice, fault: Fault, servers: u32, clients: u32) -> Event {
             What::Partition { client, server, ways, breaks: dice.one_in(2) }
         }
         _ => What::Death { client },
+    };
+    Event { at: dice.magnitude(1, 3000), what, for_ns: dice.magnitude(1_000, 14_000_000_000) }
+}
+
+fn cache_event(dice: &mut Dice, servers: u32, caches: u32) -> Event {
+    let cache = dice.below(u64::from(caches)) as u32;
+    let server = dice.below(u64::from(servers)) as u32;
+    let what = match dice.below(6) {
+        0 => What::PauseCache { cache },
+        1 => {
+            let ways = *dice.pick(&[[true, true], [true, false], [false, true]]);
+            What::PartitionCache { cache, server, ways }
+        }
+        2 => What::EndCache { cache },
+        _ => What::CrashCache { cache },
     };
     Event { at: dice.magnitude(1, 3000), what, for_ns: dice.magnitude(1_000, 14_000_000_000) }
 }

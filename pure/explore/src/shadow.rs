@@ -40,10 +40,29 @@ enum Effect {
 #[derive(Clone, Debug)]
 struct Op {
     begin: Tick,
-    /// When it was answered with success.
+    /// When it was answered with success; nothing if that proves nothing, since it may be lost.
     end: Option<Tick>,
+    /// When it was answered, even so.
+    answered: Option<Tick>,
+    durable: Durable,
     effect: Effect,
     scope: Scope,
+}
+
+/// Whether a write outlives the cache managers that have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Durable {
+    NotYet,
+    /// One of them has crashed.
+    Lost,
+    /// A sync said so.
+    Synced,
+}
+
+impl Op {
+    fn begun(begin: Tick, effect: Effect, scope: Scope) -> Op {
+        Op { begin, end: None, answered: None, durable: Durable::NotYet, effect, scope }
+    }
 }
 
 impl Op {
@@ -114,16 +133,21 @@ pub(crate) struct Shadow {
     block_bytes: u64,
     /// When which server crashed.
     crashes: Vec<(u32, Tick)>,
+    caches: u32,
+    /// When which cache manager crashed.
+    cache_crashes: Vec<(u32, Tick)>,
 }
 
 impl Shadow {
-    pub(crate) fn new(servers: u32, block_bytes: u64) -> Shadow {
+    pub(crate) fn new((servers, caches): (u32, u32), block_bytes: u64) -> Shadow {
         Shadow {
             files: BTreeMap::new(),
             discarded: BTreeSet::new(),
             servers,
             block_bytes,
             crashes: Vec::new(),
+            caches,
+            cache_crashes: Vec::new(),
         }
     }
 
@@ -136,6 +160,32 @@ impl Shadow {
     /// A server crashed: what it had not answered may be asked again.
     pub(crate) fn crashed(&mut self, server: u32, now: Tick) {
         self.crashes.push((server, now));
+    }
+
+    /// A cache manager crashed: what was written through it and not synced may be there, in part, or not.
+    pub(crate) fn cache_crashed(&mut self, cache: u32, now: Tick) {
+        self.cache_crashes.push((cache, now));
+        for file in self.files.values_mut() {
+            let lanes = file.layout.over_caches(self.caches);
+            let is_there =
+                |x: u32| lanes.server_of(lanes.subfile_of(u64::from(x)), self.caches) == cache;
+            for op in &mut file.ops {
+                if let Effect::Write(bytes) = &op.effect
+                    && op.durable == Durable::NotYet
+                    && bytes.iter().any(|&(x, _)| is_there(x))
+                {
+                    (op.durable, op.end) = (Durable::Lost, None);
+                }
+            }
+        }
+    }
+
+    /// A sync says that a write is where it outlives cache managers: then it was never lost.
+    pub(crate) fn synced(&mut self, inode: Inode, op: OpNumber) {
+        if let Some(file) = self.files.get_mut(&inode) {
+            let op = &mut file.ops[op.0];
+            (op.durable, op.end) = (Durable::Synced, op.answered);
+        }
     }
 
     /// Whether a server has crashed since.
@@ -181,7 +231,7 @@ impl Shadow {
             set.push((x, writers.len() as u8));
         }
         let values = set.iter().map(|&(_, value)| value).collect();
-        file.ops.push(Op { begin: now, end: None, effect: Effect::Write(set), scope });
+        file.ops.push(Op::begun(now, Effect::Write(set), scope));
         Some((OpNumber(number), values))
     }
 
@@ -193,8 +243,7 @@ impl Shadow {
         now: Tick,
     ) -> OpNumber {
         let file = self.file(inode, layout);
-        let (effect, scope) = (Effect::Resize(bytes), Scope::Block);
-        file.ops.push(Op { begin: now, end: None, effect, scope });
+        file.ops.push(Op::begun(now, Effect::Resize(bytes), Scope::Block));
         OpNumber(file.ops.len() - 1)
     }
 
@@ -202,7 +251,10 @@ impl Shadow {
     /// with success.
     pub(crate) fn done(&mut self, inode: Inode, op: OpNumber, now: Tick) {
         let op = &mut self.files.get_mut(&inode).expect("it has begun").ops[op.0];
-        op.end = Some(op.end.map_or(now, |end| end.min(now)));
+        op.answered = Some(op.answered.map_or(now, |answered| answered.min(now)));
+        if op.durable != Durable::Lost {
+            op.end = op.answered;
+        }
     }
 
     /// A read was answered with so many bytes of those asked for: `bytes` are their places in the file,
@@ -233,7 +285,7 @@ impl Shadow {
             file.allowed(x, value, begin)
                 .map_err(|why| format!("byte {x} of file {inode}: {why}"))?;
         }
-        file.ops.push(Op { begin, end: Some(now), effect: Effect::Read(seen), scope });
+        file.ops.push(Op { end: Some(now), ..Op::begun(begin, Effect::Read(seen), scope) });
         Ok(())
     }
 
@@ -268,14 +320,19 @@ impl Shadow {
                 |stripe: u64| (stripe..end.min(stripe + unit)).step_by(self.block_bytes as usize);
             for from in stripes.flat_map(blocks) {
                 let server = file.layout.server_of(file.layout.subfile_of(from), self.servers);
-                let crashes: Vec<Tick> =
-                    self.crashes.iter().filter(|crash| crash.0 == server).map(|c| c.1).collect();
+                let of_server = self.crashes.iter().filter(|crash| crash.0 == server);
+                let of_cache = self.cache_crashes.iter().filter(|crash| {
+                    let lanes = file.layout.over_caches(self.caches);
+                    lanes.server_of(lanes.subfile_of(from), self.caches) == crash.0
+                });
+                let crashes: Vec<Tick> = of_server.chain(of_cache).map(|crash| crash.1).collect();
                 let to = (from + self.block_bytes).min(from - from % unit + unit).min(end);
                 let block = from as u32..to as u32;
                 graph::judge(&file.ops, &file.writers, block.clone(), &crashes, |_| true)
                     .map_err(|why| format!("block {block:?} of file {inode}: {why}"))?;
             }
-            let crashes: Vec<Tick> = self.crashes.iter().map(|crash| crash.1).collect();
+            let crashes = self.crashes.iter().chain(&self.cache_crashes).map(|crash| crash.1);
+            let crashes: Vec<Tick> = crashes.collect();
             let atomic = |op: &Op| op.scope == Scope::File;
             graph::judge(&file.ops, &file.writers, 0..end as u32, &crashes, atomic)
                 .map_err(|why| format!("atomic calls on file {inode}: {why}"))?;
@@ -351,7 +408,7 @@ mod tests {
     use super::*;
 
     fn shadow() -> (Shadow, (Inode, Layout)) {
-        (Shadow::new(1, 16), (Inode(1), Layout::striped(16, 1, 0).unwrap()))
+        (Shadow::new((1, 0), 16), (Inode(1), Layout::striped(16, 1, 0).unwrap()))
     }
 
     #[test]

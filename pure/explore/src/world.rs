@@ -3,6 +3,7 @@
 //! Nothing happens at once: what a machine wants is put into one queue of happenings, ordered by time, and
 //! anything may come in between. A defect ends the run.
 
+mod caches;
 mod clients;
 mod devices;
 mod manager;
@@ -17,6 +18,7 @@ use crate::names::Names;
 use crate::plan::Plan;
 use crate::pointers::Pointers;
 use crate::shadow::{Shadow, Tick};
+use caches::Cache;
 use clients::Process;
 use iolab_pfs::{Inode, Party};
 use iolab_vocab::Nanos;
@@ -41,6 +43,7 @@ const STEPS_MAX: u64 = 400_000;
 pub(crate) enum Node {
     Client(usize),
     Server(u32),
+    Cache(u32),
     Metadata,
 }
 
@@ -49,6 +52,7 @@ impl Node {
         match party {
             Party::Metadata => Node::Metadata,
             Party::Server(server) => Node::Server(server),
+            Party::Cache(cache) => Node::Cache(cache),
         }
     }
 }
@@ -76,6 +80,8 @@ enum Happening {
     Written { life: u32 },
     /// The manager crashes while it writes.
     Crashes { life: u32 },
+    /// A cache manager ends that was told so before.
+    Ends { cache: u32 },
     /// A crashed party starts.
     Starts { node: Node },
 }
@@ -104,6 +110,7 @@ pub(crate) struct World {
     cut: BTreeMap<(Node, Node), u64>,
     processes: Vec<Process>,
     servers: Vec<Server>,
+    caches: Vec<Cache>,
     manager: Manager,
     connections: Vec<Connection>,
     bulletins: Vec<Bulletin>,
@@ -132,6 +139,7 @@ pub struct Outcome {
 impl World {
     pub(crate) fn new(plan: Plan, seed: u64, tells: bool) -> World {
         let servers = (0..plan.servers).map(|_| Server::new(&plan)).collect();
+        let caches = (0..plan.caches).map(|cache| Cache::new(&plan, cache)).collect();
         let mut world = World {
             dice: Dice::new(seed, 4),
             now: Nanos(1_000_000),
@@ -149,11 +157,12 @@ impl World {
             cut: BTreeMap::new(),
             processes: Vec::new(),
             servers,
+            caches,
             manager: Manager::new(&plan),
             connections: Vec::new(),
             bulletins: Vec::new(),
             collectives: BTreeMap::new(),
-            shadow: Shadow::new(plan.servers, plan.transfer_bytes),
+            shadow: Shadow::new((plan.servers, plan.caches), plan.transfer_bytes),
             names: Names::new(),
             pointers: Pointers::default(),
             auditing: false,
@@ -162,6 +171,7 @@ impl World {
         };
         world.enrol();
         (0..world.plan.servers).for_each(|server| world.start(Node::Server(server)));
+        (0..world.plan.caches).for_each(|cache| world.start(Node::Cache(cache)));
         world.start(Node::Metadata);
         world
     }
@@ -238,6 +248,7 @@ impl World {
                     self.crash_metadata(self.now.0 + 100_000_000);
                 }
             }
+            Happening::Ends { cache } => self.crash_cache(cache, self.now.0 + 1_000_000),
             Happening::Starts { node } => self.start(node),
         }
     }
@@ -259,7 +270,7 @@ impl World {
             Happening::Wakes { node, .. } => Some(*node),
             Happening::Works { server, .. } => Some(Node::Server(*server)),
             Happening::Written { .. } | Happening::Crashes { .. } => Some(Node::Metadata),
-            Happening::Starts { .. } => None,
+            Happening::Ends { .. } | Happening::Starts { .. } => None,
         }
     }
 
@@ -347,6 +358,11 @@ impl World {
             Node::Server(server) => {
                 if self.servers[server as usize].life == life {
                     self.tell_server(server, iolab_pfs::io_server::Event::Woke);
+                }
+            }
+            Node::Cache(cache) => {
+                if self.caches[cache as usize].life == life {
+                    self.tell_cache(cache, iolab_pfs::cache_manager::Event::Woke);
                 }
             }
             Node::Metadata => {

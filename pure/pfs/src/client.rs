@@ -12,6 +12,7 @@ mod events;
 mod group;
 mod holds;
 mod lanes;
+mod losses;
 mod spread;
 mod transfers;
 mod views;
@@ -27,6 +28,7 @@ use holds::Holders;
 use iolab_policy::Machine;
 use iolab_policy::schedule::catalog as schedule;
 use iolab_vocab::Nanos;
+use losses::Unsynced;
 use spread::{Question, Spread};
 use std::collections::BTreeMap;
 use transfers::{Stretch, Transfer, Transfers};
@@ -37,6 +39,8 @@ use views::Views;
 pub struct Settings {
     /// I/O servers of the instance.
     pub servers: u32,
+    /// Cache managers of the instance; with none, servers are asked for data themselves.
+    pub caches: u32,
     /// Payload of one transfer, about: stripes are added until there is so much. At most 1 MiB.
     pub transfer_bytes: u64,
     /// Transfers in flight to one server.
@@ -48,10 +52,12 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Transfers of 256 KiB, two at a time to each server, in turn from the own one on; a failure after 8 s.
+    /// No caches, transfers of 256 KiB, two at a time to each server, in turn from the own one on; a failure
+    /// after 8 s.
     pub fn usual(servers: u32) -> Settings {
         Settings {
             servers,
+            caches: 0,
             transfer_bytes: 256 << 10,
             depth: 2,
             schedule: schedule::USUAL,
@@ -83,6 +89,8 @@ struct File {
     /// What the one before came to.
     previous: Code,
     is_atomic: bool,
+    /// What cache managers may still lose of it.
+    unsynced: Unsynced,
 }
 
 /// What a reply is for.
@@ -92,8 +100,8 @@ enum Errand {
     Nobody,
     /// The one answer that a call waits for.
     Answer(CallNumber),
-    /// What a subfile says to a call that asks all of them.
-    Subfile(CallNumber, u32),
+    /// What a part of a file says to a call that asks all of them.
+    Part(CallNumber, u32),
     /// A transfer.
     Transfer(Transfer),
     /// What a collective came to.
@@ -115,10 +123,9 @@ enum Task {
     /// What a name stands for; then how long its subfiles are.
     Look {
         path: Vec<u8>,
-        attributes: Option<Attributes>,
-        spread: Spread,
+        found: Option<(Attributes, Spread)>,
     },
-    /// A question to all subfiles of a file.
+    /// A question to all who have a part of a file.
     Spread(Spread),
     Access {
         transfers: Box<Transfers>,
@@ -168,6 +175,9 @@ impl Client {
             // The manager would say the same, if it fits a frame.
             return answer(call, failure(Code::NAME_TOO_LONG, "the path is too long"), out);
         }
+        if let Some((file, loss)) = self.take_loss(&what) {
+            return self.tell_loss(now, call, (file, what), loss, out);
+        }
         let message = match what {
             Call::Open { path, wish } => Message::Open { path, wish },
             Call::MakeDirectory { path, mode } => Message::MakeDirectory { path, mode },
@@ -187,8 +197,15 @@ impl Client {
             },
             Call::Look { path } => return self.look(now, call, path, out),
             Call::Adopt { opened, rank, size } => {
-                let (sequence, previous, is_atomic) = (0, Code::OK, false);
-                let file = File { opened, rank, size, sequence, previous, is_atomic };
+                let file = File {
+                    opened,
+                    rank,
+                    size,
+                    sequence: 0,
+                    previous: Code::OK,
+                    is_atomic: false,
+                    unsynced: Unsynced::default(),
+                };
                 return self.adopt(now, call, file, out);
             }
             Call::Access { file, direction, view, from, to, collective } => {
@@ -203,7 +220,10 @@ impl Client {
                 return self.agree(now, call, file, own, Then::Answer, out);
             }
             Call::Close { file } => {
-                return self.agree(now, call, file, Ok(Done::Nothing), Then::Close, out);
+                return match self.files.get(&file).is_some_and(|file| file.unsynced.is_some()) {
+                    true => self.spread_file(now, call, file, Question::SyncToClose, out),
+                    false => self.agree(now, call, file, Ok(Done::Nothing), Then::Close, out),
+                };
             }
             Call::Size { file } => {
                 return self.spread_file(now, call, file, Question::Measure, out);
@@ -232,8 +252,8 @@ impl Client {
             return match errand {
                 Errand::Nobody | Errand::Missed(_) | Errand::Transfer(_) => {}
                 Errand::Answer(call) => self.answered(now, call, from, message, out),
-                Errand::Subfile(call, subfile) => {
-                    self.subfile_told(now, call, (from, subfile), message, out);
+                Errand::Part(call, part) => {
+                    self.part_told(now, call, (from, part), message, out);
                 }
                 Errand::Verdict(call) => self.verdict(now, call, from, message, out),
                 Errand::Hold(call) => self.held(now, call, from, message, out),
@@ -261,7 +281,7 @@ impl Client {
                 let outcome = outcome.and_then(|done| outcome_of(from, message).map(|_| done));
                 answer(call, outcome, out);
             }
-            Some(Task::Look { path, attributes: None, .. }) => match message {
+            Some(Task::Look { path, found: None }) => match message {
                 Message::Attributes(attributes) => self.looked(now, call, (path, attributes), out),
                 message => answer(call, Err(failure_of(from, message)), out),
             },
@@ -269,33 +289,35 @@ impl Client {
         }
     }
 
-    /// A subfile has answered a call that asks all of them.
-    fn subfile_told(
+    /// A part of a file has answered a call that asks all of them.
+    fn part_told(
         &mut self,
         now: Nanos,
         call: CallNumber,
-        (from, subfile): (Party, u32),
+        (from, part): (Party, u32),
         message: Message,
         out: &mut Vec<Action>,
     ) {
         match self.tasks.get_mut(&call) {
             Some(Task::Access { transfers, .. }) => {
                 transfers.pending -= 1;
+                let is_lane = self.settings.caches == 0 || matches!(from, Party::Cache(_));
+                let layout = self.files.get(&transfers.file).map(|file| file.opened.layout);
                 match message {
-                    Message::End { bytes } => transfers.ends[subfile as usize] = bytes,
+                    Message::End { bytes } => transfers.told(layout, is_lane, part, bytes),
                     message => return self.fail(now, call, failure_of(from, message), out),
                 }
                 if transfers.pending > 0 {
                     return;
                 }
                 match transfers.is_measuring && !transfers.tails.is_empty() {
-                    true => self.measured(now, call, out),
+                    true => self.measure_further(now, call, from, out),
                     // It failed meanwhile.
                     false => self.go_on(now, call, out),
                 }
             }
-            Some(Task::Spread(spread) | Task::Look { spread, .. }) => {
-                let is_last = spread.told(from, subfile, message);
+            Some(Task::Spread(spread) | Task::Look { found: Some((_, spread)), .. }) => {
+                let is_last = spread.told(self.settings.caches, from, part, message);
                 is_last.then(|| self.told_all(now, call, out));
             }
             _ => {}
@@ -348,6 +370,7 @@ impl Machine for Client {
                 let forgotten = link.connected(now, incarnation, known, out);
                 if forgotten.views {
                     self.views.forgotten(to);
+                    self.restarted(to, incarnation);
                 }
                 self.unanswered(now, to, forgotten.lost, Code::SESSION_LOST, out);
             }

@@ -55,8 +55,10 @@ pub struct Hello {
 pub enum Role {
     /// A process with files.
     Client,
-    /// The metadata manager, of an I/O server.
+    /// The metadata manager, of an I/O server or a cache manager.
     Metadata,
+    /// A cache manager, of an I/O server.
+    Cache,
     /// Somebody who looks after the servers.
     Observer,
 }
@@ -72,6 +74,8 @@ pub struct Welcome {
     pub party: Party,
     /// I/O servers of the instance.
     pub servers: u32,
+    /// Cache managers of the instance.
+    pub caches: u32,
 }
 
 impl Greeting {
@@ -105,7 +109,8 @@ impl Greeting {
                 out.u8(match hello.role {
                     Role::Client => 1,
                     Role::Metadata => 2,
-                    Role::Observer => 3,
+                    Role::Cache => 3,
+                    Role::Observer => 4,
                 });
                 out.u128(hello.session.0);
                 out.bytes(hello.name.as_bytes());
@@ -114,6 +119,7 @@ impl Greeting {
                 let (role, index) = match welcome.party {
                     Party::Metadata => (1, 0),
                     Party::Server(index) => (2, index),
+                    Party::Cache(index) => (3, index),
                 };
                 out.u16(VERSION);
                 out.u64(welcome.incarnation.0);
@@ -121,6 +127,7 @@ impl Greeting {
                 out.u8(role);
                 out.u32(index);
                 out.u32(welcome.servers);
+                out.u32(welcome.caches);
             }
             Greeting::Refused { code, text } => {
                 let text: String = text.chars().take(TEXT_CHARS_MAX).collect();
@@ -183,7 +190,8 @@ fn take_hello(read: &mut Reader) -> Result<Hello, Wrong> {
     let role = match read.u8()? {
         1 => Role::Client,
         2 => Role::Metadata,
-        3 => Role::Observer,
+        3 => Role::Cache,
+        4 => Role::Observer,
         _ => return Err("there is no such role"),
     };
     let session = SessionId(read.u128()?);
@@ -199,9 +207,11 @@ fn take_welcome(read: &mut Reader) -> Result<Welcome, Wrong> {
     let party = match (read.u8()?, read.u32()?) {
         (1, 0) => Party::Metadata,
         (2, index) => Party::Server(index),
+        (3, index) => Party::Cache(index),
         _ => return Err("there is no such party"),
     };
-    Ok(Welcome { incarnation, known, party, servers: read.u32()? })
+    let (servers, caches) = (read.u32()?, read.u32()?);
+    Ok(Welcome { incarnation, known, party, servers, caches })
 }
 
 fn take_window(read: &mut Reader) -> Result<Window, Wrong> {

@@ -60,6 +60,8 @@ pub enum Party {
     Metadata,
     /// An I/O server, by its place in the map.
     Server(u32),
+    /// A cache manager, by its place in the map.
+    Cache(u32),
 }
 
 impl fmt::Display for Party {
@@ -67,6 +69,7 @@ impl fmt::Display for Party {
         match self {
             Party::Metadata => f.write_str("metadata manager"),
             Party::Server(index) => write!(f, "I/O server {index}"),
+            Party::Cache(index) => write!(f, "cache manager {index}"),
         }
     }
 }

@@ -139,12 +139,12 @@ impl IoServer {
         match message {
             Message::Ping => Err(Some(Message::Pong)),
             Message::Write(access) => {
-                let (subfile, portion) = self.serving.portion(id, access, |layout| layout)?;
+                let (subfile, portion, _) = self.serving.portion(id, access, |layout| layout)?;
                 let (buffer, span) = serving::payload_of(&portion, payload)?;
                 Ok(Work::Write { subfile, portion, span, buffer })
             }
             Message::Read(access) => {
-                let (subfile, portion) = self.serving.portion(id, access, |layout| layout)?;
+                let (subfile, portion, _) = self.serving.portion(id, access, |layout| layout)?;
                 serving::check_read(&portion)?;
                 Ok(Work::Read { subfile, end: portion.from, portion, bytes: 0 })
             }
@@ -295,12 +295,11 @@ impl IoServer {
     ) {
         let work = self.serving.job(operation);
         let is_change = matches!(work, Some(Work::Write { .. } | Work::Resize { .. }));
-        match self.serving.end(operation, &message, is_change) {
-            Some((_, Some((peer, request)))) => {
-                out.push(Action::Reply { peer, request, message, payload });
-            }
-            _ => release(payload, out),
+        match self.serving.answer(operation, &message, is_change) {
+            Some((peer, request)) => out.push(Action::Reply { peer, request, message, payload }),
+            None => release(payload, out),
         }
+        self.serving.leave(operation);
     }
 
     /// Somebody does not need a hold any more. Gives the answer.

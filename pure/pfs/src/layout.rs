@@ -80,6 +80,12 @@ impl Layout {
         Layout { start, ..self }
     }
 
+    /// The same stripes over so many cache managers: each has the blocks of its own, like a server its
+    /// subfile. With as many managers as servers and subfiles, that of a stripe is its server's neighbour.
+    pub fn over_caches(self, managers: u32) -> Layout {
+        Layout { subfiles: managers.clamp(1, SUBFILES_MAX), ..self }
+    }
+
     /// Bytes of a stripe.
     pub fn unit_bytes(self) -> u64 {
         self.unit_bytes

@@ -1,5 +1,5 @@
-//! The parallel file system as machines that decide: the client of a process, the I/O server with its
-//! subfiles, the metadata manager with its names. Three drivers run them unchanged: real sockets and files
+//! The parallel file system as machines that decide: the client of a process, the cache manager with its
+//! blocks, the I/O server with its subfiles, the metadata manager with its names. Three drivers run them unchanged: real sockets and files
 //! (`real/pfs-node`), the simulated cluster (`pure/sim`), and the explorer that attacks them (`pure/explore`).
 //!
 //! Payload never passes through a machine: messages and actions name buffers, and a [`Portion`] says which
@@ -19,6 +19,7 @@ pub mod plant;
 mod plant;
 mod portion;
 
+pub mod cache_manager;
 pub mod client;
 pub mod configuration;
 pub mod io_server;

@@ -97,6 +97,11 @@ impl<C, P: Clone> Link<C, P> {
         }
     }
 
+    /// The life that the party was last seen in.
+    pub(crate) fn incarnation(&self) -> Option<Incarnation> {
+        self.incarnation
+    }
+
     /// Puts a question, now or when its time has come.
     pub(crate) fn ask<A: FromWish<P>>(
         &mut self,
@@ -323,6 +328,7 @@ impl Message {
                 | Message::Write(_)
                 | Message::Resize { .. }
                 | Message::Release { .. }
+                | Message::Resume { .. }
         )
     }
 

@@ -159,7 +159,8 @@ pub enum Message {
         /// In bytes.
         bytes: u64,
     },
-    /// Gives a subfile another length.
+    /// Gives a subfile another length. A cache manager drops what it has behind the end, and then lets
+    /// nobody else go on with its part of the file until [`Message::Resume`], or the end of the session.
     Resize {
         /// The file.
         inode: Inode,
@@ -170,7 +171,15 @@ pub enum Message {
         /// Whether it becomes longer if it is shorter.
         extends: bool,
     },
-    /// Makes what was written to a subfile as durable as the class says.
+    /// All servers have the length that a cache manager was told of: others may go on.
+    Resume {
+        /// The file.
+        inode: Inode,
+        /// Which part of it.
+        subfile: u32,
+    },
+    /// Makes what was written to a subfile as durable as the class says; a cache manager brings what it
+    /// has of its part to the servers.
     Sync {
         /// The file.
         inode: Inode,
@@ -388,6 +397,8 @@ codes! {
     RANK_FAILED = 1004, "another rank failed";
     /// Ranks that open a file together do not mean the same.
     NOT_SAME = 1005, "ranks open different files, or in different ways";
+    /// What was written and not synced is lost: whoever had it in memory has ended.
+    LOST = 1006, "data that was written and not synced is lost";
     /// What an atomic call held is not held any more: others may have come between.
     HOLD_LOST = 1007, "the server does not know the hold any more";
 }

@@ -3,7 +3,7 @@
 //!
 //! Promises: operations take effect one after the other; each is one record, so that after a crash all of it
 //! is there or nothing. Requests are carried out at most once, over crashes too: their answers are in the
-//! journal. A file without name and opens is discarded at all servers, however often that takes asking.
+//! journal. A file without name and opens is discarded at all servers and cache managers, however often that takes asking.
 //!
 //! Costs: O(log n) in names for each component of a path; a removed directory or renamed one is looked
 //! through.
@@ -34,6 +34,8 @@ use std::collections::{BTreeMap, VecDeque};
 pub struct Settings {
     /// I/O servers of the instance.
     pub servers: u32,
+    /// Cache managers of the instance.
+    pub caches: u32,
     /// Partition of files that ask for none.
     pub layout: Layout,
     /// How long a session without a connection is kept.
@@ -43,10 +45,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The usual layout over so many servers, 8 s, ten million inodes.
+    /// No caches, the usual layout over so many servers, 8 s, ten million inodes.
     pub fn usual(servers: u32) -> Settings {
         Settings {
             servers,
+            caches: 0,
             layout: Layout::usual(servers),
             session_timeout: Nanos(8_000_000_000),
             inodes_max: 10_000_000,
@@ -66,7 +69,7 @@ pub struct Metadata {
     durable: u64,
     /// Answers that wait for the records that they tell of.
     waiting: VecDeque<Waiting>,
-    /// To the I/O servers, for what is discarded there.
+    /// To the I/O servers and cache managers, for what is discarded there.
     links: BTreeMap<Party, Link<Inode, ()>>,
     /// Which record made an orphan of a file: before it is written, nothing is discarded.
     orphaned: BTreeMap<Inode, u64>,
@@ -358,7 +361,7 @@ impl Metadata {
         }
     }
 
-    /// Asks all servers to discard files that nobody can reach any more.
+    /// Asks all servers and cache managers to discard files that nobody can reach any more.
     fn discard(&mut self, now: Nanos, out: &mut Vec<Action>) {
         let due = |discarding: &Discarding| discarding.again_at.is_some_and(|at| at <= now);
         let new = |inode: &Inode| self.discarding.get(inode).is_none_or(due);
@@ -366,12 +369,13 @@ impl Metadata {
         let mut written = |inode: &Inode| *self.orphaned.entry(*inode).or_insert(last) <= durable;
         let orphans: Vec<Inode> =
             self.names.orphans().filter(|inode| new(inode) && written(inode)).collect();
-        let (servers, timeout) = (self.settings.servers, self.settings.session_timeout);
+        let Settings { servers, caches, session_timeout: timeout, .. } = self.settings;
         for inode in orphans {
-            let discarding = Discarding { left: servers, again_at: None, has_failed: false };
+            let left = caches + servers;
+            let discarding = Discarding { left, again_at: None, has_failed: false };
             self.discarding.insert(inode, discarding);
-            for server in 0..servers {
-                let party = Party::Server(server);
+            // What a cache manager still has on its way, a server that has discarded the file refuses.
+            for party in (0..caches).map(Party::Cache).chain((0..servers).map(Party::Server)) {
                 let link = self.links.entry(party).or_insert_with(|| Link::new(party, timeout));
                 link.ask(now, Message::Discard { inode }, None, inode, out);
             }

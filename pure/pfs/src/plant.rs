@@ -50,12 +50,22 @@ pub enum Plant {
     HoldKept,
     /// A subfile whose window was full is not served again when a transfer of it is over.
     LaneForgotten,
+    /// A block counts the byte behind each run that was written as written.
+    RunTooLong,
+    /// What comes from a server is laid over newer bytes.
+    FetchedOverNewer,
+    /// A cache manager cuts a file while servers are still asked about it.
+    CutWhileFetching,
+    /// A cache manager says that servers have what they do not have yet.
+    SyncWithoutFlush,
+    /// A client does not tell of data that a cache manager has lost.
+    LossNotTold,
 }
 
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 22] = [
+    pub const ALL: [Plant; 27] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -78,6 +88,11 @@ impl Plant {
         Plant::HoldsOfConnection,
         Plant::HoldKept,
         Plant::LaneForgotten,
+        Plant::RunTooLong,
+        Plant::FetchedOverNewer,
+        Plant::CutWhileFetching,
+        Plant::SyncWithoutFlush,
+        Plant::LossNotTold,
     ];
 }
 

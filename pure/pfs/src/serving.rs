@@ -188,24 +188,24 @@ impl<W: Work> Serving<W> {
     }
 
     /// The portion that an access of a session means, where files are partitioned as `layout` makes of
-    /// theirs; or what the session is told.
+    /// theirs, which comes with it; or what the session is told.
     pub(crate) fn portion(
         &mut self,
         id: SessionId,
         access: Access,
         layout: impl Fn(Layout) -> Layout,
-    ) -> Result<(Subfile, Portion), Message> {
+    ) -> Result<(Subfile, Portion, Layout), Message> {
         let Access { view: number, subfile, from, to } = access;
         let view = self.sessions.get(id).and_then(|session| session.own.get(number));
         let Some(view) = view else {
             return Err(Message::failed(Code::UNKNOWN_VIEW, "the view is not stored"));
         };
-        let layout = layout(view.layout);
+        let (own, layout) = (view.layout, layout(view.layout));
         if subfile >= layout.subfiles() || from > to {
             return Err(Message::failed(Code::INVALID, "no such portion of the file"));
         }
         let portion = Portion { view: view.nest.clone(), layout, subfile, from, to };
-        Ok((Subfile { inode: view.inode, index: subfile }, portion))
+        Ok((Subfile { inode: view.inode, index: subfile }, portion, own))
     }
 
     /// Begins a job, or lets it wait for those that use the same bytes. One that needs nothing begins at
@@ -260,27 +260,36 @@ impl<W: Work> Serving<W> {
         Some((&self.jobs.get(&operation)?.work, &mut self.subfiles))
     }
 
-    /// A job is over: those that waited for it may begin. Gives what it was, and whom its answer goes to, if
-    /// somebody is there; one that changed something is remembered.
-    pub(crate) fn end(
+    /// The session of a job, if it has not ended.
+    pub(crate) fn session_of(&mut self, operation: Operation) -> Option<SessionId> {
+        let id = self.jobs.get(&operation)?.session;
+        self.sessions.get(id).map(|_| id)
+    }
+
+    /// A request is carried out, though its job may go on. Gives whom the answer goes to, if somebody is
+    /// there; that to one that changed something is remembered.
+    pub(crate) fn answer(
         &mut self,
         operation: Operation,
         answer: &Message,
         is_change: bool,
-    ) -> Option<(W, Option<(Peer, Request)>)> {
-        let Job { session, request, subfile, work } = self.jobs.remove(&operation)?;
-        let mut to = None;
-        if let Some(session) = self.sessions.get(session) {
-            session.executing.remove(&request);
-            if is_change {
-                session.remember(request, answer.clone());
-            }
-            to = session.peer.map(|peer| (peer, request));
+    ) -> Option<(Peer, Request)> {
+        let job = self.jobs.get(&operation)?;
+        let (request, session) = (job.request, self.sessions.get(job.session)?);
+        session.executing.remove(&request);
+        if is_change {
+            session.remember(request, answer.clone());
         }
+        session.peer.map(|peer| (peer, request))
+    }
+
+    /// A job is over: those that waited for it may begin. Gives what it was.
+    pub(crate) fn leave(&mut self, operation: Operation) -> Option<W> {
+        let Job { subfile, work, .. } = self.jobs.remove(&operation)?;
         if let Some(subfile) = subfile {
             self.ready.extend(self.subfiles.leave(subfile, operation));
         }
-        Some((work, to))
+        Some(work)
     }
 
     /// When the session is over that has been without a connection for longest.

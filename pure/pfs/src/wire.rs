@@ -358,6 +358,7 @@ fn kind_of(message: &Message) -> u16 {
         Message::Verdict { .. } => 75,
         Message::Hold { .. } => 76,
         Message::Release { .. } => 77,
+        Message::Resume { .. } => 96,
         Message::Status => 120,
         Message::Connected(_) => 124,
     }
@@ -424,7 +425,9 @@ fn put(message: &Message, out: &mut impl Sink) {
         Message::DropView { view } => out.u32(view.0),
         Message::Write(access) | Message::Read(access) => put_access(access, out),
         Message::Data { end } => out.u64(*end),
-        Message::Measure { inode, subfile } | Message::Sync { inode, subfile } => {
+        Message::Measure { inode, subfile }
+        | Message::Sync { inode, subfile }
+        | Message::Resume { inode, subfile } => {
             out.inode(*inode);
             out.u32(*subfile);
         }
@@ -570,6 +573,7 @@ fn take(kind: u16, read: &mut Reader) -> Result<Option<Message>, Wrong> {
             inode: read.inode()?,
             subfile: read.u32()?,
         },
+        96 => Message::Resume { inode: read.inode()?, subfile: read.u32()? },
         120 => Message::Status,
         124 => Message::Connected(take_connected(read)?),
         _ => return Ok(None),

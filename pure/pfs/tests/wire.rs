@@ -104,6 +104,8 @@ fn of_servers() -> impl Strategy<Value = Message> {
         }),
         any::<(u64, u32)>()
             .prop_map(|(inode, subfile)| Message::Sync { inode: Inode(inode), subfile }),
+        any::<(u64, u32)>()
+            .prop_map(|(inode, subfile)| Message::Resume { inode: Inode(inode), subfile }),
         any::<u64>().prop_map(|inode| Message::Discard { inode: Inode(inode) }),
         (any::<(u64, u32, u32, u64, bool)>(), codes(), codes()).prop_map(
             |((group, size, rank, sequence, last), result, previous)| {
@@ -200,7 +202,13 @@ fn a_hello() -> Hello {
 }
 
 fn a_welcome() -> Welcome {
-    Welcome { incarnation: Incarnation(77), known: true, party: Party::Server(2), servers: 4 }
+    Welcome {
+        incarnation: Incarnation(77),
+        known: true,
+        party: Party::Server(2),
+        servers: 4,
+        caches: 3,
+    }
 }
 
 fn a_window() -> Window {
@@ -378,14 +386,14 @@ proptest! {
     #[test]
     fn greetings_are_read_as_they_were_written(
         session: u128, name in ".{0,60}", incarnation: u64, known: bool, index: u32,
-        is_metadata: bool, servers: u32, code in codes(), text in ".{0,250}",
+        role in 0usize..3, servers: u32, caches: u32, code in codes(), text in ".{0,250}",
     ) {
-        let role = if is_metadata { Role::Metadata } else { Role::Client };
-        let party = if is_metadata { Party::Metadata } else { Party::Server(index) };
+        let party = [Party::Metadata, Party::Server(index), Party::Cache(index)][role];
+        let role = [Role::Metadata, Role::Client, Role::Cache][role];
         let incarnation = Incarnation(incarnation);
         for greeting in [
             Greeting::Hello(Hello { session: SessionId(session), role, name: name.clone() }),
-            Greeting::Welcome(Welcome { incarnation, known, party, servers }),
+            Greeting::Welcome(Welcome { incarnation, known, party, servers, caches }),
             Greeting::Refused { code, text: text.clone() },
             Greeting::Bye,
             Greeting::Segment(Window::new(1 + index % 64, 4096 << (servers % 9)).unwrap()),
@@ -651,6 +659,7 @@ fn one_of_each() -> Vec<Message> {
         Message::Verdict { result: Code::IO, rank: 3 },
         Message::Hold { hold, inode, subfile: 6, from: 7, to: 8, excludes: true },
         Message::Release { hold, inode, subfile: 6 },
+        Message::Resume { inode, subfile: 6 },
         Message::Status,
         Message::Connected(vec![Connected { name: "rank 3".to_owned(), window_bytes: 7 }]),
     ]

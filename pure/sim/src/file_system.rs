@@ -230,6 +230,7 @@ impl Machines<'_> {
         match (parcel.is_for_party(), parcel.party) {
             (true, Party::Metadata) => self.manager.arrived(world, parcel),
             (true, Party::Server(index)) => self.servers[index as usize].arrived(world, parcel),
+            (true, Party::Cache(_)) => unreachable!("a simulated instance has no cache managers"),
             (false, _) => match self.processes.clients.asker(parcel.connection) {
                 Asker::Client(client) => self.processes.clients.arrived(world, client, parcel),
                 Asker::Metadata => self.manager.arrived(world, parcel),
@@ -406,6 +407,7 @@ impl<Q: EventQueue<Event>> Host<Q, Told> for Machines<'_> {
                         let thread = &mut self.servers[index as usize].thread;
                         thread.add(world, 0.0, server::Job::Lost(peer));
                     }
+                    Party::Cache(_) => unreachable!("a simulated instance has no cache managers"),
                 }
             }
         }

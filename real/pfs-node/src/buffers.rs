@@ -25,6 +25,17 @@ impl Payload {
         }
     }
 
+    /// Room for so many bytes behind those of a buffer.
+    pub(crate) fn more(&mut self, bytes: usize) -> &mut [u8] {
+        let Payload::Buffer(buffer, have) = self else { unreachable!("a stretch has its size") };
+        let from = *have;
+        *have += bytes;
+        if buffer.len() < *have {
+            buffer.resize(*have, 0);
+        }
+        &mut buffer[from..*have]
+    }
+
     /// Its bytes, to be filled.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
@@ -62,6 +73,11 @@ impl Buffers {
     /// The payload of a number, which means nothing from then on.
     pub(crate) fn claim(&mut self, number: Buffer) -> Payload {
         self.numbered.remove(&number).expect("a machine names a buffer once")
+    }
+
+    /// The bytes of a number's payload.
+    pub(crate) fn bytes(&self, number: Buffer) -> &[u8] {
+        self.numbered[&number].bytes()
     }
 
     /// Payload that nobody needs any more.

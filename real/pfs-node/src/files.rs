@@ -114,6 +114,11 @@ impl<'a> OpenFile<'a> {
         self.client.call(call, &mut NoMemory).map(drop)
     }
 
+    /// Makes what was written as durable as the class says.
+    pub fn sync(&self) -> Result<(), Failure> {
+        self.client.call(Call::Sync { file: self.file }, &mut NoMemory).map(drop)
+    }
+
     /// Ends the open.
     pub fn close(self) -> Result<(), Failure> {
         self.client.call(Call::Close { file: self.file }, &mut NoMemory).map(drop)

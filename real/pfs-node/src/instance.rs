@@ -3,7 +3,7 @@
 //! ```text
 //! DIR/instance.toml       what was chosen when it was made
 //! DIR/lock                locked by the process that runs it, whose number it holds
-//! DIR/metadata.socket, DIR/server-K.socket
+//! DIR/metadata.socket, DIR/server-K.socket, DIR/cache-K.socket
 //! DIR/metadata/           journal of names
 //! DIR/server-K/data/      subfiles
 //! ```
@@ -27,6 +27,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const FORMAT: u32 = 1;
 /// Servers of an instance at most: each is a thread with a directory on this host.
 pub const SERVERS_MAX: u32 = 64;
+/// Cache managers of an instance at most: each is a thread with memory of its own.
+pub const CACHES_MAX: u32 = 64;
 /// Servers of a new instance if nobody asks for another number.
 const SERVERS: u32 = 4;
 /// What is in [`SocketAddrUnix`] at most, the terminating zero not counted.
@@ -43,6 +45,8 @@ pub struct Description {
     pub uuid: String,
     /// How many I/O servers it has.
     pub servers: u32,
+    /// How many cache managers it has; they keep nothing when they end, so that may change.
+    pub caches: u32,
     /// How files are partitioned that ask for nothing else.
     pub layout: Layout,
     /// In which order clients come to its servers.
@@ -56,6 +60,8 @@ pub struct Description {
 pub struct Wish {
     /// I/O servers.
     pub servers: Option<u32>,
+    /// Cache managers.
+    pub caches: Option<u32>,
     /// Partition of files.
     pub layout: Option<String>,
     /// In which order clients come to the servers; what is in files does not depend on it.
@@ -77,6 +83,8 @@ struct Table {
     format: u32,
     uuid: String,
     servers: u32,
+    #[serde(default, skip_serializing_if = "is_none")]
+    caches: u32,
     layout: String,
     #[serde(default = "usual_schedule")]
     schedule: String,
@@ -87,6 +95,11 @@ struct Table {
 /// Of an instance that does not say it.
 fn usual_schedule() -> String {
     schedule::USUAL.name.to_owned()
+}
+
+/// An instance without cache managers does not mention them.
+fn is_none(caches: &u32) -> bool {
+    *caches == 0
 }
 
 /// The one number that every format has.
@@ -129,6 +142,9 @@ impl Description {
         if !(1..=SERVERS_MAX).contains(&table.servers) {
             return Refusal::refuse(format!("{} servers", table.servers), whole);
         }
+        if table.caches > CACHES_MAX {
+            return Refusal::refuse(format!("{} cache managers", table.caches), whole);
+        }
         if table.durability != DURABILITY {
             let class = &table.durability;
             return Refusal::refuse(format!("`{class}` is no class of durability"), whole);
@@ -138,6 +154,7 @@ impl Description {
             schedule: schedule::find(&table.schedule)?,
             uuid: table.uuid,
             servers: table.servers,
+            caches: table.caches,
             created: table.created,
         })
     }
@@ -147,6 +164,7 @@ impl Description {
             format: FORMAT,
             uuid: self.uuid.clone(),
             servers: self.servers,
+            caches: self.caches,
             layout: self.layout.to_string(),
             schedule: self.schedule.name.to_owned(),
             durability: DURABILITY.to_owned(),
@@ -166,13 +184,15 @@ impl Description {
                 format!("give --servers between 1 and {SERVERS_MAX}"),
             );
         }
+        let caches = caches_of(wish)?.unwrap_or(0);
         let layout = match &wish.layout {
             None => Layout::usual(servers),
             Some(text) => Layout::parse(text, servers)?,
         };
         let created = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let schedule = wish.schedule()?.unwrap_or(schedule::USUAL);
-        Ok(Description { uuid: format!("{:032x}", random()), servers, layout, schedule, created })
+        let uuid = format!("{:032x}", random());
+        Ok(Description { uuid, servers, caches, layout, schedule, created })
     }
 
     /// Holds what is there against what is wished.
@@ -192,6 +212,17 @@ impl Description {
             );
         }
         Ok(())
+    }
+}
+
+/// How many cache managers are wished.
+fn caches_of(wish: &Wish) -> Result<Option<u32>, Refusal> {
+    match wish.caches {
+        Some(caches) if caches > CACHES_MAX => Refusal::refuse(
+            format!("an instance of {caches} cache managers"),
+            format!("give --caches between 0 and {CACHES_MAX}"),
+        ),
+        caches => Ok(caches),
     }
 }
 
@@ -222,8 +253,9 @@ impl Instance {
             None => {
                 let found = Description::read(&directory)?;
                 found.check(wish, &directory)?;
+                let caches = caches_of(wish)?.unwrap_or(found.caches);
                 let schedule = wish.schedule()?.unwrap_or(found.schedule);
-                let description = Description { schedule, ..found.clone() };
+                let description = Description { caches, schedule, ..found.clone() };
                 if description != found {
                     let written = description.write(&directory);
                     written.map_err(|error| unwritable(&directory, &error))?;
@@ -370,6 +402,7 @@ pub(crate) fn socket_name(party: Party) -> String {
     match party {
         Party::Metadata => "metadata.socket".to_owned(),
         Party::Server(index) => format!("server-{index}.socket"),
+        Party::Cache(index) => format!("cache-{index}.socket"),
     }
 }
 

@@ -66,6 +66,9 @@ pub fn start(
     if let Some(servers) = wish.servers {
         program.args(["--servers", &servers.to_string()]);
     }
+    if let Some(caches) = wish.caches {
+        program.args(["--caches", &caches.to_string()]);
+    }
     if let Some(layout) = &wish.layout {
         program.args(["--layout", layout]);
     }

@@ -2,6 +2,7 @@
 //! and the client that a process drives in its own threads.
 
 mod buffers;
+mod cache;
 mod channel;
 pub mod check;
 mod client;
@@ -12,6 +13,7 @@ pub mod instance;
 mod journal_file;
 pub mod launch;
 mod link;
+mod links;
 mod manager;
 mod memory;
 pub mod node;

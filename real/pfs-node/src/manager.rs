@@ -1,30 +1,25 @@
 //! The thread of the metadata manager: feeds its machine, writes its journal, asks I/O servers for it.
 
 use crate::buffers::Buffers;
-use crate::channel::{Channel, Lost, Received};
 use crate::clock::{self, Wakes};
 use crate::instance::Place;
 use crate::journal_file::JournalFile;
-use crate::link;
-use crate::outgoing::NoRows;
+use crate::links::{self, Links, Told};
 use crate::peers::{self, Epoll, Heard, Peers};
 use crate::server::wait;
 use crate::worker::Bell;
+use iolab_pfs::SessionId;
 use iolab_pfs::metadata::{Action, Event, Metadata};
 use iolab_pfs::session::{Hello, Role, Welcome};
-use iolab_pfs::{Party, SessionId};
 use iolab_policy::Machine;
 use iolab_vocab::Nanos;
-use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 
 /// The number of the bell of whoever ends the thread.
 const STOP: u64 = u64::MAX - 1;
-/// Numbers from here on are connections to I/O servers.
-const SERVERS: u64 = 1 << 40;
 /// How long after a failure the journal is tried again: room may have been made.
 const AGAIN: Nanos = Nanos(200_000_000);
 
@@ -32,8 +27,6 @@ const AGAIN: Nanos = Nanos(200_000_000);
 pub(crate) struct Manager {
     machine: Metadata,
     welcome: Welcome,
-    session: SessionId,
-    place: Place,
     journal: JournalFile,
     /// Records that are to be written, and the number of the last of them.
     records: Vec<u8>,
@@ -43,16 +36,9 @@ pub(crate) struct Manager {
     buffers: Buffers,
     epoll: Epoll,
     peers: Peers,
-    links: BTreeMap<Party, Channel>,
+    links: Links,
     wakes: Wakes,
     todo: VecDeque<Event>,
-}
-
-fn number(party: Party) -> u64 {
-    match party {
-        Party::Metadata => SERVERS - 1,
-        Party::Server(index) => SERVERS + u64::from(index),
-    }
 }
 
 impl Manager {
@@ -64,19 +50,19 @@ impl Manager {
         welcome: Welcome,
     ) -> io::Result<Manager> {
         let epoll = peers::epoll()?;
+        let session = SessionId(crate::instance::random());
+        let hello = Hello { session, role: Role::Metadata, name: "metadata manager".into() };
         Ok(Manager {
             machine,
             welcome,
-            session: SessionId(crate::instance::random()),
-            place,
             journal,
             records: Vec::new(),
             last: 0,
             again: None,
             buffers: Buffers::default(),
             peers: Peers::at(door, epoll.clone(), None)?,
+            links: Links::new(hello, place, epoll.clone()),
             epoll,
-            links: BTreeMap::new(),
             wakes: Wakes::default(),
             // In a new life it has to be told the time.
             todo: VecDeque::from([Event::Woke]),
@@ -95,10 +81,10 @@ impl Manager {
             for (number, flags) in ready {
                 match number {
                     STOP => return Ok(()),
-                    peers::DOOR | 0..SERVERS => {
+                    peers::DOOR | 0..links::FIRST => {
                         self.peers.ready(now, number, flags, &mut self.buffers, &mut heard);
                     }
-                    _ => self.link_ready(Party::Server((number - SERVERS) as u32)),
+                    _ => self.links.ready(number, &mut self.buffers),
                 }
             }
             self.peers.tick(now, &mut heard);
@@ -113,6 +99,8 @@ impl Manager {
         let mut actions = Vec::new();
         loop {
             self.todo.extend(heard.drain(..).map(event));
+            let Manager { links, buffers, todo, .. } = self;
+            todo.extend(links.told().map(|told| answer(told, buffers)));
             if let Some(event) = self.todo.pop_front() {
                 self.machine.step(now, event, &mut actions);
                 for action in actions.drain(..) {
@@ -120,7 +108,9 @@ impl Manager {
                 }
             } else if !self.write(now) {
                 self.peers.send(now, &mut self.buffers, heard);
-                self.send();
+                self.links.send(&mut self.buffers);
+                let Manager { links, buffers, todo, .. } = self;
+                todo.extend(links.told().map(|told| answer(told, buffers)));
                 if heard.is_empty() && self.todo.is_empty() {
                     return;
                 }
@@ -158,70 +148,16 @@ impl Manager {
                 self.peers.reply(peer, request, &message, None);
             }
             Action::Drop { peer, why } => self.peers.drop(peer, why, &mut self.buffers),
-            Action::Connect { to } => self.connect(to),
-            Action::Disconnect { from } => drop(self.links.remove(&from)),
+            Action::Connect { to } => self.links.connect(to),
+            Action::Disconnect { from } => self.links.disconnect(from),
             Action::Ask { to, request, message } => {
-                if let Some(link) = self.links.get_mut(&to) {
-                    link.push(request, &message, Vec::new(), 0);
-                }
+                self.links.push(to, (request, &message), None);
             }
             Action::Append { sequence, record } => {
                 self.records.extend(record);
                 self.last = sequence;
             }
             Action::WakeAt(time) => self.wakes.at(time),
-        }
-    }
-
-    fn connect(&mut self, to: Party) {
-        let hello =
-            Hello { session: self.session, role: Role::Metadata, name: "metadata manager".into() };
-        let made = link::connect(&self.place, to, hello);
-        let watched = made.and_then(|link| {
-            let data = EventData::new_u64(number(to));
-            epoll::add(&*self.epoll, &link, data, EventFlags::IN)?;
-            Ok(link)
-        });
-        match watched {
-            Ok(link) => drop(self.links.insert(to, link)),
-            Err(_) => self.todo.push_back(Event::Disconnected { from: to }),
-        }
-    }
-
-    fn link_ready(&mut self, party: Party) {
-        while let Some(link) = self.links.get_mut(&party) {
-            match link.receive(&mut self.buffers) {
-                Ok(None) => return,
-                Ok(Some(Received::Welcome(welcome))) if welcome.party == party => {
-                    let Welcome { incarnation, known, .. } = welcome;
-                    self.todo.push_back(Event::Connected { to: party, incarnation, known });
-                }
-                Ok(Some(Received::Message { request, message, payload })) => {
-                    if let Some((buffer, _)) = payload {
-                        self.buffers.release(buffer);
-                    }
-                    self.todo.push_back(Event::Replied { from: party, request, message });
-                }
-                Ok(Some(Received::Hello(_) | Received::Welcome(_))) | Err(_) => self.lose(party),
-            }
-        }
-    }
-
-    fn lose(&mut self, party: Party) {
-        self.links.remove(&party);
-        self.todo.push_back(Event::Disconnected { from: party });
-    }
-
-    /// Sends requests to I/O servers. They are few and short: who does not take one is gone.
-    fn send(&mut self) {
-        let buffers = &mut self.buffers;
-        let failed = self.links.iter_mut().filter_map(|(party, link)| {
-            let sent = link.send(&NoRows, buffers);
-            let stuck = link.out().left() > 0;
-            (matches!(sent, Err(Lost::Failed(_))) || stuck).then_some(*party)
-        });
-        for party in failed.collect::<Vec<_>>() {
-            self.lose(party);
         }
     }
 }
@@ -231,5 +167,17 @@ fn event(heard: Heard) -> Event {
         Heard::Up { peer, session } => Event::PeerUp { peer, session },
         Heard::Lost { peer, ended } => Event::PeerLost { peer, ended },
         Heard::Asked { peer, request, message, .. } => Event::Asked { peer, request, message },
+    }
+}
+
+/// What a party has told; nothing that it says has payload for the manager.
+fn answer(told: Told, buffers: &mut Buffers) -> Event {
+    match told {
+        Told::Connected { to, incarnation, known } => Event::Connected { to, incarnation, known },
+        Told::Disconnected { from } => Event::Disconnected { from },
+        Told::Replied { from, request, message, payload } => {
+            payload.into_iter().for_each(|buffer| buffers.release(buffer));
+            Event::Replied { from, request, message }
+        }
     }
 }

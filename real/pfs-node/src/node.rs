@@ -1,5 +1,7 @@
-//! All roles of an instance in one process: a thread for each I/O server, one for the metadata manager.
+//! All roles of an instance in one process: a thread for each I/O server and each cache manager, one for the
+//! metadata manager.
 
+use crate::cache::Cache;
 use crate::instance::{self, Instance, Place};
 use crate::journal_file::JournalFile;
 use crate::manager::Manager;
@@ -8,6 +10,7 @@ use crate::server::Server;
 use crate::subfiles::Subfiles;
 use crate::window::Budget;
 use crate::worker::Bell;
+use iolab_pfs::cache_manager;
 use iolab_pfs::metadata::Settings;
 use iolab_pfs::session::Welcome;
 use iolab_pfs::{Incarnation, Party};
@@ -26,6 +29,9 @@ pub struct Node {
     instance: Instance,
     stop: Bell,
     threads: Vec<JoinHandle<bool>>,
+    /// Those of cache managers end first: servers take what they still have.
+    stop_caches: Vec<Bell>,
+    caches: Vec<JoinHandle<bool>>,
 }
 
 impl Node {
@@ -33,21 +39,34 @@ impl Node {
     pub fn start(instance: Instance) -> Result<Node, Refusal> {
         raise_limit();
         let stop = Bell::new().map_err(|error| failed("a server", &error))?;
-        let mut node = Node { instance, stop, threads: Vec::new() };
-        let servers = node.instance.description.servers;
+        let (threads, stop_caches, caches) = (Vec::new(), Vec::new(), Vec::new());
+        let mut node = Node { instance, stop, threads, stop_caches, caches };
+        let instance::Description { servers, caches, .. } = node.instance.description;
         let windows = Budget::of(node.instance.window_memory);
         for server in 0..servers {
             let device = Subfiles::at(&node.instance.data(server), servers);
             let device = device.map_err(|error| failed(&format!("I/O server {server}"), &error))?;
-            let windows = windows.clone();
-            node.serve(Party::Server(server), move |door, _, welcome, stop| {
-                Server::new(device, door, welcome, windows)?.run(stop)?;
-                Ok(())
-            })?;
+            let (stop, windows) = (node.stop.clone(), windows.clone());
+            let thread =
+                node.serve(Party::Server(server), stop, move |door, _, welcome, stop| {
+                    Server::new(device, door, welcome, windows)?.run(stop)?;
+                    Ok(())
+                })?;
+            node.threads.push(thread);
         }
-        // The manager comes last: who reaches it, reaches all servers.
+        for index in 0..caches {
+            let stop = Bell::new().map_err(|error| failed("a cache manager", &error))?;
+            node.stop_caches.push(stop.clone());
+            let settings = cache_manager::Settings::usual(index, caches, servers);
+            let party = Party::Cache(index);
+            let thread = node.serve(party, stop, move |door, place, welcome, stop| {
+                Cache::new(settings, door, place, welcome)?.run(stop)
+            })?;
+            node.caches.push(thread);
+        }
+        // The manager comes last: who reaches it, reaches all others.
         let description = &node.instance.description;
-        let settings = Settings { layout: description.layout, ..Settings::usual(servers) };
+        let settings = Settings { caches, layout: description.layout, ..Settings::usual(servers) };
         let uuid = u128::from_str_radix(&description.uuid, 16).map_err(|_| {
             Refusal::new(
                 format!("instance.toml: `{}` is no uuid", description.uuid),
@@ -56,19 +75,22 @@ impl Node {
         })?;
         let incarnation = instance::random() as u64;
         let recovered = JournalFile::open(&node.instance.journal(), uuid, incarnation, settings)?;
-        node.serve(Party::Metadata, move |door, place, welcome, stop| {
+        let stop = node.stop.clone();
+        let thread = node.serve(Party::Metadata, stop, move |door, place, welcome, stop| {
             Manager::new(recovered, door, place, welcome)?.run(stop)?;
             Ok(())
         })?;
+        node.threads.push(thread);
         Ok(node)
     }
 
-    /// Opens the door of a party, and has it served by a thread.
+    /// Opens the door of a party, and has it served by a thread until the bell rings.
     fn serve(
-        &mut self,
+        &self,
         party: Party,
+        stop: Bell,
         serve: impl FnOnce(OwnedFd, Place, Welcome, &Bell) -> io::Result<()> + Send + 'static,
-    ) -> Result<(), Refusal> {
+    ) -> Result<JoinHandle<bool>, Refusal> {
         let name = party.to_string();
         let directory = &self.instance.directory;
         let opened = Place::of(directory).and_then(|place| {
@@ -86,8 +108,8 @@ impl Node {
             known: false,
             party,
             servers: self.instance.description.servers,
+            caches: self.instance.description.caches,
         };
-        let stop = self.stop.clone();
         let work = move || {
             let ended = catch_unwind(AssertUnwindSafe(|| serve(door, place, welcome, &stop)));
             let problem = match ended {
@@ -101,9 +123,7 @@ impl Node {
             false
         };
         let thread = std::thread::Builder::new().name(format!("pfs {party}"));
-        let thread = thread.spawn(work).map_err(|error| failed(&name, &error))?;
-        self.threads.push(thread);
-        Ok(())
+        thread.spawn(work).map_err(|error| failed(&name, &error))
     }
 
     /// The instance.
@@ -117,12 +137,17 @@ impl Node {
     }
 
     fn end(&mut self) -> bool {
-        self.stop.ring();
         let mut well = true;
+        self.stop_caches.iter().for_each(Bell::ring);
+        for thread in self.caches.drain(..) {
+            well &= thread.join().unwrap_or(false);
+        }
+        self.stop.ring();
         for thread in self.threads.drain(..) {
             well &= thread.join().unwrap_or(false);
         }
-        for party in (0..self.instance.description.servers).map(Party::Server) {
+        let instance::Description { servers, caches, .. } = self.instance.description;
+        for party in (0..servers).map(Party::Server).chain((0..caches).map(Party::Cache)) {
             let _ = fs::remove_file(self.instance.directory.join(instance::socket_name(party)));
         }
         let metadata = instance::socket_name(Party::Metadata);

@@ -7,6 +7,7 @@ use iolab_pfs_node::instance::{Instance, Wish};
 use iolab_pfs_node::node::Node;
 use iolab_pfs_node::status::connections;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 const TO_WRITE: OpenWish = OpenWish {
     reads: true,
@@ -29,6 +30,10 @@ fn serve(directory: &Path, window_memory: Option<u64>) -> Node {
     };
     Node::start(Instance::take(directory, &wish).unwrap()).unwrap()
 }
+
+/// A child has copies of all descriptors, those of other tests among them: while there is one, no lock of a
+/// directory is free that a server has given back.
+static CHILDREN: Mutex<()> = Mutex::new(());
 
 fn byte(at: u64, salt: u64) -> u8 {
     ((at ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
@@ -71,6 +76,7 @@ fn files_are_the_same_whichever_way_payload_goes() {
 
 #[test]
 fn servers_that_end_in_the_middle_of_transfers_leave_clients_and_their_bytes_well() {
+    let _alone = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
     for (budget, next) in BUDGETS.into_iter().zip([None, Some(0), Some(0), None]) {
         let directory = tempfile::tempdir().unwrap();
         let mut node = Some(serve(directory.path(), budget));
@@ -99,6 +105,7 @@ fn servers_that_end_in_the_middle_of_transfers_leave_clients_and_their_bytes_wel
 
 #[test]
 fn clients_that_are_killed_in_the_middle_of_transfers_leave_servers_and_their_memory_well() {
+    let _alone = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = tempfile::tempdir().unwrap();
     // Nothing is left for the next one if one that is gone keeps its windows.
     let node = serve(directory.path(), Some(3 * (256 << 10)));
@@ -138,6 +145,7 @@ fn clients_that_are_killed_in_the_middle_of_transfers_leave_servers_and_their_me
 
 #[test]
 fn a_process_whose_address_space_is_short_keeps_it_for_itself() {
+    let _alone = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = tempfile::tempdir().unwrap();
     let node = serve(directory.path(), None);
     // SAFETY: the child uses only what is made in it, and leaves without running anything else.

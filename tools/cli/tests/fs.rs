@@ -71,9 +71,14 @@ struct Served(tempfile::TempDir);
 
 impl Served {
     fn new() -> Served {
+        Served::with(&[], "process: what is answered outlives the servers")
+    }
+
+    fn with(options: &[&str], promise: &str) -> Served {
         let directory = tempfile::tempdir().unwrap();
-        let told = prints(directory.path(), &["up", "--dir", "fs", "--servers", "2"]);
-        assert!(told.contains("process: what is answered outlives the servers"), "{told}");
+        let words = [&["up", "--dir", "fs", "--servers", "2"], options].concat();
+        let told = prints(directory.path(), &words);
+        assert!(told.contains(promise), "{told}");
         assert!(told.contains("capacity") && told.contains("servers     2"), "{told}");
         Served(directory)
     }
@@ -152,6 +157,39 @@ fn servers_that_are_killed_lose_nothing_that_was_answered() {
 }
 
 /// Whether no thread of a process goes on: a signal takes its time to reach them all.
+#[test]
+fn caches_that_are_killed_lose_nothing_that_was_synced_and_the_rest_is_told_once() {
+    let promise = "process: what is synced or closed outlives the servers";
+    let served = Served::with(&["--caches", "3"], promise);
+    let client = served.client();
+    let files = [b"/a", b"/b"].map(|path| OpenFile::open(&client, path, TO_WRITE).unwrap());
+    for round in 1..4u64 {
+        let (kept, more) = (pattern(round), pattern(round + 100));
+        for at in 0..20 {
+            files.iter().for_each(|file| file.write_at(at * 40_000, &kept).unwrap());
+        }
+        files[0].sync().unwrap();
+        files[0].write_at(20 * 40_000, &more).unwrap();
+        served.signal("-KILL");
+        while fs_in(served.at(), &["up", "--dir", "fs"]).status.code() != Some(0) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let told = files.each_ref().map(|file| file.sync().unwrap_err());
+        assert!(told.iter().all(|failure| failure.code == Code::LOST), "{told:?}");
+        files.iter().for_each(|file| file.sync().unwrap());
+        let mut seen = vec![0; 40_000];
+        for at in 0..20 {
+            assert_eq!(files[0].read_at(at * 40_000, &mut seen).unwrap(), 40_000);
+            assert!(seen == kept, "piece {at} in round {round}");
+        }
+    }
+    files.into_iter().for_each(|file| file.close().unwrap());
+    let told = prints(served.at(), &["up", "--dir", "other", "--servers", "1"]);
+    assert!(!told.contains("caches"), "{told}");
+    launch::stop(&served.at().join("other")).unwrap();
+    refuses(served.at(), &["up", "--dir", "many", "--caches", "65"], "65 cache managers");
+}
+
 fn all_stopped(pid: &str) -> bool {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let states = threads.flat_map(|thread| fs::read_to_string(thread.path().join("stat")));

@@ -4,7 +4,7 @@ use super::programs::{Doing, Todo};
 use super::{Happening, Node, World};
 use crate::marks::Mark;
 use crate::plan::{Plan, SLOTS};
-use crate::shadow::{Scope, Tick};
+use crate::shadow::{OpNumber, Scope, Tick};
 use iolab_pfs::client::{
     Action, Call, CallNumber, Client, Event, FileNumber, Gather, Outcome, Settings,
 };
@@ -28,6 +28,8 @@ pub(super) struct Process {
     pub(super) buffers: BTreeMap<u64, Vec<u8>>,
     /// Reads that were asked since there was no call, to see those that are asked again.
     read: BTreeSet<(Party, u32, u64)>,
+    /// What each open has written that no sync has spoken for, and when it was answered.
+    pub(super) unsynced: BTreeMap<FileNumber, Vec<(OpNumber, Tick)>>,
 }
 
 /// A file that a process has open.
@@ -80,6 +82,7 @@ impl Process {
         let (transfer_bytes, depth) = (plan.transfer_bytes, plan.depth);
         Process {
             machine: Client::new(Settings {
+                caches: plan.caches,
                 transfer_bytes,
                 depth,
                 schedule: plan.schedule,
@@ -95,6 +98,7 @@ impl Process {
             calls: BTreeMap::new(),
             buffers: BTreeMap::new(),
             read: BTreeSet::new(),
+            unsynced: BTreeMap::new(),
         }
     }
 

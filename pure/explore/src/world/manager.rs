@@ -23,7 +23,7 @@ pub(super) struct Manager {
     /// Records that are not reported as written yet.
     underway: Vec<(u64, Vec<u8>)>,
     last: u64,
-    /// Whom it has known in this life.
+    /// Those that this life knows, or has known.
     sessions: BTreeSet<SessionId>,
 }
 
@@ -32,7 +32,7 @@ impl Manager {
         let usual = Settings::usual(plan.servers);
         Manager {
             machine: None,
-            settings: Settings { layout: plan.layout, ..usual },
+            settings: Settings { layout: plan.layout, caches: plan.caches, ..usual },
             up: false,
             life: 0,
             journal: Vec::new(),
@@ -72,6 +72,7 @@ impl World {
         }
         self.manager.up = true;
         self.manager.life += 1;
+        self.manager.sessions.clear();
         self.tell_manager(Event::Woke);
     }
 
@@ -117,11 +118,11 @@ impl World {
         let node = Node::Metadata;
         match action {
             Action::Welcome { peer, known } => {
+                let incarnation = (1 << 60) + u64::from(self.manager.life);
                 let session = self.session_of(self.connections[peer.0 as usize].asker);
                 if !self.manager.sessions.insert(session) && !known {
                     self.meet(Mark::SessionExpired);
                 }
-                let incarnation = (1 << 60) + u64::from(self.manager.life);
                 self.welcome(node, peer, incarnation, known);
             }
             Action::Reply { peer, request, message } => {

@@ -286,6 +286,9 @@ impl World {
             Party::Server(server) => {
                 self.tell_server(server, iolab_pfs::io_server::Event::PeerUp { peer, session });
             }
+            Party::Cache(cache) => {
+                self.tell_cache(cache, iolab_pfs::cache_manager::Event::PeerUp { peer, session });
+            }
             Party::Metadata => {
                 self.tell_manager(iolab_pfs::metadata::Event::PeerUp { peer, session });
             }
@@ -320,6 +323,10 @@ impl World {
                     let event = iolab_pfs::client::Event::Disconnected { from };
                     self.tell_client(client, event);
                 }
+                Node::Cache(cache) => {
+                    let event = iolab_pfs::cache_manager::Event::Disconnected { from };
+                    self.tell_cache(cache, event);
+                }
                 _ => self.tell_manager(iolab_pfs::metadata::Event::Disconnected { from }),
             }
         }
@@ -329,6 +336,9 @@ impl World {
         match party {
             Party::Server(server) => {
                 self.tell_server(server, iolab_pfs::io_server::Event::PeerLost { peer, ended });
+            }
+            Party::Cache(cache) => {
+                self.tell_cache(cache, iolab_pfs::cache_manager::Event::PeerLost { peer, ended });
             }
             Party::Metadata => {
                 self.tell_manager(iolab_pfs::metadata::Event::PeerLost { peer, ended });
@@ -345,6 +355,7 @@ impl World {
                 let session = self.session_of(asker);
                 self.server_hears(server, (peer, session), request, message, payload);
             }
+            Party::Cache(cache) => self.cache_asked(cache, peer, (request, message), payload),
             Party::Metadata => {
                 let event = iolab_pfs::metadata::Event::Asked { peer, request, message };
                 self.tell_manager(event);
@@ -398,6 +409,10 @@ impl World {
                 let event = iolab_pfs::client::Event::Connected { to, incarnation, known };
                 self.tell_client(client, event);
             }
+            Node::Cache(cache) => {
+                let event = iolab_pfs::cache_manager::Event::Connected { to, incarnation, known };
+                self.tell_cache(cache, event);
+            }
             _ => {
                 let event = iolab_pfs::metadata::Event::Connected { to, incarnation, known };
                 self.tell_manager(event);
@@ -408,6 +423,7 @@ impl World {
     fn answered(&mut self, asker: Node, from: Party, heard: Heard) {
         match asker {
             Node::Client(client) => self.client_hears(client, from, heard),
+            Node::Cache(cache) => self.cache_hears(cache, from, heard),
             _ => {
                 let Heard { request, message, .. } = heard;
                 self.tell_manager(iolab_pfs::metadata::Event::Replied { from, request, message });

@@ -43,11 +43,11 @@ pub(super) enum Doing {
     SetAtomic,
     Advance { setting: Setting, number: MoveNumber },
     Put { slot: usize, to: u64 },
-    Agree,
-    Sync,
+    Agree { file: File },
+    Sync { file: File },
     Size { file: File },
     Resize { file: File, op: OpNumber },
-    Close,
+    Close { file: File },
     Name { asked: Asked, call: NameCall },
 }
 
@@ -245,14 +245,16 @@ impl World {
             Todo::Agree { .. } => {
                 let what = Call::Agree { file: number, result: Code::OK };
                 let collective = self.come_to_collective(client, slot);
-                self.call(client, what, Doing::Agree, collective);
+                self.call(client, what, Doing::Agree { file }, collective);
             }
             Todo::Close { .. } => {
                 let collective = self.come_to_collective(client, slot);
                 self.processes[client].files[slot] = None;
-                self.call(client, Call::Close { file: number }, Doing::Close, collective);
+                self.call(client, Call::Close { file: number }, Doing::Close { file }, collective);
             }
-            Todo::Sync { .. } => self.call(client, Call::Sync { file: number }, Doing::Sync, None),
+            Todo::Sync { .. } => {
+                self.call(client, Call::Sync { file: number }, Doing::Sync { file }, None);
+            }
             Todo::Size { .. } => {
                 self.call(client, Call::Size { file: number }, Doing::Size { file }, None);
             }
@@ -359,6 +361,7 @@ impl World {
         }
         let now = self.tick();
         let times = (pending.tick, now);
+        self.note_durable(client, &pending, &outcome, now);
         match (&pending.doing, outcome) {
             (Doing::Open { bulletin, asked }, outcome) => {
                 let opened = match &outcome {
@@ -406,12 +409,41 @@ impl World {
                 self.meet(Mark::Shortened);
                 self.shadow.done(file.opened.inode, *op, now);
             }
-            (Doing::SetAtomic | Doing::Agree | Doing::Sync | Doing::Close, Ok(Done::Nothing))
+            (
+                Doing::SetAtomic | Doing::Agree { .. } | Doing::Sync { .. } | Doing::Close { .. },
+                Ok(Done::Nothing),
+            )
             | (_, Err(_)) => {}
             (doing, Ok(done)) => self.fail(format!("{doing:?} is answered with {done:?}")),
         }
         let delay = self.delay();
         self.later(delay, Happening::Goes { client });
+    }
+
+    /// What a sync or close that succeeds speaks for was not lost, unless that was told before.
+    fn note_durable(&mut self, client: usize, pending: &Pending, outcome: &Outcome, now: Tick) {
+        let file = match &pending.doing {
+            Doing::Access { file, .. }
+            | Doing::Agree { file }
+            | Doing::Sync { file }
+            | Doing::Size { file }
+            | Doing::Resize { file, .. }
+            | Doing::Close { file } => file,
+            _ => return,
+        };
+        let unsynced = self.processes[client].unsynced.entry(file.number).or_default();
+        match (&pending.doing, outcome) {
+            (_, Err(failure)) if failure.code == Code::LOST => unsynced.clear(),
+            (Doing::Access { op: Some(op), .. }, Ok(_)) => unsynced.push((*op, now)),
+            (Doing::Sync { .. } | Doing::Close { .. }, Ok(_)) => {
+                let spoken = |(_, at): &mut (OpNumber, Tick)| *at < pending.tick;
+                let spoken: Vec<_> = unsynced.extract_if(.., spoken).collect();
+                for (op, _) in spoken {
+                    self.shadow.synced(file.opened.inode, op);
+                }
+            }
+            _ => {}
+        }
     }
 
     fn note_code(&mut self, outcome: &Outcome) {
@@ -421,6 +453,7 @@ impl World {
             Code::SESSION_LOST => Mark::SessionLost,
             Code::RANK_FAILED => Mark::RankFailed,
             Code::HOLD_LOST => Mark::HoldLost,
+            Code::LOST => Mark::LossTold,
             _ => return,
         };
         self.meet(mark);
@@ -440,6 +473,7 @@ impl World {
             Code::BAD_FILE | Code::INVALID if matches!(doing, Doing::Advance { .. }) => {
                 !self.plan.peaceful()
             }
+            Code::LOST => self.marks.count(Mark::CacheCrashed) > 0,
             _ if device => self.plan.rates.disk > 0,
             code => {
                 about_names && code.0 < 1000

@@ -10,6 +10,7 @@ impl World {
         match node {
             Node::Client(client) => self.processes[client].alive,
             Node::Server(server) => self.servers[server as usize].up,
+            Node::Cache(cache) => self.caches[cache as usize].up,
             Node::Metadata => self.manager.up,
         }
     }
@@ -18,14 +19,19 @@ impl World {
         match node {
             Node::Client(_) => 0,
             Node::Server(server) => self.servers[server as usize].life,
+            Node::Cache(cache) => self.caches[cache as usize].life,
             Node::Metadata => self.manager.life,
         }
     }
 
-    /// Who a client, or the manager in this life, is to servers.
+    /// Who a client, or the manager or a cache manager in this life, is to servers.
     pub(super) fn session_of(&self, node: Node) -> SessionId {
         match node {
             Node::Client(client) => SessionId(1000 + client as u128),
+            Node::Cache(cache) => {
+                let life = self.caches[cache as usize].life;
+                SessionId((u128::from(cache) + 1) << 64 | u128::from(life))
+            }
             _ => SessionId(u128::from(self.manager.life)),
         }
     }
@@ -52,6 +58,20 @@ impl World {
                 }
             }
             What::CrashMetadata => self.crash_metadata(until),
+            What::CrashCache { cache } => self.crash_cache(cache, until),
+            What::EndCache { cache } => {
+                self.tell_cache(cache, iolab_pfs::cache_manager::Event::Ending);
+                self.at(until, Happening::Ends { cache });
+            }
+            What::PauseCache { cache } => drop(self.paused.insert(Node::Cache(cache), until)),
+            What::PartitionCache { cache, server, ways } => {
+                let (cache, server) = (Node::Cache(cache), Node::Server(server));
+                self.break_between(cache, server);
+                let pairs = [(cache, server), (server, cache)];
+                for (pair, _) in pairs.into_iter().zip(ways).filter(|(_, cut)| *cut) {
+                    self.cut.insert(pair, until);
+                }
+            }
             What::Pause { party, client } => {
                 let party = party.map_or(Node::Metadata, Node::Server);
                 let node = client.map_or(party, |client| Node::Client(client as usize));
@@ -116,6 +136,10 @@ impl World {
                 self.servers[server as usize].start();
                 self.tell_server(server, iolab_pfs::io_server::Event::Woke);
             }
+            Node::Cache(cache) => {
+                self.caches[cache as usize].start();
+                self.tell_cache(cache, iolab_pfs::cache_manager::Event::Woke);
+            }
             _ => self.start_manager(),
         }
     }
@@ -126,6 +150,11 @@ impl World {
             let (buffers, works) = (server.buffers.len(), server.works.len());
             if buffers + works > 0 {
                 return Err(format!("server {at} has {buffers} buffers and {works} works left"));
+            }
+        }
+        for (at, cache) in self.caches.iter().enumerate() {
+            if let Some(left) = cache.left_over() {
+                return Err(format!("cache manager {at} has {left}"));
             }
         }
         // Ranks whose first has died, with the open it held, may write to a file that was removed meanwhile:

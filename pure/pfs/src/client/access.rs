@@ -5,7 +5,7 @@ use super::events::{Action, CallNumber, Done, Failure, FileNumber, Gather};
 use super::group::Then;
 use super::holds::Holding;
 use super::lanes::Pace;
-use super::spread::Question;
+use super::spread::{Asked, Question};
 use super::transfers::{Stretch, Transfer, Transfers, has_bytes};
 use super::{Client, Errand, File, Task};
 use crate::message::PAYLOAD_BYTES_MAX;
@@ -27,7 +27,6 @@ impl Client {
         };
         let &File { opened, rank, is_atomic, .. } = file;
         let Opened { inode, layout, .. } = opened;
-        let place = Place { own: rank, partners: layout.subfiles(), seed: Seed(call.0) };
         if let Err(why) = check(&stretch) {
             let failed = failure(Code::INVALID, why);
             return match is_collective {
@@ -37,13 +36,14 @@ impl Client {
         }
         let holding = if is_atomic { Holding::of(opened, &stretch) } else { None };
         let holds = holding.is_some();
+        let lanes = self.lanes_of(layout);
         let pace = Pace {
             schedule: self.settings.schedule,
-            place,
+            place: Place { own: rank, partners: lanes.subfiles(), seed: Seed(call.0) },
             transfer_bytes: self.settings.transfer_bytes.clamp(1, PAYLOAD_BYTES_MAX),
             depth: self.settings.depth.max(1),
         };
-        let transfers = Transfers::new(number, direction, layout, stretch, is_collective, pace);
+        let transfers = Transfers::new(number, direction, lanes, stretch, is_collective, pace);
         let mut transfers = Box::new(transfers);
         transfers.number = self.views.take(inode, layout, &transfers.stretch.view);
         transfers.holding = holding;
@@ -106,7 +106,7 @@ impl Client {
         transfers.pending += 1;
         let (number, origin) = (transfers.number, transfers.stretch.origin);
         let direction = transfers.direction;
-        let party = self.party_of(portion.layout, portion.subfile);
+        let party = self.lane_party(portion.layout, portion.subfile);
         for part in self.views.store(number, party) {
             self.ask(now, party, (part, None), Errand::Nobody, out);
         }
@@ -123,11 +123,35 @@ impl Client {
         self.ask(now, party, question, Errand::Transfer(transfer), out);
     }
 
-    /// Asks all subfiles where the file ends.
+    /// Asks where the file ends: first those who have data that the subfiles do not have yet.
     pub(super) fn measure(&mut self, now: Nanos, call: CallNumber, out: &mut Vec<Action>) {
         let Some(Task::Access { transfers, .. }) = self.tasks.get_mut(&call) else { return };
-        let (layout, file) = (transfers.layout, transfers.file);
-        let Some(inode) = self.files.get(&file).map(|file| file.opened.inode) else {
+        transfers.measure();
+        match self.settings.caches {
+            0 => self.measure_parts(now, call, Asked::Subfiles, out),
+            _ => self.measure_parts(now, call, Asked::Caches, out),
+        }
+    }
+
+    /// All of those who were asked have told an access where the file ends.
+    pub(super) fn measure_further(
+        &mut self,
+        now: Nanos,
+        call: CallNumber,
+        last: Party,
+        out: &mut Vec<Action>,
+    ) {
+        match last {
+            Party::Cache(_) => self.measure_parts(now, call, Asked::Subfiles, out),
+            _ => self.measured(now, call, out),
+        }
+    }
+
+    fn measure_parts(&mut self, now: Nanos, call: CallNumber, asked: Asked, out: &mut Vec<Action>) {
+        let Some(Task::Access { transfers, .. }) = self.tasks.get_mut(&call) else { return };
+        let file = transfers.file;
+        let Some(Opened { inode, layout, .. }) = self.files.get(&file).map(|file| file.opened)
+        else {
             return self.fail(
                 now,
                 call,
@@ -135,10 +159,11 @@ impl Client {
                 out,
             );
         };
-        transfers.is_measuring = true;
-        transfers.pending += layout.subfiles();
-        transfers.ends = vec![0; layout.subfiles() as usize];
-        self.ask_subfiles(now, call, (inode, layout), Question::Measure, out);
+        let parts = self.parts(layout, asked);
+        if let Some(Task::Access { transfers, .. }) = self.tasks.get_mut(&call) {
+            transfers.pending += parts;
+        }
+        self.ask_parts(now, call, (inode, layout, asked), Question::Measure, out);
     }
 
     /// All subfiles have told an access how long they are.
@@ -228,7 +253,11 @@ impl Client {
                     return self.fail(now, call, failed(Code::BAD_MESSAGE, text), out);
                 }
             }
-            Message::Done if !is_read => transfers.lanes.landed(portion.subfile),
+            Message::Done if !is_read => {
+                let file = transfers.file;
+                transfers.lanes.landed(portion.subfile);
+                self.wrote(file, from);
+            }
             Message::Failed { code: Code::UNKNOWN_VIEW, .. } if may_repeat => {
                 transfers.unknown_count += 1;
                 self.views.unknown(number, from);

@@ -134,6 +134,19 @@ pub enum Call {
 }
 
 impl Call {
+    /// The file that it is about, of those that are open.
+    pub(super) fn file(&self) -> Option<FileNumber> {
+        match self {
+            Call::Access { file, .. }
+            | Call::Agree { file, .. }
+            | Call::Size { file }
+            | Call::Resize { file, .. }
+            | Call::Sync { file }
+            | Call::Close { file } => Some(*file),
+            _ => None,
+        }
+    }
+
     /// Bytes of the longest path in it.
     pub(super) fn path_bytes(&self) -> usize {
         let both = match self {

@@ -1,7 +1,13 @@
-//! Questions to all subfiles of a file: how long they are, another length, sync.
+//! Questions about a whole file to all who have a part of it: how long it is, another length, sync.
+//!
+//! Where there are cache managers, they are asked first: what they bring to the servers meanwhile, the
+//! servers tell of. For another length each manager holds others back from its part, one after the other in
+//! their order, so that two who want that never wait for each other; then the servers are asked; then the
+//! managers let the others go on.
 
 use super::answers::{answer, failure, failure_of, not_open};
 use super::events::{Action, CallNumber, Done, Failure, FileNumber};
+use super::group::Then;
 use super::{Client, Errand, Task};
 use crate::{Attributes, Code, Inode, Layout, Message, Opened, Party};
 use iolab_vocab::Nanos;
@@ -9,37 +15,44 @@ use iolab_vocab::Nanos;
 /// The largest file.
 const LARGEST: u64 = i64::MAX as u64;
 
-/// What all subfiles of a file are asked.
+/// What is asked about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Question {
     Measure,
-    Resize { bytes: u64 },
+    Resize {
+        bytes: u64,
+    },
     Sync,
+    /// By an open that ends then.
+    SyncToClose,
 }
 
-impl Question {
-    fn to_subfile(self, inode: Inode, layout: Layout, subfile: u32) -> Message {
-        match self {
-            Question::Measure => Message::Measure { inode, subfile },
-            Question::Sync => Message::Sync { inode, subfile },
-            Question::Resize { bytes } => {
-                // The subfile with the last byte is as long as the file says; others at most so long.
-                let extends = bytes.checked_sub(1).is_some_and(|x| layout.subfile_of(x) == subfile);
-                let bytes = layout.bytes_below(subfile, bytes);
-                Message::Resize { inode, subfile, bytes, extends }
-            }
-        }
-    }
+/// Who is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// All cache managers.
+    Caches,
+    /// One of them to hold others back, when all before it do.
+    Hold(u32),
+    /// The servers of all subfiles.
+    Subfiles,
+    /// So many cache managers that hold others back, to let them go on.
+    Resume(u32),
 }
 
-/// A question to all subfiles of a file.
-#[derive(Debug, Default)]
+/// A question about a file.
+#[derive(Debug)]
 pub(super) struct Spread {
-    pub(super) layout: Option<Layout>,
-    pub(super) left: u32,
+    question: Question,
+    asked: Asked,
+    inode: Inode,
+    layout: Layout,
+    left: u32,
     /// How long the file is, if that was asked.
-    pub(super) bytes: Option<u64>,
-    pub(super) failure: Option<Failure>,
+    bytes: u64,
+    failure: Option<Failure>,
+    /// The open that asks, if one does, and how many writes it had made.
+    file: Option<(FileNumber, u64)>,
 }
 
 impl Spread {
@@ -48,24 +61,61 @@ impl Spread {
         self.failure.as_ref().is_some_and(|failure| failure.code == Code::STALE)
     }
 
-    /// Takes what a subfile says. Tells whether it was the last.
-    pub(super) fn told(&mut self, from: Party, subfile: u32, message: Message) -> bool {
+    /// Takes what a part says, of an instance with so many caches. Tells whether it was the last.
+    pub(super) fn told(&mut self, caches: u32, from: Party, part: u32, message: Message) -> bool {
         self.left -= 1;
-        match (message, &mut self.bytes, self.layout) {
-            (Message::End { bytes: end }, Some(bytes), Some(layout)) => {
-                *bytes = layout.file_bytes(subfile, end).max(*bytes);
+        let lanes = match from {
+            Party::Cache(_) => self.layout.over_caches(caches),
+            _ => self.layout,
+        };
+        match (message, self.question) {
+            (Message::End { bytes }, Question::Measure) => {
+                self.bytes = lanes.file_bytes(part, bytes).max(self.bytes);
             }
-            (Message::Done, None, _) => {}
-            (message, ..) => {
+            (Message::Done, question) if question != Question::Measure => {}
+            (message, _) => {
                 self.failure.get_or_insert(failure_of(from, message));
             }
         }
         self.left == 0
     }
+
+    /// Who is asked next, of so many cache managers' parts; nobody if that was all.
+    fn next(&self, caches: u32) -> Option<Asked> {
+        match (self.asked, self.failure.is_some()) {
+            (Asked::Caches, false) => Some(Asked::Subfiles),
+            // The last one may do so, too, and have been heard by nobody.
+            (Asked::Hold(last), true) => Some(Asked::Resume(last + 1)),
+            (Asked::Hold(last), false) if last + 1 < caches => Some(Asked::Hold(last + 1)),
+            (Asked::Hold(_), false) => Some(Asked::Subfiles),
+            (Asked::Subfiles, _) if matches!(self.question, Question::Resize { .. }) => {
+                (caches > 0).then_some(Asked::Resume(caches))
+            }
+            (Asked::Caches | Asked::Subfiles | Asked::Resume(_), _) => None,
+        }
+    }
+}
+
+fn message_of(
+    (question, asked): (Question, Asked),
+    (inode, lanes): (Inode, Layout),
+    subfile: u32,
+) -> Message {
+    match question {
+        _ if matches!(asked, Asked::Resume(_)) => Message::Resume { inode, subfile },
+        Question::Measure => Message::Measure { inode, subfile },
+        Question::Sync | Question::SyncToClose => Message::Sync { inode, subfile },
+        Question::Resize { bytes } => {
+            // The part with the last byte is as long as the file says; others at most so long.
+            let extends = bytes.checked_sub(1).is_some_and(|x| lanes.subfile_of(x) == subfile);
+            let bytes = lanes.bytes_below(subfile, bytes);
+            Message::Resize { inode, subfile, bytes, extends }
+        }
+    }
 }
 
 impl Client {
-    /// Asks all subfiles of a file that is open.
+    /// Asks about a file that is open.
     pub(super) fn spread_file(
         &mut self,
         now: Nanos,
@@ -83,32 +133,77 @@ impl Client {
             return answer(call, failure(Code::TOO_LARGE, format!("a file of {bytes} bytes")), out);
         }
         let Opened { inode, layout, .. } = file.opened;
-        let spread = Spread {
-            layout: Some(layout),
-            left: layout.subfiles(),
-            bytes: (question == Question::Measure).then_some(0),
-            failure: None,
-        };
+        let file = Some((number, file.unsynced.writes()));
+        let spread = self.spread(question, (inode, layout), file);
+        let asked = spread.asked;
         self.tasks.insert(call, Task::Spread(spread));
-        self.ask_subfiles(now, call, (inode, layout), question, out);
+        self.ask_parts(now, call, (inode, layout, asked), question, out);
     }
 
-    pub(super) fn ask_subfiles(
-        &mut self,
-        now: Nanos,
-        call: CallNumber,
-        (inode, layout): (Inode, Layout),
+    fn spread(
+        &self,
         question: Question,
-        out: &mut Vec<Action>,
-    ) {
-        for subfile in 0..layout.subfiles() {
-            let message = question.to_subfile(inode, layout, subfile);
-            let party = self.party_of(layout, subfile);
-            self.ask(now, party, (message, None), Errand::Subfile(call, subfile), out);
+        (inode, layout): (Inode, Layout),
+        file: Option<(FileNumber, u64)>,
+    ) -> Spread {
+        let asked = match (self.settings.caches, question) {
+            (0, _) => Asked::Subfiles,
+            (_, Question::Resize { .. }) => Asked::Hold(0),
+            _ => Asked::Caches,
+        };
+        let left = self.parts(layout, asked);
+        Spread { question, asked, inode, layout, left, bytes: 0, failure: None, file }
+    }
+
+    /// How many there are to ask.
+    pub(super) fn parts(&self, layout: Layout, asked: Asked) -> u32 {
+        match asked {
+            Asked::Caches => self.lanes_of(layout).subfiles(),
+            Asked::Hold(_) => 1,
+            Asked::Resume(held) => held,
+            Asked::Subfiles => layout.subfiles(),
         }
     }
 
-    pub(super) fn party_of(&self, layout: Layout, subfile: u32) -> Party {
+    pub(super) fn ask_parts(
+        &mut self,
+        now: Nanos,
+        call: CallNumber,
+        (inode, layout, asked): (Inode, Layout, Asked),
+        question: Question,
+        out: &mut Vec<Action>,
+    ) {
+        let first = if let Asked::Hold(one) = asked { one } else { 0 };
+        for part in first..first + self.parts(layout, asked) {
+            let (lanes, party) = match asked {
+                Asked::Subfiles => (layout, self.server_party(layout, part)),
+                _ => {
+                    let lanes = self.lanes_of(layout);
+                    (lanes, self.lane_party(lanes, part))
+                }
+            };
+            let message = message_of((question, asked), (inode, lanes), part);
+            self.ask(now, party, (message, None), Errand::Part(call, part), out);
+        }
+    }
+
+    /// How a file is divided among those who are asked for its data.
+    pub(super) fn lanes_of(&self, layout: Layout) -> Layout {
+        match self.settings.caches {
+            0 => layout,
+            caches => layout.over_caches(caches),
+        }
+    }
+
+    /// Whom to ask for a part of a file's data.
+    pub(super) fn lane_party(&self, lanes: Layout, part: u32) -> Party {
+        match self.settings.caches {
+            0 => self.server_party(lanes, part),
+            caches => Party::Cache(lanes.server_of(part, caches)),
+        }
+    }
+
+    fn server_party(&self, layout: Layout, subfile: u32) -> Party {
         Party::Server(layout.server_of(subfile, self.settings.servers))
     }
 
@@ -121,12 +216,11 @@ impl Client {
         out: &mut Vec<Action>,
     ) {
         let question = (Message::Look { path: path.clone() }, None);
-        let task = Task::Look { path, attributes: None, spread: Spread::default() };
-        self.tasks.insert(call, task);
+        self.tasks.insert(call, Task::Look { path, found: None });
         self.ask(now, Party::Metadata, question, Errand::Answer(call), out);
     }
 
-    /// What a name stands for is known; how long a file is, its subfiles know.
+    /// What a name stands for is known; how long a file is, its parts know.
     pub(super) fn looked(
         &mut self,
         now: Nanos,
@@ -137,30 +231,67 @@ impl Client {
         let Some(layout) = found.layout else {
             return answer(call, Ok(Done::Attributes { attributes: found, bytes: 0 }), out);
         };
-        let left = layout.subfiles();
-        let spread = Spread { layout: Some(layout), left, bytes: Some(0), failure: None };
-        self.tasks.insert(call, Task::Look { path, attributes: Some(found), spread });
-        self.ask_subfiles(now, call, (found.inode, layout), Question::Measure, out);
+        let (inode, question) = (found.inode, Question::Measure);
+        let spread = self.spread(question, (inode, layout), None);
+        let asked = spread.asked;
+        self.tasks.insert(call, Task::Look { path, found: Some((found, spread)) });
+        self.ask_parts(now, call, (inode, layout, asked), question, out);
     }
 
+    /// All who were asked have told: others are asked, or the call is over.
     pub(super) fn told_all(&mut self, now: Nanos, call: CallNumber, out: &mut Vec<Action>) {
-        let (attributes, spread) = match self.tasks.remove(&call) {
-            Some(Task::Spread(spread)) => (None, spread),
-            // The file went while its subfiles were asked: the name may stand for another one by now.
-            Some(Task::Look { path, spread, .. }) if spread.has_gone() => {
-                return self.look(now, call, path, out);
-            }
-            Some(Task::Look { attributes, spread, .. }) => (attributes, spread),
+        let lanes = self.settings.caches.min(crate::SUBFILES_MAX);
+        let spread = match self.tasks.get_mut(&call) {
+            Some(Task::Spread(spread) | Task::Look { found: Some((_, spread)), .. }) => spread,
             _ => return,
         };
-        let outcome = match (spread.failure, attributes, spread.bytes) {
-            (Some(failure), ..) => Err(failure),
-            (None, Some(attributes), bytes) => {
-                Ok(Done::Attributes { attributes, bytes: bytes.unwrap_or(0) })
+        if let Some(asked) = spread.next(lanes) {
+            spread.asked = asked;
+            let Spread { inode, layout, question, .. } = *spread;
+            let left = self.parts(layout, asked);
+            if let Some(Task::Spread(spread) | Task::Look { found: Some((_, spread)), .. }) =
+                self.tasks.get_mut(&call)
+            {
+                spread.left = left;
             }
-            (None, None, Some(bytes)) => Ok(Done::Size(bytes)),
-            (None, None, None) => Ok(Done::Nothing),
-        };
-        answer(call, outcome, out);
+            return self.ask_parts(now, call, (inode, layout, asked), question, out);
+        }
+        match self.tasks.remove(&call) {
+            // The file went while its parts were asked: the name may stand for another one by now.
+            Some(Task::Look { path, found: Some((_, spread)) }) if spread.has_gone() => {
+                self.look(now, call, path, out);
+            }
+            Some(Task::Look { found: Some((attributes, spread)), .. }) => {
+                let Spread { failure, bytes, .. } = spread;
+                let done = Ok(Done::Attributes { attributes, bytes });
+                answer(call, failure.map_or(done, Err), out);
+            }
+            Some(Task::Spread(spread)) => self.spread_over(now, call, spread, out),
+            _ => {}
+        }
+    }
+
+    /// What a question about an open file has come to.
+    fn spread_over(&mut self, now: Nanos, call: CallNumber, spread: Spread, out: &mut Vec<Action>) {
+        let Spread { question, bytes, mut failure, file, .. } = spread;
+        let is_sync = matches!(question, Question::Sync | Question::SyncToClose);
+        if let Some((number, writes)) = file
+            && is_sync
+            && let Some(file) = self.files.get_mut(&number)
+        {
+            if failure.is_none() {
+                file.unsynced.synced(writes);
+            }
+            // What is lost weighs more than what may still be there.
+            failure = file.unsynced.take_loss().or(failure);
+        }
+        let done = if question == Question::Measure { Done::Size(bytes) } else { Done::Nothing };
+        let outcome = failure.map_or(Ok(done), Err);
+        match (question, file) {
+            (Question::SyncToClose, Some((file, _))) => {
+                self.agree(now, call, file, outcome, Then::Close, out);
+            }
+            _ => answer(call, outcome, out),
+        }
     }
 }

@@ -46,8 +46,11 @@ pub(super) struct Transfers {
     pub(super) tails: Vec<Portion>,
     /// Where there is nothing but the end of the file, as far as is known.
     pub(super) beyond: Vec<Portion>,
-    /// How long each subfile is, while all are asked.
-    pub(super) ends: Vec<u64>,
+    /// How long each part is, while all are asked; and where the file ends, by those who were asked.
+    ends: Vec<u64>,
+    file_end: u64,
+    /// A cache manager has begun a new life: what was a hole in the last one may have been written since.
+    pub(super) is_doubtful: bool,
     pub(super) is_measuring: bool,
     /// Where the file ends in the stretch.
     pub(super) end: u64,
@@ -89,6 +92,8 @@ impl Transfers {
             tails: Vec::new(),
             beyond: Vec::new(),
             ends: Vec::new(),
+            file_end: 0,
+            is_doubtful: false,
             is_measuring: false,
             bytes: 0,
             holding: None,
@@ -135,18 +140,35 @@ impl Transfers {
         (self.tails, self.whole) = (Vec::new(), None);
     }
 
-    /// All subfiles have told how long they are: what is to be read once more, and what is a hole.
+    /// All are asked where the file ends.
+    pub(super) fn measure(&mut self) {
+        self.is_measuring = true;
+        (self.ends, self.file_end) = (vec![0; self.layout.subfiles() as usize], 0);
+    }
+
+    /// Somebody says how long a part of the file is: one of those that this access goes to, or a subfile of
+    /// `layout`.
+    pub(super) fn told(&mut self, layout: Option<Layout>, is_lane: bool, part: u32, end: u64) {
+        let layout = if is_lane { self.layout } else { layout.unwrap_or(self.layout) };
+        if is_lane && let Some(known) = self.ends.get_mut(part as usize) {
+            *known = end;
+        }
+        if part == 0 || !is_planted(Plant::EndOfOneSubfile) {
+            self.file_end = self.file_end.max(layout.file_bytes(part, end));
+        }
+    }
+
+    /// All have told how long their parts are: what is to be read once more, and what is a hole.
     pub(super) fn measured(&mut self) -> (Vec<Portion>, Vec<Portion>) {
-        let ends = self.ends.iter().zip(0u32..);
-        let mut ends = ends.map(|(&end, subfile)| self.layout.file_bytes(subfile, end));
-        let file = if is_planted(Plant::EndOfOneSubfile) { ends.next() } else { ends.max() };
-        let rank = self.stretch.view.rank(file.unwrap_or(0)).unwrap_or(self.stretch.from);
+        let rank = self.stretch.view.rank(self.file_end).unwrap_or(self.stretch.from);
         self.end = rank.clamp(self.stretch.from, self.stretch.to).max(self.reached);
         self.reached = self.end;
+        let was_doubtful = std::mem::take(&mut self.is_doubtful);
         let (mut again, mut holes) = (Vec::new(), Vec::new());
         for tail in std::mem::take(&mut self.tails) {
             let end = self.ends.get(tail.subfile as usize).copied().unwrap_or(0);
-            if has_bytes(&tail.before(tail.data_end(end))) {
+            let is_doubtful = was_doubtful && has_bytes(&tail.before(self.end));
+            if is_doubtful || has_bytes(&tail.before(tail.data_end(end))) {
                 // With what was there before of the same block: the call sees a block at one instant.
                 again.push(tail.with_its_block(self.pace.transfer_bytes, self.stretch.from));
                 continue;

@@ -102,6 +102,11 @@ impl Subfiles {
         self.of.get(&subfile)?.length
     }
 
+    /// How long a subfile is at least: what was written up to there is done.
+    pub(crate) fn at_least(&self, subfile: Subfile) -> u64 {
+        self.of.get(&subfile).map_or(0, |state| state.at_least)
+    }
+
     /// A subfile was looked at, while it may have been written. Gives its length.
     pub(crate) fn measured(&mut self, subfile: Subfile, length: u64) -> u64 {
         let Some(state) = self.of.get_mut(&subfile) else { return length };

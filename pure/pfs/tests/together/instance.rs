@@ -109,6 +109,7 @@ impl Together {
             Party::Server(at) => {
                 Post::Server(at as usize, io_server::Event::PeerUp { peer, session })
             }
+            Party::Cache(_) => unreachable!("this instance has no cache managers"),
             Party::Metadata => Post::Metadata(metadata::Event::PeerUp { peer, session }),
         });
     }
@@ -127,6 +128,7 @@ impl Together {
                 let event = io_server::Event::Asked { peer, request, message, payload };
                 Post::Server(at as usize, event)
             }
+            Party::Cache(_) => unreachable!("this instance has no cache managers"),
             Party::Metadata => Post::Metadata(metadata::Event::Asked { peer, request, message }),
         });
     }

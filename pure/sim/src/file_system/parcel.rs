@@ -65,6 +65,7 @@ impl Addresses {
         match party {
             Party::Metadata => self.metadata,
             Party::Server(index) => self.servers[index as usize],
+            Party::Cache(_) => unreachable!("a simulated instance has no cache managers"),
         }
     }
 
@@ -161,6 +162,7 @@ impl Parcel {
                 known: *known,
                 party: Party::Metadata,
                 servers: 0,
+                caches: 0,
             })),
             Carried::Bye | Carried::Ended => greeting_bytes(&Greeting::Bye),
             Carried::Asked { message, payload, .. } | Carried::Replied { message, payload, .. } => {

@@ -19,7 +19,7 @@ fn connected(bytes: u64, buffers: &mut Buffers) -> (Channel, Channel) {
     assert!(matches!(server.receive(buffers), Ok(Some(Received::Hello(_)))));
     assert!(matches!(server.receive(buffers), Ok(None)));
     let (incarnation, party) = (Incarnation(1), Party::Server(0));
-    let welcome = Welcome { incarnation, known: false, party, servers: 1 };
+    let welcome = Welcome { incarnation, known: false, party, servers: 1, caches: 0 };
     server.welcome(welcome, Some(&Budget::of(Some(bytes))));
     server.send(&NoRows, buffers).unwrap();
     assert!(matches!(asker.receive(buffers), Ok(Some(Received::Welcome(_)))));

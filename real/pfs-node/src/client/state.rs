@@ -52,6 +52,7 @@ impl Rows for Lending {
 pub(super) struct State {
     machine: Client,
     session: SessionId,
+    caches: u32,
     place: Place,
     links: BTreeMap<Party, Channel>,
     buffers: Buffers,
@@ -70,6 +71,7 @@ impl State {
         State {
             machine: Client::new(settings),
             session,
+            caches: settings.caches,
             place,
             links: BTreeMap::new(),
             buffers: Buffers::default(),
@@ -133,7 +135,10 @@ impl State {
         while let Some(link) = self.links.get_mut(&party) {
             match link.receive(&mut self.buffers) {
                 Ok(None) => return,
-                Ok(Some(Received::Welcome(welcome))) if welcome.party == party => {
+                Ok(Some(Received::Welcome(welcome)))
+                    // Of another number of cache managers, blocks would be looked for at the wrong one.
+                    if welcome.party == party && welcome.caches == self.caches =>
+                {
                     let Welcome { incarnation, known, .. } = welcome;
                     self.todo.push_back(Event::Connected { to: party, incarnation, known });
                 }

@@ -18,6 +18,10 @@ pub(super) struct Shape {
     /// I/O servers. [default: 4, or as many as the directory has]
     #[arg(long, value_name = "N")]
     pub(super) servers: Option<u32>,
+    /// Cache managers: they keep blocks in memory between programs and servers. [default: as many as the
+    /// directory had last, 0 in a new one]
+    #[arg(long, value_name = "N")]
+    pub(super) caches: Option<u32>,
     /// How files are partitioned: `stripe:unit=256k,count=4`, or `one`.
     #[arg(long, value_name = "LAYOUT")]
     pub(super) layout: Option<String>,
@@ -35,6 +39,7 @@ impl Shape {
     pub(super) fn wish(&self) -> Wish {
         Wish {
             servers: self.servers,
+            caches: self.caches,
             layout: self.layout.clone(),
             schedule: self.schedule.clone(),
             window_memory: self.window_memory,
@@ -44,7 +49,8 @@ impl Shape {
 
 /// Start a file system in a directory, or recover the one that is there.
 ///
-/// It goes on until `iolab fs stop`. What was answered outlives the servers' processes, not a power cut.
+/// It goes on until `iolab fs stop`. What was answered, with cache managers what was synced or closed,
+/// outlives the servers' processes, not a power cut.
 #[derive(Args)]
 pub(super) struct Up {
     /// Its directory, which is made if it is not there.
@@ -79,9 +85,12 @@ pub(super) fn up(arguments: &Up) -> Result<ExitCode, Failure> {
     let directory = arguments.dir.canonicalize().unwrap_or_else(|_| arguments.dir.clone());
     say_line!("ready       {} (process {})", directory.display(), started.pid());
     say_line!("servers     {}", description.servers);
+    if description.caches > 0 {
+        say_line!("caches      {}", description.caches);
+    }
     say_line!("layout      {}", description.layout);
     say_line!("schedule    {}", description.schedule.name);
-    say_line!("durability  {}", durability());
+    say_line!("durability  {}", durability(&description));
     say_line!("capacity    {}", capacity(&directory));
     Ok(ExitCode::SUCCESS)
 }
@@ -94,8 +103,12 @@ pub(super) fn stop(arguments: &Stop) -> Result<ExitCode, Failure> {
 }
 
 /// What the class promises.
-pub(super) fn durability() -> String {
-    format!("{DURABILITY}: what is answered outlives the servers, not a power cut")
+pub(super) fn durability(description: &Description) -> String {
+    let what = match description.caches {
+        0 => "what is answered",
+        _ => "what is synced or closed",
+    };
+    format!("{DURABILITY}: {what} outlives the servers, not a power cut")
 }
 
 /// Room on the device of a directory.

@@ -47,6 +47,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             "directory": directory.to_string_lossy(),
             "uuid": description.uuid,
             "process": pid,
+            "caches": description.caches,
             "layout": description.layout.to_string(),
             "schedule": description.schedule.name,
             "durability": DURABILITY,
@@ -62,9 +63,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             Some(pid) => say_line!("served      by process {pid}"),
             None => say_line!("served      by nobody; `iolab fs up --dir {}`", directory.display()),
         }
+        if description.caches > 0 {
+            say_line!("caches      {}", description.caches);
+        }
         say_line!("layout      {}", description.layout);
         say_line!("schedule    {}", description.schedule.name);
-        say_line!("durability  {}", durability());
+        say_line!("durability  {}", durability(&description));
         say_line!("capacity    {}", capacity(&directory));
         for (server, Held { subfiles, bytes }) in held.iter().enumerate() {
             let size = format_bytes(*bytes);

@@ -1,0 +1,402 @@
+//! A cache manager: blocks of files in memory, between clients and I/O servers. It is the only one that has
+//! these blocks, for reads and for writes, so nobody ever reads an old copy, and managers have nothing to
+//! tell each other (the cooperative cache of Clusterfile, Isaila and others, ICS 2004, with writes).
+//!
+//! To clients it is a server whose subfile is what the cache layout gives it; to I/O servers it is a client.
+//!
+//! Promises: what a server promises of a stripe, this does; a request is carried out at most once in a life.
+//! What was written is at the servers after a sync, [`Settings::age`] later, or earlier when memory is
+//! wanted. Bytes that were written are never covered by older ones from a server, and partial writes read
+//! nothing: what is missing of a block is fetched when somebody reads it. When it crashes, what it had not
+//! brought to the servers is lost; its clients know what they wrote and have not synced, and say so.
+//!
+//! Costs: O(log n) in blocks and requests for each block of a request, and O(runs) of what is written to
+//! it. Memory: [`Settings::memory`] of blocks, an eighth of that at most for which of their bytes are there.
+
+mod blocks;
+mod events;
+mod requests;
+mod runs;
+mod upstream;
+
+pub use crate::serving::{Operation, Settings as ServingSettings};
+pub use events::{Action, BlockNumber, Event, Place, Row};
+
+use crate::links::{FromWish, Link, Wish};
+use crate::message::PAYLOAD_BYTES_MAX;
+use crate::serving::{Admission, Serving, Subfile};
+use crate::{Buffer, Code, Inode, Layout, Message, Party, Peer, Request, SessionId, ViewNumber};
+use blocks::{Blocks, Key};
+use iolab_policy::Machine;
+use iolab_vocab::Nanos;
+use requests::Work;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use upstream::Errand;
+
+/// What a manager is built with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Its place in the map.
+    pub index: u32,
+    /// Cache managers of the instance.
+    pub caches: u32,
+    /// I/O servers of the instance.
+    pub servers: u32,
+    /// Bytes of blocks at most; at least eight blocks.
+    pub memory: u64,
+    /// A stripe is a block; of a larger one so many bytes are. At most 1 MiB.
+    pub block_bytes: u64,
+    /// How old data may become before the servers get it.
+    pub age: Nanos,
+    /// How long a server may be silent before what was asked of it has failed.
+    pub failure_timeout: Nanos,
+    /// Towards clients.
+    pub serving: ServingSettings,
+}
+
+impl Settings {
+    /// 256 MiB in blocks of up to 1 MiB, 5 s until data goes to the servers, which may be silent for 8 s.
+    pub fn usual(index: u32, caches: u32, servers: u32) -> Settings {
+        Settings {
+            index,
+            caches,
+            servers,
+            memory: 256 << 20,
+            block_bytes: PAYLOAD_BYTES_MAX,
+            age: Nanos(5_000_000_000),
+            failure_timeout: Nanos(8_000_000_000),
+            serving: ServingSettings::usual(),
+        }
+    }
+}
+
+/// What a manager has done so far, and has now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Blocks that were read.
+    pub reads: u64,
+    /// Those of them that a server had to be asked for.
+    pub misses: u64,
+    /// Questions to servers for what is missing of a block.
+    pub fetches: u64,
+    /// Blocks that were brought to servers.
+    pub flushes: u64,
+    /// Bytes of blocks that have some no server has.
+    pub unsaved_bytes: u64,
+}
+
+/// What the manager knows of a file.
+#[derive(Debug)]
+struct File {
+    /// On its servers.
+    layout: Layout,
+    /// The view of all of it, as this manager numbers it, and who has stored it.
+    view: ViewNumber,
+    stored: BTreeSet<Party>,
+    /// Questions to servers without an answer.
+    in_flight: u32,
+    /// Somebody changes its length: servers are asked nothing.
+    is_held: bool,
+    /// Who waits to cut it until the questions are answered.
+    cutting: Option<Operation>,
+}
+
+/// Somebody has cut a file, and holds others back until servers have the new length.
+#[derive(Debug)]
+struct Hold {
+    session: SessionId,
+    inode: Inode,
+    operation: Operation,
+    /// Nobody waits longer: who holds may not know that it does.
+    until: Nanos,
+}
+
+/// The cache manager machine.
+#[derive(Debug)]
+pub struct CacheManager {
+    settings: Settings,
+    serving: Serving<Work>,
+    blocks: Blocks,
+    files: BTreeMap<Inode, File>,
+    /// When there are so many, those that are not in use are forgotten.
+    files_max: usize,
+    last_view: u32,
+    links: BTreeMap<Party, Link<Errand, Row>>,
+    /// Who waits for memory, in the order in which they came.
+    waiting: VecDeque<Operation>,
+    /// Whether there may be memory for them.
+    is_room_new: bool,
+    /// Who holds a file back from others, after cutting it.
+    holds: Vec<Hold>,
+    /// What syncs wait for: how many flushes of which block must be over.
+    syncs: BTreeMap<Operation, BTreeMap<Key, u64>>,
+    /// Flushes under way.
+    flushing: usize,
+    /// After a flush has failed, none begins before then.
+    flush_again_at: Option<Nanos>,
+    /// Whatever servers do not have is brought to them at once.
+    is_ending: bool,
+    counts: Counts,
+    woken_at: Option<Nanos>,
+}
+
+/// Files that are known without being looked through for those that need not be.
+const FILES: usize = 4096;
+
+impl CacheManager {
+    /// A manager in a new life: it has nothing.
+    pub fn new(settings: Settings) -> CacheManager {
+        let block_bytes = settings.block_bytes.clamp(1, PAYLOAD_BYTES_MAX);
+        let memory = settings.memory.max(8 * block_bytes);
+        CacheManager {
+            settings: Settings { block_bytes, memory, ..settings },
+            serving: Serving::new(settings.serving),
+            blocks: Blocks::new(memory),
+            files: BTreeMap::new(),
+            files_max: FILES,
+            last_view: 0,
+            links: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            is_room_new: false,
+            holds: Vec::new(),
+            syncs: BTreeMap::new(),
+            flushing: 0,
+            flush_again_at: None,
+            is_ending: false,
+            counts: Counts::default(),
+            woken_at: None,
+        }
+    }
+
+    /// What it has done so far, and has now.
+    pub fn counts(&self) -> Counts {
+        Counts { unsaved_bytes: self.blocks.unsaved_bytes(), ..self.counts }
+    }
+
+    fn asked(
+        &mut self,
+        now: Nanos,
+        peer: Peer,
+        request: Request,
+        message: Message,
+        payload: Option<(Buffer, u64)>,
+        out: &mut Vec<Action>,
+    ) {
+        let reply = |message| Action::Reply { peer, request, message, payload: None };
+        let release = |out: &mut Vec<Action>| {
+            out.extend(payload.map(|(buffer, _)| Action::Release { buffer }));
+        };
+        let id = match self.serving.admit(peer, request) {
+            Admission::Taken(id) => id,
+            Admission::Ignored => return release(out),
+            Admission::Repeated(answer) => {
+                release(out);
+                return out.push(reply(answer));
+            }
+            Admission::TooMany => {
+                release(out);
+                self.serving.sessions.lost(now, peer);
+                return out
+                    .push(Action::Drop { peer, why: "more requests under way than allowed" });
+            }
+        };
+        let work = self.work_of(id, message, payload, out);
+        if !matches!(work, Ok(Work::Write { .. })) {
+            release(out);
+        }
+        match work {
+            Err(answer) => out.push(reply(answer)),
+            Ok(work) => {
+                let is_resume = matches!(work, Work::Resume { .. });
+                let operation = self.serving.begin(id, request, work);
+                if is_resume {
+                    self.resume(id, operation, out);
+                }
+            }
+        }
+    }
+
+    /// The file of a request, which is this manager's to serve; or what is wrong with it.
+    fn know(&mut self, subfile: Subfile, layout: Layout) -> Result<(), Message> {
+        let Settings { index, caches, .. } = self.settings;
+        if layout.over_caches(caches).server_of(subfile.index, caches) != index {
+            return Err(Message::failed(Code::INVALID, "the part of another cache manager"));
+        }
+        if let Some(file) = self.files.get(&subfile.inode) {
+            return match file.layout == layout {
+                true => Ok(()),
+                false => Err(Message::failed(Code::INVALID, "the file is partitioned otherwise")),
+            };
+        }
+        self.forget_files();
+        self.last_view += 1;
+        let file = File {
+            layout,
+            view: ViewNumber(self.last_view),
+            stored: BTreeSet::new(),
+            in_flight: 0,
+            is_held: false,
+            cutting: None,
+        };
+        self.files.insert(subfile.inode, file);
+        Ok(())
+    }
+
+    /// Forgets files that nothing is known of but their layout, when there are many.
+    fn forget_files(&mut self) {
+        if self.files.len() < self.files_max {
+            return;
+        }
+        let CacheManager { files, blocks, serving, .. } = self;
+        files.retain(|&inode, file| {
+            let has_blocks = blocks.of_file(inode).next().is_some();
+            has_blocks || file.in_flight > 0 || file.is_held || serving.subfiles.is_used(inode)
+        });
+        self.files_max = FILES.max(2 * self.files.len());
+    }
+
+    /// A file is no more, and nobody uses it.
+    fn discard(&mut self, inode: Inode, out: &mut Vec<Action>) -> Message {
+        let is_asked = self.files.get(&inode).is_some_and(|file| file.in_flight > 0);
+        if is_asked || self.serving.subfiles.is_used(inode) {
+            return Message::failed(Code::BUSY, "requests on the file are under way");
+        }
+        let keys: Vec<Key> = self.blocks.of_file(inode).map(|(key, _)| key).collect();
+        keys.into_iter().for_each(|key| self.blocks.free(key, out));
+        self.files.remove(&inode);
+        self.serving.subfiles.discard(inode);
+        self.is_room_new = true;
+        Message::Done
+    }
+
+    /// A session is over, with its views and answers; whom it held back may go on.
+    fn end_session(&mut self, id: SessionId) {
+        self.serving.sessions.end(id);
+        self.end_holds(|hold| hold.session == id);
+    }
+
+    /// These holds are over.
+    fn end_holds(&mut self, is_over: impl Fn(&Hold) -> bool) {
+        let (over, others): (Vec<Hold>, Vec<Hold>) =
+            std::mem::take(&mut self.holds).into_iter().partition(is_over);
+        self.holds = others;
+        over.into_iter().for_each(|hold| self.let_go(hold.inode, hold.operation));
+    }
+
+    /// Whoever was held back from a file may go on.
+    fn let_go(&mut self, inode: Inode, operation: Operation) {
+        if let Some(file) = self.files.get_mut(&inode) {
+            file.is_held = false;
+        }
+        self.serving.leave(operation);
+    }
+
+    /// Goes on with what may go on.
+    fn go_on(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        loop {
+            while let Some(operation) = self.serving.next() {
+                self.act(now, operation, out);
+            }
+            if std::mem::take(&mut self.is_room_new) {
+                for operation in std::mem::take(&mut self.waiting) {
+                    self.act(now, operation, out);
+                }
+                continue;
+            }
+            return self.flush_due(now, out);
+        }
+    }
+
+    /// Wishes to be woken when the next session is late, or data is old.
+    fn wake(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        let oldest = self.blocks.dirty().next().map(|(since, _)| since.after(self.settings.age));
+        // What is due and could not begin, begins when something else is over.
+        let flush =
+            self.flush_again_at.or(oldest.filter(|&at| at > now)).filter(|_| oldest.is_some());
+        let holds = self.holds.iter().map(|hold| hold.until);
+        let times = self.serving.wakes_at().into_iter().chain(flush).chain(holds);
+        let Some(at) = times.min() else { return };
+        if self.woken_at.is_none_or(|stands| stands <= now || stands > at) {
+            self.woken_at = Some(at);
+            out.push(Action::WakeAt(at));
+        }
+    }
+}
+
+impl FromWish<Row> for Action {
+    fn from_wish(wish: Wish<Row>) -> Action {
+        match wish {
+            Wish::Connect(to) => Action::Connect { to },
+            Wish::Disconnect(from) => Action::Disconnect { from },
+            Wish::Ask { to, request, message, payload } => {
+                Action::Ask { to, request, message, payload }
+            }
+            Wish::WakeAt(at) => Action::WakeAt(at),
+        }
+    }
+}
+
+impl Machine for CacheManager {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
+        match event {
+            Event::PeerUp { peer, session } => {
+                let (known, before) = self.serving.sessions.up(peer, session);
+                if let Some(peer) = before {
+                    out.push(Action::Drop { peer, why: "its session has another connection" });
+                }
+                out.push(Action::Welcome { peer, known });
+            }
+            Event::PeerLost { peer, ended } => {
+                if let Some(id) = self.serving.sessions.lost(now, peer)
+                    && ended
+                {
+                    self.end_session(id);
+                }
+            }
+            Event::Asked { peer, request, message, payload } => {
+                self.asked(now, peer, request, message, payload, out);
+            }
+            Event::Connected { to, incarnation, known } => {
+                let Some(link) = self.links.get_mut(&to) else { return };
+                let forgotten = link.connected(now, incarnation, known, out);
+                if forgotten.views {
+                    self.files.values_mut().for_each(|file| {
+                        file.stored.remove(&to);
+                    });
+                }
+                self.unanswered(now, to, forgotten.lost, Code::SESSION_LOST, out);
+            }
+            Event::Disconnected { from } => {
+                if let Some(link) = self.links.get_mut(&from) {
+                    link.disconnected(now, out);
+                }
+            }
+            Event::Replied { from, request, message, payload } => {
+                let link = self.links.get_mut(&from);
+                match link.and_then(|link| link.replied(now, request, out)) {
+                    Some(errand) => self.replied(now, from, errand, (message, payload), out),
+                    None => out.extend(payload.map(|buffer| Action::Release { buffer })),
+                }
+            }
+            Event::Ending => self.is_ending = true,
+            Event::Woke => {
+                for id in self.serving.sessions.expired(now, self.settings.serving.session_timeout)
+                {
+                    self.end_session(id);
+                }
+                self.end_holds(|hold| hold.until <= now);
+                let parties: Vec<Party> = self.links.keys().copied().collect();
+                for party in parties {
+                    let Some(link) = self.links.get_mut(&party) else { continue };
+                    let late = link.woke(now, out);
+                    self.unanswered(now, party, late, Code::TIMED_OUT, out);
+                }
+            }
+        }
+        self.go_on(now, out);
+        self.wake(now, out);
+    }
+}

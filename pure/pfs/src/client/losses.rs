@@ -1,0 +1,106 @@
+//! What a process has written through cache managers that no sync has brought to the servers yet: a manager
+//! that begins a new life has lost it, and the program is told so.
+//!
+//! Promises: each loss is told once for each open that wrote, by the next call on the file, at the latest
+//! by sync or close. Costs: an entry for each manager that an open has written through.
+
+use super::answers::{answer, failed};
+use super::events::{Action, Call, CallNumber, Failure, FileNumber};
+use super::group::Then;
+use super::{Client, Task};
+use crate::plant::{Plant, is_planted};
+use crate::{Code, Incarnation, Party};
+use iolab_vocab::Nanos;
+use std::collections::BTreeMap;
+
+/// See the module; of one open.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unsynced {
+    /// In which life of each manager something was written, and which of the writes was the last.
+    through: BTreeMap<Party, (Incarnation, u64)>,
+    writes: u64,
+    loss: Option<Failure>,
+}
+
+impl Unsynced {
+    /// Whether there is anything to bring to the servers, or to tell.
+    pub(super) fn is_some(&self) -> bool {
+        !self.through.is_empty() || self.loss.is_some()
+    }
+
+    /// How many writes there were: those that a sync begins with.
+    pub(super) fn writes(&self) -> u64 {
+        self.writes
+    }
+
+    /// The first so many writes are at the servers.
+    pub(super) fn synced(&mut self, writes: u64) {
+        self.through.retain(|_, (_, last)| *last > writes);
+    }
+
+    /// What is to be told, once.
+    pub(super) fn take_loss(&mut self) -> Option<Failure> {
+        self.loss.take()
+    }
+}
+
+impl Client {
+    /// A party has written something of a file.
+    pub(super) fn wrote(&mut self, number: FileNumber, through: Party) {
+        let Party::Cache(_) = through else { return };
+        let life = self.links.get(&through).and_then(|link| link.incarnation());
+        if let (Some(file), Some(life)) = (self.files.get_mut(&number), life) {
+            file.unsynced.writes += 1;
+            file.unsynced.through.insert(through, (life, file.unsynced.writes));
+        }
+    }
+
+    /// A party is in a new life, or has forgotten this process.
+    pub(super) fn restarted(&mut self, party: Party, life: Incarnation) {
+        let Party::Cache(_) = party else { return };
+        for file in self.files.values_mut() {
+            let inode = file.opened.inode;
+            let Unsynced { through, loss, .. } = &mut file.unsynced;
+            if through.get(&party).is_none_or(|(of, _)| *of == life) {
+                continue;
+            }
+            through.remove(&party);
+            if !is_planted(Plant::LossNotTold) {
+                let text = format!("{party} has ended with data of file {inode} in its memory");
+                loss.get_or_insert(failed(Code::LOST, text));
+            }
+        }
+        for task in self.tasks.values_mut() {
+            if let Task::Access { transfers, .. } = task {
+                transfers.is_doubtful = true;
+            }
+        }
+    }
+
+    /// What a call is told instead of being carried out. Sync and close do their work, and tell it then.
+    pub(super) fn take_loss(&mut self, what: &Call) -> Option<(FileNumber, Failure)> {
+        let number = what.file()?;
+        if matches!(what, Call::Sync { .. } | Call::Close { .. }) {
+            return None;
+        }
+        let loss = self.files.get_mut(&number)?.unsynced.take_loss()?;
+        Some((number, loss))
+    }
+
+    /// Tells a call of a loss; of a collective one, all ranks.
+    pub(super) fn tell_loss(
+        &mut self,
+        now: Nanos,
+        call: CallNumber,
+        (file, what): (FileNumber, Call),
+        loss: Failure,
+        out: &mut Vec<Action>,
+    ) {
+        match what {
+            Call::Access { collective: true, .. } | Call::Agree { .. } => {
+                self.agree(now, call, file, Err(loss), Then::Answer, out);
+            }
+            _ => answer(call, Err(loss), out),
+        }
+    }
+}
