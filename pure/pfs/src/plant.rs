@@ -38,12 +38,14 @@ pub enum Plant {
     MissingWaitedFor,
     /// A client that has nothing to ask does not connect again, and its files are closed under it.
     OpensForgotten,
+    /// A file that is open is said not to be.
+    OpenUntold,
 }
 
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 16] = [
+    pub const ALL: [Plant; 17] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -60,6 +62,7 @@ impl Plant {
         Plant::ViewsKept,
         Plant::MissingWaitedFor,
         Plant::OpensForgotten,
+        Plant::OpenUntold,
     ];
 }
 
