@@ -3,6 +3,7 @@
 
 mod buffers;
 mod channel;
+pub mod chosen;
 mod client;
 mod clock;
 pub mod files;
@@ -15,7 +16,9 @@ mod memory;
 pub mod node;
 mod outgoing;
 mod peers;
+pub mod plain;
 mod server;
+pub mod stand_ins;
 mod subfiles;
 mod worker;
 
