@@ -30,8 +30,8 @@ impl Place {
         Place { follows: false, ..self }
     }
 
-    /// What is there, as the kernel says, which also finds out whether there is a name at all.
-    fn status(&self) -> Option<Stat> {
+    /// What is there, as the kernel says; `-errno` if nothing is. It also finds out whether there is a name.
+    fn status(&self) -> Result<Stat, isize> {
         let flags = if self.follows { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
         let mut status = std::mem::MaybeUninit::<Stat>::uninit();
         // A call of the kernel's own, since the name may be anything and libc's function is ours.
@@ -49,13 +49,13 @@ impl Place {
                 lateout("r11") _,
                 options(nostack),
             );
-            (answer == 0).then(|| status.assume_init())
+            if answer == 0 { Ok(status.assume_init()) } else { Err(answer) }
         }
     }
 
     /// What is there, if it may be a stand-in or lead to some.
     pub(crate) fn candidate(&self, run: &Run) -> Option<(Stat, FileType)> {
-        let status = self.status()?;
+        let status = self.status().ok()?;
         let kind = FileType::from_raw_mode(status.st_mode);
         let fits = matches!(kind, FileType::RegularFile | FileType::Directory);
         (fits && run.stand_ins.may_have(status.st_dev, status.st_ino)).then_some((status, kind))
@@ -67,7 +67,7 @@ impl Place {
     }
 
     fn text(&self) -> &CStr {
-        // SAFETY: the kernel has read it, or it is about to.
+        // SAFETY: the kernel has read it.
         unsafe { CStr::from_ptr(self.name) }
     }
 
@@ -87,6 +87,9 @@ impl Place {
 
     /// The same of what may only come to be there.
     pub(crate) fn name_to_be(&self, run: &Run) -> Option<Vec<u8>> {
+        if self.status().is_err_and(|error| error == -(libc::EFAULT as isize)) {
+            return None;
+        }
         let text = Path::new(OsStr::from_bytes(self.text().to_bytes()));
         let whole = match self.directory {
             libc::AT_FDCWD => text.to_owned(),

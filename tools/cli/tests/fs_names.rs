@@ -45,7 +45,7 @@ fn script(at: &Path, run: Option<&[&str]>, text: &str) -> Command {
     let make = if run.is_some() { format!("{} fs cp", iolab.display()) } else { "cp".to_owned() };
     let library = iolab.with_file_name(iolab_host::launch::LIBRARY_NAME);
     command.env("MAKE", make).env("IN", if run.is_some() { "iolab:" } else { "" });
-    command.env("IOLAB_LIBRARY", library).env_remove("IOLAB_FS");
+    command.env("IOLAB", iolab).env("IOLAB_LIBRARY", library).env_remove("IOLAB_FS");
     command.args(["-c", text]).current_dir(at).env("LC_ALL", "C");
     command
 }
@@ -126,6 +126,16 @@ fn a_file_that_leaves_the_chosen_names_is_a_plain_one() {
     as_plain(&format!(
         "mkdir d; $MAKE from ${{IN}}d/x; mv d {place}; cksum < {place}/x; rm -r {place}"
     ));
+}
+
+#[test]
+fn what_stands_in_for_a_file_goes_where_the_tools_move_it() {
+    let text = "$MAKE from ${IN}x; $IOLAB fs mv x y; stat -c %s y; $IOLAB fs rm y; \
+        mkdir d; $MAKE from ${IN}d/x; $IOLAB fs mv d/x z; stat -c %s z; find . | sort";
+    let (output, told, left) = comes_to(Some(&[]), text);
+    let found = "300000\n300000\n.\n./d\n./from\n./z\n";
+    assert_eq!((output.as_str(), told.as_str()), (found, ""));
+    assert!(left.contains(&("z".to_owned(), pattern())), "{output}");
 }
 
 #[test]

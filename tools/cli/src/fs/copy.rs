@@ -1,13 +1,11 @@
 //! `iolab fs cp`: files into a file system, out of it, and within it.
 
-use super::{Place, failure, files::found, name_of, shown};
+use super::{Place, Standing, failure, files::found, name_of, shown};
 use crate::failure::Failure;
 use clap::Args;
 use iolab_pfs::client::Call;
 use iolab_pfs::{Kind, OpenWish};
-use iolab_pfs_node::chosen::Chosen;
 use iolab_pfs_node::files::{self, OpenFile};
-use iolab_pfs_node::stand_ins::StandIns;
 use iolab_pfs_node::{Client, NoMemory, plain};
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -79,12 +77,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Err(Failure::new(format!("{} is no directory", to.display()))
             .hint("several files go into a directory that is there"));
     }
+    let standing = Standing::of(&client);
     for path in from {
         let source = Name::of(path)?;
         let to = if into { target.below(source.last()) } else { target.clone() };
         copy(&client, &source, &to)?;
         if let Name::Inside(path) = &to {
-            stand_for(&client, path)?;
+            standing.iter().for_each(|it| it.came(path));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -119,17 +118,6 @@ pub(super) fn bring(client: &Client, from: &Path, to: &[u8]) -> Result<(), Failu
         client.call(call, &mut NoMemory).map_err(wrong)?;
     }
     plain::import_file(client, from, to).map(drop).map_err(wrong)
-}
-
-/// Programs of a run see files by what stands in for them.
-fn stand_for(client: &Client, path: &[u8]) -> Result<(), Failure> {
-    let (stand_ins, chosen) = (StandIns::of(client.directory()), Chosen::here());
-    let Some(stand_ins) = stand_ins.filter(|_| chosen.holds(path)) else { return Ok(()) };
-    let (attributes, _) = found(client, path)?;
-    if let Err(error) = stand_ins.stand(path, attributes.mode, &chosen) {
-        eprintln!("iolab: warning: {} is not seen by POSIX calls: {error}", shown(path));
-    }
-    Ok(())
 }
 
 fn copy_within(client: &Client, from: &[u8], to: &[u8]) -> Result<(), Failure> {

@@ -29,7 +29,8 @@ use std::{env, fs};
 /// Run an MPI program with its files in a file system of their own, which ends with it.
 ///
 /// Files that the program creates or opens for writing through MPI-IO in this directory or below live in
-/// the file system; at the end they become plain files. The exit code is the command's.
+/// the file system; at the end they become plain files. POSIX calls of all its processes see them meanwhile.
+/// The exit code is the command's.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]

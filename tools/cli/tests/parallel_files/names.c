@@ -85,6 +85,8 @@ int main(int argc, char **argv) {
         fprintf(said, " %s\n", strerror(errno));
         fprintf(said, "truncate %d\n", truncate("b.dat", 5));
         look("b.dat");
+        fprintf(said, "rename to nowhere %d", rename("b.dat", (const char *)8));
+        fprintf(said, " %s\n", strerror(errno));
         mkdir("d", 0755);
         fprintf(said, "rename %d\n", rename("b.dat", "d/c.dat"));
         look("b.dat");
