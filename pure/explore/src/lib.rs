@@ -11,6 +11,7 @@ mod dice;
 mod marks;
 mod names;
 mod plan;
+mod pointers;
 mod shadow;
 mod shrink;
 mod views;

@@ -35,6 +35,8 @@ marks! {
     CollectiveFailed = "verdict with a failure",
     /// There were too many orders of calls about names to try them all.
     NamesUndecided = "names undecided",
+    /// A server had forgotten what an atomic call held there.
+    HoldLost = "hold lost",
     /// A rank of a group died or was lost.
     RankFailed = "rank failed",
     /// A call read the same bytes of a server twice.

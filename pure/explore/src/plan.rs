@@ -199,6 +199,12 @@ pub(crate) enum Step {
     Collective { slot: usize, ranks: Vec<Access> },
     /// One rank by itself; it may go on before the call has been answered.
     Access { slot: usize, rank: u32, access: Access, waits: bool },
+    /// From now on all accesses are atomic, or none is.
+    SetAtomic { slot: usize, atomic: bool },
+    /// One rank moves the pointer that all share.
+    Advance { slot: usize, rank: u32, by: u64 },
+    /// All put it somewhere.
+    Put { slot: usize, to: u64 },
     /// All come together.
     Agree { slot: usize },
     /// All make their data durable.
@@ -299,13 +305,18 @@ fn program(dice: &mut Dice, ranks: u32) -> Program {
     let mut rounds = Vec::new();
     // Some programs are mostly about names.
     let bookish = dice.one_in(4);
+    // And some about the same few bytes.
+    let contends = dice.one_in(4);
     let favourite = *dice.pick(&FILES[..3]);
     let views = views::family(dice, ranks);
     let count = dice.between(2, 24) as usize;
     for number in 0..count {
-        let steps = match bookish && !dice.one_in(4) {
-            true => names(dice, ranks),
-            false => round(dice, ranks, &mut open, favourite, &views),
+        let usual = dice.one_in(4);
+        let steps = match open.iter().position(|open| *open) {
+            Some(slot) if bookish && dice.one_in(4) => advances(dice, ranks, slot),
+            _ if bookish && !usual => names(dice, ranks),
+            Some(slot) if contends && !usual => contend(dice, ranks, slot),
+            _ => round(dice, ranks, &mut open, favourite, &views),
         };
         rounds.push(Round { number, steps });
     }
@@ -326,9 +337,13 @@ fn round(
     let Some(slot) = (0..SLOTS).map(|step| (slot + step) % SLOTS).find(|&slot| open[slot]) else {
         open[slot] = true;
         let path = if dice.one_in(3) { *dice.pick(&FILES) } else { favourite };
-        return vec![Step::Open { slot, path: path.into(), wish: wish(dice) }];
+        let mut steps = vec![Step::Open { slot, path: path.into(), wish: wish(dice) }];
+        if dice.one_in(2) {
+            steps.push(Step::SetAtomic { slot, atomic: true });
+        }
+        return steps;
     };
-    match dice.below(20) {
+    match dice.below(22) {
         0..6 => independent(dice, ranks, slot, views),
         6..13 => {
             let writes = dice.one_in(2);
@@ -362,8 +377,20 @@ fn round(
             }
             None => vec![Step::Agree { slot }],
         },
-        _ => names(dice, ranks),
+        19 => names(dice, ranks),
+        20 if dice.one_in(2) => vec![Step::SetAtomic { slot, atomic: dice.one_in(2) }],
+        20 => vec![Step::Put { slot, to: dice.below(50) }],
+        _ => advances(dice, ranks, slot),
     }
+}
+
+/// Ranks move the shared pointer, without waiting for each other.
+fn advances(dice: &mut Dice, ranks: u32, slot: usize) -> Vec<Step> {
+    let advance = |dice: &mut Dice| {
+        let rank = dice.below(u64::from(ranks)) as u32;
+        Step::Advance { slot, rank, by: dice.below(5) }
+    };
+    (0..4 * ranks).map(|_| advance(dice)).collect()
 }
 
 fn independent(dice: &mut Dice, ranks: u32, slot: usize, views: &[Vec<Arc<Nest>>]) -> Vec<Step> {
@@ -375,6 +402,20 @@ fn independent(dice: &mut Dice, ranks: u32, slot: usize, views: &[Vec<Arc<Nest>>
             let writes = dice.one_in(2);
             let access = access(dice, writes, &view);
             steps.push(Step::Access { slot, rank, access, waits: !dice.one_in(4) });
+        }
+    }
+    steps
+}
+
+/// Atomic accesses of all ranks to the same bytes.
+fn contend(dice: &mut Dice, ranks: u32, slot: usize) -> Vec<Step> {
+    let mut steps = vec![Step::SetAtomic { slot, atomic: true }];
+    for _ in 0..dice.between(1, 4) {
+        for rank in 0..ranks {
+            let (from, length) = (dice.below(100), dice.magnitude(16, 1024));
+            let (writes, view) = (dice.one_in(2), Arc::new(Nest::WHOLE_FILE));
+            let access = Access { writes, view, from, to: from + length };
+            steps.push(Step::Access { slot, rank, access, waits: dice.one_in(2) });
         }
     }
     steps

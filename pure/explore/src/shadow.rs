@@ -1,10 +1,10 @@
 //! What files may hold: every write and every read of a run, and whether they fit together.
 //!
 //! Each write puts a value on a byte that no other write puts there, so a read tells for each byte which
-//! write it saw. What calls do within one block (a stripe, or the part of one that
-//! travels together) must look like one instant between call and
-//! return: a read or write that was answered is one node of the block's graph, and [`graph`] looks for an
-//! order. What failed, or was never answered, may have taken effect in part, at any time since.
+//! write it saw. What calls do within one block (a stripe, or the part of one that travels together) must
+//! look like one instant between call and return: a read or write that was answered is one node of the
+//! block's graph, and [`graph`] looks for an order; that of atomic calls is one for the whole file. What
+//! failed, or was never answered, may have taken effect in part, at any time since.
 
 mod graph;
 
@@ -17,6 +17,15 @@ pub(crate) type Tick = u64;
 /// A write, a change of length or a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct OpNumber(usize);
+
+/// Within what an operation must look like one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Each block by itself.
+    Block,
+    /// The file, beside the others that ask for it.
+    File,
+}
 
 #[derive(Clone, Debug)]
 enum Effect {
@@ -34,6 +43,7 @@ struct Op {
     /// When it was answered with success.
     end: Option<Tick>,
     effect: Effect,
+    scope: Scope,
 }
 
 impl Op {
@@ -152,6 +162,7 @@ impl Shadow {
         &mut self,
         (inode, layout): (Inode, Layout),
         bytes: &[u32],
+        scope: Scope,
         now: Tick,
     ) -> Option<(OpNumber, Vec<u8>)> {
         let file = self.file(inode, layout);
@@ -170,7 +181,7 @@ impl Shadow {
             set.push((x, writers.len() as u8));
         }
         let values = set.iter().map(|&(_, value)| value).collect();
-        file.ops.push(Op { begin: now, end: None, effect: Effect::Write(set) });
+        file.ops.push(Op { begin: now, end: None, effect: Effect::Write(set), scope });
         Some((OpNumber(number), values))
     }
 
@@ -182,7 +193,8 @@ impl Shadow {
         now: Tick,
     ) -> OpNumber {
         let file = self.file(inode, layout);
-        file.ops.push(Op { begin: now, end: None, effect: Effect::Resize(bytes) });
+        let (effect, scope) = (Effect::Resize(bytes), Scope::Block);
+        file.ops.push(Op { begin: now, end: None, effect, scope });
         OpNumber(file.ops.len() - 1)
     }
 
@@ -198,8 +210,8 @@ impl Shadow {
     pub(crate) fn read(
         &mut self,
         (inode, layout): (Inode, Layout),
-        seen: Vec<(u32, u8)>,
-        beyond: Option<u64>,
+        (seen, beyond): (Vec<(u32, u8)>, Option<u64>),
+        scope: Scope,
         (begin, now): (Tick, Tick),
     ) -> Result<(), String> {
         let file = self.file(inode, layout);
@@ -221,7 +233,7 @@ impl Shadow {
             file.allowed(x, value, begin)
                 .map_err(|why| format!("byte {x} of file {inode}: {why}"))?;
         }
-        file.ops.push(Op { begin, end: Some(now), effect: Effect::Read(seen) });
+        file.ops.push(Op { begin, end: Some(now), effect: Effect::Read(seen), scope });
         Ok(())
     }
 
@@ -245,7 +257,8 @@ impl Shadow {
         self.files.get(&inode).filter(|file| !file.discarded).map(|file| file.layout)
     }
 
-    /// Whether every block has an order of everything that was done and seen.
+    /// Whether every block has an order of everything that was done and seen, and every file one of all
+    /// that was atomic.
     pub(crate) fn judge(&self) -> Result<(), String> {
         for (inode, file) in self.files.iter().filter(|(_, file)| !file.discarded) {
             let unit = file.layout.unit_bytes();
@@ -259,9 +272,13 @@ impl Shadow {
                     self.crashes.iter().filter(|crash| crash.0 == server).map(|c| c.1).collect();
                 let to = (from + self.block_bytes).min(from - from % unit + unit).min(end);
                 let block = from as u32..to as u32;
-                graph::judge(&file.ops, &file.writers, block.clone(), &crashes)
+                graph::judge(&file.ops, &file.writers, block.clone(), &crashes, |_| true)
                     .map_err(|why| format!("block {block:?} of file {inode}: {why}"))?;
             }
+            let crashes: Vec<Tick> = self.crashes.iter().map(|crash| crash.1).collect();
+            let atomic = |op: &Op| op.scope == Scope::File;
+            graph::judge(&file.ops, &file.writers, 0..end as u32, &crashes, atomic)
+                .map_err(|why| format!("atomic calls on file {inode}: {why}"))?;
         }
         Ok(())
     }
@@ -340,22 +357,22 @@ mod tests {
     #[test]
     fn a_read_must_not_see_what_was_overwritten_before_it_began() {
         let (mut shadow, file) = shadow();
-        let (old, values) = shadow.write(file, &[0, 1], 1).unwrap();
+        let (old, values) = shadow.write(file, &[0, 1], Scope::Block, 1).unwrap();
         shadow.done(file.0, old, 2);
-        let (new, _) = shadow.write(file, &[1], 3).unwrap();
+        let (new, _) = shadow.write(file, &[1], Scope::Block, 3).unwrap();
         let stale = vec![(0, values[0]), (1, values[1])];
-        assert!(shadow.clone().read(file, stale.clone(), None, (4, 5)).is_ok());
+        assert!(shadow.clone().read(file, (stale.clone(), None), Scope::Block, (4, 5)).is_ok());
         shadow.done(file.0, new, 6);
-        assert!(shadow.clone().read(file, stale, None, (7, 8)).is_err());
-        assert!(shadow.clone().read(file, vec![(0, 0)], None, (7, 8)).is_err());
-        assert!(shadow.clone().read(file, vec![(0, 9)], None, (7, 8)).is_err());
-        assert!(shadow.read(file, vec![(0, 1), (1, 2)], None, (7, 8)).is_ok());
+        assert!(shadow.clone().read(file, (stale, None), Scope::Block, (7, 8)).is_err());
+        assert!(shadow.clone().read(file, (vec![(0, 0)], None), Scope::Block, (7, 8)).is_err());
+        assert!(shadow.clone().read(file, (vec![(0, 9)], None), Scope::Block, (7, 8)).is_err());
+        assert!(shadow.read(file, (vec![(0, 1), (1, 2)], None), Scope::Block, (7, 8)).is_ok());
     }
 
     #[test]
     fn the_end_of_a_file_follows_writes_and_changes_of_length() {
         let (mut shadow, file) = shadow();
-        let (write, _) = shadow.write(file, &[0, 9], 1).unwrap();
+        let (write, _) = shadow.write(file, &[0, 9], Scope::Block, 1).unwrap();
         assert!(shadow.size(file, 0, (2, 3)).is_ok());
         assert!(shadow.size(file, 10, (2, 3)).is_ok());
         assert!(shadow.size(file, 11, (2, 3)).is_err());
@@ -367,18 +384,18 @@ mod tests {
         shadow.done(file.0, cut, 10);
         assert!(shadow.size(file, 2, (11, 12)).is_err());
         assert!(shadow.size(file, 10, (11, 12)).is_err());
-        assert!(shadow.read(file, vec![], Some(2), (11, 12)).is_err());
-        assert!(shadow.read(file, vec![(0, 1)], Some(3), (11, 12)).is_ok());
+        assert!(shadow.read(file, (vec![], Some(2)), Scope::Block, (11, 12)).is_err());
+        assert!(shadow.read(file, (vec![(0, 1)], Some(3)), Scope::Block, (11, 12)).is_ok());
     }
 
     #[test]
     fn half_of_a_write_beside_what_it_covers_is_found() {
         let (mut shadow, file) = shadow();
-        let (one, old) = shadow.write(file, &[0, 1], 1).unwrap();
+        let (one, old) = shadow.write(file, &[0, 1], Scope::Block, 1).unwrap();
         shadow.done(file.0, one, 2);
-        let (_, new) = shadow.write(file, &[0, 1], 3).unwrap();
+        let (_, new) = shadow.write(file, &[0, 1], Scope::Block, 3).unwrap();
         let two = OpNumber(1);
-        shadow.read(file, vec![(0, new[0]), (1, old[1])], None, (4, 5)).unwrap();
+        shadow.read(file, (vec![(0, new[0]), (1, old[1])], None), Scope::Block, (4, 5)).unwrap();
         // While it may have failed, half of it is fine.
         assert!(shadow.judge().is_ok());
         shadow.done(file.0, two, 6);
@@ -388,12 +405,12 @@ mod tests {
     #[test]
     fn two_reads_must_not_see_two_writes_in_two_orders() {
         let (mut shadow, file) = shadow();
-        let (one, first) = shadow.write(file, &[0], 1).unwrap();
-        let (two, second) = shadow.write(file, &[0], 1).unwrap();
-        shadow.read(file, vec![(0, first[0])], None, (2, 3)).unwrap();
-        shadow.read(file, vec![(0, second[0])], None, (4, 5)).unwrap();
+        let (one, first) = shadow.write(file, &[0], Scope::Block, 1).unwrap();
+        let (two, second) = shadow.write(file, &[0], Scope::Block, 1).unwrap();
+        shadow.read(file, (vec![(0, first[0])], None), Scope::Block, (2, 3)).unwrap();
+        shadow.read(file, (vec![(0, second[0])], None), Scope::Block, (4, 5)).unwrap();
         assert!(shadow.judge().is_ok());
-        shadow.read(file, vec![(0, first[0])], None, (6, 7)).unwrap();
+        shadow.read(file, (vec![(0, first[0])], None), Scope::Block, (6, 7)).unwrap();
         shadow.done(file.0, one, 8);
         shadow.done(file.0, two, 8);
         assert!(shadow.judge().is_err());

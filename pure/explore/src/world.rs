@@ -15,6 +15,7 @@ use crate::dice::Dice;
 use crate::marks::{Mark, Marks};
 use crate::names::Names;
 use crate::plan::Plan;
+use crate::pointers::Pointers;
 use crate::shadow::{Shadow, Tick};
 use clients::Process;
 use iolab_pfs::{Inode, Party};
@@ -109,6 +110,7 @@ pub(crate) struct World {
     collectives: BTreeMap<(usize, u64), Collective>,
     shadow: Shadow,
     names: Names,
+    pointers: Pointers,
     /// Whether it is looked at what is left, and the files that were found.
     auditing: bool,
     found: BTreeSet<Inode>,
@@ -153,6 +155,7 @@ impl World {
             collectives: BTreeMap::new(),
             shadow: Shadow::new(plan.servers, plan.transfer_bytes),
             names: Names::new(),
+            pointers: Pointers::default(),
             auditing: false,
             found: BTreeSet::new(),
             plan,
@@ -356,7 +359,8 @@ impl World {
 
     /// What is left when all is over.
     fn judge(&mut self) {
-        let checks = [self.shadow.judge(), self.left_over(), self.disks_are_right()];
+        let (bytes, pointers) = (self.shadow.judge(), self.pointers.judge());
+        let checks = [bytes, pointers, self.left_over(), self.disks_are_right()];
         checks.into_iter().for_each(|result| self.check(result));
     }
 }

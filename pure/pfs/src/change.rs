@@ -1,6 +1,15 @@
-//! What changes in names and opens: the manager applies it, the journal keeps it.
+//! What changes in names, opens and shared pointers: the manager applies it, the journal keeps it.
 
 use crate::{Inode, Kind, Layout, OpenNumber, SessionId};
+
+/// A file pointer that the group of an open shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pointer {
+    /// How often the group has put it somewhere together.
+    pub(crate) setting: u64,
+    /// Where it is.
+    pub(crate) units: u64,
+}
 
 /// One change of the state, as the journal has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +31,8 @@ pub(crate) enum Change {
     Open { open: OpenNumber, inode: Inode, session: SessionId },
     /// The end of an open.
     Close { open: OpenNumber },
+    /// The shared pointer of an open is elsewhere.
+    Pointer { open: OpenNumber, pointer: Pointer },
     /// All servers have discarded a file.
     Discarded { inode: Inode },
 }

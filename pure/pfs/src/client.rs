@@ -10,6 +10,7 @@ mod access;
 mod answers;
 mod events;
 mod group;
+mod holds;
 mod spread;
 mod transfers;
 mod views;
@@ -19,8 +20,9 @@ pub use events::{Action, Call, CallNumber, Done, Event, Failure, FileNumber, Gat
 use crate::links::{FromWish, Link, Wish};
 use crate::message::PATH_BYTES_MAX;
 use crate::{Attributes, Buffer, Code, Message, Opened, Party};
-use answers::{answer, failure, failure_of, outcome_of};
+use answers::{answer, failure, failure_of, not_open, outcome_of};
 use group::Then;
+use holds::Holders;
 use iolab_policy::Machine;
 use iolab_vocab::Nanos;
 use spread::{Question, Spread};
@@ -62,6 +64,7 @@ pub struct Client {
     last_file: u32,
     views: Views,
     tasks: BTreeMap<CallNumber, Task>,
+    holders: Holders,
 }
 
 /// A file of this process.
@@ -74,6 +77,7 @@ struct File {
     sequence: u64,
     /// What the one before came to.
     previous: Code,
+    is_atomic: bool,
 }
 
 /// What a reply is for.
@@ -89,8 +93,12 @@ enum Errand {
     Transfer(Transfer),
     /// What a collective came to.
     Verdict(CallNumber),
-    /// This arrival at a collective whose home did not answer in time. The others still wait for this rank,
-    /// so it is told until it is heard.
+    /// A hold in a subfile.
+    Hold(CallNumber),
+    /// The release of the hold in a subfile.
+    Release(CallNumber, u32),
+    /// What a server did not hear in time though others there wait for it, an arrival at a collective or a
+    /// release: it is told until it is heard.
     Missed(Message),
 }
 
@@ -133,6 +141,7 @@ impl Client {
             last_file: 0,
             views: Views::default(),
             tasks: BTreeMap::new(),
+            holders: Holders::default(),
         }
     }
 
@@ -160,14 +169,22 @@ impl Client {
             Call::Remove { path, kind } => Message::Remove { path, kind },
             Call::Rename { from, to } => Message::Rename { from, to },
             Call::List { path, after } => Message::List { path, after },
+            Call::SetAtomic { file, atomic } => {
+                let Some(file) = self.files.get_mut(&file) else {
+                    return answer(call, not_open(), out);
+                };
+                file.is_atomic = atomic;
+                return answer(call, Ok(Done::Nothing), out);
+            }
+            Call::Advance { file, setting, from, by } => match self.files.get(&file) {
+                Some(file) => Message::Advance { open: file.opened.open, setting, from, by },
+                None => return answer(call, not_open(), out),
+            },
             Call::Look { path } => return self.look(now, call, path, out),
             Call::Adopt { opened, rank, size } => {
-                return self.adopt(
-                    now,
-                    call,
-                    File { opened, rank, size, sequence: 0, previous: Code::OK },
-                    out,
-                );
+                let (sequence, previous, is_atomic) = (0, Code::OK, false);
+                let file = File { opened, rank, size, sequence, previous, is_atomic };
+                return self.adopt(now, call, file, out);
             }
             Call::Access { file, direction, view, from, to, collective } => {
                 let stretch = Stretch { view, from, to, origin: from };
@@ -214,6 +231,10 @@ impl Client {
                     self.subfile_told(now, call, (from, subfile), message, out);
                 }
                 Errand::Verdict(call) => self.verdict(now, call, from, message, out),
+                Errand::Hold(call) => self.held(now, call, from, message, out),
+                Errand::Release(call, subfile) => {
+                    self.released(now, call, (from, subfile), message, out);
+                }
             };
         };
         self.landed(now, from, transfer, (message, payload), out);
@@ -286,9 +307,9 @@ impl Client {
         out: &mut Vec<Action>,
     ) {
         for errand in errands {
-            if let Errand::Missed(arrival) = errand {
-                let again = Errand::Missed(arrival.clone());
-                self.ask(now, from, (arrival, None), again, out);
+            if let Errand::Missed(message) = errand {
+                let again = Errand::Missed(message.clone());
+                self.ask(now, from, (message, None), again, out);
                 continue;
             }
             let message = Message::Failed { code, text: code.to_string() };

@@ -29,6 +29,10 @@ number!(
     ViewNumber(u32)
 );
 number!(
+    /// What one call holds, as a client numbers its calls; in each subfile it is another hold.
+    HoldNumber(u64)
+);
+number!(
     /// A request, ascending for each session and party; its reply has the same number.
     Request(u64)
 );

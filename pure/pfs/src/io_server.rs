@@ -11,71 +11,30 @@
 
 mod events;
 mod groups;
-mod subfiles;
-mod views;
+mod holds;
 
-pub use events::{Action, Event, Operation, Outcome, Subfile};
+pub use crate::serving::{Operation, Settings, Subfile};
+pub use events::{Action, Event, Outcome};
 
-use crate::message::PAYLOAD_BYTES_MAX;
 use crate::plant::{Plant, is_planted};
-use crate::sessions::{Session, Sessions};
-use crate::{Access, Buffer, Code, Message, Peer, Portion, Request, SessionId};
+use crate::serving::{self, Admission, Needs, Serving};
+use crate::{Buffer, Code, HoldNumber, Message, Peer, Portion, Request, SessionId};
 use groups::{Arrival, Groups, Reply};
+use holds::{Holds, Released, Taken};
 use iolab_policy::Machine;
 use iolab_vocab::{Direction, Extent, Nanos};
-use std::collections::{BTreeMap, VecDeque};
-use subfiles::{Claim, Subfiles};
-use views::{Part, Views};
-
-/// What a server is built with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// How long a session without a connection is kept.
-    pub session_timeout: Nanos,
-    /// Stored views of a session together, encoded.
-    pub view_bytes_max: u64,
-    /// Requests of a session under way.
-    pub requests_max: u32,
-}
-
-impl Settings {
-    /// 8 s, 64 MiB, 128 requests.
-    pub fn usual() -> Settings {
-        Settings {
-            session_timeout: Nanos(8_000_000_000),
-            view_bytes_max: 64 << 20,
-            // Twice what a client has under way: what it asked on a lost connection may still go on,
-            // and go on once more, when it has the answer and asks for other things.
-            requests_max: 128,
-        }
-    }
-}
 
 /// The I/O server machine.
 #[derive(Debug)]
 pub struct IoServer {
-    settings: Settings,
-    sessions: Sessions<Views>,
+    serving: Serving<Work>,
     groups: Groups,
-    subfiles: Subfiles,
-    /// What operations of the device are for.
-    jobs: BTreeMap<Operation, Job>,
-    last_operation: u64,
-    /// Those that nothing holds back any more.
-    ready: VecDeque<Operation>,
+    holds: Holds,
     /// The wish to be woken that stands.
     woken_at: Option<Nanos>,
 }
 
-/// A request that waits for the device, or for others to be through with its bytes.
-#[derive(Debug)]
-struct Job {
-    session: SessionId,
-    request: Request,
-    what: Work,
-}
-
-/// What a job does.
+/// What the device does for a request.
 #[derive(Debug)]
 enum Work {
     Write {
@@ -109,13 +68,9 @@ impl IoServer {
     /// A server in a new life: it knows no session.
     pub fn new(settings: Settings) -> IoServer {
         IoServer {
-            settings,
-            sessions: Sessions::default(),
+            serving: Serving::new(settings),
             groups: Groups::default(),
-            subfiles: Subfiles::default(),
-            jobs: BTreeMap::new(),
-            last_operation: 0,
-            ready: VecDeque::new(),
+            holds: Holds::default(),
             woken_at: None,
         }
     }
@@ -129,87 +84,68 @@ impl IoServer {
         payload: Option<(Buffer, u64)>,
         out: &mut Vec<Action>,
     ) {
-        let settings = self.settings;
-        let Some((id, session)) = self.sessions.of_peer_mut(peer) else {
-            return release(payload, out);
-        };
-        if is_planted(Plant::ExecutedTwice) {
-            session.executing.remove(&request);
-        } else if let Some(answer) = session.answer(request).cloned() {
-            release(payload, out);
-            return out.push(Action::Reply { peer, request, message: answer, payload: None });
-        }
-        if session.executing.contains(&request) {
-            return release(payload, out);
-        }
-        if session.executing.len() >= settings.requests_max as usize {
-            release(payload, out);
-            return self.drop_peer(now, peer, "more requests under way than allowed", out);
-        }
-        let work = match message {
-            Message::Write(access) => match writes(session, access, payload) {
-                Ok(work) => work,
-                Err(answer) => {
-                    release(payload, out);
-                    return out.push(Action::Reply {
-                        peer,
-                        request,
-                        message: answer,
-                        payload: None,
-                    });
-                }
-            },
-            message => {
+        let reply = |message| Action::Reply { peer, request, message, payload: None };
+        let id = match self.serving.admit(peer, request) {
+            Admission::Taken(id) => id,
+            Admission::Ignored => return release(payload, out),
+            Admission::Repeated(answer) => {
                 release(payload, out);
-                match self.without_payload(now, (id, request), message, out) {
-                    Ok(work) => work,
-                    Err(None) => return,
-                    Err(Some(message)) => {
-                        return out.push(Action::Reply { peer, request, message, payload: None });
-                    }
-                }
+                return out.push(reply(answer));
+            }
+            Admission::TooMany => {
+                release(payload, out);
+                return self.drop_peer(now, peer, "more requests under way than allowed", out);
             }
         };
-        if work.subfile().is_some_and(|subfile| self.subfiles.is_discarded(subfile.inode)) {
-            if let Work::Write { buffer, .. } = work {
-                out.push(Action::Release { buffer });
+        let is_write = matches!(message, Message::Write(_));
+        let work = match self.work_of(now, (id, request), message, payload, out) {
+            Ok(work) => work,
+            Err(answer) => {
+                release(payload, out);
+                return out.extend(answer.map(reply));
             }
-            let message = Message::failed(Code::STALE, "the file was removed");
-            return out.push(Action::Reply { peer, request, message, payload: None });
+        };
+        if !is_write {
+            release(payload, out);
         }
-        if let Some(session) = self.sessions.get(id) {
-            session.executing.insert(request);
+        let subfile = work.subfile();
+        if subfile.is_some_and(|subfile| self.serving.subfiles.is_discarded(subfile.inode)) {
+            if is_write {
+                release(payload, out);
+            }
+            return out.push(reply(Message::failed(Code::STALE, "the file was removed")));
         }
-        self.begin(Job { session: id, request, what: work });
+        self.serving.begin(id, request, work);
     }
 
-    /// What a request without payload is; or its answer, if there is one at once.
-    fn without_payload(
+    /// What is to be done for a request; or its answer, if there is one at once.
+    fn work_of(
         &mut self,
         now: Nanos,
         (id, request): (SessionId, Request),
         message: Message,
+        payload: Option<(Buffer, u64)>,
         out: &mut Vec<Action>,
     ) -> Result<Work, Option<Message>> {
-        let settings = self.settings;
-        let session = self.sessions.get(id).ok_or(None)?;
+        let message = match self.serving.views(id, message) {
+            Ok(answer) => return Err(Some(answer)),
+            Err(message) => message,
+        };
         match message {
             Message::Ping => Err(Some(Message::Pong)),
-            Message::SetView { view, inode, layout, offset, total, part } => {
-                let part = Part { view, inode, layout, offset, total, bytes: part };
-                Err(Some(match session.own.take_part(part, &settings) {
-                    Ok(()) => Message::Done,
-                    Err(why) => Message::failed(Code::NO_MEMORY, why),
-                }))
+            Message::Write(access) => {
+                let (subfile, portion) = self.serving.portion(id, access, |layout| layout)?;
+                let (buffer, span) = serving::payload_of(&portion, payload)?;
+                Ok(Work::Write { subfile, portion, span, buffer })
             }
-            Message::DropView { view } => {
-                session.own.forget(view);
-                Err(Some(Message::Done))
+            Message::Read(access) => {
+                let (subfile, portion) = self.serving.portion(id, access, |layout| layout)?;
+                serving::check_read(&portion)?;
+                Ok(Work::Read { subfile, end: portion.from, portion, bytes: 0 })
             }
-            Message::Read(access) => reads(session, access).map_err(Some),
             Message::Measure { inode, subfile } => {
                 let subfile = Subfile { inode, index: subfile };
-                match self.subfiles.length(subfile) {
+                match self.serving.subfiles.length(subfile) {
                     Some(bytes) => Err(Some(Message::End { bytes })),
                     None => Ok(Work::Measure { subfile }),
                 }
@@ -220,16 +156,33 @@ impl IoServer {
             Message::Sync { inode, subfile } => {
                 Ok(Work::Sync { subfile: Subfile { inode, index: subfile } })
             }
-            Message::Discard { inode } => match self.subfiles.is_used(inode) {
+            Message::Hold { hold, inode, subfile, from, to, excludes } => {
+                let subfile = Subfile { inode, index: subfile };
+                let range = Extent::new(from, to.saturating_sub(from));
+                let wish = holds::Wish { number: hold, subfile, range, excludes };
+                if self.serving.subfiles.is_discarded(inode) {
+                    return Err(Some(Message::failed(Code::STALE, "the file was removed")));
+                }
+                Err(match self.holds.take(id, request, wish) {
+                    Taken::Stands => Some(Message::Done),
+                    Taken::Waits => {
+                        self.serving.waits(id, request);
+                        None
+                    }
+                    Taken::Refused => Some(Message::failed(Code::NO_MEMORY, "too many holds")),
+                })
+            }
+            Message::Release { hold, inode, subfile } => {
+                let subfile = Subfile { inode, index: subfile };
+                Err(Some(self.release(id, request, (hold, subfile), out)))
+            }
+            Message::Discard { inode } => match self.serving.subfiles.is_used(inode) {
                 true => {
                     Err(Some(Message::failed(Code::BUSY, "requests on the file are under way")))
                 }
                 false => {
-                    self.subfiles.discard(inode);
-                    self.last_operation += 1;
-                    let operation = Operation(self.last_operation);
-                    self.jobs.insert(operation, Job { session: id, request, what: Work::Discard });
-                    session.executing.insert(request);
+                    self.serving.subfiles.discard(inode);
+                    let operation = self.serving.begin(id, request, Work::Discard);
                     out.push(Action::Discard { operation, inode });
                     Err(None)
                 }
@@ -237,7 +190,7 @@ impl IoServer {
             Message::Arrive { group, size, rank, sequence, result, previous, last } => {
                 let arrival = Arrival { group, size, rank, sequence, result, previous, last };
                 let mut replies = Vec::new();
-                let wait = settings.session_timeout;
+                let wait = self.serving.settings.session_timeout;
                 self.groups.arrive(now, wait, (id, request), arrival, &mut replies);
                 self.reply_all(replies, out);
                 Err(None)
@@ -246,21 +199,10 @@ impl IoServer {
         }
     }
 
-    /// Begins a job, or lets it wait for those that use the same bytes.
-    fn begin(&mut self, job: Job) {
-        self.last_operation += 1;
-        let operation = Operation(self.last_operation);
-        let (subfile, range, is_change) = job.what.needs();
-        self.jobs.insert(operation, job);
-        if self.subfiles.enter(subfile, Claim { operation, range, is_change }) {
-            self.ready.push_back(operation);
-        }
-    }
-
     /// Asks the device for what a job needs next.
     fn act(&mut self, operation: Operation, out: &mut Vec<Action>) {
-        let Some(job) = self.jobs.get_mut(&operation) else { return };
-        match &mut job.what {
+        let Some(work) = self.serving.job(operation) else { return };
+        match work {
             Work::Write { subfile, portion, buffer, .. } => out.push(Action::Transfer {
                 operation,
                 direction: Direction::Write,
@@ -270,7 +212,7 @@ impl IoServer {
             }),
             Work::Read { subfile, .. } | Work::Measure { subfile } => {
                 let subfile = *subfile;
-                match self.subfiles.length(subfile) {
+                match self.serving.subfiles.length(subfile) {
                     Some(length) => self.measured(operation, length, out),
                     None => out.push(Action::Measure { operation, subfile }),
                 }
@@ -285,8 +227,8 @@ impl IoServer {
 
     /// It is known how long a subfile is that a job asked for.
     fn measured(&mut self, operation: Operation, length: u64, out: &mut Vec<Action>) {
-        let Some(job) = self.jobs.get_mut(&operation) else { return };
-        let Work::Read { subfile, portion, end, bytes } = &mut job.what else {
+        let Some(work) = self.serving.job(operation) else { return };
+        let Work::Read { subfile, portion, end, bytes } = work else {
             return self.end(operation, Message::End { bytes: length }, None, out);
         };
         *end = portion.data_end(length);
@@ -302,16 +244,16 @@ impl IoServer {
 
     /// The device has done what a job asked for.
     fn done(&mut self, operation: Operation, result: Result<Outcome, Code>, out: &mut Vec<Action>) {
-        let Some(job) = self.jobs.get(&operation) else {
+        let Some((work, subfiles)) = self.serving.job_and_subfiles(operation) else {
             if let Ok(Outcome::Bytes(buffer)) = result {
                 out.push(Action::Release { buffer });
             }
             return;
         };
-        let (message, payload) = match (result, &job.what) {
+        let (message, payload) = match (result, work) {
             (Err(code), what) => {
                 if let Some(subfile) = what.subfile() {
-                    self.subfiles.doubt(subfile);
+                    subfiles.doubt(subfile);
                 }
                 (Message::failed(code, what.name()), None)
             }
@@ -319,18 +261,18 @@ impl IoServer {
                 Ok(Outcome::Length(length)),
                 Work::Read { subfile, .. } | Work::Measure { subfile },
             ) => {
-                let length = self.subfiles.measured(*subfile, length);
+                let length = subfiles.measured(*subfile, length);
                 return self.measured(operation, length, out);
             }
             (Ok(Outcome::Bytes(buffer)), &Work::Read { end, bytes, .. }) => {
                 (Message::Data { end }, Some((buffer, bytes)))
             }
             (Ok(_), Work::Write { subfile, span, .. }) => {
-                self.subfiles.reaches(*subfile, span.end());
+                subfiles.reaches(*subfile, span.end());
                 (Message::Done, None)
             }
             (Ok(_), &Work::Resize { subfile, bytes, extends }) => {
-                self.subfiles.resized(subfile, bytes, extends);
+                subfiles.resized(subfile, bytes, extends);
                 (Message::Done, None)
             }
             (Ok(_), _) => (Message::Done, None),
@@ -346,52 +288,83 @@ impl IoServer {
         payload: Option<(Buffer, u64)>,
         out: &mut Vec<Action>,
     ) {
-        let Some(job) = self.jobs.remove(&operation) else { return };
-        let is_change = matches!(job.what, Work::Write { .. } | Work::Resize { .. });
-        match self.sessions.get(job.session) {
-            None => release(payload, out),
-            Some(session) => {
-                session.executing.remove(&job.request);
-                if is_change {
-                    session.remember(job.request, message.clone());
-                }
-                match session.peer {
-                    None => release(payload, out),
-                    Some(peer) => {
-                        out.push(Action::Reply { peer, request: job.request, message, payload });
-                    }
-                }
+        let work = self.serving.job(operation);
+        let is_change = matches!(work, Some(Work::Write { .. } | Work::Resize { .. }));
+        match self.serving.end(operation, &message, is_change) {
+            Some((_, Some((peer, request)))) => {
+                out.push(Action::Reply { peer, request, message, payload });
             }
+            _ => release(payload, out),
         }
-        if let Some(subfile) = job.what.subfile() {
-            self.ready.extend(self.subfiles.leave(subfile, operation));
+    }
+
+    /// Somebody does not need a hold any more. Gives the answer.
+    fn release(
+        &mut self,
+        id: SessionId,
+        request: Request,
+        (hold, subfile): (HoldNumber, Subfile),
+        out: &mut Vec<Action>,
+    ) -> Message {
+        let (released, stand) = self.holds.release(id, hold, subfile);
+        let answer = match released {
+            Released::Unknown if !is_planted(Plant::HoldsOfConnection) => {
+                Message::failed(Code::HOLD_LOST, "")
+            }
+            _ => Message::Done,
+        };
+        if let Some(session) = self.serving.sessions.get(id) {
+            session.remember(request, answer.clone());
+        }
+        if let Released::Waited(request) = released {
+            let message = Message::failed(Code::HOLD_LOST, "it was released");
+            self.answer(id, request, message, out);
+        }
+        self.hold_all(stand, out);
+        answer
+    }
+
+    /// Answers a request without payload that had to wait.
+    fn answer(&mut self, id: SessionId, request: Request, message: Message, out: &mut Vec<Action>) {
+        if let Some((peer, request)) = self.serving.waited(id, request) {
+            out.push(Action::Reply { peer, request, message, payload: None });
+        }
+    }
+
+    /// Holds stand that were waited for.
+    fn hold_all(&mut self, stand: Vec<(SessionId, Request)>, out: &mut Vec<Action>) {
+        for (session, request) in stand {
+            self.answer(session, request, Message::Done, out);
         }
     }
 
     fn reply_all(&mut self, replies: Vec<Reply>, out: &mut Vec<Action>) {
         for (session, request, message) in replies {
-            if let Some(peer) = self.sessions.get(session).and_then(|session| session.peer) {
+            if let Some(peer) = self.serving.sessions.get(session).and_then(|session| session.peer)
+            {
                 out.push(Action::Reply { peer, request, message, payload: None });
             }
         }
     }
 
     fn drop_peer(&mut self, now: Nanos, peer: Peer, why: &'static str, out: &mut Vec<Action>) {
-        self.sessions.lost(now, peer);
+        self.serving.sessions.lost(now, peer);
         out.push(Action::Drop { peer, why });
     }
 
-    /// A session is over, with its views and answers, and for its groups.
+    /// A session is over, with its views, answers and holds, and for its groups.
     fn end_session(&mut self, id: SessionId, out: &mut Vec<Action>) {
-        self.sessions.end(id);
+        self.serving.sessions.end(id);
         let mut replies = Vec::new();
         self.groups.gone(id, &mut replies);
         self.reply_all(replies, out);
+        let stand = self.holds.end(id);
+        self.hold_all(stand, out);
     }
 
     /// Wishes to be woken when the next session or group is late.
     fn wake(&mut self, now: Nanos, out: &mut Vec<Action>) {
-        let sessions = self.sessions.lost_first().map(|at| at.after(self.settings.session_timeout));
+        let sessions = self.serving.wakes_at();
         let Some(at) = [sessions, self.groups.wakes_at()].into_iter().flatten().min() else {
             return;
         };
@@ -400,45 +373,6 @@ impl IoServer {
             out.push(Action::WakeAt(at));
         }
     }
-}
-
-/// What a write of a session is, or why it is none.
-fn writes(
-    session: &Session<Views>,
-    access: Access,
-    payload: Option<(Buffer, u64)>,
-) -> Result<Work, Message> {
-    let (subfile, portion) = portion_of(session, access)?;
-    let wrong = || Message::failed(Code::INVALID, "a write whose payload is not its portion");
-    let (buffer, bytes) = payload.ok_or_else(wrong)?;
-    // Only now is it known that the pieces come to an end soon.
-    let is_whole = portion.bytes_within(bytes) == Some(bytes);
-    match is_whole.then(|| portion.span()).flatten() {
-        Some(span) => Ok(Work::Write { subfile, portion, span, buffer }),
-        None => Err(wrong()),
-    }
-}
-
-/// What a read of a session is, or its answer, if there is nothing to do.
-fn reads(session: &Session<Views>, access: Access) -> Result<Work, Message> {
-    let (subfile, portion) = portion_of(session, access)?;
-    match portion.bytes_within(PAYLOAD_BYTES_MAX) {
-        Some(0) => Err(Message::Data { end: portion.to }),
-        Some(_) => Ok(Work::Read { subfile, end: portion.from, portion, bytes: 0 }),
-        None => Err(Message::failed(Code::INVALID, "a read of more than a message holds")),
-    }
-}
-
-fn portion_of(session: &Session<Views>, access: Access) -> Result<(Subfile, Portion), Message> {
-    let Access { view, subfile, from, to } = access;
-    let Some(view) = session.own.get(view) else {
-        return Err(Message::failed(Code::UNKNOWN_VIEW, "the view is not stored"));
-    };
-    if subfile >= view.layout.subfiles() || from > to {
-        return Err(Message::failed(Code::INVALID, "no such portion of the file"));
-    }
-    let portion = Portion { view: view.nest.clone(), layout: view.layout, subfile, from, to };
-    Ok((Subfile { inode: view.inode, index: subfile }, portion))
 }
 
 fn release(payload: Option<(Buffer, u64)>, out: &mut Vec<Action>) {
@@ -459,22 +393,6 @@ impl Work {
         }
     }
 
-    /// Which bytes of which subfile it uses, whole stripes of them, and whether it changes them.
-    fn needs(&self) -> (Subfile, Extent, bool) {
-        let nothing = Extent::new(0, 0);
-        match self {
-            Work::Write { subfile, portion, span, .. } => (*subfile, stripes(portion, *span), true),
-            Work::Read { subfile, portion, .. } => {
-                let span = portion.span().unwrap_or(nothing);
-                (*subfile, stripes(portion, span), false)
-            }
-            Work::Resize { subfile, .. } => (*subfile, Extent::new(0, u64::MAX), true),
-            Work::Measure { subfile } => (*subfile, Extent::new(0, u64::MAX), false),
-            Work::Sync { subfile } => (*subfile, nothing, false),
-            Work::Discard => unreachable!("it waits for nobody"),
-        }
-    }
-
     /// What failed, for people.
     fn name(&self) -> &'static str {
         match self {
@@ -488,11 +406,22 @@ impl Work {
     }
 }
 
-/// The whole stripes of a subfile that a span of it touches.
-fn stripes(portion: &Portion, span: Extent) -> Extent {
-    let unit = portion.layout.unit_bytes();
-    let from = span.offset / unit * unit;
-    Extent::new(from, span.end().div_ceil(unit).saturating_mul(unit) - from)
+impl serving::Work for Work {
+    fn needs(&self) -> Option<Needs> {
+        Some(match self {
+            Work::Write { subfile, portion, span, .. } => {
+                Needs::stripes(*subfile, portion.layout, *span, true)
+            }
+            Work::Read { subfile, portion, .. } => {
+                let span = portion.span().unwrap_or(Extent::new(0, 0));
+                Needs::stripes(*subfile, portion.layout, span, false)
+            }
+            Work::Resize { subfile, .. } => Needs::all_of(*subfile, true),
+            Work::Measure { subfile } => Needs::all_of(*subfile, false),
+            Work::Sync { subfile } => Needs::nothing_of(*subfile),
+            Work::Discard => return None,
+        })
+    }
 }
 
 impl Machine for IoServer {
@@ -502,17 +431,21 @@ impl Machine for IoServer {
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
         match event {
             Event::PeerUp { peer, session } => {
-                let (known, before) = self.sessions.up(peer, session);
+                let (known, before) = self.serving.sessions.up(peer, session);
                 if let Some(peer) = before {
                     out.push(Action::Drop { peer, why: "its session has another connection" });
                 }
                 out.push(Action::Welcome { peer, known });
             }
             Event::PeerLost { peer, ended } => {
-                if let Some(id) = self.sessions.lost(now, peer)
-                    && ended
-                {
-                    self.end_session(id, out);
+                if let Some(id) = self.serving.sessions.lost(now, peer) {
+                    if is_planted(Plant::HoldsOfConnection) {
+                        let stand = self.holds.end(id);
+                        self.hold_all(stand, out);
+                    }
+                    if ended {
+                        self.end_session(id, out);
+                    }
                 }
             }
             Event::Asked { peer, request, message, payload } => {
@@ -520,7 +453,8 @@ impl Machine for IoServer {
             }
             Event::Done { operation, result } => self.done(operation, result, out),
             Event::Woke => {
-                for id in self.sessions.expired(now, self.settings.session_timeout) {
+                for id in self.serving.sessions.expired(now, self.serving.settings.session_timeout)
+                {
                     self.end_session(id, out);
                 }
                 let mut replies = Vec::new();
@@ -528,7 +462,7 @@ impl Machine for IoServer {
                 self.reply_all(replies, out);
             }
         }
-        while let Some(operation) = self.ready.pop_front() {
+        while let Some(operation) = self.serving.next() {
             self.act(operation, out);
         }
         self.wake(now, out);

@@ -6,7 +6,7 @@
 //! a later one says that it was there, the medium is damaged and that is an error, else it is the torn end
 //! of what was being written, and nobody was told of it.
 
-use crate::change::Change;
+use crate::change::{Change, Pointer};
 use crate::codec::{Reader, Sink, Wrong};
 use crate::plant::{Plant, is_planted};
 use crate::{Message, OpenNumber, Request, SessionId, wire};
@@ -223,6 +223,54 @@ pub fn records(bytes: &[u8], first: u64) -> Result<(Vec<&[u8]>, usize), Refusal>
     Ok((records, at))
 }
 
+/// What is behind the intact records that follow one another from the first on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Nothing.
+    Whole,
+    /// Bytes of what was being written; nobody was told of it.
+    Torn {
+        /// How many.
+        bytes: u64,
+    },
+    /// Records that were written are damaged; others follow.
+    Damaged {
+        /// The sequence of the first of them.
+        first: u64,
+        /// How many are missing before the last intact one.
+        records: u64,
+    },
+}
+
+/// All intact records behind a segment's header, damaged ones left out, and what came of the rest.
+pub(crate) fn salvage(bytes: &[u8], first: u64) -> (Vec<&[u8]>, Ending) {
+    if let Ok((records, end)) = records(bytes, first) {
+        let ending = match bytes.len() - end {
+            0 => Ending::Whole,
+            left => Ending::Torn { bytes: left as u64 },
+        };
+        return (records, ending);
+    }
+    let (mut found, mut at, mut next) = (Vec::new(), 0, first);
+    let (mut missing_first, mut missing) = (None, 0);
+    while at < bytes.len() {
+        match Fields::of(&bytes[at..]).filter(|fields| fields.sequence >= next) {
+            Some(fields) => {
+                if fields.sequence > next {
+                    missing_first = missing_first.or(Some(next));
+                    missing += fields.sequence - next;
+                }
+                found.push(&bytes[at..at + fields.bytes]);
+                (at, next) = (at + fields.bytes, fields.sequence + 1);
+            }
+            // Records begin at multiples of 8.
+            None => at += 8,
+        }
+    }
+    let first = missing_first.unwrap_or(next);
+    (found, Ending::Damaged { first, records: missing })
+}
+
 fn encode_change(change: &Change, out: &mut Vec<u8>) {
     match change {
         Change::Create { parent, name, inode, kind, mode, layout } => {
@@ -260,6 +308,12 @@ fn encode_change(change: &Change, out: &mut Vec<u8>) {
             out.u8(6);
             out.inode(*inode);
         }
+        Change::Pointer { open, pointer } => {
+            out.u8(7);
+            out.u64(open.0);
+            out.u64(pointer.setting);
+            out.u64(pointer.units);
+        }
     }
 }
 
@@ -287,6 +341,10 @@ fn decode_change(read: &mut Reader<'_>) -> Result<Change, Wrong> {
         },
         5 => Change::Close { open: OpenNumber(read.u64()?) },
         6 => Change::Discarded { inode: read.inode()? },
+        7 => Change::Pointer {
+            open: OpenNumber(read.u64()?),
+            pointer: Pointer { setting: read.u64()?, units: read.u64()? },
+        },
         _ => return Err("there is no such change"),
     })
 }
@@ -325,6 +383,7 @@ mod tests {
             Change::Remove { parent: Inode(3), name: Vec::new() },
             Change::Close { open: OpenNumber(u64::MAX) },
             Change::Discarded { inode: Inode(9) },
+            Change::Pointer { open: OpenNumber(4), pointer: Pointer { setting: 5, units: 6 } },
         ];
         let record = Record { sequence: 5, asked: None, answer: Message::Done, changes };
         for record in [record, operation(3)] {

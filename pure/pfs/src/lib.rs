@@ -10,6 +10,7 @@ mod change;
 mod codec;
 mod greeting;
 mod ids;
+pub mod inventory;
 mod layout;
 mod message;
 #[cfg(feature = "plant")]
@@ -24,12 +25,13 @@ pub mod io_server;
 pub mod journal;
 mod links;
 pub mod metadata;
+mod serving;
 pub mod session;
 mod sessions;
 pub mod wire;
 
 pub use ids::{
-    Buffer, Incarnation, Inode, OpenNumber, Party, Peer, Request, SessionId, ViewNumber,
+    Buffer, HoldNumber, Incarnation, Inode, OpenNumber, Party, Peer, Request, SessionId, ViewNumber,
 };
 pub use layout::{Layout, SUBFILES_MAX, UNIT_BYTES_MAX, UNIT_BYTES_MIN};
 pub use message::{Access, Attributes, Code, Entry, Kind, Message, OpenWish, Opened};

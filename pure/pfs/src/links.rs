@@ -319,8 +319,10 @@ impl Message {
                 | Message::MakeDirectory { .. }
                 | Message::Remove { .. }
                 | Message::Rename { .. }
+                | Message::Advance { by: 1.., .. }
                 | Message::Write(_)
                 | Message::Resize { .. }
+                | Message::Release { .. }
         )
     }
 

@@ -1,6 +1,6 @@
 //! What parties say to each other. Bytes on the wire: `wire.rs` and `docs/format/pfs-wire.md`.
 
-use crate::{Inode, Layout, OpenNumber, ViewNumber};
+use crate::{HoldNumber, Inode, Layout, OpenNumber, ViewNumber};
 use std::fmt;
 
 /// Bytes of a path.
@@ -40,6 +40,23 @@ pub enum Message {
     Close {
         /// Which.
         open: OpenNumber,
+    },
+    /// Moves the pointer that the group of an open shares, from wherever it is. Answered by
+    /// [`Message::Position`].
+    Advance {
+        /// Whose pointer.
+        open: OpenNumber,
+        /// How often the group has put it somewhere together.
+        setting: u64,
+        /// Where it has put it last.
+        from: u64,
+        /// How far it goes; 0 to ask where it is.
+        by: u64,
+    },
+    /// Where a shared pointer was before it moved.
+    Position {
+        /// In units of the group's choice.
+        units: u64,
     },
     /// Asks for the attributes of a name. Answered by [`Message::Attributes`].
     Look {
@@ -140,6 +157,30 @@ pub enum Message {
     },
     /// Makes what was written to a subfile as durable as the class says.
     Sync {
+        /// The file.
+        inode: Inode,
+        /// Which part of it.
+        subfile: u32,
+    },
+    /// Holds bytes of a subfile against other atomic calls. Answered by [`Message::Done`] once it stands.
+    Hold {
+        /// By which name it is released.
+        hold: HoldNumber,
+        /// The file.
+        inode: Inode,
+        /// Which part of it.
+        subfile: u32,
+        /// First byte, in the subfile.
+        from: u64,
+        /// The byte after the last one.
+        to: u64,
+        /// Whether it stands alone; else beside others that do not.
+        excludes: bool,
+    },
+    /// A hold is not needed any more; fails if it did not stand until now.
+    Release {
+        /// Which.
+        hold: HoldNumber,
         /// The file.
         inode: Inode,
         /// Which part of it.
@@ -334,6 +375,8 @@ codes! {
     RANK_FAILED = 1004, "another rank failed";
     /// Ranks that open a file together do not mean the same.
     NOT_SAME = 1005, "ranks open different files, or in different ways";
+    /// What an atomic call held is not held any more: others may have come between.
+    HOLD_LOST = 1006, "the server does not know the hold any more";
 }
 
 impl Code {

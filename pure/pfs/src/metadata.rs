@@ -1,5 +1,5 @@
-//! The metadata manager: names, layouts, opens. Its state is in memory; every change is a record of a
-//! journal, written before anybody is told of it, or of anything that follows from it.
+//! The metadata manager: names, layouts, opens, shared pointers. Its state is in memory; every change is
+//! a record of a journal, written before anybody is told of it, or of anything that follows from it.
 //!
 //! Promises: operations take effect one after the other; each is one record, so that after a crash all of it
 //! is there or nothing. Requests are carried out at most once, over crashes too: their answers are in the
@@ -13,17 +13,20 @@ mod names;
 
 pub use events::{Action, Event};
 
-use crate::change::Change;
+use crate::change::{Change, Pointer};
 use crate::journal::Record;
 use crate::links::{FromWish, Link, Wish};
 use crate::plant::{Plant, is_planted};
 use crate::sessions::Sessions;
 use crate::{
-    Code, Inode, Kind, Layout, Message, OpenWish, Opened, Party, Peer, Request, SessionId,
+    Code, Inode, Kind, Layout, Message, OpenNumber, OpenWish, Opened, Party, Peer, Request,
+    SessionId,
 };
 use iolab_policy::Machine;
 use iolab_vocab::{Nanos, Refusal};
-use names::{Names, Place};
+pub(crate) use names::Names;
+use names::Place;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What the manager is built with.
@@ -139,7 +142,10 @@ impl Metadata {
         if message == Message::Ping {
             return out.push(Action::Reply { peer, request, message: Message::Pong });
         }
-        if let Some(answer) = session.answer(request) {
+        let is_pointer = matches!(message, Message::Advance { .. });
+        if let Some(answer) = session.answer(request)
+            && !(is_pointer && is_planted(Plant::PointerMovedTwice))
+        {
             return out.push(Action::Reply { peer, request, message: answer.clone() });
         }
         if !session.executing.insert(request) {
@@ -161,7 +167,7 @@ impl Metadata {
         match message {
             Message::Open { path, wish } => self.open(session, &path, wish),
             Message::Close { open } => match self.names.open(open) {
-                Some((_, owner)) if owner == session => {
+                Some(its) if its.session == session => {
                     Ok((Message::Done, vec![Change::Close { open }]))
                 }
                 Some(_) => Err(Code::BAD_FILE),
@@ -169,6 +175,9 @@ impl Metadata {
                 // It ended with a session that was out of sight for too long; nothing is lost by that.
                 None => Ok((Message::Done, Vec::new())),
             },
+            Message::Advance { open, setting, from, by } => {
+                self.advance(open, Pointer { setting, units: from }, by)
+            }
             Message::Look { path } => {
                 let attributes = self.names.attributes(self.names.find(&path)?)?;
                 Ok((Message::Attributes(attributes), Vec::new()))
@@ -220,6 +229,21 @@ impl Metadata {
         let opened = Opened { open, inode: next_inode, layout, created: true };
         let changes = vec![create, Change::Open { open, inode: next_inode, session }];
         Ok((Message::Opened(opened), changes))
+    }
+
+    /// Moves the shared pointer of an open, which the group has put to `set` last.
+    fn advance(&self, open: OpenNumber, set: Pointer, by: u64) -> Decided {
+        let known = self.names.open(open).ok_or(Code::BAD_FILE)?.pointer;
+        let before = match known.setting.cmp(&set.setting) {
+            // The first to move it since tells where it was put.
+            Ordering::Less => set,
+            Ordering::Equal => known,
+            Ordering::Greater => return Err(Code::INVALID),
+        };
+        let behind = before.units.checked_add(by).filter(|&behind| behind <= UNITS_MAX);
+        let pointer = Pointer { units: behind.ok_or(Code::TOO_LARGE)?, ..before };
+        let change = (by > 0).then_some(Change::Pointer { open, pointer });
+        Ok((Message::Position { units: before.units }, change.into_iter().collect()))
     }
 
     fn create(
@@ -391,6 +415,8 @@ impl Metadata {
     }
 }
 
+/// As far as shared pointers go.
+const UNITS_MAX: u64 = i64::MAX as u64;
 /// Bytes of the names that one answer lists, about; each with what stands beside it.
 const LIST_BYTES: usize = 64 << 10;
 /// What stands beside a name in a list.

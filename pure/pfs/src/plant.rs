@@ -40,12 +40,22 @@ pub enum Plant {
     OpensForgotten,
     /// A file that is open is said not to be.
     OpenUntold,
+    /// A shared pointer that is moved by a request asked once more moves again.
+    PointerMovedTwice,
+    /// An atomic call does not hold the last subfile that it touches.
+    HoldLeftOut,
+    /// A client takes holds in an order of its own.
+    HoldsUnordered,
+    /// Holds go with a connection, not with its session, and nobody is told.
+    HoldsOfConnection,
+    /// A hold whose release was not heard is not released again.
+    HoldKept,
 }
 
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 17] = [
+    pub const ALL: [Plant; 22] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -63,6 +73,11 @@ impl Plant {
         Plant::MissingWaitedFor,
         Plant::OpensForgotten,
         Plant::OpenUntold,
+        Plant::PointerMovedTwice,
+        Plant::HoldLeftOut,
+        Plant::HoldsUnordered,
+        Plant::HoldsOfConnection,
+        Plant::HoldKept,
     ];
 }
 

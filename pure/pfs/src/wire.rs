@@ -9,7 +9,8 @@
 
 use crate::codec::{Counted, Reader, Sink, Wrong};
 use crate::{
-    Access, Attributes, Entry, Message, OpenNumber, OpenWish, Opened, Request, ViewNumber,
+    Access, Attributes, Entry, HoldNumber, Message, OpenNumber, OpenWish, Opened, Request,
+    ViewNumber,
 };
 use std::fmt;
 
@@ -270,6 +271,7 @@ fn flags_of(message: &Message) -> u16 {
         | Message::Opened(_)
         | Message::Attributes(_)
         | Message::Entries { .. }
+        | Message::Position { .. }
         | Message::Data { .. }
         | Message::End { .. }
         | Message::Verdict { .. } => REPLY,
@@ -293,6 +295,8 @@ fn kind_of(message: &Message) -> u16 {
         Message::Rename { .. } => 39,
         Message::List { .. } => 40,
         Message::Entries { .. } => 41,
+        Message::Advance { .. } => 42,
+        Message::Position { .. } => 43,
         Message::SetView { .. } => 64,
         Message::DropView { .. } => 65,
         Message::Write(_) => 66,
@@ -305,6 +309,8 @@ fn kind_of(message: &Message) -> u16 {
         Message::Discard { .. } => 73,
         Message::Arrive { .. } => 74,
         Message::Verdict { .. } => 75,
+        Message::Hold { .. } => 76,
+        Message::Release { .. } => 77,
     }
 }
 
@@ -327,6 +333,11 @@ fn put(message: &Message, out: &mut impl Sink) {
             out.bool(opened.created);
         }
         Message::Close { open } => out.u64(open.0),
+        Message::Advance { open, setting, from, by } => {
+            out.u64(open.0);
+            [setting, from, by].into_iter().for_each(|number| out.u64(*number));
+        }
+        Message::Position { units } => out.u64(*units),
         Message::Look { path } => out.bytes(path),
         Message::Attributes(attributes) => put_attributes(attributes, out),
         Message::MakeDirectory { path, mode } => {
@@ -389,6 +400,19 @@ fn put(message: &Message, out: &mut impl Sink) {
             out.code(*result);
             out.u32(*rank);
         }
+        Message::Hold { hold, inode, subfile, from, to, excludes } => {
+            out.u64(hold.0);
+            out.inode(*inode);
+            out.u32(*subfile);
+            out.u64(*from);
+            out.u64(*to);
+            out.bool(*excludes);
+        }
+        Message::Release { hold, inode, subfile } => {
+            out.u64(hold.0);
+            out.inode(*inode);
+            out.u32(*subfile);
+        }
     }
 }
 
@@ -439,6 +463,13 @@ fn take(kind: u16, read: &mut Reader) -> Result<Option<Message>, Wrong> {
         39 => Message::Rename { from: read.bytes()?.to_vec(), to: read.bytes()?.to_vec() },
         40 => Message::List { path: read.bytes()?.to_vec(), after: read.bytes()?.to_vec() },
         41 => Message::Entries { entries: take_entries(read)?, more: read.bool()? },
+        42 => Message::Advance {
+            open: OpenNumber(read.u64()?),
+            setting: read.u64()?,
+            from: read.u64()?,
+            by: read.u64()?,
+        },
+        43 => Message::Position { units: read.u64()? },
         64 => Message::SetView {
             view: ViewNumber(read.u32()?),
             inode: read.inode()?,
@@ -471,6 +502,19 @@ fn take(kind: u16, read: &mut Reader) -> Result<Option<Message>, Wrong> {
             last: read.bool()?,
         },
         75 => Message::Verdict { result: read.code()?, rank: read.u32()? },
+        76 => Message::Hold {
+            hold: HoldNumber(read.u64()?),
+            inode: read.inode()?,
+            subfile: read.u32()?,
+            from: read.u64()?,
+            to: read.u64()?,
+            excludes: read.bool()?,
+        },
+        77 => Message::Release {
+            hold: HoldNumber(read.u64()?),
+            inode: read.inode()?,
+            subfile: read.u32()?,
+        },
         _ => return Ok(None),
     };
     Ok(Some(message))

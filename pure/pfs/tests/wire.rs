@@ -3,8 +3,8 @@
 use iolab_pfs::session::{Arrival, Broken, Frame, Greeting, Hello, Role, Session, Welcome};
 use iolab_pfs::wire::{self, BODY_BYTES_MAX, HEADER_BYTES, Header, Mangled};
 use iolab_pfs::{
-    Access, Attributes, Code, Entry, Incarnation, Inode, Kind, Layout, Message, OpenNumber,
-    OpenWish, Opened, Party, Request, SessionId, ViewNumber,
+    Access, Attributes, Code, Entry, HoldNumber, Incarnation, Inode, Kind, Layout, Message,
+    OpenNumber, OpenWish, Opened, Party, Request, SessionId, ViewNumber,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -81,6 +81,10 @@ fn of_metadata() -> impl Strategy<Value = Message> {
         (bytes(), bytes()).prop_map(|(from, to)| Message::Rename { from, to }),
         (bytes(), bytes()).prop_map(|(path, after)| Message::List { path, after }),
         (entries(), any::<bool>()).prop_map(|(entries, more)| Message::Entries { entries, more }),
+        any::<(u64, u64, u64, u64)>().prop_map(|(open, setting, from, by)| {
+            Message::Advance { open: OpenNumber(open), setting, from, by }
+        }),
+        any::<u64>().prop_map(|units| Message::Position { units }),
     ]
 }
 
@@ -113,6 +117,16 @@ fn of_servers() -> impl Strategy<Value = Message> {
             }
         ),
         (codes(), any::<u32>()).prop_map(|(result, rank)| Message::Verdict { result, rank }),
+        any::<(u64, u64, u32, u64, u64, bool)>().prop_map(
+            |(hold, inode, subfile, from, to, excludes)| {
+                let (hold, inode) = (HoldNumber(hold), Inode(inode));
+                Message::Hold { hold, inode, subfile, from, to, excludes }
+            }
+        ),
+        any::<(u64, u64, u32)>().prop_map(|(hold, inode, subfile)| {
+            let (hold, inode) = (HoldNumber(hold), Inode(inode));
+            Message::Release { hold, inode, subfile }
+        }),
     ]
 }
 
@@ -525,6 +539,7 @@ fn one_of_each() -> Vec<Message> {
     };
     let access = Access { view: ViewNumber(5), subfile: 6, from: 7, to: 8 };
     let (open, view, inode) = (OpenNumber(9), ViewNumber(5), Inode(4));
+    let hold = HoldNumber(3);
     let file = Attributes { kind: Kind::File, is_open: true, ..attributes(Some(layout)) };
     let entries = vec![
         Entry { name: b"d".to_vec(), attributes: attributes(None) },
@@ -545,6 +560,8 @@ fn one_of_each() -> Vec<Message> {
         Message::Rename { from: b"/a".to_vec(), to: b"/b".to_vec() },
         Message::List { path: b"/d".to_vec(), after: b"x".to_vec() },
         Message::Entries { entries, more: true },
+        Message::Advance { open, setting: 1, from: 2, by: 3 },
+        Message::Position { units: 5 },
         Message::SetView { view, inode, layout, offset: 10, total: 12, part: vec![0xaa, 0xbb] },
         Message::DropView { view },
         Message::Write(access),
@@ -565,6 +582,8 @@ fn one_of_each() -> Vec<Message> {
             last: true,
         },
         Message::Verdict { result: Code::IO, rank: 3 },
+        Message::Hold { hold, inode, subfile: 6, from: 7, to: 8, excludes: true },
+        Message::Release { hold, inode, subfile: 6 },
     ]
 }
 

@@ -8,8 +8,7 @@
 //! A guest's rules hold: a defect of ours is an error of the call, never the end of the program. Calls
 //! on files of ours are not recorded yet: what the recorder asks of a file it would ask of the library.
 //!
-//! Not there yet, where a file has several processes: moving the shared file pointer without the other
-//! ranks, and the atomic mode. Nowhere: data representations other than native.
+//! Not there yet: data representations other than native.
 
 mod access;
 mod attributes;

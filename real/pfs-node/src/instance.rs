@@ -210,13 +210,23 @@ impl Instance {
 
     /// The directory of an I/O server's subfiles.
     pub fn data(&self, server: u32) -> PathBuf {
-        self.directory.join(format!("server-{server}")).join("data")
+        data(&self.directory, server)
     }
 
     /// The journal of the metadata manager.
     pub fn journal(&self) -> PathBuf {
-        self.directory.join("metadata").join("journal-1")
+        journal(&self.directory)
     }
+}
+
+/// The directory of an I/O server's subfiles, in that of the instance.
+pub(crate) fn data(directory: &Path, server: u32) -> PathBuf {
+    directory.join(format!("server-{server}")).join("data")
+}
+
+/// The journal of the metadata manager, in the directory of the instance.
+pub(crate) fn journal(directory: &Path) -> PathBuf {
+    directory.join("metadata").join("journal-1")
 }
 
 /// The directory, which is made if it is not there, as an absolute path.

@@ -3,6 +3,7 @@
 
 mod buffers;
 mod channel;
+pub mod check;
 pub mod chosen;
 mod client;
 mod clock;
@@ -14,9 +15,11 @@ mod link;
 mod manager;
 mod memory;
 pub mod node;
+pub mod offline;
 mod outgoing;
 mod peers;
 pub mod plain;
+pub mod rescue;
 mod server;
 pub mod stand_ins;
 mod subfiles;

@@ -3,8 +3,8 @@
 use iolab_pattern::Nest;
 use iolab_pfs::session::{Hello, Role, Session};
 use iolab_pfs::{
-    Access, Code, Inode, Kind, Layout, Message, OpenNumber, OpenWish, Request, SessionId,
-    ViewNumber, wire,
+    Access, Code, HoldNumber, Inode, Kind, Layout, Message, OpenNumber, OpenWish, Request,
+    SessionId, ViewNumber, wire,
 };
 use iolab_pfs_node::Client;
 use iolab_pfs_node::files::{self, OpenFile};
@@ -82,7 +82,7 @@ impl Numbers {
     fn message(&mut self) -> Message {
         let (inode, subfile) = (self.inode(), self.below(6) as u32);
         let kind = if self.below(2) == 0 { Kind::File } else { Kind::Directory };
-        match self.below(17) {
+        match self.below(20) {
             0 => Message::Ping,
             1 => Message::Open {
                 path: self.path(),
@@ -111,6 +111,21 @@ impl Numbers {
                 Message::Resize { inode, subfile, bytes: self.size(), extends: self.below(2) == 0 }
             }
             15 => Message::Sync { inode, subfile },
+            16 => Message::Hold {
+                hold: HoldNumber(self.below(9)),
+                inode,
+                subfile,
+                from: self.size(),
+                to: self.size(),
+                excludes: self.below(2) == 0,
+            },
+            17 => Message::Release { hold: HoldNumber(self.below(9)), inode, subfile },
+            18 => Message::Advance {
+                open: OpenNumber(self.below(20)),
+                setting: self.below(3),
+                from: self.size(),
+                by: self.size(),
+            },
             _ => Message::Arrive {
                 group: OpenNumber(self.below(9)),
                 size: self.size() as u32,

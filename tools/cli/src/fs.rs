@@ -1,5 +1,6 @@
 //! `iolab fs`: a parallel file system of one's own, for a job or for a directory.
 
+mod check;
 mod copy;
 mod explore;
 mod files;
@@ -40,6 +41,8 @@ enum Command {
     Mkdir(files::Mkdir),
     Du(files::Du),
     Layout(files::Layout),
+    Check(check::Check),
+    Rescue(check::Rescue),
     Explore(explore::Arguments),
 }
 
@@ -58,6 +61,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Mkdir(arguments) => files::mkdir(arguments),
         Command::Du(arguments) => files::du(arguments),
         Command::Layout(arguments) => files::layout(arguments),
+        Command::Check(arguments) => check::check(arguments),
+        Command::Rescue(arguments) => check::rescue(arguments),
         Command::Explore(arguments) => explore::run(arguments),
     }
 }

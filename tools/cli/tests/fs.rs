@@ -378,3 +378,117 @@ fn servers_of_a_run_end_when_it_is_killed() {
     run.wait().unwrap();
     soon(&|| matches!(iolab_pfs_node::instance::serving(&place), Ok(None)));
 }
+
+/// A file system that nobody serves any more, with a file over both servers, a sparse one and a directory.
+fn left_over(killed: bool) -> (Served, Vec<u8>) {
+    let served = Served::new();
+    let at = served.at();
+    let bytes: Vec<u8> = (0..1_500_000u32).map(|at| ((at * 11) >> 4) as u8).collect();
+    fs::write(at.join("plain"), &bytes).unwrap();
+    prints(at, &["mkdir", "--dir", "fs", "/d"]);
+    prints(at, &["cp", "--dir", "fs", "plain", "iolab:/d/file"]);
+    prints(at, &["cp", "--dir", "fs", "plain", "iolab:/gone"]);
+    prints(at, &["rm", "--dir", "fs", "/gone"]);
+    let client = served.client();
+    let file = OpenFile::open(&client, b"/sparse", TO_WRITE).unwrap();
+    file.write_at(3_000_000_000, b"end").unwrap();
+    if killed {
+        served.signal("-KILL");
+        while prints_code(at, &["status", "--dir", "fs"]) != Some(3) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    } else {
+        file.close().unwrap();
+        prints(at, &["stop", "--dir", "fs"]);
+    }
+    (served, bytes)
+}
+
+fn prints_code(directory: &Path, words: &[&str]) -> Option<i32> {
+    fs_in(directory, words).status.code()
+}
+
+/// What `iolab fs check` says: its exit code, and what it noted where.
+fn checked(at: &Path, words: &[&str]) -> (Option<i32>, Vec<(String, String)>) {
+    let output = fs_in(at, &[&["check", "--dir", "fs", "--json"], words].concat());
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["exit_code"].as_i64(), output.status.code().map(i64::from));
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let notes = told["notes"].as_array().unwrap().iter();
+    let notes = notes.map(|note| (text(&note["what"]), text(&note["place"]))).collect();
+    (output.status.code(), notes)
+}
+
+#[test]
+fn a_directory_that_nobody_serves_is_checked_and_its_files_are_rescued() {
+    let (served, bytes) = left_over(true);
+    let at = served.at();
+    assert_eq!(checked(at, &[]), (Some(0), vec![]));
+    let told = prints(at, &["rescue", "--dir", "fs", "--to", "out"]);
+    assert!(told.contains("rescued     2 files") && told.contains("2 are whole"), "{told}");
+    assert!(fs::read(at.join("out/d/file")).unwrap() == bytes);
+    let sparse = fs::metadata(at.join("out/sparse")).unwrap();
+    assert_eq!(sparse.len(), 3_000_000_003);
+    assert!(std::os::unix::fs::MetadataExt::blocks(&sparse) < 1000);
+    assert!(!at.join("out/gone").exists());
+    refuses(at, &["rescue", "--dir", "fs", "--to", "out"], "out is not empty");
+    // Served again, it is nobody else's.
+    prints(at, &["up", "--dir", "fs"]);
+    refuses(at, &["check", "--dir", "fs"], "fs is in use");
+    refuses(at, &["rescue", "--dir", "fs", "--to", "other"], "fs is in use");
+    assert!(!at.join("other").exists());
+    prints(at, &["stop", "--dir", "fs"]);
+}
+
+#[test]
+fn what_a_check_finds_is_told_and_only_what_nobody_misses_is_mended() {
+    let (served, bytes) = left_over(false);
+    let (at, fs_at) = (served.at(), served.at().join("fs"));
+    let journal = fs_at.join("metadata/journal-1");
+    let whole = fs::read(&journal).unwrap();
+    fs::write(&journal, [&whole[..], &[1; 13]].concat()).unwrap();
+    fs::write(fs_at.join("server-0/data/mine"), "mine").unwrap();
+    // The second file, which was removed.
+    let removed = fs_at.join("server-1/data/04/0000000000000004");
+    fs::create_dir_all(removed.parent().unwrap()).unwrap();
+    fs::write(&removed, "left").unwrap();
+    let unknown = fs_at.join("server-1/data/ff/00000000000000ff");
+    fs::create_dir_all(unknown.parent().unwrap()).unwrap();
+    fs::write(&unknown, "unknown").unwrap();
+    let misplaced = fs_at.join("server-0/data/03/0000000000000003.7");
+    fs::write(&misplaced, "misplaced").unwrap();
+    let found = checked(at, &["--repair"]);
+    let words: Vec<&str> = found.1.iter().map(|(what, _)| what.as_str()).collect();
+    assert_eq!(words, ["torn-journal", "misplaced", "foreign", "removed", "unknown"]);
+    assert_eq!(found.0, Some(2));
+    assert_eq!(fs::read(&journal).unwrap(), whole);
+    assert!(!removed.exists() && unknown.exists() && misplaced.exists());
+    assert_eq!(checked(at, &["--repair"]).1.len(), 3);
+    fs::remove_file(&unknown).unwrap();
+    fs::remove_file(&misplaced).unwrap();
+    assert_eq!(checked(at, &["--repair"]).0, Some(0));
+    assert_eq!(fs::read_to_string(fs_at.join("server-0/data/mine")).unwrap(), "mine");
+    fs::write(&removed, "left").unwrap();
+    assert_eq!(checked(at, &["--repair"]).0, Some(1));
+
+    // A record in the middle, and one of two servers: what is left of the files comes out all the same.
+    let mut damaged = whole.clone();
+    damaged[64 + 40] ^= 1;
+    fs::write(&journal, damaged).unwrap();
+    fs::rename(fs_at.join("server-1"), at.join("aside")).unwrap();
+    let (code, notes) = checked(at, &["--repair"]);
+    let words: Vec<&str> = notes.iter().map(|(what, _)| what.as_str()).collect();
+    assert_eq!((code, words[0]), (Some(2), "damaged-journal"));
+    assert!(words.contains(&"no-server"), "{notes:?}");
+    let output = fs_in(at, &["rescue", "--dir", "fs", "--to", "out", "--json"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output.stderr));
+    let told = said(&output.stdout);
+    assert!(told.contains("\"missing_servers\": [\n        1"), "{told}");
+    // The first record made the directory, so the file in it has lost its name, not its bytes.
+    let subfile = fs::read(at.join("out/unnamed-subfiles/server-0/data/03/0000000000000003"));
+    let subfile = subfile.unwrap();
+    let unit = 256 << 10;
+    let in_file = |stripe: usize| &bytes[stripe * unit..bytes.len().min((stripe + 1) * unit)];
+    let is_there = (0..2).any(|parity| subfile.starts_with(in_file(parity)));
+    assert!(is_there && !at.join("out/d").exists());
+}

@@ -193,6 +193,30 @@ fn a_read_says_how_many_bytes_there_were_in_every_form() {
     }
 }
 
+/// The guests know what is right: who comes first is another one in each run.
+fn all_right(source: &str, ranks: &[u32], right: &str) {
+    for family in ["mpich", "openmpi"] {
+        let guest = Guest::new(family, source);
+        for &ranks in ranks {
+            let (left, _) = guest.run(ranks, false, &[]);
+            for rank in 0..ranks {
+                let said = String::from_utf8_lossy(&left[Path::new(&format!("said.{rank}"))]);
+                assert_eq!(said, right, "rank {rank} of {ranks} of {family}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_shared_pointer_gives_each_rank_what_no_other_one_gets() {
+    all_right("shared.c", &[1, 3], "17 right\n");
+}
+
+#[test]
+fn an_atomic_call_is_seen_whole_or_not_at_all() {
+    all_right("atomic.c", &[1, 3], "atomic 1\natomic 1\ndiffers 1, atomic 0\nmixed 0\n");
+}
+
 #[test]
 fn what_goes_wrong_on_one_rank_is_an_error_and_nobody_waits() {
     for family in ["mpich", "openmpi"] {

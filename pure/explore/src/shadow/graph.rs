@@ -1,4 +1,4 @@
-//! Is there one order of everything that was done and seen in a block?
+//! Is there one order of everything that was done and seen in a block, or of what counts there?
 //!
 //! Nodes are what was answered; an edge says "before". Time gives the first edges. A read that saw the
 //! write `w` on a byte lies behind `w`, and every other write to that byte before `w` or behind the read:
@@ -33,6 +33,7 @@ pub(super) fn judge(
     writers: &[Vec<u32>],
     block: Range<u32>,
     crashes: &[Tick],
+    counts: impl Fn(&Op) -> bool,
 ) -> Result<(), String> {
     let touches = |op: &Op| match &op.effect {
         Effect::Write(bytes) | Effect::Read(bytes) => {
@@ -41,8 +42,8 @@ pub(super) fn judge(
         }
         Effect::Resize(to) => *to < u64::from(block.end),
     };
-    let nodes: Vec<usize> =
-        (0..ops.len()).filter(|&at| ops[at].end.is_some() && touches(&ops[at])).collect();
+    let is_node = |op: &Op| op.end.is_some() && counts(op) && touches(op);
+    let nodes: Vec<usize> = (0..ops.len()).filter(|&at| is_node(&ops[at])).collect();
     let reads = |at: &usize| matches!(ops[*at].effect, Effect::Read(_));
     if !nodes.iter().any(reads) {
         return Ok(());

@@ -4,7 +4,7 @@ use super::programs::{Doing, Todo};
 use super::{Happening, Node, World};
 use crate::marks::Mark;
 use crate::plan::{Plan, SLOTS};
-use crate::shadow::Tick;
+use crate::shadow::{Scope, Tick};
 use iolab_pfs::client::{
     Action, Call, CallNumber, Client, Event, FileNumber, Gather, Outcome, Settings,
 };
@@ -38,6 +38,9 @@ pub(super) struct File {
     pub(super) bulletin: usize,
     /// How many collectives this process has come to, after the first.
     pub(super) collectives: u64,
+    pub(super) scope: Scope,
+    /// How often the ranks have put their shared pointer somewhere, and where.
+    pub(super) pointer: (u64, u64),
 }
 
 impl File {

@@ -5,7 +5,8 @@ use super::{Happening, World};
 use crate::marks::Mark;
 use crate::names::{Asked, Question, Said, Thing};
 use crate::plan::{Access, NameCall, Program, Round, Step};
-use crate::shadow::{OpNumber, Tick};
+use crate::pointers::{MoveNumber, Setting};
+use crate::shadow::{OpNumber, Scope, Tick};
 use iolab_pattern::Nest;
 use iolab_pfs::client::{Call, Done, FileNumber, Outcome};
 use iolab_pfs::{Attributes, Code, Entry, Inode, Kind, OpenWish, Opened};
@@ -22,6 +23,9 @@ pub(super) enum Todo {
     Open { slot: usize, path: Vec<u8>, wish: OpenWish, bulletin: usize },
     Adopt { slot: usize, bulletin: usize },
     Access { slot: usize, access: Access, collective: bool, waits: bool },
+    SetAtomic { slot: usize, atomic: bool },
+    Advance { slot: usize, by: u64 },
+    Put { slot: usize, to: u64 },
     Agree { slot: usize },
     Sync { slot: usize },
     Size { slot: usize },
@@ -36,6 +40,9 @@ pub(super) enum Doing {
     Open { bulletin: usize, asked: Asked },
     Adopt { slot: usize, bulletin: usize },
     Access { file: File, access: Access, op: Option<OpNumber> },
+    SetAtomic,
+    Advance { setting: Setting, number: MoveNumber },
+    Put { slot: usize, to: u64 },
     Agree,
     Sync,
     Size { file: File },
@@ -194,7 +201,10 @@ impl World {
                     self.access(client, (slot, file), access, collective);
                 }
             }
-            Todo::Agree { slot }
+            Todo::SetAtomic { slot, .. }
+            | Todo::Advance { slot, .. }
+            | Todo::Put { slot, .. }
+            | Todo::Agree { slot }
             | Todo::Sync { slot }
             | Todo::Size { slot }
             | Todo::Resize { slot, .. }
@@ -214,6 +224,24 @@ impl World {
     fn with_file(&mut self, client: usize, (slot, file): (usize, File), todo: &Todo) {
         let number = file.number;
         match *todo {
+            Todo::SetAtomic { atomic, .. } => {
+                let scope = if atomic { Scope::File } else { Scope::Block };
+                self.processes[client].files[slot] = Some(File { scope, ..file });
+                let what = Call::SetAtomic { file: number, atomic };
+                self.call(client, what, Doing::SetAtomic, None);
+            }
+            Todo::Advance { by, .. } => {
+                let (setting, from) = file.pointer;
+                let what = Call::Advance { file: number, setting, from, by };
+                let (tick, setting) = (self.tick(), (file.bulletin, setting));
+                let number = self.pointers.begins(setting, from, by, tick);
+                self.call(client, what, Doing::Advance { setting, number }, None);
+            }
+            Todo::Put { to, .. } => {
+                let what = Call::Agree { file: number, result: Code::OK };
+                let collective = self.come_to_collective(client, slot);
+                self.call(client, what, Doing::Put { slot, to }, collective);
+            }
             Todo::Agree { .. } => {
                 let what = Call::Agree { file: number, result: Code::OK };
                 let collective = self.come_to_collective(client, slot);
@@ -296,7 +324,8 @@ impl World {
         let mut memory = vec![0xEE; (access.to - access.from) as usize];
         if access.writes {
             let tick = self.tick();
-            match self.shadow.write(file.key(), &access.places(access.to), tick) {
+            let places = access.places(access.to);
+            match self.shadow.write(file.key(), &places, file.scope, tick) {
                 Some((number, values)) => (op, memory) = (Some(number), values),
                 None => (access.to, memory) = (access.from, Vec::new()),
             }
@@ -364,6 +393,14 @@ impl World {
                 }
                 self.shadow.done(file.opened.inode, *op, now);
             }
+            (&Doing::Advance { setting, number }, Ok(Done::Position(units))) => {
+                self.pointers.answered(setting, number, units, now);
+            }
+            (&Doing::Put { slot, to }, Ok(Done::Nothing)) => {
+                if let Some(file) = &mut self.processes[client].files[slot] {
+                    file.pointer = (file.pointer.0 + 1, to);
+                }
+            }
             (Doing::Size { file }, Ok(Done::Size(bytes))) => {
                 let result = self.shadow.size(file.key(), bytes, times);
                 self.check(result);
@@ -372,7 +409,8 @@ impl World {
                 self.meet(Mark::Shortened);
                 self.shadow.done(file.opened.inode, *op, now);
             }
-            (Doing::Agree | Doing::Sync | Doing::Close, Ok(Done::Nothing)) | (_, Err(_)) => {}
+            (Doing::SetAtomic | Doing::Agree | Doing::Sync | Doing::Close, Ok(Done::Nothing))
+            | (_, Err(_)) => {}
             (doing, Ok(done)) => self.fail(format!("{doing:?} is answered with {done:?}")),
         }
         let delay = self.delay();
@@ -385,6 +423,7 @@ impl World {
             Code::TIMED_OUT => Mark::TimedOut,
             Code::SESSION_LOST => Mark::SessionLost,
             Code::RANK_FAILED => Mark::RankFailed,
+            Code::HOLD_LOST => Mark::HoldLost,
             _ => return,
         };
         self.meet(mark);
@@ -399,6 +438,11 @@ impl World {
             Code::TIMED_OUT | Code::SESSION_LOST | Code::RANK_FAILED => !self.plan.peaceful(),
             // Whoever could not be heard for too long has lost its opens, and with them removed files.
             Code::STALE => !self.plan.peaceful(),
+            Code::HOLD_LOST => !self.plan.peaceful(),
+            // The first rank has gone, and with it the open; or this one has not heard of a setting.
+            Code::BAD_FILE | Code::INVALID if matches!(doing, Doing::Advance { .. }) => {
+                !self.plan.peaceful()
+            }
             _ if device => self.plan.rates.disk > 0,
             code => {
                 about_names && code.0 < 1000
@@ -469,7 +513,8 @@ impl World {
 
     fn adopted(&mut self, client: usize, slot: usize, bulletin: usize, number: FileNumber) {
         let Some(Some(opened)) = self.bulletins[bulletin] else { return };
-        let file = File { number, opened, bulletin, collectives: 0 };
+        let (collectives, scope, pointer) = (0, Scope::Block, (0, 0));
+        let file = File { number, opened, bulletin, collectives, scope, pointer };
         self.processes[client].files[slot] = Some(file);
     }
 
@@ -507,7 +552,7 @@ impl World {
         } else {
             None
         };
-        let result = self.shadow.read(file.key(), seen, beyond, times);
+        let result = self.shadow.read(file.key(), (seen, beyond), file.scope, times);
         self.check(result);
     }
 
@@ -621,6 +666,9 @@ fn todos(program: &Program, bulletins: usize) -> (Vec<Vec<Todo>>, usize) {
                 collective: true,
                 waits: true,
             }),
+            Step::SetAtomic { slot, atomic } => everybody(&|_| Todo::SetAtomic { slot, atomic }),
+            Step::Advance { slot, rank, by } => all[rank as usize].push(Todo::Advance { slot, by }),
+            Step::Put { slot, to } => everybody(&|_| Todo::Put { slot, to }),
             Step::Agree { slot } => everybody(&|_| Todo::Agree { slot }),
             Step::Sync { slot } => everybody(&|_| Todo::Sync { slot }),
             Step::Close { slot } => everybody(&|_| Todo::Close { slot }),

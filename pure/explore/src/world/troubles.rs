@@ -2,6 +2,7 @@
 
 use super::{Happening, Node, World};
 use crate::plan::{Event, What};
+use crate::shadow::Scope;
 use iolab_pfs::{Inode, SessionId};
 
 impl World {
@@ -144,7 +145,7 @@ impl World {
             let seen = self.on_disks(inode, layout);
             let now = self.tick();
             let end = seen.len() as u64;
-            self.shadow.read((inode, layout), seen, Some(end), (now, now + 1))?;
+            self.shadow.read((inode, layout), (seen, Some(end)), Scope::Block, (now, now + 1))?;
         }
         Ok(())
     }

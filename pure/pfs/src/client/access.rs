@@ -3,6 +3,7 @@
 use super::answers::{answer, failed, failure, failure_of, not_open};
 use super::events::{Action, CallNumber, Done, Failure, FileNumber, Gather};
 use super::group::Then;
+use super::holds::Holding;
 use super::spread::Question;
 use super::transfers::{Stretch, Transfer, Transfers, has_bytes};
 use super::{Client, Errand, Task};
@@ -23,8 +24,8 @@ impl Client {
             return answer(call, not_open(), out);
         };
         let Opened { inode, layout, .. } = file.opened;
-        let rank = file.rank;
-        if let Err(why) = check(direction, &stretch) {
+        let (rank, is_atomic) = (file.rank, file.is_atomic);
+        if let Err(why) = check(&stretch) {
             let failed = failure(Code::INVALID, why);
             return match is_collective {
                 true => self.agree(now, call, number, failed, Then::Answer, out),
@@ -34,8 +35,14 @@ impl Client {
         let transfers = Transfers::new(number, direction, layout, stretch, is_collective, rank);
         let mut transfers = Box::new(transfers);
         transfers.number = self.views.take(inode, layout, &transfers.stretch.view);
+        let spans = if is_atomic { transfers.spans() } else { Vec::new() };
+        let holds = !spans.is_empty();
+        transfers.holding = Holding::of(inode, spans);
         self.tasks.insert(call, Task::Access { transfers, failure: None });
-        self.go_on(now, call, out);
+        match holds {
+            true => self.hold(now, call, out),
+            false => self.go_on(now, call, out),
+        }
     }
 
     /// Begins what may begin of an access; ends it if nothing is left.
@@ -147,8 +154,12 @@ impl Client {
         self.go_on(now, call, out);
     }
 
-    /// The transfers of an access are over.
+    /// The transfers of an access are over; it is, once it holds nothing any more.
     pub(super) fn transferred(&mut self, now: Nanos, call: CallNumber, out: &mut Vec<Action>) {
+        if self.let_go(now, call, out) {
+            return;
+        }
+        self.next_holder(now, call, out);
         let Some(Task::Access { transfers, failure }) = self.tasks.remove(&call) else { return };
         let own = match failure {
             None => Ok(Done::Bytes(transfers.bytes)),
@@ -232,14 +243,11 @@ impl Client {
     }
 }
 
-/// Whether a stretch may be moved that way; or why not.
-fn check(direction: Direction, stretch: &Stretch) -> Result<(), String> {
+/// Whether a stretch lies in its view; or why not.
+fn check(stretch: &Stretch) -> Result<(), String> {
     let Stretch { view, from, to, .. } = stretch;
-    if from > to || *to > view.size() {
-        return Err(format!("bytes {from} to {to} of a view of {} bytes", view.size()));
-    }
-    match direction {
-        Direction::Write => view.check_proper().map_err(|refusal| refusal.message),
-        Direction::Read => Ok(()),
+    match from > to || *to > view.size() {
+        true => Err(format!("bytes {from} to {to} of a view of {} bytes", view.size())),
+        false => Ok(()),
     }
 }

@@ -35,6 +35,7 @@ pub(super) fn outcome_of(from: Party, message: Message) -> Outcome {
     match message {
         Message::Done => Ok(Done::Nothing),
         Message::Opened(opened) => Ok(Done::Opened(opened)),
+        Message::Position { units } => Ok(Done::Position(units)),
         Message::Entries { entries, more } => Ok(Done::Entries { entries, more }),
         message => Err(failure_of(from, message)),
     }

@@ -42,7 +42,7 @@ pub enum Call {
         file: FileNumber,
         /// Which way.
         direction: Direction,
-        /// The view; equal views are stored once. A view that is written must be proper.
+        /// The view; equal views are stored once. One that is not proper is carried out run by run.
         view: Arc<Nest>,
         /// First byte.
         from: u64,
@@ -57,6 +57,24 @@ pub enum Call {
         file: FileNumber,
         /// This rank's result.
         result: Code,
+    },
+    /// From now on, each access of this process to the file is atomic, or none is.
+    SetAtomic {
+        /// The file.
+        file: FileNumber,
+        /// Whether it is.
+        atomic: bool,
+    },
+    /// Moves the pointer that the ranks share, from wherever it is.
+    Advance {
+        /// The file.
+        file: FileNumber,
+        /// How often the ranks have put it somewhere together.
+        setting: u64,
+        /// Where they have put it last.
+        from: u64,
+        /// How far it goes; 0 to ask where it is.
+        by: u64,
     },
     /// How long the file is.
     Size {
@@ -145,6 +163,8 @@ pub enum Done {
     Adopted(FileNumber),
     /// So many bytes were written, or were there to be read: the rest is behind the end of the file.
     Bytes(u64),
+    /// Where the shared pointer was before it moved.
+    Position(u64),
     /// A file's length, or what a name stands for and its length.
     Size(u64),
     /// What a name stands for.
@@ -247,7 +267,8 @@ pub enum Action {
         call: CallNumber,
         /// The bytes, from its first on: those of the portion.
         from: Buffer,
-        /// Which bytes of the view they are; byte `y` of it is byte `y - origin` of the program's.
+        /// Which bytes of the view they are; byte `y` of it is byte `y - origin` of the program's,
+        /// wrapping.
         portion: Portion,
         /// First byte of the view that the call is about.
         origin: u64,
@@ -282,7 +303,7 @@ pub enum Action {
 pub struct Gather {
     /// The call whose memory it is.
     pub call: CallNumber,
-    /// Which bytes of the view; byte `y` of it is byte `y - origin` of the program's.
+    /// Which bytes of the view; byte `y` of it is byte `y - origin` of the program's, wrapping.
     pub portion: Portion,
     /// First byte of the view that the call is about.
     pub origin: u64,

@@ -5,11 +5,12 @@
 //! tail: a hole if the file goes on elsewhere, else behind its end. How long the file is, all subfiles
 //! tell; data that came to a subfile meanwhile is read once more.
 
+use super::holds::Holding;
 use super::{CallNumber, FileNumber};
 use crate::plant::{Plant, is_planted};
 use crate::{Layout, Portion, ViewNumber};
 use iolab_pattern::Nest;
-use iolab_vocab::Direction;
+use iolab_vocab::{Direction, Extent};
 use std::sync::Arc;
 
 /// How often each subfile's server may forget the view of an access.
@@ -43,7 +44,7 @@ pub(super) struct Transfers {
     /// The stretch under way, as it is stored.
     pub(super) number: ViewNumber,
     pub(super) stretch: Stretch,
-    /// The view of the call, if it is not proper: it is read run by run.
+    /// The view of the call, if it is not proper: it is carried out run by run.
     whole: Option<Stretch>,
     lanes: Vec<Lane>,
     first: usize,
@@ -63,6 +64,8 @@ pub(super) struct Transfers {
     reached: u64,
     /// Bytes of stretches that are over.
     pub(super) bytes: u64,
+    /// What it holds, if it is atomic.
+    pub(super) holding: Holding,
     /// How often a server did not know the view.
     pub(super) unknown_count: u32,
 }
@@ -96,6 +99,7 @@ impl Transfers {
             ends: Vec::new(),
             is_measuring: false,
             bytes: 0,
+            holding: Holding::default(),
             unknown_count: 0,
         };
         transfers.begin();
@@ -112,6 +116,14 @@ impl Transfers {
         let lane = |subfile| Lane { rest: portion(subfile), in_flight: 0, is_done: from == to };
         self.lanes = (0..layout.subfiles()).map(lane).collect();
         (self.end, self.reached) = (to, from);
+    }
+
+    /// The range from first to last byte of each subfile that is touched, by subfile. Of a view that is
+    /// not proper nobody knows it before all its runs were looked at: it may be anywhere.
+    pub(super) fn spans(&self) -> Vec<(u32, Extent)> {
+        let anywhere = self.whole.as_ref().map(|_| Extent::new(0, u64::MAX));
+        let span = |lane: &Lane| Some((lane.rest.subfile, anywhere.or_else(|| lane.rest.span())?));
+        self.lanes.iter().filter_map(span).collect()
     }
 
     /// The next run of a view that is not proper, unless this was the last. All before must have been

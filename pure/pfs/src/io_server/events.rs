@@ -1,20 +1,8 @@
 //! What an I/O server is told, and what it wants.
 
+use crate::serving::{Operation, Subfile};
 use crate::{Buffer, Code, Inode, Message, Peer, Portion, Request, SessionId};
 use iolab_vocab::{Direction, Nanos};
-
-/// Work of the device under way, as the machine numbers it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Operation(pub u64);
-
-/// A part of a file on this server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Subfile {
-    /// The file.
-    pub inode: Inode,
-    /// Which part of it.
-    pub index: u32,
-}
 
 /// What a server is told.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 //! Every change is a [`Change`] that was checked; applying those of the journal in their order gives the
 //! same names again.
 
-use crate::change::Change;
+use crate::change::{Change, Pointer};
 use crate::message::PATH_BYTES_MAX;
 use crate::plant::{Plant, is_planted};
 use crate::{Attributes, Code, Entry, Inode, Kind, Layout, OpenNumber, SessionId};
@@ -27,11 +27,19 @@ struct Node {
     opens: u32,
 }
 
+/// A file that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Open {
+    inode: Inode,
+    pub(super) session: SessionId,
+    pub(super) pointer: Pointer,
+}
+
 /// All names and opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Names {
     nodes: BTreeMap<Inode, Node>,
-    opens: BTreeMap<OpenNumber, (Inode, SessionId)>,
+    opens: BTreeMap<OpenNumber, Open>,
     /// Files without name and opens, until all servers have discarded them.
     orphans: BTreeSet<Inode>,
     last_inode: Inode,
@@ -71,7 +79,7 @@ impl Names {
     }
 
     /// Numbers for a file and an open that are not in use, and will not have been.
-    pub(super) fn next_numbers(&self) -> (Inode, OpenNumber) {
+    pub(crate) fn next_numbers(&self) -> (Inode, OpenNumber) {
         (Inode(self.last_inode.0 + 1), OpenNumber(self.last_open.0 + 1))
     }
 
@@ -168,24 +176,50 @@ impl Names {
         false
     }
 
-    pub(super) fn open(&self, open: OpenNumber) -> Option<(Inode, SessionId)> {
-        self.opens.get(&open).copied()
+    pub(super) fn open(&self, open: OpenNumber) -> Option<&Open> {
+        self.opens.get(&open)
     }
 
     /// Opens of a session.
     pub(super) fn opens_of(&self, session: SessionId) -> Vec<OpenNumber> {
-        let its = self.opens.iter().filter(|(_, (_, owner))| *owner == session);
+        let its = self.opens.iter().filter(|(_, open)| open.session == session);
         its.map(|(&open, _)| open).collect()
     }
 
     /// Sessions that have opens.
     pub(super) fn sessions(&self) -> BTreeSet<SessionId> {
-        self.opens.values().map(|&(_, session)| session).collect()
+        self.opens.values().map(|open| open.session).collect()
     }
 
     /// Files that are to be discarded.
     pub(super) fn orphans(&self) -> impl Iterator<Item = Inode> + '_ {
         self.orphans.iter().copied()
+    }
+
+    /// Everything that has a name, by its path; without the root.
+    pub(crate) fn all(&self) -> BTreeMap<Vec<u8>, Attributes> {
+        let mut all = BTreeMap::new();
+        let mut todo = vec![(Vec::new(), ROOT)];
+        // By a damaged journal a directory may have come to lie in itself.
+        let mut seen = BTreeSet::from([ROOT]);
+        while let Some((path, directory)) = todo.pop() {
+            let entries = self.nodes.get(&directory).into_iter().flat_map(|node| &node.entries);
+            for (name, &inode) in entries {
+                let path = [path.as_slice(), b"/", name].concat();
+                let Ok(attributes) = self.attributes(inode) else { continue };
+                if attributes.kind == Kind::Directory && seen.insert(inode) {
+                    todo.push((path.clone(), inode));
+                }
+                all.insert(path, attributes);
+            }
+        }
+        all
+    }
+
+    /// Files without a name that somebody has open, or that some server may still have.
+    pub(crate) fn leaving(&self) -> BTreeSet<Inode> {
+        let unnamed = self.nodes.iter().filter(|(_, node)| !node.is_named);
+        unnamed.map(|(&inode, _)| inode).chain(self.orphans()).collect()
     }
 
     /// Applies a change that was checked, or that the journal has. One of a damaged journal changes
@@ -227,16 +261,22 @@ impl Names {
             &Change::Open { open, inode, session } => {
                 if let Some(node) = self.nodes.get_mut(&inode) {
                     node.opens += 1;
-                    self.opens.insert(open, (inode, session));
+                    let pointer = Pointer::default();
+                    self.opens.insert(open, Open { inode, session, pointer });
                 }
                 self.last_open = self.last_open.max(open);
             }
             Change::Close { open } => {
-                let Some((inode, _)) = self.opens.remove(open) else { return };
+                let Some(Open { inode, .. }) = self.opens.remove(open) else { return };
                 if let Some(node) = self.nodes.get_mut(&inode) {
                     node.opens = node.opens.saturating_sub(1);
                 }
                 self.drop_unused(inode);
+            }
+            Change::Pointer { open, pointer } => {
+                if let Some(open) = self.opens.get_mut(open) {
+                    open.pointer = *pointer;
+                }
             }
             Change::Discarded { inode } => {
                 self.orphans.remove(inode);

@@ -66,6 +66,59 @@ fn a_view_that_does_not_ascend_is_read_run_by_run() {
 }
 
 #[test]
+fn a_view_that_does_not_ascend_is_written_run_by_run() {
+    let mut all = Together::new(1, 3, 16);
+    let file = all.open("/data", wish())[0];
+    let view: Arc<Nest> = Arc::new("[50: 10, 20: 10, 25: 20]".parse().unwrap());
+    let memory: Vec<u8> = (0..40).collect();
+    all.collective(&[file], Direction::Write, |_| (view.clone(), 0, 40, memory.clone()));
+    let (count, read) = all.read(file, "1 every 1", 20, 60);
+    assert_eq!(count, 40);
+    // What was written later lies over what was written before.
+    let expected: Vec<u8> = (10..15).chain(20..40).chain([0; 5]).chain(0..10).collect();
+    assert_eq!(read, expected);
+}
+
+#[test]
+fn atomic_calls_pass_one_after_the_other_and_others_pass_at_once() {
+    let mut all = Together::new(3, 3, 16);
+    let files = all.open("/data", wish());
+    for rank in [0, 1] {
+        let set = Call::SetAtomic { file: files[rank], atomic: true };
+        assert_eq!(all.one(rank, set), Ok(Done::Nothing));
+    }
+    let write = |rank: usize| {
+        let (direction, view) = (Direction::Write, whole());
+        Call::Access { file: files[rank], direction, view, from: 0, to: 96, collective: false }
+    };
+    let calls = [0, 1, 2].map(|rank| all.call(rank, write(rank), vec![rank as u8 + 1; 96]));
+    all.run();
+    let done = |(rank, &call)| all.answers.get(&(rank, call)) == Some(&Ok(Done::Bytes(96)));
+    assert!(calls.iter().enumerate().all(done), "{:?}", all.answers);
+    let (_, read) = all.read(files[0], "1 every 1", 0, 96);
+    // Rank 2 is not atomic: its bytes may lie between those of rank 1, which came behind rank 0.
+    assert!(read.iter().all(|&byte| byte == 2 || byte == 3), "{read:?}");
+    assert!(all.buffers.is_empty(), "all buffers were given back");
+}
+
+#[test]
+fn a_shared_pointer_gives_every_unit_to_one_rank() {
+    let mut all = Together::new(2, 3, 16);
+    let files = all.open("/data", wish());
+    let mut advance = |rank: usize, setting, from, by| {
+        let outcome = all.one(rank, Call::Advance { file: files[rank], setting, from, by });
+        outcome.map_err(|failure| failure.code)
+    };
+    assert_eq!(advance(0, 0, 0, 3), Ok(Done::Position(0)));
+    assert_eq!(advance(1, 0, 0, 2), Ok(Done::Position(3)));
+    assert_eq!(advance(0, 0, 0, 0), Ok(Done::Position(5)));
+    assert_eq!(advance(1, 1, 4, 1), Ok(Done::Position(4)), "they have put it elsewhere");
+    assert_eq!(advance(0, 0, 0, 1), Err(Code::INVALID), "rank 0 has not heard of it");
+    assert_eq!(advance(0, 1, 4, u64::MAX), Err(Code::TOO_LARGE));
+    assert_eq!(advance(0, 1, 4, 0), Ok(Done::Position(5)));
+}
+
+#[test]
 fn another_size_cuts_and_extends_with_zeros() {
     let mut all = Together::new(2, 3, 16);
     let files = all.open("/data", wish());

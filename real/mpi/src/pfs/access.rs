@@ -118,7 +118,6 @@ pub(super) unsafe fn set_status(status: usize, bytes: u64) {
 /// Moves the data; how many bytes.
 fn carried_out(file: &File, call: &Call<'_>, wish: Wish) -> Result<u64, Trouble> {
     let collective = wish.together == Together::All && file.group.size > 1;
-    let _turn = file.turn();
     let prepared = prepared(file, call, wish);
     let transfer = match prepared {
         Ok(transfer) => transfer,
@@ -129,10 +128,7 @@ fn carried_out(file: &File, call: &Call<'_>, wish: Wish) -> Result<u64, Trouble>
         Err(trouble) => return Err(trouble),
     };
     let (from, to) = (transfer.from, transfer.to);
-    let moved = match transfer.view.proper() {
-        false => by_runs(file, wish.direction, transfer, collective),
-        true => transferred(file, wish.direction, transfer, collective),
-    };
+    let moved = transferred(file, wish.direction, transfer, collective);
     if wish.place == Place::Own {
         let mut state = file.state();
         let bytes = *moved.as_ref().unwrap_or(&(to - from));
@@ -158,41 +154,6 @@ fn transferred(
     session::access(access, &mut transfer.buffer)
 }
 
-/// Reads or writes through a view whose offsets go back and forth: servers know no order in it.
-fn by_runs(
-    file: &File,
-    direction: Direction,
-    mut transfer: Transfer,
-    collective: bool,
-) -> Result<u64, Trouble> {
-    let all = Arc::new(Nest::WHOLE_FILE);
-    let mut move_all = || {
-        let mut done = 0;
-        for run in transfer.view.cut(transfer.from, transfer.to).runs() {
-            transfer.buffer.begin_at(done);
-            let access = client::Call::Access {
-                file: file.number,
-                direction,
-                view: all.clone(),
-                from: run.offset,
-                to: run.end(),
-                collective: false,
-            };
-            let moved = session::access(access, &mut transfer.buffer)?;
-            done += moved;
-            if moved < run.length {
-                break;
-            }
-        }
-        Ok(done)
-    };
-    let moved: Result<u64, Trouble> = move_all();
-    if collective {
-        file.agree(moved.as_ref().map(drop).map_err(Clone::clone))?;
-    }
-    moved
-}
-
 /// What a call is about, if it may be carried out.
 fn prepared(file: &File, call: &Call<'_>, wish: Wish) -> Result<Transfer, Trouble> {
     let wanted = wanted(file, call, wish);
@@ -205,10 +166,11 @@ fn prepared(file: &File, call: &Call<'_>, wish: Wish) -> Result<Transfer, Troubl
         Place::Explicit => u64::try_from(call.word(1) as i64)
             .map_err(|_| Trouble::new(Class::Arg, "the offset is negative"))?,
         Place::Ordered | Place::Shared => {
-            let units = wanted.as_ref().ok().map(|buffer| buffer.bytes() / file.state().view.unit);
-            match (&wanted, in_order(file, units)) {
-                (Err(own), _) => return Err(own.clone()),
-                (Ok(_), start) => start?,
+            let unit = file.state().view.unit;
+            let units = wanted.as_ref().map(|buffer| buffer.bytes() / unit);
+            match (units, wish.place) {
+                (Ok(units), Place::Shared) => file.advance(units)?,
+                (units, _) => in_order(file, units.map_err(Clone::clone))?,
             }
         }
     };
@@ -246,23 +208,17 @@ fn wanted(file: &File, call: &Call<'_>, wish: Wish) -> Result<Buffer, Trouble> {
 
 /// Where this rank's etypes begin if all ranks take theirs in order from the shared pointer on, which
 /// moves behind them. Each rank learns the others' numbers by MPI.
-fn in_order(file: &File, units: Option<u64>) -> Result<u64, Trouble> {
-    let all = file.group.gather(units.unwrap_or(u64::MAX))?;
+fn in_order(file: &File, units: Result<u64, Trouble>) -> Result<u64, Trouble> {
+    let all = file.group.gather(*units.as_ref().unwrap_or(&u64::MAX))?;
+    units?;
     if all.contains(&u64::MAX) {
         return Err(Trouble::new(Class::Io, "another rank failed").told());
     }
-    let mut state = file.state();
-    let before: u64 = all[..file.group.rank as usize].iter().sum();
-    let start = state.shared + before;
-    state.shared += all.iter().sum::<u64>();
-    Ok(start)
+    let start = file.group.found_by_first(|| file.advance(all.iter().sum()))?;
+    Ok(start + all[..file.group.rank as usize].iter().sum::<u64>())
 }
 
 fn check_mode(file: &File, wish: Wish) -> Result<(), Trouble> {
-    if wish.place == Place::Shared && file.group.size > 1 {
-        let text = "a rank cannot move the shared file pointer without the others yet";
-        return Err(Trouble::new(Class::UnsupportedOperation, text));
-    }
     if file.is(mode::SEQUENTIAL) && matches!(wish.place, Place::Explicit | Place::Own) {
         return Err(Trouble::new(Class::UnsupportedOperation, "the file is sequential"));
     }

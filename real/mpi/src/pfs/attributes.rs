@@ -82,14 +82,11 @@ pub(super) fn get_info(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
     }
 }
 
-/// `MPI_File_set_atomicity(file, flag)`.
+/// `MPI_File_set_atomicity(file, flag)`, by all ranks.
 pub(super) fn set_atomicity(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
     let is_wished = call.int(1) != 0;
-    // The calls of one process take turns, whichever thread makes them.
-    if is_wished && file.group.size > 1 {
-        let text = "there is no atomic mode between processes yet";
-        return Err(Trouble::new(Class::UnsupportedOperation, text));
-    }
+    file.group.check_same(u64::from(is_wished), "whether the file is atomic")?;
+    session::call(client::Call::SetAtomic { file: file.number, atomic: is_wished })?;
     file.state().is_atomic = is_wished;
     Ok(())
 }

@@ -13,8 +13,6 @@ pub(super) struct Buffer {
     /// The lowest byte.
     lowest: *mut u8,
     bytes: u64,
-    /// The byte that counts as the first one.
-    first: u64,
     /// How they lie from there on, if not in one row.
     laid: Option<Nest>,
 }
@@ -28,7 +26,7 @@ impl Buffer {
         count: u64,
         datatype: usize,
     ) -> Result<Buffer, Trouble> {
-        let none = Buffer { lowest: std::ptr::null_mut(), bytes: 0, first: 0, laid: None };
+        let none = Buffer { lowest: std::ptr::null_mut(), bytes: 0, laid: None };
         if count == 0 {
             return Ok(none);
         }
@@ -40,16 +38,11 @@ impl Buffer {
         }
         let lowest = address.wrapping_add_signed(origin as isize) as *mut u8;
         let is_row = matches!(laid.root().shape(), Shape::Bytes(_));
-        Ok(Buffer { lowest, bytes, first: 0, laid: (!is_row).then_some(laid) })
+        Ok(Buffer { lowest, bytes, laid: (!is_row).then_some(laid) })
     }
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
-    }
-
-    /// From now on, byte 0 is that one: runs of a view are read one by one.
-    pub(super) fn begin_at(&mut self, first: u64) {
-        self.first = first;
     }
 
     fn check(&self, at: u64, bytes: usize) {
@@ -61,7 +54,7 @@ impl Buffer {
         );
     }
 
-    /// Copies bytes of the whole buffer.
+    /// Copies bytes of it.
     fn read(&self, at: u64, to: &mut [u8]) {
         self.check(at, to.len());
         let Some(laid) = &self.laid else {
@@ -78,7 +71,7 @@ impl Buffer {
         cut.gather(row, low, to).expect("the cut is as long as its bytes");
     }
 
-    /// Copies to bytes of the whole buffer.
+    /// Copies to bytes of it.
     fn write(&self, at: u64, from: &[u8]) {
         self.check(at, from.len());
         let Some(laid) = &self.laid else {
@@ -101,7 +94,6 @@ impl Buffer {
 
 impl Memory for Buffer {
     fn row(&self, at: u64, bytes: usize) -> Option<&[u8]> {
-        let at = at + self.first;
         self.check(at, bytes);
         if self.laid.is_some() || bytes == 0 {
             return None;
@@ -111,11 +103,11 @@ impl Memory for Buffer {
     }
 
     fn gather(&self, at: u64, to: &mut [u8]) {
-        self.read(at + self.first, to);
+        self.read(at, to);
     }
 
     fn scatter(&mut self, at: u64, from: &[u8]) {
-        self.write(at + self.first, from);
+        self.write(at, from);
     }
 
     fn zero(&mut self, mut at: u64, bytes: u64) {
@@ -123,7 +115,7 @@ impl Memory for Buffer {
         let end = at + bytes;
         while at < end {
             let piece = (end - at).min(zeros.len() as u64) as usize;
-            self.write(at + self.first, &zeros[..piece]);
+            self.write(at, &zeros[..piece]);
             at += piece as u64;
         }
     }
@@ -137,7 +129,7 @@ mod tests {
         let laid: Nest = laid.parse().unwrap();
         let bytes = laid.root().size();
         let lowest = memory[lowest..].as_mut_ptr();
-        Buffer { lowest, bytes, first: 0, laid: Some(laid) }
+        Buffer { lowest, bytes, laid: Some(laid) }
     }
 
     #[test]

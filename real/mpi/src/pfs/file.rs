@@ -43,8 +43,6 @@ pub(crate) struct File {
     /// As the program said it.
     pub(super) mode_said: i32,
     state: Mutex<State>,
-    /// Calls in atomic mode take turns.
-    turn: Mutex<()>,
     handler: Mutex<Handler>,
 }
 
@@ -53,13 +51,28 @@ pub(super) struct State {
     pub(super) view: View,
     /// The individual pointer, in etypes.
     pub(super) pointer: u64,
-    /// The shared pointer, in etypes: only collective calls move it, so each rank has the same.
-    pub(super) shared: u64,
+    pub(super) shared: Shared,
     pub(super) hints: Hints,
     /// What `MPI_File_set_atomicity` has said.
     pub(super) is_atomic: bool,
     /// A split collective call that has begun: what came of it.
     pub(super) begun: Option<Begun>,
+}
+
+/// What a rank knows of the shared pointer; where it is, the file system knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shared {
+    /// How often all ranks have put it somewhere.
+    setting: u64,
+    /// Where they have put it last, in etypes.
+    from: u64,
+}
+
+impl Shared {
+    /// All ranks put it there.
+    pub(super) fn put(&mut self, to: u64) {
+        *self = Shared { setting: self.setting + 1, from: to };
+    }
 }
 
 /// The first half of a split collective call.
@@ -85,34 +98,18 @@ impl File {
         let state = State {
             view: View::of_bytes(),
             pointer: 0,
-            shared: 0,
+            shared: Shared::default(),
             hints,
             is_atomic: false,
             begun: None,
         };
         let handler = Mutex::new(Handler::usual());
         let state = Mutex::new(state);
-        File {
-            path,
-            only_here,
-            number,
-            group,
-            mode,
-            mode_said,
-            state,
-            turn: Mutex::new(()),
-            handler,
-        }
+        File { path, only_here, number, group, mode, mode_said, state, handler }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         locked(&self.state)
-    }
-
-    /// The turn of a call in atomic mode, for as long as it lasts.
-    pub(super) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
-        let is_atomic = self.state().is_atomic;
-        is_atomic.then(|| locked(&self.turn))
     }
 
     pub(super) fn handler(&self) -> Handler {
@@ -136,6 +133,15 @@ impl File {
     pub(super) fn size(&self) -> Result<u64, Trouble> {
         match session::call(Call::Size { file: self.number })? {
             Done::Size(bytes) => Ok(bytes),
+            other => Err(session::strange(&other)),
+        }
+    }
+
+    /// Moves the shared pointer by so many etypes, from wherever it is; where it was.
+    pub(super) fn advance(&self, by: u64) -> Result<u64, Trouble> {
+        let Shared { setting, from } = self.state().shared;
+        match session::call(Call::Advance { file: self.number, setting, from, by })? {
+            Done::Position(units) => Ok(units),
             other => Err(session::strange(&other)),
         }
     }

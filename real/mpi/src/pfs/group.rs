@@ -77,6 +77,34 @@ impl Group {
         wait(&mut request)
     }
 
+    /// A number that rank 0 finds, for all ranks; if it finds none, all fail.
+    pub(super) fn found_by_first(
+        &self,
+        find: impl FnOnce() -> Result<u64, Trouble>,
+    ) -> Result<u64, Trouble> {
+        const NONE: u64 = u64::MAX;
+        let own = if self.rank == 0 { find() } else { Ok(NONE) };
+        let mut told = own.as_ref().map_or(NONE, |&number| number).to_ne_bytes();
+        self.broadcast(&mut told)?;
+        own?;
+        match u64::from_ne_bytes(told) {
+            NONE => Err(Trouble::new(Class::Io, "rank 0 failed").told()),
+            number => Ok(number),
+        }
+    }
+
+    /// Whether all ranks mean the same; all of them come here.
+    pub(super) fn check_same(&self, own: u64, what: &str) -> Result<(), Trouble> {
+        let all = self.gather(own)?;
+        match all.iter().all(|other| *other == own) {
+            true => Ok(()),
+            false if self.rank == 0 => {
+                Err(Trouble::new(Class::Arg, format!("ranks differ in {what}")))
+            }
+            false => Err(Trouble::new(Class::Arg, "")),
+        }
+    }
+
     /// A number of every rank, in their order.
     pub(super) fn gather(&self, own: u64) -> Result<Vec<u64>, Trouble> {
         let mut all = vec![own; self.size as usize];

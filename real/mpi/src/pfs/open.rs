@@ -115,9 +115,11 @@ fn together(file: &File, is_same: bool) -> Result<(), Trouble> {
     let different = || Trouble::new(Class::NotSame, "ranks differ in its name or in the mode");
     file.agree(if is_same { Ok(()) } else { Err(different()) })?;
     if file.is(mode::APPEND) {
-        let end = file.size()?;
+        // As rank 0 sees it: another rank may write by the time that a later one looks.
+        let end = file.group.found_by_first(|| file.size())?;
         let mut state = file.state();
-        (state.pointer, state.shared) = (end, end);
+        state.pointer = end;
+        state.shared.put(end);
     }
     Ok(())
 }

@@ -111,6 +111,10 @@ impl View {
 
 /// `MPI_File_set_view(file, displacement, etype, filetype, representation, info)`.
 pub(super) fn set_view(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
+    if file.is(mode::SEQUENTIAL) {
+        // The view begins at the shared pointer: nobody moves it any more.
+        file.agree(Ok(()))?;
+    }
     let made = made(file, call);
     let result = made.as_ref().map(drop).map_err(Clone::clone);
     file.agree(result)?;
@@ -120,7 +124,8 @@ pub(super) fn set_view(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
     let mut state = file.state();
     state.hints.take(given);
     state.view = view;
-    (state.pointer, state.shared) = (0, 0);
+    state.pointer = 0;
+    state.shared.put(0);
     Ok(())
 }
 
@@ -134,9 +139,9 @@ fn made(file: &File, call: &Call<'_>) -> Result<View, Trouble> {
     }
     let displacement = match is_current {
         true => {
+            let pointer = file.advance(0)?;
             let state = file.state();
-            let at = state.view.bytes_before(state.pointer)?;
-            state.view.nest.at(at).unwrap_or(0)
+            state.view.nest.at(state.view.bytes_before(pointer)?).unwrap_or(0)
         }
         false => u64::try_from(displacement).map_err(|_| arg("the displacement is negative"))?,
     };
@@ -198,9 +203,7 @@ pub(super) fn get_view(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
 
 /// `MPI_File_seek(file, offset, whence)`.
 pub(super) fn seek(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
-    if file.is(mode::SEQUENTIAL) {
-        return Err(Trouble::new(Class::UnsupportedOperation, "the file is sequential"));
-    }
+    check_seekable(file)?;
     let pointer = file.state().pointer;
     let offset = sought(file, call, pointer)?;
     file.state().pointer = offset;
@@ -209,11 +212,22 @@ pub(super) fn seek(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
 
 /// `MPI_File_seek_shared(file, offset, whence)`, by all ranks.
 pub(super) fn seek_shared(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
-    let pointer = file.state().shared;
-    let sought = sought(file, call, pointer);
+    check_seekable(file)?;
+    // What other ranks have moved and written lies before it.
+    file.agree(Ok(()))?;
+    let sought = file.advance(0).and_then(|pointer| sought(file, call, pointer));
     file.agree(sought.as_ref().map(drop).map_err(Clone::clone))?;
-    file.state().shared = sought?;
+    let to = sought?;
+    file.group.check_same(to, "where the shared pointer goes")?;
+    file.state().shared.put(to);
     Ok(())
+}
+
+fn check_seekable(file: &File) -> Result<(), Trouble> {
+    match file.is(mode::SEQUENTIAL) {
+        true => Err(Trouble::new(Class::UnsupportedOperation, "the file is sequential")),
+        false => Ok(()),
+    }
 }
 
 /// Where a pointer comes to.
@@ -242,7 +256,8 @@ pub(super) fn get_position(file: &File, call: &Call<'_>) -> Result<(), Trouble> 
 
 /// `MPI_File_get_position_shared(file, offset)`.
 pub(super) fn get_position_shared(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
-    put_offset(call, 1, file.state().shared);
+    check_seekable(file)?;
+    put_offset(call, 1, file.advance(0)?);
     Ok(())
 }
 

@@ -199,7 +199,7 @@ impl State {
                     let mut rest = &buffer[..];
                     for piece in portion.pieces() {
                         let (bytes, behind) = rest.split_at(piece.bytes() as usize);
-                        memory.scatter(piece.from - origin, bytes);
+                        memory.scatter(piece.from.wrapping_sub(origin), bytes);
                         rest = behind;
                     }
                 }
@@ -209,7 +209,7 @@ impl State {
             Action::Zero { call, portion, origin } => {
                 if let Some(memory) = self.lending.of_mut(call) {
                     for piece in portion.pieces() {
-                        memory.zero(piece.from - origin, piece.bytes());
+                        memory.zero(piece.from.wrapping_sub(origin), piece.bytes());
                     }
                 }
                 self.todo.push_back(Event::Moved { call });
@@ -279,7 +279,7 @@ fn gathered(memory: &dyn Memory, gather: &Gather, mut buffer: Vec<u8>) -> Part {
 fn stretches(portion: &Portion, origin: u64) -> Vec<(u64, u64)> {
     let mut all: Vec<(u64, u64)> = Vec::new();
     for piece in portion.pieces() {
-        let at = piece.from - origin;
+        let at = piece.from.wrapping_sub(origin);
         match all.last_mut() {
             Some((from, bytes)) if *from + *bytes == at => *bytes += piece.bytes(),
             _ => all.push((at, piece.bytes())),

@@ -1,6 +1,5 @@
 //! The views that a session has stored.
 
-use super::Settings;
 use crate::plant::{Plant, is_planted};
 use crate::{Inode, Layout, ViewNumber};
 use iolab_pattern::Nest;
@@ -9,10 +8,10 @@ use std::sync::Arc;
 
 /// A stored view.
 #[derive(Clone, Debug)]
-pub(super) struct View {
-    pub(super) inode: Inode,
-    pub(super) layout: Layout,
-    pub(super) nest: Arc<Nest>,
+pub(crate) struct View {
+    pub(crate) inode: Inode,
+    pub(crate) layout: Layout,
+    pub(crate) nest: Arc<Nest>,
     /// Encoded.
     bytes: u64,
 }
@@ -28,7 +27,7 @@ struct Coming {
 
 /// Those of one session.
 #[derive(Debug, Default)]
-pub(super) struct Views {
+pub(crate) struct Views {
     of: BTreeMap<ViewNumber, View>,
     /// All of them, encoded.
     bytes: u64,
@@ -36,11 +35,11 @@ pub(super) struct Views {
 }
 
 impl Views {
-    pub(super) fn get(&self, number: ViewNumber) -> Option<&View> {
+    pub(crate) fn get(&self, number: ViewNumber) -> Option<&View> {
         self.of.get(&number)
     }
 
-    pub(super) fn forget(&mut self, number: ViewNumber) {
+    pub(crate) fn forget(&mut self, number: ViewNumber) {
         if let Some(view) = self.of.remove(&number) {
             self.bytes -= view.bytes;
         }
@@ -57,23 +56,19 @@ impl Views {
     }
 
     /// Takes a part of a view; the answer is an error for people, if there is one.
-    pub(super) fn take_part(
-        &mut self,
-        part: Part,
-        settings: &Settings,
-    ) -> Result<(), &'static str> {
+    pub(crate) fn take_part(&mut self, part: Part, bytes_max: u64) -> Result<(), &'static str> {
         let Part { view, inode, layout, offset, total, bytes } = part;
         if offset == 0 {
             self.forget(view);
             self.coming = None;
-            if u64::from(total) > settings.view_bytes_max {
+            if u64::from(total) > bytes_max {
                 return Err("the view is larger than what is stored of one session");
             }
-            let is_full = u64::from(total) > settings.view_bytes_max - self.bytes;
+            let is_full = u64::from(total) > bytes_max - self.bytes;
             if is_planted(Plant::ViewsKept) && is_full {
                 return Err("the session has no room for more views");
             }
-            self.make_room(settings.view_bytes_max - u64::from(total));
+            self.make_room(bytes_max - u64::from(total));
             self.coming = Some(Coming { view, inode, layout, encoded: Vec::new() });
         }
         let Some(coming) = &mut self.coming else {
@@ -104,11 +99,11 @@ impl Views {
 }
 
 /// A part of a view, as it comes.
-pub(super) struct Part {
-    pub(super) view: ViewNumber,
-    pub(super) inode: Inode,
-    pub(super) layout: Layout,
-    pub(super) offset: u32,
-    pub(super) total: u32,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Part {
+    pub(crate) view: ViewNumber,
+    pub(crate) inode: Inode,
+    pub(crate) layout: Layout,
+    pub(crate) offset: u32,
+    pub(crate) total: u32,
+    pub(crate) bytes: Vec<u8>,
 }

@@ -1,13 +1,10 @@
-//! Who uses which bytes of a subfile, and how long subfiles are.
-//!
-//! Whoever comes waits for those before it that use the same bytes, if it or they change them; nobody is
-//! overtaken by somebody it would have to wait for.
+//! Which requests use which bytes of a subfile, and how long subfiles are.
 
+use super::claims::{Claim, Claims};
 use super::{Operation, Subfile};
 use crate::Inode;
 use crate::plant::{Plant, is_planted};
-use iolab_vocab::Extent;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How many subfiles that nobody uses are remembered with their lengths.
 const IDLE_MAX: usize = 4096;
@@ -15,41 +12,24 @@ const IDLE_MAX: usize = 4096;
 /// How many files are remembered that are no more.
 const DISCARDED_MAX: usize = 1 << 20;
 
-/// Which bytes an operation uses.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Claim {
-    pub(super) operation: Operation,
-    pub(super) range: Extent,
-    pub(super) is_change: bool,
-}
-
-impl Claim {
-    fn conflicts(&self, other: &Claim) -> bool {
-        !is_planted(Plant::TransfersOverlap)
-            && (self.is_change || other.is_change)
-            && !self.range.intersection(other.range).is_empty()
-    }
-}
-
 #[derive(Debug, Default)]
 struct State {
     /// How long it is, unless nobody has looked, or something failed since.
     length: Option<u64>,
     /// It is at least so long: what was written up to there is done.
     at_least: u64,
-    running: Vec<Claim>,
-    waiting: VecDeque<Claim>,
+    claims: Claims<Operation>,
 }
 
 impl State {
     fn is_idle(&self) -> bool {
-        self.running.is_empty() && self.waiting.is_empty()
+        self.claims.is_idle()
     }
 }
 
 /// The subfiles of a server that were used lately.
 #[derive(Debug, Default)]
-pub(super) struct Subfiles {
+pub(crate) struct Subfiles {
     of: BTreeMap<Subfile, State>,
     idle_count: usize,
     /// Files that are no more: their numbers are not used again.
@@ -58,37 +38,19 @@ pub(super) struct Subfiles {
 
 impl Subfiles {
     /// Somebody comes. Tells whether it may begin.
-    pub(super) fn enter(&mut self, subfile: Subfile, claim: Claim) -> bool {
+    pub(crate) fn enter(&mut self, subfile: Subfile, claim: Claim<Operation>) -> bool {
         let is_known = self.of.contains_key(&subfile);
         let state = self.of.entry(subfile).or_default();
         if is_known && state.is_idle() {
             self.idle_count -= 1;
         }
-        let before = state.running.iter().chain(&state.waiting);
-        let may_begin = !before.into_iter().any(|other| claim.conflicts(other));
-        match may_begin {
-            true => state.running.push(claim),
-            false => state.waiting.push_back(claim),
-        }
-        may_begin
+        state.claims.enter(claim)
     }
 
     /// Somebody is through. Gives those that may begin now, in the order in which they came.
-    pub(super) fn leave(&mut self, subfile: Subfile, operation: Operation) -> Vec<Operation> {
+    pub(crate) fn leave(&mut self, subfile: Subfile, operation: Operation) -> Vec<Operation> {
         let Some(state) = self.of.get_mut(&subfile) else { return Vec::new() };
-        state.running.retain(|claim| claim.operation != operation);
-        let mut begun = Vec::new();
-        let mut still = VecDeque::with_capacity(state.waiting.len());
-        for claim in std::mem::take(&mut state.waiting) {
-            let before = state.running.iter().chain(&still);
-            if before.into_iter().any(|other| claim.conflicts(other)) {
-                still.push_back(claim);
-            } else {
-                begun.push(claim.operation);
-                state.running.push(claim);
-            }
-        }
-        state.waiting = still;
+        let begun = state.claims.leave(operation);
         if state.is_idle() {
             self.idle_count += 1;
             self.forget_one();
@@ -108,17 +70,17 @@ impl Subfiles {
     }
 
     /// Whether anybody uses a file.
-    pub(super) fn is_used(&self, inode: Inode) -> bool {
+    pub(crate) fn is_used(&self, inode: Inode) -> bool {
         self.of_file(inode).any(|(_, state)| !state.is_idle())
     }
 
     /// Whether a file is no more: who still asks for it must not make it anew.
-    pub(super) fn is_discarded(&self, inode: Inode) -> bool {
+    pub(crate) fn is_discarded(&self, inode: Inode) -> bool {
         self.discarded.contains(&inode)
     }
 
     /// A file that nobody uses is no more.
-    pub(super) fn discard(&mut self, inode: Inode) {
+    pub(crate) fn discard(&mut self, inode: Inode) {
         if self.discarded.len() == DISCARDED_MAX {
             // The one whose users have had the longest time to learn of it.
             self.discarded.pop_first();
@@ -136,19 +98,19 @@ impl Subfiles {
     }
 
     /// How long a subfile is, if that is known.
-    pub(super) fn length(&self, subfile: Subfile) -> Option<u64> {
+    pub(crate) fn length(&self, subfile: Subfile) -> Option<u64> {
         self.of.get(&subfile)?.length
     }
 
     /// A subfile was looked at, while it may have been written. Gives its length.
-    pub(super) fn measured(&mut self, subfile: Subfile, length: u64) -> u64 {
+    pub(crate) fn measured(&mut self, subfile: Subfile, length: u64) -> u64 {
         let Some(state) = self.of.get_mut(&subfile) else { return length };
         // One that is known by now has seen everything since.
         *state.length.get_or_insert(length.max(state.at_least))
     }
 
     /// Something was written up to there.
-    pub(super) fn reaches(&mut self, subfile: Subfile, end: u64) {
+    pub(crate) fn reaches(&mut self, subfile: Subfile, end: u64) {
         if let Some(state) = self.of.get_mut(&subfile) {
             state.at_least = end.max(state.at_least);
             state.length = state.length.map(|length| length.max(end));
@@ -156,7 +118,7 @@ impl Subfiles {
     }
 
     /// It has another length. Nobody has looked at it meanwhile.
-    pub(super) fn resized(&mut self, subfile: Subfile, bytes: u64, extends: bool) {
+    pub(crate) fn resized(&mut self, subfile: Subfile, bytes: u64, extends: bool) {
         if let Some(state) = self.of.get_mut(&subfile) {
             if is_planted(Plant::LengthKept) {
                 return;
@@ -170,7 +132,7 @@ impl Subfiles {
     }
 
     /// Something failed: nobody knows how long it is.
-    pub(super) fn doubt(&mut self, subfile: Subfile) {
+    pub(crate) fn doubt(&mut self, subfile: Subfile) {
         if let Some(state) = self.of.get_mut(&subfile) {
             state.length = None;
         }
