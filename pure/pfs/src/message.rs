@@ -317,6 +317,8 @@ pub struct Attributes {
     pub mode: u32,
     /// How a file is partitioned.
     pub layout: Option<Layout>,
+    /// Whether somebody has it open.
+    pub is_open: bool,
 }
 
 /// A name in a directory.

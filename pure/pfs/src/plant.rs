@@ -38,6 +38,8 @@ pub enum Plant {
     MissingWaitedFor,
     /// A client that has nothing to ask does not connect again, and its files are closed under it.
     OpensForgotten,
+    /// A file that is open is said not to be.
+    OpenUntold,
     /// A shared pointer that is moved by a request asked once more moves again.
     PointerMovedTwice,
     /// An atomic call does not hold the last subfile that it touches.
@@ -65,7 +67,7 @@ pub enum Plant {
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 27] = [
+    pub const ALL: [Plant; 28] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -82,6 +84,7 @@ impl Plant {
         Plant::ViewsKept,
         Plant::MissingWaitedFor,
         Plant::OpensForgotten,
+        Plant::OpenUntold,
         Plant::PointerMovedTwice,
         Plant::HoldLeftOut,
         Plant::HoldsUnordered,

@@ -33,7 +33,7 @@ const UNSUMMED: u16 = 32;
 const IN_WINDOW: u16 = 8;
 
 /// The least that an entry of a directory takes.
-const ENTRY_BYTES_MIN: usize = 4 + 8 + 1 + 4 + 1;
+const ENTRY_BYTES_MIN: usize = 4 + 8 + 1 + 4 + 1 + 1;
 /// The least that somebody who is connected takes.
 const CONNECTED_BYTES_MIN: usize = 4 + 8;
 
@@ -489,6 +489,7 @@ fn put_attributes(attributes: &Attributes, out: &mut impl Sink) {
     out.kind(attributes.kind);
     out.u32(attributes.mode);
     out.layout_if_any(attributes.layout);
+    out.bool(attributes.is_open);
 }
 
 fn put_access(access: &Access, out: &mut impl Sink) {
@@ -598,6 +599,7 @@ fn take_attributes(read: &mut Reader) -> Result<Attributes, Wrong> {
         kind: read.kind()?,
         mode: read.u32()?,
         layout: read.layout_if_any()?,
+        is_open: read.bool()?,
     })
 }
 

@@ -29,8 +29,14 @@ fn kinds() -> impl Strategy<Value = Kind> {
 }
 
 fn attributes() -> impl Strategy<Value = Attributes> {
-    (any::<u64>(), kinds(), any::<u32>(), option::of(layouts())).prop_map(
-        |(inode, kind, mode, layout)| Attributes { inode: Inode(inode), kind, mode, layout },
+    (any::<u64>(), kinds(), any::<u32>(), option::of(layouts()), any::<bool>()).prop_map(
+        |(inode, kind, mode, layout, is_open)| Attributes {
+            inode: Inode(inode),
+            kind,
+            mode,
+            layout,
+            is_open,
+        },
     )
 }
 
@@ -602,8 +608,10 @@ fn a_refusal_fits_however_long_its_text_is() {
 /// One message of each kind, with values by which fields can be told apart.
 fn one_of_each() -> Vec<Message> {
     let layout = Layout::striped(0x1000, 2, 3).unwrap();
-    let attributes =
-        |layout| Attributes { inode: Inode(4), kind: Kind::Directory, mode: 0o755, layout };
+    let attributes = |layout| {
+        let (inode, kind, is_open) = (Inode(4), Kind::Directory, false);
+        Attributes { inode, kind, mode: 0o755, layout, is_open }
+    };
     let wish = OpenWish {
         reads: false,
         writes: true,
@@ -615,7 +623,7 @@ fn one_of_each() -> Vec<Message> {
     let access = Access { view: ViewNumber(5), subfile: 6, from: 7, to: 8 };
     let (open, view, inode) = (OpenNumber(9), ViewNumber(5), Inode(4));
     let hold = HoldNumber(3);
-    let file = Attributes { kind: Kind::File, ..attributes(Some(layout)) };
+    let file = Attributes { kind: Kind::File, is_open: true, ..attributes(Some(layout)) };
     let entries = vec![
         Entry { name: b"d".to_vec(), attributes: attributes(None) },
         Entry { name: b"f".to_vec(), attributes: file },

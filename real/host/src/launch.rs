@@ -20,6 +20,8 @@ use std::{env, fmt, io};
 pub const LIBRARY_NAME: &str = "libiolab_intercept.so";
 /// File name of the library that sees calls of MPI.
 pub const MPI_LIBRARY_NAME: &str = "libiolab_mpi.so";
+/// File name of the library for calls by name on files of a file system.
+pub const NAMES_LIBRARY_NAME: &str = "libiolab_names.so";
 /// Variable that says where the library is, when it is not beside the program.
 pub const LIBRARY_VARIABLE: &str = "IOLAB_LIBRARY";
 
@@ -178,6 +180,11 @@ pub fn find_library() -> Result<PathBuf, LaunchError> {
 /// Finds the library that sees calls of MPI, in the same places.
 pub fn find_mpi_library() -> Result<PathBuf, LaunchError> {
     find(MPI_LIBRARY_NAME)
+}
+
+/// Finds the library for calls by name on files of a file system, in the same places.
+pub fn find_names_library() -> Result<PathBuf, LaunchError> {
+    find(NAMES_LIBRARY_NAME)
 }
 
 fn find(name: &str) -> Result<PathBuf, LaunchError> {

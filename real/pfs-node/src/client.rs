@@ -73,6 +73,11 @@ impl Client {
         Ok(client)
     }
 
+    /// The directory of the instance.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// I/O servers of the instance.
     pub fn servers(&self) -> u32 {
         self.description.servers

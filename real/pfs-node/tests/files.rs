@@ -6,6 +6,7 @@ use iolab_pfs::{Code, Kind, OpenWish, Opened};
 use iolab_pfs_node::files::{self, OpenFile};
 use iolab_pfs_node::instance::{Instance, Wish};
 use iolab_pfs_node::node::Node;
+use iolab_pfs_node::plain;
 use iolab_pfs_node::{Client, Memory, NoMemory};
 use iolab_vocab::Direction;
 use std::path::Path;
@@ -204,7 +205,7 @@ fn plain_files_come_in_once_and_go_out_whole() {
     let imports: usize = std::thread::scope(|scope| {
         let import = || {
             let client = Client::of(directory.path()).unwrap();
-            usize::from(files::import_file(&client, &source, b"/x/in").unwrap())
+            usize::from(plain::import_file(&client, &source, b"/x/in").unwrap())
         };
         let threads: Vec<_> = (0..3).map(|_| scope.spawn(import)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
@@ -212,9 +213,9 @@ fn plain_files_come_in_once_and_go_out_whole() {
     assert_eq!(imports, 1);
     let client = Client::of(directory.path()).unwrap();
     assert_eq!(files::walk(&client, b"/x").unwrap().len(), 1);
-    assert_eq!(files::export_file(&client, b"/x/in", &target), Ok(5_000_000));
+    assert_eq!(plain::export_file(&client, b"/x/in", &target), Ok(5_000_000));
     assert!(std::fs::read(&target).unwrap() == bytes);
-    let missing = files::export_file(&client, b"/x/none", &target);
+    let missing = plain::export_file(&client, b"/x/none", &target);
     assert!(matches!(missing, Err(Failure { code: Code::NO_ENTRY, .. })));
     let beside = std::fs::read_dir(target.parent().unwrap()).unwrap().count();
     assert_eq!(beside, 1);

@@ -6,12 +6,14 @@ mod explore;
 mod files;
 mod launch;
 mod run;
+mod standing;
 mod status;
 
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
 use iolab_pfs::Code;
 use iolab_pfs_node::{Client, files as plain};
+use standing::Standing;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, io};

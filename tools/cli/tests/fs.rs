@@ -27,7 +27,16 @@ fn library() -> &'static Path {
     LIBRARY.get_or_init(|| {
         let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
         let built = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "-p", "iolab-mpi", "--profile", profile])
+            .args([
+                "build",
+                "--quiet",
+                "-p",
+                "iolab-mpi",
+                "-p",
+                "iolab-names",
+                "--profile",
+                profile,
+            ])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .status();
         assert!(built.is_ok_and(|status| status.success()), "the library does not build");

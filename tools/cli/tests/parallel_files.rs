@@ -120,6 +120,13 @@ fn views_of_all_kinds_hold_the_same_bytes_under_open_mpi() {
     as_plain("openmpi", "views.c", &[1, 3, 4], &[]);
 }
 
+#[test]
+fn posix_calls_between_those_of_mpi_find_what_they_find_on_a_plain_directory() {
+    for family in ["mpich", "openmpi"] {
+        as_plain(family, "names.c", &[1, 2, 3], &[]);
+    }
+}
+
 /// The measure is Open MPI: MPICH writes into the gaps of such views what was in its memory.
 #[test]
 fn filetypes_whose_tiles_overlap_are_followed_tile_by_tile() {

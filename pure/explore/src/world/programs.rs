@@ -377,6 +377,9 @@ impl World {
                 {
                     self.look_further(client, path, entries, *more);
                 }
+                if let Ok(Done::Attributes { attributes, .. }) = &outcome {
+                    self.check_open(client, attributes);
+                }
                 self.name_answered(*asked, outcome);
             }
             (Doing::Adopt { slot, bulletin }, Ok(Done::Adopted(number))) => {
@@ -483,6 +486,20 @@ impl World {
         if !fine {
             let Code(code) = failure.code;
             self.fail(format!("{doing:?} fails with {code}, {}", failure.text));
+        }
+    }
+
+    /// What a process has open is open for everybody who looks, and nothing is when all programs are over.
+    fn check_open(&mut self, client: usize, attributes: &Attributes) {
+        let Process { rank, files, .. } = &self.processes[client];
+        let mut files = files.iter().flatten();
+        let is_ours = *rank == 0 && files.any(|file| file.opened.inode == attributes.inode);
+        // Whoever could not be heard for too long has lost its opens, or is about to.
+        if self.plan.peaceful()
+            && (is_ours && !attributes.is_open || self.auditing && attributes.is_open)
+        {
+            let (inode, word) = (attributes.inode, if is_ours { "is" } else { "is not" });
+            self.fail(format!("file {inode} {word} open, and a look says otherwise"));
         }
     }
 

@@ -5,6 +5,7 @@
 
 use crate::change::{Change, Pointer};
 use crate::message::PATH_BYTES_MAX;
+use crate::plant::{Plant, is_planted};
 use crate::{Attributes, Code, Entry, Inode, Kind, Layout, OpenNumber, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -122,8 +123,10 @@ impl Names {
     }
 
     pub(super) fn attributes(&self, inode: Inode) -> Result<Attributes, Code> {
-        let &Node { kind, mode, layout, .. } = self.nodes.get(&inode).ok_or(Code::NO_ENTRY)?;
-        Ok(Attributes { inode, kind, mode, layout })
+        let &Node { kind, mode, layout, opens, .. } =
+            self.nodes.get(&inode).ok_or(Code::NO_ENTRY)?;
+        let is_open = opens > 0 && !is_planted(Plant::OpenUntold);
+        Ok(Attributes { inode, kind, mode, layout, is_open })
     }
 
     /// Entries of a directory behind a name, as long as `fits` takes them; and whether there are more.

@@ -15,9 +15,10 @@ use crate::call::Call;
 use crate::profiling;
 use iolab_pfs::client;
 use iolab_pfs::client::Done;
-use iolab_pfs::{Attributes, Inode, Kind, Layout, OpenNumber, OpenWish, Opened};
-use iolab_pfs_node::files;
+use iolab_pfs::{Attributes, Code, Inode, Kind, Layout, OpenNumber, OpenWish, Opened};
+use iolab_pfs_node::chosen::Chosen;
 use iolab_pfs_node::instance::Description;
+use iolab_pfs_node::{files, plain, stand_ins};
 use std::ffi::{CStr, OsStr};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
@@ -198,21 +199,35 @@ fn check_mode(mode: i32) -> Result<(), Trouble> {
 fn looked_up(name: &Name, mode: i32, given: &Given) -> Result<Option<Opened>, Trouble> {
     check_mode(mode)?;
     let client = session::client()?;
+    let stand_ins = session::stand_ins().filter(|_| !name.only_here);
+    // Nobody takes the file out of the file system meanwhile.
+    let turn = stand_ins.map(|it| it.turn(&[&name.path])).transpose();
+    let _turn = turn.map_err(|error| of_plain(&error))?;
     let is_there = files::look(client, &name.path)?.is_some();
     let creates = mode & mode::CREATE != 0;
+    let host = Path::new(OsStr::from_bytes(&name.path));
+    let comes_in = !is_there && !name.only_here && host.exists();
     if !is_there && !name.only_here {
-        let plain = Path::new(OsStr::from_bytes(&name.path));
         if mode & mode::READ_ONLY != 0 {
             return Ok(None);
         }
-        if plain.exists() {
-            if mode & mode::EXCLUSIVE != 0 {
-                return Err(Trouble::new(Class::FileExists, "the file exists"));
-            }
-            files::import_file(client, plain, &name.path)?;
-        } else if plain.parent().is_some_and(|parent| !parent.is_dir()) {
+        if comes_in && mode & mode::EXCLUSIVE != 0 {
+            return Err(Trouble::new(Class::FileExists, "the file exists"));
+        }
+        if host.parent().is_some_and(|parent| !parent.is_dir()) {
             return Err(Trouble::new(Class::NoSuchFile, "there is no such directory"));
         }
+    }
+    let permissions = permissions(given);
+    let is_new = match stand_ins {
+        Some(stand_ins) if is_there || comes_in || creates => {
+            let stood = stand_ins.stand(&name.path, permissions, &Chosen::here());
+            stood.map_err(|error| of_plain(&error))?
+        }
+        _ => false,
+    };
+    if comes_in {
+        plain::import_file(client, host, &name.path)?;
     }
     if creates {
         files::make_parents(client, &name.path)?;
@@ -222,13 +237,25 @@ fn looked_up(name: &Name, mode: i32, given: &Given) -> Result<Option<Opened>, Tr
         writes: mode & mode::READ_ONLY == 0,
         creates,
         exclusive: mode & mode::EXCLUSIVE != 0,
-        mode: permissions(given),
+        mode: permissions,
         layout: wished_layout(given),
     };
-    match session::call(client::Call::Open { path: name.path.clone(), wish })? {
-        Done::Opened(opened) => Ok(Some(opened)),
-        other => Err(session::strange(&other)),
+    match session::call(client::Call::Open { path: name.path.clone(), wish }) {
+        Ok(Done::Opened(opened)) => Ok(Some(opened)),
+        Ok(other) => Err(session::strange(&other)),
+        Err(trouble) => {
+            if is_new {
+                stand_ins::withdraw(&name.path);
+            }
+            Err(trouble)
+        }
     }
+}
+
+/// What went wrong with the plain file of a name.
+fn of_plain(error: &std::io::Error) -> Trouble {
+    let code = Code(error.raw_os_error().unwrap_or(libc::EIO) as u16);
+    client::Failure { code, text: error.to_string() }.into()
 }
 
 fn wished_layout(given: &Given) -> Option<Layout> {
@@ -272,6 +299,10 @@ fn closed(file: &File) -> Result<(), Trouble> {
         result = result.and(file.agree(removed));
     }
     let ended = session::call(client::Call::Close { file: file.number });
+    let is_written = file.group.rank == 0 && !file.is(mode::READ_ONLY | mode::DELETE_ON_CLOSE);
+    if is_written && !file.only_here && session::stand_ins().is_some() {
+        stand_ins::touch(&file.path);
+    }
     result.and(ended.map(drop))
 }
 
@@ -303,12 +334,10 @@ fn deleted(name: &Name) -> Result<bool, Trouble> {
 
 /// Removes a file, and the plain one that it came from.
 fn remove(path: &[u8], only_here: bool) -> Result<(), Trouble> {
-    session::call(client::Call::Remove { path: path.to_vec(), kind: Kind::File })?;
-    if !only_here {
-        // Mostly there is none.
-        let _ = std::fs::remove_file(Path::new(OsStr::from_bytes(path)));
+    match only_here {
+        true => Ok(plain::forget(session::client()?, path)?),
+        false => Ok(plain::remove(session::client()?, path, session::stand_ins())?),
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::trouble::Trouble;
 use crate::family::Family;
 use crate::profiling;
 use iolab_pfs::client::{Call, Done};
+use iolab_pfs_node::stand_ins::StandIns;
 use iolab_pfs_node::{Client, Memory, NoMemory};
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -29,6 +30,12 @@ pub(super) fn client() -> Result<&'static Client, Trouble> {
         None => Err(format!("there is no {INSTANCE}")),
     });
     made.as_ref().map_err(|why| Trouble::new(Class::Io, why.clone()))
+}
+
+/// The plain files that stand in for files of the run, if this is one.
+pub(super) fn stand_ins() -> Option<&'static StandIns> {
+    static STAND_INS: OnceLock<Option<StandIns>> = OnceLock::new();
+    STAND_INS.get_or_init(|| StandIns::of(directory()?)).as_ref()
 }
 
 /// A call that moves no data.

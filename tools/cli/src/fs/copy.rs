@@ -1,12 +1,12 @@
 //! `iolab fs cp`: files into a file system, out of it, and within it.
 
-use super::{Place, failure, files::found, name_of, shown};
+use super::{Place, Standing, failure, files::found, name_of, shown};
 use crate::failure::Failure;
 use clap::Args;
 use iolab_pfs::client::Call;
 use iolab_pfs::{Kind, OpenWish};
 use iolab_pfs_node::files::{self, OpenFile};
-use iolab_pfs_node::{Client, NoMemory};
+use iolab_pfs_node::{Client, NoMemory, plain};
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -77,10 +77,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Err(Failure::new(format!("{} is no directory", to.display()))
             .hint("several files go into a directory that is there"));
     }
+    let standing = Standing::of(&client);
     for path in from {
         let source = Name::of(path)?;
         let to = if into { target.below(source.last()) } else { target.clone() };
         copy(&client, &source, &to)?;
+        if let Name::Inside(path) = &to {
+            standing.iter().for_each(|it| it.came(path));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -89,7 +93,7 @@ fn copy(client: &Client, from: &Name, to: &Name) -> Result<(), Failure> {
     match (from, to) {
         (Name::Inside(from), Name::Plain(to)) => {
             found(client, from)?;
-            files::export_file(client, from, to).map(drop).map_err(|error| failure(from, error))
+            plain::export_file(client, from, to).map(drop).map_err(|error| failure(from, error))
         }
         (Name::Plain(from), Name::Inside(to)) => bring(client, from, to),
         (Name::Inside(from), Name::Inside(to)) => copy_within(client, from, to),
@@ -113,7 +117,7 @@ pub(super) fn bring(client: &Client, from: &Path, to: &[u8]) -> Result<(), Failu
         let call = Call::Remove { path: to.to_vec(), kind: Kind::File };
         client.call(call, &mut NoMemory).map_err(wrong)?;
     }
-    files::import_file(client, from, to).map(drop).map_err(wrong)
+    plain::import_file(client, from, to).map(drop).map_err(wrong)
 }
 
 fn copy_within(client: &Client, from: &[u8], to: &[u8]) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! `iolab fs ls`, `cat`, `mv`, `rm`, `mkdir`, `du`, `layout`: what is in a file system.
 
-use super::{Place, failure, name_of, shown};
+use super::{Place, Standing, failure, name_of, shown};
 use crate::failure::Failure;
 use clap::Args;
 use iolab_pfs::client::Call;
@@ -178,8 +178,18 @@ pub(super) fn mv(arguments: &Mv) -> Result<ExitCode, Failure> {
         let name = from.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         to = files::below(&to, name);
     }
-    let call = Call::Rename { from: from.clone(), to };
+    let call = Call::Rename { from: from.clone(), to: to.clone() };
     ask(&client, &from, call)?;
+    if let Some(standing) = Standing::of(&client) {
+        let mut moved = vec![(to.clone(), attributes)];
+        if attributes.kind == Kind::Directory {
+            moved = files::walk(&client, &to).map_err(|error| failure(&to, error))?;
+        }
+        for (new, _) in moved.iter().filter(|(_, it)| it.kind == Kind::File) {
+            standing.went(&[&from, &new[to.len()..]].concat());
+            standing.came(new);
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -204,12 +214,15 @@ fn remove(client: &Client, path: &[u8], kind: Kind) -> Result<(), Failure> {
         for (path, attributes) in below.iter().rev() {
             let call = Call::Remove { path: path.clone(), kind: attributes.kind };
             ask(client, path, call)?;
+            Standing::of(client).iter().for_each(|it| it.went(path));
         }
         if path == b"/" {
             return Ok(());
         }
     }
-    ask(client, path, Call::Remove { path: path.to_vec(), kind })
+    ask(client, path, Call::Remove { path: path.to_vec(), kind })?;
+    Standing::of(client).iter().for_each(|it| it.went(path));
+    Ok(())
 }
 
 pub(super) fn mkdir(arguments: &Mkdir) -> Result<ExitCode, Failure> {

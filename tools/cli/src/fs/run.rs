@@ -13,9 +13,11 @@ use iolab_host::launch::{self, Ending, Watcher};
 use iolab_host::own_place;
 use iolab_pfs::client::Call;
 use iolab_pfs::{Code, Kind};
+use iolab_pfs_node::chosen::{self, Chosen};
 use iolab_pfs_node::instance::Wish;
 use iolab_pfs_node::launch::{Life, Started};
-use iolab_pfs_node::{Client, NoMemory, files};
+use iolab_pfs_node::stand_ins::{self, StandIns};
+use iolab_pfs_node::{Client, NoMemory, files, plain};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -27,7 +29,8 @@ use std::{env, fs};
 /// Run an MPI program with its files in a file system of their own, which ends with it.
 ///
 /// Files that the program creates or opens for writing through MPI-IO in this directory or below live in
-/// the file system; at the end they become plain files. The exit code is the command's.
+/// the file system; at the end they become plain files. POSIX calls of all its processes see them meanwhile.
+/// The exit code is the command's.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -65,7 +68,9 @@ struct Scope {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let library = launch::find_mpi_library().map_err(launch_failure)?;
+    let libraries = [launch::find_mpi_library(), launch::find_names_library()];
+    let [mpi, names] = libraries.map(|found| found.map_err(launch_failure));
+    let libraries = [mpi?, names?];
     let scope = Scope::of(&arguments.files)?;
     let home = Home::of(arguments.dir.as_deref())?;
     let wish = arguments.shape.wish();
@@ -74,7 +79,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut keeper = Keeper { home: &home, wish, node, left: SUCCESSORS };
     let staged = stage_in(&home, &arguments.stage_in);
     let ended = staged.and_then(|staged| {
-        let ending = carry_out(arguments, &library, &scope, &mut keeper)?;
+        stand_for_all(&home, &scope)?;
+        let ending = carry_out(arguments, &libraries, &scope, &mut keeper)?;
         Ok((staged, ending))
     });
     let (staged, ending) = match ended {
@@ -88,7 +94,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     let node = keeper.end()?;
     let exported = match arguments.keep {
-        true => Ok(()),
+        true => keep(&scope, &home),
         false => export(arguments, &scope, &home, &staged),
     };
     let stopped = node.stop();
@@ -159,9 +165,12 @@ impl Scope {
         Ok(scope)
     }
 
+    fn chosen(&self) -> Chosen {
+        Chosen::by(self.globs.join("\n"))
+    }
+
     fn holds(&self, path: &[u8]) -> bool {
-        let text = String::from_utf8_lossy(path);
-        self.globs.iter().any(|glob| fast_glob::glob_match(glob, &*text))
+        self.chosen().holds(path)
     }
 }
 
@@ -196,6 +205,23 @@ fn stage_in(home: &Home, sources: &[PathBuf]) -> Result<BTreeSet<Vec<u8>>, Failu
         names.insert(name);
     }
     Ok(names)
+}
+
+/// Sees that files which are there before the program have their places among plain ones.
+fn stand_for_all(home: &Home, scope: &Scope) -> Result<(), Failure> {
+    let place =
+        |error: std::io::Error| Failure::new(format!("{}: {error}", home.directory.display()));
+    StandIns::begin(&home.directory).map_err(place)?;
+    let Some(stand_ins) = StandIns::of(&home.directory) else { return Ok(()) };
+    let (client, chosen) = (home.client()?, scope.chosen());
+    let all = files::walk(&client, b"/").map_err(|error| failure(b"/", error))?;
+    for (path, it) in all.iter().filter(|(path, it)| it.kind == Kind::File && chosen.holds(path)) {
+        if let Err(error) = stand_ins.stand(path, it.mode, &chosen) {
+            let name = shown(path);
+            eprintln!("iolab: warning: {name} is not seen by POSIX calls: {error}");
+        }
+    }
+    Ok(())
 }
 
 /// Looks after the servers of a run: they and the command end with this process. Servers that end before
@@ -253,7 +279,7 @@ impl Keeper<'_> {
 
 fn carry_out(
     arguments: &Arguments,
-    library: &Path,
+    libraries: &[PathBuf],
     scope: &Scope,
     keeper: &mut Keeper<'_>,
 ) -> Result<Ending, Failure> {
@@ -263,9 +289,18 @@ fn carry_out(
         absolute.map_err(|error| Failure::new(format!("{}: {error}", directory.display())))?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
-    command.env("IOLAB_FS", absolute).env("IOLAB_FS_FILES", scope.globs.join("\n"));
-    launch::preload(&mut command, &[library.to_owned()]);
+    command.env("IOLAB_FS", absolute).env(chosen::GLOBS, scope.globs.join("\n"));
+    launch::preload(&mut command, libraries);
     launch::run(&mut command, keeper).map_err(launch_failure)
+}
+
+/// Leaves files where they are: nothing stands in for them.
+fn keep(scope: &Scope, home: &Home) -> Result<(), Failure> {
+    let all = files::walk(&home.client()?, b"/").map_err(|error| failure(b"/", error))?;
+    for (path, _) in all.iter().filter(|(path, it)| it.kind == Kind::File && scope.holds(path)) {
+        stand_ins::withdraw(path);
+    }
+    Ok(())
 }
 
 /// Makes plain files of those of the run.
@@ -302,14 +337,16 @@ fn export(
         let plain = plain_name(arguments, scope, path);
         let is_as_it_was = staged.contains(path)
             && arguments.stage_out.is_none()
-            && files::is_same(&client, path, &plain).map_err(|error| failure(path, error))?;
+            && plain::is_same(&client, path, &plain).map_err(|error| failure(path, error))?;
         if !is_as_it_was {
-            files::export_file(&client, path, &plain).map_err(|error| failure(path, error))?;
+            plain::export_file(&client, path, &plain).map_err(|error| failure(path, error))?;
+        }
+        if arguments.stage_out.is_some() && scope.holds(path) {
+            stand_ins::withdraw(path);
         }
         if !home.goes {
             // The plain file is the one that counts from now on.
-            let call = Call::Remove { path: path.clone(), kind: Kind::File };
-            client.call(call, &mut NoMemory).map_err(|error| failure(path, error))?;
+            plain::forget(&client, path).map_err(|error| failure(path, error))?;
         }
     }
     if !home.goes {

@@ -24,7 +24,16 @@ fn library() -> &'static Path {
     LIBRARY.get_or_init(|| {
         let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
         let built = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "-p", "iolab-intercept", "-p", "iolab-mpi"])
+            .args([
+                "build",
+                "--quiet",
+                "-p",
+                "iolab-intercept",
+                "-p",
+                "iolab-mpi",
+                "-p",
+                "iolab-names",
+            ])
             .args(["--profile", profile])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .status();
