@@ -1,25 +1,8 @@
-/* Promise of the class `process`: what a write has answered outlives a kill -9 of all servers. Rank 0 kills them, under `iolab fs run` others
- * take their place, and every byte is there. Elsewhere nothing is killed. */
-#include "semantics.h"
-#include <signal.h>
+/* Promise of the class `process`, without caches: what a write has answered outlives a kill -9 of all servers. Rank 0 kills them, others take
+ * their place, and every byte is there. */
+#include "servers.h"
 
 enum { PIECE = 100000, ROUNDS = 6 };
-
-static void kill_servers(void)
-{
-    const char *directory = getenv("IOLAB_FS");
-    char path[4200];
-    int process = 0;
-    FILE *lock;
-    if (!directory)
-        return;
-    snprintf(path, sizeof path, "%s/lock", directory);
-    lock = fopen(path, "r");
-    if (!lock || fscanf(lock, "%d", &process) != 1 || process < 2 || kill(process, SIGKILL))
-        broken("the servers could not be killed");
-    if (lock)
-        fclose(lock);
-}
 
 int main(int count, char **words)
 {

@@ -24,7 +24,10 @@ fn the_page_of_promises_names_every_program_and_no_other() {
     assert_eq!(programs(), linked);
 }
 
-/// Compiles a program, and runs it in a file system of several servers.
+/// What is only promised where servers alone have the data.
+const WITHOUT_CACHES: &str = "killed_servers.c";
+
+/// Compiles a program, and runs it in a file system of several servers, without caches and with some.
 fn keeps(family: &str, program: &str) {
     let home = tempfile::tempdir().unwrap();
     let binary = home.path().join("program");
@@ -36,17 +39,25 @@ fn keeps(family: &str, program: &str) {
         .output()
         .unwrap_or_else(|error| panic!("{compiler}: {error}; apt-get install lib{family}-dev"));
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let directory = home.path().join("run");
-    fs::create_dir(&directory).unwrap();
+    for caches in if program == WITHOUT_CACHES { 0..1 } else { 0..3 }.step_by(2) {
+        runs_well(family, program, &binary, caches);
+    }
+}
+
+fn runs_well(family: &str, program: &str, binary: &Path, caches: u32) {
+    let directory = tempfile::tempdir().unwrap();
     let mut run = Command::new(env!("CARGO_BIN_EXE_iolab"));
-    run.args(["fs", "run", "--servers", "3", "--layout", "stripe:unit=64k", "--"]);
-    run.arg(format!("mpiexec.{family}"));
-    run.args((family == "openmpi").then_some("--oversubscribe")).args(["-n", "2"]).arg(&binary);
+    run.args(["fs", "run", "--servers", "3", "--layout", "stripe:unit=64k"]);
+    run.args(["--caches", &caches.to_string(), "--"]).arg(format!("mpiexec.{family}"));
+    run.args((family == "openmpi").then_some("--oversubscribe")).args(["-n", "2"]).arg(binary);
     run.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    let output = run.current_dir(&directory).output().unwrap();
+    let output = run.current_dir(directory.path()).output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.ends_with("kept\n"), "{program}: {said}{told}");
+    assert!(
+        output.status.success() && said.ends_with("kept\n"),
+        "{program}, {caches} caches: {said}{told}"
+    );
 }
 
 #[test]
