@@ -101,13 +101,13 @@ struct File {
     cutting: Option<Operation>,
 }
 
-/// Somebody has cut a file, and holds others back until servers have the new length.
+/// Somebody has cut a file, and keeps others back until servers have the new length.
 #[derive(Debug)]
-struct Hold {
+struct Pause {
     session: SessionId,
     inode: Inode,
     operation: Operation,
-    /// Nobody waits longer: who holds may not know that it does.
+    /// Nobody waits longer: who paused may not know that it did.
     until: Nanos,
 }
 
@@ -126,8 +126,8 @@ pub struct CacheManager {
     waiting: VecDeque<Operation>,
     /// Whether there may be memory for them.
     is_room_new: bool,
-    /// Who holds a file back from others, after cutting it.
-    holds: Vec<Hold>,
+    /// Who keeps others back from a file, after cutting it.
+    pauses: Vec<Pause>,
     /// What syncs wait for: how many flushes of which block must be over.
     syncs: BTreeMap<Operation, BTreeMap<Key, u64>>,
     /// Flushes under way.
@@ -158,7 +158,7 @@ impl CacheManager {
             links: BTreeMap::new(),
             waiting: VecDeque::new(),
             is_room_new: false,
-            holds: Vec::new(),
+            pauses: Vec::new(),
             syncs: BTreeMap::new(),
             flushing: 0,
             flush_again_at: None,
@@ -272,15 +272,15 @@ impl CacheManager {
     /// A session is over, with its views and answers; whom it held back may go on.
     fn end_session(&mut self, id: SessionId) {
         self.serving.sessions.end(id);
-        self.end_holds(|hold| hold.session == id);
+        self.end_pauses(|pause| pause.session == id);
     }
 
-    /// These holds are over.
-    fn end_holds(&mut self, is_over: impl Fn(&Hold) -> bool) {
-        let (over, others): (Vec<Hold>, Vec<Hold>) =
-            std::mem::take(&mut self.holds).into_iter().partition(is_over);
-        self.holds = others;
-        over.into_iter().for_each(|hold| self.let_go(hold.inode, hold.operation));
+    /// These pauses are over.
+    fn end_pauses(&mut self, is_over: impl Fn(&Pause) -> bool) {
+        let (over, others): (Vec<Pause>, Vec<Pause>) =
+            std::mem::take(&mut self.pauses).into_iter().partition(is_over);
+        self.pauses = others;
+        over.into_iter().for_each(|pause| self.let_go(pause.inode, pause.operation));
     }
 
     /// Whoever was held back from a file may go on.
@@ -313,8 +313,8 @@ impl CacheManager {
         // What is due and could not begin, begins when something else is over.
         let flush =
             self.flush_again_at.or(oldest.filter(|&at| at > now)).filter(|_| oldest.is_some());
-        let holds = self.holds.iter().map(|hold| hold.until);
-        let times = self.serving.wakes_at().into_iter().chain(flush).chain(holds);
+        let pauses = self.pauses.iter().map(|pause| pause.until);
+        let times = self.serving.wakes_at().into_iter().chain(flush).chain(pauses);
         let Some(at) = times.min() else { return };
         if self.woken_at.is_none_or(|stands| stands <= now || stands > at) {
             self.woken_at = Some(at);
@@ -387,7 +387,7 @@ impl Machine for CacheManager {
                 {
                     self.end_session(id);
                 }
-                self.end_holds(|hold| hold.until <= now);
+                self.end_pauses(|pause| pause.until <= now);
                 let parties: Vec<Party> = self.links.keys().copied().collect();
                 for party in parties {
                     let Some(link) = self.links.get_mut(&party) else { continue };

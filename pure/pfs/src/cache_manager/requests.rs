@@ -5,7 +5,7 @@
 use super::blocks::{Block, Key};
 use super::events::{Action, Place};
 use super::runs::Run;
-use super::{CacheManager, Hold};
+use super::{CacheManager, Pause};
 use crate::plant::{Plant, is_planted};
 use crate::serving::{self, Needs, Operation, Subfile};
 use crate::{Buffer, Code, Inode, Layout, Message, Peer, Portion, Request, SessionId};
@@ -389,7 +389,7 @@ impl CacheManager {
         self.serving.subfiles.resized(subfile, bytes, false);
         self.is_room_new = true;
         let until = now.after(self.settings.serving.session_timeout);
-        self.holds.push(Hold { session: id, inode: subfile.inode, operation, until });
+        self.pauses.push(Pause { session: id, inode: subfile.inode, operation, until });
         if let Some((peer, request)) = self.answer(operation, &Message::Done) {
             out.push(Action::Reply { peer, request, message: Message::Done, payload: None });
         }
@@ -398,13 +398,13 @@ impl CacheManager {
     /// Servers have the new length, or the client gave up: others go on.
     pub(super) fn resume(&mut self, id: SessionId, operation: Operation, out: &mut Vec<Action>) {
         let Some(&mut Work::Resume { inode }) = self.serving.job(operation) else { return };
-        let own = |hold: &Hold| (hold.session, hold.inode) == (id, inode);
-        let Some(at) = self.holds.iter().position(own) else {
+        let own = |pause: &Pause| (pause.session, pause.inode) == (id, inode);
+        let Some(at) = self.pauses.iter().position(own) else {
             let why = "others went on with the file before it had its new length";
             return self.fail(operation, (Code::SESSION_LOST, why), out);
         };
-        let hold = self.holds.swap_remove(at);
-        self.let_go(inode, hold.operation);
+        let pause = self.pauses.swap_remove(at);
+        self.let_go(inode, pause.operation);
         self.end(operation, Message::Done, None, out);
     }
 
