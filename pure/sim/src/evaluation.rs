@@ -4,6 +4,7 @@
 //! layers. Random and database cases are means over the seeds 0 to 9. What the evaluation itself
 //! got wrong is in [`DEFECTS`].
 
+pub mod clusterfile;
 pub mod partdiff;
 mod published;
 

@@ -37,6 +37,7 @@ use crate::program::{Command, Communicator, File, Program, Ticket, What};
 use crate::queue::EventQueue;
 use crate::slab::{Id, Slab};
 use crate::world::{Event, NodeId, Order, PayloadId, TaskId, World};
+use iolab_pattern::Nest;
 use iolab_policy::collective::{Access, Collective, CollectiveSelection, Costs, Sizes};
 use iolab_vocab::{Extent, Nanos};
 use message::Envelope;
@@ -354,6 +355,15 @@ impl<F: Files> Processes<'_, F> {
         }
         self.processes[process.index()].receives.clear();
         self.groups.iter_mut().for_each(|group| group.leave(process, id));
+    }
+
+    /// What the access of a task touches, if its program has that as a nest.
+    pub(crate) fn view_of_program(&self, id: TaskId) -> Option<(Nest, u64, u64)> {
+        let number = self.tasks.get(id).process;
+        let process = &self.processes[number.index()];
+        let is_in_background = id != number.task();
+        let program = &self.applications[process.application as usize].program;
+        (!is_in_background).then(|| program.view(process.rank)).flatten()
     }
 
     /// Tells program and recorder how much of a read the file has.

@@ -11,6 +11,7 @@ pub(crate) use command::Choice;
 pub use command::{Command, FileOperation, What};
 pub use functions::{Shape, function_of, of_function};
 
+use iolab_pattern::Nest;
 use iolab_vocab::{Extent, Nanos};
 
 /// A file, as an index into the simulation's file table.
@@ -57,6 +58,12 @@ pub trait Program: Send {
     /// are put into `list`, which comes empty.
     fn next(&mut self, rank: u32, list: &mut Vec<Extent>) -> Option<Command>;
 
+    /// The bytes `[from, to)` of a nest that the access `rank` waits for touches, if it has listed no
+    /// extents because it has them as a nest. Only a parallel file system asks.
+    fn view(&self, _rank: u32) -> Option<(Nest, u64, u64)> {
+        None
+    }
+
     /// `rank` begins, or its last command is over, at `now`; `next` is asked right after.
     fn reached(&mut self, _rank: u32, _now: Nanos) {}
 
@@ -94,6 +101,10 @@ pub trait Program: Send {
 impl<P: Program + ?Sized> Program for &mut P {
     fn next(&mut self, rank: u32, list: &mut Vec<Extent>) -> Option<Command> {
         (**self).next(rank, list)
+    }
+
+    fn view(&self, rank: u32) -> Option<(Nest, u64, u64)> {
+        (**self).view(rank)
     }
 
     fn reached(&mut self, rank: u32, now: Nanos) {

@@ -2,6 +2,7 @@
 
 mod bands;
 mod campaign;
+mod clusterfile;
 mod media;
 mod partdiff;
 mod piosimhd;
@@ -27,6 +28,8 @@ enum Evaluation {
     Partdiff(partdiff::Arguments),
     /// The cases of PIOsimHD on hard disks and on flash
     HddVsSsd(media::Arguments),
+    /// The claims of Clusterfile (ICS 2004): collective I/O against two-phase on a modelled cluster
+    Clusterfile(clusterfile::Arguments),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -34,5 +37,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Evaluation::Piosimhd(arguments) => piosimhd::run(arguments),
         Evaluation::Partdiff(arguments) => partdiff::run(arguments),
         Evaluation::HddVsSsd(arguments) => media::run(arguments),
+        Evaluation::Clusterfile(arguments) => clusterfile::run(arguments),
     }
 }

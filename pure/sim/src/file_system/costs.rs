@@ -46,7 +46,8 @@ impl Costs {
         bytes as f64 / self.copy_rate
     }
 
-    fn moved(&self, bytes: u64, runs: u64) -> f64 {
+    /// So many bytes, in so many runs, gathered or scattered.
+    pub(crate) fn moved(&self, bytes: u64, runs: u64) -> f64 {
         self.byte_seconds * bytes as f64 + self.run_seconds * runs as f64
     }
 }

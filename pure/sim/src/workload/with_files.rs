@@ -4,6 +4,7 @@
 //! that both count theirs from 0 are kept apart, or brought together, by this.
 
 use crate::program::{Command, Communicator, File, PhaseTotals, Program};
+use iolab_pattern::Nest;
 use iolab_vocab::{Extent, Nanos};
 
 /// A program whose files are renumbered.
@@ -29,6 +30,10 @@ impl Program for WithFiles {
             }
             None => command,
         })
+    }
+
+    fn view(&self, rank: u32) -> Option<(Nest, u64, u64)> {
+        self.program.view(rank)
     }
 
     fn reached(&mut self, rank: u32, now: Nanos) {

@@ -221,8 +221,8 @@ impl Processes<'_, FileClients> {
         collective: bool,
     ) -> Outcome {
         let list = &self.tasks.get(id).list;
-        let end = list.iter().map(|extent| extent.end()).max().unwrap_or(0);
-        let (view, from, to) = match view_of(list) {
+        let own = list.is_empty().then(|| self.view_of_program(id)).flatten();
+        let (view, from, to) = match own.map_or_else(|| view_of(list), Ok) {
             Ok(stretch) => stretch,
             Err(refusal) => {
                 let hint = "give the program smaller or more regular accesses";
@@ -233,8 +233,9 @@ impl Processes<'_, FileClients> {
             self.takes_part(id, file);
         }
         if direction == Direction::Write && from < to {
+            let last = view.at(to - 1).unwrap_or(0);
             let known = &mut self.clients.files[file as usize].bytes;
-            *known = end.max(*known);
+            *known = (last + 1).max(*known);
         }
         let view = Arc::new(view);
         let call = Call::Access { file: number, direction, view, from, to, collective };
