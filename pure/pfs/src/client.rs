@@ -14,6 +14,7 @@ mod holds;
 mod lanes;
 mod losses;
 mod spread;
+mod stretch;
 mod transfers;
 mod views;
 
@@ -31,7 +32,8 @@ use iolab_vocab::Nanos;
 use losses::Unsynced;
 use spread::{Question, Spread};
 use std::collections::BTreeMap;
-use transfers::{Stretch, Transfer, Transfers};
+use stretch::Stretch;
+use transfers::{Transfer, Transfers};
 use views::Views;
 
 /// What a client is built with.

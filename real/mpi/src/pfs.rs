@@ -22,6 +22,7 @@ mod open;
 mod request;
 mod rows;
 mod session;
+mod status;
 mod trouble;
 mod typemap;
 mod view;

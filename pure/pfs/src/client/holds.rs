@@ -10,7 +10,7 @@
 
 use super::answers::failure_of;
 use super::events::{Action, CallNumber};
-use super::transfers::Stretch;
+use super::stretch::Stretch;
 use super::{Client, Errand, Task};
 use crate::plant::{Plant, is_planted};
 use crate::{Code, HoldNumber, Inode, Layout, Message, Opened, Party, Portion};

@@ -6,25 +6,14 @@
 
 use super::holds::Holding;
 use super::lanes::{Lanes, Pace};
+use super::stretch::Stretch;
 use super::{CallNumber, FileNumber};
 use crate::plant::{Plant, is_planted};
 use crate::{Layout, Portion, ViewNumber};
-use iolab_pattern::Nest;
 use iolab_vocab::Direction;
-use std::sync::Arc;
 
 /// How often each subfile's server may forget the view of an access.
 const UNKNOWN_MAX: u32 = 64;
-
-/// A row of bytes of a proper view, and where they are in the program's memory.
-#[derive(Clone, Debug)]
-pub(super) struct Stretch {
-    pub(super) view: Arc<Nest>,
-    pub(super) from: u64,
-    pub(super) to: u64,
-    /// Byte `y` of the view is byte `y - origin` of the program's, wrapping.
-    pub(super) origin: u64,
-}
 
 /// An access under way.
 #[derive(Debug)]
@@ -75,14 +64,14 @@ impl Transfers {
         pace: Pace,
     ) -> Transfers {
         let is_proper = whole.view.proper();
-        let stretch = if is_proper { whole.clone() } else { first_run(&whole) };
+        let stretch = if is_proper { whole.clone() } else { whole.first_run() };
         Transfers {
             file,
             direction,
             is_collective,
             layout,
             number: ViewNumber::default(),
-            end: end_of(&stretch),
+            end: stretch.end(),
             reached: stretch.from,
             lanes: lanes_of(&stretch, layout, pace),
             stretch,
@@ -111,9 +100,9 @@ impl Transfers {
         if is_short || whole.from >= whole.to {
             return false;
         }
-        self.stretch = first_run(whole);
+        self.stretch = whole.first_run();
         self.beyond.clear();
-        (self.end, self.reached) = (end_of(&self.stretch), self.stretch.from);
+        (self.end, self.reached) = (self.stretch.end(), self.stretch.from);
         self.lanes = lanes_of(&self.stretch, self.layout, self.pace);
         true
     }
@@ -193,30 +182,14 @@ impl Transfers {
 
 /// What each subfile has of a stretch.
 fn lanes_of(stretch: &Stretch, layout: Layout, pace: Pace) -> Lanes {
-    let (view, from, to) = (&stretch.view, stretch.from, end_of(stretch));
+    let (view, from, to) = (&stretch.view, stretch.from, stretch.end());
     let portion = |subfile| Portion { view: view.clone(), layout, subfile, from, to };
     Lanes::new(pace, (0..layout.subfiles()).map(portion))
-}
-
-/// The end of a stretch, as far as transfers go.
-fn end_of(stretch: &Stretch) -> u64 {
-    let Stretch { view, from, to, .. } = stretch;
-    let is_short = is_planted(Plant::TailDropped) && to > from && to % view.root().size() == 0;
-    to - u64::from(is_short)
 }
 
 /// Whether a portion has any byte.
 pub(super) fn has_bytes(portion: &Portion) -> bool {
     portion.pieces().next().is_some()
-}
-
-/// The first run of a stretch of a view whose offsets do not ascend, as bytes of the file itself.
-fn first_run(whole: &Stretch) -> Stretch {
-    let cut = whole.view.cut(whole.from, whole.to);
-    let run = cut.runs().next().unwrap_or_default();
-    let (from, to) = (run.offset, run.offset + run.length.min(whole.to - whole.from));
-    let at = whole.from.wrapping_sub(whole.origin);
-    Stretch { view: Arc::new(Nest::WHOLE_FILE), from, to, origin: from.wrapping_sub(at) }
 }
 
 /// Which call a transfer is of.

@@ -7,13 +7,12 @@
 
 use super::buffer::Buffer;
 use super::file::{Begun, File, mode};
-use super::numbers::{Class, Numbers};
+use super::numbers::Class;
 use super::request;
 use super::session;
+use super::status::set_status;
 use super::trouble::Trouble;
 use crate::call::Call;
-use crate::family::Family;
-use crate::profiling;
 use iolab_pattern::Nest;
 use iolab_pfs::client;
 use iolab_vocab::Direction;
@@ -97,21 +96,6 @@ pub(super) fn ended(file: &File, call: &Call<'_>, kind: &'static str) -> Result<
             unsafe { set_status(call.word(2), begun.bytes) };
             Ok(())
         }
-    }
-}
-
-/// Says in a status how many bytes were moved.
-///
-/// # Safety
-/// It must be the program's status, or what stands for none.
-pub(super) unsafe fn set_status(status: usize, bytes: u64) {
-    if status == Numbers::here().ignored_status || status == 0 {
-        return;
-    }
-    // SAFETY: the caller's promise.
-    unsafe {
-        profiling::status_set_elements(status, Family::here().byte, bytes as usize);
-        profiling::status_set_cancelled(status, 0);
     }
 }
 

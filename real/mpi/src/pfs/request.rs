@@ -1,7 +1,7 @@
 //! Requests of calls that go on: generalised ones, which are complete when the program gets them.
 
-use super::access::set_status;
 use super::numbers::Class;
+use super::status::set_status;
 use super::trouble::Trouble;
 use crate::family::Family;
 use crate::profiling;
