@@ -41,8 +41,8 @@ pub(super) enum Doing {
     Adopt { slot: usize, bulletin: usize },
     Access { file: File, access: Access, op: Option<OpNumber> },
     SetAtomic,
-    Advance { setting: Setting, number: MoveNumber },
-    Put { slot: usize, to: u64 },
+    Advance { file: File, setting: Setting, number: MoveNumber },
+    Put { file: File, slot: usize, to: u64 },
     Agree { file: File },
     Sync { file: File },
     Size { file: File },
@@ -235,12 +235,12 @@ impl World {
                 let what = Call::Advance { file: number, setting, from, by };
                 let (tick, setting) = (self.tick(), (file.bulletin, setting));
                 let number = self.pointers.begins(setting, from, by, tick);
-                self.call(client, what, Doing::Advance { setting, number }, None);
+                self.call(client, what, Doing::Advance { file, setting, number }, None);
             }
             Todo::Put { to, .. } => {
                 let what = Call::Agree { file: number, result: Code::OK };
                 let collective = self.come_to_collective(client, slot);
-                self.call(client, what, Doing::Put { slot, to }, collective);
+                self.call(client, what, Doing::Put { file, slot, to }, collective);
             }
             Todo::Agree { .. } => {
                 let what = Call::Agree { file: number, result: Code::OK };
@@ -396,10 +396,10 @@ impl World {
                 }
                 self.shadow.done(file.opened.inode, *op, now);
             }
-            (&Doing::Advance { setting, number }, Ok(Done::Position(units))) => {
+            (&Doing::Advance { setting, number, .. }, Ok(Done::Position(units))) => {
                 self.pointers.answered(setting, number, units, now);
             }
-            (&Doing::Put { slot, to }, Ok(Done::Nothing)) => {
+            (&Doing::Put { slot, to, .. }, Ok(Done::Nothing)) => {
                 if let Some(file) = &mut self.processes[client].files[slot] {
                     file.pointer = (file.pointer.0 + 1, to);
                 }
@@ -427,6 +427,8 @@ impl World {
     fn note_durable(&mut self, client: usize, pending: &Pending, outcome: &Outcome, now: Tick) {
         let file = match &pending.doing {
             Doing::Access { file, .. }
+            | Doing::Advance { file, .. }
+            | Doing::Put { file, .. }
             | Doing::Agree { file }
             | Doing::Sync { file }
             | Doing::Size { file }

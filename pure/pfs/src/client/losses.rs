@@ -77,10 +77,11 @@ impl Client {
         }
     }
 
-    /// What a call is told instead of being carried out. Sync and close do their work, and tell it then.
+    /// What a call is told instead of being carried out. Sync and close do their work, and tell it then; what
+    /// asks nobody tells nothing.
     pub(super) fn take_loss(&mut self, what: &Call) -> Option<(FileNumber, Failure)> {
         let number = what.file()?;
-        if matches!(what, Call::Sync { .. } | Call::Close { .. }) {
+        if matches!(what, Call::Sync { .. } | Call::Close { .. } | Call::SetAtomic { .. }) {
             return None;
         }
         let loss = self.files.get_mut(&number)?.unsynced.take_loss()?;
