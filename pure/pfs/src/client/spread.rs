@@ -1,7 +1,8 @@
 //! Questions about a whole file to all who have a part of it: how long it is, another length, sync.
 //!
 //! Where there are cache managers, they are asked first: what they bring to the servers meanwhile, the
-//! servers tell of. For another length each manager holds others back from its part, one after the other in
+//! servers tell of. For another length they bring all to the servers, so that a server that cannot cut has
+//! nothing older than what managers have thrown away; then each manager holds others back from its part, one after the other in
 //! their order, so that two who want that never wait for each other; then the servers are asked; then the
 //! managers let the others go on.
 
@@ -80,15 +81,20 @@ impl Spread {
         self.left == 0
     }
 
+    fn is_resize(&self) -> bool {
+        matches!(self.question, Question::Resize { .. })
+    }
+
     /// Who is asked next, of so many cache managers' parts; nobody if that was all.
     fn next(&self, caches: u32) -> Option<Asked> {
         match (self.asked, self.failure.is_some()) {
+            (Asked::Caches, false) if self.is_resize() => Some(Asked::Hold(0)),
             (Asked::Caches, false) => Some(Asked::Subfiles),
             // The last one may do so, too, and have been heard by nobody.
             (Asked::Hold(last), true) => Some(Asked::Resume(last + 1)),
             (Asked::Hold(last), false) if last + 1 < caches => Some(Asked::Hold(last + 1)),
             (Asked::Hold(_), false) => Some(Asked::Subfiles),
-            (Asked::Subfiles, _) if matches!(self.question, Question::Resize { .. }) => {
+            (Asked::Subfiles, _) if self.is_resize() => {
                 (caches > 0).then_some(Asked::Resume(caches))
             }
             (Asked::Caches | Asked::Subfiles | Asked::Resume(_), _) => None,
@@ -103,6 +109,7 @@ fn message_of(
 ) -> Message {
     match question {
         _ if matches!(asked, Asked::Resume(_)) => Message::Resume { inode, subfile },
+        Question::Resize { .. } if asked == Asked::Caches => Message::Sync { inode, subfile },
         Question::Measure => Message::Measure { inode, subfile },
         Question::Sync | Question::SyncToClose => Message::Sync { inode, subfile },
         Question::Resize { bytes } => {
@@ -146,11 +153,7 @@ impl Client {
         (inode, layout): (Inode, Layout),
         file: Option<(FileNumber, u64)>,
     ) -> Spread {
-        let asked = match (self.settings.caches, question) {
-            (0, _) => Asked::Subfiles,
-            (_, Question::Resize { .. }) => Asked::Hold(0),
-            _ => Asked::Caches,
-        };
+        let asked = if self.settings.caches > 0 { Asked::Caches } else { Asked::Subfiles };
         let left = self.parts(layout, asked);
         Spread { question, asked, inode, layout, left, bytes: 0, failure: None, file }
     }
