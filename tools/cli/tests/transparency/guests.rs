@@ -1,6 +1,6 @@
 //! What a program may rely on, one guest program per group of promises.
 
-use super::bench::{WAYS, WAYS_AND_ALONE, Way, guest, same_everywhere};
+use super::bench::{WAYS, WAYS_AND_ALONE, Way, guest, iolab, need, same_everywhere};
 
 fn check(name: &str, script: &str) {
     same_everywhere(script, Some(&guest(name)), WAYS);
@@ -141,6 +141,60 @@ int main(int count, char **words) { prctl(65, 1, 0, 0, 0); execv(words[1], words
 END
         cc -o refused refused.c; rm -f refused.c; ./refused "$GUEST""#;
     check_alone("views", refused);
+}
+
+/// A library whose initialiser starts a thread, and both write, as OpenBLAS and others do; a program that needs it.
+const EARLY: &str = r#"cat > early.c <<'END'
+#include <pthread.h>
+#include <stdio.h>
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static FILE *log;
+static pthread_t thread;
+void line(int number) {
+    pthread_mutex_lock(&mutex);
+    fprintf(log, "%d\n", number);
+    pthread_mutex_unlock(&mutex);
+}
+static void *writer(void *unused) {
+    for (int i = 0; i < 5000; i++) line(1);
+    return unused;
+}
+__attribute__((constructor)) static void begin(void) {
+    log = fopen("early.log", "w");
+    line(0);
+    pthread_create(&thread, NULL, writer, NULL);
+}
+__attribute__((destructor)) static void end(void) {
+    pthread_join(thread, NULL);
+    fclose(log);
+}
+END
+cat > main.c <<'END'
+#include <stdio.h>
+void line(int number);
+int main(void) {
+    FILE *file = fopen("main.out", "w+");
+    for (int i = 0; i < 5000; i++) {
+        line(2);
+        fprintf(file, "%d\n", i);
+        if (i % 100 == 0) fseek(file, 0, SEEK_END);
+    }
+    return fclose(file);
+}
+END
+cc -shared -fPIC -pthread -o libearly.so early.c && cc -o main main.c -L. -learly -Wl,-rpath,. &&
+rm -f *.c && ./main && sort early.log | uniq -c && rm -f early.log main libearly.so"#;
+
+#[test]
+fn a_library_may_start_threads_before_main() {
+    need("cc", "gcc");
+    same_everywhere(EARLY, None, WAYS);
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = iolab();
+    run.args(["run", "--apply", "write-back", "--", "bash", "-c", EARLY]);
+    let output = run.current_dir(folder.path()).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !told.contains("switched off"), "{told}");
 }
 
 #[test]
