@@ -8,6 +8,7 @@
 #![no_main]
 
 mod bench;
+mod darshan;
 mod import;
 mod iot;
 mod kept;
@@ -65,6 +66,7 @@ const TARGETS: &[Target] = &[
     words::DATATYPE,
     program::PROGRAM,
     import::STRACE,
+    darshan::DARSHAN,
     import::HDTRACE_PROJECT,
     import::HDTRACE,
     bench::PLAN,

@@ -70,15 +70,19 @@ fn heading(summary: &Summary) -> String {
         0 => String::new(),
         count => format!(", {} failed", grouped(count)),
     };
+    // Nothing timed is nothing known: other tools keep reads and writes only.
+    let metadata = match summary.metadata_share {
+        share if share > 0.0 => format!(", {:.0} % of it metadata", 100.0 * share),
+        _ => String::new(),
+    };
     _ = writeln!(
         text,
-        "{} calls{failed} on {} files · read {} · wrote {} · {} in I/O, {:.0} % of it metadata",
+        "{} calls{failed} on {} files · read {} · wrote {} · {} in I/O{metadata}",
         grouped(summary.call_count),
         grouped(summary.file_count as u64),
         format_bytes(summary.read_bytes),
         format_bytes(summary.written_bytes),
         duration(summary.io_ns),
-        100.0 * summary.metadata_share,
     );
     text
 }

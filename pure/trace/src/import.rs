@@ -1,9 +1,11 @@
 //! Traces of other tools. What they do not say and was inferred stands in `Header::inferred`.
 
+mod darshan;
 pub mod hdtrace;
 mod strace;
 mod strace_line;
 
+pub use darshan::{DarshanError, darshan, is_darshan};
 pub use strace::{NO_DURATIONS, strace};
 
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::record::output;
-use crate::{hdtrace, trace_file};
+use crate::{darshan, hdtrace, trace_file};
 use clap::{Args, ValueEnum};
 use iolab_trace::{Trace, import};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 pub(crate) struct Arguments {
     /// What the other tool wrote.
     file: PathBuf,
-    /// Which tool; need not be said of a .proj file
+    /// Which tool; need not be said of a .proj file or a log of Darshan
     #[arg(long)]
     from: Option<Format>,
     /// Where the trace goes; `-` is stdout. [default: run.iot]
@@ -28,6 +28,8 @@ enum Format {
     Strace,
     /// A project of HDTrace (.proj), with its trace files beside it.
     Hdtrace,
+    /// A log of Darshan 3 with single accesses (`DXT_ENABLE_IO_TRACE=1`).
+    Darshan,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -37,6 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let trace = match format {
         Format::Strace => strace(&arguments.file)?,
         Format::Hdtrace => hdtrace::load(&arguments.file)?,
+        Format::Darshan => darshan::load(&arguments.file)?,
     };
     trace_file::save_to(output, &trace)?;
     let (calls, files) = (trace.events.len(), trace.header.files.len());
@@ -53,8 +56,9 @@ impl Arguments {
         match self.from {
             Some(format) => Ok(format),
             None if hdtrace::is_project(&self.file) => Ok(Format::Hdtrace),
+            None if darshan::is_log(&self.file) => Ok(Format::Darshan),
             None => Err(Failure::new(format!("{}: which tool wrote it?", self.file.display()))
-                .hint("say so by --from strace or --from hdtrace")),
+                .hint("say so by --from strace, --from hdtrace or --from darshan")),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{hdtrace, say, trace_file};
+use crate::{say, trace_file};
 use clap::Args;
 use iolab_report::{Analysis, Report, csv, report_page, text};
 use std::io::IsTerminal;
@@ -40,8 +40,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 /// Goes through the trace piece by piece; memory does not grow with the number of events.
 pub(crate) fn analyse(path: &Path) -> Result<Report, Failure> {
-    if hdtrace::is_project(path) {
-        return Ok(Analysis::of(&hdtrace::load(path)?));
+    if let Some(trace) = trace_file::imported(path)? {
+        return Ok(Analysis::of(&trace));
     }
     let reader = trace_file::open(path)?;
     let mut analysis = Analysis::new(reader.header().clone());

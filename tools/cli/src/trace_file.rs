@@ -1,8 +1,8 @@
 //! Traces on disk, for every sub-command that reads or writes one.
 
 use crate::failure::Failure;
-use crate::hdtrace;
 use crate::output::Output;
+use crate::{darshan, hdtrace};
 use iolab_host::trace_parts;
 use iolab_iot::{IotError, Joined, Reader};
 use iolab_trace::Trace;
@@ -10,12 +10,23 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-/// Reads the whole trace at `path`; a project of HDTrace is imported on the way.
+/// Reads the whole trace at `path`; what another tool wrote is imported on the way.
 pub(crate) fn load(path: &Path) -> Result<Trace, Failure> {
-    if hdtrace::is_project(path) {
-        return hdtrace::load(path);
+    if let Some(trace) = imported(path)? {
+        return Ok(trace);
     }
     open(path)?.into_trace().map_err(|error| of(path, &error))
+}
+
+/// The trace at `path`, if another tool wrote it in a way that can be told from ours.
+pub(crate) fn imported(path: &Path) -> Result<Option<Trace>, Failure> {
+    if hdtrace::is_project(path) {
+        return hdtrace::load(path).map(Some);
+    }
+    if darshan::is_log(path) {
+        return darshan::load(path).map(Some);
+    }
+    Ok(None)
 }
 
 /// The whole trace that these parts make.

@@ -130,6 +130,36 @@ fn a_trace_goes_out_in_each_format() {
     assert_eq!(fs::read_to_string(directory.join("run.csv")).unwrap().lines().count(), 201);
 }
 
+const DARSHAN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/darshan/");
+
+#[test]
+fn a_log_of_darshan_is_a_trace_for_every_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = &format!("{DARSHAN}mpi-io-test-x86_64-3.1.3.darshan");
+    let out = |arguments: &[&str]| stdout_of(directory.path(), arguments);
+    let text = out(&["report", log]);
+    assert!(text.contains("imported") && text.contains("· 4 ranks ·"), "{text}");
+    assert!(text.contains("read 64 MiB · wrote 64 MiB"), "{text}");
+    assert!(text.contains("inferred: opens and closes"), "{text}");
+    assert!(!text.contains("of it metadata"), "{text}");
+    let predicted = out(&["simulate", "--trace", log, "--platform", "classic-hdd"]);
+    assert!(predicted.contains("6.44 MiB"), "{predicted}");
+    out(&["view", log, "-o", "page.html"]);
+    out(&["import", log, "-o", "run.iot"]);
+    assert_eq!(out(&["report", "run.iot"]), text);
+
+    for (name, wanted) in [
+        ("mpi-io-test-x86_64-3.0.0.darshan", "it counts 8 reads and writes"),
+        ("README.md", "README.md"),
+    ] {
+        let log = &format!("{DARSHAN}{name}");
+        let output = iolab(directory.path(), &["report", log]);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && told.contains(wanted), "{told}");
+        assert!(told.contains("hint: "), "{told}");
+    }
+}
+
 #[test]
 fn what_strace_recorded_is_reported_like_any_trace() {
     let directory = tempfile::tempdir().unwrap();
