@@ -6,6 +6,7 @@ use crate::dice::Dice;
 use crate::views;
 use crate::views::FILE_BYTES_MAX;
 use iolab_pattern::Nest;
+use iolab_pfs::configuration::Durability;
 use iolab_pfs::{Kind, Layout, OpenWish};
 use iolab_policy::schedule::catalog as schedule;
 use std::collections::BTreeSet;
@@ -36,11 +37,14 @@ pub enum Fault {
     Mangle,
     /// A cache manager crashes and starts again, does nothing for a while, or is cut off from a server.
     Cache,
+    /// The power of all servers, cache managers and the manager goes and comes again: disks lose any of what
+    /// they have not synced.
+    Power,
 }
 
 impl Fault {
     /// All there are.
-    pub const ALL: [Fault; 10] = [
+    pub const ALL: [Fault; 11] = [
         Fault::Loss,
         Fault::Delay,
         Fault::Partition,
@@ -51,6 +55,7 @@ impl Fault {
         Fault::Disk,
         Fault::Mangle,
         Fault::Cache,
+        Fault::Power,
     ];
 
     /// As the command line names it.
@@ -66,6 +71,7 @@ impl Fault {
             Fault::Disk => "disk",
             Fault::Mangle => "mangle",
             Fault::Cache => "cache",
+            Fault::Power => "power",
         }
     }
 }
@@ -122,6 +128,7 @@ pub(crate) struct Plan {
     pub(crate) caches: u32,
     pub(crate) cache_memory: u64,
     pub(crate) block_bytes: u64,
+    pub(crate) durability: Durability,
     pub(crate) layout: Layout,
     pub(crate) transfer_bytes: u64,
     pub(crate) depth: u32,
@@ -169,6 +176,7 @@ pub(crate) enum What {
         server: u32,
     },
     CrashMetadata,
+    PowerCut,
     CrashCache {
         cache: u32,
     },
@@ -290,6 +298,11 @@ impl Plan {
         let caches = if own.one_in(2) { 0 } else { own.between(1, 4) as u32 };
         let block_bytes = own.magnitude(16, 4096);
         let cache_memory = block_bytes * own.between(8, 32);
+        let durability = match own.below(8) {
+            0 => Durability::None,
+            1..4 => Durability::Process,
+            _ => Durability::Device,
+        };
         for (at, program) in programs.iter_mut().enumerate() {
             let idle = mask.idle.contains(&at);
             let ends = mask.rounds.unwrap_or(usize::MAX);
@@ -299,13 +312,18 @@ impl Plan {
             program.rounds.retain(runs);
         }
         let clients = programs.iter().map(|program| program.ranks).sum();
-        let (rates, events) =
+        let (rates, mut events) =
             faults(&mut Dice::new(seed, 2), (servers, caches), clients, &mask.without);
+        // Only devices promise anything of a power cut.
+        events.retain(|event| {
+            durability == Durability::Device || !matches!(event.what, What::PowerCut)
+        });
         Plan {
             servers,
             caches,
             cache_memory,
             block_bytes,
+            durability,
             layout,
             transfer_bytes,
             depth,
@@ -557,6 +575,7 @@ fn event(dice: &mut Dice, fault: Fault, servers: u32, clients: u32) -> Event {
     let what = match fault {
         Fault::Crash => What::Crash { server },
         Fault::CrashMetadata => What::CrashMetadata,
+        Fault::Power => What::PowerCut,
         Fault::Pause if dice.one_in(3) => What::Pause { party: None, client: Some(client) },
         Fault::Pause => What::Pause { party: (!manager).then_some(server), client: None },
         Fault::Partition => {

@@ -1,5 +1,5 @@
 //! Driver of the metadata manager: its journal is bytes on a disk, of which a crash leaves those that were
-//! reported as written, and of the others any beginning, or any of the records with zeros for the rest.
+//! reported as written, and of the others any beginning, or any of their sectors with zeros for the rest.
 
 use super::{Happening, Node, World};
 use crate::marks::Mark;
@@ -9,6 +9,9 @@ use iolab_pfs::journal;
 use iolab_pfs::metadata::{Action, Event, Metadata, Settings};
 use iolab_policy::Machine;
 use std::collections::BTreeSet;
+
+/// What a disk writes or does not.
+const SECTOR_BYTES: usize = 512;
 
 /// The manager, its driver and its journal.
 pub(super) struct Manager {
@@ -80,11 +83,18 @@ impl World {
         self.manager.up = false;
         self.manager.machine = None;
         let underway = std::mem::take(&mut self.manager.underway);
-        let mut left: Vec<u8> = Vec::new();
+        let mut left: Vec<u8> = underway.into_iter().flat_map(|(_, record)| record).collect();
         let any = self.dice.one_in(2);
-        for (_, record) in underway {
-            let lost = any && self.dice.one_in(2);
-            left.extend(if lost { vec![0; record.len()] } else { record });
+        if any {
+            let (start, mut from) = (self.manager.journal.len(), 0);
+            while from < left.len() {
+                let to = ((start + from) / SECTOR_BYTES + 1) * SECTOR_BYTES - start;
+                let to = to.min(left.len());
+                if self.dice.one_in(2) {
+                    left[from..to].fill(0);
+                }
+                from = to;
+            }
         }
         let kept = if any { left.len() as u64 } else { self.dice.below(left.len() as u64 + 1) };
         self.manager.journal.extend(&left[..kept as usize]);

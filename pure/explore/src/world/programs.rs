@@ -9,6 +9,7 @@ use crate::pointers::{MoveNumber, Setting};
 use crate::shadow::{OpNumber, Scope, Tick};
 use iolab_pattern::Nest;
 use iolab_pfs::client::{Call, Done, FileNumber, Outcome};
+use iolab_pfs::configuration::Durability;
 use iolab_pfs::{Attributes, Code, Entry, Inode, Kind, OpenWish, Opened};
 use iolab_vocab::Direction;
 use std::collections::BTreeSet;
@@ -439,7 +440,11 @@ impl World {
         let unsynced = self.processes[client].unsynced.entry(file.number).or_default();
         match (&pending.doing, outcome) {
             (_, Err(failure)) if failure.code == Code::LOST => unsynced.clear(),
-            (Doing::Access { op: Some(op), .. }, Ok(_)) => unsynced.push((*op, now)),
+            (Doing::Access { op: Some(op), .. } | Doing::Resize { op, .. }, Ok(_)) => {
+                unsynced.push((*op, now));
+            }
+            (Doing::Sync { .. } | Doing::Close { .. }, Ok(_))
+                if self.plan.durability == Durability::None => {}
             (Doing::Sync { .. } | Doing::Close { .. }, Ok(_)) => {
                 let spoken = |(_, at): &mut (OpNumber, Tick)| *at < pending.tick;
                 let spoken: Vec<_> = unsynced.extract_if(.., spoken).collect();
@@ -478,7 +483,10 @@ impl World {
             Code::BAD_FILE | Code::INVALID if matches!(doing, Doing::Advance { .. }) => {
                 !self.plan.peaceful()
             }
-            Code::LOST => self.marks.count(Mark::CacheCrashed) > 0,
+            Code::LOST => {
+                self.marks.count(Mark::CacheCrashed) > 0
+                    || self.plan.durability == Durability::Device && self.shadow.any_crashed()
+            }
             _ if device => self.plan.rates.disk > 0,
             code => {
                 about_names && code.0 < 1000
