@@ -83,6 +83,8 @@ marks! {
     UnsyncedLost = "unsynced data lost",
     /// A device could not sync.
     SyncFailed = "sync failed",
+    /// The journal could not be synced.
+    JournalFailed = "sync of the journal failed",
     /// A cache manager asked a server for missing bytes of a block.
     BlockFetched = "block fetched",
     /// A cache manager brought a block to a server.

@@ -67,6 +67,8 @@ pub struct Metadata {
     last: u64,
     /// All records up to this one are written.
     durable: u64,
+    /// The journal could not be synced.
+    has_failed: bool,
     /// Answers that wait for the records that they tell of.
     waiting: VecDeque<Waiting>,
     /// To the I/O servers and cache managers, for what is discarded there.
@@ -113,6 +115,7 @@ impl Metadata {
             sessions: Sessions::default(),
             last: 0,
             durable: 0,
+            has_failed: false,
             waiting: VecDeque::new(),
             links: BTreeMap::new(),
             orphaned: BTreeMap::new(),
@@ -150,6 +153,11 @@ impl Metadata {
             && !(is_pointer && is_planted(Plant::PointerMovedTwice))
         {
             return out.push(Action::Reply { peer, request, message: answer.clone() });
+        }
+        if self.has_failed {
+            // What it knows may not be so after its next start.
+            let message = Message::failed(Code::IO, FAILED);
+            return out.push(Action::Reply { peer, request, message });
         }
         if !session.executing.insert(request) {
             return;
@@ -303,7 +311,7 @@ impl Metadata {
         changes: Vec<Change>,
         out: &mut Vec<Action>,
     ) {
-        if changes.is_empty() {
+        if changes.is_empty() || self.has_failed {
             return;
         }
         changes.iter().for_each(|change| self.names.apply(change));
@@ -361,8 +369,22 @@ impl Metadata {
         }
     }
 
+    /// The journal could not be synced: whoever waits hears that it failed, though it may have happened.
+    fn fail(&mut self, out: &mut Vec<Action>) {
+        self.has_failed = true;
+        for Waiting { session, request, .. } in std::mem::take(&mut self.waiting) {
+            let Some(session) = self.sessions.get(session) else { continue };
+            session.executing.remove(&request);
+            let message = Message::failed(Code::IO, FAILED);
+            out.extend(session.peer.map(|peer| Action::Reply { peer, request, message }));
+        }
+    }
+
     /// Asks all servers and cache managers to discard files that nobody can reach any more.
     fn discard(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        if self.has_failed {
+            return;
+        }
         let due = |discarding: &Discarding| discarding.again_at.is_some_and(|at| at <= now);
         let new = |inode: &Inode| self.discarding.get(inode).is_none_or(due);
         let (last, durable) = (self.last, self.durable);
@@ -419,6 +441,9 @@ impl Metadata {
     }
 }
 
+/// What is told after a sync of the journal that failed.
+const FAILED: &str =
+    "the device could not sync the journal: names do not change until the instance is started again";
 /// As far as shared pointers go.
 const UNITS_MAX: u64 = i64::MAX as u64;
 /// Bytes of the names that one answer lists, about; each with what stands beside it.
@@ -476,6 +501,7 @@ impl Machine for Metadata {
                     self.discarded(now, inode, message == Message::Done, out);
                 }
             }
+            Event::Failed => self.fail(out),
             Event::Appended { upto } => {
                 self.durable = self.durable.max(upto);
                 self.answer_written(out);

@@ -108,11 +108,15 @@ impl World {
         if let Work::Sync { subfile, syncing } = &mut work {
             *syncing = self.servers[at as usize].disk.begin_sync(*subfile);
         }
+        let is_sync = matches!(work, Work::Sync { .. });
         let life = self.servers[at as usize].life;
         if self.servers[at as usize].works.insert(operation.0, work).is_some() {
             return self.fail(format!("server {at} uses the number of {operation:?} twice"));
         }
-        let delay = self.delay();
+        let mut delay = self.delay();
+        if is_sync {
+            delay += delay.min(self.plan.pace_ns) * (self.plan.slow_syncs - 1);
+        }
         self.later(delay, Happening::Works { server: at, life, operation: operation.0 });
     }
 
@@ -147,7 +151,9 @@ impl World {
             Work::Sync { .. } => self.plan.durability == Durability::Device,
             _ => true,
         };
-        let fails = disturbs && self.trouble(self.plan.rates.disk);
+        let is_sync = matches!(work, Work::Sync { .. });
+        let fails = disturbs && self.trouble(self.plan.rates.disk)
+            || is_sync && self.trouble(self.plan.rates.sync);
         if let Work::Transfer(transfer) = &mut work
             && !transfer.begun
         {
@@ -160,7 +166,7 @@ impl World {
                 return self.later(delay, Happening::Works { server: at, life, operation });
             }
         }
-        if let (Work::Sync { .. }, true) = (&work, fails) {
+        if is_sync && fails {
             self.meet(Mark::SyncFailed);
             self.servers[at as usize].disk.has_failed = true;
         }

@@ -5,6 +5,7 @@ use super::{Happening, Node, World};
 use crate::marks::Mark;
 use crate::plan::Plan;
 use iolab_pfs::SessionId;
+use iolab_pfs::configuration::Durability;
 use iolab_pfs::journal;
 use iolab_pfs::metadata::{Action, Event, Metadata, Settings};
 use iolab_policy::Machine;
@@ -19,6 +20,8 @@ pub(super) struct Manager {
     settings: Settings,
     pub(super) up: bool,
     pub(super) life: u32,
+    /// The journal could not be synced in this life.
+    pub(super) has_failed: bool,
     /// Records that are written, byte for byte.
     journal: Vec<u8>,
     /// All records that were wanted, but those that a crash lost.
@@ -38,6 +41,7 @@ impl Manager {
             settings: Settings { layout: plan.layout, caches: plan.caches, ..usual },
             up: false,
             life: 0,
+            has_failed: false,
             journal: Vec::new(),
             history: Vec::new(),
             underway: Vec::new(),
@@ -80,7 +84,7 @@ impl World {
     }
 
     pub(super) fn crash_manager(&mut self) {
-        self.manager.up = false;
+        (self.manager.up, self.manager.has_failed) = (false, false);
         self.manager.machine = None;
         let underway = std::mem::take(&mut self.manager.underway);
         let mut left: Vec<u8> = underway.into_iter().flat_map(|(_, record)| record).collect();
@@ -103,6 +107,13 @@ impl World {
     pub(super) fn written(&mut self, life: u32) {
         if life != self.manager.life || !self.manager.up || self.manager.underway.is_empty() {
             return;
+        }
+        if self.plan.durability == Durability::Device && self.trouble(self.plan.rates.sync * 64) {
+            self.meet(Mark::JournalFailed);
+            self.manager.has_failed = true;
+        }
+        if self.manager.has_failed {
+            return self.tell_manager(Event::Failed);
         }
         let upto = self.manager.underway.last().expect("there are some").0;
         let records = std::mem::take(&mut self.manager.underway);

@@ -118,6 +118,15 @@ impl World {
         self.break_all(Node::Server(server));
     }
 
+    /// The power goes some time after a sync, unless nothing goes wrong any more.
+    pub(super) fn cut_power_if_on(&mut self) {
+        if self.calm_since.is_none() && self.power_cuts_left > 0 {
+            self.power_cuts_left -= 1;
+            let pause = self.dice.magnitude(1_000, 2_000_000_000);
+            self.cut_power(self.now.0 + pause);
+        }
+    }
+
     /// The power goes, and comes again then.
     fn cut_power(&mut self, until: u64) {
         self.meet(Mark::PowerCut);
@@ -149,6 +158,9 @@ impl World {
                 let soon = self.now.0 + 1_000_000;
                 self.at(soon, Happening::Starts { node: Node::Server(server) });
             }
+        }
+        if self.manager.has_failed {
+            self.crash_metadata(self.now.0 + 1_000_000);
         }
         self.calm_since = Some(self.now);
         self.cut.clear();
