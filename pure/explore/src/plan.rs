@@ -590,12 +590,10 @@ fn faults(
             Fault::Delay => rates.delay = dice.magnitude(8, 2000),
             Fault::Disk => {
                 rates.disk = dice.magnitude(8, 1000);
-                if dice.one_in(2) {
-                    rates.sync = dice.magnitude(2, 16);
-                    // Without it nobody would see what a failed sync has lost.
-                    let has_power = !without.contains(&Fault::Power);
-                    rates.power = if has_power { dice.magnitude(1, 8) } else { 0 };
-                }
+                rates.sync = dice.magnitude(2, 8);
+                // Without it nobody would see what a failed sync has lost.
+                let has_power = !without.contains(&Fault::Power);
+                rates.power = if has_power { dice.magnitude(4, 32) } else { 0 };
             }
             Fault::Mangle => rates.mangle = dice.magnitude(20, 2000),
             Fault::Power if !dice.one_in(3) => rates.power = dice.magnitude(1, 8),

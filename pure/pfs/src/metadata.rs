@@ -442,8 +442,7 @@ impl Metadata {
 }
 
 /// What is told after a sync of the journal that failed.
-const FAILED: &str =
-    "the device could not sync the journal: names do not change until the instance is started again";
+const FAILED: &str = "the device could not sync the journal: names do not change until the instance is started again";
 /// As far as shared pointers go.
 const UNITS_MAX: u64 = i64::MAX as u64;
 /// Bytes of the names that one answer lists, about; each with what stands beside it.

@@ -20,6 +20,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
@@ -72,7 +73,7 @@ impl Server {
         let (epoll, work) = (peers::epoll()?, Bell::new()?);
         peers::watch(&epoll, &work, WORK)?;
         let is_for_device = durability == Durability::Device;
-        let directory = device.directory()?;
+        let directory = File::from(device.directory()?);
         let remove = move |(operation, inode)| {
             let removed = subfiles::remove(&directory, inode);
             let named = removed.and_then(|any| match any && is_for_device {
@@ -81,7 +82,7 @@ impl Server {
             });
             (Some(operation), named)
         };
-        let directory = device.directory()?;
+        let directory = File::from(device.directory()?);
         let sync = move |job: ToSync| (job.operation, job.carry_out(&directory));
         let syncer = is_for_device.then(|| Worker::new("pfs-sync", work.clone(), sync));
         Ok(Server {

@@ -19,6 +19,7 @@ use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -55,7 +56,7 @@ pub(crate) struct Subfiles {
 }
 
 struct Open {
-    file: Arc<OwnedFd>,
+    file: Arc<File>,
     bytes: u64,
     /// Something was written through it, or may have been, since it was synced.
     is_written: bool,
@@ -488,7 +489,7 @@ impl Subfiles {
         };
         let file = file.map_err(code)?;
         let bytes = rustix::fs::fstat(&file).map_err(code)?.st_size as u64;
-        Ok(Open { file: Arc::new(file), bytes, is_written: false, used: 0 })
+        Ok(Open { file: Arc::new(File::from(file)), bytes, is_written: false, used: 0 })
     }
 
     /// The first subfile of a file on a server has the inode's name; others, their number as well.
@@ -528,7 +529,7 @@ pub(crate) fn remove(directory: impl AsFd, inode: Inode) -> Result<bool> {
 }
 
 /// Reads the runs of a part one by one.
-fn read_runs(file: &OwnedFd, part: &Part, mut to: &mut [u8]) -> Result<()> {
+fn read_runs(file: &File, part: &Part, mut to: &mut [u8]) -> Result<()> {
     for run in part.cut.runs() {
         let (row, behind) = to.split_at_mut(run.length as usize);
         read_row(file, run.offset - part.base, row)?;
@@ -538,7 +539,7 @@ fn read_runs(file: &OwnedFd, part: &Part, mut to: &mut [u8]) -> Result<()> {
 }
 
 /// Reads a row; what is behind the end of the file is zeros.
-fn read_row(file: &OwnedFd, mut at: u64, mut to: &mut [u8]) -> Result<()> {
+fn read_row(file: &File, mut at: u64, mut to: &mut [u8]) -> Result<()> {
     while !to.is_empty() {
         match rustix::io::pread(file, &mut *to, at) {
             Ok(0) => break,
