@@ -8,6 +8,7 @@
 //! Costs: O(log n) in names for each component of a path; a removed directory or renamed one is looked
 //! through.
 
+mod answers;
 mod events;
 mod names;
 
@@ -22,6 +23,7 @@ use crate::{
     Code, Inode, Kind, Layout, Message, OpenNumber, OpenWish, Opened, Party, Peer, Request,
     SessionId,
 };
+use answers::{FAILED, Waiting};
 use iolab_policy::Machine;
 use iolab_vocab::{Nanos, Refusal};
 pub(crate) use names::Names;
@@ -78,17 +80,6 @@ pub struct Metadata {
     /// Servers that have not discarded an orphan yet.
     discarding: BTreeMap<Inode, Discarding>,
     woken_at: Option<Nanos>,
-}
-
-/// An answer that is true once a record is written.
-#[derive(Debug)]
-struct Waiting {
-    sequence: u64,
-    session: SessionId,
-    request: Request,
-    message: Message,
-    /// Whether it is remembered, so that the request is not carried out again.
-    is_change: bool,
 }
 
 /// A file that goes at all servers.
@@ -348,38 +339,6 @@ impl Metadata {
         out.push(Action::Append { sequence, record });
     }
 
-    /// Gives the answers whose records are written.
-    fn answer_written(&mut self, out: &mut Vec<Action>) {
-        while let Some(waiting) = self.waiting.front()
-            && waiting.sequence <= self.durable
-        {
-            let Some(Waiting { session, request, message, is_change, .. }) =
-                self.waiting.pop_front()
-            else {
-                return;
-            };
-            let Some(session) = self.sessions.get(session) else { continue };
-            session.executing.remove(&request);
-            if is_change {
-                session.remember(request, message.clone());
-            }
-            if let Some(peer) = session.peer {
-                out.push(Action::Reply { peer, request, message });
-            }
-        }
-    }
-
-    /// The journal could not be synced: whoever waits hears that it failed, though it may have happened.
-    fn fail(&mut self, out: &mut Vec<Action>) {
-        self.has_failed = true;
-        for Waiting { session, request, .. } in std::mem::take(&mut self.waiting) {
-            let Some(session) = self.sessions.get(session) else { continue };
-            session.executing.remove(&request);
-            let message = Message::failed(Code::IO, FAILED);
-            out.extend(session.peer.map(|peer| Action::Reply { peer, request, message }));
-        }
-    }
-
     /// Asks all servers and cache managers to discard files that nobody can reach any more.
     fn discard(&mut self, now: Nanos, out: &mut Vec<Action>) {
         if self.has_failed {
@@ -441,8 +400,6 @@ impl Metadata {
     }
 }
 
-/// What is told after a sync of the journal that failed.
-const FAILED: &str = "the device could not sync the journal: names do not change until the instance is started again";
 /// As far as shared pointers go.
 const UNITS_MAX: u64 = i64::MAX as u64;
 /// Bytes of the names that one answer lists, about; each with what stands beside it.

@@ -533,6 +533,23 @@ mod tests {
     }
 
     #[test]
+    fn an_instance_keeps_its_class_of_durability_and_older_ones_have_the_usual() {
+        let directory = tempfile::tempdir().unwrap();
+        let taken = |class: Option<&str>| {
+            let wish = Wish { durability: class.map(str::to_owned), ..Wish::default() };
+            Instance::take(directory.path(), &wish).map(|taken| taken.description.durability)
+        };
+        assert_eq!(taken(Some("device")), Ok(Durability::Device));
+        assert_eq!(taken(None), Ok(Durability::Device));
+        assert_eq!(taken(Some("none")), Ok(Durability::None));
+        refused(taken(Some("all")), "`all`");
+        let path = directory.path().join("instance.toml");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace("durability = \"none\"\n", "")).unwrap();
+        assert_eq!(taken(None), Ok(Durability::Process));
+    }
+
+    #[test]
     fn other_directories_and_wishes_are_refused_by_name() {
         let directory = tempfile::tempdir().unwrap();
         let (path, usual) = (directory.path(), Wish::default());
