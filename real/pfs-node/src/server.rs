@@ -142,7 +142,7 @@ impl Server {
         let result = match (&self.syncer, self.lost) {
             (None, _) => Ok(None),
             (Some(_), Some(code)) => Err(code),
-            (Some(_), None) => self.device.to_sync(subfile, operation),
+            (Some(_), None) => self.device.begin_sync(subfile, operation),
         };
         match (&self.syncer, result) {
             (Some(syncer), Ok(Some(job))) => syncer.give(job),

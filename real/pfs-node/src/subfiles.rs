@@ -228,7 +228,7 @@ impl Subfiles {
     }
 
     /// What is to be brought to the device of a subfile; nothing if there is none.
-    pub(crate) fn to_sync(
+    pub(crate) fn begin_sync(
         &mut self,
         subfile: Subfile,
         operation: Operation,
