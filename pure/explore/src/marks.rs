@@ -77,6 +77,14 @@ marks! {
     DataLost = "data lost by a cache",
     /// A client was told that data it wrote is lost.
     LossTold = "loss told",
+    /// The power went.
+    PowerCut = "power cut",
+    /// It took something that was written and not synced.
+    UnsyncedLost = "unsynced data lost",
+    /// A device could not sync.
+    SyncFailed = "sync failed",
+    /// The journal could not be synced.
+    JournalFailed = "sync of the journal failed",
     /// A cache manager asked a server for missing bytes of a block.
     BlockFetched = "block fetched",
     /// A cache manager brought a block to a server.

@@ -6,6 +6,7 @@ use crate::dice::Dice;
 use crate::views;
 use crate::views::FILE_BYTES_MAX;
 use iolab_pattern::Nest;
+use iolab_pfs::configuration::Durability;
 use iolab_pfs::{Kind, Layout, OpenWish};
 use iolab_policy::schedule::catalog as schedule;
 use std::collections::BTreeSet;
@@ -36,11 +37,14 @@ pub enum Fault {
     Mangle,
     /// A cache manager crashes and starts again, does nothing for a while, or is cut off from a server.
     Cache,
+    /// The power of all servers, cache managers and the manager goes and comes again: disks lose any of what
+    /// they have not synced.
+    Power,
 }
 
 impl Fault {
     /// All there are.
-    pub const ALL: [Fault; 10] = [
+    pub const ALL: [Fault; 11] = [
         Fault::Loss,
         Fault::Delay,
         Fault::Partition,
@@ -51,6 +55,7 @@ impl Fault {
         Fault::Disk,
         Fault::Mangle,
         Fault::Cache,
+        Fault::Power,
     ];
 
     /// As the command line names it.
@@ -66,6 +71,7 @@ impl Fault {
             Fault::Disk => "disk",
             Fault::Mangle => "mangle",
             Fault::Cache => "cache",
+            Fault::Power => "power",
         }
     }
 }
@@ -122,6 +128,9 @@ pub(crate) struct Plan {
     pub(crate) caches: u32,
     pub(crate) cache_memory: u64,
     pub(crate) block_bytes: u64,
+    pub(crate) durability: Durability,
+    /// How many times as long as other works of devices syncs take.
+    pub(crate) slow_syncs: u64,
     pub(crate) layout: Layout,
     pub(crate) transfer_bytes: u64,
     pub(crate) depth: u32,
@@ -143,12 +152,17 @@ pub(crate) struct Rates {
     pub(crate) mangle: u64,
     /// Of changes of the journal: the manager crashes before they are written.
     pub(crate) journal: u64,
+    /// Of syncs of devices: they fail, beside those that fail as all works do.
+    pub(crate) sync: u64,
+    /// Of syncs that programs are told of: the power goes soon after.
+    pub(crate) power: u64,
 }
 
 impl Rates {
     /// Whether nothing of the kind can happen.
     pub(crate) fn peaceful(self) -> bool {
-        self.loss == 0 && self.delay == 0 && self.disk == 0 && self.mangle == 0 && self.journal == 0
+        let Rates { loss, delay, disk, mangle, journal, sync, power } = self;
+        [loss, delay, disk, mangle, journal, sync, power].iter().all(|&rate| rate == 0)
     }
 }
 
@@ -169,6 +183,7 @@ pub(crate) enum What {
         server: u32,
     },
     CrashMetadata,
+    PowerCut,
     CrashCache {
         cache: u32,
     },
@@ -290,6 +305,20 @@ impl Plan {
         let caches = if own.one_in(2) { 0 } else { own.between(1, 4) as u32 };
         let block_bytes = own.magnitude(16, 4096);
         let cache_memory = block_bytes * own.between(8, 32);
+        let durability = match own.below(8) {
+            0 => Durability::None,
+            1..4 => Durability::Process,
+            _ => Durability::Device,
+        };
+        let slow_syncs = own.magnitude(1, 64);
+        let clients = programs.iter().map(|program| program.ranks).sum();
+        let (mut rates, mut events) =
+            faults(&mut Dice::new(seed, 2), (servers, caches), clients, &mask.without);
+        // A manager that has cut throws away what was written since all was brought to the servers; when a
+        // server then cannot cut, older data is seen there.
+        if caches > 0 && rates.disk == 0 {
+            programs.iter_mut().for_each(|program| cut_while_used(&mut own, program));
+        }
         for (at, program) in programs.iter_mut().enumerate() {
             let idle = mask.idle.contains(&at);
             let ends = mask.rounds.unwrap_or(usize::MAX);
@@ -298,14 +327,20 @@ impl Plan {
             };
             program.rounds.retain(runs);
         }
-        let clients = programs.iter().map(|program| program.ranks).sum();
-        let (rates, events) =
-            faults(&mut Dice::new(seed, 2), (servers, caches), clients, &mask.without);
+        // Only devices promise anything of a power cut.
+        events.retain(|event| {
+            durability == Durability::Device || !matches!(event.what, What::PowerCut)
+        });
+        if durability != Durability::Device {
+            rates = Rates { sync: 0, power: 0, ..rates };
+        }
         Plan {
             servers,
             caches,
             cache_memory,
             block_bytes,
+            durability,
+            slow_syncs,
             layout,
             transfer_bytes,
             depth,
@@ -422,6 +457,28 @@ fn round(
     }
 }
 
+/// Some rounds in which ranks only come together become others, in which one cuts the file that all use.
+fn cut_while_used(dice: &mut Dice, program: &mut Program) {
+    for round in &mut program.rounds {
+        let &[Step::Agree { slot }] = round.steps.as_slice() else { continue };
+        let cutter = dice.below(u64::from(program.ranks)) as u32;
+        let mut steps = Vec::new();
+        for rank in (0..program.ranks).filter(|&rank| rank != cutter) {
+            for _ in 0..dice.between(1, 8) {
+                let (from, length) = (dice.below(300), dice.magnitude(1, 1024));
+                let (writes, view) = (!dice.one_in(3), Arc::new(Nest::WHOLE_FILE));
+                let access = Access { writes, view, from, to: from + length };
+                steps.push(Step::Access { slot, rank, access, waits: true });
+            }
+        }
+        for _ in 0..dice.between(1, 3) {
+            steps.push(Step::Resize { slot, rank: cutter, bytes: dice.below(300) });
+        }
+        steps.push(Step::Agree { slot });
+        round.steps = steps;
+    }
+}
+
 /// Ranks move the shared pointer, without waiting for each other.
 fn advances(dice: &mut Dice, ranks: u32, slot: usize) -> Vec<Step> {
     let advance = |dice: &mut Dice| {
@@ -531,8 +588,15 @@ fn faults(
         match fault {
             Fault::Loss => rates.loss = dice.magnitude(8, 2000),
             Fault::Delay => rates.delay = dice.magnitude(8, 2000),
-            Fault::Disk => rates.disk = dice.magnitude(8, 1000),
+            Fault::Disk => {
+                rates.disk = dice.magnitude(8, 1000);
+                rates.sync = dice.magnitude(2, 8);
+                // Without it nobody would see what a failed sync has lost.
+                let has_power = !without.contains(&Fault::Power);
+                rates.power = if has_power { dice.magnitude(4, 32) } else { 0 };
+            }
             Fault::Mangle => rates.mangle = dice.magnitude(20, 2000),
+            Fault::Power if !dice.one_in(3) => rates.power = dice.magnitude(1, 8),
             Fault::CrashMetadata if dice.one_in(2) => rates.journal = dice.magnitude(2, 32),
             Fault::Cache if caches == 0 => {}
             Fault::Cache => {
@@ -557,6 +621,7 @@ fn event(dice: &mut Dice, fault: Fault, servers: u32, clients: u32) -> Event {
     let what = match fault {
         Fault::Crash => What::Crash { server },
         Fault::CrashMetadata => What::CrashMetadata,
+        Fault::Power => What::PowerCut,
         Fault::Pause if dice.one_in(3) => What::Pause { party: None, client: Some(client) },
         Fault::Pause => What::Pause { party: (!manager).then_some(server), client: None },
         Fault::Partition => {

@@ -49,7 +49,7 @@ struct Op {
     scope: Scope,
 }
 
-/// Whether a write outlives the cache managers that have it.
+/// Whether a write outlives the cache managers that have it, or the power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Durable {
     NotYet,
@@ -180,12 +180,27 @@ impl Shadow {
         }
     }
 
-    /// A sync says that a write is where it outlives cache managers: then it was never lost.
+    /// The power went: what was not synced may be there, in part, or not.
+    pub(crate) fn power_cut(&mut self) {
+        for op in self.files.values_mut().flat_map(|file| &mut file.ops) {
+            let changes = !matches!(op.effect, Effect::Read(_));
+            if changes && op.durable == Durable::NotYet {
+                (op.durable, op.end) = (Durable::Lost, None);
+            }
+        }
+    }
+
+    /// A sync says that a write is as durable as the class promises: then it was never lost.
     pub(crate) fn synced(&mut self, inode: Inode, op: OpNumber) {
         if let Some(file) = self.files.get_mut(&inode) {
             let op = &mut file.ops[op.0];
             (op.durable, op.end) = (Durable::Synced, op.answered);
         }
+    }
+
+    /// Whether any server has ever crashed.
+    pub(crate) fn any_crashed(&self) -> bool {
+        !self.crashes.is_empty()
     }
 
     /// Whether a server has crashed since.

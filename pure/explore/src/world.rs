@@ -80,6 +80,8 @@ enum Happening {
     Written { life: u32 },
     /// The manager crashes while it writes.
     Crashes { life: u32 },
+    /// The power goes.
+    PowerCut,
     /// A cache manager ends that was told so before.
     Ends { cache: u32 },
     /// A crashed party starts.
@@ -104,6 +106,8 @@ pub(crate) struct World {
     /// Since when nothing goes wrong.
     calm_since: Option<Nanos>,
     events_done: usize,
+    /// How often the power may still go after a sync.
+    power_cuts_left: u32,
     /// Nothing happens at a party until then.
     paused: BTreeMap<Node, u64>,
     /// Nothing gets through from one to the other until then.
@@ -153,6 +157,7 @@ impl World {
             story: tells.then(Vec::new),
             calm_since: None,
             events_done: 0,
+            power_cuts_left: 3,
             paused: BTreeMap::new(),
             cut: BTreeMap::new(),
             processes: Vec::new(),
@@ -248,6 +253,7 @@ impl World {
                     self.crash_metadata(self.now.0 + 100_000_000);
                 }
             }
+            Happening::PowerCut => self.cut_power_if_on(),
             Happening::Ends { cache } => self.crash_cache(cache, self.now.0 + 1_000_000),
             Happening::Starts { node } => self.start(node),
         }
@@ -270,7 +276,7 @@ impl World {
             Happening::Wakes { node, .. } => Some(*node),
             Happening::Works { server, .. } => Some(Node::Server(*server)),
             Happening::Written { .. } | Happening::Crashes { .. } => Some(Node::Metadata),
-            Happening::Ends { .. } | Happening::Starts { .. } => None,
+            Happening::PowerCut | Happening::Ends { .. } | Happening::Starts { .. } => None,
         }
     }
 

@@ -20,6 +20,7 @@ mod views;
 
 pub use events::{Action, Call, CallNumber, Done, Event, Failure, FileNumber, Gather, Outcome};
 
+use crate::configuration::Durability;
 use crate::links::{FromWish, Link, Wish};
 use crate::message::PATH_BYTES_MAX;
 use crate::{Attributes, Buffer, Code, Message, Opened, Party};
@@ -51,11 +52,13 @@ pub struct Settings {
     pub schedule: &'static schedule::Row,
     /// How long calls wait for a server that does not answer.
     pub failure_timeout: Nanos,
+    /// What a sync makes of what was written.
+    pub durability: Durability,
 }
 
 impl Settings {
     /// No caches, transfers of 256 KiB, two at a time to each server, in turn from the own one on; a failure
-    /// after 8 s.
+    /// after 8 s; class `process`.
     pub fn usual(servers: u32) -> Settings {
         Settings {
             servers,
@@ -64,6 +67,7 @@ impl Settings {
             depth: 2,
             schedule: schedule::USUAL,
             failure_timeout: Nanos(8_000_000_000),
+            durability: Durability::Process,
         }
     }
 }
@@ -91,7 +95,7 @@ struct File {
     /// What the one before came to.
     previous: Code,
     is_atomic: bool,
-    /// What cache managers may still lose of it.
+    /// What its parties may still lose of it.
     unsynced: Unsynced,
 }
 
@@ -220,6 +224,13 @@ impl Client {
                     false => Err(Failure { code: result, text: result.to_string() }),
                 };
                 return self.agree(now, call, file, own, Then::Answer, out);
+            }
+            Call::Close { file } if self.settings.durability == Durability::None => {
+                let own = self.nothing_synced(file);
+                return self.agree(now, call, file, own, Then::Close, out);
+            }
+            Call::Sync { file } if self.settings.durability == Durability::None => {
+                return answer(call, self.nothing_synced(file), out);
             }
             Call::Close { file } => {
                 return match self.files.get(&file).is_some_and(|file| file.unsynced.is_some()) {

@@ -72,6 +72,9 @@ pub enum Durability {
     Process,
     /// It is on the devices: survives a power cut.
     Device,
+    /// Nothing is promised, so a sync is over at once. No configuration asks for that.
+    #[serde(skip_deserializing)]
+    None,
 }
 
 impl Durability {
@@ -80,7 +83,15 @@ impl Durability {
         match self {
             Durability::Process => "process",
             Durability::Device => "device",
+            Durability::None => "none",
         }
+    }
+
+    /// The class of that name.
+    pub fn find(name: &str) -> Option<Durability> {
+        [Durability::Device, Durability::Process, Durability::None]
+            .into_iter()
+            .find(|class| class.name() == name)
     }
 }
 

@@ -3,12 +3,15 @@
 //! Promises: what one request does within one stripe happens at one instant (requests that touch the same
 //! stripes, one of them writing, go one after the other, in the order in which they came); a request that
 //! changes something is carried out at most once in a life of the server; every request gets one reply on
-//! the connection that its session has then. Files whose home it is have their groups here.
+//! the connection that its session has then. Files whose home it is have their groups here. After a sync
+//! that failed, nobody knows what the device still has of what was written: this life writes and syncs nothing
+//! any more, so that nobody is told otherwise.
 //!
 //! Costs: O(log n) in sessions, views and operations under way for each request, and a look at each stripe
 //! of its portion. Memory: that of [`Settings`] for each session, and a length for each subfile that was
 //! used lately.
 
+mod commits;
 mod events;
 mod groups;
 mod holds;
@@ -19,6 +22,7 @@ pub use events::{Action, Event, Outcome};
 use crate::plant::{Plant, is_planted};
 use crate::serving::{self, Admission, Needs, Serving};
 use crate::{Buffer, Code, HoldNumber, Message, Peer, Portion, Request, SessionId};
+use commits::{Commits, FAILED};
 use groups::{Arrival, Groups, Reply};
 use holds::{Holds, Released, Taken};
 use iolab_policy::Machine;
@@ -30,6 +34,9 @@ pub struct IoServer {
     serving: Serving<Work>,
     groups: Groups,
     holds: Holds,
+    commits: Commits,
+    /// What its device could not sync with.
+    failed: Option<Code>,
     /// The wish to be woken that stands.
     woken_at: Option<Nanos>,
 }
@@ -71,6 +78,8 @@ impl IoServer {
             serving: Serving::new(settings),
             groups: Groups::default(),
             holds: Holds::default(),
+            commits: Commits::default(),
+            failed: None,
             woken_at: None,
         }
     }
@@ -138,6 +147,11 @@ impl IoServer {
         };
         match message {
             Message::Ping => Err(Some(Message::Pong)),
+            Message::Write(_) | Message::Resize { .. } | Message::Sync { .. }
+                if let Some(code) = self.failed =>
+            {
+                Err(Some(Message::failed(code, FAILED)))
+            }
             Message::Write(access) => {
                 let (subfile, portion, _) = self.serving.portion(id, access, |layout| layout)?;
                 let (buffer, span) = serving::payload_of(&portion, payload)?;
@@ -187,6 +201,7 @@ impl IoServer {
                 }
                 false => {
                     self.serving.subfiles.discard(inode);
+                    self.commits.forget(inode);
                     let operation = self.serving.begin(id, request, Work::Discard);
                     out.push(Action::Discard { operation, inode });
                     Err(None)
@@ -225,7 +240,7 @@ impl IoServer {
             &mut Work::Resize { subfile, bytes, extends } => {
                 out.push(Action::Resize { operation, subfile, bytes, extends });
             }
-            &mut Work::Sync { subfile } => out.push(Action::Sync { operation, subfile }),
+            &mut Work::Sync { subfile } => self.sync(operation, subfile, out),
             Work::Discard => {}
         }
     }
@@ -249,6 +264,15 @@ impl IoServer {
 
     /// The device has done what a job asked for.
     fn done(&mut self, operation: Operation, result: Result<Outcome, Code>, out: &mut Vec<Action>) {
+        match self.serving.job(operation) {
+            Some(&mut Work::Sync { subfile }) => {
+                return self.synced(operation, subfile, result, out);
+            }
+            Some(&mut (Work::Write { subfile, .. } | Work::Resize { subfile, .. })) => {
+                self.commits.changed(subfile);
+            }
+            _ => {}
+        }
         let Some((work, subfiles)) = self.serving.job_and_subfiles(operation) else {
             if let Ok(Outcome::Bytes(buffer)) = result {
                 out.push(Action::Release { buffer });

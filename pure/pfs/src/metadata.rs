@@ -8,6 +8,7 @@
 //! Costs: O(log n) in names for each component of a path; a removed directory or renamed one is looked
 //! through.
 
+mod answers;
 mod events;
 mod names;
 
@@ -22,6 +23,7 @@ use crate::{
     Code, Inode, Kind, Layout, Message, OpenNumber, OpenWish, Opened, Party, Peer, Request,
     SessionId,
 };
+use answers::{FAILED, Waiting};
 use iolab_policy::Machine;
 use iolab_vocab::{Nanos, Refusal};
 pub(crate) use names::Names;
@@ -67,6 +69,8 @@ pub struct Metadata {
     last: u64,
     /// All records up to this one are written.
     durable: u64,
+    /// The journal could not be synced.
+    has_failed: bool,
     /// Answers that wait for the records that they tell of.
     waiting: VecDeque<Waiting>,
     /// To the I/O servers and cache managers, for what is discarded there.
@@ -76,17 +80,6 @@ pub struct Metadata {
     /// Servers that have not discarded an orphan yet.
     discarding: BTreeMap<Inode, Discarding>,
     woken_at: Option<Nanos>,
-}
-
-/// An answer that is true once a record is written.
-#[derive(Debug)]
-struct Waiting {
-    sequence: u64,
-    session: SessionId,
-    request: Request,
-    message: Message,
-    /// Whether it is remembered, so that the request is not carried out again.
-    is_change: bool,
 }
 
 /// A file that goes at all servers.
@@ -113,6 +106,7 @@ impl Metadata {
             sessions: Sessions::default(),
             last: 0,
             durable: 0,
+            has_failed: false,
             waiting: VecDeque::new(),
             links: BTreeMap::new(),
             orphaned: BTreeMap::new(),
@@ -150,6 +144,11 @@ impl Metadata {
             && !(is_pointer && is_planted(Plant::PointerMovedTwice))
         {
             return out.push(Action::Reply { peer, request, message: answer.clone() });
+        }
+        if self.has_failed {
+            // What it knows may not be so after its next start.
+            let message = Message::failed(Code::IO, FAILED);
+            return out.push(Action::Reply { peer, request, message });
         }
         if !session.executing.insert(request) {
             return;
@@ -303,7 +302,7 @@ impl Metadata {
         changes: Vec<Change>,
         out: &mut Vec<Action>,
     ) {
-        if changes.is_empty() {
+        if changes.is_empty() || self.has_failed {
             return;
         }
         changes.iter().for_each(|change| self.names.apply(change));
@@ -340,29 +339,11 @@ impl Metadata {
         out.push(Action::Append { sequence, record });
     }
 
-    /// Gives the answers whose records are written.
-    fn answer_written(&mut self, out: &mut Vec<Action>) {
-        while let Some(waiting) = self.waiting.front()
-            && waiting.sequence <= self.durable
-        {
-            let Some(Waiting { session, request, message, is_change, .. }) =
-                self.waiting.pop_front()
-            else {
-                return;
-            };
-            let Some(session) = self.sessions.get(session) else { continue };
-            session.executing.remove(&request);
-            if is_change {
-                session.remember(request, message.clone());
-            }
-            if let Some(peer) = session.peer {
-                out.push(Action::Reply { peer, request, message });
-            }
-        }
-    }
-
     /// Asks all servers and cache managers to discard files that nobody can reach any more.
     fn discard(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        if self.has_failed {
+            return;
+        }
         let due = |discarding: &Discarding| discarding.again_at.is_some_and(|at| at <= now);
         let new = |inode: &Inode| self.discarding.get(inode).is_none_or(due);
         let (last, durable) = (self.last, self.durable);
@@ -476,6 +457,7 @@ impl Machine for Metadata {
                     self.discarded(now, inode, message == Message::Done, out);
                 }
             }
+            Event::Failed => self.fail(out),
             Event::Appended { upto } => {
                 self.durable = self.durable.max(upto);
                 self.answer_written(out);

@@ -62,12 +62,18 @@ pub enum Plant {
     SyncWithoutFlush,
     /// A client does not tell of data that a cache manager has lost.
     LossNotTold,
+    /// A sync is answered before the device has done it.
+    SyncNotAwaited,
+    /// A sync is served by one that began before it was asked for.
+    SyncJoined,
+    /// After a sync that failed the next one counts for what that one has lost.
+    SyncRetried,
 }
 
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 28] = [
+    pub const ALL: [Plant; 31] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -96,6 +102,9 @@ impl Plant {
         Plant::CutWhileFetching,
         Plant::SyncWithoutFlush,
         Plant::LossNotTold,
+        Plant::SyncNotAwaited,
+        Plant::SyncJoined,
+        Plant::SyncRetried,
     ];
 }
 

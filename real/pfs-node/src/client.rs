@@ -120,8 +120,8 @@ impl Client {
             text: format!("no session with {}: {error}", self.directory.display()),
         };
         let session = SessionId(crate::instance::random());
-        let Description { servers, caches, schedule, .. } = self.description;
-        let settings = Settings { caches, schedule, ..Settings::usual(servers) };
+        let Description { servers, caches, schedule, durability, .. } = self.description;
+        let settings = Settings { caches, schedule, durability, ..Settings::usual(servers) };
         let place = Place::of(&self.directory).map_err(wrong)?;
         let new = Box::into_raw(Box::new(Session {
             process: rustix::process::getpid(),

@@ -8,6 +8,8 @@
 //! DIR/server-K/data/      subfiles
 //! ```
 
+use crate::device_sync::sync_directory;
+use iolab_pfs::configuration::Durability;
 use iolab_pfs::{Layout, Party};
 use iolab_policy::schedule::catalog as schedule;
 use iolab_vocab::Refusal;
@@ -34,10 +36,6 @@ const SERVERS: u32 = 4;
 /// What is in [`SocketAddrUnix`] at most, the terminating zero not counted.
 const ADDRESS_BYTES_MAX: usize = 107;
 
-/// What an instance promises of data that was written: it is in the kernel of the servers' host, and
-/// outlives the servers' processes but no power cut. The only class so far.
-pub const DURABILITY: &str = "process";
-
 /// What was chosen when an instance was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
@@ -51,6 +49,8 @@ pub struct Description {
     pub layout: Layout,
     /// In which order clients come to its servers.
     pub schedule: &'static schedule::Row,
+    /// What a sync makes of what was written.
+    pub durability: Durability,
     /// When it was made: seconds since 1970.
     pub created: u64,
 }
@@ -66,6 +66,8 @@ pub struct Wish {
     pub layout: Option<String>,
     /// In which order clients come to the servers; what is in files does not depend on it.
     pub schedule: Option<String>,
+    /// Class of durability, by its name.
+    pub durability: Option<String>,
     /// Memory that clients and servers share, in bytes, while it is served this time.
     pub window_memory: Option<u64>,
 }
@@ -73,6 +75,18 @@ pub struct Wish {
 impl Wish {
     fn schedule(&self) -> Result<Option<&'static schedule::Row>, Refusal> {
         self.schedule.as_deref().map(schedule::find).transpose()
+    }
+
+    fn durability(&self) -> Result<Option<Durability>, Refusal> {
+        let found = |name: &str| {
+            Durability::find(name).ok_or_else(|| {
+                Refusal::new(
+                    format!("`{name}` is no class of durability"),
+                    "give --durability process, device or none",
+                )
+            })
+        };
+        self.durability.as_deref().map(found).transpose()
     }
 }
 
@@ -88,6 +102,7 @@ struct Table {
     layout: String,
     #[serde(default = "usual_schedule")]
     schedule: String,
+    #[serde(default = "usual_durability")]
     durability: String,
     created: u64,
 }
@@ -95,6 +110,11 @@ struct Table {
 /// Of an instance that does not say it.
 fn usual_schedule() -> String {
     schedule::USUAL.name.to_owned()
+}
+
+/// The same.
+fn usual_durability() -> String {
+    Durability::default().name().to_owned()
 }
 
 /// An instance without cache managers does not mention them.
@@ -145,13 +165,14 @@ impl Description {
         if table.caches > CACHES_MAX {
             return Refusal::refuse(format!("{} cache managers", table.caches), whole);
         }
-        if table.durability != DURABILITY {
+        let Some(durability) = Durability::find(&table.durability) else {
             let class = &table.durability;
             return Refusal::refuse(format!("`{class}` is no class of durability"), whole);
-        }
+        };
         Ok(Description {
             layout: Layout::parse(&table.layout, table.servers)?,
             schedule: schedule::find(&table.schedule)?,
+            durability,
             uuid: table.uuid,
             servers: table.servers,
             caches: table.caches,
@@ -167,13 +188,16 @@ impl Description {
             caches: self.caches,
             layout: self.layout.to_string(),
             schedule: self.schedule.name.to_owned(),
-            durability: DURABILITY.to_owned(),
+            durability: self.durability.name().to_owned(),
             created: self.created,
         };
         let text = toml::to_string(&table).map_err(std::io::Error::other)?;
         let beside = directory.join("instance.toml.new");
-        fs::write(&beside, text)?;
-        fs::rename(&beside, directory.join("instance.toml"))
+        let mut file = File::create(&beside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&beside, directory.join("instance.toml"))?;
+        sync_directory(directory)
     }
 
     fn new(wish: &Wish) -> Result<Description, Refusal> {
@@ -191,8 +215,9 @@ impl Description {
         };
         let created = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let schedule = wish.schedule()?.unwrap_or(schedule::USUAL);
+        let durability = wish.durability()?.unwrap_or_default();
         let uuid = format!("{:032x}", random());
-        Ok(Description { uuid, servers, caches, layout, schedule, created })
+        Ok(Description { uuid, servers, caches, layout, schedule, durability, created })
     }
 
     /// Holds what is there against what is wished.
@@ -255,7 +280,8 @@ impl Instance {
                 found.check(wish, &directory)?;
                 let caches = caches_of(wish)?.unwrap_or(found.caches);
                 let schedule = wish.schedule()?.unwrap_or(found.schedule);
-                let description = Description { caches, schedule, ..found.clone() };
+                let durability = wish.durability()?.unwrap_or(found.durability);
+                let description = Description { caches, schedule, durability, ..found.clone() };
                 if description != found {
                     let written = description.write(&directory);
                     written.map_err(|error| unwritable(&directory, &error))?;
@@ -275,6 +301,12 @@ impl Instance {
     /// The directory of an I/O server's subfiles.
     pub fn data(&self, server: u32) -> PathBuf {
         data(&self.directory, server)
+    }
+
+    /// Brings the names of the directories that lead to an I/O server's subfiles to the device.
+    pub(crate) fn sync_names_of(&self, server: u32) -> std::io::Result<()> {
+        let data = self.data(server);
+        data.ancestors().take(3).try_for_each(sync_directory)
     }
 
     /// The journal of the metadata manager.
@@ -498,6 +530,23 @@ mod tests {
         let older: Vec<&str> = text.lines().filter(|line| !line.starts_with("schedule")).collect();
         fs::write(&path, older.join("\n")).unwrap();
         assert_eq!(taken(None).unwrap(), "rotate");
+    }
+
+    #[test]
+    fn an_instance_keeps_its_class_of_durability_and_older_ones_have_the_usual() {
+        let directory = tempfile::tempdir().unwrap();
+        let taken = |class: Option<&str>| {
+            let wish = Wish { durability: class.map(str::to_owned), ..Wish::default() };
+            Instance::take(directory.path(), &wish).map(|taken| taken.description.durability)
+        };
+        assert_eq!(taken(Some("device")), Ok(Durability::Device));
+        assert_eq!(taken(None), Ok(Durability::Device));
+        assert_eq!(taken(Some("none")), Ok(Durability::None));
+        refused(taken(Some("all")), "`all`");
+        let path = directory.path().join("instance.toml");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace("durability = \"none\"\n", "")).unwrap();
+        assert_eq!(taken(None), Ok(Durability::Process));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The journal of the metadata manager as a file: a header, then records, one behind the other.
 //!
-//! What was written in one call is in the kernel and outlives this process; a record that a crash has cut is
-//! the last one, and is cut off at the next start.
+//! What was written in one call is in the kernel and outlives this process, and a power cut when it was synced;
+//! a record that a crash has cut is the last one, and is cut off at the next start.
 
+use crate::device_sync::sync_directory;
 use iolab_pfs::journal::{self, SEGMENT_HEADER_BYTES, SegmentHeader};
 use iolab_pfs::metadata::{Metadata, Settings};
 use iolab_vocab::Refusal;
@@ -10,12 +11,13 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A journal that records are put behind.
 #[derive(Debug)]
 pub(crate) struct JournalFile {
     path: PathBuf,
-    file: File,
+    file: Arc<File>,
     /// Where the next record goes.
     end: u64,
 }
@@ -38,7 +40,7 @@ impl JournalFile {
         let file = options.read(true).write(true).create(true).truncate(false).open(path);
         let file = file.map_err(wrong)?;
         let bytes = fs::read(path).map_err(wrong)?;
-        let mut journal = JournalFile { path: path.to_owned(), file, end: 0 };
+        let mut journal = JournalFile { path: path.to_owned(), file: Arc::new(file), end: 0 };
         if bytes.len() < SEGMENT_HEADER_BYTES {
             // A header that was not finished had no records behind it.
             let header = SegmentHeader { instance, incarnation, first: 1 };
@@ -62,6 +64,17 @@ impl JournalFile {
         journal.end = (SEGMENT_HEADER_BYTES + end) as u64;
         journal.file.set_len(journal.end).map_err(wrong)?;
         Ok((journal, metadata))
+    }
+
+    /// Brings what is written, and the names that lead to it, to the device.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()?;
+        self.path.ancestors().skip(1).take(2).try_for_each(sync_directory)
+    }
+
+    /// The file, for a thread that syncs what is written to it.
+    pub(crate) fn file(&self) -> Arc<File> {
+        self.file.clone()
     }
 
     /// Puts bytes behind the others; all of them or, after an error, none.

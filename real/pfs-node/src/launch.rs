@@ -75,6 +75,9 @@ pub fn start(
     if let Some(schedule) = &wish.schedule {
         program.args(["--schedule", schedule]);
     }
+    if let Some(durability) = &wish.durability {
+        program.args(["--durability", durability]);
+    }
     if let Some(bytes) = wish.window_memory {
         program.args(["--window-memory", &bytes.to_string()]);
     }

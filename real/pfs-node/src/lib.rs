@@ -8,6 +8,7 @@ pub mod check;
 pub mod chosen;
 mod client;
 mod clock;
+mod device_sync;
 pub mod files;
 mod incoming;
 pub mod instance;

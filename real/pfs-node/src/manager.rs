@@ -1,4 +1,7 @@
 //! The thread of the metadata manager: feeds its machine, writes its journal, asks I/O servers for it.
+//!
+//! Where answers wait for the device, a thread syncs the journal: once for all records that were written
+//! before, while others are written behind them.
 
 use crate::buffers::Buffers;
 use crate::clock::{self, Wakes};
@@ -7,8 +10,9 @@ use crate::journal_file::JournalFile;
 use crate::links::{self, Links, Told};
 use crate::peers::{self, Epoll, Heard, Peers};
 use crate::server::wait;
-use crate::worker::Bell;
+use crate::worker::{Bell, Worker};
 use iolab_pfs::SessionId;
+use iolab_pfs::configuration::Durability;
 use iolab_pfs::metadata::{Action, Event, Metadata};
 use iolab_pfs::session::{Hello, Role, Welcome};
 use iolab_policy::Machine;
@@ -20,6 +24,8 @@ use std::io;
 
 /// The number of the bell of whoever ends the thread.
 const STOP: u64 = u64::MAX - 1;
+/// The number of the bell of whoever syncs the journal.
+const SYNCED: u64 = u64::MAX - 2;
 /// How long after a failure the journal is tried again: room may have been made.
 const AGAIN: Nanos = Nanos(200_000_000);
 
@@ -31,6 +37,7 @@ pub(crate) struct Manager {
     /// Records that are to be written, and the number of the last of them.
     records: Vec<u8>,
     last: u64,
+    syncs: Option<Syncs>,
     /// When they are tried again, if they could not be written.
     again: Option<Nanos>,
     buffers: Buffers,
@@ -41,15 +48,47 @@ pub(crate) struct Manager {
     todo: VecDeque<Event>,
 }
 
+/// What brings the journal to the device.
+struct Syncs {
+    worker: Worker<u64, (u64, io::Result<()>)>,
+    bell: Bell,
+    /// One is under way.
+    is_busy: bool,
+    /// The last record that is written, and the last of which the device was told.
+    written: u64,
+    begun: u64,
+}
+
+impl Syncs {
+    fn of(journal: &JournalFile, epoll: &Epoll) -> io::Result<Syncs> {
+        let bell = Bell::new()?;
+        peers::watch(epoll, &bell, SYNCED)?;
+        let file = journal.file();
+        let sync = move |upto| (upto, file.sync_data());
+        let worker = Worker::new("pfs-sync", bell.clone(), sync)?;
+        Ok(Syncs { worker, bell, is_busy: false, written: 0, begun: 0 })
+    }
+
+    /// Begins one for all that is written, unless there is nothing new or one is under way.
+    fn begin(&mut self) {
+        if !self.is_busy && self.written > self.begun {
+            (self.is_busy, self.begun) = (true, self.written);
+            self.worker.give(self.written);
+        }
+    }
+}
+
 impl Manager {
     /// A manager behind a door. To be made in the thread that runs it.
     pub(crate) fn new(
-        (journal, machine): (JournalFile, Metadata),
+        ((journal, machine), durability): ((JournalFile, Metadata), Durability),
         door: OwnedFd,
         place: Place,
         welcome: Welcome,
     ) -> io::Result<Manager> {
         let epoll = peers::epoll()?;
+        let is_for_device = durability == Durability::Device;
+        let syncs = is_for_device.then(|| Syncs::of(&journal, &epoll)).transpose()?;
         let session = SessionId(crate::instance::random());
         let hello = Hello { session, role: Role::Metadata, name: "metadata manager".into() };
         Ok(Manager {
@@ -58,6 +97,7 @@ impl Manager {
             journal,
             records: Vec::new(),
             last: 0,
+            syncs,
             again: None,
             buffers: Buffers::default(),
             peers: Peers::at(door, epoll.clone(), None)?,
@@ -81,6 +121,7 @@ impl Manager {
             for (number, flags) in ready {
                 match number {
                     STOP => return Ok(()),
+                    SYNCED => self.synced(),
                     peers::DOOR | 0..links::FIRST => {
                         self.peers.ready(now, number, flags, &mut self.buffers, &mut heard);
                     }
@@ -126,7 +167,13 @@ impl Manager {
         match self.journal.append(&self.records) {
             Ok(()) => {
                 (self.records, self.again) = (Vec::new(), None);
-                self.todo.push_back(Event::Appended { upto: self.last });
+                match &mut self.syncs {
+                    Some(syncs) => {
+                        syncs.written = self.last;
+                        syncs.begin();
+                    }
+                    None => self.todo.push_back(Event::Appended { upto: self.last }),
+                }
                 true
             }
             Err(error) => {
@@ -135,6 +182,26 @@ impl Manager {
                 }
                 self.again = Some(Nanos(now.0 + AGAIN.0));
                 false
+            }
+        }
+    }
+
+    /// A sync of the journal is over.
+    fn synced(&mut self) {
+        let Some(syncs) = &mut self.syncs else { return };
+        syncs.bell.hear();
+        let done: Vec<_> = syncs.worker.done().collect();
+        for (upto, result) in done {
+            syncs.is_busy = false;
+            match result {
+                Ok(()) => {
+                    self.todo.push_back(Event::Appended { upto });
+                    syncs.begin();
+                }
+                Err(error) => {
+                    eprintln!("metadata manager: the journal is not on its device: {error}");
+                    self.todo.push_back(Event::Failed);
+                }
             }
         }
     }

@@ -11,6 +11,7 @@ use crate::subfiles::Subfiles;
 use crate::window::Budget;
 use crate::worker::Bell;
 use iolab_pfs::cache_manager;
+use iolab_pfs::configuration::Durability;
 use iolab_pfs::metadata::Settings;
 use iolab_pfs::session::Welcome;
 use iolab_pfs::{Incarnation, Party};
@@ -41,11 +42,16 @@ impl Node {
         let stop = Bell::new().map_err(|error| failed("a server", &error))?;
         let (threads, stop_caches, caches) = (Vec::new(), Vec::new(), Vec::new());
         let mut node = Node { instance, stop, threads, stop_caches, caches };
-        let instance::Description { servers, caches, .. } = node.instance.description;
+        let instance::Description { servers, caches, durability, .. } = node.instance.description;
         let windows = Budget::of(node.instance.window_memory);
         for server in 0..servers {
             let device = Subfiles::at(&node.instance.data(server), servers);
             let device = device.map_err(|error| failed(&format!("I/O server {server}"), &error))?;
+            if durability == Durability::Device {
+                let synced = node.instance.sync_names_of(server);
+                synced.map_err(|error| failed(&format!("I/O server {server}"), &error))?;
+            }
+            let device = (device, durability);
             let (stop, windows) = (node.stop.clone(), windows.clone());
             let thread =
                 node.serve(Party::Server(server), stop, move |door, _, welcome, stop| {
@@ -75,9 +81,12 @@ impl Node {
         })?;
         let incarnation = instance::random() as u64;
         let recovered = JournalFile::open(&node.instance.journal(), uuid, incarnation, settings)?;
+        if durability == Durability::Device {
+            recovered.0.sync().map_err(|error| failed("metadata manager", &error))?;
+        }
         let stop = node.stop.clone();
         let thread = node.serve(Party::Metadata, stop, move |door, place, welcome, stop| {
-            Manager::new(recovered, door, place, welcome)?.run(stop)?;
+            Manager::new((recovered, durability), door, place, welcome)?.run(stop)?;
             Ok(())
         })?;
         node.threads.push(thread);

@@ -1,22 +1,26 @@
 //! The thread of an I/O server: feeds its machine with what peers say, and does on the device what it wants.
 //!
 //! One thread owns everything, so nothing is locked. Transfers go to the page cache of the kernel and are
-//! done in place; what may take long (removing large files) is a worker's.
+//! done in place; what may take long is a worker's: removing large files, and bringing data to the device.
 
 use crate::buffers::{Buffers, Payload};
 use crate::clock::{self, Wakes};
+use crate::device_sync::{ToSync, sync_names};
 use crate::peers::{self, Epoll, Heard, Peers};
-use crate::subfiles::Subfiles;
+use crate::subfiles::{self, Subfiles};
 use crate::window::Budget;
 use crate::worker::{Bell, Worker};
-use iolab_pfs::io_server::{Action, Event, IoServer, Operation, Outcome, Settings};
+use iolab_pfs::configuration::Durability;
+use iolab_pfs::io_server::{Action, Event, IoServer, Operation, Outcome, Settings, Subfile};
 use iolab_pfs::session::Welcome;
+use iolab_pfs::{Code, Inode};
 use iolab_policy::Machine;
 use iolab_vocab::{Direction, Nanos};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
@@ -27,12 +31,19 @@ const WORK: u64 = u64::MAX - 2;
 /// Sockets of which one turn tells.
 const READY_MAX: usize = 64;
 
+/// What a worker has done, and for whom.
+type Worked = (Option<Operation>, Result<(), Code>);
+
 /// An I/O server with its sockets and files.
 pub(crate) struct Server {
     machine: IoServer,
     welcome: Welcome,
     device: Subfiles,
-    worker: Worker,
+    remover: Worker<(Operation, Inode), Worked>,
+    /// Where a sync is for the device.
+    syncer: Option<Worker<ToSync, Worked>>,
+    /// What was written is lost, and nobody who waits for a sync has been told so.
+    lost: Option<Code>,
     work: Bell,
     buffers: Buffers,
     epoll: Epoll,
@@ -54,17 +65,32 @@ pub(crate) fn wait(epoll: &Epoll, until: &[Option<Nanos>]) -> Vec<(u64, EventFla
 impl Server {
     /// A server on a device, behind a door. To be made in the thread that runs it.
     pub(crate) fn new(
-        device: Subfiles,
+        (device, durability): (Subfiles, Durability),
         door: OwnedFd,
         welcome: Welcome,
         windows: Arc<Budget>,
     ) -> io::Result<Server> {
         let (epoll, work) = (peers::epoll()?, Bell::new()?);
         peers::watch(&epoll, &work, WORK)?;
+        let is_for_device = durability == Durability::Device;
+        let directory = File::from(device.directory()?);
+        let remove = move |(operation, inode)| {
+            let removed = subfiles::remove(&directory, inode);
+            let named = removed.and_then(|any| match any && is_for_device {
+                true => sync_names(&directory, inode),
+                false => Ok(()),
+            });
+            (Some(operation), named)
+        };
+        let directory = File::from(device.directory()?);
+        let sync = move |job: ToSync| (job.operation, job.carry_out(&directory));
+        let syncer = is_for_device.then(|| Worker::new("pfs-sync", work.clone(), sync));
         Ok(Server {
             machine: IoServer::new(Settings::usual()),
             welcome,
-            worker: Worker::on(device.directory()?, work.clone())?,
+            remover: Worker::new("pfs-remove", work.clone(), remove)?,
+            syncer: syncer.transpose()?,
+            lost: None,
             device,
             work,
             buffers: Buffers::default(),
@@ -97,12 +123,42 @@ impl Server {
         }
     }
 
-    /// What the worker has done.
+    /// What the workers have done.
     fn collect(&mut self) {
         self.work.hear();
-        for (operation, result) in self.worker.done() {
+        let synced = self.syncer.iter().flat_map(Worker::done);
+        for (operation, result) in self.remover.done().chain(synced) {
+            let Some(operation) = operation else {
+                self.lost = self.lost.or(result.err());
+                continue;
+            };
             let result = result.map(|()| Outcome::Nothing);
             self.todo.push_back(Event::Done { operation, result });
+        }
+    }
+
+    /// Has a subfile brought to the device, where a sync is for that; what was written is in the kernel already.
+    fn sync(&mut self, operation: Operation, subfile: Subfile) {
+        let result = match (&self.syncer, self.lost) {
+            (None, _) => Ok(None),
+            (Some(_), Some(code)) => Err(code),
+            (Some(_), None) => self.device.begin_sync(subfile, operation),
+        };
+        match (&self.syncer, result) {
+            (Some(syncer), Ok(Some(job))) => syncer.give(job),
+            (_, result) => {
+                let result = result.map(|_| Outcome::Nothing);
+                self.todo.push_back(Event::Done { operation, result });
+            }
+        }
+    }
+
+    /// Has what was written through descriptors that are about to go brought to the device.
+    fn sync_evicted(&mut self) {
+        for job in self.device.take_evicted() {
+            if let Some(syncer) = &self.syncer {
+                syncer.give(job);
+            }
         }
     }
 
@@ -121,6 +177,7 @@ impl Server {
             self.machine.step(now, event, &mut actions);
             for action in actions.drain(..) {
                 self.perform(action);
+                self.sync_evicted();
             }
         }
     }
@@ -139,7 +196,7 @@ impl Server {
             Action::WakeAt(time) => self.wakes.at(time),
             Action::Discard { operation, inode } => {
                 self.device.forget(inode);
-                self.worker.remove(operation, inode);
+                self.remover.give((operation, inode));
             }
             Action::Transfer { operation, direction, subfile, portion, from } => {
                 let result = match direction {
@@ -167,11 +224,7 @@ impl Server {
                 let result = resized.map(|()| Outcome::Nothing);
                 self.todo.push_back(Event::Done { operation, result });
             }
-            Action::Sync { operation, subfile: _ } => {
-                // Class `process`: what was written is in the kernel already.
-                let result = Ok(Outcome::Nothing);
-                self.todo.push_back(Event::Done { operation, result });
-            }
+            Action::Sync { operation, subfile } => self.sync(operation, subfile),
         }
     }
 }

@@ -5,18 +5,24 @@
 //! new; runs that lie far apart are written one by one. Nothing behind the end of a file is touched, and
 //! `fallocate` comes before a mapping is written: so a full device is an error of a call, not a signal.
 //!
+//! Where a sync is for the device, a descriptor through which something was written is synced before it goes:
+//! with the last one the kernel may forget that it could not write.
+//!
 //! Bounds: [`OPEN_MAX`] descriptors, [`WINDOWS_MAX`] windows, the least recently used go.
 
+use crate::device_sync::ToSync;
 use iolab_pattern::{Cut, Nest};
-use iolab_pfs::io_server::Subfile;
+use iolab_pfs::io_server::{Operation, Subfile};
 use iolab_pfs::{Code, Inode, Piece, Portion};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::Path;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// Descriptors of a server; a node has up to some dozen servers within the usual limit of 1024.
 const OPEN_MAX: usize = 128;
@@ -24,6 +30,8 @@ const OPEN_MAX: usize = 128;
 const WINDOWS_MAX: usize = 64;
 /// Large enough that a stripe of the usual size has few borders.
 const WINDOW_BYTES: u64 = 4 << 20;
+/// How many subfiles are known to have their names on the device; to sync one again does no harm.
+const NAMED_MAX: usize = 1 << 16;
 /// The least that is mapped.
 const PAGE_BYTES: u64 = 4096;
 /// Runs that have less than one byte in so many of their span are written and read one by one: a
@@ -39,13 +47,19 @@ pub(crate) struct Subfiles {
     /// Whether the file system below can do what mappings need.
     maps: bool,
     scratch: Vec<u8>,
+    /// Subfiles whose names are on the device, or on their way there.
+    named: BTreeSet<Subfile>,
+    /// What was written through descriptors that had to go.
+    evicted: Vec<ToSync>,
     /// Counts uses, to find the least recent one.
     uses: u64,
 }
 
 struct Open {
-    file: OwnedFd,
+    file: Arc<File>,
     bytes: u64,
+    /// Something was written through it, or may have been, since it was synced.
+    is_written: bool,
     used: u64,
 }
 
@@ -134,7 +148,7 @@ impl Part {
     }
 }
 
-type Result<T> = std::result::Result<T, Code>;
+pub(crate) type Result<T> = std::result::Result<T, Code>;
 
 /// The error of a system call as a code.
 pub(crate) fn code(error: Errno) -> Code {
@@ -170,6 +184,8 @@ impl Subfiles {
             windows: Vec::new(),
             maps: true,
             scratch: Vec::new(),
+            named: BTreeSet::new(),
+            evicted: Vec::new(),
             uses: 0,
         })
     }
@@ -198,6 +214,7 @@ impl Subfiles {
             self.windows.retain(|window| window.subfile != subfile);
         }
         let open = self.opened(subfile, true)?;
+        open.is_written = true;
         rustix::fs::ftruncate(&open.file, bytes).map_err(code)?;
         open.bytes = bytes;
         Ok(())
@@ -207,6 +224,37 @@ impl Subfiles {
     pub(crate) fn forget(&mut self, inode: Inode) {
         self.windows.retain(|window| window.subfile.inode != inode);
         self.open.retain(|subfile, _| subfile.inode != inode);
+        self.named.retain(|subfile| subfile.inode != inode);
+    }
+
+    /// What is to be brought to the device of a subfile; nothing if there is none.
+    pub(crate) fn begin_sync(
+        &mut self,
+        subfile: Subfile,
+        operation: Operation,
+    ) -> Result<Option<ToSync>> {
+        match self.opened(subfile, false) {
+            Ok(_) => {}
+            Err(Code::NO_ENTRY) => return Ok(None),
+            Err(code) => return Err(code),
+        }
+        let unnamed = self.named_by_now(subfile);
+        let open = self.open.get_mut(&subfile).expect("it was just opened");
+        open.is_written = false;
+        Ok(Some(ToSync { operation: Some(operation), file: open.file.clone(), unnamed }))
+    }
+
+    /// What was written through descriptors that had to go since this was asked last.
+    pub(crate) fn take_evicted(&mut self) -> Vec<ToSync> {
+        std::mem::take(&mut self.evicted)
+    }
+
+    /// The file whose folder is to be synced for a subfile that has not been before.
+    fn named_by_now(&mut self, subfile: Subfile) -> Option<Inode> {
+        if self.named.len() == NAMED_MAX {
+            self.named.pop_first();
+        }
+        self.named.insert(subfile).then_some(subfile.inode)
     }
 
     /// Writes the bytes of a portion, packed in the order of the view.
@@ -281,6 +329,7 @@ impl Subfiles {
 
     fn write_row(&mut self, subfile: Subfile, mut at: u64, mut bytes: &[u8]) -> Result<()> {
         let open = self.opened(subfile, true)?;
+        open.is_written = true;
         while !bytes.is_empty() {
             match rustix::io::pwrite(&open.file, bytes, at) {
                 Ok(0) => return Err(Code::IO),
@@ -345,7 +394,7 @@ impl Subfiles {
                 Some(index) => index,
                 None => self.map(subfile, start)?,
             };
-        self.uses += 1;
+        self.opened(subfile, true)?.is_written = true;
         self.windows[index].used = self.uses;
         if !self.windows[index].allocated.holds(from, to) {
             let open = self.opened(subfile, true)?;
@@ -407,7 +456,10 @@ impl Subfiles {
             if self.open.len() >= OPEN_MAX {
                 let oldest = self.open.iter().min_by_key(|(_, open)| open.used);
                 let oldest = *oldest.expect("there are open ones").0;
-                self.open.remove(&oldest);
+                if let Some(Open { file, is_written: true, .. }) = self.open.remove(&oldest) {
+                    let unnamed = self.named_by_now(oldest);
+                    self.evicted.push(ToSync { operation: None, file, unnamed });
+                }
                 self.windows.retain(|window| window.subfile != oldest);
             }
             let open = self.open_file(subfile, creates)?;
@@ -437,7 +489,7 @@ impl Subfiles {
         };
         let file = file.map_err(code)?;
         let bytes = rustix::fs::fstat(&file).map_err(code)?.st_size as u64;
-        Ok(Open { file, bytes, used: 0 })
+        Ok(Open { file: Arc::new(File::from(file)), bytes, is_written: false, used: 0 })
     }
 
     /// The first subfile of a file on a server has the inode's name; others, their number as well.
@@ -451,15 +503,15 @@ impl Subfiles {
 }
 
 /// The folder of a file's subfiles.
-fn folder(inode: Inode) -> String {
+pub(crate) fn folder(inode: Inode) -> String {
     format!("{:02x}", inode.0 & 0xff)
 }
 
-/// Removes all subfiles of a file from a server's directory.
-pub(crate) fn remove(directory: impl AsFd, inode: Inode) -> Result<()> {
+/// Removes all subfiles of a file from a server's directory; whether there may have been any.
+pub(crate) fn remove(directory: impl AsFd, inode: Inode) -> Result<bool> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     let folder = match rustix::fs::openat(directory, folder(inode), flags, Mode::empty()) {
-        Err(Errno::NOENT) => return Ok(()),
+        Err(Errno::NOENT) => return Ok(false),
         opened => opened.map_err(code)?,
     };
     let stem = format!("{:016x}", inode.0);
@@ -473,11 +525,11 @@ pub(crate) fn remove(directory: impl AsFd, inode: Inode) -> Result<()> {
             }
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Reads the runs of a part one by one.
-fn read_runs(file: &OwnedFd, part: &Part, mut to: &mut [u8]) -> Result<()> {
+fn read_runs(file: &File, part: &Part, mut to: &mut [u8]) -> Result<()> {
     for run in part.cut.runs() {
         let (row, behind) = to.split_at_mut(run.length as usize);
         read_row(file, run.offset - part.base, row)?;
@@ -487,7 +539,7 @@ fn read_runs(file: &OwnedFd, part: &Part, mut to: &mut [u8]) -> Result<()> {
 }
 
 /// Reads a row; what is behind the end of the file is zeros.
-fn read_row(file: &OwnedFd, mut at: u64, mut to: &mut [u8]) -> Result<()> {
+fn read_row(file: &File, mut at: u64, mut to: &mut [u8]) -> Result<()> {
     while !to.is_empty() {
         match rustix::io::pread(file, &mut *to, at) {
             Ok(0) => break,

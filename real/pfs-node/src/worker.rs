@@ -1,7 +1,5 @@
-//! The thread of a server that does what may take long, so that the server itself goes on answering.
+//! Threads that do what may take long, so that a server itself goes on answering.
 
-use iolab_pfs::io_server::Operation;
-use iolab_pfs::{Code, Inode};
 use rustix::event::EventfdFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::io;
@@ -38,45 +36,48 @@ impl AsFd for Bell {
     }
 }
 
-/// Removes files; ends when it is dropped, after what was begun.
-pub(crate) struct Worker {
-    jobs: Option<Sender<(Operation, Inode)>>,
-    done: Receiver<(Operation, Result<(), Code>)>,
+/// Does jobs one after the other; ends when it is dropped, after those that were given.
+pub(crate) struct Worker<J, R> {
+    jobs: Option<Sender<J>>,
+    done: Receiver<R>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Worker {
-    /// A worker on the directory of a server's subfiles, which rings when it has done something.
-    pub(crate) fn on(directory: OwnedFd, bell: Bell) -> io::Result<Worker> {
+impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
+    /// A worker that rings when it has done something.
+    pub(crate) fn new(
+        name: &str,
+        bell: Bell,
+        mut work: impl FnMut(J) -> R + Send + 'static,
+    ) -> io::Result<Worker<J, R>> {
         let (jobs, todo) = channel();
         let (answers, done) = channel();
         let work = move || {
-            for (operation, inode) in todo {
-                let result = crate::subfiles::remove(&directory, inode);
-                if answers.send((operation, result)).is_err() {
+            for job in todo {
+                if answers.send(work(job)).is_err() {
                     return;
                 }
                 bell.ring();
             }
         };
-        let thread = std::thread::Builder::new().name("pfs-worker".into()).spawn(work)?;
+        let thread = std::thread::Builder::new().name(name.into()).spawn(work)?;
         Ok(Worker { jobs: Some(jobs), done, thread: Some(thread) })
     }
 
-    /// Has all subfiles of a file removed.
-    pub(crate) fn remove(&self, operation: Operation, inode: Inode) {
+    /// Has something done.
+    pub(crate) fn give(&self, job: J) {
         let jobs = self.jobs.as_ref().expect("it is there until it is dropped");
         // The thread ends only with this value.
-        let _ = jobs.send((operation, inode));
+        let _ = jobs.send(job);
     }
 
     /// What was done since.
-    pub(crate) fn done(&self) -> impl Iterator<Item = (Operation, Result<(), Code>)> + '_ {
+    pub(crate) fn done(&self) -> impl Iterator<Item = R> + '_ {
         self.done.try_iter()
     }
 }
 
-impl Drop for Worker {
+impl<J, R> Drop for Worker<J, R> {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {

@@ -169,7 +169,31 @@ fn servers_that_are_killed_lose_nothing_that_was_answered() {
 #[test]
 fn caches_that_are_killed_lose_nothing_that_was_synced_and_the_rest_is_told_once() {
     let promise = "process: what is synced or closed outlives the servers";
-    let served = Served::with(&["--caches", "3"], promise);
+    lose_only_what_is_told(&Served::with(&["--caches", "3"], promise));
+    let served = Served::new();
+    let told = prints(served.at(), &["up", "--dir", "other", "--servers", "1"]);
+    assert!(!told.contains("caches"), "{told}");
+    launch::stop(&served.at().join("other")).unwrap();
+    refuses(served.at(), &["up", "--dir", "many", "--caches", "65"], "65 cache managers");
+}
+
+#[test]
+fn servers_for_devices_that_are_killed_tell_who_wrote_and_did_not_sync() {
+    let promise = "device: what is synced or closed outlives a power cut";
+    let served = Served::with(&["--durability", "device"], promise);
+    lose_only_what_is_told(&served);
+    let status = prints(served.at(), &["status", "--dir", "fs"]);
+    assert!(status.contains(promise), "{status}");
+    launch::stop(&served.at().join("fs")).unwrap();
+    let none = prints(served.at(), &["up", "--dir", "fs", "--durability", "none"]);
+    assert!(none.contains("none: a sync is over at once"), "{none}");
+    launch::stop(&served.at().join("fs")).unwrap();
+    refuses(served.at(), &["up", "--dir", "fs", "--durability", "some"], "`some`");
+    refuses(served.at(), &["run", "--dir", "fs", "--keep", "--", "true"], "--durability none");
+}
+
+/// Kills the servers again and again: what was synced is there, and each open that wrote more is told once.
+fn lose_only_what_is_told(served: &Served) {
     let client = served.client();
     let files = [b"/a", b"/b"].map(|path| OpenFile::open(&client, path, TO_WRITE).unwrap());
     for round in 1..4u64 {
@@ -193,10 +217,6 @@ fn caches_that_are_killed_lose_nothing_that_was_synced_and_the_rest_is_told_once
         }
     }
     files.into_iter().for_each(|file| file.close().unwrap());
-    let told = prints(served.at(), &["up", "--dir", "other", "--servers", "1"]);
-    assert!(!told.contains("caches"), "{told}");
-    launch::stop(&served.at().join("other")).unwrap();
-    refuses(served.at(), &["up", "--dir", "many", "--caches", "65"], "65 cache managers");
 }
 
 fn all_stopped(pid: &str) -> bool {

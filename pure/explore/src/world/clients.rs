@@ -86,6 +86,7 @@ impl Process {
                 transfer_bytes,
                 depth,
                 schedule: plan.schedule,
+                durability: plan.durability,
                 ..usual
             }),
             alive: true,

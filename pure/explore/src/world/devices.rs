@@ -1,17 +1,38 @@
 //! Disks of the I/O servers: subfiles as bytes. A transfer happens in two halves, each of them any of its
-//! bytes, so whatever is let in between is seen; a crash leaves any part of what was under way.
+//! bytes, so whatever is let in between is seen; a crash leaves any part of what was under way. A power cut
+//! leaves of each sector what was synced last or what was written since, and of a subfile that was never
+//! synced perhaps not even its name; a sync that fails drops what it was to write, so that no later one brings it.
 
 use super::{Happening, World};
+use crate::dice::Dice;
 use crate::marks::Mark;
+use iolab_pfs::configuration::Durability;
 use iolab_pfs::io_server::{Event, Operation, Outcome, Subfile};
 use iolab_pfs::{Buffer, Code, Inode, Layout, Portion};
 use iolab_vocab::Direction;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// What is on the disk of a server.
+/// What a disk writes or does not.
+const SECTOR_BYTES: usize = 32;
+
+/// What a server has on its disk.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disk {
+    /// As its kernel has it.
     pub(super) subfiles: BTreeMap<Subfile, Vec<u8>>,
+    /// As the disk has it, where nothing is dirty.
+    synced: BTreeMap<Subfile, Vec<u8>>,
+    /// Sectors that the disk may not have as the kernel has them.
+    dirty: BTreeMap<Subfile, BTreeSet<usize>>,
+    /// A sync has failed, and the server has not begun a new life since.
+    pub(super) has_failed: bool,
+}
+
+/// What a sync that is under way writes: sectors as they were when it began, and how long the subfile was.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Syncing {
+    sectors: BTreeMap<usize, Vec<u8>>,
+    bytes: usize,
 }
 
 /// What a device has to do.
@@ -20,7 +41,7 @@ pub(super) enum Work {
     Transfer(Box<Transfer>),
     Measure { subfile: Subfile },
     Resize { subfile: Subfile, bytes: u64, extends: bool },
-    Sync,
+    Sync { subfile: Subfile, syncing: Syncing },
     Discard { inode: Inode },
 }
 
@@ -84,11 +105,18 @@ impl World {
                 return self.fail(what);
             }
         }
+        if let Work::Sync { subfile, syncing } = &mut work {
+            *syncing = self.servers[at as usize].disk.begin_sync(*subfile);
+        }
+        let is_sync = matches!(work, Work::Sync { .. });
         let life = self.servers[at as usize].life;
         if self.servers[at as usize].works.insert(operation.0, work).is_some() {
             return self.fail(format!("server {at} uses the number of {operation:?} twice"));
         }
-        let delay = self.delay();
+        let mut delay = self.delay();
+        if is_sync {
+            delay += delay.min(self.plan.pace_ns) * (self.plan.slow_syncs - 1);
+        }
         self.later(delay, Happening::Works { server: at, life, operation: operation.0 });
     }
 
@@ -118,8 +146,14 @@ impl World {
         }
         let Some(mut work) = self.servers[at as usize].works.remove(&operation) else { return };
         self.log(&[u64::from(at), operation]);
-        let disturbs = !matches!(work, Work::Discard { .. });
-        let fails = disturbs && self.trouble(self.plan.rates.disk);
+        let disturbs = match work {
+            Work::Discard { .. } => false,
+            Work::Sync { .. } => self.plan.durability == Durability::Device,
+            _ => true,
+        };
+        let is_sync = matches!(work, Work::Sync { .. });
+        let fails = disturbs && self.trouble(self.plan.rates.disk)
+            || is_sync && self.trouble(self.plan.rates.sync);
         if let Work::Transfer(transfer) = &mut work
             && !transfer.begun
         {
@@ -131,6 +165,10 @@ impl World {
                 let delay = self.delay();
                 return self.later(delay, Happening::Works { server: at, life, operation });
             }
+        }
+        if is_sync && fails {
+            self.meet(Mark::SyncFailed);
+            self.servers[at as usize].disk.has_failed = true;
         }
         let result = if fails { Err(self.device_failure()) } else { self.finish(at, &mut work) };
         if let Work::Transfer(transfer) = &work
@@ -168,13 +206,20 @@ impl World {
             Work::Resize { subfile, bytes, extends } => {
                 let (entry, bytes) = (disk.subfiles.entry(*subfile).or_default(), *bytes as usize);
                 if bytes < entry.len() || *extends {
-                    entry.resize(bytes.min(1 << 20), 0);
+                    let (before, after) = (entry.len(), bytes.min(1 << 20));
+                    entry.resize(after, 0);
+                    disk.soil(*subfile, before.min(after), before.max(after));
                 }
                 Ok(Outcome::Nothing)
             }
-            Work::Sync => Ok(Outcome::Nothing),
+            Work::Sync { subfile, syncing } => {
+                disk.end_sync(*subfile, std::mem::take(syncing));
+                Ok(Outcome::Nothing)
+            }
             Work::Discard { inode } => {
                 disk.subfiles.retain(|subfile, _| subfile.inode != *inode);
+                disk.synced.retain(|subfile, _| subfile.inode != *inode);
+                disk.dirty.retain(|subfile, _| subfile.inode != *inode);
                 Ok(Outcome::Nothing)
             }
         }
@@ -218,6 +263,12 @@ impl World {
                     // Nobody hears of it.
                     let _ = self.finish(at, &mut work);
                 }
+                // The kernel goes on with it.
+                Work::Sync { subfile, syncing } => {
+                    let sectors = syncing.sectors.keys();
+                    let disk = &mut self.servers[at as usize].disk;
+                    disk.dirty.entry(*subfile).or_default().extend(sectors);
+                }
                 _ => {}
             }
         }
@@ -225,6 +276,67 @@ impl World {
 }
 
 impl Disk {
+    /// Bytes `[from, to)` of a subfile are not what the disk has; nor may its length be.
+    fn soil(&mut self, subfile: Subfile, from: usize, to: usize) {
+        let sectors = from / SECTOR_BYTES..to.div_ceil(SECTOR_BYTES);
+        self.dirty.entry(subfile).or_default().extend(sectors);
+    }
+
+    fn begin_sync(&mut self, subfile: Subfile) -> Syncing {
+        let dirty = self.dirty.remove(&subfile).unwrap_or_default();
+        let bytes = self.subfiles.get(&subfile).map_or(&[][..], Vec::as_slice);
+        let sector = |at: usize| sector_of(bytes, at).to_vec();
+        Syncing {
+            sectors: dirty.into_iter().map(|at| (at, sector(at))).collect(),
+            bytes: bytes.len(),
+        }
+    }
+
+    fn end_sync(&mut self, subfile: Subfile, Syncing { sectors, bytes }: Syncing) {
+        if !self.subfiles.contains_key(&subfile) {
+            return;
+        }
+        let synced = self.synced.entry(subfile).or_default();
+        if !sectors.is_empty() {
+            synced.resize(bytes, 0);
+        }
+        for (at, sector) in sectors {
+            lay(synced, at, &sector);
+        }
+    }
+
+    /// The power goes: the disk has of each dirty sector either state. Tells whether anything is lost.
+    pub(super) fn cut(&mut self, dice: &mut Dice) -> bool {
+        let before = std::mem::take(&mut self.subfiles);
+        let dirty = std::mem::take(&mut self.dirty);
+        for (&subfile, kernel) in &before {
+            let Some(synced) = self.synced.get(&subfile) else {
+                let has_name = dirty.contains_key(&subfile) && dice.one_in(2);
+                if !has_name {
+                    continue;
+                }
+                self.synced.insert(subfile, Vec::new());
+                self.subfiles.insert(subfile, Vec::new());
+                continue;
+            };
+            let Some(dirty) = dirty.get(&subfile) else {
+                self.subfiles.insert(subfile, synced.clone());
+                continue;
+            };
+            let bytes = if dice.one_in(2) { synced.len() } else { kernel.len() };
+            let mut left = synced.clone();
+            left.resize(bytes, 0);
+            for &at in dirty {
+                let of = if dice.one_in(2) { kernel } else { synced };
+                lay(&mut left, at, sector_of(of, at));
+            }
+            self.synced.insert(subfile, left.clone());
+            self.subfiles.insert(subfile, left);
+        }
+        self.has_failed = false;
+        self.subfiles != before
+    }
+
     /// Moves one half of the bytes of a transfer.
     fn half(&mut self, transfer: &mut Transfer, first: bool) -> Result<(), String> {
         let bytes = match transfer.writes {
@@ -234,12 +346,14 @@ impl Disk {
                 None => &mut Vec::new(),
             },
         };
+        let mut soiled = Vec::new();
         for at in 0..transfer.places.len() {
             if transfer.is_in_first_half(at) != first {
                 continue;
             }
             let place = transfer.places[at] as usize;
             if transfer.writes {
+                soiled.push((place.min(bytes.len()), place + 1));
                 if bytes.len() <= place {
                     bytes.resize(place + 1, 0);
                 }
@@ -251,6 +365,25 @@ impl Disk {
                 })?;
             }
         }
+        for (from, to) in soiled {
+            self.soil(transfer.subfile, from, to);
+        }
         Ok(())
     }
+}
+
+/// What there is of a sector.
+fn sector_of(bytes: &[u8], at: usize) -> &[u8] {
+    let from = (at * SECTOR_BYTES).min(bytes.len());
+    &bytes[from..bytes.len().min(from + SECTOR_BYTES)]
+}
+
+/// Writes a sector, as far as there is room for it; what it has not is zeros.
+fn lay(bytes: &mut [u8], at: usize, sector: &[u8]) {
+    let from = (at * SECTOR_BYTES).min(bytes.len());
+    let room = (bytes.len() - from).min(SECTOR_BYTES);
+    let room = &mut bytes[from..from + room];
+    let there = sector.len().min(room.len());
+    room[..there].copy_from_slice(&sector[..there]);
+    room[there..].fill(0);
 }

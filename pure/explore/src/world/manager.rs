@@ -1,14 +1,18 @@
 //! Driver of the metadata manager: its journal is bytes on a disk, of which a crash leaves those that were
-//! reported as written, and of the others any beginning, or any of the records with zeros for the rest.
+//! reported as written, and of the others any beginning, or any of their sectors with zeros for the rest.
 
 use super::{Happening, Node, World};
 use crate::marks::Mark;
 use crate::plan::Plan;
 use iolab_pfs::SessionId;
+use iolab_pfs::configuration::Durability;
 use iolab_pfs::journal;
 use iolab_pfs::metadata::{Action, Event, Metadata, Settings};
 use iolab_policy::Machine;
 use std::collections::BTreeSet;
+
+/// What a disk writes or does not.
+const SECTOR_BYTES: usize = 512;
 
 /// The manager, its driver and its journal.
 pub(super) struct Manager {
@@ -16,6 +20,8 @@ pub(super) struct Manager {
     settings: Settings,
     pub(super) up: bool,
     pub(super) life: u32,
+    /// The journal could not be synced in this life.
+    pub(super) has_failed: bool,
     /// Records that are written, byte for byte.
     journal: Vec<u8>,
     /// All records that were wanted, but those that a crash lost.
@@ -35,6 +41,7 @@ impl Manager {
             settings: Settings { layout: plan.layout, caches: plan.caches, ..usual },
             up: false,
             life: 0,
+            has_failed: false,
             journal: Vec::new(),
             history: Vec::new(),
             underway: Vec::new(),
@@ -77,14 +84,21 @@ impl World {
     }
 
     pub(super) fn crash_manager(&mut self) {
-        self.manager.up = false;
+        (self.manager.up, self.manager.has_failed) = (false, false);
         self.manager.machine = None;
         let underway = std::mem::take(&mut self.manager.underway);
-        let mut left: Vec<u8> = Vec::new();
+        let mut left: Vec<u8> = underway.into_iter().flat_map(|(_, record)| record).collect();
         let any = self.dice.one_in(2);
-        for (_, record) in underway {
-            let lost = any && self.dice.one_in(2);
-            left.extend(if lost { vec![0; record.len()] } else { record });
+        if any {
+            let (start, mut from) = (self.manager.journal.len(), 0);
+            while from < left.len() {
+                let to = ((start + from) / SECTOR_BYTES + 1) * SECTOR_BYTES - start;
+                let to = to.min(left.len());
+                if self.dice.one_in(2) {
+                    left[from..to].fill(0);
+                }
+                from = to;
+            }
         }
         let kept = if any { left.len() as u64 } else { self.dice.below(left.len() as u64 + 1) };
         self.manager.journal.extend(&left[..kept as usize]);
@@ -93,6 +107,13 @@ impl World {
     pub(super) fn written(&mut self, life: u32) {
         if life != self.manager.life || !self.manager.up || self.manager.underway.is_empty() {
             return;
+        }
+        if self.plan.durability == Durability::Device && self.trouble(self.plan.rates.sync * 64) {
+            self.meet(Mark::JournalFailed);
+            self.manager.has_failed = true;
+        }
+        if self.manager.has_failed {
+            return self.tell_manager(Event::Failed);
         }
         let upto = self.manager.underway.last().expect("there are some").0;
         let records = std::mem::take(&mut self.manager.underway);

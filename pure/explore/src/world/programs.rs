@@ -9,6 +9,7 @@ use crate::pointers::{MoveNumber, Setting};
 use crate::shadow::{OpNumber, Scope, Tick};
 use iolab_pattern::Nest;
 use iolab_pfs::client::{Call, Done, FileNumber, Outcome};
+use iolab_pfs::configuration::Durability;
 use iolab_pfs::{Attributes, Code, Entry, Inode, Kind, OpenWish, Opened};
 use iolab_vocab::Direction;
 use std::collections::BTreeSet;
@@ -357,7 +358,8 @@ impl World {
     pub(super) fn take_answer(&mut self, client: usize, pending: Pending, outcome: Outcome) {
         self.note_code(&outcome);
         if let Some(key) = pending.collective {
-            self.collective_ends(client, key, &outcome);
+            let is_close = matches!(pending.doing, Doing::Close { .. });
+            self.collective_ends(client, (key, is_close), &outcome);
         }
         let now = self.tick();
         let times = (pending.tick, now);
@@ -439,12 +441,24 @@ impl World {
         let unsynced = self.processes[client].unsynced.entry(file.number).or_default();
         match (&pending.doing, outcome) {
             (_, Err(failure)) if failure.code == Code::LOST => unsynced.clear(),
-            (Doing::Access { op: Some(op), .. }, Ok(_)) => unsynced.push((*op, now)),
+            (Doing::Access { op: Some(op), .. } | Doing::Resize { op, .. }, Ok(_)) => {
+                unsynced.push((*op, now));
+            }
+            (Doing::Sync { .. } | Doing::Close { .. }, Ok(_))
+                if self.plan.durability == Durability::None => {}
             (Doing::Sync { .. } | Doing::Close { .. }, Ok(_)) => {
                 let spoken = |(_, at): &mut (OpNumber, Tick)| *at < pending.tick;
                 let spoken: Vec<_> = unsynced.extract_if(.., spoken).collect();
+                let (inode, any) = (file.opened.inode, !spoken.is_empty());
                 for (op, _) in spoken {
-                    self.shadow.synced(file.opened.inode, op);
+                    self.shadow.synced(inode, op);
+                }
+                // A sync behind one that failed must not speak for what that one has lost.
+                let is_telling = self.marks.count(Mark::SyncFailed) > 0;
+                let rate = if is_telling { 1 } else { self.plan.rates.power };
+                if any && self.plan.rates.power > 0 && self.trouble(rate) {
+                    let soon = self.dice.magnitude(1, 100_000_000);
+                    self.later(soon, Happening::PowerCut);
                 }
             }
             _ => {}
@@ -478,7 +492,10 @@ impl World {
             Code::BAD_FILE | Code::INVALID if matches!(doing, Doing::Advance { .. }) => {
                 !self.plan.peaceful()
             }
-            Code::LOST => self.marks.count(Mark::CacheCrashed) > 0,
+            Code::LOST => {
+                self.marks.count(Mark::CacheCrashed) > 0
+                    || self.plan.durability == Durability::Device && self.shadow.any_crashed()
+            }
             _ if device => self.plan.rates.disk > 0,
             code => {
                 about_names && code.0 < 1000
@@ -506,7 +523,12 @@ impl World {
     }
 
     /// All ranks that are told hear the same of a collective, and none of success before all have come.
-    fn collective_ends(&mut self, client: usize, key: (usize, u64), outcome: &Outcome) {
+    fn collective_ends(
+        &mut self,
+        client: usize,
+        (key, is_close): ((usize, u64), bool),
+        outcome: &Outcome,
+    ) {
         let Process { rank, size, .. } = self.processes[client];
         let code = outcome.as_ref().map_or_else(|failure| failure.code, |_| Code::OK);
         let now = self.tick();
@@ -522,6 +544,10 @@ impl World {
             .iter()
             .any(|&mark| self.marks.count(mark) > 0);
         if code == Code::TIMED_OUT || code == Code::SESSION_LOST && out_of_sight {
+            return;
+        }
+        // The manager may not be able to make it durable that the open has ended.
+        if code == Code::IO && is_close && self.marks.count(Mark::JournalFailed) > 0 {
             return;
         }
         let other = collective.answers.iter().find(|(_, other)| *other != code).copied();

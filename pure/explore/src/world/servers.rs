@@ -10,7 +10,7 @@ use iolab_policy::Machine;
 use iolab_vocab::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::devices::{Disk, Work};
+use super::devices::{Disk, Syncing, Work};
 
 /// An I/O server, its driver and its disk.
 pub(super) struct Server {
@@ -142,7 +142,10 @@ impl World {
             Action::Resize { operation, subfile, bytes, extends } => {
                 self.begin_work(at, operation, Work::Resize { subfile, bytes, extends });
             }
-            Action::Sync { operation, .. } => self.begin_work(at, operation, Work::Sync),
+            Action::Sync { operation, subfile } => {
+                let syncing = Syncing::default();
+                self.begin_work(at, operation, Work::Sync { subfile, syncing });
+            }
             Action::Discard { operation, inode } => {
                 self.begin_work(at, operation, Work::Discard { inode });
             }

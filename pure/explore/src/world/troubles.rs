@@ -1,6 +1,7 @@
 //! What goes wrong, and how it ends.
 
 use super::{Happening, Node, World};
+use crate::marks::Mark;
 use crate::plan::{Event, What};
 use crate::shadow::Scope;
 use iolab_pfs::{Inode, SessionId};
@@ -58,6 +59,7 @@ impl World {
                 }
             }
             What::CrashMetadata => self.crash_metadata(until),
+            What::PowerCut => self.cut_power(until),
             What::CrashCache { cache } => self.crash_cache(cache, until),
             What::EndCache { cache } => {
                 self.tell_cache(cache, iolab_pfs::cache_manager::Event::Ending);
@@ -105,15 +107,60 @@ impl World {
     fn crash(&mut self, server: u32) {
         self.crash_works(server);
         self.servers[server as usize].up = false;
+        if std::mem::take(&mut self.servers[server as usize].disk.has_failed) {
+            // They share a process: of what they have brought to a server that could not sync it, nobody
+            // else would tell.
+            let soon = self.now.0 + 1_000_000;
+            (0..self.plan.caches).for_each(|cache| self.crash_cache(cache, soon));
+        }
         let tick = self.tick();
         self.shadow.crashed(server, tick);
         self.break_all(Node::Server(server));
+    }
+
+    /// The power goes some time after a sync, unless nothing goes wrong any more.
+    pub(super) fn cut_power_if_on(&mut self) {
+        if self.calm_since.is_none() && self.power_cuts_left > 0 {
+            self.power_cuts_left -= 1;
+            let pause = self.dice.magnitude(1_000, 2_000_000_000);
+            self.cut_power(self.now.0 + pause);
+        }
+    }
+
+    /// The power goes, and comes again then.
+    fn cut_power(&mut self, until: u64) {
+        self.meet(Mark::PowerCut);
+        for server in 0..self.plan.servers {
+            if self.servers[server as usize].up {
+                self.crash(server);
+                self.at(until, Happening::Starts { node: Node::Server(server) });
+            }
+        }
+        (0..self.plan.caches).for_each(|cache| self.crash_cache(cache, until));
+        self.crash_metadata(until);
+        let World { servers, dice, .. } = self;
+        let cut: Vec<bool> = servers.iter_mut().map(|server| server.disk.cut(dice)).collect();
+        if cut.contains(&true) {
+            self.meet(Mark::UnsyncedLost);
+        }
+        self.shadow.power_cut();
     }
 
     /// Nothing goes wrong any more, and what is wrong ends.
     pub(super) fn calm_down(&mut self) {
         if self.calm_since.is_some() {
             return;
+        }
+        for server in 0..self.plan.servers {
+            let it = &self.servers[server as usize];
+            if it.up && it.disk.has_failed {
+                self.crash(server);
+                let soon = self.now.0 + 1_000_000;
+                self.at(soon, Happening::Starts { node: Node::Server(server) });
+            }
+        }
+        if self.manager.has_failed {
+            self.crash_metadata(self.now.0 + 1_000_000);
         }
         self.calm_since = Some(self.now);
         self.cut.clear();

@@ -1,13 +1,14 @@
-//! What a process has written through cache managers that no sync has brought to the servers yet: a manager
-//! that begins a new life has lost it, and the program is told so.
+//! What a process has written that no sync has spoken for yet: a cache manager that begins a new life has lost
+//! it, and so may an I/O server have where a sync is for devices; the program is told so.
 //!
 //! Promises: each loss is told once for each open that wrote, by the next call on the file, at the latest
-//! by sync or close. Costs: an entry for each manager that an open has written through.
+//! by sync or close. Costs: an entry for each party that an open has written through.
 
-use super::answers::{answer, failed};
-use super::events::{Action, Call, CallNumber, Failure, FileNumber};
+use super::answers::{answer, failed, not_open};
+use super::events::{Action, Call, CallNumber, Done, Failure, FileNumber, Outcome};
 use super::group::Then;
 use super::{Client, Task};
+use crate::configuration::Durability;
 use crate::plant::{Plant, is_planted};
 use crate::{Code, Incarnation, Party};
 use iolab_vocab::Nanos;
@@ -16,14 +17,14 @@ use std::collections::BTreeMap;
 /// See the module; of one open.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unsynced {
-    /// In which life of each manager something was written, and which of the writes was the last.
+    /// In which life of each party something was written, and which of the writes was the last.
     through: BTreeMap<Party, (Incarnation, u64)>,
     writes: u64,
     loss: Option<Failure>,
 }
 
 impl Unsynced {
-    /// Whether there is anything to bring to the servers, or to tell.
+    /// Whether there is anything to sync, or to tell.
     pub(super) fn is_some(&self) -> bool {
         !self.through.is_empty() || self.loss.is_some()
     }
@@ -33,7 +34,7 @@ impl Unsynced {
         self.writes
     }
 
-    /// The first so many writes are at the servers.
+    /// The first so many writes are as durable as the class says.
     pub(super) fn synced(&mut self, writes: u64) {
         self.through.retain(|_, (_, last)| *last > writes);
     }
@@ -45,9 +46,27 @@ impl Unsynced {
 }
 
 impl Client {
+    /// Whether a new life of a party means that what was not synced may be lost.
+    fn may_lose(&self, party: Party) -> bool {
+        match party {
+            Party::Cache(_) => true,
+            // What its kernel has, it keeps; but it may have begun anew because its host did.
+            Party::Server(_) => self.settings.durability == Durability::Device,
+            Party::Metadata => false,
+        }
+    }
+
+    /// What a sync or close comes to that brings nothing anywhere.
+    pub(super) fn nothing_synced(&mut self, number: FileNumber) -> Outcome {
+        let Some(file) = self.files.get_mut(&number) else { return not_open() };
+        file.unsynced.take_loss().map_or(Ok(Done::Nothing), Err)
+    }
+
     /// A party has written something of a file.
     pub(super) fn wrote(&mut self, number: FileNumber, through: Party) {
-        let Party::Cache(_) = through else { return };
+        if !self.may_lose(through) {
+            return;
+        }
         let life = self.links.get(&through).and_then(|link| link.incarnation());
         if let (Some(file), Some(life)) = (self.files.get_mut(&number), life) {
             file.unsynced.writes += 1;
@@ -57,7 +76,13 @@ impl Client {
 
     /// A party is in a new life, or has forgotten this process.
     pub(super) fn restarted(&mut self, party: Party, life: Incarnation) {
-        let Party::Cache(_) = party else { return };
+        if !self.may_lose(party) {
+            return;
+        }
+        let what = match party {
+            Party::Server(_) => "not synced",
+            _ => "in its memory",
+        };
         for file in self.files.values_mut() {
             let inode = file.opened.inode;
             let Unsynced { through, loss, .. } = &mut file.unsynced;
@@ -66,7 +91,7 @@ impl Client {
             }
             through.remove(&party);
             if !is_planted(Plant::LossNotTold) {
-                let text = format!("{party} has ended with data of file {inode} in its memory");
+                let text = format!("{party} has ended with data of file {inode} {what}");
                 loss.get_or_insert(failed(Code::LOST, text));
             }
         }

@@ -5,11 +5,15 @@
 //! nothing older than what managers have thrown away; then each manager holds others back from its part, one after the other in
 //! their order, so that two who want that never wait for each other; then the servers are asked; then the
 //! managers let the others go on.
+//!
+//! Where a sync is for devices, the managers are asked once more behind the servers: one that has ended since
+//! it brought its data to them may have taken that along, if their host ended with it.
 
 use super::answers::{answer, failure, failure_of, not_open};
 use super::events::{Action, CallNumber, Done, Failure, FileNumber};
 use super::group::Then;
 use super::{Client, Errand, Task};
+use crate::configuration::Durability;
 use crate::{Attributes, Code, Inode, Layout, Message, Opened, Party};
 use iolab_vocab::Nanos;
 
@@ -37,6 +41,8 @@ pub(super) enum Asked {
     Hold(u32),
     /// The servers of all subfiles.
     Subfiles,
+    /// All cache managers, whether they are still there.
+    Confirm,
     /// So many cache managers that hold others back, to let them go on.
     Resume(u32),
 }
@@ -73,6 +79,7 @@ impl Spread {
             (Message::End { bytes }, Question::Measure) => {
                 self.bytes = lanes.file_bytes(part, bytes).max(self.bytes);
             }
+            (Message::End { .. }, _) if self.asked == Asked::Confirm => {}
             (Message::Done, question) if question != Question::Measure => {}
             (message, _) => {
                 self.failure.get_or_insert(failure_of(from, message));
@@ -85,8 +92,13 @@ impl Spread {
         matches!(self.question, Question::Resize { .. })
     }
 
+    fn is_sync(&self) -> bool {
+        matches!(self.question, Question::Sync | Question::SyncToClose)
+    }
+
     /// Who is asked next, of so many cache managers' parts; nobody if that was all.
-    fn next(&self, caches: u32) -> Option<Asked> {
+    fn next(&self, caches: u32, durability: Durability) -> Option<Asked> {
+        let for_devices = durability == Durability::Device && caches > 0;
         match (self.asked, self.failure.is_some()) {
             (Asked::Caches, false) if self.is_resize() => Some(Asked::Hold(0)),
             (Asked::Caches, false) => Some(Asked::Subfiles),
@@ -97,7 +109,8 @@ impl Spread {
             (Asked::Subfiles, _) if self.is_resize() => {
                 (caches > 0).then_some(Asked::Resume(caches))
             }
-            (Asked::Caches | Asked::Subfiles | Asked::Resume(_), _) => None,
+            (Asked::Subfiles, false) if self.is_sync() && for_devices => Some(Asked::Confirm),
+            (Asked::Caches | Asked::Subfiles | Asked::Confirm | Asked::Resume(_), _) => None,
         }
     }
 }
@@ -109,6 +122,7 @@ fn message_of(
 ) -> Message {
     match question {
         _ if matches!(asked, Asked::Resume(_)) => Message::Resume { inode, subfile },
+        _ if asked == Asked::Confirm => Message::Measure { inode, subfile },
         Question::Resize { .. } if asked == Asked::Caches => Message::Sync { inode, subfile },
         Question::Measure => Message::Measure { inode, subfile },
         Question::Sync | Question::SyncToClose => Message::Sync { inode, subfile },
@@ -161,7 +175,7 @@ impl Client {
     /// How many there are to ask.
     pub(super) fn parts(&self, layout: Layout, asked: Asked) -> u32 {
         match asked {
-            Asked::Caches => self.lanes_of(layout).subfiles(),
+            Asked::Caches | Asked::Confirm => self.lanes_of(layout).subfiles(),
             Asked::Hold(_) => 1,
             Asked::Resume(held) => held,
             Asked::Subfiles => layout.subfiles(),
@@ -248,7 +262,7 @@ impl Client {
             Some(Task::Spread(spread) | Task::Look { found: Some((_, spread)), .. }) => spread,
             _ => return,
         };
-        if let Some(asked) = spread.next(lanes) {
+        if let Some(asked) = spread.next(lanes, self.settings.durability) {
             spread.asked = asked;
             let Spread { inode, layout, question, .. } = *spread;
             let left = self.parts(layout, asked);
@@ -276,8 +290,15 @@ impl Client {
 
     /// What a question about an open file has come to.
     fn spread_over(&mut self, now: Nanos, call: CallNumber, spread: Spread, out: &mut Vec<Action>) {
-        let Spread { question, bytes, mut failure, file, .. } = spread;
-        let is_sync = matches!(question, Question::Sync | Question::SyncToClose);
+        let is_sync = spread.is_sync();
+        let is_resize = spread.is_resize();
+        let Spread { question, bytes, mut failure, file, layout, .. } = spread;
+        if let (true, Some((number, _))) = (is_resize, file) {
+            // A cut of the file is to be synced as writes are.
+            for subfile in 0..layout.subfiles() {
+                self.wrote(number, self.server_party(layout, subfile));
+            }
+        }
         if let Some((number, writes)) = file
             && is_sync
             && let Some(file) = self.files.get_mut(&number)

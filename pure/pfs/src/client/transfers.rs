@@ -38,7 +38,7 @@ pub(super) struct Transfers {
     /// How long each part is, while all are asked; and where the file ends, by those who were asked.
     ends: Vec<u64>,
     file_end: u64,
-    /// A cache manager has begun a new life: what was a hole in the last one may have been written since.
+    /// A party has begun a new life that may have lost something: what was a hole in the last one may have been written since.
     pub(super) is_doubtful: bool,
     pub(super) is_measuring: bool,
     /// Where the file ends in the stretch.

@@ -52,7 +52,10 @@ pub enum Event {
         /// What.
         message: Message,
     },
-    /// All records up to this one are written, so that they outlive this process.
+    /// Nobody knows which of the records that were not reported as written will be there: the device could not
+    /// sync them. Until it begins a new life, the manager changes nothing any more.
+    Failed,
+    /// All records up to this one are written, so that they outlive what the class of durability promises.
     Appended {
         /// The sequence of the last of them.
         upto: u64,

@@ -297,7 +297,7 @@ impl Server {
         subfile: Subfile,
     ) {
         let dirty = match self.durability {
-            Durability::Process => Vec::new(),
+            Durability::Process | Durability::None => Vec::new(),
             Durability::Device => self.store.sync(subfile),
         };
         let mut awaited: Vec<Batch> =

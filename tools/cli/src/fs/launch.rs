@@ -3,7 +3,8 @@
 use super::Place;
 use crate::failure::Failure;
 use clap::Args;
-use iolab_pfs_node::instance::{DURABILITY, Description, Instance, Wish};
+use iolab_pfs::configuration::Durability;
+use iolab_pfs_node::instance::{Description, Instance, Wish};
 use iolab_pfs_node::launch::{self, Life, Started};
 use iolab_pfs_node::node;
 use iolab_vocab::{format_bytes, parse_bytes};
@@ -29,6 +30,10 @@ pub(super) struct Shape {
     /// `rotate`, or what the directory has]
     #[arg(long, value_name = "NAME")]
     pub(super) schedule: Option<String>,
+    /// What `MPI_File_sync` and a close after writing promise: `process`, data outlives the servers; `device`,
+    /// it outlives a power cut; `none`, nothing. [default: `process`, or what the directory has]
+    #[arg(long, value_name = "CLASS")]
+    pub(super) durability: Option<String>,
     /// Memory that payload goes through instead of sockets, of all clients together; 0 for none.
     /// [default: an eighth of this host's]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
@@ -42,6 +47,7 @@ impl Shape {
             caches: self.caches,
             layout: self.layout.clone(),
             schedule: self.schedule.clone(),
+            durability: self.durability.clone(),
             window_memory: self.window_memory,
         }
     }
@@ -50,7 +56,7 @@ impl Shape {
 /// Start a file system in a directory, or recover the one that is there.
 ///
 /// It goes on until `iolab fs stop`. What was answered, with cache managers what was synced or closed,
-/// outlives the servers' processes, not a power cut.
+/// outlives the servers' processes; with `--durability device`, what was synced or closed outlives a power cut.
 #[derive(Args)]
 pub(super) struct Up {
     /// Its directory, which is made if it is not there.
@@ -104,11 +110,15 @@ pub(super) fn stop(arguments: &Stop) -> Result<ExitCode, Failure> {
 
 /// What the class promises.
 pub(super) fn durability(description: &Description) -> String {
-    let what = match description.caches {
-        0 => "what is answered",
-        _ => "what is synced or closed",
+    let what = match (description.durability, description.caches) {
+        (Durability::Device, _) => "what is synced or closed outlives a power cut",
+        (Durability::Process, 0) => "what is answered outlives the servers, not a power cut",
+        (Durability::Process, _) => {
+            "what is synced or closed outlives the servers, not a power cut"
+        }
+        (Durability::None, _) => "a sync is over at once, and nothing is promised",
     };
-    format!("{DURABILITY}: {what} outlives the servers, not a power cut")
+    format!("{}: {what}", description.durability)
 }
 
 /// Room on the device of a directory.

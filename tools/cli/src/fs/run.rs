@@ -12,9 +12,10 @@ use clap::Args;
 use iolab_host::launch::{self, Ending, Watcher};
 use iolab_host::own_place;
 use iolab_pfs::client::Call;
+use iolab_pfs::configuration::Durability;
 use iolab_pfs::{Code, Kind};
 use iolab_pfs_node::chosen::{self, Chosen};
-use iolab_pfs_node::instance::Wish;
+use iolab_pfs_node::instance::{Description, Wish};
 use iolab_pfs_node::launch::{Life, Started};
 use iolab_pfs_node::stand_ins::{self, StandIns};
 use iolab_pfs_node::{Client, NoMemory, files, plain};
@@ -68,6 +69,10 @@ struct Scope {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if arguments.keep && promises_nothing(arguments) {
+        return Err(Failure::new("--durability none promises nothing of files that --keep keeps")
+            .hint("take --durability process or device, or leave --keep out"));
+    }
     let libraries = [launch::find_mpi_library(), launch::find_names_library()];
     let [mpi, names] = libraries.map(|found| found.map_err(launch_failure));
     let libraries = [mpi?, names?];
@@ -110,6 +115,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     stopped?;
     home.go();
     Ok(ExitCode::from(ending.follow()))
+}
+
+/// Whether the class of durability that is asked for, or that the directory has, is `none`.
+fn promises_nothing(arguments: &Arguments) -> bool {
+    let of_directory = || {
+        let found = Description::read(arguments.dir.as_deref()?).ok()?;
+        Some(found.durability.name().to_owned())
+    };
+    let class = arguments.shape.durability.clone().or_else(of_directory);
+    class.as_deref() == Some(Durability::None.name())
 }
 
 impl Home {

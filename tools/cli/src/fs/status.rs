@@ -4,7 +4,7 @@ use super::Place;
 use super::launch::{capacity, durability};
 use crate::failure::Failure;
 use clap::Args;
-use iolab_pfs_node::instance::{DURABILITY, Description, serving};
+use iolab_pfs_node::instance::{Description, serving};
 use iolab_pfs_node::node;
 use iolab_pfs_node::status::connections;
 use iolab_vocab::format_bytes;
@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             "caches": description.caches,
             "layout": description.layout.to_string(),
             "schedule": description.schedule.name,
-            "durability": DURABILITY,
+            "durability": description.durability.name(),
             "free_bytes": room.map(|(free, _)| free),
             "capacity_bytes": room.map(|(_, all)| all),
             "servers": servers.collect::<Vec<_>>(),

@@ -1,0 +1,189 @@
+//! Class `device` on real files: this program has the system's calls that sync, and remembers what a device
+//! would have after them. A power cut is a directory made of that alone.
+
+use iolab_pfs::Code;
+use iolab_pfs::OpenWish;
+use iolab_pfs::client::{Call, Failure};
+use iolab_pfs_node::files::{self, OpenFile};
+use iolab_pfs_node::instance::{Instance, Wish};
+use iolab_pfs_node::node::Node;
+use iolab_pfs_node::{Client, NoMemory};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::SystemTime;
+use tempfile::TempDir;
+
+const TO_WRITE: OpenWish =
+    OpenWish { writes: true, creates: true, mode: 0o640, ..OpenWish::TO_READ };
+
+/// The number of a file or directory, and when it was made: numbers are used again.
+type Identity = (u64, Option<SystemTime>);
+
+fn identity(of: &fs::Metadata) -> Identity {
+    (of.ino(), of.created().ok())
+}
+
+/// What was synced: the bytes of each file, and the names of each directory with what they stand for.
+struct Device {
+    files: BTreeMap<Identity, Vec<u8>>,
+    directories: BTreeMap<Identity, Vec<(OsString, Identity)>>,
+    /// Files below it cannot be synced.
+    broken: Option<PathBuf>,
+}
+
+static DEVICE: Mutex<Device> =
+    Mutex::new(Device { files: BTreeMap::new(), directories: BTreeMap::new(), broken: None });
+
+impl Device {
+    fn sync(&mut self, path: &Path) -> bool {
+        if self.broken.as_ref().is_some_and(|broken| path.starts_with(broken)) {
+            return false;
+        }
+        let Ok(found) = fs::metadata(path) else { return true };
+        if found.is_dir() {
+            let entries = fs::read_dir(path).unwrap().flatten();
+            let entry =
+                |entry: fs::DirEntry| (entry.file_name(), identity(&entry.metadata().unwrap()));
+            self.directories.insert(identity(&found), entries.map(entry).collect());
+        } else {
+            self.files.insert(identity(&found), fs::read(path).unwrap());
+        }
+        true
+    }
+
+    /// Makes a directory of what is left of one.
+    fn cut(&self, of: Identity, to: &Path) {
+        fs::create_dir(to).unwrap();
+        for (name, it) in self.directories.get(&of).into_iter().flatten() {
+            let to = to.join(name);
+            match self.files.get(it) {
+                Some(bytes) => fs::write(to, bytes).unwrap(),
+                None if self.directories.contains_key(it) => self.cut(*it, &to),
+                None => {}
+            }
+        }
+    }
+}
+
+/// What a descriptor that is to be synced stands for goes to the device.
+fn synced(descriptor: i32) -> i32 {
+    let path = fs::read_link(format!("/proc/self/fd/{descriptor}")).unwrap();
+    if DEVICE.lock().unwrap().sync(&path) {
+        return 0;
+    }
+    // SAFETY: the error number of this thread.
+    unsafe { *libc::__errno_location() = libc::EIO };
+    -1
+}
+
+/// Instead of the system's.
+// SAFETY: the same signature, and what it promises is what this test looks at.
+#[unsafe(no_mangle)]
+extern "C" fn fsync(descriptor: i32) -> i32 {
+    synced(descriptor)
+}
+
+/// Instead of the system's.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "C" fn fdatasync(descriptor: i32) -> i32 {
+    synced(descriptor)
+}
+
+fn serve(directory: &Path, caches: u32) -> Node {
+    let wish = Wish {
+        servers: Some(3),
+        caches: Some(caches),
+        layout: Some("stripe:unit=4k".into()),
+        durability: Some("device".into()),
+        ..Wish::default()
+    };
+    Node::start(Instance::take(directory, &wish).unwrap()).unwrap()
+}
+
+/// What a power cut leaves of a directory.
+fn after_power_cut(directory: &Path) -> (TempDir, PathBuf) {
+    let parent = tempfile::tempdir().unwrap();
+    let left = parent.path().join("fs");
+    DEVICE.lock().unwrap().cut(identity(&fs::metadata(directory).unwrap()), &left);
+    (parent, left)
+}
+
+fn content(salt: u64, bytes: u64) -> Vec<u8> {
+    (0..bytes).map(|at| ((at ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+fn write(client: &Client, path: &[u8], bytes: &[u8]) {
+    let file = OpenFile::open(client, path, TO_WRITE).unwrap();
+    file.write_at(0, bytes).unwrap();
+    file.close().unwrap();
+}
+
+fn read(client: &Client, path: &[u8], bytes: usize) -> Vec<u8> {
+    let file = OpenFile::open(client, path, OpenWish::TO_READ).unwrap();
+    let mut seen = vec![0; bytes];
+    let count = file.read_at(0, &mut seen).unwrap();
+    seen.truncate(count);
+    seen
+}
+
+#[test]
+fn what_was_synced_or_closed_and_names_that_were_answered_outlive_a_power_cut() {
+    for caches in [0, 2] {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("fs");
+        let node = serve(&directory, caches);
+        let client = Client::of(&directory).unwrap();
+        let (first, second) = (content(1, 100_001), content(2, 50_000));
+        write(&client, b"/closed", &first);
+        files::make_parents(&client, b"/d/x").unwrap();
+        let file = OpenFile::open(&client, b"/d/synced", TO_WRITE).unwrap();
+        file.write_at(0, &second).unwrap();
+        file.sync().unwrap();
+        let rename = Call::Rename { from: b"/closed".into(), to: b"/d/moved".into() };
+        client.call(rename, &mut NoMemory).unwrap();
+        // Nobody has asked for this one.
+        let unsynced = OpenFile::open(&client, b"/unsynced", TO_WRITE).unwrap();
+        unsynced.write_at(0, &first).unwrap();
+
+        let (_parent, left) = after_power_cut(&directory);
+        let again = serve(&left, caches);
+        let client = Client::of(&left).unwrap();
+        assert!(read(&client, b"/d/moved", 200_000) == first);
+        assert!(read(&client, b"/d/synced", 200_000) == second);
+        assert!(files::look(&client, b"/closed").unwrap().is_none());
+        assert!(read(&client, b"/unsynced", 200_000).is_empty());
+        assert!(again.stop() && node.stop());
+    }
+}
+
+#[test]
+fn a_server_whose_device_cannot_sync_writes_nothing_more_and_says_so() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("fs");
+    let node = serve(&directory, 0);
+    let client = Client::of(&directory).unwrap();
+    write(&client, b"/before", &content(1, 20_000));
+    let file = OpenFile::open(&client, b"/lost", TO_WRITE).unwrap();
+    let other = OpenFile::open(&client, b"/other", TO_WRITE).unwrap();
+    file.write_at(0, &content(2, 20_000)).unwrap();
+    other.write_at(0, &content(3, 20_000)).unwrap();
+    let broken = (0..3).map(|server| directory.join(format!("server-{server}"))).nth(1);
+    DEVICE.lock().unwrap().broken = broken;
+    let failed = |result: Result<(), Failure>| result.unwrap_err();
+    let told = failed(file.sync());
+    assert_eq!(told.code, Code::IO);
+    assert!(told.text.contains("could not sync"), "{}", told.text);
+    // Even if the next sync of the device would succeed, what it lost is not there.
+    DEVICE.lock().unwrap().broken = None;
+    assert_eq!(failed(file.sync()).code, Code::IO);
+    assert_eq!(failed(other.sync()).code, Code::IO);
+    assert_eq!(failed(other.write_at(0, &content(4, 20_000))).code, Code::IO);
+    assert_eq!(failed(other.close()).code, Code::IO);
+    assert!(read(&client, b"/before", 30_000) == content(1, 20_000));
+    assert!(node.stop());
+}
