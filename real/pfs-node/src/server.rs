@@ -7,6 +7,7 @@ use crate::buffers::{Buffers, Payload};
 use crate::clock::{self, Wakes};
 use crate::peers::{self, Epoll, Heard, Peers};
 use crate::subfiles::Subfiles;
+use crate::tape::Taped;
 use crate::window::Budget;
 use crate::worker::{Bell, Worker};
 use iolab_pfs::io_server::{Action, Event, IoServer, Operation, Outcome, Settings};
@@ -18,6 +19,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The number of the bell of whoever ends the thread.
@@ -29,7 +31,7 @@ const READY_MAX: usize = 64;
 
 /// An I/O server with its sockets and files.
 pub(crate) struct Server {
-    machine: IoServer,
+    machine: Taped<IoServer>,
     welcome: Welcome,
     device: Subfiles,
     worker: Worker,
@@ -58,11 +60,14 @@ impl Server {
         door: OwnedFd,
         welcome: Welcome,
         windows: Arc<Budget>,
+        events: Option<&Path>,
     ) -> io::Result<Server> {
+        let settings = Settings::usual();
+        let name = welcome.party.file_name();
         let (epoll, work) = (peers::epoll()?, Bell::new()?);
         peers::watch(&epoll, &work, WORK)?;
         Ok(Server {
-            machine: IoServer::new(Settings::usual()),
+            machine: Taped::of(IoServer::new(settings), &settings, events, &name),
             welcome,
             worker: Worker::on(device.directory()?, work.clone())?,
             device,
@@ -112,6 +117,7 @@ impl Server {
         loop {
             self.todo.extend(heard.drain(..).map(event));
             let Some(event) = self.todo.pop_front() else {
+                self.machine.turned();
                 self.peers.send(now, &mut self.buffers, heard);
                 if heard.is_empty() {
                     return;
