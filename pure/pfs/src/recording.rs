@@ -153,7 +153,7 @@ impl Writer {
 }
 
 /// What came of feeding recorded events to a fresh machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
     /// Rows that were replayed; all that there are, if nothing differs.
     pub rows: u64,
@@ -184,7 +184,9 @@ pub struct Difference {
 
 /// Feeds the events of a recording to a fresh machine, up to the first row in which it acts otherwise.
 pub fn replay(recording: &[u8]) -> Result<Replayed, Refusal> {
-    let (header, rows) = recording.split_at_checked(HEADER_BYTES).ok_or_else(unfinished)?;
+    let Some((header, rows)) = recording.split_at_checked(HEADER_BYTES) else {
+        return Ok(Replayed { torn_bytes: recording.len() as u64, ..Replayed::default() });
+    };
     if !header.starts_with(MAGIC) {
         return Refusal::refuse("it is no recording of events", RECORD_AGAIN);
     }
@@ -208,10 +210,6 @@ pub fn replay(recording: &[u8]) -> Result<Replayed, Refusal> {
 
 const RECORD_AGAIN: &str = "take the files as `--events DIR` left them, or record again";
 
-fn unfinished() -> Refusal {
-    Refusal::new("it ends before its first row", "its party ended at once; leave it out")
-}
-
 fn wrong(why: Wrong) -> Refusal {
     Refusal::new(format!("it is damaged: {why}"), RECORD_AGAIN)
 }
@@ -219,11 +217,13 @@ fn wrong(why: Wrong) -> Refusal {
 fn replay_of<M: Recordable>(bytes: &[u8]) -> Result<Replayed, Refusal> {
     let mut frames = Frames { bytes, at: 0 };
     let mut views = Views::default();
-    let first = frames.next().ok_or_else(unfinished)?.map_err(wrong)?;
-    let mut source = Source::new(first, &mut views);
+    let mut replayed = Replayed::default();
+    let Some(first) = frames.next() else {
+        return Ok(Replayed { torn_bytes: bytes.len() as u64, ..replayed });
+    };
+    let mut source = Source::new(first.map_err(wrong)?, &mut views);
     let origin = M::Origin::take(&mut source).map_err(wrong)?;
     let mut machine = M::made(origin)?;
-    let mut replayed = Replayed { rows: 0, actions: 0, torn_bytes: 0, difference: None };
     while let Some(row) = frames.next() {
         let of_row = |why| {
             let Refusal { message, hint } = wrong(why);

@@ -5,6 +5,7 @@
 
 use crate::buffers::{Buffers, Payload};
 use crate::clock::{self, Wakes};
+use crate::instance;
 use crate::peers::{self, Epoll, Heard, Peers};
 use crate::subfiles::Subfiles;
 use crate::tape::Taped;
@@ -63,7 +64,7 @@ impl Server {
         events: Option<&Path>,
     ) -> io::Result<Server> {
         let settings = Settings::usual();
-        let name = welcome.party.file_name();
+        let name = instance::file_name(welcome.party);
         let (epoll, work) = (peers::epoll()?, Bell::new()?);
         peers::watch(&epoll, &work, WORK)?;
         Ok(Server {

@@ -1,6 +1,6 @@
 //! Recordings of machines as files, one for each party and life, if whoever serves an instance wishes so.
 //!
-//! `DIR/events` names the directory where they go, for all processes that use the instance. What a turn of a
+//! `DIR/events.at` names the directory where they go, for all processes that use the instance. What a turn of a
 //! driver adds is in the kernel before the driver waits again, so it outlives the process. The file is
 //! opened for each turn and left alone meanwhile: in somebody else's process, descriptors may be closed by
 //! anybody, and their numbers stand for other files then. A file that cannot be written ends where it is.
@@ -11,13 +11,14 @@ use iolab_vocab::{Nanos, Refusal};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::Resource;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 /// The link to the directory of recordings, in that of the instance.
-const LINK: &str = "events";
+const LINK: &str = "events.at";
 /// How the name of a recording ends.
 const ENDING: &str = "events";
 
@@ -48,6 +49,16 @@ fn unusable(path: &Path, error: &io::Error) -> Refusal {
         format!("no events can be recorded: {}: {error}", path.display()),
         "give --events a directory where you may write",
     )
+}
+
+/// Writes whole recordings, by name, to a directory that is made.
+pub fn keep(directory: &Path, recordings: &BTreeMap<String, Vec<u8>>) -> Result<(), Refusal> {
+    let wrong = |error: io::Error| unusable(directory, &error);
+    fs::create_dir_all(directory).map_err(wrong)?;
+    for (name, recording) in recordings {
+        fs::write(directory.join(format!("{name}.{ENDING}")), recording).map_err(wrong)?;
+    }
+    Ok(())
 }
 
 /// All recordings in a directory, by name.
