@@ -120,3 +120,66 @@ fn seeds_are_recorded_as_real_runs_are() {
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && told.contains("no events can be recorded"), "{told}");
 }
+
+/// `iolab words` in a directory, for a program of MPI.
+fn iolab_in(directory: &Path, words: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_iolab"));
+    command.env_remove("IOLAB_FS").current_dir(directory).args(words);
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    let output = command.output().expect("it starts");
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn calls_on_files_of_the_file_system_are_rows_of_a_trace_and_stand_beside_their_prediction() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = tests.join("tests/fs_events/rows.c");
+    let scratch = tests.join("../../samples/file-systems/scratch.toml");
+    for family in ["mpich", "openmpi"] {
+        let directory = TempDir::new().expect("a folder");
+        let path = directory.path();
+        let program = path.join("program");
+        let built = Command::new(format!("mpicc.{family}"))
+            .args([source.as_os_str(), "-o".as_ref(), program.as_os_str()])
+            .status();
+        assert!(
+            built.is_ok_and(|it| it.success()),
+            "mpicc.{family}: apt-get install lib{family}-dev"
+        );
+        let launcher = format!("mpiexec.{family}");
+        let mut words = vec!["fs", "run", "--trace", "run.iot", "--", &launcher];
+        words.extend((family == "openmpi").then_some("--oversubscribe"));
+        words.extend(["-n", "2", "./program"]);
+        // Where the file is there before, its plain one is a descriptor of the program, too.
+        fs::write(path.join("rows.dat"), [0; 512]).expect("written");
+        iolab_in(path, &words);
+        let rows = iolab_in(path, &["export", "--to", "csv", "run.iot"]);
+        let of = |rank: &str, call: &str| {
+            let is_it = |row: &&str| {
+                let fields: Vec<&str> = row.split(',').collect();
+                fields[0] == rank && fields[4] == call && fields[5].ends_with("/rows.dat")
+            };
+            rows.lines()
+                .filter(is_it)
+                .map(|row| row.split(',').nth(12).unwrap())
+                .collect::<Vec<_>>()
+        };
+        for rank in ["0", "1"] {
+            for call in ["MPI_File_open", "MPI_File_set_view", "MPI_File_sync", "MPI_File_close"] {
+                assert_eq!(of(rank, call).len(), 1, "{family}: {call} of rank {rank}: {rows}");
+            }
+            assert_eq!(of(rank, "MPI_File_write_all"), ["256"], "{family}: {rows}");
+            assert_eq!(of(rank, "MPI_File_seek"), ["32"], "{family}: {rows}");
+            assert_eq!(of(rank, "MPI_File_read"), ["128"], "{family}: {rows}");
+        }
+        let report = iolab_in(path, &["report", "run.iot"]);
+        assert!(report.contains("read 256 B · wrote 512 B"), "{family}: {report}");
+        let scratch = scratch.to_str().expect("text");
+        let words = ["simulate", "--trace", "run.iot", "--platform", "nvme", "--predict"];
+        let told =
+            iolab_in(path, &[&words[..], &["--file-system", scratch, "--seeds", "1"]].concat());
+        assert!(told.contains("half of the calls are predicted within"), "{family}: {told}");
+        assert!(told.contains("MPI_File_write_all"), "{family}: {told}");
+    }
+}
