@@ -224,7 +224,7 @@ fn replay_of<M: Recordable>(bytes: &[u8]) -> Result<Replayed, Refusal> {
     let mut source = Source::new(first.map_err(wrong)?, &mut views);
     let origin = M::Origin::take(&mut source).map_err(wrong)?;
     let mut machine = M::made(origin)?;
-    while let Some(row) = frames.next() {
+    for row in frames.by_ref() {
         let of_row = |why| {
             let Refusal { message, hint } = wrong(why);
             Refusal { message: format!("row {}: {message}", replayed.rows), hint }
