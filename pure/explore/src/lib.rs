@@ -20,29 +20,36 @@ mod world;
 pub use marks::{Mark, Marks};
 pub use plan::{Fault, Mask};
 pub use shrink::shrink;
-pub use world::Outcome;
+pub use world::{Outcome, Recordings};
 
 use plan::Plan;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use world::World;
+use world::{Keeps, World};
 
 /// Runs what a seed stands for, without what is masked. A machine that panics is a defect, too.
 pub fn explore(seed: u64, mask: &Mask) -> Outcome {
-    run(seed, mask, false).0
+    run(seed, mask, Keeps::default()).0
 }
 
 /// The same, with everything that machines heard and wanted, in words.
 pub fn tell(seed: u64, mask: &Mask) -> (Outcome, Vec<String>) {
-    run(seed, mask, true)
+    let (outcome, story, _) = run(seed, mask, Keeps { story: true, events: false });
+    (outcome, story)
 }
 
-fn run(seed: u64, mask: &Mask, tells: bool) -> (Outcome, Vec<String>) {
-    let run = || World::new(Plan::of(seed, mask), seed, tells).run();
+/// The same with the recording of every machine.
+pub fn record(seed: u64, mask: &Mask) -> (Outcome, Recordings) {
+    let (outcome, _, recordings) = run(seed, mask, Keeps { story: false, events: true });
+    (outcome, recordings)
+}
+
+fn run(seed: u64, mask: &Mask, keeps: Keeps) -> (Outcome, Vec<String>, Recordings) {
+    let run = || World::new(Plan::of(seed, mask), seed, keeps).run();
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
         let defect = format!("panic: {}", text.unwrap_or("without words"));
         let marks = Marks::default();
-        (Outcome { steps: 0, hash: 0, marks, defect: Some(defect) }, Vec::new())
+        (Outcome { steps: 0, hash: 0, marks, defect: Some(defect) }, Vec::new(), Recordings::new())
     })
 }

@@ -103,6 +103,8 @@ pub(crate) struct World {
     defect: Option<String>,
     /// Everything that machines hear and want, in words, if that is asked for.
     story: Option<Vec<String>>,
+    /// The recordings of all machines by party and life, if they are asked for.
+    recordings: Option<Recordings>,
     /// Since when nothing goes wrong.
     calm_since: Option<Nanos>,
     events_done: usize,
@@ -127,6 +129,18 @@ pub(crate) struct World {
     found: BTreeSet<Inode>,
 }
 
+/// What machines were told and what they wanted, as `iolab_pfs::recording` has it, by party and life.
+pub type Recordings = BTreeMap<String, Vec<u8>>;
+
+/// What is kept of a run beside its outcome.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Keeps {
+    /// A story in words.
+    pub(crate) story: bool,
+    /// The events of all machines.
+    pub(crate) events: bool,
+}
+
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
@@ -141,7 +155,7 @@ pub struct Outcome {
 }
 
 impl World {
-    pub(crate) fn new(plan: Plan, seed: u64, tells: bool) -> World {
+    pub(crate) fn new(plan: Plan, seed: u64, keeps: Keeps) -> World {
         let servers = (0..plan.servers).map(|_| Server::new(&plan)).collect();
         let caches = (0..plan.caches).map(|cache| Cache::new(&plan, cache)).collect();
         let mut world = World {
@@ -154,7 +168,8 @@ impl World {
             hash: 0xCBF2_9CE4_8422_2325,
             marks: Marks::default(),
             defect: None,
-            story: tells.then(Vec::new),
+            story: keeps.story.then(Vec::new),
+            recordings: keeps.events.then(Recordings::new),
             calm_since: None,
             events_done: 0,
             power_cuts_left: 3,
@@ -182,7 +197,7 @@ impl World {
     }
 
     /// Runs until all is over, or something is wrong.
-    pub(crate) fn run(mut self) -> (Outcome, Vec<String>) {
+    pub(crate) fn run(mut self) -> (Outcome, Vec<String>, Recordings) {
         self.until(World::programs_are_over);
         self.calm_down();
         self.audit();
@@ -195,8 +210,9 @@ impl World {
         if self.names.undecided() {
             self.meet(Mark::NamesUndecided);
         }
-        let World { steps, hash, marks, defect, story, .. } = self;
-        (Outcome { steps, hash, marks, defect }, story.unwrap_or_default())
+        let World { steps, hash, marks, defect, story, recordings, .. } = self;
+        let outcome = Outcome { steps, hash, marks, defect };
+        (outcome, story.unwrap_or_default(), recordings.unwrap_or_default())
     }
 
     /// Goes on until `over`, or until something is wrong.
@@ -329,6 +345,13 @@ impl World {
                 self.ticks,
                 what()
             ));
+        }
+    }
+
+    /// Adds to the recording of that name.
+    fn keep(&mut self, name: &dyn Fn() -> String, rows: Vec<u8>) {
+        if let Some(recordings) = &mut self.recordings {
+            recordings.entry(name()).or_default().extend(rows);
         }
     }
 

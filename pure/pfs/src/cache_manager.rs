@@ -196,8 +196,7 @@ impl CacheManager {
             Admission::TooMany => {
                 release(out);
                 self.serving.sessions.lost(now, peer);
-                return out
-                    .push(Action::Drop { peer, why: "more requests under way than allowed" });
+                return out.push(Action::Drop { peer, why: crate::serving::TOO_MANY });
             }
         };
         let work = self.work_of(id, message, payload, out);
@@ -345,7 +344,7 @@ impl Machine for CacheManager {
             Event::PeerUp { peer, session } => {
                 let (known, before) = self.serving.sessions.up(peer, session);
                 if let Some(peer) = before {
-                    out.push(Action::Drop { peer, why: "its session has another connection" });
+                    out.push(Action::Drop { peer, why: crate::serving::ELSEWHERE });
                 }
                 out.push(Action::Welcome { peer, known });
             }

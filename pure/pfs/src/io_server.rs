@@ -108,7 +108,7 @@ impl IoServer {
             }
             Admission::TooMany => {
                 release(payload, out);
-                return self.drop_peer(now, peer, "more requests under way than allowed", out);
+                return self.drop_peer(now, peer, crate::serving::TOO_MANY, out);
             }
         };
         let is_write = matches!(message, Message::Write(_));
@@ -461,7 +461,7 @@ impl Machine for IoServer {
             Event::PeerUp { peer, session } => {
                 let (known, before) = self.serving.sessions.up(peer, session);
                 if let Some(peer) = before {
-                    out.push(Action::Drop { peer, why: "its session has another connection" });
+                    out.push(Action::Drop { peer, why: crate::serving::ELSEWHERE });
                 }
                 out.push(Action::Welcome { peer, known });
             }

@@ -26,6 +26,7 @@ pub mod io_server;
 pub mod journal;
 mod links;
 pub mod metadata;
+pub mod recording;
 mod serving;
 pub mod session;
 mod sessions;

@@ -430,7 +430,7 @@ impl Machine for Metadata {
             Event::PeerUp { peer, session: id } => {
                 let (known, before) = self.sessions.up(peer, id);
                 if let Some(peer) = before {
-                    out.push(Action::Drop { peer, why: "its session has another connection" });
+                    out.push(Action::Drop { peer, why: crate::serving::ELSEWHERE });
                 }
                 out.push(Action::Welcome { peer, known });
             }

@@ -24,6 +24,11 @@ pub(crate) use views::Views;
 use crate::message::PAYLOAD_BYTES_MAX;
 use views::Part;
 
+/// Why a connection is dropped: its session came back over another one.
+pub(crate) const ELSEWHERE: &str = "its session has another connection";
+/// Why a connection is dropped: its peer does not keep to [`Settings::requests_max`].
+pub(crate) const TOO_MANY: &str = "more requests under way than allowed";
+
 /// A request under way, as the machine numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Operation(pub u64);

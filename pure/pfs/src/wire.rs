@@ -300,6 +300,18 @@ pub fn message_bytes(message: &Message) -> u64 {
     HEADER_BYTES as u64 + counted.0
 }
 
+/// Writes a message without a frame: its kind, then its fields.
+pub(crate) fn put_bare(message: &Message, out: &mut impl Sink) {
+    out.u16(kind_of(message));
+    put(message, out);
+}
+
+/// Reads what [`put_bare`] has written.
+pub(crate) fn take_bare(read: &mut Reader) -> Result<Message, Wrong> {
+    let kind = read.u16()?;
+    take(kind, read)?.ok_or("there is no such kind of message")
+}
+
 /// Whether a message has payload, or is a read, whose answer has some.
 fn may_have_slot(message: &Message) -> bool {
     has_payload(message) || matches!(message, Message::Read(_))
@@ -475,7 +487,7 @@ fn put(message: &Message, out: &mut impl Sink) {
     }
 }
 
-fn put_wish(wish: &OpenWish, out: &mut impl Sink) {
+pub(crate) fn put_wish(wish: &OpenWish, out: &mut impl Sink) {
     out.bool(wish.reads);
     out.bool(wish.writes);
     out.bool(wish.creates);
@@ -484,7 +496,7 @@ fn put_wish(wish: &OpenWish, out: &mut impl Sink) {
     out.layout_if_any(wish.layout);
 }
 
-fn put_attributes(attributes: &Attributes, out: &mut impl Sink) {
+pub(crate) fn put_attributes(attributes: &Attributes, out: &mut impl Sink) {
     out.inode(attributes.inode);
     out.kind(attributes.kind);
     out.u32(attributes.mode);
@@ -582,7 +594,7 @@ fn take(kind: u16, read: &mut Reader) -> Result<Option<Message>, Wrong> {
     Ok(Some(message))
 }
 
-fn take_wish(read: &mut Reader) -> Result<OpenWish, Wrong> {
+pub(crate) fn take_wish(read: &mut Reader) -> Result<OpenWish, Wrong> {
     Ok(OpenWish {
         reads: read.bool()?,
         writes: read.bool()?,
@@ -593,7 +605,7 @@ fn take_wish(read: &mut Reader) -> Result<OpenWish, Wrong> {
     })
 }
 
-fn take_attributes(read: &mut Reader) -> Result<Attributes, Wrong> {
+pub(crate) fn take_attributes(read: &mut Reader) -> Result<Attributes, Wrong> {
     Ok(Attributes {
         inode: read.inode()?,
         kind: read.kind()?,

@@ -6,12 +6,14 @@
 //! applications, servers and links of its outcome.
 
 mod chosen;
+mod compared;
 mod faulted;
 mod json;
 mod rows;
 mod text;
 
 pub use chosen::Chosen;
+pub use compared::Compared;
 pub use faulted::Faulted;
 pub use rows::csv;
 
@@ -37,6 +39,8 @@ pub struct Simulation<'a> {
     pub faulted: Option<&'a Faulted>,
     /// What was chosen, and the run without it.
     pub chosen: Option<&'a Chosen>,
+    /// The recorded run beside this one, call by call.
+    pub compared: Option<&'a Compared>,
 }
 
 /// What was simulated: a described workload, or a recorded program.

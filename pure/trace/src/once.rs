@@ -6,7 +6,7 @@
 //! none (traces of MPI programs, of other tools). A system call inside another one (`system`, `popen`),
 //! or inside a call that counted, is the outer one's.
 
-use crate::{Event, Layer};
+use crate::{Event, Function, Layer};
 use iolab_vocab::FileId;
 use std::collections::BTreeMap;
 
@@ -33,13 +33,13 @@ impl Once {
             if layer != Layer::Posix {
                 return false;
             }
-            self.reach(event.file);
+            self.reach(event);
             return !self.covered.get(&thread).copied().unwrap_or(false);
         }
         // Messages move nothing to or from files; what they do to files themselves counts.
         let counts = layer == Layer::Posix || layer != Layer::Mpi && !self.is_reached(event.file);
         if layer == Layer::Posix {
-            self.reach(event.file);
+            self.reach(event);
         }
         if self.last != Some((thread, counts)) {
             self.covered.insert(thread, counts);
@@ -56,9 +56,13 @@ impl Once {
         }
     }
 
-    fn reach(&mut self, file: FileId) {
+    fn reach(&mut self, event: &Event) {
+        if event.function == Function::INHERITED {
+            // A descriptor that was there is no call.
+            return;
+        }
         self.any_reached = true;
-        if let Some(index) = file.index() {
+        if let Some(index) = event.file.index() {
             if self.reached.len() <= index {
                 self.reached.resize(index + 1, false);
             }
@@ -100,6 +104,15 @@ mod tests {
         assert!(once.counts(&call(Function::WRITE, 1, -1)));
         assert!(once.counts(&call(Function::MPI_FILE_WRITE, 0, -1)));
         assert!(!once.counts(&call(Function::FWRITE, 1, -1)));
+    }
+
+    #[test]
+    fn a_descriptor_that_was_there_hides_no_call() {
+        let mut once = Once::default();
+        assert!(once.counts(&call(Function::MPI_FILE_OPEN, 0, -1)));
+        assert!(!once.counts(&call(Function::INHERITED, 0, 0)));
+        assert!(once.counts(&call(Function::INHERITED, 0, -1)));
+        assert!(once.counts(&call(Function::MPI_FILE_WRITE, 0, -1)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use crate::mpiio::{Mode, MpiIo};
 use crate::null::Null;
+use crate::pfs::Pfs;
 use crate::posix::Posix;
 use crate::queued::Queued;
 use crate::{Arena, Backend};
@@ -17,6 +18,8 @@ pub enum Needs {
     Uring,
     /// A start under mpiexec.
     Mpi,
+    /// A parallel file system that is served.
+    FileSystem,
     /// A platform: it is predicted, not run.
     Platform,
 }
@@ -62,6 +65,9 @@ impl Method {
         make: |_, _| Err(crate::IoError::Cannot("it is predicted, not run".to_owned())),
         ..Method::POSIX
     };
+
+    /// Its servers keep files in the page cache.
+    const PFS: Method = Method { needs: Needs::FileSystem, direct: false, ..Method::POSIX };
 
     /// ROMIO and OMPIO have hints of their own for direct I/O, which few builds honour.
     const MPI: Method = Method { needs: Needs::Mpi, direct: false, ..Method::POSIX };
@@ -141,6 +147,19 @@ impl Catalog {
             queues: true,
             make: |arena, depth| mpi(arena, depth, Mode::NonBlocking { collective: true }),
             ..Method::MPI
+        },
+        Method {
+            name: "pfs",
+            summary: "the parallel file system of `iolab fs`: every rank for itself",
+            make: |arena, _| Ok(Box::new(Pfs::new(arena, false))),
+            ..Method::PFS
+        },
+        Method {
+            name: "pfs-collective",
+            summary: "the parallel file system of `iolab fs`: collective transfers",
+            collective: true,
+            make: |arena, _| Ok(Box::new(Pfs::new(arena, true))),
+            ..Method::PFS
         },
         Method::SIM,
         Method {

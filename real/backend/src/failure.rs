@@ -71,6 +71,15 @@ pub enum IoError {
         /// What it said.
         error: String,
     },
+    /// The parallel file system refused.
+    Served {
+        /// What was being done.
+        verb: Verb,
+        /// On which file.
+        path: PathBuf,
+        /// What it said.
+        error: String,
+    },
     /// This method cannot do it.
     Cannot(String),
 }
@@ -130,7 +139,7 @@ impl fmt::Display for IoError {
                 f,
                 "{length} bytes at {offset} do not lie on multiples of {alignment} as direct I/O needs"
             ),
-            IoError::Mpi { verb, path, error } => {
+            IoError::Mpi { verb, path, error } | IoError::Served { verb, path, error } => {
                 write!(f, "{verb} of {} failed: {error}", path.display())
             }
             IoError::Cannot(why) => f.write_str(why),

@@ -1,4 +1,5 @@
-//! Where a benchmark sends its operations: nowhere, POSIX, io_uring, POSIX aio, MPI-IO.
+//! Where a benchmark sends its operations: nowhere, POSIX, io_uring, POSIX aio, MPI-IO, the parallel file
+//! system.
 //!
 //! A back end holds one open file and the memory of its rank (an [`Arena`] that never moves, so
 //! that kernels and libraries may keep pointers into it while a transfer is under way). It is
@@ -12,6 +13,7 @@ mod failure;
 mod mpiio;
 mod null;
 mod paced;
+pub mod pfs;
 mod posix;
 mod queued;
 mod threaded;
@@ -52,6 +54,15 @@ impl Identity {
     }
 }
 
+/// Which file of the parallel file system it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The directory of the instance.
+    pub directory: PathBuf,
+    /// Its number there, where the run made it: nothing else is opened, cut or written.
+    pub inode: Option<u64>,
+}
+
 /// How a file is to be opened.
 #[derive(Clone, Debug)]
 pub struct Opening {
@@ -67,6 +78,8 @@ pub struct Opening {
     pub exclusive: bool,
     /// Which file must lie there, where the run made it: nothing else is opened, cut or written.
     pub identity: Option<Identity>,
+    /// The file in the parallel file system that is meant instead of the one at the path.
+    pub held: Option<Held>,
     /// Around the page cache (O_DIRECT).
     pub direct: bool,
     /// Bytes before the first byte of the pattern.
@@ -147,6 +160,18 @@ pub trait Backend: Send {
     /// being non-blocking knows it.
     fn call(&self) -> Option<(u64, u64)> {
         None
+    }
+
+    /// Makes the content of the plain file that of its own, where plain calls do not reach that; all ranks
+    /// together if it is shared.
+    fn take_in(&mut self, _opening: &Opening, _comm: &dyn Comm) -> Result<(), IoError> {
+        Ok(())
+    }
+
+    /// Makes the content of its own file that of the plain one, where plain calls do not reach that; all
+    /// ranks together if it is shared.
+    fn give_out(&mut self, _opening: &Opening, _comm: &dyn Comm) -> Result<(), IoError> {
+        Ok(())
     }
 
     /// Brings what was written to the device.

@@ -1,4 +1,4 @@
-//! What every access method must keep, one suite over all that need no MPI. (Those of MPI-IO are
+//! What every access method must keep, one suite over all that need no MPI and no servers. (The others are
 //! held to the same file contents by the tests of the command, under mpiexec of both families.)
 
 use iolab_backend::{
@@ -16,8 +16,9 @@ const ROOM: usize = 1 << 16;
 /// Every member, and every way to wrap one.
 fn members() -> Vec<(String, &'static Method, Box<dyn Backend>)> {
     let mut members = Vec::new();
-    for method in
-        Catalog::ROWS.iter().filter(|method| !matches!(method.needs, Needs::Mpi | Needs::Platform))
+    for method in Catalog::ROWS
+        .iter()
+        .filter(|method| !matches!(method.needs, Needs::Mpi | Needs::FileSystem | Needs::Platform))
     {
         if method.needs == Needs::Uring && !uring_works() {
             eprintln!("SKIPPED: {} (the kernel forbids io_uring)", method.name);
@@ -52,6 +53,7 @@ fn opening(path: PathBuf, write: bool) -> Opening {
         create: write,
         exclusive: false,
         identity: None,
+        held: None,
         direct: false,
         base: 0,
         hints: Vec::new(),

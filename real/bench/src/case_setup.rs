@@ -127,14 +127,18 @@ impl Runner<'_> {
     }
 
     /// Writes generation 0, every rank its share, with plain large writes.
-    pub(crate) fn setup(&self, scene: &CaseSetup) -> Result<(), BenchError> {
+    pub(crate) fn setup(&self, scene: &mut CaseSetup) -> Result<(), BenchError> {
         let rank = self.comm.rank();
         let made = self.write_share(scene, rank).map_err(|error| {
             let path = self.path(scene, rank);
             let message = format!("cannot prepare {}: {error}", path.display());
             (message, "choose a target that you may write to, with enough room".to_owned())
         });
-        agree(self.comm, made)
+        agree(self.comm, made)?;
+        let rank = self.comm.rank();
+        let opening = self.opening(scene, rank, self.pattern_rank(scene.case, false), true, false);
+        let taken = scene.backend.take_in(&opening, self.comm);
+        agree(self.comm, taken.map_err(|error| told(&error)))
     }
 
     fn write_share(&self, scene: &CaseSetup, rank: Rank) -> std::io::Result<()> {
@@ -154,6 +158,9 @@ impl Runner<'_> {
 
     pub(crate) fn caches(&self, scene: &CaseSetup) -> Result<String, BenchError> {
         let mut found = String::new();
+        if scene.case.method.needs == iolab_backend::Needs::FileSystem {
+            return Ok("at the servers".to_owned());
+        }
         self.comm.barrier()?;
         if scene.own_file || self.comm.rank().0 == 0 {
             found = cache::prepare(&self.path(scene, self.comm.rank()), self.plan.cache);

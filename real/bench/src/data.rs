@@ -11,7 +11,7 @@ use crate::steps::Act;
 use crate::timed::{Loop, Tally};
 use crate::verify::Checks;
 use crate::work::Work;
-use iolab_backend::{Backend, Needs, Opening};
+use iolab_backend::{Backend, Needs, Opening, pfs};
 use iolab_comm::largest;
 use iolab_pattern::Pattern;
 use iolab_report::bench::{Measurement, PhaseLabel, measurement};
@@ -39,6 +39,7 @@ impl Runner<'_> {
         scene.source.fill(pattern, rank, content, scene.backend.arena());
         let end = largest(self.comm, pattern.operations(rank))?;
         let opening = self.opening(scene, player, rank, !reading, fresh);
+        let held = opening.held.as_ref().and_then(|held| pfs::description(&held.directory));
         std::thread::sleep(Duration::from_secs_f64(self.plan.settle));
         let works: Vec<Work> =
             acts.iter().map(|act| act.work(scene.case, self.plan.seed)).collect();
@@ -64,6 +65,7 @@ impl Runner<'_> {
         let times = timed(self.comm, stages)?;
         let mut result = measurement(&times, label, self.barrier_cost_ns, self.one_clock);
         named(&mut result, scene.case, self.plan, repetition);
+        result.settings.extend(held.map(|held| ("file-system".to_owned(), held)));
         if let Some(records) = records {
             let asked = if collective { Rank(0) } else { rank };
             let origin = Origin {
@@ -118,6 +120,9 @@ impl Runner<'_> {
             create: false,
             exclusive: false,
             identity: self.files.identity(self.name(scene, player)),
+            held: (scene.case.method.needs == Needs::FileSystem)
+                .then(|| self.files.held(self.name(scene, player)))
+                .flatten(),
             direct: self.plan.cache == CacheState::Direct,
             base: scene.case.header,
             hints: scene.case.hints.clone(),

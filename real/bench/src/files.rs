@@ -11,7 +11,7 @@ use crate::failure::{BenchError, Told, agree};
 use crate::manner::Manner;
 use crate::names::{Name, clear_names};
 use crate::plan::{Plan, Temporal};
-use iolab_backend::{Identity, Needs};
+use iolab_backend::{Held, Identity, Needs, pfs};
 use iolab_comm::Comm;
 use iolab_host::shared::SharedWords;
 use iolab_vocab::format_bytes;
@@ -20,7 +20,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// Which kinds of files a run needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(crate) struct Uses {
     pub(crate) own: bool,
     /// A directory for metadata operations.
     pub(crate) metadata: bool,
+    /// Files of the parallel file system, beside the plain ones.
+    pub(crate) held: bool,
 }
 
 impl Uses {
@@ -42,6 +44,7 @@ impl Uses {
             if !acts || refusal(case, plan, ranks, abilities).is_some() {
                 continue;
             }
+            uses.held |= case.method.needs == Needs::FileSystem;
             match case.pattern(ranks, plan.seed) {
                 _ if case.temporal == Temporal::Metadata => uses.metadata = true,
                 Ok(pattern) if case.own_file(pattern.as_ref()) => uses.own = true,
@@ -53,8 +56,8 @@ impl Uses {
     }
 }
 
-/// Words of the register for one name: what is known of it, device, inode.
-const WORDS: usize = 3;
+/// Words of the register for one name: what is known of it, device, inode, inode in the parallel file system.
+const WORDS: usize = 4;
 /// This run made it.
 const MADE: u64 = 1;
 /// Another process of this run made it, on another host perhaps.
@@ -66,6 +69,8 @@ pub struct TestFiles {
     target: PathBuf,
     ranks: u32,
     manner: Manner,
+    /// The directory of the parallel file system, if one is used.
+    file_system: Option<PathBuf>,
     register: Arc<SharedWords>,
 }
 
@@ -76,7 +81,12 @@ impl TestFiles {
     /// When there is no memory for the register.
     pub fn of(target: &Path, ranks: u32, manner: Manner) -> io::Result<TestFiles> {
         let register = Arc::new(SharedWords::new((ranks as usize + 2) * WORDS)?);
-        Ok(TestFiles { target: target.to_owned(), ranks, manner, register })
+        Ok(TestFiles { target: target.to_owned(), ranks, manner, file_system: None, register })
+    }
+
+    /// The same with files in the parallel file system of that directory.
+    pub fn held_in(self, file_system: Option<&Path>) -> TestFiles {
+        TestFiles { file_system: file_system.map(Path::to_owned), ..self }
     }
 
     /// Removes what this run made, unless it is to be kept. A directory of metadata operations is
@@ -100,12 +110,19 @@ impl TestFiles {
 
     /// Which file must lie there, if this run made it.
     pub(crate) fn identity(&self, name: Name) -> Option<Identity> {
-        let [state, device, inode] = self.entry(name);
+        let [state, device, inode, _] = self.entry(name);
         let known = state.load(Acquire);
         (known != 0).then(|| Identity {
             device: (known == MADE).then(|| device.load(Relaxed)),
             inode: inode.load(Relaxed),
         })
+    }
+
+    /// Which file of the parallel file system it is, if one is used.
+    pub(crate) fn held(&self, name: Name) -> Option<Held> {
+        let [.., inode] = self.entry(name);
+        let inode = Some(inode.load(Acquire)).filter(|&inode| inode != 0);
+        self.file_system.clone().map(|directory| Held { directory, inode })
     }
 
     /// Makes all files that are needed, on rank 0, and tells everyone which they are.
@@ -186,7 +203,10 @@ impl TestFiles {
     fn make_all(&self, uses: Uses) -> Result<(), Told> {
         let names: Vec<Name> = self.needed(uses).collect();
         names.iter().try_for_each(|&name| self.look(name))?;
-        let made = names.iter().try_for_each(|&name| self.make_one(name));
+        let made = names.iter().try_for_each(|&name| {
+            self.make_one(name)?;
+            if uses.held && name != Name::Metadata { self.make_held(name) } else { Ok(()) }
+        });
         if made.is_err() {
             names.iter().for_each(|&name| self.unmake(name));
         }
@@ -277,8 +297,21 @@ impl TestFiles {
         Ok(())
     }
 
+    /// Makes one file in the parallel file system, where none of its name is, and enters it.
+    fn make_held(&self, name: Name) -> Result<(), Told> {
+        let Some(directory) = &self.file_system else { return Ok(()) };
+        let made = pfs::make(directory, &self.path(name)).map_err(|error| {
+            let hint =
+                "give --file-system what `iolab fs up --dir` serves, and -o a name that is free there";
+            (error.to_string(), hint.to_owned())
+        })?;
+        let [.., inode] = self.entry(name);
+        inode.store(made, Release);
+        Ok(())
+    }
+
     fn enter(&self, name: Name, identity: Identity) {
-        let [state, device, inode] = self.entry(name);
+        let [state, device, inode, _] = self.entry(name);
         device.store(identity.device.unwrap_or(0), Relaxed);
         inode.store(identity.inode, Relaxed);
         state.store(MADE, Release);
@@ -286,11 +319,15 @@ impl TestFiles {
 
     /// Removes what lies there if this process or one it was forked from made it.
     fn unmake(&self, name: Name) {
-        let [state, device, inode] = self.entry(name);
+        let [state, device, inode, held] = self.entry(name);
+        let path = self.path(name);
+        let held = held.swap(0, AcqRel);
+        if let Some(directory) = self.file_system.as_ref().filter(|_| held != 0) {
+            pfs::unmake(directory, &path, held);
+        }
         if state.load(Acquire) != MADE {
             return;
         }
-        let path = self.path(name);
         let (device, inode) = (Some(device.load(Relaxed)), inode.load(Relaxed));
         let identity = Identity { device, inode };
         if !fs::symlink_metadata(&path).is_ok_and(|found| identity.is(&found)) {
@@ -315,7 +352,7 @@ impl TestFiles {
             Name::Metadata => 1,
             Name::Own(rank) => rank as usize + 2,
         };
-        [0, 1, 2].map(|word| &self.register[place * WORDS + word])
+        [0, 1, 2, 3].map(|word| &self.register[place * WORDS + word])
     }
 }
 
@@ -341,7 +378,7 @@ mod tests {
     use super::*;
     use iolab_comm::PredictedComm;
 
-    const ALL: Uses = Uses { shared: true, own: true, metadata: true };
+    const ALL: Uses = Uses { shared: true, own: true, metadata: true, held: false };
     const ALONE: PredictedComm = PredictedComm { ranks: 2 };
 
     fn files(folder: &Path, manner: Manner) -> TestFiles {

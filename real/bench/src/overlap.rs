@@ -129,6 +129,7 @@ fn refusal(case: &OverlapCase, abilities: &Abilities) -> Option<String> {
         Needs::Uring if !abilities.uring => {
             Some(format!("{method} needs a kernel that allows io_uring"))
         }
+        Needs::FileSystem => Some(format!("{method} has no non-blocking form to overlap with")),
         Needs::Platform => Some(format!("{method} is predicted, and takes no time to overlap")),
         _ if case.way == AsyncMode::Native && !case.method.queues => {
             Some(format!("{method} has no non-blocking form of its own; take --way thread"))
@@ -179,6 +180,7 @@ fn staged<'a>(
         create: false,
         exclusive: false,
         identity: files.identity(Name::Shared),
+        held: None,
         direct: case.direct,
         base: 0,
         hints: case.hints.clone(),

@@ -137,6 +137,8 @@ struct GlobalText {
     #[serde(skip_serializing_if = "Option::is_none")]
     records: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    file_system: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     platform: Option<String>,
 }
 
@@ -157,6 +159,7 @@ impl Default for GlobalText {
             latencies: true,
             time_limit: 0.0,
             records: None,
+            file_system: None,
             platform: None,
         }
     }
@@ -353,6 +356,8 @@ pub struct Plan {
     pub time_limit: f64,
     /// Where every single operation is written to, as Parquet.
     pub records: Option<PathBuf>,
+    /// The directory of the file system that `pfs` uses.
+    pub file_system: Option<PathBuf>,
     /// The platform that `sim` predicts on: a preset or a file.
     pub platform: Option<String>,
     /// What to measure, in order.
@@ -434,6 +439,7 @@ impl Plan {
             latencies: global.latencies,
             time_limit: global.time_limit,
             records: global.records,
+            file_system: global.file_system,
             platform: global.platform,
             cases,
             text,

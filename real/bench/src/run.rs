@@ -251,7 +251,7 @@ impl Runner<'_> {
                     data = "as the pattern wrote it";
                 }
                 Step::Setup if case.method.keeps_data => {
-                    self.setup(&scene)?;
+                    self.setup(&mut scene)?;
                     scene.before = Some(scene.version);
                     data = "written in one piece";
                 }

@@ -63,6 +63,8 @@ impl Runner<'_> {
         agree(self.comm, opened.map_err(|error| told(&error)))?;
         let same_method = self.read_back(scene, checks);
         let closed = scene.backend.close().map_err(|error| told(&error));
+        let given = scene.backend.give_out(&opening, self.comm).map_err(|error| told(&error));
+        let closed = closed.and(given);
         let past_it = self.read_past(scene, checks).and_then(|()| self.audit(scene, checks));
         let outcome = timed.and_then(|timed| {
             let bytes = same_method?;

@@ -80,29 +80,21 @@ unsafe fn around(
     arguments: &mut [usize],
     perform: &mut dyn FnMut(usize, &[usize]) -> i32,
 ) -> i32 {
-    let mut has_large_counts = row.usual.is_some();
-    if let Some(work) = row.work
-        && let Some(answer) = pfs::carry_out(work, row.next.name(), arguments, has_large_counts)
-    {
-        return answer;
-    }
-    let address = match (row.next.get(), &row.usual) {
-        (Some(address), _) => address,
-        (None, Some((usual, counts))) => {
-            let fits = |&at: &usize| i32::try_from(arguments[at] as i64).is_ok();
-            let Some(address) = usual.get() else { return NO_SUCH_FUNCTION };
-            if !counts.iter().all(fits) {
-                return COUNT_TOO_LARGE;
-            }
-            has_large_counts = false;
-            address
+    let has_large_counts = row.usual.is_some();
+    // The answer, and whether counts were large in the function that gave it.
+    let mut carry_out = |arguments: &mut [usize]| {
+        let ours = row
+            .work
+            .and_then(|work| pfs::carry_out(work, row.next.name(), arguments, has_large_counts));
+        match ours {
+            Some(answer) => (answer, has_large_counts),
+            None => by_library(row, arguments, perform),
         }
-        (None, None) => return NO_SUCH_FUNCTION,
     };
     if !row.is_recorded {
-        return perform(address, arguments);
+        return carry_out(arguments).0;
     }
-    let Some(door) = door() else { return perform(address, arguments) };
+    let Some(door) = door() else { return carry_out(arguments).0 };
     let inside = Inside::enter();
     let family = Family::here();
     let times = Times { start: 0, end: 0 };
@@ -112,11 +104,12 @@ unsafe fn around(
         if row.is_noted_inside {
             (row.before)(&mut call);
         }
-        return perform(address, call.arguments);
+        return carry_out(call.arguments).0;
     }
     (row.before)(&mut call);
     call.times.start = (door.now)();
-    let answer = perform(address, call.arguments);
+    let answer;
+    (answer, call.has_large_counts) = carry_out(call.arguments);
     call.times.end = (door.now)();
     match answer {
         0 => (row.after)(&mut call),
@@ -126,6 +119,24 @@ unsafe fn around(
         }
     }
     answer
+}
+
+/// Has the library carry out a call: its answer, and whether it has the function with large counts.
+fn by_library(
+    row: &Row,
+    arguments: &[usize],
+    perform: &mut dyn FnMut(usize, &[usize]) -> i32,
+) -> (i32, bool) {
+    if let Some(address) = row.next.get() {
+        return (perform(address, arguments), row.usual.is_some());
+    }
+    let Some((usual, counts)) = &row.usual else { return (NO_SUCH_FUNCTION, false) };
+    let fits = |&at: &usize| i32::try_from(arguments[at] as i64).is_ok();
+    match usual.get() {
+        None => (NO_SUCH_FUNCTION, false),
+        Some(_) if !counts.iter().all(fits) => (COUNT_TOO_LARGE, false),
+        Some(address) => (perform(address, arguments), false),
+    }
 }
 
 fn nothing(_call: &mut Call<'_>) {}

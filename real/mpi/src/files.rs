@@ -8,6 +8,7 @@ use crate::completion::wait;
 use crate::datatypes;
 use crate::family::{APPEND, Family};
 use crate::handle::File;
+use crate::pfs;
 use crate::profiling::{file_position, file_position_shared, get_elements};
 use crate::recorder::{number, push, record};
 use iolab_trace::Function;
@@ -59,10 +60,10 @@ pub(crate) fn open(call: &mut Call<'_>) {
     };
     let file = File { number: number(&name), begun: None };
     let mode = call.family.mode(call.int(2));
-    let mut length = -1i64;
+    let mut length = -1;
     if mode & APPEND != 0 {
-        // SAFETY: a valid handle, and room for the answer. The view is one of bytes yet.
-        unsafe { file_position(handle, &raw mut length as usize) };
+        // The view is one of bytes yet.
+        length = position(handle, c"MPI_File_get_position", file_position);
     }
     push(Record {
         offset: i64::from(communicator),
@@ -120,19 +121,35 @@ pub(crate) fn set_view(call: &mut Call<'_>) {
 
 /// `MPI_File_seek(file, offset, whence)`.
 pub(crate) fn seek(call: &mut Call<'_>) {
-    sought(call, -1, file_position);
+    sought(call, -1, (c"MPI_File_get_position", file_position));
 }
 
 /// `MPI_File_seek_shared(file, offset, whence)`.
 pub(crate) fn seek_shared(call: &mut Call<'_>) {
-    sought(call, SHARED_POINTER, file_position_shared);
+    let ask = (c"MPI_File_get_position_shared", file_position_shared as Ask);
+    sought(call, SHARED_POINTER, ask);
 }
 
-fn sought(call: &Call<'_>, pointer: i64, ask: unsafe fn(usize, usize) -> i32) {
-    let Some(file) = file_of(call) else { return };
+/// Asks the library where a pointer of a file is.
+type Ask = unsafe fn(usize, usize) -> i32;
+
+/// Where a pointer of a file is, by the function of that name: ours for files of ours, which the library
+/// does not know.
+fn position(handle: usize, name: &'static CStr, ask: Ask) -> i64 {
     let mut position = -1i64;
-    // SAFETY: a valid handle, and room for the answer.
-    unsafe { ask(call.word(0), &raw mut position as usize) };
+    let room = &raw mut position as usize;
+    let work = name.to_str().ok().and_then(pfs::work);
+    let ours = work.and_then(|work| pfs::carry_out(work, name, &mut [handle, room], false));
+    if ours.is_none() {
+        // SAFETY: a valid handle, and room for the answer.
+        unsafe { ask(handle, room) };
+    }
+    position
+}
+
+fn sought(call: &Call<'_>, pointer: i64, (name, ask): (&'static CStr, Ask)) {
+    let Some(file) = file_of(call) else { return };
+    let position = position(call.word(0), name, ask);
     let whence = match call.int(2) {
         current if current == call.family.seek_current => 1,
         end if end == call.family.seek_end => 2,

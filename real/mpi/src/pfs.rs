@@ -6,7 +6,7 @@
 //! this process and the servers (`session`), as an interval of the view (`access`, `view`, `typemap`).
 //!
 //! A guest's rules hold: a defect of ours is an error of the call, never the end of the program. Calls
-//! on files of ours are not recorded yet: what the recorder asks of a file it would ask of the library.
+//! on files of ours are recorded as those of the library are; what the recorder asks of a file, it asks here.
 //!
 //! Not there yet: data representations other than native.
 

@@ -5,10 +5,11 @@
 
 use crate::buffers::{Buffers, Payload};
 use crate::clock::{self, Wakes};
-use crate::instance::Place;
+use crate::instance::{self, Place};
 use crate::links::{self, Links, Told};
 use crate::peers::{self, Epoll, Heard, Peers};
 use crate::server::wait;
+use crate::tape::Taped;
 use crate::worker::Bell;
 use iolab_pfs::SessionId;
 use iolab_pfs::cache_manager::{
@@ -20,6 +21,7 @@ use iolab_vocab::Nanos;
 use rustix::fd::OwnedFd;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::path::Path;
 
 /// The number of the bell of whoever ends the thread.
 const STOP: u64 = u64::MAX - 1;
@@ -30,7 +32,7 @@ const FAREWELL: Nanos = Nanos(8_000_000_000);
 
 /// A cache manager with its sockets and its memory.
 pub(crate) struct Cache {
-    machine: CacheManager,
+    machine: Taped<CacheManager>,
     welcome: Welcome,
     blocks: BTreeMap<BlockNumber, Vec<u8>>,
     spare: Vec<Vec<u8>>,
@@ -51,12 +53,14 @@ impl Cache {
         door: OwnedFd,
         place: Place,
         welcome: Welcome,
+        events: Option<&Path>,
     ) -> io::Result<Cache> {
         let epoll = peers::epoll()?;
-        let session = SessionId(crate::instance::random());
+        let session = SessionId(instance::random());
+        let file = instance::file_name(welcome.party);
         let hello = Hello { session, role: Role::Cache, name: welcome.party.to_string() };
         Ok(Cache {
-            machine: CacheManager::new(settings),
+            machine: Taped::of(CacheManager::new(settings), &settings, events, &file),
             welcome,
             blocks: BTreeMap::new(),
             spare: Vec::new(),
@@ -121,6 +125,7 @@ impl Cache {
                 }
                 continue;
             }
+            self.machine.turned();
             self.peers.send(now, &mut self.buffers, heard);
             self.links.send(&mut self.buffers);
             self.todo.extend(self.links.told().map(answer));

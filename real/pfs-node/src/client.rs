@@ -9,6 +9,7 @@ mod state;
 use crate::Memory;
 use crate::clock;
 use crate::instance::{Description, Place};
+use crate::tape;
 use crate::worker::Bell;
 use iolab_pfs::client::{Call, Failure, Outcome, Settings};
 use iolab_pfs::{Code, Party, SessionId};
@@ -123,9 +124,10 @@ impl Client {
         let Description { servers, caches, schedule, durability, .. } = self.description;
         let settings = Settings { caches, schedule, durability, ..Settings::usual(servers) };
         let place = Place::of(&self.directory).map_err(wrong)?;
+        let events = tape::place(&self.directory);
         let new = Box::into_raw(Box::new(Session {
             process: rustix::process::getpid(),
-            state: Mutex::new(State::new(settings, session, place)),
+            state: Mutex::new(State::new(settings, session, place, events.as_deref())),
             changed: Condvar::new(),
             bell: Bell::new().map_err(wrong)?,
         }));

@@ -6,9 +6,11 @@
 //! DIR/metadata.socket, DIR/server-K.socket, DIR/cache-K.socket
 //! DIR/metadata/           journal of names
 //! DIR/server-K/data/      subfiles
+//! DIR/events.at           link to where events of machines are recorded, if they are
 //! ```
 
 use crate::device_sync::sync_directory;
+use crate::tape;
 use iolab_pfs::configuration::Durability;
 use iolab_pfs::{Layout, Party};
 use iolab_policy::schedule::catalog as schedule;
@@ -70,6 +72,8 @@ pub struct Wish {
     pub durability: Option<String>,
     /// Memory that clients and servers share, in bytes, while it is served this time.
     pub window_memory: Option<u64>,
+    /// Where the events of all machines are recorded while it is served this time.
+    pub events: Option<PathBuf>,
 }
 
 impl Wish {
@@ -294,6 +298,7 @@ impl Instance {
                 description
             }
         };
+        tape::record(&directory, wish.events.as_deref())?;
         let window_memory = wish.window_memory;
         Ok(Instance { directory, description, window_memory, _lock: lock })
     }
@@ -429,13 +434,18 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Refusal {
     )
 }
 
+/// How the names of a party's files begin.
+pub(crate) fn file_name(party: Party) -> String {
+    match party {
+        Party::Metadata => "metadata".to_owned(),
+        Party::Server(index) => format!("server-{index}"),
+        Party::Cache(index) => format!("cache-{index}"),
+    }
+}
+
 /// The name of the socket where a party listens.
 pub(crate) fn socket_name(party: Party) -> String {
-    match party {
-        Party::Metadata => "metadata.socket".to_owned(),
-        Party::Server(index) => format!("server-{index}.socket"),
-        Party::Cache(index) => format!("cache-{index}.socket"),
-    }
+    file_name(party) + ".socket"
 }
 
 /// A directory whose sockets can be named, however long its own name is.

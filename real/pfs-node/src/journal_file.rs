@@ -4,6 +4,9 @@
 //! a record that a crash has cut is the last one, and is cut off at the next start.
 
 use crate::device_sync::sync_directory;
+use crate::instance;
+use crate::tape::Taped;
+use iolab_pfs::Party;
 use iolab_pfs::journal::{self, SEGMENT_HEADER_BYTES, SegmentHeader};
 use iolab_pfs::metadata::{Metadata, Settings};
 use iolab_vocab::Refusal;
@@ -29,7 +32,8 @@ impl JournalFile {
         instance: u128,
         incarnation: u64,
         settings: Settings,
-    ) -> Result<(JournalFile, Metadata), Refusal> {
+        events: Option<&Path>,
+    ) -> Result<(JournalFile, Taped<Metadata>), Refusal> {
         let wrong = |error: io::Error| {
             Refusal::new(format!("{}: {error}", path.display()), "it must be readable and writable")
         };
@@ -45,7 +49,7 @@ impl JournalFile {
             // A header that was not finished had no records behind it.
             let header = SegmentHeader { instance, incarnation, first: 1 };
             journal.append(&header.encode()).map_err(wrong)?;
-            return Ok((journal, Metadata::recover(settings, [])?));
+            return Ok((journal, recovered(settings, Vec::new(), events)?));
         }
         let named = |refusal: Refusal| Refusal {
             message: format!("{}: {}", path.display(), refusal.message),
@@ -60,7 +64,7 @@ impl JournalFile {
         }
         let records = &bytes[SEGMENT_HEADER_BYTES..];
         let (records, end) = journal::records(records, header.first).map_err(named)?;
-        let metadata = Metadata::recover(settings, records).map_err(named)?;
+        let metadata = recovered(settings, records, events).map_err(named)?;
         journal.end = (SEGMENT_HEADER_BYTES + end) as u64;
         journal.file.set_len(journal.end).map_err(wrong)?;
         Ok((journal, metadata))
@@ -87,4 +91,19 @@ impl JournalFile {
         self.end += bytes.len() as u64;
         Ok(())
     }
+}
+
+/// The manager that records make; where its events are recorded, they are what it was made from.
+fn recovered(
+    settings: Settings,
+    records: Vec<&[u8]>,
+    events: Option<&Path>,
+) -> Result<Taped<Metadata>, Refusal> {
+    let copied = match events {
+        Some(_) => records.iter().map(|record| record.to_vec()).collect(),
+        None => Vec::new(),
+    };
+    let machine = Metadata::recover(settings, records)?;
+    let name = instance::file_name(Party::Metadata);
+    Ok(Taped::of(machine, &(settings, copied), events, &name))
 }

@@ -81,6 +81,9 @@ pub fn start(
     if let Some(bytes) = wish.window_memory {
         program.args(["--window-memory", &bytes.to_string()]);
     }
+    if let Some(events) = &wish.events {
+        program.arg("--events").arg(events);
+    }
     if life == Life::Bound {
         program.arg("--bound");
     }

@@ -28,6 +28,7 @@ mod server;
 pub mod stand_ins;
 pub mod status;
 mod subfiles;
+pub mod tape;
 mod window;
 mod worker;
 

@@ -10,6 +10,7 @@ use crate::journal_file::JournalFile;
 use crate::links::{self, Links, Told};
 use crate::peers::{self, Epoll, Heard, Peers};
 use crate::server::wait;
+use crate::tape::Taped;
 use crate::worker::{Bell, Worker};
 use iolab_pfs::SessionId;
 use iolab_pfs::configuration::Durability;
@@ -31,7 +32,7 @@ const AGAIN: Nanos = Nanos(200_000_000);
 
 /// The metadata manager with its sockets and its journal.
 pub(crate) struct Manager {
-    machine: Metadata,
+    machine: Taped<Metadata>,
     welcome: Welcome,
     journal: JournalFile,
     /// Records that are to be written, and the number of the last of them.
@@ -81,7 +82,7 @@ impl Syncs {
 impl Manager {
     /// A manager behind a door. To be made in the thread that runs it.
     pub(crate) fn new(
-        ((journal, machine), durability): ((JournalFile, Metadata), Durability),
+        ((journal, machine), durability): ((JournalFile, Taped<Metadata>), Durability),
         door: OwnedFd,
         place: Place,
         welcome: Welcome,
@@ -148,6 +149,7 @@ impl Manager {
                     self.perform(action);
                 }
             } else if !self.write(now) {
+                self.machine.turned();
                 self.peers.send(now, &mut self.buffers, heard);
                 self.links.send(&mut self.buffers);
                 let Manager { links, buffers, todo, .. } = self;

@@ -8,6 +8,7 @@ use crate::manager::Manager;
 use crate::peers::listen;
 use crate::server::Server;
 use crate::subfiles::Subfiles;
+use crate::tape;
 use crate::window::Budget;
 use crate::worker::Bell;
 use iolab_pfs::cache_manager;
@@ -44,6 +45,7 @@ impl Node {
         let mut node = Node { instance, stop, threads, stop_caches, caches };
         let instance::Description { servers, caches, durability, .. } = node.instance.description;
         let windows = Budget::of(node.instance.window_memory);
+        let events = tape::place(&node.instance.directory);
         for server in 0..servers {
             let device = Subfiles::at(&node.instance.data(server), servers);
             let device = device.map_err(|error| failed(&format!("I/O server {server}"), &error))?;
@@ -53,9 +55,10 @@ impl Node {
             }
             let device = (device, durability);
             let (stop, windows) = (node.stop.clone(), windows.clone());
+            let events = events.clone();
             let thread =
                 node.serve(Party::Server(server), stop, move |door, _, welcome, stop| {
-                    Server::new(device, door, welcome, windows)?.run(stop)?;
+                    Server::new(device, door, welcome, windows, events.as_deref())?.run(stop)?;
                     Ok(())
                 })?;
             node.threads.push(thread);
@@ -64,9 +67,9 @@ impl Node {
             let stop = Bell::new().map_err(|error| failed("a cache manager", &error))?;
             node.stop_caches.push(stop.clone());
             let settings = cache_manager::Settings::usual(index, caches, servers);
-            let party = Party::Cache(index);
+            let (party, events) = (Party::Cache(index), events.clone());
             let thread = node.serve(party, stop, move |door, place, welcome, stop| {
-                Cache::new(settings, door, place, welcome)?.run(stop)
+                Cache::new(settings, door, place, welcome, events.as_deref())?.run(stop)
             })?;
             node.caches.push(thread);
         }
@@ -80,7 +83,13 @@ impl Node {
             )
         })?;
         let incarnation = instance::random() as u64;
-        let recovered = JournalFile::open(&node.instance.journal(), uuid, incarnation, settings)?;
+        let recovered = JournalFile::open(
+            &node.instance.journal(),
+            uuid,
+            incarnation,
+            settings,
+            events.as_deref(),
+        )?;
         if durability == Durability::Device {
             recovered.0.sync().map_err(|error| failed("metadata manager", &error))?;
         }

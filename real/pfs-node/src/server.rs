@@ -6,8 +6,10 @@
 use crate::buffers::{Buffers, Payload};
 use crate::clock::{self, Wakes};
 use crate::device_sync::{ToSync, sync_names};
+use crate::instance;
 use crate::peers::{self, Epoll, Heard, Peers};
 use crate::subfiles::{self, Subfiles};
+use crate::tape::Taped;
 use crate::window::Budget;
 use crate::worker::{Bell, Worker};
 use iolab_pfs::configuration::Durability;
@@ -22,6 +24,7 @@ use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The number of the bell of whoever ends the thread.
@@ -36,7 +39,7 @@ type Worked = (Option<Operation>, Result<(), Code>);
 
 /// An I/O server with its sockets and files.
 pub(crate) struct Server {
-    machine: IoServer,
+    machine: Taped<IoServer>,
     welcome: Welcome,
     device: Subfiles,
     remover: Worker<(Operation, Inode), Worked>,
@@ -69,7 +72,10 @@ impl Server {
         door: OwnedFd,
         welcome: Welcome,
         windows: Arc<Budget>,
+        events: Option<&Path>,
     ) -> io::Result<Server> {
+        let settings = Settings::usual();
+        let name = instance::file_name(welcome.party);
         let (epoll, work) = (peers::epoll()?, Bell::new()?);
         peers::watch(&epoll, &work, WORK)?;
         let is_for_device = durability == Durability::Device;
@@ -86,7 +92,7 @@ impl Server {
         let sync = move |job: ToSync| (job.operation, job.carry_out(&directory));
         let syncer = is_for_device.then(|| Worker::new("pfs-sync", work.clone(), sync));
         Ok(Server {
-            machine: IoServer::new(Settings::usual()),
+            machine: Taped::of(IoServer::new(settings), &settings, events, &name),
             welcome,
             remover: Worker::new("pfs-remove", work.clone(), remove)?,
             syncer: syncer.transpose()?,
@@ -168,6 +174,7 @@ impl Server {
         loop {
             self.todo.extend(heard.drain(..).map(event));
             let Some(event) = self.todo.pop_front() else {
+                self.machine.turned();
                 self.peers.send(now, &mut self.buffers, heard);
                 if heard.is_empty() {
                     return;

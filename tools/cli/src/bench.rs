@@ -89,7 +89,8 @@ fn measure(arguments: &Arguments) -> Result<ExitCode, Failure> {
     apart(&outputs, &plan)?;
     // The run begins it anew, and nothing is left of this look.
     drop(records);
-    let files = launch::test_files(&plan.target, launch::ranks(&plan), plan.files)?;
+    let files = launch::test_files(&plan.target, launch::ranks(&plan), plan.files)?
+        .held_in(launch::file_system(&plan).as_deref());
     let present =
         |outcome: &Outcome, output: Option<Output>| show(arguments, &plan, outcome, output);
     let conclusion = Conclusion::new(&plan, &files, output, &present);

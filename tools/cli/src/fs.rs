@@ -5,6 +5,7 @@ mod copy;
 mod explore;
 mod files;
 mod launch;
+mod replay;
 mod run;
 mod standing;
 mod status;
@@ -44,6 +45,7 @@ enum Command {
     Check(check::Check),
     Rescue(check::Rescue),
     Explore(explore::Arguments),
+    Replay(replay::Arguments),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -64,6 +66,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Check(arguments) => check::check(arguments),
         Command::Rescue(arguments) => check::rescue(arguments),
         Command::Explore(arguments) => explore::run(arguments),
+        Command::Replay(arguments) => replay::run(arguments),
     }
 }
 

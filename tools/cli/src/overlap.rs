@@ -134,7 +134,8 @@ fn on_all_ranks(
     files: &TestFiles,
     conclusion: &Conclusion<OverlapOutcome, Outputs>,
 ) -> Result<Option<(OverlapOutcome, Option<Trace>)>, Failure> {
-    let abilities = Abilities { mpi: launch().is_some(), uring: uring_works(), platform: None };
+    let abilities =
+        Abilities { mpi: launch().is_some(), uring: uring_works(), ..Abilities::default() };
     on_ranks(plan.ranks, false, conclusion, &|comm| {
         let first = Cell::new(true);
         let observe = |progress: OverlapProgress| match progress {

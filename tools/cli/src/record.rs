@@ -25,6 +25,9 @@ use std::process::{Command, ExitCode};
 /// `benchmarks/trace-size` for what finer and coarser ones cost in size.
 pub(crate) const RESOLUTION_NS: u64 = 16;
 
+/// What raw records may take if nobody says it.
+const SPOOL_BYTES: u64 = 2 << 30;
+
 /// What a trace is called that nobody named.
 const DEFAULT_TRACE: &str = "run.iot";
 
@@ -112,22 +115,62 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if settings.mpi {
         libraries.push(launch::find_mpi_library().map_err(launch_failure)?);
     }
-    let mut output = Output::reserve(target, arguments.resolution)?;
-    let mut recording = Recording::begin(&settings, &arguments.command, &[])
-        .map_err(|error| spool_failure(&error))?;
-    output.recorded_in(recording.directory());
+    let mut recorder =
+        Recorder::begin(target, arguments.resolution, &settings, &arguments.command)?;
     let mut command = Command::new(&arguments.command[0]);
-    command.args(&arguments.command[1..]).envs(recording.environment());
+    command.args(&arguments.command[1..]).envs(recorder.recording.environment());
     launch::preload(&mut command, &libraries);
-    let ending = match launch::run(&mut command, &mut recording) {
+    let ending = match launch::run(&mut command, &mut recorder.recording) {
         Ok(ending) => ending,
         Err(error) => {
-            recording.discard();
+            recorder.recording.discard();
             return Err(launch_failure(error));
         }
     };
-    save(recording, output)?;
+    recorder.save()?;
     Ok(ExitCode::from(ending.code()))
+}
+
+/// A recording under way, and where its trace will go.
+pub(crate) struct Recorder {
+    pub(crate) recording: Recording,
+    output: Output,
+}
+
+impl Recorder {
+    fn begin(
+        target: Target,
+        resolution_ns: u64,
+        settings: &Settings,
+        command: &[OsString],
+    ) -> Result<Recorder, Failure> {
+        let mut output = Output::reserve(target, resolution_ns)?;
+        let recording =
+            Recording::begin(settings, command, &[]).map_err(|error| spool_failure(&error))?;
+        output.recorded_in(recording.directory());
+        Ok(Recorder { recording, output })
+    }
+
+    /// Of MPI's calls, into a trace that another command names.
+    pub(crate) fn of_job(trace: &Path, command: &[OsString]) -> Result<Recorder, Failure> {
+        let settings = Settings {
+            clock: None,
+            posix: false,
+            stdio: StreamCalls::Nothing,
+            below: false,
+            mpi: true,
+            limit_bytes: SPOOL_BYTES,
+            ring: false,
+            directory: None,
+        };
+        let target = output(Some(trace), &named_in(command))?;
+        Recorder::begin(target, RESOLUTION_NS, &settings, command)
+    }
+
+    /// Makes and writes the trace.
+    pub(crate) fn save(self) -> Result<(), Failure> {
+        save(self.recording, self.output)
+    }
 }
 
 /// The program and the files it is given, as far as they are named: none of them is meant by a trace.

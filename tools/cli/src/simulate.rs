@@ -63,7 +63,8 @@ fn run_recording(
     for note in recording.notes() {
         eprintln!("iolab: {note}");
     }
-    workload::run_subject(arguments, &Subject::Recorded(recording, recorded_wall(trace)), platform)
+    let subject = Subject::Recorded(recording, recorded_wall(trace));
+    workload::run_subject(arguments, (&subject, Some(trace)), platform)
 }
 
 fn run_trace(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {

@@ -246,6 +246,31 @@ fn every_cell_without_mpi_runs_verified_or_is_refused_with_a_reason() {
 }
 
 #[test]
+fn every_cell_on_the_file_system_runs_verified_or_is_refused_with_a_reason() {
+    let folder = TempDir::new().expect("a folder");
+    let place = folder.path().join("fs");
+    struct Servers<'a>(&'a Path);
+    impl Drop for Servers<'_> {
+        fn drop(&mut self) {
+            let _ = iolab_pfs_node::launch::stop(self.0);
+        }
+    }
+    let _servers = Servers(&place);
+    let on_it = |words: &[&str]| {
+        let told = iolab().args(words).arg("--dir").arg(&place).output().expect("it starts");
+        assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+        String::from_utf8(told.stdout).expect("text")
+    };
+    on_it(&["fs", "up", "--layout", "stripe:unit=64"]);
+    for ranks in [1, 2] {
+        let mut command = iolab();
+        command.env("IOLAB_FS", &place);
+        every_cell_runs(command, ranks, "\"pfs\", \"pfs-collective\"", 13 * 8 * 2);
+    }
+    assert_eq!(on_it(&["fs", "ls", "-r"]), "", "a run removes what it made");
+}
+
+#[test]
 #[ignore = "takes minutes: make test-long"]
 fn every_cell_under_mpi_runs_verified_or_is_refused_with_a_reason() {
     let methods =

@@ -7,13 +7,14 @@ use crate::plan::Plan;
 use iolab_pfs::cache_manager::{
     Action, BlockNumber, CacheManager, Event, Operation, Place, Row, ServingSettings, Settings,
 };
+use iolab_pfs::recording::Recorded;
 use iolab_pfs::{Buffer, Message, Peer, Request, SessionId};
 use iolab_policy::Machine;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A cache manager and its driver.
 pub(super) struct Cache {
-    machine: CacheManager,
+    machine: Recorded<CacheManager>,
     settings: Settings,
     pub(super) up: bool,
     pub(super) life: u32,
@@ -34,7 +35,7 @@ impl Cache {
             ..usual
         };
         Cache {
-            machine: CacheManager::new(settings),
+            machine: Recorded::of(CacheManager::new(settings), None),
             settings,
             up: false,
             life: 0,
@@ -46,8 +47,9 @@ impl Cache {
     }
 
     /// A new life: what was in memory is gone.
-    pub(super) fn start(&mut self) {
-        self.machine = CacheManager::new(self.settings);
+    pub(super) fn start(&mut self, is_recorded: bool) {
+        let origin = is_recorded.then_some(&self.settings);
+        self.machine = Recorded::of(CacheManager::new(self.settings), origin);
         self.up = true;
         self.life += 1;
         self.blocks.clear();
@@ -152,8 +154,10 @@ impl World {
         self.tell(&|| format!("cache {at} hears {event:?}"));
         let before = self.caches[at as usize].machine.counts();
         let mut actions = Vec::new();
-        self.caches[at as usize].machine.step(self.now, event, &mut actions);
-        let counts = self.caches[at as usize].machine.counts();
+        let it = &mut self.caches[at as usize];
+        it.machine.step(self.now, event, &mut actions);
+        let (life, rows, counts) = (it.life, it.machine.take(), it.machine.counts());
+        self.keep(&|| format!("cache-{at}-{life}"), rows);
         if counts.fetches > before.fetches {
             self.meet(Mark::BlockFetched);
         }

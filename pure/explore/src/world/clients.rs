@@ -8,6 +8,7 @@ use crate::shadow::{OpNumber, Scope, Tick};
 use iolab_pfs::client::{
     Action, Call, CallNumber, Client, Event, FileNumber, Gather, Outcome, Settings,
 };
+use iolab_pfs::recording::Recorded;
 use iolab_pfs::{Access, Inode, Layout, Message, Opened, Party, Portion};
 use iolab_policy::Machine;
 use iolab_vocab::Nanos;
@@ -15,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A process: its program, its machine and its driver.
 pub(super) struct Process {
-    machine: Client,
+    machine: Recorded<Client>,
     pub(super) alive: bool,
     pub(super) rank: u32,
     pub(super) size: u32,
@@ -77,18 +78,20 @@ impl Process {
         plan: &Plan,
         (_, rank, size): (usize, u32, u32),
         todos: Vec<Todo>,
+        is_recorded: bool,
     ) -> Process {
-        let usual = Settings::usual(plan.servers);
         let (transfer_bytes, depth) = (plan.transfer_bytes, plan.depth);
+        let settings = Settings {
+            caches: plan.caches,
+            transfer_bytes,
+            depth,
+            schedule: plan.schedule,
+            durability: plan.durability,
+            ..Settings::usual(plan.servers)
+        };
+        let origin = is_recorded.then_some(&settings);
         Process {
-            machine: Client::new(Settings {
-                caches: plan.caches,
-                transfer_bytes,
-                depth,
-                schedule: plan.schedule,
-                durability: plan.durability,
-                ..usual
-            }),
+            machine: Recorded::of(Client::new(settings), origin),
             alive: true,
             rank,
             size,
@@ -144,7 +147,10 @@ impl World {
         }
         self.tell(&|| format!("client {client} hears {event:?}"));
         let mut actions = Vec::new();
-        self.processes[client].machine.step(self.now, event, &mut actions);
+        let it = &mut self.processes[client];
+        it.machine.step(self.now, event, &mut actions);
+        let rows = it.machine.take();
+        self.keep(&|| format!("client-{client}"), rows);
         for action in actions {
             self.tell(&|| format!("client {client} wants {action:?}"));
             if self.processes[client].alive {

@@ -8,6 +8,7 @@ use iolab_pfs::SessionId;
 use iolab_pfs::configuration::Durability;
 use iolab_pfs::journal;
 use iolab_pfs::metadata::{Action, Event, Metadata, Settings};
+use iolab_pfs::recording::Recorded;
 use iolab_policy::Machine;
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ const SECTOR_BYTES: usize = 512;
 
 /// The manager, its driver and its journal.
 pub(super) struct Manager {
-    machine: Option<Metadata>,
+    machine: Option<Recorded<Metadata>>,
     settings: Settings,
     pub(super) up: bool,
     pub(super) life: u32,
@@ -68,13 +69,18 @@ impl World {
         self.manager.sessions.clear();
         self.manager.history.truncate(records.len());
         self.manager.last = records.len() as u64;
-        let recovered = Metadata::recover(self.manager.settings, records);
+        let settings = self.manager.settings;
+        let owned = |records: &[&[u8]]| records.iter().map(|record| record.to_vec()).collect();
+        let origin = self.recordings.is_some().then(|| (settings, owned(&records)));
+        let recovered = Metadata::recover(settings, records);
         self.manager.journal.truncate(intact);
         if torn {
             self.meet(Mark::RecordTorn);
         }
         match recovered {
-            Ok(machine) => self.manager.machine = Some(machine),
+            Ok(machine) => {
+                self.manager.machine = Some(Recorded::of(machine, origin.as_ref()));
+            }
             Err(refusal) => return self.fail(format!("the manager does not start: {refusal}")),
         }
         self.manager.up = true;
@@ -129,6 +135,8 @@ impl World {
         let mut actions = Vec::new();
         let machine = self.manager.machine.as_mut().expect("it is up");
         machine.step(self.now, event, &mut actions);
+        let (life, rows) = (self.manager.life, machine.take());
+        self.keep(&|| format!("metadata-{life}"), rows);
         for action in actions {
             self.tell(&|| format!("manager wants {action:?}"));
             self.carry_out_for_manager(action);

@@ -78,7 +78,12 @@ impl World {
         self.bulletins.resize(bulletins + count, None);
         for (rank, todos) in todos.into_iter().enumerate() {
             let client = self.processes.len();
-            let process = Process::new(&self.plan, (at, rank as u32, program.ranks), todos);
+            let process = Process::new(
+                &self.plan,
+                (at, rank as u32, program.ranks),
+                todos,
+                self.recordings.is_some(),
+            );
             self.processes.push(process);
             self.tell_client(client, iolab_pfs::client::Event::Woke);
             let delay = self.delay();

@@ -5,6 +5,7 @@ use super::{Happening, Node, World};
 use crate::marks::Mark;
 use crate::plan::Plan;
 use iolab_pfs::io_server::{Action, Event, IoServer, Settings};
+use iolab_pfs::recording::Recorded;
 use iolab_pfs::{Buffer, Code, Inode, Message, Party, Peer, Request, SessionId};
 use iolab_policy::Machine;
 use iolab_vocab::Nanos;
@@ -14,7 +15,7 @@ use super::devices::{Disk, Syncing, Work};
 
 /// An I/O server, its driver and its disk.
 pub(super) struct Server {
-    machine: IoServer,
+    machine: Recorded<IoServer>,
     settings: Settings,
     pub(super) up: bool,
     /// How many times it has started.
@@ -36,7 +37,7 @@ impl Server {
         let usual = Settings::usual();
         let settings = Settings { view_bytes_max: plan.view_bytes_max, ..usual };
         Server {
-            machine: IoServer::new(settings),
+            machine: Recorded::of(IoServer::new(settings), None),
             settings,
             up: false,
             life: 0,
@@ -52,8 +53,9 @@ impl Server {
     }
 
     /// A new life: what was in memory is gone.
-    pub(super) fn start(&mut self) {
-        self.machine = IoServer::new(self.settings);
+    pub(super) fn start(&mut self, is_recorded: bool) {
+        let origin = is_recorded.then_some(&self.settings);
+        self.machine = Recorded::of(IoServer::new(self.settings), origin);
         self.up = true;
         self.life += 1;
         self.buffers.clear();
@@ -106,7 +108,10 @@ impl World {
         }
         self.tell(&|| format!("server {server} hears {event:?}"));
         let mut actions = Vec::new();
-        self.servers[server as usize].machine.step(self.now, event, &mut actions);
+        let it = &mut self.servers[server as usize];
+        it.machine.step(self.now, event, &mut actions);
+        let (life, rows) = (it.life, it.machine.take());
+        self.keep(&|| format!("server-{server}-{life}"), rows);
         for action in actions {
             self.tell(&|| format!("server {server} wants {action:?}"));
             self.carry_out_for_server(server, action);

@@ -180,11 +180,11 @@ impl World {
     pub(super) fn start(&mut self, node: Node) {
         match node {
             Node::Server(server) => {
-                self.servers[server as usize].start();
+                self.servers[server as usize].start(self.recordings.is_some());
                 self.tell_server(server, iolab_pfs::io_server::Event::Woke);
             }
             Node::Cache(cache) => {
-                self.caches[cache as usize].start();
+                self.caches[cache as usize].start(self.recordings.is_some());
                 self.tell_cache(cache, iolab_pfs::cache_manager::Event::Woke);
             }
             _ => self.start_manager(),

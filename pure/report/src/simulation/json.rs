@@ -1,6 +1,6 @@
 //! A simulation as one document, for programs. Times are in seconds.
 
-use super::{Banded, Simulation, order_name, seconds, share};
+use super::{Banded, Compared, Simulation, order_name, seconds, share};
 use iolab_policy::collective::CollectiveKind;
 use iolab_sim::cluster::ServerTotals;
 use iolab_sim::program::PhaseTotals;
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 impl Simulation<'_> {
     /// Everything, as one document.
     pub fn json(&self) -> Value {
-        let Simulation { subject, platform, settings, outcome: banded, faulted, chosen } = self;
+        let Simulation { subject, platform, settings, outcome: banded, faulted, chosen, compared } =
+            self;
         let Banded { outcome, band, tie_seed } = banded;
         let collectives: serde_json::Map<String, Value> = CollectiveKind::ALL
             .iter()
@@ -22,6 +23,7 @@ impl Simulation<'_> {
             "platform": platform.name,
             "order": order_name(settings.order),
             "seed": subject.seed.map(|seed| seed.0),
+            "compared": compared.map(Compared::json),
             "recorded_seconds": subject.recorded.map(Nanos::seconds),
             "tie_seed": tie_seed.0,
             "cache": settings.cache,

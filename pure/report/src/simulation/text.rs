@@ -1,6 +1,6 @@
 //! A simulation for people at a terminal: what it took, then a table of each kind of part.
 
-use super::{Banded, Simulation, name_of, order_name, range, seconds, share, start};
+use super::{Banded, Compared, Simulation, name_of, order_name, range, seconds, share, start};
 use iolab_policy::collective::CollectiveKind;
 use iolab_sim::cluster::{DeviceTotals, LinkKind, ServerTotals};
 use iolab_sim::workload::{FileSystemOutcome, LinkOutcome, Outcome, TrafficOutcome};
@@ -13,7 +13,8 @@ const ROWS_MAX: usize = 32;
 impl Simulation<'_> {
     /// For people: the time with its range, what to know, then applications, servers and links.
     pub fn text(&self) -> String {
-        let Simulation { subject, platform, settings, outcome: banded, faulted, chosen } = self;
+        let Simulation { subject, platform, settings, outcome: banded, faulted, chosen, compared } =
+            self;
         let Banded { outcome, band, tie_seed } = banded;
         let mut text = format!("{} on {}", name_of(subject.name), name_of(&platform.name));
         let _ = write!(text, ", order {}, tie seed {tie_seed}, ", order_name(settings.order));
@@ -43,6 +44,7 @@ impl Simulation<'_> {
         }
         text += &faulted.as_ref().map_or_else(String::new, |faulted| faulted.text(banded));
         text += &chosen.as_ref().map_or_else(String::new, |chosen| chosen.text(banded));
+        text += &compared.map_or_else(String::new, Compared::text);
         text += &applications(outcome);
         text += &servers(outcome);
         text += &outcome.file_system.as_ref().map_or_else(String::new, traffic);

@@ -7,6 +7,7 @@ use crate::clock::Wakes;
 use crate::instance::Place;
 use crate::link;
 use crate::outgoing::{Part, Rows};
+use crate::tape::Taped;
 use crate::window::Stretch;
 use iolab_pfs::client::{Action, Call, CallNumber, Client, Event, Gather, Outcome, Settings};
 use iolab_pfs::session::{Hello, Role, Welcome};
@@ -16,6 +17,7 @@ use iolab_vocab::Nanos;
 use rustix::event::PollFlags;
 use rustix::fd::{AsFd, AsRawFd, RawFd};
 use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
 
 /// Memory of rows shorter than this is gathered: a row costs a slice of a system call, a copy does not.
 const ROW_BYTES_MIN: u64 = 2048;
@@ -50,7 +52,7 @@ impl Rows for Lending {
 
 /// See the module.
 pub(super) struct State {
-    machine: Client,
+    machine: Taped<Client>,
     session: SessionId,
     caches: u32,
     place: Place,
@@ -67,9 +69,15 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(settings: Settings, session: SessionId, place: Place) -> State {
+    pub(super) fn new(
+        settings: Settings,
+        session: SessionId,
+        place: Place,
+        events: Option<&Path>,
+    ) -> State {
+        let name = format!("client-{}", rustix::process::getpid().as_raw_nonzero());
         State {
-            machine: Client::new(settings),
+            machine: Taped::of(Client::new(settings), &settings, events, &name),
             session,
             caches: settings.caches,
             place,
@@ -169,6 +177,7 @@ impl State {
                     self.perform(action);
                 }
             }
+            self.machine.turned();
             self.send();
             if self.todo.is_empty() {
                 return;

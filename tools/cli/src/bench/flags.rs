@@ -50,6 +50,9 @@ pub(crate) struct Flags {
     /// Collective MPI-IO (IOR).
     #[arg(short = 'c', help_heading = "How")]
     collective: bool,
+    /// Directory of the file system that the methods pfs and pfs-collective use. [default: $IOLAB_FS]
+    #[arg(long, value_name = "DIR", help_heading = "How")]
+    file_system: Option<String>,
     /// Predict on this platform (a file or a preset) instead of running: methods sim and
     /// sim-collective.
     #[arg(long, value_name = "PLATFORM", help_heading = "How")]
@@ -164,6 +167,7 @@ impl Flags {
         let number = |n: u64| Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
         let flag = |on: bool, value: bool| on.then_some(Value::Boolean(value));
         put("target", self.target.as_ref().map(|p| Value::String(p.display().to_string())));
+        put("file-system", self.file_system.clone().map(Value::String));
         put("platform", self.platform.clone().map(Value::String));
         put("records", self.records.as_ref().map(|p| Value::String(p.display().to_string())));
         put("ranks", self.ranks.map(|n| number(n.into())));

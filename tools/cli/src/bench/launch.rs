@@ -12,7 +12,8 @@ use iolab_comm::{
 };
 use iolab_report::bench::Table;
 use std::cell::Cell;
-use std::path::Path;
+use std::env;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Runs `work` on every rank: of the MPI job that mpiexec started, else of local ranks. What rank
@@ -73,6 +74,11 @@ fn as_rank_of<T>(
     }
 }
 
+/// The directory of the file system that `pfs` uses: the plan's, or that of the run this one is part of.
+pub(super) fn file_system(plan: &Plan) -> Option<PathBuf> {
+    plan.file_system.clone().or_else(|| env::var_os("IOLAB_FS").map(PathBuf::from))
+}
+
 /// How many ranks there will be.
 pub(super) fn ranks(plan: &Plan) -> u32 {
     launch().map_or(plan.ranks, |launch| launch.ranks)
@@ -87,7 +93,12 @@ pub(super) fn run<O: Places + Sync>(
     conclusion: &Conclusion<Outcome, O>,
 ) -> Result<Option<Outcome>, Failure> {
     let platform = plan.platform.as_deref().map(read_platform).transpose()?;
-    let abilities = Abilities { mpi: launch().is_some(), uring: uring_works(), platform };
+    let abilities = Abilities {
+        mpi: launch().is_some(),
+        uring: uring_works(),
+        file_system: file_system(plan),
+        platform,
+    };
     let rows = iolab_bench::table(plan);
     let work = |comm: &dyn Comm| {
         let first = Cell::new(true);

@@ -4,7 +4,9 @@ use crate::failure::Failure;
 use crate::{parallel, say};
 use clap::Args;
 use iolab_explore::{Fault, Mark, Marks, Mask, Outcome};
+use iolab_pfs_node::tape;
 use serde_json::json;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Look for seeds with which the file system breaks its promises.
@@ -24,6 +26,9 @@ pub(super) struct Arguments {
     /// Tell everything that machines hear and want.
     #[arg(long, requires = "seed")]
     story: bool,
+    /// Record what all machines are told and what they want in a directory, for `iolab fs replay`.
+    #[arg(long, value_name = "DIR", requires = "seed")]
+    events: Option<PathBuf>,
     /// Results as JSON.
     #[arg(long)]
     json: bool,
@@ -62,6 +67,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let (true, Some(&seed)) = (arguments.story, seeds.first()) {
         let (_, story) = iolab_explore::tell(seed, &mask);
         story.iter().for_each(|line| say_line!("{line}"));
+    }
+    if let (Some(directory), Some(&seed)) = (&arguments.events, seeds.first()) {
+        let (_, recordings) = iolab_explore::record(seed, &mask);
+        tape::keep(directory, &recordings)?;
     }
     let threads = arguments.threads.unwrap_or_else(parallel::all_cores);
     let outcomes = parallel::run_all(&seeds, threads, |&seed| iolab_explore::explore(seed, &mask));

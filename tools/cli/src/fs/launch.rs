@@ -38,6 +38,10 @@ pub(super) struct Shape {
     /// [default: an eighth of this host's]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     window_memory: Option<u64>,
+    /// Record what all machines are told and what they want, a file for each party and life, for `iolab fs
+    /// replay`.
+    #[arg(long, value_name = "DIR")]
+    events: Option<PathBuf>,
 }
 
 impl Shape {
@@ -49,6 +53,7 @@ impl Shape {
             schedule: self.schedule.clone(),
             durability: self.durability.clone(),
             window_memory: self.window_memory,
+            events: self.events.clone(),
         }
     }
 }

@@ -7,10 +7,11 @@
 use super::launch::{Shape, start};
 use super::{Place, copy, failure, name_of, shown};
 use crate::failure::Failure;
-use crate::record::launch_failure;
+use crate::record::{Recorder, launch_failure};
 use clap::Args;
-use iolab_host::launch::{self, Ending, Watcher};
+use iolab_host::launch::{self, Both, Ending, Watcher};
 use iolab_host::own_place;
+use iolab_host::recording::Recording;
 use iolab_pfs::client::Call;
 use iolab_pfs::configuration::Durability;
 use iolab_pfs::{Code, Kind};
@@ -51,6 +52,9 @@ pub(super) struct Arguments {
     /// Export the files into this directory, instead of to where they have their names.
     #[arg(long, value_name = "DST")]
     stage_out: Option<PathBuf>,
+    /// Record what the program does, MPI-IO on files of the file system among it, into a trace.
+    #[arg(long, value_name = "RUN.iot")]
+    trace: Option<PathBuf>,
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -75,7 +79,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let libraries = [launch::find_mpi_library(), launch::find_names_library()];
     let [mpi, names] = libraries.map(|found| found.map_err(launch_failure));
-    let libraries = [mpi?, names?];
+    let mut libraries = vec![mpi?, names?];
+    if arguments.trace.is_some() {
+        libraries.insert(0, launch::find_library().map_err(launch_failure)?);
+    }
     let scope = Scope::of(&arguments.files)?;
     let home = Home::of(arguments.dir.as_deref())?;
     let wish = arguments.shape.wish();
@@ -83,9 +90,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let node = Some(started.inspect_err(|_| home.go())?);
     let mut keeper = Keeper { home: &home, wish, node, left: SUCCESSORS };
     let staged = stage_in(&home, &arguments.stage_in);
+    let mut recorder = None;
     let ended = staged.and_then(|staged| {
         stand_for_all(&home, &scope)?;
-        let ending = carry_out(arguments, &libraries, &scope, &mut keeper)?;
+        let trace = arguments.trace.as_deref();
+        recorder = trace.map(|it| Recorder::of_job(it, &arguments.command)).transpose()?;
+        let recording = recorder.as_mut().map(|it| &mut it.recording);
+        let ending = carry_out(arguments, &libraries, (&scope, recording), &mut keeper)?;
         Ok((staged, ending))
     });
     let (staged, ending) = match ended {
@@ -93,10 +104,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Err(failure) => {
             // The program has not run, so nothing is lost.
             let _ = keeper.node.map(Started::stop);
+            recorder.into_iter().for_each(|recorder| recorder.recording.discard());
             home.go();
             return Err(failure);
         }
     };
+    let saved = recorder.map_or(Ok(()), Recorder::save);
     let node = keeper.end()?;
     let exported = match arguments.keep {
         true => keep(&scope, &home),
@@ -114,6 +127,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     })?;
     stopped?;
     home.go();
+    saved?;
     Ok(ExitCode::from(ending.follow()))
 }
 
@@ -295,7 +309,7 @@ impl Keeper<'_> {
 fn carry_out(
     arguments: &Arguments,
     libraries: &[PathBuf],
-    scope: &Scope,
+    (scope, recording): (&Scope, Option<&mut Recording>),
     keeper: &mut Keeper<'_>,
 ) -> Result<Ending, Failure> {
     let directory = &keeper.home.directory;
@@ -306,7 +320,14 @@ fn carry_out(
     command.args(&arguments.command[1..]);
     command.env("IOLAB_FS", absolute).env(chosen::GLOBS, scope.globs.join("\n"));
     launch::preload(&mut command, libraries);
-    launch::run(&mut command, keeper).map_err(launch_failure)
+    let ending = match recording {
+        None => launch::run(&mut command, keeper),
+        Some(recording) => {
+            command.envs(recording.environment());
+            launch::run(&mut command, &mut Both(keeper, recording))
+        }
+    };
+    ending.map_err(launch_failure)
 }
 
 /// Leaves files where they are: nothing stands in for them.

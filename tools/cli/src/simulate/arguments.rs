@@ -37,6 +37,9 @@ pub(crate) struct Arguments {
     /// Parallel file system on the platform's servers, as its configuration says it
     #[arg(long, value_name = "F.toml")]
     pub(super) file_system: Option<PathBuf>,
+    /// Beside each kind of call of a recorded run: how long it took, and how far the prediction is off
+    #[arg(long, requires = "trace", requires = "file_system", conflicts_with = "faults")]
+    pub(super) predict: bool,
     /// Time of calls that strategies leave as they were
     #[arg(long, default_value = "recorded", value_parser = ["recorded", "model"])]
     pub(super) durations: String,

@@ -8,12 +8,13 @@ use crate::failure::Failure;
 use crate::{parallel, say, trace_file};
 use indicatif::{ProgressBar, ProgressStyle};
 use iolab_policy::collective::{CollectiveKind, CollectiveSelection, catalog};
-use iolab_report::simulation::{Banded, Chosen, Faulted, Simulation};
+use iolab_report::simulation::{Banded, Chosen, Compared, Faulted, Simulation};
 use iolab_sim::band::{Band, median_place};
 use iolab_sim::cluster::Progress;
 use iolab_sim::file_system::Configuration;
 use iolab_sim::platform::Platform;
 use iolab_sim::workload::{Outcome, Settings, Workload, simulate};
+use iolab_trace::Trace;
 use iolab_vocab::{Refusal, Seed};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -22,13 +23,13 @@ use std::process::ExitCode;
 /// Simulates a workload file.
 pub(super) fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
     let workload = read_workload(path, arguments.seed.map(Seed))?;
-    run_subject(arguments, &Subject::Described(Box::new(workload)), &arguments.platform()?)
+    run_subject(arguments, (&Subject::Described(Box::new(workload)), None), &arguments.platform()?)
 }
 
-/// Simulates a workload or a recorded program, and tells what came of it.
+/// Simulates a workload or a recorded program, of which there are measured calls, and tells what came of it.
 pub(super) fn run_subject(
     arguments: &Arguments,
-    subject: &Subject,
+    (subject, measured): (&Subject, Option<&Trace>),
     platform: &Platform,
 ) -> Result<ExitCode, Failure> {
     let outputs = arguments.outputs()?;
@@ -67,6 +68,10 @@ pub(super) fn run_subject(
         trace_file::save_to(output, trace)?;
         eprintln!("wrote {}", path.display());
     }
+    let compared = measured
+        .filter(|_| arguments.predict)
+        .zip(outcome.outcome.trace.as_ref())
+        .map(|(measured, predicted)| Compared::of(measured, predicted));
     let told = Simulation {
         subject: subject.told(),
         platform,
@@ -74,6 +79,7 @@ pub(super) fn run_subject(
         outcome: &outcome,
         faulted: faulted.as_ref(),
         chosen: chosen.as_ref(),
+        compared: compared.as_ref(),
     };
     say::text(&match (arguments.json, arguments.csv) {
         (true, _) => format!("{}\n", told.json()),
@@ -106,7 +112,7 @@ fn settings_of(arguments: &Arguments) -> Result<Settings, Failure> {
         collectives: collectives(&arguments.collective)?,
         strategies: arguments.strategies()?,
         faults: arguments.faults.as_deref().map(read_scenario).transpose()?,
-        record: arguments.output.is_some(),
+        record: arguments.output.is_some() || arguments.predict,
         file_system: arguments.file_system.as_deref().map(read_file_system).transpose()?,
     })
 }
