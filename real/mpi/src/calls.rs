@@ -7,6 +7,7 @@ use crate::call::Call;
 use crate::collectives as coll;
 use crate::communicators;
 use crate::completion as end;
+use crate::exchange::{self, Part};
 use crate::family::Family;
 use crate::files::{
     self,
@@ -70,6 +71,8 @@ struct Row {
     is_recorded: bool,
     /// How it is carried out on files of the parallel file system.
     work: Option<Work>,
+    /// What it has to do with collective accesses of the program's other files.
+    part: Option<Part>,
 }
 
 /// # Safety
@@ -86,6 +89,10 @@ unsafe fn around(
     {
         return answer;
     }
+    let is_large = row.usual.is_some();
+    let mut perform = |address: usize, words: &[usize]| {
+        exchange::around(row.part, words, is_large, &mut || perform(address, words))
+    };
     let address = match (row.next.get(), &row.usual) {
         (Some(address), _) => address,
         (None, Some((usual, counts))) => {
@@ -175,6 +182,7 @@ macro_rules! wrappers {
                 after: $after,
                 is_recorded: $recorded,
                 work: pfs::work(stringify!($name)),
+                part: exchange::part(stringify!($name)),
             };
             let mut perform = |address: usize, words: &[usize]| {
                 let &[$($argument),*] = words else { return NO_SUCH_FUNCTION };

@@ -16,6 +16,7 @@ mod collectives;
 mod communicators;
 mod completion;
 mod datatypes;
+mod exchange;
 mod family;
 mod files;
 mod handle;
