@@ -13,6 +13,7 @@ use crate::files::{
     self,
     Place::{Explicit, Own, Shared},
 };
+use crate::inside::Inside;
 use crate::messages as msg;
 use crate::next::Next;
 use crate::pfs::{self, Work};
@@ -29,33 +30,8 @@ const COUNT_TOO_LARGE: i32 = 2;
 const NO_SUCH_FUNCTION: i32 = 16;
 
 thread_local! {
-    /// Where on its stack this thread is in a call of MPI, 0 if in none: what that calls is its own.
+    /// Where this thread is in a call of MPI.
     static FRAME: Cell<usize> = const { Cell::new(0) };
-}
-
-/// The thread is in a call, until this goes.
-struct Inside;
-
-impl Inside {
-    /// None if the thread is in one already. Stacks grow down: a call further up than the one before
-    /// means that a handler of the guest's jumped out of that.
-    fn enter() -> Option<Inside> {
-        let here = 0u8;
-        let here = &raw const here as usize;
-        FRAME.with(|frame| {
-            if here < frame.get() {
-                return None;
-            }
-            frame.set(here);
-            Some(Inside)
-        })
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        FRAME.with(|frame| frame.set(0));
-    }
 }
 
 /// One row of the table.
@@ -110,7 +86,7 @@ unsafe fn around(
         return perform(address, arguments);
     }
     let Some(door) = door() else { return perform(address, arguments) };
-    let inside = Inside::enter();
+    let inside = Inside::enter(&FRAME);
     let family = Family::here();
     let times = Times { start: 0, end: 0 };
     let (noted, scratch) = (Vec::new(), [0; 8]);

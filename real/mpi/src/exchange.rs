@@ -21,6 +21,7 @@ mod wire;
 
 use crate::call::Call;
 use crate::family::Family;
+use crate::inside::Inside;
 use crate::pfs::numbers::{Class, Numbers};
 use crate::pfs::trouble::say;
 use crate::recorder::Times;
@@ -59,23 +60,8 @@ pub(crate) enum Part {
 }
 
 thread_local! {
-    /// What the library calls inside of a call is its own.
-    static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// The thread is in a call, until this goes.
-struct Inside;
-
-impl Inside {
-    fn enter() -> Option<Inside> {
-        (!IS_INSIDE.replace(true)).then_some(Inside)
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        IS_INSIDE.set(false);
-    }
+    /// Where this thread is in a call on a file: what the library calls inside of it is its own.
+    static FRAME: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The algorithm of this run, if one was chosen.
@@ -100,7 +86,9 @@ pub(crate) fn around(
     library: &mut dyn FnMut() -> i32,
 ) -> i32 {
     let Some(part) = part else { return library() };
-    let (Some(selection), Some(_inside)) = (selection(), Inside::enter()) else { return library() };
+    let (Some(selection), Some(_inside)) = (selection(), Inside::enter(&FRAME)) else {
+        return library();
+    };
     let mut words = words.to_vec();
     let (times, scratch) = (Times { start: 0, end: 0 }, [0; 8]);
     let (family, noted) = (Family::here(), Vec::new());

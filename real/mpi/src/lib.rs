@@ -20,6 +20,7 @@ mod exchange;
 mod family;
 mod files;
 mod handle;
+mod inside;
 mod messages;
 mod next;
 mod pfs;
