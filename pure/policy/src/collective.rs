@@ -142,3 +142,6 @@ impl<M: Machine<Event = Event, Action = Action> + Send + ?Sized> Collective for 
 
 /// Bytes that a collective adds to its payload.
 pub const HEADER_BYTES: u64 = 20;
+
+/// Memory of each rank for other ranks' data, where nobody says otherwise.
+pub const BUFFER_BYTES: u64 = 8 << 20;

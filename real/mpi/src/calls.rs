@@ -7,11 +7,13 @@ use crate::call::Call;
 use crate::collectives as coll;
 use crate::communicators;
 use crate::completion as end;
+use crate::exchange::{self, Part};
 use crate::family::Family;
 use crate::files::{
     self,
     Place::{Explicit, Own, Shared},
 };
+use crate::inside::Inside;
 use crate::messages as msg;
 use crate::next::Next;
 use crate::pfs::{self, Work};
@@ -28,33 +30,8 @@ const COUNT_TOO_LARGE: i32 = 2;
 const NO_SUCH_FUNCTION: i32 = 16;
 
 thread_local! {
-    /// Where on its stack this thread is in a call of MPI, 0 if in none: what that calls is its own.
+    /// Where this thread is in a call of MPI.
     static FRAME: Cell<usize> = const { Cell::new(0) };
-}
-
-/// The thread is in a call, until this goes.
-struct Inside;
-
-impl Inside {
-    /// None if the thread is in one already. Stacks grow down: a call further up than the one before
-    /// means that a handler of the guest's jumped out of that.
-    fn enter() -> Option<Inside> {
-        let here = 0u8;
-        let here = &raw const here as usize;
-        FRAME.with(|frame| {
-            if here < frame.get() {
-                return None;
-            }
-            frame.set(here);
-            Some(Inside)
-        })
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        FRAME.with(|frame| frame.set(0));
-    }
 }
 
 /// One row of the table.
@@ -70,6 +47,8 @@ struct Row {
     is_recorded: bool,
     /// How it is carried out on files of the parallel file system.
     work: Option<Work>,
+    /// What it has to do with collective accesses of the program's other files.
+    part: Option<Part>,
 }
 
 /// # Safety
@@ -88,14 +67,16 @@ unsafe fn around(
             .and_then(|work| pfs::carry_out(work, row.next.name(), arguments, has_large_counts));
         match ours {
             Some(answer) => (answer, has_large_counts),
-            None => by_library(row, arguments, perform),
+            None => by_library(row, arguments, &mut |address, words| {
+                exchange::around(row.part, words, has_large_counts, &mut || perform(address, words))
+            }),
         }
     };
     if !row.is_recorded {
         return carry_out(arguments).0;
     }
     let Some(door) = door() else { return carry_out(arguments).0 };
-    let inside = Inside::enter();
+    let inside = Inside::enter(&FRAME);
     let family = Family::here();
     let times = Times { start: 0, end: 0 };
     let (noted, scratch) = (Vec::new(), [0; 8]);
@@ -186,6 +167,7 @@ macro_rules! wrappers {
                 after: $after,
                 is_recorded: $recorded,
                 work: pfs::work(stringify!($name)),
+                part: exchange::part(stringify!($name)),
             };
             let mut perform = |address: usize, words: &[usize]| {
                 let &[$($argument),*] = words else { return NO_SUCH_FUNCTION };

@@ -12,19 +12,19 @@
 
 mod access;
 mod attributes;
-mod buffer;
+pub(crate) mod buffer;
 mod file;
-mod group;
+pub(crate) mod group;
 mod hints;
 mod names;
-mod numbers;
+pub(crate) mod numbers;
 mod open;
 mod request;
 mod rows;
 mod session;
-mod status;
-mod trouble;
-mod typemap;
+pub(crate) mod status;
+pub(crate) mod trouble;
+pub(crate) mod typemap;
 mod view;
 
 use crate::call::Call;

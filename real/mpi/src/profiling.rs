@@ -92,6 +92,10 @@ asked! {
     /// Begins to give all ranks what each of them has.
     iallgather = c"PMPI_Iallgather"
         (from from_count from_type to to_count to_type communicator request);
+    /// Begins to send a message.
+    isend = c"PMPI_Isend" (buffer count datatype to tag communicator request);
+    /// Begins to receive one.
+    irecv = c"PMPI_Irecv" (buffer count datatype from tag communicator request);
     /// Whether a request is done.
     test = c"PMPI_Test" (request flag status);
     /// Whether there is a message to receive.
@@ -130,6 +134,10 @@ asked! {
     file_get_errhandler = c"PMPI_File_get_errhandler" (file handler);
     /// An error handler of a function.
     file_create_errhandler = c"PMPI_File_create_errhandler" (function handler);
+    /// Tells the error handler of a file of an error.
+    file_call_errhandler = c"PMPI_File_call_errhandler" (file code);
+    /// Puts the individual pointer of a file somewhere.
+    file_seek = c"PMPI_File_seek" (file offset whence);
     /// Where the individual pointer of a file is.
     file_position = c"PMPI_File_get_position" (file position);
     /// Where the shared one is.

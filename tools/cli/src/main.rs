@@ -7,6 +7,7 @@ mod say;
 
 mod bench;
 mod calibrate;
+mod collective;
 mod darshan;
 mod export;
 mod failure;

@@ -9,6 +9,7 @@ pub(crate) use output::{Output, Saved};
 pub(crate) use patience::Patience;
 pub(crate) use streams::StdioName;
 
+use crate::collective::Collective;
 use crate::failure::Failure;
 use crate::output::{Kind, Output as Target};
 use clap::{Args, ValueEnum};
@@ -62,6 +63,8 @@ pub(crate) struct Arguments {
     /// takes 10 to 20, and rounding saves up to a third of the trace; 1 keeps every nanosecond.
     #[arg(long, value_name = "NS", default_value_t = RESOLUTION_NS, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     resolution: u64,
+    #[command(flatten)]
+    collective: Collective,
     /// The command and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -110,15 +113,19 @@ impl Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let target = output(arguments.output.as_deref(), &named_in(&arguments.command))?;
+    let collective = arguments.collective.applied()?;
     let settings = arguments.settings();
     let mut libraries = vec![launch::find_library().map_err(launch_failure)?];
-    if settings.mpi {
+    if settings.mpi || collective.is_some() {
         libraries.push(launch::find_mpi_library().map_err(launch_failure)?);
     }
     let mut recorder =
         Recorder::begin(target, arguments.resolution, &settings, &arguments.command)?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).envs(recorder.recording.environment());
+    if let Some(collective) = &collective {
+        collective.prepare(&mut command);
+    }
     launch::preload(&mut command, &libraries);
     let ending = match launch::run(&mut command, &mut recorder.recording) {
         Ok(ending) => ending,
@@ -127,6 +134,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             return Err(launch_failure(error));
         }
     };
+    if let Some(collective) = collective {
+        collective.end(&arguments.command[0]);
+    }
     recorder.save()?;
     Ok(ExitCode::from(ending.code()))
 }

@@ -5,6 +5,7 @@
 //! stays, hands signals on, and ends as the program ended: what a killed process held is then
 //! written out all the same. Else this process becomes the program.
 
+use crate::collective::Collective;
 use crate::failure::Failure;
 use crate::output::{self, Output as Target};
 use crate::record::{
@@ -24,14 +25,17 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// Run a program with strategies applied to its files, without changing the program.
+/// Run a program with strategies applied to its files, or with another algorithm for its collective
+/// accesses, without changing the program.
 ///
 /// The environment hands the strategies on to its children. See `iolab strategies` for the list.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// A strategy, for example `write-back:buffer=1m,paths=*.chk`; the first one is on top.
-    #[arg(long, value_name = "STRATEGY", required = true)]
+    #[arg(long, value_name = "STRATEGY", required_unless_present = "collective")]
     apply: Vec<String>,
+    #[command(flatten)]
+    collective: Collective,
     /// Record the program's calls into this trace as well.
     #[arg(long, value_name = "RUN.iot")]
     record: Option<PathBuf>,
@@ -48,16 +52,22 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut specs = parse(&arguments.apply)?;
+    let collective = arguments.collective.applied()?;
     let program = &arguments.command[0];
     let mut command = Command::new(program);
     command.args(&arguments.command[1..]);
-    launch::preload(&mut command, &[launch::find_library().map_err(launch_failure)?]);
+    let mut libraries = vec![launch::find_library().map_err(launch_failure)?];
+    if let Some(collective) = &collective {
+        libraries.push(launch::find_mpi_library().map_err(launch_failure)?);
+        collective.prepare(&mut command);
+    }
+    launch::preload(&mut command, &libraries);
     let shared = shared_run(&mut specs);
     if !specs.is_empty() {
         command.env("IOLAB_APPLY", StrategySpec::join(&specs));
     }
     let wants_a_trace = arguments.record.is_some() || arguments.decisions.is_some();
-    if shared.is_none() && !wants_a_trace {
+    if shared.is_none() && !wants_a_trace && collective.is_none() {
         let failure = command.exec();
         return Err(launch_failure(launch::start_error(program, failure)));
     }
@@ -75,6 +85,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     if let Some(run) = shared {
         end(run);
+    }
+    if let Some(collective) = collective {
+        collective.end(program);
     }
     ended.map(|ending| ExitCode::from(ending.follow()))
 }

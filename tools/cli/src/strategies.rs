@@ -2,10 +2,12 @@
 
 use crate::failure::Failure;
 use clap::Args;
+use iolab_policy::collective::CollectiveKind;
 use iolab_policy::insitu::Catalog;
 use std::process::ExitCode;
 
-/// List the strategies that can be applied to unmodified programs, and what each one changes.
+/// List the strategies that can be applied to unmodified programs and what each one changes, and the
+/// algorithms that can carry out their collective accesses.
 #[derive(Args)]
 pub(crate) struct Arguments {}
 
@@ -19,6 +21,12 @@ pub(crate) fn run(_arguments: &Arguments) -> Result<ExitCode, Failure> {
             row.traits.interference,
             row.traits.state
         );
+    }
+    say_line!(
+        "\nAlgorithms of collective MPI-IO accesses, for `iolab run --collective file=NAME`:"
+    );
+    for row in CollectiveKind::File.rows() {
+        say_line!("{}\n    {}", row.name, row.summary);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
+#[path = "parallel_files/collectives.rs"]
+mod collectives;
+
 /// What a program left: its directory's files, and how it ended.
 type Left = BTreeMap<PathBuf, Vec<u8>>;
 
@@ -54,14 +57,29 @@ impl Guest {
         before: &[(&str, &str)],
         arguments: &[&str],
     ) -> (Left, Output) {
+        let run = ["fs", "run", "--servers", "3", "--layout", "stripe:unit=4k", "--"];
+        let (left, output) =
+            self.run_by(ranks, if is_plain { &[] } else { &run }, before, arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {said}", self.family);
+        (left, output)
+    }
+
+    /// Runs it in a directory of its own, by these words of iolab's if there are any; what it left there.
+    fn run_by(
+        &self,
+        ranks: u32,
+        run: &[&str],
+        before: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> (Left, Output) {
         let home = tempfile::tempdir().unwrap();
         for (name, text) in before {
             fs::write(home.path().join(name), text).unwrap();
         }
         let iolab = env!("CARGO_BIN_EXE_iolab");
         let launcher = format!("mpiexec.{}", self.family);
-        let run = ["fs", "run", "--servers", "3", "--layout", "stripe:unit=4k", "--"];
-        let mut command = match is_plain {
+        let mut command = match run.is_empty() {
             true => Command::new(&launcher),
             false => {
                 let mut command = Command::new(iolab);
@@ -74,8 +92,6 @@ impl Guest {
         command.args(arguments);
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         let output = command.current_dir(home.path()).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{command:?}: {said}");
         let entries = fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().path());
         let left = entries.map(|path| {
             let name = path.file_name().map(OsStr::to_owned).unwrap();

@@ -10,7 +10,7 @@ use crate::queue::EventQueue;
 use crate::slab::Id;
 use crate::world::{Event, TaskId};
 use iolab_policy::Machine;
-use iolab_policy::collective::{Action, Collective, CollectiveKind, FileCall, Sizes};
+use iolab_policy::collective::{Action, BUFFER_BYTES, Collective, CollectiveKind, FileCall, Sizes};
 use iolab_vocab::{Direction, Extent};
 
 /// What a step has come to.
@@ -20,8 +20,6 @@ type Outcome = crate::process::Outcome<FileCollective>;
 const HANDLE_BYTES: u64 = 32;
 /// Payload of the broadcast that tells whether a size could be set.
 const RESULT_BYTES: u64 = 4;
-/// Buffer of each rank in two-phase I/O.
-const BUFFER_BYTES: u64 = 8 << 20;
 
 /// Stripes of one access. It is laid over them at once, before anybody can stop the run.
 const STRIPES_MAX: u64 = 1 << 28;

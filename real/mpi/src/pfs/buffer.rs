@@ -9,7 +9,7 @@ use iolab_pfs_node::Memory;
 const ZEROS: usize = 1 << 16;
 
 /// Where the bytes of a call lie.
-pub(super) struct Buffer {
+pub(crate) struct Buffer {
     /// The lowest byte.
     lowest: *mut u8,
     bytes: u64,
@@ -21,7 +21,7 @@ impl Buffer {
     /// # Safety
     /// The program has memory for `count` elements of that datatype at the address, until the end of
     /// the call.
-    pub(super) unsafe fn new(
+    pub(crate) unsafe fn new(
         address: usize,
         count: u64,
         datatype: usize,
@@ -41,8 +41,15 @@ impl Buffer {
         Ok(Buffer { lowest, bytes, laid: (!is_row).then_some(laid) })
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Where the bytes from `at` on are, if they lie in one row.
+    pub(crate) fn place(&self, at: u64, bytes: usize) -> Option<*mut u8> {
+        self.check(at, bytes);
+        // SAFETY: within the program's memory.
+        self.laid.is_none().then(|| unsafe { self.lowest.add(at as usize) })
     }
 
     fn check(&self, at: u64, bytes: usize) {

@@ -10,31 +10,33 @@ use crate::family::Family;
 use crate::profiling;
 
 /// A communicator of ours.
-pub(super) struct Group {
-    communicator: usize,
-    pub(super) rank: u32,
-    pub(super) size: u32,
+pub(crate) struct Group {
+    pub(crate) communicator: usize,
+    pub(crate) rank: u32,
+    pub(crate) size: u32,
 }
 
-fn check(answer: i32, what: &str) -> Result<(), Trouble> {
+pub(crate) fn check(answer: i32, what: &str) -> Result<(), Trouble> {
     match answer {
         0 => Ok(()),
         code => Err(Trouble::new(Class::Other, format!("{what} fails with code {code}"))),
     }
 }
 
-/// Waits for a request.
-fn wait(request: &mut usize) -> Result<(), Trouble> {
+/// Waits for a request; the processor is given away after so many questions.
+pub(crate) fn wait(request: &mut usize, polls: u32) -> Result<(), Trouble> {
     let ignored = Numbers::here().ignored_status;
     loop {
-        let mut done = 0i32;
-        // SAFETY: a request that goes on, and room for the answer.
-        let answer = unsafe {
-            profiling::test(request as *mut usize as usize, &raw mut done as usize, ignored)
-        };
-        check(answer, "MPI_Test")?;
-        if done != 0 {
-            return Ok(());
+        for _ in 0..polls {
+            let mut done = 0i32;
+            // SAFETY: a request that goes on, and room for the answer.
+            let answer = unsafe {
+                profiling::test(request as *mut usize as usize, &raw mut done as usize, ignored)
+            };
+            check(answer, "MPI_Test")?;
+            if done != 0 {
+                return Ok(());
+            }
         }
         std::thread::yield_now();
     }
@@ -42,14 +44,14 @@ fn wait(request: &mut usize) -> Result<(), Trouble> {
 
 impl Group {
     /// The processes of a communicator of one group. All of them come here.
-    pub(super) fn of(communicator: usize) -> Result<Group, Trouble> {
+    pub(crate) fn of(communicator: usize) -> Result<Group, Trouble> {
         let (mut own, mut request) = (0usize, 0usize);
         // SAFETY: the program's communicator, and room for both handles.
         let answer = unsafe {
             profiling::comm_idup(communicator, &raw mut own as usize, &raw mut request as usize)
         };
         check(answer, "MPI_Comm_idup")?;
-        wait(&mut request)?;
+        wait(&mut request, 1)?;
         let (mut rank, mut size) = (0i32, 0i32);
         // SAFETY: a communicator, and room for the answers.
         let answers = unsafe {
@@ -63,7 +65,7 @@ impl Group {
     }
 
     /// Gives all ranks the bytes of rank 0.
-    pub(super) fn broadcast(&self, bytes: &mut [u8]) -> Result<(), Trouble> {
+    pub(crate) fn broadcast(&self, bytes: &mut [u8]) -> Result<(), Trouble> {
         if self.size == 1 {
             return Ok(());
         }
@@ -74,11 +76,11 @@ impl Group {
             profiling::ibcast(address, count, byte, 0, self.communicator, &raw mut request as usize)
         };
         check(answer, "MPI_Ibcast")?;
-        wait(&mut request)
+        wait(&mut request, 1)
     }
 
     /// A number that rank 0 finds, for all ranks; if it finds none, all fail.
-    pub(super) fn found_by_first(
+    pub(crate) fn found_by_first(
         &self,
         find: impl FnOnce() -> Result<u64, Trouble>,
     ) -> Result<u64, Trouble> {
@@ -94,7 +96,7 @@ impl Group {
     }
 
     /// Whether all ranks mean the same; all of them come here.
-    pub(super) fn check_same(&self, own: u64, what: &str) -> Result<(), Trouble> {
+    pub(crate) fn check_same(&self, own: u64, what: &str) -> Result<(), Trouble> {
         let all = self.gather(own)?;
         match all.iter().all(|other| *other == own) {
             true => Ok(()),
@@ -106,36 +108,65 @@ impl Group {
     }
 
     /// A number of every rank, in their order.
-    pub(super) fn gather(&self, own: u64) -> Result<Vec<u64>, Trouble> {
+    pub(crate) fn gather(&self, own: u64) -> Result<Vec<u64>, Trouble> {
         let mut all = vec![own; self.size as usize];
-        if self.size == 1 {
-            return Ok(all);
+        self.gather_bytes(&own.to_ne_bytes(), |at, bytes| {
+            all[at] = u64::from_ne_bytes(bytes.try_into().expect("a word has 8 bytes"));
+        })?;
+        Ok(all)
+    }
+
+    /// Some numbers of every rank, in the order of ranks.
+    pub(crate) fn gather_words<const N: usize>(
+        &self,
+        own: [u64; N],
+    ) -> Result<Vec<[u64; N]>, Trouble> {
+        let mut all = vec![own; self.size as usize];
+        let bytes: Vec<u8> = own.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        self.gather_bytes(&bytes, |at, bytes| {
+            for (to, word) in all[at].iter_mut().zip(bytes.chunks_exact(8)) {
+                *to = u64::from_ne_bytes(word.try_into().expect("a word has 8 bytes"));
+            }
+        })?;
+        Ok(all)
+    }
+
+    /// Gives `take` the bytes of every rank, as many of each; those of a group of one stay where they are.
+    pub(crate) fn gather_bytes(
+        &self,
+        own: &[u8],
+        mut take: impl FnMut(usize, &[u8]),
+    ) -> Result<(), Trouble> {
+        if self.size == 1 || own.is_empty() {
+            return Ok(());
         }
+        let mut all = vec![0u8; own.len() * self.size as usize];
         let (mut request, byte) = (0usize, Family::here().byte);
         let to = all.as_mut_ptr() as usize;
         // SAFETY: both places stay until the request is done.
         let answer = unsafe {
             profiling::iallgather(
-                &raw const own as usize,
-                8,
+                own.as_ptr() as usize,
+                own.len(),
                 byte,
                 to,
-                8,
+                own.len(),
                 byte,
                 self.communicator,
                 &raw mut request as usize,
             )
         };
         check(answer, "MPI_Iallgather")?;
-        wait(&mut request)?;
-        Ok(all)
+        wait(&mut request, 1)?;
+        all.chunks_exact(own.len()).enumerate().for_each(|(at, bytes)| take(at, bytes));
+        Ok(())
     }
 
     /// `MPI_File_get_group`: writes a handle of the group to an address.
     ///
     /// # Safety
     /// There must be room for a handle.
-    pub(super) unsafe fn give(&self, address: usize) -> Result<(), Trouble> {
+    pub(crate) unsafe fn give(&self, address: usize) -> Result<(), Trouble> {
         // SAFETY: a communicator, and the caller's promise.
         check(unsafe { profiling::comm_group(self.communicator, address) }, "MPI_Comm_group")
     }
@@ -144,7 +175,7 @@ impl Group {
     ///
     /// # Safety
     /// There must be room for a handle.
-    pub(super) unsafe fn give_handler(&self, handler: usize, to: usize) -> Result<(), Trouble> {
+    pub(crate) unsafe fn give_handler(&self, handler: usize, to: usize) -> Result<(), Trouble> {
         // SAFETY: a communicator of ours, whose handler nobody else looks at.
         let answers = unsafe {
             [

@@ -33,7 +33,7 @@ pub(crate) enum Class {
 
 impl Class {
     /// All of them, in their order.
-    pub(super) const ALL: [Class; 19] = [
+    pub(crate) const ALL: [Class; 19] = [
         Class::Count,
         Class::Type,
         Class::Arg,
@@ -58,18 +58,18 @@ impl Class {
 
 /// What one family says.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Numbers {
+pub(crate) struct Numbers {
     classes: [i32; Class::ALL.len()],
-    pub(super) no_communicator: usize,
-    pub(super) no_datatype: usize,
-    pub(super) no_file: usize,
-    pub(super) no_info: usize,
-    pub(super) no_handler: usize,
-    pub(super) errors_are_fatal: usize,
-    pub(super) errors_abort: usize,
-    pub(super) errors_return: usize,
-    pub(super) ignored_status: usize,
-    pub(super) seek_set: i32,
+    pub(crate) no_communicator: usize,
+    pub(crate) no_datatype: usize,
+    pub(crate) no_file: usize,
+    pub(crate) no_info: usize,
+    pub(crate) no_handler: usize,
+    pub(crate) errors_are_fatal: usize,
+    pub(crate) errors_abort: usize,
+    pub(crate) errors_return: usize,
+    pub(crate) ignored_status: usize,
+    pub(crate) seek_set: i32,
 }
 
 const MPICH: Numbers = Numbers {
@@ -109,7 +109,7 @@ const STANDARD: Numbers = Numbers {
 
 impl Numbers {
     /// Those of this process's family.
-    pub(super) fn here() -> &'static Numbers {
+    pub(crate) fn here() -> &'static Numbers {
         static NUMBERS: OnceLock<Numbers> = OnceLock::new();
         NUMBERS.get_or_init(|| match Family::here().kind {
             Kind::Mpich => MPICH,
@@ -129,7 +129,7 @@ impl Numbers {
     }
 
     /// The number of a class, which is a code of an error as well.
-    pub(super) fn code(&self, class: Class) -> i32 {
+    pub(crate) fn code(&self, class: Class) -> i32 {
         self.classes[class as usize]
     }
 }

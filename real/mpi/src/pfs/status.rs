@@ -8,7 +8,7 @@ use crate::profiling;
 ///
 /// # Safety
 /// It must be the program's status, or what stands for none.
-pub(super) unsafe fn set_status(status: usize, bytes: u64) {
+pub(crate) unsafe fn set_status(status: usize, bytes: u64) {
     if status == Numbers::here().ignored_status || status == 0 {
         return;
     }

@@ -15,18 +15,18 @@ use std::sync::{Mutex, PoisonError};
 /// An error on its way to the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {
-    pub(super) class: Class,
+    pub(crate) class: Class,
     /// One line for people; empty if another rank has told it.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 impl Trouble {
-    pub(super) fn new(class: Class, text: impl Into<String>) -> Trouble {
+    pub(crate) fn new(class: Class, text: impl Into<String>) -> Trouble {
         Trouble { class, text: text.into() }
     }
 
     /// The same, told by another rank.
-    pub(super) fn told(self) -> Trouble {
+    pub(crate) fn told(self) -> Trouble {
         Trouble { text: String::new(), ..self }
     }
 
@@ -124,7 +124,7 @@ impl Handler {
 }
 
 /// Tells a line, unless nobody wants to hear it.
-pub(super) fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     if std::env::var_os("IOLAB_FS_QUIET").is_none_or(|quiet| quiet != "1") {
         // In one piece, as other ranks say theirs; a program may have closed it.
         let _ = std::io::stderr().write_all(format!("iolab: {line}\n").as_bytes());

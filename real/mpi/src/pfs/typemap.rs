@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 const DEPTH_MAX: u32 = 64;
 
 /// The set of bytes of a datatype.
-pub(super) fn of(datatype: usize) -> Result<Arc<Datatype>, Trouble> {
+pub(crate) fn of(datatype: usize) -> Result<Arc<Datatype>, Trouble> {
     let family = Family::here();
     if datatype == Numbers::here().no_datatype {
         return Err(Trouble::new(Class::Type, "the datatype is MPI_DATATYPE_NULL"));
@@ -34,7 +34,7 @@ pub(super) fn of(datatype: usize) -> Result<Arc<Datatype>, Trouble> {
 }
 
 /// Whether a datatype is one of MPI's own, which are never given back.
-pub(super) fn is_named(datatype: usize) -> bool {
+pub(crate) fn is_named(datatype: usize) -> bool {
     let combiner = envelope(datatype).and_then(|it| Family::here().combiner(it.combiner));
     combiner.is_none_or(str::is_empty)
 }
