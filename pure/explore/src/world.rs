@@ -80,6 +80,8 @@ enum Happening {
     Written { life: u32 },
     /// The manager crashes while it writes.
     Crashes { life: u32 },
+    /// A server crashes that has just told what a collective came to.
+    Falls { server: u32, life: u32 },
     /// A cache manager ends that was told so before.
     Ends { cache: u32 },
     /// A crashed party starts.
@@ -248,6 +250,11 @@ impl World {
                     self.crash_metadata(self.now.0 + 100_000_000);
                 }
             }
+            Happening::Falls { server, life } => {
+                if self.servers[server as usize].life == life {
+                    self.crash_server(server, self.now.0 + 100_000_000);
+                }
+            }
             Happening::Ends { cache } => self.crash_cache(cache, self.now.0 + 1_000_000),
             Happening::Starts { node } => self.start(node),
         }
@@ -268,7 +275,9 @@ impl World {
             Happening::Arrives { connection, to_party, .. } => Some(end(connection, *to_party)),
             Happening::Noticed { connection, at_party } => Some(end(connection, *at_party)),
             Happening::Wakes { node, .. } => Some(*node),
-            Happening::Works { server, .. } => Some(Node::Server(*server)),
+            Happening::Works { server, .. } | Happening::Falls { server, .. } => {
+                Some(Node::Server(*server))
+            }
             Happening::Written { .. } | Happening::Crashes { .. } => Some(Node::Metadata),
             Happening::Ends { .. } | Happening::Starts { .. } => None,
         }

@@ -62,12 +62,16 @@ pub enum Plant {
     SyncWithoutFlush,
     /// A client does not tell of data that a cache manager has lost.
     LossNotTold,
+    /// An access does not wait for those before it that touch the same bytes.
+    ProgramOrderForgotten,
+    /// A process comes to collectives in the order in which its data has moved.
+    CollectivesUnordered,
 }
 
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 28] = [
+    pub const ALL: [Plant; 30] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -96,6 +100,8 @@ impl Plant {
         Plant::CutWhileFetching,
         Plant::SyncWithoutFlush,
         Plant::LossNotTold,
+        Plant::ProgramOrderForgotten,
+        Plant::CollectivesUnordered,
     ];
 }
 

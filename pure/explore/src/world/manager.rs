@@ -81,7 +81,8 @@ impl World {
         self.manager.machine = None;
         let underway = std::mem::take(&mut self.manager.underway);
         let mut left: Vec<u8> = Vec::new();
-        let any = self.dice.one_in(2);
+        // Of several records, a device may keep later ones and lose earlier ones.
+        let any = !self.dice.one_in(if underway.len() > 1 { 8 } else { 2 });
         for (_, record) in underway {
             let lost = any && self.dice.one_in(2);
             left.extend(if lost { vec![0; record.len()] } else { record });

@@ -2,7 +2,7 @@
 
 use super::{Happening, Node, World};
 use crate::plan::{Event, What};
-use crate::shadow::Scope;
+use crate::shadow::{By, Scope};
 use iolab_pfs::{Inode, SessionId};
 
 impl World {
@@ -51,12 +51,7 @@ impl World {
         let until = self.now.0 + event.for_ns;
         self.tell(&|| format!("TROUBLE {event:?}"));
         match event.what {
-            What::Crash { server } => {
-                if self.servers[server as usize].up {
-                    self.crash(server);
-                    self.at(until, Happening::Starts { node: Node::Server(server) });
-                }
-            }
+            What::Crash { server } => self.crash_server(server, until),
             What::CrashMetadata => self.crash_metadata(until),
             What::CrashCache { cache } => self.crash_cache(cache, until),
             What::EndCache { cache } => {
@@ -102,12 +97,17 @@ impl World {
         }
     }
 
-    fn crash(&mut self, server: u32) {
+    /// A server crashes, and starts again then.
+    pub(super) fn crash_server(&mut self, server: u32, until: u64) {
+        if !self.servers[server as usize].up {
+            return;
+        }
         self.crash_works(server);
         self.servers[server as usize].up = false;
         let tick = self.tick();
         self.shadow.crashed(server, tick);
         self.break_all(Node::Server(server));
+        self.at(until, Happening::Starts { node: Node::Server(server) });
     }
 
     /// Nothing goes wrong any more, and what is wrong ends.
@@ -174,7 +174,8 @@ impl World {
             let seen = self.on_disks(inode, layout);
             let now = self.tick();
             let end = seen.len() as u64;
-            self.shadow.read((inode, layout), (seen, Some(end)), Scope::Block, (now, now + 1))?;
+            let by = By { process: usize::MAX, scope: Scope::Block };
+            self.shadow.read((inode, layout), (seen, Some(end)), by, (now, now + 1))?;
         }
         Ok(())
     }
