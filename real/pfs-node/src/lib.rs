@@ -30,5 +30,5 @@ mod subfiles;
 mod window;
 mod worker;
 
-pub use client::Client;
+pub use client::{Client, Started};
 pub use memory::{Memory, NoMemory};
