@@ -80,6 +80,10 @@ unsafe fn around(
     arguments: &mut [usize],
     perform: &mut dyn FnMut(usize, &[usize]) -> i32,
 ) -> i32 {
+    let mut completed = |address: usize, words: &[usize]| {
+        pfs::completed(row.work, row.next.name(), words, &mut |words| perform(address, words))
+    };
+    let perform = &mut completed;
     let mut has_large_counts = row.usual.is_some();
     if let Some(work) = row.work
         && let Some(answer) = pfs::carry_out(work, row.next.name(), arguments, has_large_counts)
@@ -322,8 +326,12 @@ wrappers! { false true
     MPI_File_write_ordered_end PMPI_File_write_ordered_end (a b c) nothing => files::completed;
 }
 
-// What has to do with files, and has no row of the recorder's.
+// What has to do with files and their requests, and has no row of the recorder's.
 wrappers! { false false
+    MPI_Request_get_status PMPI_Request_get_status (a b c) nothing => nothing;
+    MPI_Request_get_status_all PMPI_Request_get_status_all (a b c d) nothing => nothing;
+    MPI_Request_get_status_any PMPI_Request_get_status_any (a b c d e) nothing => nothing;
+    MPI_Request_get_status_some PMPI_Request_get_status_some (a b c d e) nothing => nothing;
     MPI_File_delete PMPI_File_delete (a b) nothing => nothing;
     MPI_File_get_size PMPI_File_get_size (a b) nothing => nothing;
     MPI_File_get_group PMPI_File_get_group (a b) nothing => nothing;

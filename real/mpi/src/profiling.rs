@@ -94,6 +94,10 @@ asked! {
         (from from_count from_type to to_count to_type communicator request);
     /// Whether a request is done.
     test = c"PMPI_Test" (request flag status);
+    /// Whether one of several requests is done.
+    test_any = c"PMPI_Testany" (count requests index flag status);
+    /// Which of several requests are done.
+    test_some = c"PMPI_Testsome" (count requests ended indices statuses);
     /// Whether there is a message to receive.
     iprobe = c"PMPI_Iprobe" (source tag communicator flag status);
     /// Ends the program.

@@ -69,6 +69,11 @@ pub(super) struct Numbers {
     pub(super) errors_abort: usize,
     pub(super) errors_return: usize,
     pub(super) ignored_status: usize,
+    pub(super) status_bytes: usize,
+    /// Where in a status its `MPI_ERROR` is.
+    pub(super) status_error: usize,
+    /// `MPI_ERR_IN_STATUS`.
+    pub(super) error_in_status: i32,
     pub(super) seek_set: i32,
 }
 
@@ -83,6 +88,9 @@ const MPICH: Numbers = Numbers {
     errors_return: 0x5400_0001,
     errors_abort: 0x5400_0003,
     ignored_status: 1,
+    status_bytes: 20,
+    status_error: 16,
+    error_in_status: 17,
     seek_set: 600,
 };
 
@@ -90,6 +98,9 @@ const MPICH: Numbers = Numbers {
 const OPEN_MPI: Numbers = Numbers {
     classes: [2, 3, 13, 16, 20, 21, 23, 28, 29, 30, 35, 39, 40, 41, 42, 44, 45, 51, 52],
     ignored_status: 0,
+    status_bytes: 24,
+    status_error: 8,
+    error_in_status: 18,
     ..MPICH
 };
 
@@ -104,6 +115,9 @@ const STANDARD: Numbers = Numbers {
     errors_abort: 0x142,
     errors_return: 0x143,
     ignored_status: 0,
+    status_bytes: 32,
+    status_error: 8,
+    error_in_status: 19,
     seek_set: 403,
 };
 

@@ -284,7 +284,10 @@ pub(super) fn close(call: &Call<'_>) -> Answer {
     }
     // SAFETY: the program's handle.
     let file = file::find(unsafe { place.read_unaligned() })?;
+    // What the program has not waited for ends first: nothing of it may be lost.
+    file.settle();
     let result = closed(&file);
+    super::request::tidy();
     file::remove(file.handle());
     // SAFETY: as above.
     unsafe { place.write_unaligned(Numbers::here().no_file) };
