@@ -8,11 +8,12 @@
 //! A guest's rules hold: a defect of ours is an error of the call, never the end of the program. Calls
 //! on files of ours are not recorded yet: what the recorder asks of a file it would ask of the library.
 //!
-//! Not there yet: data representations other than native.
+//! Not there: data representations that programs register, whose functions are theirs.
 
 mod access;
 mod attributes;
 mod buffer;
+mod external;
 mod file;
 mod group;
 mod hints;

@@ -102,6 +102,12 @@ asked! {
     iprobe = c"PMPI_Iprobe" (source tag communicator flag status);
     /// Ends the program.
     abort = c"PMPI_Abort" (communicator code);
+    /// Converts elements to external32.
+    pack_external = c"PMPI_Pack_external"
+        (representation from count datatype to bytes position);
+    /// Converts elements from external32.
+    unpack_external = c"PMPI_Unpack_external"
+        (representation from bytes position to count datatype);
     /// Another handle of the same datatype.
     type_dup = c"PMPI_Type_dup" (datatype duplicate);
     /// A key for attributes of datatypes.

@@ -278,6 +278,17 @@ fn what_was_started_is_carried_out_whatever_the_program_does_with_its_request() 
     }
 }
 
+/// The guest knows what is right: of the libraries one crashes and the other writes what no other one reads.
+#[test]
+fn files_in_external32_hold_what_the_standard_lays_down() {
+    let right = "10 integers, same 1\n\
+        5 before the end, the rest left alone 1\n\
+        10 longs of 4 bytes, the fourth at 24, same 1\n\
+        10 records in 100 bytes, same 1, external32\n\
+        in the file: 00 00 00 00 00 00 00 00 ff ff ff ff 00 00 00 00 ff ff 40 04 00 00 00 00 00 00\n";
+    all_right("external.c", &[1, 2], right);
+}
+
 #[test]
 fn an_error_is_one_line_on_the_rank_that_met_it() {
     let (_, output) = Guest::new("openmpi", "calls.c").run(2, false, &[]);

@@ -6,6 +6,7 @@
 //! any data moves still comes to the end of it, or the others would wait.
 
 use super::buffer::Buffer;
+use super::external::External;
 use super::file::{self, Begun, File, mode};
 use super::numbers::Class;
 use super::ongoing::Ongoing;
@@ -52,7 +53,25 @@ struct Transfer {
     view: Arc<Nest>,
     from: u64,
     to: u64,
-    buffer: Buffer,
+    data: Data,
+}
+
+/// The program's memory of a call.
+enum Data {
+    /// As the file has it.
+    Same(Buffer),
+    /// In another form.
+    External(External),
+}
+
+impl Data {
+    /// How many bytes it has in the file.
+    fn bytes(&self) -> u64 {
+        match self {
+            Data::Same(buffer) => buffer.bytes(),
+            Data::External(external) => external.bytes(),
+        }
+    }
 }
 
 /// A blocking call: `(file, offset if explicit, buffer, count, datatype, status)`.
@@ -107,14 +126,20 @@ fn carried_out(file: &File, call: &Call<'_>, wish: Wish) -> Result<u64, Trouble>
         let _ = file.agree(Err(trouble.clone()));
     }
     let mut transfer = prepared?;
-    let moved = match transfer.access(file, wish) {
-        Some(access) => session::access(access, &mut transfer.buffer),
-        None => Ok(0),
+    let moved = match (transfer.access(file, wish), &mut transfer.data) {
+        (None, _) => Ok(0),
+        (Some(access), Data::Same(buffer)) => session::access(access, buffer),
+        (Some(access), Data::External(external)) => {
+            session::access(access, &mut external.packed.clone())
+        }
     };
     if wish.place == Place::Own {
         file.state().go_on(*moved.as_ref().unwrap_or(&transfer.bytes()));
     }
-    moved
+    match transfer.data {
+        Data::Same(_) => moved,
+        Data::External(mut external) => external.moved(moved?),
+    }
 }
 
 /// Has the data moved while the program goes on.
@@ -131,9 +156,12 @@ fn set_going(file: &File, call: &Call<'_>, wish: Wish) -> Result<Arc<Ongoing>, T
     if wish.place == Place::Own {
         file.state().go_on(transfer.bytes());
     }
-    match transfer.access(file, wish) {
-        Some(access) => Ongoing::start(open, access, transfer.buffer),
-        None => Ok(Ongoing::nothing(open)),
+    let Some(access) = transfer.access(file, wish) else { return Ok(Ongoing::nothing(open)) };
+    match transfer.data {
+        Data::Same(buffer) => Ongoing::start(open, access, buffer, None),
+        Data::External(external) => {
+            Ongoing::start(open, access, external.packed.clone(), Some(external))
+        }
     }
 }
 
@@ -176,43 +204,50 @@ fn prepared(file: &File, call: &Call<'_>, wish: Wish) -> Result<Transfer, Troubl
             .map_err(|_| Trouble::new(Class::Arg, "the offset is negative"))?,
         Place::Ordered | Place::Shared => {
             let unit = file.state().view.unit;
-            let units = wanted.as_ref().map(|buffer| buffer.bytes() / unit);
+            let units = wanted.as_ref().map(|data| data.bytes() / unit);
             match (units, wish.place) {
                 (Ok(units), Place::Shared) => file.advance(units)?,
                 (units, _) => in_order(file, units.map_err(Clone::clone))?,
             }
         }
     };
-    let buffer = wanted?;
+    let data = wanted?;
     let state = file.state();
     let from = state.view.bytes_before(offset)?;
-    let (to, end) = (from.saturating_add(buffer.bytes()), state.view.nest.size());
+    let (to, end) = (from.saturating_add(data.bytes()), state.view.nest.size());
     let view = state.view.below(to);
     match wish.direction {
         Direction::Write if to > end => {
             Err(Trouble::new(Class::Io, "the view has no place for so many bytes"))
         }
-        _ => Ok(Transfer { from: from.min(end), to: to.min(end), view, buffer }),
+        _ => Ok(Transfer { from: from.min(end), to: to.min(end), view, data }),
     }
 }
 
 /// The memory of a call, if the call may be made: whole etypes.
-fn wanted(file: &File, call: &Call<'_>, wish: Wish) -> Result<Buffer, Trouble> {
+fn wanted(file: &File, call: &Call<'_>, wish: Wish) -> Result<Data, Trouble> {
     check_mode(file, wish)?;
     let at = if wish.place == Place::Explicit { 2 } else { 1 };
     let Ok(count) = u64::try_from(call.count(at + 1)) else {
         return Err(Trouble::new(Class::Count, format!("a count of {}", call.count(at + 1))));
     };
+    let is_external = file.state().view.is_external();
+    let (address, datatype) = (call.word(at), call.handle(at + 2));
     // SAFETY: the program's memory, as the call describes it.
-    let buffer = unsafe { Buffer::new(call.word(at), count, call.handle(at + 2))? };
-    let (bytes, unit) = (buffer.bytes(), file.state().view.unit);
+    let data = unsafe {
+        match is_external && count > 0 {
+            true => Data::External(External::new(address, count, datatype, wish.direction)?),
+            false => Data::Same(Buffer::new(address, count, datatype)?),
+        }
+    };
+    let (bytes, unit) = (data.bytes(), file.state().view.unit);
     if bytes % unit != 0 {
         return Err(Trouble::new(
             Class::Io,
             format!("{bytes} bytes are no whole etypes of {unit}"),
         ));
     }
-    Ok(buffer)
+    Ok(data)
 }
 
 /// Where this rank's etypes begin if all ranks take theirs in order from the shared pointer on, which

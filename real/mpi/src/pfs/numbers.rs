@@ -29,11 +29,12 @@ pub(crate) enum Class {
     ReadOnly,
     UnsupportedDatarep,
     UnsupportedOperation,
+    Conversion,
 }
 
 impl Class {
     /// All of them, in their order.
-    pub(super) const ALL: [Class; 19] = [
+    pub(super) const ALL: [Class; 20] = [
         Class::Count,
         Class::Type,
         Class::Arg,
@@ -53,6 +54,7 @@ impl Class {
         Class::ReadOnly,
         Class::UnsupportedDatarep,
         Class::UnsupportedOperation,
+        Class::Conversion,
     ];
 }
 
@@ -78,7 +80,7 @@ pub(super) struct Numbers {
 }
 
 const MPICH: Numbers = Numbers {
-    classes: [2, 3, 12, 15, 20, 21, 22, 25, 26, 27, 32, 34, 35, 36, 37, 39, 40, 43, 44],
+    classes: [2, 3, 12, 15, 20, 21, 22, 25, 26, 27, 32, 34, 35, 36, 37, 39, 40, 43, 44, 23],
     no_communicator: 0x0400_0000,
     no_datatype: 0x0c00_0000,
     no_file: 0,
@@ -96,7 +98,7 @@ const MPICH: Numbers = Numbers {
 
 /// Its handles are addresses, which are looked up.
 const OPEN_MPI: Numbers = Numbers {
-    classes: [2, 3, 13, 16, 20, 21, 23, 28, 29, 30, 35, 39, 40, 41, 42, 44, 45, 51, 52],
+    classes: [2, 3, 13, 16, 20, 21, 23, 28, 29, 30, 35, 39, 40, 41, 42, 44, 45, 51, 52, 25],
     ignored_status: 0,
     status_bytes: 24,
     status_error: 8,
@@ -105,7 +107,7 @@ const OPEN_MPI: Numbers = Numbers {
 };
 
 const STANDARD: Numbers = Numbers {
-    classes: [2, 3, 13, 16, 20, 21, 23, 28, 29, 30, 35, 39, 40, 41, 42, 44, 45, 54, 55],
+    classes: [2, 3, 13, 16, 20, 21, 23, 28, 29, 30, 35, 39, 40, 41, 42, 44, 45, 54, 55, 25],
     no_communicator: 0x100,
     no_datatype: 0x200,
     no_file: 0x118,

@@ -1,11 +1,11 @@
 //! Calls that go on: what was started, and what came of it.
 
-use super::buffer::Buffer;
+use super::external::External;
 use super::file::File;
 use super::session;
 use super::trouble::Trouble;
 use iolab_pfs::client::{Call, Outcome};
-use iolab_pfs_node::Started;
+use iolab_pfs_node::{Memory, Started};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A call that goes on beside the program, or has ended.
@@ -16,18 +16,20 @@ pub(super) struct Ongoing {
 }
 
 enum State {
-    UnderWay(Started<'static>),
+    UnderWay(Started<'static>, Option<External>),
     Over(Result<u64, Trouble>),
 }
 
 impl Ongoing {
-    /// Begins an access, which uses the program's memory until it is over.
+    /// Begins an access, which uses the program's memory until it is over; what is read in another form is
+    /// converted then.
     pub(super) fn start(
         file: Arc<File>,
         access: Call,
-        buffer: Buffer,
+        memory: impl Memory + Send + 'static,
+        external: Option<External>,
     ) -> Result<Arc<Ongoing>, Trouble> {
-        let state = Mutex::new(State::UnderWay(session::start(access, buffer)?));
+        let state = Mutex::new(State::UnderWay(session::start(access, memory)?, external));
         Ok(Arc::new(Ongoing { file, state }))
     }
 
@@ -43,12 +45,12 @@ impl Ongoing {
     /// Whether it is over, as far as can be told without waiting.
     pub(super) fn is_over(&self) -> bool {
         let mut state = self.state();
-        match &*state {
+        match &mut *state {
             State::Over(_) => true,
-            State::UnderWay(started) => match started.outcome() {
+            State::UnderWay(started, external) => match started.outcome() {
                 None => false,
                 Some(outcome) => {
-                    *state = State::Over(moved(outcome));
+                    *state = State::Over(moved(outcome, external.as_mut()));
                     true
                 }
             },
@@ -58,13 +60,13 @@ impl Ongoing {
     /// Waits for its end; how many bytes it has moved.
     pub(super) fn wait(&self) -> Result<u64, Trouble> {
         let mut state = self.state();
-        if let State::UnderWay(started) = &*state {
-            *state = State::Over(moved(session::wait(started)));
+        if let State::UnderWay(started, external) = &mut *state {
+            *state = State::Over(moved(session::wait(started), external.as_mut()));
         }
         match &*state {
             State::Over(result) => result.clone(),
             // It was just replaced.
-            State::UnderWay(_) => Ok(0),
+            State::UnderWay(..) => Ok(0),
         }
     }
 
@@ -72,11 +74,12 @@ impl Ongoing {
     pub(super) fn result(&self) -> Option<Result<u64, Trouble>> {
         match &*self.state() {
             State::Over(result) => Some(result.clone()),
-            State::UnderWay(_) => None,
+            State::UnderWay(..) => None,
         }
     }
 }
 
-fn moved(outcome: Outcome) -> Result<u64, Trouble> {
-    session::bytes(outcome?)
+fn moved(outcome: Outcome, external: Option<&mut External>) -> Result<u64, Trouble> {
+    let bytes = session::bytes(outcome?)?;
+    external.map_or(Ok(bytes), |external| external.moved(bytes))
 }

@@ -129,8 +129,8 @@ int main(int argc, char **argv) {
     /* Collective ones, of different lengths, in one order; another collective call and messages in between. */
     MPI_File_iwrite_at_all(file, at(0), data, BYTES, MPI_BYTE, &requests[0]);
     MPI_File_iwrite_at_all(file, (MPI_Offset)size * BYTES + rank, data, 1, MPI_BYTE, &requests[1]);
-    if (rank == 0) MPI_Send(&word, 1, MPI_INT, size - 1, 3, MPI_COMM_WORLD);
-    if (rank == size - 1) MPI_Recv(&word, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (size > 1 && rank == 0) MPI_Send(&word, 1, MPI_INT, size - 1, 3, MPI_COMM_WORLD);
+    if (size > 1 && rank == size - 1) MPI_Recv(&word, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_File_write_at_all(file, (MPI_Offset)(size + 1) * BYTES + rank, data, 1, MPI_BYTE, MPI_STATUS_IGNORE);
     MPI_File_iread_at_all(file, at(0), seen, BYTES, MPI_BYTE, &requests[2]);
     MPI_Waitall(3, requests, statuses);
