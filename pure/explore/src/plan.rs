@@ -144,7 +144,7 @@ pub(crate) struct Plan {
 }
 
 /// One in how many messages or works meets it; 0: none.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rates {
     pub(crate) loss: u64,
     pub(crate) delay: u64,
@@ -156,13 +156,14 @@ pub(crate) struct Rates {
     pub(crate) sync: u64,
     /// Of syncs that programs are told of: the power goes soon after.
     pub(crate) power: u64,
+    /// Of verdicts on collectives: their home crashes when it has told one.
+    pub(crate) verdict: u64,
 }
 
 impl Rates {
     /// Whether nothing of the kind can happen.
-    pub(crate) fn peaceful(self) -> bool {
-        let Rates { loss, delay, disk, mangle, journal, sync, power } = self;
-        [loss, delay, disk, mangle, journal, sync, power].iter().all(|&rate| rate == 0)
+    pub(crate) fn peaceful(&self) -> bool {
+        *self == Rates::default()
     }
 }
 
@@ -236,8 +237,8 @@ pub(crate) struct Round {
 pub(crate) enum Step {
     /// Rank 0 opens, then all adopt.
     Open { slot: usize, path: Vec<u8>, wish: OpenWish },
-    /// Each rank its own access, all of them collectively.
-    Collective { slot: usize, ranks: Vec<Access> },
+    /// Each rank its own access, all of them collectively; they may go on before the call has been answered.
+    Collective { slot: usize, ranks: Vec<Access>, waits: bool },
     /// One rank by itself; it may go on before the call has been answered.
     Access { slot: usize, rank: u32, access: Access, waits: bool },
     /// From now on all accesses are atomic, or none is.
@@ -300,6 +301,7 @@ impl Plan {
         let schedule = &schedule::ROWS[(seed % schedule::ROWS.len() as u64) as usize];
         let pace_ns = dice.magnitude(1_000, 20_000_000);
         let mut programs = programs(&mut dice);
+        start_collectives(&mut Dice::new(seed, 6), &mut programs);
         // Of draws of their own, so that instances without caches stay as they are.
         let mut own = Dice::new(seed, 5);
         let caches = if own.one_in(2) { 0 } else { own.between(1, 4) as u32 };
@@ -356,6 +358,19 @@ impl Plan {
     /// Whether nothing goes wrong.
     pub(crate) fn peaceful(&self) -> bool {
         self.events.is_empty() && self.rates.peaceful()
+    }
+}
+
+/// In some runs, some collective accesses are started, and waited for later.
+fn start_collectives(dice: &mut Dice, programs: &mut [Program]) {
+    if !dice.one_in(4) {
+        return;
+    }
+    let rounds = programs.iter_mut().flat_map(|program| &mut program.rounds);
+    for step in rounds.flat_map(|round| &mut round.steps) {
+        if let Step::Collective { waits, .. } = step {
+            *waits = dice.one_in(2);
+        }
     }
 }
 
@@ -426,7 +441,8 @@ fn round(
                 let view = &family[rank as usize % family.len()];
                 access(dice, writes ^ (odd && rank == 0), view)
             };
-            vec![Step::Collective { slot, ranks: (0..ranks).map(one).collect() }]
+            let ranks = (0..ranks).map(one).collect();
+            vec![Step::Collective { slot, ranks, waits: true }]
         }
         13 => vec![Step::Agree { slot }],
         14 => vec![Step::Sync { slot }, Step::Agree { slot }],
@@ -598,6 +614,7 @@ fn faults(
             Fault::Mangle => rates.mangle = dice.magnitude(20, 2000),
             Fault::Power if !dice.one_in(3) => rates.power = dice.magnitude(1, 8),
             Fault::CrashMetadata if dice.one_in(2) => rates.journal = dice.magnitude(2, 32),
+            Fault::Crash if dice.one_in(3) => rates.verdict = dice.magnitude(4, 64),
             Fault::Cache if caches == 0 => {}
             Fault::Cache => {
                 let count = dice.between(1, 4);

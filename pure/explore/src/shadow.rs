@@ -27,6 +27,14 @@ pub(crate) enum Scope {
     File,
 }
 
+/// Who does something, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct By {
+    /// Calls of one process on the same bytes take effect in their order.
+    pub(crate) process: usize,
+    pub(crate) scope: Scope,
+}
+
 #[derive(Clone, Debug)]
 enum Effect {
     /// Bytes of the file, ascending, and what they are set to.
@@ -46,7 +54,7 @@ struct Op {
     answered: Option<Tick>,
     durable: Durable,
     effect: Effect,
-    scope: Scope,
+    by: By,
 }
 
 /// Whether a write outlives the cache managers that have it, or the power.
@@ -60,8 +68,8 @@ enum Durable {
 }
 
 impl Op {
-    fn begun(begin: Tick, effect: Effect, scope: Scope) -> Op {
-        Op { begin, end: None, answered: None, durable: Durable::NotYet, effect, scope }
+    fn begun(begin: Tick, effect: Effect, by: By) -> Op {
+        Op { begin, end: None, answered: None, durable: Durable::NotYet, effect, by }
     }
 }
 
@@ -69,6 +77,22 @@ impl Op {
     /// Whether it is over for sure before `tick`.
     fn over_before(&self, tick: Tick) -> bool {
         self.end.is_some_and(|end| end < tick)
+    }
+
+    /// Whether both touch a byte, and one of them writes it.
+    fn conflicts(&self, other: &Op) -> bool {
+        let (Some(own), Some(others)) = (self.bytes(), other.bytes()) else { return false };
+        let both_read = matches!((&self.effect, &other.effect), (Effect::Read(_), Effect::Read(_)));
+        let is_there = |&(x, _): &(u32, u8)| value_at(others, x).is_some();
+        !both_read && own.iter().any(is_there)
+    }
+
+    /// The bytes of an access.
+    fn bytes(&self) -> Option<&[(u32, u8)]> {
+        match &self.effect {
+            Effect::Write(bytes) | Effect::Read(bytes) => Some(bytes),
+            Effect::Resize(_) => None,
+        }
     }
 
     /// What it sets a byte to.
@@ -227,7 +251,7 @@ impl Shadow {
         &mut self,
         (inode, layout): (Inode, Layout),
         bytes: &[u32],
-        scope: Scope,
+        by: By,
         now: Tick,
     ) -> Option<(OpNumber, Vec<u8>)> {
         let file = self.file(inode, layout);
@@ -246,7 +270,7 @@ impl Shadow {
             set.push((x, writers.len() as u8));
         }
         let values = set.iter().map(|&(_, value)| value).collect();
-        file.ops.push(Op::begun(now, Effect::Write(set), scope));
+        file.ops.push(Op::begun(now, Effect::Write(set), by));
         Some((OpNumber(number), values))
     }
 
@@ -255,10 +279,12 @@ impl Shadow {
         &mut self,
         (inode, layout): (Inode, Layout),
         bytes: u64,
+        process: usize,
         now: Tick,
     ) -> OpNumber {
         let file = self.file(inode, layout);
-        file.ops.push(Op::begun(now, Effect::Resize(bytes), Scope::Block));
+        let by = By { process, scope: Scope::Block };
+        file.ops.push(Op::begun(now, Effect::Resize(bytes), by));
         OpNumber(file.ops.len() - 1)
     }
 
@@ -278,7 +304,7 @@ impl Shadow {
         &mut self,
         (inode, layout): (Inode, Layout),
         (seen, beyond): (Vec<(u32, u8)>, Option<u64>),
-        scope: Scope,
+        by: By,
         (begin, now): (Tick, Tick),
     ) -> Result<(), String> {
         let file = self.file(inode, layout);
@@ -300,7 +326,7 @@ impl Shadow {
             file.allowed(x, value, begin)
                 .map_err(|why| format!("byte {x} of file {inode}: {why}"))?;
         }
-        file.ops.push(Op { end: Some(now), ..Op::begun(begin, Effect::Read(seen), scope) });
+        file.ops.push(Op { end: Some(now), ..Op::begun(begin, Effect::Read(seen), by) });
         Ok(())
     }
 
@@ -348,7 +374,7 @@ impl Shadow {
             }
             let crashes = self.crashes.iter().chain(&self.cache_crashes).map(|crash| crash.1);
             let crashes: Vec<Tick> = crashes.collect();
-            let atomic = |op: &Op| op.scope == Scope::File;
+            let atomic = |op: &Op| op.by.scope == Scope::File;
             graph::judge(&file.ops, &file.writers, 0..end as u32, &crashes, atomic)
                 .map_err(|why| format!("atomic calls on file {inode}: {why}"))?;
         }
@@ -426,48 +452,52 @@ mod tests {
         (Shadow::new((1, 0), 16), (Inode(1), Layout::striped(16, 1, 0).unwrap()))
     }
 
+    fn by(process: usize) -> By {
+        By { process, scope: Scope::Block }
+    }
+
     #[test]
     fn a_read_must_not_see_what_was_overwritten_before_it_began() {
         let (mut shadow, file) = shadow();
-        let (old, values) = shadow.write(file, &[0, 1], Scope::Block, 1).unwrap();
+        let (old, values) = shadow.write(file, &[0, 1], by(1), 1).unwrap();
         shadow.done(file.0, old, 2);
-        let (new, _) = shadow.write(file, &[1], Scope::Block, 3).unwrap();
+        let (new, _) = shadow.write(file, &[1], by(2), 3).unwrap();
         let stale = vec![(0, values[0]), (1, values[1])];
-        assert!(shadow.clone().read(file, (stale.clone(), None), Scope::Block, (4, 5)).is_ok());
+        assert!(shadow.clone().read(file, (stale.clone(), None), by(3), (4, 5)).is_ok());
         shadow.done(file.0, new, 6);
-        assert!(shadow.clone().read(file, (stale, None), Scope::Block, (7, 8)).is_err());
-        assert!(shadow.clone().read(file, (vec![(0, 0)], None), Scope::Block, (7, 8)).is_err());
-        assert!(shadow.clone().read(file, (vec![(0, 9)], None), Scope::Block, (7, 8)).is_err());
-        assert!(shadow.read(file, (vec![(0, 1), (1, 2)], None), Scope::Block, (7, 8)).is_ok());
+        assert!(shadow.clone().read(file, (stale, None), by(4), (7, 8)).is_err());
+        assert!(shadow.clone().read(file, (vec![(0, 0)], None), by(5), (7, 8)).is_err());
+        assert!(shadow.clone().read(file, (vec![(0, 9)], None), by(6), (7, 8)).is_err());
+        assert!(shadow.read(file, (vec![(0, 1), (1, 2)], None), by(7), (7, 8)).is_ok());
     }
 
     #[test]
     fn the_end_of_a_file_follows_writes_and_changes_of_length() {
         let (mut shadow, file) = shadow();
-        let (write, _) = shadow.write(file, &[0, 9], Scope::Block, 1).unwrap();
+        let (write, _) = shadow.write(file, &[0, 9], by(8), 1).unwrap();
         assert!(shadow.size(file, 0, (2, 3)).is_ok());
         assert!(shadow.size(file, 10, (2, 3)).is_ok());
         assert!(shadow.size(file, 11, (2, 3)).is_err());
         shadow.done(file.0, write, 4);
         assert!(shadow.size(file, 9, (5, 6)).is_err());
-        let cut = shadow.resize(file, 3, 7);
+        let cut = shadow.resize(file, 3, 0, 7);
         assert!(shadow.size(file, 10, (8, 9)).is_ok());
         assert!(shadow.size(file, 2, (8, 9)).is_ok());
         shadow.done(file.0, cut, 10);
         assert!(shadow.size(file, 2, (11, 12)).is_err());
         assert!(shadow.size(file, 10, (11, 12)).is_err());
-        assert!(shadow.read(file, (vec![], Some(2)), Scope::Block, (11, 12)).is_err());
-        assert!(shadow.read(file, (vec![(0, 1)], Some(3)), Scope::Block, (11, 12)).is_ok());
+        assert!(shadow.read(file, (vec![], Some(2)), by(9), (11, 12)).is_err());
+        assert!(shadow.read(file, (vec![(0, 1)], Some(3)), by(10), (11, 12)).is_ok());
     }
 
     #[test]
     fn half_of_a_write_beside_what_it_covers_is_found() {
         let (mut shadow, file) = shadow();
-        let (one, old) = shadow.write(file, &[0, 1], Scope::Block, 1).unwrap();
+        let (one, old) = shadow.write(file, &[0, 1], by(11), 1).unwrap();
         shadow.done(file.0, one, 2);
-        let (_, new) = shadow.write(file, &[0, 1], Scope::Block, 3).unwrap();
+        let (_, new) = shadow.write(file, &[0, 1], by(12), 3).unwrap();
         let two = OpNumber(1);
-        shadow.read(file, (vec![(0, new[0]), (1, old[1])], None), Scope::Block, (4, 5)).unwrap();
+        shadow.read(file, (vec![(0, new[0]), (1, old[1])], None), by(13), (4, 5)).unwrap();
         // While it may have failed, half of it is fine.
         assert!(shadow.judge().is_ok());
         shadow.done(file.0, two, 6);
@@ -477,17 +507,30 @@ mod tests {
     #[test]
     fn two_reads_must_not_see_two_writes_in_two_orders() {
         let (mut shadow, file) = shadow();
-        let (one, first) = shadow.write(file, &[0], Scope::Block, 1).unwrap();
-        let (two, second) = shadow.write(file, &[0], Scope::Block, 1).unwrap();
-        shadow.read(file, (vec![(0, first[0])], None), Scope::Block, (2, 3)).unwrap();
-        shadow.read(file, (vec![(0, second[0])], None), Scope::Block, (4, 5)).unwrap();
+        let (one, first) = shadow.write(file, &[0], by(14), 1).unwrap();
+        let (two, second) = shadow.write(file, &[0], by(15), 1).unwrap();
+        shadow.read(file, (vec![(0, first[0])], None), by(16), (2, 3)).unwrap();
+        shadow.read(file, (vec![(0, second[0])], None), by(17), (4, 5)).unwrap();
         assert!(shadow.judge().is_ok());
-        shadow.read(file, (vec![(0, first[0])], None), Scope::Block, (6, 7)).unwrap();
+        shadow.read(file, (vec![(0, first[0])], None), by(18), (6, 7)).unwrap();
         shadow.done(file.0, one, 8);
         shadow.done(file.0, two, 8);
         assert!(shadow.judge().is_err());
         // A crash of the server in between excuses it: the first may have been asked again.
         shadow.crashed(0, 5);
         assert!(shadow.judge().is_ok());
+    }
+
+    #[test]
+    fn calls_of_a_process_that_overlap_in_time_keep_their_order_on_the_same_bytes() {
+        let (mut shadow, file) = shadow();
+        let (write, _) = shadow.write(file, &[0], by(1), 1).unwrap();
+        let (apart, _) = shadow.write(file, &[1], by(1), 2).unwrap();
+        shadow.done(file.0, apart, 8);
+        shadow.done(file.0, write, 9);
+        shadow.read(file, (vec![(0, 0)], None), by(2), (3, 10)).unwrap();
+        assert!(shadow.judge().is_ok());
+        shadow.read(file, (vec![(0, 0)], None), by(1), (3, 10)).unwrap();
+        assert!(shadow.judge().is_err());
     }
 }

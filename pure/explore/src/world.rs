@@ -82,6 +82,8 @@ enum Happening {
     Crashes { life: u32 },
     /// The power goes.
     PowerCut,
+    /// A server crashes that has just told what a collective came to.
+    Falls { server: u32, life: u32 },
     /// A cache manager ends that was told so before.
     Ends { cache: u32 },
     /// A crashed party starts.
@@ -270,6 +272,11 @@ impl World {
                 }
             }
             Happening::PowerCut => self.cut_power_if_on(),
+            Happening::Falls { server, life } => {
+                if self.servers[server as usize].life == life {
+                    self.crash_server(server, self.now.0 + 100_000_000);
+                }
+            }
             Happening::Ends { cache } => self.crash_cache(cache, self.now.0 + 1_000_000),
             Happening::Starts { node } => self.start(node),
         }
@@ -290,7 +297,9 @@ impl World {
             Happening::Arrives { connection, to_party, .. } => Some(end(connection, *to_party)),
             Happening::Noticed { connection, at_party } => Some(end(connection, *at_party)),
             Happening::Wakes { node, .. } => Some(*node),
-            Happening::Works { server, .. } => Some(Node::Server(*server)),
+            Happening::Works { server, .. } | Happening::Falls { server, .. } => {
+                Some(Node::Server(*server))
+            }
             Happening::Written { .. } | Happening::Crashes { .. } => Some(Node::Metadata),
             Happening::PowerCut | Happening::Ends { .. } | Happening::Starts { .. } => None,
         }

@@ -13,6 +13,7 @@ mod group;
 mod holds;
 mod lanes;
 mod losses;
+mod program_order;
 mod spread;
 mod stretch;
 mod transfers;
@@ -31,6 +32,7 @@ use iolab_policy::Machine;
 use iolab_policy::schedule::catalog as schedule;
 use iolab_vocab::Nanos;
 use losses::Unsynced;
+use program_order::{Collectives, ProgramOrder};
 use spread::{Question, Spread};
 use std::collections::BTreeMap;
 use stretch::Stretch;
@@ -82,6 +84,7 @@ pub struct Client {
     views: Views,
     tasks: BTreeMap<CallNumber, Task>,
     holders: Holders,
+    program_order: ProgramOrder,
 }
 
 /// A file of this process.
@@ -92,6 +95,8 @@ struct File {
     size: u32,
     /// The next collective of the group.
     sequence: u64,
+    /// Those that this process has called.
+    collectives: Collectives,
     /// What the one before came to.
     previous: Code,
     is_atomic: bool,
@@ -142,6 +147,8 @@ enum Task {
         file: FileNumber,
         own: Outcome,
         then: Then,
+        /// Whether the others have been told: those called before come first.
+        has_come: bool,
     },
     /// The end of an open; what it comes to is known.
     Close {
@@ -160,6 +167,7 @@ impl Client {
             views: Views::default(),
             tasks: BTreeMap::new(),
             holders: Holders::default(),
+            program_order: ProgramOrder::default(),
         }
     }
 
@@ -181,6 +189,7 @@ impl Client {
             // The manager would say the same, if it fits a frame.
             return answer(call, failure(Code::NAME_TOO_LONG, "the path is too long"), out);
         }
+        self.queue_collective(call, &what);
         if let Some((file, loss)) = self.take_loss(&what) {
             return self.tell_loss(now, call, (file, what), loss, out);
         }
@@ -208,6 +217,7 @@ impl Client {
                     rank,
                     size,
                     sequence: 0,
+                    collectives: Collectives::new(),
                     previous: Code::OK,
                     is_atomic: false,
                     unsynced: Unsynced::default(),

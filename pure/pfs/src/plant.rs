@@ -68,12 +68,16 @@ pub enum Plant {
     SyncJoined,
     /// After a sync that failed the next one counts for what that one has lost.
     SyncRetried,
+    /// An access does not wait for those before it that touch the same bytes.
+    ProgramOrderForgotten,
+    /// A process comes to collectives in the order in which its data has moved.
+    CollectivesUnordered,
 }
 
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 31] = [
+    pub const ALL: [Plant; 33] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -105,6 +109,8 @@ impl Plant {
         Plant::SyncNotAwaited,
         Plant::SyncJoined,
         Plant::SyncRetried,
+        Plant::ProgramOrderForgotten,
+        Plant::CollectivesUnordered,
     ];
 }
 

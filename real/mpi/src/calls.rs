@@ -68,7 +68,11 @@ unsafe fn around(
         match ours {
             Some(answer) => (answer, has_large_counts),
             None => by_library(row, arguments, &mut |address, words| {
-                exchange::around(row.part, words, has_large_counts, &mut || perform(address, words))
+                pfs::completed(row.work, row.next.name(), words, &mut |words| {
+                    exchange::around(row.part, words, has_large_counts, &mut || {
+                        perform(address, words)
+                    })
+                })
             }),
         }
     };
@@ -315,8 +319,12 @@ wrappers! { false true
     MPI_File_write_ordered_end PMPI_File_write_ordered_end (a b c) nothing => files::completed;
 }
 
-// What has to do with files, and has no row of the recorder's.
+// What has to do with files and their requests, and has no row of the recorder's.
 wrappers! { false false
+    MPI_Request_get_status PMPI_Request_get_status (a b c) nothing => nothing;
+    MPI_Request_get_status_all PMPI_Request_get_status_all (a b c d) nothing => nothing;
+    MPI_Request_get_status_any PMPI_Request_get_status_any (a b c d e) nothing => nothing;
+    MPI_Request_get_status_some PMPI_Request_get_status_some (a b c d e) nothing => nothing;
     MPI_File_delete PMPI_File_delete (a b) nothing => nothing;
     MPI_File_get_size PMPI_File_get_size (a b) nothing => nothing;
     MPI_File_get_group PMPI_File_get_group (a b) nothing => nothing;

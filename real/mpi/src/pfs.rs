@@ -8,16 +8,18 @@
 //! A guest's rules hold: a defect of ours is an error of the call, never the end of the program. Calls
 //! on files of ours are recorded as those of the library are; what the recorder asks of a file, it asks here.
 //!
-//! Not there yet: data representations other than native.
+//! Not there: data representations that programs register, whose functions are theirs.
 
 mod access;
 mod attributes;
 pub(crate) mod buffer;
+mod external;
 mod file;
 pub(crate) mod group;
 mod hints;
 mod names;
 pub(crate) mod numbers;
+mod ongoing;
 mod open;
 mod request;
 mod rows;
@@ -32,6 +34,7 @@ use crate::family::Family;
 use crate::recorder::Times;
 use file::File;
 use numbers::Class;
+use request::Completing;
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -58,6 +61,8 @@ pub(crate) enum Work {
     OnFile(fn(&File, &Call<'_>) -> Result<(), Trouble>),
     /// By itself.
     Alone(fn(&Call<'_>) -> Answer),
+    /// By the MPI library, after requests of ours were seen to.
+    Completes(Completing),
 }
 
 /// Whether there is an instance: not looked yet, no, or yes.
@@ -79,6 +84,27 @@ fn look() -> bool {
     is_on
 }
 
+/// Performs a function of the MPI library's; if it is about the end of requests, ours are seen to.
+#[inline]
+pub(crate) fn completed(
+    work: Option<Work>,
+    name: &CStr,
+    words: &[usize],
+    perform: &mut dyn FnMut(&[usize]) -> i32,
+) -> i32 {
+    match work {
+        Some(Work::Completes(how)) if request::are_there() => {
+            request::complete(how, &said(name), words, perform)
+        }
+        _ => perform(words),
+    }
+}
+
+/// A function's name as programs know it.
+fn said(name: &CStr) -> String {
+    name.to_string_lossy().trim_start_matches('P').to_owned()
+}
+
 /// Carries out a call, if it is ours; its answer.
 pub(crate) fn carry_out(
     work: Work,
@@ -95,9 +121,11 @@ pub(crate) fn carry_out(
     let file = match work {
         Work::OnFile(_) => Some(file::find(call.word(0))?),
         Work::Alone(_) => None,
+        Work::Completes(_) => return None,
     };
     let carried = catch_unwind(AssertUnwindSafe(|| match work {
         Work::Alone(work) => work(&call),
+        Work::Completes(_) => None,
         Work::OnFile(work) => {
             let file = file.clone()?;
             let result = work(&file, &call);
@@ -110,9 +138,6 @@ pub(crate) fn carry_out(
     })?;
     Some(match carried.result {
         Ok(()) => 0,
-        Err(trouble) => {
-            let name = name.to_string_lossy();
-            trouble::raise(carried.file.as_deref(), name.trim_start_matches('P'), &trouble)
-        }
+        Err(trouble) => trouble::raise(carried.file.as_deref(), &said(name), &trouble),
     })
 }

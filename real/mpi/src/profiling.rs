@@ -98,10 +98,20 @@ asked! {
     irecv = c"PMPI_Irecv" (buffer count datatype from tag communicator request);
     /// Whether a request is done.
     test = c"PMPI_Test" (request flag status);
+    /// Whether one of several requests is done.
+    test_any = c"PMPI_Testany" (count requests index flag status);
+    /// Which of several requests are done.
+    test_some = c"PMPI_Testsome" (count requests ended indices statuses);
     /// Whether there is a message to receive.
     iprobe = c"PMPI_Iprobe" (source tag communicator flag status);
     /// Ends the program.
     abort = c"PMPI_Abort" (communicator code);
+    /// Converts elements to external32.
+    pack_external = c"PMPI_Pack_external"
+        (representation from count datatype to bytes position);
+    /// Converts elements from external32.
+    unpack_external = c"PMPI_Unpack_external"
+        (representation from bytes position to count datatype);
     /// Another handle of the same datatype.
     type_dup = c"PMPI_Type_dup" (datatype duplicate);
     /// A key for attributes of datatypes.

@@ -1,9 +1,11 @@
 //! The client of a process: drives the client machine in the thread that calls.
 //!
-//! It lives in programs that know nothing of it: it writes nothing, ends nothing, raises no signal, starts no
-//! thread, and an own defect becomes a failed call. Threads of a program may call at the same time: one of
-//! those that wait looks after the sockets for all. A forked child has a session of its own.
+//! It lives in programs that know nothing of it: it writes nothing, ends nothing, raises no signal, and an own
+//! defect becomes a failed call. Threads of a program may call at the same time: one of those that wait looks
+//! after the sockets for all. Only calls that go on by themselves need a thread (`started`). A forked child has a
+//! session of its own.
 
+mod started;
 mod state;
 
 use crate::Memory;
@@ -11,12 +13,13 @@ use crate::clock;
 use crate::instance::{Description, Place};
 use crate::tape;
 use crate::worker::Bell;
-use iolab_pfs::client::{Call, Failure, Outcome, Settings};
+use iolab_pfs::client::{Call, CallNumber, Failure, Outcome, Settings};
 use iolab_pfs::{Code, Party, SessionId};
 use iolab_vocab::{Nanos, Refusal};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::BorrowedFd;
 use rustix::process::Pid;
+use started::Helper;
 use state::State;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,6 +32,8 @@ use std::time::Duration;
 /// How long a process that others wait for waits without looking after them. Short beside a step of a large
 /// message between processes, long beside what looking costs.
 const IDLE_PAUSE: Duration = Duration::from_micros(200);
+
+pub use started::Started;
 
 /// A session with the instance in a directory. One per process; any number of threads may call.
 pub struct Client {
@@ -46,6 +51,7 @@ struct Session {
     changed: Condvar,
     /// Rung when sockets are to be looked after that the one who does does not know yet.
     bell: Bell,
+    helper: Helper,
 }
 
 impl fmt::Debug for Client {
@@ -130,6 +136,7 @@ impl Client {
             state: Mutex::new(State::new(settings, session, place, events.as_deref())),
             changed: Condvar::new(),
             bell: Bell::new().map_err(wrong)?,
+            helper: Helper::default(),
         }));
         let order = (Ordering::AcqRel, Ordering::Acquire);
         match self.session.compare_exchange(old, new, order.0, order.1) {
@@ -162,6 +169,18 @@ impl Drop for Client {
     }
 }
 
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Ok(mut state) = self.state.lock() {
+            state.is_over = true;
+        }
+        self.bell.ring();
+        self.changed.notify_all();
+        self.helper.called.notify_all();
+        self.helper.join();
+    }
+}
+
 fn defect() -> Failure {
     Failure { code: Code::IO, text: "a defect of iolab in this process".to_owned() }
 }
@@ -190,9 +209,22 @@ impl Session {
         if state.is_watched {
             self.bell.ring();
         }
-        let outcome = loop {
+        let outcome = self.answer(state, own, idle)?;
+        std::mem::forget(forget);
+        drop(turn);
+        outcome
+    }
+
+    /// Waits for what comes of a call; an error is a defect.
+    fn answer<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        own: CallNumber,
+        idle: Option<&dyn Fn()>,
+    ) -> Result<Outcome, Failure> {
+        loop {
             if let Some(outcome) = state.answer(own) {
-                break outcome;
+                return Ok(outcome);
             }
             state = match (state.is_watched, idle) {
                 (false, idle) => self.watch(state, idle)?,
@@ -210,11 +242,7 @@ impl Session {
                     }
                 }
             };
-        };
-        std::mem::forget(forget);
-        drop(state);
-        drop(turn);
-        outcome
+        }
     }
 
     /// Waits for sockets, without keeping others from calling, and then does what there is to do.
@@ -268,7 +296,7 @@ impl Session {
 /// When a call is left by a defect: nobody may use its memory any more.
 struct Forget<'a> {
     session: &'a Session,
-    own: iolab_pfs::client::CallNumber,
+    own: CallNumber,
 }
 
 impl Drop for Forget<'_> {

@@ -32,5 +32,5 @@ pub mod tape;
 mod window;
 mod worker;
 
-pub use client::Client;
+pub use client::{Client, Started};
 pub use memory::{Memory, NoMemory};

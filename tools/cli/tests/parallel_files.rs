@@ -253,6 +253,58 @@ fn messages_go_on_while_a_rank_waits_in_a_collective_call() {
     }
 }
 
+/// Stock MPICH does not come through the first: its own test of all requests ends the program.
+#[test]
+fn calls_that_go_on_are_completed_in_every_form() {
+    let right = [
+        "Waitall: 1048576 of 1048576",
+        "8 null",
+        "Wait: 1048576 of 1048576",
+        "Test: 1048576 of 1048576",
+        "Testall: 1048576 of 1048576",
+        "message at 8: 1",
+        "then nothing: 1",
+        "Waitany: 1048576 of 1048576",
+        "Waitsome: 1048576 of 1048576",
+        "Testsome and Testany: 1048576 of 1048576",
+        "Request_get_status: 131072, not null: 1",
+        "and Wait: 131072 of 131072",
+        "collective: 2097153 of 2097153",
+        "iread: 1048576 of 1048576",
+        "iread_all: 1048576 of 1048576",
+        "split: 1048576 of 1048576",
+        "",
+    ];
+    all_right("ongoing.c", &[1, 2], &right.join("\n"));
+}
+
+#[test]
+fn what_was_started_is_carried_out_whatever_the_program_does_with_its_request() {
+    for family in ["mpich", "openmpi"] {
+        let (left, _) = Guest::new(family, "given_up.c").run(2, false, &[]);
+        let right = "freed 1\ncarried out 1\nchild 7, call 1\ncancelled 0\nleft open 1\nrefused\n";
+        for rank in 0..2 {
+            let said = &left[Path::new(&format!("said.{rank}"))];
+            assert_eq!(String::from_utf8_lossy(said), right, "rank {rank} of {family}");
+        }
+        let bytes = |rank: u8| vec![b'a' + rank; 3 << 20];
+        let once = [bytes(0), bytes(1)].concat();
+        assert!(left[Path::new("last.dat")] == once, "{family}");
+        assert!(left[Path::new("given_up.dat")] == once.repeat(2), "{family}");
+    }
+}
+
+/// The guest knows what is right: of the libraries one crashes and the other writes what no other one reads.
+#[test]
+fn files_in_external32_hold_what_the_standard_lays_down() {
+    let right = "10 integers, same 1\n\
+        5 before the end, the rest left alone 1\n\
+        10 longs of 4 bytes, the fourth at 24, same 1\n\
+        10 records in 100 bytes, same 1, external32\n\
+        in the file: 00 00 00 00 00 00 00 00 ff ff ff ff 00 00 00 00 ff ff 40 04 00 00 00 00 00 00\n";
+    all_right("external.c", &[1, 2], right);
+}
+
 #[test]
 fn an_error_is_one_line_on_the_rank_that_met_it() {
     let (_, output) = Guest::new("openmpi", "calls.c").run(2, false, &[]);

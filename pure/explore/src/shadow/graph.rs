@@ -1,6 +1,7 @@
 //! Is there one order of everything that was done and seen in a block, or of what counts there?
 //!
-//! Nodes are what was answered; an edge says "before". Time gives the first edges. A read that saw the
+//! Nodes are what was answered; an edge says "before". Time gives the first edges, and the order in which a
+//! process has called what touches the same bytes. A read that saw the
 //! write `w` on a byte lies behind `w`, and every other write to that byte before `w` or behind the read:
 //! edges are added until nothing follows any more. A circle means that there is no order.
 //!
@@ -49,6 +50,7 @@ pub(super) fn judge(
         return Ok(());
     }
     let mut order = Order::of(&nodes, ops);
+    order.add_programs(&nodes, ops);
     let bytes = bytes(ops, &nodes, writers, block, crashes);
     loop {
         let before = order.edges;
@@ -138,6 +140,18 @@ impl Order {
             }
         }
         order
+    }
+
+    /// Adds what processes have called one after the other about the same bytes.
+    fn add_programs(&mut self, nodes: &[usize], ops: &[Op]) {
+        for (a, first) in nodes.iter().map(|&node| &ops[node]).enumerate() {
+            for (b, second) in nodes.iter().map(|&node| &ops[node]).enumerate() {
+                let is_program = first.by.process == second.by.process;
+                if is_program && first.begin < second.begin && first.conflicts(second) {
+                    self.put(a, b);
+                }
+            }
+        }
     }
 
     fn before(&self, a: usize, b: usize) -> bool {

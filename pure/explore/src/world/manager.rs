@@ -93,9 +93,15 @@ impl World {
         (self.manager.up, self.manager.has_failed) = (false, false);
         self.manager.machine = None;
         let underway = std::mem::take(&mut self.manager.underway);
-        let mut left: Vec<u8> = underway.into_iter().flat_map(|(_, record)| record).collect();
-        let any = self.dice.one_in(2);
-        if any {
+        let in_records = self.dice.one_in(2);
+        // Of several records, a device may keep later ones and lose earlier ones.
+        let any = !self.dice.one_in(if underway.len() > 1 { 8 } else { 2 });
+        let mut left: Vec<u8> = Vec::new();
+        for (_, record) in underway {
+            let lost = any && in_records && self.dice.one_in(2);
+            left.extend(if lost { vec![0; record.len()] } else { record });
+        }
+        if any && !in_records {
             let (start, mut from) = (self.manager.journal.len(), 0);
             while from < left.len() {
                 let to = ((start + from) / SECTOR_BYTES + 1) * SECTOR_BYTES - start;

@@ -6,7 +6,7 @@ use crate::marks::Mark;
 use crate::names::{Asked, Question, Said, Thing};
 use crate::plan::{Access, NameCall, Program, Round, Step};
 use crate::pointers::{MoveNumber, Setting};
-use crate::shadow::{OpNumber, Scope, Tick};
+use crate::shadow::{By, OpNumber, Scope, Tick};
 use iolab_pattern::Nest;
 use iolab_pfs::client::{Call, Done, FileNumber, Outcome};
 use iolab_pfs::configuration::Durability;
@@ -176,7 +176,7 @@ impl World {
                 }
                 return;
             };
-            let overlaps = matches!(todo, Todo::Access { collective: false, .. });
+            let overlaps = matches!(todo, Todo::Access { .. });
             let free = process.calls.is_empty()
                 || (overlaps && !process.blocked && process.calls.len() < 3);
             if !process.alive || !free || self.begin_step(client, &todo).is_none() {
@@ -266,7 +266,7 @@ impl World {
             }
             Todo::Resize { bytes, .. } => {
                 let tick = self.tick();
-                let op = self.shadow.resize(file.key(), bytes, tick);
+                let op = self.shadow.resize(file.key(), bytes, client, tick);
                 let what = Call::Resize { file: number, bytes };
                 self.call(client, what, Doing::Resize { file, op }, None);
             }
@@ -333,7 +333,8 @@ impl World {
         if access.writes {
             let tick = self.tick();
             let places = access.places(access.to);
-            match self.shadow.write(file.key(), &places, file.scope, tick) {
+            let by = By { process: client, scope: file.scope };
+            match self.shadow.write(file.key(), &places, by, tick) {
                 Some((number, values)) => (op, memory) = (Some(number), values),
                 None => (access.to, memory) = (access.from, Vec::new()),
             }
@@ -395,7 +396,8 @@ impl World {
             // Without the file its group would wait for it: the program ends.
             (Doing::Adopt { .. }, Err(_)) => self.die(client),
             (Doing::Access { file, access, op: None }, Ok(Done::Bytes(bytes))) => {
-                self.read_ends(file, access, &pending, bytes, times);
+                let by = By { process: client, scope: file.scope };
+                self.read_ends((file, by), access, &pending, bytes, times);
             }
             (Doing::Access { file, access, op: Some(op) }, Ok(Done::Bytes(bytes))) => {
                 if bytes != access.to - access.from {
@@ -587,7 +589,7 @@ impl World {
 
     fn read_ends(
         &mut self,
-        file: &File,
+        (file, by): (&File, By),
         access: &Access,
         pending: &Pending,
         bytes: u64,
@@ -619,7 +621,7 @@ impl World {
         } else {
             None
         };
-        let result = self.shadow.read(file.key(), (seen, beyond), file.scope, times);
+        let result = self.shadow.read(file.key(), (seen, beyond), by, times);
         self.check(result);
     }
 
@@ -727,11 +729,11 @@ fn todos(program: &Program, bulletins: usize) -> (Vec<Vec<Todo>>, usize) {
                 all[0].push(Todo::Open { slot, path, wish, bulletin });
                 all.iter_mut().for_each(|todos| todos.push(Todo::Adopt { slot, bulletin }));
             }
-            Step::Collective { slot, ranks } => everybody(&|rank| Todo::Access {
+            Step::Collective { slot, ranks, waits } => everybody(&|rank| Todo::Access {
                 slot,
                 access: ranks[rank].clone(),
                 collective: true,
-                waits: true,
+                waits,
             }),
             Step::SetAtomic { slot, atomic } => everybody(&|_| Todo::SetAtomic { slot, atomic }),
             Step::Advance { slot, rank, by } => all[rank as usize].push(Todo::Advance { slot, by }),

@@ -134,7 +134,13 @@ impl World {
                 let payload = payload.map(|(buffer, bytes)| self.take_reply(at, buffer, bytes));
                 let session = self.session_of(self.connections[peer.0 as usize].asker);
                 self.note_reply(at, (session, request), &message);
+                let is_verdict = matches!(message, Message::Verdict { .. });
                 self.reply(node, peer, request, message, payload);
+                if is_verdict && self.trouble(self.plan.rates.verdict) {
+                    let (server, life) = (at, self.servers[at as usize].life);
+                    let delay = self.delay();
+                    self.later(delay, Happening::Falls { server, life });
+                }
             }
             Action::Drop { peer, why } => self.drop_peer(node, peer, why),
             Action::Transfer { operation, direction, subfile, portion, from } => {

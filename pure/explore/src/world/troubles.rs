@@ -3,7 +3,7 @@
 use super::{Happening, Node, World};
 use crate::marks::Mark;
 use crate::plan::{Event, What};
-use crate::shadow::Scope;
+use crate::shadow::{By, Scope};
 use iolab_pfs::{Inode, SessionId};
 
 impl World {
@@ -52,12 +52,7 @@ impl World {
         let until = self.now.0 + event.for_ns;
         self.tell(&|| format!("TROUBLE {event:?}"));
         match event.what {
-            What::Crash { server } => {
-                if self.servers[server as usize].up {
-                    self.crash(server);
-                    self.at(until, Happening::Starts { node: Node::Server(server) });
-                }
-            }
+            What::Crash { server } => self.crash_server(server, until),
             What::CrashMetadata => self.crash_metadata(until),
             What::PowerCut => self.cut_power(until),
             What::CrashCache { cache } => self.crash_cache(cache, until),
@@ -104,7 +99,11 @@ impl World {
         }
     }
 
-    fn crash(&mut self, server: u32) {
+    /// A server crashes, and starts again then.
+    pub(super) fn crash_server(&mut self, server: u32, until: u64) {
+        if !self.servers[server as usize].up {
+            return;
+        }
         self.crash_works(server);
         self.servers[server as usize].up = false;
         if std::mem::take(&mut self.servers[server as usize].disk.has_failed) {
@@ -116,6 +115,7 @@ impl World {
         let tick = self.tick();
         self.shadow.crashed(server, tick);
         self.break_all(Node::Server(server));
+        self.at(until, Happening::Starts { node: Node::Server(server) });
     }
 
     /// The power goes some time after a sync, unless nothing goes wrong any more.
@@ -131,10 +131,7 @@ impl World {
     fn cut_power(&mut self, until: u64) {
         self.meet(Mark::PowerCut);
         for server in 0..self.plan.servers {
-            if self.servers[server as usize].up {
-                self.crash(server);
-                self.at(until, Happening::Starts { node: Node::Server(server) });
-            }
+            self.crash_server(server, until);
         }
         (0..self.plan.caches).for_each(|cache| self.crash_cache(cache, until));
         self.crash_metadata(until);
@@ -154,9 +151,7 @@ impl World {
         for server in 0..self.plan.servers {
             let it = &self.servers[server as usize];
             if it.up && it.disk.has_failed {
-                self.crash(server);
-                let soon = self.now.0 + 1_000_000;
-                self.at(soon, Happening::Starts { node: Node::Server(server) });
+                self.crash_server(server, self.now.0 + 1_000_000);
             }
         }
         if self.manager.has_failed {
@@ -221,7 +216,8 @@ impl World {
             let seen = self.on_disks(inode, layout);
             let now = self.tick();
             let end = seen.len() as u64;
-            self.shadow.read((inode, layout), (seen, Some(end)), Scope::Block, (now, now + 1))?;
+            let by = By { process: usize::MAX, scope: Scope::Block };
+            self.shadow.read((inode, layout), (seen, Some(end)), by, (now, now + 1))?;
         }
         Ok(())
     }

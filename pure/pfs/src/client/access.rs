@@ -36,7 +36,7 @@ impl Client {
             };
         }
         let holding = if is_atomic { Holding::of(opened, &stretch) } else { None };
-        let holds = holding.is_some();
+        let may_begin = self.program_order.comes(call, (inode, direction), &stretch);
         let lanes = self.lanes_of(layout);
         let pace = Pace {
             schedule: self.settings.schedule,
@@ -49,7 +49,15 @@ impl Client {
         transfers.number = self.views.take(inode, layout, &transfers.stretch.view);
         transfers.holding = holding;
         self.tasks.insert(call, Task::Access { transfers, failure: None });
-        match holds {
+        if may_begin {
+            self.begin_access(now, call, out);
+        }
+    }
+
+    /// Nothing that was called before keeps an access from beginning.
+    pub(super) fn begin_access(&mut self, now: Nanos, call: CallNumber, out: &mut Vec<Action>) {
+        let Some(Task::Access { transfers, .. }) = self.tasks.get(&call) else { return };
+        match transfers.holding.is_some() {
             true => self.hold(now, call, out),
             false => self.go_on(now, call, out),
         }
@@ -196,6 +204,7 @@ impl Client {
             true => self.agree(now, call, transfers.file, own, Then::Answer, out),
             false => answer(call, own, out),
         }
+        self.pass_on(now, call, out);
     }
 
     /// Something failed that an access needs: nothing more is begun.

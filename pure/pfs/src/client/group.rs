@@ -1,8 +1,10 @@
 //! What the ranks of a group do together: they adopt an open, agree on results, close.
 
 use super::answers::{answer, failure, failure_of, not_open};
-use super::events::{Action, CallNumber, Done, Failure, FileNumber, Outcome};
+use super::events::{Action, Call, CallNumber, Done, Failure, FileNumber, Outcome};
+use super::program_order::Collectives;
 use super::{Client, Errand, File, Task};
+use crate::plant::{Plant, is_planted};
 use crate::{Code, Message, Party, ViewNumber};
 use iolab_vocab::Nanos;
 use std::collections::BTreeSet;
@@ -45,7 +47,8 @@ impl Client {
         }
         self.last_file += 1;
         let number = FileNumber(self.last_file);
-        self.files.insert(number, file);
+        let collectives = Collectives::from([call]);
+        self.files.insert(number, File { collectives, ..file });
         self.agree(now, call, number, Ok(Done::Adopted(number)), Then::Adopt, out);
     }
 
@@ -65,11 +68,45 @@ impl Client {
         if file.size == 1 {
             return self.agreed(now, call, number, own, then, out);
         }
+        self.tasks.insert(call, Task::Agree { file: number, own, then, has_come: false });
+        match is_planted(Plant::CollectivesUnordered) {
+            true => self.arrive(now, call, number, out),
+            false => self.come_in_turn(now, number, out),
+        }
+    }
+
+    /// Collectives of a file are decided in the order in which they were called.
+    pub(super) fn queue_collective(&mut self, call: CallNumber, what: &Call) {
+        let is_collective = matches!(
+            what,
+            Call::Access { collective: true, .. } | Call::Agree { .. } | Call::Close { .. }
+        );
+        if is_collective
+            && let Some(file) = what.file().and_then(|number| self.files.get_mut(&number))
+            && file.size > 1
+        {
+            file.collectives.push_back(call);
+        }
+    }
+
+    /// Tells the home of a file what this process has come with to the next collective.
+    pub(super) fn arrive(
+        &mut self,
+        now: Nanos,
+        call: CallNumber,
+        number: FileNumber,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(Task::Agree { own, then, has_come, .. }) = self.tasks.get_mut(&call) else {
+            return;
+        };
+        *has_come = true;
         let result = own.as_ref().map_or_else(|failure| failure.code, |_| Code::OK);
+        let then = *then;
+        let Some(file) = self.files.get_mut(&number) else { return };
         let message = file.arrival(result, then);
         file.sequence += 1;
         let home = (file.opened.inode.0 % u64::from(self.settings.servers)) as u32;
-        self.tasks.insert(call, Task::Agree { file: number, own, then });
         self.ask(now, Party::Server(home), (message, None), Errand::Verdict(call), out);
     }
 
@@ -106,6 +143,13 @@ impl Client {
     ) {
         let Some(file) = self.files.remove(&number) else { return };
         let inode = file.opened.inode;
+        for late in file.collectives {
+            // Called behind the close, and waited for its turn.
+            if let Some(Task::Agree { .. }) = self.tasks.get(&late) {
+                self.tasks.remove(&late);
+                answer(late, not_open(), out);
+            }
+        }
         if !self.files.values().any(|other| other.opened.inode == inode) {
             let views = self.views.close(inode);
             self.drop_views(now, views, out);
@@ -141,9 +185,21 @@ impl Client {
         message: Message,
         out: &mut Vec<Action>,
     ) {
-        let Some(Task::Agree { file: number, own, then }) = self.tasks.remove(&call) else {
+        let Some(Task::Agree { file: number, own, then, .. }) = self.tasks.remove(&call) else {
             return;
         };
+        if let Some(file) = self.files.get_mut(&number) {
+            file.collectives.retain(|other| *other != call);
+            let told =
+                if let Message::Verdict { result, .. } = &message { *result } else { Code::OK };
+            if let Err(own) = &own
+                && own.code == Code::LOST
+                && told != Code::LOST
+            {
+                // The call fails for another reason.
+                file.unsynced.keep_loss(own.clone());
+            }
+        }
         let (code, who) = match message {
             Message::Verdict { result, rank: u32::MAX } => (result, None),
             Message::Verdict { result, rank } => (result, Some(rank)),
@@ -158,7 +214,8 @@ impl Client {
                         self.ask(now, from, (arrival, None), missed, out);
                     }
                 }
-                return self.agreed(now, call, number, Err(why), then, out);
+                self.agreed(now, call, number, Err(why), then, out);
+                return self.come_in_turn(now, number, out);
             }
         };
         if let Some(file) = self.files.get_mut(&number) {
@@ -173,5 +230,6 @@ impl Client {
             }
         };
         self.agreed(now, call, number, outcome, then, out);
+        self.come_in_turn(now, number, out);
     }
 }

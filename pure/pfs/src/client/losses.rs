@@ -39,6 +39,11 @@ impl Unsynced {
         self.through.retain(|_, (_, last)| *last > writes);
     }
 
+    /// A loss that was taken is still to be told.
+    pub(super) fn keep_loss(&mut self, loss: Failure) {
+        self.loss.get_or_insert(loss);
+    }
+
     /// What is to be told, once.
     pub(super) fn take_loss(&mut self) -> Option<Failure> {
         self.loss.take()

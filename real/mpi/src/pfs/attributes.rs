@@ -36,6 +36,7 @@ fn resized(file: &File, call: &Call<'_>, wants: impl Fn(u64) -> bool) -> Result<
         Ok(bytes) => Ok(bytes),
     };
     // What ranks have written before lies before it.
+    file.settle();
     file.agree(checked.as_ref().map(drop).map_err(Clone::clone))?;
     let bytes = checked?;
     let resized = || {
@@ -49,6 +50,7 @@ fn resized(file: &File, call: &Call<'_>, wants: impl Fn(u64) -> bool) -> Result<
 
 /// `MPI_File_sync(file)`.
 pub(super) fn sync(file: &File, _call: &Call<'_>) -> Result<(), Trouble> {
+    file.settle();
     let synced = session::call(client::Call::Sync { file: file.number });
     file.agree(synced.map(drop))
 }

@@ -17,6 +17,9 @@ pub(crate) struct Buffer {
     laid: Option<Nest>,
 }
 
+// SAFETY: it is the program's memory, which is ours until the call is over, in whichever thread.
+unsafe impl Send for Buffer {}
+
 impl Buffer {
     /// # Safety
     /// The program has memory for `count` elements of that datatype at the address, until the end of

@@ -7,11 +7,14 @@
 use super::group::Group;
 use super::hints::Hints;
 use super::names::shown;
+use super::ongoing::Ongoing;
+use super::request;
 use super::session;
 use super::trouble::{Handler, Trouble};
 use super::view::View;
 use iolab_pfs::Code;
 use iolab_pfs::client::{Call, Done, FileNumber};
+use iolab_pfs_node::NoMemory;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -55,7 +58,7 @@ pub(super) struct State {
     pub(super) hints: Hints,
     /// What `MPI_File_set_atomicity` has said.
     pub(super) is_atomic: bool,
-    /// A split collective call that has begun: what came of it.
+    /// A split collective call that has begun.
     pub(super) begun: Option<Begun>,
 }
 
@@ -75,12 +78,18 @@ impl Shared {
     }
 }
 
+impl State {
+    /// So many bytes behind the individual pointer are passed.
+    pub(super) fn go_on(&mut self, bytes: u64) {
+        self.pointer += bytes.div_ceil(self.view.unit);
+    }
+}
+
 /// The first half of a split collective call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Begun {
     /// Which of the calls it is.
     pub(super) kind: &'static str,
-    pub(super) bytes: u64,
+    pub(super) ongoing: Arc<Ongoing>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -155,6 +164,22 @@ impl File {
         let agreed = session::call(Call::Agree { file: self.number, result });
         // Whoever has failed tells it himself.
         own.and(agreed.map(drop).map_err(Trouble::told))
+    }
+
+    /// The other ranks hear of a failure when they come to this call; it is not waited for them.
+    pub(super) fn agree_later(&self, own: &Trouble) {
+        let agree = Call::Agree { file: self.number, result: own.code() };
+        // Nobody hears what comes of it.
+        drop(session::start(agree, NoMemory));
+    }
+
+    /// Waits for all that goes on.
+    pub(super) fn settle(&self) {
+        let begun = self.state().begun.as_ref().map(|begun| begun.ongoing.clone());
+        if let Some(ongoing) = begun {
+            let _ = ongoing.wait();
+        }
+        request::settle(self.handle());
     }
 }
 

@@ -62,6 +62,8 @@ const KNOWN: [&str; 48] = [
 const LAYOUT: [&str; 2] = ["striping_factor", "striping_unit"];
 /// What names of hints begin with that libraries above MPI take, and pass on: PnetCDF's.
 const OF_OTHERS: [&str; 2] = ["nc_", "pnetcdf_"];
+/// Names a file of hints for all programs.
+const SITE_HINTS: &str = "ROMIO_HINTS";
 /// Room for a name and for a value in every family.
 const ROOM: usize = 1025;
 
@@ -99,6 +101,26 @@ pub(super) unsafe fn of_info(info: usize) -> Given {
         }
     }
     given
+}
+
+/// Adds the hints of the site: those of the file that the variable of ROMIO's names, a name and a value in each
+/// line. What the program says weighs more. One rank tells if there is no such file.
+pub(super) fn add_of_site(given: &mut Given, tells: bool) {
+    let Some(path) = std::env::var_os(SITE_HINTS).filter(|path| !path.is_empty()) else { return };
+    match std::fs::read_to_string(&path) {
+        Ok(text) => add_lines(given, &text),
+        Err(error) if tells => {
+            say(&format!("{SITE_HINTS} {}: {error}; it is passed over", path.to_string_lossy()));
+        }
+        Err(_) => {}
+    }
+}
+
+fn add_lines(given: &mut Given, text: &str) {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    for (name, value) in lines.filter_map(|line| line.split_once(char::is_whitespace)) {
+        given.entry(name.to_owned()).or_insert_with(|| value.trim().to_owned());
+    }
 }
 
 /// # Safety
@@ -215,6 +237,13 @@ mod tests {
         assert_eq!(of(&[("striping_factor", "9")]).unwrap(), "stripe:unit=256 KiB,count=4");
         assert_eq!(of(&[("iolab_layout", "one")]).unwrap(), "stripe:unit=256 KiB,count=1");
         assert_eq!(of(&[("striping_unit", "many")]), None);
+    }
+
+    #[test]
+    fn hints_of_the_site_weigh_less_than_those_of_the_program() {
+        let mut hints = given(&[("striping_unit", "65536")]);
+        add_lines(&mut hints, "# site\nstriping_unit 1024\n\n  cb_nodes\t 4 \nalone\n");
+        assert_eq!(hints, given(&[("striping_unit", "65536"), ("cb_nodes", "4")]));
     }
 
     #[test]

@@ -29,11 +29,12 @@ pub(crate) enum Class {
     ReadOnly,
     UnsupportedDatarep,
     UnsupportedOperation,
+    Conversion,
 }
 
 impl Class {
     /// All of them, in their order.
-    pub(crate) const ALL: [Class; 19] = [
+    pub(crate) const ALL: [Class; 20] = [
         Class::Count,
         Class::Type,
         Class::Arg,
@@ -53,6 +54,7 @@ impl Class {
         Class::ReadOnly,
         Class::UnsupportedDatarep,
         Class::UnsupportedOperation,
+        Class::Conversion,
     ];
 }
 
@@ -69,11 +71,16 @@ pub(crate) struct Numbers {
     pub(crate) errors_abort: usize,
     pub(crate) errors_return: usize,
     pub(crate) ignored_status: usize,
+    pub(crate) status_bytes: usize,
+    /// Where in a status its `MPI_ERROR` is.
+    pub(crate) status_error: usize,
+    /// `MPI_ERR_IN_STATUS`.
+    pub(crate) error_in_status: i32,
     pub(crate) seek_set: i32,
 }
 
 const MPICH: Numbers = Numbers {
-    classes: [2, 3, 12, 15, 20, 21, 22, 25, 26, 27, 32, 34, 35, 36, 37, 39, 40, 43, 44],
+    classes: [2, 3, 12, 15, 20, 21, 22, 25, 26, 27, 32, 34, 35, 36, 37, 39, 40, 43, 44, 23],
     no_communicator: 0x0400_0000,
     no_datatype: 0x0c00_0000,
     no_file: 0,
@@ -83,18 +90,24 @@ const MPICH: Numbers = Numbers {
     errors_return: 0x5400_0001,
     errors_abort: 0x5400_0003,
     ignored_status: 1,
+    status_bytes: 20,
+    status_error: 16,
+    error_in_status: 17,
     seek_set: 600,
 };
 
 /// Its handles are addresses, which are looked up.
 const OPEN_MPI: Numbers = Numbers {
-    classes: [2, 3, 13, 16, 20, 21, 23, 28, 29, 30, 35, 39, 40, 41, 42, 44, 45, 51, 52],
+    classes: [2, 3, 13, 16, 20, 21, 23, 28, 29, 30, 35, 39, 40, 41, 42, 44, 45, 51, 52, 25],
     ignored_status: 0,
+    status_bytes: 24,
+    status_error: 8,
+    error_in_status: 18,
     ..MPICH
 };
 
 const STANDARD: Numbers = Numbers {
-    classes: [2, 3, 13, 16, 20, 21, 23, 28, 29, 30, 35, 39, 40, 41, 42, 44, 45, 54, 55],
+    classes: [2, 3, 13, 16, 20, 21, 23, 28, 29, 30, 35, 39, 40, 41, 42, 44, 45, 54, 55, 25],
     no_communicator: 0x100,
     no_datatype: 0x200,
     no_file: 0x118,
@@ -104,6 +117,9 @@ const STANDARD: Numbers = Numbers {
     errors_abort: 0x142,
     errors_return: 0x143,
     ignored_status: 0,
+    status_bytes: 32,
+    status_error: 8,
+    error_in_status: 19,
     seek_set: 403,
 };
 

@@ -79,8 +79,9 @@ fn opened(call: &Call<'_>, communicator: usize, name: Name) -> Result<Option<Fil
     let mode = call.family.mode(said);
     let group = Group::of(communicator)?;
     // SAFETY: the program's hints.
-    let given = unsafe { hints::of_info(call.handle(3)) };
+    let mut given = unsafe { hints::of_info(call.handle(3)) };
     let is_first = group.rank == 0;
+    hints::add_of_site(&mut given, is_first);
     let found = if is_first { found(&name, mode, &given) } else { Found::Plain };
     let mut told = told(&found, hash_of(&name.path, mode));
     group.broadcast(&mut told)?;
@@ -284,7 +285,10 @@ pub(super) fn close(call: &Call<'_>) -> Answer {
     }
     // SAFETY: the program's handle.
     let file = file::find(unsafe { place.read_unaligned() })?;
+    // What the program has not waited for ends first: nothing of it may be lost.
+    file.settle();
     let result = closed(&file);
+    super::request::tidy();
     file::remove(file.handle());
     // SAFETY: as above.
     unsafe { place.write_unaligned(Numbers::here().no_file) };

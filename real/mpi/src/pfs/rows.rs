@@ -1,7 +1,8 @@
 //! Which function of MPI is carried out how.
 
-use super::Work::{self, Alone, OnFile};
+use super::Work::{self, Alone, Completes, OnFile};
 use super::access::{Place, Together, Wish, begun, ended, moved, started};
+use super::request::Completing;
 use super::{attributes, open, view};
 use Place::{Explicit, Ordered, Own, Shared};
 use Together::{All, Alone as Independent};
@@ -18,6 +19,9 @@ pub(crate) const fn work(name: &str) -> Option<Work> {
         [b'P', rest @ ..] => rest,
         name => name,
     };
+    if let Some(how) = completing(name) {
+        return Some(Completes(how));
+    }
     let name = match name {
         [rest @ .., b'_', b'c'] => rest,
         name => name,
@@ -65,18 +69,16 @@ pub(crate) const fn work(name: &str) -> Option<Work> {
         b"read_ordered" => OnFile(|file, call| moved(file, call, wish(Read, Ordered, All))),
         b"write_ordered" => OnFile(|file, call| moved(file, call, wish(Write, Ordered, All))),
 
-        b"iread" | b"iread_all" => {
-            OnFile(|file, call| started(file, call, wish(Read, Own, Independent)))
-        }
-        b"iread_at" | b"iread_at_all" => {
-            OnFile(|file, call| started(file, call, wish(Read, Explicit, Independent)))
-        }
-        b"iwrite" | b"iwrite_all" => {
-            OnFile(|file, call| started(file, call, wish(Write, Own, Independent)))
-        }
-        b"iwrite_at" | b"iwrite_at_all" => {
+        b"iread" => OnFile(|file, call| started(file, call, wish(Read, Own, Independent))),
+        b"iread_at" => OnFile(|file, call| started(file, call, wish(Read, Explicit, Independent))),
+        b"iread_all" => OnFile(|file, call| started(file, call, wish(Read, Own, All))),
+        b"iread_at_all" => OnFile(|file, call| started(file, call, wish(Read, Explicit, All))),
+        b"iwrite" => OnFile(|file, call| started(file, call, wish(Write, Own, Independent))),
+        b"iwrite_at" => {
             OnFile(|file, call| started(file, call, wish(Write, Explicit, Independent)))
         }
+        b"iwrite_all" => OnFile(|file, call| started(file, call, wish(Write, Own, All))),
+        b"iwrite_at_all" => OnFile(|file, call| started(file, call, wish(Write, Explicit, All))),
         b"iread_shared" => {
             OnFile(|file, call| started(file, call, wish(Read, Shared, Independent)))
         }
@@ -114,6 +116,27 @@ pub(crate) const fn work(name: &str) -> Option<Work> {
 
 const START: &str = "MPI_File_";
 
+/// How the function of that name has to do with the end of requests.
+const fn completing(name: &[u8]) -> Option<Completing> {
+    Some(match name {
+        b"MPI_Wait" => Completing::Wait,
+        b"MPI_Test" => Completing::Test,
+        b"MPI_Waitall" => Completing::WaitAll,
+        b"MPI_Testall" => Completing::TestAll,
+        b"MPI_Waitany" => Completing::WaitAny,
+        b"MPI_Testany" => Completing::TestAny,
+        b"MPI_Waitsome" => Completing::WaitSome,
+        b"MPI_Testsome" => Completing::TestSome,
+        b"MPI_Request_get_status" => Completing::Status,
+        b"MPI_Request_get_status_all"
+        | b"MPI_Request_get_status_any"
+        | b"MPI_Request_get_status_some" => Completing::Statuses,
+        b"MPI_Request_free" => Completing::Free,
+        b"MPI_Finalize" => Completing::Finalize,
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,6 +148,7 @@ mod tests {
             assert!(is_on_file(name), "{name}");
         }
         assert!(matches!(work("PMPI_File_open"), Some(Alone(_))));
+        assert!(matches!(work("PMPI_Waitall"), Some(Completes(Completing::WaitAll))));
         assert!(work("MPI_Send").is_none() && work("MPI_Init").is_none());
     }
 }

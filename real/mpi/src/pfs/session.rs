@@ -4,9 +4,9 @@ use super::numbers::{Class, Numbers};
 use super::trouble::Trouble;
 use crate::family::Family;
 use crate::profiling;
-use iolab_pfs::client::{Call, Done};
+use iolab_pfs::client::{Call, Done, Outcome};
 use iolab_pfs_node::stand_ins::StandIns;
-use iolab_pfs_node::{Client, Memory, NoMemory};
+use iolab_pfs_node::{Client, Memory, NoMemory, Started};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -45,9 +45,34 @@ pub(super) fn call(call: Call) -> Result<Done, Trouble> {
 
 /// A call that moves data; how many bytes.
 pub(super) fn access(call: Call, memory: &mut dyn Memory) -> Result<u64, Trouble> {
-    match client()?.call_with(call, memory, Some(&progress))? {
+    bytes(client()?.call_with(call, memory, Some(&progress))?)
+}
+
+/// How many bytes a call has moved.
+pub(super) fn bytes(done: Done) -> Result<u64, Trouble> {
+    match done {
         Done::Bytes(bytes) => Ok(bytes),
         other => Err(strange(&other)),
+    }
+}
+
+/// Begins a call that goes on by itself.
+pub(super) fn start(
+    call: Call,
+    memory: impl Memory + Send + 'static,
+) -> Result<Started<'static>, Trouble> {
+    Ok(client()?.start(call, Box::new(memory))?)
+}
+
+/// Waits for one that goes on.
+pub(super) fn wait(started: &Started<'_>) -> Outcome {
+    started.wait(Some(&progress))
+}
+
+/// Waits a moment, for who waits for one of several things.
+pub(super) fn pause() {
+    if let Ok(client) = client() {
+        client.pause();
     }
 }
 

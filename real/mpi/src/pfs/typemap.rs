@@ -4,10 +4,11 @@
 //! a regular one of any size costs the same. What was made of a derived datatype is kept with it as an
 //! attribute, and goes when the datatype goes.
 
-use super::numbers::{Class, Numbers};
+use super::numbers::Class;
 use super::trouble::Trouble;
+use super::{external, numbers};
 use crate::datatypes::{Contents, bounds, contents, envelope, give_back, size};
-use crate::family::{Family, OPAQUE};
+use crate::family::{Family, Kind, OPAQUE};
 use crate::profiling;
 use iolab_pattern::Datatype;
 use iolab_pattern::nest::{Distribution, Order};
@@ -19,18 +20,133 @@ const DEPTH_MAX: u32 = 64;
 /// The set of bytes of a datatype.
 pub(crate) fn of(datatype: usize) -> Result<Arc<Datatype>, Trouble> {
     let family = Family::here();
-    if datatype == Numbers::here().no_datatype {
+    if datatype == numbers::Numbers::here().no_datatype {
         return Err(Trouble::new(Class::Type, "the datatype is MPI_DATATYPE_NULL"));
     }
     if is_named(datatype) {
-        return Ok(Arc::new(made(family, datatype, 0)?));
+        return Ok(Arc::new(made(family, datatype, Sizes::InMemory, 0)?));
     }
     if let Some(kept) = kept(datatype) {
         return Ok(kept);
     }
-    let made = Arc::new(made(family, datatype, 0)?);
+    let made = Arc::new(made(family, datatype, Sizes::InMemory, 0)?);
     keep(datatype, &made);
     Ok(made)
+}
+
+/// The set of bytes of a datatype in a file of data representation external32: distances in elements are
+/// those of elements there, distances in bytes stay.
+pub(super) fn of_file(datatype: usize) -> Result<Datatype, Trouble> {
+    if datatype == numbers::Numbers::here().no_datatype {
+        return Err(Trouble::new(Class::Type, "the datatype is MPI_DATATYPE_NULL"));
+    }
+    made(Family::here(), datatype, Sizes::External, 0)
+}
+
+/// Bytes in the file of a type of MPI's own.
+fn in_file(datatype: usize) -> Result<i64, Trouble> {
+    let none = || Trouble::new(Class::Conversion, "a pair of numbers has no form in external32");
+    // MPICH ends the program over pairs, which are not among the handles of its basic types.
+    let is_basic = Family::here().kind != Kind::Mpich || datatype >> 24 == 0x4c;
+    is_basic.then(|| external::size_of(datatype)).flatten().ok_or_else(none)
+}
+
+/// A row of numbers of one type of MPI's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Numbers {
+    pub(super) datatype: usize,
+    pub(super) count: u64,
+    /// Bytes of each.
+    pub(super) in_memory: u64,
+    pub(super) in_file: u64,
+}
+
+/// Rows of numbers that a datatype may be made of.
+const ROWS_MAX: usize = 1 << 20;
+
+/// Of which numbers a datatype is made, in its order.
+pub(super) fn numbers(datatype: usize) -> Result<Vec<Numbers>, Trouble> {
+    let mut rows = Vec::new();
+    add_numbers(Family::here(), datatype, 0, &mut rows)?;
+    Ok(rows)
+}
+
+fn add_numbers(
+    family: &Family,
+    datatype: usize,
+    depth: u32,
+    rows: &mut Vec<Numbers>,
+) -> Result<(), Trouble> {
+    let opaque = || Trouble::new(Class::Type, "MPI does not tell what the datatype is made of");
+    let made_of = envelope(datatype).ok_or_else(opaque)?;
+    let name = family.combiner(made_of.combiner).ok_or_else(opaque)?;
+    let bytes = size(datatype).ok_or_else(opaque)? as u64;
+    if name.is_empty() {
+        let in_file = in_file(datatype)? as u64;
+        add(rows, Numbers { datatype, count: 1, in_memory: bytes, in_file });
+        return Ok(());
+    }
+    if name == OPAQUE || depth == DEPTH_MAX {
+        return Err(opaque());
+    }
+    let contents = contents(family, datatype, name, &made_of).ok_or_else(opaque)?;
+    let added = if name == "struct" {
+        let mut integers = Integers(&contents.integers);
+        let lengths = integers.count().and_then(|count| integers.counts(count));
+        lengths.and_then(|lengths| {
+            let parts = lengths.into_iter().zip(&contents.types);
+            parts
+                .into_iter()
+                .try_for_each(|(length, &part)| repeat_numbers(family, part, depth, length, rows))
+        })
+    } else {
+        let part = contents.types.first().copied().ok_or_else(cut_short);
+        part.and_then(|part| {
+            let each = size(part).ok_or_else(opaque)? as u64;
+            let times = bytes.checked_div(each).unwrap_or(0);
+            repeat_numbers(family, part, depth, times, rows)
+        })
+    };
+    give_back(family, &contents);
+    added
+}
+
+/// Adds the numbers of a part so many times.
+fn repeat_numbers(
+    family: &Family,
+    part: usize,
+    depth: u32,
+    times: u64,
+    rows: &mut Vec<Numbers>,
+) -> Result<(), Trouble> {
+    let mut once = Vec::new();
+    add_numbers(family, part, depth + 1, &mut once)?;
+    if let [row] = once[..] {
+        add(rows, Numbers { count: row.count.saturating_mul(times), ..row });
+        return Ok(());
+    }
+    let all = (once.len() as u64).saturating_mul(times).saturating_add(rows.len() as u64);
+    if all > ROWS_MAX as u64 {
+        let text = format!("a datatype of {all} rows of numbers is too much for external32");
+        return Err(Trouble::new(Class::Conversion, text));
+    }
+    (0..times).for_each(|_| once.iter().for_each(|row| add(rows, *row)));
+    Ok(())
+}
+
+fn add(rows: &mut Vec<Numbers>, row: Numbers) {
+    match rows.last_mut() {
+        Some(last) if last.datatype == row.datatype => last.count += row.count,
+        _ if row.count == 0 => {}
+        _ => rows.push(row),
+    }
+}
+
+/// How large MPI's own types are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sizes {
+    InMemory,
+    External,
 }
 
 /// Whether a datatype is one of MPI's own, which are never given back.
@@ -39,12 +155,16 @@ pub(crate) fn is_named(datatype: usize) -> bool {
     combiner.is_none_or(str::is_empty)
 }
 
-fn made(family: &Family, datatype: usize, depth: u32) -> Result<Datatype, Trouble> {
+fn made(family: &Family, datatype: usize, sizes: Sizes, depth: u32) -> Result<Datatype, Trouble> {
     let opaque = || Trouble::new(Class::Type, "MPI does not tell what the datatype is made of");
     let made_of = envelope(datatype).ok_or_else(opaque)?;
     let name = family.combiner(made_of.combiner).ok_or_else(opaque)?;
     let (lower, extent) = bounds(datatype).ok_or_else(opaque)?;
     let (lower, extent) = (lower as i64, extent as i64);
+    if name.is_empty() && sizes == Sizes::External {
+        let size = in_file(datatype)?;
+        return basic(size, 0, size);
+    }
     if name.is_empty() {
         return basic(size(datatype).ok_or_else(opaque)?, lower, extent);
     }
@@ -53,11 +173,11 @@ fn made(family: &Family, datatype: usize, depth: u32) -> Result<Datatype, Troubl
     }
     let contents = contents(family, datatype, name, &made_of).ok_or_else(opaque)?;
     let parts: Result<Vec<Datatype>, Trouble> =
-        contents.types.iter().map(|&part| made(family, part, depth + 1)).collect();
+        contents.types.iter().map(|&part| made(family, part, sizes, depth + 1)).collect();
     give_back(family, &contents);
     let made = derived(family, name, &contents, &parts?)?;
-    // MPI may pad what it makes, and knows best.
-    Ok(if (made.lower_bound(), made.extent()) == (lower, extent) {
+    // MPI may pad what it makes, and knows best: in memory.
+    Ok(if sizes == Sizes::External || (made.lower_bound(), made.extent()) == (lower, extent) {
         made
     } else {
         made.resized(lower, extent)?

@@ -1,5 +1,6 @@
 //! Views: which bytes of the file a process sees, and in which units it counts them.
 
+use super::external;
 use super::file::{File, mode};
 use super::numbers::{Class, Numbers};
 use super::trouble::Trouble;
@@ -83,6 +84,11 @@ impl View {
         }
     }
 
+    /// Whether numbers have another form in the file than in memory.
+    pub(super) fn is_external(&self) -> bool {
+        self.representation == external::NAME
+    }
+
     /// Where an offset in etypes begins, as the view counts bytes.
     pub(super) fn bytes_before(&self, offset: u64) -> Result<u64, Trouble> {
         let bytes = offset.checked_mul(self.unit).filter(|&bytes| bytes <= i64::MAX as u64);
@@ -154,8 +160,12 @@ fn made(file: &File, call: &Call<'_>) -> Result<View, Trouble> {
     if etype == no_datatype || filetype == no_datatype {
         return Err(arg("a datatype of the view is MPI_DATATYPE_NULL"));
     }
-    let unit = typemap::of(etype)?.size();
-    let tile = typemap::of(filetype)?;
+    let in_file = |datatype| match representation == external::NAME {
+        true => typemap::of_file(datatype).map(Arc::new),
+        false => typemap::of(datatype),
+    };
+    let unit = in_file(etype)?.size();
+    let tile = in_file(filetype)?;
     if unit == 0 || tile.size() % unit != 0 {
         let sizes = format!("{} bytes is no multiple of the etype's {unit}", tile.size());
         return Err(arg(format!("a filetype of {sizes}")));
@@ -177,12 +187,13 @@ fn representation(address: usize) -> Result<&'static CStr, Trouble> {
     }
     // SAFETY: the program's text.
     let name = unsafe { CStr::from_ptr(address as *const _) };
-    let known = [c"native", c"internal"].into_iter();
+    let known = [c"native", c"internal", external::NAME].into_iter();
     let found =
         known.into_iter().find(|known| name.to_bytes().eq_ignore_ascii_case(known.to_bytes()));
     found.ok_or_else(|| {
         let name = name.to_string_lossy();
-        Trouble::new(Class::UnsupportedDatarep, format!("data representation `{name}`"))
+        let known = "native, internal and external32 are known";
+        Trouble::new(Class::UnsupportedDatarep, format!("data representation `{name}`: {known}"))
     })
 }
 
@@ -273,9 +284,12 @@ pub(super) fn get_byte_offset(file: &File, call: &Call<'_>) -> Result<(), Troubl
     Ok(())
 }
 
-/// `MPI_File_get_type_extent(file, datatype, extent)`: as in memory.
-pub(super) fn get_type_extent(_file: &File, call: &Call<'_>) -> Result<(), Trouble> {
-    let extent = typemap::of(call.handle(1))?.extent();
+/// `MPI_File_get_type_extent(file, datatype, extent)`: as in the file.
+pub(super) fn get_type_extent(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
+    let extent = match file.state().view.is_external() {
+        true => typemap::of_file(call.handle(1))?.extent(),
+        false => typemap::of(call.handle(1))?.extent(),
+    };
     put_offset(call, 2, extent as u64);
     Ok(())
 }

@@ -16,14 +16,19 @@ use iolab_policy::Machine;
 use iolab_vocab::Nanos;
 use rustix::event::PollFlags;
 use rustix::fd::{AsFd, AsRawFd, RawFd};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 
 /// Memory of rows shorter than this is gathered: a row costs a slice of a system call, a copy does not.
 const ROW_BYTES_MIN: u64 = 2048;
 
-/// The memory of a call: the thread that called waits until it is answered.
-struct Lent(*mut dyn Memory);
+/// The memory of a call.
+enum Lent {
+    /// The thread that called waits until it is answered.
+    Borrowed(*mut dyn Memory),
+    /// The call goes on by itself.
+    Given(Box<dyn Memory + Send>),
+}
 
 // SAFETY: the thread that lent it waits, and the lock of the session lets one thread use it at a time.
 unsafe impl Send for Lent {}
@@ -34,13 +39,19 @@ struct Lending(BTreeMap<CallNumber, Lent>);
 
 impl Lending {
     fn of(&self, call: CallNumber) -> Option<&dyn Memory> {
-        // SAFETY: it is in the list only while the thread that lent it waits in `call`.
-        self.0.get(&call).map(|lent| unsafe { &*lent.0 })
+        self.0.get(&call).map(|lent| match lent {
+            // SAFETY: it is in the list only while the thread that lent it waits in `call`.
+            Lent::Borrowed(memory) => unsafe { &**memory },
+            Lent::Given(memory) => &**memory as &dyn Memory,
+        })
     }
 
-    fn of_mut(&mut self, call: CallNumber) -> Option<&mut dyn Memory> {
-        // SAFETY: as above; whoever has this list has the lock.
-        self.0.get_mut(&call).map(|lent| unsafe { &mut *lent.0 })
+    fn of_mut(&mut self, call: CallNumber) -> Option<&mut (dyn Memory + 'static)> {
+        self.0.get_mut(&call).map(|lent| match lent {
+            // SAFETY: as above; whoever has this list has the lock.
+            Lent::Borrowed(memory) => unsafe { &mut **memory },
+            Lent::Given(memory) => &mut **memory,
+        })
     }
 }
 
@@ -60,12 +71,16 @@ pub(super) struct State {
     buffers: Buffers,
     lending: Lending,
     answers: BTreeMap<CallNumber, Outcome>,
+    /// Calls whose answers nobody wants to hear.
+    forgotten: BTreeSet<CallNumber>,
     wakes: Wakes,
     last: u64,
     todo: VecDeque<Event>,
     is_broken: bool,
     /// Whether a thread looks after the sockets.
     pub(super) is_watched: bool,
+    /// The session ends: nobody calls any more.
+    pub(super) is_over: bool,
 }
 
 impl State {
@@ -85,11 +100,13 @@ impl State {
             buffers: Buffers::default(),
             lending: Lending::default(),
             answers: BTreeMap::new(),
+            forgotten: BTreeSet::new(),
             wakes: Wakes::default(),
             last: 0,
             todo: VecDeque::new(),
             is_broken: false,
             is_watched: false,
+            is_over: false,
         }
     }
 
@@ -107,16 +124,42 @@ impl State {
 
     /// Begins a call. Its memory is used until it is answered.
     pub(super) fn begin(&mut self, now: Nanos, call: Call, memory: &mut dyn Memory) -> CallNumber {
-        self.last += 1;
-        let own = CallNumber(self.last);
         let memory: *mut (dyn Memory + '_) = memory;
         // SAFETY: only the lifetime changes: the entry goes before the call returns, and with it the
         // pointer.
         let memory: *mut (dyn Memory + 'static) = unsafe { std::mem::transmute(memory) };
-        self.lending.0.insert(own, Lent(memory));
+        self.called(now, call, Lent::Borrowed(memory))
+    }
+
+    /// Begins a call that goes on by itself, and keeps its memory.
+    pub(super) fn start(
+        &mut self,
+        now: Nanos,
+        call: Call,
+        memory: Box<dyn Memory + Send>,
+    ) -> CallNumber {
+        self.called(now, call, Lent::Given(memory))
+    }
+
+    fn called(&mut self, now: Nanos, call: Call, memory: Lent) -> CallNumber {
+        self.last += 1;
+        let own = CallNumber(self.last);
+        self.lending.0.insert(own, memory);
         self.todo.push_back(Event::Called { call: own, what: call });
         self.work(now);
         own
+    }
+
+    /// Whether calls are under way that go on by themselves.
+    pub(super) fn starts(&self) -> bool {
+        self.lending.0.values().any(|lent| matches!(lent, Lent::Given(_)))
+    }
+
+    /// Nobody wants to hear what comes of a call.
+    pub(super) fn forget(&mut self, call: CallNumber) {
+        if self.answers.remove(&call).is_none() && self.lending.0.contains_key(&call) {
+            self.forgotten.insert(call);
+        }
     }
 
     /// What came of a call, if it is known.
@@ -272,7 +315,9 @@ impl State {
         for party in needing.map(|(party, _)| *party).collect::<Vec<_>>() {
             self.lose(party);
         }
-        self.answers.insert(call, outcome);
+        if !self.forgotten.remove(&call) {
+            self.answers.insert(call, outcome);
+        }
     }
 }
 

@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
     code = MPI_File_set_view(file, 0, MPI_INT, rank ? MPI_INT : MPI_CHAR, "native", MPI_INFO_NULL);
     check("filetype of rank 0", code, MPI_ERR_ARG);
     check("after it", MPI_File_write_at_all(file, rank * 10, data, 10, MPI_BYTE, &status), MPI_SUCCESS);
-    check("external32", MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "external32", MPI_INFO_NULL), MPI_ERR_UNSUPPORTED_DATAREP);
+    check("representation", MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "strange", MPI_INFO_NULL), MPI_ERR_UNSUPPORTED_DATAREP);
 
     /* Halves that do not fit. */
     check("end of nothing", MPI_File_read_all_end(file, got, &status), MPI_ERR_IO);
