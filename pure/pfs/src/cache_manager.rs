@@ -33,6 +33,9 @@ use requests::Work;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use upstream::Errand;
 
+/// The least memory of a manager: eight of the largest blocks.
+pub const MEMORY_MIN: u64 = 8 * PAYLOAD_BYTES_MAX;
+
 /// What a manager is built with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -83,6 +86,13 @@ pub struct Counts {
     pub flushes: u64,
     /// Bytes of blocks that have some no server has.
     pub unsaved_bytes: u64,
+}
+
+impl Counts {
+    /// Blocks that were read and were there.
+    pub fn hits(&self) -> u64 {
+        self.reads.saturating_sub(self.misses)
+    }
 }
 
 /// What the manager knows of a file.
