@@ -21,7 +21,7 @@ mod spans;
 mod store;
 mod thread;
 
-pub use build::Setup;
+pub use build::{Before, Setup};
 pub use cache::CacheTotals;
 pub use costs::Costs;
 pub use iolab_pfs::configuration::{Configuration, Durability};

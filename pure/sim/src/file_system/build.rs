@@ -33,8 +33,19 @@ pub struct Setup<'p> {
     pub collectives: CollectiveSelection,
     /// Name and size at the start of each file.
     pub files: Vec<(String, u64)>,
+    /// Where these bytes are.
+    pub before: Before,
     /// The applications. Their processes fill the platform's clients in order.
     pub programs: Vec<Box<dyn Program + 'p>>,
+}
+
+/// Where the bytes are that files have at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// On the devices.
+    OnDevices,
+    /// In the servers' memory, too.
+    InMemory,
 }
 
 /// A server of the platform.
@@ -52,7 +63,7 @@ impl<'p, Q: EventQueue<Event>> FileSystem<'p, Q> {
         queue: Q,
     ) -> Result<FileSystem<'p, Q>, Refusal> {
         platform.check()?;
-        let Setup { configuration, costs, collectives, files, programs } = setup;
+        let Setup { configuration, costs, collectives, files, before, programs } = setup;
         let world: World<Q> = World::build(platform, Order::Documented, queue)?;
         let found = servers_of(platform, &configuration)?;
         let process_count = programs.iter().map(|program| program.rank_count()).sum::<u32>();
@@ -82,7 +93,7 @@ impl<'p, Q: EventQueue<Event>> FileSystem<'p, Q> {
         let mut servers = servers(&world, (&found, &memory), &addresses, platform, class);
         let (mut manager, journal_at) =
             manager(&world, &addresses, &speeds, layout, class, &servers)?;
-        files_before(&files, &mut manager, &mut servers);
+        files_before((&files, before), &mut manager, &mut servers);
         let own = Box::new(());
         let parts = Parts { order: Order::Documented, clients, collectives, own, costs: None };
         let processes = Processes::place(&world, platform, programs, parts)?;
@@ -280,14 +291,22 @@ fn manager<Q: EventQueue<Event>>(
 }
 
 /// Files that have bytes at the start were made before the run, and lie on the devices.
-fn files_before(files: &[(String, u64)], manager: &mut Manager, servers: &mut [Server]) {
+fn files_before(
+    (files, before): (&[(String, u64)], Before),
+    manager: &mut Manager,
+    servers: &mut [Server],
+) {
     for (place, (name, bytes)) in files.iter().enumerate().filter(|(_, (_, bytes))| *bytes > 0) {
         let (inode, layout) = manager.create(path_of(name), place as u64);
         for index in 0..layout.subfiles() {
             let server = layout.server_of(index, servers.len() as u32);
             let store = &mut servers[server as usize].store;
             store.name(inode, FileId(place as u32));
-            store.found(Subfile { inode, index }, layout.bytes_below(index, *bytes));
+            let subfile = Subfile { inode, index };
+            store.found(subfile, layout.bytes_below(index, *bytes));
+            if before == Before::InMemory {
+                store.remember(subfile);
+            }
         }
     }
 }

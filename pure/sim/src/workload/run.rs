@@ -181,6 +181,7 @@ pub fn simulate_with(
             costs: Costs::default(),
             collectives: settings.collectives,
             files: job.files,
+            before: file_system::Before::OnDevices,
             programs,
         };
         return watched.run(FileSystem::build(platform, setup, Ordered::new(settings.tie_seed))?);
