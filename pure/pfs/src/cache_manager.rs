@@ -76,6 +76,10 @@ impl Settings {
 /// What a manager has done so far, and has now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
+    /// Bytes of blocks at most.
+    pub memory: u64,
+    /// Bytes of blocks.
+    pub used_bytes: u64,
     /// Blocks that were read.
     pub reads: u64,
     /// Those of them that a server had to be asked for.
@@ -180,7 +184,12 @@ impl CacheManager {
 
     /// What it has done so far, and has now.
     pub fn counts(&self) -> Counts {
-        Counts { unsaved_bytes: self.blocks.unsaved_bytes(), ..self.counts }
+        Counts {
+            memory: self.settings.memory,
+            used_bytes: self.blocks.used_bytes(),
+            unsaved_bytes: self.blocks.unsaved_bytes(),
+            ..self.counts
+        }
     }
 
     fn asked(

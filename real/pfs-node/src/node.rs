@@ -41,7 +41,7 @@ impl Node {
         let stop = Bell::new().map_err(|error| failed("a server", &error))?;
         let (threads, stop_caches, caches) = (Vec::new(), Vec::new(), Vec::new());
         let mut node = Node { instance, stop, threads, stop_caches, caches };
-        let instance::Description { servers, caches, .. } = node.instance.description;
+        let instance::Description { servers, caches, cache_memory, .. } = node.instance.description;
         let windows = Budget::of(node.instance.window_memory);
         for server in 0..servers {
             let device = Subfiles::at(&node.instance.data(server), servers);
@@ -57,7 +57,8 @@ impl Node {
         for index in 0..caches {
             let stop = Bell::new().map_err(|error| failed("a cache manager", &error))?;
             node.stop_caches.push(stop.clone());
-            let settings = cache_manager::Settings::usual(index, caches, servers);
+            let usual = cache_manager::Settings::usual(index, caches, servers);
+            let settings = cache_manager::Settings { memory: cache_memory, ..usual };
             let party = Party::Cache(index);
             let thread = node.serve(party, stop, move |door, place, welcome, stop| {
                 Cache::new(settings, door, place, welcome)?.run(stop)

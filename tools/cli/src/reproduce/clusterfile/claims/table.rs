@@ -91,7 +91,8 @@ pub(super) fn writes(results: &Results, extent: Extent) -> Judgement {
     }
     let because = "the one fit says that handling bytes in memory takes 1,600 times as long as on a machine of today: neither \
                    memory, links nor disks of the paper account for 7.7 s. Under any cost both ways grow alike with \
-                   the class; what made the rival fall behind more and more is not in the model";
+                   the class; what made the rival fall behind more and more is not in the model. Cold cache managers \
+                   handle every byte once more on its way, at the costs that were fitted without them";
     Judgement { verdict: Verdict::under(holds), figures, because: because.to_owned() }
 }
 
