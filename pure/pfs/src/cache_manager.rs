@@ -33,6 +33,9 @@ use requests::Work;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use upstream::Errand;
 
+/// The least memory of a manager: eight of the largest blocks.
+pub const MEMORY_MIN: u64 = 8 * PAYLOAD_BYTES_MAX;
+
 /// What a manager is built with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -73,6 +76,10 @@ impl Settings {
 /// What a manager has done so far, and has now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
+    /// Bytes of blocks at most.
+    pub memory: u64,
+    /// Bytes of blocks.
+    pub used_bytes: u64,
     /// Blocks that were read.
     pub reads: u64,
     /// Those of them that a server had to be asked for.
@@ -83,6 +90,13 @@ pub struct Counts {
     pub flushes: u64,
     /// Bytes of blocks that have some no server has.
     pub unsaved_bytes: u64,
+}
+
+impl Counts {
+    /// Blocks that were read and were there.
+    pub fn hits(&self) -> u64 {
+        self.reads.saturating_sub(self.misses)
+    }
 }
 
 /// What the manager knows of a file.
@@ -170,7 +184,12 @@ impl CacheManager {
 
     /// What it has done so far, and has now.
     pub fn counts(&self) -> Counts {
-        Counts { unsaved_bytes: self.blocks.unsaved_bytes(), ..self.counts }
+        Counts {
+            memory: self.settings.memory,
+            used_bytes: self.blocks.used_bytes(),
+            unsaved_bytes: self.blocks.unsaved_bytes(),
+            ..self.counts
+        }
     }
 
     fn asked(

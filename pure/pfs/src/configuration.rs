@@ -1,4 +1,5 @@
-//! What an instance is to be, as a file says it: its name, its durability, its servers, its layout.
+//! What an instance is to be, as a file says it: its name, its durability, its servers and
+//! cache managers, its layout.
 //!
 //! The same file is for a real instance and for a simulated one. Reading refuses keys that it does not
 //! know; what a file leaves out has the value of [`Configuration::default`].
@@ -24,8 +25,9 @@
 //! ```
 
 use crate::Layout;
+use crate::cache_manager::MEMORY_MIN;
 use iolab_policy::schedule::catalog as schedule;
-use iolab_vocab::Refusal;
+use iolab_vocab::{Refusal, format_bytes, parse_bytes};
 use serde::Deserialize;
 use std::fmt;
 
@@ -42,6 +44,9 @@ pub struct Configuration {
     /// The I/O servers, in their order. None: whoever reads the file decides.
     #[serde(default)]
     pub servers: Vec<Servers>,
+    /// The cache managers, in their order. None: servers are asked for data themselves.
+    #[serde(default)]
+    pub caches: Vec<Caches>,
     /// Partition of files, and how accesses come to its parts.
     #[serde(default)]
     pub layout: LayoutChoice,
@@ -117,6 +122,57 @@ pub struct Servers {
     pub hosts: Option<Vec<String>>,
 }
 
+/// One or several cache managers.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Caches {
+    /// Where they run, one on each; by itself beside I/O servers, in their order.
+    pub hosts: Option<Vec<String>>,
+    /// How many, where no hosts are named: one by itself.
+    pub count: Option<u32>,
+    /// Memory for blocks of each, as `256m`; by itself half of its node's.
+    pub memory: Option<String>,
+}
+
+impl Caches {
+    /// Memory for blocks of each, in bytes, if it is said.
+    pub fn memory_bytes(&self) -> Result<Option<u64>, Refusal> {
+        let Some(text) = &self.memory else { return Ok(None) };
+        let refused = |why: String| {
+            let hint =
+                format!("give at least {}, as in memory = \"256m\"", format_bytes(MEMORY_MIN));
+            Refusal::new(format!("[[caches]] memory = \"{text}\": {why}"), hint)
+        };
+        match parse_bytes(text) {
+            Ok(bytes) if bytes < MEMORY_MIN => Err(refused("too little for a manager".to_owned())),
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(why) => Err(refused(why.to_string())),
+        }
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        if self.hosts.as_ref().is_some_and(Vec::is_empty) {
+            return Refusal::refuse(
+                "[[caches]] with no hosts",
+                "name a host, or leave `hosts` out for managers beside the I/O servers",
+            );
+        }
+        if self.hosts.is_some() && self.count.is_some() {
+            return Refusal::refuse(
+                "[[caches]] with hosts and a count",
+                "leave one of them out: there is one manager on each host",
+            );
+        }
+        if self.count == Some(0) {
+            return Refusal::refuse(
+                "[[caches]] with count = 0",
+                "leave [[caches]] out for an instance without cache managers",
+            );
+        }
+        self.memory_bytes().map(|_| ())
+    }
+}
+
 /// Partition of files, and how accesses come to its parts.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
@@ -138,6 +194,8 @@ impl Default for LayoutChoice {
 
 /// The most servers of an instance.
 pub const SERVERS_MAX: usize = 4096;
+/// The most cache managers of an instance.
+pub const CACHES_MAX: usize = 4096;
 
 impl Configuration {
     /// Reads a configuration; the error shows the place.
@@ -145,7 +203,8 @@ impl Configuration {
         let configuration: Configuration = toml::from_str(text).map_err(|error| {
             Refusal::new(
                 format!("this file system cannot be read: {}", error.to_string().trim_end()),
-                "it has [instance] name, durability; [metadata] host; [[servers]] hosts; [layout] default, schedule",
+                "it has [instance] name, durability; [metadata] host; [[servers]] hosts; [[caches]] hosts, count, \
+                 memory; [layout] default, schedule",
             )
         })?;
         configuration.check()?;
@@ -157,6 +216,13 @@ impl Configuration {
             return Refusal::refuse(
                 "[[servers]] with no hosts",
                 "name a host, or leave `hosts` out for one server",
+            );
+        }
+        self.caches.iter().try_for_each(Caches::check)?;
+        if self.cache_count() > CACHES_MAX {
+            return Refusal::refuse(
+                format!("{} cache managers", self.cache_count()),
+                format!("give at most {CACHES_MAX}"),
             );
         }
         self.schedule()?;
@@ -173,6 +239,15 @@ impl Configuration {
     pub fn server_count(&self) -> Option<usize> {
         let counts = self.servers.iter().map(|one| one.hosts.as_ref().map_or(1, Vec::len));
         (!self.servers.is_empty()).then(|| counts.sum())
+    }
+
+    /// How many cache managers there are, as far as hosts are no groups of nodes.
+    fn cache_count(&self) -> usize {
+        let count = |one: &Caches| match &one.hosts {
+            Some(hosts) => hosts.len(),
+            None => one.count.unwrap_or(1) as usize,
+        };
+        self.caches.iter().map(count).sum()
     }
 
     /// How files are partitioned that ask for nothing else, with so many servers.
@@ -210,6 +285,13 @@ mod tests {
             ("[instance]\nnam = 'x'", "nam"),
             ("[instance]\ndurability = 'none'", "none"),
             ("[caches]\nmemory = '1g'", "caches"),
+            ("[[caches]]\nreplacement = 'lru'", "replacement"),
+            ("[[caches]]\nhosts = []", "no hosts"),
+            ("[[caches]]\nhosts = ['a']\ncount = 2", "hosts and a count"),
+            ("[[caches]]\ncount = 0", "count = 0"),
+            ("[[caches]]\ncount = 9999", "9999 cache managers"),
+            ("[[caches]]\nmemory = '1m'", "too little"),
+            ("[[caches]]\nmemory = 'much'", "much"),
             ("[[servers]]\ndir = '/x'", "dir"),
             ("[[servers]]\nhosts = []", "no hosts"),
             ("[layout]\ndefault = 'stripes'", "stripes"),

@@ -1,5 +1,6 @@
 //! What parties say to each other. Bytes on the wire: `wire.rs` and `docs/format/pfs-wire.md`.
 
+use crate::cache_manager::Counts;
 use crate::{HoldNumber, Inode, Layout, OpenNumber, ViewNumber};
 use std::fmt;
 
@@ -40,6 +41,10 @@ pub enum Message {
     Status,
     /// Those who are connected, up to as many as a frame holds.
     Connected(Vec<Connected>),
+    /// What has a cache manager done so far? Answered by [`Message::Counts`].
+    Count,
+    /// That.
+    Counts(Counts),
 
     // The metadata manager. Paths are absolute and without `.`, `..` or empty names.
     /// Opens a file, and creates it if so wished. Answered by [`Message::Opened`].

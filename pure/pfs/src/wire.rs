@@ -7,6 +7,7 @@
 //! gives; whatever the bytes are, there is a message or a [`Mangled`], and memory is only taken in
 //! proportion to bytes that are there. Costs: one pass over the fields for each of sum and fields.
 
+use crate::cache_manager::Counts;
 use crate::codec::{Counted, Reader, Sink, Wrong};
 use crate::window::Slot;
 use crate::{
@@ -333,7 +334,8 @@ fn flags_of(message: &Message) -> u16 {
         | Message::Data { .. }
         | Message::End { .. }
         | Message::Verdict { .. }
-        | Message::Connected(_) => REPLY,
+        | Message::Connected(_)
+        | Message::Counts(_) => REPLY,
         _ => 0,
     }
 }
@@ -373,13 +375,15 @@ fn kind_of(message: &Message) -> u16 {
         Message::Resume { .. } => 96,
         Message::Status => 120,
         Message::Connected(_) => 124,
+        Message::Count => 121,
+        Message::Counts(_) => 125,
     }
 }
 
 /// Writes the fields of a message, in the order in which it declares them.
 fn put(message: &Message, out: &mut impl Sink) {
     match message {
-        Message::Ping | Message::Pong | Message::Done | Message::Status => {}
+        Message::Ping | Message::Pong | Message::Done | Message::Status | Message::Count => {}
         Message::Failed { code, text } => {
             out.code(*code);
             out.bytes(text.as_bytes());
@@ -483,6 +487,13 @@ fn put(message: &Message, out: &mut impl Sink) {
                 out.bytes(connected.name.as_bytes());
                 out.u64(connected.window_bytes);
             }
+        }
+        Message::Counts(counts) => {
+            let Counts { memory, used_bytes, reads, misses, fetches, flushes, unsaved_bytes } =
+                *counts;
+            [memory, used_bytes, reads, misses, fetches, flushes, unsaved_bytes]
+                .into_iter()
+                .for_each(|count| out.u64(count));
         }
     }
 }
@@ -588,7 +599,17 @@ fn take(kind: u16, read: &mut Reader) -> Result<Option<Message>, Wrong> {
         },
         96 => Message::Resume { inode: read.inode()?, subfile: read.u32()? },
         120 => Message::Status,
+        121 => Message::Count,
         124 => Message::Connected(take_connected(read)?),
+        125 => Message::Counts(Counts {
+            memory: read.u64()?,
+            used_bytes: read.u64()?,
+            reads: read.u64()?,
+            misses: read.u64()?,
+            fetches: read.u64()?,
+            flushes: read.u64()?,
+            unsaved_bytes: read.u64()?,
+        }),
         _ => return Ok(None),
     };
     Ok(Some(message))

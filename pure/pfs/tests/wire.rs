@@ -1,5 +1,6 @@
 //! Frames and connections, as somebody outside sees them.
 
+use iolab_pfs::cache_manager::Counts;
 use iolab_pfs::session::{Arrival, Broken, Frame, Greeting, Hello, Role, Session, Welcome};
 use iolab_pfs::window::{Slot, Window};
 use iolab_pfs::wire::{self, BODY_BYTES_MAX, HEADER_BYTES, Header, Mangled};
@@ -131,6 +132,19 @@ fn of_servers() -> impl Strategy<Value = Message> {
             Message::Release { hold, inode, subfile }
         }),
         Just(Message::Status),
+        Just(Message::Count),
+        any::<[u64; 7]>().prop_map(|all| {
+            let [memory, used_bytes, reads, misses, fetches, flushes, unsaved_bytes] = all;
+            Message::Counts(Counts {
+                memory,
+                used_bytes,
+                reads,
+                misses,
+                fetches,
+                flushes,
+                unsaved_bytes,
+            })
+        }),
         vec((".{0,20}", any::<u64>()), 0..5).prop_map(|all| {
             let connected = |(name, window_bytes)| Connected { name, window_bytes };
             Message::Connected(all.into_iter().map(connected).collect())
@@ -669,7 +683,17 @@ fn one_of_each() -> Vec<Message> {
         Message::Release { hold, inode, subfile: 6 },
         Message::Resume { inode, subfile: 6 },
         Message::Status,
+        Message::Count,
         Message::Connected(vec![Connected { name: "rank 3".to_owned(), window_bytes: 7 }]),
+        Message::Counts(Counts {
+            memory: 9,
+            used_bytes: 8,
+            reads: 7,
+            misses: 6,
+            fetches: 5,
+            flushes: 4,
+            unsaved_bytes: 3,
+        }),
     ]
 }
 

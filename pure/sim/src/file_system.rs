@@ -1,27 +1,31 @@
 //! The parallel file system on a simulated platform: the machines of `iolab_pfs`, unchanged, on the world.
 //!
 //! Each process has a client, each chosen server of the platform an I/O server, one node the metadata
-//! manager; they meet in messages with their true sizes. What is modelled is what machines leave to their
+//! manager, and chosen nodes a cache manager; they meet in messages with their true sizes. What is modelled is what machines leave to their
 //! drivers: the network, the time of processors and devices, and what is in memory. Payload is a size.
 //! `docs/models/file-system.md` has the facts.
 //!
 //! Programs, faults, tie seeds and traces are those of the cluster's model; so are the processes.
 
 mod build;
+mod cache;
 mod clients;
 mod costs;
 mod device;
 mod manager;
 mod parcel;
+mod places;
+mod requests;
 mod server;
 mod spans;
 mod store;
 mod thread;
 
-pub use build::Setup;
+pub use build::{Before, Setup};
+pub use cache::CacheTotals;
 pub use costs::Costs;
 pub use iolab_pfs::configuration::{Configuration, Durability};
-pub use server::TrafficTotals;
+pub use requests::TrafficTotals;
 
 use crate::cluster::{
     DeviceTotals, HopTotals, LinkKind, Progress, Recording, RunError, ServerTotals,
@@ -33,8 +37,9 @@ use crate::scenario::Faults;
 use crate::slab::Id;
 use crate::world::{self, Departure, Event, Host, NodeId, PacketId, Recorder, Rows, ServerId};
 use crate::world::{Target, TaskId};
+use cache::Cache;
 use clients::FileClients;
-use iolab_pfs::{Inode, Party, client, io_server, metadata};
+use iolab_pfs::{Inode, Party, Peer, cache_manager, client, io_server, metadata};
 use iolab_vocab::{Direction, FileId, Nanos};
 use manager::Manager;
 use parcel::{Asker, Parcel, Told};
@@ -65,6 +70,7 @@ struct Machines<'p> {
     processes: Processes<'p, FileClients>,
     servers: Vec<Server>,
     manager: Manager,
+    caches: Vec<Cache>,
     /// By server of the platform, which of ours it is.
     at_server: Vec<Option<usize>>,
     /// Which of ours has the manager's journal on its device.
@@ -84,6 +90,7 @@ impl<Q: EventQueue<Event>> FileSystem<'_, Q> {
         }
         machines.servers.iter_mut().for_each(|server| server.tell(world, io_server::Event::Woke));
         machines.manager.tell(world, metadata::Event::Woke);
+        machines.caches.iter_mut().for_each(|cache| cache.tell(world, cache_manager::Event::Woke));
         machines.processes.start(world);
     }
 
@@ -137,6 +144,12 @@ impl<Q: EventQueue<Event>> FileSystem<'_, Q> {
         servers.map(|server| (server.device.server().index(), server.totals().0))
     }
 
+    /// What each cache manager has done, in their order: by its node, as the platform counts nodes.
+    pub fn cache_totals(&self) -> impl Iterator<Item = (usize, CacheTotals)> + '_ {
+        let caches = self.machines.caches.iter();
+        caches.map(|cache| (cache.thread.node.index(), cache.totals()))
+    }
+
     /// What each link and switch has carried so far, as of a cluster.
     pub fn link_totals(&self) -> impl Iterator<Item = (LinkKind, HopTotals)> + '_ {
         self.world.link_totals()
@@ -169,7 +182,12 @@ impl<Q: EventQueue<Event>> FileSystem<'_, Q> {
     /// From now on keeps what every part does, as a cluster does; to be asked before the start.
     pub fn record(&mut self) {
         let process_count = self.machines.processes.record();
-        self.world.record(Recorder::new(process_count, self.world.server_count() as u32));
+        let recorder = Recorder::new(process_count, self.world.server_count() as u32);
+        let first = recorder.process_behind(self.world.node_count() as u32);
+        for (cache, process) in self.machines.caches.iter_mut().zip(first..) {
+            cache.row_process = process;
+        }
+        self.world.record(recorder);
     }
 
     /// What was kept, in order; nothing if nobody asked.
@@ -201,6 +219,7 @@ impl Machines<'_> {
                 Place::Client(client) => self.processes.clients.node(client),
                 Place::Server(server) => self.servers[server].thread.node,
                 Place::Metadata => self.manager.thread.node,
+                Place::Cache(cache) => self.caches[cache].thread.node,
             },
         }
     }
@@ -210,7 +229,10 @@ impl Machines<'_> {
         match place.checked_sub(clients) {
             None => Place::Client(place),
             Some(server) if server < self.servers.len() => Place::Server(server),
-            Some(_) => Place::Metadata,
+            Some(behind) => match behind - self.servers.len() {
+                0 => Place::Metadata,
+                behind => Place::Cache(behind - 1),
+            },
         }
     }
 
@@ -230,10 +252,11 @@ impl Machines<'_> {
         match (parcel.is_for_party(), parcel.party) {
             (true, Party::Metadata) => self.manager.arrived(world, parcel),
             (true, Party::Server(index)) => self.servers[index as usize].arrived(world, parcel),
-            (true, Party::Cache(_)) => unreachable!("a simulated instance has no cache managers"),
+            (true, Party::Cache(index)) => self.caches[index as usize].arrived(world, parcel),
             (false, _) => match self.processes.clients.asker(parcel.connection) {
                 Asker::Client(client) => self.processes.clients.arrived(world, client, parcel),
                 Asker::Metadata => self.manager.arrived(world, parcel),
+                Asker::Cache(cache) => self.caches[cache].arrived(world, parcel),
             },
         }
     }
@@ -243,6 +266,7 @@ impl Machines<'_> {
         match self.party_at(place) {
             Place::Client(client) => self.processes.clients.work(world, client),
             Place::Server(server) => self.servers[server].work(world),
+            Place::Cache(cache) => self.caches[cache].work(world),
             Place::Metadata => {
                 let Some(record) = self.manager.work(world) else { return };
                 let at = self.journal_at.expect("the manager has a device");
@@ -274,6 +298,12 @@ impl Machines<'_> {
                 rings.then(|| thread.add(world, 0.0, manager::Job::Wake));
                 rings
             }
+            Place::Cache(cache) => {
+                let thread = &mut self.caches[cache].thread;
+                let rings = thread.rings(now);
+                rings.then(|| thread.add(world, 0.0, cache::Job::Wake));
+                rings
+            }
         }
     }
 
@@ -291,8 +321,24 @@ impl Machines<'_> {
             && nothing_comes
             && self.processes.clients.are_quiet()
             && self.servers.iter().all(Server::is_quiet)
-            && self.manager.is_quiet();
+            && self.manager.is_quiet()
+            && self.caches.iter().all(Cache::is_quiet);
         is_quiet && self.diagnose(world).waiting.iter().all(|one| !one.reasons.is_empty())
+    }
+
+    /// A party hears that a connection to it is no more.
+    fn lost<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, party: Party, peer: Peer) {
+        match party {
+            Party::Metadata => self.manager.thread.add(world, 0.0, manager::Job::Lost(peer)),
+            Party::Server(index) => {
+                let thread = &mut self.servers[index as usize].thread;
+                thread.add(world, 0.0, server::Job::Lost(peer));
+            }
+            Party::Cache(index) => {
+                let thread = &mut self.caches[index as usize].thread;
+                thread.add(world, 0.0, cache::Job::Lost(peer));
+            }
+        }
     }
 
     fn diagnose<Q: EventQueue<Event>>(&self, world: &World<Q>) -> crate::cluster::Deadlock {
@@ -305,6 +351,7 @@ enum Place {
     Client(usize),
     Server(usize),
     Metadata,
+    Cache(usize),
 }
 
 impl<Q: EventQueue<Event>> Host<Q, Told> for Machines<'_> {
@@ -382,10 +429,14 @@ impl<Q: EventQueue<Event>> Host<Q, Told> for Machines<'_> {
         false
     }
 
+    /// A server stalls, and with it the cache manager beside it: they are threads of one process.
     fn stalled(&mut self, world: &mut World<Q>, server: ServerId, is_stalled: bool) {
-        if let Some(ours) = self.at_server[server.index()] {
-            self.servers[ours].thread.stall(world, is_stalled);
-        }
+        let Some(ours) = self.at_server[server.index()] else { return };
+        let thread = &mut self.servers[ours].thread;
+        let node = thread.node;
+        thread.stall(world, is_stalled);
+        let caches = self.caches.iter_mut().map(|cache| &mut cache.thread);
+        caches.filter(|thread| thread.node == node).for_each(|one| one.stall(world, is_stalled));
     }
 
     /// Parties on the node are no more. Who had connections from there notices at once, as if the network
@@ -393,24 +444,19 @@ impl<Q: EventQueue<Event>> Host<Q, Told> for Machines<'_> {
     fn crashed(&mut self, world: &mut World<Q>, node: NodeId) {
         self.processes.crash(node);
         let clients = &mut self.processes.clients;
+        let mut lost = Vec::new();
         for place in
             (0..clients.count()).filter(|place| clients.node(*place) == node).collect::<Vec<_>>()
         {
             clients.thread(place).die();
-            for (party, connection) in clients.links(place).collect::<Vec<_>>() {
-                let peer = connection.peer();
-                match party {
-                    Party::Metadata => {
-                        self.manager.thread.add(world, 0.0, manager::Job::Lost(peer));
-                    }
-                    Party::Server(index) => {
-                        let thread = &mut self.servers[index as usize].thread;
-                        thread.add(world, 0.0, server::Job::Lost(peer));
-                    }
-                    Party::Cache(_) => unreachable!("a simulated instance has no cache managers"),
-                }
-            }
+            let links = clients.links(place).map(|(party, connection)| (party, connection.peer()));
+            lost.extend(links);
         }
+        for cache in self.caches.iter_mut().filter(|cache| cache.thread.node == node) {
+            cache.thread.die();
+            lost.extend(cache.links().map(|(party, connection)| (party, connection.peer())));
+        }
+        lost.into_iter().for_each(|(party, peer)| self.lost(world, party, peer));
         let servers = self.servers.iter_mut().map(|server| &mut server.thread);
         servers.filter(|thread| thread.node == node).for_each(|thread| thread.die());
         if self.manager.thread.node == node {

@@ -20,7 +20,7 @@ pub(crate) use described::in_words;
 pub use described::{Application, DescribedFile, TEMPLATE, Workload};
 pub use individual::Individual;
 pub use java_random::JavaRandom;
-pub use outcome::{ApplicationOutcome, FileSystemOutcome, LinkOutcome, Outcome};
+pub use outcome::{ApplicationOutcome, CacheOutcome, FileSystemOutcome, LinkOutcome, Outcome};
 pub use outcome::{ServerOutcome, TrafficOutcome};
 pub use run::{Job, Settings, prepare, run, run_watched, simulate, simulate_with};
 pub use scattered::Scattered;

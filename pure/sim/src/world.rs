@@ -259,6 +259,10 @@ impl<Q, C: Content> World<Q, C> {
         self.calendar.now
     }
 
+    pub(crate) fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
     pub(crate) fn server_count(&self) -> usize {
         self.devices.len()
     }

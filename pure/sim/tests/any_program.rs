@@ -280,6 +280,7 @@ fn attempt_on_a_file_system(seed: u64, wildness: u64, with_faults: bool) -> (&'s
         costs: Costs::default(),
         collectives: CollectiveSelection::default(),
         files: (0..FILES).map(|file| (format!("file {file}"), FILE_BYTES)).collect(),
+        before: file_system::Before::OnDevices,
         programs: vec![Box::new(script)],
     };
     let scenario = if with_faults { maker.scenario() } else { String::new() };

@@ -1,6 +1,8 @@
 //! Cells of Clusterfile's evaluation: what they come to, and what moves.
 
-use iolab_sim::evaluation::clusterfile::{Cell, Class, Method, RANKS, Work, fitted, published};
+use iolab_sim::evaluation::clusterfile::{
+    Buffers, Cell, Class, Cooperation, Method, RANKS, Ways, Work, fitted, published,
+};
 use iolab_vocab::{Extent, Seed};
 
 const MATRIX: Work = Work::Cyclic { run: 64, rows: 2048 };
@@ -8,7 +10,7 @@ const MATRIX: Work = Work::Cyclic { run: 64, rows: 2048 };
 #[test]
 fn each_byte_goes_straight_to_its_server_or_to_a_rank_first() {
     for servers in [4, 16] {
-        let cell = |method| Cell { writes_only: true, ..Cell::new(MATRIX, method, servers) };
+        let cell = |method| Cell { ways: Ways::Write, ..Cell::new(MATRIX, method, servers) };
         let [direct, two_phase] = [Method::Direct, Method::TwoPhase].map(cell);
         let [once, twice] = [&direct, &two_phase].map(|cell| cell.run(Seed(0)).unwrap().traffic);
         let bytes = MATRIX.bytes();
@@ -58,7 +60,7 @@ fn small_cells_come_to_what_they_came_to() {
 #[test]
 fn memory_is_fitted_on_the_write_of_class_a() {
     let class = Work::BlockTridiagonal(Class::A);
-    let cell = Cell { costs: fitted(), writes_only: true, ..Cell::new(class, Method::Direct, 16) };
+    let cell = Cell { costs: fitted(), ways: Ways::Write, ..Cell::new(class, Method::Direct, 16) };
     let seconds = cell.run(Seed(0)).unwrap().write_seconds;
     let wanted = published()[0].write_clusterfile;
     assert!((seconds / wanted - 1.0).abs() < 0.02, "{seconds} s, not {wanted}");
@@ -68,4 +70,22 @@ fn memory_is_fitted_on_the_write_of_class_a() {
 fn the_events_of_a_cell_are_the_same_each_time() {
     let cell = Cell::new(MATRIX, Method::TwoPhase, 8);
     assert_eq!(cell.run(Seed(3)).unwrap(), cell.run(Seed(3)).unwrap());
+}
+
+#[test]
+fn cold_buffers_are_filled_once_and_a_second_read_of_them_asks_nobody() {
+    let cooperation = |caches, buffers| Some(Cooperation { caches, buffers });
+    for caches in [3, 16] {
+        let cold = cooperation(caches, Buffers::Cold);
+        let cell = Cell { cooperation: cold, ..Cell::new(MATRIX, Method::Direct, 16) };
+        let one = cell.run(Seed(0)).unwrap();
+        let bytes = MATRIX.bytes();
+        assert_eq!((one.traffic.received_bytes, one.traffic.fetched_bytes), (bytes, bytes));
+        assert_eq!((one.traffic.sent_bytes, one.traffic.device_read_bytes), (bytes, 0));
+        assert!(one.again_seconds < one.read_seconds, "{one:?}");
+        let warm = Cell { cooperation: cooperation(caches, Buffers::Warm), ..cell };
+        let warm = warm.run(Seed(0)).unwrap();
+        assert_eq!((warm.traffic.fetched_bytes, warm.traffic.device_written_bytes / bytes), (0, 1));
+        assert!(warm.write_seconds < one.write_seconds, "{warm:?} and {one:?}");
+    }
 }

@@ -1,70 +1,16 @@
 //! The parallel file system on a simulated platform: its machines, unchanged, under workloads and faults.
 
-use iolab_sim::file_system::{Configuration, Durability};
-use iolab_sim::platform::Platform;
-use iolab_sim::program::{Command, FileOperation, Program, What};
-use iolab_sim::scenario::Scenario;
+mod on_file_system;
+
+use iolab_sim::file_system::Durability;
+use iolab_sim::program::{Command, FileOperation, What};
 use iolab_sim::workload::recorded::Recording;
-use iolab_sim::workload::{Job, Line, Outcome, Script, Settings, Workload, run};
+use iolab_sim::workload::{Outcome, Settings};
 use iolab_trace::Function;
-use iolab_vocab::{Extent, FileId, Refusal, Seed};
-use std::ops::ControlFlow;
-
-const PLATFORM: &str = "
-name = 'four and four'
-switches = [{ name = 's' }]
-[[nodes]]
-name = 'client'
-count = 9
-cpus = 2
-instructions_per_second = 1e9
-clients = 1
-[[nodes]]
-name = 'io'
-count = 4
-cpus = 2
-instructions_per_second = 1e9
-server = { device = { model = 'ssd' } }
-";
-
-fn platform() -> Platform {
-    Platform::parse(PLATFORM).unwrap()
-}
-
-fn on(configuration: &str) -> Settings {
-    let configuration = Configuration::parse(configuration).unwrap();
-    Settings { file_system: Some(configuration), ..Settings::default() }
-}
-
-fn simulate(workload: &str, settings: &Settings) -> Result<Outcome, Refusal> {
-    run(&Workload::parse(workload).unwrap(), &platform(), settings)
-}
-
-/// Ranks that write a matrix of interleaved strips together and read it again.
-fn strided(ranks: u32, strip: u64, stripes: u64) -> String {
-    format!(
-        "name = 'strided'
-files = [{{ name = 'matrix' }}]
-[[applications]]
-name = 'ranks'
-ranks = {ranks}
-[[applications.phases]]
-name = 'write'
-commands = [
-  {{ open = 'matrix' }},
-  {{ write_all = 'matrix', pattern = 'strided:strip={strip},stripes={stripes}', per_call = 'all' }},
-]
-[[applications.phases]]
-name = 'read'
-commands = [
-  {{ read_all = 'matrix', pattern = 'strided:strip={strip},stripes={stripes}', per_call = 'all' }},
-  {{ close = 'matrix' }},
-]
-"
-    )
-}
-
-const SMALL: &str = "[layout]\ndefault = 'stripe:unit=4k'";
+use iolab_vocab::{FileId, Seed};
+use on_file_system::{
+    SMALL, device_bytes, faulty, line, on, simulate, simulate_program, simulate_script, strided,
+};
 
 #[test]
 fn a_strided_collective_moves_each_byte_once_and_over_all_servers() {
@@ -81,35 +27,6 @@ fn a_strided_collective_moves_each_byte_once_and_over_all_servers() {
     assert_eq!(device, 0, "class process leaves what was written in memory");
 }
 
-/// Runs listed commands on one file.
-fn simulate_script(
-    ranks: Vec<Vec<Line>>,
-    settings: &Settings,
-    file_bytes: u64,
-) -> Result<Outcome, Refusal> {
-    simulate_program(Box::new(Script::new(ranks)), settings, file_bytes)
-}
-
-fn simulate_program(
-    program: Box<dyn Program>,
-    settings: &Settings,
-    file_bytes: u64,
-) -> Result<Outcome, Refusal> {
-    let files = vec![("matrix".to_owned(), file_bytes)];
-    let job = Job { files, applications: vec![("script".to_owned(), program)] };
-    let watch = &mut |_| ControlFlow::Continue(());
-    iolab_sim::workload::simulate(job, &platform(), settings, watch)
-}
-
-fn line(operation: FileOperation, extents: &[(u64, u64)]) -> Line {
-    let list = extents.iter().map(|&(offset, length)| Extent::new(offset, length)).collect();
-    (operation.of(0), list)
-}
-
-fn faulty(settings: Settings, scenario: &str) -> Settings {
-    Settings { faults: Some(Scenario::parse(scenario).unwrap()), ..settings }
-}
-
 /// Bytes that all servers were sent, and have sent.
 fn traffic(outcome: &Outcome) -> (u64, u64) {
     let servers = &outcome.file_system.as_ref().unwrap().servers;
@@ -117,12 +34,6 @@ fn traffic(outcome: &Outcome) -> (u64, u64) {
         servers.iter().map(|server| bytes(&server.totals)).sum()
     };
     (sum(|totals| totals.received_bytes), sum(|totals| totals.sent_bytes))
-}
-
-/// Bytes that all devices have read and written.
-fn device_bytes(outcome: &Outcome) -> (u64, u64) {
-    let totals = || outcome.servers.iter().map(|server| server.totals.device);
-    (totals().map(|one| one.read_bytes).sum(), totals().map(|one| one.written_bytes).sum())
 }
 
 #[test]

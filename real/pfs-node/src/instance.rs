@@ -11,10 +11,11 @@
 
 use crate::device_sync::sync_directory;
 use crate::tape;
+use iolab_pfs::cache_manager::{self, MEMORY_MIN};
 use iolab_pfs::configuration::Durability;
 use iolab_pfs::{Layout, Party};
 use iolab_policy::schedule::catalog as schedule;
-use iolab_vocab::Refusal;
+use iolab_vocab::{Refusal, format_bytes};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -47,6 +48,8 @@ pub struct Description {
     pub servers: u32,
     /// How many cache managers it has; they keep nothing when they end, so that may change.
     pub caches: u32,
+    /// Bytes of blocks that each of them keeps at most.
+    pub cache_memory: u64,
     /// How files are partitioned that ask for nothing else.
     pub layout: Layout,
     /// In which order clients come to its servers.
@@ -64,6 +67,8 @@ pub struct Wish {
     pub servers: Option<u32>,
     /// Cache managers.
     pub caches: Option<u32>,
+    /// Memory of each cache manager, in bytes.
+    pub cache_memory: Option<u64>,
     /// Partition of files.
     pub layout: Option<String>,
     /// In which order clients come to the servers; what is in files does not depend on it.
@@ -103,6 +108,8 @@ struct Table {
     servers: u32,
     #[serde(default, skip_serializing_if = "is_none")]
     caches: u32,
+    #[serde(default = "usual_cache_memory", skip_serializing_if = "is_usual_cache_memory")]
+    cache_memory: u64,
     layout: String,
     #[serde(default = "usual_schedule")]
     schedule: String,
@@ -119,6 +126,15 @@ fn usual_schedule() -> String {
 /// The same.
 fn usual_durability() -> String {
     Durability::default().name().to_owned()
+}
+
+/// Of an instance that does not say it.
+fn usual_cache_memory() -> u64 {
+    cache_manager::Settings::usual(0, 1, 1).memory
+}
+
+fn is_usual_cache_memory(bytes: &u64) -> bool {
+    *bytes == usual_cache_memory()
 }
 
 /// An instance without cache managers does not mention them.
@@ -169,6 +185,10 @@ impl Description {
         if table.caches > CACHES_MAX {
             return Refusal::refuse(format!("{} cache managers", table.caches), whole);
         }
+        if table.cache_memory < MEMORY_MIN {
+            let memory = format_bytes(table.cache_memory);
+            return Refusal::refuse(format!("cache managers with {memory} of memory"), whole);
+        }
         let Some(durability) = Durability::find(&table.durability) else {
             let class = &table.durability;
             return Refusal::refuse(format!("`{class}` is no class of durability"), whole);
@@ -180,6 +200,7 @@ impl Description {
             uuid: table.uuid,
             servers: table.servers,
             caches: table.caches,
+            cache_memory: table.cache_memory,
             created: table.created,
         })
     }
@@ -190,6 +211,7 @@ impl Description {
             uuid: self.uuid.clone(),
             servers: self.servers,
             caches: self.caches,
+            cache_memory: self.cache_memory,
             layout: self.layout.to_string(),
             schedule: self.schedule.name.to_owned(),
             durability: self.durability.name().to_owned(),
@@ -213,6 +235,7 @@ impl Description {
             );
         }
         let caches = caches_of(wish)?.unwrap_or(0);
+        let cache_memory = cache_memory_of(wish)?.unwrap_or_else(usual_cache_memory);
         let layout = match &wish.layout {
             None => Layout::usual(servers),
             Some(text) => Layout::parse(text, servers)?,
@@ -221,7 +244,16 @@ impl Description {
         let schedule = wish.schedule()?.unwrap_or(schedule::USUAL);
         let durability = wish.durability()?.unwrap_or_default();
         let uuid = format!("{:032x}", random());
-        Ok(Description { uuid, servers, caches, layout, schedule, durability, created })
+        Ok(Description {
+            uuid,
+            servers,
+            caches,
+            cache_memory,
+            layout,
+            schedule,
+            durability,
+            created,
+        })
     }
 
     /// Holds what is there against what is wished.
@@ -255,6 +287,17 @@ fn caches_of(wish: &Wish) -> Result<Option<u32>, Refusal> {
     }
 }
 
+/// How much memory is wished for each of them.
+fn cache_memory_of(wish: &Wish) -> Result<Option<u64>, Refusal> {
+    match wish.cache_memory {
+        Some(bytes) if bytes < MEMORY_MIN => Refusal::refuse(
+            format!("cache managers with {} of memory", format_bytes(bytes)),
+            format!("give --cache-memory of {} or more", format_bytes(MEMORY_MIN)),
+        ),
+        bytes => Ok(bytes),
+    }
+}
+
 /// An instance that this process runs, for as long as this value lives.
 #[derive(Debug)]
 pub struct Instance {
@@ -283,9 +326,11 @@ impl Instance {
                 let found = Description::read(&directory)?;
                 found.check(wish, &directory)?;
                 let caches = caches_of(wish)?.unwrap_or(found.caches);
+                let cache_memory = cache_memory_of(wish)?.unwrap_or(found.cache_memory);
                 let schedule = wish.schedule()?.unwrap_or(found.schedule);
                 let durability = wish.durability()?.unwrap_or(found.durability);
-                let description = Description { caches, schedule, durability, ..found.clone() };
+                let description =
+                    Description { caches, cache_memory, schedule, durability, ..found.clone() };
                 if description != found {
                     let written = description.write(&directory);
                     written.map_err(|error| unwritable(&directory, &error))?;
@@ -557,6 +602,23 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replace("durability = \"none\"\n", "")).unwrap();
         assert_eq!(taken(None), Ok(Durability::Process));
+    }
+
+    #[test]
+    fn the_memory_of_cache_managers_can_be_another_one_each_time_and_is_usual_where_none_is_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let taken = |cache_memory: Option<u64>| {
+            let wish = Wish { cache_memory, ..Wish::default() };
+            Instance::take(directory.path(), &wish).map(|taken| taken.description.cache_memory)
+        };
+        let text = || fs::read_to_string(directory.path().join("instance.toml")).unwrap();
+        assert_eq!(taken(None).unwrap(), 256 << 20);
+        assert!(!text().contains("cache_memory"), "older versions refuse what they do not know");
+        refused(taken(Some(1 << 20)), "1 MiB");
+        assert_eq!(taken(Some(64 << 20)).unwrap(), 64 << 20);
+        assert_eq!(taken(None).unwrap(), 64 << 20);
+        fs::write(directory.path().join("instance.toml"), text().replace("67108864", "7")).unwrap();
+        refused(taken(None), "7 B");
     }
 
     #[test]

@@ -69,6 +69,9 @@ pub fn start(
     if let Some(caches) = wish.caches {
         program.args(["--caches", &caches.to_string()]);
     }
+    if let Some(bytes) = wish.cache_memory {
+        program.args(["--cache-memory", &bytes.to_string()]);
+    }
     if let Some(layout) = &wish.layout {
         program.args(["--layout", layout]);
     }

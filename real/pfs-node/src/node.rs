@@ -43,7 +43,8 @@ impl Node {
         let stop = Bell::new().map_err(|error| failed("a server", &error))?;
         let (threads, stop_caches, caches) = (Vec::new(), Vec::new(), Vec::new());
         let mut node = Node { instance, stop, threads, stop_caches, caches };
-        let instance::Description { servers, caches, durability, .. } = node.instance.description;
+        let instance::Description { servers, caches, cache_memory, durability, .. } =
+            node.instance.description;
         let windows = Budget::of(node.instance.window_memory);
         let events = tape::place(&node.instance.directory);
         for server in 0..servers {
@@ -66,7 +67,8 @@ impl Node {
         for index in 0..caches {
             let stop = Bell::new().map_err(|error| failed("a cache manager", &error))?;
             node.stop_caches.push(stop.clone());
-            let settings = cache_manager::Settings::usual(index, caches, servers);
+            let usual = cache_manager::Settings::usual(index, caches, servers);
+            let settings = cache_manager::Settings { memory: cache_memory, ..usual };
             let (party, events) = (Party::Cache(index), events.clone());
             let thread = node.serve(party, stop, move |door, place, welcome, stop| {
                 Cache::new(settings, door, place, welcome, events.as_deref())?.run(stop)

@@ -1,10 +1,11 @@
-//! Who is connected to the servers of an instance, and how their payload goes.
+//! Who is connected to the servers of an instance, how their payload goes, and what cache managers have done.
 
 use crate::buffers::Buffers;
 use crate::channel::Received;
 use crate::instance::{self, Description, Place};
 use crate::link;
 use crate::outgoing::NoRows;
+use iolab_pfs::cache_manager::Counts;
 use iolab_pfs::session::{Hello, Role};
 use iolab_pfs::{Connected, Message, Party, Request, SessionId};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -25,15 +26,31 @@ pub fn connections(directory: &Path) -> std::io::Result<Connections> {
     let place = Place::of(&directory.canonicalize()?)?;
     let mut all = Connections::new();
     for server in 0..servers {
-        for Connected { name, window_bytes } in asked(&place, Party::Server(server))? {
+        let Message::Connected(connected) = asked(&place, Party::Server(server), &Message::Status)?
+        else {
+            return Err(Errno::PROTO.into());
+        };
+        for Connected { name, window_bytes } in connected {
             all.entry(name).or_default().push(window_bytes);
         }
     }
     Ok(all)
 }
 
-/// Asks one server.
-fn asked(place: &Place, to: Party) -> Result<Vec<Connected>, Errno> {
+/// What the cache managers of the instance in a directory have done, in their order; nothing of those that
+/// do not answer.
+pub fn counts(directory: &Path) -> std::io::Result<Vec<Option<Counts>>> {
+    let caches = Description::read(directory).map_err(std::io::Error::other)?.caches;
+    let place = Place::of(&directory.canonicalize()?)?;
+    let counts = |index| match asked(&place, Party::Cache(index), &Message::Count) {
+        Ok(Message::Counts(counts)) => Some(counts),
+        Ok(_) | Err(_) => None,
+    };
+    Ok((0..caches).map(counts).collect())
+}
+
+/// Asks one party something.
+fn asked(place: &Place, to: Party, question: &Message) -> Result<Message, Errno> {
     let session = SessionId(instance::random());
     let hello = Hello { session, role: Role::Observer, name: "status".to_owned() };
     let mut link = link::connect(place, to, hello)?;
@@ -47,9 +64,9 @@ fn asked(place: &Place, to: Party) -> Result<Vec<Connected>, Errno> {
         }
         while let Some(received) = link.receive(buffers).map_err(|_| Errno::CONNRESET)? {
             match received {
-                Received::Message { message: Message::Connected(all), .. } => return Ok(all),
-                Received::Welcome(_) => link.push(Request(1), &Message::Status, Vec::new(), 0),
-                Received::Message { .. } | Received::Hello(_) => return Err(Errno::PROTO),
+                Received::Message { message, .. } => return Ok(message),
+                Received::Welcome(_) => link.push(Request(1), question, Vec::new(), 0),
+                Received::Hello(_) => return Err(Errno::PROTO),
             }
         }
     }

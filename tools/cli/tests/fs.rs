@@ -169,8 +169,24 @@ fn servers_that_are_killed_lose_nothing_that_was_answered() {
 #[test]
 fn caches_that_are_killed_lose_nothing_that_was_synced_and_the_rest_is_told_once() {
     let promise = "process: what is synced or closed outlives the servers";
-    lose_only_what_is_told(&Served::with(&["--caches", "3"], promise));
-    let served = Served::new();
+    let served = Served::with(&["--caches", "3", "--cache-memory", "16m"], promise);
+    lose_only_what_is_told(&served);
+    let told = prints(served.at(), &["status", "--dir", "fs", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let sum = |what: &str| -> u64 {
+        let managers = told["cache_managers"].as_array().unwrap();
+        assert_eq!(managers.len(), 3);
+        managers.iter().map(|one| one[what].as_u64().unwrap()).sum()
+    };
+    // Blocks of 256 KiB: 20 pieces of 40,000 bytes lie in four, and everything came from servers.
+    assert_eq!((sum("memory_bytes"), sum("dirty_bytes")), (3 * (16 << 20), 0));
+    assert!(sum("misses") > 0 && sum("fetches") >= 4 && sum("hits") > 0, "{told}");
+    assert!(sum("used_bytes") >= 4 * (256 << 10), "{told}");
+    let told = prints(served.at(), &["status", "--dir", "fs"]);
+    assert!(told.contains("caches      3, with 16 MiB each"), "{told}");
+    assert!(told.contains("cache 2 ") && told.contains(" of 16 MiB; "), "{told}");
+    let less = ["up", "--dir", "less", "--caches", "1", "--cache-memory", "7m"];
+    refuses(served.at(), &less, "cache managers with 7 MiB of memory");
     let told = prints(served.at(), &["up", "--dir", "other", "--servers", "1"]);
     assert!(!told.contains("caches"), "{told}");
     launch::stop(&served.at().join("other")).unwrap();

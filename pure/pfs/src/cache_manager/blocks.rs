@@ -100,6 +100,11 @@ impl Blocks {
         self.of.get(&key)
     }
 
+    /// Bytes of all blocks.
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.used_bytes
+    }
+
     /// Bytes of blocks that have some no server has.
     pub(super) fn unsaved_bytes(&self) -> u64 {
         self.unsaved_bytes

@@ -95,6 +95,7 @@ impl CacheManager {
         let caches = self.settings.caches;
         let work = match message {
             Message::Ping => return Err(Message::Pong),
+            Message::Count => return Err(Message::Counts(self.counts())),
             Message::Discard { inode } => return Err(self.discard(inode, out)),
             Message::Write(access) => {
                 let over = |layout: Layout| layout.over_caches(caches);

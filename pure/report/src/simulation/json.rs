@@ -4,7 +4,7 @@ use super::{Banded, Compared, Simulation, order_name, seconds, share};
 use iolab_policy::collective::CollectiveKind;
 use iolab_sim::cluster::ServerTotals;
 use iolab_sim::program::PhaseTotals;
-use iolab_sim::workload::{FileSystemOutcome, TrafficOutcome};
+use iolab_sim::workload::{CacheOutcome, FileSystemOutcome, TrafficOutcome};
 use iolab_vocab::Nanos;
 use serde_json::{Value, json};
 
@@ -85,6 +85,24 @@ fn file_system_json(file_system: &FileSystemOutcome) -> Value {
             "sent_bytes": totals.sent_bytes,
             "queue_max": totals.queue_max,
         })).collect::<Vec<_>>(),
+        "caches": file_system.caches.iter().map(cache_json).collect::<Vec<_>>(),
+    })
+}
+
+fn cache_json(CacheOutcome { name, totals }: &CacheOutcome) -> Value {
+    json!({
+        "name": name,
+        "requests": totals.traffic.request_count,
+        "received_bytes": totals.traffic.received_bytes,
+        "sent_bytes": totals.traffic.sent_bytes,
+        "queue_max": totals.traffic.queue_max,
+        "hits": totals.hit_count,
+        "misses": totals.miss_count,
+        "fetches": totals.fetch_count,
+        "fetched_bytes": totals.fetched_bytes,
+        "flushes": totals.flush_count,
+        "flushed_bytes": totals.flushed_bytes,
+        "dirty_bytes_max": totals.unsaved_bytes_max,
     })
 }
 

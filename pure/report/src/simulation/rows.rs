@@ -4,8 +4,9 @@
 use super::{Banded, Simulation, seconds, share, start};
 use crate::csv::{self, Plain};
 use iolab_sim::band::Band;
+use iolab_sim::file_system::TrafficTotals;
 use iolab_sim::program::PhaseTotals;
-use iolab_sim::workload::{LinkOutcome, Outcome, ServerOutcome, TrafficOutcome};
+use iolab_sim::workload::{LinkOutcome, Outcome, ServerOutcome};
 use serde::Serialize;
 
 /// A line of the table. What a part does not have stays empty.
@@ -67,11 +68,11 @@ impl<'a> Row<'a> {
         }
     }
 
-    fn traffic(traffic: &'a TrafficOutcome) -> Row<'a> {
-        let totals = &traffic.totals;
+    /// What a server or a cache manager of a file system was asked.
+    fn traffic(part: &'a str, name: &'a str, totals: &TrafficTotals) -> Row<'a> {
         Row {
-            part: "file-server",
-            name: &traffic.name,
+            part,
+            name,
             count: totals.request_count,
             read_bytes: Some(totals.sent_bytes),
             written_bytes: Some(totals.received_bytes),
@@ -125,8 +126,12 @@ pub fn csv(name: &str, outcome: &Outcome, band: &Band, sound: Option<&Outcome>) 
         rows.extend(one.phases.iter().map(|phase| Row::phase(phase, &one.name)));
     }
     rows.extend(outcome.servers.iter().map(|server| Row::server(server, outcome)));
-    let traffic = outcome.file_system.iter().flat_map(|file_system| &file_system.servers);
-    rows.extend(traffic.map(Row::traffic));
+    if let Some(file_system) = &outcome.file_system {
+        let servers = file_system.servers.iter();
+        rows.extend(servers.map(|one| Row::traffic("file-server", &one.name, &one.totals)));
+        let caches = file_system.caches.iter();
+        rows.extend(caches.map(|one| Row::traffic("file-cache", &one.name, &one.totals.traffic)));
+    }
     rows.extend(outcome.links.iter().map(|link| Row::link(link, outcome)));
     csv::rows(rows)
 }

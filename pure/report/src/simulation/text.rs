@@ -3,7 +3,7 @@
 use super::{Banded, Compared, Simulation, name_of, order_name, range, seconds, share, start};
 use iolab_policy::collective::CollectiveKind;
 use iolab_sim::cluster::{DeviceTotals, LinkKind, ServerTotals};
-use iolab_sim::workload::{FileSystemOutcome, LinkOutcome, Outcome, TrafficOutcome};
+use iolab_sim::workload::{CacheOutcome, FileSystemOutcome, LinkOutcome, Outcome, TrafficOutcome};
 use iolab_vocab::format_bytes;
 use std::fmt::Write;
 
@@ -117,16 +117,23 @@ fn servers(outcome: &Outcome) -> String {
 
 /// `file system scratch (4 servers, class device, stripe:unit=256k,count=4)`.
 fn told(file_system: &FileSystemOutcome) -> String {
-    let FileSystemOutcome { name, durability, layout, servers } = file_system;
-    let count = servers.len();
-    format!("file system {name} ({count} servers, class {durability}, {layout})\n")
+    let FileSystemOutcome { name, durability, layout, servers, caches } = file_system;
+    let count = match caches.len() {
+        0 => format!("{} servers", servers.len()),
+        caches => format!("{} servers, {caches} cache managers", servers.len()),
+    };
+    format!("file system {name} ({count}, class {durability}, {layout})\n")
 }
 
-/// What servers of a file system were asked, and the bytes of files that went each way.
+/// What servers and cache managers of a file system were asked, and the bytes of files that went each way.
 fn traffic(file_system: &FileSystemOutcome) -> String {
+    let (asker, answered) = match file_system.caches.is_empty() {
+        true => ("from clients", "to clients"),
+        false => ("from caches", "to caches"),
+    };
     let mut text = format!(
         "\n{:<20} {:>9} {:>14} {:>14} {:>6}\n",
-        "server of files", "requests", "from clients", "to clients", "queue"
+        "server of files", "requests", asker, answered, "queue"
     );
     for TrafficOutcome { name, totals } in file_system.servers.iter().take(ROWS_MAX) {
         let (received, sent) =
@@ -137,7 +144,42 @@ fn traffic(file_system: &FileSystemOutcome) -> String {
             totals.request_count, totals.queue_max,
         );
     }
-    text + &left_out(file_system.servers.len(), "servers")
+    text + &left_out(file_system.servers.len(), "servers") + &caches(&file_system.caches)
+}
+
+/// What cache managers were asked, what of it they had, and what went between them and servers.
+fn caches(caches: &[CacheOutcome]) -> String {
+    if caches.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "\n{:<20} {:>9} {:>14} {:>14} {:>9} {:>9} {:>10} {:>10} {:>10}\n",
+        "cache manager",
+        "requests",
+        "from clients",
+        "to clients",
+        "hits",
+        "misses",
+        "fetched",
+        "flushed",
+        "dirty max"
+    );
+    for CacheOutcome { name, totals } in caches.iter().take(ROWS_MAX) {
+        let traffic = totals.traffic;
+        let _ = writeln!(
+            text,
+            "{name:<20} {:>9} {:>14} {:>14} {:>9} {:>9} {:>10} {:>10} {:>10}",
+            traffic.request_count,
+            format_bytes(traffic.received_bytes),
+            format_bytes(traffic.sent_bytes),
+            totals.hit_count,
+            totals.miss_count,
+            format_bytes(totals.fetched_bytes),
+            format_bytes(totals.flushed_bytes),
+            format_bytes(totals.unsaved_bytes_max),
+        );
+    }
+    text + &left_out(caches.len(), "cache managers")
 }
 
 /// What reads found in the memory of servers, if any cache layer keeps something.

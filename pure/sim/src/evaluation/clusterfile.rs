@@ -6,6 +6,9 @@
 //! exchange bytes first and then access contiguous domains. What a cell of the evaluation came to is an
 //! [`Outcome`]; what follows from it is for whoever compares it with what was published.
 //!
+//! With cache managers between ranks and servers, the first way is the one that was published; without, servers
+//! are asked themselves.
+//!
 //! What is not published is a parameter of a [`Cell`]: the rate of disks, and the costs of memory.
 
 mod cell;
@@ -13,7 +16,7 @@ mod program;
 mod two_phase;
 mod work;
 
-pub use cell::{Cell, FIT, MEMORY_OF_TODAY, Outcome, Traffic, fitted};
+pub use cell::{Buffers, Cell, Cooperation, FIT, MEMORY_OF_TODAY, Outcome, Traffic, Ways, fitted};
 pub use program::Method;
 pub use work::{Class, Part, RANKS, Work};
 

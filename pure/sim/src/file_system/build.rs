@@ -1,10 +1,12 @@
 //! From a platform, a configuration and programs to a file system ready to run.
 
+use super::cache::Cache;
 use super::clients::{FileClients, Job, path_of};
 use super::costs::Costs;
 use super::device::Device;
 use super::manager::Manager;
 use super::parcel::Addresses;
+use super::places::{CachePlace, caches_of, metadata_target};
 use super::server::Server;
 use super::store::Store;
 use super::thread::Thread;
@@ -14,11 +16,12 @@ use crate::process::{Parts, Processes};
 use crate::program::Program;
 use crate::queue::EventQueue;
 use crate::slab::Id;
-use crate::world::{Event, Order, ServerId, Target};
-use iolab_pfs::client;
+use crate::world::{Event, NodeId, Order, ServerId, Target};
 use iolab_pfs::io_server::Subfile;
+use iolab_pfs::{cache_manager, client};
 use iolab_policy::collective::CollectiveSelection;
 use iolab_vocab::{FileId, Nanos, Refusal};
+use std::collections::BTreeMap;
 
 /// What runs on the platform.
 pub struct Setup<'p> {
@@ -30,8 +33,19 @@ pub struct Setup<'p> {
     pub collectives: CollectiveSelection,
     /// Name and size at the start of each file.
     pub files: Vec<(String, u64)>,
+    /// Where these bytes are.
+    pub before: Before,
     /// The applications. Their processes fill the platform's clients in order.
     pub programs: Vec<Box<dyn Program + 'p>>,
+}
+
+/// Where the bytes are that files have at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// On the devices.
+    OnDevices,
+    /// In the servers' memory, too.
+    InMemory,
 }
 
 /// A server of the platform.
@@ -49,15 +63,17 @@ impl<'p, Q: EventQueue<Event>> FileSystem<'p, Q> {
         queue: Q,
     ) -> Result<FileSystem<'p, Q>, Refusal> {
         platform.check()?;
-        let Setup { configuration, costs, collectives, files, programs } = setup;
+        let Setup { configuration, costs, collectives, files, before, programs } = setup;
         let world: World<Q> = World::build(platform, Order::Documented, queue)?;
         let found = servers_of(platform, &configuration)?;
         let process_count = programs.iter().map(|program| program.rank_count()).sum::<u32>();
-        let target = |found: &Found| world.target_of(found.server);
+        let ids: Vec<ServerId> = found.iter().map(|found| found.server).collect();
+        let cache_places = caches_of(platform, &configuration, &world, &ids)?;
         let addresses = Addresses {
             client_count: process_count.min(world.client_count()),
-            servers: found.iter().map(target).collect(),
-            metadata: metadata_target(platform, &configuration, &world, &found)?,
+            servers: ids.iter().map(|id| world.target_of(*id)).collect(),
+            caches: cache_places.iter().map(|place| place.target).collect(),
+            metadata: metadata_target(platform, &configuration, &world, ids[0])?,
         };
         let layout = configuration.layout(found.len() as u32)?;
         let durability = configuration.instance.durability;
@@ -66,12 +82,18 @@ impl<'p, Q: EventQueue<Event>> FileSystem<'p, Q> {
         let threads = client_threads(&world, &addresses, &speeds);
         let schedule = configuration.schedule()?;
         let server_count = addresses.servers.len() as u32;
-        let settings = client::Settings { schedule, ..client::Settings::usual(server_count) };
+        let settings = client::Settings {
+            caches: addresses.caches.len() as u32,
+            schedule,
+            ..client::Settings::usual(server_count)
+        };
         let clients = FileClients::new((threads, settings), &files, addresses.clone(), class);
-        let mut servers = servers(&world, &found, &addresses, platform, class);
+        let caches = caches(&world, &cache_places, &addresses, &speeds, costs);
+        let memory = ServerMemory::beside(&world, &cache_places);
+        let mut servers = servers(&world, (&found, &memory), &addresses, platform, class);
         let (mut manager, journal_at) =
             manager(&world, &addresses, &speeds, layout, class, &servers)?;
-        files_before(&files, &mut manager, &mut servers);
+        files_before((&files, before), &mut manager, &mut servers);
         let own = Box::new(());
         let parts = Parts { order: Order::Documented, clients, collectives, own, costs: None };
         let processes = Processes::place(&world, platform, programs, parts)?;
@@ -83,6 +105,7 @@ impl<'p, Q: EventQueue<Event>> FileSystem<'p, Q> {
             processes,
             servers,
             manager,
+            caches,
             at_server,
             journal_at,
             last_progress: Nanos::ZERO,
@@ -181,37 +204,6 @@ fn all_servers(platform: &Platform) -> Vec<(String, Found<'_>)> {
     all
 }
 
-/// Where messages reach the manager: on the node that is named, or that of the first server.
-fn metadata_target<Q: EventQueue<Event>>(
-    platform: &Platform,
-    configuration: &Configuration,
-    world: &World<Q>,
-    servers: &[Found],
-) -> Result<Target, Refusal> {
-    let Some(host) = &configuration.metadata.host else {
-        return Ok(world.target_of(servers[0].server));
-    };
-    let (mut clients, mut servers) = (0, 0);
-    for group in &platform.nodes {
-        for index in 0..group.count {
-            if group.node_name(index) == *host || group.name == *host {
-                if group.server.is_some() {
-                    return Ok(world.target_of(ServerId(servers)));
-                }
-                if group.clients > 0 {
-                    return Ok(Target(clients));
-                }
-            }
-            clients += group.clients;
-            servers += u32::from(group.server.is_some());
-        }
-    }
-    Refusal::refuse(
-        format!("[metadata] names host `{host}`, where nothing of the platform runs"),
-        "name a node, or a group of nodes, with clients or a server",
-    )
-}
-
 fn client_threads<Q: EventQueue<Event>>(
     world: &World<Q>,
     addresses: &Addresses,
@@ -224,9 +216,44 @@ fn client_threads<Q: EventQueue<Event>>(
     (0..addresses.client_count).map(thread).collect()
 }
 
+/// What servers have left of the memory of their nodes.
+struct ServerMemory(BTreeMap<NodeId, u64>);
+
+impl ServerMemory {
+    /// Cache managers have theirs.
+    fn beside<Q: EventQueue<Event>>(world: &World<Q>, caches: &[CachePlace]) -> ServerMemory {
+        let of = |place: &CachePlace| (world.node_of(place.target), place.memory_bytes);
+        ServerMemory(caches.iter().map(of).collect())
+    }
+
+    fn of(&self, node: NodeId, all: u64) -> u64 {
+        all - self.0.get(&node).copied().unwrap_or(0)
+    }
+}
+
+/// The cache managers, whose threads are counted behind all others.
+fn caches<Q: EventQueue<Event>>(
+    world: &World<Q>,
+    places: &[CachePlace],
+    addresses: &Addresses,
+    speeds: &Speeds,
+    costs: Costs,
+) -> Vec<Cache> {
+    let servers = addresses.servers.len() as u32;
+    let first = (addresses.client_count + servers) as usize + 1;
+    let cache = |(index, place): (usize, &CachePlace)| {
+        let node = world.node_of(place.target);
+        let thread = Thread::new(first + index, node, speeds.0[node.index()]);
+        let usual = cache_manager::Settings::usual(index as u32, places.len() as u32, servers);
+        let settings = cache_manager::Settings { memory: place.memory_bytes, ..usual };
+        Cache::new(settings, thread, addresses.clone(), costs)
+    };
+    places.iter().enumerate().map(cache).collect()
+}
+
 fn servers<Q: EventQueue<Event>>(
     world: &World<Q>,
-    found: &[Found],
+    (found, memory): (&[Found], &ServerMemory),
     addresses: &Addresses,
     platform: &Platform,
     class: (Costs, Durability),
@@ -239,7 +266,7 @@ fn servers<Q: EventQueue<Event>>(
         let model = group.server.as_ref().expect("it was found as a server").device;
         let access_bytes = platform.access_bytes_of(group);
         let device = Device::new(id, access_bytes, model.build().queue_depth() as usize);
-        let store = Store::new(group.memory_bytes.0);
+        let store = Store::new(memory.of(node, group.memory_bytes.0));
         Server::new(number as u32, thread, (device, store), addresses.clone(), class)
     };
     found.iter().enumerate().map(server).collect()
@@ -264,14 +291,22 @@ fn manager<Q: EventQueue<Event>>(
 }
 
 /// Files that have bytes at the start were made before the run, and lie on the devices.
-fn files_before(files: &[(String, u64)], manager: &mut Manager, servers: &mut [Server]) {
+fn files_before(
+    (files, before): (&[(String, u64)], Before),
+    manager: &mut Manager,
+    servers: &mut [Server],
+) {
     for (place, (name, bytes)) in files.iter().enumerate().filter(|(_, (_, bytes))| *bytes > 0) {
         let (inode, layout) = manager.create(path_of(name), place as u64);
         for index in 0..layout.subfiles() {
             let server = layout.server_of(index, servers.len() as u32);
             let store = &mut servers[server as usize].store;
             store.name(inode, FileId(place as u32));
-            store.found(Subfile { inode, index }, layout.bytes_below(index, *bytes));
+            let subfile = Subfile { inode, index };
+            store.found(subfile, layout.bytes_below(index, *bytes));
+            if before == Before::InMemory {
+                store.remember(subfile);
+            }
         }
     }
 }

@@ -64,8 +64,8 @@ impl Manager {
         costs: Costs,
         has_device: bool,
     ) -> Result<Manager, Refusal> {
-        let servers = addresses.servers.len() as u32;
-        let settings = metadata::Settings { layout, ..metadata::Settings::usual(servers) };
+        let (servers, caches) = (addresses.servers.len() as u32, addresses.caches.len() as u32);
+        let settings = metadata::Settings { layout, caches, ..metadata::Settings::usual(servers) };
         Ok(Manager {
             machine: Metadata::recover(settings, [])?,
             thread,

@@ -21,6 +21,8 @@ pub(super) enum Asker {
     Client(usize),
     /// The metadata manager.
     Metadata,
+    /// That cache manager.
+    Cache(usize),
 }
 
 /// Where everybody is.
@@ -30,6 +32,8 @@ pub(super) struct Addresses {
     pub(super) client_count: u32,
     /// Of the I/O servers.
     pub(super) servers: Vec<Target>,
+    /// Of the cache managers: somebody on the node of each.
+    pub(super) caches: Vec<Target>,
     /// Of the metadata manager.
     pub(super) metadata: Target,
 }
@@ -40,15 +44,23 @@ impl Addresses {
         let place = match asker {
             Asker::Client(client) => client as u32,
             Asker::Metadata => self.client_count,
+            Asker::Cache(cache) => self.client_count + 1 + cache as u32,
         };
-        ConnectionId(number * (self.client_count + 1) + place)
+        ConnectionId(number * self.asker_count() + place)
+    }
+
+    /// How many may make connections.
+    fn asker_count(&self) -> u32 {
+        self.client_count + 1 + self.caches.len() as u32
     }
 
     /// Who has made a connection.
     pub(super) fn asker(&self, connection: ConnectionId) -> Asker {
-        match connection.0 % (self.client_count + 1) {
-            place if place == self.client_count => Asker::Metadata,
-            place => Asker::Client(place as usize),
+        let place = connection.0 % self.asker_count();
+        match place.checked_sub(self.client_count) {
+            None => Asker::Client(place as usize),
+            Some(0) => Asker::Metadata,
+            Some(behind) => Asker::Cache(behind as usize - 1),
         }
     }
 
@@ -57,6 +69,7 @@ impl Addresses {
         match self.asker(connection) {
             Asker::Client(client) => Target(client as u32),
             Asker::Metadata => self.metadata,
+            Asker::Cache(cache) => self.caches[cache],
         }
     }
 
@@ -65,13 +78,13 @@ impl Addresses {
         match party {
             Party::Metadata => self.metadata,
             Party::Server(index) => self.servers[index as usize],
-            Party::Cache(_) => unreachable!("a simulated instance has no cache managers"),
+            Party::Cache(index) => self.caches[index as usize],
         }
     }
 
     /// The session of whoever has made a connection: one for each.
     pub(super) fn session(&self, connection: ConnectionId) -> SessionId {
-        SessionId(u128::from(connection.0 % (self.client_count + 1)) + 1)
+        SessionId(u128::from(connection.0 % self.asker_count()) + 1)
     }
 }
 
@@ -87,7 +100,7 @@ impl ConnectionId {
     }
 }
 
-/// The one life of all servers of a run.
+/// The one life of all parties of a run.
 pub(super) const INCARNATION: Incarnation = Incarnation(1);
 
 /// What a message of the world means.
@@ -178,7 +191,14 @@ impl Parcel {
 
     /// Whether it only tells that somebody is there.
     pub(super) fn is_sign_of_life(&self) -> bool {
-        match &self.what {
+        self.what.is_sign_of_life()
+    }
+}
+
+impl Carried {
+    /// Whether it only tells that somebody is there.
+    pub(super) fn is_sign_of_life(&self) -> bool {
+        match self {
             Carried::Asked { message, .. } | Carried::Replied { message, .. } => {
                 matches!(message, Message::Ping | Message::Pong)
             }

@@ -7,6 +7,7 @@ use super::World;
 use super::costs::Costs;
 use super::device::{Batch, Device};
 use super::parcel::{Addresses, Carried, ConnectionId, Parcel, Wires};
+use super::requests::{Requests, TrafficTotals};
 use super::store::{Store, spans_of};
 use super::thread::Thread;
 use crate::cluster::MemoryTotals;
@@ -14,10 +15,10 @@ use crate::queue::EventQueue;
 use crate::world::Event;
 use iolab_pfs::configuration::Durability;
 use iolab_pfs::io_server::{self, Action, IoServer, Operation, Outcome, Subfile};
-use iolab_pfs::{Buffer, Message, Party, Peer, Portion, Request};
+use iolab_pfs::{Buffer, Party, Peer, Portion, Request};
 use iolab_policy::Machine;
-use iolab_trace::{Event as Row, Function};
-use iolab_vocab::{Direction, Extent, Nanos};
+use iolab_trace::Event as Row;
+use iolab_vocab::{Direction, Extent};
 use std::collections::BTreeMap;
 
 /// What a server's thread has to do.
@@ -40,26 +41,6 @@ pub(super) enum Then {
     Appended(u64),
 }
 
-/// What a server has done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TrafficTotals {
-    /// Requests, signs of life left out.
-    pub request_count: u64,
-    /// Bytes that clients have sent it to write.
-    pub received_bytes: u64,
-    /// Bytes that it has sent to clients.
-    pub sent_bytes: u64,
-    /// Most requests it had at once, from their arrival to their answer.
-    pub queue_max: u64,
-}
-
-/// A request that has no answer yet.
-struct Open {
-    since: Nanos,
-    direction: Option<Direction>,
-    bytes: u64,
-}
-
 /// A server around its machine.
 pub(super) struct Server {
     number: u32,
@@ -71,13 +52,12 @@ pub(super) struct Server {
     costs: Costs,
     durability: Durability,
     wires: Wires,
-    open: BTreeMap<(Peer, Request), Open>,
+    requests: Requests,
     /// What the device is being read for.
     fetched: BTreeMap<Batch, (Subfile, Vec<Extent>)>,
     /// What it is being written for by syncs.
     synced: BTreeMap<Batch, Subfile>,
     last_buffer: u64,
-    totals: TrafficTotals,
     actions: Vec<Action>,
 }
 
@@ -100,18 +80,17 @@ impl Server {
             costs,
             durability,
             wires: Wires::default(),
-            open: BTreeMap::new(),
+            requests: Requests::default(),
             fetched: BTreeMap::new(),
             synced: BTreeMap::new(),
             last_buffer: 0,
-            totals: TrafficTotals::default(),
             actions: Vec::new(),
         }
     }
 
     /// What it has done so far.
     pub(super) fn totals(&self) -> (TrafficTotals, MemoryTotals) {
-        (self.totals, self.store.totals())
+        (self.requests.totals(), self.store.totals())
     }
 
     /// Something has reached its node.
@@ -120,27 +99,9 @@ impl Server {
             return;
         }
         for parcel in self.wires.take(parcel) {
-            self.note_request(world.now(), &parcel);
+            self.requests.arrived(world.now(), &parcel);
             self.thread.add(world, 0.0, Job::Parcel(parcel));
         }
-    }
-
-    fn note_request(&mut self, now: Nanos, parcel: &Parcel) {
-        let Carried::Asked { request, message, payload } = &parcel.what else { return };
-        if parcel.is_sign_of_life() {
-            return;
-        }
-        let direction = match message {
-            Message::Write(_) => Some(Direction::Write),
-            Message::Read(_) => Some(Direction::Read),
-            _ => None,
-        };
-        let bytes = payload.map_or(0, |(_, bytes)| bytes);
-        let open = Open { since: now, direction, bytes };
-        self.open.insert((parcel.connection.peer(), *request), open);
-        self.totals.request_count += 1;
-        self.totals.received_bytes += bytes;
-        self.totals.queue_max = self.totals.queue_max.max(self.open.len() as u64);
     }
 
     /// Its thread is through with a job.
@@ -344,25 +305,11 @@ impl Server {
         which: (Peer, Request),
         sent_bytes: u64,
     ) {
-        self.totals.sent_bytes += sent_bytes;
-        let Some(Open { since, direction: Some(direction), bytes }) = self.open.remove(&which)
-        else {
-            return;
-        };
-        let (server, end) = (self.device.server(), world.now());
-        let Some(recorder) = world.recorder() else { return };
-        let (function, bytes) = match direction {
-            Direction::Read => (Function::SERVE_READ, sent_bytes),
-            Direction::Write => (Function::SERVE_WRITE, bytes),
-        };
-        recorder.keep(Row {
-            process: recorder.process_of(server),
-            length: bytes as i64,
-            result: bytes as i64,
-            start: since,
-            end,
-            ..Row::of(function)
-        });
+        let row = self.requests.answered(world.now(), which, sent_bytes);
+        let server = self.device.server();
+        if let (Some(row), Some(recorder)) = (row, world.recorder()) {
+            recorder.keep(Row { process: recorder.process_of(server), ..row });
+        }
     }
 
     /// Whether all it has to do is to say that it is there.

@@ -65,6 +65,12 @@ impl Store {
         self.subfiles.entry(subfile).or_default().bytes = bytes;
     }
 
+    /// All of a subfile that was found is in memory, too, as far as there is room.
+    pub(super) fn remember(&mut self, subfile: Subfile) {
+        let bytes = self.bytes(subfile);
+        self.take(subfile, Extent::new(0, bytes));
+    }
+
     /// As what the device knows a subfile: the first one of a file by the file's number.
     pub(super) fn file(&mut self, subfile: Subfile) -> FileId {
         if let Some(file) = self.files.get(&subfile) {

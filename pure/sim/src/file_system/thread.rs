@@ -25,7 +25,7 @@ pub(super) enum Owner {
     Clock(usize),
 }
 
-/// Whose task it is. Parties are counted through: clients, servers, then the metadata manager.
+/// Whose task it is. Parties are counted through: clients, servers, the metadata manager, cache managers.
 pub(super) fn owner_of(task: TaskId) -> Owner {
     let place = (task.0 & !(PARTIES | CLOCK)) as usize;
     match (task.0 & PARTIES, task.0 & CLOCK) {

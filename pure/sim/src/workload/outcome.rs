@@ -1,7 +1,7 @@
 //! What a run came to: when it ended, and what applications, servers and links did.
 
 use crate::cluster::{HopTotals, LinkKind, ServerTotals};
-use crate::file_system::{Durability, TrafficTotals};
+use crate::file_system::{CacheTotals, Durability, TrafficTotals};
 use crate::program::PhaseTotals;
 use iolab_trace::Trace;
 use iolab_vocab::Nanos;
@@ -55,6 +55,17 @@ pub struct FileSystemOutcome {
     pub layout: String,
     /// What its servers were asked and told, in its order.
     pub servers: Vec<TrafficOutcome>,
+    /// What its cache managers did, in its order.
+    pub caches: Vec<CacheOutcome>,
+}
+
+/// What a cache manager of a file system did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CacheOutcome {
+    /// The node it is on.
+    pub name: String,
+    /// What it was asked, and what it had to ask for.
+    pub totals: CacheTotals,
 }
 
 /// What a server of a file system was asked and told.

@@ -11,6 +11,8 @@ pub(super) struct RecordedRun<'a> {
     pub(super) applications: &'a [ApplicationOutcome],
     pub(super) files: &'a [String],
     pub(super) platform: &'a Platform,
+    /// The nodes of cache managers.
+    pub(super) caches: Vec<&'a str>,
 }
 
 impl RecordedRun<'_> {
@@ -65,6 +67,8 @@ impl RecordedRun<'_> {
             let ways = ["sent", "received"];
             entries.extend(ways.map(|way| part(format!("{node} {way}"), node.clone(), end)));
         }
+        let cache = |node: &&str| part(format!("{node} cache"), (*node).to_owned(), end);
+        entries.extend(self.caches.iter().map(cache));
         entries
     }
 }

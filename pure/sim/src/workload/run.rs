@@ -4,8 +4,8 @@
 //! programs written in Python). Both are deterministic: equal arguments give equal outcomes.
 
 use super::described::Workload;
-use super::outcome::{ApplicationOutcome, FileSystemOutcome, LinkOutcome, Outcome};
-use super::outcome::{ServerOutcome, TrafficOutcome};
+use super::outcome::{ApplicationOutcome, CacheOutcome, FileSystemOutcome, LinkOutcome};
+use super::outcome::{Outcome, ServerOutcome, TrafficOutcome};
 use super::recorded_run::RecordedRun;
 use super::run_of::Run;
 use super::staged::Staged;
@@ -181,6 +181,7 @@ pub fn simulate_with(
             costs: Costs::default(),
             collectives: settings.collectives,
             files: job.files,
+            before: file_system::Before::OnDevices,
             programs,
         };
         return watched.run(FileSystem::build(platform, setup, Ordered::new(settings.tie_seed))?);
@@ -254,8 +255,13 @@ impl Watched<'_> {
         let end = cluster.verdict().map_err(|error| self.told(error))?;
         let mut outcome = self.outcome(end, &cluster);
         if let (Some(files), Some(recording)) = (&self.recorded, cluster.take_recording()) {
-            let recorded_run =
-                RecordedRun { applications: &outcome.applications, files, platform: self.platform };
+            let caches = outcome.file_system.iter().flat_map(|one| &one.caches);
+            let recorded_run = RecordedRun {
+                applications: &outcome.applications,
+                files,
+                platform: self.platform,
+                caches: caches.map(|cache| cache.name.as_str()).collect(),
+            };
             outcome.trace = Some(recorded_run.trace(recording, end));
         }
         Ok(outcome)
@@ -291,12 +297,16 @@ impl Watched<'_> {
             .into_iter()
             .map(|(place, totals)| TrafficOutcome { name: names[place].clone(), totals })
             .collect();
+        let nodes: Vec<String> = self.platform.node_names().collect();
+        let caches = run.caches().into_iter();
+        let cache = |(node, totals): (usize, _)| CacheOutcome { name: nodes[node].clone(), totals };
         let layout = instance.layout(servers.len() as u32);
         FileSystemOutcome {
             name: instance.instance.name.clone(),
             durability: instance.instance.durability,
             layout: layout.map_or_else(|_| String::new(), |layout| layout.to_string()),
             servers,
+            caches: caches.map(cache).collect(),
         }
     }
 

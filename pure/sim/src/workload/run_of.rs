@@ -1,7 +1,7 @@
 //! What a run is made of, whichever machines it has: those of a cluster or of a parallel file system.
 
 use crate::cluster::{Cluster, HopTotals, LinkKind, Progress, Recording, RunError, ServerTotals};
-use crate::file_system::{FileSystem, TrafficTotals};
+use crate::file_system::{CacheTotals, FileSystem, TrafficTotals};
 use crate::program::Program;
 use crate::queue::EventQueue;
 use crate::scenario::Faults;
@@ -25,10 +25,12 @@ pub(super) trait Run {
     fn link_totals(&self) -> Vec<(LinkKind, HopTotals)>;
     /// What servers of a file system were asked, by their places among the platform's.
     fn traffic(&self) -> Vec<(usize, TrafficTotals)>;
+    /// What its cache managers did, by the nodes of the platform.
+    fn caches(&self) -> Vec<(usize, CacheTotals)>;
 }
 
 macro_rules! run {
-    ($kind:ident, $traffic:expr) => {
+    ($kind:ident, $traffic:expr, $caches:expr) => {
         impl<Q: EventQueue<Event>> Run for $kind<'_, Q> {
             fn inject(&mut self, faults: &Faults) {
                 $kind::inject(self, faults);
@@ -85,9 +87,15 @@ macro_rules! run {
             fn traffic(&self) -> Vec<(usize, TrafficTotals)> {
                 $traffic(self)
             }
+
+            fn caches(&self) -> Vec<(usize, CacheTotals)> {
+                $caches(self)
+            }
         }
     };
 }
 
-run!(Cluster, |_| Vec::new());
-run!(FileSystem, |run: &Self| FileSystem::traffic(run).collect());
+run!(Cluster, |_| Vec::new(), |_| Vec::new());
+run!(FileSystem, |run: &Self| FileSystem::traffic(run).collect(), |run: &Self| {
+    FileSystem::cache_totals(run).collect()
+});

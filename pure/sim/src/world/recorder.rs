@@ -4,8 +4,8 @@
 //! own. Nothing is kept per packet, so a run that is not recorded pays a test per message, and one
 //! that is some hundred bytes per message, up to a limit; what is beyond it is counted.
 //!
-//! Rows name as their process: each process of the machines, each server, each server's device, then for
-//! each node its NIC out and its NIC in.
+//! Rows name as their process: each process of the machines, each server, each server's device, for each
+//! node its NIC out and its NIC in, then further parties of the machines.
 
 use super::{Id, MessageId, NodeId, ServerId};
 use iolab_device::{Access, Seek};
@@ -90,6 +90,11 @@ impl Recorder {
     /// As which process rows name a server.
     pub(crate) fn process_of(&self, server: ServerId) -> u32 {
         self.process_count + server.0
+    }
+
+    /// The first process behind all that belong to the world, of so many nodes.
+    pub(crate) fn process_behind(&self, node_count: u32) -> u32 {
+        self.nic(NodeId(node_count))
     }
 
     pub(super) fn transfer(

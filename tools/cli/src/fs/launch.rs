@@ -23,6 +23,9 @@ pub(super) struct Shape {
     /// directory had last, 0 in a new one]
     #[arg(long, value_name = "N")]
     pub(super) caches: Option<u32>,
+    /// Memory of each cache manager. [default: 256 MiB, or what the directory has]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    cache_memory: Option<u64>,
     /// How files are partitioned: `stripe:unit=256k,count=4`, or `one`.
     #[arg(long, value_name = "LAYOUT")]
     pub(super) layout: Option<String>,
@@ -49,6 +52,7 @@ impl Shape {
         Wish {
             servers: self.servers,
             caches: self.caches,
+            cache_memory: self.cache_memory,
             layout: self.layout.clone(),
             schedule: self.schedule.clone(),
             durability: self.durability.clone(),
@@ -97,7 +101,7 @@ pub(super) fn up(arguments: &Up) -> Result<ExitCode, Failure> {
     say_line!("ready       {} (process {})", directory.display(), started.pid());
     say_line!("servers     {}", description.servers);
     if description.caches > 0 {
-        say_line!("caches      {}", description.caches);
+        say_line!("caches      {}", caches(&description));
     }
     say_line!("layout      {}", description.layout);
     say_line!("schedule    {}", description.schedule.name);
@@ -111,6 +115,11 @@ pub(super) fn stop(arguments: &Stop) -> Result<ExitCode, Failure> {
     let pid = launch::stop(&directory)?;
     say_line!("stopped     {} (process {pid})", directory.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// How many cache managers there are, and the memory of each.
+pub(super) fn caches(description: &Description) -> String {
+    format!("{}, with {} each", description.caches, format_bytes(description.cache_memory))
 }
 
 /// What the class promises.

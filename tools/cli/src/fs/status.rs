@@ -1,12 +1,13 @@
 //! `iolab fs status`: whether a file system is served, by whom and for whom, and what is in it.
 
 use super::Place;
-use super::launch::{capacity, durability};
+use super::launch::{caches, capacity, durability};
 use crate::failure::Failure;
 use clap::Args;
+use iolab_pfs::cache_manager::Counts;
 use iolab_pfs_node::instance::{Description, serving};
 use iolab_pfs_node::node;
-use iolab_pfs_node::status::connections;
+use iolab_pfs_node::status::{connections, counts};
 use iolab_vocab::format_bytes;
 use serde_json::json;
 use std::fs;
@@ -38,7 +39,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let pid = serving(&directory)?;
     let directory = directory.canonicalize().unwrap_or(directory);
     // Servers that do not answer have no clients to tell of.
-    let clients = pid.and_then(|_| connections(&directory).ok()).unwrap_or_default();
+    let clients = pid.and_then(|_| connections(&directory).ok());
+    let managers = clients.as_ref().and_then(|_| counts(&directory).ok()).unwrap_or_default();
+    let clients = clients.unwrap_or_default();
     let held: Vec<_> = (0..description.servers).map(|server| held(&directory, server)).collect();
     if arguments.json {
         let room = node::room(&directory).ok();
@@ -48,6 +51,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             "uuid": description.uuid,
             "process": pid,
             "caches": description.caches,
+            "cache_memory_bytes": description.cache_memory,
+            "cache_managers": managers.iter().map(manager_json).collect::<Vec<_>>(),
             "layout": description.layout.to_string(),
             "schedule": description.schedule.name,
             "durability": description.durability.name(),
@@ -64,7 +69,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             None => say_line!("served      by nobody; `iolab fs up --dir {}`", directory.display()),
         }
         if description.caches > 0 {
-            say_line!("caches      {}", description.caches);
+            say_line!("caches      {}", caches(&description));
         }
         say_line!("layout      {}", description.layout);
         say_line!("schedule    {}", description.schedule.name);
@@ -73,6 +78,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         for (server, Held { subfiles, bytes }) in held.iter().enumerate() {
             let size = format_bytes(*bytes);
             say_line!("server {server:<4} {subfiles} subfiles, {size} on the device");
+        }
+        for (index, counts) in managers.iter().enumerate() {
+            say_line!("cache {index:<5} {}", manager(counts.as_ref()));
         }
         for (name, windows) in &clients {
             say_line!("client      {name}: {}", transport(windows));
@@ -83,6 +91,35 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 fn client_json((name, windows): (&String, &Vec<u64>)) -> serde_json::Value {
     json!({"name": name, "window_bytes": windows})
+}
+
+fn manager_json(counts: &Option<Counts>) -> serde_json::Value {
+    let Some(counts) = counts else { return serde_json::Value::Null };
+    json!({
+        "memory_bytes": counts.memory,
+        "used_bytes": counts.used_bytes,
+        "dirty_bytes": counts.unsaved_bytes,
+        "reads": counts.reads,
+        "hits": counts.hits(),
+        "misses": counts.misses,
+        "fetches": counts.fetches,
+        "flushes": counts.flushes,
+    })
+}
+
+/// What a cache manager has, and has done.
+fn manager(counts: Option<&Counts>) -> String {
+    let Some(counts) = counts else { return "does not answer".to_owned() };
+    let (used, memory) = (format_bytes(counts.used_bytes), format_bytes(counts.memory));
+    let dirty = match counts.unsaved_bytes {
+        0 => String::new(),
+        bytes => format!(", {} not at servers yet", format_bytes(bytes)),
+    };
+    let hits = counts.hits() as f64 / counts.reads.max(1) as f64 * 100.0;
+    format!(
+        "{used} of {memory}{dirty}; {} blocks read, {hits:.0} % of them at once; {} fetched, {} flushed",
+        counts.reads, counts.fetches, counts.flushes
+    )
 }
 
 /// How the payload of a client goes to the servers it is connected to.

@@ -14,7 +14,7 @@ use claims::{CLAIMS, Claim, Judged};
 use clap::Args;
 use iolab_report::csv::{self, Plain};
 use iolab_sim::evaluation::clusterfile::DEFECTS;
-use plan::{Extent, Measure, Results, name_of};
+use plan::{Extent, Measure, Results, Ways, name_of};
 use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;
@@ -137,20 +137,36 @@ struct Row {
     memory_mib: u64,
     costs: &'static str,
     schedule: &'static str,
-    write_seconds: Plain,
-    disk_write_seconds: Plain,
+    caches: u32,
+    buffers: &'static str,
+    write_seconds: Option<Plain>,
+    disk_write_seconds: Option<Plain>,
     read_seconds: Option<Plain>,
-    write_shuffle_seconds: Plain,
+    second_read_seconds: Option<Plain>,
+    write_shuffle_seconds: Option<Plain>,
     read_shuffle_seconds: Option<Plain>,
     exchanged_bytes: u64,
     received_bytes: u64,
+    fetched_bytes: u64,
     nic_bytes: u64,
+}
+
+/// What of a cell was measured.
+fn has(cell: &plan::Cell, measure: Measure) -> bool {
+    let (is_cold, ways) = (plan::is_cold(cell), cell.ways);
+    match measure {
+        Measure::Write | Measure::WriteShuffle => ways != Ways::Read,
+        Measure::DiskWrite => ways != Ways::Read && !is_cold,
+        Measure::Read | Measure::ReadShuffle => ways != Ways::Write,
+        Measure::Again => ways == Ways::Read || (ways == Ways::Both && is_cold),
+    }
 }
 
 fn rows(results: &Results) -> impl Iterator<Item = Row> + '_ {
     results.cells().map(|(cell, one)| {
-        let median = |measure: Measure| Plain(results.band(cell, measure).median);
-        let read = |measure| (!cell.writes_only).then(|| median(measure));
+        let median = |measure: Measure| {
+            has(cell, measure).then(|| Plain(results.band(cell, measure).median))
+        };
         Row {
             work: cell.work.name(),
             method: plan::method_name(cell.method),
@@ -159,13 +175,17 @@ fn rows(results: &Results) -> impl Iterator<Item = Row> + '_ {
             memory_mib: cell.memory_bytes >> 20,
             costs: plan::costs_name(&cell.costs),
             schedule: cell.schedule.name,
+            caches: cell.cooperation.map_or(0, |one| one.caches),
+            buffers: plan::buffers_name(cell),
             write_seconds: median(Measure::Write),
             disk_write_seconds: median(Measure::DiskWrite),
-            read_seconds: read(Measure::Read),
+            read_seconds: median(Measure::Read),
+            second_read_seconds: median(Measure::Again),
             write_shuffle_seconds: median(Measure::WriteShuffle),
-            read_shuffle_seconds: read(Measure::ReadShuffle),
+            read_shuffle_seconds: median(Measure::ReadShuffle),
             exchanged_bytes: one.traffic.exchanged_bytes,
             received_bytes: one.traffic.received_bytes,
+            fetched_bytes: one.traffic.fetched_bytes,
             nic_bytes: one.traffic.nic_bytes,
         }
     })
@@ -184,16 +204,20 @@ fn as_json(reproduction: &Reproduction) -> serde_json::Value {
     let results = &reproduction.results;
     let cell = |(cell, one): (&plan::Cell, &plan::Outcome)| {
         let band = |measure| {
-            let band = results.band(cell, measure);
-            json!([band.low, band.median, band.high])
+            has(cell, measure).then(|| {
+                let band = results.band(cell, measure);
+                json!([band.low, band.median, band.high])
+            })
         };
         json!({
             "cell": name_of(cell),
             "write_seconds": band(Measure::Write),
             "disk_write_seconds": band(Measure::DiskWrite),
-            "read_seconds": (!cell.writes_only).then(|| band(Measure::Read)),
+            "read_seconds": band(Measure::Read),
+            "second_read_seconds": band(Measure::Again),
             "exchanged_bytes": one.traffic.exchanged_bytes,
             "received_bytes": one.traffic.received_bytes,
+            "fetched_bytes": one.traffic.fetched_bytes,
             "nic_bytes": one.traffic.nic_bytes,
         })
     };

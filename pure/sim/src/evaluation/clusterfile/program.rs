@@ -1,5 +1,5 @@
-//! The program of a cell: its ranks open a file, write it, sync it and read it again, each part behind a
-//! barrier, by one of the two ways of collective I/O.
+//! The program of a cell: its ranks open a file, write it, sync it and read it, as far as they are to, each part
+//! behind a barrier, by one of the two ways of collective I/O.
 
 use super::two_phase::Exchange;
 use super::work::{Part, RANKS, Work};
@@ -24,6 +24,20 @@ enum Phase {
     Write,
     Sync,
     Read,
+    Again,
+}
+
+/// A part of a program, which ends when all ranks have met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Everything is written; if that is said, each call ends when servers have it.
+    Write { is_flushed: bool },
+    /// What was written goes to devices.
+    Sync,
+    /// Everything is read.
+    Read,
+    /// And once more.
+    ReadAgain,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,34 +89,35 @@ pub(super) struct CellProgram {
     /// By rank: how many steps it has begun, and when the last one.
     at: Vec<(usize, Nanos)>,
     /// By phase: first begin, last end, nanoseconds of all ranks in the exchange.
-    times: [(Option<Nanos>, Nanos, u64); 4],
+    times: [(Option<Nanos>, Nanos, u64); 5],
     /// Bytes that ranks have sent each other, those to themselves left out.
     exchanged_bytes: u64,
     failed: Option<Refusal>,
 }
 
 impl CellProgram {
-    pub(super) fn new(
-        work: Work,
-        method: Method,
-        costs: Costs,
-        directions: &[Direction],
-    ) -> CellProgram {
+    pub(super) fn new(work: Work, method: Method, costs: Costs, stages: &[Stage]) -> CellProgram {
         let mut steps = vec![(Phase::Before, Step::Open), (Phase::Before, Step::Meet)];
-        for &direction in directions {
-            let phase = match direction {
-                Direction::Write => Phase::Write,
-                Direction::Read => Phase::Read,
+        for &stage in stages {
+            let (phase, direction) = match stage {
+                Stage::Write { .. } => (Phase::Write, Some(Direction::Write)),
+                Stage::Sync => (Phase::Sync, None),
+                Stage::Read => (Phase::Read, Some(Direction::Read)),
+                Stage::ReadAgain => (Phase::Again, Some(Direction::Read)),
             };
-            for call in 0..work.calls() {
-                let more = match method {
+            let calls = direction.map_or(0, |_| work.calls());
+            for (direction, call) in direction.into_iter().cycle().zip(0..calls) {
+                let mut more = match method {
                     Method::Direct => vec![Step::Together(direction, call)],
                     Method::TwoPhase => two_phases(work, direction, call),
                 };
+                if stage == (Stage::Write { is_flushed: true }) {
+                    more.push(Step::Sync);
+                }
                 steps.extend(more.into_iter().map(|step| (phase, step)));
             }
-            if direction == Direction::Write {
-                steps.extend([(Phase::Before, Step::Meet), (Phase::Sync, Step::Sync)]);
+            if stage == Stage::Sync {
+                steps.push((phase, Step::Sync));
             }
             steps.push((Phase::Before, Step::Meet));
         }
@@ -114,15 +129,15 @@ impl CellProgram {
             exchanges: Vec::new(),
             parts: vec![None; RANKS as usize],
             at: vec![(0, Nanos::ZERO); RANKS as usize],
-            times: [(None, Nanos::ZERO, 0); 4],
+            times: [(None, Nanos::ZERO, 0); 5],
             exchanged_bytes: 0,
             failed: None,
         }
     }
 
-    /// How long the write, the sync and the read took.
-    pub(super) fn spent(&self) -> [Spent; 3] {
-        [Phase::Write, Phase::Sync, Phase::Read].map(|phase| {
+    /// How long the write, the sync, the read and the second read took.
+    pub(super) fn spent(&self) -> [Spent; 4] {
+        [Phase::Write, Phase::Sync, Phase::Read, Phase::Again].map(|phase| {
             let (start, end, shuffle_nanos) = self.times[phase as usize];
             Spent {
                 seconds: start.map_or(0.0, |start| end.since(start).seconds()),

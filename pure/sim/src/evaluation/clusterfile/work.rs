@@ -42,6 +42,13 @@ pub enum Work {
         /// Rows, and columns.
         rows: u64,
     },
+    /// The same matrix, dealt in columns of `run` bytes to the ranks: `*`, CYCLIC(k).
+    Columns {
+        /// Length of a run.
+        run: u64,
+        /// Rows, and columns.
+        rows: u64,
+    },
 }
 
 /// Bytes `[from, to)` of a nest: what a rank accesses in one call.
@@ -81,6 +88,7 @@ impl Work {
             Work::BlockTridiagonal(class) => format!("block-tridiagonal {}", class.name()),
             Work::Block(points) => format!("block {points}^3"),
             Work::Cyclic { run, rows } => format!("cyclic({run}) {} MiB", (rows * rows) >> 20),
+            Work::Columns { run, rows } => format!("*,cyclic({run}) {} MiB", (rows * rows) >> 20),
         }
     }
 
@@ -93,7 +101,7 @@ impl Work {
     pub const fn calls(self) -> u64 {
         match self {
             Work::BlockTridiagonal(_) => RECORDS,
-            Work::Block(_) | Work::Cyclic { .. } => 1,
+            Work::Block(_) | Work::Cyclic { .. } | Work::Columns { .. } => 1,
         }
     }
 
@@ -102,7 +110,7 @@ impl Work {
         match self {
             Work::BlockTridiagonal(class) => class.points().pow(3) * POINT_BYTES,
             Work::Block(points) => points.pow(3) * ELEMENT_BYTES,
-            Work::Cyclic { rows, .. } => rows * rows,
+            Work::Cyclic { rows, .. } | Work::Columns { rows, .. } => rows * rows,
         }
     }
 
@@ -133,6 +141,12 @@ impl Work {
                 let cyclic = [Distribution::Cyclic(run); 2];
                 Datatype::bytes(1)?
                     .darray(rank, &[rows; 2], &cyclic, &[GRID; 2], Order::C)?
+                    .view(0)?
+            }
+            Work::Columns { run, rows } => {
+                let columns = [Distribution::None, Distribution::Cyclic(run)];
+                Datatype::bytes(1)?
+                    .darray(rank, &[rows; 2], &columns, &[1, u64::from(RANKS)], Order::C)?
                     .view(0)?
             }
         };
@@ -190,6 +204,7 @@ mod tests {
             Work::BlockTridiagonal(Class::B),
             Work::Block(64),
             Work::Cyclic { run: 32, rows: 1024 },
+            Work::Columns { run: 32, rows: 1024 },
         ];
         for work in works {
             let call = work.calls() - 1;

@@ -1,11 +1,13 @@
 //! The plots of the evaluation, as far as their cells were computed.
 
+use super::claims::caches;
 use super::plan::{
     Cell, Extent, METHODS, Measure, ROWS, Results, SERVERS, all_costs, costs_name, method_name,
 };
 use iolab_report::chart::{Axis, Chart, Mark, STYLE, Series, Unit};
 use iolab_report::markup::plain_page;
 use iolab_sim::evaluation::clusterfile::{Method, Work};
+use iolab_sim::file_system::Costs;
 use maud::html;
 
 const TITLE: &str = "Clusterfile's evaluation, computed again";
@@ -46,11 +48,33 @@ pub(super) fn page(results: &Results) -> String {
             charts.push(chart(results, (title, x), measure, Extent::Whole.rows(), &[16], sizes));
         }
     }
+    charts.extend(all_costs().map(|costs| global_cache(results, costs)));
     let body = html! {
         h1 { (TITLE) }
         @for chart in charts.iter().filter(|chart| !chart.series.is_empty()) { (chart.figure()) "\n" }
     };
     plain_page(TITLE, STYLE, body)
+}
+
+/// What a second read gets from more cache managers, a line for each matrix.
+fn global_cache(results: &Results, costs: Costs) -> Chart {
+    let title = format!("read from a warm global cache, memory costs {}", costs_name(&costs));
+    let x = Axis::log2("cache managers", Unit::Plain);
+    let mut chart = Chart::new(title, x, Axis::linear("throughput", Unit::BytesPerSecond));
+    for work in caches::rows(Extent::Whole).iter().flat_map(|&rows| caches::works(rows)) {
+        let cells = caches::CACHES.map(|count| (caches::read(work, count, costs), count));
+        let known = cells.iter().filter(|(cell, _)| results.has(cell));
+        let values: Vec<_> = known
+            .map(|(cell, count)| {
+                let seconds = results.band(cell, Measure::Again).median;
+                (f64::from(*count), work.bytes() as f64 / seconds)
+            })
+            .collect();
+        if !values.is_empty() {
+            chart = chart.with(Series::new(work.name(), Mark::Line, values));
+        }
+    }
+    chart
 }
 
 /// Throughput over points, a line for each way and number of servers.

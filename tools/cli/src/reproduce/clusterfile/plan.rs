@@ -8,7 +8,7 @@ use iolab_sim::file_system::Costs;
 use iolab_vocab::{Refusal, Seed};
 use std::collections::BTreeMap;
 
-pub(super) use iolab_sim::evaluation::clusterfile::{Cell, Outcome};
+pub(super) use iolab_sim::evaluation::clusterfile::{Buffers, Cell, Cooperation, Outcome, Ways};
 
 /// How much is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(super) enum Extent {
 pub(super) enum Measure {
     Write,
     Read,
+    /// A second read of cold cache managers.
+    Again,
     DiskWrite,
     WriteShuffle,
     ReadShuffle,
@@ -35,6 +37,7 @@ impl Measure {
         match self {
             Measure::Write => "write to buffer cache",
             Measure::Read => "read from buffer cache",
+            Measure::Again => "second read",
             Measure::DiskWrite => "write to disk",
             Measure::WriteShuffle => "exchange of a write",
             Measure::ReadShuffle => "exchange of a read",
@@ -45,6 +48,7 @@ impl Measure {
         match self {
             Measure::Write => outcome.write_seconds,
             Measure::Read => outcome.read_seconds,
+            Measure::Again => outcome.again_seconds,
             Measure::DiskWrite => outcome.disk_write_seconds(),
             Measure::WriteShuffle => outcome.write_shuffle_seconds,
             Measure::ReadShuffle => outcome.read_shuffle_seconds,
@@ -104,6 +108,65 @@ pub(super) fn cyclic(run: u64) -> Work {
     Work::Cyclic { run, rows: ROWS }
 }
 
+/// What is assumed of what is not published or not clear: the costs of memory, and whether there are cache
+/// managers, as many as servers and cold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Assumption {
+    costs: Costs,
+    cooperates: bool,
+}
+
+impl Assumption {
+    /// Both costs without cache managers, then both with them.
+    pub(super) fn all() -> [Assumption; 4] {
+        let [today, fitted] = all_costs();
+        [(today, false), (fitted, false), (today, true), (fitted, true)]
+            .map(|(costs, cooperates)| Assumption { costs, cooperates })
+    }
+
+    /// Both costs without cache managers.
+    pub(super) fn alone() -> [Assumption; 2] {
+        all_costs().map(|costs| Assumption { costs, cooperates: false })
+    }
+
+    pub(super) fn name(self) -> String {
+        let with = if self.cooperates { ", cold cache managers" } else { "" };
+        format!("memory costs {}{with}", costs_name(&self.costs))
+    }
+
+    /// A program by both ways: the rival has no cache managers.
+    pub(super) fn pair(self, work: Work, servers: u32) -> [Cell; 2] {
+        let [ours, rival] = pair(work, servers, self.costs);
+        match self.cooperates {
+            false => [ours, rival],
+            true => [with_caches(ours, servers, Buffers::Cold), rival],
+        }
+    }
+
+    /// What is measured: cold cache managers do not change what reaches devices.
+    pub(super) fn operations(self) -> &'static [Measure] {
+        if self.cooperates { &Measure::OPERATIONS[..2] } else { &Measure::OPERATIONS }
+    }
+}
+
+/// The same with so many cache managers.
+pub(super) fn with_caches(cell: Cell, caches: u32, buffers: Buffers) -> Cell {
+    Cell { cooperation: Some(Cooperation { caches, buffers }), ..cell }
+}
+
+/// Whether a cell's writes end in the servers' memory, and its second read is measured.
+pub(super) fn is_cold(cell: &Cell) -> bool {
+    cell.cooperation.is_some_and(|one| one.buffers == Buffers::Cold)
+}
+
+pub(super) fn buffers_name(cell: &Cell) -> &'static str {
+    match cell.cooperation.map(|one| one.buffers) {
+        None => "none",
+        Some(Buffers::Cold) => "cold",
+        Some(Buffers::Warm) => "warm",
+    }
+}
+
 /// A program by both ways, on so many servers, with these costs.
 pub(super) fn pair(work: Work, servers: u32, costs: Costs) -> [Cell; 2] {
     METHODS.map(|method| Cell { costs, ..Cell::new(work, method, servers) })
@@ -122,15 +185,23 @@ pub(super) fn costs_name(costs: &Costs) -> &'static str {
 
 /// A cell in words.
 pub(super) fn name_of(cell: &Cell) -> String {
+    let caches = match &cell.cooperation {
+        None => String::new(),
+        Some(one) => format!("{} cache managers ({}), ", one.caches, buffers_name(cell)),
+    };
     format!(
-        "{}, {}, {} servers, disks {:.0} MB/s, {} MiB of memory, costs {}, {}",
+        "{}, {}, {} servers, {caches}disks {:.0} MB/s, {} MiB of memory, costs {}, {}",
         cell.work.name(),
         method_name(cell.method),
         cell.servers,
         cell.disk_rate / 1e6,
         cell.memory_bytes >> 20,
         costs_name(&cell.costs),
-        if cell.writes_only { "write only" } else { cell.schedule.name },
+        match cell.ways {
+            Ways::Both => cell.schedule.name,
+            Ways::Write => "write only",
+            Ways::Read => "read only",
+        },
     )
 }
 

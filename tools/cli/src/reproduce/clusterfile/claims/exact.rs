@@ -2,7 +2,7 @@
 
 use super::{Judgement, Verdict};
 use crate::reproduce::clusterfile::plan::{
-    Cell, Extent, METHODS, Measure, Results, SERVERS, cyclic,
+    Cell, Extent, METHODS, Measure, Results, SERVERS, Ways, cyclic,
 };
 use iolab_policy::schedule::{catalog, steps};
 use iolab_sim::evaluation::clusterfile::{Method, RANKS, Work};
@@ -12,7 +12,7 @@ use iolab_vocab::format_bytes;
 const MOVED: Work = Work::Cyclic { run: 64, rows: 4096 };
 
 fn moving(method: Method, servers: u32) -> Cell {
-    Cell { writes_only: true, ..Cell::new(MOVED, method, servers) }
+    Cell { ways: Ways::Write, ..Cell::new(MOVED, method, servers) }
 }
 
 pub(super) fn cells_of_moves(_: Extent) -> Vec<Cell> {
