@@ -213,6 +213,13 @@ fn reported_together(folder: &Path) {
     let broken = iolab().args(["overlap", "report"]).arg(&plot).output().expect("it starts");
     assert_eq!(broken.status.code(), Some(1));
     assert!(told(&broken).contains("both.svg"), "{}", told(&broken));
+    let text = fs::read_to_string(&result).expect("a document");
+    let mut wrong: serde_json::Value = serde_json::from_str(&text).expect("a document");
+    wrong["points"][0]["case"] = 9.into();
+    fs::write(&plot, wrong.to_string()).expect("written");
+    let broken = iolab().args(["overlap", "report"]).arg(&plot).output().expect("it starts");
+    assert_eq!(broken.status.code(), Some(1));
+    assert!(told(&broken).contains("case 9"), "{}", told(&broken));
 }
 
 #[test]

@@ -86,3 +86,23 @@ pub struct OverlapOutcome {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<Incomplete>,
 }
+
+impl OverlapOutcome {
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// What is no such document, or speaks of cases that it does not have.
+    pub fn read(text: &str) -> Result<OverlapOutcome, serde_json::Error> {
+        let outcome: OverlapOutcome = serde_json::from_str(text)?;
+        let cases = outcome.cases.len();
+        let points = outcome.points.iter().map(|point| point.case);
+        let mut all = points.chain(outcome.summaries.iter().map(|summary| summary.case));
+        match all.find(|case| *case >= cases) {
+            None => Ok(outcome),
+            Some(case) => {
+                let problem = format!("a point of case {case}, of {cases} cases");
+                Err(serde::de::Error::custom(problem))
+            }
+        }
+    }
+}

@@ -40,7 +40,7 @@ fn load(path: &Path) -> Result<OverlapOutcome, Failure> {
             .hint("results are written by `iolab overlap --output RESULT.json`")
     };
     let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
-    let outcome: OverlapOutcome = serde_json::from_str(&text).map_err(|error| failed(&error))?;
+    let outcome = OverlapOutcome::read(&text).map_err(|error| failed(&error))?;
     match (outcome.format.as_str(), outcome.format_version) {
         ("iolab-overlap", 1 | 2) => Ok(outcome),
         (format, version) => Err(failed(&format!("is {format} version {version}"))),
