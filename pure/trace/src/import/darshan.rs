@@ -79,7 +79,7 @@ pub fn darshan(bytes: &[u8]) -> Result<Trace, DarshanError> {
     let counts = counters::posix(&log)?.unwrap_or_default();
     if [Module::DxtPosix, Module::DxtMpiIo].iter().all(|module| log.version(*module).is_none()) {
         let counted = |name| counts.get(name).copied().unwrap_or(0);
-        return Err(DarshanError::CountersOnly(counted("read") + counted("write")));
+        return Err(DarshanError::CountersOnly(counted("read").saturating_add(counted("write"))));
     }
     let mut ids = BTreeMap::new();
     let mut files = Vec::new();
@@ -175,7 +175,8 @@ fn losses(
         losses.lost_calls.insert(reason, impossible);
     }
     let traced = posix.list.len() as u64 + posix.impossible;
-    let counted = counts.get("read").unwrap_or(&0) + counts.get("write").unwrap_or(&0);
+    let counted = ["read", "write"].map(|name| counts.get(name).copied().unwrap_or(0));
+    let counted = counted[0].saturating_add(counted[1]);
     if counted > traced {
         losses.lost_calls.insert("counted, but not kept by DXT".to_owned(), counted - traced);
     }

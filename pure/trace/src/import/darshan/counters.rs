@@ -60,7 +60,8 @@ pub(super) fn posix(log: &Log<'_>) -> Result<Option<Counts>, DarshanError> {
             continue;
         }
         for (name, place) in layout.places {
-            *counts.entry(name).or_default() += counter(&record, place);
+            let sum = counts.entry(name).or_default();
+            *sum = sum.saturating_add(counter(&record, place));
         }
     }
     Ok(Some(counts))
@@ -79,7 +80,8 @@ pub(super) fn stdio(log: &Log<'_>) -> Result<Counts, DarshanError> {
     while let Some(record) = stream.take(bytes)? {
         let places = [("fopen", 0), ("fread", 1 + fdopens), ("fwrite", 2 + fdopens)];
         for (name, place) in places {
-            *counts.entry(name).or_default() += counter(&record, place);
+            let sum = counts.entry(name).or_default();
+            *sum = sum.saturating_add(counter(&record, place));
         }
     }
     Ok(counts)
