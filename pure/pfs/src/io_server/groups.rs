@@ -46,6 +46,14 @@ impl Verdict {
     fn message(self) -> Message {
         Message::Verdict { result: self.result, rank: self.rank }
     }
+
+    /// What a rank is told that comes to a collective; if it was another one, why it is not told what it came to.
+    fn to(self, sequence: u64, why: &str) -> Message {
+        match self.sequence == sequence {
+            true => self.message(),
+            false => Message::failed(Code::SESSION_LOST, why),
+        }
+    }
 }
 
 /// A rank, as far as it is known.
@@ -79,6 +87,8 @@ pub(super) struct Groups {
     /// nobody would tell of their end, since they have not been here.
     until: BTreeMap<OpenNumber, Nanos>,
     ended: VecDeque<(OpenNumber, Verdict)>,
+    /// What groups were last told that nobody was left of: who comes back was not told, but others may have been.
+    left: VecDeque<(OpenNumber, Verdict)>,
 }
 
 impl Groups {
@@ -100,10 +110,11 @@ impl Groups {
         if !self.under_way.contains_key(&arrival.group) {
             let ended = self.ended.iter().find(|(group, _)| *group == arrival.group);
             if let Some((_, verdict)) = ended {
-                return reply(match verdict.sequence == arrival.sequence {
-                    true => verdict.message(),
-                    false => Message::failed(Code::SESSION_LOST, "the group has ended"),
-                });
+                return reply(verdict.to(arrival.sequence, "the group has ended"));
+            }
+            let left = self.left.iter().rfind(|(group, _)| *group == arrival.group);
+            if let Some((_, verdict)) = left.filter(|left| left.1.sequence >= arrival.sequence) {
+                return reply(verdict.to(arrival.sequence, "a collective that is over for long"));
             }
             let until = now.after(Nanos(wait.0.saturating_mul(WAITS)));
             self.until.insert(arrival.group, until);
@@ -187,19 +198,27 @@ impl Groups {
             self.until.remove(&number);
             if is_last {
                 self.under_way.remove(&number);
-                if self.ended.len() == ENDED_MAX {
-                    self.ended.pop_front();
-                }
-                self.ended.push_back((number, verdict));
+                remember(&mut self.ended, number, verdict);
                 return;
             }
         }
         let Some(group) = self.under_way.get(&number) else { return };
         if !group.members.is_empty() && group.members.values().all(|member| member.is_gone) {
+            if let Some(verdict) = group.before {
+                remember(&mut self.left, number, verdict);
+            }
             self.under_way.remove(&number);
             self.until.remove(&number);
         }
     }
+}
+
+/// Keeps what a group came to, and forgets the oldest of many.
+fn remember(verdicts: &mut VecDeque<(OpenNumber, Verdict)>, number: OpenNumber, verdict: Verdict) {
+    if verdicts.len() == ENDED_MAX {
+        verdicts.pop_front();
+    }
+    verdicts.push_back((number, verdict));
 }
 
 impl Group {
