@@ -50,28 +50,9 @@ impl<R: ChunkReader + 'static> Joined<R> {
             events.append(&mut group?);
         }
         if !self.alone && !events.is_sorted_by_key(|event| event.rank) {
-            sort(&mut events);
+            iolab_trace::sort(&mut events);
         }
         Ok(iolab_trace::Trace { header: self.header, events })
-    }
-}
-
-/// By rank and thread, parents going along.
-fn sort(events: &mut Vec<Event>) {
-    let mut order: Vec<u32> = (0..events.len() as u32).collect();
-    order.sort_by_key(|&at| {
-        let event = &events[at as usize];
-        (event.rank, event.process, event.thread, event.start, std::cmp::Reverse(event.end))
-    });
-    let mut rows = vec![0; events.len()];
-    for (row, &at) in order.iter().enumerate() {
-        rows[at as usize] = row as i64;
-    }
-    *events = order.iter().map(|&at| events[at as usize]).collect();
-    for event in events {
-        if let Some(row) = usize::try_from(event.parent).ok().and_then(|at| rows.get(at)) {
-            event.parent = *row;
-        }
     }
 }
 

@@ -115,3 +115,23 @@ pub struct Trace {
     /// The rows.
     pub events: Vec<Event>,
 }
+
+/// Sorts rows as traces are written, by rank and thread, parents going along: of two that begin together
+/// the longer one comes first, what lies in it behind it.
+pub fn sort(events: &mut Vec<Event>) {
+    let mut order: Vec<u32> = (0..events.len() as u32).collect();
+    order.sort_by_key(|&at| {
+        let event = &events[at as usize];
+        (event.rank, event.process, event.thread, event.start, std::cmp::Reverse(event.end))
+    });
+    let mut rows = vec![0; events.len()];
+    for (row, &at) in order.iter().enumerate() {
+        rows[at as usize] = row as i64;
+    }
+    *events = order.iter().map(|&at| events[at as usize]).collect();
+    for event in events {
+        if let Some(row) = usize::try_from(event.parent).ok().and_then(|at| rows.get(at)) {
+            event.parent = *row;
+        }
+    }
+}

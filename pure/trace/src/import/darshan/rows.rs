@@ -1,9 +1,9 @@
 //! Accesses of a log as rows of a trace: threads, opens and closes, and what lies inside what.
 
 use super::accesses::Access;
-use crate::{Event, Function};
+use crate::{Event, Function, event};
 use iolab_vocab::{Direction, FileId, Nanos};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const READ_ONLY: i64 = 0;
 const WRITE_ONLY: i64 = 0o1;
@@ -18,23 +18,6 @@ const MPI_READ_WRITE: i64 = 8;
 
 /// Calls of one rank on one file rarely overlap; more under way at once are not looked at.
 const MOST_UNDER_WAY: usize = 64;
-
-/// Of rows of the same moment, opens come first and closes last.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Turn {
-    Open,
-    Access,
-    Close,
-}
-
-/// A row that is to be, and the place of the access that it is made inside of.
-struct Row {
-    event: Event,
-    turn: Turn,
-    inside: Option<usize>,
-    /// Its offset is the lowest of those inside it.
-    is_guessed: bool,
-}
 
 /// The threads of a rank: those that it named, each as often as its accesses overlap.
 #[derive(Default)]
@@ -78,7 +61,9 @@ pub(super) fn rows(
     posix: &[Access],
     mut file: impl FnMut(u64) -> FileId,
 ) -> Vec<Event> {
-    let mut rows: Vec<Row> = Vec::with_capacity(mpi.len() + posix.len());
+    let mut rows: Vec<Event> = Vec::with_capacity(mpi.len() + posix.len());
+    // Accesses whose offset is that of the lowest one inside.
+    let mut guessed: BTreeSet<usize> = BTreeSet::new();
     let mut lanes: BTreeMap<u32, Lanes> = BTreeMap::new();
     let mut uses: BTreeMap<(u32, u64), Use> = BTreeMap::new();
     let mut open_files: BTreeMap<u32, i32> = BTreeMap::new();
@@ -96,11 +81,15 @@ pub(super) fn rows(
         });
         let outer = if is_mpi { None } else { around(&rows, &used.calls_mpi, access) };
         let thread = match outer {
-            Some(row) => rows[row].event.thread,
+            Some(row) => rows[row].thread,
             None => lanes.entry(access.rank).or_default().of(access),
         };
-        if let Some(row) = outer {
-            rows[row].guess(access.offset);
+        if let Some(row) = outer.filter(|_| access.offset >= 0) {
+            let known = &mut rows[row].offset;
+            if *known < 0 || (guessed.contains(&row) && access.offset < *known) {
+                *known = access.offset;
+                guessed.insert(row);
+            }
         }
         if !used.reads && !used.writes {
             used.first = (access.start, thread);
@@ -112,7 +101,7 @@ pub(super) fn rows(
         if is_mpi {
             used.calls_mpi.push(rows.len());
         }
-        let event = Event {
+        rows.push(Event {
             thread,
             file: used.file,
             fd: used.fd + i32::from(is_mpi),
@@ -121,21 +110,22 @@ pub(super) fn rows(
             start: access.start,
             end: access.end,
             result: access.length,
+            parent: outer.map_or(-1, |row| row as i64),
             ..of_rank(function(access.direction, is_mpi), access.rank)
-        };
-        rows.push(Row { event, turn: Turn::Access, inside: outer, is_guessed: false });
+        });
     }
     let sizes = sizes(mpi, posix);
     for ((rank, number), used) in &uses {
         used.open_and_close(*rank, sizes.get(number).copied().unwrap_or(0), &mut rows);
     }
-    in_order(&rows)
+    event::sort(&mut rows);
+    rows
 }
 
 /// The access of MPI-IO that this one lies in: of several the last to begin.
-fn around(rows: &[Row], calls_mpi: &[usize], access: &Access) -> Option<usize> {
+fn around(rows: &[Event], calls_mpi: &[usize], access: &Access) -> Option<usize> {
     calls_mpi.iter().rev().take(MOST_UNDER_WAY).copied().find(|row| {
-        let event = &rows[*row].event;
+        let event = &rows[*row];
         event.start <= access.start && access.end <= event.end
     })
 }
@@ -153,18 +143,8 @@ fn of_rank(function: Function, rank: u32) -> Event {
     Event { rank: rank as i32, process: rank, ..Event::of(function) }
 }
 
-impl Row {
-    /// Where an access without an offset lies, is told by what it made inside.
-    fn guess(&mut self, offset: i64) {
-        let known = &mut self.event.offset;
-        if offset >= 0 && (*known < 0 || (self.is_guessed && offset < *known)) {
-            (*known, self.is_guessed) = (offset, true);
-        }
-    }
-}
-
 impl Use {
-    fn open_and_close(&self, rank: u32, size_bytes: i64, rows: &mut Vec<Row>) {
+    fn open_and_close(&self, rank: u32, size_bytes: i64, rows: &mut Vec<Event>) {
         let (flags, mode) = match (self.reads, self.writes) {
             (_, false) => (READ_ONLY, MPI_READ_ONLY),
             (false, true) => (WRITE_ONLY | CREATE, MPI_WRITE_ONLY | MPI_CREATE),
@@ -173,11 +153,8 @@ impl Use {
         let mut layer = |open: Event, close: Function, fd: i32| {
             let open = Event { length: size_bytes, result: fd.into(), ..open };
             let close = Event { fd, ..of_rank(close, rank) };
-            for (event, (moment, thread), turn) in
-                [(open, before(self.first), Turn::Open), (close, self.last, Turn::Close)]
-            {
-                let event = Event { thread, file: self.file, start: moment, end: moment, ..event };
-                rows.push(Row { event, turn, inside: None, is_guessed: false });
+            for (event, (moment, thread)) in [(open, before(self.first)), (close, self.last)] {
+                rows.push(Event { thread, file: self.file, start: moment, end: moment, ..event });
             }
         };
         if !self.calls_mpi.is_empty() {
@@ -214,24 +191,4 @@ fn sizes(mpi: &[Access], posix: &[Access]) -> BTreeMap<u64, i64> {
         }
     }
     sizes
-}
-
-/// The rows as a trace has them, with the row numbers of what they lie in.
-fn in_order(rows: &[Row]) -> Vec<Event> {
-    let mut order: Vec<usize> = (0..rows.len()).collect();
-    order.sort_by_key(|&row| {
-        let Row { event, turn, .. } = &rows[row];
-        // As traces are written: what lies in another comes behind it.
-        let is_inside = rows[row].inside.is_some();
-        (event.process, event.thread, event.start, std::cmp::Reverse(event.end), *turn, is_inside)
-    });
-    let mut numbers = vec![0; rows.len()];
-    for (number, &row) in order.iter().enumerate() {
-        numbers[row] = number as i64;
-    }
-    let numbered = |&row: &usize| {
-        let parent = rows[row].inside.map_or(-1, |outer| numbers[outer]);
-        Event { parent, ..rows[row].event }
-    };
-    order.iter().map(numbered).collect()
 }
