@@ -192,6 +192,9 @@ impl Groups {
     /// Ends what all have come to, and the group with the last of them.
     fn settle(&mut self, number: OpenNumber, out: &mut Vec<Reply>) {
         let Some(group) = self.under_way.get_mut(&number) else { return };
+        if group.is_left() && !group.is_last {
+            return self.leave(number);
+        }
         if let Some(verdict) = group.verdict() {
             let is_last = group.is_last;
             group.decide(verdict, out);
@@ -202,13 +205,17 @@ impl Groups {
                 return;
             }
         }
-        let Some(group) = self.under_way.get(&number) else { return };
-        if !group.members.is_empty() && group.members.values().all(|member| member.is_gone) {
-            if let Some(verdict) = group.before {
-                remember(&mut self.left, number, verdict);
-            }
-            self.under_way.remove(&number);
-            self.until.remove(&number);
+        if self.under_way.get(&number).is_some_and(Group::is_left) {
+            self.leave(number);
+        }
+    }
+
+    /// Forgets a group that nobody is left of, but for what somebody may have been told last.
+    fn leave(&mut self, number: OpenNumber) {
+        let group = self.under_way.remove(&number);
+        self.until.remove(&number);
+        if let Some(verdict) = group.and_then(|group| group.before) {
+            remember(&mut self.left, number, verdict);
         }
     }
 }
@@ -237,6 +244,11 @@ impl Group {
         (member.session, member.is_gone, member.request) = (Some(session), false, Some(request));
         member.result.get_or_insert(result);
         self.is_last |= last;
+    }
+
+    /// Whether all who were ever here are gone.
+    fn is_left(&self) -> bool {
+        !self.members.is_empty() && self.members.values().all(|member| member.is_gone)
     }
 
     /// Ranks that were never here are gone, for this collective and those behind it.
@@ -278,5 +290,38 @@ impl Group {
     fn decided_before(&mut self, arrival: Arrival, out: &mut Vec<Reply>) {
         let (sequence, result) = (arrival.sequence - 1, arrival.previous);
         self.decide(Verdict { sequence, result, rank: NOBODY }, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAIT: Nanos = Nanos(8_000_000_000);
+
+    /// What is answered to a rank of three that comes to a collective of its own session's.
+    fn arrives(groups: &mut Groups, rank: u32, sequence: u64) -> Vec<Reply> {
+        let (group, request) = (OpenNumber(1), Request(sequence));
+        let (result, previous) = (Code::OK, Code::OK);
+        let arrival = Arrival { group, size: 3, rank, sequence, result, previous, last: false };
+        let mut out = Vec::new();
+        let from = (SessionId(rank.into()), request);
+        groups.arrive(Nanos::ZERO, WAIT, from, arrival, &mut out);
+        out
+    }
+
+    #[test]
+    fn who_comes_back_to_a_group_that_all_had_left_hears_what_others_heard() {
+        let mut groups = Groups::default();
+        assert_eq!((0..3).map(|rank| arrives(&mut groups, rank, 0).len()).sum::<usize>(), 3);
+        assert_eq!(arrives(&mut groups, 2, 1), []);
+        let mut out = Vec::new();
+        (0..3).for_each(|rank| groups.gone(SessionId(rank), &mut out));
+        let failed = || Message::Verdict { result: Code::RANK_FAILED, rank: 0 };
+        assert_eq!(out, [(SessionId(2), Request(1), failed())]);
+        assert_eq!(arrives(&mut groups, 0, 1), [(SessionId(0), Request(1), failed())]);
+        let old = arrives(&mut groups, 1, 0);
+        assert!(matches!(old[0].2, Message::Failed { code: Code::SESSION_LOST, .. }), "{old:?}");
+        assert_eq!(arrives(&mut groups, 0, 2), [], "others are waited for");
     }
 }
