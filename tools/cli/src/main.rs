@@ -8,12 +8,14 @@ mod say;
 mod bench;
 mod calibrate;
 mod collective;
+mod completion;
 mod darshan;
 mod export;
 mod failure;
 mod fs;
 mod hdtrace;
 mod import;
+mod man;
 mod mpi;
 mod output;
 mod overlap;
@@ -33,7 +35,7 @@ mod ties;
 mod trace_file;
 mod view;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 use std::process::ExitCode;
 
@@ -51,11 +53,13 @@ enum Capability {
     Mpi(mpi::Arguments),
     Overlap(Box<overlap::Arguments>),
     Calibrate(calibrate::Arguments),
+    Completion(completion::Arguments),
     Record(record::Arguments),
     Recover(recover::Arguments),
     Export(export::Arguments),
     Fs(fs::Arguments),
     Import(import::Arguments),
+    Man(man::Arguments),
     Replay(replay::Arguments),
     Reproduce(reproduce::Arguments),
     Report(report::Arguments),
@@ -73,11 +77,13 @@ fn main() -> ExitCode {
         Capability::Mpi(arguments) => mpi::run(&arguments),
         Capability::Overlap(arguments) => overlap::run(&arguments),
         Capability::Calibrate(arguments) => calibrate::run(&arguments),
+        Capability::Completion(arguments) => completion::run(&arguments, Iolab::command()),
         Capability::Record(arguments) => record::run(&arguments),
         Capability::Recover(arguments) => recover::run(&arguments),
         Capability::Export(arguments) => export::run(&arguments),
         Capability::Fs(arguments) => fs::run(&arguments),
         Capability::Import(arguments) => import::run(&arguments),
+        Capability::Man(arguments) => man::run(&arguments, Iolab::command()),
         Capability::Replay(arguments) => replay::run(&arguments),
         Capability::Reproduce(arguments) => reproduce::run(&arguments),
         Capability::Simulate(arguments) => simulate::run(&arguments),

@@ -26,6 +26,7 @@ pub(crate) enum Kind {
     Page,
     Platform,
     Document,
+    Manual,
 }
 
 impl Output {
@@ -176,6 +177,7 @@ impl Kind {
                 let text = text();
                 text.starts_with('{') && text.contains("\"command\"")
             }
+            Kind::Manual => text().contains("\n.TH iolab"),
         }
     }
 }

@@ -9,6 +9,8 @@ const COMMANDS: &[&[&str]] = &[
     &["bench", "--list"],
     &["bench", "--template"],
     &["strategies"],
+    &["man", "fs"],
+    &["completion", "zsh"],
     &["simulate", "--template"],
     &["reproduce", "piosimhd", "--only", "individual-100,NoCache,524288"],
     &["reproduce", "hdd-vs-ssd", "--only", "individual-100,NoCache,524288"],
