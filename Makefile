@@ -1,7 +1,7 @@
 # iolab: `make study` shows what it is for, `make test` proves that it works.
 #
-# Rust, gcc and Python are assumed; everything else is installed by tools/setup/install
-# (by apt as root or with sudo, otherwise it says what to install, or takes wheels into build/).
+# Python is assumed; everything else is installed by tools/setup/install (by apt as root or with
+# sudo, otherwise it says what to install, or takes wheels, and Rust, into build/).
 # A second run of either target only does what is left to do.
 
 SHELL := /bin/bash
@@ -9,13 +9,13 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 BUILD := build
-CARGO := $(shell command -v cargo || echo $(HOME)/.cargo/bin/cargo)
+CARGO := cargo
 IOLAB := target/release/iolab
 STUDY := $(BUILD)/study
 RUNS ?= 7
 
-# Wrappers of MPI families that came as wheels come first; see tools/setup/install.
-export PATH := $(CURDIR)/$(BUILD)/mpi/bin:$(dir $(CARGO)):$(PATH)
+# What tools/setup/install has brought comes first: wrappers of MPI families that came as wheels, and Rust.
+export PATH := $(CURDIR)/$(BUILD)/mpi/bin:$(CURDIR)/$(BUILD)/rust/bin:$(PATH):$(HOME)/.cargo/bin
 
 .PHONY: help study study-jacobi test test-long bench lint build setup clean
 
