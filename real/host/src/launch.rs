@@ -172,7 +172,8 @@ pub struct Unwatched;
 impl Watcher for Unwatched {}
 
 /// Finds the preloaded library: where `IOLAB_LIBRARY` says, beside the running program, in its
-/// `deps` (while testing), or in `../lib`. The newest counts: cargo builds it in the first two.
+/// `deps` (while testing), in `../lib/iolab` (packages) or `../lib`. The newest counts: cargo builds it in
+/// the first two.
 pub fn find_library() -> Result<PathBuf, LaunchError> {
     find(LIBRARY_NAME)
 }
@@ -195,7 +196,7 @@ fn find(name: &str) -> Result<PathBuf, LaunchError> {
         None => {
             let program = env::current_exe().unwrap_or_default();
             let folder = program.parent().unwrap_or(Path::new("."));
-            for place in ["", "deps", "..", "../lib"] {
+            for place in ["", "deps", "..", "../lib/iolab", "../lib"] {
                 places.push(folder.join(place).join(name));
             }
         }
