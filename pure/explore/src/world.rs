@@ -3,8 +3,10 @@
 //! Nothing happens at once: what a machine wants is put into one queue of happenings, ordered by time, and
 //! anything may come in between. A defect ends the run.
 
+mod answers;
 mod caches;
 mod clients;
+mod collectives;
 mod devices;
 mod manager;
 mod network;
@@ -20,11 +22,12 @@ use crate::pointers::Pointers;
 use crate::shadow::{Shadow, Tick};
 use caches::Cache;
 use clients::Process;
+use collectives::Collective;
 use iolab_pfs::{Inode, Party};
 use iolab_vocab::Nanos;
 use manager::Manager;
 use network::{Connection, Frame};
-use programs::{Bulletin, Collective};
+use programs::Bulletin;
 use servers::Server;
 use std::collections::{BTreeMap, BTreeSet};
 
