@@ -92,8 +92,8 @@ impl Plan {
         // Of draws of their own, so that instances without caches stay as they are.
         let mut own = Dice::new(seed, 5);
         let caches = if own.one_in(2) { 0 } else { own.between(1, 4) as u32 };
-        let block_bytes = own.magnitude(16, 4096);
-        let cache_memory = block_bytes * own.between(8, 32);
+        let mut block_bytes = own.magnitude(16, 4096);
+        let mut cache_memory = block_bytes * own.between(8, 32);
         let durability = match own.below(8) {
             0 => Durability::None,
             1..4 => Durability::Process,
@@ -103,10 +103,15 @@ impl Plan {
         let clients = programs.iter().map(|program| program.ranks).sum();
         let (mut rates, mut events) =
             faults::faults(&mut Dice::new(seed, 2), (servers, caches), clients, &mask.without);
-        // A manager that has cut throws away what was written since all was brought to the servers; when a
-        // server then cannot cut, older data is seen there.
-        if caches > 0 && rates.disk == 0 {
-            programs.iter_mut().for_each(|program| programs::cut_while_used(&mut own, program));
+        if caches > 0 {
+            let is_often = rates.cut > 0;
+            if is_often {
+                // Little memory: much is fetched.
+                block_bytes = own.magnitude(16, 64);
+                cache_memory = block_bytes * own.between(8, 32);
+            }
+            let cut = |program| programs::cut_while_used(&mut own, program, is_often);
+            programs.iter_mut().for_each(cut);
         }
         for (at, program) in programs.iter_mut().enumerate() {
             let idle = mask.idle.contains(&at);

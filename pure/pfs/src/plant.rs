@@ -62,6 +62,8 @@ pub enum Plant {
     SyncWithoutFlush,
     /// A client does not tell of data that a cache manager has lost.
     LossNotTold,
+    /// A cache manager cuts a file of which servers do not have everything.
+    CutUnsaved,
     /// A sync is answered before the device has done it.
     SyncNotAwaited,
     /// A sync is served by one that began before it was asked for.
@@ -77,7 +79,7 @@ pub enum Plant {
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 33] = [
+    pub const ALL: [Plant; 34] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -106,6 +108,7 @@ impl Plant {
         Plant::CutWhileFetching,
         Plant::SyncWithoutFlush,
         Plant::LossNotTold,
+        Plant::CutUnsaved,
         Plant::SyncNotAwaited,
         Plant::SyncJoined,
         Plant::SyncRetried,

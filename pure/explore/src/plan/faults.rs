@@ -30,11 +30,14 @@ pub enum Fault {
     /// The power of all servers, cache managers and the manager goes and comes again: disks lose any of what
     /// they have not synced.
     Power,
+    /// Where there are cache managers, programs cut files while others use them, and servers can neither do
+    /// that nor read what is fetched.
+    Cut,
 }
 
 impl Fault {
     /// All there are.
-    pub const ALL: [Fault; 11] = [
+    pub const ALL: [Fault; 12] = [
         Fault::Loss,
         Fault::Delay,
         Fault::Partition,
@@ -46,6 +49,7 @@ impl Fault {
         Fault::Mangle,
         Fault::Cache,
         Fault::Power,
+        Fault::Cut,
     ];
 
     /// As the command line names it.
@@ -62,6 +66,7 @@ impl Fault {
             Fault::Mangle => "mangle",
             Fault::Cache => "cache",
             Fault::Power => "power",
+            Fault::Cut => "cut",
         }
     }
 }
@@ -91,6 +96,11 @@ pub(crate) struct Rates {
     pub(crate) power: u64,
     /// Of verdicts on collectives: their home crashes when it has told one.
     pub(crate) verdict: u64,
+    /// Of changes of length where there are caches: a server cannot carry them out.
+    pub(crate) cut: u64,
+    /// Of changes of length that come to a cache manager which fetches from the file: one fetch fails, and the
+    /// others take long.
+    pub(crate) fetch: u64,
 }
 
 impl Rates {
@@ -180,7 +190,10 @@ pub(super) fn faults(
             Fault::Power if !dice.one_in(3) => rates.power = dice.magnitude(1, 8),
             Fault::CrashMetadata if dice.one_in(2) => rates.journal = dice.magnitude(2, 32),
             Fault::Crash if dice.one_in(3) => rates.verdict = dice.magnitude(4, 64),
-            Fault::Cache if caches == 0 => {}
+            Fault::Cache | Fault::Cut if caches == 0 => {}
+            Fault::Cut => {
+                (rates.cut, rates.fetch) = (dice.magnitude(4, 64), dice.magnitude(1, 4));
+            }
             Fault::Cache => {
                 let count = dice.between(1, 4);
                 events.extend((0..count).map(|_| cache_event(&mut dice, servers, caches)));

@@ -188,16 +188,31 @@ fn round(
     }
 }
 
-/// Some rounds in which ranks only come together become others, in which one cuts the file that all use.
-pub(super) fn cut_while_used(dice: &mut Dice, program: &mut Program) {
+/// Some rounds in which ranks only come together, or also access a file, become others, in which one cuts the
+/// file that all use.
+pub(super) fn cut_while_used(dice: &mut Dice, program: &mut Program, is_often: bool) {
     for round in &mut program.rounds {
-        let &[Step::Agree { slot }] = round.steps.as_slice() else { continue };
+        let slot = match *round.steps.as_slice() {
+            [Step::Agree { slot }] => slot,
+            [Step::Collective { slot, .. }] if is_often => slot,
+            [Step::Access { slot, .. }, ..] if is_often => slot,
+            _ => continue,
+        };
         let cutter = dice.below(u64::from(program.ranks)) as u32;
         let mut steps = Vec::new();
+        // Where the file is short, or all write, nothing is fetched.
+        if is_often && program.ranks > 1 {
+            let (view, to) = (Arc::new(Nest::WHOLE_FILE), dice.magnitude(256, 2048));
+            let access = Access { writes: true, view, from: 0, to };
+            let rank = (cutter + 1) % program.ranks;
+            steps.push(Step::Access { slot, rank, access, waits: true });
+            steps.push(Step::Agree { slot });
+        }
+        let writes_of_8 = dice.between(1, 7);
         for rank in (0..program.ranks).filter(|&rank| rank != cutter) {
-            for _ in 0..dice.between(1, 8) {
+            for _ in 0..dice.magnitude(1, 8) {
                 let (from, length) = (dice.below(300), dice.magnitude(1, 1024));
-                let (writes, view) = (!dice.one_in(3), Arc::new(Nest::WHOLE_FILE));
+                let (writes, view) = (dice.below(8) < writes_of_8, Arc::new(Nest::WHOLE_FILE));
                 let access = Access { writes, view, from, to: from + length };
                 steps.push(Step::Access { slot, rank, access, waits: true });
             }

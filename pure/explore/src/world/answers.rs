@@ -155,7 +155,7 @@ impl World {
                 self.marks.count(Mark::CacheCrashed) > 0
                     || self.plan.durability == Durability::Device && self.shadow.any_crashed()
             }
-            _ if device => self.plan.rates.disk > 0,
+            _ if device => self.plan.rates.disk + self.plan.rates.cut > 0,
             code => {
                 about_names && code.0 < 1000
                     || matches!(doing, Doing::Adopt { .. }) && !self.plan.peaceful()

@@ -4,7 +4,7 @@ use super::network::Heard;
 use super::{Happening, Node, World};
 use crate::marks::Mark;
 use crate::plan::Plan;
-use iolab_pfs::io_server::{Action, Event, IoServer, Settings};
+use iolab_pfs::io_server::{Action, Event, IoServer, Operation, Settings};
 use iolab_pfs::recording::Recorded;
 use iolab_pfs::{Buffer, Code, Inode, Message, Party, Peer, Request, SessionId};
 use iolab_policy::Machine;
@@ -65,6 +65,11 @@ impl Server {
         self.answered.clear();
         self.written.clear();
         self.sessions.clear();
+    }
+
+    /// Who waits for what the device does, and for which reply.
+    pub(super) fn asker(&self, operation: Operation) -> Option<(Peer, Request)> {
+        self.machine.asker(operation)
     }
 }
 
