@@ -22,7 +22,7 @@ use crate::pointers::Pointers;
 use crate::shadow::{Shadow, Tick};
 use caches::Cache;
 use clients::Process;
-use collectives::Collective;
+use collectives::{Collective, Verdicts};
 use iolab_pfs::{Inode, Party};
 use iolab_vocab::Nanos;
 use manager::Manager;
@@ -126,6 +126,7 @@ pub(crate) struct World {
     connections: Vec<Connection>,
     bulletins: Vec<Bulletin>,
     collectives: BTreeMap<(usize, u64), Collective>,
+    verdicts: Verdicts,
     shadow: Shadow,
     names: Names,
     pointers: Pointers,
@@ -187,6 +188,7 @@ impl World {
             connections: Vec::new(),
             bulletins: Vec::new(),
             collectives: BTreeMap::new(),
+            verdicts: Verdicts::default(),
             shadow: Shadow::new((plan.servers, plan.caches), plan.transfer_bytes),
             names: Names::new(),
             pointers: Pointers::default(),

@@ -22,6 +22,8 @@ pub enum Plant {
     TransfersOverlap,
     /// A server in a new life does not know what the collective before came to.
     VerdictForgotten,
+    /// A server forgets what a group came to that has ended, or that nobody is left of.
+    EndedForgotten,
     /// A file is taken to end where its first subfile does.
     EndOfOneSubfile,
     /// Transfers are cut anywhere in a stripe.
@@ -79,7 +81,7 @@ pub enum Plant {
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 34] = [
+    pub const ALL: [Plant; 35] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -88,6 +90,7 @@ impl Plant {
         Plant::TornRecordPassed,
         Plant::TransfersOverlap,
         Plant::VerdictForgotten,
+        Plant::EndedForgotten,
         Plant::EndOfOneSubfile,
         Plant::BlocksSplit,
         Plant::BlockReadTwice,

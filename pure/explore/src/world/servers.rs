@@ -86,6 +86,7 @@ impl World {
         if !self.servers[server as usize].asked.insert((session, request)) {
             self.meet(Mark::AskedAgain);
         }
+        self.verdicts.asked(server, (session, request), &message);
         if let Message::Discard { inode } = message {
             self.meet(Mark::Discarded);
             self.shadow.discarded(inode);
@@ -140,6 +141,10 @@ impl World {
                 let session = self.session_of(self.connections[peer.0 as usize].asker);
                 self.note_reply(at, (session, request), &message);
                 let is_verdict = matches!(message, Message::Verdict { .. });
+                if is_verdict {
+                    let now = self.tick();
+                    self.verdicts.told(at, (session, request), now);
+                }
                 self.reply(node, peer, request, message, payload);
                 if is_verdict && self.trouble(self.plan.rates.verdict) {
                     let (server, life) = (at, self.servers[at as usize].life);
