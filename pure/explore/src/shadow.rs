@@ -227,9 +227,9 @@ impl Shadow {
         !self.crashes.is_empty()
     }
 
-    /// Whether a server has crashed since.
-    pub(crate) fn has_crashed(&self, server: u32, since: Tick) -> bool {
-        self.crashes.iter().any(|&(crashed, at)| crashed == server && at > since)
+    /// Whether a server has crashed between both.
+    pub(crate) fn has_crashed(&self, server: u32, (from, to): (Tick, Tick)) -> bool {
+        self.crashes.iter().any(|&(crashed, at)| crashed == server && from < at && at < to)
     }
 
     /// The subfiles of a file go.

@@ -3,8 +3,10 @@
 //! Nothing happens at once: what a machine wants is put into one queue of happenings, ordered by time, and
 //! anything may come in between. A defect ends the run.
 
+mod answers;
 mod caches;
 mod clients;
+mod collectives;
 mod devices;
 mod manager;
 mod network;
@@ -20,11 +22,12 @@ use crate::pointers::Pointers;
 use crate::shadow::{Shadow, Tick};
 use caches::Cache;
 use clients::Process;
+use collectives::{Collective, Verdicts};
 use iolab_pfs::{Inode, Party};
 use iolab_vocab::Nanos;
 use manager::Manager;
 use network::{Connection, Frame};
-use programs::{Bulletin, Collective};
+use programs::Bulletin;
 use servers::Server;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -123,6 +126,7 @@ pub(crate) struct World {
     connections: Vec<Connection>,
     bulletins: Vec<Bulletin>,
     collectives: BTreeMap<(usize, u64), Collective>,
+    verdicts: Verdicts,
     shadow: Shadow,
     names: Names,
     pointers: Pointers,
@@ -184,6 +188,7 @@ impl World {
             connections: Vec::new(),
             bulletins: Vec::new(),
             collectives: BTreeMap::new(),
+            verdicts: Verdicts::default(),
             shadow: Shadow::new((plan.servers, plan.caches), plan.transfer_bytes),
             names: Names::new(),
             pointers: Pointers::default(),

@@ -22,6 +22,8 @@ pub enum Plant {
     TransfersOverlap,
     /// A server in a new life does not know what the collective before came to.
     VerdictForgotten,
+    /// A server forgets what a group came to that has ended, or that nobody is left of.
+    EndedForgotten,
     /// A file is taken to end where its first subfile does.
     EndOfOneSubfile,
     /// Transfers are cut anywhere in a stripe.
@@ -62,6 +64,8 @@ pub enum Plant {
     SyncWithoutFlush,
     /// A client does not tell of data that a cache manager has lost.
     LossNotTold,
+    /// A cache manager cuts a file of which servers do not have everything.
+    CutUnsaved,
     /// A sync is answered before the device has done it.
     SyncNotAwaited,
     /// A sync is served by one that began before it was asked for.
@@ -77,7 +81,7 @@ pub enum Plant {
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 33] = [
+    pub const ALL: [Plant; 35] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -86,6 +90,7 @@ impl Plant {
         Plant::TornRecordPassed,
         Plant::TransfersOverlap,
         Plant::VerdictForgotten,
+        Plant::EndedForgotten,
         Plant::EndOfOneSubfile,
         Plant::BlocksSplit,
         Plant::BlockReadTwice,
@@ -106,6 +111,7 @@ impl Plant {
         Plant::CutWhileFetching,
         Plant::SyncWithoutFlush,
         Plant::LossNotTold,
+        Plant::CutUnsaved,
         Plant::SyncNotAwaited,
         Plant::SyncJoined,
         Plant::SyncRetried,

@@ -160,13 +160,31 @@ fn a_sync_over_data_that_the_server_does_not_take_fails_and_the_data_stays() {
     assert_eq!(asked(&scene.hears(Event::Woke)).len(), 1);
 }
 
+fn cut() -> Message {
+    Message::Resize { inode: FILE, subfile: 0, bytes: 30, extends: true }
+}
+
+#[test]
+fn a_cut_over_data_that_the_server_does_not_take_fails_and_others_go_on_with_the_data() {
+    let mut scene = Scene::new();
+    scene.writes(0, 60);
+    let flush = scene.asks(cut(), None);
+    assert!(replies(&scene.asks(Message::Read(access(50, 60)), None)).is_empty());
+    let full = || Message::Failed { code: Code::NO_SPACE, text: "full".into() };
+    let actions = scene.told(&asked(&flush)[0], full(), None);
+    let refused = Message::Failed { code: Code::NO_SPACE, text: "I/O server 0: full".into() };
+    assert_eq!(replies(&actions), [&refused, &Message::Data { end: 60 }]);
+    assert_eq!(scene.manager.counts().unsaved_bytes, UNIT);
+}
+
 #[test]
 fn whoever_changes_the_length_holds_others_back_until_it_lets_them_go_on() {
     let mut scene = Scene::new();
     scene.writes(0, 60);
-    let cut = Message::Resize { inode: FILE, subfile: 0, bytes: 30, extends: true };
-    assert_eq!(replies(&scene.asks(cut, None)), [&Message::Done]);
+    let flush = scene.asks(cut(), None);
+    assert!(replies(&flush).is_empty(), "the server does not have what is cut");
     assert!(replies(&scene.writes(50, 55)).is_empty());
+    assert_eq!(replies(&scene.told(&asked(&flush)[0], Message::Done, None)), [&Message::Done]);
     let resume = || Message::Resume { inode: FILE, subfile: 0 };
     let actions = scene.asks(resume(), None);
     assert_eq!(replies(&actions), [&Message::Done, &Message::Done]);

@@ -128,6 +128,9 @@ impl World {
         (request, message): (Request, Message),
         payload: Option<Vec<u8>>,
     ) {
+        if let Message::Resize { inode, .. } = message {
+            self.spoil_fetches(at, inode);
+        }
         let payload = payload.map(|bytes| {
             let (buffer, count) = (self.fresh(), bytes.len() as u64);
             self.caches[at as usize].buffers.insert(buffer, bytes);

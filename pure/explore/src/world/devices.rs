@@ -3,7 +3,7 @@
 //! leaves of each sector what was synced last or what was written since, and of a subfile that was never
 //! synced perhaps not even its name; a sync that fails drops what it was to write, so that no later one brings it.
 
-use super::{Happening, World};
+use super::{Happening, Node, World};
 use crate::dice::Dice;
 use crate::marks::Mark;
 use iolab_pfs::configuration::Durability;
@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What a disk writes or does not.
 const SECTOR_BYTES: usize = 32;
+/// How many times as long as other works some reads take where files are cut meanwhile.
+const SLOW_READ: u64 = 64;
 
 /// What a server has on its disk.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +60,8 @@ pub(super) struct Transfer {
     /// Which bytes are the first half: the low bits of a hash of this and their number.
     halves: u64,
     begun: bool,
+    /// It is to fail.
+    is_spoiled: bool,
 }
 
 impl Transfer {
@@ -80,8 +84,16 @@ impl Work {
         let places = places_of(&portion);
         let bytes = vec![0; places.len()];
         let writes = direction == Direction::Write;
-        let (halves, begun) = (0, false);
-        Work::Transfer(Box::new(Transfer { writes, subfile, from, places, bytes, halves, begun }))
+        Work::Transfer(Box::new(Transfer {
+            writes,
+            subfile,
+            from,
+            places,
+            bytes,
+            halves: 0,
+            begun: false,
+            is_spoiled: false,
+        }))
     }
 }
 
@@ -108,15 +120,17 @@ impl World {
         if let Work::Sync { subfile, syncing } = &mut work {
             *syncing = self.servers[at as usize].disk.begin_sync(*subfile);
         }
-        let is_sync = matches!(work, Work::Sync { .. });
+        let times = match &work {
+            Work::Sync { .. } => self.plan.slow_syncs,
+            Work::Transfer(it) if !it.writes && self.trouble(self.plan.rates.fetch) => SLOW_READ,
+            _ => 1,
+        };
         let life = self.servers[at as usize].life;
         if self.servers[at as usize].works.insert(operation.0, work).is_some() {
             return self.fail(format!("server {at} uses the number of {operation:?} twice"));
         }
         let mut delay = self.delay();
-        if is_sync {
-            delay += delay.min(self.plan.pace_ns) * (self.plan.slow_syncs - 1);
-        }
+        delay += delay.min(self.plan.pace_ns) * (times - 1);
         self.later(delay, Happening::Works { server: at, life, operation: operation.0 });
     }
 
@@ -146,14 +160,7 @@ impl World {
         }
         let Some(mut work) = self.servers[at as usize].works.remove(&operation) else { return };
         self.log(&[u64::from(at), operation]);
-        let disturbs = match work {
-            Work::Discard { .. } => false,
-            Work::Sync { .. } => self.plan.durability == Durability::Device,
-            _ => true,
-        };
-        let is_sync = matches!(work, Work::Sync { .. });
-        let fails = disturbs && self.trouble(self.plan.rates.disk)
-            || is_sync && self.trouble(self.plan.rates.sync);
+        let fails = self.fails(&work);
         if let Work::Transfer(transfer) = &mut work
             && !transfer.begun
         {
@@ -166,7 +173,7 @@ impl World {
                 return self.later(delay, Happening::Works { server: at, life, operation });
             }
         }
-        if is_sync && fails {
+        if matches!(work, Work::Sync { .. }) && fails {
             self.meet(Mark::SyncFailed);
             self.servers[at as usize].disk.has_failed = true;
         }
@@ -177,7 +184,56 @@ impl World {
             self.take_buffer(at, buffer);
         }
         let operation = Operation(operation);
+        let asker = self.servers[at as usize].asker(operation);
         self.tell_server(at, Event::Done { operation, result });
+        if let (Work::Transfer(transfer), Some((peer, _))) = (work, asker)
+            && transfer.is_spoiled
+        {
+            self.hold_up(peer);
+        }
+    }
+
+    /// A file is to be cut while a cache manager fetches from it: of what is under way for that, one part fails,
+    /// and what servers have read of the others comes late.
+    pub(super) fn spoil_fetches(&mut self, cache: u32, inode: Inode) {
+        if !self.trouble(self.plan.rates.fetch) {
+            return;
+        }
+        let mut is_first = true;
+        for at in 0..self.servers.len() {
+            let server = &self.servers[at];
+            let fetch = |(&number, work): (&u64, &Work)| {
+                let Work::Transfer(transfer) = work else { return None };
+                let (peer, _) = server.asker(Operation(number))?;
+                let is_meant = !transfer.writes && transfer.subfile.inode == inode;
+                (is_meant && self.asks(Node::Cache(cache), peer)).then_some((number, peer))
+            };
+            let Some((number, peer)) = server.works.iter().find_map(fetch) else { continue };
+            match std::mem::take(&mut is_first) {
+                false => self.hold_up(peer),
+                true => {
+                    let work = self.servers[at].works.get_mut(&number);
+                    if let Some(Work::Transfer(transfer)) = work {
+                        transfer.is_spoiled = true;
+                        let (server, life) = (at as u32, self.servers[at].life);
+                        self.later(0, Happening::Works { server, life, operation: number });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the device fails to do it now.
+    fn fails(&mut self, work: &Work) -> bool {
+        let rates = self.plan.rates;
+        let (disturbs, special) = match work {
+            Work::Discard { .. } => (false, 0),
+            Work::Sync { .. } => (self.plan.durability == Durability::Device, rates.sync),
+            Work::Resize { .. } => (true, rates.cut),
+            Work::Transfer(transfer) if transfer.is_spoiled => return true,
+            Work::Transfer(_) | Work::Measure { .. } => (true, 0),
+        };
+        disturbs && self.trouble(rates.disk) || self.trouble(special)
     }
 
     fn device_failure(&mut self) -> Code {

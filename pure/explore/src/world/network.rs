@@ -239,6 +239,18 @@ impl World {
         }
     }
 
+    /// Whether a node asks on a connection.
+    pub(super) fn asks(&self, node: Node, peer: Peer) -> bool {
+        self.connections[peer.0 as usize].asker == node
+    }
+
+    /// What a party sends next on a connection arrives late.
+    pub(super) fn hold_up(&mut self, peer: Peer) {
+        let late = self.now.0 + self.dice.magnitude(1_000_000, 5_000_000_000);
+        let next = &mut self.connections[peer.0 as usize].next[0];
+        *next = late.max(*next);
+    }
+
     /// Breaks all connections of a node.
     pub(super) fn break_all(&mut self, node: Node) {
         for at in 0..self.connections.len() {

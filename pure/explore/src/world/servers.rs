@@ -4,7 +4,7 @@ use super::network::Heard;
 use super::{Happening, Node, World};
 use crate::marks::Mark;
 use crate::plan::Plan;
-use iolab_pfs::io_server::{Action, Event, IoServer, Settings};
+use iolab_pfs::io_server::{Action, Event, IoServer, Operation, Settings};
 use iolab_pfs::recording::Recorded;
 use iolab_pfs::{Buffer, Code, Inode, Message, Party, Peer, Request, SessionId};
 use iolab_policy::Machine;
@@ -66,6 +66,11 @@ impl Server {
         self.written.clear();
         self.sessions.clear();
     }
+
+    /// Who waits for what the device does, and for which reply.
+    pub(super) fn asker(&self, operation: Operation) -> Option<(Peer, Request)> {
+        self.machine.asker(operation)
+    }
 }
 
 impl World {
@@ -81,6 +86,7 @@ impl World {
         if !self.servers[server as usize].asked.insert((session, request)) {
             self.meet(Mark::AskedAgain);
         }
+        self.verdicts.asked(server, (session, request), &message);
         if let Message::Discard { inode } = message {
             self.meet(Mark::Discarded);
             self.shadow.discarded(inode);
@@ -135,6 +141,10 @@ impl World {
                 let session = self.session_of(self.connections[peer.0 as usize].asker);
                 self.note_reply(at, (session, request), &message);
                 let is_verdict = matches!(message, Message::Verdict { .. });
+                if is_verdict {
+                    let now = self.tick();
+                    self.verdicts.told(at, (session, request), now);
+                }
                 self.reply(node, peer, request, message, payload);
                 if is_verdict && self.trouble(self.plan.rates.verdict) {
                     let (server, life) = (at, self.servers[at as usize].life);

@@ -33,7 +33,8 @@ pub(super) enum Work {
         /// How long the subfile is at least, by blocks that may be gone when the last one is read.
         end: u64,
     },
-    /// First others come to an end, then the blocks are cut, then everybody waits for [`Work::Resume`].
+    /// First others come to an end and servers get what they do not have, then the blocks are cut, then
+    /// everybody waits for [`Work::Resume`].
     Resize {
         subfile: Subfile,
         bytes: u64,
@@ -350,7 +351,8 @@ impl CacheManager {
         self.serving.answer(operation, message, is_change)
     }
 
-    /// Cuts a file once nothing is asked of servers about it; from then on everybody else waits.
+    /// Cuts a file once servers have all of it, as one of them may not be able to cut: then everybody sees what
+    /// was written last. Nobody writes meanwhile.
     fn resize(
         &mut self,
         now: Nanos,
@@ -358,6 +360,15 @@ impl CacheManager {
         subfile: Subfile,
         out: &mut Vec<Action>,
     ) {
+        let wanted = self.unsaved(subfile);
+        if wanted.is_empty() || is_planted(Plant::CutUnsaved) {
+            return self.hold(now, operation, subfile, out);
+        }
+        self.syncs.insert(operation, wanted);
+    }
+
+    /// Cuts a file once nothing is asked of servers about it; until then they are asked nothing new.
+    fn hold(&mut self, now: Nanos, operation: Operation, subfile: Subfile, out: &mut Vec<Action>) {
         if let Some(file) = self.files.get_mut(&subfile.inode) {
             file.is_held = true;
             if file.in_flight > 0 && !is_planted(Plant::CutWhileFetching) {
@@ -384,7 +395,7 @@ impl CacheManager {
             let cut = of_file.filter(|(key, block)| kept(*key) < u64::from(block.bytes));
             for (key, at) in cut.map(|(key, _)| (key, kept(key) as u32)).collect::<Vec<_>>() {
                 self.blocks.cut(key, at, out);
-                self.check_syncs(key, out);
+                self.check_syncs(now, key, out);
             }
         }
         self.serving.subfiles.resized(subfile, bytes, false);
@@ -411,19 +422,24 @@ impl CacheManager {
 
     /// Waits until servers have what clients have written to a file until now.
     fn sync(&mut self, operation: Operation, subfile: Subfile, out: &mut Vec<Action>) {
-        let unsaved = self.blocks.unsaved(subfile.inode);
-        // What is flushed right now may be older than what there is to flush.
-        let over =
-            |(key, block): (Key, &Block)| (key, block.flushes + u64::from(block.dirty.is_some()));
-        let wanted: BTreeMap<Key, u64> = unsaved.map(over).collect();
+        let wanted = self.unsaved(subfile);
         if wanted.is_empty() || is_planted(Plant::SyncWithoutFlush) {
             return self.end(operation, Message::Done, None, out);
         }
         self.syncs.insert(operation, wanted);
     }
 
+    /// Blocks of a file that servers do not have as they are, and how many flushes of each must be over.
+    fn unsaved(&self, subfile: Subfile) -> BTreeMap<Key, u64> {
+        let unsaved = self.blocks.unsaved(subfile.inode);
+        // What is flushed right now may be older than what there is to flush.
+        let over =
+            |(key, block): (Key, &Block)| (key, block.flushes + u64::from(block.dirty.is_some()));
+        unsaved.map(over).collect()
+    }
+
     /// A block has changed that syncs may wait for.
-    pub(super) fn check_syncs(&mut self, key: Key, out: &mut Vec<Action>) {
+    pub(super) fn check_syncs(&mut self, now: Nanos, key: Key, out: &mut Vec<Action>) {
         let block = self.blocks.get(key);
         let is_over = |&target: &u64| {
             block.is_none_or(|block| {
@@ -439,7 +455,10 @@ impl CacheManager {
         }
         for operation in over {
             self.syncs.remove(&operation);
-            self.end(operation, Message::Done, None, out);
+            match self.serving.job(operation) {
+                Some(&mut Work::Resize { subfile, .. }) => self.hold(now, operation, subfile, out),
+                _ => self.end(operation, Message::Done, None, out),
+            }
         }
     }
 }

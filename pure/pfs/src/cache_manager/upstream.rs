@@ -277,7 +277,7 @@ impl CacheManager {
         self.flushing -= usize::from(is_over == Some(Some(())));
         match failed {
             Some((code, why)) => self.flush_failed(now, key, (code, &why), out),
-            None => self.check_syncs(key, out),
+            None => self.check_syncs(now, key, out),
         }
     }
 

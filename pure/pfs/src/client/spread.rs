@@ -1,10 +1,10 @@
 //! Questions about a whole file to all who have a part of it: how long it is, another length, sync.
 //!
 //! Where there are cache managers, they are asked first: what they bring to the servers meanwhile, the
-//! servers tell of. For another length they bring all to the servers, so that a server that cannot cut has
-//! nothing older than what managers have thrown away; then each manager holds others back from its part, one after the other in
-//! their order, so that two who want that never wait for each other; then the servers are asked; then the
-//! managers let the others go on.
+//! servers tell of. For another length they bring all to the servers, so that little is left when others wait.
+//! Then each manager keeps others from its part, brings the rest, so that a server that cannot cut has what was
+//! written last, and cuts: one manager after the other in their order, so that two who want that never wait for
+//! each other. Then the servers are asked; then the managers let the others go on.
 //!
 //! Where a sync is for devices, the managers are asked once more behind the servers: one that has ended since
 //! it brought its data to them may have taken that along, if their host ended with it.

@@ -222,6 +222,9 @@ impl Groups {
 
 /// Keeps what a group came to, and forgets the oldest of many.
 fn remember(verdicts: &mut VecDeque<(OpenNumber, Verdict)>, number: OpenNumber, verdict: Verdict) {
+    if is_planted(Plant::EndedForgotten) {
+        return;
+    }
     if verdicts.len() == ENDED_MAX {
         verdicts.pop_front();
     }
@@ -323,5 +326,18 @@ mod tests {
         let old = arrives(&mut groups, 1, 0);
         assert!(matches!(old[0].2, Message::Failed { code: Code::SESSION_LOST, .. }), "{old:?}");
         assert_eq!(arrives(&mut groups, 0, 2), [], "others are waited for");
+    }
+
+    #[test]
+    fn who_is_alone_in_a_new_life_of_a_home_is_told_of_failed_ranks_and_who_comes_later_the_same() {
+        let mut groups = Groups::default();
+        assert_eq!(arrives(&mut groups, 2, 7), []);
+        let mut out = Vec::new();
+        groups.woke(Nanos(WAITS * WAIT.0 - 1), &mut out);
+        assert_eq!(out, []);
+        groups.woke(Nanos(WAITS * WAIT.0), &mut out);
+        let failed = || Message::Verdict { result: Code::RANK_FAILED, rank: 0 };
+        assert_eq!(out, [(SessionId(2), Request(7), failed())]);
+        assert_eq!(arrives(&mut groups, 0, 7), [(SessionId(0), Request(7), failed())]);
     }
 }

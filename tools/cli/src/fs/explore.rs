@@ -35,7 +35,8 @@ pub(super) struct Arguments {
     /// How many at a time. [default: as many as there are processors]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Faults that do not happen: loss, delay, partition, crash, crash-metadata, pause, death, disk, mangle.
+    /// Faults that do not happen: loss, delay, partition, crash, crash-metadata, pause, death, disk, mangle,
+    /// cache, power, cut.
     #[arg(long, value_name = "FAULT,...", value_delimiter = ',')]
     without: Vec<Fault>,
     /// Programs that do nothing.
