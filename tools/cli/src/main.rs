@@ -14,6 +14,7 @@ mod failure;
 mod fs;
 mod hdtrace;
 mod import;
+mod mount;
 mod mpi;
 mod output;
 mod overlap;
@@ -48,6 +49,8 @@ struct Iolab {
 #[derive(Subcommand)]
 enum Capability {
     Bench(Box<bench::Arguments>),
+    Mount(mount::Arguments),
+    MountServer(mount::server::Arguments),
     Mpi(mpi::Arguments),
     Overlap(Box<overlap::Arguments>),
     Calibrate(calibrate::Arguments),
@@ -70,6 +73,8 @@ enum Capability {
 fn main() -> ExitCode {
     let outcome = match Iolab::parse().capability {
         Capability::Bench(arguments) => bench::run(&arguments),
+        Capability::Mount(arguments) => mount::run(&arguments),
+        Capability::MountServer(arguments) => mount::server::run(&arguments),
         Capability::Mpi(arguments) => mpi::run(&arguments),
         Capability::Overlap(arguments) => overlap::run(&arguments),
         Capability::Calibrate(arguments) => calibrate::run(&arguments),
