@@ -8,7 +8,7 @@ use iolab_trace::program::{self, Program};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
@@ -238,26 +238,64 @@ fn filters() -> u32 {
     line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
+/// A program as it would be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Executable {
+    /// What kind it is; of a script, what starts it.
+    pub program: Program,
+    /// It runs as another user or group than who starts it.
+    pub has_set_id: bool,
+}
+
+/// Looks at the file a command names.
+pub fn look_at(program: &OsStr) -> Executable {
+    executable_of(Path::new(program), 4)
+}
+
 /// What kind of program a command is; scripts are what starts them.
 fn kind_of(program: &Path, scripts: u32) -> Program {
+    executable_of(program, scripts).program
+}
+
+fn executable_of(program: &Path, scripts: u32) -> Executable {
+    let unknown = Executable { program: Program::Unknown, has_set_id: false };
     let found = match program.components().count() {
-        0 => return Program::Unknown,
+        0 => return unknown,
         1 if !program.as_os_str().as_bytes().contains(&b'/') => {
             let path = env::var_os("PATH").unwrap_or_default();
             env::split_paths(&path).map(|folder| folder.join(program)).find(|it| it.is_file())
         }
         _ => Some(program.to_owned()),
     };
-    let Some(file) = found.and_then(|path| File::open(path).ok()) else { return Program::Unknown };
-    if !file.metadata().is_ok_and(|it| it.is_file()) {
-        return Program::Unknown;
-    }
+    let Some(file) = found.and_then(|path| File::open(path).ok()) else { return unknown };
+    let Some(status) = file.metadata().ok().filter(|it| it.is_file()) else { return unknown };
+    let has_set_id = status.mode() & (libc::S_ISUID | libc::S_ISGID) != 0;
     match program::look(|offset, to| file.read_at(to, offset).unwrap_or(0)) {
         Program::Script(by) if scripts > 0 => {
-            kind_of(Path::new(OsStr::from_bytes(by.bytes())), scripts - 1)
+            executable_of(Path::new(OsStr::from_bytes(by.bytes())), scripts - 1)
         }
-        found => found,
+        program => Executable { program, has_set_id },
     }
+}
+
+/// Starts a command in a session of its own, as nobody's child: a program that waits for its children
+/// does not meet it.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn orphan(command: &mut Command) -> io::Result<()> {
+    // SAFETY: between fork and exec only makes system calls; the process in between ends at once.
+    unsafe {
+        command.pre_exec(|| {
+            libc::setsid();
+            match libc::fork() {
+                0 => Ok(()),
+                -1 => Err(io::Error::last_os_error()),
+                _ => libc::_exit(0),
+            }
+        })
+    };
+    command.spawn()?.wait().map(drop)
 }
 
 /// Runs the command to its end.
@@ -405,6 +443,19 @@ mod tests {
         assert_eq!(run("exit 7"), Ending::Exited(7));
         assert_eq!(run("kill -9 $$"), Ending::Signalled(9));
         assert_eq!(run("kill -9 $$").code(), 137);
+    }
+
+    #[test]
+    fn an_orphan_is_started_and_no_child_of_this_process() {
+        let (mut ear, line) = io::pipe().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $PPID"]).stdout(line);
+        orphan(&mut command).unwrap();
+        drop(command);
+        let mut parent = String::new();
+        io::Read::read_to_string(&mut ear, &mut parent).unwrap();
+        assert_ne!(parent.trim(), std::process::id().to_string());
+        assert!(orphan(&mut Command::new("no-such-command-here")).is_err());
     }
 
     #[test]

@@ -33,6 +33,11 @@ pub(crate) struct Applied {
 }
 
 impl Collective {
+    /// Whether an algorithm was asked for.
+    pub(crate) fn is_given(&self) -> bool {
+        self.wish.is_some()
+    }
+
     /// What was chosen, if anything was.
     pub(crate) fn applied(&self) -> Result<Option<Applied>, Failure> {
         let Some(wish) = &self.wish else { return Ok(None) };

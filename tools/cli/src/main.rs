@@ -16,6 +16,7 @@ mod fs;
 mod hdtrace;
 mod import;
 mod man;
+mod mount;
 mod mpi;
 mod output;
 mod overlap;
@@ -50,6 +51,8 @@ struct Iolab {
 #[derive(Subcommand)]
 enum Capability {
     Bench(Box<bench::Arguments>),
+    Mount(mount::Arguments),
+    MountServer(mount::server::Arguments),
     Mpi(mpi::Arguments),
     Overlap(Box<overlap::Arguments>),
     Calibrate(calibrate::Arguments),
@@ -74,6 +77,8 @@ enum Capability {
 fn main() -> ExitCode {
     let outcome = match Iolab::parse().capability {
         Capability::Bench(arguments) => bench::run(&arguments),
+        Capability::Mount(arguments) => mount::run(&arguments),
+        Capability::MountServer(arguments) => mount::server::run(&arguments),
         Capability::Mpi(arguments) => mpi::run(&arguments),
         Capability::Overlap(arguments) => overlap::run(&arguments),
         Capability::Calibrate(arguments) => calibrate::run(&arguments),

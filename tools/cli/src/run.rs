@@ -5,6 +5,8 @@
 //! stays, hands signals on, and ends as the program ended: what a killed process held is then
 //! written out all the same. Else this process becomes the program.
 
+mod via;
+
 use crate::collective::Collective;
 use crate::failure::Failure;
 use crate::output::{self, Output as Target};
@@ -45,6 +47,8 @@ pub(crate) struct Arguments {
     /// Write what the strategies decided, command by command, into this trace.
     #[arg(long, value_name = "DECISIONS.iot")]
     decisions: Option<PathBuf>,
+    #[command(flatten)]
+    via: via::Via,
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -52,8 +56,11 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut specs = parse(&arguments.apply)?;
-    let collective = arguments.collective.applied()?;
     let program = &arguments.command[0];
+    if arguments.via.is_mount(program)? {
+        return via::mounted(arguments, specs);
+    }
+    let collective = arguments.collective.applied()?;
     let mut command = Command::new(program);
     command.args(&arguments.command[1..]);
     let mut libraries = vec![launch::find_library().map_err(launch_failure)?];

@@ -17,6 +17,36 @@ pub(crate) enum Way {
     Record,
     /// `iolab run` with these strategies.
     Run(&'static [&'static str]),
+    /// `iolab run --via mount` with these strategies, over the place of the program.
+    Mount(&'static [&'static str]),
+}
+
+/// The ways through a mount that every program must bear: chosen by no strategy, heard, and held.
+pub(crate) const MOUNTED: &[Way] = &[
+    Way::Mount(&["null:paths=*.nothing"]),
+    Way::Mount(&["null"]),
+    Way::Mount(&["write-back:buffer=8k"]),
+];
+
+/// Whether this host lets its user mount; where it does not, one line says that a test was skipped.
+pub(crate) fn can_mount() -> bool {
+    let place = tempfile::tempdir().unwrap();
+    let mut command = iolab();
+    command.args(["run", "--via", "mount", "--apply", "null", "--over"]).arg(place.path());
+    let output = command.args(["--", "true"]).output().unwrap();
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        assert!(!is_set_up_for_mounts(), "a mount fails where it should not: {why}");
+        eprintln!("SKIPPED through a mount: {why}");
+    }
+    output.status.success()
+}
+
+/// Root with `/dev/fuse` and the right to mount must be able to.
+fn is_set_up_for_mounts() -> bool {
+    let fuse = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse");
+    let namespace = Command::new("unshare").args(["-m", "true"]).output();
+    fuse.is_ok() && namespace.is_ok_and(|it| it.status.success())
 }
 
 /// The ways every program must bear.
@@ -166,12 +196,15 @@ fn under(way: Way, home: &Path) -> Command {
             command.arg("--spool").arg(home.join("spool"));
             fs::create_dir_all(home.join("spool")).unwrap();
         }
-        Way::Run(strategies) => {
+        Way::Run(strategies) | Way::Mount(strategies) => {
             command.arg("run");
             for strategy in strategies {
                 command.arg("--apply").arg(strategy);
             }
         }
+    }
+    if let Way::Mount(_) = way {
+        command.args(["--via", "mount", "--over"]).arg(home.join("work"));
     }
     command.args(["--", "bash"]);
     command

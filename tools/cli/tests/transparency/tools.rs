@@ -1,6 +1,6 @@
 //! Tools of everyday use.
 
-use super::bench::{WAYS, WAYS_AND_CRUEL, need, same_everywhere};
+use super::bench::{MOUNTED, WAYS, WAYS_AND_CRUEL, can_mount, need, same_everywhere};
 
 /// Text that takes a few hundred kilobytes and compresses badly enough.
 const MATERIAL: &str =
@@ -9,6 +9,14 @@ const MATERIAL: &str =
 fn check(script: &str, needs: &[(&str, &str)]) {
     needs.iter().for_each(|(tool, package)| need(tool, package));
     same_everywhere(&format!("{MATERIAL}{script}"), None, WAYS);
+}
+
+/// As `check`, and through a mount that holds.
+fn check_mounted(script: &str, needs: &[(&str, &str)]) {
+    check(script, needs);
+    if can_mount() {
+        same_everywhere(&format!("{MATERIAL}{script}"), None, &MOUNTED[2..]);
+    }
 }
 
 #[test]
@@ -30,7 +38,7 @@ fn copying_and_joining() {
 
 #[test]
 fn tar() {
-    check(
+    check_mounted(
         "tar --sort=name --mtime=@0 --owner=0 --group=0 -cf ../a.tar . && mv ../a.tar . && mkdir x && tar -xf a.tar -C x
         tar --sort=name --mtime=@0 --owner=0 --group=0 -czf b.tgz numbers && tar -tzf b.tgz && tar --mtime=@0 -rf a.tar small.1 && tar -tf a.tar | wc -l",
         &[("tar", "tar")],
@@ -45,7 +53,7 @@ fn git() {
         git fsck --strict && git gc -q && git log --stat --format=%H | tail -5 && git archive HEAD | md5sum
         # What differs from run to run by nature: times and inodes of files, and logs of them.
         rm -f .git/index .git/ORIG_HEAD";
-    check(script, &[("git", "git")]);
+    check_mounted(script, &[("git", "git")]);
 }
 
 #[test]
@@ -109,7 +117,7 @@ leak = open("never closed", "w"); leak.write("goes out at exit")
 sys.exit(4)
 END
 python3 program.py"#;
-    check(script, &[("python3", "python3")]);
+    check_mounted(script, &[("python3", "python3")]);
 }
 
 #[test]
@@ -131,7 +139,7 @@ int main(void) { FILE *f = fopen("table", "w"); for (int i = 0; i < 999; i++) fp
 END
     gcc -O2 -S program.c && gcc -O2 -c -save-temps program.c && ar rcsD lib.a program.o && gcc -o program program.o -lm && ./program && tail -1 table
     gcc -fsyntax-only -x c - <<< 'int f( {' 2>&1 | head -3"#;
-    check(script, &[("gcc", "gcc"), ("ar", "binutils")]);
+    check_mounted(script, &[("gcc", "gcc"), ("ar", "binutils")]);
 }
 
 #[test]

@@ -1,0 +1,121 @@
+//! What is known of files beside their bytes.
+
+use crate::attributes::timespec;
+use crate::open::{Hosted, strip_privileges};
+use crate::rules;
+use crate::tree::Answer;
+use fuser::{Request, TimeOrNow};
+use iolab_trace::Function;
+use rustix::fs::{Access, AtFlags, CWD, Gid, Mode, Stat, StatVfs, Timestamps, Uid, XattrFlags};
+use std::ffi::OsStr;
+
+/// Attributes to set; absent ones stay.
+pub(crate) struct Changes {
+    pub(crate) mode: Option<u32>,
+    pub(crate) owner: Option<u32>,
+    pub(crate) group: Option<u32>,
+    pub(crate) size: Option<u64>,
+    pub(crate) accessed: Option<TimeOrNow>,
+    pub(crate) modified: Option<TimeOrNow>,
+}
+
+impl Hosted {
+    /// What `stat` shows, after what is held of the file has gone out.
+    pub(crate) fn attributes(&self, number: u64) -> Answer<Stat> {
+        let inode = self.tree.get(number)?;
+        rules::before(Function::FSTAT, Some(&inode), None);
+        inode.stat()
+    }
+
+    /// Whether this server may; asked where the kernel does not check by itself.
+    pub(crate) fn access(&self, number: u64, mask: u32) -> Answer<()> {
+        let (path, wanted) = (self.tree.get(number)?.path(), Access::from_bits_retain(mask));
+        rustix::fs::accessat(CWD, path, wanted, AtFlags::EACCESS)
+    }
+
+    /// Sets attributes and shows all.
+    pub(crate) fn change(
+        &self,
+        request: &Request,
+        number: u64,
+        file: Option<u64>,
+        changes: Changes,
+    ) -> Answer<Stat> {
+        let inode = self.tree.get(number)?;
+        rules::before(Function::FCHMOD, Some(&inode), None);
+        let path = inode.path();
+        if let Some(mode) = changes.mode {
+            rustix::fs::chmodat(CWD, &path, Mode::from_raw_mode(mode & 0o7777), AtFlags::empty())?;
+        }
+        if changes.owner.is_some() || changes.group.is_some() {
+            let (owner, group) =
+                (changes.owner.map(Uid::from_raw), changes.group.map(Gid::from_raw));
+            rustix::fs::chownat(&*inode, "", owner, group, AtFlags::EMPTY_PATH)?;
+        }
+        if let Some(size) = changes.size {
+            if request.uid() != 0 {
+                strip_privileges(&inode);
+            }
+            self.truncate(number, file, size)?;
+        }
+        if changes.accessed.is_some() || changes.modified.is_some() {
+            let times = Timestamps {
+                last_access: timespec(changes.accessed),
+                last_modification: timespec(changes.modified),
+            };
+            rustix::fs::utimensat(CWD, &path, &times, AtFlags::empty())?;
+        }
+        inode.stat()
+    }
+
+    /// The file system's own figures.
+    pub(crate) fn figures(&self, number: u64) -> Answer<StatVfs> {
+        rustix::fs::fstatvfs(&*self.tree.get(number)?)
+    }
+
+    /// An extended attribute; `None` of room asks for its length.
+    pub(crate) fn extended(&self, number: u64, name: &OsStr, room: usize) -> Answer<Extended> {
+        let path = self.tree.get(number)?.path();
+        if room == 0 {
+            let length = rustix::fs::getxattr(path, name, &mut [0_u8; 0][..])?;
+            return Ok(Extended::Length(length));
+        }
+        let mut value = vec![0; room];
+        let length = rustix::fs::getxattr(path, name, &mut value[..])?;
+        value.truncate(length);
+        Ok(Extended::Value(value))
+    }
+
+    /// The names of all.
+    pub(crate) fn extended_names(&self, number: u64, room: usize) -> Answer<Extended> {
+        let path = self.tree.get(number)?.path();
+        if room == 0 {
+            return Ok(Extended::Length(rustix::fs::listxattr(path, &mut [0_u8; 0][..])?));
+        }
+        let mut names = vec![0; room];
+        let length = rustix::fs::listxattr(path, &mut names[..])?;
+        names.truncate(length);
+        Ok(Extended::Value(names))
+    }
+
+    /// Sets one.
+    pub(crate) fn extend(&self, number: u64, name: &OsStr, value: &[u8], flags: i32) -> Answer<()> {
+        let inode = self.tree.get(number)?;
+        rules::before(Function::FCHMOD, Some(&inode), None);
+        let flags = XattrFlags::from_bits_retain(flags as u32);
+        rustix::fs::setxattr(inode.path(), name, value, flags)
+    }
+
+    /// Removes one.
+    pub(crate) fn shorten(&self, number: u64, name: &OsStr) -> Answer<()> {
+        rustix::fs::removexattr(self.tree.get(number)?.path(), name)
+    }
+}
+
+/// An extended attribute, or how long it is.
+pub(crate) enum Extended {
+    /// Bytes it takes.
+    Length(usize),
+    /// These.
+    Value(Vec<u8>),
+}

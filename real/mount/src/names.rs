@@ -1,0 +1,107 @@
+//! Names: looking them up, making, moving and removing them.
+
+use crate::attributes::device;
+use crate::caller::Caller;
+use crate::open::Hosted;
+use crate::rules;
+use crate::tree::{Answer, Inode};
+use fuser::Request;
+use iolab_trace::Function;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A file and what is known of it.
+pub(crate) type Entry = (Arc<Inode>, Stat);
+
+/// What is to be made.
+pub(crate) enum New<'a> {
+    /// A directory.
+    Directory,
+    /// A symbolic link to there.
+    Link(&'a Path),
+    /// A file of any other type, by mode and device number.
+    Node(u32),
+}
+
+impl Hosted {
+    /// The file of a name.
+    pub(crate) fn lookup(&self, parent: u64, name: &OsStr) -> Answer<Entry> {
+        self.entry(&*self.tree.get(parent)?, name)
+    }
+
+    fn entry(&self, parent: &Inode, name: &OsStr) -> Answer<Entry> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+        let (inode, stat) = self.tree.remember(fd)?;
+        // The kernel learns the size with the name.
+        match inode.opened().staged() {
+            Some(staged) => staged.flush(),
+            None => return Ok((inode.clone(), stat)),
+        }
+        let stat = inode.stat()?;
+        Ok((inode, stat))
+    }
+
+    /// Makes something for whoever asks.
+    pub(crate) fn make(
+        &self,
+        request: &Request,
+        (parent, name): (u64, &OsStr),
+        (mode, mask): (u32, u32),
+        new: New<'_>,
+    ) -> Answer<Entry> {
+        let parent = self.tree.get(parent)?;
+        {
+            let _caller = Caller::of(request, mask);
+            let permissions = Mode::from_raw_mode(mode & 0o7777);
+            match new {
+                New::Directory => rustix::fs::mkdirat(&parent, name, permissions)?,
+                New::Link(target) => rustix::fs::symlinkat(target, &parent, name)?,
+                New::Node(number) => {
+                    let kind = FileType::from_raw_mode(mode);
+                    rustix::fs::mknodat(&parent, name, kind, permissions, device(number))?;
+                }
+            }
+        }
+        self.entry(&parent, name)
+    }
+
+    /// Gives a file another name.
+    pub(crate) fn link(&self, number: u64, parent: u64, name: &OsStr) -> Answer<Entry> {
+        let (inode, parent) = (self.tree.get(number)?, self.tree.get(parent)?);
+        rules::before(Function::LINK, Some(&inode), None);
+        rustix::fs::linkat(CWD, inode.path(), &parent, name, AtFlags::SYMLINK_FOLLOW)?;
+        self.entry(&parent, name)
+    }
+
+    /// Removes a name.
+    pub(crate) fn remove(&self, parent: u64, name: &OsStr, flags: AtFlags) -> Answer<()> {
+        let parent = self.tree.get(parent)?;
+        let known = self.tree.known(&parent, name);
+        rules::before(Function::UNLINK, known.as_deref(), None);
+        rustix::fs::unlinkat(&parent, name, flags)
+    }
+
+    /// Moves a name.
+    pub(crate) fn rename(
+        &self,
+        (parent, name): (u64, &OsStr),
+        (new_parent, new_name): (u64, &OsStr),
+        flags: u32,
+    ) -> Answer<()> {
+        let (parent, new_parent) = (self.tree.get(parent)?, self.tree.get(new_parent)?);
+        let moved = self.tree.known(&parent, name);
+        let replaced = self.tree.known(&new_parent, new_name);
+        rules::before(Function::RENAME, moved.as_deref(), replaced.as_deref());
+        let flags = RenameFlags::from_bits_retain(flags);
+        rustix::fs::renameat_with(&parent, name, &new_parent, new_name, flags)
+    }
+
+    /// Where a symbolic link leads.
+    pub(crate) fn read_link(&self, number: u64) -> Answer<Vec<u8>> {
+        let inode = self.tree.get(number)?;
+        Ok(rustix::fs::readlinkat(&*inode, "", Vec::new())?.into_bytes())
+    }
+}

@@ -1,0 +1,240 @@
+//! Opening and closing files.
+
+use crate::caller::Caller;
+use crate::files::{Numbered, OpenDirectory, OpenFile};
+use crate::hosting::{Hosting, Opened};
+use crate::rules;
+use crate::staged::Staged;
+use crate::tree::{Answer, Inode, Tree};
+use fuser::{BackingId, FopenFlags, Request};
+use iolab_policy::insitu::{Access, Guest, Stack, StrategySpec};
+use iolab_trace::Function;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A source directory and who has what of it open: all that the requests of a mount are about.
+pub(crate) struct Hosted {
+    pub(crate) tree: Tree,
+    pub(crate) files: Numbered<OpenFile>,
+    pub(crate) directories: Numbered<OpenDirectory>,
+    strategies: Vec<StrategySpec>,
+    /// Where the source is.
+    source: PathBuf,
+    /// Where programs see it, by each name that globs may know.
+    seen_at: Vec<PathBuf>,
+    /// User and group all files show as, where the kernel knows no others.
+    pub(crate) own: Option<(u32, u32)>,
+    /// Whether the kernel takes files to serve by itself.
+    passes_through: AtomicBool,
+    /// Nothing is staged any more.
+    is_ending: AtomicBool,
+}
+
+/// What an open came to.
+pub(crate) struct Grant {
+    pub(crate) number: u64,
+    pub(crate) flags: FopenFlags,
+    pub(crate) backing: Option<Arc<BackingId>>,
+}
+
+/// Registers a file with the kernel.
+pub(crate) type Register<'a> = &'a dyn Fn(BorrowedFd<'_>) -> std::io::Result<BackingId>;
+
+impl Hosted {
+    /// Serves `source` as it is seen at a place of one or more names.
+    pub(crate) fn new(
+        source: PathBuf,
+        seen_at: Vec<PathBuf>,
+        strategies: Vec<StrategySpec>,
+        own: Option<(u32, u32)>,
+    ) -> Answer<Hosted> {
+        Ok(Hosted {
+            tree: Tree::new(&source)?,
+            files: Numbered::default(),
+            directories: Numbered::default(),
+            strategies,
+            source,
+            seen_at,
+            own,
+            passes_through: AtomicBool::new(false),
+            is_ending: AtomicBool::new(false),
+        })
+    }
+
+    /// The kernel can serve files by itself.
+    pub(crate) fn allow_pass_through(&self) {
+        self.passes_through.store(true, Ordering::Relaxed);
+    }
+
+    /// The stack of a file that strategies choose, by one of its names.
+    fn stage(&self, inode: &Inode) -> Option<Staged> {
+        if self.strategies.is_empty() || self.is_ending.load(Ordering::Relaxed) {
+            return None;
+        }
+        let place = PathBuf::from(inode.place().ok()?);
+        let place = place.strip_prefix(&self.source).ok()?;
+        self.seen_at.iter().find_map(|seen_at| {
+            let name = seen_at.join(place).to_string_lossy().into_owned();
+            let chosen: Vec<_> =
+                Guest::chosen(&self.strategies, &name).map(StrategySpec::build).collect();
+            let stack = (!chosen.is_empty()).then(|| Stack::new(chosen))?;
+            Some(Staged::new(stack, inode.path(), name))
+        })
+    }
+
+    /// Opens a file that exists.
+    pub(crate) fn open(
+        &self,
+        request: &Request,
+        number: u64,
+        flags: i32,
+        register: Register<'_>,
+    ) -> Answer<Grant> {
+        let inode = self.tree.get(number)?;
+        rules::before(Function::OPEN, Some(&inode), None);
+        let wanted = OFlags::from_bits_retain(flags as u32);
+        if wanted.contains(OFlags::TRUNC) && request.uid() != 0 {
+            strip_privileges(&inode);
+        }
+        let mut opened = inode.opened();
+        // Between here and the stack's hearing of it nobody writes.
+        if wanted.contains(OFlags::TRUNC)
+            && let Some(staged) = opened.staged()
+        {
+            staged.flush();
+        }
+        let fd = inode.open(below(wanted))?;
+        Ok(self.grant(&inode, &mut opened, fd, flags, register))
+    }
+
+    /// Makes a file, if there is none, and opens it.
+    pub(crate) fn create(
+        &self,
+        request: &Request,
+        (parent, name): (u64, &OsStr),
+        (mode, mask): (u32, u32),
+        flags: i32,
+        register: Register<'_>,
+    ) -> Answer<(Arc<Inode>, Stat, Grant)> {
+        let parent = self.tree.get(parent)?;
+        let wanted = OFlags::from_bits_retain(flags as u32);
+        if let Some(known) = self.tree.known(&parent, name) {
+            rules::before(Function::OPEN, Some(&known), None);
+        }
+        let kept = wanted & (OFlags::EXCL | OFlags::CREATE);
+        let how = below(wanted) | kept | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = {
+            let _caller = Caller::of(request, mask);
+            rustix::fs::openat(&parent, name, how, Mode::from_raw_mode(mode))?
+        };
+        let same = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
+        let bare = rustix::fs::open(same, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let (inode, stat) = self.tree.remember(bare)?;
+        let grant = self.grant(&inode, &mut inode.opened(), fd, flags, register);
+        Ok((inode, stat, grant))
+    }
+
+    fn grant(
+        &self,
+        inode: &Arc<Inode>,
+        opened: &mut Opened,
+        fd: OwnedFd,
+        flags: i32,
+        register: Register<'_>,
+    ) -> Grant {
+        let fd = Arc::new(fd);
+        let access = Access::from_flags(i64::from(flags));
+        let hosting = opened.hosting.get_or_insert_with(|| match self.stage(inode) {
+            Some(staged) => Hosting::Staged(Box::new(staged)),
+            None => self.unstaged(inode, &fd, flags, register),
+        });
+        opened.count += 1;
+        let (handle, flags, backing) = match hosting {
+            Hosting::Staged(staged) => {
+                (Some(staged.open(fd.clone(), access)), FopenFlags::FOPEN_DIRECT_IO, None)
+            }
+            Hosting::Kernel(backing) => {
+                (None, FopenFlags::FOPEN_PASSTHROUGH, Some(backing.clone()))
+            }
+            Hosting::Cached => (None, FopenFlags::empty(), None),
+        };
+        let file = OpenFile { inode: inode.clone(), fd, access, handle };
+        Grant { number: self.files.insert(file), flags, backing }
+    }
+
+    /// By the kernel itself, or through its page cache: where it refuses (no right to, a source that is
+    /// stacked too high), where a write by another user is to take set-user-id bits away, which it
+    /// leaves to the server, and where direct access is asked for, which it would not end with the
+    /// flag.
+    fn unstaged(&self, inode: &Inode, fd: &OwnedFd, flags: i32, register: Register<'_>) -> Hosting {
+        let is_direct = OFlags::from_bits_retain(flags as u32).contains(OFlags::DIRECT);
+        let has_set_id = inode.stat().map_or(true, |stat| stat.st_mode & 0o6000 != 0);
+        if !self.passes_through.load(Ordering::Relaxed) || is_direct || has_set_id {
+            return Hosting::Cached;
+        }
+        match register(fd.as_fd()) {
+            Ok(backing) => Hosting::Kernel(Arc::new(backing)),
+            Err(_) => Hosting::Cached,
+        }
+    }
+
+    /// One descriptor of a description was closed; its process hears how its bytes fared.
+    pub(crate) fn close(&self, number: u64) -> Answer<()> {
+        let file = self.files.get(number)?;
+        let Some(handle) = file.handle else { return Ok(()) };
+        match file.inode.opened().staged() {
+            Some(staged) => staged.close(handle).map(|_| ()).map_err(system),
+            None => Ok(()),
+        }
+    }
+
+    /// The last one was.
+    pub(crate) fn release(&self, number: u64) {
+        let Some(file) = self.files.remove(number) else { return };
+        let mut opened = file.inode.opened();
+        if let (Some(handle), Some(staged)) = (file.handle, opened.staged()) {
+            // Whoever closed it has heard of failures; nobody hears of this one.
+            let _ = staged.release(handle);
+        }
+        opened.forget_one();
+    }
+
+    /// Nothing is staged from now on; what is held goes out. How many files are open still?
+    pub(crate) fn end(&self) -> usize {
+        self.is_ending.store(true, Ordering::Relaxed);
+        for inode in self.tree.all() {
+            if let Some(staged) = inode.opened().staged() {
+                staged.retire();
+            }
+        }
+        self.files.count()
+    }
+}
+
+/// How a file is opened below: as it was asked for, but for what the kernel has seen to already, and
+/// for direct access, which the server's memory is not aligned for.
+fn below(flags: OFlags) -> OFlags {
+    flags - (OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::DIRECT)
+}
+
+/// Takes the set-user-id and set-group-id bits from a file that somebody without the right to keep
+/// them changes.
+pub(crate) fn strip_privileges(inode: &Inode) {
+    let Ok(stat) = inode.stat() else { return };
+    let is_group_executable = stat.st_mode & 0o010 != 0;
+    let bits = if is_group_executable { 0o6000 } else { 0o4000 };
+    if stat.st_mode & bits != 0 {
+        let mode = Mode::from_raw_mode(stat.st_mode & 0o7777 & !bits);
+        let _ = rustix::fs::chmod(inode.path(), mode);
+    }
+}
+
+/// An error of strategies as one of the system.
+pub(crate) fn system(error: iolab_policy::insitu::Errno) -> Errno {
+    Errno::from_raw_os_error(error.0)
+}

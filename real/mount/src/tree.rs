@@ -1,0 +1,230 @@
+//! The files the kernel knows of: each stands on a descriptor without access (`O_PATH`), so names may
+//! change and go while it stays the same file.
+//!
+//! Numbers are those of the source, so `ls -i` shows what it shows there. The root has number 1 towards
+//! the kernel; a file of another device, or one whose number is taken, gets one from above 2^63.
+//! A number is taken as long as the kernel remembers the file; until then the descriptor keeps the
+//! source from giving it to another one.
+
+use crate::hosting::Opened;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// What a call came to.
+pub(crate) type Answer<T> = Result<T, Errno>;
+
+const ROOT: u64 = 1;
+const SPARE: u64 = 1 << 63;
+
+/// A file of the source.
+pub(crate) struct Inode {
+    fd: OwnedFd,
+    identity: Identity,
+    /// Its number towards the kernel.
+    pub(crate) number: u64,
+    lookups: AtomicU64,
+    opened: Mutex<Opened>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    fn of(stat: &Stat) -> Identity {
+        Identity { device: stat.st_dev, inode: stat.st_ino }
+    }
+}
+
+impl Inode {
+    fn new(fd: OwnedFd, identity: Identity, number: u64) -> Inode {
+        let opened = Mutex::new(Opened::default());
+        Inode { fd, identity, number, lookups: AtomicU64::new(1), opened }
+    }
+
+    /// A path that leads to this file and no other, whatever its names are.
+    pub(crate) fn path(&self) -> String {
+        format!("/proc/self/fd/{}", self.fd.as_raw_fd())
+    }
+
+    /// How its descriptions are served, while somebody has it open.
+    pub(crate) fn opened(&self) -> MutexGuard<'_, Opened> {
+        // A handler that panicked has given its file up before it let go.
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn stat(&self) -> Answer<Stat> {
+        rustix::fs::fstat(&self.fd)
+    }
+
+    /// Opens it with access to its data.
+    pub(crate) fn open(&self, flags: OFlags) -> Answer<OwnedFd> {
+        rustix::fs::open(self.path(), flags | OFlags::CLOEXEC, Mode::empty())
+    }
+
+    /// Where it is now, as the system tells it.
+    pub(crate) fn place(&self) -> Answer<String> {
+        let place = rustix::fs::readlink(self.path(), Vec::new())?;
+        Ok(place.to_string_lossy().into_owned())
+    }
+}
+
+impl AsFd for Inode {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// All of them.
+pub(crate) struct Tree {
+    known: RwLock<Known>,
+    device: u64,
+}
+
+struct Known {
+    by_number: HashMap<u64, Arc<Inode>>,
+    by_identity: HashMap<Identity, u64>,
+    next_spare: u64,
+}
+
+impl Tree {
+    /// The tree below a directory.
+    pub(crate) fn new(source: &Path) -> Answer<Tree> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(source, flags, Mode::empty())?;
+        let identity = Identity::of(&rustix::fs::fstat(&fd)?);
+        let root = Inode::new(fd, identity, ROOT);
+        let known = Known {
+            by_number: HashMap::from([(ROOT, Arc::new(root))]),
+            by_identity: HashMap::from([(identity, ROOT)]),
+            next_spare: SPARE,
+        };
+        Ok(Tree { known: RwLock::new(known), device: identity.device })
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Known> {
+        self.known.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file the kernel calls by that number.
+    pub(crate) fn get(&self, number: u64) -> Answer<Arc<Inode>> {
+        self.read().by_number.get(&number).cloned().ok_or(Errno::STALE)
+    }
+
+    /// The file of a name, if the kernel knows it already.
+    pub(crate) fn known(&self, parent: &Inode, name: &std::ffi::OsStr) -> Option<Arc<Inode>> {
+        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+        let stat = rustix::fs::statat(parent, name, flags).ok()?;
+        let known = self.read();
+        let number = known.by_identity.get(&Identity::of(&stat))?;
+        known.by_number.get(number).cloned()
+    }
+
+    /// The file a descriptor without access stands for, remembered once more for the kernel.
+    pub(crate) fn remember(&self, fd: OwnedFd) -> Answer<(Arc<Inode>, Stat)> {
+        let stat = rustix::fs::fstat(&fd)?;
+        let identity = Identity::of(&stat);
+        let again = |known: &Known| {
+            let inode = known.by_number.get(known.by_identity.get(&identity)?)?;
+            inode.lookups.fetch_add(1, Ordering::Relaxed);
+            Some(inode.clone())
+        };
+        if let Some(inode) = again(&self.read()) {
+            return Ok((inode, stat));
+        }
+        let mut known = self.write();
+        if let Some(inode) = again(&known) {
+            return Ok((inode, stat));
+        }
+        let number = match identity {
+            Identity { device, inode }
+                if device == self.device
+                    && inode > ROOT
+                    && inode < SPARE
+                    && !known.by_number.contains_key(&inode) =>
+            {
+                inode
+            }
+            _ => {
+                known.next_spare += 1;
+                known.next_spare
+            }
+        };
+        let inode = Arc::new(Inode::new(fd, identity, number));
+        known.by_number.insert(number, inode.clone());
+        known.by_identity.insert(identity, number);
+        Ok((inode, stat))
+    }
+
+    /// The kernel has forgotten a file as often as that.
+    pub(crate) fn forget(&self, number: u64, times: u64) {
+        if number == ROOT {
+            return;
+        }
+        let mut known = self.write();
+        let Some(inode) = known.by_number.get(&number) else { return };
+        let left = inode.lookups.load(Ordering::Relaxed).saturating_sub(times);
+        inode.lookups.store(left, Ordering::Relaxed);
+        if left == 0 {
+            let identity = inode.identity;
+            known.by_number.remove(&number);
+            known.by_identity.remove(&identity);
+        }
+    }
+
+    /// Every file that is known now.
+    pub(crate) fn all(&self) -> Vec<Arc<Inode>> {
+        self.read().by_number.values().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lookup(tree: &Tree, place: &Path) -> Arc<Inode> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        tree.remember(rustix::fs::open(place, flags, Mode::empty()).unwrap()).unwrap().0
+    }
+
+    #[test]
+    fn two_names_of_one_file_are_one_inode_until_it_is_forgotten_twice() {
+        let place = tempfile::tempdir().unwrap();
+        let (one, two) = (place.path().join("one"), place.path().join("two"));
+        std::fs::write(&one, "x").unwrap();
+        std::fs::hard_link(&one, &two).unwrap();
+        let tree = Tree::new(place.path()).unwrap();
+        let number = lookup(&tree, &one).number;
+        assert_eq!(lookup(&tree, &two).number, number);
+        tree.forget(number, 1);
+        assert!(tree.get(number).is_ok());
+        tree.forget(number, 1);
+        assert_eq!(tree.get(number).err(), Some(Errno::STALE));
+        assert_eq!(tree.read().by_identity.len(), 1);
+    }
+
+    #[test]
+    fn a_removed_file_stays_itself() {
+        let place = tempfile::tempdir().unwrap();
+        let one = place.path().join("one");
+        std::fs::write(&one, "x").unwrap();
+        let tree = Tree::new(place.path()).unwrap();
+        let inode = lookup(&tree, &one);
+        std::fs::remove_file(&one).unwrap();
+        std::fs::write(&one, "another").unwrap();
+        assert_ne!(lookup(&tree, &one).number, inode.number);
+        assert_eq!(inode.stat().unwrap().st_size, 1);
+    }
+}
