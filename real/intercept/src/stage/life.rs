@@ -3,7 +3,7 @@
 
 use super::table::{self, File};
 use super::visit::{self, flush_inside, guarded, release_inside, settle};
-use super::{caution, kernel, shared};
+use super::{caution, kernel, shared, tally};
 use iolab_policy::insitu::Errno;
 
 /// From now on a panic in here says its message on the raw standard error, nothing else: the usual
@@ -69,6 +69,20 @@ pub(super) fn end() {
     flush_all();
     if table::is_any_holding() {
         table::files().filter(|file| file.holds()).for_each(give_up_held);
+    }
+    if tally::is_wanted() && table::is_any_staged() {
+        table::files().filter(|file| file.is_staged()).for_each(tell_calls);
+    }
+}
+
+/// Calls on files that are open still.
+fn tell_calls(file: &'static File) {
+    if file.enter() {
+        guarded(file, |machine| {
+            machine.tell_calls();
+            Ok(0)
+        });
+        visit::leave(file);
     }
 }
 
