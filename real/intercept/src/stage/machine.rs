@@ -201,7 +201,7 @@ impl Machine {
         self.bottom.calls.heard += u64::from(is_counted);
         let mut passage = Passage { bottom: &mut self.bottom, memory };
         let outcome = self.stack.drive(handle, call, &mut passage);
-        if !is_counted {
+        if !is_counted || matches!(call, Call::Sync { .. }) {
             self.bottom.calls.tell();
         }
         if outcome.is_err() && matches!(call, Call::Write { .. } | Call::Sync { .. } | Call::Close)

@@ -91,7 +91,7 @@ fn applied(figures: &Figures, strategies: &str) -> String {
     };
     if figures.files == 0 {
         return match figures.processes {
-            0 => format!("{strategies}: no program loaded the library, so nothing was applied"),
+            0 => format!("{strategies}: no program has said that it loaded the library"),
             programs => format!(
                 "{strategies}: no file was chosen, in {}",
                 counted(programs, "program", "programs")
@@ -137,7 +137,7 @@ mod tests {
             (figures(2, 3, 1, 1), "s: 3 files, 1 call heard, 0 saved"),
             (figures(1, 1, 3, 5), "s: 1 file, 3 calls heard, 2 more came out"),
             (figures(1, 0, 0, 0), "s: no file was chosen, in 1 program"),
-            (figures(0, 0, 0, 0), "s: no program loaded the library, so nothing was applied"),
+            (figures(0, 0, 0, 0), "s: no program has said that it loaded the library"),
         ] {
             assert_eq!(applied(&figures, "s"), line);
         }

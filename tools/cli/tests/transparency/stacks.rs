@@ -148,7 +148,7 @@ fn what_strategies_do_not_reach_is_named_and_strict_makes_it_a_failure() {
     }
     let alone = told(&["run", "--strict", "--apply", "null", "--", "./static"], home.path());
     assert_eq!(alone.status.code(), Some(3), "{alone:?}");
-    assert!(errors(&alone).contains("no program loaded the library"), "{alone:?}");
+    assert!(errors(&alone).contains("no program has said that it loaded the library"), "{alone:?}");
     let failed = ["run", "--strict", "--apply", "null", "--", "sh", "-c", "./static; exit 7"];
     assert_eq!(told(&failed, home.path()).status.code(), Some(7), "the program's own comes first");
     let fine = ["run", "--strict", "--apply", "null", "--", "sh", "-c", "./plain; env ./plain"];
