@@ -30,7 +30,6 @@ unsafe extern "C" fn start(
     system::find_thread_flag();
     if hook::sandbox::is_inherited(variable(b"IOLAB_FILTERS")) {
         recorder::note_filtered(&variable);
-        stage::note_filtered(&variable);
         return;
     }
     process::start(enter_child);

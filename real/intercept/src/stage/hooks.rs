@@ -15,7 +15,6 @@ use iolab_policy::insitu::StrategySpec;
 use iolab_policy::insitu::rules::Act;
 use iolab_policy::insitu::stacking::{self, Consent, Setting};
 use iolab_segment::AttachError;
-use iolab_trace::spool::Unseen;
 use iolab_trace::{Class, Function};
 use std::ffi::{c_char, c_int, c_void};
 
@@ -481,14 +480,6 @@ fn is_allowed(specs: &[StrategySpec], variable: &dyn Fn(&[u8]) -> Option<&'stati
             caution::give_up(&format!("IOLAB_APPLY: {}; {}", refusal.message, refusal.hint));
             false
         }
-    }
-}
-
-/// For a program under filters of its own, where no strategy is applied.
-pub(crate) fn note_filtered(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) {
-    if variable(settings::VARIABLE.as_bytes()).is_some() {
-        tally::join(variable);
-        tally::notice(Unseen::Filtered);
     }
 }
 
