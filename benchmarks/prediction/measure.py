@@ -97,7 +97,7 @@ def measure(options, iolab, scratch, keep):
     subprocess.run([iolab, "calibrate", options.directory, "-o", platform], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     work = scratch / "work"
-    applied = lambda strategy: [iolab, "run", "--apply", f"{strategy}:paths={work}/**", "--"]
+    applied = lambda strategy: [iolab, "run", "--quiet", "--apply", f"{strategy}:paths={work}/**", "--"]
     programs = {**PROGRAMS, **examples(scratch)}
     print(f"{options.runs} runs each, in {options.directory}")
     price = ROOT / "benchmarks/price.sh"

@@ -27,7 +27,7 @@ REPEATS = int(os.environ.get("REPEATS", "5"))
 
 
 def measure(program, directory, way, kind, size):
-    prefix = [IOLAB, "run"] + [f"--apply={s}" for s in WAYS[way]] + ["--"] if WAYS[way] else []
+    prefix = [IOLAB, "run", "--quiet"] + [f"--apply={s}" for s in WAYS[way]] + ["--"] if WAYS[way] else []
     file = Path(directory) / "iolab-write-back.bin"
     command = prefix + [program, file, kind, str(size), str(SIZES[size]), str(ROUNDS)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

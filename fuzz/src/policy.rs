@@ -5,6 +5,7 @@ use crate::{Target, seeds};
 use iolab_policy::cache;
 use iolab_policy::collective::CollectiveSelection;
 use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::stacking::{self, Consent, Setting};
 
 pub(crate) const STRATEGY: Target = Target {
     name: "strategy",
@@ -12,6 +13,8 @@ pub(crate) const STRATEGY: Target = Target {
         seeds::texts([
             "null",
             "seek-elide:paths=*.chk\u{1f}write-back",
+            "fsync-relax:every=1s,paths=** + write-back:paths={a + b}/*.c++ + throttle:rate=1m",
+            "delay:time=1ms + fail:percent=3,errno=5 + short:seed=4 + seek-free:paths=\\+ +",
             "write-back:buffer=1m,largest=16k,age=2.5s,paths=/a/**/{x,y}*.chk,exclude=[!ab]?",
             "cruel:seed=1,short=30,fail=2,errno=28,delay=10",
             "null:paths=[]a]",
@@ -26,6 +29,20 @@ pub(crate) const STRATEGY: Target = Target {
             Ok(specs) => {
                 let joined = StrategySpec::join(&specs);
                 assert_eq!(StrategySpec::parse_all(&joined).as_ref(), Ok(&specs));
+                for setting in [Setting::Live, Setting::Compared, Setting::Scratch] {
+                    match stacking::check(&specs, setting, Consent::to(&specs)) {
+                        Ok(_) => {}
+                        Err(refusal) => refused(&refusal),
+                    }
+                }
+                for (above, below) in specs.iter().zip(specs.iter().skip(1)) {
+                    let (one, other) = (&above.selection, &below.selection);
+                    assert_eq!(one.is_apart_from(other), other.is_apart_from(one));
+                    for path in ["/data/run/a.chk", "/x", "/a/b/c/d/e/f/g/ä/h.chk.chk.chk"] {
+                        let both = one.chooses(path) && other.chooses(path);
+                        assert!(!(both && one.is_apart_from(other)), "{path}");
+                    }
+                }
                 for spec in &specs {
                     let _ = spec.build();
                     for path in ["/data/run/a.chk", "/x", "", "/a/b/c/d/e/f/g/ä/h.chk.chk.chk"] {

@@ -14,10 +14,12 @@
 //! A new strategy is one file and one row in `catalog.rs`.
 
 pub mod catalog;
+pub mod classes;
 mod cruel;
 mod decision;
 mod descriptions;
 mod drive;
+mod fsync_relax;
 pub mod guest;
 mod held;
 mod laws;
@@ -26,21 +28,27 @@ mod parameter;
 pub mod rules;
 pub mod runtimes;
 mod seek_elide;
+mod seek_free;
+mod selection;
 mod spec;
 mod stack;
+pub mod stacking;
 mod throttle;
 mod write_back;
 
-pub use catalog::{Catalog, Traits};
+pub use catalog::Catalog;
 pub use cruel::Cruel;
 pub use decision::decision;
 pub use drive::Driver;
+pub use fsync_relax::FsyncRelax;
 pub use guest::Guest;
 pub use laws::{StrategyLaws, checked};
 pub use null::Null;
 pub use rules::Request;
 pub use seek_elide::SeekElide;
-pub use spec::{Selection, StrategySpec};
+pub use seek_free::SeekFree;
+pub use selection::Selection;
+pub use spec::StrategySpec;
 pub use stack::{Command, Slot, Stack};
 pub use throttle::Throttle;
 pub use write_back::WriteBack;

@@ -104,3 +104,27 @@ fn what_it_cannot_do_is_refused_by_name() {
     }
     assert!(StrategySpec::parse("cruel:short=100,fail=100,delay=1000000,errno=133").is_ok());
 }
+
+#[test]
+fn each_kind_of_trouble_has_a_name_and_brings_no_other() {
+    let alone = |text: &str| StrategySpec::parse(text).unwrap().build();
+    let harm = |text: &str, call| {
+        let mut strategy = alone(text);
+        (0..300).map(|_| ask(&mut *strategy, call)).collect::<Vec<_>>()
+    };
+    let same = |one: &str, other: &str| assert_eq!(harm(one, WRITE), harm(other, WRITE), "{one}");
+    same("short", "cruel");
+    same("short:percent=60,seed=7", "cruel:short=60,seed=7");
+    same("fail", "cruel:fail=10");
+    same("fail:percent=50,errno=5,seed=3", "cruel:fail=50,errno=5,seed=3");
+    same("delay", "cruel:delay=1000");
+    same("delay:time=20us", "cruel:delay=20");
+    for (text, named) in
+        [("short:errno=5", "errno"), ("fail:time=1s", "time"), ("delay:percent=3", "percent")]
+    {
+        let refused = StrategySpec::parse(text).unwrap_err();
+        assert!(refused.message.contains(&format!("no parameter `{named}`")), "{refused}");
+    }
+    assert!(StrategySpec::parse("fail:percent=101").is_err());
+    assert!(StrategySpec::parse("short:percent=101").is_err());
+}

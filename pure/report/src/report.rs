@@ -46,6 +46,8 @@ pub struct Summary {
     pub command: Vec<String>,
     pub host: String,
     pub strategies: Vec<String>,
+    /// What of the files' semantics they give up.
+    pub given_up: Vec<String>,
     pub process_count: usize,
     pub rank_count: usize,
     pub file_count: usize,
@@ -224,6 +226,7 @@ fn summary(facts: &Facts, processes: &[ProcessRow]) -> Summary {
         command: analysis.header.command.clone(),
         host: analysis.header.host.clone(),
         strategies: analysis.header.strategies.clone(),
+        given_up: analysis.header.given_up.clone(),
         process_count: processes.len(),
         rank_count: ranks.len(),
         file_count: facts.files.len(),

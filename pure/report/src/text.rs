@@ -63,7 +63,11 @@ fn heading(summary: &Summary) -> String {
     }
     let mut facts = vec![format!("{origin}{place}"), who, duration(summary.run_ns)];
     if !summary.strategies.is_empty() {
-        facts.push(format!("with {}", summary.strategies.join(" ")));
+        let given_up = match summary.given_up.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", summary.given_up.join(", ")),
+        };
+        facts.push(format!("with {}{given_up}", summary.strategies.join(" ")));
     }
     _ = writeln!(text, "{}", facts.join(" · "));
     let failed = match summary.failed_count {

@@ -17,7 +17,7 @@ mod staging;
 
 use crate::platform::Platform;
 use iolab_device::local::InterceptCosts;
-use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::{StrategySpec, stacking};
 use iolab_trace::{Class, Clock, Event, FORMAT_VERSION, Header, Layer, Origin, Trace};
 use iolab_vocab::{Nanos, Refusal, Seed};
 use program::{Program, Recording};
@@ -191,6 +191,7 @@ fn header(trace: &Trace, program: &Program, apply: &[StrategySpec], run: &Run) -
     header.clock = Clock { source: "virtual".to_owned(), resolution_ns: 1, ..Clock::default() };
     header.overhead_ns = 0;
     header.strategies = apply.iter().map(|spec| spec.text.clone()).collect();
+    header.given_up = stacking::given_up(apply);
     header.inferred.extend(program.inferred.iter().cloned());
     for (entry, (began, ended)) in header.processes.iter_mut().zip(&run.processes) {
         (entry.start_ns, entry.end_ns) = (began.get(), ended.get());

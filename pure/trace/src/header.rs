@@ -126,6 +126,9 @@ pub struct Header {
     pub overhead_ns: u64,
     /// Strategies that were applied, as written on the command line.
     pub strategies: Vec<String>,
+    /// What of the files' semantics they give up (`weaker durability`, …).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub given_up: Vec<String>,
     /// Files by `FileId`.
     pub files: Vec<FileEntry>,
     /// Processes by `Event::process`.

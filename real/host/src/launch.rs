@@ -4,6 +4,7 @@
 //! in the same group); while it waits, the launcher calls its [`Watcher`] again and again.
 
 use crate::limits;
+use iolab_segment::Missed;
 use iolab_trace::program::{self, Program};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -166,6 +167,15 @@ impl Watcher for Both<'_> {
     }
 }
 
+/// Nobody looks, but what is started is this process as far as others are concerned.
+pub struct AsOne;
+
+impl Watcher for AsOne {
+    fn is_needed(&self) -> bool {
+        true
+    }
+}
+
 /// Nobody looks.
 pub struct Unwatched;
 
@@ -238,43 +248,58 @@ fn filters() -> u32 {
     line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// A program as it would be started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Executable {
-    /// What kind it is; of a script, what starts it.
-    pub program: Program,
-    /// It runs as another user or group than who starts it.
-    pub has_set_id: bool,
+/// The file of a command that will not load the library, and why.
+pub fn missed(command: &Path) -> Option<(PathBuf, Missed)> {
+    let file = found(command)?;
+    let why = match kind_of(command, 4) {
+        Program::Static => Missed::Static,
+        Program::Foreign => Missed::ForeignLibc,
+        Program::Plain | Program::After(_) if has_other_rights(&file) => Missed::SetUser,
+        _ => return None,
+    };
+    Some((file, why))
 }
 
-/// Looks at the file a command names.
-pub fn look_at(program: &OsStr) -> Executable {
-    executable_of(Path::new(program), 4)
+/// Whether a program gets rights that its starter does not have, so that the loader leaves
+/// libraries out. The system heeds those bits in programs, not in scripts.
+fn has_other_rights(file: &Path) -> bool {
+    let is_script = File::open(file).is_ok_and(|file| {
+        let kind = program::look(|offset, to| file.read_at(to, offset).unwrap_or(0));
+        matches!(kind, Program::Script(_))
+    });
+    // SAFETY: they take nothing and cannot fail.
+    let (user, group) = unsafe { (libc::getuid(), libc::getgid()) };
+    let differs = |it: std::fs::Metadata| {
+        it.mode() & libc::S_ISUID != 0 && it.uid() != user
+            || it.mode() & libc::S_ISGID != 0 && it.gid() != group
+    };
+    !is_script && file.metadata().is_ok_and(differs)
 }
 
-/// What kind of program a command is; scripts are what starts them.
-fn kind_of(program: &Path, scripts: u32) -> Program {
-    executable_of(program, scripts).program
-}
-
-fn executable_of(program: &Path, scripts: u32) -> Executable {
-    let unknown = Executable { program: Program::Unknown, has_set_id: false };
-    let found = match program.components().count() {
-        0 => return unknown,
+/// The file a shell would start for a command.
+fn found(program: &Path) -> Option<PathBuf> {
+    match program.components().count() {
+        0 => None,
         1 if !program.as_os_str().as_bytes().contains(&b'/') => {
             let path = env::var_os("PATH").unwrap_or_default();
             env::split_paths(&path).map(|folder| folder.join(program)).find(|it| it.is_file())
         }
         _ => Some(program.to_owned()),
-    };
-    let Some(file) = found.and_then(|path| File::open(path).ok()) else { return unknown };
-    let Some(status) = file.metadata().ok().filter(|it| it.is_file()) else { return unknown };
-    let has_set_id = status.mode() & (libc::S_ISUID | libc::S_ISGID) != 0;
+    }
+}
+
+/// What kind of program a command is; scripts are what starts them.
+fn kind_of(program: &Path, scripts: u32) -> Program {
+    let found = found(program);
+    let Some(file) = found.and_then(|path| File::open(path).ok()) else { return Program::Unknown };
+    if !file.metadata().is_ok_and(|it| it.is_file()) {
+        return Program::Unknown;
+    }
     match program::look(|offset, to| file.read_at(to, offset).unwrap_or(0)) {
         Program::Script(by) if scripts > 0 => {
-            executable_of(Path::new(OsStr::from_bytes(by.bytes())), scripts - 1)
+            kind_of(Path::new(OsStr::from_bytes(by.bytes())), scripts - 1)
         }
-        program => Executable { program, has_set_id },
+        found => found,
     }
 }
 

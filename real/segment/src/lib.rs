@@ -24,6 +24,7 @@ mod process;
 mod slab;
 mod slab_layout;
 mod system;
+mod tally;
 #[cfg(test)]
 mod tests;
 
@@ -35,6 +36,7 @@ pub use layout::{Entry, STAGES};
 pub use slab::{Ledger, Slab};
 pub use system::birth_of;
 pub use system::release_pages;
+pub use tally::{Figures, Missed, TALLY_VARIABLE, Tally};
 
 /// The variable that tells processes where the segment is.
 pub const VARIABLE: &str = "IOLAB_RUN";

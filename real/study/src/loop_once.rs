@@ -8,6 +8,7 @@ use crate::runs::{Run, Runner, ending};
 use crate::tree::{self, Span};
 use crate::workplace::Workplace;
 use crate::{Laboratory, StudyError, Watcher};
+use iolab_policy::insitu::stacking::Consent;
 use iolab_report::prediction::Predicted;
 use iolab_report::study::{
     Candidate, Shown, Study, Tried, best, candidates, conclude, median_interval, plain_missed,
@@ -150,11 +151,7 @@ impl Loop<'_> {
     }
 
     pub(crate) fn under(&self, candidate: &Candidate) -> Command {
-        let mut arguments = vec![OsString::from("run")];
-        for text in candidate.texts() {
-            arguments.extend(["--apply".into(), text.into()]);
-        }
-        self.behind(&arguments)
+        self.behind(&run_under(candidate))
     }
 
     pub(crate) fn fresh_run(&self, command: &mut Command) -> Result<Run, StudyError> {
@@ -305,10 +302,7 @@ impl Loop<'_> {
         let kept = self.place.aside().join("reshaped.iot");
         let iolab = self.settings.iolab;
         let mut command = Command::new(iolab);
-        command.args(record_to(&kept)).arg("--").arg(iolab).arg("run");
-        for text in candidate.texts() {
-            command.arg("--apply").arg(text);
-        }
+        command.args(record_to(&kept)).arg("--").arg(iolab).args(run_under(candidate));
         command.arg("--").args(self.settings.command);
         let run = self.fresh_run(&mut command)?;
         match run.status.success() {
@@ -316,6 +310,18 @@ impl Loop<'_> {
             false => Err(StudyError::new(run.errors.last_lines())),
         }
     }
+}
+
+/// `iolab run` under a candidate. Whoever studies a strategy has consented to what it may do: the files
+/// are compared, and go.
+fn run_under(candidate: &Candidate) -> Vec<OsString> {
+    let mut arguments = vec![OsString::from("run"), "--quiet".into()];
+    for text in candidate.texts() {
+        arguments.extend(["--apply".into(), text.into()]);
+    }
+    let flags = Consent::to(&candidate.stack).flags();
+    arguments.extend(flags.flat_map(|flag| flag.split(' ')).map(OsString::from));
+    arguments
 }
 
 fn record_to(path: &Path) -> [OsString; 3] {

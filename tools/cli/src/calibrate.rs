@@ -113,7 +113,9 @@ fn guest_spawns(spawning: Spawning) -> io::Result<f64> {
         Spawning::Preloaded => Carrying::Strategy(ELSEWHERE),
         Spawning::Launched => {
             let mut launcher = Command::new(std::env::current_exe()?);
-            return probe_spawns(launcher.args(["run", "--apply", ELSEWHERE, "--", "true"]));
+            return probe_spawns(
+                launcher.args(["run", "--quiet", "--apply", ELSEWHERE, "--", "true"]),
+            );
         }
     };
     guest("spawns", carrying, Path::new(".")).map(|[cost_ns]| cost_ns)
@@ -131,7 +133,7 @@ fn guest<const COUNT: usize>(
     match carrying {
         Carrying::Nothing => &mut command,
         Carrying::Strategy(strategy) => {
-            command.args(["run", "--apply", strategy, "--"]).arg(&iolab)
+            command.args(["run", "--quiet", "--apply", strategy, "--"]).arg(&iolab)
         }
         Carrying::Recorder => command.args(["record", "-o"]).arg(&trace).arg("--").arg(&iolab),
     };

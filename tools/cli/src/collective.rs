@@ -2,7 +2,7 @@
 //! carried out by, and what came of it.
 
 use crate::failure::Failure;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use iolab_host::own_place;
 use iolab_policy::collective::{CollectiveKind, catalog};
 use iolab_vocab::format_bytes;
@@ -15,14 +15,15 @@ use std::{env, io};
 
 /// The algorithm of a program's collective accesses.
 #[derive(Args)]
+#[command(group(ArgGroup::new("changed").multiple(true)))]
 pub(crate) struct Collective {
     /// Carry out the collective MPI-IO accesses of the program by this algorithm of the simulator's, for
     /// example `file=double-buffered-two-phase`; on any file of the host.
-    #[arg(id = "collective", long = "collective", value_name = "file=NAME")]
+    #[arg(id = "collective", long = "collective", value_name = "file=NAME", group = "changed")]
     wish: Option<String>,
-    /// Take the algorithm `cruel`, too, which does everything as slowly as it may be done.
-    #[arg(long, requires = "collective")]
-    cruel: bool,
+    /// Take what is there to make trouble, too: the algorithm `cruel`, cruel strategies.
+    #[arg(long, requires = "changed")]
+    pub(crate) cruel: bool,
 }
 
 /// An algorithm that was chosen for a run.

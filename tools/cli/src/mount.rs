@@ -3,10 +3,12 @@
 pub(crate) mod server;
 
 use crate::failure::Failure;
-use crate::run::parse;
 use clap::Args;
 use iolab_host::interruption::{Interruptions, name};
 use iolab_mount::{MountError, Settings, mount};
+use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::classes::Semantics;
+use iolab_policy::insitu::stacking::{self, Consent, Setting};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,9 +18,15 @@ use std::process::ExitCode;
 /// written out. See `iolab strategies` for the list; globs are about paths below the mount point.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// A strategy, for example `write-back:paths=*.chk`; the first one is on top.
+    /// A strategy, for example `write-back:paths=*.chk`, or a stack, `A + B`; the first one is on top.
     #[arg(long, value_name = "STRATEGY", required = true)]
     apply: Vec<String>,
+    /// Take a strategy although it gives this up: `weaker-durability`, `age`, `late-visibility`.
+    #[arg(long, value_name = "WORD")]
+    allow: Vec<String>,
+    /// Take strategies that are there to make trouble.
+    #[arg(long)]
+    cruel: bool,
     /// The directory whose files are served.
     source: PathBuf,
     /// An empty directory where they are seen.
@@ -26,7 +34,12 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let strategies = parse(&arguments.apply)?;
+    let strategies = StrategySpec::parse_each(&arguments.apply)?;
+    refuse_destroyers(&strategies)?;
+    let consent = Consent::of(&arguments.allow, arguments.cruel, false)?;
+    for remark in stacking::check(&strategies, Setting::Live, consent)? {
+        eprintln!("iolab: {remark}");
+    }
     let signals = Interruptions::expect();
     let mut signals = signals.map_err(|error| Failure::new(format!("signals: {error}")))?;
     let settings = Settings {
@@ -51,6 +64,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     mounted.wait().map_err(|error| Failure::new(format!("{place}: {error}")))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A directory that is mounted is used as it is without us; who destroys files has no place there.
+pub(crate) fn refuse_destroyers(specs: &[StrategySpec]) -> Result<(), Failure> {
+    let destroys = |spec: &&StrategySpec| spec.row().classes.semantics == Semantics::Destroyed;
+    match specs.iter().find(destroys) {
+        None => Ok(()),
+        Some(spec) => {
+            Err(Failure::new(format!("`{}` destroys files, and is not for a mount", spec.name))
+                .hint("measure with `iolab run --via preload`"))
+        }
+    }
 }
 
 /// What is wrong with a mount, for a person.

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::trace_file;
 use clap::Args;
-use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::stacking;
 use iolab_replay::{Pace, ReplayError, Settings, Summary, replay};
 use iolab_trace::{Header, Origin, Trace};
 use iolab_vocab::format_bytes;
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// Scratch directory, empty or new; the files of the trace are made below it
     #[arg(long, value_name = "DIR")]
     into: PathBuf,
-    /// Strategy between the calls and the files, as for `iolab run`; may be repeated, top first
+    /// Strategies between the calls and the files, as for `iolab run`; may be repeated, top first
     #[arg(long, value_name = "STRATEGY")]
     apply: Vec<String>,
     /// Issue each call as soon as the one before it is done (the default)
@@ -44,11 +44,10 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let decisions = arguments.decisions.as_deref();
     let decisions = Output::begin_if(decisions, "--decisions", &[&arguments.trace])?;
-    let strategies = arguments.apply.iter().map(|text| StrategySpec::parse(text));
     let settings = Settings {
         directory: arguments.into.clone(),
         into_used_directory: arguments.into_used_directory,
-        strategies: strategies.collect::<Result<_, _>>()?,
+        strategies: crate::run::parse_for_scratch(&arguments.apply)?,
         pace: if arguments.timed { Pace::Timed } else { Pace::AsFastAsPossible },
     };
     let mut trace = trace_file::load(&arguments.trace)?;
@@ -58,8 +57,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     if let Some(output) = decisions {
         let header = std::mem::take(&mut trace.header);
-        let strategies = arguments.apply.clone();
-        let header = Header { origin: Origin::Replayed, strategies, ..header };
+        let header = Header {
+            origin: Origin::Replayed,
+            strategies: settings.strategies.iter().map(|spec| spec.text.clone()).collect(),
+            given_up: stacking::given_up(&settings.strategies),
+            ..header
+        };
         trace_file::save_to(output, &Trace { header, events: summary.decisions.clone() })?;
     }
     match arguments.json {

@@ -1,10 +1,11 @@
 //! `iolab run`: an unmodified program with in-situ strategies applied to its files.
 //!
 //! The strategies are checked here, so that the library inside the program never meets a bad one.
-//! When one of them holds bytes back, or something is to be written down at the end, this process
-//! stays, hands signals on, and ends as the program ended: what a killed process held is then
-//! written out all the same. Else this process becomes the program.
+//! This process stays, hands signals on, and ends as the program ended: what a killed process held is
+//! written out all the same, and at the end a line says what was applied. With `--quiet`, and nothing to
+//! look after or to write down, this process becomes the program.
 
+mod telling;
 mod via;
 
 use crate::collective::Collective;
@@ -20,12 +21,14 @@ use iolab_host::launch::{self, Both, Ending, Watcher};
 use iolab_host::recording::{Recording, Settings, StreamCalls};
 use iolab_host::run::{SharedRun, has_memory_from_around, leftovers};
 use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::stacking::{self, Consent, Setting};
 use iolab_trace::finish::Side;
 use iolab_trace::{Event, Layer};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use telling::{NOT_REACHED, Telling};
 
 /// Run a program with strategies applied to its files, or with another algorithm for its collective
 /// accesses, without changing the program.
@@ -33,9 +36,27 @@ use std::process::{Command, ExitCode};
 /// The environment hands the strategies on to its children. See `iolab strategies` for the list.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// A strategy, for example `write-back:buffer=1m,paths=*.chk`; the first one is on top.
-    #[arg(long, value_name = "STRATEGY", required_unless_present = "collective")]
+    /// A strategy, for example `write-back:buffer=1m,paths=*.chk`, or a stack, `A + B`; the first one
+    /// is on top.
+    #[arg(
+        long,
+        value_name = "STRATEGY",
+        required_unless_present = "collective",
+        group = "changed"
+    )]
     apply: Vec<String>,
+    /// Take a strategy although it gives this up: `weaker-durability`, `age`, `late-visibility`.
+    #[arg(long, value_name = "WORD", requires = "apply")]
+    allow: Vec<String>,
+    /// Take a strategy that destroys the files it is for.
+    #[arg(long = "i-know-this-destroys-data", requires = "apply")]
+    destroys: bool,
+    /// End with exit code 3 if a program of the run did not load the library, or moves data past it.
+    #[arg(long, requires = "apply")]
+    strict: bool,
+    /// Say nothing of what was applied.
+    #[arg(long)]
+    quiet: bool,
     #[command(flatten)]
     collective: Collective,
     /// Record the program's calls into this trace as well.
@@ -55,7 +76,12 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let mut specs = parse(&arguments.apply)?;
+    let mut specs = StrategySpec::parse_each(&arguments.apply)?;
+    let consent = Consent::of(&arguments.allow, arguments.collective.cruel, arguments.destroys)?;
+    let remarks = stacking::check(&specs, Setting::Live, consent)?;
+    if !arguments.quiet {
+        remarks.iter().for_each(|remark| eprintln!("iolab: {remark}"));
+    }
     let program = &arguments.command[0];
     if arguments.via.is_mount(program)? {
         return via::mounted(arguments, specs);
@@ -72,13 +98,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let shared = shared_run(&mut specs);
     if !specs.is_empty() {
         command.env("IOLAB_APPLY", StrategySpec::join(&specs));
+        command.env("IOLAB_ALLOW", consent.text());
     }
+    let telling = Telling::begin(&mut command, &specs, arguments.quiet, arguments.strict);
     let wants_a_trace = arguments.record.is_some() || arguments.decisions.is_some();
-    if shared.is_none() && !wants_a_trace && collective.is_none() {
+    if shared.is_none() && !wants_a_trace && collective.is_none() && telling.is_none() {
         let failure = command.exec();
         return Err(launch_failure(launch::start_error(program, failure)));
     }
-    let (mut shared, mut nobody) = (shared, launch::Unwatched);
+    let (mut shared, mut nobody) = (shared, launch::AsOne);
     if let Some(run) = &shared {
         command.envs(run.environment());
     }
@@ -87,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         None => &mut nobody,
     };
     let ended = match wants_a_trace {
-        true => watched(arguments, &mut command, watcher),
+        true => watched(arguments, &specs, &mut command, watcher),
         false => launch::run(&mut command, watcher).map_err(launch_failure),
     };
     if let Some(run) = shared {
@@ -96,7 +124,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(collective) = collective {
         collective.end(program);
     }
-    ended.map(|ending| ExitCode::from(ending.follow()))
+    let ending = ended?;
+    let is_reached = telling.is_none_or(|telling| telling.end(arguments.strict));
+    Ok(match ending.code() {
+        0 if arguments.strict && !is_reached => ExitCode::from(NOT_REACHED),
+        _ => ExitCode::from(ending.follow()),
+    })
 }
 
 /// The memory the processes of the run share, if a strategy holds bytes back and no run around this
@@ -152,14 +185,19 @@ fn end(run: SharedRun) {
     }
 }
 
-/// The strategies of a command line, top first.
-pub(crate) fn parse(texts: &[String]) -> Result<Vec<StrategySpec>, Failure> {
-    texts.iter().map(|text| StrategySpec::parse(text).map_err(Failure::from)).collect()
+/// The strategies of a command line, top first, for a trial that touches no file of the user's.
+pub(crate) fn parse_for_scratch(texts: &[String]) -> Result<Vec<StrategySpec>, Failure> {
+    let specs = StrategySpec::parse_each(texts)?;
+    for remark in stacking::check(&specs, Setting::Scratch, Consent::default())? {
+        eprintln!("iolab: {remark}");
+    }
+    Ok(specs)
 }
 
 /// Runs the command to its end and writes what was asked for.
 fn watched(
     arguments: &Arguments,
+    specs: &[StrategySpec],
     command: &mut Command,
     watcher: &mut dyn Watcher,
 ) -> Result<Ending, Failure> {
@@ -176,7 +214,8 @@ fn watched(
         target.map(|target| Output::reserve(target, RESOLUTION_NS)).transpose()
     };
     let (mut record, mut decisions) = (reserve(record)?, reserve(decisions)?);
-    let mut recording = Recording::begin(&settings, &arguments.command, &arguments.apply)
+    let texts: Vec<String> = specs.iter().map(|spec| spec.text.clone()).collect();
+    let mut recording = Recording::begin(&settings, &arguments.command, &texts)
         .map_err(|error| spool_failure(&error))?;
     for output in [&mut record, &mut decisions].into_iter().flatten() {
         output.recorded_in(recording.directory());
@@ -193,10 +232,12 @@ fn watched(
         }
     };
     if let Some(output) = record {
-        save(&recording, Side::Program, output, |_| true)?;
+        save(&recording, specs, Side::Program, output, |_| true)?;
     }
     if let Some(output) = decisions {
-        save(&recording, Side::Below, output, |event| event.function.layer() == Layer::Insitu)?;
+        save(&recording, specs, Side::Below, output, |event| {
+            event.function.layer() == Layer::Insitu
+        })?;
     }
     recording.discard();
     Ok(ending)
@@ -204,12 +245,14 @@ fn watched(
 
 fn save(
     recording: &Recording,
+    specs: &[StrategySpec],
     side: Side,
     output: Output,
     wanted: impl Fn(&Event) -> bool,
 ) -> Result<(), Failure> {
     let patience = making(recording);
     let mut trace = recording.finished(side).map_err(|error| spool_failure(&error))?;
+    trace.header.given_up = stacking::given_up(specs);
     trace.events.retain(wanted);
     patience.step(writing(&trace));
     let saved = output.save(trace)?;

@@ -68,13 +68,13 @@ fn run_recording(
 }
 
 fn run_trace(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
-    let apply = arguments.strategies()?;
     let trace = trace_file::load(path)?;
     let platform = arguments.platform()?;
     if recorded::has_mpi(&trace) && !is_of_posix(&trace, &platform) {
         return run_recording(arguments, &trace, &platform);
     }
     arguments.refuse_cluster_flags()?;
+    let apply = arguments.strategies()?;
     let outputs = arguments.outputs()?;
     if platform.nodes.is_empty() {
         let hint = "it is for the servers of a cluster; --cold says what this machine has cached";

@@ -201,7 +201,8 @@ const STACKS: &[&[&str]] = &[
     &["seek-elide"],
     &["write-back:buffer=1m"],
     &["write-back:buffer=4k,largest=2k"],
-    &["seek-elide", "write-back:buffer=8k"],
+    &["fsync-relax + write-back:buffer=8k"],
+    &["fsync-relax:every=0", "seek-elide"],
 ];
 
 #[test]
@@ -232,9 +233,12 @@ fn decisions_of_all_drivers(
     let platform = platform.to_str().expect("a plain path");
     let apply: Vec<String> = strategies
         .iter()
-        .map(|text| {
-            let separator = if text.contains(':') { ',' } else { ':' };
-            format!("{text}{separator}paths={}/scratch/*", place.display())
+        .map(|stack| {
+            let named = stack.split(" + ").map(|text| {
+                let separator = if text.contains(':') { ',' } else { ':' };
+                format!("{text}{separator}paths={}/scratch/*", place.display())
+            });
+            named.collect::<Vec<_>>().join(" + ")
         })
         .collect();
     let mut applied = Vec::new();
@@ -244,7 +248,12 @@ fn decisions_of_all_drivers(
     let scratch = fresh(&place.join("scratch"));
     iolab(&scratch, &["record", "-o", "../bare.iot", "--", program]);
     let scratch = fresh(&place.join("scratch"));
-    let run = [&["run"], &applied[..], &["--decisions", "../live.iot", "--", program]].concat();
+    let run = [
+        &["run", "--allow", "weaker-durability"],
+        &applied[..],
+        &["--decisions", "../live.iot", "--", program],
+    ]
+    .concat();
     iolab(&scratch, &run);
     let replay = [
         &["replay", "bare.iot", "--into", "replayed", "--decisions", "replayed.iot"],

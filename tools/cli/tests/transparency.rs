@@ -21,5 +21,7 @@ mod packages;
 mod reach;
 #[path = "transparency/sharing.rs"]
 mod sharing;
+#[path = "transparency/stacks.rs"]
+mod stacks;
 #[path = "transparency/tools.rs"]
 mod tools;

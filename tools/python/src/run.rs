@@ -5,6 +5,7 @@ use crate::outcome;
 use crate::parts::PythonParts;
 use iolab_policy::collective::{CollectiveKind, CollectiveSelection};
 use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::stacking::{self, Consent, Setting};
 use iolab_sim::band::{Band, over_ties, tie_seeds};
 use iolab_sim::cluster::Order;
 use iolab_sim::platform::Platform;
@@ -91,8 +92,8 @@ pub(crate) fn simulate<'py>(
     let trouble = Trouble::default();
     let order = order_of(py, order)?;
     let faults = faults.map(|text| Scenario::parse(text).raise(py)).transpose()?;
-    let strategies = apply.iter().map(|text| StrategySpec::parse(text));
-    let strategies = strategies.collect::<Result<Vec<_>, _>>().raise(py)?;
+    let strategies = StrategySpec::parse_each(&apply).raise(py)?;
+    stacking::check(&strategies, Setting::Scratch, Consent::default()).raise(py)?;
     let mut settings = Settings { order, faults, strategies, ..Settings::default() };
     let mut parts = PythonParts { cache: None, collectives: Vec::new(), trouble: trouble.clone() };
     match cache {

@@ -1,25 +1,14 @@
 //! The catalogue of strategies: one row each. It feeds the command line, `iolab strategies`, the
 //! documentation and the conformance suite.
 
+use super::classes::{
+    Classes, Interference, Need, Owned, Scope, Semantics, Shape, State, Visibility,
+};
+use super::cruel::Trouble;
 use super::parameter::{Parameters, unknown};
 use super::write_back::Settings;
-use super::{Cruel, Null, SeekElide, Strategy, Throttle, WriteBack};
+use super::{Cruel, FsyncRelax, Null, SeekElide, SeekFree, Strategy, Throttle, WriteBack};
 use iolab_vocab::Refusal;
-
-/// Classes of a strategy, as data: what may stand above what is decided from these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Traits {
-    /// What it changes: `–`, `data`, `metadata` or `data and metadata`.
-    pub scope: &'static str,
-    /// Which calls influence each other: `none`, `single`, `several`.
-    pub interference: &'static str,
-    /// What it remembers.
-    pub state: &'static str,
-    /// Whether a program sees the same file and the same results as without it.
-    pub keeps_semantics: bool,
-    /// For tests only: it makes trouble on purpose.
-    pub cruel: bool,
-}
 
 /// One strategy.
 pub struct Row {
@@ -30,7 +19,7 @@ pub struct Row {
     /// How to write it.
     pub usage: &'static str,
     /// Its classes.
-    pub traits: Traits,
+    pub classes: Classes,
     /// Makes one for one file.
     pub build: fn(&Parameters) -> Result<Box<dyn Strategy>, Refusal>,
 }
@@ -39,13 +28,7 @@ const NULL: Row = Row {
     name: "null",
     summary: "changes nothing; shows what the machinery itself costs",
     usage: "null[:paths=GLOB,exclude=GLOB]",
-    traits: Traits {
-        scope: "–",
-        interference: "none",
-        state: "–",
-        keeps_semantics: true,
-        cruel: false,
-    },
+    classes: Classes::PLAIN,
     build: |parameters| {
         refuse_all(parameters)?;
         Ok(Box::new(Null))
@@ -56,12 +39,12 @@ const SEEK_ELIDE: Row = Row {
     name: "seek-elide",
     summary: "keeps file positions itself: seeks cost nothing, seek + transfer becomes one call",
     usage: "seek-elide[:paths=GLOB,exclude=GLOB]",
-    traits: Traits {
-        scope: "metadata",
-        interference: "single",
-        state: "position",
-        keeps_semantics: true,
-        cruel: false,
+    classes: Classes {
+        scope: Scope::Metadata,
+        interference: Interference::Single,
+        state: State::Position,
+        owns: &[Owned::Position],
+        ..Classes::PLAIN
     },
     build: |parameters| {
         refuse_all(parameters)?;
@@ -73,12 +56,15 @@ const WRITE_BACK: Row = Row {
     name: "write-back",
     summary: "holds small writes back and writes them out sorted, merged and large",
     usage: "write-back[:buffer=1m,largest=16k,age=DURATION,paths=GLOB,exclude=GLOB]",
-    traits: Traits {
-        scope: "data",
-        interference: "several",
-        state: "buffer per file",
-        keeps_semantics: true,
-        cruel: false,
+    classes: Classes {
+        scope: Scope::Data,
+        interference: Interference::Several,
+        state: State::Buffer,
+        visibility: Visibility::Run,
+        shape: Shape::Joins,
+        needs: &[Need::SharedMemory],
+        owns: &[Owned::Position, Owned::HeldBytes],
+        ..Classes::PLAIN
     },
     build: |parameters| Ok(Box::new(WriteBack::new(Settings::parse(parameters)?))),
 };
@@ -87,27 +73,80 @@ const THROTTLE: Row = Row {
     name: "throttle",
     summary: "makes storage slow: each call takes at least a latency, and its bytes at a rate",
     usage: "throttle[:rate=100m,latency=1ms,paths=GLOB,exclude=GLOB]",
-    traits: Traits {
-        scope: "–",
-        interference: "single",
-        state: "how late the last call was",
-        keeps_semantics: true,
-        cruel: false,
-    },
+    classes: Classes { interference: Interference::Single, state: State::Timer, ..Classes::PLAIN },
     build: |parameters| Ok(Box::new(Throttle::parse(parameters)?)),
+};
+
+const FSYNC_RELAX: Row = Row {
+    name: "fsync-relax",
+    summary: "lets syncs return at once: drops them, or carries out one per file and time",
+    usage: "fsync-relax:paths=GLOB[,every=DURATION,exclude=GLOB]",
+    classes: Classes {
+        scope: Scope::Synchronisation,
+        interference: Interference::Single,
+        state: State::Timer,
+        semantics: Semantics::WeakerDurability,
+        owns: &[Owned::Syncs],
+        ..Classes::PLAIN
+    },
+    build: |parameters| Ok(Box::new(FsyncRelax::parse(parameters)?)),
+};
+
+const SEEK_FREE: Row = Row {
+    name: "seek-free",
+    summary: "writes one behind the other whatever belongs elsewhere: the bound of a device; destroys the file",
+    usage: "seek-free:paths=GLOB[,exclude=GLOB]",
+    classes: Classes {
+        scope: Scope::Both,
+        interference: Interference::Several,
+        state: State::Position,
+        semantics: Semantics::Destroyed,
+        owns: &[Owned::Position, Owned::Placement],
+        ..Classes::PLAIN
+    },
+    build: |parameters| {
+        refuse_all(parameters)?;
+        Ok(Box::<SeekFree>::default())
+    },
+};
+
+const CRUEL_CLASSES: Classes = Classes {
+    scope: Scope::Data,
+    interference: Interference::Single,
+    state: State::Sequence,
+    is_cruel: true,
+    ..Classes::PLAIN
+};
+
+const DELAY: Row = Row {
+    name: "delay",
+    summary: "for tests: every call begins late",
+    usage: "delay[:time=1ms,paths=GLOB,exclude=GLOB]",
+    classes: Classes { state: State::Timer, ..CRUEL_CLASSES },
+    build: |parameters| Ok(Box::new(Cruel::of_one_kind(Trouble::Delay, parameters)?)),
+};
+
+const FAIL: Row = Row {
+    name: "fail",
+    summary: "for tests: fails transfers, at random by seed",
+    usage: "fail[:percent=10,errno=28,seed=1,paths=GLOB,exclude=GLOB]",
+    classes: CRUEL_CLASSES,
+    build: |parameters| Ok(Box::new(Cruel::of_one_kind(Trouble::Fail, parameters)?)),
+};
+
+const SHORT: Row = Row {
+    name: "short",
+    summary: "for tests: cuts transfers short, at random by seed",
+    usage: "short[:percent=33,seed=1,paths=GLOB,exclude=GLOB]",
+    classes: CRUEL_CLASSES,
+    build: |parameters| Ok(Box::new(Cruel::of_one_kind(Trouble::Short, parameters)?)),
 };
 
 const CRUEL: Row = Row {
     name: "cruel",
     summary: "for tests: delays, cuts transfers short and fails them, at random by seed",
     usage: "cruel[:seed=1,short=PERCENT,fail=PERCENT,errno=28,delay=MICROSECONDS,paths=GLOB]",
-    traits: Traits {
-        scope: "data",
-        interference: "single",
-        state: "random sequence",
-        keeps_semantics: false,
-        cruel: true,
-    },
+    classes: CRUEL_CLASSES,
     build: |parameters| Ok(Box::new(Cruel::parse(parameters)?)),
 };
 
@@ -116,7 +155,18 @@ pub struct Catalog;
 
 impl Catalog {
     /// Every row, in the order of documentation.
-    pub const ROWS: &[Row] = &[NULL, SEEK_ELIDE, WRITE_BACK, THROTTLE, CRUEL];
+    pub const ROWS: &[Row] = &[
+        NULL,
+        SEEK_ELIDE,
+        WRITE_BACK,
+        FSYNC_RELAX,
+        SEEK_FREE,
+        THROTTLE,
+        DELAY,
+        FAIL,
+        SHORT,
+        CRUEL,
+    ];
 
     /// The row of that name.
     pub fn find(name: &str) -> Result<&'static Row, Refusal> {

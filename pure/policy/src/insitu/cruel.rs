@@ -1,12 +1,15 @@
 //! The cruel strategy: transfers are delayed, cut short or failed, at random but repeatably.
 //! Everything it does the system may do too, so a program or strategy above it that comes to harm
-//! has a defect. For tests only.
+//! has a defect. For tests only. Each kind of trouble has a name of its own, too (`delay`, `fail`, `short`).
 
 use super::null::memory_of;
-use super::parameter::{Parameters, unknown};
+use super::parameter::{Parameters, duration, unknown};
 use super::{Action, Call, Errno, Event, Handle, Strategy};
 use crate::machine::Machine;
 use iolab_vocab::{Nanos, Random, Refusal, Seed};
+
+const DEFAULT_SHORT_PERCENT: u64 = 33;
+const ENOSPC: u64 = 28;
 
 /// See the module. Chances are in percent.
 #[derive(Clone, Debug)]
@@ -19,11 +22,56 @@ pub struct Cruel {
     delayed: Option<(Handle, Call)>,
 }
 
+/// One kind of trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// Calls begin late.
+    Delay,
+    /// Transfers fail.
+    Fail,
+    /// Transfers are cut short.
+    Short,
+}
+
 impl Cruel {
+    /// One kind of trouble and no other. Reads `time=1ms`, or `percent=10,errno=28,seed=1`, or
+    /// `percent=33,seed=1`.
+    pub(super) fn of_one_kind(trouble: Trouble, parameters: &Parameters) -> Result<Cruel, Refusal> {
+        let mut cruel = Cruel {
+            random: Random::new(Seed(1)),
+            short_percent: if trouble == Trouble::Short { DEFAULT_SHORT_PERCENT } else { 0 },
+            fail_percent: if trouble == Trouble::Fail { 10 } else { 0 },
+            errno: Errno(ENOSPC as i32),
+            delay: Nanos(if trouble == Trouble::Delay { 1_000_000 } else { 0 }),
+            delayed: None,
+        };
+        for (key, value) in parameters {
+            match (trouble, key.as_str()) {
+                (Trouble::Delay, "time") => cruel.delay = duration(key, value)?,
+                (Trouble::Fail, "errno") => cruel.errno = Errno(error_number(key, value)? as i32),
+                (Trouble::Fail | Trouble::Short, "seed") => {
+                    cruel.random = Random::new(Seed(number(key, value, u64::MAX)?));
+                }
+                (Trouble::Fail, "percent") => {
+                    cruel.fail_percent = percent(key, number(key, value, 1_000_000)?)?;
+                }
+                (Trouble::Short, "percent") => {
+                    cruel.short_percent = percent(key, number(key, value, 1_000_000)?)?;
+                }
+                (Trouble::Delay, _) => return Err(unknown(key, "time, paths, exclude")),
+                (Trouble::Fail, _) => {
+                    return Err(unknown(key, "percent, errno, seed, paths, exclude"));
+                }
+                (Trouble::Short, _) => return Err(unknown(key, "percent, seed, paths, exclude")),
+            }
+        }
+        Ok(cruel)
+    }
+
     /// Reads `seed=1,short=30,fail=10,errno=28,delay=100`. Without any of `short`, `fail` and
     /// `delay` it cuts every third transfer short.
     pub fn parse(parameters: &Parameters) -> Result<Cruel, Refusal> {
-        let (mut seed, mut short, mut fail, mut errno, mut delay_us) = (1, None, 0, 28, 0);
+        let (mut seed, mut short, mut fail, mut errno, mut delay_us) = (1, None, 0, ENOSPC, 0);
         for (key, value) in parameters {
             let number = || number(key, value, if key == "seed" { u64::MAX } else { 1_000_000 });
             match key.as_str() {
@@ -38,7 +86,7 @@ impl Cruel {
                 }
             }
         }
-        let default_short = if fail == 0 && delay_us == 0 { 33 } else { 0 };
+        let default_short = if fail == 0 && delay_us == 0 { DEFAULT_SHORT_PERCENT } else { 0 };
         Ok(Cruel {
             random: Random::new(Seed(seed)),
             short_percent: short.unwrap_or(default_short),

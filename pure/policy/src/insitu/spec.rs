@@ -1,33 +1,13 @@
-//! A strategy as written on a command line: `write-back:buffer=1m,paths=GLOB,exclude=GLOB`.
+//! Strategies as written on a command line: `write-back:buffer=1m,paths=GLOB,exclude=GLOB`, and stacks
+//! of them, `A + B` with A on top.
 
 use super::Strategy;
-use super::catalog::Catalog;
+use super::catalog::{Catalog, Row};
+use super::selection::Selection;
 use iolab_vocab::Refusal;
 
-/// Which files a strategy is for: absolute paths, by glob (`*`, `**`, `?`, `[ab]`, `{a,b}`).
-/// A glob without a `/` is matched against the file name alone.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selection {
-    /// A path must match one of these; none means every path.
-    pub paths: Vec<String>,
-    /// … and none of these.
-    pub exclude: Vec<String>,
-}
-
-impl Selection {
-    /// Whether the file at that absolute path is chosen.
-    pub fn chooses(&self, path: &str) -> bool {
-        let any = |globs: &[String]| globs.iter().any(|glob| glob_matches(glob, path));
-        (self.paths.is_empty() || any(&self.paths)) && !any(&self.exclude)
-    }
-}
-
-fn glob_matches(glob: &str, path: &str) -> bool {
-    let subject = if glob.contains('/') { path } else { path.rsplit('/').next().unwrap_or(path) };
-    fast_glob::glob_match(glob, subject)
-}
-
-/// Stands between strategies that travel as one text (ASCII "unit separator").
+/// Stands between strategies that travel as one text (ASCII "unit separator"), as a `+` between
+/// spaces does where people write.
 const SEPARATOR: &str = "\u{1f}";
 
 /// A parsed strategy: what to build, with which parameters, for which files.
@@ -86,15 +66,41 @@ impl StrategySpec {
         texts.join(SEPARATOR)
     }
 
-    /// Reads what `join` wrote.
+    /// Reads a stack: `A + B`, or what `join` wrote. A `+` inside braces, behind a `\\` or without
+    /// spaces around it belongs to a glob.
     pub fn parse_all(text: &str) -> Result<Vec<StrategySpec>, Refusal> {
-        text.split(SEPARATOR).filter(|part| !part.is_empty()).map(StrategySpec::parse).collect()
+        let mut specs = Vec::new();
+        for joined in text.split(SEPARATOR).filter(|part| !part.is_empty()) {
+            for part in split_at_plus(joined) {
+                if part.trim().is_empty() {
+                    return Err(Refusal {
+                        message: format!("a strategy is missing beside a `+` in `{joined}`"),
+                        hint: "write `A + B`, A on top".to_owned(),
+                    });
+                }
+                specs.push(StrategySpec::parse(part.trim())?);
+            }
+        }
+        Ok(specs)
+    }
+
+    /// Reads what was given part by part, top first; each part may be a stack.
+    pub fn parse_each<T: AsRef<str>>(texts: &[T]) -> Result<Vec<StrategySpec>, Refusal> {
+        let stacks = texts.iter().map(|text| match text.as_ref() {
+            "" => StrategySpec::parse("").map(|spec| vec![spec]),
+            text => StrategySpec::parse_all(text),
+        });
+        Ok(stacks.collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
+    /// Its row in the catalogue.
+    pub fn row(&self) -> &'static Row {
+        Catalog::find(self.name).expect("a parsed strategy is in the catalogue")
     }
 
     /// A fresh strategy for one file.
     pub fn build(&self) -> Box<dyn Strategy> {
-        let row = Catalog::find(self.name).expect("a parsed strategy is in the catalogue");
-        (row.build)(&self.parameters).expect("a parsed strategy has been built once")
+        (self.row().build)(&self.parameters).expect("a parsed strategy has been built once")
     }
 }
 
@@ -145,6 +151,31 @@ fn split_outside_braces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The parts of a stack: a `+` stands between them, with spaces around, outside braces.
+fn split_at_plus(text: &str) -> Vec<&str> {
+    let (mut parts, mut begin, mut depth) = (Vec::new(), 0, 0);
+    let is_space = |character: Option<char>| character.is_none_or(char::is_whitespace);
+    let mut before = None;
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => before = characters.next().map(|it| it.1),
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            '+' if depth <= 0 && is_space(before) && is_space(characters.peek().map(|it| it.1)) => {
+                parts.push(&text[begin..at]);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+        if character != '\\' {
+            before = Some(character);
+        }
+    }
+    parts.push(&text[begin..]);
+    parts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,17 +186,6 @@ mod tests {
         assert!(twice.message.contains("`buffer` is given twice"), "{}", twice.message);
         let globs = StrategySpec::parse("write-back:paths=*.a,paths=*.b").unwrap();
         assert_eq!(globs.selection.paths.len(), 2);
-    }
-
-    #[test]
-    fn a_glob_without_a_slash_is_about_the_file_name() {
-        let chooses = |glob: &str, path| {
-            Selection { paths: vec![glob.into()], exclude: vec![] }.chooses(path)
-        };
-        assert!(chooses("*.chk", "/a/b/c.chk"));
-        assert!(!chooses("*.chk", "/a/b.chk/c"));
-        assert!(chooses("/a/**/*.chk", "/a/b/c.chk"));
-        assert!(chooses("{x,c}.chk", "/a/c.chk"));
     }
 
     #[test]
@@ -193,6 +213,29 @@ mod tests {
     fn strategies_travel_as_one_text() {
         let specs = ["null", "null:paths=*.chk"].map(|text| StrategySpec::parse(text).unwrap());
         assert_eq!(StrategySpec::parse_all(&StrategySpec::join(&specs)).unwrap(), specs);
+    }
+
+    #[test]
+    fn a_plus_between_spaces_stands_between_strategies() {
+        let texts = |text: &str| {
+            let specs = StrategySpec::parse_all(text).unwrap();
+            specs.into_iter().map(|spec| spec.text).collect::<Vec<_>>()
+        };
+        assert_eq!(texts("null +\twrite-back:buffer=1k"), ["null", "write-back:buffer=1k"]);
+        assert_eq!(texts("null + null\u{1f}throttle"), ["null", "null", "throttle"]);
+        for whole in ["null:paths=*.c++", "null:paths={a + b}/*", "null:paths=a \\+ b"] {
+            assert_eq!(texts(whole), [whole]);
+        }
+        for missing in ["null +", "+ null", "null + + null", "+", "null +\u{1f}null"] {
+            let refused = StrategySpec::parse_all(missing).unwrap_err();
+            assert!(refused.message.contains("beside a `+`"), "{missing}: {refused}");
+        }
+        let each = StrategySpec::parse_each(&["null + throttle", "null"]).unwrap();
+        assert_eq!(
+            each.iter().map(|spec| spec.name).collect::<Vec<_>>(),
+            ["null", "throttle", "null"]
+        );
+        assert!(StrategySpec::parse_each(&[""]).is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! no turn always follows the same one.
 
 use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::stacking::{self, Consent, Setting};
 use iolab_trace::{Class, Layer, Trace};
 use iolab_vocab::Refusal;
 
@@ -20,11 +21,13 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Reads `A` or `A + B` (A on top). Strategies that name no paths are kept to `directory`: what
-    /// a study does not compare it does not reshape.
+    /// Reads `A` or `A + B` (A on top), which must be allowed. Strategies that name no paths are kept to
+    /// `directory`: what a study does not compare it does not reshape.
     pub fn parse(text: &str, directory: &str, reason: &'static str) -> Result<Candidate, Refusal> {
-        let stack = text.split(" + ").map(|part| kept_to(part.trim(), directory));
+        let stack = StrategySpec::parse_each(&[text])?;
+        let stack = stack.into_iter().map(|spec| kept_to(spec, directory));
         let stack = stack.collect::<Result<Vec<_>, _>>()?;
+        stacking::check(&stack, Setting::Compared, Consent::default())?;
         Ok(Candidate { label: text.to_owned(), stack, reason })
     }
 
@@ -34,12 +37,12 @@ impl Candidate {
     }
 }
 
-fn kept_to(text: &str, directory: &str) -> Result<StrategySpec, Refusal> {
-    let spec = StrategySpec::parse(text)?;
-    let literal = !directory.contains(['*', '?', '[', ']', '{', '}', ',', '\\', '=']);
+fn kept_to(spec: StrategySpec, directory: &str) -> Result<StrategySpec, Refusal> {
+    let literal = !directory.contains(['*', '?', '[', ']', '{', '}', ',', '\\', '=', '+']);
     if !spec.selection.paths.is_empty() || !literal {
         return Ok(spec);
     }
+    let text = &spec.text;
     let joint = if text.contains(':') { ',' } else { ':' };
     StrategySpec::parse(&format!("{text}{joint}paths={}/**", directory.trim_end_matches('/')))
 }
@@ -128,8 +131,13 @@ mod tests {
         assert_eq!(parse("write-back"), ["write-back:paths=/out/**"]);
         assert_eq!(parse("write-back:buffer=4k"), ["write-back:buffer=4k,paths=/out/**"]);
         assert_eq!(parse("write-back:paths=*.dat"), ["write-back:paths=*.dat"]);
-        assert_eq!(parse("null + seek-elide").len(), 2);
-        assert!(Candidate::parse("write-bakc", "/out", "test").is_err());
+        assert_eq!(
+            parse("fsync-relax + write-back:paths=*.dat"),
+            ["fsync-relax:paths=/out/**", "write-back:paths=*.dat"]
+        );
+        for refused in ["write-bakc", "seek-elide + write-back", "seek-free", "null +"] {
+            assert!(Candidate::parse(refused, "/out", "test").is_err(), "{refused}");
+        }
     }
 
     #[test]

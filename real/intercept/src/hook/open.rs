@@ -18,15 +18,23 @@ pub(super) unsafe fn hook(call: Call) -> isize {
         if !process::owns_state() {
             return call.perform_cancellable();
         }
+        let existed = mode.has(Mode::STAGE) && stage::keeps_existing() && exists(&call);
         let start = recorder::now();
         let result = stage_or_perform_cancellable(&call, mode);
-        opened(&call, (start, recorder::now()), result);
+        opened(&call, (start, recorder::now()), result, existed);
         result
     }
 }
 
-/// Takes note of an open that ended.
-unsafe fn opened(call: &Call, times: (u64, u64), result: isize) {
+/// Whether there is a file where an open is about to go.
+unsafe fn exists(call: &Call) -> bool {
+    let directory = if call.directory == ABSENT { libc::AT_FDCWD as usize } else { call.directory };
+    // SAFETY: the guest's own path, which only the kernel looks at.
+    unsafe { system::raw3(libc::SYS_faccessat, directory, call.path, 0) == 0 }
+}
+
+/// Takes note of an open that ended; the file `existed` before if that matters.
+unsafe fn opened(call: &Call, times: (u64, u64), result: isize, existed: bool) {
     if result == -(libc::EFAULT as isize) {
         return;
     }
@@ -39,7 +47,7 @@ unsafe fn opened(call: &Call, times: (u64, u64), result: isize) {
     } else {
         path::absolute(directory, given, &mut buffer)
     };
-    enter(call, times, result, name);
+    enter(call, times, result, name, existed);
 }
 
 /// Whether a path goes upwards, so that only the kernel can tell where it leads.
@@ -47,7 +55,7 @@ fn climbs(path: &[u8]) -> bool {
     path.starts_with(b"../") || path.windows(4).any(|four| four == b"/../")
 }
 
-fn enter(call: &Call, times: (u64, u64), result: isize, name: &[u8]) {
+fn enter(call: &Call, times: (u64, u64), result: isize, name: &[u8], existed: bool) {
     let status = if result >= 0 { system::status(result as i32).ok() } else { None };
     let excluded = scope::left_out(name)
         .or_else(|| status.as_ref().and_then(|it| scope::kind_left_out(it.st_mode)));
@@ -65,15 +73,21 @@ fn enter(call: &Call, times: (u64, u64), result: isize, name: &[u8]) {
     if result >= 0 {
         let entry = Entry::tracked(number, flags as u32);
         descriptor::set(result as i32, entry);
-        stage::opened(result as i32, staged_as(entry, status.as_ref()), name, status.as_ref());
+        stage::opened(
+            result as i32,
+            staged_as(entry, status.as_ref(), existed),
+            name,
+            status.as_ref(),
+        );
     }
     let size = status.map_or(-1, |it| it.st_size);
     record(call, number, flags, size, times, result, name);
 }
 
-/// What the stage is told: a mapped file is one to be kept as it is.
-fn staged_as(entry: Entry, status: Option<&libc::stat>) -> Entry {
-    match mode::get().has(Mode::STAGE) && status.is_some_and(crate::mapping::is_mapped) {
+/// What the stage is told: a mapped file is one to be kept as it is, and so is one that `existed`.
+fn staged_as(entry: Entry, status: Option<&libc::stat>, existed: bool) -> Entry {
+    let is_kept = existed || status.is_some_and(crate::mapping::is_mapped);
+    match mode::get().has(Mode::STAGE) && is_kept {
         true => Entry::tracked(entry.description(), entry.flags() | libc::O_DSYNC as u32),
         false => entry,
     }

@@ -5,7 +5,9 @@
 
 use crate::call::{ABSENT, Call};
 use crate::mode::{self, Mode};
+use crate::stage::tally;
 use crate::{path, recorder, system};
+use iolab_segment::Missed;
 use iolab_trace::program::{self, Program, must_be_first};
 use iolab_trace::spool::Unseen;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,12 +66,27 @@ pub(super) unsafe fn of_spawn(call: &Call) -> Option<Adapted> {
 }
 
 unsafe fn adapt(call: &Call, program: &[u8], environment: usize, at: usize) -> Option<Adapted> {
-    if environment == 0 {
+    // An environment is an array of terminated texts, ended by null; none is an empty one.
+    let found = match environment {
+        0 => None,
+        // SAFETY: as just said.
+        _ => unsafe { preloads(environment as *const usize) },
+    };
+    if found.is_none() && !tally::is_wanted() {
         return None;
     }
-    // SAFETY: an environment is an array of terminated texts, ended by null.
-    let (count, index, value) = unsafe { preloads(environment as *const usize)? };
-    let kind = kind_of(program, SCRIPTS);
+    let Seen { kind, has_other_rights } = seen(program, SCRIPTS);
+    let missed = match kind {
+        Program::Unknown => None,
+        Program::Static => Some(Missed::Static),
+        Program::Foreign => Some(Missed::ForeignLibc),
+        _ if has_other_rights => Some(Missed::SetUser),
+        _ => found.is_none().then_some(Missed::Environment),
+    };
+    if let Some(why) = missed {
+        tally::miss(program, why);
+    }
+    let (count, index, value) = found?;
     let has_runtime = words(value).any(must_be_first);
     let first = match &kind {
         Program::Foreign => {
@@ -150,10 +167,18 @@ fn is_ours(word: &[u8]) -> bool {
     LIBRARIES.iter().any(|name| word.ends_with(name))
 }
 
+/// What the file of a program says.
+struct Seen {
+    kind: Program,
+    /// The program gets rights that its starter does not have, so the loader leaves libraries out.
+    has_other_rights: bool,
+}
+
 /// What kind of program it is; one without a slash is looked for as an exec does.
-fn kind_of(program: &[u8], scripts: u32) -> Program {
+fn seen(program: &[u8], scripts: u32) -> Seen {
+    const NOTHING: Seen = Seen { kind: Program::Unknown, has_other_rights: false };
     if program.contains(&b'/') || program.is_empty() {
-        return kind_at(b"", program, scripts);
+        return seen_at(b"", program, scripts).unwrap_or(NOTHING);
     }
     // SAFETY: the terminated name of a variable; what is found is terminated as well.
     let list = unsafe {
@@ -161,20 +186,32 @@ fn kind_of(program: &[u8], scripts: u32) -> Program {
         if list.is_null() { b"/bin:/usr/bin" } else { std::ffi::CStr::from_ptr(list).to_bytes() }
     };
     list.split(|&byte| byte == b':')
-        .map(|folder| kind_at(folder, program, scripts))
-        .find(|kind| *kind != Program::Unknown)
-        .unwrap_or(Program::Unknown)
+        .filter_map(|folder| seen_at(folder, program, scripts))
+        .find(|seen| seen.kind != Program::Unknown)
+        .unwrap_or(NOTHING)
 }
 
-fn kind_at(folder: &[u8], name: &[u8], scripts: u32) -> Program {
-    let kind = {
-        let Some(file) = File::open(folder, name) else { return Program::Unknown };
-        program::look(|offset, to| file.read(offset, to))
-    };
+fn seen_at(folder: &[u8], name: &[u8], scripts: u32) -> Option<Seen> {
+    let file = File::open(folder, name)?;
+    let kind = program::look(|offset, to| file.read(offset, to));
+    let status = system::status(file.0 as i32).ok().filter(|it| it.st_mode & 0o111 != 0)?;
+    drop(file);
     match kind {
-        Program::Script(by) if scripts > 0 => kind_of(by.bytes(), scripts - 1),
-        other => other,
+        Program::Script(by) if scripts > 0 => Some(seen(by.bytes(), scripts - 1)),
+        kind => Some(Seen { kind, has_other_rights: has_other_rights(&status) }),
     }
+}
+
+fn has_other_rights(status: &libc::stat) -> bool {
+    // SAFETY: they take nothing and cannot fail.
+    let (user, group) = unsafe {
+        (
+            system::raw3(libc::SYS_getuid, 0, 0, 0) as libc::uid_t,
+            system::raw3(libc::SYS_getgid, 0, 0, 0) as libc::gid_t,
+        )
+    };
+    status.st_mode & libc::S_ISUID != 0 && status.st_uid != user
+        || status.st_mode & libc::S_ISGID != 0 && status.st_gid != group
 }
 
 /// A file of ours for a moment.

@@ -56,6 +56,7 @@ pub(super) fn lost(reason: Lost) {
 
 /// Notes that something happened that hooks cannot see.
 pub(crate) fn unseen(what: Unseen) {
+    crate::stage::tally::notice(what);
     let bit = 1 << what as u32;
     if let Some(word) = word(control::UNSEEN)
         && word.load(Ordering::Relaxed) & bit == 0

@@ -4,13 +4,16 @@
 
 use super::memory::Direction;
 use super::rules::{self, directory};
-use super::{allocator, calls, caution, journal, life, opening, own, settings, shared, table};
+use super::{
+    allocator, calls, caution, journal, life, opening, own, settings, shared, table, tally,
+};
 use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
 use crate::roomy;
 use iolab_policy::insitu::StrategySpec;
 use iolab_policy::insitu::rules::Act;
+use iolab_policy::insitu::stacking::{self, Consent, Setting};
 use iolab_segment::AttachError;
 use iolab_trace::{Class, Function};
 use std::ffi::{c_char, c_int, c_void};
@@ -466,6 +469,25 @@ pub(crate) unsafe fn close_stream(call: &Call, fd: c_int) -> usize {
     }
 }
 
+/// Whether these strategies may be applied together, and were asked for as they must be; `iolab run`
+/// has made sure of it, who sets variables by hand may not have.
+fn is_allowed(specs: &[StrategySpec], variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
+    let said = variable(settings::CONSENT_VARIABLE.as_bytes());
+    let said = said.and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default();
+    match stacking::check(specs, Setting::Live, Consent::read(said)) {
+        Ok(_) => true,
+        Err(refusal) => {
+            caution::give_up(&format!("IOLAB_APPLY: {}; {}", refusal.message, refusal.hint));
+            false
+        }
+    }
+}
+
+/// Whether files that exist already are to be kept as they are.
+pub(crate) fn keeps_existing() -> bool {
+    settings::keeps_existing()
+}
+
 /// Finds the segment of the run, without which nothing may be held.
 fn join_run(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
     let why = match variable(iolab_segment::VARIABLE.as_bytes()).map(shared::attach) {
@@ -488,6 +510,11 @@ pub(crate) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
     let parsed = text.and_then(|text| StrategySpec::parse_all(text).ok());
     match parsed {
         Some(specs) if !specs.is_empty() => {
+            if !is_allowed(&specs, variable) {
+                return false;
+            }
+            tally::join(variable);
+            tally::begun();
             life::catch_failures();
             if variable(journal::VARIABLE).is_some() {
                 journal::keep();

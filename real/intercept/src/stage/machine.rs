@@ -3,6 +3,7 @@
 
 use super::memory::{Direction, KnownPages, Memory, transfer};
 use super::region::Region;
+use super::tally::{self, Calls};
 use super::tripwire::Tripwire;
 use super::{journal, kernel, settings, shared};
 use iolab_policy::insitu::{
@@ -34,6 +35,8 @@ struct Bottom {
     is_untold: bool,
     /// What the file below must look like as long as bytes are held.
     tripwire: Tripwire,
+    /// For the launcher to tell.
+    calls: Calls,
 }
 
 /// A call of the program on its way.
@@ -68,6 +71,7 @@ impl Machine {
             journal: journal::is_kept().then_some(number),
             is_untold: false,
             tripwire: Tripwire::default(),
+            calls: Calls::default(),
         };
         let known = KnownPages::new();
         Some(Machine { stack, bottom, known, entry, failure_is_told: false })
@@ -177,6 +181,7 @@ impl Machine {
         // SAFETY: the pages were good and the staging memory has room, as just checked.
         unsafe { memory.copy_out(0, to, length) };
         region.absorbed(offset, length as u64);
+        self.bottom.calls.heard += 1;
         true
     }
 
@@ -192,13 +197,23 @@ impl Machine {
 
     /// A call of the program, from its arrival to its answer.
     pub(super) fn call(&mut self, handle: Handle, call: Call, memory: &Memory) -> Outcome {
+        let is_counted = tally::is_counted(call);
+        self.bottom.calls.heard += u64::from(is_counted);
         let mut passage = Passage { bottom: &mut self.bottom, memory };
         let outcome = self.stack.drive(handle, call, &mut passage);
+        if !is_counted || matches!(call, Call::Sync { .. }) {
+            self.bottom.calls.tell();
+        }
         if outcome.is_err() && matches!(call, Call::Write { .. } | Call::Sync { .. } | Call::Close)
         {
             self.failure_is_told = true;
         }
         outcome
+    }
+
+    /// The process ends, and with it what the launcher was not told of.
+    pub(super) fn tell_calls(&mut self) {
+        self.bottom.calls.tell();
     }
 
     /// Whether somebody wrote to the file past the library while bytes were held.
@@ -295,6 +310,7 @@ impl Driver for Passage<'_> {
 
     fn perform(&mut self, handle: Handle, call: Call, slot: Slot) -> Outcome {
         let fd = self.bottom.descriptor(handle).expect("strategies use descriptions that are open");
+        self.bottom.calls.below += u64::from(tally::is_counted(call));
         if !matches!(call, Call::Read { .. } | Call::Seek { .. } | Call::Open { .. }) {
             self.bottom.tripwire.take(fd);
         }

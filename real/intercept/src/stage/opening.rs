@@ -5,7 +5,7 @@ use super::life;
 use super::machine::{Machine, open_call, stack_for};
 use super::memory::Memory;
 use super::table::{self, Change, File, Staged};
-use super::{caution, kernel, own, settings, shared, signals, visit};
+use super::{caution, kernel, own, settings, shared, signals, tally, visit};
 use iolab_policy::insitu::Stack;
 use iolab_segment::Joined;
 use std::ffi::c_int;
@@ -141,6 +141,9 @@ fn begin(
         .and_then(|machine| change.add_file(status.st_dev, status.st_ino, machine, joined));
     if let (None, Some(entry)) = (file, entry) {
         shared::disown(entry);
+    }
+    if file.is_some() {
+        tally::serves(status);
     }
     file
 }

@@ -1,11 +1,17 @@
 //! What this process was asked to apply, read once at start.
 
+use super::caution;
+use iolab_policy::insitu::classes::Semantics;
+use iolab_policy::insitu::stacking::{Verdict, verdict};
 use iolab_policy::insitu::{Strategy, StrategySpec, runtimes};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The environment variable that carries the strategies, top first.
 pub(super) const VARIABLE: &str = "IOLAB_APPLY";
+/// The one that carries what the user has consented to.
+pub(super) const CONSENT_VARIABLE: &str = "IOLAB_ALLOW";
+
 struct Applied(UnsafeCell<Vec<StrategySpec>>);
 
 // SAFETY: written once by `apply` before `READY`, only read after.
@@ -36,6 +42,12 @@ pub(crate) fn is_any() -> bool {
     !applied().is_empty()
 }
 
+/// Whether files that exist are to be kept as they are: some strategy destroys what it serves.
+pub(super) fn keeps_existing() -> bool {
+    let destroys = |spec: &StrategySpec| spec.row().classes.semantics == Semantics::Destroyed;
+    applied().iter().any(destroys)
+}
+
 /// Whether names have to be found out: some strategy is choosy.
 pub(super) fn asks_for_names() -> bool {
     let choosy = |spec: &StrategySpec| {
@@ -54,8 +66,28 @@ pub(super) fn strategies_for(
     if names.iter().flatten().any(|name| runtimes::owner_of(name).is_some()) {
         return Vec::new();
     }
-    let chooses = |spec: &&StrategySpec| chooses(spec, &names);
-    applied().iter().filter(chooses).map(StrategySpec::build).collect()
+    let chosen = || applied().iter().filter(|spec| chooses(spec, &names));
+    if chosen().nth(1).is_some() && !may_stand(&chosen().collect::<Vec<_>>()) {
+        caution::say_once(
+            &MET,
+            "strategies that must not stand on each other choose one file by its two names; it passes",
+        );
+        return Vec::new();
+    }
+    chosen().map(StrategySpec::build).collect()
+}
+
+static MET: AtomicBool = AtomicBool::new(false);
+
+/// Whether strategies whose globs are apart, but which a file's two names have brought together, may
+/// stand on each other.
+fn may_stand(chosen: &[&StrategySpec]) -> bool {
+    chosen.iter().enumerate().all(|(index, above)| {
+        let is_refused = |below: &&StrategySpec| {
+            matches!(verdict(above.row(), below.row()), Verdict::Refused { .. })
+        };
+        !chosen[index + 1..].iter().any(is_refused)
+    })
 }
 
 fn chooses(spec: &StrategySpec, names: &[Option<&str>]) -> bool {

@@ -2,10 +2,10 @@
 //! namespace. Standard input is the socket to the launcher.
 
 use crate::failure::Failure;
-use crate::run::parse;
 use clap::Args;
 use iolab_host::interruption::Interruptions;
 use iolab_mount::{NamespaceError, serve};
+use iolab_policy::insitu::StrategySpec;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -26,7 +26,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let strategies = parse(&arguments.apply)?;
+    // The launcher has checked what stands on what.
+    let strategies = StrategySpec::parse_each(&arguments.apply)?;
     let no_socket = |error: io::Error| Failure::new(format!("standard input: {error}"));
     let socket = io::stdin().as_fd().try_clone_to_owned().map_err(no_socket)?;
     let served = serve(UnixStream::from(socket), &arguments.directories, &strategies);

@@ -6,10 +6,10 @@ use crate::failure::Failure;
 use crate::mount;
 use crate::record::launch_failure;
 use clap::{Args, ValueEnum};
-use iolab_host::launch::{self, Executable};
+use iolab_host::launch;
 use iolab_mount::{NamespaceError, enter, outermost};
 use iolab_policy::insitu::StrategySpec;
-use iolab_trace::program::Program;
+use iolab_segment::Missed;
 use std::env;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -48,7 +48,7 @@ impl Via {
                 return Err(Failure::new("--over is for a mount, and there is none")
                     .hint("add --via mount (or auto), or leave --over out"));
             }
-            Way::Auto => judge(launch::look_at(program)),
+            Way::Auto => judge(program),
         };
         let way = if is_mount { "mount" } else { "preload" };
         eprintln!("iolab: --via {way}: {} {why}", program.to_string_lossy());
@@ -57,14 +57,14 @@ impl Via {
 }
 
 /// Whether only a mount reaches a program, and why.
-fn judge(executable: Executable) -> (bool, &'static str) {
-    match executable.program {
-        _ if executable.has_set_id => {
+fn judge(program: &OsStr) -> (bool, &'static str) {
+    match launch::missed(Path::new(program)) {
+        Some((_, Missed::SetUser)) => {
             (true, "runs as another user, so it loads no library of ours")
         }
-        Program::Static => (true, "is static, so it loads no library"),
-        Program::Foreign => (true, "is of another C library than glibc"),
-        _ => (false, "loads libraries"),
+        Some((_, Missed::Static)) => (true, "is static, so it loads no library"),
+        Some((_, Missed::ForeignLibc)) => (true, "is of another C library than glibc"),
+        Some((_, Missed::Environment)) | None => (false, "loads libraries"),
     }
 }
 
@@ -85,6 +85,7 @@ pub(super) fn mounted(
             return Err(Failure::new(failure).hint(way_out));
         }
     }
+    mount::refuse_destroyers(&specs)?;
     let named = match arguments.via.over.is_empty() {
         true => directories_of(&specs)?,
         false => arguments.via.over.clone(),

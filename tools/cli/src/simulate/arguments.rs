@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// Platform file, or the name of a preset
     #[arg(long, value_name = "P.toml", required_unless_present = "template")]
     pub(super) platform: Option<String>,
-    /// Strategy on top of the file system, as `iolab run` takes it; the first one is on top
+    /// Strategies on top of the file system, as `iolab run` takes them; the first one is on top
     #[arg(long, value_name = "STRATEGY")]
     pub(super) apply: Vec<String>,
     /// Cache layer of the servers of a cluster platform (none, write-behind, …)
@@ -143,7 +143,7 @@ impl Arguments {
 
     /// The strategies, the first one on top.
     pub(super) fn strategies(&self) -> Result<Vec<StrategySpec>, Failure> {
-        Ok(self.apply.iter().map(|text| StrategySpec::parse(text)).collect::<Result<_, _>>()?)
+        crate::run::parse_for_scratch(&self.apply)
     }
 
     /// The platform, which all but the template want.

@@ -54,7 +54,7 @@ pub(crate) const WAYS: &[Way] = &[
     Way::Record,
     Way::Run(&["write-back"]),
     Way::Run(&["write-back:buffer=300,largest=200"]),
-    Way::Run(&["seek-elide", "write-back:buffer=8k", "null"]),
+    Way::Run(&["null", "write-back:buffer=8k", "null"]),
 ];
 
 /// As `WAYS`, and each strategy alone.
@@ -64,7 +64,7 @@ pub(crate) const WAYS_AND_ALONE: &[Way] = &[
     Way::Run(&["seek-elide"]),
     Way::Run(&["write-back"]),
     Way::Run(&["write-back:buffer=300,largest=200"]),
-    Way::Run(&["seek-elide", "write-back:buffer=8k", "null"]),
+    Way::Run(&["null", "write-back:buffer=8k", "null"]),
 ];
 
 /// As `WAYS`, and with transfers cut short below: for programs that go on after a short transfer,
@@ -73,7 +73,7 @@ pub(crate) const WAYS_AND_CRUEL: &[Way] = &[
     Way::Record,
     Way::Run(&["write-back"]),
     Way::Run(&["write-back:buffer=300,largest=200"]),
-    Way::Run(&["seek-elide", "write-back:buffer=8k", "null"]),
+    Way::Run(&["null", "write-back:buffer=8k", "null"]),
     Way::Run(&["write-back:buffer=4k,largest=2k", "cruel:short=40,seed=11"]),
 ];
 
@@ -198,6 +198,9 @@ fn under(way: Way, home: &Path) -> Command {
         }
         Way::Run(strategies) | Way::Mount(strategies) => {
             command.arg("run");
+            if strategies.iter().any(|strategy| strategy.starts_with("cruel")) {
+                command.arg("--cruel");
+            }
             for strategy in strategies {
                 command.arg("--apply").arg(strategy);
             }

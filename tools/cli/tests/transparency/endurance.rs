@@ -117,7 +117,7 @@ fn a_killed_run_that_held_nothing_is_removed_by_the_next() {
     kill_with_its_program(command.stdout(Stdio::piped()).spawn().unwrap());
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
     let mut next = iolab();
-    next.args(["run", "--apply", "write-back", "--", "true"]);
+    next.args(["run", "--quiet", "--apply", "write-back", "--", "true"]);
     let output = next.env("IOLAB_RUN_PLACE", place.path()).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);

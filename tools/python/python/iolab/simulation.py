@@ -42,7 +42,7 @@ def simulate(
     :class:`CacheSettings`; by itself each server has the platform's. ``collective`` says by command
     which algorithm of :func:`iolab.collectives_by_command` carries it out, or what makes one from a
     :class:`CollectiveCall`. ``apply`` puts in-situ strategies between the ranks and their files, as
-    ``iolab run`` does (``"write-back:buffer=4m"``; of several the first is next to the program). The result is the median run over ``seeds`` orders of simultaneous events
+    ``iolab run`` does (``"write-back:buffer=4m"``; of several, or in ``"A + B"``, the first is next to the program). The result is the median run over ``seeds`` orders of simultaneous events
     (9; in the published order 1), with ``low`` and ``high`` beside it; ``seeds=1`` or a ``tie_seed``
     make a single run. ``seed`` replaces that of the workload's random choices, ``faults`` lets things go wrong as a :class:`Scenario` says.
 

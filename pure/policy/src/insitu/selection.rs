@@ -1,0 +1,138 @@
+//! Which files a strategy is for.
+
+/// Which files a strategy is for: absolute paths, by glob (`*`, `**`, `?`, `[ab]`, `{a,b}`).
+/// A glob without a `/` is matched against the file name alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// A path must match one of these; none means every path.
+    pub paths: Vec<String>,
+    /// … and none of these.
+    pub exclude: Vec<String>,
+}
+
+impl Selection {
+    /// Whether the file at that absolute path is chosen.
+    pub fn chooses(&self, path: &str) -> bool {
+        let any = |globs: &[String]| globs.iter().any(|glob| glob_matches(glob, path));
+        (self.paths.is_empty() || any(&self.paths)) && !any(&self.exclude)
+    }
+
+    /// Whether surely no file is chosen by both, as far as their globs tell by how they begin and end
+    /// (`*.chk` and `*.log`, `/a/**` and `/b/**`) or by one excluding what the other names.
+    pub fn is_apart_from(&self, other: &Selection) -> bool {
+        let excludes = |one: &Selection, other: &Selection| {
+            !one.paths.is_empty() && one.paths.iter().all(|glob| other.exclude.contains(glob))
+        };
+        let differ = |glob: &String| other.paths.iter().all(|other| are_apart(glob, other));
+        let named = !self.paths.is_empty() && !other.paths.is_empty();
+        named && self.paths.iter().all(differ) || excludes(self, other) || excludes(other, self)
+    }
+}
+
+fn glob_matches(glob: &str, path: &str) -> bool {
+    let subject = if glob.contains('/') { path } else { path.rsplit('/').next().unwrap_or(path) };
+    fast_glob::glob_match(glob, subject)
+}
+
+/// Whether no path matches both: their plain beginnings or plain ends contradict each other.
+fn are_apart(one: &str, other: &str) -> bool {
+    let (one_begins, one_ends) = plain_ends(one);
+    let (other_begins, other_ends) = plain_ends(other);
+    let contradict_at_begin =
+        !one_begins.starts_with(&*other_begins) && !other_begins.starts_with(&*one_begins);
+    let contradict_at_end = !one_ends.ends_with(&*other_ends) && !other_ends.ends_with(&*one_ends);
+    contradict_at_begin || contradict_at_end
+}
+
+/// With what each path begins and ends that a glob matches, as far as that is plain text.
+fn plain_ends(glob: &str) -> (String, String) {
+    const SPECIAL: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
+    if glob.starts_with('!') {
+        // What it does not match is meant.
+        return (String::new(), String::new());
+    }
+    let first = glob.find(SPECIAL);
+    let end = &glob[glob.rfind(SPECIAL).map_or(0, |at| at + 1)..];
+    match (glob.contains('/'), first) {
+        // A file name: anything may stand before it, and before it stands a `/`.
+        (false, None) => (String::new(), format!("/{glob}")),
+        (false, Some(_)) => (String::new(), end.to_owned()),
+        (true, first) => (glob[..first.unwrap_or(glob.len())].to_owned(), end.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolab_vocab::{Random, Seed};
+
+    #[test]
+    fn a_glob_without_a_slash_is_about_the_file_name() {
+        let chooses = |glob: &str, path| {
+            Selection { paths: vec![glob.into()], exclude: vec![] }.chooses(path)
+        };
+        assert!(chooses("*.chk", "/a/b/c.chk"));
+        assert!(!chooses("*.chk", "/a/b.chk/c"));
+        assert!(chooses("/a/**/*.chk", "/a/b/c.chk"));
+        assert!(chooses("{x,c}.chk", "/a/c.chk"));
+    }
+
+    #[test]
+    fn selections_are_apart_when_no_path_can_match_both() {
+        let selection = |paths: &[&str], exclude: &[&str]| {
+            let owned = |globs: &[&str]| globs.iter().map(|&it| it.to_owned()).collect();
+            Selection { paths: owned(paths), exclude: owned(exclude) }
+        };
+        let all = selection(&[], &[]);
+        let apart = [
+            (selection(&["*.a"], &[]), selection(&["*.b"], &[])),
+            (selection(&["/a/**"], &[]), selection(&["/b/**"], &[])),
+            (selection(&["/a/**/*.x"], &[]), selection(&["*.y", "/b/*"], &[])),
+            (selection(&["one"], &[]), selection(&["*.b", "two"], &[])),
+            (selection(&["*.a"], &[]), selection(&[], &["*.a"])),
+        ];
+        for (one, other) in &apart {
+            assert!(one.is_apart_from(other) && other.is_apart_from(one), "{one:?} {other:?}");
+            assert!(!one.is_apart_from(&all) || !other.is_apart_from(&all));
+        }
+        let may_meet = [
+            (selection(&["*.a"], &[]), selection(&["/x/**"], &[])),
+            (selection(&["/a/**"], &[]), selection(&["/a/b/*"], &[])),
+            (selection(&["*.b"], &[]), selection(&["*.a.b"], &[])),
+            (selection(&["*.{a,b}"], &[]), selection(&["*.b"], &[])),
+            (selection(&["*.a", "*.b"], &[]), selection(&["*.b"], &[])),
+            (selection(&["x[.]a"], &[]), selection(&["x.a"], &[])),
+            (selection(&["!*.a"], &[]), selection(&["*.b"], &[])),
+            (selection(&["*.a"], &[]), selection(&[], &["*.b"])),
+        ];
+        for (one, other) in &may_meet {
+            assert!(!one.is_apart_from(other) && !other.is_apart_from(one), "{one:?} {other:?}");
+        }
+        assert!(!all.is_apart_from(&all));
+    }
+
+    #[test]
+    fn no_path_is_chosen_by_two_selections_that_are_apart() {
+        const PIECES: [&str; 12] =
+            ["*", "**/", "/", "a", "b", ".c", "?", "{a,b}", "[ab]", "!", "\\*", "{a,/b}"];
+        let mut random = Random::new(Seed(7));
+        let mut some = |pieces: &[&str], most: u64| -> String {
+            let count = 1 + random.below(most);
+            (0..count).map(|_| pieces[random.below(pieces.len() as u64) as usize]).collect()
+        };
+        let mut apart = 0;
+        for _ in 0..20_000 {
+            let [one, other] = [some(&PIECES, 4), some(&PIECES, 4)]
+                .map(|glob| Selection { paths: vec![glob], exclude: vec![] });
+            if !one.is_apart_from(&other) {
+                continue;
+            }
+            apart += 1;
+            for _ in 0..20 {
+                let path = format!("/{}", some(&["a", "b", ".c", "/", "*", "!"], 5));
+                assert!(!(one.chooses(&path) && other.chooses(&path)), "{one:?} {other:?} {path}");
+            }
+        }
+        assert!(apart > 1000, "{apart}");
+    }
+}

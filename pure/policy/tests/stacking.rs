@@ -1,0 +1,166 @@
+//! Which strategies may stand on each other, and what has to be asked for.
+
+use iolab_policy::insitu::catalog::Row;
+use iolab_policy::insitu::classes::{Classes, Layer, Owned, Semantics, Shape, Visibility};
+use iolab_policy::insitu::stacking::{Consent, Setting, Verdict, check, table, verdict};
+use iolab_policy::insitu::{Catalog, StrategySpec};
+use iolab_vocab::Refusal;
+
+fn specs(text: &str) -> Vec<StrategySpec> {
+    StrategySpec::parse_all(text).unwrap()
+}
+
+/// Everything there is to consent to.
+fn everything() -> Consent {
+    let all: Vec<StrategySpec> =
+        Catalog::ROWS.iter().map(|row| StrategySpec::parse(row.name).unwrap()).collect();
+    Consent::to(&all)
+}
+
+fn checked(text: &str, setting: Setting, consent: Consent) -> Result<Vec<String>, Refusal> {
+    check(&specs(text), setting, consent)
+}
+
+#[test]
+fn the_table_of_pairs_is_the_golden_one() {
+    let mut text = String::new();
+    for (above, below, verdict) in table() {
+        let reason = verdict
+            .reason()
+            .map_or(String::new(), |(reason, instead)| format!(": {reason}; {instead}"));
+        text += &format!("{} + {} {}{reason}\n", above.name, below.name, verdict.word());
+    }
+    let golden = include_str!("golden/stacks.txt");
+    let is_new = |line: &&str| !golden.lines().any(|old| old == *line);
+    let new: Vec<&str> = text.lines().filter(is_new).collect();
+    assert!(text == golden, "not in the golden table: {new:#?}; the table is now\n{text}");
+}
+
+#[test]
+fn every_refused_pair_is_refused_with_its_reason_wherever_it_is_to_be() {
+    let mut refused = 0;
+    for (above, below, verdict) in table() {
+        let pair = format!("{} + {}", above.name, below.name);
+        for setting in [Setting::Live, Setting::Compared, Setting::Scratch] {
+            let text = format!("{}:paths=** + {}:paths=**", above.name, below.name);
+            let told = checked(&text, setting, everything());
+            match &verdict {
+                Verdict::Refused { reason, instead } => {
+                    let told = told.unwrap_err();
+                    assert_eq!(told.message, format!("`{pair}`: {reason}"));
+                    assert!(told.hint.starts_with(&**instead), "{told}");
+                    refused += 1;
+                }
+                Verdict::Useless { reason, .. } if setting != Setting::Compared => {
+                    assert!(told.unwrap()[0].contains(reason), "{pair}");
+                }
+                _ if setting != Setting::Compared => assert_eq!(told.unwrap(), [""; 0], "{pair}"),
+                _ => {}
+            }
+        }
+    }
+    assert!(refused > 30, "{refused}");
+}
+
+#[test]
+fn what_stands_between_two_stages_does_not_matter() {
+    let told = checked("seek-elide + null + write-back", Setting::Scratch, Consent::default());
+    assert!(told.unwrap_err().message.starts_with("`seek-elide + write-back`"));
+}
+
+#[test]
+fn stages_that_serve_no_file_together_are_no_pair() {
+    let scratch = |text: &str| checked(text, Setting::Scratch, Consent::default());
+    assert!(scratch("write-back:buffer=4k,paths=*.small + write-back:paths=*.big").is_ok());
+    let told = scratch("write-back:paths=*.small + write-back:paths=/a/**").unwrap_err();
+    assert!(told.hint.contains("paths= that no file shares"), "{told}");
+    // Who destroys stands alone all the same.
+    assert!(scratch("seek-free:paths=*.a + write-back:paths=*.b").is_err());
+}
+
+#[test]
+fn what_gives_something_away_must_be_asked_for_in_a_live_program() {
+    let consent = |words: &[&str], cruel, destroys| {
+        let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        Consent::of(&words, cruel, destroys).unwrap()
+    };
+    let none = Consent::default();
+    for (text, flag, right) in [
+        ("fail:paths=*", "--cruel", consent(&[], true, false)),
+        ("seek-free:paths=*", "--i-know-this-destroys-data", consent(&[], false, true)),
+        (
+            "fsync-relax:paths=*",
+            "--allow weaker-durability",
+            consent(&["weaker-durability"], false, false),
+        ),
+    ] {
+        let told = checked(text, Setting::Live, none).unwrap_err();
+        assert!(told.hint.contains(flag), "{told}");
+        assert_eq!(checked(text, Setting::Live, right), Ok(vec![]), "{text}");
+        assert_eq!(checked(text, Setting::Scratch, none), Ok(vec![]), "{text}");
+        assert_eq!(right.flags().collect::<Vec<_>>(), [flag]);
+        assert_eq!(Consent::read(&right.text()), right);
+        assert_eq!(Consent::to(&specs(text)), right);
+        assert_eq!(specs(text)[0].row().asks_for().unwrap().0, flag);
+    }
+    let told = Consent::of(&["cruel".to_owned()], false, false).unwrap_err();
+    assert!(told.message.contains("`cruel`") && told.hint.contains("late-visibility"), "{told}");
+    assert_eq!(Consent::read("nonsense,,"), none);
+}
+
+#[test]
+fn files_must_be_named_by_who_gives_away_what_they_hold() {
+    for text in ["fsync-relax", "seek-free", "fsync-relax:exclude=*.db"] {
+        let told = checked(text, Setting::Live, everything()).unwrap_err();
+        assert!(told.message.contains("files you name") && told.hint.contains("paths="), "{told}");
+    }
+    assert!(checked("fail", Setting::Live, everything()).is_ok());
+}
+
+#[test]
+fn who_sees_bytes_late_is_said_unless_files_are_named() {
+    let live = |text: &str| checked(text, Setting::Live, Consent::default()).unwrap();
+    assert!(live("write-back")[0].contains("outside of this run"));
+    assert_eq!(live("write-back:paths=**"), [""; 0]);
+    assert_eq!(live("seek-elide"), [""; 0]);
+    assert!(checked("write-back", Setting::Compared, Consent::default()).unwrap().is_empty());
+}
+
+#[test]
+fn a_study_takes_all_but_who_destroys_what_it_compares() {
+    let told = checked("seek-free:paths=*", Setting::Compared, everything()).unwrap_err();
+    assert!(told.message.contains("study") && told.message.contains("seek-free"), "{told}");
+    for text in ["cruel", "fsync-relax + write-back"] {
+        assert_eq!(checked(text, Setting::Compared, Consent::default()), Ok(vec![]), "{text}");
+    }
+}
+
+/// A row as one to come might be.
+fn made_up(name: &'static str, classes: Classes) -> Row {
+    Row { name, summary: "", usage: "", classes, build: |_| unreachable!("only judged") }
+}
+
+#[test]
+fn rules_hold_for_classes_that_no_strategy_has_yet() {
+    let holder = Classes { shape: Shape::Joins, owns: &[Owned::HeldBytes], ..Classes::PLAIN };
+    let holder = made_up("holder", holder);
+    let placer = made_up("placer", Classes { owns: &[Owned::Placement], ..Classes::PLAIN });
+    let cuts = Classes { shape: Shape::Cuts, owns: &[Owned::HeldBytes], ..Classes::PLAIN };
+    let cutter = made_up("cutter", cuts);
+    let other_layer = Classes { layer: Layer::MpiIo, ..holder.classes };
+    let other_layer = made_up("other", other_layer);
+    let is_allowed = |above: &Row, below: &Row| verdict(above, below) == Verdict::Allowed;
+    assert!(is_allowed(&holder, &placer) && !is_allowed(&placer, &holder));
+    assert!(is_allowed(&holder, &cutter) && !is_allowed(&cutter, &holder));
+    assert!(!is_allowed(&holder, &holder) && is_allowed(&other_layer, &holder));
+    for (semantics, visibility, flag) in [
+        (Semantics::MayBeOld, Visibility::AtOnce, "--allow age"),
+        (Semantics::Kept, Visibility::Moved, "--allow late-visibility"),
+        (Semantics::Kept, Visibility::Node, "--allow late-visibility"),
+        (Semantics::Kept, Visibility::Unpacked, "--allow late-visibility"),
+    ] {
+        let row = made_up("new", Classes { semantics, visibility, ..Classes::PLAIN });
+        assert_eq!(row.asks_for().unwrap().0, flag);
+    }
+    assert_eq!(holder.asks_for(), None);
+}

@@ -1,0 +1,295 @@
+//! What came of a run: a page of counters that all its processes share, and the programs of it that ran
+//! without the library. It has no name in any directory: processes find it by the launcher's descriptor, and it
+//! goes with the last of them. Who cannot reach it (another user's, in a container) counts nothing.
+//!
+//! Costs: a process that starts opens and maps it once; a file adds its calls when it is closed.
+
+use crate::system::{self, Descriptor, system_call};
+use std::ffi::{CStr, c_int};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+
+/// The variable that tells processes where the page is.
+pub const TALLY_VARIABLE: &str = "IOLAB_TALLY";
+
+/// "iolabtly", and the version of what follows.
+const MAGIC: u64 = u64::from_le_bytes(*b"iolabtl1");
+/// Programs that are named; more are counted.
+const NAMES: usize = 32;
+const NAME_BYTES: usize = 244;
+/// Files that are told apart; more are counted again each time they are opened.
+const FILES: usize = 4096;
+/// Places of the table that are looked at for a file.
+const PROBES: usize = 16;
+
+/// Why a program of the run had no library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missed {
+    /// It has no loader that would look for libraries.
+    Static,
+    /// It runs with other rights than who started it.
+    SetUser,
+    /// It was started with an environment that does not name the library.
+    Environment,
+    /// Its C library is another one.
+    ForeignLibc,
+}
+
+impl Missed {
+    const ALL: [Missed; 4] =
+        [Missed::Static, Missed::SetUser, Missed::Environment, Missed::ForeignLibc];
+
+    /// As people read it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Missed::Static => "statically linked",
+            Missed::SetUser => "set-uid or set-gid",
+            Missed::Environment => "started without the variables of the run",
+            Missed::ForeignLibc => "of another C library than glibc",
+        }
+    }
+}
+
+#[repr(C)]
+struct Page {
+    magic: AtomicU64,
+    processes: AtomicU64,
+    files: AtomicU64,
+    heard: AtomicU64,
+    below: AtomicU64,
+    noticed: AtomicU32,
+    missed: AtomicU32,
+    names: [Name; NAMES],
+    known: [AtomicU64; FILES],
+}
+
+#[repr(C)]
+struct Name {
+    /// 0 is free; else a `Missed` plus one, once the text is there.
+    why: AtomicU32,
+    is_claimed: AtomicU32,
+    length: AtomicU32,
+    text: [AtomicU8; NAME_BYTES],
+}
+
+/// The page as this process sees it.
+#[derive(Clone, Copy)]
+pub struct Tally(&'static Page);
+
+/// What was counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Programs that loaded the library and have strategies.
+    pub processes: u64,
+    /// Files that strategies served.
+    pub files: u64,
+    /// Calls on them that strategies heard.
+    pub heard: u64,
+    /// Calls that came out below.
+    pub below: u64,
+    /// Bits of what was noticed and goes past the library, as numbered by who sets them.
+    pub noticed: u32,
+    /// Programs without the library, and why.
+    pub missed: Vec<(String, Missed)>,
+    /// Further such programs, without their names.
+    pub missed_more: u64,
+}
+
+impl Tally {
+    /// Makes the page. The value of [`TALLY_VARIABLE`] for processes to find it by holds as long as this
+    /// process lives.
+    ///
+    /// # Errors
+    /// The error number, where the system has no room.
+    pub fn create() -> Result<(Tally, String), c_int> {
+        let bytes = size_of::<Page>();
+        // SAFETY: a terminated name; the result is a descriptor of ours.
+        let fd =
+            unsafe { system_call!(SYS_memfd_create, c"iolab-tally".as_ptr(), libc::MFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(-fd as c_int);
+        }
+        let fd = fd as c_int;
+        // SAFETY: no memory is involved. Memory there is none for is an error here and no signal later.
+        let granted = unsafe { system_call!(SYS_fallocate, fd, 0, 0, bytes) };
+        let tally = if granted < 0 { Err(-granted as c_int) } else { Tally::mapped(fd) };
+        match tally {
+            Ok(tally) => {
+                tally.0.magic.store(MAGIC, Release);
+                Ok((tally, format!("/proc/{}/fd/{fd}", system::own_pid())))
+            }
+            Err(errno) => {
+                // SAFETY: our own descriptor.
+                unsafe { system_call!(SYS_close, fd) };
+                Err(errno)
+            }
+        }
+    }
+
+    /// Finds the page of the run this process is part of.
+    pub fn attach(path: &CStr) -> Option<Tally> {
+        let file = Descriptor::open(path, libc::O_RDWR).ok()?;
+        let status = file.status()?;
+        let is_page = status.st_mode & libc::S_IFMT == libc::S_IFREG
+            && status.st_uid == system::own_user()
+            && status.st_size as usize == size_of::<Page>();
+        if !is_page {
+            return None;
+        }
+        let tally = Tally::mapped(file.number()).ok()?;
+        if tally.0.magic.load(Acquire) == MAGIC {
+            return Some(tally);
+        }
+        // SAFETY: our own mapping, of which no reference is left.
+        unsafe { system_call!(SYS_munmap, std::ptr::from_ref(tally.0), size_of::<Page>()) };
+        None
+    }
+
+    fn mapped(fd: c_int) -> Result<Tally, c_int> {
+        let page = system::map_shared(fd, 0, size_of::<Page>() as u64).ok_or(libc::ENOMEM)?;
+        // SAFETY: mapped with that many bytes, all of them atomic words, and never unmapped in use.
+        Ok(Tally(unsafe { &*page.cast::<Page>() }))
+    }
+
+    /// A program has begun to serve files.
+    pub fn begun(self) {
+        self.0.processes.fetch_add(1, Relaxed);
+    }
+
+    /// A file is served.
+    pub fn serves(self, device: u64, inode: u64) {
+        let mark = device.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(inode).max(1);
+        let hash = (mark.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
+        for probe in 0..PROBES {
+            let place = &self.0.known[(hash + probe) % FILES];
+            match place.compare_exchange(0, mark, Relaxed, Relaxed) {
+                Ok(_) => break,
+                Err(known) if known == mark => return,
+                Err(_) => {}
+            }
+        }
+        self.0.files.fetch_add(1, Relaxed);
+    }
+
+    /// So many calls were heard, and so many came out below.
+    pub fn calls(self, heard: u64, below: u64) {
+        self.0.heard.fetch_add(heard, Relaxed);
+        self.0.below.fetch_add(below, Relaxed);
+    }
+
+    /// Something that goes past the library was noticed.
+    pub fn notice(self, bit: u32) {
+        if self.0.noticed.load(Relaxed) & bit == 0 {
+            self.0.noticed.fetch_or(bit, Relaxed);
+        }
+    }
+
+    /// A program is about to be started that will have no library. Each is named once.
+    pub fn miss(self, program: &[u8], why: Missed) {
+        let program = &program[..program.len().min(NAME_BYTES)];
+        for name in &self.0.names {
+            if name.is_claimed.compare_exchange(0, 1, AcqRel, Acquire).is_ok() {
+                for (to, &byte) in name.text.iter().zip(program) {
+                    to.store(byte, Relaxed);
+                }
+                name.length.store(program.len() as u32, Relaxed);
+                return name.why.store(why as u32 + 1, Release);
+            }
+            if name.is(program) {
+                return;
+            }
+        }
+        self.0.missed.fetch_add(1, Relaxed);
+    }
+
+    /// What was counted so far.
+    pub fn figures(self) -> Figures {
+        let page = self.0;
+        let missed = page.names.iter().filter_map(Name::read).collect();
+        Figures {
+            processes: page.processes.load(Relaxed),
+            files: page.files.load(Relaxed),
+            heard: page.heard.load(Relaxed),
+            below: page.below.load(Relaxed),
+            noticed: page.noticed.load(Relaxed),
+            missed,
+            missed_more: u64::from(page.missed.load(Relaxed)),
+        }
+    }
+}
+
+impl Name {
+    fn is(&self, program: &[u8]) -> bool {
+        self.why.load(Acquire) != 0
+            && self.length.load(Relaxed) as usize == program.len()
+            && self.text.iter().zip(program).all(|(one, other)| one.load(Relaxed) == *other)
+    }
+
+    fn read(&self) -> Option<(String, Missed)> {
+        let why = *Missed::ALL.get((self.why.load(Acquire) as usize).checked_sub(1)?)?;
+        let length = (self.length.load(Relaxed) as usize).min(NAME_BYTES);
+        let text: Vec<u8> = self.text[..length].iter().map(|byte| byte.load(Relaxed)).collect();
+        Some((String::from_utf8_lossy(&text).into_owned(), why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+
+    #[test]
+    fn what_one_process_counts_the_launcher_reads() {
+        let (launcher, path) = Tally::create().unwrap();
+        let process = Tally::attach(&CString::new(path).unwrap()).unwrap();
+        process.begun();
+        for (device, inode) in [(1, 2), (1, 3), (1, 2), (2, 1)] {
+            process.serves(device, inode);
+        }
+        process.calls(10, 3);
+        process.calls(5, 5);
+        process.notice(4);
+        process.notice(4);
+        process.miss(b"/bin/static", Missed::Static);
+        process.miss(b"/bin/static", Missed::Static);
+        process.miss(b"/bin/su", Missed::SetUser);
+        let expected = Figures {
+            processes: 1,
+            files: 3,
+            heard: 15,
+            below: 8,
+            noticed: 4,
+            missed: vec![
+                ("/bin/static".into(), Missed::Static),
+                ("/bin/su".into(), Missed::SetUser),
+            ],
+            missed_more: 0,
+        };
+        assert_eq!(launcher.figures(), expected);
+    }
+
+    #[test]
+    fn names_and_files_that_have_no_room_are_counted() {
+        let (tally, _) = Tally::create().unwrap();
+        for number in 0..40 {
+            tally.miss(format!("/bin/{number}").as_bytes(), Missed::Environment);
+        }
+        tally.miss(&[b'x'; 1000], Missed::Environment);
+        for inode in 0..10_000 {
+            tally.serves(7, inode);
+        }
+        let figures = tally.figures();
+        assert_eq!((figures.missed.len(), figures.missed_more), (NAMES, 9));
+        assert_eq!(figures.files, 10_000);
+    }
+
+    #[test]
+    fn what_is_no_such_page_is_left_alone() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = CString::new(file.path().to_str().unwrap()).unwrap();
+        assert!(Tally::attach(&path).is_none());
+        file.as_file().set_len(size_of::<Page>() as u64).unwrap();
+        assert!(Tally::attach(&path).is_none(), "no magic");
+        assert!(Tally::attach(c"/proc/1/fd/999999").is_none());
+    }
+}
