@@ -200,8 +200,8 @@ mod tests {
     fn who_closes_or_hands_a_file_on_pays_what_is_owed() {
         for last in [Call::Close, Call::Settle] {
             let mut relax = relaxed(&[("every", "10ms")]);
-            call(&mut relax, 0, SYNC, &[Ok(0)]);
-            call(&mut relax, 1, DATA_SYNC, &[]);
+            _ = call(&mut relax, 0, SYNC, &[Ok(0)]);
+            _ = call(&mut relax, 1, DATA_SYNC, &[]);
             assert_eq!(call(&mut relax, 2, last, &[Ok(0), Ok(0)]), (vec![DATA_SYNC, last], Ok(0)));
             assert_eq!(call(&mut relax, 3, last, &[Ok(0)]), (vec![last], Ok(0)));
         }
@@ -212,16 +212,16 @@ mod tests {
         let full = Err(Errno(28));
         for next in [SYNC, Call::Close] {
             let mut relax = relaxed(&[("every", "10ms")]);
-            call(&mut relax, 0, SYNC, &[Ok(0)]);
-            call(&mut relax, 1, SYNC, &[]);
+            _ = call(&mut relax, 0, SYNC, &[Ok(0)]);
+            _ = call(&mut relax, 1, SYNC, &[]);
             assert_eq!(call(&mut relax, 20, WRITE, &[full, Ok(8)]).1, Ok(8));
             let below: &[Outcome] = if next == SYNC { &[] } else { &[Ok(0)] };
             assert_eq!(call(&mut relax, 21, next, below).1, full);
             assert_eq!(call(&mut relax, 40, SYNC, &[Ok(0)]).1, Ok(0));
         }
         let mut relax = relaxed(&[("every", "10ms")]);
-        call(&mut relax, 0, SYNC, &[Ok(0)]);
-        call(&mut relax, 1, SYNC, &[]);
+        _ = call(&mut relax, 0, SYNC, &[Ok(0)]);
+        _ = call(&mut relax, 1, SYNC, &[]);
         assert_eq!(call(&mut relax, 2, Call::Close, &[full, Ok(0)]).1, full);
     }
 }
