@@ -3,7 +3,7 @@
 
 use super::parameter::{Parameters, unknown};
 use super::write_back::Settings;
-use super::{Cruel, Null, SeekElide, Strategy, Throttle, WriteBack};
+use super::{Cruel, Null, SeekElide, Strategy, Throttle, WriteBack, read_ahead, window};
 use iolab_vocab::Refusal;
 
 /// Classes of a strategy, as data: what may stand above what is decided from these.
@@ -55,7 +55,7 @@ const NULL: Row = Row {
 const SEEK_ELIDE: Row = Row {
     name: "seek-elide",
     summary: "keeps file positions itself: seeks cost nothing, seek + transfer becomes one call",
-    usage: "seek-elide[:paths=GLOB,exclude=GLOB]",
+    usage: "seek-elide[:outsiders=none,paths=GLOB,exclude=GLOB]",
     traits: Traits {
         scope: "metadata",
         interference: "single",
@@ -63,10 +63,7 @@ const SEEK_ELIDE: Row = Row {
         keeps_semantics: true,
         cruel: false,
     },
-    build: |parameters| {
-        refuse_all(parameters)?;
-        Ok(Box::<SeekElide>::default())
-    },
+    build: |parameters| Ok(Box::new(SeekElide::parse(parameters)?)),
 };
 
 const WRITE_BACK: Row = Row {
@@ -81,6 +78,35 @@ const WRITE_BACK: Row = Row {
         cruel: false,
     },
     build: |parameters| Ok(Box::new(WriteBack::new(Settings::parse(parameters)?))),
+};
+
+const READ_AHEAD: Row = Row {
+    name: "read-ahead",
+    summary: "has fetched what streams of reads will come to: by the kernel, or into memory",
+    usage: "read-ahead[:window=8m,paths=GLOB,exclude=GLOB] or \
+            read-ahead:via=buffer,outsiders=none[,window=256k,largest=16k,paths=GLOB,exclude=GLOB]",
+    traits: Traits {
+        scope: "data",
+        interference: "several",
+        state: "pattern per description, and with via=buffer a window per file",
+        keeps_semantics: true,
+        cruel: false,
+    },
+    build: read_ahead::parse,
+};
+
+const DATA_SIEVE: Row = Row {
+    name: "data-sieve",
+    summary: "makes one large read of small ones with small holes between them",
+    usage: "data-sieve:outsiders=none[,hole=2k,window=256k,largest=16k,paths=GLOB,exclude=GLOB]",
+    traits: Traits {
+        scope: "data",
+        interference: "several",
+        state: "pattern per description, window per file",
+        keeps_semantics: true,
+        cruel: false,
+    },
+    build: |parameters| Ok(Box::new(window::data_sieve(parameters)?)),
 };
 
 const THROTTLE: Row = Row {
@@ -116,7 +142,8 @@ pub struct Catalog;
 
 impl Catalog {
     /// Every row, in the order of documentation.
-    pub const ROWS: &[Row] = &[NULL, SEEK_ELIDE, WRITE_BACK, THROTTLE, CRUEL];
+    pub const ROWS: &[Row] =
+        &[NULL, SEEK_ELIDE, WRITE_BACK, READ_AHEAD, DATA_SIEVE, THROTTLE, CRUEL];
 
     /// The row of that name.
     pub fn find(name: &str) -> Result<&'static Row, Refusal> {

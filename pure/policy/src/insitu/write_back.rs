@@ -241,7 +241,7 @@ impl WriteBack {
         }
         let description = *self.descriptions.get(handle);
         match call {
-            Call::Open { .. } => false,
+            Call::Open { .. } | Call::Advise { .. } => false,
             Call::Write { at, length } => {
                 let appends = description.access.append;
                 let extent = self.write_extent(handle, at, length);
