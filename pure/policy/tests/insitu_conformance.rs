@@ -333,6 +333,11 @@ fn honest() -> Vec<String> {
             "seek-elide" => {
                 vec!["seek-elide".to_owned(), "seek-elide:outsiders=none".to_owned()]
             }
+            "align" => vec![
+                "align:block=8,buffer=50".to_owned(),
+                "align:block=64".to_owned(),
+                "align:block=100,age=0".to_owned(),
+            ],
             "read-ahead" => vec![
                 "read-ahead:window=4k".to_owned(),
                 "read-ahead:via=buffer,outsiders=none,window=64,largest=30".to_owned(),

@@ -80,6 +80,20 @@ const WRITE_BACK: Row = Row {
     build: |parameters| Ok(Box::new(WriteBack::new(Settings::parse(parameters)?))),
 };
 
+const ALIGN: Row = Row {
+    name: "align",
+    summary: "cuts and joins writes at the edges of blocks or stripes, and holds ragged ends",
+    usage: "align[:block=1m,buffer=4m,age=DURATION,paths=GLOB,exclude=GLOB]",
+    traits: Traits {
+        scope: "data",
+        interference: "several",
+        state: "buffer per file",
+        keeps_semantics: true,
+        cruel: false,
+    },
+    build: |parameters| Ok(Box::new(WriteBack::new(Settings::parse_align(parameters)?))),
+};
+
 const READ_AHEAD: Row = Row {
     name: "read-ahead",
     summary: "has fetched what streams of reads will come to: by the kernel, or into memory",
@@ -143,7 +157,7 @@ pub struct Catalog;
 impl Catalog {
     /// Every row, in the order of documentation.
     pub const ROWS: &[Row] =
-        &[NULL, SEEK_ELIDE, WRITE_BACK, READ_AHEAD, DATA_SIEVE, THROTTLE, CRUEL];
+        &[NULL, SEEK_ELIDE, WRITE_BACK, ALIGN, READ_AHEAD, DATA_SIEVE, THROTTLE, CRUEL];
 
     /// The row of that name.
     pub fn find(name: &str) -> Result<&'static Row, Refusal> {

@@ -1,8 +1,63 @@
 //! Strategies that cut, join, fetch or keep data, beyond what every strategy is held to.
 
-use super::{ACCESSES, Host};
-use iolab_policy::insitu::{At, Call, Command, Errno, Handle, StrategySpec, Whence};
+use super::{ACCESSES, Host, compare, open};
+use iolab_policy::insitu::{Access, At, Call, Command, Errno, Handle, StrategySpec, Whence};
 use iolab_vocab::{Random, Seed};
+use std::collections::BTreeMap;
+
+/// Sequential, appended, random and long writes under align: the file ends up equal (that is what the
+/// suite above holds), and no write that came out crosses an edge.
+#[test]
+fn under_align_no_write_crosses_an_edge() {
+    for seed in 0..2000 {
+        let mut sizes: BTreeMap<Handle, Access> = BTreeMap::new();
+        for command in compare(&["align:block=64"], seed, 60) {
+            let Command::Perform { handle, call, .. } = command else { continue };
+            match call {
+                Call::Open { access, .. } => drop(sizes.insert(handle, access)),
+                Call::Write { at: At::Offset(offset), length }
+                    if sizes[&handle].write && !sizes[&handle].append =>
+                {
+                    assert!(offset % 64 + length <= 64, "seed {seed}: {call:?}");
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_of_odd_writes_goes_out_as_whole_blocks_but_for_its_ends() {
+    for (access, at) in [(ACCESSES[0], At::Position), (ACCESSES[1], At::Position)] {
+        let mut host = Host::new(&["align:block=64,buffer=256"]);
+        let handle = open(&mut host, access);
+        let mut random = Random::new(Seed(5));
+        let mut bytes = 0;
+        for number in 0..300 {
+            // One is too long for the buffer.
+            let length = if number == 100 { 1000 } else { 1 + random.below(150) };
+            let call = Call::Write { at, length };
+            assert_eq!(
+                host.call(handle, call, &mut vec![number as u8; length as usize]),
+                Ok(length)
+            );
+            bytes += length;
+        }
+        assert_eq!(host.call(handle, Call::Close, &mut []), Ok(0));
+        let written: Vec<u64> = host
+            .bottom
+            .commands
+            .iter()
+            .filter_map(|command| match command {
+                Command::Perform { call: Call::Write { length, .. }, .. } => Some(*length),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(written.iter().sum::<u64>(), bytes);
+        let ragged = written.iter().filter(|length| **length != 64).count();
+        assert!(ragged <= 2, "the ends of what there is: {written:?}");
+    }
+}
 
 /// A host over a file of that content.
 fn host_on(strategies: &[&str], bytes: Vec<u8>) -> (Host, Handle) {
@@ -223,11 +278,13 @@ fn what_keeps_bytes_asks_for_the_users_word_and_slips_are_named() {
         ("read-ahead:largest=4k", "via=kernel"),
         ("read-ahead:via=buffer,outsiders=none,window=4k,largest=8k", "largest"),
         ("seek-elide:outsiders=few", "`few`"),
+        ("align:block=auto", "block"),
+        ("align:block=1m,buffer=1m", "buffer"),
     ] {
         let error = StrategySpec::parse(text).unwrap_err();
         assert!(error.message.contains(offender), "{text}: {error}");
     }
     let keeps = |text: &str| StrategySpec::parse(text).unwrap().build().keeps_bytes();
     assert!(keeps("read-ahead:via=buffer,outsiders=none") && keeps("seek-elide:outsiders=none"));
-    assert!(!keeps("read-ahead") && !keeps("seek-elide"));
+    assert!(!keeps("read-ahead") && !keeps("seek-elide") && !keeps("align"));
 }
