@@ -13,6 +13,7 @@
 //!
 //! A new strategy is one file and one row in `catalog.rs`.
 
+mod arriving;
 pub mod catalog;
 pub mod classes;
 mod cruel;
@@ -22,9 +23,11 @@ mod drive;
 mod fsync_relax;
 pub mod guest;
 mod held;
+mod known_size;
 mod laws;
 mod null;
 mod parameter;
+mod read_ahead;
 pub mod rules;
 pub mod runtimes;
 mod seek_elide;
@@ -33,9 +36,12 @@ mod selection;
 mod spec;
 mod stack;
 pub mod stacking;
+mod stream;
 mod throttle;
+mod window;
 mod write_back;
 
+pub use arriving::Arriving;
 pub use catalog::Catalog;
 pub use cruel::Cruel;
 pub use decision::decision;
@@ -44,6 +50,7 @@ pub use fsync_relax::FsyncRelax;
 pub use guest::Guest;
 pub use laws::{StrategyLaws, checked};
 pub use null::Null;
+pub use read_ahead::ReadAhead;
 pub use rules::Request;
 pub use seek_elide::SeekElide;
 pub use seek_free::SeekFree;
@@ -51,6 +58,7 @@ pub use selection::Selection;
 pub use spec::StrategySpec;
 pub use stack::{Command, Slot, Stack};
 pub use throttle::Throttle;
+pub use window::Window;
 pub use write_back::WriteBack;
 
 use crate::machine::Machine;
@@ -158,6 +166,14 @@ pub enum Call {
         /// First byte of the range.
         offset: u64,
         /// Length of the range.
+        length: u64,
+    },
+    /// This will be read soon: fetch it, if that can be done without waiting. Whoever asks does not
+    /// look at the outcome, and nothing else follows from the call.
+    Advise {
+        /// First byte of the range.
+        offset: u64,
+        /// Length of the range; it may go beyond the end of the file.
         length: u64,
     },
     /// Make the data below look as the program believes it does: something that strategies do
@@ -294,6 +310,14 @@ pub trait Strategy: Machine<Event = Event, Action = Action> + Send {
         false
     }
 
+    /// Whether it answers reads from what it has read of the file before. That is wrong as soon as
+    /// anybody else has changed the file, so a driver lets it serve only a file that no other process
+    /// of the run has open, and drops what is kept (`drained`) when one opens it. Constant over the
+    /// strategy's life.
+    fn keeps_bytes(&self) -> bool {
+        false
+    }
+
     /// Bytes the program believes written that are not below yet.
     fn held_bytes(&self) -> u64 {
         0
@@ -304,6 +328,12 @@ pub trait Strategy: Machine<Event = Event, Action = Action> + Send {
     /// being answered with its full length; `None` changes nothing and means: ask `step`.
     /// Deciding otherwise than `step` would is a defect; the conformance suite compares the two.
     fn absorb(&mut self, _handle: Handle, _at: At, _length: u64) -> Option<u64> {
+        None
+    }
+
+    /// The same for a read that `step` would answer at once with one copy of all its bytes out of
+    /// staging memory: where they lie.
+    fn serve(&mut self, _handle: Handle, _at: At, _length: u64) -> Option<u64> {
         None
     }
 }
@@ -333,11 +363,19 @@ impl<S: Strategy + ?Sized> Strategy for Box<S> {
         (**self).reads_clock()
     }
 
+    fn keeps_bytes(&self) -> bool {
+        (**self).keeps_bytes()
+    }
+
     fn held_bytes(&self) -> u64 {
         (**self).held_bytes()
     }
 
     fn absorb(&mut self, handle: Handle, at: At, length: u64) -> Option<u64> {
         (**self).absorb(handle, at, length)
+    }
+
+    fn serve(&mut self, handle: Handle, at: At, length: u64) -> Option<u64> {
+        (**self).serve(handle, at, length)
     }
 }

@@ -270,6 +270,38 @@ fn a_call_inside_another_keeps_its_place_in_it() {
     assert_eq!(look.end, write.start.after(Nanos(550)));
 }
 
+/// A medium with a latency of 1 ms that moves a byte in 1 ns; 96 reads of 64 KiB, 50 us between.
+#[test]
+fn what_is_read_ahead_comes_while_the_program_does_something_else_but_does_not_come_for_nothing() {
+    let cold_reads = "cached = [[0, 500.0]]\n    cold = [[0, 1e6], [16777216, 17777216.0]]";
+    let platform = Platform::parse(&PLATFORM.replace("cached = [[0, 500.0]]", cold_reads)).unwrap();
+    const READ: i64 = 65_536;
+    let mut events = vec![Event {
+        fd: -1,
+        argument: 0,
+        length: 96 * READ,
+        result: 3,
+        ..call(Function::OPEN, 100, 140)
+    }];
+    for number in 0..96 {
+        let start = 50_140 + number * 51_000;
+        let row = call(Function::PREAD, start, start + 1000);
+        events.push(Event { offset: number as i64 * READ, length: READ, result: READ, ..row });
+    }
+    events.push(call(Function::CLOSE, 5_000_000, 5_000_100));
+    let trace = trace(vec![process(1, 0, 0, 5_000_200)], events);
+    let wall = |strategies: &[&str], cold| {
+        let settings = Settings { cold, ..model() };
+        predict(&trace, &platform, &apply(strategies), &settings).unwrap().wall.get()
+    };
+    let (plain, ahead) = (wall(&[], true), wall(&["read-ahead"], true));
+    assert!((107_000_000..109_000_000).contains(&plain), "latency, bytes and pauses: {plain}");
+    assert!(ahead < plain / 5, "{ahead} of {plain}");
+    assert!(ahead > 96 * 65_536 + 3_000_000, "bytes, and three reads that nobody foresaw: {ahead}");
+    let (plain, ahead) = (wall(&[], false), wall(&["read-ahead"], false));
+    assert!(ahead < plain + 1000, "nothing is to be fetched: {ahead}, {plain}");
+}
+
 #[test]
 fn damaged_traces_and_unsuitable_platforms_are_refused_by_name() {
     let refusal = |trace: &Trace| predict(trace, &platform(), &[], &model()).unwrap_err();

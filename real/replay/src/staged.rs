@@ -177,6 +177,10 @@ fn carry_out(
         Call::Allocate { mode, offset, length } => {
             allocate_range(descriptor, i64::from(mode), offset, length)
         }
+        Call::Advise { offset, length } => {
+            let length = std::num::NonZeroU64::new(length);
+            rustix::fs::fadvise(fd, offset, length, rustix::fs::Advice::WillNeed).map(|()| 0)
+        }
         Call::Open { .. } | Call::Flush | Call::Settle | Call::Close => Ok(0),
     }
 }

@@ -132,10 +132,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     })
 }
 
-/// The memory the processes of the run share, if a strategy holds bytes back and no run around this
-/// one has some. Where there is none, such strategies step aside.
+/// The memory the processes of the run share, if a strategy holds bytes back, or keeps what it has
+/// read, and no run around this one has some. Where there is none, such strategies step aside.
 fn shared_run(specs: &mut Vec<StrategySpec>) -> Option<SharedRun> {
-    let holds = |spec: &StrategySpec| spec.build().holding_bytes();
+    // Who keeps bytes only has to hear of others.
+    let holds = |spec: &StrategySpec| {
+        let strategy = spec.build();
+        strategy.holding_bytes().max(u64::from(strategy.keeps_bytes()))
+    };
     let most = specs.iter().map(holds).max().filter(|&bytes| bytes > 0)?;
     if has_memory_from_around(most) {
         return None;

@@ -49,6 +49,19 @@ const PROGRAMS: &[(&str, &str)] = &[
         check(close(fd));"#,
     ),
     (
+        "reads streams of each course",
+        r#"
+        int fd; check(fd = open("a.dat", O_RDWR | O_CREAT | O_TRUNC, 0644));
+        for (int i = 0; i < 40; i++) check(write(fd, b, 5000 + i));
+        check(close(fd)); check(fd = open("a.dat", O_RDONLY));
+        for (int i = 0; i < 900; i++) check(i % 4 ? read(fd, b, 60) : pread(fd, b, 60, 9000 + i * 60));
+        for (int i = 0; i < 300; i++) check(pread(fd, b, 100, i * 500));
+        for (int i = 300; i > 0; i--) check(pread(fd, b, 100, i * 100));
+        check(lseek(fd, -300, SEEK_END));
+        for (int i = 0; i < 9; i++) check(read(fd, b, 60));
+        check(close(fd));"#,
+    ),
+    (
         "writes at random places and reads back",
         r#"
         int fd; unsigned s = 7; check(fd = open("a.dat", O_RDWR | O_CREAT | O_TRUNC, 0644));
@@ -203,6 +216,8 @@ const STACKS: &[&[&str]] = &[
     &["write-back:buffer=4k,largest=2k"],
     &["fsync-relax + write-back:buffer=8k"],
     &["fsync-relax:every=0", "seek-elide"],
+    &["read-ahead"],
+    &["align:block=4k", "read-ahead:via=buffer,outsiders=none"],
 ];
 
 #[test]

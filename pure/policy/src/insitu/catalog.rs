@@ -7,7 +7,9 @@ use super::classes::{
 use super::cruel::Trouble;
 use super::parameter::{Parameters, unknown};
 use super::write_back::Settings;
-use super::{Cruel, FsyncRelax, Null, SeekElide, SeekFree, Strategy, Throttle, WriteBack};
+use super::{
+    Cruel, FsyncRelax, Null, SeekElide, SeekFree, Strategy, Throttle, WriteBack, read_ahead, window,
+};
 use iolab_vocab::Refusal;
 
 /// One strategy.
@@ -38,7 +40,7 @@ const NULL: Row = Row {
 const SEEK_ELIDE: Row = Row {
     name: "seek-elide",
     summary: "keeps file positions itself: seeks cost nothing, seek + transfer becomes one call",
-    usage: "seek-elide[:paths=GLOB,exclude=GLOB]",
+    usage: "seek-elide[:outsiders=none,paths=GLOB,exclude=GLOB]",
     classes: Classes {
         scope: Scope::Metadata,
         interference: Interference::Single,
@@ -46,10 +48,7 @@ const SEEK_ELIDE: Row = Row {
         owns: &[Owned::Position],
         ..Classes::PLAIN
     },
-    build: |parameters| {
-        refuse_all(parameters)?;
-        Ok(Box::<SeekElide>::default())
-    },
+    build: |parameters| Ok(Box::new(SeekElide::parse(parameters)?)),
 };
 
 const WRITE_BACK: Row = Row {
@@ -67,6 +66,52 @@ const WRITE_BACK: Row = Row {
         ..Classes::PLAIN
     },
     build: |parameters| Ok(Box::new(WriteBack::new(Settings::parse(parameters)?))),
+};
+
+const ALIGN: Row = Row {
+    name: "align",
+    summary: "cuts and joins writes at the edges of blocks or stripes, and holds ragged ends",
+    usage: "align[:block=1m,buffer=4m,age=DURATION,paths=GLOB,exclude=GLOB]",
+    classes: Classes {
+        scope: Scope::Data,
+        interference: Interference::Several,
+        state: State::Buffer,
+        visibility: Visibility::Run,
+        shape: Shape::Cuts,
+        needs: &[Need::SharedMemory],
+        owns: &[Owned::HeldBytes],
+        ..Classes::PLAIN
+    },
+    build: |parameters| Ok(Box::new(WriteBack::new(Settings::parse_align(parameters)?))),
+};
+
+const READ_AHEAD: Row = Row {
+    name: "read-ahead",
+    summary: "has fetched what streams of reads will come to: by the kernel, or into memory",
+    usage: "read-ahead[:window=8m,paths=GLOB,exclude=GLOB] or \
+            read-ahead:via=buffer,outsiders=none[,window=256k,largest=16k,paths=GLOB,exclude=GLOB]",
+    classes: Classes {
+        scope: Scope::Data,
+        interference: Interference::Several,
+        state: State::Pattern,
+        needs: &[Need::PageCache],
+        ..Classes::PLAIN
+    },
+    build: read_ahead::parse,
+};
+
+const DATA_SIEVE: Row = Row {
+    name: "data-sieve",
+    summary: "makes one large read of small ones with small holes between them",
+    usage: "data-sieve:outsiders=none[,hole=2k,window=256k,largest=16k,paths=GLOB,exclude=GLOB]",
+    classes: Classes {
+        scope: Scope::Data,
+        interference: Interference::Several,
+        state: State::Pattern,
+        needs: &[Need::SharedMemory],
+        ..Classes::PLAIN
+    },
+    build: |parameters| Ok(Box::new(window::data_sieve(parameters)?)),
 };
 
 const THROTTLE: Row = Row {
@@ -159,6 +204,9 @@ impl Catalog {
         NULL,
         SEEK_ELIDE,
         WRITE_BACK,
+        ALIGN,
+        READ_AHEAD,
+        DATA_SIEVE,
         FSYNC_RELAX,
         SEEK_FREE,
         THROTTLE,

@@ -10,7 +10,7 @@
 //!
 //! Slots: 0 nowhere, 1 the program's memory, 2 + n the staging memory of stage n. Calls: 1 open,
 //! 2 read, 3 write, 4 seek, 5 sync, 6 data sync, 7 truncate, 8 allocate, 9 flush, 10 settle,
-//! 11 close. When a wait ends is the driver's business, so it is not part of the decision.
+//! 11 close, 12 advise. When a wait ends is the driver's business, so it is not part of the decision.
 
 use super::{At, Call, Command, Slot};
 use iolab_trace::{Event, Function};
@@ -72,6 +72,7 @@ fn kind(call: Call) -> i64 {
         Call::Flush => 9,
         Call::Settle => 10,
         Call::Close => 11,
+        Call::Advise { .. } => 12,
     }
 }
 
@@ -91,7 +92,9 @@ fn numbers(call: Call) -> (i64, i64) {
         Call::Read { at, length } | Call::Write { at, length } => (place(at), length as i64),
         Call::Seek { offset, .. } => (offset, -1),
         Call::Truncate { length } => (-1, length as i64),
-        Call::Allocate { offset, length, .. } => (offset as i64, length as i64),
+        Call::Allocate { offset, length, .. } | Call::Advise { offset, length } => {
+            (offset as i64, length as i64)
+        }
         Call::Open { file_bytes, .. } => (-1, file_bytes as i64),
         _ => (-1, -1),
     }
@@ -134,6 +137,8 @@ mod tests {
         assert_eq!(below(Call::Truncate { length: 3 }, Slot::Nowhere), (4, -1, 3, 7, 0));
         let allocate = Call::Allocate { mode: 0, offset: 6, length: 3 };
         assert_eq!(below(allocate, Slot::Nowhere), (4, 6, 3, 8, 0));
+        let advise = Call::Advise { offset: 6, length: 3 };
+        assert_eq!(below(advise, Slot::Nowhere), (4, 6, 3, 12, 0));
         for (call, number) in [
             (Call::Sync { data_only: false }, 5),
             (Call::Sync { data_only: true }, 6),

@@ -1,7 +1,7 @@
 //! The open file descriptions of one file, with the position the program believes in and the
 //! position the file below really has. Shared by the strategies that make positions virtual.
 
-use super::{Access, Handle, Whence};
+use super::{Access, At, Call, Handle, Whence};
 
 /// `EINVAL`: a seek before the start of the file.
 pub(super) const INVALID: super::Errno = super::Errno(22);
@@ -38,6 +38,30 @@ impl Descriptions {
     pub(super) fn writer(&self, appending: bool) -> Option<Handle> {
         let suits = |access: Access| access.write && access.append == appending;
         self.list.iter().find(|description| suits(description.access)).map(|d| d.handle)
+    }
+
+    /// A transfer at the position as one at its offset; appends stay as they are.
+    pub(super) fn placed(&mut self, handle: Handle, call: Call) -> Call {
+        let description = self.get(handle);
+        let at = At::Offset(description.position);
+        match call {
+            _ if description.access.append => call,
+            Call::Read { at: At::Position, length } => Call::Read { at, length },
+            Call::Write { at: At::Position, length } => Call::Write { at, length },
+            other => other,
+        }
+    }
+
+    /// What a call that came to `value` says about the position the program believes in.
+    pub(super) fn moved(&mut self, handle: Handle, call: Call, value: u64) {
+        let description = self.get(handle);
+        match call {
+            Call::Read { at: At::Position, .. } | Call::Write { at: At::Position, .. } => {
+                description.position = description.position.saturating_add(value);
+            }
+            Call::Seek { .. } => (description.position, description.below) = (value, value),
+            _ => {}
+        }
     }
 
     /// The description of that handle. A handle nobody opened is the driver's broken promise.

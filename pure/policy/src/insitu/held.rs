@@ -203,11 +203,15 @@ impl Held {
             .map(move |piece| piece.part(extent))
     }
 
-    /// The first pieces that follow each other in the file, at most `most_bytes` together.
-    pub(super) fn first_run(&self, most_bytes: u64) -> Vec<Piece> {
+    /// The first pieces that follow each other in the file, at most `most_bytes` together, up to the
+    /// first multiple of `edge_bytes`.
+    pub(super) fn first_run(&self, most_bytes: u64, edge_bytes: Option<u64>) -> Vec<Piece> {
         let mut run: Vec<Piece> = Vec::new();
         let mut bytes = 0;
-        for piece in self.pieces() {
+        let first = self.pieces().next().map_or(0, |piece| piece.extent.offset);
+        let block = Extent::new(first, edge_bytes.map_or(u64::MAX, |edge| edge - first % edge));
+        let inside = self.pieces().map(|piece| piece.part(block));
+        for piece in inside.take_while(|piece| !piece.extent.is_empty()) {
             let follows = run.last().is_none_or(|last| last.extent.end() == piece.extent.offset);
             let fits = run.is_empty() || bytes + piece.extent.length <= most_bytes;
             if !(follows && fits) {
@@ -284,7 +288,7 @@ mod tests {
         let mut held = Held::new();
         let places: Vec<_> = (0..4).map(|i| hold(&mut held, 100 + i * 10, 10)).collect();
         assert_eq!(places, [0, 10, 20, 30]);
-        let run = held.first_run(1 << 20);
+        let run = held.first_run(1 << 20, None);
         assert_eq!(run, [Piece { extent: Extent::new(100, 40), at: 0 }]);
     }
 

@@ -129,6 +129,10 @@ impl<S: Strategy> Strategy for Checked<S, StrategyLaws> {
         self.machine.reads_clock()
     }
 
+    fn keeps_bytes(&self) -> bool {
+        self.machine.keeps_bytes()
+    }
+
     fn held_bytes(&self) -> u64 {
         self.machine.held_bytes()
     }
@@ -136,6 +140,14 @@ impl<S: Strategy> Strategy for Checked<S, StrategyLaws> {
     fn absorb(&mut self, handle: Handle, at: At, length: u64) -> Option<u64> {
         assert!(self.laws.call.is_none(), "a write came while {:?} is under way", self.laws.call);
         let place = self.machine.absorb(handle, at, length);
+        let fits = |place: u64| place + length <= self.laws.staging_bytes;
+        assert!(place.is_none_or(fits), "{length} B at {place:?} leave the staging memory");
+        place
+    }
+
+    fn serve(&mut self, handle: Handle, at: At, length: u64) -> Option<u64> {
+        assert!(self.laws.call.is_none(), "a read came while {:?} is under way", self.laws.call);
+        let place = self.machine.serve(handle, at, length);
         let fits = |place: u64| place + length <= self.laws.staging_bytes;
         assert!(place.is_none_or(fits), "{length} B at {place:?} leave the staging memory");
         place

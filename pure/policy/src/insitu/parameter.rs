@@ -1,6 +1,7 @@
 //! Values of strategies' parameters, read with errors that name the parameter.
 
 use iolab_vocab::{Nanos, Refusal, parse_bytes, parse_seconds};
+use std::ops::RangeInclusive;
 
 /// Parameters as written, in order.
 pub(super) type Parameters = [(String, String)];
@@ -13,6 +14,17 @@ pub(super) fn size(key: &str, value: &str) -> Result<u64, Refusal> {
     })
 }
 
+/// Refuses bytes outside of a range.
+pub(super) fn in_range(key: &str, bytes: u64, range: RangeInclusive<u64>) -> Result<(), Refusal> {
+    if range.contains(&bytes) {
+        return Ok(());
+    }
+    Err(Refusal {
+        message: format!("{key}: {bytes} bytes are out of range"),
+        hint: format!("choose between {} and {} bytes", range.start(), range.end()),
+    })
+}
+
 /// A duration below 30 years, as `5ms` or `2s`; without a unit it is of seconds.
 pub(super) fn duration(key: &str, value: &str) -> Result<Nanos, Refusal> {
     let seconds = value.parse().ok().or_else(|| parse_seconds(value));
@@ -21,6 +33,17 @@ pub(super) fn duration(key: &str, value: &str) -> Result<Nanos, Refusal> {
         None => Err(Refusal {
             message: format!("{key}: `{value}` is not a duration"),
             hint: format!("for example {key}=2s or {key}=5ms"),
+        }),
+    }
+}
+
+/// That nobody outside of the run writes to the file is for the user to say, as `outsiders=none`.
+pub(super) fn parse_outsiders(key: &str, value: &str) -> Result<(), Refusal> {
+    match value {
+        "none" => Ok(()),
+        _ => Err(Refusal {
+            message: format!("{key}: `{value}` is not known"),
+            hint: "write outsiders=none if nobody outside of the run writes to these files".into(),
         }),
     }
 }

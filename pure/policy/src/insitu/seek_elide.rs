@@ -3,30 +3,35 @@
 //!
 //! State: the position of each description. Descriptions opened with append pass unchanged, since
 //! a positioned write to them would go to the end of the file all the same.
+//!
+//! With `outsiders=none` the end of the file is known here as well, as long as no other process of the run
+//! has it open (`keeps_bytes`); without, whoever seeks to the end may do so to see whether the file has
+//! grown, and the file is asked.
 //! Ancestor: the seek-removing strategy of Schmidtke 2017, without its harm.
 
 use super::descriptions::{Descriptions, seek_target};
+use super::known_size::KnownSize;
 use super::null::memory_of;
-use super::{Action, At, Call, Event, Handle, Outcome, Strategy, Whence};
+use super::parameter::{Parameters, parse_outsiders, unknown};
+use super::{Action, Call, Event, Handle, Outcome, Strategy, Whence};
 use crate::machine::Machine;
-use iolab_vocab::Nanos;
+use iolab_vocab::{Nanos, Refusal};
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct SeekElide {
     descriptions: Descriptions,
     asked: Option<Asked>,
+    /// The user says that nobody outside of the run writes to the file.
+    is_alone: bool,
+    file_bytes: KnownSize,
 }
 
 /// The call that is under way below.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
-    /// Nothing to learn from its outcome.
-    Plain,
-    /// A transfer that moves the position by what it moved.
-    Advance(Handle),
-    /// A seek only the file could answer.
-    Seek(Handle),
+    /// The program's own call.
+    Passed(Handle, Call),
     /// The position below is being made true; then the settle itself goes down.
     Position(Handle),
 }
@@ -44,70 +49,89 @@ impl Machine for SeekElide {
     }
 }
 
-impl Strategy for SeekElide {}
+impl Strategy for SeekElide {
+    fn keeps_bytes(&self) -> bool {
+        self.is_alone
+    }
+
+    fn drained(&mut self, file_bytes: u64) {
+        self.file_bytes.set(file_bytes);
+    }
+}
 
 impl SeekElide {
+    /// Reads `outsiders=none`.
+    pub(super) fn parse(parameters: &Parameters) -> Result<SeekElide, Refusal> {
+        let mut strategy = SeekElide::default();
+        for (key, value) in parameters {
+            match key.as_str() {
+                "outsiders" => parse_outsiders(key, value)?,
+                _ => return Err(unknown(key, "outsiders, paths, exclude")),
+            }
+            strategy.is_alone = true;
+        }
+        Ok(strategy)
+    }
+
     fn arrived(&mut self, handle: Handle, call: Call, out: &mut Vec<Action>) {
-        if let Call::Open { access, position, .. } = call {
+        if let Call::Open { access, file_bytes, position } = call {
             self.descriptions.open(handle, access, position);
+            self.file_bytes.set(file_bytes);
         }
         let description = *self.descriptions.get(handle);
         match call {
-            _ if description.access.append => self.pass(handle, call, Asked::Plain, out),
-            Call::Read { at: At::Position, length } => {
-                let call = Call::Read { at: At::Offset(description.position), length };
-                self.pass(handle, call, Asked::Advance(handle), out);
-            }
-            Call::Write { at: At::Position, length } => {
-                let call = Call::Write { at: At::Offset(description.position), length };
-                self.pass(handle, call, Asked::Advance(handle), out);
-            }
+            _ if description.access.append => self.pass(handle, call, out),
             Call::Seek { offset, whence } => self.seek(handle, offset, whence, out),
             Call::Settle if description.position != description.below => {
-                let call =
-                    Call::Seek { offset: description.position as i64, whence: Whence::Start };
-                self.pass(handle, call, Asked::Position(handle), out);
+                let position = description.position as i64;
+                let call = Call::Seek { offset: position, whence: Whence::Start };
+                self.asked = Some(Asked::Position(handle));
+                out.push(Action::Perform { handle, call, memory: memory_of(call) });
             }
-            _ => self.pass(handle, call, Asked::Plain, out),
-        }
-        if call == Call::Close {
-            self.descriptions.close(handle);
+            _ => self.pass(handle, call, out),
         }
     }
 
-    /// The end of the file and its holes are only known below; all else is arithmetic.
+    /// The holes of the file are only known below, and mostly its end; all else is arithmetic.
     fn seek(&mut self, handle: Handle, offset: i64, whence: Whence, out: &mut Vec<Action>) {
+        let end = self.file_bytes.get().filter(|_| self.is_alone);
         let description = self.descriptions.get(handle);
-        if matches!(whence, Whence::End | Whence::Sparse(_)) {
-            return self.pass(handle, Call::Seek { offset, whence }, Asked::Seek(handle), out);
+        match seek_target(description.position, end.unwrap_or(0), offset, whence) {
+            Some(target) if whence != Whence::End || end.is_some() => {
+                if let Ok(position) = target {
+                    description.position = position;
+                }
+                out.push(Action::Answer(target));
+            }
+            _ => self.pass(handle, Call::Seek { offset, whence }, out),
         }
-        let target = seek_target(description.position, 0, offset, whence)
-            .expect("seeks from start and position are arithmetic");
-        if let Ok(position) = target {
-            description.position = position;
-        }
-        out.push(Action::Answer(target));
     }
 
-    fn pass(&mut self, handle: Handle, call: Call, asked: Asked, out: &mut Vec<Action>) {
-        self.asked = Some(asked);
+    fn pass(&mut self, handle: Handle, call: Call, out: &mut Vec<Action>) {
+        self.asked = Some(Asked::Passed(handle, call));
+        let call = self.descriptions.placed(handle, call);
         out.push(Action::Perform { handle, call, memory: memory_of(call) });
     }
 
     fn performed(&mut self, outcome: Outcome, out: &mut Vec<Action>) {
-        let asked = self.asked.take().expect("something was asked of the stage below");
-        match (asked, outcome) {
-            (Asked::Advance(handle), Ok(moved)) => self.descriptions.get(handle).position += moved,
-            (Asked::Seek(handle), Ok(position)) => {
-                let description = self.descriptions.get(handle);
-                (description.position, description.below) = (position, position);
+        match self.asked.take().expect("something was asked of the stage below") {
+            Asked::Passed(handle, call) => {
+                let description = *self.descriptions.get(handle);
+                self.file_bytes.learn(description, call, outcome);
+                if let Ok(value) = outcome {
+                    self.descriptions.moved(handle, call, value);
+                }
+                if call == Call::Close {
+                    self.descriptions.close(handle);
+                }
+                out.push(Action::Answer(outcome));
             }
-            (Asked::Position(handle), Ok(position)) => {
-                self.descriptions.get(handle).below = position;
-                return self.pass(handle, Call::Settle, Asked::Plain, out);
+            Asked::Position(handle) => {
+                if let Ok(position) = outcome {
+                    self.descriptions.get(handle).below = position;
+                }
+                self.pass(handle, Call::Settle, out);
             }
-            _ => {}
         }
-        out.push(Action::Answer(outcome));
     }
 }

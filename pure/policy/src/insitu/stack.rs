@@ -132,6 +132,19 @@ impl Stack {
         self.stages[0].strategy.absorb(handle, at, length)
     }
 
+    /// Whether a stage answers reads from what it has read before ([`Strategy::keeps_bytes`]).
+    pub fn keeps_bytes(&self) -> bool {
+        self.stages.iter().any(|stage| stage.strategy.keeps_bytes())
+    }
+
+    /// The short way for a read the top stage answers in whole: the byte of stage 0's staging memory
+    /// from which its bytes are to be copied. The same as `step` answering with one
+    /// [`Command::Copy`] and [`Command::Answer`] of `length`; `None` means that `step` must decide.
+    #[inline]
+    pub fn serve(&mut self, handle: Handle, at: At, length: u64) -> Option<u64> {
+        self.stages[0].strategy.serve(handle, at, length)
+    }
+
     /// Hands the copies of a batch to the driver and returns what concludes the batch.
     fn copy_all(&self, at: usize, actions: &[Action], out: &mut Vec<Command>) -> Action {
         let (conclusion, copies) = actions.split_last().expect("a step concludes with an action");

@@ -88,9 +88,9 @@ fn destroyers_stand_alone(above: &Row, below: &Row) -> Option<Verdict> {
 
 fn nothing_is_owned_twice(above: &Row, below: &Row) -> Option<Verdict> {
     let (upper, lower) = (&above.classes, &below.classes);
-    let cuts = upper.shape == Shape::Cuts || lower.shape == Shape::Cuts;
+    let one_cuts = (upper.shape == Shape::Cuts) != (lower.shape == Shape::Cuts);
     // Who cuts holds the ragged ends of what it has cut, and nothing of anybody else's.
-    let is_shared = |&what: &Owned| lower.owns(what) && !(what == Owned::HeldBytes && cuts);
+    let is_shared = |&what: &Owned| lower.owns(what) && !(what == Owned::HeldBytes && one_cuts);
     let shared: Vec<&str> = upper.owns.iter().copied().filter(is_shared).map(Owned::word).collect();
     if shared.is_empty() {
         return None;

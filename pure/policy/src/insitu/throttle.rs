@@ -6,12 +6,18 @@
 //! and takes the latency and its bytes at the rate. Transfers, syncs and changes of the size go there; seeks do
 //! not. What the call really took counts as part of its time; where it took longer, nothing is added. A
 //! wake that comes late is made up for by the next call, so that the rate holds over many calls.
+//!
+//! `Advise` is answered at once and takes its latency and its bytes at the rate all the same, behind what
+//! was asked for before. A read of such bytes waits until they are there, and only for that; then they
+//! are gone, since the storage has no cache.
 
+use super::descriptions::Descriptions;
 use super::null::memory_of;
 use super::parameter::{Parameters, duration, size, unknown};
-use super::{Action, Call, Event, Outcome, Strategy};
+use super::{Action, Arriving, At, Call, Event, Handle, Outcome, Strategy};
 use crate::machine::Machine;
-use iolab_vocab::{Nanos, Refusal};
+use iolab_vocab::{Extent, Nanos, Refusal};
+use std::collections::VecDeque;
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -22,13 +28,21 @@ pub struct Throttle {
     /// How late the last call was answered because a wake came late.
     late: Nanos,
     under_way: Option<UnderWay>,
+    descriptions: Descriptions,
+    /// What was asked for ahead of time and not read yet, oldest first.
+    ahead: VecDeque<Arriving>,
+    /// When that is over.
+    busy_until: Nanos,
 }
+
+/// More than this is forgotten, oldest first.
+const AHEAD_MAX: usize = 1024;
 
 /// A call that is not answered yet.
 #[derive(Clone, Copy, Debug)]
 enum UnderWay {
     /// It began then.
-    Below(Call, Nanos),
+    Below(Handle, Call, Nanos),
     /// It has come to something, and the storage is done with it then.
     Slow(Outcome, Nanos),
 }
@@ -59,7 +73,72 @@ impl Throttle {
             latency: latency.unwrap_or_default(),
             late: Nanos::ZERO,
             under_way: None,
+            descriptions: Descriptions::default(),
+            ahead: VecDeque::new(),
+            busy_until: Nanos::ZERO,
         })
+    }
+
+    /// When a call is over on the storage that came to this; it arrived there at `start`.
+    fn end_of(&mut self, handle: Handle, call: Call, start: Nanos, outcome: Outcome) -> Nanos {
+        let position = self.descriptions.get(handle).position;
+        let moved = call.transfer_bytes().min(outcome.unwrap_or(0));
+        let place = |at| Extent::new(if let At::Offset(o) = at { o } else { position }, moved);
+        match call {
+            Call::Read { at, .. } => return self.read(place(at), call, start, outcome),
+            Call::Write { at, .. } => self.forget(place(at)),
+            Call::Truncate { .. } | Call::Allocate { .. } => self.ahead.clear(),
+            Call::Advise { offset, length } => {
+                self.fetch(Extent::new(offset, length), start);
+                return start;
+            }
+            _ => {}
+        }
+        match self.time_of(call, outcome) {
+            Nanos::ZERO => start,
+            time => start.max(self.busy_until).after(time),
+        }
+    }
+
+    /// What was asked for ahead of time comes by itself, the rest behind that.
+    fn read(&mut self, extent: Extent, call: Call, start: Nanos, outcome: Outcome) -> Nanos {
+        let parts = self.ahead.iter().map(|it| (it, it.extent.intersection(extent)));
+        let coming: Vec<(u64, Nanos)> = parts
+            .filter(|(_, part)| !part.is_empty())
+            .map(|(arriving, part)| (part.length, arriving.until(part.end())))
+            .collect();
+        let coming_bytes: u64 = coming.iter().map(|(bytes, _)| bytes).sum();
+        let there = coming.iter().map(|(_, time)| *time).max().unwrap_or(start);
+        self.forget(extent);
+        if !extent.is_empty() && coming_bytes >= extent.length {
+            return there.max(start);
+        }
+        let rest = outcome.map(|moved| moved.saturating_sub(coming_bytes));
+        there.max(start.max(self.busy_until).after(self.time_of(call, rest)))
+    }
+
+    fn fetch(&mut self, extent: Extent, start: Nanos) {
+        self.forget(extent);
+        let begins = start.max(self.busy_until).after(self.latency);
+        let ends = begins.after(self.transfer_time(extent.length));
+        self.busy_until = ends;
+        self.ahead.push_back(Arriving { extent, begins, ends });
+        if self.ahead.len() > AHEAD_MAX {
+            self.ahead.pop_front();
+        }
+    }
+
+    fn forget(&mut self, extent: Extent) {
+        if self.ahead.iter().any(|arriving| arriving.extent.overlaps(extent)) {
+            let ahead = std::mem::take(&mut self.ahead);
+            self.ahead = ahead.into_iter().flat_map(|it| it.without(extent)).collect();
+        }
+    }
+
+    fn transfer_time(&self, bytes: u64) -> Nanos {
+        let nanos = u128::from(bytes) * 1_000_000_000;
+        let transfer = self.bytes_per_second.map_or(0, |rate| nanos.div_ceil(u128::from(rate)));
+        Nanos(u64::try_from(transfer).unwrap_or(u64::MAX))
     }
 
     /// What a call takes on the storage that came to this; nothing if it does not go there.
@@ -76,9 +155,7 @@ impl Throttle {
             return Nanos::ZERO;
         }
         let moved_bytes = call.transfer_bytes().min(outcome.unwrap_or(0));
-        let nanos = u128::from(moved_bytes) * 1_000_000_000;
-        let transfer = self.bytes_per_second.map_or(0, |rate| nanos.div_ceil(u128::from(rate)));
-        self.latency.after(Nanos(u64::try_from(transfer).unwrap_or(u64::MAX)))
+        self.latency.after(self.transfer_time(moved_bytes))
     }
 }
 
@@ -89,15 +166,24 @@ impl Machine for Throttle {
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
         match event {
             Event::Arrived { handle, call } => {
+                if let Call::Open { access, position, .. } = call {
+                    self.descriptions.open(handle, access, position);
+                }
                 let start = now.since(self.late);
-                self.under_way = Some(UnderWay::Below(call, start));
+                self.under_way = Some(UnderWay::Below(handle, call, start));
                 out.push(Action::Perform { handle, call, memory: memory_of(call) });
             }
             Event::Performed(outcome) => {
-                let Some(UnderWay::Below(call, start)) = self.under_way.take() else {
+                let Some(UnderWay::Below(handle, call, start)) = self.under_way.take() else {
                     unreachable!("only a call below comes to something")
                 };
-                let end = start.after(self.time_of(call, outcome));
+                let end = self.end_of(handle, call, start, outcome);
+                if let Ok(value) = outcome {
+                    self.descriptions.moved(handle, call, value);
+                }
+                if call == Call::Close {
+                    self.descriptions.close(handle);
+                }
                 if now >= end {
                     // It was no later than the wake before it had made it.
                     self.late = self.late.min(now.since(end));
@@ -134,7 +220,10 @@ mod tests {
     fn throttle(parameters: &[(&str, &str)]) -> Throttle {
         let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
         let parameters: Vec<(String, String)> = parameters.iter().map(owned).collect();
-        Throttle::parse(&parameters).unwrap()
+        let mut throttle = Throttle::parse(&parameters).unwrap();
+        let access = crate::insitu::Access { read: true, write: true, ..Default::default() };
+        throttle.descriptions.open(HANDLE, access, 0);
+        throttle
     }
 
     fn step(throttle: &mut Throttle, now: u64, event: Event) -> Action {
@@ -213,13 +302,41 @@ mod tests {
             (Call::Read { at: At::Position, length: 1024 }, Ok(0)),
             (Call::Read { at: At::Position, length: 1024 }, Err(Errno(5))),
             (Call::Seek { offset: 512, whence: crate::insitu::Whence::Start }, Ok(512)),
-            (Call::Close, Ok(0)),
+            (Call::Flush, Ok(0)),
         ];
         for (call, outcome) in outcomes {
             step(&mut slow, 0, Event::Arrived { handle: HANDLE, call });
             let action = step(&mut slow, 1, Event::Performed(outcome));
             assert!(matches!(action, Action::Answer(same) if same == outcome), "{call:?}");
         }
+    }
+
+    #[test]
+    fn what_was_asked_for_ahead_of_time_is_waited_for_until_it_is_there_and_once() {
+        // 1 ns a byte.
+        let mut slow = throttle(&[("rate", "1000000000"), ("latency", "10us")]);
+        let mut ended = |now: u64, call: Call, moved: u64| {
+            step(&mut slow, now, Event::Arrived { handle: HANDLE, call });
+            match step(&mut slow, now, Event::Performed(Ok(moved))) {
+                Action::WakeAt(Nanos(end)) => {
+                    step(&mut slow, end, Event::Woke);
+                    end
+                }
+                _ => now,
+            }
+        };
+        let read = |offset| Call::Read { at: At::Offset(offset), length: 100 };
+        assert_eq!(ended(0, Call::Advise { offset: 0, length: 1000 }, 0), 0);
+        assert_eq!(ended(0, Call::Advise { offset: 1000, length: 1000 }, 0), 0);
+        assert_eq!(ended(50, read(0), 100), 10_100, "its latency has begun");
+        assert_eq!(ended(10_200, read(300), 100), 10_400, "it is on its way");
+        assert_eq!(ended(11_000, read(700), 100), 11_000, "it is there");
+        assert_eq!(ended(12_000, read(950), 100), 21_050, "behind the first");
+        assert_eq!(ended(30_000, read(0), 100), 40_100, "read once, it is gone");
+        assert_eq!(ended(50_000, read(1950), 100), 60_050, "half of it was asked for");
+        let write = Call::Write { at: At::Offset(1500), length: 100 };
+        assert_eq!(ended(70_000, write, 100), 80_100);
+        assert_eq!(ended(90_000, read(1500), 100), 100_100, "written, it is not what was fetched");
     }
 
     #[test]

@@ -14,72 +14,29 @@
 //! if that is a write, a sync or a close, and are kept for the next one of these otherwise. The
 //! bytes stay held for another try until the last description is closed.
 //! Ancestor: the write-back strategy of Schmidtke 2017.
+//!
+//! `align` is the same machine with edges, at each multiple of a block or stripe: whatever goes out, held or
+//! too long for that, is cut there, and a full buffer goes out up to the last one, so that ragged ends
+//! wait for what completes them.
 
 use super::descriptions::{Descriptions, seek_target};
 use super::held::Held;
 use super::null::memory_of;
-use super::parameter::{Parameters, duration, size, unknown};
 use super::{
     Action, At, Call, Errno, Event, Handle, HeldPiece, Holding, Outcome, Place, Strategy, Whence,
 };
 use crate::machine::Machine;
-use iolab_vocab::{Extent, Nanos, Refusal};
+use iolab_vocab::{Extent, Nanos};
 
 const EIO: Errno = Errno(5);
 const EINTR: Errno = Errno(4);
 
-/// Parameters of write-back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Bytes held back per file at most.
-    pub buffer_bytes: u64,
-    /// Writes above this many bytes go straight through.
-    pub largest_bytes: u64,
-    /// Held bytes older than this are written out by the next call on the file.
-    pub age: Option<Nanos>,
-}
+mod settings;
+mod write_out;
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings { buffer_bytes: 1 << 20, largest_bytes: 16 << 10, age: None }
-    }
-}
+use write_out::Blocks;
 
-/// Each file of a program has a buffer, so one of more than this is a slip.
-const BUFFERS: std::ops::RangeInclusive<u64> = 1..=1 << 30;
-/// Writes above are not small.
-const LARGEST: std::ops::RangeInclusive<u64> = 0..=1 << 30;
-
-impl Settings {
-    /// Reads `buffer=1m,largest=16k,age=2s`.
-    pub fn parse(parameters: &Parameters) -> Result<Settings, Refusal> {
-        let mut settings = Settings::default();
-        for (key, value) in parameters {
-            match key.as_str() {
-                "buffer" => settings.buffer_bytes = size(key, value)?,
-                "largest" => settings.largest_bytes = size(key, value)?,
-                "age" => settings.age = Some(duration(key, value)?),
-                _ => return Err(unknown(key, "buffer, largest, age, paths, exclude")),
-            }
-        }
-        if !BUFFERS.contains(&settings.buffer_bytes) {
-            return Err(Refusal {
-                message: format!(
-                    "buffer: {} bytes per file are out of range",
-                    settings.buffer_bytes
-                ),
-                hint: "choose between 1 byte and 1g; 1m is a good start".into(),
-            });
-        }
-        if !LARGEST.contains(&settings.largest_bytes) {
-            return Err(Refusal {
-                message: format!("largest: {} bytes are out of range", settings.largest_bytes),
-                hint: "choose up to 1g; 16k is a good start".into(),
-            });
-        }
-        Ok(settings)
-    }
-}
+pub(super) use settings::Settings;
 
 /// See the module.
 pub struct WriteBack {
@@ -111,6 +68,8 @@ enum Task {
         call: Call,
         taken: u64,
     },
+    /// A block of a write too long to be held is being written out.
+    InBlocks(Blocks),
     /// The program's own call.
     Passed {
         handle: Handle,
@@ -241,13 +200,15 @@ impl WriteBack {
         }
         let description = *self.descriptions.get(handle);
         match call {
-            Call::Open { .. } => false,
+            Call::Open { .. } | Call::Advise { .. } => false,
             Call::Write { at, length } => {
                 let appends = description.access.append;
                 let extent = self.write_extent(handle, at, length);
                 appends != self.appending
                     || (appends && (handle != self.writer || at != At::Position))
-                    || (length > self.longest_held() && (appends || self.held.overlaps(extent)))
+                    || (length > self.longest_held()
+                        && (self.held.overlaps(extent)
+                            || (appends && self.settings.edge_bytes.is_none())))
             }
             Call::Read { at, length } => {
                 let extent = self.read_extent(handle, at, length);
@@ -303,24 +264,28 @@ impl WriteBack {
         if let Some(errno) = self.failure.take_if(|_| access.write) {
             return out.push(Action::Answer(Err(errno)));
         }
+        let extent = self.write_extent(handle, at, length);
+        let ends = extent.offset.checked_add(length).is_some_and(|end| end <= i64::MAX as u64);
         let through = length == 0
-            || length > self.longest_held()
+            || !ends
             || !access.write
             || access.synchronous
             || (access.append && at != At::Position);
-        if through {
-            return self.pass_transfer(handle, call, out);
-        }
-        let extent = self.write_extent(handle, at, length);
-        if extent.offset.checked_add(length).is_none_or(|end| end > i64::MAX as u64) {
-            return self.pass_transfer(handle, call, out);
+        let is_long = length > self.longest_held();
+        match through || is_long {
+            true if !through && self.settings.edge_bytes.is_some() => {
+                return self.write_in_blocks(now, handle, call, extent, out);
+            }
+            true => return self.pass_transfer(handle, call, out),
+            false => {}
         }
         if self.held.is_empty() {
             self.held_since = now;
         }
         (self.writer, self.appending) = (handle, access.append);
         let room = self.settings.buffer_bytes - self.held.fill();
-        let taken = if self.held.holds_all(extent) { length } else { length.min(room) };
+        let fits = self.held.holds_all(extent) || length <= room;
+        let taken = if fits { length } else { self.fitting(extent, room) };
         if taken > 0 {
             self.held.hold(Extent::new(extent.offset, taken), 0, out);
         }
@@ -399,33 +364,12 @@ impl WriteBack {
         out.push(Action::Perform { handle, call: below, memory: memory_of(below) });
     }
 
-    /// Writes the first run of held bytes out; `call` goes on when all are out.
-    fn write_out(&mut self, handle: Handle, call: Call, taken: u64, out: &mut Vec<Action>) {
-        let run = self.held.first_run(self.settings.buffer_bytes);
-        let (first, last) = (run[0], run[run.len() - 1]);
-        let extent = Extent::new(first.extent.offset, last.extent.end() - first.extent.offset);
-        let memory = if run.len() == 1 { first.at } else { self.settings.buffer_bytes };
-        if run.len() > 1 {
-            out.extend(run.iter().map(|piece| Action::Copy {
-                from: Place::Staging(piece.at),
-                to: Place::Staging(memory + piece.extent.offset - extent.offset),
-                length: piece.extent.length,
-            }));
-        }
-        let at = if self.appending { At::Position } else { At::Offset(extent.offset) };
-        self.task = Task::WritingOut { extent, handle, call, taken };
-        out.push(Action::Perform {
-            handle: self.writer,
-            call: Call::Write { at, length: extent.length },
-            memory: Place::Staging(memory),
-        });
-    }
-
     fn performed(&mut self, now: Nanos, outcome: Outcome, out: &mut Vec<Action>) {
         match std::mem::replace(&mut self.task, Task::Idle) {
             Task::WritingOut { extent, handle, call, taken } => {
                 self.wrote(now, extent, outcome, (handle, call, taken), out);
             }
+            Task::InBlocks(blocks) => self.block_out(now, blocks, outcome, out),
             Task::Passed { handle, call } => self.passed(handle, call, outcome, out),
             Task::Positioning { handle } => {
                 if let Ok(position) = outcome {
@@ -434,97 +378,6 @@ impl WriteBack {
                 self.pass(handle, Call::Settle, Call::Settle, out);
             }
             Task::Idle => unreachable!("nothing was asked of the stage below"),
-        }
-    }
-
-    /// A run went out, in full, in part or not at all.
-    fn wrote(
-        &mut self,
-        now: Nanos,
-        extent: Extent,
-        outcome: Outcome,
-        (handle, call, taken): (Handle, Call, u64),
-        out: &mut Vec<Action>,
-    ) {
-        match outcome {
-            Err(EINTR) => return self.write_out(handle, call, taken, out),
-            Ok(moved) if moved > 0 => {
-                let written = Extent::new(extent.offset, moved.min(extent.length));
-                self.held.discard(written);
-                self.file_bytes = self.file_bytes.max(written.end());
-                if self.appending {
-                    self.descriptions.get(self.writer).below = written.end();
-                }
-            }
-            failed => {
-                let errno = failed.err().unwrap_or(EIO);
-                return self.could_not_write_out(errno, handle, call, taken, out);
-            }
-        }
-        if !self.held.is_empty() {
-            return self.write_out(handle, call, taken, out);
-        }
-        match call {
-            Call::Write { at, length } if taken > 0 => {
-                self.hold_rest(now, handle, at, length, taken, out);
-            }
-            _ => self.carry_on(now, handle, call, out),
-        }
-    }
-
-    /// The rest of a write that overfilled the buffer finds an empty one.
-    fn hold_rest(
-        &mut self,
-        now: Nanos,
-        handle: Handle,
-        at: At,
-        length: u64,
-        taken: u64,
-        out: &mut Vec<Action>,
-    ) {
-        let start = match at {
-            At::Offset(offset) => offset,
-            At::Position if self.appending => self.file_bytes - taken,
-            At::Position => self.descriptions.get(handle).position,
-        };
-        self.held_since = now;
-        self.held.hold(Extent::new(start + taken, length - taken), taken, out);
-        self.answer_transfer(handle, at, Extent::new(start, length), out);
-    }
-
-    /// The call that needed the room or the order gets the failure if it is one that reports such
-    /// things; else the failure waits for one.
-    fn could_not_write_out(
-        &mut self,
-        errno: Errno,
-        handle: Handle,
-        call: Call,
-        taken: u64,
-        out: &mut Vec<Action>,
-    ) {
-        match call {
-            Call::Write { at, .. } if taken > 0 => {
-                self.failure = Some(errno);
-                let start = self.held_start_of(handle, at, taken);
-                self.answer_transfer(handle, at, Extent::new(start, taken), out);
-            }
-            Call::Open { .. } | Call::Flush | Call::Settle | Call::Close => {
-                self.failure = Some(errno);
-                match call {
-                    Call::Settle => self.settle(handle, out),
-                    _ => self.pass(handle, call, call, out),
-                }
-            }
-            _ => out.push(Action::Answer(Err(errno))),
-        }
-    }
-
-    /// Where a write began of which `taken` bytes are held.
-    fn held_start_of(&mut self, handle: Handle, at: At, taken: u64) -> u64 {
-        match at {
-            At::Offset(offset) => offset,
-            At::Position if self.appending => self.end() - taken,
-            At::Position => self.descriptions.get(handle).position,
         }
     }
 

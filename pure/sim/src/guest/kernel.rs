@@ -7,7 +7,7 @@
 
 use iolab_device::local::{LocalFile, LocalStorage};
 use iolab_policy::insitu::guest::open_flags;
-use iolab_policy::insitu::{At, Call, Errno, Outcome, Whence};
+use iolab_policy::insitu::{Arriving, At, Call, Errno, Outcome, Whence};
 use iolab_trace::{Class, Event, Function};
 use iolab_vocab::{Direction, Extent, FileId, Nanos};
 use std::collections::BTreeMap;
@@ -102,6 +102,9 @@ pub(super) struct Kernel<'a> {
     descriptions: Vec<Description>,
     /// By process: descriptors.
     descriptors: Vec<BTreeMap<i32, DescriptionId>>,
+    /// What is being fetched into the page cache, of which files, and when the medium is done with it.
+    arriving: Vec<(usize, Arriving)>,
+    fetched_by: Nanos,
     /// Where the files are on servers: what these have to do since it was last taken.
     requests: Option<Vec<Request>>,
     /// The last call has given them something to do.
@@ -122,6 +125,8 @@ impl<'a> Kernel<'a> {
             names: vec![None; files],
             descriptions: Vec::new(),
             descriptors: vec![BTreeMap::new(); processes],
+            arriving: Vec::new(),
+            fetched_by: Nanos::ZERO,
             requests: None,
             is_served: false,
         }
@@ -341,8 +346,34 @@ impl<'a> Kernel<'a> {
         })
     }
 
+    /// Has the medium fetch a range behind what it fetches already; nobody waits.
+    fn fetch(&mut self, now: Nanos, inode: usize, extent: Extent) {
+        let time = self.storage.fetch(&mut self.inodes[inode], extent);
+        self.arriving.retain(|(_, arriving)| arriving.ends > now);
+        if time > Nanos::ZERO {
+            let begins = now.max(self.fetched_by);
+            self.fetched_by = begins.after(time);
+            let arriving = Arriving { extent, begins, ends: self.fetched_by };
+            self.arriving.push((inode, arriving));
+        }
+    }
+
+    /// How long a read waits for what is being fetched.
+    fn arrival(&self, now: Nanos, inode: usize, extent: Extent) -> Nanos {
+        let of_file = self.arriving.iter().filter(|(file, _)| *file == inode);
+        let parts = of_file.map(|(_, it)| (it, it.extent.intersection(extent)));
+        let times =
+            parts.filter(|(_, part)| !part.is_empty()).map(|(it, part)| it.until(part.end()));
+        times.max().unwrap_or(now).since(now)
+    }
+
     /// Carries out what a stack asks for on a description.
-    pub(super) fn perform(&mut self, description: DescriptionId, call: Call) -> (Outcome, Cost) {
+    pub(super) fn perform(
+        &mut self,
+        now: Nanos,
+        description: DescriptionId,
+        call: Call,
+    ) -> (Outcome, Cost) {
         self.is_served = false;
         let Description { inode, position, append } = self.descriptions[description];
         let file = &mut self.inodes[inode];
@@ -351,10 +382,11 @@ impl<'a> Kernel<'a> {
             Call::Read { at, length } => {
                 let offset = place(at, position);
                 let moved = file.size_bytes.saturating_sub(offset).min(length);
-                let cost = storage.read(file, Extent::new(offset, length));
+                let work = storage.read(file, Extent::new(offset, length));
                 self.advance(description, at, offset + moved);
                 self.note(inode, Direction::Read, Extent::new(offset, moved));
-                (Ok(moved), Cost::work(cost))
+                let wait = self.arrival(now, inode, Extent::new(offset, moved));
+                (Ok(moved), Cost { work, wait })
             }
             Call::Write { at, length } => {
                 let offset = if append { file.size_bytes } else { place(at, position) };
@@ -377,6 +409,13 @@ impl<'a> Kernel<'a> {
                     file.size_bytes = file.size_bytes.max(offset + length);
                 }
                 (Ok(0), Cost::work(Nanos(storage.call.truncate_ns.round() as u64)))
+            }
+            // Servers are told of what is read; what they read ahead is their cache's to decide.
+            Call::Advise { offset, length } => {
+                if self.requests.is_none() {
+                    self.fetch(now, inode, Extent::new(offset, length));
+                }
+                (Ok(0), Cost::work(Nanos(storage.call.least_ns.round() as u64)))
             }
             Call::Open { .. } | Call::Flush | Call::Settle | Call::Close => {
                 (Ok(0), Cost::default())

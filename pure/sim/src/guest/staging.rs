@@ -267,7 +267,7 @@ impl Driver for UnderWay<'_, '_> {
 
 impl UnderWay<'_, '_> {
     fn performed(&mut self, handle: Handle, call: Call, memory: Slot) -> (Outcome, Cost) {
-        let (setup, passage) = (self.setup, self.passage);
+        let (setup, passage, now) = (self.setup, self.passage, self.now());
         let Some(&description) = self.bottom.handles.get(&handle) else {
             return (Ok(0), Cost::default());
         };
@@ -276,7 +276,7 @@ impl UnderWay<'_, '_> {
         if unchanged && event.result < 0 {
             return (Err(Errno(-event.result as i32)), recorded(setup, passage.row));
         }
-        let (outcome, cost) = self.kernel.perform(description, call);
+        let (outcome, cost) = self.kernel.perform(now, description, call);
         match setup.settings.durations {
             _ if self.kernel.is_served() => (outcome, Cost::default()),
             Durations::Model => (outcome, cost),

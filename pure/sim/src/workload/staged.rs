@@ -30,6 +30,8 @@ struct Line {
     list: Vec<Extent>,
     /// The file of another rank of which this writes out what was held.
     writes_out: Option<File>,
+    /// It reads something else than the program asked for, which is told what it got by us.
+    is_strategys: bool,
 }
 
 /// A program whose accesses go through strategies.
@@ -42,6 +44,8 @@ pub(super) struct Staged {
     member_counts: Vec<u32>,
     staged_calls: u64,
     performed_calls: u64,
+    /// Reads that came out below as the program made them.
+    reads_passed: u32,
 }
 
 /// A file of the simulation.
@@ -66,6 +70,8 @@ struct Rank {
     waiting: Option<(Command, Vec<Extent>, u32)>,
     /// The command it was given last writes out what was held of this file.
     writes_out: Option<File>,
+    /// The command it was given last reads for a strategy.
+    is_strategys: bool,
     /// The last of these is of the program's own accesses, as they are.
     last_is_own: bool,
     stacks: BTreeMap<File, Stack>,
@@ -97,6 +103,7 @@ impl Staged {
             apply,
             staged_calls: 0,
             performed_calls: 0,
+            reads_passed: 0,
         }
     }
 
@@ -133,7 +140,12 @@ impl Staged {
             let end = list.iter().map(|extent| extent.end()).max().unwrap_or(0);
             held.bytes = held.bytes.max(end);
         }
-        self.ranks[rank as usize].due.push_back(Line { command, list, writes_out: None });
+        self.ranks[rank as usize].due.push_back(Line {
+            command,
+            list,
+            writes_out: None,
+            is_strategys: false,
+        });
     }
 
     /// What others hold of the file goes out first.
@@ -233,10 +245,9 @@ impl Staged {
                 Direction::Write => Call::Write { at, length },
             };
             self.staged_calls += 1;
-            let performed_before = self.performed_calls;
+            self.reads_passed = 0;
             let outcome = self.drive(rank, file, call);
-            let nothing_came_out = self.performed_calls == performed_before;
-            if direction == Direction::Read && nothing_came_out {
+            if direction == Direction::Read && self.reads_passed == 0 {
                 let bytes = outcome.and_then(Result::ok).unwrap_or(0);
                 self.program.got(rank, bytes);
             }
@@ -296,8 +307,13 @@ impl Below<'_> {
             Some(line) if is_own && rank.last_is_own && line.command == command => {
                 line.list.push(extent);
             }
-            _ => self.staged.push(self.by, command, vec![extent]),
+            _ => {
+                self.staged.push(self.by, command, vec![extent]);
+                let line = self.staged.ranks[self.by as usize].due.back_mut();
+                line.expect("just pushed").is_strategys = direction == Direction::Read && !is_own;
+            }
         }
+        self.staged.reads_passed += u32::from(direction == Direction::Read && is_own);
         self.staged.ranks[self.by as usize].last_is_own = is_own;
         if direction == Direction::Write {
             let held = &mut self.staged.files[self.file as usize];
@@ -367,6 +383,7 @@ impl Program for Staged {
         }
         let line = self.ranks[rank as usize].due.pop_front()?;
         self.ranks[rank as usize].writes_out = line.writes_out;
+        self.ranks[rank as usize].is_strategys = line.is_strategys;
         list.extend(line.list);
         Some(line.command)
     }
@@ -386,7 +403,9 @@ impl Program for Staged {
     }
 
     fn got(&mut self, rank: u32, bytes: u64) {
-        self.program.got(rank, bytes);
+        if !self.ranks[rank as usize].is_strategys {
+            self.program.got(rank, bytes);
+        }
     }
 
     fn rank_count(&self) -> u32 {

@@ -519,8 +519,11 @@ pub(crate) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
             if variable(journal::VARIABLE).is_some() {
                 journal::keep();
             }
-            let holds = |spec: &StrategySpec| spec.build().holding_bytes() > 0;
-            if specs.iter().any(holds) && !join_run(variable) {
+            let needs_run = |spec: &StrategySpec| {
+                let strategy = spec.build();
+                strategy.holding_bytes() > 0 || strategy.keeps_bytes()
+            };
+            if specs.iter().any(needs_run) && !join_run(variable) {
                 return false;
             }
             settings::apply(specs);

@@ -148,6 +148,27 @@ pub(crate) fn allocate(fd: c_int, mode: i32, offset: u64, length: u64) -> isize 
     unsafe { system_call!(SYS_fallocate, fd, mode, offset, length) }
 }
 
+/// What the kernel begins to fetch at one request at least: it cuts longer ones to the read-ahead of
+/// the device, which is no shorter than this unless somebody has set it so.
+const FETCH_BYTES: u64 = 128 << 10;
+
+/// Has the kernel begin to fetch a range into its page cache.
+pub(crate) fn fetch(fd: c_int, offset: u64, length: u64) -> isize {
+    let end = offset.saturating_add(length);
+    let mut at = offset;
+    while at < end {
+        let bytes = FETCH_BYTES.min(end - at);
+        // SAFETY: no memory is involved.
+        let result =
+            unsafe { system_call!(SYS_fadvise64, fd, at, bytes, libc::POSIX_FADV_WILLNEED) };
+        if result < 0 {
+            return result;
+        }
+        at += bytes;
+    }
+    0
+}
+
 /// Whether somebody of this user could open the file anew to write to it.
 pub(crate) fn is_writable_by_name(fd: c_int, status: &libc::stat) -> bool {
     // SAFETY: no memory is involved.

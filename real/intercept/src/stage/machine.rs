@@ -77,6 +77,11 @@ impl Machine {
         Some(Machine { stack, bottom, known, entry, failure_is_told: false })
     }
 
+    /// Whether reads are answered from what was read before.
+    pub(super) fn keeps_bytes(&self) -> bool {
+        self.stack.keeps_bytes()
+    }
+
     pub(super) fn held_bytes(&self) -> u64 {
         self.stack.held_bytes()
     }
@@ -182,6 +187,20 @@ impl Machine {
         unsafe { memory.copy_out(0, to, length) };
         region.absorbed(offset, length as u64);
         self.bottom.calls.heard += 1;
+        true
+    }
+
+    /// The short way for a read the top strategy answers in whole; false when it does not. The
+    /// caller has looked at the memory.
+    #[inline]
+    pub(super) fn serve(&mut self, handle: Handle, at: At, memory: &Memory, length: usize) -> bool {
+        if self.bottom.journal.is_some() {
+            return false;
+        }
+        let Some(offset) = self.stack.serve(handle, at, length as u64) else { return false };
+        let from = self.bottom.place(0, offset, length as u64);
+        // SAFETY: the pages were good and the staging memory has the bytes, as just checked.
+        unsafe { memory.copy_in(0, from, length) };
         true
     }
 
@@ -311,7 +330,11 @@ impl Driver for Passage<'_> {
     fn perform(&mut self, handle: Handle, call: Call, slot: Slot) -> Outcome {
         let fd = self.bottom.descriptor(handle).expect("strategies use descriptions that are open");
         self.bottom.calls.below += u64::from(tally::is_counted(call));
-        if !matches!(call, Call::Read { .. } | Call::Seek { .. } | Call::Open { .. }) {
+        let only_looks = matches!(
+            call,
+            Call::Read { .. } | Call::Seek { .. } | Call::Open { .. } | Call::Advise { .. }
+        );
+        if !only_looks {
             self.bottom.tripwire.take(fd);
         }
         let result = match call {
@@ -321,6 +344,7 @@ impl Driver for Passage<'_> {
             Call::Sync { data_only } => kernel::sync(fd, data_only),
             Call::Truncate { length } => kernel::truncate(fd, length),
             Call::Allocate { mode, offset, length } => kernel::allocate(fd, mode, offset, length),
+            Call::Advise { offset, length } => kernel::fetch(fd, offset, length),
             Call::Open { .. } | Call::Flush | Call::Settle | Call::Close => 0,
         };
         if result < 0 { Err(Errno(-result as i32)) } else { Ok(result as u64) }

@@ -70,7 +70,12 @@ impl<'a> Memory<'a> {
     ///
     /// # Safety
     /// As for `copy_out`, the other way round.
+    #[inline]
     pub(super) unsafe fn copy_in(&self, to: u64, from: *const u8, length: usize) {
+        if let [only] = self.segments {
+            // SAFETY: by this function's contract.
+            return unsafe { copy(from, only.iov_base.cast::<u8>().add(to as usize), length) };
+        }
         let mut done = 0;
         self.each_part(to, length, |part, bytes| {
             // SAFETY: parts lie in the program's segments, `from` has all the bytes.

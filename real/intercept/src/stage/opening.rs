@@ -28,10 +28,10 @@ pub(crate) fn opened(fd: c_int, flags: c_int, named: &[u8], number: u32, status:
         None if !raw => strategies(fd, named, status),
         _ => None,
     };
-    let holds = stack.as_ref().is_some_and(|stack| stack.holding_bytes().any(|bytes| bytes > 0));
+    let owns = stack.as_ref().is_some_and(|stack| holds(stack) || stack.keeps_bytes());
     let joined = match flags & libc::O_TRUNC {
-        0 => shared::told(fd, status, holds),
-        _ => shared::told_cut(fd, status, holds),
+        0 => shared::told(fd, status, owns),
+        _ => shared::told_cut(fd, status, owns),
     };
     let file = match known {
         Some(file) if file.is_released() => return,
@@ -41,7 +41,7 @@ pub(crate) fn opened(fd: c_int, flags: c_int, named: &[u8], number: u32, status:
         }
         Some(file) => Some(file),
         None => stack.and_then(|stack| {
-            begin(&mut change, stack, number, status, if holds { Some(joined?) } else { None })
+            begin(&mut change, stack, number, status, if owns { Some(joined?) } else { None })
         }),
     };
     let Some(file) = file else { return };
@@ -103,7 +103,11 @@ fn step_aside(file: &'static File, flags: c_int) {
     }
 }
 
-/// The strategies that choose a file, if any does and may hold what it wants to.
+fn holds(stack: &Stack) -> bool {
+    stack.holding_bytes().any(|bytes| bytes > 0)
+}
+
+/// The strategies that choose a file, if any does and may hold and keep what it wants to.
 fn strategies(fd: c_int, named: &[u8], status: &libc::stat) -> Option<Stack> {
     let mut buffer = crate::path::Buffer::new();
     let canonical = match settings::asks_for_names() {
@@ -112,10 +116,12 @@ fn strategies(fd: c_int, named: &[u8], status: &libc::stat) -> Option<Stack> {
     }
     .filter(|name| !name.is_empty());
     let stack = stack_for(std::str::from_utf8(named).ok(), canonical)?;
-    let holds = stack.holding_bytes().any(|bytes| bytes > 0);
-    let may_hold =
-        || shared::may_hold() && kernel::is_writable_by_name(fd, status) && !caution::is_cautious();
-    (!holds || may_hold()).then_some(stack)
+    let may_own = || shared::may_hold() && !caution::is_cautious();
+    let is_allowed = match holds(&stack) {
+        true => may_own() && kernel::is_writable_by_name(fd, status),
+        false => !stack.keeps_bytes() || may_own(),
+    };
+    is_allowed.then_some(stack)
 }
 
 /// A machine for a file seen for the first time.

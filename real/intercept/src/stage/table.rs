@@ -72,6 +72,8 @@ pub(super) struct File {
     pub(super) lock: Lock,
     state: AtomicU8,
     holds: AtomicBool,
+    /// Its machine answers reads from what it has read before.
+    keeps: AtomicBool,
     device: AtomicU64,
     inode: AtomicU64,
     descriptions: AtomicU32,
@@ -116,6 +118,7 @@ impl File {
             lock: Lock::new(),
             state: AtomicU8::new(State::Free as u8),
             holds: AtomicBool::new(false),
+            keeps: AtomicBool::new(false),
             device: AtomicU64::new(0),
             inode: AtomicU64::new(0),
             descriptions: AtomicU32::new(0),
@@ -159,6 +162,12 @@ impl File {
     #[inline]
     pub(super) fn holds(&self) -> bool {
         self.holds.load(Relaxed)
+    }
+
+    /// Whether its machine answers reads from what it has read before.
+    #[inline]
+    pub(super) fn keeps(&self) -> bool {
+        self.keeps.load(Relaxed)
     }
 
     /// The machine of a staged file.
@@ -379,6 +388,7 @@ impl Change {
         file.expected.store(joined.map_or(0, |joined| joined.expected), Relaxed);
         let entry = joined.map_or(null_mut(), |joined| (&raw const *joined.entry).cast_mut());
         file.entry.store(entry, Relaxed);
+        file.keeps.store(machine.keeps_bytes(), Relaxed);
         // SAFETY: inside the lock of an entry nobody uses yet.
         unsafe { *file.machine.get() = Some(machine) };
         file.state.store(State::Staged as u8, Ordering::Release);

@@ -77,6 +77,12 @@ pub(crate) const WAYS_AND_CRUEL: &[Way] = &[
     Way::Run(&["write-back:buffer=4k,largest=2k", "cruel:short=40,seed=11"]),
 ];
 
+/// Strategies for readers, and align.
+pub(crate) const DATA_WAYS: &[Way] = &[
+    Way::Run(&["read-ahead", "align:block=4k"]),
+    Way::Run(&["read-ahead:via=buffer,outsiders=none", "data-sieve:outsiders=none,hole=200"]),
+];
+
 /// What a run left: output, exit code and files.
 #[derive(PartialEq, Eq)]
 struct Trail {

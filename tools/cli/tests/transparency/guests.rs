@@ -1,6 +1,6 @@
 //! What a program may rely on, one guest program per group of promises.
 
-use super::bench::{WAYS, WAYS_AND_ALONE, Way, guest, iolab, need, same_everywhere};
+use super::bench::{DATA_WAYS, WAYS, WAYS_AND_ALONE, Way, guest, iolab, need, same_everywhere};
 
 fn check(name: &str, script: &str) {
     same_everywhere(script, Some(&guest(name)), WAYS);
@@ -202,6 +202,17 @@ fn random_calls_come_to_the_same_for_many_seeds() {
     let program = guest("random_calls");
     for seed in 0..25 {
         same_everywhere(&format!("\"$GUEST\" {seed} 400"), Some(&program), WAYS);
+    }
+}
+
+#[test]
+fn strategies_for_readers_and_align_change_nothing() {
+    let random = guest("random_calls");
+    for seed in 200..210 {
+        same_everywhere(&format!("\"$GUEST\" {seed} 400"), Some(&random), DATA_WAYS);
+    }
+    for name in ["one_file_many_ways", "bad_calls", "processes", "threads"] {
+        same_everywhere("\"$GUEST\"", Some(&guest(name)), DATA_WAYS);
     }
 }
 

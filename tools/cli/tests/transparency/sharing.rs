@@ -85,6 +85,56 @@ E";
     same_everywhere(script, None, STRATEGIES);
 }
 
+/// Strategies that answer reads and seeks from what they know of the file.
+const KEEPERS: &[Way] = &[
+    Way::Run(&["read-ahead"]),
+    Way::Run(&["read-ahead:via=buffer,outsiders=none"]),
+    Way::Run(&["data-sieve:outsiders=none", "seek-elide:outsiders=none"]),
+    Way::Run(&["align:block=64", "read-ahead:via=buffer,outsiders=none,window=1k,largest=64"]),
+];
+
+#[test]
+fn a_reader_of_a_stream_sees_what_another_program_did_to_the_file_meanwhile() {
+    need("python3", "python3");
+    let script = "cat > writer.py <<'E'
+import mmap, os, sys
+held = None
+for line in sys.stdin:
+    how, at, byte = line.split()
+    at, new = int(at), byte.encode() * 40
+    if how == 'truncate': os.truncate('x', at)
+    elif how == 'append': f = os.open('x', os.O_WRONLY | os.O_APPEND); os.write(f, new); os.close(f)
+    elif how == 'cut': os.close(os.open('x', os.O_WRONLY | os.O_TRUNC))
+    elif how == 'map':
+        f = os.open('x', os.O_RDWR); m = mmap.mmap(f, 0); m[at:at + 40] = new; m.close(); os.close(f)
+    else:
+        held = os.open('x', os.O_WRONLY); os.pwrite(held, new, at)
+        if how != 'held': os.close(held)
+    print('done', flush=True)
+E
+python3 - <<'E'
+import os, sys, subprocess
+writer = subprocess.Popen([sys.executable, 'writer.py'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def change(how, at, byte):
+    writer.stdin.write('%s %d %s\\n' % (how, at, byte)); writer.stdin.flush(); writer.stdout.readline()
+for how in ('write', 'append', 'truncate', 'cut', 'map', 'write', 'held'):
+    for step in (10, 15, -10):
+        f = os.open('x', os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        os.write(f, bytes(range(250)) * 20)
+        os.close(f)
+        f = os.open('x', os.O_RDONLY)
+        at = 2000
+        for number in range(30):
+            got = os.pread(f, 10, at) if number % 3 else (os.lseek(f, at, 0), os.read(f, 10))[1]
+            at += step
+            if number in (8, 14): change(how, at - 10, 'ab'[number == 14])
+            if number > 7: print(how, number, got, os.lseek(f, 0, os.SEEK_END))
+        os.close(f)
+writer.stdin.close(); writer.wait()
+E";
+    same_everywhere(script, None, KEEPERS);
+}
+
 #[test]
 fn a_run_within_a_run_sees_what_the_programs_around_it_wrote() {
     need("python3", "python3");
