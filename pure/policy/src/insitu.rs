@@ -20,6 +20,7 @@ mod descriptions;
 mod drive;
 pub mod guest;
 mod held;
+mod interest;
 mod laws;
 mod null;
 mod parameter;
@@ -36,6 +37,7 @@ pub use cruel::Cruel;
 pub use decision::decision;
 pub use drive::Driver;
 pub use guest::Guest;
+pub use interest::Interest;
 pub use laws::{StrategyLaws, checked};
 pub use null::Null;
 pub use rules::Request;
@@ -281,6 +283,19 @@ pub trait Strategy: Machine<Event = Event, Action = Action> + Send {
     /// now measures `file_bytes`. Comes between calls only.
     fn drained(&mut self, _file_bytes: u64) {}
 
+    /// The calls it wants to hear in the state it is in. Any other, had it been heard, would have been
+    /// handed down unchanged, its outcome handed up unchanged, and nothing here would be different
+    /// after it. Changes by `step` and `drained` only.
+    fn interest(&self) -> Interest {
+        Interest::EVERYTHING
+    }
+
+    /// Whether the same is so of this one call that it hears. Such calls need no step, and several
+    /// may be under way at a time.
+    fn passes(&self, _handle: Handle, _call: &Call) -> bool {
+        false
+    }
+
     /// Whether `now` matters; a driver may pass `Nanos::ZERO` to a stack in which nobody looks.
     fn reads_clock(&self) -> bool {
         false
@@ -319,6 +334,14 @@ impl<S: Strategy + ?Sized> Strategy for Box<S> {
 
     fn drained(&mut self, file_bytes: u64) {
         (**self).drained(file_bytes);
+    }
+
+    fn interest(&self) -> Interest {
+        (**self).interest()
+    }
+
+    fn passes(&self, handle: Handle, call: &Call) -> bool {
+        (**self).passes(handle, call)
     }
 
     fn reads_clock(&self) -> bool {

@@ -123,9 +123,9 @@ impl Host {
     fn call(&mut self, handle: Handle, call: Call, memory: &mut [u8]) -> Outcome {
         if let Call::Write { at, length } = call
             && self.takes_short_way
-            && let Some(offset) = self.stack.absorb(handle, at, length)
+            && let Some(to) = self.stack.absorb(handle, at, length)
         {
-            let (from, to) = (Slot::Program(0), Slot::Staging { stage: 0, offset });
+            let from = Slot::Program(0);
             self.bottom.memory = memory.to_vec();
             self.bottom.copy(from, to, length);
             let copy = Command::Copy { from, to, length };

@@ -38,7 +38,7 @@ pub struct Row {
 const NULL: Row = Row {
     name: "null",
     summary: "changes nothing; shows what the machinery itself costs",
-    usage: "null[:paths=GLOB,exclude=GLOB]",
+    usage: "null[:hear=nothing,paths=GLOB,exclude=GLOB]",
     traits: Traits {
         scope: "–",
         interference: "none",
@@ -46,10 +46,7 @@ const NULL: Row = Row {
         keeps_semantics: true,
         cruel: false,
     },
-    build: |parameters| {
-        refuse_all(parameters)?;
-        Ok(Box::new(Null))
-    },
+    build: |parameters| Ok(Box::new(Null::parse(parameters)?)),
 };
 
 const SEEK_ELIDE: Row = Row {

@@ -7,7 +7,7 @@
 
 use super::descriptions::{Descriptions, seek_target};
 use super::null::memory_of;
-use super::{Action, At, Call, Event, Handle, Outcome, Strategy, Whence};
+use super::{Action, At, Call, Event, Handle, Interest, Outcome, Strategy, Whence};
 use crate::machine::Machine;
 use iolab_vocab::Nanos;
 
@@ -44,7 +44,19 @@ impl Machine for SeekElide {
     }
 }
 
-impl Strategy for SeekElide {}
+/// Whatever uses the position, and descriptions that come and go.
+const HEARD: Interest = Interest::OPEN
+    .and(Interest::READ)
+    .and(Interest::WRITE)
+    .and(Interest::SEEK)
+    .and(Interest::SETTLE)
+    .and(Interest::CLOSE);
+
+impl Strategy for SeekElide {
+    fn interest(&self) -> Interest {
+        HEARD
+    }
+}
 
 impl SeekElide {
     fn arrived(&mut self, handle: Handle, call: Call, out: &mut Vec<Action>) {

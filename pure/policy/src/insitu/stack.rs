@@ -1,11 +1,12 @@
 //! Strategies on top of each other, as one machine: what one stage performs arrives at the next.
 //!
 //! The stack turns each stage's relative places into absolute ones, so a driver only has to know
-//! the program's memory and one staging area per stage. Cost per event: the stages it passes, no
-//! allocation once the scratch vectors have grown.
+//! the program's memory and one staging area per stage. Stages that need not hear a call are gone
+//! around. Cost per event: the stages that hear it, no allocation once the scratch vectors have grown.
 
 use super::{
-    Action, At, Call, Event, Handle, HeldPiece, Holding, Outcome, Place, Strategy, checked,
+    Action, At, Call, Event, Handle, HeldPiece, Holding, Interest, Outcome, Place, Strategy,
+    checked,
 };
 use crate::machine::Machine;
 use iolab_vocab::Nanos;
@@ -57,15 +58,24 @@ pub enum Command {
 /// A stack of strategies on one file. At most one call of the program is under way at a time.
 pub struct Stack {
     stages: Vec<Stage>,
-    /// The stage that waits for `Performed` or `Woke`.
-    waiting: usize,
+    /// The stage that waits for `Performed` or `Woke`; `None` when the program does, no stage being
+    /// asked.
+    waiting: Option<usize>,
     actions: Vec<Action>,
     pub(super) commands: Vec<Command>,
     reads_clock: bool,
+    /// What any stage wants to hear.
+    interest: Interest,
+    /// Whether any stage holds something.
+    holds: bool,
 }
 
 struct Stage {
     strategy: Box<dyn Strategy>,
+    interest: Interest,
+    holds: bool,
+    /// The stage that asked for the call that arrived here; `None` for the program.
+    above: Option<usize>,
     /// Where the memory of the call that arrived here begins.
     caller: Slot,
 }
@@ -76,15 +86,64 @@ impl Stack {
         assert!(!strategies.is_empty(), "a stack needs a stage; the null strategy is one");
         let reads_clock = strategies.iter().any(|strategy| strategy.reads_clock());
         let stage = |strategy: Box<dyn Strategy>| Stage {
-            strategy: if cfg!(debug_assertions) { checked(strategy) } else { strategy },
+            interest: strategy.interest(),
+            holds: strategy.held_bytes() > 0,
+            above: None,
             caller: Slot::Nowhere,
+            strategy: if cfg!(debug_assertions) { checked(strategy) } else { strategy },
         };
-        Stack {
+        let mut stack = Stack {
             stages: strategies.into_iter().map(stage).collect(),
-            waiting: 0,
+            waiting: None,
             actions: Vec::with_capacity(16),
             commands: Vec::with_capacity(32),
             reads_clock,
+            interest: Interest::NOTHING,
+            holds: false,
+        };
+        stack.take_note();
+        stack
+    }
+
+    /// What any stage wants to hear as of now.
+    pub fn interest(&self) -> Interest {
+        self.interest
+    }
+
+    /// Whether a call would come out at the bottom as it is and be answered as it came out, nothing
+    /// in any stage being different after it.
+    #[inline]
+    pub fn passes(&self, handle: Handle, call: &Call) -> bool {
+        self.listener(0, handle, call).is_none()
+    }
+
+    /// The first stage, from that one on, that has to hear a call.
+    #[inline]
+    fn listener(&self, from: usize, handle: Handle, call: &Call) -> Option<usize> {
+        let kind = Interest::of(call);
+        let mut stages = self.stages[from..].iter();
+        let at = stages
+            .position(|stage| stage.interest.hears(kind) && !stage.strategy.passes(handle, call))?;
+        Some(from + at)
+    }
+
+    /// Takes note of what the stages hear and hold.
+    fn take_note(&mut self) {
+        (self.interest, self.holds) = (Interest::NOTHING, false);
+        for stage in &mut self.stages {
+            self.interest = self.interest.and(stage.interest);
+            self.holds |= stage.holds;
+        }
+    }
+
+    /// As [`Stack::take_note`], after one stage may have changed.
+    #[inline]
+    fn take_note_of(&mut self, at: usize) {
+        let stage = &mut self.stages[at];
+        let (interest, holds) = (stage.strategy.interest(), stage.strategy.held_bytes() > 0);
+        if (interest, holds) != (stage.interest, stage.holds) {
+            (stage.interest, stage.holds) = (interest, holds);
+            self.take_note();
         }
     }
 
@@ -111,7 +170,10 @@ impl Stack {
     /// Somebody else has written out what all stages held, lower ones first; the file below now
     /// measures `file_bytes`. Between calls only.
     pub fn drained(&mut self, file_bytes: u64) {
-        self.stages.iter_mut().for_each(|stage| stage.strategy.drained(file_bytes));
+        for at in 0..self.stages.len() {
+            self.stages[at].strategy.drained(file_bytes);
+            self.take_note_of(at);
+        }
     }
 
     /// Whether any stage looks at `now`.
@@ -124,12 +186,20 @@ impl Stack {
         self.stages.iter().map(|stage| stage.strategy.held_bytes()).sum()
     }
 
-    /// The short way for a write the top stage takes in whole at once: the byte of stage 0's
+    /// Whether anything is held back.
+    #[inline]
+    pub fn holds(&self) -> bool {
+        self.holds
+    }
+
+    /// The short way for a write that the first stage to hear it takes in whole at once: the place in
     /// staging memory its bytes are to be copied to. The same as `step` answering with one
     /// [`Command::Copy`] and [`Command::Answer`] of `length`; `None` means that `step` must decide.
     #[inline]
-    pub fn absorb(&mut self, handle: Handle, at: At, length: u64) -> Option<u64> {
-        self.stages[0].strategy.absorb(handle, at, length)
+    pub fn absorb(&mut self, handle: Handle, at: At, length: u64) -> Option<Slot> {
+        let stage = self.listener(0, handle, &Call::Write { at, length })?;
+        let offset = self.stages[stage].strategy.absorb(handle, at, length)?;
+        Some(Slot::Staging { stage: stage as u32, offset })
     }
 
     /// Hands the copies of a batch to the driver and returns what concludes the batch.
@@ -144,6 +214,27 @@ impl Stack {
         }
         assert!(!matches!(conclusion, Action::Copy { .. }), "stage {at} concluded with a copy");
         *conclusion
+    }
+
+    /// The stage a call arrives at that `above` (or the program) asks for; `None` when it comes out at
+    /// the bottom.
+    #[inline]
+    fn hand_down(
+        &mut self,
+        above: Option<usize>,
+        handle: Handle,
+        call: &Call,
+        memory: Slot,
+    ) -> Option<usize> {
+        let next = self.listener(above.map_or(0, |above| above + 1), handle, call);
+        match next {
+            Some(next) => {
+                let stage = &mut self.stages[next];
+                (stage.above, stage.caller) = (above, memory);
+            }
+            None => self.waiting = above,
+        }
+        next
     }
 
     fn resolve(&self, at: usize, place: Place) -> Slot {
@@ -165,43 +256,45 @@ impl Machine for Stack {
 
     /// Feeds one event: a call of the program, or what came of the last `Perform` or `WakeAt`.
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Command>) {
-        let mut event = event;
-        let mut at = match event {
-            Event::Arrived { call, .. } => {
-                self.stages[0].caller = match call {
+        let (mut at, mut event) = match (event, self.waiting) {
+            (Event::Arrived { handle, call }, _) => {
+                let memory = match call {
                     Call::Read { .. } | Call::Write { .. } => Slot::Program(0),
                     _ => Slot::Nowhere,
                 };
-                0
+                let Some(first) = self.hand_down(None, handle, &call, memory) else {
+                    return out.push(Command::Perform { handle, call, memory });
+                };
+                (first, event)
             }
-            Event::Performed(_) | Event::Woke => self.waiting,
+            (Event::Performed(outcome), None) => return out.push(Command::Answer(outcome)),
+            (Event::Performed(_) | Event::Woke, waiting) => {
+                (waiting.expect("only a stage asks to be woken"), event)
+            }
         };
         loop {
             let mut actions = std::mem::take(&mut self.actions);
             actions.clear();
             self.stages[at].strategy.step(now, event, &mut actions);
+            self.take_note_of(at);
             let conclusion = self.copy_all(at, &actions, out);
             self.actions = actions;
             match conclusion {
                 Action::Perform { handle, call, memory } => {
                     let memory = self.resolve(at, memory);
-                    if at + 1 == self.stages.len() {
-                        self.waiting = at;
+                    let Some(next) = self.hand_down(Some(at), handle, &call, memory) else {
                         return out.push(Command::Perform { handle, call, memory });
-                    }
-                    at += 1;
-                    self.stages[at].caller = memory;
-                    event = Event::Arrived { handle, call };
+                    };
+                    (at, event) = (next, Event::Arrived { handle, call });
                 }
                 Action::Answer(outcome) => {
-                    if at == 0 {
+                    let Some(above) = self.stages[at].above else {
                         return out.push(Command::Answer(outcome));
-                    }
-                    at -= 1;
-                    event = Event::Performed(outcome);
+                    };
+                    (at, event) = (above, Event::Performed(outcome));
                 }
                 Action::WakeAt(time) => {
-                    self.waiting = at;
+                    self.waiting = Some(at);
                     return out.push(Command::WakeAt(time));
                 }
                 Action::Copy { .. } => unreachable!("copies were taken off the batch"),

@@ -9,7 +9,7 @@
 
 use super::null::memory_of;
 use super::parameter::{Parameters, duration, size, unknown};
-use super::{Action, Call, Event, Outcome, Strategy};
+use super::{Action, Call, Event, Interest, Outcome, Strategy};
 use crate::machine::Machine;
 use iolab_vocab::{Nanos, Refusal};
 
@@ -119,6 +119,11 @@ impl Machine for Throttle {
 }
 
 impl Strategy for Throttle {
+    /// What goes to the storage.
+    fn interest(&self) -> Interest {
+        Interest::TRANSFERS.and(Interest::SYNC).and(Interest::TRUNCATE).and(Interest::ALLOCATE)
+    }
+
     fn reads_clock(&self) -> bool {
         true
     }

@@ -20,7 +20,8 @@ use super::held::Held;
 use super::null::memory_of;
 use super::parameter::{Parameters, duration, size, unknown};
 use super::{
-    Action, At, Call, Errno, Event, Handle, HeldPiece, Holding, Outcome, Place, Strategy, Whence,
+    Action, At, Call, Errno, Event, Handle, HeldPiece, Holding, Interest, Outcome, Place, Strategy,
+    Whence,
 };
 use crate::machine::Machine;
 use iolab_vocab::{Extent, Nanos, Refusal};
@@ -145,6 +146,14 @@ impl Strategy for WriteBack {
     /// The buffer, and as much again to put pieces in order before they go out.
     fn staging_bytes(&self) -> u64 {
         2 * self.settings.buffer_bytes
+    }
+
+    /// Who looks at the file finds it true while nothing is held.
+    fn interest(&self) -> Interest {
+        match self.held.is_empty() {
+            true => Interest::EVERYTHING.without(Interest::READ_AT).without(Interest::FLUSH),
+            false => Interest::EVERYTHING,
+        }
     }
 
     fn reads_clock(&self) -> bool {
