@@ -290,10 +290,10 @@ pub trait Strategy: Machine<Event = Event, Action = Action> + Send {
         Interest::EVERYTHING
     }
 
-    /// Whether the same is so of this one call that it hears. Such calls need no step, and several
-    /// may be under way at a time.
-    fn passes(&self, _handle: Handle, _call: &Call) -> bool {
-        false
+    /// The calls of which the same is so although it hears them. They come as far as the stack, need no
+    /// step there, and several may be under way at a time.
+    fn passes(&self) -> Interest {
+        Interest::NOTHING
     }
 
     /// Whether `now` matters; a driver may pass `Nanos::ZERO` to a stack in which nobody looks.
@@ -340,8 +340,8 @@ impl<S: Strategy + ?Sized> Strategy for Box<S> {
         (**self).interest()
     }
 
-    fn passes(&self, handle: Handle, call: &Call) -> bool {
-        (**self).passes(handle, call)
+    fn passes(&self) -> Interest {
+        (**self).passes()
     }
 
     fn reads_clock(&self) -> bool {

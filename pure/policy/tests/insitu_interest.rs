@@ -31,8 +31,8 @@ impl Machine for Attentive {
 
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
         if let Event::Arrived { handle, call } = event {
-            let hears = self.inner.interest().hears(Interest::of(&call));
-            let needed = hears && !self.inner.passes(handle, &call);
+            let needs = self.inner.interest().without(self.inner.passes());
+            let needed = needs.hears(Interest::of(&call));
             self.unneeded = (!needed).then(|| (handle, call, self.state()));
         }
         let from = out.len();
@@ -158,7 +158,7 @@ fn decisions(stack: Vec<Box<dyn Strategy>>, seed: u64) -> (Vec<Outcome>, Vec<Com
     for _ in 0..60 {
         let handle = handles[random.below(2) as usize];
         let call = random_call(&mut random);
-        let passed = stack.passes(handle, &call);
+        let passed = stack.passes(&call);
         assert!(stack.interest().hears(Interest::of(&call)) || passed, "{call:?}: nobody hears it");
         let (from, flushes_nothing) =
             (bottom.commands.len(), call == Call::Flush && !stack.holds());

@@ -131,8 +131,8 @@ impl<S: Strategy> Strategy for Checked<S, StrategyLaws> {
         self.machine.interest()
     }
 
-    fn passes(&self, handle: Handle, call: &Call) -> bool {
-        self.machine.passes(handle, call)
+    fn passes(&self) -> Interest {
+        self.machine.passes()
     }
 
     fn reads_clock(&self) -> bool {

@@ -1,9 +1,9 @@
 //! The null strategy: every call goes down as it came. Template of the family, and the measure of
-//! what the machinery itself costs: of asking a stage (`hear=everything`), and of finding out that
-//! none need be asked (`hear=nothing`).
+//! what the machinery itself costs: of a call that comes as far as the stack (`hear=everything`), and
+//! of one that does not (`hear=nothing`).
 
 use super::parameter::{Parameters, unknown};
-use super::{Action, Call, Event, Handle, Interest, Place, Strategy};
+use super::{Action, Call, Event, Interest, Place, Strategy};
 use crate::machine::Machine;
 use iolab_vocab::{Nanos, Refusal};
 
@@ -54,8 +54,8 @@ impl Strategy for Null {
         self.interest
     }
 
-    fn passes(&self, _handle: Handle, _call: &Call) -> bool {
-        true
+    fn passes(&self) -> Interest {
+        Interest::EVERYTHING
     }
 }
 

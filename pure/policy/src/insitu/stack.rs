@@ -66,6 +66,8 @@ pub struct Stack {
     reads_clock: bool,
     /// What any stage wants to hear.
     interest: Interest,
+    /// The part of it that some stage has to be stepped for.
+    needs: Interest,
     /// Whether any stage holds something.
     holds: bool,
 }
@@ -73,6 +75,8 @@ pub struct Stack {
 struct Stage {
     strategy: Box<dyn Strategy>,
     interest: Interest,
+    /// The part of it that it has to be stepped for.
+    needs: Interest,
     holds: bool,
     /// The stage that asked for the call that arrived here; `None` for the program.
     above: Option<usize>,
@@ -87,6 +91,7 @@ impl Stack {
         let reads_clock = strategies.iter().any(|strategy| strategy.reads_clock());
         let stage = |strategy: Box<dyn Strategy>| Stage {
             interest: strategy.interest(),
+            needs: strategy.interest().without(strategy.passes()),
             holds: strategy.held_bytes() > 0,
             above: None,
             caller: Slot::Nowhere,
@@ -99,6 +104,7 @@ impl Stack {
             commands: Vec::with_capacity(32),
             reads_clock,
             interest: Interest::NOTHING,
+            needs: Interest::NOTHING,
             holds: false,
         };
         stack.take_note();
@@ -113,25 +119,24 @@ impl Stack {
     /// Whether a call would come out at the bottom as it is and be answered as it came out, nothing
     /// in any stage being different after it.
     #[inline]
-    pub fn passes(&self, handle: Handle, call: &Call) -> bool {
-        self.listener(0, handle, call).is_none()
+    pub fn passes(&self, call: &Call) -> bool {
+        !self.needs.hears(Interest::of(call))
     }
 
-    /// The first stage, from that one on, that has to hear a call.
+    /// The first stage, from that one on, that has to be stepped for calls of that kind.
     #[inline]
-    fn listener(&self, from: usize, handle: Handle, call: &Call) -> Option<usize> {
-        let kind = Interest::of(call);
+    fn listener(&self, from: usize, kind: Interest) -> Option<usize> {
         let mut stages = self.stages[from..].iter();
-        let at = stages
-            .position(|stage| stage.interest.hears(kind) && !stage.strategy.passes(handle, call))?;
-        Some(from + at)
+        stages.position(|stage| stage.needs.hears(kind)).map(|at| from + at)
     }
 
     /// Takes note of what the stages hear and hold.
     fn take_note(&mut self) {
-        (self.interest, self.holds) = (Interest::NOTHING, false);
-        for stage in &mut self.stages {
+        (self.interest, self.needs) = (Interest::NOTHING, Interest::NOTHING);
+        self.holds = false;
+        for stage in &self.stages {
             self.interest = self.interest.and(stage.interest);
+            self.needs = self.needs.and(stage.needs);
             self.holds |= stage.holds;
         }
     }
@@ -143,6 +148,7 @@ impl Stack {
         let (interest, holds) = (stage.strategy.interest(), stage.strategy.held_bytes() > 0);
         if (interest, holds) != (stage.interest, stage.holds) {
             (stage.interest, stage.holds) = (interest, holds);
+            stage.needs = interest.without(stage.strategy.passes());
             self.take_note();
         }
     }
@@ -197,9 +203,15 @@ impl Stack {
     /// [`Command::Copy`] and [`Command::Answer`] of `length`; `None` means that `step` must decide.
     #[inline]
     pub fn absorb(&mut self, handle: Handle, at: At, length: u64) -> Option<Slot> {
-        let stage = self.listener(0, handle, &Call::Write { at, length })?;
+        let stage = self.taker(at)?;
         let offset = self.stages[stage].strategy.absorb(handle, at, length)?;
         Some(Slot::Staging { stage: stage as u32, offset })
+    }
+
+    /// The stage that [`Stack::absorb`] would ask.
+    #[inline]
+    pub fn taker(&self, at: At) -> Option<usize> {
+        self.listener(0, Interest::of(&Call::Write { at, length: 0 }))
     }
 
     /// Hands the copies of a batch to the driver and returns what concludes the batch.
@@ -219,14 +231,8 @@ impl Stack {
     /// The stage a call arrives at that `above` (or the program) asks for; `None` when it comes out at
     /// the bottom.
     #[inline]
-    fn hand_down(
-        &mut self,
-        above: Option<usize>,
-        handle: Handle,
-        call: &Call,
-        memory: Slot,
-    ) -> Option<usize> {
-        let next = self.listener(above.map_or(0, |above| above + 1), handle, call);
+    fn hand_down(&mut self, above: Option<usize>, call: &Call, memory: Slot) -> Option<usize> {
+        let next = self.listener(above.map_or(0, |above| above + 1), Interest::of(call));
         match next {
             Some(next) => {
                 let stage = &mut self.stages[next];
@@ -262,7 +268,7 @@ impl Machine for Stack {
                     Call::Read { .. } | Call::Write { .. } => Slot::Program(0),
                     _ => Slot::Nowhere,
                 };
-                let Some(first) = self.hand_down(None, handle, &call, memory) else {
+                let Some(first) = self.hand_down(None, &call, memory) else {
                     return out.push(Command::Perform { handle, call, memory });
                 };
                 (first, event)
@@ -282,7 +288,7 @@ impl Machine for Stack {
             match conclusion {
                 Action::Perform { handle, call, memory } => {
                     let memory = self.resolve(at, memory);
-                    let Some(next) = self.hand_down(Some(at), handle, &call, memory) else {
+                    let Some(next) = self.hand_down(Some(at), &call, memory) else {
                         return out.push(Command::Perform { handle, call, memory });
                     };
                     (at, event) = (next, Event::Arrived { handle, call });

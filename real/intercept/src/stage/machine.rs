@@ -6,7 +6,7 @@ use super::region::Region;
 use super::tripwire::Tripwire;
 use super::{journal, kernel, settings, shared};
 use iolab_policy::insitu::{
-    At, Call, Command, Driver, Errno, Handle, Outcome, Slot, Stack, Whence,
+    At, Call, Command, Driver, Errno, Handle, Interest, Outcome, Slot, Stack, Whence,
 };
 use iolab_segment::Entry;
 use iolab_vocab::Nanos;
@@ -75,6 +75,20 @@ impl Machine {
 
     pub(super) fn held_bytes(&self) -> u64 {
         self.stack.held_bytes()
+    }
+
+    /// The calls that have to come here; where decisions are kept, all.
+    pub(super) fn interest(&self) -> Interest {
+        match self.bottom.journal {
+            Some(_) => Interest::EVERYTHING,
+            None => self.stack.interest(),
+        }
+    }
+
+    /// Whether a call changes nothing here and is to be made as it is.
+    #[inline]
+    pub(super) fn passes(&self, call: &Call) -> bool {
+        self.bottom.journal.is_none() && self.stack.passes(call)
     }
 
     /// The description it serves of that number, in the order of opening.
@@ -168,11 +182,13 @@ impl Machine {
         if self.bottom.journal.is_some() {
             return false;
         }
-        let region = &mut self.bottom.staging[0];
-        if !region.has_room(length as u64) {
+        let taker = self.stack.taker(at).map(|stage| &self.bottom.staging[stage]);
+        if !taker.is_some_and(|region| region.has_room(length as u64)) {
             return false;
         }
-        let Some(offset) = self.stack.absorb(handle, at, length as u64) else { return false };
+        let absorbed = self.stack.absorb(handle, at, length as u64);
+        let Some(Slot::Staging { stage, offset }) = absorbed else { return false };
+        let region = &mut self.bottom.staging[stage as usize];
         let to = region.place(offset, length as u64);
         // SAFETY: the pages were good and the staging memory has room, as just checked.
         unsafe { memory.copy_out(0, to, length) };
@@ -242,7 +258,7 @@ impl Bottom {
                 self.is_untold |= !told;
             }
         }
-        if self.is_untold && stack.held_bytes() == 0 {
+        if self.is_untold && !stack.holds() {
             self.is_untold = false;
         }
         if !self.tripwire.is_set()
