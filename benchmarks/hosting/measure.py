@@ -30,12 +30,12 @@ ROUNDS = 5
 REPEATS = int(os.environ.get("REPEATS", "4"))
 
 
-def ways():
+def ways(trace):
     """The words before the program in each column."""
     yield "bare", []
     for name, stages in APPLIED.items():
         yield name, [IOLAB, "run", *(f"--apply={stage}" for stage in stages), "--"]
-    yield "record", [IOLAB, "record", "--quiet", "--force", "--output", "/dev/null", "--"]
+    yield "record", [IOLAB, "record", "--output", trace, "--"]
 
 
 def measure(prefix, command, least):
@@ -48,18 +48,16 @@ def measure(prefix, command, least):
 def main():
     directory = sys.argv[1] if len(sys.argv) > 1 else "/dev/shm"
     print(subprocess.run([HERE.parent / "price.sh"], check=True, capture_output=True, text=True).stdout)
-    least = {name: {} for name, _ in ways()}
-    with tempfile.TemporaryDirectory() as build:
-        program = Path(build) / "loop"
+    least = {}
+    with tempfile.TemporaryDirectory() as build, tempfile.TemporaryDirectory(dir=directory) as work:
+        program, file, trace = Path(build) / "loop", Path(work) / "loop.bin", Path(work) / "loop.iot"
         subprocess.run(["cc", "-O2", "-pthread", "-o", program, HERE / "loop.c"], check=True)
-        with tempfile.TemporaryDirectory(dir=directory) as work:
-            file = Path(work) / "loop.bin"
-            for _ in range(REPEATS):
-                for more in ([], ["start"]):
-                    for name, prefix in ways():
-                        if name == "record":
-                            prefix = [str(word).replace("/dev/null", f"{work}/loop.iot") for word in prefix]
-                        measure(prefix, [program, file, str(ROUNDS), *more], least[name])
+        for _ in range(REPEATS):
+            for more in ([], ["start"]):
+                for name, prefix in ways(trace):
+                    trace.unlink(missing_ok=True)
+                    command = [program, file, str(ROUNDS), *more]
+                    measure(prefix, command, least.setdefault(name, {}))
     others = list(least)[1:]
     print("| call | bare, ns | " + " | ".join(others) + " |")
     print("|---|" + "---|" * (len(others) + 1))

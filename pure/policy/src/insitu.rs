@@ -258,6 +258,18 @@ pub struct Holding {
     pub appending: bool,
 }
 
+/// What a strategy says to a call that it can decide at once ([`Strategy::short`]). Fits two registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Short {
+    /// `step` must decide; nothing has changed.
+    Ask,
+    /// A transfer at the position goes down at this offset; the outcome is the answer, and bytes moved
+    /// are told by [`Strategy::moved`].
+    At(u64),
+    /// The call is over and came to this.
+    Answer(u64),
+}
+
 /// One strategy on one file: a stage of a [`Stack`].
 pub trait Strategy: Machine<Event = Event, Action = Action> + Send {
     /// Bytes of staging memory the driver must provide; constant over the strategy's life.
@@ -306,6 +318,16 @@ pub trait Strategy: Machine<Event = Event, Action = Action> + Send {
         0
     }
 
+    /// The short way for seeks that are arithmetic and transfers that only change their place: what
+    /// `step` would do about the call. Deciding otherwise is a defect; the conformance suite compares.
+    fn short(&mut self, _handle: Handle, _call: &Call) -> Short {
+        Short::Ask
+    }
+
+    /// The transfer that [`Strategy::short`] sent down has moved so many bytes. One that failed is not
+    /// told of.
+    fn moved(&mut self, _handle: Handle, _bytes: u64) {}
+
     /// The short way for the commonest case: a write that arrives and that `step` would answer at
     /// once with one copy of all its bytes into staging memory. Returns where they go, the write
     /// being answered with its full length; `None` changes nothing and means: ask `step`.
@@ -350,6 +372,14 @@ impl<S: Strategy + ?Sized> Strategy for Box<S> {
 
     fn held_bytes(&self) -> u64 {
         (**self).held_bytes()
+    }
+
+    fn short(&mut self, handle: Handle, call: &Call) -> Short {
+        (**self).short(handle, call)
+    }
+
+    fn moved(&mut self, handle: Handle, bytes: u64) {
+        (**self).moved(handle, bytes);
     }
 
     fn absorb(&mut self, handle: Handle, at: At, length: u64) -> Option<u64> {

@@ -10,7 +10,7 @@
 //! suite.
 
 use super::{
-    Action, At, Call, Event, Handle, HeldPiece, Holding, Interest, Outcome, Place, Strategy,
+    Action, At, Call, Event, Handle, HeldPiece, Holding, Interest, Outcome, Place, Short, Strategy,
 };
 use crate::machine::{Checked, Laws};
 use iolab_vocab::Nanos;
@@ -141,6 +141,21 @@ impl<S: Strategy> Strategy for Checked<S, StrategyLaws> {
 
     fn held_bytes(&self) -> u64 {
         self.machine.held_bytes()
+    }
+
+    fn short(&mut self, handle: Handle, call: &Call) -> Short {
+        assert!(self.laws.call.is_none(), "a call came while {:?} is under way", self.laws.call);
+        let short = self.machine.short(handle, call);
+        let is_transfer = matches!(
+            call,
+            Call::Read { at: At::Position, .. } | Call::Write { at: At::Position, .. }
+        );
+        assert!(is_transfer || !matches!(short, Short::At(_)), "{call:?} has no place to change");
+        short
+    }
+
+    fn moved(&mut self, handle: Handle, bytes: u64) {
+        self.machine.moved(handle, bytes);
     }
 
     fn absorb(&mut self, handle: Handle, at: At, length: u64) -> Option<u64> {

@@ -5,9 +5,9 @@
 //! a positioned write to them would go to the end of the file all the same.
 //! Ancestor: the seek-removing strategy of Schmidtke 2017, without its harm.
 
-use super::descriptions::{Descriptions, seek_target};
+use super::descriptions::{Descriptions, seek_short, seek_target};
 use super::null::memory_of;
-use super::{Action, At, Call, Event, Handle, Interest, Outcome, Strategy, Whence};
+use super::{Action, At, Call, Event, Handle, Interest, Outcome, Short, Strategy, Whence};
 use crate::machine::Machine;
 use iolab_vocab::Nanos;
 
@@ -55,6 +55,26 @@ const HEARD: Interest = Interest::OPEN
 impl Strategy for SeekElide {
     fn interest(&self) -> Interest {
         HEARD
+    }
+
+    fn short(&mut self, handle: Handle, call: &Call) -> Short {
+        // Others may be on a description that is not open yet.
+        if !HEARD.without(Interest::OPEN).hears(Interest::of(call)) {
+            return Short::Ask;
+        }
+        let description = self.descriptions.get(handle);
+        match *call {
+            _ if description.access.append => Short::Ask,
+            Call::Read { at: At::Position, .. } | Call::Write { at: At::Position, .. } => {
+                Short::At(description.position)
+            }
+            Call::Seek { offset, whence } => seek_short(&mut description.position, offset, whence),
+            _ => Short::Ask,
+        }
+    }
+
+    fn moved(&mut self, handle: Handle, bytes: u64) {
+        self.descriptions.get(handle).position += bytes;
     }
 }
 

@@ -5,7 +5,7 @@
 //! around. Cost per event: the stages that hear it, no allocation once the scratch vectors have grown.
 
 use super::{
-    Action, At, Call, Event, Handle, HeldPiece, Holding, Interest, Outcome, Place, Strategy,
+    Action, At, Call, Event, Handle, HeldPiece, Holding, Interest, Outcome, Place, Short, Strategy,
     checked,
 };
 use crate::machine::Machine;
@@ -206,6 +206,26 @@ impl Stack {
         let stage = self.taker(at)?;
         let offset = self.stages[stage].strategy.absorb(handle, at, length)?;
         Some(Slot::Staging { stage: stage as u32, offset })
+    }
+
+    /// The short way for a call that only the first stage to hear it has to do with: that stage, and what
+    /// it says. The same as `step` answering with [`Command::Answer`], or with one
+    /// [`Command::Perform`] of the whole transfer at another place; [`Short::Ask`] means that `step` must
+    /// decide. What a transfer has moved is told by [`Stack::moved`].
+    #[inline]
+    pub fn short(&mut self, handle: Handle, call: &Call) -> (usize, Short) {
+        let Some(at) = self.listener(0, Interest::of(call)) else { return (0, Short::Ask) };
+        let moves = matches!(call, Call::Read { .. } | Call::Write { .. });
+        if moves && self.listener(at + 1, Interest::TRANSFERS).is_some() {
+            return (at, Short::Ask);
+        }
+        (at, self.stages[at].strategy.short(handle, call))
+    }
+
+    /// The transfer that a stage sent down by the short way has moved so many bytes.
+    #[inline]
+    pub fn moved(&mut self, stage: usize, handle: Handle, bytes: u64) {
+        self.stages[stage].strategy.moved(handle, bytes);
     }
 
     /// The stage that [`Stack::absorb`] would ask.

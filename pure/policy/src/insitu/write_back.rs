@@ -15,13 +15,13 @@
 //! bytes stay held for another try until the last description is closed.
 //! Ancestor: the write-back strategy of Schmidtke 2017.
 
-use super::descriptions::{Descriptions, seek_target};
+use super::descriptions::{Descriptions, seek_short, seek_target};
 use super::held::Held;
 use super::null::memory_of;
 use super::parameter::{Parameters, duration, size, unknown};
 use super::{
-    Action, At, Call, Errno, Event, Handle, HeldPiece, Holding, Interest, Outcome, Place, Strategy,
-    Whence,
+    Action, At, Call, Errno, Event, Handle, HeldPiece, Holding, Interest, Outcome, Place, Short,
+    Strategy, Whence,
 };
 use crate::machine::Machine;
 use iolab_vocab::{Extent, Nanos, Refusal};
@@ -185,6 +185,15 @@ impl Strategy for WriteBack {
         self.held.clear();
         self.file_bytes = file_bytes;
         self.failure = None;
+    }
+
+    fn short(&mut self, handle: Handle, call: &Call) -> Short {
+        match *call {
+            Call::Seek { offset, whence } if self.settings.age.is_none() => {
+                seek_short(&mut self.descriptions.get(handle).position, offset, whence)
+            }
+            _ => Short::Ask,
+        }
     }
 
     #[inline]

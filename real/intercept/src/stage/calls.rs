@@ -90,6 +90,7 @@ unsafe fn hosted<const OUT: bool, const AT: bool>(
             return None;
         }
         if OUT
+            && machine.copies()
             && !caution::is_cautious()
             && memory.is_good(Direction::Out, &mut machine.known)
             && machine.absorb(staged.handle, at, &memory, length)
@@ -99,6 +100,18 @@ unsafe fn hosted<const OUT: bool, const AT: bool>(
         }
     }
     finish(staged, what, memory)
+}
+
+/// The short way of a call that has come in, where nothing speaks against it.
+#[inline]
+fn short(staged: Staged, call: &Call, memory: &Memory) -> Option<isize> {
+    if caution::is_cautious() || caution::must_give_up() {
+        return None;
+    }
+    // SAFETY: inside the lock; the reference ends here.
+    let machine = unsafe { staged.file.machine() }?;
+    let is_ours = !machine.was_trespassed() && machine.descriptor(staged.handle).is_some();
+    if is_ours { machine.call_short(staged.handle, call, memory) } else { None }
 }
 
 /// `readv`, `writev`, `preadv`, `pwritev`.
@@ -224,7 +237,7 @@ pub(super) fn call(staged: Staged, call: Call, memory: Memory) -> Option<isize> 
 
 /// The rest of a call that has come in.
 fn finish(staged: Staged, call: Call, memory: Memory) -> Option<isize> {
-    let result = inside(staged, call, memory);
+    let result = short(staged, &call, &memory).or_else(|| inside(staged, call, memory));
     visit::leave(staged.file);
     result.or_else(|| report_failure(staged.file, call))
 }
@@ -264,9 +277,11 @@ fn direction_of(call: Call) -> Option<Direction> {
 }
 
 /// Whether bytes may be copied without a fault. Only what is held is ever copied into the program's
-/// memory; all else the kernel fills, and checks.
+/// memory, and only staging memory is copied to; all else the kernel moves, and checks.
 fn is_good(file: &File, machine: &mut Machine, direction: Direction, memory: &Memory) -> bool {
-    (direction == Direction::In && !file.holds()) || memory.is_good(direction, &mut machine.known)
+    !machine.copies()
+        || (direction == Direction::In && !file.holds())
+        || memory.is_good(direction, &mut machine.known)
 }
 
 fn run(staged: Staged, call: Call, memory: Memory) -> Option<isize> {

@@ -6,7 +6,7 @@ use super::region::Region;
 use super::tripwire::Tripwire;
 use super::{journal, kernel, settings, shared};
 use iolab_policy::insitu::{
-    At, Call, Command, Driver, Errno, Handle, Interest, Outcome, Slot, Stack, Whence,
+    At, Call, Command, Driver, Errno, Handle, Interest, Outcome, Short, Slot, Stack, Whence,
 };
 use iolab_segment::Entry;
 use iolab_vocab::Nanos;
@@ -19,6 +19,8 @@ pub(super) struct Machine {
     pub(super) known: KnownPages,
     /// Where the run is told of the file; none when the strategies hold nothing.
     entry: Option<&'static Entry>,
+    /// Some strategy has staging memory.
+    copies: bool,
     /// The program knows that something it wrote may not be in the file.
     failure_is_told: bool,
 }
@@ -70,7 +72,8 @@ impl Machine {
             tripwire: Tripwire::default(),
         };
         let known = KnownPages::new();
-        Some(Machine { stack, bottom, known, entry, failure_is_told: false })
+        let copies = stack.staging_bytes().any(|bytes| bytes > 0);
+        Some(Machine { stack, bottom, known, entry, copies, failure_is_told: false })
     }
 
     pub(super) fn held_bytes(&self) -> u64 {
@@ -83,6 +86,12 @@ impl Machine {
             Some(_) => Interest::EVERYTHING,
             None => self.stack.interest(),
         }
+    }
+
+    /// Whether bytes of the program's calls are ever copied here.
+    #[inline]
+    pub(super) fn copies(&self) -> bool {
+        self.copies
     }
 
     /// Whether a call changes nothing here and is to be made as it is.
@@ -194,6 +203,35 @@ impl Machine {
         unsafe { memory.copy_out(0, to, length) };
         region.absorbed(offset, length as u64);
         true
+    }
+
+    /// The short way for a call that one strategy decides at once. The caller has seen to it that nobody
+    /// was here and nothing is held.
+    pub(super) fn call_short(
+        &mut self,
+        handle: Handle,
+        call: &Call,
+        memory: &Memory,
+    ) -> Option<isize> {
+        if self.bottom.journal.is_some() {
+            return None;
+        }
+        let (stage, offset) = match self.stack.short(handle, call) {
+            (_, Short::Ask) => return None,
+            (_, Short::Answer(value)) => return Some(value as isize),
+            (stage, Short::At(offset)) => (stage, offset),
+        };
+        let direction = match call {
+            Call::Read { .. } => Direction::In,
+            _ => Direction::Out,
+        };
+        let fd = self.bottom.descriptor(handle).expect("strategies use descriptions that are open");
+        let length = call.transfer_bytes();
+        let result = memory.transfer(direction, fd, 0, length, Some(offset));
+        if let Ok(bytes) = u64::try_from(result) {
+            self.stack.moved(stage, handle, bytes);
+        }
+        Some(result)
     }
 
     /// Makes room for a write that may be held; false when there is none.
