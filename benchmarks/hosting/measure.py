@@ -26,7 +26,7 @@ APPLIED = {
     "write-back": ["write-back"],
     "null above write-back": ["null", "write-back"],
 }
-ROUNDS = 5
+ROUNDS = int(os.environ.get("ROUNDS", "5"))
 REPEATS = int(os.environ.get("REPEATS", "4"))
 
 
