@@ -23,6 +23,7 @@ mod drive;
 mod fsync_relax;
 pub mod guest;
 mod held;
+mod interest;
 mod known_size;
 mod laws;
 mod null;
@@ -48,6 +49,7 @@ pub use decision::decision;
 pub use drive::Driver;
 pub use fsync_relax::FsyncRelax;
 pub use guest::Guest;
+pub use interest::Interest;
 pub use laws::{StrategyLaws, checked};
 pub use null::Null;
 pub use read_ahead::ReadAhead;
@@ -280,6 +282,18 @@ pub struct Holding {
     pub appending: bool,
 }
 
+/// What a strategy says to a call that it can decide at once ([`Strategy::short`]). Fits two registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Short {
+    /// `step` must decide; nothing has changed.
+    Ask,
+    /// A transfer at the position goes down at this offset; the outcome is the answer, and bytes moved
+    /// are told by [`Strategy::moved`].
+    At(u64),
+    /// The call is over and came to this.
+    Answer(u64),
+}
+
 /// One strategy on one file: a stage of a [`Stack`].
 pub trait Strategy: Machine<Event = Event, Action = Action> + Send {
     /// Bytes of staging memory the driver must provide; constant over the strategy's life.
@@ -305,6 +319,19 @@ pub trait Strategy: Machine<Event = Event, Action = Action> + Send {
     /// now measures `file_bytes`. Comes between calls only.
     fn drained(&mut self, _file_bytes: u64) {}
 
+    /// The calls it wants to hear in the state it is in. Any other, had it been heard, would have been
+    /// handed down unchanged, its outcome handed up unchanged, and nothing here would be different
+    /// after it. Changes by `step` and `drained` only.
+    fn interest(&self) -> Interest {
+        Interest::EVERYTHING
+    }
+
+    /// The calls of which the same is so although it hears them. They come as far as the stack, need no
+    /// step there, and several may be under way at a time.
+    fn passes(&self) -> Interest {
+        Interest::NOTHING
+    }
+
     /// Whether `now` matters; a driver may pass `Nanos::ZERO` to a stack in which nobody looks.
     fn reads_clock(&self) -> bool {
         false
@@ -322,6 +349,16 @@ pub trait Strategy: Machine<Event = Event, Action = Action> + Send {
     fn held_bytes(&self) -> u64 {
         0
     }
+
+    /// The short way for seeks that are arithmetic and transfers that only change their place: what
+    /// `step` would do about the call. Deciding otherwise is a defect; the conformance suite compares.
+    fn short(&mut self, _handle: Handle, _call: &Call) -> Short {
+        Short::Ask
+    }
+
+    /// The transfer that [`Strategy::short`] sent down has moved so many bytes. One that failed is not
+    /// told of.
+    fn moved(&mut self, _handle: Handle, _bytes: u64) {}
 
     /// The short way for the commonest case: a write that arrives and that `step` would answer at
     /// once with one copy of all its bytes into staging memory. Returns where they go, the write
@@ -359,6 +396,14 @@ impl<S: Strategy + ?Sized> Strategy for Box<S> {
         (**self).drained(file_bytes);
     }
 
+    fn interest(&self) -> Interest {
+        (**self).interest()
+    }
+
+    fn passes(&self) -> Interest {
+        (**self).passes()
+    }
+
     fn reads_clock(&self) -> bool {
         (**self).reads_clock()
     }
@@ -369,6 +414,14 @@ impl<S: Strategy + ?Sized> Strategy for Box<S> {
 
     fn held_bytes(&self) -> u64 {
         (**self).held_bytes()
+    }
+
+    fn short(&mut self, handle: Handle, call: &Call) -> Short {
+        (**self).short(handle, call)
+    }
+
+    fn moved(&mut self, handle: Handle, bytes: u64) {
+        (**self).moved(handle, bytes);
     }
 
     fn absorb(&mut self, handle: Handle, at: At, length: u64) -> Option<u64> {

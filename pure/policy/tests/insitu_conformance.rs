@@ -6,8 +6,8 @@
 use iolab_policy::insitu::classes::Semantics;
 use iolab_policy::insitu::stacking::{Verdict, verdict};
 use iolab_policy::insitu::{
-    Access, At, Call, Catalog, Command, Driver, Errno, Handle, Outcome, Slot, Stack, StrategySpec,
-    Whence,
+    Access, At, Call, Catalog, Command, Driver, Errno, Handle, Outcome, Short, Slot, Stack,
+    StrategySpec, Whence,
 };
 use iolab_vocab::{Nanos, Random, Seed};
 use std::collections::BTreeMap;
@@ -133,9 +133,9 @@ impl Host {
     fn call(&mut self, handle: Handle, call: Call, memory: &mut [u8]) -> Outcome {
         if let Call::Write { at, length } = call
             && self.takes_short_way
-            && let Some(offset) = self.stack.absorb(handle, at, length)
+            && let Some(to) = self.stack.absorb(handle, at, length)
         {
-            let (from, to) = (Slot::Program(0), Slot::Staging { stage: 0, offset });
+            let from = Slot::Program(0);
             self.bottom.memory = memory.to_vec();
             self.bottom.copy(from, to, length);
             let copy = Command::Copy { from, to, length };
@@ -144,9 +144,9 @@ impl Host {
         }
         if let Call::Read { at, length } = call
             && self.takes_short_way
-            && let Some(offset) = self.stack.serve(handle, at, length)
+            && let Some(from) = self.stack.serve(handle, at, length)
         {
-            let (from, to) = (Slot::Staging { stage: 0, offset }, Slot::Program(0));
+            let to = Slot::Program(0);
             self.bottom.memory = memory.to_vec();
             self.bottom.copy(from, to, length);
             memory.copy_from_slice(&self.bottom.memory);
@@ -154,7 +154,39 @@ impl Host {
             self.bottom.commands.extend([copy, Command::Answer(Ok(length))]);
             return Ok(length);
         }
+        if self.takes_short_way
+            && let Some(outcome) = self.call_short(handle, call, memory)
+        {
+            return outcome;
+        }
         self.call_step(handle, call, memory)
+    }
+
+    /// The short way for seeks and transfers that only change their place.
+    fn call_short(&mut self, handle: Handle, call: Call, memory: &mut [u8]) -> Option<Outcome> {
+        let (below, stage) = match (self.stack.short(handle, &call), call) {
+            ((_, Short::Ask), _) => return None,
+            ((_, Short::Answer(value)), _) => {
+                self.bottom.commands.push(Command::Answer(Ok(value)));
+                return Some(Ok(value));
+            }
+            ((stage, Short::At(offset)), Call::Read { length, .. }) => {
+                (Call::Read { at: At::Offset(offset), length }, stage)
+            }
+            ((stage, Short::At(offset)), Call::Write { length, .. }) => {
+                (Call::Write { at: At::Offset(offset), length }, stage)
+            }
+            (short, call) => panic!("{call:?} came to {short:?}"),
+        };
+        self.bottom.memory = memory.to_vec();
+        let outcome = self.bottom.perform(handle, below, Slot::Program(0));
+        memory.copy_from_slice(&self.bottom.memory);
+        if let Ok(bytes) = outcome {
+            self.stack.moved(stage, handle, bytes);
+        }
+        let perform = Command::Perform { handle, call: below, memory: Slot::Program(0) };
+        self.bottom.commands.extend([perform, Command::Answer(outcome)]);
+        Some(outcome)
     }
 
     fn call_step(&mut self, handle: Handle, call: Call, memory: &mut [u8]) -> Outcome {

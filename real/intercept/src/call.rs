@@ -222,10 +222,21 @@ impl Call {
         if self.returns == Returns::Error {
             return result.wrapping_neg() as usize;
         }
-        if !(-4095..0).contains(&result) {
-            return result as usize;
-        }
-        errno::set(-result as i32);
-        if self.returns == Returns::Pointer { 0 } else { usize::MAX }
+        let value = answer(result);
+        if self.returns == Returns::Pointer && is_failure(result) { 0 } else { value }
     }
+}
+
+const fn is_failure(result: isize) -> bool {
+    -4095 <= result && result < 0
+}
+
+/// Turns a result into the value, or -1 with `errno` set.
+#[inline(always)]
+pub(crate) fn answer(result: isize) -> usize {
+    if !is_failure(result) {
+        return result as usize;
+    }
+    errno::set(-result as i32);
+    usize::MAX
 }

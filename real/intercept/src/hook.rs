@@ -13,6 +13,7 @@ mod data;
 mod dup;
 pub(crate) mod fork;
 pub(crate) mod fresh;
+pub(crate) mod hot;
 mod limits;
 pub(crate) mod map;
 mod message;

@@ -48,6 +48,12 @@ impl Mode {
     /// An ordinary moment: started, no new process, nobody on borrowed memory.
     pub(crate) const USUAL: Mode = Mode(32);
 
+    /// Whether calls of the POSIX layer are counted without being recorded.
+    #[inline(always)]
+    pub(crate) const fn counts_only(self) -> bool {
+        self.0 & (Mode::RECORD_STDIO.0 | Mode::RECORD_POSIX.0) == Mode::RECORD_STDIO.0
+    }
+
     /// Whether this is among them.
     #[inline(always)]
     pub(crate) const fn has(self, other: Mode) -> bool {

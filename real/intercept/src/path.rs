@@ -141,6 +141,15 @@ pub(crate) fn of_descriptor(fd: i32, buffer: &mut Buffer) -> &[u8] {
     buffer.text()
 }
 
+/// Whether the path at that address, relative to `directory`, ends in a symbolic link, as far as can be
+/// told.
+pub(crate) fn is_link(directory: i32, path: usize) -> bool {
+    let mut first = 0_u8;
+    let a = [directory as usize, path, &raw mut first as usize, 1, 0, 0];
+    // SAFETY: the kernel checks the path and writes at most one byte.
+    unsafe { system::raw(libc::SYS_readlinkat, a) != -(libc::EINVAL as isize) }
+}
+
 /// As [`of_descriptor`], the address of the text, ended by NUL; `None` when it is too long.
 pub(crate) fn of_descriptor_ended(fd: i32, buffer: &mut Buffer) -> Option<usize> {
     of_descriptor(fd, buffer);

@@ -3,7 +3,7 @@
 
 #![allow(missing_docs, reason = "each is the function of libc of that name")]
 
-use crate::call::{Call, Returns, keep, padded};
+use crate::call::{self, Call, Returns, keep, padded};
 use crate::mode::{self, Mode};
 use crate::{hook, next};
 use iolab_trace::{Class, Function, Layer};
@@ -68,11 +68,24 @@ macro_rules! wrappers {
         pub(crate) unsafe extern "C-unwind" fn $symbol($($argument: usize),*) -> usize {
             const CLASS: Class = Function::$constant.class();
             const LAYER: Layer = Function::$constant.layer();
-            if !mode::get().has(Mode::USUAL) {
+            const ARGUMENTS: &[&str] = &[$(stringify!($argument)),*];
+            let mode = mode::get();
+            if !mode.has(Mode::USUAL) {
                 // Arguments in registers: what is built for the rare case must not force the usual
                 // one to build it in memory.
                 // SAFETY: the guest's own arguments.
                 return unsafe { by_number::$symbol($($argument),*) };
+            }
+            if const { hook::hot::is_hot(Function::$constant, ARGUMENTS.len()) } {
+                let [a, b, c, d, ..] = padded([$($argument),*]);
+                const FUNCTION: u16 = Function::$constant.0;
+                let next = &next::$symbol;
+                // SAFETY: the guest's own arguments.
+                return match unsafe { hook::hot::perform::<FUNCTION>(next, mode, [a, b, c, d]) } {
+                    Some(result) => call::answer(result),
+                    // SAFETY: as above.
+                    None => unsafe { by_number::$symbol($($argument),*) },
+                };
             }
             #[allow(unused_mut, reason = "functions without arguments change nothing")]
             let mut call = Call::new(

@@ -12,9 +12,10 @@ use iolab_policy::insitu::{
 };
 use iolab_vocab::Nanos;
 use rustix::fd::OwnedFd;
-use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
+use rustix::fs::{Advice, FallocateFlags, OFlags, SeekFrom};
 use rustix::io;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -275,7 +276,11 @@ impl Passage<'_> {
                     .map(|()| 0)
                     .map_err(errno)
             }
-            _ => Ok(0),
+            Call::Advise { offset, length } => {
+                let length = NonZeroU64::new(length);
+                rustix::fs::fadvise(fd, offset, length, Advice::WillNeed).map(|()| 0).map_err(errno)
+            }
+            Call::Open { .. } | Call::Flush | Call::Settle | Call::Close => Ok(0),
         }
     }
 }

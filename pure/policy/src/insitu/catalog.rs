@@ -29,12 +29,9 @@ pub struct Row {
 const NULL: Row = Row {
     name: "null",
     summary: "changes nothing; shows what the machinery itself costs",
-    usage: "null[:paths=GLOB,exclude=GLOB]",
+    usage: "null[:hear=nothing,paths=GLOB,exclude=GLOB]",
     classes: Classes::PLAIN,
-    build: |parameters| {
-        refuse_all(parameters)?;
-        Ok(Box::new(Null))
-    },
+    build: |parameters| Ok(Box::new(Null::parse(parameters)?)),
 };
 
 const SEEK_ELIDE: Row = Row {

@@ -4,7 +4,7 @@
 
 use super::null::memory_of;
 use super::parameter::{Parameters, duration, unknown};
-use super::{Action, Call, Errno, Event, Handle, Strategy};
+use super::{Action, Call, Errno, Event, Handle, Interest, Strategy};
 use crate::machine::Machine;
 use iolab_vocab::{Nanos, Random, Refusal, Seed};
 
@@ -174,6 +174,13 @@ impl Machine for Cruel {
 }
 
 impl Strategy for Cruel {
+    fn interest(&self) -> Interest {
+        match self.delay > Nanos::ZERO {
+            true => Interest::EVERYTHING,
+            false => Interest::TRANSFERS,
+        }
+    }
+
     fn reads_clock(&self) -> bool {
         self.delay > Nanos::ZERO
     }

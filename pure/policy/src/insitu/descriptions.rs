@@ -1,7 +1,7 @@
 //! The open file descriptions of one file, with the position the program believes in and the
 //! position the file below really has. Shared by the strategies that make positions virtual.
 
-use super::{Access, At, Call, Handle, Whence};
+use super::{Access, At, Call, Handle, Short, Whence};
 
 /// `EINVAL`: a seek before the start of the file.
 pub(super) const INVALID: super::Errno = super::Errno(22);
@@ -74,6 +74,22 @@ impl Descriptions {
                 .unwrap_or_else(|| panic!("{handle:?} was never opened on this file"));
         }
         &mut self.list[self.last]
+    }
+}
+
+/// A seek from the start or the position that leads somewhere: it needs nothing but the position.
+pub(super) fn seek_short(position: &mut u64, offset: i64, whence: Whence) -> Short {
+    let target = match whence {
+        Whence::Start => u64::try_from(offset).ok(),
+        Whence::Current => position.checked_add_signed(offset),
+        Whence::End | Whence::Sparse(_) => None,
+    };
+    match target.filter(|&target| target <= i64::MAX as u64) {
+        Some(target) => {
+            *position = target;
+            Short::Answer(target)
+        }
+        None => Short::Ask,
     }
 }
 

@@ -36,7 +36,7 @@ impl Stack {
     /// Feeds one call of the program and has everything carried out that comes of it. Where nothing
     /// is held there is nothing to flush, and no strategy is asked.
     pub fn drive<D: Driver>(&mut self, handle: Handle, call: Call, driver: &mut D) -> Outcome {
-        if call == Call::Flush && self.held_bytes() == 0 {
+        if call == Call::Flush && !self.holds() {
             return Ok(0);
         }
         let mut event = Event::Arrived { handle, call };

@@ -9,7 +9,9 @@
 //! That a program cannot tell the difference is held against a plain file by the family's conformance
 //! suite.
 
-use super::{Action, At, Call, Event, Handle, HeldPiece, Holding, Outcome, Place, Strategy};
+use super::{
+    Action, At, Call, Event, Handle, HeldPiece, Holding, Interest, Outcome, Place, Short, Strategy,
+};
 use crate::machine::{Checked, Laws};
 use iolab_vocab::Nanos;
 
@@ -125,6 +127,14 @@ impl<S: Strategy> Strategy for Checked<S, StrategyLaws> {
         self.machine.drained(file_bytes);
     }
 
+    fn interest(&self) -> Interest {
+        self.machine.interest()
+    }
+
+    fn passes(&self) -> Interest {
+        self.machine.passes()
+    }
+
     fn reads_clock(&self) -> bool {
         self.machine.reads_clock()
     }
@@ -137,9 +147,27 @@ impl<S: Strategy> Strategy for Checked<S, StrategyLaws> {
         self.machine.held_bytes()
     }
 
+    fn short(&mut self, handle: Handle, call: &Call) -> Short {
+        assert!(self.laws.call.is_none(), "a call came while {:?} is under way", self.laws.call);
+        let short = self.machine.short(handle, call);
+        let is_transfer = matches!(
+            call,
+            Call::Read { at: At::Position, .. } | Call::Write { at: At::Position, .. }
+        );
+        assert!(is_transfer || !matches!(short, Short::At(_)), "{call:?} has no place to change");
+        short
+    }
+
+    fn moved(&mut self, handle: Handle, bytes: u64) {
+        self.machine.moved(handle, bytes);
+    }
+
     fn absorb(&mut self, handle: Handle, at: At, length: u64) -> Option<u64> {
         assert!(self.laws.call.is_none(), "a write came while {:?} is under way", self.laws.call);
+        let before = (self.machine.interest(), self.machine.held_bytes() > 0);
         let place = self.machine.absorb(handle, at, length);
+        let after = (self.machine.interest(), self.machine.held_bytes() > 0);
+        assert_eq!(before, after, "a write was absorbed that changes what is heard");
         let fits = |place: u64| place + length <= self.laws.staging_bytes;
         assert!(place.is_none_or(fits), "{length} B at {place:?} leave the staging memory");
         place

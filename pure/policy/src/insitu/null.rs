@@ -1,13 +1,38 @@
 //! The null strategy: every call goes down as it came. Template of the family, and the measure of
-//! what the machinery itself costs.
+//! what the machinery itself costs: of a call that comes as far as the stack (`hear=everything`), and
+//! of one that does not (`hear=nothing`).
 
-use super::{Action, Call, Event, Place, Strategy};
+use super::parameter::{Parameters, unknown};
+use super::{Action, Call, Event, Interest, Place, Strategy};
 use crate::machine::Machine;
-use iolab_vocab::Nanos;
+use iolab_vocab::{Nanos, Refusal};
 
 /// Passes everything through.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Null;
+#[derive(Clone, Copy, Debug)]
+pub struct Null {
+    interest: Interest,
+}
+
+impl Null {
+    /// Reads `hear=nothing`.
+    pub fn parse(parameters: &Parameters) -> Result<Null, Refusal> {
+        let mut null = Null { interest: Interest::EVERYTHING };
+        for (key, value) in parameters {
+            null.interest = match (key.as_str(), value.as_str()) {
+                ("hear", "everything") => Interest::EVERYTHING,
+                ("hear", "nothing") => Interest::NOTHING,
+                ("hear", _) => {
+                    return Err(Refusal {
+                        message: format!("hear: `{value}` is neither `everything` nor `nothing`"),
+                        hint: "for example hear=nothing".to_owned(),
+                    });
+                }
+                _ => return Err(unknown(key, "hear, paths, exclude")),
+            };
+        }
+        Ok(null)
+    }
+}
 
 impl Machine for Null {
     type Event = Event;
@@ -24,7 +49,15 @@ impl Machine for Null {
     }
 }
 
-impl Strategy for Null {}
+impl Strategy for Null {
+    fn interest(&self) -> Interest {
+        self.interest
+    }
+
+    fn passes(&self) -> Interest {
+        Interest::EVERYTHING
+    }
+}
 
 /// Where the bytes of a call lie that is handed on unchanged.
 pub(super) fn memory_of(call: Call) -> Place {

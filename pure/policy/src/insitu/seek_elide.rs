@@ -9,11 +9,11 @@
 //! grown, and the file is asked.
 //! Ancestor: the seek-removing strategy of Schmidtke 2017, without its harm.
 
-use super::descriptions::{Descriptions, seek_target};
+use super::descriptions::{Descriptions, seek_short, seek_target};
 use super::known_size::KnownSize;
 use super::null::memory_of;
 use super::parameter::{Parameters, parse_outsiders, unknown};
-use super::{Action, Call, Event, Handle, Outcome, Strategy, Whence};
+use super::{Action, At, Call, Event, Handle, Interest, Outcome, Short, Strategy, Whence};
 use crate::machine::Machine;
 use iolab_vocab::{Nanos, Refusal};
 
@@ -49,13 +49,48 @@ impl Machine for SeekElide {
     }
 }
 
+/// Whatever uses the position, and descriptions that come and go.
+const HEARD: Interest = Interest::OPEN
+    .and(Interest::READ)
+    .and(Interest::WRITE)
+    .and(Interest::SEEK)
+    .and(Interest::SETTLE)
+    .and(Interest::CLOSE);
+/// Whatever changes the size beside that.
+const SIZED: Interest = Interest::WRITE_AT.and(Interest::TRUNCATE).and(Interest::ALLOCATE);
+
 impl Strategy for SeekElide {
+    fn interest(&self) -> Interest {
+        if self.is_alone { HEARD.and(SIZED) } else { HEARD }
+    }
+
     fn keeps_bytes(&self) -> bool {
         self.is_alone
     }
 
     fn drained(&mut self, file_bytes: u64) {
         self.file_bytes.set(file_bytes);
+    }
+
+    fn short(&mut self, handle: Handle, call: &Call) -> Short {
+        // Others may be on a description that is not open yet.
+        if !HEARD.without(Interest::OPEN).hears(Interest::of(call)) {
+            return Short::Ask;
+        }
+        let description = self.descriptions.get(handle);
+        match *call {
+            _ if description.access.append => Short::Ask,
+            Call::Write { .. } if self.is_alone => Short::Ask,
+            Call::Read { at: At::Position, .. } | Call::Write { at: At::Position, .. } => {
+                Short::At(description.position)
+            }
+            Call::Seek { offset, whence } => seek_short(&mut description.position, offset, whence),
+            _ => Short::Ask,
+        }
+    }
+
+    fn moved(&mut self, handle: Handle, bytes: u64) {
+        self.descriptions.get(handle).position += bytes;
     }
 }
 

@@ -13,8 +13,23 @@ pub struct Selection {
 impl Selection {
     /// Whether the file at that absolute path is chosen.
     pub fn chooses(&self, path: &str) -> bool {
-        let any = |globs: &[String]| globs.iter().any(|glob| glob_matches(glob, path));
-        (self.paths.is_empty() || any(&self.paths)) && !any(&self.exclude)
+        self.includes(path) && !self.excludes(path)
+    }
+
+    /// Whether `paths` has that path.
+    pub fn includes(&self, path: &str) -> bool {
+        self.paths.is_empty() || self.paths.iter().any(|glob| glob_matches(glob, path))
+    }
+
+    /// Whether `exclude` has that path.
+    pub fn excludes(&self, path: &str) -> bool {
+        self.exclude.iter().any(|glob| glob_matches(glob, path))
+    }
+
+    /// Whether a file of that name is not chosen, whatever folder it lies in.
+    pub fn is_for_none_of_name(&self, path: &str) -> bool {
+        let asks_for_folders = self.paths.iter().any(|glob| glob.contains('/'));
+        !asks_for_folders && !self.includes(path)
     }
 
     /// Whether surely no file is chosen by both, as far as their globs tell by how they begin and end

@@ -1,11 +1,12 @@
 //! Strategies on top of each other, as one machine: what one stage performs arrives at the next.
 //!
 //! The stack turns each stage's relative places into absolute ones, so a driver only has to know
-//! the program's memory and one staging area per stage. Cost per event: the stages it passes, no
-//! allocation once the scratch vectors have grown.
+//! the program's memory and one staging area per stage. Stages that need not hear a call are gone
+//! around. Cost per event: the stages that hear it, no allocation once the scratch vectors have grown.
 
 use super::{
-    Action, At, Call, Event, Handle, HeldPiece, Holding, Outcome, Place, Strategy, checked,
+    Action, At, Call, Event, Handle, HeldPiece, Holding, Interest, Outcome, Place, Short, Strategy,
+    checked,
 };
 use crate::machine::Machine;
 use iolab_vocab::Nanos;
@@ -57,15 +58,28 @@ pub enum Command {
 /// A stack of strategies on one file. At most one call of the program is under way at a time.
 pub struct Stack {
     stages: Vec<Stage>,
-    /// The stage that waits for `Performed` or `Woke`.
-    waiting: usize,
+    /// The stage that waits for `Performed` or `Woke`; `None` when the program does, no stage being
+    /// asked.
+    waiting: Option<usize>,
     actions: Vec<Action>,
     pub(super) commands: Vec<Command>,
     reads_clock: bool,
+    /// What any stage wants to hear.
+    interest: Interest,
+    /// The part of it that some stage has to be stepped for.
+    needs: Interest,
+    /// Whether any stage holds something.
+    holds: bool,
 }
 
 struct Stage {
     strategy: Box<dyn Strategy>,
+    interest: Interest,
+    /// The part of it that it has to be stepped for.
+    needs: Interest,
+    holds: bool,
+    /// The stage that asked for the call that arrived here; `None` for the program.
+    above: Option<usize>,
     /// Where the memory of the call that arrived here begins.
     caller: Slot,
 }
@@ -76,15 +90,66 @@ impl Stack {
         assert!(!strategies.is_empty(), "a stack needs a stage; the null strategy is one");
         let reads_clock = strategies.iter().any(|strategy| strategy.reads_clock());
         let stage = |strategy: Box<dyn Strategy>| Stage {
-            strategy: if cfg!(debug_assertions) { checked(strategy) } else { strategy },
+            interest: strategy.interest(),
+            needs: strategy.interest().without(strategy.passes()),
+            holds: strategy.held_bytes() > 0,
+            above: None,
             caller: Slot::Nowhere,
+            strategy: if cfg!(debug_assertions) { checked(strategy) } else { strategy },
         };
-        Stack {
+        let mut stack = Stack {
             stages: strategies.into_iter().map(stage).collect(),
-            waiting: 0,
+            waiting: None,
             actions: Vec::with_capacity(16),
             commands: Vec::with_capacity(32),
             reads_clock,
+            interest: Interest::NOTHING,
+            needs: Interest::NOTHING,
+            holds: false,
+        };
+        stack.take_note();
+        stack
+    }
+
+    /// What any stage wants to hear as of now.
+    pub fn interest(&self) -> Interest {
+        self.interest
+    }
+
+    /// Whether a call would come out at the bottom as it is and be answered as it came out, nothing
+    /// in any stage being different after it.
+    #[inline]
+    pub fn passes(&self, call: &Call) -> bool {
+        !self.needs.hears(Interest::of(call))
+    }
+
+    /// The first stage, from that one on, that has to be stepped for calls of that kind.
+    #[inline]
+    fn listener(&self, from: usize, kind: Interest) -> Option<usize> {
+        let mut stages = self.stages[from..].iter();
+        stages.position(|stage| stage.needs.hears(kind)).map(|at| from + at)
+    }
+
+    /// Takes note of what the stages hear and hold.
+    fn take_note(&mut self) {
+        (self.interest, self.needs) = (Interest::NOTHING, Interest::NOTHING);
+        self.holds = false;
+        for stage in &self.stages {
+            self.interest = self.interest.and(stage.interest);
+            self.needs = self.needs.and(stage.needs);
+            self.holds |= stage.holds;
+        }
+    }
+
+    /// As [`Stack::take_note`], after one stage may have changed.
+    #[inline]
+    fn take_note_of(&mut self, at: usize) {
+        let stage = &mut self.stages[at];
+        let (interest, holds) = (stage.strategy.interest(), stage.strategy.held_bytes() > 0);
+        if (interest, holds) != (stage.interest, stage.holds) {
+            (stage.interest, stage.holds) = (interest, holds);
+            stage.needs = interest.without(stage.strategy.passes());
+            self.take_note();
         }
     }
 
@@ -111,7 +176,10 @@ impl Stack {
     /// Somebody else has written out what all stages held, lower ones first; the file below now
     /// measures `file_bytes`. Between calls only.
     pub fn drained(&mut self, file_bytes: u64) {
-        self.stages.iter_mut().for_each(|stage| stage.strategy.drained(file_bytes));
+        for at in 0..self.stages.len() {
+            self.stages[at].strategy.drained(file_bytes);
+            self.take_note_of(at);
+        }
     }
 
     /// Whether any stage looks at `now`.
@@ -124,12 +192,46 @@ impl Stack {
         self.stages.iter().map(|stage| stage.strategy.held_bytes()).sum()
     }
 
-    /// The short way for a write the top stage takes in whole at once: the byte of stage 0's
+    /// Whether anything is held back.
+    #[inline]
+    pub fn holds(&self) -> bool {
+        self.holds
+    }
+
+    /// The short way for a write that the first stage to hear it takes in whole at once: the place in
     /// staging memory its bytes are to be copied to. The same as `step` answering with one
     /// [`Command::Copy`] and [`Command::Answer`] of `length`; `None` means that `step` must decide.
     #[inline]
-    pub fn absorb(&mut self, handle: Handle, at: At, length: u64) -> Option<u64> {
-        self.stages[0].strategy.absorb(handle, at, length)
+    pub fn absorb(&mut self, handle: Handle, at: At, length: u64) -> Option<Slot> {
+        let stage = self.taker(at)?;
+        let offset = self.stages[stage].strategy.absorb(handle, at, length)?;
+        Some(Slot::Staging { stage: stage as u32, offset })
+    }
+
+    /// The short way for a call that only the first stage to hear it has to do with: that stage, and what
+    /// it says. The same as `step` answering with [`Command::Answer`], or with one
+    /// [`Command::Perform`] of the whole transfer at another place; [`Short::Ask`] means that `step` must
+    /// decide. What a transfer has moved is told by [`Stack::moved`].
+    #[inline]
+    pub fn short(&mut self, handle: Handle, call: &Call) -> (usize, Short) {
+        let Some(at) = self.listener(0, Interest::of(call)) else { return (0, Short::Ask) };
+        let moves = matches!(call, Call::Read { .. } | Call::Write { .. });
+        if moves && self.listener(at + 1, Interest::TRANSFERS).is_some() {
+            return (at, Short::Ask);
+        }
+        (at, self.stages[at].strategy.short(handle, call))
+    }
+
+    /// The transfer that a stage sent down by the short way has moved so many bytes.
+    #[inline]
+    pub fn moved(&mut self, stage: usize, handle: Handle, bytes: u64) {
+        self.stages[stage].strategy.moved(handle, bytes);
+    }
+
+    /// The stage that [`Stack::absorb`] would ask.
+    #[inline]
+    pub fn taker(&self, at: At) -> Option<usize> {
+        self.listener(0, Interest::of(&Call::Write { at, length: 0 }))
     }
 
     /// Whether a stage answers reads from what it has read before ([`Strategy::keeps_bytes`]).
@@ -141,8 +243,10 @@ impl Stack {
     /// from which its bytes are to be copied. The same as `step` answering with one
     /// [`Command::Copy`] and [`Command::Answer`] of `length`; `None` means that `step` must decide.
     #[inline]
-    pub fn serve(&mut self, handle: Handle, at: At, length: u64) -> Option<u64> {
-        self.stages[0].strategy.serve(handle, at, length)
+    pub fn serve(&mut self, handle: Handle, at: At, length: u64) -> Option<Slot> {
+        let stage = self.listener(0, Interest::of(&Call::Read { at, length }))?;
+        let offset = self.stages[stage].strategy.serve(handle, at, length)?;
+        Some(Slot::Staging { stage: stage as u32, offset })
     }
 
     /// Hands the copies of a batch to the driver and returns what concludes the batch.
@@ -157,6 +261,21 @@ impl Stack {
         }
         assert!(!matches!(conclusion, Action::Copy { .. }), "stage {at} concluded with a copy");
         *conclusion
+    }
+
+    /// The stage a call arrives at that `above` (or the program) asks for; `None` when it comes out at
+    /// the bottom.
+    #[inline]
+    fn hand_down(&mut self, above: Option<usize>, call: &Call, memory: Slot) -> Option<usize> {
+        let next = self.listener(above.map_or(0, |above| above + 1), Interest::of(call));
+        match next {
+            Some(next) => {
+                let stage = &mut self.stages[next];
+                (stage.above, stage.caller) = (above, memory);
+            }
+            None => self.waiting = above,
+        }
+        next
     }
 
     fn resolve(&self, at: usize, place: Place) -> Slot {
@@ -178,43 +297,45 @@ impl Machine for Stack {
 
     /// Feeds one event: a call of the program, or what came of the last `Perform` or `WakeAt`.
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Command>) {
-        let mut event = event;
-        let mut at = match event {
-            Event::Arrived { call, .. } => {
-                self.stages[0].caller = match call {
+        let (mut at, mut event) = match (event, self.waiting) {
+            (Event::Arrived { handle, call }, _) => {
+                let memory = match call {
                     Call::Read { .. } | Call::Write { .. } => Slot::Program(0),
                     _ => Slot::Nowhere,
                 };
-                0
+                let Some(first) = self.hand_down(None, &call, memory) else {
+                    return out.push(Command::Perform { handle, call, memory });
+                };
+                (first, event)
             }
-            Event::Performed(_) | Event::Woke => self.waiting,
+            (Event::Performed(outcome), None) => return out.push(Command::Answer(outcome)),
+            (Event::Performed(_) | Event::Woke, waiting) => {
+                (waiting.expect("only a stage asks to be woken"), event)
+            }
         };
         loop {
             let mut actions = std::mem::take(&mut self.actions);
             actions.clear();
             self.stages[at].strategy.step(now, event, &mut actions);
+            self.take_note_of(at);
             let conclusion = self.copy_all(at, &actions, out);
             self.actions = actions;
             match conclusion {
                 Action::Perform { handle, call, memory } => {
                     let memory = self.resolve(at, memory);
-                    if at + 1 == self.stages.len() {
-                        self.waiting = at;
+                    let Some(next) = self.hand_down(Some(at), &call, memory) else {
                         return out.push(Command::Perform { handle, call, memory });
-                    }
-                    at += 1;
-                    self.stages[at].caller = memory;
-                    event = Event::Arrived { handle, call };
+                    };
+                    (at, event) = (next, Event::Arrived { handle, call });
                 }
                 Action::Answer(outcome) => {
-                    if at == 0 {
+                    let Some(above) = self.stages[at].above else {
                         return out.push(Command::Answer(outcome));
-                    }
-                    at -= 1;
-                    event = Event::Performed(outcome);
+                    };
+                    (at, event) = (above, Event::Performed(outcome));
                 }
                 Action::WakeAt(time) => {
-                    self.waiting = at;
+                    self.waiting = Some(at);
                     return out.push(Command::WakeAt(time));
                 }
                 Action::Copy { .. } => unreachable!("copies were taken off the batch"),

@@ -205,6 +205,7 @@ impl Machine for Throttle {
 }
 
 impl Strategy for Throttle {
+    /// What goes to the storage.
     fn reads_clock(&self) -> bool {
         true
     }

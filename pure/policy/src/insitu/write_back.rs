@@ -19,11 +19,12 @@
 //! too long for that, is cut there, and a full buffer goes out up to the last one, so that ragged ends
 //! wait for what completes them.
 
-use super::descriptions::{Descriptions, seek_target};
+use super::descriptions::{Descriptions, seek_short, seek_target};
 use super::held::Held;
 use super::null::memory_of;
 use super::{
-    Action, At, Call, Errno, Event, Handle, HeldPiece, Holding, Outcome, Place, Strategy, Whence,
+    Action, At, Call, Errno, Event, Handle, HeldPiece, Holding, Interest, Outcome, Place, Short,
+    Strategy, Whence,
 };
 use crate::machine::Machine;
 use iolab_vocab::{Extent, Nanos};
@@ -106,6 +107,14 @@ impl Strategy for WriteBack {
         2 * self.settings.buffer_bytes
     }
 
+    /// Who looks at the file finds it true while nothing is held.
+    fn interest(&self) -> Interest {
+        match self.held.is_empty() {
+            true => Interest::EVERYTHING.without(Interest::READ_AT).without(Interest::FLUSH),
+            false => Interest::EVERYTHING,
+        }
+    }
+
     fn reads_clock(&self) -> bool {
         self.settings.age.is_some()
     }
@@ -135,6 +144,15 @@ impl Strategy for WriteBack {
         self.held.clear();
         self.file_bytes = file_bytes;
         self.failure = None;
+    }
+
+    fn short(&mut self, handle: Handle, call: &Call) -> Short {
+        match *call {
+            Call::Seek { offset, whence } if self.settings.age.is_none() => {
+                seek_short(&mut self.descriptions.get(handle).position, offset, whence)
+            }
+            _ => Short::Ask,
+        }
     }
 
     #[inline]

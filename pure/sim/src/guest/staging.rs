@@ -194,9 +194,8 @@ impl<'a> Staging<'a> {
         if self.setup.settings.keep_decisions {
             return None;
         }
-        let offset = live.stack.absorb(passage.handle, at, length)?;
+        let slot = live.stack.absorb(passage.handle, at, length)?;
         let intercept = &self.setup.storage.intercept;
-        let slot = Slot::Staging { stage: 0, offset };
         let touch_ns = touch(self.setup, &mut live.bottom, slot, length);
         let work_ns = intercept.absorb_ns + intercept.copy.at(length) + touch_ns;
         let cost = cost_of(self.setup, work_ns);

@@ -73,15 +73,17 @@ fn enter(call: &Call, times: (u64, u64), result: isize, name: &[u8], existed: bo
     if result >= 0 {
         let entry = Entry::tracked(number, flags as u32);
         descriptor::set(result as i32, entry);
-        stage::opened(
-            result as i32,
-            staged_as(entry, status.as_ref(), existed),
-            name,
-            status.as_ref(),
-        );
+        let is_link = || flags as i32 & libc::O_NOFOLLOW == 0 && ends_in_link(call);
+        let staged = staged_as(entry, status.as_ref(), existed);
+        stage::opened(result as i32, staged, name, status.as_ref(), is_link);
     }
     let size = status.map_or(-1, |it| it.st_size);
     record(call, number, flags, size, times, result, name);
+}
+
+fn ends_in_link(call: &Call) -> bool {
+    let directory = if call.directory == ABSENT { libc::AT_FDCWD } else { call.directory as i32 };
+    path::is_link(directory, call.path)
 }
 
 /// What the stage is told: a mapped file is one to be kept as it is, and so is one that `existed`.

@@ -3,55 +3,126 @@
 
 use super::machine::Machine;
 use super::memory::{self, Direction, Memory};
-use super::table::{self, File, Staged};
+use super::table::{self, Description, File, Staged};
 use super::{caution, kernel, life, shared, visit};
-use iolab_policy::insitu::{At, Call, Errno, Outcome};
+use iolab_policy::insitu::{At, Call, Errno, Interest, Outcome, Whence};
+use iolab_trace::Function;
 use libc::iovec;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// `read` and `pread` (`offset`).
+/// A call of one of the five hot functions on a staged descriptor, by its arguments.
 ///
 /// # Safety
-/// `buffer` may be any address; nobody else may use good memory there meanwhile.
-#[inline]
-pub(crate) unsafe fn read(
+/// As for [`transfer`].
+#[inline(always)]
+pub(crate) unsafe fn answer(function: Function, a: [usize; 4]) -> Option<isize> {
+    let (fd, buffer, length, offset) = (a[0] as c_int, a[1] as *mut c_void, a[2], a[3] as i64);
+    // SAFETY: the caller's promise, for every arm.
+    unsafe {
+        match function {
+            Function::WRITE => transfer::<true, false>(fd, buffer, length, 0),
+            Function::PWRITE => transfer::<true, true>(fd, buffer, length, offset),
+            Function::READ => transfer::<false, false>(fd, buffer, length, 0),
+            Function::PREAD => transfer::<false, true>(fd, buffer, length, offset),
+            _ => seek(fd, a[1] as i64, a[2] as c_int),
+        }
+    }
+}
+
+/// `write`, `pwrite` (`AT`), `read` and `pread`. A call that nobody hears costs the look at a word.
+///
+/// # Safety
+/// `buffer` may be any address; nobody else may use good memory there meanwhile (writes: change it).
+#[inline(always)]
+unsafe fn transfer<const OUT: bool, const AT: bool>(
     fd: c_int,
     buffer: *mut c_void,
     length: usize,
-    offset: Option<i64>,
+    offset: i64,
 ) -> Option<isize> {
-    let Some(staged) = table::lookup(fd) else { return foreign(fd, Direction::In) };
-    let length = length.min(kernel::TRANSFER_BYTES_MAX);
-    let segments = [iovec { iov_base: buffer, iov_len: length }];
-    let memory = Memory::new(&segments);
-    if staged.file.keeps()
-        && let Some(done) = serve(staged, offset, &memory, length)
-    {
-        return Some(done);
+    let kind = const {
+        match (OUT, AT) {
+            (true, true) => Interest::WRITE_AT,
+            (true, false) => Interest::WRITE,
+            (false, true) => Interest::READ_AT,
+            (false, false) => Interest::READ,
+        }
+    };
+    let Some(description) = table::description(fd) else {
+        return foreign(fd, if OUT { Direction::Out } else { Direction::In });
+    };
+    if description.file().is_some_and(|file| !file.hears(kind)) {
+        return None;
     }
-    transfer(staged, Direction::In, offset, memory)
+    // SAFETY: the caller's promise.
+    unsafe { hosted::<OUT, AT>(description, buffer, length, offset) }
 }
 
-/// `write` and `pwrite` (`offset`).
+/// A transfer that strategies hear: by the short way, if it passes or is taken in whole.
 ///
 /// # Safety
-/// `buffer` may be any address; nobody else may change good memory there meanwhile.
-#[inline]
-pub(crate) unsafe fn write(
-    fd: c_int,
-    buffer: *const c_void,
+/// As for [`transfer`].
+#[inline(never)]
+unsafe fn hosted<const OUT: bool, const AT: bool>(
+    description: &'static Description,
+    buffer: *mut c_void,
     length: usize,
-    offset: Option<i64>,
+    offset: i64,
 ) -> Option<isize> {
-    let Some(staged) = table::lookup(fd) else { return foreign(fd, Direction::Out) };
-    let length = length.min(kernel::TRANSFER_BYTES_MAX);
-    let segments = [iovec { iov_base: buffer.cast_mut(), iov_len: length }];
+    let staged = description.staged()?;
+    let at = place(AT.then_some(offset))?;
+    let segments = [iovec { iov_base: buffer, iov_len: length.min(kernel::TRANSFER_BYTES_MAX) }];
     let memory = Memory::new(&segments);
-    if let Some(done) = absorb(staged, offset, &memory, length) {
-        return Some(done);
+    let length = segments[0].iov_len;
+    let what = match OUT {
+        true => Call::Write { at, length: length as u64 },
+        false => Call::Read { at, length: length as u64 },
+    };
+    let file = staged.file;
+    if !file.enter() {
+        return too_early(staged, what, memory);
     }
-    transfer(staged, Direction::Out, offset, memory)
+    // SAFETY: inside the lock; the reference ends here.
+    if let Some(machine) = unsafe { file.machine() } {
+        if machine.passes(&what) {
+            machine.count_passed();
+            visit::leave(file);
+            return None;
+        }
+        if OUT
+            && machine.copies()
+            && !caution::is_cautious()
+            && memory.is_good(Direction::Out, &mut machine.known)
+            && machine.absorb(staged.handle, at, &memory, length)
+        {
+            visit::leave(file);
+            return Some(length as isize);
+        }
+        if !OUT
+            && file.keeps()
+            && !shared::must_pass()
+            && memory.is_good(Direction::In, &mut machine.known)
+            && machine.serve(staged.handle, at, &memory, length)
+        {
+            visit::leave(file);
+            return Some(length as isize);
+        }
+    }
+    finish(staged, what, memory)
+}
+
+/// The short way of a call that has come in, where nothing speaks against it.
+#[inline]
+fn short(staged: Staged, call: &Call, memory: &Memory) -> Option<isize> {
+    let is_seen = !staged.file.keeps() || !shared::must_pass();
+    if caution::is_cautious() || caution::must_give_up() || !is_seen {
+        return None;
+    }
+    // SAFETY: inside the lock; the reference ends here.
+    let machine = unsafe { staged.file.machine() }?;
+    let is_ours = !machine.was_trespassed() && machine.descriptor(staged.handle).is_some();
+    if is_ours { machine.call_short(staged.handle, call, memory) } else { None }
 }
 
 /// `readv`, `writev`, `preadv`, `pwritev`.
@@ -68,15 +139,37 @@ pub(crate) unsafe fn vector(
     let Some(staged) = table::lookup(fd) else { return foreign(fd, direction) };
     // SAFETY: by this function's contract.
     match unsafe { memory::segments(vector, count) } {
-        Ok(segments) => transfer(staged, direction, offset, Memory::new(segments)),
+        Ok(segments) => transfer_all(staged, direction, offset, Memory::new(segments)),
         Err(errno) => Some(-errno as isize),
     }
 }
 
 /// `lseek`.
-pub(crate) fn seek(fd: c_int, offset: i64, whence: c_int) -> Option<isize> {
-    let Some(staged) = table::lookup(fd) else { return foreign(fd, Direction::In) };
-    call(staged, super::machine::seek_call(offset, whence), Memory::NONE)
+#[inline(always)]
+pub(super) fn seek(fd: c_int, offset: i64, whence: c_int) -> Option<isize> {
+    let Some(description) = table::description(fd) else { return foreign(fd, Direction::In) };
+    if description.file().is_some_and(|file| !file.hears(Interest::SEEK)) {
+        return None;
+    }
+    hosted_seek(description, offset, whence)
+}
+
+/// A seek that strategies hear. Whether it passes is known by its kind, before anything is made of it.
+#[inline(never)]
+fn hosted_seek(description: &'static Description, offset: i64, whence: c_int) -> Option<isize> {
+    const ANY: Call = Call::Seek { offset: 0, whence: Whence::Start };
+    let staged = description.staged()?;
+    let file = staged.file;
+    if !file.enter() {
+        return too_early(staged, super::machine::seek_call(offset, whence), Memory::NONE);
+    }
+    // SAFETY: inside the lock; the reference ends here.
+    if let Some(machine) = unsafe { file.machine() }.filter(|machine| machine.passes(&ANY)) {
+        machine.count_passed();
+        visit::leave(file);
+        return None;
+    }
+    finish(staged, super::machine::seek_call(offset, whence), Memory::NONE)
 }
 
 /// `fsync` and `fdatasync`.
@@ -99,47 +192,8 @@ pub(crate) fn allocate(fd: c_int, mode: i32, offset: i64, length: i64) -> Option
     call(staged, Call::Allocate { mode, offset, length }, Memory::NONE)
 }
 
-/// The short way: a write the top strategy takes in whole.
-#[inline]
-fn absorb(staged: Staged, offset: Option<i64>, memory: &Memory, length: usize) -> Option<isize> {
-    let at = place(offset)?;
-    let file = staged.file;
-    if caution::is_cautious() || !file.enter() {
-        return None;
-    }
-    // SAFETY: inside the lock; the reference ends here.
-    let done = match unsafe { file.machine() } {
-        Some(machine) => {
-            memory.is_good(Direction::Out, &mut machine.known)
-                && machine.absorb(staged.handle, at, memory, length)
-        }
-        None => false,
-    };
-    visit::leave(file);
-    done.then_some(length as isize)
-}
-
-/// The short way: a read the top strategy answers from memory.
-#[inline]
-fn serve(staged: Staged, offset: Option<i64>, memory: &Memory, length: usize) -> Option<isize> {
-    let at = place(offset)?;
-    let file = staged.file;
-    if shared::must_pass() || !file.enter() {
-        return None;
-    }
-    // SAFETY: inside the lock; the reference ends here.
-    let done = match unsafe { file.machine() } {
-        Some(machine) => {
-            memory.is_good(Direction::In, &mut machine.known)
-                && machine.serve(staged.handle, at, memory, length)
-        }
-        None => false,
-    };
-    visit::leave(file);
-    done.then_some(length as isize)
-}
-
-fn transfer(
+/// As [`transfer`], for a vector.
+fn transfer_all(
     staged: Staged,
     direction: Direction,
     offset: Option<i64>,
@@ -175,15 +229,29 @@ pub(super) fn foreign(fd: c_int, direction: Direction) -> Option<isize> {
     None
 }
 
-/// A call of the program on a staged file, from the lock to the unlock.
+/// A call of the program on a staged file, from the lock to the unlock. One that changes nothing in
+/// any strategy is left to the caller, outside the lock.
 pub(super) fn call(staged: Staged, call: Call, memory: Memory) -> Option<isize> {
     let file = staged.file;
+    if !file.hears(Interest::of(&call)) {
+        return None;
+    }
     if !file.enter() {
         return too_early(staged, call, memory);
     }
-    let result = inside(staged, call, memory);
-    visit::leave(file);
-    result.or_else(|| report_failure(file, call))
+    // SAFETY: inside the lock; the reference ends here.
+    if unsafe { file.machine() }.is_some_and(|machine| machine.passes(&call)) {
+        visit::leave(file);
+        return None;
+    }
+    finish(staged, call, memory)
+}
+
+/// The rest of a call that has come in.
+fn finish(staged: Staged, call: Call, memory: Memory) -> Option<isize> {
+    let result = short(staged, &call, &memory).or_else(|| inside(staged, call, memory));
+    visit::leave(staged.file);
+    result.or_else(|| report_failure(staged.file, call))
 }
 
 /// As `call`, with the lock held; `None` when the file is released.
@@ -222,10 +290,11 @@ fn direction_of(call: Call) -> Option<Direction> {
 }
 
 /// Whether bytes may be copied without a fault. Only what is held or kept is ever copied into the
-/// program's memory; all else the kernel fills, and checks.
+/// program's memory, and only staging memory is copied to; all else the kernel moves, and checks.
 fn is_good(file: &File, machine: &mut Machine, direction: Direction, memory: &Memory) -> bool {
-    let is_filled_below = direction == Direction::In && !file.holds() && !file.keeps();
-    is_filled_below || memory.is_good(direction, &mut machine.known)
+    !machine.copies()
+        || (direction == Direction::In && !file.holds() && !file.keeps())
+        || memory.is_good(direction, &mut machine.known)
 }
 
 fn run(staged: Staged, call: Call, memory: Memory) -> Option<isize> {

@@ -16,7 +16,7 @@ use iolab_policy::insitu::rules::Act;
 use iolab_policy::insitu::stacking::{self, Consent, Setting};
 use iolab_segment::AttachError;
 use iolab_trace::{Class, Function};
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int};
 
 /// Answers a call: a descriptor call on a followed file, a copy with one, a map, or a call by path
 /// (opens included). The result is `-errno` for a failure.
@@ -25,15 +25,17 @@ use std::ffi::{c_char, c_int, c_void};
 /// The arguments in the call are the guest's own.
 #[inline(always)]
 pub(crate) unsafe fn perform(call: &Call) -> isize {
-    let fd = call.fd as c_int;
+    let (third, fourth) = match call.function {
+        Function::LSEEK => (call.offset, call.whence),
+        _ => (call.buffer, call.length),
+    };
     // SAFETY: the caller's promise, for every arm.
     unsafe {
         let done = match call.function {
-            Function::WRITE => calls::write(fd, buffer(call), call.length, None),
-            Function::PWRITE => calls::write(fd, buffer(call), call.length, offset(call)),
-            Function::READ => calls::read(fd, buffer(call), call.length, None),
-            Function::PREAD => calls::read(fd, buffer(call), call.length, offset(call)),
-            Function::LSEEK => calls::seek(fd, call.offset as i64, call.whence as c_int),
+            Function::WRITE | Function::PWRITE | Function::READ | Function::PREAD => {
+                calls::answer(call.function, [call.fd, third, fourth, call.offset])
+            }
+            Function::LSEEK => calls::answer(call.function, [call.fd, third, fourth, 0]),
             _ => return perform_rare(&{ *call }),
         };
         match done {
@@ -41,14 +43,6 @@ pub(crate) unsafe fn perform(call: &Call) -> isize {
             None => call.perform(),
         }
     }
-}
-
-fn buffer(call: &Call) -> *mut c_void {
-    call.buffer as *mut c_void
-}
-
-fn offset(call: &Call) -> Option<i64> {
-    Some(call.offset as i64)
 }
 
 #[cold]
@@ -251,6 +245,13 @@ unsafe fn close(call: &Call) -> isize {
     unsafe { call.perform() }
 }
 
+/// Whether anything but its entry is known of a descriptor that is about to be closed.
+#[inline]
+pub(crate) fn is_known(fd: usize) -> bool {
+    table::forget_foreign(fd as c_int);
+    table::description(fd as c_int).is_some() || shared::is_told(fd as c_int)
+}
+
 /// `close_range` but for the stage's own descriptors.
 pub(crate) fn close_range(call: &Call) -> isize {
     own::close_range(call.first as u32, call.last as u32, call.flags as u32)
@@ -293,11 +294,21 @@ fn takes_write_permission(call: &Call) -> bool {
     sets_mode && call.mode as u32 & libc::S_IWUSR == 0
 }
 
-/// A regular file was opened; `name` is its absolute path.
-pub(crate) fn opened(fd: c_int, entry: Entry, name: &[u8], status: Option<&libc::stat>) {
+/// A regular file was opened; `name` is its absolute path, as it was written. `is_link` says whether
+/// that ends in a symbolic link.
+pub(crate) fn opened(
+    fd: c_int,
+    entry: Entry,
+    name: &[u8],
+    status: Option<&libc::stat>,
+    is_link: impl FnOnce() -> bool,
+) {
     if settings::is_any()
         && let Some(status) = status
     {
+        if opening::is_passed_by(fd, name, status) && !is_link() {
+            return opening::told_only(fd, entry.flags() as c_int, status);
+        }
         roomy::with_room(&mut || {
             opening::opened(fd, entry.flags() as c_int, name, entry.description(), status);
         });

@@ -7,7 +7,7 @@ use super::tally::{self, Calls};
 use super::tripwire::Tripwire;
 use super::{journal, kernel, settings, shared};
 use iolab_policy::insitu::{
-    At, Call, Command, Driver, Errno, Handle, Outcome, Slot, Stack, Whence,
+    At, Call, Command, Driver, Errno, Handle, Interest, Outcome, Short, Slot, Stack, Whence,
 };
 use iolab_segment::Entry;
 use iolab_vocab::Nanos;
@@ -20,6 +20,8 @@ pub(super) struct Machine {
     pub(super) known: KnownPages,
     /// Where the run is told of the file; none when the strategies hold nothing.
     entry: Option<&'static Entry>,
+    /// Some strategy has staging memory.
+    copies: bool,
     /// The program knows that something it wrote may not be in the file.
     failure_is_told: bool,
 }
@@ -74,7 +76,8 @@ impl Machine {
             calls: Calls::default(),
         };
         let known = KnownPages::new();
-        Some(Machine { stack, bottom, known, entry, failure_is_told: false })
+        let copies = stack.staging_bytes().any(|bytes| bytes > 0);
+        Some(Machine { stack, bottom, known, entry, copies, failure_is_told: false })
     }
 
     /// Whether reads are answered from what was read before.
@@ -84,6 +87,33 @@ impl Machine {
 
     pub(super) fn held_bytes(&self) -> u64 {
         self.stack.held_bytes()
+    }
+
+    /// The calls that have to come here; where decisions are kept, all.
+    pub(super) fn interest(&self) -> Interest {
+        match self.bottom.journal {
+            Some(_) => Interest::EVERYTHING,
+            None => self.stack.interest(),
+        }
+    }
+
+    /// Whether bytes of the program's calls are ever copied here.
+    #[inline]
+    pub(super) fn copies(&self) -> bool {
+        self.copies
+    }
+
+    /// A call that goes down as one.
+    #[inline]
+    pub(super) fn count_passed(&mut self) {
+        self.bottom.calls.heard += 1;
+        self.bottom.calls.below += 1;
+    }
+
+    /// Whether a call changes nothing here and is to be made as it is.
+    #[inline]
+    pub(super) fn passes(&self, call: &Call) -> bool {
+        self.bottom.journal.is_none() && self.stack.passes(call)
     }
 
     /// The description it serves of that number, in the order of opening.
@@ -177,11 +207,13 @@ impl Machine {
         if self.bottom.journal.is_some() {
             return false;
         }
-        let region = &mut self.bottom.staging[0];
-        if !region.has_room(length as u64) {
+        let taker = self.stack.taker(at).map(|stage| &self.bottom.staging[stage]);
+        if !taker.is_some_and(|region| region.has_room(length as u64)) {
             return false;
         }
-        let Some(offset) = self.stack.absorb(handle, at, length as u64) else { return false };
+        let absorbed = self.stack.absorb(handle, at, length as u64);
+        let Some(Slot::Staging { stage, offset }) = absorbed else { return false };
+        let region = &mut self.bottom.staging[stage as usize];
         let to = region.place(offset, length as u64);
         // SAFETY: the pages were good and the staging memory has room, as just checked.
         unsafe { memory.copy_out(0, to, length) };
@@ -197,11 +229,46 @@ impl Machine {
         if self.bottom.journal.is_some() {
             return false;
         }
-        let Some(offset) = self.stack.serve(handle, at, length as u64) else { return false };
-        let from = self.bottom.place(0, offset, length as u64);
+        let served = self.stack.serve(handle, at, length as u64);
+        let Some(Slot::Staging { stage, offset }) = served else { return false };
+        let from = self.bottom.place(stage, offset, length as u64);
         // SAFETY: the pages were good and the staging memory has the bytes, as just checked.
         unsafe { memory.copy_in(0, from, length) };
+        self.bottom.calls.heard += 1;
         true
+    }
+
+    /// The short way for a call that one strategy decides at once. The caller has seen to it that nobody
+    /// was here and nothing is held.
+    pub(super) fn call_short(
+        &mut self,
+        handle: Handle,
+        call: &Call,
+        memory: &Memory,
+    ) -> Option<isize> {
+        if self.bottom.journal.is_some() {
+            return None;
+        }
+        let (stage, offset) = match self.stack.short(handle, call) {
+            (_, Short::Ask) => return None,
+            (_, Short::Answer(value)) => {
+                self.bottom.calls.heard += 1;
+                return Some(value as isize);
+            }
+            (stage, Short::At(offset)) => (stage, offset),
+        };
+        self.count_passed();
+        let direction = match call {
+            Call::Read { .. } => Direction::In,
+            _ => Direction::Out,
+        };
+        let fd = self.bottom.descriptor(handle).expect("strategies use descriptions that are open");
+        let length = call.transfer_bytes();
+        let result = memory.transfer(direction, fd, 0, length, Some(offset));
+        if let Ok(bytes) = u64::try_from(result) {
+            self.stack.moved(stage, handle, bytes);
+        }
+        Some(result)
     }
 
     /// Makes room for a write that may be held; false when there is none.
@@ -276,7 +343,7 @@ impl Bottom {
                 self.is_untold |= !told;
             }
         }
-        if self.is_untold && stack.held_bytes() == 0 {
+        if self.is_untold && !stack.holds() {
             self.is_untold = false;
         }
         if !self.tripwire.is_set()

@@ -55,6 +55,25 @@ pub(crate) fn opened(fd: c_int, flags: c_int, named: &[u8], number: u32, status:
     }
 }
 
+/// Whether a file that was opened by that name is surely no stack's, unless the name ends in a symbolic
+/// link: no strategy is for such names, and by no other name is it staged.
+pub(crate) fn is_passed_by(fd: c_int, named: &[u8], status: &libc::stat) -> bool {
+    table::forget_foreign(fd);
+    let named = std::str::from_utf8(named);
+    table::description(fd).is_none()
+        && status.st_mode & libc::S_IFMT == libc::S_IFREG
+        && !table::may_be_staged(status.st_dev, status.st_ino)
+        && named.is_ok_and(settings::are_for_none_of_name)
+}
+
+/// The run is told of a file that is no stack's.
+pub(crate) fn told_only(fd: c_int, flags: c_int, status: &libc::stat) {
+    match flags & libc::O_TRUNC {
+        0 => shared::told(fd, status, false),
+        _ => shared::told_cut(fd, status, false),
+    };
+}
+
 /// The number leads to something that is no file of ours: a close was not seen.
 pub(crate) fn closed_unseen(fd: c_int) {
     forget_stale(fd);

@@ -91,13 +91,15 @@ fn may_stand(chosen: &[&StrategySpec]) -> bool {
 }
 
 fn chooses(spec: &StrategySpec, names: &[Option<&str>]) -> bool {
-    let mut included = spec.selection.clone();
-    included.exclude.clear();
-    let mut excluded = spec.selection.clone();
-    excluded.paths.clear();
     let names = || names.iter().flatten();
-    (spec.selection.paths.is_empty() || names().any(|name| included.chooses(name)))
-        && names().all(|name| excluded.chooses(name))
+    (spec.selection.paths.is_empty() || names().any(|name| spec.selection.includes(name)))
+        && !names().any(|name| spec.selection.excludes(name))
+}
+
+/// Whether no strategy is for a file whose name, the last part of its path, is that: which is known
+/// without the name the system knows it by, unless a symbolic link was followed at the end.
+pub(super) fn are_for_none_of_name(named: &str) -> bool {
+    applied().iter().all(|spec| spec.selection.is_for_none_of_name(named))
 }
 
 #[cfg(test)]
@@ -111,5 +113,16 @@ mod tests {
         assert!(chooses("/link/a", "/real/a"));
         assert!(!chooses("/else/a", "/real/a"));
         assert!(!chooses("/link/a", "/real/a.tmp"));
+    }
+
+    #[test]
+    fn a_name_decides_alone_where_no_glob_asks_for_folders() {
+        let is_for_none = |text: &str, path| {
+            StrategySpec::parse(text).unwrap().selection.is_for_none_of_name(path)
+        };
+        assert!(is_for_none("null:paths=*.chk", "/a/b.dat"));
+        assert!(!is_for_none("null:paths=*.chk", "/a/b.chk"));
+        assert!(!is_for_none("null:paths=/x/**,paths=*.chk", "/a/b.dat"));
+        assert!(!is_for_none("null:exclude=*.dat", "/a/b.dat"));
     }
 }

@@ -116,6 +116,12 @@ pub(super) fn shared(old: c_int, new: c_int) {
     }
 }
 
+/// Whether the run knows of a descriptor.
+#[inline]
+pub(super) fn is_told(fd: c_int) -> bool {
+    TOLD.get(fd as usize).is_some_and(|word| word.load(Relaxed) != 0)
+}
+
 /// A descriptor goes away.
 #[inline]
 pub(super) fn parted(fd: c_int) {

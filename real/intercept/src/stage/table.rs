@@ -14,7 +14,7 @@ use super::lock::Lock;
 use super::machine::Machine;
 use super::{kernel, own, shared};
 use Ordering::Relaxed;
-use iolab_policy::insitu::Handle;
+use iolab_policy::insitu::{Handle, Interest};
 use iolab_segment::{Entry, Joined, Run};
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
@@ -74,6 +74,8 @@ pub(super) struct File {
     holds: AtomicBool,
     /// Its machine answers reads from what it has read before.
     keeps: AtomicBool,
+    /// What its strategies want to hear (`Interest`). All else passes without the lock.
+    interest: AtomicU32,
     device: AtomicU64,
     inode: AtomicU64,
     descriptions: AtomicU32,
@@ -110,6 +112,19 @@ impl Description {
             own: AtomicI32::new(-1),
         }
     }
+
+    /// Its file; `None` when it was just given up.
+    #[inline(always)]
+    pub(super) fn file(&self) -> Option<&'static File> {
+        FILE.get((self.file.load(Relaxed) as usize).wrapping_sub(1))
+    }
+
+    /// Itself and what it leads to.
+    #[inline(always)]
+    pub(super) fn staged(&'static self) -> Option<Staged> {
+        let handle = Handle(self.handle.load(Relaxed));
+        self.file().map(|file| Staged { file, handle, description: self })
+    }
 }
 
 impl File {
@@ -119,6 +134,7 @@ impl File {
             state: AtomicU8::new(State::Free as u8),
             holds: AtomicBool::new(false),
             keeps: AtomicBool::new(false),
+            interest: AtomicU32::new(Interest::EVERYTHING.word()),
             device: AtomicU64::new(0),
             inode: AtomicU64::new(0),
             descriptions: AtomicU32::new(0),
@@ -159,6 +175,21 @@ impl File {
         self.state.load(Relaxed) == State::Released as u8
     }
 
+    /// Whether calls of that kind must come in.
+    #[inline(always)]
+    pub(super) fn hears(&self, kind: Interest) -> bool {
+        Interest::from_word(self.interest.load(Relaxed)).hears(kind)
+    }
+
+    /// From now on these calls must come in. Inside `lock`: whoever is told of a call that changed it
+    /// finds it changed.
+    #[inline]
+    pub(super) fn publish(&self, interest: Interest) {
+        if self.interest.load(Relaxed) != interest.word() {
+            self.interest.store(interest.word(), Ordering::Release);
+        }
+    }
+
     #[inline]
     pub(super) fn holds(&self) -> bool {
         self.holds.load(Relaxed)
@@ -197,7 +228,8 @@ impl File {
         {
             is_found = machine.show_path();
         }
-        if self.holds.swap(holds, Relaxed) != holds {
+        if self.holds() != holds {
+            self.holds.store(holds, Relaxed);
             match holds {
                 true => HOLDING_FILES.fetch_add(1, Relaxed),
                 false => HOLDING_FILES.fetch_sub(1, Relaxed),
@@ -220,6 +252,8 @@ impl File {
     pub(super) fn set_released(&self) {
         if self.is_staged() {
             self.state.store(State::Released as u8, Relaxed);
+            // A failure to write out is told by the next call that can.
+            self.publish(Interest::EVERYTHING);
             let _nothing_to_find = self.note_held(0);
             self.leave_filter();
             // SAFETY: inside the lock; nobody refers to the machine once released.
@@ -272,10 +306,14 @@ pub(super) fn lookup(fd: c_int) -> Option<Staged> {
     if word == 0 || is_a_copy() {
         return None;
     }
-    let description = &DESCRIPTION[word as usize - 1];
-    let file = description.file.load(Relaxed);
-    let handle = Handle(description.handle.load(Relaxed));
-    (file != 0).then(|| Staged { file: &FILE[file as usize - 1], handle, description })
+    DESCRIPTION[word as usize - 1].staged()
+}
+
+/// The description of a descriptor, at an ordinary moment: in a copy of the process it is the parent's.
+#[inline(always)]
+pub(super) fn description(fd: c_int) -> Option<&'static Description> {
+    let word = DESCRIPTOR.get(fd as usize)?.load(Relaxed) as usize;
+    DESCRIPTION.get(word.wrapping_sub(1))
 }
 
 /// Whether this is a forked child that came past the hooks of `fork`: the tables are its parent's,
@@ -317,6 +355,12 @@ pub(super) fn files() -> impl Iterator<Item = &'static File> {
 /// The file with that inode, staged or released.
 pub(super) fn find(device: u64, inode: u64) -> Option<&'static File> {
     files().find(|file| file.is(device, inode))
+}
+
+/// Whether an inode may have an entry; false where it surely has none. In doubt it may.
+pub(super) fn may_be_staged(device: u64, inode: u64) -> bool {
+    STAGED_BY_KEY[key(device, inode) as usize % FILTER].load(Relaxed) != 0
+        || find(device, inode).is_some()
 }
 
 /// The staged file a descriptor that is not staged itself leads to.
@@ -389,6 +433,7 @@ impl Change {
         let entry = joined.map_or(null_mut(), |joined| (&raw const *joined.entry).cast_mut());
         file.entry.store(entry, Relaxed);
         file.keeps.store(machine.keeps_bytes(), Relaxed);
+        file.publish(machine.interest());
         // SAFETY: inside the lock of an entry nobody uses yet.
         unsafe { *file.machine.get() = Some(machine) };
         file.state.store(State::Staged as u8, Ordering::Release);

@@ -70,5 +70,8 @@ impl Calls {
 
 /// Whether a call is one of the program's own, of which there may be fewer below.
 pub(super) fn is_counted(call: Call) -> bool {
-    !matches!(call, Call::Open { .. } | Call::Flush | Call::Settle | Call::Close)
+    !matches!(
+        call,
+        Call::Open { .. } | Call::Flush | Call::Settle | Call::Close | Call::Advise { .. }
+    )
 }

@@ -91,8 +91,9 @@ pub(super) fn was_trespassed(file: &'static File) -> bool {
 /// Keeps the counts of holding files true. Inside the lock.
 pub(super) fn count_held(file: &'static File) {
     // SAFETY: inside the lock; the reference ends here.
-    let held_bytes = unsafe { file.machine() }.map(|machine| machine.held_bytes());
-    let Some(bytes) = held_bytes else { return };
+    let state = unsafe { file.machine() }.map(|it| (it.held_bytes(), it.interest()));
+    let Some((bytes, interest)) = state else { return };
+    file.publish(interest);
     let begins = bytes > 0 && !file.holds();
     if !file.note_held(bytes) {
         // It would be lost with this process.
