@@ -185,6 +185,12 @@ fn members() -> Vec<String> {
         "null" => vec!["null", "null:hear=nothing"],
         "write-back" => vec!["write-back:buffer=200,largest=90", "write-back:buffer=64,age=2us"],
         "cruel" => vec!["cruel:short=40,fail=10", "cruel:short=30,delay=1"],
+        "seek-elide" => vec!["seek-elide", "seek-elide:outsiders=none"],
+        "align" => vec!["align:block=64,buffer=200"],
+        "read-ahead" => {
+            vec!["read-ahead", "read-ahead:via=buffer,outsiders=none,window=64,largest=50"]
+        }
+        "data-sieve" => vec!["data-sieve:outsiders=none,hole=90,window=400,largest=300"],
         _ => vec![],
     };
     let member = |row: &iolab_policy::insitu::catalog::Row| match forms(row.name) {

@@ -10,10 +10,17 @@ fn specs(text: &str) -> Vec<StrategySpec> {
     StrategySpec::parse_all(text).unwrap()
 }
 
+/// A strategy for all files, with no more parameters than it must have.
+fn for_all_files(row: &Row) -> String {
+    let must = row.usage.split('[').next().unwrap();
+    let must = must.split(":paths=").next().unwrap();
+    format!("{must}{}paths=**", if must.contains(':') { ',' } else { ':' })
+}
+
 /// Everything there is to consent to.
 fn everything() -> Consent {
-    let all: Vec<StrategySpec> =
-        Catalog::ROWS.iter().map(|row| StrategySpec::parse(row.name).unwrap()).collect();
+    let parse = |row| StrategySpec::parse(&for_all_files(row)).unwrap();
+    let all: Vec<StrategySpec> = Catalog::ROWS.iter().map(parse).collect();
     Consent::to(&all)
 }
 
@@ -42,7 +49,7 @@ fn every_refused_pair_is_refused_with_its_reason_wherever_it_is_to_be() {
     for (above, below, verdict) in table() {
         let pair = format!("{} + {}", above.name, below.name);
         for setting in [Setting::Live, Setting::Compared, Setting::Scratch] {
-            let text = format!("{}:paths=** + {}:paths=**", above.name, below.name);
+            let text = format!("{} + {}", for_all_files(above), for_all_files(below));
             let told = checked(&text, setting, everything());
             match &verdict {
                 Verdict::Refused { reason, instead } => {

@@ -68,6 +68,12 @@ fn plain_ends(glob: &str) -> (String, String) {
     }
     let first = glob.find(SPECIAL);
     let end = &glob[glob.rfind(SPECIAL).map_or(0, |at| at + 1)..];
+    // A `**/` may stand for nothing, its `/` with it.
+    let end = if glob[..glob.len() - end.len()].ends_with("**") {
+        end.strip_prefix('/').unwrap_or(end)
+    } else {
+        end
+    };
     match (glob.contains('/'), first) {
         // A file name: anything may stand before it, and before it stands a `/`.
         (false, None) => (String::new(), format!("/{glob}")),
