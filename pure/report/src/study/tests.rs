@@ -69,7 +69,7 @@ fn eventful() -> Study {
     let tried = vec![
         null,
         tried("write-back", &fast, Some([0.0068, 0.0070, 0.0075]), [None; 2]),
-        tried("write-back + seek-elide", &[12.5, 12.25, 12.75, 13.0, 12.0], None, [None; 2]),
+        tried("write-back + read-ahead", &[12.5, 12.25, 12.75, 13.0, 12.0], None, [None; 2]),
         tried("cruel", &[0.01; 5], None, [Some("f differs from byte 7 on"), None]),
         tried("seek-elide", &[0.02; 2], Some([1.5, 1.625, 2.0]), [None; 2]),
         tried("seek-elide:paths=*.dat", &[0.02], None, [None, Some("exit code 3: <bad>")]),
