@@ -142,8 +142,11 @@ impl Call {
     #[inline(always)]
     pub(crate) fn system_call(&self) -> Option<(i64, [usize; 6])> {
         let number = system_call(self.function)?;
-        if self.version != ABSENT || self.next.is_foreign() {
+        if self.next.is_foreign() {
             return None;
+        }
+        if self.version != ABSENT {
+            return self.versioned();
         }
         // Libc's own function knows more than the system call, where it is still whole.
         if matches!(self.function, Function::STAT | Function::LSTAT | Function::FSTATAT)
@@ -166,6 +169,23 @@ impl Call {
             (a[4], a[5]) = (0, self.flags);
         }
         Some((number, a))
+    }
+
+    /// As libc does that has no function `stat`: a filter of the program's may know no other call.
+    fn versioned(&self) -> Option<(i64, [usize; 6])> {
+        /// Of the kernel's structure and of libc's, which are one.
+        const KNOWN: u32 = 1;
+        if !self.next.is_patched() || self.version as u32 > KNOWN {
+            return None;
+        }
+        let number = match self.function {
+            Function::FSTAT => libc::SYS_fstat,
+            Function::STAT => libc::SYS_stat,
+            Function::LSTAT => libc::SYS_lstat,
+            _ => libc::SYS_newfstatat,
+        };
+        let [_, a, b, c, d, _] = self.raw;
+        Some((number, [a, b, c, d, 0, 0]))
     }
 
     /// Does the call, as it is, below everything: the kernel, or libc where that does more than
@@ -201,6 +221,9 @@ impl Call {
     /// # Safety
     /// As [`Call::perform`].
     pub(crate) unsafe fn perform_next(&self) -> isize {
+        if self.version != ABSENT && self.next.is_patched() {
+            return -(libc::EINVAL as isize);
+        }
         // SAFETY: the guest's arguments, unchanged.
         let value = unsafe { self.next.call(self.raw) };
         let failed = match self.returns {

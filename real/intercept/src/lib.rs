@@ -30,6 +30,7 @@ pub(crate) mod mapping;
 pub(crate) mod mode;
 pub(crate) mod moment;
 pub(crate) mod next;
+mod object;
 mod patch;
 pub(crate) mod path;
 pub(crate) mod process;

@@ -39,14 +39,13 @@ pub(crate) fn find_out() -> Moment {
     if process::is_new() {
         process::enter_child();
     }
-    match mode::get() {
-        Mode::NOTHING => Moment::Idle,
-        _ if process::number() != system::process_number() => Moment::Borrowed,
-        _ => {
-            take_back();
-            Moment::Usual
-        }
+    // Where strategies stepped aside for good and nothing is recorded, the word all look at is empty
+    // as long as memory is lent; that is no idle moment, since libc's functions lead here.
+    if process::number() != system::process_number() {
+        return Moment::Borrowed;
     }
+    take_back();
+    Moment::Usual
 }
 
 /// The calling thread is about to lend this process's memory to a child.
@@ -65,7 +64,7 @@ pub(crate) fn lend_for_good() {
 /// The calling thread runs again, so its child does not run on this memory any more.
 pub(crate) fn take_back() {
     let lent = thread::block().lent.swap(0, Relaxed);
-    if LENT.fetch_sub(lent, Relaxed) == lent && mode::get() != Mode::NOTHING {
+    if LENT.fetch_sub(lent, Relaxed) == lent && !mode::is_nothing_wanted() {
         mode::set_usual(true);
         // Another thread may have lent it in between.
         if LENT.load(Relaxed) != 0 {

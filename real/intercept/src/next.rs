@@ -39,6 +39,10 @@ impl Next {
         }
     }
 
+    pub(crate) fn name(&self) -> &'static CStr {
+        self.name
+    }
+
     /// The address, 0 when no library has the symbol.
     #[inline(always)]
     pub(crate) fn address(&self) -> usize {

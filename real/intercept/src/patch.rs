@@ -3,24 +3,36 @@
 //!
 //! The first twelve bytes of each become `mov rax, hook; jmp rax`. No trampoline back is needed: a
 //! hook makes the system call itself. Done once, at start, while the process has one thread; where
-//! the system forbids it (hardened kernels), or another preloaded library has a function of that
-//! name, not all calls are seen: the trace says so, and strategies step aside, because somebody
-//! would look past them. Cost: about 5 ns per call, and two system calls at start.
+//! the system forbids it (hardened kernels), another preloaded library has a function of that
+//! name, or libc's is not one that can be overwritten (before version 2.26), not all calls are seen:
+//! the trace says so, and strategies step aside, because somebody would look past them. Cost: about
+//! 5 ns per call, and two system calls at start.
 
 use crate::hook::quiet;
 use crate::next::{self, Next};
+use crate::object::{Libc, Place};
 use crate::{system, wrappers};
-use std::ffi::{c_int, c_void};
 
 const JUMP_BYTES: usize = 12;
 const PAGE: usize = 4096;
+const ENTRIES: usize = 27;
 
 /// A function that makes nothing but its system call, and its hook.
 struct Entry {
     next: &'static Next,
     hook: usize,
-    /// Whether a strategy would be looked past without it.
-    needed: bool,
+    need: Need,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// A strategy would be looked past without it.
+    Always,
+    /// As `Always`, where libc has no function `stat` (before version 2.33); elsewhere libc itself
+    /// does not call it.
+    WithoutStat,
+    /// Only the trace would miss it.
+    Never,
 }
 
 macro_rules! entries {
@@ -28,15 +40,16 @@ macro_rules! entries {
         [$(Entry {
             next: &next::$next,
             hook: $hook as *const () as usize,
-            needed: entries!($kind),
+            need: entries!($kind),
         }),*]
     };
-    (needed) => { true };
-    (also) => { false };
+    (needed) => { Need::Always };
+    (stat) => { Need::WithoutStat };
+    (also) => { Need::Never };
 }
 
 /// `read` and `read64` kinds share an address on 64 bits; each address is overwritten once.
-fn entries() -> [Entry; 23] {
+fn entries() -> [Entry; ENTRIES] {
     entries! {
         needed write by wrappers::write;
         needed read by wrappers::read;
@@ -58,6 +71,10 @@ fn entries() -> [Entry; 23] {
         also lstat64 by wrappers::lstat64;
         also fstat64 by wrappers::fstat64;
         also fstatat64 by wrappers::fstatat64;
+        stat __xstat64 by wrappers::__xstat64;
+        stat __lxstat64 by wrappers::__lxstat64;
+        stat __fxstat64 by wrappers::__fxstat64;
+        stat __fxstatat64 by wrappers::__fxstatat64;
         also __close_nocancel by quiet::close;
         also __read_nocancel by quiet::read;
         also __write_nocancel by quiet::write;
@@ -67,88 +84,89 @@ fn entries() -> [Entry; 23] {
 /// Overwrites them all; false when any that is needed could not be, and then as many as could be
 /// are. Also notes which functions of the table are another library's.
 pub(crate) fn all() -> bool {
-    let libc = Text::of_libc();
+    let libc = Libc::loaded();
     next::all().for_each(|next| next.set_foreign(!libc.holds(next.address())));
-    if !system::is_single_threaded() {
+    if !system::has_one_thread() {
         return false;
     }
-    let entries = entries();
-    // Before version 2.33, libc had no `stat` of its own that others could call.
-    let old = next::fstat64.address() == 0;
-    let has = |entry: &Entry| libc.holds(entry.next.address());
-    let stays = |entry: &&Entry| {
-        !has(entry) && (entry.needed || (entry.next.address() != 0 && entry.next.is_foreign()))
-    };
-    let complete = !old && entries.iter().find(stays).is_none();
-    overwrite(&entries, has) && complete
-}
-
-/// Where libc's code lies.
-#[derive(Clone, Copy)]
-struct Text {
-    start: usize,
-    end: usize,
-}
-
-impl Text {
-    fn of_libc() -> Text {
-        let mut found = Text { start: 0, end: 0 };
-        // SAFETY: the function is called with the loader's own structures while this call lasts.
-        unsafe { libc::dl_iterate_phdr(Some(look_for_libc), (&raw mut found).cast()) };
-        found
-    }
-
-    fn holds(&self, address: usize) -> bool {
-        self.start <= address && address < self.end
-    }
-}
-
-unsafe extern "C" fn look_for_libc(
-    object: *mut libc::dl_phdr_info,
-    _: usize,
-    found: *mut c_void,
-) -> c_int {
-    // SAFETY: the loader's structure, and the place `of_libc` gave.
-    unsafe {
-        if (*object).dlpi_name.is_null() {
-            return 0;
+    let without_stat = next::fstat64.address() == 0;
+    let mut jumps = [const { [const { None }; ENTRIES] }; 2];
+    let mut complete = true;
+    for (index, entry) in entries().iter().enumerate() {
+        let needed = match entry.need {
+            Need::Always => true,
+            Need::WithoutStat if !without_stat => continue,
+            Need::WithoutStat => true,
+            Need::Never => false,
+        };
+        let address = entry.next.address();
+        if !libc.holds(address) {
+            complete &= !needed && address == 0;
+            continue;
         }
-        let name = std::ffi::CStr::from_ptr((*object).dlpi_name).to_bytes();
-        let file = name.rsplit(|&byte| byte == b'/').next().unwrap_or(name);
-        if !file.starts_with(b"libc.so") && !file.starts_with(b"libc-2.") {
-            return 0;
-        }
-        let count = (*object).dlpi_phnum as usize;
-        for header in std::slice::from_raw_parts((*object).dlpi_phdr, count) {
-            if header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0 {
-                let start = (*object).dlpi_addr as usize + header.p_vaddr as usize;
-                *found.cast::<Text>() = Text { start, end: start + header.p_memsz as usize };
+        let mut is_found = false;
+        for (file, jumps) in libc.files().iter().zip(&mut jumps) {
+            let Some(place) = file.function(entry.next.name()) else { continue };
+            is_found |= place.address == address;
+            // SAFETY: code of a loaded file.
+            match unsafe { takes_jump(place) } {
+                true => jumps[index] = Some(Jump { to: place.address, hook: entry.hook }),
+                false => complete &= !needed,
             }
         }
+        complete &= is_found || !needed;
     }
-    1
+    let files = libc.files().len();
+    jumps.iter().take(files).fold(files > 0, |done, jumps| overwrite(jumps) && done) && complete
 }
 
-/// Opens the pages for writing, all in one piece, and closes them again.
-fn overwrite(entries: &[Entry], has: impl Fn(&Entry) -> bool) -> bool {
-    let addresses = || entries.iter().filter(|entry| has(entry)).map(|it| it.next.address());
-    let (Some(first), Some(last)) = (addresses().min(), addresses().max()) else { return false };
+/// What is to stand at the beginning of a function.
+struct Jump {
+    to: usize,
+    hook: usize,
+}
+
+/// Whether a jump leaves what lies behind the function, and other ways into it, as they are.
+///
+/// # Safety
+/// There is such a function.
+unsafe fn takes_jump(place: Place) -> bool {
+    if place.size < JUMP_BYTES {
+        return false;
+    }
+    // SAFETY: the caller's promise; it is that long.
+    !has_inner_entry(unsafe { &*(place.address as *const [u8; JUMP_BYTES]) })
+}
+
+/// Before version 2.26, a second function, which is no cancellation point, begins right behind the first
+/// question of one that is: whether there are several threads.
+fn has_inner_entry(code: &[u8; JUMP_BYTES]) -> bool {
+    // `cmpl $0, somewhere; jne …`, where the flag is the file's or the thread's.
+    matches!(
+        code,
+        [0x83, 0x3d, _, _, _, _, 0, 0x75, ..] | [0x64, 0x83, 0x3c, 0x25, _, _, _, _, 0, 0x75, ..]
+    )
+}
+
+/// Opens the pages of one file's functions for writing, all in one piece, and closes them again. A file
+/// without any is done.
+fn overwrite(jumps: &[Option<Jump>]) -> bool {
+    let addresses = || jumps.iter().flatten().map(|jump| jump.to);
+    let (Some(first), Some(last)) = (addresses().min(), addresses().max()) else { return true };
     let page = first & !(PAGE - 1);
     let length = (last + JUMP_BYTES).next_multiple_of(PAGE) - page;
     let read_execute = libc::PROT_READ | libc::PROT_EXEC;
-    // SAFETY: the bytes are code of functions at least this long (the smallest takes 18 bytes, and
-    // they begin at multiples of 16), nobody executes them now, and the pages are readable and
-    // executable again afterwards.
+    // SAFETY: the bytes are code of functions at least this long, nobody executes them now, and the pages
+    // are readable and executable again afterwards.
     unsafe {
         let open = read_execute | libc::PROT_WRITE;
         if system::raw3(libc::SYS_mprotect, page, length, open as usize) != 0 {
             return false;
         }
-        for entry in entries.iter().filter(|entry| has(entry)) {
-            let jump = jump_to(entry.hook);
-            let to = entry.next.address() as *mut u8;
-            std::ptr::copy_nonoverlapping(jump.as_ptr(), to, JUMP_BYTES);
-            next::all().filter(|next| next.address() == to as usize).for_each(Next::set_patched);
+        for jump in jumps.iter().flatten() {
+            let code = jump_to(jump.hook);
+            std::ptr::copy_nonoverlapping(code.as_ptr(), jump.to as *mut u8, JUMP_BYTES);
+            next::all().filter(|next| next.address() == jump.to).for_each(Next::set_patched);
         }
         system::raw3(libc::SYS_mprotect, page, length, read_execute as usize) == 0
     }
@@ -160,4 +178,34 @@ fn jump_to(hook: usize) -> [u8; JUMP_BYTES] {
         *to = from;
     }
     jump
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_with_a_second_one_inside_are_told() {
+        let flag_of_file = [0x83, 0x3d, 0x2d, 0x9b, 0x2d, 0, 0, 0x75, 0x10, 0xb8, 1, 0];
+        let flag_of_thread = [0x64, 0x83, 0x3c, 0x25, 0x18, 0, 0, 0, 0, 0x75, 0x10, 0xb8];
+        assert!(has_inner_entry(&flag_of_file) && has_inner_entry(&flag_of_thread));
+    }
+
+    #[test]
+    fn functions_in_one_piece_are_told_too() {
+        let of_2_31 = [0x64, 0x8b, 4, 0x25, 0x18, 0, 0, 0, 0x85, 0xc0, 0x75, 0x14];
+        let without_cancellation = [0xb8, 0x20, 0, 0, 0, 0x0f, 5, 0x48, 0x3d, 1, 0xf0, 0xff];
+        assert!(!has_inner_entry(&of_2_31) && !has_inner_entry(&without_cancellation));
+    }
+
+    #[test]
+    fn what_is_too_short_is_left_alone() {
+        static CODE: [u8; 16] = [0x90; 16];
+        let address = CODE.as_ptr() as usize;
+        // SAFETY: bytes of this program.
+        unsafe {
+            assert!(!takes_jump(Place { address, size: JUMP_BYTES - 1 }));
+            assert!(takes_jump(Place { address, size: JUMP_BYTES }));
+        }
+    }
 }

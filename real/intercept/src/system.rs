@@ -60,6 +60,24 @@ pub(crate) fn is_single_threaded() -> bool {
     unsafe { *SINGLE_THREADED.load(Ordering::Relaxed) != 0 }
 }
 
+/// Whether the process has one thread, for certain: asked of the kernel where libc has no flag (before
+/// version 2.32).
+pub(crate) fn has_one_thread() -> bool {
+    // What a directory of processes has beside an entry for each thread: `.` and its own in the parent.
+    const OF_ITSELF: u64 = 2;
+    if is_single_threaded() {
+        return true;
+    }
+    let mut status = std::mem::MaybeUninit::<libc::stat>::zeroed();
+    let path = c"/proc/self/task".as_ptr() as usize;
+    // SAFETY: a terminated path, and a buffer as large as the kernel's structure, of which any bytes are one.
+    let status = unsafe {
+        raw3(libc::SYS_stat, path, status.as_mut_ptr() as usize, 0);
+        status.assume_init()
+    };
+    status.st_nlink == OF_ITSELF + 1
+}
+
 // A cancelled thread unwinds through our frames, by libgcc and not by Rust. Built to unwind, the
 // frames must be declared to let that pass; built to abort (the release), the same declaration would
 // make Rust end the process there, and without it the frames have nothing that could object.

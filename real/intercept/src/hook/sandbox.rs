@@ -99,6 +99,7 @@ unsafe fn by_system_call(call: &Call) -> usize {
             Function::OPENAT if call.mode == crate::call::ABSENT => {
                 system::cancellable(libc::SYS_openat, [a[0], a[1], a[2], 0, 0, 0])
             }
+            _ if call.version != crate::call::ABSENT => call.perform(),
             Function::STAT => status([at_here, a[0], a[1], 0]),
             Function::LSTAT => status([at_here, a[0], a[1], libc::AT_SYMLINK_NOFOLLOW as usize]),
             Function::FSTAT => {

@@ -108,6 +108,7 @@ int main(int count, char **arguments) {
     if (!strcmp(way, "asynchronous")) {
         pthread_create(&thread, NULL, idle, NULL), usleep(1000), put("beside it "), pthread_cancel(thread), pthread_join(thread, NULL);
         put("after it");
+        pclose(popen("echo a child", "w"));
         return 5;
     }
     if (!strcmp(way, "asynchronous, ended")) { pthread_create(&thread, NULL, idle, NULL), usleep(1000), put("beside it "), raise(SIGTERM); }
