@@ -151,8 +151,9 @@ static CLUSTER: LazyLock<Platform> =
     LazyLock::new(|| Platform::preset("classic-hdd").expect("a preset"));
 static LOCAL: LazyLock<Platform> =
     LazyLock::new(|| Platform::preset("local-tmpfs").expect("a preset"));
-static STRATEGIES: LazyLock<Vec<StrategySpec>> =
-    LazyLock::new(|| StrategySpec::parse_all("fsync-relax:every=1ms + write-back").expect("strategies"));
+static STRATEGIES: LazyLock<Vec<StrategySpec>> = LazyLock::new(|| {
+    StrategySpec::parse_all("fsync-relax:every=1ms + write-back").expect("strategies")
+});
 
 /// The trace as a program of the simulator, on a cluster and on one machine.
 fn run_again(trace: &Trace) {
