@@ -10,8 +10,16 @@ use std::time::Duration;
 
 const RECORD_BYTES: usize = 64;
 
-/// Runs the guest under write-back, kills it after `microseconds`, returns what it had told.
-fn told_until_killed(program: &Path, folder: &Path, microseconds: u64) -> String {
+/// From when the time until a kill counts.
+#[derive(PartialEq)]
+enum From {
+    Start,
+    /// The guest's first line: however busy the machine is, something was promised.
+    FirstLine,
+}
+
+/// Runs the guest under write-back, kills it `microseconds` later, returns what it had told.
+fn told_until_killed(program: &Path, folder: &Path, from: From, microseconds: u64) -> String {
     let mut child = iolab()
         .args(["run", "--apply", "write-back", "--"])
         .arg(program)
@@ -20,10 +28,14 @@ fn told_until_killed(program: &Path, folder: &Path, microseconds: u64) -> String
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut told = String::new();
+    if from == From::FirstLine {
+        stdout.read_line(&mut told).unwrap();
+    }
     sleep(Duration::from_micros(microseconds));
     child.kill().unwrap();
-    let mut told = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    stdout.read_to_string(&mut told).unwrap();
     child.wait().unwrap();
     told
 }
@@ -48,8 +60,8 @@ fn killed_at_200_instants_nothing_synced_or_closed_is_lost() {
     let (program, mut told_count) = (guest("checkpoints"), 0);
     for instant in 0..200u64 {
         let folder = tempfile::tempdir().unwrap();
-        let told =
-            told_until_killed(&program, folder.path(), 3_000 + instant * instant % 9_973 * 5);
+        let from = if instant % 5 == 0 { From::Start } else { From::FirstLine };
+        let told = told_until_killed(&program, folder.path(), from, instant * instant % 9_973 * 5);
         for line in told.lines().filter(|line| told.contains(&format!("{line}\n"))) {
             match line.split_once(' ') {
                 Some(("synced", count)) => check_synced(folder.path(), count.parse().unwrap()),
@@ -59,7 +71,7 @@ fn killed_at_200_instants_nothing_synced_or_closed_is_lost() {
             told_count += 1;
         }
     }
-    assert!(told_count > 1_000, "the guest was killed before it did anything worth killing for");
+    assert!(told_count >= 160, "the guest was killed before it promised anything: {told_count}");
 }
 
 /// Kills a launcher whose program has said its number in a line, and waits until that has ended, too:
