@@ -156,22 +156,22 @@ impl<W: Write + Send> Writer<W> {
             let problem = format!("parent is {}, but there are {known} rows", event.parent);
             return Err(IotError::Row { row: *row, problem });
         }
-        // A call and the one inside it may start on the same tick: the longer one is outside.
-        group.sort_by_key(|(position, event)| {
-            let place = (event.rank, event.process, event.thread);
-            (place, event.start, std::cmp::Reverse(event.end), *position)
+        let (positions, events): (Vec<u64>, Vec<Event>) = group.into_iter().unzip();
+        let order = iolab_trace::order(&events, |row| {
+            let parent = u64::try_from(events[row].parent).ok()?;
+            positions.binary_search(&parent).ok()
         });
-        for (index, (position, _)) in group.iter().enumerate() {
-            self.rows[*position as usize] = (self.written + index as u64) as u32;
+        for (row, &at) in order.iter().enumerate() {
+            self.rows[positions[at as usize] as usize] = (self.written + row as u64) as u32;
         }
-        self.write_group(&group)
+        let sorted: Vec<Event> = order.iter().map(|&at| events[at as usize]).collect();
+        self.write_group(&sorted)
     }
 
-    fn write_group(&mut self, group: &[(u64, Event)]) -> Result<(), IotError> {
+    fn write_group(&mut self, group: &[Event]) -> Result<(), IotError> {
         for chunk in group.chunks(BATCH_ROWS) {
-            let events: Vec<Event> = chunk.iter().map(|(_, event)| *event).collect();
-            let parents = events.iter().map(|event| self.row_of(event.parent));
-            let batch = self.names.batch(&events, parents.collect())?;
+            let parents = chunk.iter().map(|event| self.row_of(event.parent));
+            let batch = self.names.batch(chunk, parents.collect())?;
             self.parquet.write(&batch)?;
         }
         self.parquet.flush()?;

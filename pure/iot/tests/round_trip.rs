@@ -41,6 +41,26 @@ fn rows_are_sorted_by_thread_and_start_and_their_parents_follow() {
     assert_eq!(back.events, wanted);
 }
 
+/// A seek that took no time comes before the write behind it, one inside a call comes behind its start.
+#[test]
+fn rows_that_begin_together_stay_in_their_order_and_outer_calls_come_first() {
+    let row = |length: i64, end: u64, parent: i64| Event {
+        length,
+        start: Nanos(5),
+        end: Nanos(end),
+        parent,
+        ..Event::of(Function::WRITE)
+    };
+    let events = vec![row(0, 5, -1), row(1, 7, 3), row(2, 6, 1), row(3, 9, -1), row(4, 99, -1)];
+    let back =
+        read(Bytes::from(bytes(&Trace { header: header(), events: events.clone() }))).unwrap();
+    let wanted = [row(0, 5, -1), row(3, 9, -1), row(1, 7, 1), row(2, 6, 2), row(4, 99, -1)];
+    assert_eq!(back.events, wanted);
+    let mut sorted = events;
+    iolab_trace::sort(&mut sorted);
+    assert_eq!(sorted, wanted);
+}
+
 #[test]
 fn an_inner_call_waits_for_its_outer_call_across_row_groups() {
     let at =

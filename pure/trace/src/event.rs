@@ -116,14 +116,9 @@ pub struct Trace {
     pub events: Vec<Event>,
 }
 
-/// Sorts rows as traces are written, by rank and thread, parents going along: of two that begin together
-/// the longer one comes first, what lies in it behind it.
+/// Sorts rows as traces are written, by rank and thread, parents going along.
 pub fn sort(events: &mut Vec<Event>) {
-    let mut order: Vec<u32> = (0..events.len() as u32).collect();
-    order.sort_by_key(|&at| {
-        let event = &events[at as usize];
-        (event.rank, event.process, event.thread, event.start, std::cmp::Reverse(event.end))
-    });
+    let order = order(events, |row| usize::try_from(events[row].parent).ok());
     let mut rows = vec![0; events.len()];
     for (row, &at) in order.iter().enumerate() {
         rows[at as usize] = row as i64;
@@ -134,4 +129,34 @@ pub fn sort(events: &mut Vec<Event>) {
             event.parent = *row;
         }
     }
+}
+
+/// The order rows are written in: by rank, process, thread and start. Of those that begin together a call
+/// comes before what lies in it, and whatever else in the order it was told: a length says nothing,
+/// an instant (a seek on a coarse clock, a decision that costs nothing) may be before a call as well
+/// as in it. `parent` is the row of the call around a row, if it is among these.
+pub fn order(events: &[Event], parent: impl Fn(usize) -> Option<usize>) -> Vec<u32> {
+    let place = |event: &Event| (event.rank, event.process, event.thread, event.start);
+    // The rows around one that begin with it, the outermost first, then itself. No chain is longer than
+    // there are rows: parents in a circle are the reader's to refuse.
+    let chain = |row: usize| {
+        let around = |&row: &usize| {
+            let outer = parent(row).filter(|&outer| outer < events.len())?;
+            (place(&events[outer]) == place(&events[row])).then_some(outer)
+        };
+        let mut rows: Vec<usize> =
+            std::iter::successors(Some(row), around).take(events.len()).collect();
+        rows.reverse();
+        rows
+    };
+    let mut order: Vec<u32> = (0..events.len() as u32).collect();
+    order.sort_by_key(|&row| place(&events[row as usize]));
+    for together in order
+        .chunk_by_mut(|&one, &two| place(&events[one as usize]) == place(&events[two as usize]))
+    {
+        if together.len() > 1 {
+            together.sort_by_cached_key(|&row| chain(row as usize));
+        }
+    }
+    order
 }

@@ -19,7 +19,7 @@ pub mod program;
 pub mod spool;
 
 pub use call_view::{CallView, Partner};
-pub use event::{Event, Trace, sort};
+pub use event::{Event, Trace, order, sort};
 pub use function::{Class, Function, Layer};
 pub use header::{Clock, FORMAT_VERSION, FileEntry, Header, Losses, Origin, Part, ProcessEntry};
 pub use once::Once;
