@@ -1,26 +1,13 @@
 //! Real programs with one fault each, recorded and reported: the fault is found, and its near miss
 //! is not.
 
+mod built;
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/findings");
-
-/// The preloaded library beside the command, built when only this crate is tested.
-fn library() {
-    static BUILT: OnceLock<()> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
-        let built = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "-p", "iolab-intercept", "--profile", profile])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status()
-            .unwrap();
-        assert!(built.success());
-    });
-}
 
 fn faults(directory: &Path) -> PathBuf {
     let program = directory.join("faults");
@@ -50,7 +37,7 @@ fn findings_in(directory: &Path) -> Vec<(String, String)> {
 
 /// Records a command in a directory of its own and gives the rules that found something.
 fn findings_of(command: &[&str]) -> Vec<String> {
-    library();
+    built::library();
     let directory = tempfile::tempdir().unwrap();
     let record = [&["record", "-o", "run.iot", "--"], command].concat();
     iolab(directory.path(), &record);

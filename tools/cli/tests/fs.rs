@@ -1,14 +1,16 @@
 //! `iolab fs` from the outside: servers that are killed, stopped and taken twice, files that come and go, and
 //! what is said to who makes a slip.
 
+mod built;
+
+use built::library;
 use iolab_pfs::client::Failure;
 use iolab_pfs::{Code, OpenWish};
 use iolab_pfs_node::files::OpenFile;
 use iolab_pfs_node::{Client, launch};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -20,30 +22,6 @@ const TO_WRITE: OpenWish = OpenWish {
     mode: 0o644,
     layout: None,
 };
-
-/// The library that is preloaded. Cargo does not build another package's shared library for a test.
-fn library() -> &'static Path {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
-        let built = Command::new(env!("CARGO"))
-            .args([
-                "build",
-                "--quiet",
-                "-p",
-                "iolab-mpi",
-                "-p",
-                "iolab-names",
-                "--profile",
-                profile,
-            ])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status();
-        assert!(built.is_ok_and(|status| status.success()), "the library does not build");
-        let folder = Path::new(env!("CARGO_BIN_EXE_iolab")).parent().unwrap();
-        folder.join(iolab_host::launch::LIBRARY_NAME)
-    })
-}
 
 /// `iolab fs words` in a directory.
 fn fs_in(directory: &Path, words: &[&str]) -> Output {

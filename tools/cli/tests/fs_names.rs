@@ -1,5 +1,7 @@
 //! Files of a run as programs see them that know nothing of it: shells, tools, whoever opens by name.
 
+mod built;
+
 use iolab_pfs::OpenWish;
 use iolab_pfs_node::Client;
 use iolab_pfs_node::files::OpenFile;
@@ -8,35 +10,13 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// The libraries that are preloaded. Cargo does not build another package's shared library for a test.
-fn build_libraries() {
-    static BUILT: std::sync::Once = std::sync::Once::new();
-    BUILT.call_once(|| {
-        let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
-        let built = Command::new(env!("CARGO"))
-            .args([
-                "build",
-                "--quiet",
-                "-p",
-                "iolab-mpi",
-                "-p",
-                "iolab-names",
-                "--profile",
-                profile,
-            ])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status();
-        assert!(built.is_ok_and(|status| status.success()), "the libraries do not build");
-    });
-}
-
 /// A script in a directory, plain or as a run with these options.
 fn script(at: &Path, run: Option<&[&str]>, text: &str) -> Command {
     let iolab = Path::new(env!("CARGO_BIN_EXE_iolab"));
     let mut command = match run {
         None => Command::new("sh"),
         Some(options) => {
-            build_libraries();
+            built::library();
             let mut command = Command::new(iolab);
             command.args(["fs", "run"]).args(options).args(["--", "sh"]);
             command

@@ -1,6 +1,8 @@
 //! `iolab record` and `iolab recover` from the outside: what is seen, that the guest does not
 //! notice, what survives, and what happens to slips.
 
+#[path = "../built/mod.rs"]
+mod built;
 mod fitting;
 mod mechanisms;
 mod mpi;
@@ -10,38 +12,12 @@ mod streams;
 mod survival;
 mod transparency;
 
+use built::library;
 use iolab_trace::Trace;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
-
-/// The preloaded library of this build, beside which that for MPI lies. Cargo does not build another
-/// package's shared library for a test, so the first test that asks has them built.
-fn library() -> &'static Path {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
-        let built = Command::new(env!("CARGO"))
-            .args([
-                "build",
-                "--quiet",
-                "-p",
-                "iolab-intercept",
-                "-p",
-                "iolab-mpi",
-                "-p",
-                "iolab-names",
-            ])
-            .args(["--profile", profile])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status();
-        assert!(built.is_ok_and(|status| status.success()), "the library does not build");
-        let folder = Path::new(env!("CARGO_BIN_EXE_iolab")).parent().unwrap();
-        folder.join(iolab_host::launch::LIBRARY_NAME)
-    })
-}
 
 /// The `iolab` of this build, with its library.
 fn iolab() -> Command {
