@@ -80,7 +80,8 @@ pub(super) fn cells(lanes: &[Lane]) -> Cells {
     for lane in lanes {
         let mut add = |between| {
             for (key, ns) in of_between(lane.process, between).into_iter().filter(|one| one.1 > 0) {
-                cells.entry(key).or_default().ns += ns;
+                let time = &mut cells.entry(key).or_default().ns;
+                *time = time.saturating_add(ns);
             }
         };
         add(lane.after);

@@ -1,8 +1,8 @@
 //! Which file and which process of one run is which of the other.
 //!
 //! Files go by path, by path below the directory the run was started in, by the last names of the path, by
-//! the path with its numbers left out (scratch directories, process numbers), and at last by what was
-//! done to them. Processes go by rank, else by command line, else by program; several of one kind in
+//! the path with its numbers left out (scratch directories, process numbers), by what was done to them, and
+//! at last those alone in their directory with calls of the same functions. Processes go by rank, else by command line, else by program; several of one kind in
 //! the order of their beginning.
 
 use super::calls::{Numbering, is_own};
@@ -97,9 +97,9 @@ pub(super) fn pair(a: &Trace, b: &Trace) -> Pairing {
 
 fn files(a: &Trace, b: &Trace) -> Vec<(usize, usize)> {
     let deeds = [deeds(a), deeds(b)];
-    let used = |deeds: &BTreeMap<usize, (u64, usize)>| {
+    let used = |deeds: &BTreeMap<usize, Deeds>| {
         let mut files: Vec<usize> = deeds.keys().copied().collect();
-        files.sort_by_key(|file| deeds[file].1);
+        files.sort_by_key(|file| deeds[file].row);
         files
     };
     let mut left = Left { a: used(&deeds[0]), b: used(&deeds[1]), pairs: Vec::new() };
@@ -120,22 +120,40 @@ fn files(a: &Trace, b: &Trace) -> Vec<(usize, usize)> {
     }
     let class = |path: String| Some(without_numbers(&path));
     left.pair(false, |file| class(of(a, file)), |file| class(of(b, file)));
-    let did =
-        |deeds: &BTreeMap<usize, (u64, usize)>, file: usize| deeds.get(&file).map(|did| did.0);
-    left.pair(false, |file| did(&deeds[0], file), |file| did(&deeds[1], file));
+    let print = |deeds: &BTreeMap<usize, Deeds>, file| Some(deeds.get(&file)?.print);
+    left.pair(false, |file| print(&deeds[0], file), |file| print(&deeds[1], file));
+    let beside = |deeds: &BTreeMap<usize, Deeds>, path: String, file| {
+        let directory = Path::new(&path).parent()?.to_path_buf();
+        Some((directory, deeds.get(&file)?.functions.clone()))
+    };
+    left.pair(
+        true,
+        |file| beside(&deeds[0], of(a, file), file),
+        |file| beside(&deeds[1], of(b, file), file),
+    );
     left.pairs
 }
 
-/// What was done to each file that was used: a fingerprint of the calls in their order, and when first.
-fn deeds(trace: &Trace) -> BTreeMap<usize, (u64, usize)> {
-    let mut deeds: BTreeMap<usize, (u64, usize)> = BTreeMap::new();
+/// What was done to a file.
+#[derive(Default)]
+struct Deeds {
+    /// A fingerprint of its calls in their order.
+    print: u64,
+    /// When first.
+    row: usize,
+    functions: BTreeSet<u16>,
+}
+
+fn deeds(trace: &Trace) -> BTreeMap<usize, Deeds> {
+    let mut deeds: BTreeMap<usize, Deeds> = BTreeMap::new();
     for (row, event) in trace.events.iter().enumerate().filter(|(_, event)| is_own(event)) {
         let Some(file) = event.file.index().filter(|&file| file < trace.header.files.len()) else {
             continue;
         };
-        let (print, _) = deeds.entry(file).or_insert((0, row));
+        let deed = deeds.entry(file).or_insert_with(|| Deeds { row, ..Deeds::default() });
         let parts = [u64::from(event.function.0), event.offset as u64, event.moved_bytes()];
-        *print = parts.into_iter().fold(*print, mixed);
+        deed.print = parts.into_iter().fold(deed.print, mixed);
+        deed.functions.insert(event.function.0);
     }
     deeds
 }
@@ -221,7 +239,7 @@ mod tests {
 
     #[test]
     fn files_that_nothing_joins_stay_apart() {
-        let found = pair(&run("", &["/a"], &[1]), &run("", &["/b"], &[2]));
+        let found = pair(&run("", &["/a/x"], &[1]), &run("", &["/b/y"], &[2]));
         assert_eq!((found.common_files, found.numbering.files[0]), (0, 1));
     }
 

@@ -151,7 +151,9 @@ fn noun(class: Class) -> (&'static str, &'static str) {
 /// What else to know.
 pub(super) fn notes(found: &Comparison, a: &[Run], b: &[Run], too_few: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    if a.len() == 1 && b.len() == 1 {
+    if found.is_equal() {
+        // Nothing is left to doubt.
+    } else if a.len() == 1 && b.len() == 1 {
         notes.push(
             "one run on each side: numbers of calls are sure, times may differ by chance \
              (--with compares several runs of each)"

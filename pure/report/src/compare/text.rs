@@ -210,9 +210,12 @@ fn calls(fate: &Fate) -> String {
     parts.join(", ")
 }
 
+/// The largest differences, and of the others those in the number of calls, which is sure.
 fn list(differences: &[Difference]) -> String {
     let mut text = String::new();
-    for difference in differences.iter().take(LISTED) {
+    let sure = differences.iter().skip(LISTED).filter(|one| one.calls_differ).take(LISTED);
+    let shown: Vec<&Difference> = differences.iter().take(LISTED).chain(sure).collect();
+    for difference in &shown {
         let sure = match difference.time {
             Sureness::Seen => "seen",
             Sureness::Tested => "tested",
@@ -225,7 +228,10 @@ fn list(differences: &[Difference]) -> String {
         );
         text.push_str(&hanging(&head, &difference.sentence, SENTENCE_COLUMNS));
     }
-    text + &more(differences.len())
+    match differences.len() - shown.len() {
+        0 => text,
+        more => text + &format!("  … and {} more (--json lists all)\n", grouped(more as u64)),
+    }
 }
 
 fn more(count: usize) -> String {

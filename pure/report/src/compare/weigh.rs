@@ -14,7 +14,7 @@ use super::{Difference, Sureness, say};
 use crate::evidence::{self, Block, Evidence, Sample};
 use crate::statistics::{Interval, median};
 use iolab_trace::Trace;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Of all calls, what a difference in their number has to come to before it is named.
 const NOTEWORTHY_CALLS: f64 = 0.01;
@@ -62,6 +62,48 @@ impl Scene<'_> {
         match self.a.header.processes.get(process as usize) {
             Some(entry) => Some(entry),
             None => self.b.header.processes.get(place(&self.numbering.processes)?),
+        }
+    }
+
+    /// The processes whose time outside of calls is one: those of one program that are no ranks. Each has
+    /// the number of their first.
+    fn groups(&self) -> BTreeMap<u32, u32> {
+        let mut first: BTreeMap<String, u32> = BTreeMap::new();
+        let processes = self.joined.iter().map(|both| both.process);
+        let named = processes.filter(|&process| self.rank(process) < 0);
+        let group =
+            |process| (process, *first.entry(self.process_name(process)).or_insert(process));
+        named.map(group).collect()
+    }
+
+    /// All ranks as one, where their time outside of calls differs alike: to the same side, and none more than
+    /// twice as much as another.
+    fn ranks_alike(&self, sides: &[Vec<Cells>; 2]) -> BTreeMap<u32, u32> {
+        let processes = self.joined.iter().map(|both| both.process);
+        let ranks: BTreeSet<u32> = processes.filter(|&process| self.rank(process) >= 0).collect();
+        let outside = |side: usize, process: u32| {
+            let key = Key { what: What::Outside, place: process };
+            sides[side][0].get(&key).map_or(0, |amount| amount.ns)
+        };
+        let differences: Vec<i64> =
+            ranks.iter().map(|&rank| less(outside(1, rank), outside(0, rank))).collect();
+        let sizes = differences.iter().map(|one| one.unsigned_abs());
+        let (least, most) = (sizes.clone().min().unwrap_or(0), sizes.max().unwrap_or(0));
+        let one_sided = differences.windows(2).all(|two| two[0].signum() == two[1].signum());
+        let first = ranks.first().copied().unwrap_or(0);
+        match ranks.len() > 2 && one_sided && most / 2 <= least {
+            true => ranks.into_iter().map(|rank| (rank, first)).collect(),
+            false => BTreeMap::new(),
+        }
+    }
+
+    /// What to call a process, or all that are one with it.
+    fn group_name(&self, process: u32, groups: &BTreeMap<u32, u32>) -> String {
+        let name = self.process_name(process);
+        match groups.values().filter(|&&first| first == process).count() {
+            0 | 1 => name,
+            count if self.rank(process) >= 0 => format!("{count} ranks"),
+            count => format!("{name} ({count} processes)"),
         }
     }
 
@@ -116,7 +158,13 @@ impl Column {
 
 /// Looks at every cell; asks `evidence` for each that stands alone.
 pub(super) fn weigh(scene: &Scene, sides: &[Vec<Cells>; 2], evidence: &Evidence) -> Weighed {
-    let columns = columns(sides, scene.noteworthy_ns);
+    let mut groups = scene.groups();
+    groups.extend(scene.ranks_alike(sides));
+    let grouped = |key: Key| match key.what {
+        What::Outside => Key { place: groups.get(&key.place).copied().unwrap_or(key.place), ..key },
+        _ => key,
+    };
+    let columns = columns(sides, scene.noteworthy_ns, grouped);
     let calls_of =
         |side: usize| columns.iter().map(|column| column.sides[side][0].calls).sum::<u64>();
     let calls_noteworthy = calls_of(0).max(calls_of(1)) as f64 * NOTEWORTHY_CALLS;
@@ -136,6 +184,7 @@ pub(super) fn weigh(scene: &Scene, sides: &[Vec<Cells>; 2], evidence: &Evidence)
     let keys: Vec<Key> = named.iter().map(|(column, ..)| column.key).collect();
     let stands = |key: Key| columns.binary_search_by_key(&key, |column| column.key).is_ok();
     let cell = |key: Key| {
+        let key = grouped(key);
         let key = if stands(key) { key } else { Key { place: FOLDED, ..key } };
         keys.contains(&key).then_some(key)
     };
@@ -153,7 +202,15 @@ pub(super) fn weigh(scene: &Scene, sides: &[Vec<Cells>; 2], evidence: &Evidence)
     let shown = |&(column, time, calls_differ): &(&Column, Sureness, bool)| {
         let fate = fates.get(&column.key).copied().unwrap_or_default();
         let total = totals[usize::from(waits(column.key))];
-        difference(scene, column, fate, places.get(&column.key), (time, calls_differ), total)
+        difference(
+            scene,
+            &groups,
+            column,
+            fate,
+            places.get(&column.key),
+            (time, calls_differ),
+            total,
+        )
     };
     let (waiting, others): (Vec<_>, Vec<_>) =
         named.iter().partition(|(column, ..)| waits(column.key));
@@ -170,17 +227,28 @@ fn waits(key: Key) -> bool {
 }
 
 /// The cells of all runs, those too small to stand alone folded; sorted by key.
-fn columns(sides: &[Vec<Cells>; 2], noteworthy_ns: u64) -> Vec<Column> {
-    let runs = || sides.iter().flatten();
+fn columns(
+    sides: &[Vec<Cells>; 2],
+    noteworthy_ns: u64,
+    grouped: impl Fn(Key) -> Key,
+) -> Vec<Column> {
     let mut stands: BTreeMap<Key, bool> = BTreeMap::new();
-    for (key, amount) in runs().flatten() {
-        *stands.entry(*key).or_default() |= amount.ns >= noteworthy_ns || key.place == NOWHERE;
+    for cells in sides.iter().flatten() {
+        let mut times: BTreeMap<Key, u64> = BTreeMap::new();
+        for (key, amount) in cells {
+            let time = times.entry(grouped(*key)).or_default();
+            *time = time.saturating_add(amount.ns);
+        }
+        for (key, ns) in times {
+            *stands.entry(key).or_default() |= ns >= noteworthy_ns || key.place == NOWHERE;
+        }
     }
     let mut columns: BTreeMap<Key, [Vec<Amount>; 2]> = BTreeMap::new();
     for (side, all) in sides.iter().enumerate() {
         for (run, cells) in all.iter().enumerate() {
             for (key, amount) in cells {
-                let key = if stands[key] { *key } else { Key { place: FOLDED, ..*key } };
+                let key = grouped(*key);
+                let key = if stands[&key] { key } else { Key { place: FOLDED, ..key } };
                 let column = columns.entry(key).or_insert_with(|| {
                     [0, 1].map(|side: usize| vec![Amount::default(); sides[side].len()])
                 });
@@ -222,6 +290,7 @@ fn apart(column: &Column, runs: &[usize; 2]) -> Option<Sureness> {
 
 fn difference(
     scene: &Scene,
+    groups: &BTreeMap<u32, u32>,
     column: &Column,
     calls: Fate,
     place: Option<&Place>,
@@ -237,9 +306,9 @@ fn difference(
         What::Calls(_) if at < FOLDED => scene.path(at).to_owned(),
         _ => String::new(),
     };
-    let of_process = match what {
-        What::Outside if at < FOLDED => Some(at),
-        _ => place.and_then(Place::process),
+    let process = match what {
+        What::Outside if at < FOLDED => Some(scene.group_name(at, groups)),
+        _ => place.and_then(Place::process).map(|process| scene.process_name(process)),
     };
     let mut difference = Difference {
         kind: say::kind(what, &a, &b, calls, calls_differ, difference_ns),
@@ -255,7 +324,7 @@ fn difference(
         ratio_interval: several.then(|| evidence::ratio_interval(&column.block())),
         calls,
         stretch: place.and_then(|place| place.stretch(span(scene.a))),
-        process: of_process.map(|process| scene.process_name(process)),
+        process,
         rows: place.map_or([None, None], |place| place.rows),
     };
     difference.sentence = say::sentence(column.key, &difference, span(scene.a).0);
