@@ -102,7 +102,7 @@ pub(super) fn fates(joined: &[Both]) -> BTreeMap<Key, Fate> {
     fates
 }
 
-fn unpaired<'a>(calls: &'a [Call], paired: impl Iterator<Item = usize>) -> Vec<&'a Call> {
+fn unpaired(calls: &[Call], paired: impl Iterator<Item = usize>) -> Vec<&Call> {
     let mut paired = paired.peekable();
     let alone = |&at: &usize| paired.next_if_eq(&at).is_none();
     (0..calls.len()).filter(alone).map(|at| &calls[at]).collect()
