@@ -85,7 +85,7 @@ fn named(found: &Comparison) -> Vec<(&str, &str)> {
 #[test]
 fn a_run_and_itself_have_no_difference() {
     let a = run(PLAIN);
-    let found = compared(&[a.clone()], &[a.clone()]);
+    let found = compared(std::slice::from_ref(&a), std::slice::from_ref(&a));
     assert!(found.is_equal() && found.differences.is_empty(), "{}", found.text());
     assert!(found.text().contains("No difference."));
     let empty = compared(&[Trace::default()], &[Trace::default()]);
@@ -148,7 +148,7 @@ fn small_writes_that_became_large_ones_are_merged_and_the_reverse_split() {
         trace.events.sort_by_key(|event| (event.rank, event.start));
     };
     rewritten(&mut b);
-    let found = compared(&[a.clone()], &[b.clone()]);
+    let found = compared(std::slice::from_ref(&a), std::slice::from_ref(&b));
     let merged = found.differences.iter().find(|one| one.file == "/run/data").unwrap();
     assert_eq!(
         (merged.kind, merged.calls.merged_from, merged.calls.merged_to),
@@ -185,7 +185,7 @@ fn noise_is_not_named_and_a_difference_beyond_it_is() {
 fn text_fits_the_terminal_and_a_page_has_three_timelines() {
     let slow = Plan { slow: |_, call| 1 + call % 2, ..PLAIN };
     let (a, b) = (run(PLAIN), run(slow));
-    let found = compared(&[a.clone()], &[b.clone()]);
+    let found = compared(std::slice::from_ref(&a), std::slice::from_ref(&b));
     assert!(found.text().lines().all(|line| line.chars().count() <= 100), "{}", found.text());
     let (a, b) = ([a], [b]);
     let page = String::from_utf8(found.page(&runs(&a)[0], &runs(&b)[0])).unwrap();
@@ -215,9 +215,9 @@ fn what_a_damaged_trace_says_ends_no_comparison() {
         event.process = at as u32 % 9;
         event.file = FileId(at as u32 % 5);
     }
-    let found = compared(&[run(PLAIN)], &[broken.clone()]);
+    let found = compared(&[run(PLAIN)], std::slice::from_ref(&broken));
     assert!(!found.differences.is_empty());
-    assert!(!compared(&[broken.clone()], &[run(PLAIN)]).text().is_empty());
+    assert!(!compared(std::slice::from_ref(&broken), &[run(PLAIN)]).text().is_empty());
     let traces = ([broken], [run(PLAIN)]);
     assert!(!found.page(&runs(&traces.1)[0], &runs(&traces.0)[0]).is_empty());
 }
