@@ -10,6 +10,7 @@
 //!   them, by the rules of `statistics` and `evidence`;
 //! * `simulation`, `prediction`: what a simulated workload came to, and what is predicted of a recorded
 //!   program, as text, as a document and as rows;
+//! * `compare`: two runs, or several of each, held against each other;
 //! * `sweep`: the runs of a sweep as a table and as a picture;
 //! * `page`: one self-contained HTML file with sentences, tables, findings, charts and the timeline;
 //! * `table`: a table as text, CSV and HTML;
@@ -18,6 +19,7 @@
 mod analysis;
 pub mod bench;
 pub mod chart;
+pub mod compare;
 pub mod csv;
 pub mod evidence;
 mod facts;

@@ -140,4 +140,30 @@ impl Jump {
         }
         jump.map(|jump| Jump { label: label.into(), ..jump })
     }
+    /// One call is a hairline; what is around it tells the story.
+    pub(crate) fn widened(self) -> Jump {
+        let span = self.end_ns.saturating_sub(self.start_ns);
+        let around = span.max(1_000).saturating_mul(20);
+        Jump {
+            start_ns: self.start_ns.saturating_sub(around),
+            end_ns: self.end_ns.saturating_add(around),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jump_shows_twenty_times_what_it_points_at_on_either_side() {
+        let shown = |start_ns, end_ns| {
+            let jump = Jump { start_ns, end_ns, ..Jump::default() }.widened();
+            (jump.start_ns, jump.end_ns)
+        };
+        assert_eq!(shown(1_000_000, 1_002_000), (960_000, 1_042_000));
+        assert_eq!(shown(1_000_000, 1_000_010), (980_000, 1_020_010), "a call is seen");
+        assert_eq!(shown(10_000, 12_000), (0, 52_000), "nothing is before the beginning");
+    }
 }

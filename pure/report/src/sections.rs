@@ -84,7 +84,7 @@ fn shown(finding: &Finding, trace: &Trace, timeline: usize) -> page::Finding {
     let rows = finding.evidence.rows.iter().map(|&row| row as usize);
     let jumps = rows.filter_map(|row| {
         let jump = Jump::to_rows(format!("row {row}"), timeline, trace, [row])?;
-        Some(widened(Jump { filter: finding.files.first().cloned().unwrap_or_default(), ..jump }))
+        Some(Jump { filter: finding.files.first().cloned().unwrap_or_default(), ..jump }.widened())
     });
     page::Finding {
         title: format!("{}{}", finding.rule.replace('-', " "), crate::text::about(&finding.files)),
@@ -100,17 +100,6 @@ fn sentence(text: &str) -> String {
     let mut characters = text.chars();
     let first = characters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}.", characters.as_str())
-}
-
-/// One call is a hairline; what is around it tells the story.
-fn widened(jump: Jump) -> Jump {
-    let span = jump.end_ns.saturating_sub(jump.start_ns);
-    let around = span.max(1_000).saturating_mul(20);
-    Jump {
-        start_ns: jump.start_ns.saturating_sub(around),
-        end_ns: jump.end_ns.saturating_add(around),
-        ..jump
-    }
 }
 
 fn charts(report: &Report) -> Vec<Chart> {
@@ -195,22 +184,4 @@ fn processes(processes: &[ProcessRow]) -> Table {
         ]);
     }
     table
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_jump_shows_twenty_times_what_it_points_at_on_either_side() {
-        let shown = |start_ns, end_ns| {
-            let (label, filter) = (String::new(), String::new());
-            let at = Jump { label, timeline: 0, start_ns, end_ns, row: None, filter };
-            let jump = widened(at);
-            (jump.start_ns, jump.end_ns)
-        };
-        assert_eq!(shown(1_000_000, 1_002_000), (960_000, 1_042_000));
-        assert_eq!(shown(1_000_000, 1_000_010), (980_000, 1_020_010), "a call is seen");
-        assert_eq!(shown(10_000, 12_000), (0, 52_000), "nothing is before the beginning");
-    }
 }

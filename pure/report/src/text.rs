@@ -333,7 +333,7 @@ fn cells<const N: usize>(texts: [&str; N]) -> [String; N] {
 }
 
 /// Aligns columns; the first `right` ones to the right, as numbers are.
-fn table<const N: usize>(rows: &[[String; N]], right: usize) -> String {
+pub(crate) fn table<const N: usize>(rows: &[[String; N]], right: usize) -> String {
     let width =
         |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();
@@ -374,7 +374,7 @@ pub(crate) fn duration(ns: u64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-fn shortened(text: &str, columns: usize) -> String {
+pub(crate) fn shortened(text: &str, columns: usize) -> String {
     match text.chars().count() > columns {
         true => text.chars().take(columns - 1).chain(['…']).collect(),
         false => text.to_owned(),
@@ -382,7 +382,7 @@ fn shortened(text: &str, columns: usize) -> String {
 }
 
 /// The end of a path says more than its beginning.
-fn shortened_path(path: &str, columns: usize) -> String {
+pub(crate) fn shortened_path(path: &str, columns: usize) -> String {
     let count = path.chars().count();
     match count > columns {
         true => ['…'].into_iter().chain(path.chars().skip(count - columns + 1)).collect(),
@@ -390,7 +390,7 @@ fn shortened_path(path: &str, columns: usize) -> String {
     }
 }
 
-fn wrapped(text: &str, columns: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let last = lines.len() - 1;

@@ -8,6 +8,7 @@ mod say;
 mod bench;
 mod calibrate;
 mod collective;
+mod compare;
 mod completion;
 mod darshan;
 mod export;
@@ -56,6 +57,7 @@ enum Capability {
     Mpi(mpi::Arguments),
     Overlap(Box<overlap::Arguments>),
     Calibrate(calibrate::Arguments),
+    Compare(compare::Arguments),
     Completion(completion::Arguments),
     Record(record::Arguments),
     Recover(recover::Arguments),
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
         Capability::Mpi(arguments) => mpi::run(&arguments),
         Capability::Overlap(arguments) => overlap::run(&arguments),
         Capability::Calibrate(arguments) => calibrate::run(&arguments),
+        Capability::Compare(arguments) => compare::run(&arguments),
         Capability::Completion(arguments) => completion::run(&arguments, Iolab::command()),
         Capability::Record(arguments) => record::run(&arguments),
         Capability::Recover(arguments) => recover::run(&arguments),

@@ -2,6 +2,7 @@
 
 use super::{Interval, Study, Tried, Verdict, median_interval};
 use crate::chart::{Axis, Chart, Mark, Series, Unit};
+use crate::compare::{Run, compare};
 use crate::page::{self, Cell, Jump, Page, Section, Table, Timeline, Tone, render};
 use iolab_sim::band::Band;
 use std::fmt::Write;
@@ -25,6 +26,9 @@ impl Study {
             let _ = writeln!(out, "note: {note}");
         }
         let _ = writeln!(out, "\n{}", headline(self));
+        if let Some(why) = why(self) {
+            let _ = writeln!(out, "{why}");
+        }
         out
     }
 
@@ -91,7 +95,7 @@ impl Study {
         sections.extend(report.into_iter().filter(|part| !matches!(part, Section::Findings(_))));
         render(&Page {
             title: "iolab study".to_owned(),
-            headline: headline(self),
+            headline: [headline(self)].into_iter().chain(why(self)).collect::<Vec<_>>().join(" "),
             facts,
             sections,
             timelines: timelines(self),
@@ -181,6 +185,22 @@ fn headline(study: &Study) -> String {
         }
         None => format!("No strategy makes this program faster.{warning}"),
     }
+}
+
+/// Why the strategy that is shown is faster or slower, where it is: the largest difference of its recorded run
+/// from the plain one in the same direction.
+fn why(study: &Study) -> Option<String> {
+    let shown = study.shown.as_ref()?;
+    let tried = study.tried.iter().find(|tried| tried.candidate.label == shown.label)?;
+    let run = |trace| Run { name: String::new(), trace };
+    let found = compare(&[run(&study.recorded)], &[run(shown.measured.as_ref()?)]);
+    let agrees = match tried.judgement.verdict {
+        Verdict::Faster => found.slower_by() < 0.0,
+        Verdict::Slower => found.slower_by() > 0.0,
+        _ => false,
+    };
+    let reason = found.reason().filter(|_| agrees)?;
+    Some(format!("Most of it, in one recorded run of each (A plain, B {}): {reason}.", shown.label))
 }
 
 fn interval_json(value: Interval) -> serde_json::Value {
