@@ -175,6 +175,38 @@ unsafe extern "C" fn look_behind(
     0
 }
 
+/// The address of a file's function, if a file of that name is loaded.
+pub(crate) fn in_file(file: &[u8], name: &Name) -> Option<usize> {
+    let mut asked = Asked { file, name, found: None };
+    // SAFETY: the function is called with the loader's own structures while this call lasts.
+    unsafe { libc::dl_iterate_phdr(Some(look_in_file), (&raw mut asked).cast()) };
+    asked.found
+}
+
+struct Asked<'a> {
+    file: &'a [u8],
+    name: &'a Name,
+    found: Option<usize>,
+}
+
+unsafe extern "C" fn look_in_file(
+    object: *mut libc::dl_phdr_info,
+    _: usize,
+    asked: *mut c_void,
+) -> c_int {
+    // SAFETY: the loader's structure, and the place `in_file` gave.
+    unsafe {
+        let (object, asked) = (&*object, &mut *asked.cast::<Asked>());
+        if object.dlpi_name.is_null()
+            || !CStr::from_ptr(object.dlpi_name).to_bytes().ends_with(asked.file)
+        {
+            return 0;
+        }
+        asked.found = Object::at(object).function(asked.name).map(|place| place.address);
+        c_int::from(asked.found.is_some())
+    }
+}
+
 /// Whether an address lies in a loaded file.
 ///
 /// # Safety
