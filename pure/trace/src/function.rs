@@ -295,8 +295,9 @@ macro_rules! table {
     ($($constant:ident = $code:literal $name:literal $layer:ident $class:ident
        ($($argument:ident)*) -> $result:ident [$($symbol:ident)*]
        $(also ($($other:ident)*) [$($also:ident)*])* $(by_hand [$($hand:ident)*])?;)*) => {
-        /// Every row, by ascending code.
-        pub const TABLE: &[Row] = &[$(Row {
+        /// Every row, by ascending code. It is one place in memory, and nothing a program under the preloaded
+        /// library needs: each page of texts is written to by the loader at the start of the process.
+        pub static TABLE: &[Row] = &[$(Row {
             function: Function($code),
             name: $name,
             layer: Layer::$layer,
@@ -316,9 +317,12 @@ macro_rules! table {
 
 for_each_function!(table);
 
+/// Functions have smaller codes.
+const CODES: usize = 512;
+
 /// Position in `TABLE` by code, 255 for a code that is no function: a lookup costs one load.
-const INDEX: [u8; 512] = {
-    let mut index = [255; 512];
+const INDEX: [u8; CODES] = {
+    let mut index = [255; CODES];
     let mut row = 0;
     while row < TABLE.len() {
         index[TABLE[row].function.0 as usize] = row as u8;
@@ -327,11 +331,22 @@ const INDEX: [u8; 512] = {
     index
 };
 
+/// Layer and class by code, apart from the texts.
+const KINDS: [(Layer, Class); CODES] = {
+    let mut kinds = [(Layer::Posix, Class::Unseen); CODES];
+    let mut row = 0;
+    while row < TABLE.len() {
+        kinds[TABLE[row].function.0 as usize] = (TABLE[row].layer, TABLE[row].class);
+        row += 1;
+    }
+    kinds
+};
+
 impl Function {
     /// Its row; `None` for a code this version does not know (from a damaged or newer trace).
     #[inline]
     pub const fn row(self) -> Option<&'static Row> {
-        if self.0 as usize >= INDEX.len() {
+        if self.0 as usize >= CODES {
             return None;
         }
         match INDEX[self.0 as usize] {
@@ -351,19 +366,21 @@ impl Function {
     /// Its layer; an unknown code counts as POSIX.
     #[inline]
     pub const fn layer(self) -> Layer {
-        match self.row() {
-            Some(row) => row.layer,
-            None => Layer::Posix,
-        }
+        self.kind().0
     }
 
     /// Its class; an unknown code is something unseen.
     #[inline]
     pub const fn class(self) -> Class {
-        match self.row() {
-            Some(row) => row.class,
-            None => Class::Unseen,
+        self.kind().1
+    }
+
+    #[inline]
+    const fn kind(self) -> (Layer, Class) {
+        if self.0 as usize >= CODES {
+            return (Layer::Posix, Class::Unseen);
         }
+        KINDS[self.0 as usize]
     }
 
     /// Whether the call names its offset itself instead of using the file position.
@@ -404,8 +421,11 @@ mod tests {
         for row in TABLE {
             assert_eq!(Function::from_name(row.name), Some(row.function));
             assert_eq!(row.function.name(), row.name);
+            assert_eq!((row.function.layer(), row.function.class()), (row.layer, row.class));
         }
         assert!(Function(9).row().is_none());
         assert!(Function(60_000).row().is_none());
+        assert_eq!(Function(9).class(), Class::Unseen);
+        assert_eq!(Function(60_000).class(), Class::Unseen);
     }
 }

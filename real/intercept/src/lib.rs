@@ -42,4 +42,5 @@ pub(crate) mod stage;
 mod start;
 pub(crate) mod system;
 pub(crate) mod thread;
+mod unwinder;
 mod wrappers;

@@ -1,15 +1,16 @@
 //! The function that would have been called without this library.
 //!
-//! One cell per wrapped symbol, filled at start by `dlsym(RTLD_NEXT)` and, for hooks that run
-//! earlier, at first use.
+//! One cell per wrapped symbol, filled at start from the tables of the files behind this library and,
+//! for hooks that run earlier and symbols that came later, by `dlsym(RTLD_NEXT)` at first use.
 
+use crate::object::{Behind, Name};
 use std::ffi::CStr;
 use std::mem::transmute;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Where a symbol leads beyond this library.
 pub(crate) struct Next {
-    name: &'static CStr,
+    name: Name,
     address: AtomicUsize,
     /// Another preloaded library wraps the function: calls go on to it.
     foreign: AtomicBool,
@@ -32,15 +33,20 @@ pub(crate) fn symbol(name: &CStr) -> usize {
 impl Next {
     pub(crate) const fn new(name: &'static CStr) -> Next {
         Next {
-            name,
+            name: Name::new(name),
             address: AtomicUsize::new(0),
             foreign: AtomicBool::new(false),
             patched: AtomicBool::new(false),
         }
     }
 
-    pub(crate) fn name(&self) -> &'static CStr {
-        self.name
+    pub(crate) fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The address as far as it is known: 0 when no library had the symbol at start.
+    pub(crate) fn known(&self) -> usize {
+        self.address.load(Ordering::Relaxed)
     }
 
     /// The address, 0 when no library has the symbol.
@@ -73,7 +79,7 @@ impl Next {
 
     #[cold]
     fn find(&self) -> usize {
-        let address = symbol(self.name);
+        let address = symbol(self.name.text());
         self.address.store(address, Ordering::Relaxed);
         address
     }
@@ -142,7 +148,9 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Next> {
 
 /// Looks every symbol up, so that no hook has to later (in a signal handler, say).
 pub(crate) fn find_all() {
-    for next in ALL {
-        next.address();
+    let behind = Behind::loaded();
+    for next in ALL.iter().filter(|next| next.known() == 0) {
+        let address = behind.find(&next.name).unwrap_or_else(|| symbol(next.name.text()));
+        next.address.store(address, Ordering::Relaxed);
     }
 }

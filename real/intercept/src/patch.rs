@@ -85,11 +85,11 @@ fn entries() -> [Entry; ENTRIES] {
 /// are. Also notes which functions of the table are another library's.
 pub(crate) fn all() -> bool {
     let libc = Libc::loaded();
-    next::all().for_each(|next| next.set_foreign(!libc.holds(next.address())));
+    next::all().for_each(|next| next.set_foreign(!libc.holds(next.known())));
     if !system::has_one_thread() {
         return false;
     }
-    let without_stat = next::fstat64.address() == 0;
+    let without_stat = next::fstat64.known() == 0;
     let mut jumps = [const { [const { None }; ENTRIES] }; 2];
     let mut complete = true;
     for (index, entry) in entries().iter().enumerate() {
@@ -99,7 +99,7 @@ pub(crate) fn all() -> bool {
             Need::WithoutStat => true,
             Need::Never => false,
         };
-        let address = entry.next.address();
+        let address = entry.next.known();
         if !libc.holds(address) {
             complete &= !needed && address == 0;
             continue;
@@ -166,8 +166,9 @@ fn overwrite(jumps: &[Option<Jump>]) -> bool {
         for jump in jumps.iter().flatten() {
             let code = jump_to(jump.hook);
             std::ptr::copy_nonoverlapping(code.as_ptr(), jump.to as *mut u8, JUMP_BYTES);
-            next::all().filter(|next| next.address() == jump.to).for_each(Next::set_patched);
         }
+        let near = next::all().filter(|next| (first..=last).contains(&next.known()));
+        near.filter(|next| addresses().any(|it| it == next.known())).for_each(Next::set_patched);
         system::raw3(libc::SYS_mprotect, page, length, read_execute as usize) == 0
     }
 }

@@ -1,5 +1,6 @@
 //! What the machine code of the calls that programs make most must not do: build structures on the
-//! stack, or call to have them cleared. A call costs some 5 ns more with either.
+//! stack, or call to have them cleared. A call costs some 5 ns more with either. And that the
+//! loader has no other library to load for it at the start of every program.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,16 +11,21 @@ const WRAPPERS: [&str; 8] =
 /// Room for some registers, and a little more.
 const FRAME_BYTES_MAX: u64 = 96;
 
-/// The machine code of a function of the preloaded library, one instruction a line.
-fn code_of(function: &str) -> String {
+/// What `objdump` tells of the preloaded library.
+fn told(arguments: &[&str]) -> String {
     let library = Path::new(env!("CARGO_BIN_EXE_iolab")).with_file_name("libiolab_intercept.so");
     let done = Command::new("objdump")
-        .args(["--no-show-raw-insn", "-d", &format!("--disassemble={function}")])
+        .args(arguments)
         .arg(library)
         .output()
         .expect("objdump comes with the linker");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    let text = String::from_utf8(done.stdout).expect("ASCII");
+    String::from_utf8(done.stdout).expect("ASCII")
+}
+
+/// The machine code of a function of the preloaded library, one instruction a line.
+fn code_of(function: &str) -> String {
+    let text = told(&["--no-show-raw-insn", "-d", &format!("--disassemble={function}")]);
     assert!(text.contains(&format!("<{function}>:")), "the library has no `{function}`");
     text
 }
@@ -49,4 +55,13 @@ fn hot_calls_build_nothing_on_the_stack() {
 #[test]
 fn the_measure_sees_a_call_that_is_built_on_the_stack() {
     assert!(frame_bytes(&code_of("writev")) > FRAME_BYTES_MAX);
+}
+
+#[test]
+fn no_library_but_libc_is_loaded_with_it() {
+    let headers = told(&["-p"]);
+    let needed: Vec<&str> =
+        headers.lines().filter_map(|line| line.trim().strip_prefix("NEEDED")).collect();
+    assert!(needed.iter().any(|file| file.contains("libc.so")), "{needed:?}");
+    assert!(!needed.iter().any(|file| file.contains("libgcc")), "{needed:?}: see `unwinder`");
 }

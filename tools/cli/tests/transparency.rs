@@ -23,5 +23,7 @@ mod reach;
 mod sharing;
 #[path = "transparency/stacks.rs"]
 mod stacks;
+#[path = "transparency/system_calls.rs"]
+mod system_calls;
 #[path = "transparency/tools.rs"]
 mod tools;
