@@ -5,6 +5,7 @@
 #[macro_use]
 mod say;
 
+mod advise;
 mod bench;
 mod calibrate;
 mod collective;
@@ -22,6 +23,7 @@ mod output;
 mod overlap;
 mod parallel;
 mod platform_file;
+mod profile;
 mod record;
 mod recover;
 mod replay;
@@ -34,6 +36,7 @@ mod study;
 mod sweep;
 mod ties;
 mod trace_file;
+mod tune;
 mod view;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -50,6 +53,7 @@ struct Iolab {
 
 #[derive(Subcommand)]
 enum Capability {
+    Advise(advise::Arguments),
     Bench(Box<bench::Arguments>),
     Mount(mount::Arguments),
     MountServer(mount::server::Arguments),
@@ -71,11 +75,13 @@ enum Capability {
     Strategies(strategies::Arguments),
     Study(study::Arguments),
     Sweep(sweep::Arguments),
+    Tune(tune::Arguments),
     View(view::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Iolab::parse().capability {
+        Capability::Advise(arguments) => advise::run(&arguments),
         Capability::Bench(arguments) => bench::run(&arguments),
         Capability::Mount(arguments) => mount::run(&arguments),
         Capability::MountServer(arguments) => mount::server::run(&arguments),
@@ -97,6 +103,7 @@ fn main() -> ExitCode {
         Capability::Strategies(arguments) => strategies::run(&arguments),
         Capability::Study(arguments) => study::run(&arguments),
         Capability::Sweep(arguments) => sweep::run(&arguments),
+        Capability::Tune(arguments) => tune::run(&arguments),
         Capability::View(arguments) => view::run(&arguments),
     };
     outcome.unwrap_or_else(|failure: Failure| {
