@@ -56,7 +56,7 @@ pub use read_ahead::ReadAhead;
 pub use rules::Request;
 pub use seek_elide::SeekElide;
 pub use seek_free::SeekFree;
-pub use selection::Selection;
+pub use selection::{Selection, literal_glob};
 pub use spec::StrategySpec;
 pub use stack::{Command, Slot, Stack};
 pub use throttle::Throttle;

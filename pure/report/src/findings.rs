@@ -16,6 +16,7 @@ mod servers;
 use crate::facts::Facts;
 use file_rule::judge_files;
 
+pub(crate) use file_rule::common_directory;
 pub use finding::{Confidence, Evidence, Finding, Remedy, Severity};
 
 /// Applies every rule; the worst first.

@@ -11,11 +11,15 @@
 //! * `simulation`, `prediction`: what a simulated workload came to, and what is predicted of a recorded
 //!   program, as text, as a document and as rows;
 //! * `compare`: two runs, or several of each, held against each other;
+//! * `advice`, `profile`: the stacks of strategies a trace gives reason for, what they would bring, and a
+//!   choice as a file;
+//! * `tune`: which of these run for real, and whether the winner may be recommended;
 //! * `sweep`: the runs of a sweep as a table and as a picture;
 //! * `page`: one self-contained HTML file with sentences, tables, findings, charts and the timeline;
 //! * `table`: a table as text, CSV and HTML;
 //! * `markup`: what every page and picture needs.
 
+pub mod advice;
 mod analysis;
 pub mod bench;
 pub mod chart;
@@ -31,6 +35,7 @@ pub mod overlap;
 pub mod page;
 mod pattern;
 pub mod prediction;
+pub mod profile;
 mod report;
 mod sections;
 pub mod simulation;
@@ -44,6 +49,7 @@ pub mod text;
 mod thousands;
 mod timeline;
 mod totals;
+pub mod tune;
 
 pub use analysis::Analysis;
 pub use findings::{Confidence, Evidence, Finding, Remedy, Severity, rule_names};

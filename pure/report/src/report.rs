@@ -175,9 +175,14 @@ pub struct Lacks {
 impl Analysis {
     /// The report of a whole trace in memory.
     pub fn of(trace: &Trace) -> Report {
+        Analysis::seen(trace).finish()
+    }
+
+    /// All of a trace has gone by.
+    pub(crate) fn seen(trace: &Trace) -> Analysis {
         let mut analysis = Analysis::new(trace.header.clone());
         trace.events.iter().for_each(|event| analysis.observe(event));
-        analysis.finish()
+        analysis
     }
 
     /// Draws the conclusions.

@@ -16,7 +16,7 @@ mod setup;
 mod staging;
 
 use crate::platform::Platform;
-use iolab_device::local::InterceptCosts;
+use iolab_device::local::{InterceptCosts, LocalStorage};
 use iolab_policy::insitu::{StrategySpec, stacking};
 use iolab_trace::{Class, Clock, Event, FORMAT_VERSION, Header, Layer, Origin, Trace};
 use iolab_vocab::{Nanos, Refusal, Seed};
@@ -89,44 +89,90 @@ pub fn predict(
     apply: &[StrategySpec],
     settings: &Settings,
 ) -> Result<Prediction, Refusal> {
-    let is_cluster = !platform.nodes.is_empty();
-    let documented = Platform::preset("local-ext4")?.local;
-    let Some(storage) = platform.local.as_ref().or(documented.as_ref().filter(|_| is_cluster))
-    else {
-        return Err(Refusal {
-            message: format!("platform `{}` has no [local] storage and no nodes", platform.name),
-            hint: "give a platform as `iolab calibrate DIR` writes it, or a cluster".to_owned(),
-        });
-    };
-    let cores = if is_cluster { u32::MAX } else { storage.cores };
-    let mut program = program::program(trace, cores, recording(trace, &storage.intercept))?;
-    if apply.is_empty() {
-        leave_out_loading(&mut program, storage.intercept.load_ns);
+    Subject::new(trace, platform, settings)?.predict(apply, settings.seed)
+}
+
+/// A recorded program on a platform, made ready once for predictions under many stacks.
+#[derive(Debug)]
+pub struct Subject<'a> {
+    trace: &'a Trace,
+    platform: &'a Platform,
+    settings: Settings,
+    storage: LocalStorage,
+    program: Program,
+    scale: Scale,
+}
+
+impl<'a> Subject<'a> {
+    /// Makes a program of the trace and fits the model to its recorded calls.
+    ///
+    /// # Errors
+    /// That the trace is damaged, or the platform has nothing to run it on.
+    pub fn new(
+        trace: &'a Trace,
+        platform: &'a Platform,
+        settings: &Settings,
+    ) -> Result<Subject<'a>, Refusal> {
+        let is_cluster = !platform.nodes.is_empty();
+        let documented = Platform::preset("local-ext4")?.local;
+        let Some(storage) = platform.local.clone().or(documented.filter(|_| is_cluster)) else {
+            return Err(Refusal {
+                message: format!(
+                    "platform `{}` has no [local] storage and no nodes",
+                    platform.name
+                ),
+                hint: "give a platform as `iolab calibrate DIR` writes it, or a cluster".to_owned(),
+            });
+        };
+        let cores = if is_cluster { u32::MAX } else { storage.cores };
+        let program = program::program(trace, cores, recording(trace, &storage.intercept))?;
+        let scale = match settings.durations {
+            Durations::Recorded => scale::fit(trace, &program, &storage, settings.cold),
+            Durations::Model => Scale::ONE,
+        };
+        Ok(Subject { trace, platform, settings: settings.clone(), storage, program, scale })
     }
-    let scale = match settings.durations {
-        Durations::Recorded => scale::fit(trace, &program, storage, settings.cold),
-        Durations::Model => Scale::ONE,
-    };
-    let setup = Setup { trace, program: &program, storage, apply, scale, settings };
-    let run = match is_cluster {
-        true => cluster::run(&setup, platform)?,
-        false => local::run(&setup)?,
-    };
-    let outside = outside(&storage.intercept, apply);
-    Ok(Prediction {
-        wall: run.end.after(outside),
-        starting: outside,
-        stored: run.stored.map(|stored| stored.after(outside)),
-        io: io_of(&run.events),
-        event_hash: run.event_hash,
-        staged_calls: run.staged_calls,
-        performed_calls: run.performed_calls,
-        decisions: Trace {
-            header: header(trace, &program, apply, &run),
-            events: run.decisions.clone(),
-        },
-        trace: Trace { header: header(trace, &program, apply, &run), events: run.events },
-    })
+
+    /// The run under these strategies, top first, in one order of simultaneous events. Relative globs
+    /// count from where the command was recorded.
+    ///
+    /// # Errors
+    /// That the program cannot be run to its end.
+    pub fn predict(&self, apply: &[StrategySpec], seed: Seed) -> Result<Prediction, Refusal> {
+        let root = &self.trace.header.working_directory;
+        let apply: Vec<StrategySpec> = match root.starts_with('/') {
+            true => apply.iter().map(|spec| spec.clone().rooted(root)).collect(),
+            false => apply.to_vec(),
+        };
+        let without_loading = apply.is_empty().then(|| {
+            let mut program = self.program.clone();
+            leave_out_loading(&mut program, self.storage.intercept.load_ns);
+            program
+        });
+        let program = without_loading.as_ref().unwrap_or(&self.program);
+        let settings = Settings { seed, ..self.settings.clone() };
+        let (trace, storage, scale) = (self.trace, &self.storage, self.scale);
+        let setup = Setup { trace, program, storage, apply: &apply, scale, settings: &settings };
+        let run = match self.platform.nodes.is_empty() {
+            false => cluster::run(&setup, self.platform)?,
+            true => local::run(&setup)?,
+        };
+        let outside = outside(&self.storage.intercept, &apply);
+        Ok(Prediction {
+            wall: run.end.after(outside),
+            starting: outside,
+            stored: run.stored.map(|stored| stored.after(outside)),
+            io: io_of(&run.events),
+            event_hash: run.event_hash,
+            staged_calls: run.staged_calls,
+            performed_calls: run.performed_calls,
+            decisions: Trace {
+                header: header(trace, program, &apply, &run),
+                events: run.decisions.clone(),
+            },
+            trace: Trace { header: header(trace, program, &apply, &run), events: run.events },
+        })
+    }
 }
 
 /// The tie seeds that say something about this run: a single thread on local storage does one thing at

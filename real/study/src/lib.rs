@@ -4,7 +4,7 @@
 //! (`workplace`), the command is started there, watched and timed (`runs`), and what it leaves is
 //! compared with what the first plain run left (`tree`). The user's directory is whole at every
 //! moment, under one of two names, also when the study is killed. `loop_once` is the order of all
-//! that, `rounds` its timed part; what the runs say is for [`iolab_report::study`] to conclude.
+//! that, `rounds` its timed part, `tuning` the search for the best stack; what the runs say is for [`iolab_report::study`] to conclude.
 //!
 //! A study costs two runs of the command plus one per round and strategy, and room for two copies of
 //! its output directory.
@@ -14,12 +14,15 @@ mod loop_once;
 mod rounds;
 mod runs;
 mod tree;
+mod tuning;
 mod workplace;
 
 pub use error::StudyError;
 pub use loop_once::Settings;
+pub use tuning::Tuning;
 
 use iolab_policy::insitu::StrategySpec;
+use iolab_report::advice::Estimate;
 use iolab_report::prediction::Predicted;
 use iolab_sim::platform::Platform;
 use iolab_trace::Trace;
@@ -51,6 +54,19 @@ pub trait Laboratory {
         platform: &Platform,
         stack: &[StrategySpec],
     ) -> Result<Predicted, Refusal>;
+
+    /// Predicts it under each of these stacks in one order of simultaneous events, as long as `goes_on`;
+    /// nothing of those that come later, or cannot be predicted.
+    ///
+    /// # Errors
+    /// Why none can be.
+    fn predict_all(
+        &self,
+        trace: &Trace,
+        platform: &Platform,
+        stacks: &[&[StrategySpec]],
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<Option<Estimate>>, Refusal>;
 
     /// Measures the storage of a directory, where it may make files and removes them.
     ///

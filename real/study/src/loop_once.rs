@@ -8,6 +8,7 @@ use crate::runs::{Run, Runner, ending};
 use crate::tree::{self, Span};
 use crate::workplace::Workplace;
 use crate::{Laboratory, StudyError, Watcher};
+use iolab_policy::insitu::StrategySpec;
 use iolab_policy::insitu::stacking::Consent;
 use iolab_report::prediction::Predicted;
 use iolab_report::study::{
@@ -66,28 +67,37 @@ impl Settings<'_> {
         for text in self.wanted {
             Candidate::parse(text, &self.directory.to_string_lossy(), "asked for")?;
         }
+        self.in_a_workplace(laboratory, |under_way| under_way.run(watcher))
+    }
+
+    /// Sets the user's directory aside, and gives it back whatever comes of it.
+    pub(crate) fn in_a_workplace<T>(
+        &self,
+        laboratory: &dyn Laboratory,
+        work: impl FnOnce(Loop) -> Result<T, StudyError>,
+    ) -> Result<T, StudyError> {
         let runner = Runner::new()?;
         let place = Workplace::claim(self.directory, self.results)?;
-        let study = Loop {
+        let (notes, incomplete) = (Vec::new(), None);
+        let outcome = work(Loop {
             settings: self,
             laboratory,
             place: &place,
             runner: &runner,
-            notes: Vec::new(),
-            incomplete: None,
-        }
-        .run(watcher);
+            notes,
+            incomplete,
+        });
         place.restore()?;
-        study
+        outcome
     }
 }
 
 /// A study under way.
 pub(crate) struct Loop<'a> {
     pub(crate) settings: &'a Settings<'a>,
-    laboratory: &'a dyn Laboratory,
+    pub(crate) laboratory: &'a dyn Laboratory,
     place: &'a Workplace,
-    runner: &'a Runner,
+    pub(crate) runner: &'a Runner,
     pub(crate) notes: Vec<String>,
     pub(crate) incomplete: Option<String>,
 }
@@ -150,8 +160,8 @@ impl Loop<'_> {
         command
     }
 
-    pub(crate) fn under(&self, candidate: &Candidate) -> Command {
-        self.behind(&run_under(candidate))
+    pub(crate) fn under(&self, stack: &[StrategySpec]) -> Command {
+        self.behind(&run_under(stack))
     }
 
     pub(crate) fn fresh_run(&self, command: &mut Command) -> Result<Run, StudyError> {
@@ -163,7 +173,7 @@ impl Loop<'_> {
     }
 
     /// The run everything else is compared with.
-    fn first_run(&self) -> Result<Run, StudyError> {
+    pub(crate) fn first_run(&self) -> Result<Run, StudyError> {
         let run = self.fresh_run(&mut self.plain())?;
         if !run.status.success() {
             let said = run.errors.last_lines();
@@ -198,7 +208,7 @@ impl Loop<'_> {
 
     /// Records the command; again, when something else slowed the machine down meanwhile, for a
     /// prediction starts from the times in the trace.
-    fn record(&mut self, first: &Run) -> Result<Trace, StudyError> {
+    pub(crate) fn record(&mut self, first: &Run) -> Result<Trace, StudyError> {
         let mut best = self.record_once(first)?;
         for _ in 1..RECORDINGS_MAX {
             if span_seconds(&best) <= DISTURBED * first.seconds {
@@ -230,7 +240,7 @@ impl Loop<'_> {
         self.laboratory.load(&kept)
     }
 
-    fn platform(&self, watcher: &dyn Watcher) -> Result<Platform, StudyError> {
+    pub(crate) fn platform(&self, watcher: &dyn Watcher) -> Result<Platform, StudyError> {
         if let Some(platform) = self.settings.platform {
             return Ok(platform.clone());
         }
@@ -302,7 +312,7 @@ impl Loop<'_> {
         let kept = self.place.aside().join("reshaped.iot");
         let iolab = self.settings.iolab;
         let mut command = Command::new(iolab);
-        command.args(record_to(&kept)).arg("--").arg(iolab).args(run_under(candidate));
+        command.args(record_to(&kept)).arg("--").arg(iolab).args(run_under(&candidate.stack));
         command.arg("--").args(self.settings.command);
         let run = self.fresh_run(&mut command)?;
         match run.status.success() {
@@ -314,12 +324,12 @@ impl Loop<'_> {
 
 /// `iolab run` under a candidate. Whoever studies a strategy has consented to what it may do: the files
 /// are compared, and go.
-fn run_under(candidate: &Candidate) -> Vec<OsString> {
+fn run_under(stack: &[StrategySpec]) -> Vec<OsString> {
     let mut arguments = vec![OsString::from("run"), "--quiet".into()];
-    for text in candidate.texts() {
-        arguments.extend(["--apply".into(), text.into()]);
+    for spec in stack {
+        arguments.extend(["--apply".into(), OsString::from(&spec.text)]);
     }
-    let flags = Consent::to(&candidate.stack).flags();
+    let flags = Consent::to(stack).flags();
     arguments.extend(flags.flat_map(|flag| flag.split(' ')).map(OsString::from));
     arguments
 }
@@ -328,6 +338,6 @@ fn record_to(path: &Path) -> [OsString; 3] {
     ["record".into(), "-o".into(), path.into()]
 }
 
-fn words(command: &[OsString]) -> Vec<String> {
+pub(crate) fn words(command: &[OsString]) -> Vec<String> {
     command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }

@@ -62,7 +62,7 @@ impl Loop<'_> {
                 }
                 Turn::Under(index) if seen[index].failure.is_none() => {
                     watcher.run(&candidates[index].label);
-                    let mut command = self.under(&candidates[index]);
+                    let mut command = self.under(&candidates[index].stack);
                     self.turn(&mut command, first, &mut seen[index])?;
                     finished.push(index);
                 }

@@ -5,6 +5,7 @@
 #[macro_use]
 mod say;
 
+mod advise;
 mod bench;
 mod calibrate;
 mod collective;
@@ -23,6 +24,7 @@ mod output;
 mod overlap;
 mod parallel;
 mod platform_file;
+mod profile;
 mod record;
 mod recover;
 mod replay;
@@ -35,6 +37,7 @@ mod study;
 mod sweep;
 mod ties;
 mod trace_file;
+mod tune;
 mod view;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -51,6 +54,7 @@ struct Iolab {
 
 #[derive(Subcommand)]
 enum Capability {
+    Advise(advise::Arguments),
     Bench(Box<bench::Arguments>),
     Mount(mount::Arguments),
     MountServer(mount::server::Arguments),
@@ -73,11 +77,13 @@ enum Capability {
     Strategies(strategies::Arguments),
     Study(study::Arguments),
     Sweep(sweep::Arguments),
+    Tune(tune::Arguments),
     View(view::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Iolab::parse().capability {
+        Capability::Advise(arguments) => advise::run(&arguments),
         Capability::Bench(arguments) => bench::run(&arguments),
         Capability::Mount(arguments) => mount::run(&arguments),
         Capability::MountServer(arguments) => mount::server::run(&arguments),
@@ -100,6 +106,7 @@ fn main() -> ExitCode {
         Capability::Strategies(arguments) => strategies::run(&arguments),
         Capability::Study(arguments) => study::run(&arguments),
         Capability::Sweep(arguments) => sweep::run(&arguments),
+        Capability::Tune(arguments) => tune::run(&arguments),
         Capability::View(arguments) => view::run(&arguments),
     };
     outcome.unwrap_or_else(|failure: Failure| {

@@ -27,6 +27,7 @@ pub(crate) enum Kind {
     Platform,
     Document,
     Manual,
+    Profile,
 }
 
 impl Output {
@@ -178,7 +179,17 @@ impl Kind {
                 text.starts_with('{') && text.contains("\"command\"")
             }
             Kind::Manual => text().contains("\n.TH iolab"),
+            Kind::Profile => text().starts_with("# written by iolab"),
         }
+    }
+
+    /// Refuses a file at a name of iolab's own choice that is of no earlier `what`.
+    pub(crate) fn refuse_foreign(self, path: &Path, what: &str) -> Result<(), Failure> {
+        if std::fs::symlink_metadata(path).is_ok() && !self.is(path) {
+            return Err(Failure::new(format!("{} is of no earlier {what}", path.display()))
+                .hint("name another directory for the report with --results"));
+        }
+        Ok(())
     }
 }
 

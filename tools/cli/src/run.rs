@@ -11,6 +11,7 @@ mod via;
 use crate::collective::Collective;
 use crate::failure::Failure;
 use crate::output::{self, Output as Target};
+use crate::profile;
 use crate::record::{
     Output, RESOLUTION_NS, Saved, StdioName, launch_failure, making, named_in, spool_failure,
     summarize, writing,
@@ -36,23 +37,32 @@ use telling::{NOT_REACHED, Telling};
 /// The environment hands the strategies on to its children. See `iolab strategies` for the list.
 #[derive(Args)]
 pub(crate) struct Arguments {
+    /// A profile, as `iolab advise --profile` and `iolab tune` write it: its strategies, where it is meant
+    /// to be used; elsewhere it says so, and the command runs without it
+    #[arg(
+        value_name = "@PROFILE.toml",
+        value_parser = crate::profile::named,
+        groups = ["changed", "strategies"],
+        conflicts_with = "apply"
+    )]
+    profile: Option<PathBuf>,
     /// A strategy, for example `write-back:buffer=1m,paths=*.chk`, or a stack, `A + B`; the first one
     /// is on top.
     #[arg(
         long,
         value_name = "STRATEGY",
-        required_unless_present = "collective",
-        group = "changed"
+        required_unless_present_any = ["collective", "profile"],
+        groups = ["changed", "strategies"]
     )]
     apply: Vec<String>,
     /// Take a strategy although it gives this up: `weaker-durability`, `age`, `late-visibility`.
-    #[arg(long, value_name = "WORD", requires = "apply")]
+    #[arg(long, value_name = "WORD", requires = "strategies")]
     allow: Vec<String>,
     /// Take a strategy that destroys the files it is for.
-    #[arg(long = "i-know-this-destroys-data", requires = "apply")]
+    #[arg(long = "i-know-this-destroys-data", requires = "strategies")]
     destroys: bool,
     /// End with exit code 3 if a program of the run did not load the library, or moves data past it.
-    #[arg(long, requires = "apply")]
+    #[arg(long, requires = "strategies")]
     strict: bool,
     /// Say nothing of what was applied.
     #[arg(long)]
@@ -76,16 +86,24 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let mut specs = StrategySpec::parse_each(&arguments.apply)?;
+    let (specs, steps_aside) = match &arguments.profile {
+        Some(path) => match profile::for_command(path, &arguments.command)? {
+            Some(specs) => (specs, false),
+            None => (Vec::new(), true),
+        },
+        None => (StrategySpec::parse_each(&arguments.apply)?, false),
+    };
     let consent = Consent::of(&arguments.allow, arguments.collective.cruel, arguments.destroys)?;
     let remarks = stacking::check(&specs, Setting::Live, consent)?;
     if !arguments.quiet {
         remarks.iter().for_each(|remark| eprintln!("iolab: {remark}"));
     }
     let program = &arguments.command[0];
-    if arguments.via.is_mount(program)? {
+    if !steps_aside && arguments.via.is_mount(program)? {
         return via::mounted(arguments, specs);
     }
+    let here = profile::working_directory()?;
+    let mut specs: Vec<_> = specs.into_iter().map(|spec| spec.rooted(&here)).collect();
     let collective = arguments.collective.applied()?;
     let mut command = Command::new(program);
     command.args(&arguments.command[1..]);

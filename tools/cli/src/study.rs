@@ -6,12 +6,14 @@
 //! each run starts from the same files, and what it leaves is compared byte by byte with what the
 //! first plain run left. A strategy that changes a byte, or what the command prints, is wrong.
 
-mod laboratory;
-mod progress;
+pub(crate) mod laboratory;
+pub(crate) mod progress;
 
 use crate::failure::Failure;
 use crate::output::Kind;
+use crate::profile;
 use clap::Args;
+use iolab_policy::insitu::StrategySpec;
 use iolab_study::Settings;
 use laboratory::{OwnLaboratory, write};
 use progress::Progress;
@@ -46,6 +48,9 @@ pub(crate) struct Arguments {
     /// Predict with this platform file or preset instead of measuring the storage first
     #[arg(long, value_name = "P.toml")]
     platform: Option<String>,
+    /// Also try the stack of this profile, wherever it is meant to be used
+    #[arg(value_name = "@PROFILE.toml", value_parser = crate::profile::named)]
+    profile: Option<PathBuf>,
     /// Print study.json instead of the table
     #[arg(long)]
     json: bool,
@@ -67,9 +72,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let platform =
         arguments.platform.as_deref().map(crate::platform_file::read_platform).transpose()?;
     let iolab = std::env::current_exe().map_err(Failure::new)?;
+    let here = start.to_string_lossy();
+    let mut wanted = rooted(&arguments.apply, &here)?;
+    if let Some(path) = &arguments.profile {
+        let texts = profile::load(path)?.specs(&here).into_iter().map(|spec| spec.text);
+        wanted.push(texts.collect::<Vec<_>>().join(" + "));
+    }
     let study = Settings {
         rounds: arguments.runs as usize,
-        wanted: &arguments.apply,
+        wanted: &wanted,
         only_wanted: arguments.only,
         platform: platform.as_ref(),
         command: &arguments.command,
@@ -78,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         directory: &directory,
         results: &results,
     }
-    .run(&OwnLaboratory { results: &results }, &mut Progress::new())?;
+    .run(&OwnLaboratory { results: &results }, &mut Progress::new("study"))?;
     let json = study.json();
     write(&results.join("study.json"), format!("{json:#}\n").as_bytes())?;
     write(&results.join("study.html"), &study.page())?;
@@ -96,9 +107,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
 }
 
+/// Strategies as they were written, but for relative globs, which count from where the user stands.
+fn rooted(texts: &[String], here: &str) -> Result<Vec<String>, Failure> {
+    let one = |text: &String| {
+        let stack = StrategySpec::parse_each(&[text])?;
+        let counted: Vec<_> = stack.iter().map(|spec| spec.clone().rooted(here)).collect();
+        let texts = counted.iter().map(|spec| spec.text.clone());
+        Ok(match stack == counted {
+            true => text.clone(),
+            false => texts.collect::<Vec<_>>().join(" + "),
+        })
+    };
+    texts.iter().map(one).collect()
+}
+
 /// The directory by its real name, so that it can be set aside; it need not exist yet, but its
 /// parent must.
-fn absolute(path: &Path, purpose: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn absolute(path: &Path, purpose: &str) -> Result<PathBuf, Failure> {
     let failure = |error: std::io::Error| {
         Failure::new(format!("{}: {error}", path.display()))
             .hint(format!("name an existing place for the {purpose} directory"))
@@ -127,12 +152,5 @@ fn refuse_foreign(results: &Path) -> Result<(), Failure> {
         ("simulated.iot", Kind::Trace),
         ("reshaped.iot", Kind::Trace),
     ];
-    for (name, kind) in NAMES {
-        let path = results.join(name);
-        if fs::symlink_metadata(&path).is_ok() && !kind.is(&path) {
-            return Err(Failure::new(format!("{} is of no earlier study", path.display()))
-                .hint("name another directory for the report with --results"));
-        }
-    }
-    Ok(())
+    NAMES.iter().try_for_each(|(name, kind)| kind.refuse_foreign(&results.join(name), "study"))
 }

@@ -42,6 +42,79 @@ impl Selection {
         let named = !self.paths.is_empty() && !other.paths.is_empty();
         named && self.paths.iter().all(differ) || excludes(self, other) || excludes(other, self)
     }
+
+    /// The same with relative globs counted from `root`, an absolute directory.
+    pub fn rooted(&self, root: &str) -> Selection {
+        let all = |globs: &[String]| globs.iter().map(|glob| glob_from(glob, root)).collect();
+        Selection { paths: all(&self.paths), exclude: all(&self.exclude) }
+    }
+}
+
+/// A glob that counts from `root` where it is relative: where it has a `/` and begins with none, nor with
+/// `**`, which is any directory. Alternatives at its beginning count each for itself.
+fn glob_from(glob: &str, root: &str) -> String {
+    if !glob.contains('/') {
+        return glob.to_owned();
+    }
+    if let Some(rest) = glob.strip_prefix('!') {
+        return format!("!{}", glob_from(rest, root));
+    }
+    match glob.strip_prefix('{').and_then(alternatives) {
+        Some((choices, end)) => {
+            let one = |choice: &&str| from_root(&format!("{choice}{end}"), root);
+            format!("{{{}}}", choices.iter().map(one).collect::<Vec<_>>().join(","))
+        }
+        None => from_root(glob, root),
+    }
+}
+
+/// The parts between the commas of a group that has begun, and what follows the group.
+fn alternatives(text: &str) -> Option<(Vec<&str>, &str)> {
+    let (mut choices, mut begin, mut depth, mut is_escaped) = (Vec::new(), 0, 0, false);
+    for (at, character) in text.char_indices() {
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '{' => depth += 1,
+            ',' if depth == 0 => {
+                choices.push(&text[begin..at]);
+                begin = at + 1;
+            }
+            '}' if depth == 0 => {
+                choices.push(&text[begin..at]);
+                return Some((choices, &text[at + 1..]));
+            }
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+fn from_root(glob: &str, root: &str) -> String {
+    if glob.starts_with('{') {
+        return glob_from(glob, root);
+    }
+    if glob.starts_with('/') || glob == "**" || glob.starts_with("**/") {
+        return glob.to_owned();
+    }
+    let (mut directory, mut rest) = (root.trim_end_matches('/'), glob);
+    loop {
+        if let Some(here) = rest.strip_prefix("./") {
+            rest = here.trim_start_matches('/');
+        } else if let Some(above) = rest.strip_prefix("../") {
+            rest = above.trim_start_matches('/');
+            directory = directory.rsplit_once('/').map_or("", |(above, _)| above);
+        } else {
+            return format!("{}/{rest}", literal_glob(directory));
+        }
+    }
+}
+
+/// A glob that matches this path. Characters that mean something in a glob, or in a strategy as it is
+/// written, are matched by `?`.
+pub fn literal_glob(path: &str) -> String {
+    path.chars().map(|c| if ",*?[]{}!\\:=+".contains(c) { '?' } else { c }).collect()
 }
 
 fn glob_matches(glob: &str, path: &str) -> bool {
@@ -96,6 +169,29 @@ mod tests {
         assert!(!chooses("*.chk", "/a/b.chk/c"));
         assert!(chooses("/a/**/*.chk", "/a/b/c.chk"));
         assert!(chooses("{x,c}.chk", "/a/c.chk"));
+    }
+
+    #[test]
+    fn relative_globs_count_from_a_root() {
+        for (glob, rooted) in [
+            ("out/*.x", "/data/run/out/*.x"),
+            ("./a.x", "/data/run/a.x"),
+            ("../in/*", "/data/in/*"),
+            ("../../../*", "/*"),
+            ("*/a.x", "/data/run/*/a.x"),
+            ("!out/*.x", "!/data/run/out/*.x"),
+            ("{out,/scratch}/*.x", "{/data/run/out/*.x,/scratch/*.x}"),
+            ("{{a,b}/c,d/e}", "{{/data/run/a/c,/data/run/b/c},/data/run/d/e}"),
+            ("*.x", "*.x"),
+            ("**/a.x", "**/a.x"),
+            ("**", "**"),
+            ("/abs/*.x", "/abs/*.x"),
+        ] {
+            assert_eq!(glob_from(glob, "/data/run"), rooted, "{glob}");
+        }
+        let selection = Selection { paths: vec!["a/*".into()], exclude: vec!["a/b".into()] };
+        let rooted = selection.rooted("/x [1],2");
+        assert!(rooted.chooses("/x [1],2/a/c") && !rooted.chooses("/x [1],2/a/b"));
     }
 
     #[test]

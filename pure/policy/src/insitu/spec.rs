@@ -60,6 +60,35 @@ impl StrategySpec {
         Ok(spec)
     }
 
+    /// The same with relative globs counted from `root`, an absolute directory.
+    pub fn rooted(self, root: &str) -> StrategySpec {
+        let selection = self.selection.rooted(root);
+        match selection == self.selection {
+            true => self,
+            false => StrategySpec::of(self.name, self.parameters, selection),
+        }
+    }
+
+    /// A strategy of its parts, which have been parsed.
+    fn of(
+        name: &'static str,
+        parameters: Vec<(String, String)>,
+        selection: Selection,
+    ) -> StrategySpec {
+        let own = parameters.iter().map(|(key, value)| format!("{key}={value}"));
+        let paths = selection.paths.iter().map(|glob| format!("paths={glob}"));
+        let exclude = selection.exclude.iter().map(|glob| format!("exclude={glob}"));
+        let words: Vec<String> = own.chain(paths).chain(exclude).collect();
+        let joint = if words.is_empty() { "" } else { ":" };
+        let text = format!("{name}{joint}{}", words.join(","));
+        StrategySpec { text, name, parameters, selection }
+    }
+
+    /// The same for other files.
+    pub fn for_files(&self, selection: Selection) -> StrategySpec {
+        StrategySpec::of(self.name, self.parameters.clone(), selection)
+    }
+
     /// Several strategies as one text, top first, the way they travel to another process.
     pub fn join(specs: &[StrategySpec]) -> String {
         let texts: Vec<&str> = specs.iter().map(|spec| spec.text.as_str()).collect();
@@ -207,6 +236,18 @@ mod tests {
         for text in ["null:paths=[]a]", "null:paths=[!a-c]*", "null:paths={a,b{c,d}}/**"] {
             assert!(StrategySpec::parse(text).is_ok(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_strategy_counts_its_globs_from_a_root_and_stays_readable() {
+        let root = "/data/a + b";
+        let spec = StrategySpec::parse("write-back:buffer=4k,paths=out/*.x,exclude=*.log").unwrap();
+        let rooted = spec.clone().rooted(root);
+        assert_eq!(StrategySpec::parse_all(&rooted.text).unwrap(), std::slice::from_ref(&rooted));
+        assert!(rooted.selection.chooses("/data/a + b/out/1.x"), "{}", rooted.text);
+        assert_eq!(rooted.parameters, spec.parameters);
+        let everywhere = StrategySpec::parse("null:paths=*.x").unwrap();
+        assert_eq!(everywhere.clone().rooted(root), everywhere);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::finding::{Confidence, Evidence, Finding, Remedy, Severity};
 use crate::facts::{Facts, FileFacts};
 use crate::stream::{Calls, Stream};
+use iolab_policy::insitu::literal_glob;
 use std::collections::BTreeMap;
 
 /// A rule about single files.
@@ -75,12 +76,7 @@ fn paths_glob(paths: &[String]) -> String {
     }
 }
 
-/// Characters that mean something in a glob or in the list of parameters match themselves as `?`.
-fn literal_glob(path: &str) -> String {
-    path.chars().map(|c| if ",*?[]{}!\\:=".contains(c) { '?' } else { c }).collect()
-}
-
-fn common_directory(paths: &[String]) -> &str {
+pub(crate) fn common_directory(paths: &[String]) -> &str {
     let directory = |path: &'_ str| path.rfind('/').unwrap_or(0);
     let mut common = &paths[0][..directory(&paths[0])];
     for path in paths {

@@ -1,12 +1,14 @@
 //! What the command has for a study: predictions over orders of simultaneous events, calibration, and
 //! traces on disk.
 
+use crate::advise::estimates;
 use crate::failure::Failure;
 use crate::output;
 use crate::platform_file::read_platform;
 use crate::simulate::predicted::over_ties;
 use crate::{calibrate, trace_file};
 use iolab_policy::insitu::StrategySpec;
+use iolab_report::advice::Estimate;
 use iolab_report::prediction::Predicted;
 use iolab_sim::band::tie_seeds;
 use iolab_sim::cluster::Order;
@@ -18,14 +20,14 @@ use iolab_vocab::Refusal;
 use std::path::Path;
 
 /// Writes one of the results.
-pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     output::write(path, "--results", bytes)
 }
 
 /// This command's own means.
-pub(super) struct OwnLaboratory<'a> {
+pub(crate) struct OwnLaboratory<'a> {
     /// Where the report goes.
-    pub(super) results: &'a Path,
+    pub(crate) results: &'a Path,
 }
 
 impl OwnLaboratory<'_> {
@@ -47,6 +49,17 @@ impl Laboratory for OwnLaboratory<'_> {
     ) -> Result<Predicted, Refusal> {
         let seeds = tie_seeds(Order::Documented, None, None);
         over_ties(trace, platform, stack, &guest::Settings::default(), &seeds)
+    }
+
+    fn predict_all(
+        &self,
+        trace: &Trace,
+        platform: &Platform,
+        stacks: &[&[StrategySpec]],
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<Option<Estimate>>, Refusal> {
+        let subject = guest::Subject::new(trace, platform, &guest::Settings::default())?;
+        Ok(estimates(&subject, stacks, goes_on))
     }
 
     fn measure(&self, scratch: &Path) -> Result<Platform, StudyError> {

@@ -4,24 +4,29 @@ use indicatif::{ProgressBar, ProgressStyle};
 use iolab_study::Watcher;
 
 /// The steps and runs of a study as they go by.
-pub(super) struct Progress {
+pub(crate) struct Progress {
+    name: &'static str,
     bar: ProgressBar,
 }
 
 impl Progress {
-    pub(super) fn new() -> Progress {
-        Progress { bar: ProgressBar::hidden() }
+    /// Lines begin with the name of the command.
+    pub(crate) fn new(name: &'static str) -> Progress {
+        Progress { name, bar: ProgressBar::hidden() }
     }
 }
 
 impl Watcher for Progress {
     fn step(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("study: {text}"));
+        self.bar.suspend(|| eprintln!("{}: {text}", self.name));
     }
 
     fn begin_runs(&mut self, count: usize) {
         self.bar = ProgressBar::new(count as u64);
-        if let Ok(style) = ProgressStyle::with_template("study: [{bar:30}] run {pos}/{len} {msg}") {
+        if let Ok(style) = ProgressStyle::with_template(&format!(
+            "{}: [{{bar:30}}] run {{pos}}/{{len}} {{msg}}",
+            self.name
+        )) {
             self.bar.set_style(style);
         }
     }

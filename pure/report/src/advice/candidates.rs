@@ -1,0 +1,320 @@
+//! The stacks a trace gives reason for: a function of the trace, the catalogue and the rules.
+
+use super::reason::{RULES, Rule, seen, words};
+use crate::analysis::Analysis;
+use crate::facts::{Facts, FileFacts};
+use crate::findings::common_directory;
+use iolab_policy::insitu::stacking::{self, Consent, Setting, Verdict};
+use iolab_policy::insitu::{Selection, StrategySpec, literal_glob, runtimes};
+use iolab_trace::Trace;
+use iolab_vocab::Direction;
+
+/// Stages of a stack at most.
+const STAGES_MAX: usize = 3;
+/// More stacks than this are not looked at; those of fewer stages come first.
+const CANDIDATES_MAX: usize = 2000;
+/// More files than this are chosen by the directories they are in, more of these by what they have
+/// in common.
+const LISTED_MAX: usize = 4;
+
+/// What the user has consented to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Permission {
+    /// What strategies may give up.
+    pub consent: Consent,
+    /// Nobody outside of the run writes to its files.
+    pub no_outsiders: bool,
+}
+
+/// A stack worth a prediction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// Top first.
+    pub stack: Vec<StrategySpec>,
+    /// What each stage finds to do.
+    pub reasons: Vec<String>,
+}
+
+impl Candidate {
+    /// As people read it: without files.
+    pub fn label(&self) -> String {
+        label(&self.stack)
+    }
+
+    /// Names of its strategies, sorted: candidates of one kind differ in order and parameters.
+    pub fn kind(&self) -> Vec<&'static str> {
+        let mut names: Vec<&str> = self.stack.iter().map(|spec| spec.name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// How much there is to read in it: of equals the plainest is preferred.
+    pub(super) fn words(&self) -> (usize, usize) {
+        (self.stack.len(), self.stack.iter().map(|spec| spec.parameters.len()).sum())
+    }
+}
+
+/// A stack without the files it is for.
+pub fn label(stack: &[StrategySpec]) -> String {
+    let plain = stack.iter().map(|spec| spec.for_files(Selection::default()).text);
+    plain.collect::<Vec<_>>().join(" + ")
+}
+
+/// A strategy with a reason that the user has not consented to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withheld {
+    /// What it would find to do.
+    pub reason: String,
+    /// What says yes.
+    pub flag: &'static str,
+}
+
+/// What a trace gives reason for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Candidates {
+    /// To be predicted, the ones of fewest stages first.
+    pub stacks: Vec<Candidate>,
+    /// Left out for want of consent.
+    pub withheld: Vec<Withheld>,
+    /// There were more stacks than are looked at.
+    pub is_cut: bool,
+}
+
+/// One stage, with what it finds to do.
+struct Stage {
+    specs: Vec<StrategySpec>,
+    reason: String,
+}
+
+/// All stacks of up to three stages that the rules allow, the user consents to and the trace gives
+/// reason for. With a directory, strategies that hold or place bytes are only for files in it, which are
+/// compared; others for files outside as well that the program only reads.
+pub fn candidates(trace: &Trace, directory: Option<&str>, permission: Permission) -> Candidates {
+    let analysis = Analysis::seen(trace);
+    let facts = Facts::of(&analysis);
+    let files: Vec<&FileFacts> =
+        facts.files.iter().filter(|file| is_eligible(file, directory)).collect();
+    let mut found = Candidates::default();
+    let stages: Vec<Stage> = RULES
+        .iter()
+        .filter_map(|rule| stage(rule, &files, directory, permission, &mut found))
+        .collect();
+    let mut stacks: Vec<Vec<&Stage>> = vec![Vec::new()];
+    for _ in 0..STAGES_MAX {
+        stacks = (stacks.iter())
+            .flat_map(|below| stages.iter().map(move |stage| (below, stage)))
+            .filter(|(stack, stage)| stack.iter().all(|above| stands_on(above, stage)))
+            .map(|(stack, stage)| stack.iter().copied().chain([stage]).collect())
+            .collect();
+        for stack in &stacks {
+            let reasons: Vec<String> = stack.iter().map(|stage| stage.reason.clone()).collect();
+            for specs in choices(stack) {
+                found.stacks.push(Candidate { stack: specs, reasons: reasons.clone() });
+            }
+        }
+    }
+    found.is_cut = found.stacks.len() > CANDIDATES_MAX;
+    found.stacks.truncate(CANDIDATES_MAX);
+    found
+}
+
+fn is_eligible(file: &FileFacts, directory: Option<&str>) -> bool {
+    let is_inside = directory.is_none_or(|directory| is_in(file.path, directory));
+    let is_input = file.all(Direction::Write).count == 0;
+    file.path.starts_with('/')
+        && (is_inside || is_input)
+        && runtimes::owner_of(file.path).is_none()
+        && file.sum(|stream| stream.synchronous_opens).count == 0
+}
+
+fn is_in(path: &str, directory: &str) -> bool {
+    path.strip_prefix(directory.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn stage(
+    rule: &Rule,
+    files: &[&FileFacts],
+    directory: Option<&str>,
+    permission: Permission,
+    found: &mut Candidates,
+) -> Option<Stage> {
+    let (calls, hits) = seen(rule, files)?;
+    let reason = words(rule, calls, &hits);
+    let selection = selection(&hits, directory);
+    let spec = |parameters: &&str| {
+        let joint = if parameters.is_empty() { "" } else { ":" };
+        let spec = StrategySpec::parse(&format!("{}{joint}{parameters}", rule.strategy));
+        spec.expect("a trial is a strategy").for_files(selection.clone())
+    };
+    let specs: Vec<StrategySpec> = rule.trials.iter().map(spec).collect();
+    let is_assumed = |spec: &StrategySpec| spec.parameters.iter().any(|it| it.0 == "outsiders");
+    let flag = match specs[0].row().asks_for() {
+        _ if specs.iter().any(is_assumed) && !permission.no_outsiders => Some("--outsiders none"),
+        Some((flag, _)) => {
+            stacking::check(&specs[..1], Setting::Live, permission.consent).is_err().then_some(flag)
+        }
+        None => None,
+    };
+    if let Some(flag) = flag {
+        found.withheld.push(Withheld { reason, flag });
+        return None;
+    }
+    Some(Stage { specs, reason })
+}
+
+/// Whether one stage may stand above another, and gains by it.
+fn stands_on(above: &Stage, below: &Stage) -> bool {
+    let (upper, lower) = (&above.specs[0], &below.specs[0]);
+    upper.name != lower.name && stacking::verdict(upper.row(), lower.row()) == Verdict::Allowed
+}
+
+/// A stack with all choices of parameters.
+fn choices(stack: &[&Stage]) -> Vec<Vec<StrategySpec>> {
+    stack.iter().fold(vec![Vec::new()], |chosen, stage| {
+        let with = |above: &Vec<StrategySpec>| {
+            let above = above.clone();
+            stage.specs.iter().map(move |spec| [above.clone(), vec![spec.clone()]].concat())
+        };
+        chosen.iter().flat_map(with).collect()
+    })
+}
+
+/// Globs that choose these files: all of the directory where they are in it, since names may differ from
+/// run to run, else few files one by one, else the directories they are in.
+fn selection(files: &[&FileFacts], directory: Option<&str>) -> Selection {
+    let (inside, outside): (Vec<_>, Vec<_>) = (files.iter().map(|file| file.path))
+        .partition(|path| directory.is_some_and(|directory| is_in(path, directory)));
+    let mut paths = Vec::new();
+    if let Some(directory) = directory
+        && !inside.is_empty()
+    {
+        paths.push(format!("{}/**", literal_glob(directory.trim_end_matches('/'))));
+    }
+    paths.extend(listed(&outside));
+    Selection { paths, exclude: Vec::new() }
+}
+
+fn listed(files: &[&str]) -> Vec<String> {
+    if files.len() <= LISTED_MAX {
+        return files.iter().map(|path| literal_glob(path)).collect();
+    }
+    let directory = |path: &str| path.rsplit_once('/').map_or(String::new(), |it| it.0.to_owned());
+    let mut directories: Vec<String> = files.iter().map(|path| directory(path)).collect();
+    directories.sort();
+    directories.dedup();
+    if directories.len() <= LISTED_MAX {
+        return directories.iter().map(|path| format!("{}/*", literal_glob(path))).collect();
+    }
+    let files: Vec<String> = files.iter().map(|path| (*path).to_owned()).collect();
+    vec![format!("{}/**", literal_glob(common_directory(&files)))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolab_trace::{Event, FileEntry, Function, Header, ProcessEntry};
+    use iolab_vocab::{FileId, Nanos};
+
+    /// One process that makes these calls, so many of each, on these files.
+    fn trace(calls: &[(&str, Event, usize)]) -> Trace {
+        let mut trace = Trace::default();
+        trace.header = Header {
+            processes: vec![ProcessEntry { rank: -1, ..ProcessEntry::default() }],
+            files: calls
+                .iter()
+                .map(|it| FileEntry { path: it.0.to_owned(), ..FileEntry::default() })
+                .collect(),
+            ..Header::default()
+        };
+        for (index, (_, event, count)) in calls.iter().enumerate() {
+            for number in 0..*count as u64 {
+                let start = trace.events.len() as u64 * 1000;
+                let (start, end) = (Nanos(start), Nanos(start + 500));
+                let offset = (number * event.length.max(0) as u64) as i64;
+                let file = FileId(index as u32);
+                trace.events.push(Event { file, fd: 3, offset, start, end, ..*event });
+            }
+        }
+        trace
+    }
+
+    fn of(function: Function, bytes: i64) -> Event {
+        Event { length: bytes, result: bytes, ..Event::of(function) }
+    }
+
+    fn labels(found: &Candidates) -> Vec<String> {
+        found.stacks.iter().map(Candidate::label).collect()
+    }
+
+    #[test]
+    fn only_what_finds_something_to_do_is_a_candidate_and_says_what() {
+        let writes = trace(&[("/out/a", of(Function::PWRITE, 100), 200)]);
+        let found = candidates(&writes, None, Permission::default());
+        assert!(found.stacks.iter().all(|it| it.kind() == ["write-back"]), "{:?}", labels(&found));
+        assert_eq!(
+            found.stacks[0].reasons,
+            ["write-back: 200 writes of less than 16 KiB of /out/a"]
+        );
+        assert_eq!(found.stacks[0].stack[0].text, "write-back:paths=/out/a");
+        for idle in [of(Function::PWRITE, 1 << 20), of(Function::STAT, 0)] {
+            let idle = trace(&[("/out/a", idle, 200)]);
+            assert_eq!(candidates(&idle, None, Permission::default()), Candidates::default());
+        }
+    }
+
+    #[test]
+    fn stacks_have_up_to_three_stages_and_keep_to_the_rules() {
+        let busy = trace(&[
+            ("/out/a", of(Function::PWRITE, 100), 200),
+            ("/out/b", of(Function::FSYNC, 0), 5),
+            ("/out/c", of(Function::READ, 100), 200),
+            ("/out/d", of(Function::LSEEK, 0), 200),
+        ]);
+        let consent = Consent::of(&["weaker-durability".to_owned()], false, false).unwrap();
+        let found = candidates(&busy, None, Permission { consent, no_outsiders: true });
+        assert!(found.withheld.is_empty() && !found.is_cut);
+        assert!(found.stacks.iter().any(|it| it.stack.len() == 3), "{:?}", labels(&found));
+        for candidate in &found.stacks {
+            assert!(candidate.stack.len() <= 3 && candidate.stack.len() == candidate.reasons.len());
+            let checked = stacking::check(&candidate.stack, Setting::Live, consent);
+            assert!(checked.is_ok_and(|remarks| remarks.is_empty()), "{}", candidate.label());
+        }
+        let cautious = candidates(&busy, None, Permission::default());
+        let flags: Vec<&str> = cautious.withheld.iter().map(|withheld| withheld.flag).collect();
+        assert!(
+            flags.contains(&"--allow weaker-durability") && flags.contains(&"--outsiders none")
+        );
+        for label in labels(&cautious) {
+            assert!(!label.contains("fsync-relax") && !label.contains("outsiders"), "{label}");
+        }
+    }
+
+    #[test]
+    fn outside_of_the_output_directory_only_input_is_chosen() {
+        let wide = trace(&[
+            ("/run/out/a", of(Function::PWRITE, 100), 200),
+            ("/elsewhere/b", of(Function::PWRITE, 100), 900),
+            ("/data/input", of(Function::PREAD, 100), 200),
+        ]);
+        let found = candidates(&wide, Some("/run/out"), Permission::default());
+        for spec in found.stacks.iter().flat_map(|candidate| &candidate.stack) {
+            let expected = match spec.name {
+                "write-back" => "/run/out/**",
+                _ => "/data/input",
+            };
+            assert_eq!(spec.selection.paths, [expected], "{}", spec.text);
+        }
+        assert!(found.stacks.iter().any(|candidate| candidate.kind() == ["read-ahead"]));
+    }
+
+    #[test]
+    fn every_trial_is_a_strategy_of_the_catalogue() {
+        for rule in RULES {
+            for parameters in rule.trials {
+                let joint = if parameters.is_empty() { "" } else { ":" };
+                let text = format!("{}{joint}{parameters}", rule.strategy);
+                assert!(StrategySpec::parse(&text).is_ok(), "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! `iolab advise`: which strategies would help a recorded program, by the simulator.
+//!
+//! Every stack that the rules allow and the trace gives reason for is simulated in one order of
+//! simultaneous events, on all cores; the best ones in all orders. Nothing is run.
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::platform_file::read_platform;
+use crate::{calibrate, parallel, say, trace_file};
+use clap::Args;
+use indicatif::HumanCount;
+use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::stacking::Consent;
+use iolab_report::advice::{
+    Advice, Advised, Estimate, Permission, best_of_kinds, candidates, ranked,
+};
+use iolab_report::profile::{Evidence, Guards, Profile, Speedup};
+use iolab_sim::band::{Band, tie_seeds};
+use iolab_sim::cluster::Order;
+use iolab_sim::guest::{Settings, Subject, orders};
+use iolab_sim::platform::Platform;
+use iolab_trace::Trace;
+use iolab_vocab::{Refusal, Seed};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Stacks that are shown, each of another kind.
+const SHOWN_MAX: usize = 5;
+
+/// Say which strategies would help a recorded program, with what they would bring by the simulator, why,
+/// what they change and what they need. "Nothing helps" is an answer, too.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The recorded program
+    #[arg(value_name = "RUN.iot")]
+    trace: PathBuf,
+    /// Predict for this platform file or preset [default: this-machine.toml, else the storage of the
+    /// current directory is measured]
+    #[arg(long, value_name = "P.toml")]
+    platform: Option<String>,
+    #[command(flatten)]
+    permission: Permitted,
+    /// Write the best stack into this profile, for `iolab run @FILE -- COMMAND`
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the user consents to.
+#[derive(Args)]
+pub(crate) struct Permitted {
+    /// Also look at strategies that give this up: `weaker-durability`, `age`, `late-visibility`
+    #[arg(long, value_name = "WORD")]
+    allow: Vec<String>,
+    /// `none`: nobody outside of the run writes to its files meanwhile; also look at strategies that
+    /// rely on that
+    #[arg(long, value_name = "WHO", value_parser = ["none"])]
+    outsiders: Option<String>,
+}
+
+impl Permitted {
+    /// The same, checked.
+    pub(crate) fn permission(&self) -> Result<Permission, Failure> {
+        let consent = Consent::of(&self.allow, false, false)?;
+        Ok(Permission { consent, no_outsiders: self.outsiders.is_some() })
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let permission = arguments.permission.permission()?;
+    let trace = trace_file::load(&arguments.trace)?;
+    let inputs = [arguments.trace.as_path()];
+    let output = Output::begin_if(arguments.profile.as_deref(), "--profile", &inputs)?;
+    let platform = platform(arguments.platform.as_deref())?;
+    let advice = advise(&trace, &platform, permission)?;
+    match arguments.json {
+        true => say_line!("{:#}", advice.json()),
+        false => say::text(&advice.text())?,
+    }
+    match (output, advice.best.first()) {
+        (Some(output), Some(best)) => {
+            let path = output.path().to_owned();
+            let profile = profile_of(&trace, &arguments.trace, &advice, best);
+            output.write(profile.text("written by iolab advise").as_bytes())?;
+            eprintln!("wrote {}", path.display());
+        }
+        (Some(output), None) => {
+            let path = output.path().display();
+            return Err(Failure::new(format!("nothing helps, so {path} is not written")));
+        }
+        (None, _) => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn platform(given: Option<&str>) -> Result<Platform, Failure> {
+    match given {
+        Some(name) => read_platform(name),
+        None if Path::new("this-machine.toml").exists() => read_platform("this-machine"),
+        None => {
+            let calibration = calibrate::measure(Path::new("."))?;
+            Ok(Platform::parse(&calibrate::platform_text(&calibration)?)?)
+        }
+    }
+}
+
+fn advise(trace: &Trace, platform: &Platform, permission: Permission) -> Result<Advice, Failure> {
+    let found = candidates(trace, None, permission);
+    let subject = Subject::new(trace, platform, &Settings::default())?;
+    let seeds = tie_seeds(Order::Documented, None, None);
+    let seeds = orders(trace, platform, &seeds);
+    let stacks: Vec<&[StrategySpec]> = found.stacks.iter().map(|it| it.stack.as_slice()).collect();
+    let began = Instant::now();
+    let estimates = estimates(&subject, &stacks, &|| true);
+    let took = began.elapsed().as_secs_f64();
+    let simulated_count = estimates.iter().flatten().count();
+    if simulated_count > 0 {
+        let count = HumanCount(simulated_count as u64);
+        eprintln!("advise: {count} predictions in {took:.1} s");
+    }
+    let places = ranked(&found.stacks, &estimates);
+    let plain = band(&subject, &[], seeds)?;
+    let mut best = Vec::new();
+    for at in best_of_kinds(&found.stacks, &places, 1, SHOWN_MAX) {
+        let predicted = band(&subject, &found.stacks[at].stack, seeds)?;
+        if Advice::is_gain(&plain, &predicted) {
+            best.push(Advised { candidate: found.stacks[at].clone(), predicted });
+        }
+    }
+    let mut notes = platform.notes();
+    if found.is_cut {
+        notes.push("there are more stacks than were looked at".to_owned());
+    }
+    Ok(Advice {
+        command: trace.header.command.clone(),
+        platform: platform.name.clone(),
+        plain,
+        candidate_count: found.stacks.len(),
+        simulated_count,
+        best,
+        withheld: found.withheld,
+        notes,
+    })
+}
+
+/// Predicts each stack in the documented order of simultaneous events, on all cores, as long as `goes_on`.
+/// What cannot be predicted is left out.
+pub(crate) fn estimates(
+    subject: &Subject,
+    stacks: &[&[StrategySpec]],
+    goes_on: &(dyn Fn() -> bool + Sync),
+) -> Vec<Option<Estimate>> {
+    let seed = tie_seeds(Order::Documented, None, None)[0];
+    parallel::run_all(stacks, parallel::all_cores(), |stack| {
+        let prediction = goes_on().then(|| subject.predict(stack, seed))?.ok()?;
+        let wall_s = prediction.wall.seconds();
+        Some(Estimate { wall_s, staged_calls: prediction.staged_calls })
+    })
+}
+
+/// Run times over the orders of simultaneous events.
+fn band(subject: &Subject, stack: &[StrategySpec], seeds: &[Seed]) -> Result<Band, Failure> {
+    let walls = parallel::run_all(seeds, parallel::all_cores(), |&seed| {
+        subject.predict(stack, seed).map(|prediction| prediction.wall.seconds())
+    });
+    let walls = walls.into_iter().collect::<Result<Vec<f64>, Refusal>>()?;
+    Ok(Band::of(&walls).expect("there is at least one seed"))
+}
+
+fn profile_of(trace: &Trace, path: &Path, advice: &Advice, best: &Advised) -> Profile {
+    let header = &trace.header;
+    let root = Some(header.working_directory.as_str()).filter(|root| root.starts_with('/'));
+    let ranks = header.processes.iter().filter(|process| process.rank >= 0).count() as u32;
+    let chosen = header
+        .files
+        .iter()
+        .filter(|file| best.candidate.stack.iter().any(|spec| spec.selection.chooses(&file.path)));
+    let file_systems: BTreeSet<&String> =
+        chosen.map(|file| &file.file_system).filter(|name| !name.is_empty()).collect();
+    // The guard is about the root; files on several file systems are of one root at most.
+    let file_systems = match file_systems.len() {
+        1 => file_systems.into_iter().cloned().collect(),
+        _ => Vec::new(),
+    };
+    let ranks = if ranks > 0 { vec![ranks] } else { Vec::new() };
+    let mut profile = Profile::of(&best.candidate.stack, root, Guards { file_systems, ranks });
+    let speedup = advice.speedup(best);
+    let Band { low, median, high, count } = speedup;
+    profile.evidence = Some(Evidence {
+        command: header.command.clone(),
+        trace: path.display().to_string(),
+        platform: advice.platform.clone(),
+        host: header.host.clone(),
+        date: crate::profile::today(),
+        iolab_version: env!("CARGO_PKG_VERSION").to_owned(),
+        reasons: best.candidate.reasons.clone(),
+        predicted: Some(Speedup { low, median, high, count: count as usize }),
+        ..Evidence::default()
+    });
+    profile
+}

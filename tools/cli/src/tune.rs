@@ -1,0 +1,144 @@
+//! `iolab tune`: the stack of strategies that makes a command fastest, found by the simulator and by real
+//! runs, and confirmed.
+//!
+//! A study whose candidates choose themselves: see `study` for what is promised about the user's files and
+//! about correctness.
+
+use crate::advise::Permitted;
+use crate::failure::Failure;
+use crate::output::Kind;
+use crate::study::absolute;
+use crate::study::laboratory::{OwnLaboratory, write};
+use crate::study::progress::Progress;
+use crate::{platform_file, profile};
+use clap::Args;
+use iolab_report::profile::Evidence;
+use iolab_study::{Settings, Tuning};
+use iolab_vocab::parse_seconds;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use std::{env, fs};
+
+/// Find the stack of strategies that makes a command fastest: record it, simulate all that have a reason, run the
+/// best for real, and hold the winner against plain in runs of their own.
+///
+/// The command runs many times, each time in a fresh copy of its output directory, as in a study. What changes
+/// a byte is out; what is not faster beyond chance is not recommended. Writes `profile.toml` for
+/// `iolab run @profile.toml -- COMMAND`, or says that nothing helps.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Directory the command writes to [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// How long it may take, as `90s`, `5m` or `1h`
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
+    budget: Duration,
+    #[command(flatten)]
+    permission: Permitted,
+    /// Where profile.toml, tune.json and the trace go
+    #[arg(long, value_name = "DIR", default_value = "iolab-tune")]
+    results: PathBuf,
+    /// Predict with this platform file or preset instead of measuring the storage first
+    #[arg(long, value_name = "P.toml")]
+    platform: Option<String>,
+    /// Print tune.json instead of the table
+    #[arg(long)]
+    json: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// What a tuning writes among its results, each of which must be of an earlier one.
+const RESULTS: [(&str, Kind); 4] = [
+    ("this-machine.toml", Kind::Platform),
+    ("tune.json", Kind::Document),
+    ("recorded.iot", Kind::Trace),
+    ("profile.toml", Kind::Profile),
+];
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let start = env::current_dir()
+        .map_err(|error| Failure::new(format!("the current directory: {error}")))?;
+    let permission = arguments.permission.permission()?;
+    let directory = absolute(arguments.output.as_deref().unwrap_or(&start), "output")?;
+    let results = absolute(&arguments.results, "results")?;
+    fs::create_dir_all(&results).map_err(|error| {
+        Failure::new(format!("{}: {error}", results.display()))
+            .hint("name a directory for the results with --results")
+    })?;
+    for (name, kind) in RESULTS {
+        kind.refuse_foreign(&results.join(name), "tuning")?;
+    }
+    let platform = arguments.platform.as_deref().map(platform_file::read_platform).transpose()?;
+    let iolab = env::current_exe().map_err(Failure::new)?;
+    let tuned = Settings {
+        rounds: 0,
+        wanted: &[],
+        only_wanted: true,
+        platform: platform.as_ref(),
+        command: &arguments.command,
+        iolab: &iolab,
+        start: &start,
+        directory: &directory,
+        results: &results,
+    }
+    .tune(
+        &Tuning { budget: arguments.budget, permission },
+        &OwnLaboratory { results: &results },
+        &mut Progress::new("tune"),
+    )?;
+    let json = tuned.json();
+    write(&results.join("tune.json"), format!("{json:#}\n").as_bytes())?;
+    match arguments.json {
+        true => say_line!("{json:#}"),
+        false => say!("{}", tuned.text()),
+    }
+    let path = results.join("profile.toml");
+    let known = Evidence {
+        trace: results.join("recorded.iot").display().to_string(),
+        host: host(),
+        date: profile::today(),
+        iolab_version: env!("CARGO_PKG_VERSION").to_owned(),
+        ..Evidence::default()
+    };
+    match tuned.profile(profile::file_system_around(&directory), known) {
+        Some(found) => {
+            write(&path, found.text("written by iolab tune").as_bytes())?;
+            eprintln!("tune: use it by `iolab run @{} -- COMMAND`", path.display());
+        }
+        None => forget(&path)?,
+    }
+    match &tuned.incomplete {
+        None => Ok(ExitCode::SUCCESS),
+        Some(what) => Err(Failure::new(format!("ended early: {what}"))
+            .hint("what is known so far stands above; a larger --budget allows more runs")),
+    }
+}
+
+/// What an earlier tuning recommended does not hold any more.
+fn forget(path: &Path) -> Result<(), Failure> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Failure::new(format!("{}: {error}", path.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn host() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
+/// A duration with its unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let scaled =
+        |unit: char, seconds: f64| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * seconds);
+    let seconds = parse_seconds(text).or_else(|| scaled('m', 60.0)).or_else(|| scaled('h', 3600.0));
+    match seconds.filter(|seconds| (1.0..1e6).contains(seconds)) {
+        Some(seconds) => Ok(Duration::from_secs_f64(seconds)),
+        None => Err("give a time of a second or more with its unit, as 90s, 5m or 1h".to_owned()),
+    }
+}
