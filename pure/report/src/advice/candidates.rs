@@ -217,8 +217,7 @@ mod tests {
 
     /// One process that makes these calls, so many of each, on these files.
     fn trace(calls: &[(&str, Event, usize)]) -> Trace {
-        let mut trace = Trace::default();
-        trace.header = Header {
+        let header = Header {
             processes: vec![ProcessEntry { rank: -1, ..ProcessEntry::default() }],
             files: calls
                 .iter()
@@ -226,6 +225,7 @@ mod tests {
                 .collect(),
             ..Header::default()
         };
+        let mut trace = Trace { header, events: Vec::new() };
         for (index, (_, event, count)) in calls.iter().enumerate() {
             for number in 0..*count as u64 {
                 let start = trace.events.len() as u64 * 1000;
