@@ -145,3 +145,10 @@ pub struct Header {
     /// Facts that were inferred instead of observed (`offsets of fd 3 of process 2`).
     pub inferred: Vec<String>,
 }
+
+impl Header {
+    /// Processes that are ranks of a job; 0 for a program without MPI.
+    pub fn rank_count(&self) -> u32 {
+        self.processes.iter().filter(|process| process.rank >= 0).count() as u32
+    }
+}

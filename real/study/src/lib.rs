@@ -18,7 +18,7 @@ mod tuning;
 mod workplace;
 
 pub use error::StudyError;
-pub use loop_once::Settings;
+pub use loop_once::{Job, Trials};
 pub use tuning::Tuning;
 
 use iolab_policy::insitu::StrategySpec;

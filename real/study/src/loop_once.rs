@@ -13,7 +13,7 @@ use iolab_policy::insitu::stacking::Consent;
 use iolab_report::prediction::Predicted;
 use iolab_report::study::{
     Candidate, Shown, Study, Tried, best, candidates, conclude, median_interval, plain_missed,
-    short_run, span_seconds, without_prediction, writes_elsewhere,
+    short_run, span_seconds, why, without_prediction, writes_elsewhere,
 };
 use iolab_report::{Analysis, Report};
 use iolab_sim::platform::Platform;
@@ -29,15 +29,9 @@ const DISTURBED: f64 = 1.15;
 /// A machine that stays busy is not waited for longer than this.
 const RECORDINGS_MAX: usize = 3;
 
-/// What to study and how.
+/// A command that is run over and over, and the places that takes.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings<'a> {
-    /// Rounds; each runs the command plain and once under every strategy.
-    pub rounds: usize,
-    /// Strategies, or stacks of them, that the user asks for.
-    pub wanted: &'a [String],
-    /// Try no others but `null`.
-    pub only_wanted: bool,
+pub struct Job<'a> {
     /// Predict with this instead of measuring the storage first.
     pub platform: Option<&'a Platform>,
     /// The program and its arguments.
@@ -52,22 +46,34 @@ pub struct Settings<'a> {
     pub results: &'a Path,
 }
 
-impl Settings<'_> {
+/// What a study tries.
+#[derive(Clone, Copy, Debug)]
+pub struct Trials<'a> {
+    /// Rounds; each runs the command plain and once under every strategy.
+    pub rounds: usize,
+    /// Strategies, or stacks of them, that the user asks for.
+    pub wanted: &'a [String],
+    /// Try no others but `null`.
+    pub only_wanted: bool,
+}
+
+impl Job<'_> {
     /// Studies the command, and gives the user's directory back as it was.
     ///
     /// # Errors
     /// That the command, the strategies or the directories will not do, or that the user has stopped it;
     /// what comes between two rounds leaves the rounds before, see [`Study::incomplete`].
-    pub fn run(
+    pub fn study(
         &self,
+        trials: &Trials,
         laboratory: &dyn Laboratory,
         watcher: &mut dyn Watcher,
     ) -> Result<Study, StudyError> {
         // Slips of the user come out before anything is touched.
-        for text in self.wanted {
+        for text in trials.wanted {
             Candidate::parse(text, &self.directory.to_string_lossy(), "asked for")?;
         }
-        self.in_a_workplace(laboratory, |under_way| under_way.run(watcher))
+        self.in_a_workplace(laboratory, |under_way| under_way.study(trials, watcher))
     }
 
     /// Sets the user's directory aside, and gives it back whatever comes of it.
@@ -79,14 +85,8 @@ impl Settings<'_> {
         let runner = Runner::new()?;
         let place = Workplace::claim(self.directory, self.results)?;
         let (notes, incomplete) = (Vec::new(), None);
-        let outcome = work(Loop {
-            settings: self,
-            laboratory,
-            place: &place,
-            runner: &runner,
-            notes,
-            incomplete,
-        });
+        let outcome =
+            work(Loop { job: self, laboratory, place: &place, runner: &runner, notes, incomplete });
         place.restore()?;
         outcome
     }
@@ -94,7 +94,7 @@ impl Settings<'_> {
 
 /// A study under way.
 pub(crate) struct Loop<'a> {
-    pub(crate) settings: &'a Settings<'a>,
+    pub(crate) job: &'a Job<'a>,
     pub(crate) laboratory: &'a dyn Laboratory,
     place: &'a Workplace,
     pub(crate) runner: &'a Runner,
@@ -103,15 +103,15 @@ pub(crate) struct Loop<'a> {
 }
 
 impl Loop<'_> {
-    fn run(mut self, watcher: &mut dyn Watcher) -> Result<Study, StudyError> {
+    fn study(mut self, trials: &Trials, watcher: &mut dyn Watcher) -> Result<Study, StudyError> {
         watcher.step("running the command as it is");
         let first = self.first_run()?;
         watcher.step("recording it");
         let recorded = self.record(&first)?;
         let report = Analysis::of(&recorded);
-        self.notes.extend(writes_elsewhere(&recorded, self.settings.directory));
+        self.notes.extend(writes_elsewhere(&recorded, self.job.directory));
         let platform = self.platform(watcher)?;
-        let candidates = self.candidates(&recorded, &report)?;
+        let candidates = self.candidates(trials, &recorded, &report)?;
         watcher.step("predicting");
         let plain_simulated = self.predict(&recorded, &platform, None);
         let predicted: Vec<_> = (candidates.iter())
@@ -120,7 +120,7 @@ impl Loop<'_> {
             .collect();
         self.notes.extend(plain_simulated.as_ref().and_then(short_run));
         let plain_predicted = plain_simulated.map(|predicted| predicted.band);
-        let (plain, seen) = self.rounds(&candidates, &first, watcher)?;
+        let (plain, seen) = self.rounds(trials.rounds, &candidates, &first, watcher)?;
         if let Some(band) = plain_predicted {
             let measured = median_interval(&plain.seconds);
             self.notes.extend(plain_missed(measured, band, span_seconds(&recorded)));
@@ -131,9 +131,9 @@ impl Loop<'_> {
             Some(_) => None,
         };
         Ok(Study {
-            command: words(self.settings.command),
-            directory: self.settings.directory.to_owned(),
-            rounds: self.settings.rounds,
+            command: words(self.job.command),
+            directory: self.job.directory.to_owned(),
+            rounds: trials.rounds,
             recorded,
             report,
             platform,
@@ -148,15 +148,15 @@ impl Loop<'_> {
 
     /// The command itself, plain.
     pub(crate) fn plain(&self) -> Command {
-        let mut command = Command::new(&self.settings.command[0]);
-        command.args(&self.settings.command[1..]);
+        let mut command = Command::new(&self.job.command[0]);
+        command.args(&self.job.command[1..]);
         command
     }
 
     /// The command behind `iolab` with these arguments.
     fn behind(&self, arguments: &[OsString]) -> Command {
-        let mut command = Command::new(self.settings.iolab);
-        command.args(arguments).arg("--").args(self.settings.command);
+        let mut command = Command::new(self.job.iolab);
+        command.args(arguments).arg("--").args(self.job.command);
         command
     }
 
@@ -168,7 +168,7 @@ impl Loop<'_> {
         // What nobody touches afterwards has the time of its copy.
         let since = SystemTime::now();
         self.place.refresh()?;
-        let run = self.runner.run(command, self.settings.start)?;
+        let run = self.runner.run(command, self.job.start)?;
         Ok(Run { span: Some(Span { since, until: SystemTime::now() }), ..run })
     }
 
@@ -219,7 +219,7 @@ impl Loop<'_> {
                 best = next;
             }
         }
-        self.laboratory.save(&self.settings.results.join("recorded.iot"), &best)?;
+        self.laboratory.save(&self.job.results.join("recorded.iot"), &best)?;
         Ok(best)
     }
 
@@ -241,24 +241,29 @@ impl Loop<'_> {
     }
 
     pub(crate) fn platform(&self, watcher: &dyn Watcher) -> Result<Platform, StudyError> {
-        if let Some(platform) = self.settings.platform {
+        if let Some(platform) = self.job.platform {
             return Ok(platform.clone());
         }
         watcher.step("measuring the storage");
         self.laboratory.measure(self.place.aside())
     }
 
-    fn candidates(&self, trace: &Trace, report: &Report) -> Result<Vec<Candidate>, StudyError> {
-        let directory = self.settings.directory.to_string_lossy();
+    fn candidates(
+        &self,
+        trials: &Trials,
+        trace: &Trace,
+        report: &Report,
+    ) -> Result<Vec<Candidate>, StudyError> {
+        let directory = self.job.directory.to_string_lossy();
         let remedies: Vec<String> = (report.findings.iter())
             .filter_map(|finding| finding.remedy.as_ref()?.strategy.clone())
             .collect();
         let nothing = Trace::default();
-        let (remedies, trace): (&[String], &Trace) = match self.settings.only_wanted {
+        let (remedies, trace): (&[String], &Trace) = match trials.only_wanted {
             true => (&[], &nothing),
             false => (&remedies, trace),
         };
-        Ok(candidates(self.settings.wanted, remedies, trace, &directory)?)
+        Ok(candidates(trials.wanted, remedies, trace, &directory)?)
     }
 
     fn predict(
@@ -297,7 +302,7 @@ impl Loop<'_> {
             }
         };
         let simulated = simulated.map(|predicted| predicted.prediction.trace);
-        let results = self.settings.results;
+        let results = self.job.results;
         for (name, trace) in [("simulated.iot", &simulated), ("reshaped.iot", &measured)] {
             if let Some(trace) = trace
                 && let Err(failure) = self.laboratory.save(&results.join(name), trace)
@@ -305,15 +310,16 @@ impl Loop<'_> {
                 self.notes.push(failure.to_string());
             }
         }
-        Some(Shown { label: best.candidate.label.clone(), simulated, measured })
+        let why = measured.as_ref().and_then(|measured| why(best, recorded, measured));
+        Some(Shown { label: best.candidate.label.clone(), simulated, measured, why })
     }
 
     fn record_under(&self, candidate: &Candidate) -> Result<Trace, StudyError> {
         let kept = self.place.aside().join("reshaped.iot");
-        let iolab = self.settings.iolab;
+        let iolab = self.job.iolab;
         let mut command = Command::new(iolab);
         command.args(record_to(&kept)).arg("--").arg(iolab).args(run_under(&candidate.stack));
-        command.arg("--").args(self.settings.command);
+        command.arg("--").args(self.job.command);
         let run = self.fresh_run(&mut command)?;
         match run.status.success() {
             true => self.laboratory.load(&kept),

@@ -13,14 +13,15 @@ impl Loop<'_> {
     /// All rounds: what the plain runs and each candidate's runs came to.
     pub(crate) fn rounds(
         &mut self,
+        rounds: usize,
         candidates: &[Candidate],
         first: &Run,
         watcher: &mut dyn Watcher,
     ) -> Result<(Runs, Vec<Runs>), StudyError> {
         let (mut plain, mut seen) = (Runs::default(), Vec::new());
         seen.resize_with(candidates.len(), Runs::default);
-        watcher.begin_runs(self.settings.rounds * (1 + candidates.len()));
-        for number in 0..self.settings.rounds {
+        watcher.begin_runs(rounds * (1 + candidates.len()));
+        for number in 0..rounds {
             let counts: Vec<usize> = seen.iter().map(|one| one.seconds.len()).collect();
             let ran = self.round(number, candidates, first, watcher, (&mut plain, &mut seen));
             let Err(failure) = ran else { continue };
@@ -30,7 +31,6 @@ impl Loop<'_> {
             // The rounds before stand; what this one began is not to be weighed with them.
             plain.seconds.truncate(number);
             seen.iter_mut().zip(counts).for_each(|(one, count)| one.seconds.truncate(count));
-            let rounds = self.settings.rounds;
             let what = format!("ended in round {} of {rounds}: {}", number + 1, failure.message);
             self.notes.push(what.clone());
             self.incomplete = Some(what);

@@ -4,7 +4,7 @@
 //! The budget is of time. A run begins only where there is room for it; whoever interrupts, and a command
 //! that fails meanwhile, end the rounds, and what is known so far stands.
 
-use crate::loop_once::{Loop, Settings, words};
+use crate::loop_once::{Job, Loop, words};
 use crate::runs::{Run, ending};
 use crate::{Laboratory, StudyError, Watcher};
 use iolab_report::advice::{
@@ -41,7 +41,7 @@ struct Differences {
     plain: BTreeMap<String, String>,
 }
 
-impl Settings<'_> {
+impl Job<'_> {
     /// Tunes the command, and gives the user's directory back as it was.
     ///
     /// # Errors
@@ -66,9 +66,9 @@ impl Loop<'_> {
         let run_s = began.elapsed().as_secs_f64();
         watcher.step("recording it");
         let recorded = self.record(&first)?;
-        self.notes.extend(writes_elsewhere(&recorded, self.settings.directory));
+        self.notes.extend(writes_elsewhere(&recorded, self.job.directory));
         let platform = self.platform(watcher)?;
-        let directory = self.settings.directory.to_string_lossy().into_owned();
+        let directory = self.job.directory.to_string_lossy().into_owned();
         let found = candidates(&recorded, Some(&directory), tuning.permission);
         watcher.step(&format!("predicting {} stacks", found.stacks.len()));
         let until = Instant::now() + tuning.budget.mul_f64(PREDICTING);
@@ -115,10 +115,10 @@ impl Loop<'_> {
             exit: tournament.exit(at).cloned(),
         };
         Ok(Tuned {
-            command: words(self.settings.command),
+            command: words(self.job.command),
             directory,
             platform: platform.name.clone(),
-            rank_count: rank_count(&recorded),
+            rank_count: recorded.header.rank_count(),
             candidate_count: found.stacks.len(),
             simulated_count: estimates.iter().skip(1).flatten().count(),
             outcome: tournament.outcome(),
@@ -231,8 +231,4 @@ impl Loop<'_> {
         let differences = self.differences(&run, first)?;
         Ok((run, differences))
     }
-}
-
-fn rank_count(trace: &Trace) -> u32 {
-    trace.header.processes.iter().filter(|process| process.rank >= 0).count() as u32
 }

@@ -6,6 +6,7 @@
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::platform_file::read_platform;
+use crate::simulate::predicted::seconds;
 use crate::{calibrate, parallel, say, trace_file};
 use clap::Args;
 use indicatif::HumanCount;
@@ -20,7 +21,7 @@ use iolab_sim::cluster::Order;
 use iolab_sim::guest::{Settings, Subject, orders};
 use iolab_sim::platform::Platform;
 use iolab_trace::Trace;
-use iolab_vocab::{Refusal, Seed};
+use iolab_vocab::Seed;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -164,17 +165,13 @@ pub(crate) fn estimates(
 
 /// Run times over the orders of simultaneous events.
 fn band(subject: &Subject, stack: &[StrategySpec], seeds: &[Seed]) -> Result<Band, Failure> {
-    let walls = parallel::run_all(seeds, parallel::all_cores(), |&seed| {
-        subject.predict(stack, seed).map(|prediction| prediction.wall.seconds())
-    });
-    let walls = walls.into_iter().collect::<Result<Vec<f64>, Refusal>>()?;
-    Ok(Band::of(&walls).expect("there is at least one seed"))
+    Ok(Band::of(&seconds(subject, stack, seeds)?).expect("there is at least one seed"))
 }
 
 fn profile_of(trace: &Trace, path: &Path, advice: &Advice, best: &Advised) -> Profile {
     let header = &trace.header;
     let root = Some(header.working_directory.as_str()).filter(|root| root.starts_with('/'));
-    let ranks = header.processes.iter().filter(|process| process.rank >= 0).count() as u32;
+    let ranks = header.rank_count();
     let chosen = header
         .files
         .iter()

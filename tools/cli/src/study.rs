@@ -8,18 +8,19 @@
 
 pub(crate) mod laboratory;
 pub(crate) mod progress;
+pub(crate) mod site;
 
 use crate::failure::Failure;
 use crate::output::Kind;
 use crate::profile;
 use clap::Args;
 use iolab_policy::insitu::StrategySpec;
-use iolab_study::Settings;
+use iolab_study::Trials;
 use laboratory::{OwnLaboratory, write};
 use progress::Progress;
+use site::Site;
 use std::ffi::OsString;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Study a program's I/O: record it, explain it, predict what strategies would bring, apply them to
@@ -59,37 +60,36 @@ pub(crate) struct Arguments {
     command: Vec<OsString>,
 }
 
+/// What a study writes among its results, each of which must be of an earlier one.
+const RESULTS: [(&str, Kind); 6] = [
+    ("this-machine.toml", Kind::Platform),
+    ("study.json", Kind::Document),
+    ("study.html", Kind::Page),
+    ("recorded.iot", Kind::Trace),
+    ("simulated.iot", Kind::Trace),
+    ("reshaped.iot", Kind::Trace),
+];
+
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let start = std::env::current_dir()
-        .map_err(|error| Failure::new(format!("the current directory: {error}")))?;
-    let directory = absolute(arguments.output.as_deref().unwrap_or(&start), "output")?;
-    let results = absolute(&arguments.results, "results")?;
-    fs::create_dir_all(&results).map_err(|error| {
-        Failure::new(format!("{}: {error}", results.display()))
-            .hint("name a directory for the report with --results")
-    })?;
-    refuse_foreign(&results)?;
-    let platform =
-        arguments.platform.as_deref().map(crate::platform_file::read_platform).transpose()?;
-    let iolab = std::env::current_exe().map_err(Failure::new)?;
-    let here = start.to_string_lossy();
+    let site = Site::prepared(
+        arguments.output.as_deref(),
+        (&arguments.results, &RESULTS, "study"),
+        arguments.platform.as_deref(),
+    )?;
+    let results = &site.results;
+    let here = site.start.to_string_lossy();
     let mut wanted = rooted(&arguments.apply, &here)?;
     if let Some(path) = &arguments.profile {
         let texts = profile::load(path)?.specs(&here).into_iter().map(|spec| spec.text);
         wanted.push(texts.collect::<Vec<_>>().join(" + "));
     }
-    let study = Settings {
-        rounds: arguments.runs as usize,
-        wanted: &wanted,
-        only_wanted: arguments.only,
-        platform: platform.as_ref(),
-        command: &arguments.command,
-        iolab: &iolab,
-        start: &start,
-        directory: &directory,
-        results: &results,
-    }
-    .run(&OwnLaboratory { results: &results }, &mut Progress::new("study"))?;
+    let trials =
+        Trials { rounds: arguments.runs as usize, wanted: &wanted, only_wanted: arguments.only };
+    let study = site.job(&arguments.command).study(
+        &trials,
+        &OwnLaboratory { results },
+        &mut Progress::new("study"),
+    )?;
     let json = study.json();
     write(&results.join("study.json"), format!("{json:#}\n").as_bytes())?;
     write(&results.join("study.html"), &study.page())?;
@@ -119,38 +119,4 @@ fn rooted(texts: &[String], here: &str) -> Result<Vec<String>, Failure> {
         })
     };
     texts.iter().map(one).collect()
-}
-
-/// The directory by its real name, so that it can be set aside; it need not exist yet, but its
-/// parent must.
-pub(crate) fn absolute(path: &Path, purpose: &str) -> Result<PathBuf, Failure> {
-    let failure = |error: std::io::Error| {
-        Failure::new(format!("{}: {error}", path.display()))
-            .hint(format!("name an existing place for the {purpose} directory"))
-    };
-    match path.canonicalize() {
-        Ok(found) if found.is_dir() => Ok(found),
-        Ok(_) => Err(failure(std::io::Error::from(std::io::ErrorKind::NotADirectory))),
-        Err(_) => {
-            let whole = std::path::absolute(path).map_err(failure)?;
-            let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
-                return Ok(whole);
-            };
-            fs::create_dir_all(parent).map_err(failure)?;
-            Ok(parent.canonicalize().map_err(failure)?.join(name))
-        }
-    }
-}
-
-/// What lies in the results directory under the names of a study must be of an earlier study.
-fn refuse_foreign(results: &Path) -> Result<(), Failure> {
-    const NAMES: [(&str, Kind); 6] = [
-        ("this-machine.toml", Kind::Platform),
-        ("study.json", Kind::Document),
-        ("study.html", Kind::Page),
-        ("recorded.iot", Kind::Trace),
-        ("simulated.iot", Kind::Trace),
-        ("reshaped.iot", Kind::Trace),
-    ];
-    NAMES.iter().try_for_each(|(name, kind)| kind.refuse_foreign(&results.join(name), "study"))
 }

@@ -7,19 +7,19 @@
 use crate::advise::Permitted;
 use crate::failure::Failure;
 use crate::output::Kind;
-use crate::study::absolute;
+use crate::profile;
 use crate::study::laboratory::{OwnLaboratory, write};
 use crate::study::progress::Progress;
-use crate::{platform_file, profile};
+use crate::study::site::Site;
 use clap::Args;
 use iolab_report::profile::Evidence;
-use iolab_study::{Settings, Tuning};
+use iolab_study::Tuning;
 use iolab_vocab::parse_seconds;
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use std::{env, fs};
 
 /// Find the stack of strategies that makes a command fastest: record it, simulate all that have a reason, run the
 /// best for real, and hold the winner against plain in runs of their own.
@@ -60,34 +60,16 @@ const RESULTS: [(&str, Kind); 4] = [
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let start = env::current_dir()
-        .map_err(|error| Failure::new(format!("the current directory: {error}")))?;
     let permission = arguments.permission.permission()?;
-    let directory = absolute(arguments.output.as_deref().unwrap_or(&start), "output")?;
-    let results = absolute(&arguments.results, "results")?;
-    fs::create_dir_all(&results).map_err(|error| {
-        Failure::new(format!("{}: {error}", results.display()))
-            .hint("name a directory for the results with --results")
-    })?;
-    for (name, kind) in RESULTS {
-        kind.refuse_foreign(&results.join(name), "tuning")?;
-    }
-    let platform = arguments.platform.as_deref().map(platform_file::read_platform).transpose()?;
-    let iolab = env::current_exe().map_err(Failure::new)?;
-    let tuned = Settings {
-        rounds: 0,
-        wanted: &[],
-        only_wanted: true,
-        platform: platform.as_ref(),
-        command: &arguments.command,
-        iolab: &iolab,
-        start: &start,
-        directory: &directory,
-        results: &results,
-    }
-    .tune(
+    let site = Site::prepared(
+        arguments.output.as_deref(),
+        (&arguments.results, &RESULTS, "tuning"),
+        arguments.platform.as_deref(),
+    )?;
+    let results = &site.results;
+    let tuned = site.job(&arguments.command).tune(
         &Tuning { budget: arguments.budget, permission },
-        &OwnLaboratory { results: &results },
+        &OwnLaboratory { results },
         &mut Progress::new("tune"),
     )?;
     let json = tuned.json();
@@ -99,12 +81,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let path = results.join("profile.toml");
     let known = Evidence {
         trace: results.join("recorded.iot").display().to_string(),
-        host: host(),
+        host: iolab_host::recording::host(),
         date: profile::today(),
         iolab_version: env!("CARGO_PKG_VERSION").to_owned(),
         ..Evidence::default()
     };
-    match tuned.profile(profile::file_system_around(&directory), known) {
+    match tuned.profile(profile::file_system_around(&site.directory), known) {
         Some(found) => {
             write(&path, found.text("written by iolab tune").as_bytes())?;
             eprintln!("tune: use it by `iolab run @{} -- COMMAND`", path.display());
@@ -126,10 +108,6 @@ fn forget(path: &Path) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
-}
-
-fn host() -> String {
-    fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 
 /// A duration with its unit.

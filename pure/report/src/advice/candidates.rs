@@ -205,8 +205,7 @@ fn listed(files: &[&str]) -> Vec<String> {
     if directories.len() <= LISTED_MAX {
         return directories.iter().map(|path| format!("{}/*", literal_glob(path))).collect();
     }
-    let files: Vec<String> = files.iter().map(|path| (*path).to_owned()).collect();
-    vec![format!("{}/**", literal_glob(common_directory(&files)))]
+    vec![format!("{}/**", literal_glob(common_directory(files)))]
 }
 
 #[cfg(test)]

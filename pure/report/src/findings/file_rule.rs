@@ -76,10 +76,11 @@ fn paths_glob(paths: &[String]) -> String {
     }
 }
 
-pub(crate) fn common_directory(paths: &[String]) -> &str {
+pub(crate) fn common_directory<P: AsRef<str>>(paths: &[P]) -> &str {
     let directory = |path: &'_ str| path.rfind('/').unwrap_or(0);
-    let mut common = &paths[0][..directory(&paths[0])];
-    for path in paths {
+    let first = paths[0].as_ref();
+    let mut common = &first[..directory(first)];
+    for path in paths.iter().map(AsRef::as_ref) {
         while !path.starts_with(&format!("{common}/")) && !common.is_empty() {
             common = &common[..directory(common)];
         }

@@ -25,7 +25,8 @@ pub(super) fn launch(command: &[OsString], strategies: &[String]) -> Launch {
     }
 }
 
-fn host() -> String {
+/// What this node calls itself.
+pub fn host() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 

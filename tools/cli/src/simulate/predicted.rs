@@ -4,7 +4,7 @@ use crate::parallel;
 use iolab_policy::insitu::StrategySpec;
 use iolab_report::prediction::Predicted;
 use iolab_sim::band::{Band, median_place};
-use iolab_sim::guest::{Settings, orders, predict};
+use iolab_sim::guest::{Settings, Subject, orders};
 use iolab_sim::platform::Platform;
 use iolab_trace::Trace;
 use iolab_vocab::{Refusal, Seed};
@@ -18,20 +18,29 @@ pub(crate) fn over_ties(
     seeds: &[Seed],
 ) -> Result<Predicted, Refusal> {
     let seeds = orders(trace, platform, seeds);
-    let with = |seed: Seed| predict(trace, platform, apply, &Settings { seed, ..settings.clone() });
+    let subject = Subject::new(trace, platform, settings)?;
     if let [seed] = *seeds {
-        let prediction = with(seed)?;
+        let prediction = subject.predict(apply, seed)?;
         let wall = prediction.wall.seconds();
         return Ok(Predicted {
             prediction,
             band: Band { count: 1, low: wall, median: wall, high: wall },
         });
     }
-    let walls = parallel::run_all(seeds, parallel::all_cores(), |&seed| {
-        with(seed).map(|prediction| prediction.wall.seconds())
-    });
-    let walls = walls.into_iter().collect::<Result<Vec<f64>, _>>()?;
+    let walls = seconds(&subject, apply, seeds)?;
     let band = Band::of(&walls).expect("there is at least one seed");
     let median = median_place(&walls).expect("there is at least one seed");
-    Ok(Predicted { prediction: with(seeds[median])?, band })
+    Ok(Predicted { prediction: subject.predict(apply, seeds[median])?, band })
+}
+
+/// How long the run takes with each of the tie seeds, on all cores.
+pub(crate) fn seconds(
+    subject: &Subject,
+    apply: &[StrategySpec],
+    seeds: &[Seed],
+) -> Result<Vec<f64>, Refusal> {
+    let walls = parallel::run_all(seeds, parallel::all_cores(), |&seed| {
+        subject.predict(apply, seed).map(|prediction| prediction.wall.seconds())
+    });
+    walls.into_iter().collect()
 }
