@@ -3,6 +3,7 @@
 //!
 //! A profile carries no consent: what strategies give up has to be allowed where it is used.
 
+use chrono::DateTime;
 use iolab_policy::insitu::{Selection, StrategySpec};
 use iolab_vocab::Refusal;
 use serde::{Deserialize, Serialize};
@@ -93,17 +94,10 @@ pub struct Speedup {
     pub count: usize,
 }
 
-/// The day of that Unix time, as `2026-11-23` (Hinnant, chrono-compatible low-level date algorithms).
+/// The day of that Unix time, as `2026-11-23`.
 pub fn day(unix_s: u64) -> String {
-    let days = unix_s / 86_400 + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
+    let time = i64::try_from(unix_s).ok().and_then(|unix_s| DateTime::from_timestamp(unix_s, 0));
+    time.map_or_else(String::new, |time| time.date_naive().to_string())
 }
 
 /// Where a profile is about to be used.
