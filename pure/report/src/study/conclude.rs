@@ -59,6 +59,8 @@ pub struct Shown {
     pub simulated: Option<Trace>,
     /// As it was recorded under it.
     pub measured: Option<Trace>,
+    /// What makes it faster or slower than plain, a sentence; see [`why`](super::why).
+    pub why: Option<String>,
 }
 
 /// What the runs of a strategy, or the plain ones, came to so far.

@@ -1,7 +1,8 @@
 //! What else to know about a study: a sentence where something makes its numbers mean less than they
 //! seem to.
 
-use super::{Interval, Runs};
+use super::{Interval, Runs, Tried, Verdict};
+use crate::compare::{Run, compare};
 use crate::prediction::Predicted;
 use iolab_sim::band::Band;
 use iolab_trace::{Class, Trace};
@@ -93,6 +94,21 @@ pub fn not_deterministic(plain: &Runs) -> Option<String> {
         plain.differences.len(),
         names.join(", "),
     ))
+}
+
+/// Why the strategy that is shown is faster or slower, where it is: the largest difference of its recorded run
+/// from the plain one in the same direction.
+pub fn why(tried: &Tried, plain: &Trace, measured: &Trace) -> Option<String> {
+    let run = |trace| Run { name: String::new(), trace };
+    let found = compare(&[run(plain)], &[run(measured)]);
+    let agrees = match tried.judgement.verdict {
+        Verdict::Faster => found.slower_by() < 0.0,
+        Verdict::Slower => found.slower_by() > 0.0,
+        _ => false,
+    };
+    let reason = found.reason().filter(|_| agrees)?;
+    let label = &tried.candidate.label;
+    Some(format!("Most of it, in one recorded run of each (A plain, B {label}): {reason}."))
 }
 
 #[cfg(test)]

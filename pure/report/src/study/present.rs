@@ -2,7 +2,6 @@
 
 use super::{Interval, Study, Tried, Verdict, median_interval};
 use crate::chart::{Axis, Chart, Mark, Series, Unit};
-use crate::compare::{Run, compare};
 use crate::page::{self, Cell, Jump, Page, Section, Table, Timeline, Tone, render};
 use iolab_sim::band::Band;
 use std::fmt::Write;
@@ -26,7 +25,7 @@ impl Study {
             let _ = writeln!(out, "note: {note}");
         }
         let _ = writeln!(out, "\n{}", headline(self));
-        if let Some(why) = why(self) {
+        if let Some(why) = reason(self) {
             let _ = writeln!(out, "{why}");
         }
         out
@@ -81,11 +80,15 @@ impl Study {
         if let Some(local) = &self.platform.local {
             facts.push(("file system".to_owned(), local.file_system.clone()));
         }
-        let mut sections = vec![
+        let mut sections = Vec::new();
+        if let Some(why) = reason(self) {
+            sections.push(Section::Text { title: String::new(), paragraphs: vec![why.to_owned()] });
+        }
+        sections.extend([
             Section::Table(table(self)),
             Section::Charts(vec![times_chart(self)]),
             Section::Findings(findings(self)),
-        ];
+        ]);
         if !self.notes.is_empty() {
             let title = "What else to know".to_owned();
             sections.push(Section::Text { title, paragraphs: self.notes.clone() });
@@ -95,7 +98,7 @@ impl Study {
         sections.extend(report.into_iter().filter(|part| !matches!(part, Section::Findings(_))));
         render(&Page {
             title: "iolab study".to_owned(),
-            headline: [headline(self)].into_iter().chain(why(self)).collect::<Vec<_>>().join(" "),
+            headline: headline(self),
             facts,
             sections,
             timelines: timelines(self),
@@ -187,20 +190,8 @@ fn headline(study: &Study) -> String {
     }
 }
 
-/// Why the strategy that is shown is faster or slower, where it is: the largest difference of its recorded run
-/// from the plain one in the same direction.
-fn why(study: &Study) -> Option<String> {
-    let shown = study.shown.as_ref()?;
-    let tried = study.tried.iter().find(|tried| tried.candidate.label == shown.label)?;
-    let run = |trace| Run { name: String::new(), trace };
-    let found = compare(&[run(&study.recorded)], &[run(shown.measured.as_ref()?)]);
-    let agrees = match tried.judgement.verdict {
-        Verdict::Faster => found.slower_by() < 0.0,
-        Verdict::Slower => found.slower_by() > 0.0,
-        _ => false,
-    };
-    let reason = found.reason().filter(|_| agrees)?;
-    Some(format!("Most of it, in one recorded run of each (A plain, B {}): {reason}.", shown.label))
+fn reason(study: &Study) -> Option<&str> {
+    study.shown.as_ref()?.why.as_deref()
 }
 
 fn interval_json(value: Interval) -> serde_json::Value {

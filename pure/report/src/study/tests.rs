@@ -87,6 +87,7 @@ fn eventful() -> Study {
             label: "write-back".to_owned(),
             simulated: Some(trace("prog")),
             measured: Some(trace("prog again")),
+            why: None,
         }),
         notes: vec!["one <note>".to_owned(), "another".to_owned()],
         incomplete: Some("ended in round 3 of 5".to_owned()),
@@ -132,6 +133,33 @@ fn the_document_and_the_page_say_what_the_text_says() {
     let headline = json["headline"].as_str().unwrap();
     assert!(text.ends_with(&format!("{headline}\n")) && page.contains(headline));
     assert!(page.contains("one &lt;note&gt;"));
+}
+
+#[test]
+fn what_makes_the_difference_is_told_below_the_headline() {
+    let mut study = eventful();
+    study.shown.as_mut().unwrap().why = Some("Most of it: writes.".to_owned());
+    assert!(study.text().ends_with("\nMost of it: writes.\n"));
+    let page = String::from_utf8(study.page()).unwrap();
+    assert_eq!(page.matches("Most of it: writes.").count(), 1);
+    assert_eq!(eventful().text() + "Most of it: writes.\n", study.text());
+}
+
+/// A strategy that is found faster is explained by a recorded run that is faster, and by no other.
+#[test]
+fn the_reason_is_of_the_verdicts_direction() {
+    let study = eventful();
+    let faster = &study.tried[1];
+    assert_eq!(faster.judgement.verdict, Verdict::Faster);
+    let (plain, mut quick) = (trace("prog"), trace("prog"));
+    quick.header.processes[0].end_ns /= 4;
+    for event in &mut quick.events {
+        (event.start, event.end) = (Nanos(event.start.0 / 4), Nanos(event.end.0 / 4));
+    }
+    let said = why(faster, &plain, &quick).unwrap();
+    assert!(said.contains("B write-back") && said.contains("writes to /out/<f>: 0.25×"), "{said}");
+    assert_eq!(why(faster, &quick, &plain), None);
+    assert_eq!(why(faster, &plain, &plain), None);
 }
 
 #[test]
