@@ -1,9 +1,9 @@
-//! Traces of other tools: strace's text, projects of HDTrace with their XML.
+//! Traces of other tools: strace's text, lines of DFTracer, projects of HDTrace with their XML.
 
 use crate::words::text;
 use crate::{Target, kept, seeds};
 use iolab_trace::import::hdtrace::{Project, TraceFile};
-use iolab_trace::import::strace;
+use iolab_trace::import::{Dftracer, strace};
 
 /// Stands between a project and its trace files in one input.
 const CUT: &[u8] = b"\x00";
@@ -21,6 +21,20 @@ pub(crate) const STRACE: Target = Target {
         let Some(text) = text(bytes) else { return };
         match strace(text) {
             Err(error) => assert!(!error.to_string().is_empty()),
+            Ok(trace) => kept::keeps(&trace),
+        }
+    },
+};
+
+/// Compression is a library's: lines are what is read.
+pub(crate) const DFTRACER: Target = Target {
+    name: "dftracer",
+    seeds: || vec![DFTRACER_LINES.as_bytes().to_vec()],
+    bytes_max: 4_096,
+    run: |bytes| {
+        let mut run = Dftracer::default();
+        match run.file(bytes).and_then(|()| run.finish()) {
+            Err(error) => assert!(!error.to_string().is_empty() && !error.hint().is_empty()),
             Ok(trace) => kept::keeps(&trace),
         }
     },
@@ -127,3 +141,13 @@ const VIEWS: &str = "<Program timeAdjustment='100.5'>
 <File_close fid='7' time='1.8' end='1.9'/>
 </Program>
 ";
+
+const DFTRACER_LINES: &str = r#"[
+{"id":1,"name":"start","cat":"dftracer","pid":7,"tid":7,"ts":100,"dur":0,"ph":"X","args":{"hhash":"h1","cmd_hash":"c1","ppid":3}}
+{"id":2,"name":"open64","cat":"POSIX","pid":7,"tid":7,"ts":100,"dur":5,"ph":"X","args":{"hhash":"h1","fhash":"ab","flags":66,"ret":5}}
+{"id":3,"name":"write","cat":"POSIX","pid":7,"tid":7,"ts":"110","dur":"5","ph":"X","args":{"hostname":"n","fname":"/f","count":"64","ret":"64","fd":5}}
+{"id":4,"name":"lseek64","cat":"POSIX","pid":7,"tid":7,"ts":120,"dur":1,"ph":"X","args":{"hhash":"h1","fhash":"ab","fd":5,"offset":-4,"whence":1,"ret":60}}
+{"id":5,"name":"fread","cat":"STDIO","pid":7,"tid":8,"ts":130,"dur":1,"ph":"X","args":{"hhash":"h1","fhash":"cd","size":4,"count":2,"ret":1}}
+{"id":6,"name":"FH","cat":"dftracer","pid":7,"tid":7,"ph":"M","args":{"name":"/d/a","value":"ab"}}
+{"id":7,"name":"PR","cat":"dftracer","pid":7,"tid":7,"ph":"M","args":{"name":"rank","value":"0"}}
+]"#;

@@ -66,6 +66,7 @@ const TARGETS: &[Target] = &[
     words::DATATYPE,
     program::PROGRAM,
     import::STRACE,
+    import::DFTRACER,
     darshan::DARSHAN,
     import::HDTRACE_PROJECT,
     import::HDTRACE,

@@ -1,11 +1,13 @@
 //! Traces of other tools. What they do not say and was inferred stands in `Header::inferred`.
 
 mod darshan;
+mod dftracer;
 pub mod hdtrace;
 mod strace;
 mod strace_line;
 
 pub use darshan::{DarshanError, darshan, is_darshan};
+pub use dftracer::{Dftracer, DftracerError, is_dftracer};
 pub use strace::{NO_DURATIONS, strace};
 
 use std::fmt;

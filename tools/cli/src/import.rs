@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::record::output;
-use crate::{darshan, hdtrace, trace_file};
+use crate::{darshan, dftracer, hdtrace, trace_file};
 use clap::{Args, ValueEnum};
 use iolab_trace::{Trace, import};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 pub(crate) struct Arguments {
     /// What the other tool wrote.
     file: PathBuf,
-    /// Which tool; need not be said of a .proj file or a log of Darshan
+    /// Which tool; need not be said of a .proj file, a log of Darshan or a trace of DFTracer
     #[arg(long)]
     from: Option<Format>,
     /// Where the trace goes; `-` is stdout. [default: run.iot]
@@ -30,6 +30,8 @@ enum Format {
     Hdtrace,
     /// A log of Darshan 3 with single accesses (`DXT_ENABLE_IO_TRACE=1`).
     Darshan,
+    /// A trace of DFTracer (`.pfw`, `.pfw.gz`), or a directory of them.
+    Dftracer,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -40,6 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Format::Strace => strace(&arguments.file)?,
         Format::Hdtrace => hdtrace::load(&arguments.file)?,
         Format::Darshan => darshan::load(&arguments.file)?,
+        Format::Dftracer => dftracer::load(&arguments.file)?,
     };
     trace_file::save_to(output, &trace)?;
     let (calls, files) = (trace.events.len(), trace.header.files.len());
@@ -57,8 +60,11 @@ impl Arguments {
             Some(format) => Ok(format),
             None if hdtrace::is_project(&self.file) => Ok(Format::Hdtrace),
             None if darshan::is_log(&self.file) => Ok(Format::Darshan),
+            None if dftracer::is_trace(&self.file) => Ok(Format::Dftracer),
             None => Err(Failure::new(format!("{}: which tool wrote it?", self.file.display()))
-                .hint("say so by --from strace, --from hdtrace or --from darshan")),
+                .hint(
+                    "say so by --from strace, --from hdtrace, --from darshan or --from dftracer",
+                )),
         }
     }
 }

@@ -12,6 +12,7 @@ mod collective;
 mod compare;
 mod completion;
 mod darshan;
+mod dftracer;
 mod export;
 mod failure;
 mod fs;

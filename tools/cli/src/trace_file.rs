@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{darshan, hdtrace};
+use crate::{darshan, dftracer, hdtrace};
 use iolab_host::trace_parts;
 use iolab_iot::{IotError, Joined, Reader};
 use iolab_trace::Trace;
@@ -25,6 +25,9 @@ pub(crate) fn imported(path: &Path) -> Result<Option<Trace>, Failure> {
     }
     if darshan::is_log(path) {
         return darshan::load(path).map(Some);
+    }
+    if dftracer::is_trace(path) {
+        return dftracer::load(path).map(Some);
     }
     Ok(None)
 }

@@ -130,6 +130,7 @@ fn a_trace_goes_out_in_each_format() {
     assert_eq!(fs::read_to_string(directory.join("run.csv")).unwrap().lines().count(), 201);
 }
 
+const DFTRACER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/dftracer/");
 const DARSHAN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/darshan/");
 
 #[test]
@@ -158,6 +159,27 @@ fn a_log_of_darshan_is_a_trace_for_every_command() {
         assert!(output.status.code() == Some(1) && told.contains(wanted), "{told}");
         assert!(told.contains("hint: "), "{told}");
     }
+}
+
+#[test]
+fn traces_of_dftracer_are_a_trace_for_every_command_also_as_a_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = |arguments: &[&str]| stdout_of(directory.path(), arguments);
+    let text = out(&["report", DFTRACER]);
+    assert!(
+        text.contains("imported on corona173, ruby165") || text.contains("3 processes"),
+        "{text}"
+    );
+    let one = &format!("{DFTRACER}cm1-2024-3537780.pfw.gz");
+    let text = out(&["report", one]);
+    assert!(text.contains("imported on corona173 · 1 process"), "{text}");
+    assert!(text.contains("inferred: offsets of read, write"), "{text}");
+    out(&["view", one, "-o", "page.html"]);
+    out(&["import", one, "-o", "run.iot"]);
+    assert_eq!(out(&["report", "run.iot"]), text);
+    assert!(
+        out(&["simulate", "--trace", one, "--platform", "classic-hdd"]).contains("cm1out_stats")
+    );
 }
 
 #[test]
