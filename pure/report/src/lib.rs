@@ -24,6 +24,7 @@ mod facts;
 mod findings;
 mod frequent;
 mod lane;
+mod objects;
 pub mod markup;
 pub mod overlap;
 pub mod page;
@@ -45,6 +46,7 @@ mod totals;
 
 pub use analysis::Analysis;
 pub use findings::{Confidence, Evidence, Finding, Remedy, Severity, rule_names};
+pub use objects::{LevelRow, ObjectRow};
 pub use pattern::{Pattern, SharedPattern};
 pub use report::{Balance, FileRow, Lacks, LayerRow, PartRow, ProcessRow, Report, Summary};
 pub use sections::{page as report_page, sections as report_sections};
