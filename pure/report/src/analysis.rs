@@ -99,10 +99,8 @@ impl Analysis {
         if layer == Layer::Device {
             self.devices.entry(event.process).or_default().add(row, event);
         }
-        let is_call = matches!(
-            layer,
-            Layer::Posix | Layer::Stdio | Layer::Mpiio | Layer::Mpi | Layer::Hdf5
-        );
+        let is_call =
+            matches!(layer, Layer::Posix | Layer::Stdio | Layer::Mpiio | Layer::Mpi | Layer::Hdf5);
         if !is_call {
             return;
         }

@@ -152,7 +152,9 @@ impl Objects {
             let nested = self.tallies.entry(cause).or_default().nested_ns.entry(above).or_default();
             *nested = nested.saturating_add(event.duration().0);
         }
-        if layer == Layer::Hdf5 && let Some(file) = event.file.index() {
+        if layer == Layer::Hdf5
+            && let Some(file) = event.file.index()
+        {
             self.is_hdf5.entry(file).or_default();
         }
         // A message about an error goes to the terminal.
@@ -166,8 +168,7 @@ impl Objects {
 
     fn add(&mut self, row: u64, event: &Event, cause: Cause, by: Option<Function>) {
         let layer = event.function.layer();
-        let (class, moved, ns) =
-            (event.function.class(), event.moved_bytes(), event.duration().0);
+        let (class, moved, ns) = (event.function.class(), event.moved_bytes(), event.duration().0);
         let tally = self.tallies.entry(cause).or_default();
         let level = tally.levels.entry(layer).or_default();
         level.call_count = level.call_count.saturating_add(event.calls());
@@ -283,11 +284,7 @@ impl Tally {
     fn row(&self, cause: Cause, header: &Header) -> ObjectRow {
         let levels = self.levels.iter().rev().map(|(&layer, level)| {
             let nested = self.nested_ns.get(&layer).copied().unwrap_or(0);
-            LevelRow {
-                layer: layer.name(),
-                own_ns: level.time_ns.saturating_sub(nested),
-                ..*level
-            }
+            LevelRow { layer: layer.name(), own_ns: level.time_ns.saturating_sub(nested), ..*level }
         });
         let path = |file: usize| header.files.get(file).map_or("?", |it| it.path.as_str());
         let mut row = ObjectRow { levels: levels.collect(), ..ObjectRow::default() };

@@ -279,9 +279,9 @@ mod tests {
 
     #[test]
     fn objects_of_one_name_in_one_file_are_one_in_all_parts() {
-        let mut parts =
-            [part(0, "n", "m", &["/a", "/b"], 0), part(1, "n", "m", &["/b", "/a"], 0)];
-        let object = |file, path: &str| ObjectEntry { file, path: path.into(), ..Default::default() };
+        let mut parts = [part(0, "n", "m", &["/a", "/b"], 0), part(1, "n", "m", &["/b", "/a"], 0)];
+        let object =
+            |file, path: &str| ObjectEntry { file, path: path.into(), ..Default::default() };
         parts[0].objects = vec![object(0, "/d"), object(1, "/d")];
         parts[1].objects = vec![object(0, "/d"), object(1, "/e")];
         let (joined, seats) = headers(&parts);

@@ -1,5 +1,5 @@
 //! What is asked of the library: of identifiers that a call has just succeeded with, so that no
-//! question fails. Where one might, its kind is asked first, which is no error of any identifier.
+//! question fails.
 
 use crate::library::Library;
 use std::ffi::CStr;
@@ -8,7 +8,6 @@ use std::ffi::CStr;
 pub(crate) mod kind {
     pub(crate) const FILE: i32 = 1;
     pub(crate) const GROUP: i32 = 2;
-    pub(crate) const SPACE: i32 = 4;
     pub(crate) const DATASET: i32 = 5;
 }
 
@@ -16,6 +15,8 @@ pub(crate) mod kind {
 const NAME_BYTES: usize = 2048;
 /// `H5S_MAX_RANK`.
 const DIMENSIONS: usize = 32;
+/// No identifier is that small: its kind stands in its upper bits.
+const SPACES_MAX: i64 = 0xffff;
 /// `H5D_CHUNKED`.
 const CHUNKED: i32 = 2;
 
@@ -40,7 +41,11 @@ pub(crate) fn kind(library: &'static Library, id: i64) -> i32 {
 }
 
 /// Answers of functions that write a text and say its length.
-fn text(library: &'static Library, name: &'static CStr, words: impl Fn(usize, usize) -> [usize; 3]) -> Vec<u8> {
+fn text(
+    library: &'static Library,
+    name: &'static CStr,
+    words: impl Fn(usize, usize) -> [usize; 3],
+) -> Vec<u8> {
     let mut buffer = vec![0; NAME_BYTES];
     let length = ask(library, name, words(buffer.as_mut_ptr() as usize, buffer.len())) as isize;
     buffer.truncate(usize::try_from(length).unwrap_or(0).min(NAME_BYTES - 1));
@@ -111,8 +116,8 @@ fn selected(library: &'static Library, space: i64) -> i64 {
 
 /// Elements of an access: those selected in the file, else in memory, else all there are.
 pub(crate) fn points(library: &'static Library, dataset: i64, memory: i64, file: i64) -> i64 {
-    // Beside spaces there are numbers that mean one (`H5S_ALL`, `H5S_BLOCK`, `H5S_PLIST`).
-    let is_space = |space: &&i64| **space > 0 && kind(library, **space) == kind::SPACE;
+    // Beside spaces there are small numbers that mean one (`H5S_ALL`, `H5S_BLOCK`, `H5S_PLIST`).
+    let is_space = |space: &&i64| **space > SPACES_MAX;
     match [file, memory].iter().find(is_space) {
         Some(space) => selected(library, *space),
         None => extent(library, c"H5Dget_space", dataset),
@@ -126,8 +131,7 @@ pub(crate) fn attribute_points(library: &'static Library, attribute: i64) -> i64
 
 fn extent(library: &'static Library, get: &'static CStr, id: i64) -> i64 {
     let opened = of_id(library, get, id);
-    let points =
-        |space| of_id(library, c"H5Sget_simple_extent_npoints", space) as i64;
+    let points = |space| of_id(library, c"H5Sget_simple_extent_npoints", space) as i64;
     with(library, (opened, c"H5Sclose"), points).unwrap_or(0)
 }
 

@@ -33,8 +33,8 @@ struct Row {
 /// The arguments are the guest's own; `perform` calls a function that takes them.
 #[inline(never)]
 unsafe fn around(row: &'static Row, words: &[usize], perform: &dyn Fn(usize) -> usize) -> usize {
-    let found = library::of_call(row.name)
-        .and_then(|library| Some((library, library.function(row.name)?)));
+    let found =
+        library::of_call(row.name).and_then(|library| Some((library, library.function(row.name)?)));
     let Some((library, address)) = found else { return NO_SUCH_FUNCTION };
     let Some(door) = RECORDER.door() else { return perform(address) };
     let Some(_inside) = Inside::enter(&FRAME) else { return perform(address) };

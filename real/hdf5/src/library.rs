@@ -42,15 +42,25 @@ struct Object {
 
 /// The library a call of the function of that name goes to.
 pub(crate) fn of_call(name: &CStr) -> Option<&'static Library> {
-    match all().as_slice() {
+    let changes = changes();
+    {
+        let state = STATE.lock();
+        match state.loaded.libraries.as_slice() {
+            _ if state.loaded.changes != changes => {}
+            [] => return None,
+            [only] => return Some(only),
+            _ => {}
+        }
+    }
+    match all(changes).as_slice() {
         [] => None,
         [only] => Some(only),
         several => of_caller(name, several),
     }
 }
 
-fn all() -> Vec<&'static Library> {
-    let changes = changes();
+/// All libraries after so many changes.
+fn all(changes: (u64, u64)) -> Vec<&'static Library> {
     {
         let state = STATE.lock();
         if state.loaded.changes == changes {
@@ -161,9 +171,8 @@ fn symbol(path: &CStr, name: &CStr) -> Option<usize> {
 
 /// Among several libraries the caller's.
 fn of_caller(name: &CStr, libraries: &[&'static Library]) -> Option<&'static Library> {
-    let holding = |address: usize| {
-        libraries.iter().find(|it| (it.start..it.end).contains(&address)).copied()
-    };
+    let holding =
+        |address: usize| libraries.iter().find(|it| (it.start..it.end).contains(&address)).copied();
     let caller = caller();
     let by_itself = holding(caller);
     let by_dependency = || {

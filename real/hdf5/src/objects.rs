@@ -67,8 +67,7 @@ pub(crate) fn of(library: &'static Library, id: i64, is_attribute: bool) -> Know
     let (mut element, mut chunk) = (0, "-".to_owned());
     if kind == "dataset" {
         element = ask::element_bytes(library, id).max(0);
-        let sides: Vec<String> =
-            ask::chunk(library, id).iter().map(ToString::to_string).collect();
+        let sides: Vec<String> = ask::chunk(library, id).iter().map(ToString::to_string).collect();
         if !sides.is_empty() {
             chunk = sides.join("x");
         }

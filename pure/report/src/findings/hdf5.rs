@@ -32,9 +32,11 @@ fn worst<'a>(
     applies: impl Fn(&Accesses, bool) -> bool,
 ) -> Option<(usize, Direction, &'a Accesses)> {
     let objects = &facts.analysis.header.objects;
-    let hits = facts.analysis.objects.datasets().flat_map(|(at, both)| {
-        both.map(|(direction, accesses)| (at, direction, accesses))
-    });
+    let hits = facts
+        .analysis
+        .objects
+        .datasets()
+        .flat_map(|(at, both)| both.map(|(direction, accesses)| (at, direction, accesses)));
     hits.filter(|(at, _, accesses)| {
         applies(accesses, objects.get(*at).is_some_and(|object| !object.chunk.is_empty()))
     })
@@ -49,7 +51,8 @@ fn partial_chunks(facts: &Facts) -> Option<Finding> {
             && accesses.amplification().is_some_and(|ratio| ratio >= AMPLIFICATION)
     })?;
     let object = &facts.analysis.header.objects[at];
-    let elements = object.chunk.iter().fold(object.element_bytes, |all, side| all.saturating_mul(*side));
+    let elements =
+        object.chunk.iter().fold(object.element_bytes, |all, side| all.saturating_mul(*side));
     let sides: Vec<String> = object.chunk.iter().map(u64::to_string).collect();
     let message = format!(
         "{} {} of {} in all move {} through chunks of {} ({})",

@@ -2,6 +2,7 @@
 //! notice, what survives, and what happens to slips.
 
 mod fitting;
+mod hdf5;
 mod mechanisms;
 mod mpi;
 mod parallel;
@@ -31,6 +32,8 @@ fn library() -> &'static Path {
                 "iolab-intercept",
                 "-p",
                 "iolab-mpi",
+                "-p",
+                "iolab-hdf5",
                 "-p",
                 "iolab-names",
             ])
