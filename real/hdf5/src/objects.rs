@@ -37,6 +37,8 @@ pub(crate) struct Known {
     pub(crate) file: u32,
     /// Number of the text that describes the object; 0 for the file itself.
     pub(crate) text: u32,
+    /// The text is said. An object may get its name when all is written (`H5Olink`).
+    is_said: bool,
 }
 
 /// What an identifier is known to stand for.
@@ -52,6 +54,7 @@ pub(crate) fn forget(library: &'static Library, id: i64) {
 /// What an identifier stands for that a call has just succeeded with; asked once.
 pub(crate) fn of(library: &'static Library, id: i64, is_attribute: bool) -> Known {
     if let Some(found) = known(library, id) {
+        say_name(library, id, found);
         return found;
     }
     let name = ask::file_name(library, id);
@@ -59,11 +62,41 @@ pub(crate) fn of(library: &'static Library, id: i64, is_attribute: bool) -> Know
     let file = number(0, path.unwrap_or_else(|| absolute(&name)));
     let kind = match ask::kind(library, id) {
         _ if is_attribute => "attribute",
-        kind::FILE => return keep(library, id, Known { file, text: 0 }),
+        kind::FILE => return keep(library, id, Known { file, text: 0, is_said: true }),
         kind::DATASET => "dataset",
         kind::GROUP => "group",
         _ => "other",
     };
+    let name = ask::name(library, id);
+    if name.is_empty() && kind != "attribute" {
+        let number = RECORDER.door().map_or(0, |door| (door.number)());
+        return keep(library, id, Known { file, text: number, is_said: false });
+    }
+    let text = number(file, description(library, id, kind, &name));
+    keep(library, id, Known { file, text, is_said: true })
+}
+
+/// Says what an object is that had no name before, if it has one now.
+pub(crate) fn say_name(library: &'static Library, id: i64, known: Known) {
+    // Another call may have given the identifier back.
+    let kind = match (known.is_said, known.text) {
+        (true, _) | (_, 0) => return,
+        _ => ask::kind(library, id),
+    };
+    let kind = match kind {
+        kind::DATASET => "dataset",
+        kind::GROUP => "group",
+        _ => return,
+    };
+    let name = ask::name(library, id);
+    let Some(door) = RECORDER.door().filter(|_| !name.is_empty()) else { return };
+    let text = description(library, id, kind, &name);
+    (door.name)(known.text, text.as_ptr(), text.len());
+    keep(library, id, Known { is_said: true, ..known });
+}
+
+/// The text about an object.
+fn description(library: &'static Library, id: i64, kind: &str, name: &[u8]) -> Vec<u8> {
     let (mut element, mut chunk) = (0, "-".to_owned());
     if kind == "dataset" {
         element = ask::element_bytes(library, id).max(0);
@@ -73,19 +106,19 @@ pub(crate) fn of(library: &'static Library, id: i64, is_attribute: bool) -> Know
         }
     }
     let mut text = format!("\0object {kind} {element} {chunk} ").into_bytes();
-    text.extend(ask::name(library, id));
-    if is_attribute {
+    text.extend(name);
+    if kind == "attribute" {
         text.push(b'@');
         text.extend(ask::attribute_name(library, id));
     }
-    keep(library, id, Known { file, text: number(file, text) })
+    text
 }
 
 /// A file that was just opened by that name.
 pub(crate) fn opened(library: &'static Library, id: i64, name: &[u8]) -> Known {
     let path = absolute(name);
     STATE.lock().paths.insert(name.to_owned(), path.clone());
-    keep(library, id, Known { file: number(0, path), text: 0 })
+    keep(library, id, Known { file: number(0, path), text: 0, is_said: true })
 }
 
 /// The number of a file that could not be opened.

@@ -62,6 +62,10 @@ impl<'a> Call<'a> {
             What::OpenFile | What::Open | What::OpenAttribute | What::TransferSeveral => None,
             _ => words.first().and_then(|word| objects::known(library, library.id(*word))),
         };
+        if let (What::Close | What::Release, Some(known)) = (what, known) {
+            // The last moment to ask.
+            objects::say_name(library, library.id(words[0]), known);
+        }
         Call { function, what, words, library, known }
     }
 
