@@ -41,6 +41,13 @@ pub(crate) struct Known {
     is_said: bool,
 }
 
+impl Known {
+    /// Of this object and others of its file: the file.
+    pub(crate) fn of_several(self) -> Known {
+        Known { text: 0, ..self }
+    }
+}
+
 /// What an identifier is known to stand for.
 pub(crate) fn known(library: &'static Library, id: i64) -> Option<Known> {
     STATE.lock().objects.get(&library.key(id)).copied()

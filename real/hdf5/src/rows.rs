@@ -164,8 +164,7 @@ impl<'a> Call<'a> {
         let on = (self.word(0) > 0).then(|| {
             // SAFETY: as above.
             let known = objects::of(self.library, unsafe { self.id_in(1, 0) }, false);
-            // A text of 0 is no object.
-            if self.word(0) == 1 { known } else { Known { text: 0, ..known } }
+            if self.word(0) == 1 { known } else { known.of_several() }
         });
         (bytes, on)
     }
