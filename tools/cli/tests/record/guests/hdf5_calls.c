@@ -37,12 +37,12 @@ int main(int count, char **words) {
 	int value = 7;
 	H5Awrite(unit, H5T_NATIVE_INT, &value);
 	H5Aclose(unit);
-	H5Fflush(file, H5F_SCOPE_GLOBAL);
 	float first[COLUMNS];
 	hsize_t start[2] = { 1, 0 };
 	H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, row, NULL);
 	H5Dread(plain, H5T_NATIVE_FLOAT, line, space, H5P_DEFAULT, first);
 	H5Dclose(chunked);
+	H5Fflush(file, H5F_SCOPE_GLOBAL);
 	herr_t refused = H5Dwrite(chunked, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers);
 	hid_t missing = H5Dopen2(file, "missing", H5P_DEFAULT);
 	printf("%g %d %lld\n", first[3], (int)refused, (long long)missing);
