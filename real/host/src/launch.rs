@@ -274,12 +274,15 @@ pub fn may_call_hdf5(command: &Path) -> bool {
     // A script is what starts it, as in `kind_of`.
     for _ in 0..4 {
         let Some(path) = found(&program) else { return false };
+        // Also one that is a script itself, which chooses a version.
+        if is_python(&path) {
+            return true;
+        }
         let Ok(file) = File::open(&path) else { return false };
         let read = |offset, to: &mut [u8]| file.read_at(to, offset).unwrap_or(0);
         match program::look(read) {
             Program::Script(by) if by.bytes().ends_with(b"/env") => return is_python_by_env(&file),
             Program::Script(by) => program = PathBuf::from(OsStr::from_bytes(by.bytes())),
-            _ if is_python(&path) => return true,
             _ => {
                 return program::needs(read, |name| {
                     name.starts_with(b"libhdf5") || name.starts_with(b"libnetcdf")
