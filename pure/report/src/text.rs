@@ -1,6 +1,6 @@
 //! The report for people at a terminal: findings first, then who, what and when; short.
 
-mod datasets;
+pub(crate) mod datasets;
 
 pub use datasets::by_dataset;
 

@@ -7,6 +7,10 @@ use crate::thousands::grouped;
 use iolab_trace::Layer;
 use std::fmt::Write;
 
+/// What a row has.
+pub(crate) const COLUMNS: [&str; 7] =
+    ["time", "own", "calls", "read", "written", "moved", "dataset"];
+
 /// Every dataset of a report; none where the trace has no call of HDF5.
 pub fn by_dataset(report: &Report) -> Option<String> {
     (!report.datasets.is_empty()).then(|| write(&report.datasets, usize::MAX))
@@ -17,8 +21,19 @@ pub(super) fn write(datasets: &[ObjectRow], listed: usize) -> String {
     if datasets.is_empty() {
         return String::new();
     }
-    let mut rows = vec![cells(["time", "own", "calls", "read", "written", "moved", "dataset"])];
-    for dataset in datasets.iter().take(listed) {
+    let mut all = vec![COLUMNS.map(str::to_owned)];
+    all.extend(rows(datasets.iter().take(listed)));
+    let mut text = format!("\nDatasets of HDF5, with what they come to below\n{}", table(&all, 6));
+    if let Some(more) = datasets.len().checked_sub(listed).filter(|&more| more > 0) {
+        _ = writeln!(text, "  … and {} more (--by dataset lists all)", grouped(more as u64));
+    }
+    text
+}
+
+/// Of each dataset a row for its calls, and one for each layer below them.
+pub(crate) fn rows<'a>(datasets: impl Iterator<Item = &'a ObjectRow>) -> Vec<[String; 7]> {
+    let mut rows = Vec::new();
+    for dataset in datasets {
         if dataset.level(Layer::Hdf5).is_none() {
             // Nothing but what goes out when the program ends.
             let mut row = cells(["–"; 7]);
@@ -39,11 +54,7 @@ pub(super) fn write(datasets: &[ObjectRow], listed: usize) -> String {
             ]
         }));
     }
-    let mut text = format!("\nDatasets of HDF5, with what they come to below\n{}", table(&rows, 6));
-    if let Some(more) = datasets.len().checked_sub(listed).filter(|&more| more > 0) {
-        _ = writeln!(text, "  … and {} more (--by dataset lists all)", grouped(more as u64));
-    }
-    text
+    rows
 }
 
 /// How much more moved below than was asked for; of the library's own, what share of the file's.
