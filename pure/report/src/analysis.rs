@@ -5,6 +5,7 @@
 //! that [`Once`] names: what reached the system where the trace has that, so nothing counts twice.
 
 use crate::lane::Lane;
+use crate::objects::Objects;
 use crate::sizes::Sizes;
 use crate::stream::{Level, Stream, StreamKey};
 use crate::timeline::Timeline;
@@ -50,6 +51,7 @@ pub struct Analysis {
     pub(crate) write_sizes: Sizes,
     pub(crate) timeline: Timeline,
     pub(crate) once: Once,
+    pub(crate) objects: Objects,
     lanes: BTreeMap<(u32, u32), usize>,
     lane_states: Vec<Lane>,
     last_lane: Option<((u32, u32), usize)>,
@@ -72,6 +74,7 @@ impl Analysis {
             write_sizes: Sizes::default(),
             timeline: Timeline::default(),
             once: Once::default(),
+            objects: Objects::default(),
             lanes: BTreeMap::new(),
             lane_states: Vec::new(),
             last_lane: None,
@@ -96,12 +99,17 @@ impl Analysis {
         if layer == Layer::Device {
             self.devices.entry(event.process).or_default().add(row, event);
         }
-        if !matches!(layer, Layer::Posix | Layer::Stdio | Layer::Mpiio | Layer::Mpi) {
+        let is_call =
+            matches!(layer, Layer::Posix | Layer::Stdio | Layer::Mpiio | Layer::Mpi | Layer::Hdf5);
+        if !is_call {
             return;
         }
+        self.objects.observe(row, event, &self.header);
         let lane = self.lane(event);
-        let outermost = event.parent < 0;
-        if outermost {
+        let in_hdf5 = || self.lane_states[lane].outer_layer == Some(Layer::Hdf5);
+        // What HDF5 calls is the program's I/O as if nothing were above it.
+        let outermost = event.parent < 0 || layer == Layer::Mpiio && in_hdf5();
+        if event.parent < 0 {
             self.lane_states[lane].outer_layer = Some(layer);
         }
         if self.once.counts(event) {
@@ -109,7 +117,7 @@ impl Analysis {
         }
         let inside_posix = !outermost && self.lane_states[lane].outer_layer == Some(Layer::Posix);
         match layer {
-            Layer::Mpi => {}
+            Layer::Mpi | Layer::Hdf5 => {}
             Layer::Posix if !inside_posix => self.system(row, event, lane),
             Layer::Posix => {}
             // A flush is judged by the writes it causes, so it stands beside them.

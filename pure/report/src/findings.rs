@@ -8,6 +8,7 @@
 mod data;
 mod file_rule;
 mod finding;
+mod hdf5;
 mod metadata;
 mod ranks;
 mod run;
@@ -26,6 +27,7 @@ pub(crate) fn judge(facts: &Facts) -> Vec<Finding> {
     findings.extend(ranks::judge(facts));
     findings.extend(run::judge(facts));
     findings.extend(servers::judge(facts));
+    findings.extend(hdf5::judge(facts));
     findings.sort_by(|a, b| {
         let weight = |f: &Finding| (f.severity, f.evidence.share_of_run, f.evidence.time_ns as f64);
         weight(b).partial_cmp(&weight(a)).unwrap_or(std::cmp::Ordering::Equal)
@@ -36,6 +38,6 @@ pub(crate) fn judge(facts: &Facts) -> Vec<Finding> {
 /// Names of all rules, in the order they are applied.
 pub fn rule_names() -> Vec<&'static str> {
     let files = data::RULES.iter().chain(metadata::RULES).map(|rule| rule.name);
-    let others = [ranks::NAMES, run::NAMES, servers::NAMES];
+    let others = [ranks::NAMES, run::NAMES, servers::NAMES, hdf5::NAMES];
     files.chain(others.into_iter().flatten().copied()).collect()
 }

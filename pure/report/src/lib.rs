@@ -31,6 +31,7 @@ mod findings;
 mod frequent;
 mod lane;
 pub mod markup;
+mod objects;
 pub mod overlap;
 pub mod page;
 mod pattern;
@@ -53,6 +54,7 @@ pub mod tune;
 
 pub use analysis::Analysis;
 pub use findings::{Confidence, Evidence, Finding, Remedy, Severity, rule_names};
+pub use objects::{LevelRow, ObjectRow};
 pub use pattern::{Pattern, SharedPattern};
 pub use report::{Balance, FileRow, Lacks, LayerRow, PartRow, ProcessRow, Report, Summary};
 pub use sections::{page as report_page, sections as report_sections};

@@ -3,6 +3,7 @@
 use crate::analysis::{Analysis, ProcessState};
 use crate::facts::{Facts, FileFacts};
 use crate::findings::{Finding, judge};
+use crate::objects::ObjectRow;
 use crate::pattern::{Pattern, SharedPattern};
 use crate::sizes::Sizes;
 use crate::stream::{Stream, StreamKey};
@@ -24,6 +25,9 @@ pub struct Report {
     pub layers: Vec<LayerRow>,
     /// Totals and patterns per file, the one that took longest first.
     pub files: Vec<FileRow>,
+    /// What calls of HDF5 come to, by dataset and the rest of each file; empty without such calls.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub datasets: Vec<ObjectRow>,
     /// I/O and the rest per process that did I/O.
     pub processes: Vec<ProcessRow>,
     /// How evenly the ranks share the work; none with fewer than two.
@@ -203,6 +207,7 @@ impl Report {
             findings: judge(&facts),
             layers: layer_rows(&analysis),
             files,
+            datasets: analysis.objects.rows(&analysis.header),
             balance: balance(&processes),
             processes,
             read_sizes: analysis.read_sizes.clone(),

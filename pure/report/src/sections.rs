@@ -5,7 +5,7 @@ use crate::findings::{Finding, Severity};
 use crate::page::{self, Cell, Jump, Page, Section, Table, Tone};
 use crate::report::{FileRow, ProcessRow, Report};
 use crate::sizes::SizeRange;
-use crate::text::duration;
+use crate::text::{datasets, duration};
 use crate::thousands::grouped;
 use iolab_trace::Trace;
 use iolab_vocab::format_bytes;
@@ -60,6 +60,13 @@ pub fn sections(report: &Report, trace: &Trace, timeline: usize) -> Vec<Section>
     sections.push(Section::Timeline);
     sections.push(Section::Charts(charts(report)));
     sections.push(Section::Table(files(&report.files)));
+    if !report.datasets.is_empty() {
+        let title = "Datasets of HDF5, with what they come to below";
+        let rows = datasets::rows(report.datasets.iter().take(LISTED));
+        sections.push(Section::Table(
+            rows.into_iter().fold(Table::new(title, datasets::COLUMNS), Table::row),
+        ));
+    }
     sections.push(Section::Table(processes(&report.processes)));
     let lacks = crate::text::lack_lines(report);
     if !lacks.is_empty() {

@@ -1,5 +1,9 @@
 //! The report for people at a terminal: findings first, then who, what and when; short.
 
+pub(crate) mod datasets;
+
+pub use datasets::by_dataset;
+
 use crate::findings::{Finding, Severity};
 use crate::report::{FileRow, LayerRow, ProcessRow, Report, Summary};
 use crate::sizes::Sizes;
@@ -29,6 +33,7 @@ pub fn write(report: &Report, style: Style) -> String {
     let mut text = heading(&report.summary);
     text.push_str(&findings(&report.findings, style));
     text.push_str(&files(&report.files));
+    text.push_str(&datasets::write(&report.datasets, LISTED));
     if report.processes.len() > 1 {
         text.push_str(&processes(&report.processes, &report.summary));
     }

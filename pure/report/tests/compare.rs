@@ -94,6 +94,21 @@ fn a_run_and_itself_have_no_difference() {
 }
 
 #[test]
+fn a_run_recorded_with_calls_of_hdf5_is_the_same_as_without_them() {
+    let plain = run(PLAIN);
+    let mut with = plain.clone();
+    with.events.clear();
+    for call in &plain.events {
+        let around = Event { start: Nanos(call.start.0 - 1_000), ..*call };
+        let parent = with.events.len() as i64;
+        with.events.push(Event { function: Function::H5D_WRITE, argument: 0, ..around });
+        with.events.push(Event { parent, ..*call });
+    }
+    let found = compared(&[plain], &[with]);
+    assert!(found.is_equal() && found.differences.is_empty(), "{}", found.text());
+}
+
+#[test]
 fn planted_differences_are_named_in_the_order_of_their_size_and_nothing_else() {
     let planted = Plan {
         slow: |file, call| if file == 0 && (2_000..3_000).contains(&call) { 10 } else { 1 },

@@ -2,8 +2,8 @@
 
 mod programs;
 
-use iolab_report::Severity;
-use iolab_trace::{Event, Function};
+use iolab_report::{ObjectRow, Severity};
+use iolab_trace::{Event, Function, Layer};
 use iolab_vocab::{Random, Seed};
 use programs::Program;
 
@@ -638,6 +638,105 @@ fn uneven_servers() {
     let many = [(5000, KIB), (4000, KIB), (100, KIB), (100, KIB), (100, KIB), (100, KIB)];
     let two = devices(run, &many).finding("uneven-servers");
     assert!(two.message.starts_with("2 of 6 servers") && two.message.contains("server0, server1"));
+}
+
+#[test]
+fn partial_chunk_access() {
+    const CHUNK: i64 = 64 * 1024;
+    let of = ("/f.h5", Some("/d"));
+    let program = |function, count: u64, asked: u64, below: &[i64]| {
+        program(|p| {
+            for _ in 0..count {
+                p.calls_hdf5(function, of, asked, below);
+            }
+        })
+    };
+    let writing = |count, below: &[i64]| program(Function::H5D_WRITE, count, 1024, below);
+    let faulty = writing(40, &[-CHUNK, CHUNK]);
+    // Whole chunks, and what a compressed one comes to.
+    let whole = program(Function::H5D_WRITE, 40, 64 * KIB, &[CHUNK, 40_000, -512]);
+    assert_told_apart("partial-chunk-access", &faulty, &whole);
+    // A few accesses, or little in all, are what a file costs anyway.
+    assert_told_apart("partial-chunk-access", &faulty, &writing(10, &[-CHUNK, CHUNK]));
+    assert_told_apart("partial-chunk-access", &faulty, &writing(40, &[-2048, 2048]));
+    let reading = program(Function::H5D_READ, 40, 1024, &[-CHUNK]);
+    assert_told_apart("partial-chunk-access", &reading, &whole);
+    let finding = faulty.finding("partial-chunk-access");
+    let wanted = "/d: 40 writes of 40 KiB in all move 5 MiB through chunks of 128 × 64 (64 KiB)";
+    assert_eq!((finding.message.as_str(), finding.evidence.calls), (wanted, 40));
+    assert_eq!((finding.severity, finding.files), (Severity::High, vec!["/f.h5".to_owned()]));
+}
+
+#[test]
+fn tiny_dataset_accesses() {
+    let writing = |count: u64, asked: u64| {
+        program(|p| {
+            let of = ("/f.h5", Some("/d"));
+            for _ in 0..count {
+                p.calls_hdf5(Function::H5D_WRITE, of, asked, &[]);
+            }
+        })
+    };
+    let faulty = writing(1000, 8);
+    assert_told_apart("tiny-dataset-accesses", &faulty, &writing(1000, 64 * KIB));
+    assert_told_apart("tiny-dataset-accesses", &faulty, &writing(100, 8));
+    assert_eq!(
+        faulty.finding("tiny-dataset-accesses").message,
+        "/d: 1,000 writes of 8 B on average"
+    );
+}
+
+#[test]
+fn metadata_between_data() {
+    let writing = |flush_every: usize, small: i64| {
+        program(|p| {
+            for i in 0..200 {
+                p.calls_hdf5(Function::H5D_WRITE, ("/f.h5", Some("/d")), 4096, &[4096]);
+                if i % flush_every == 0 {
+                    p.calls_hdf5(Function::H5F_FLUSH, ("/f.h5", None), 0, &[small, small]);
+                }
+            }
+        })
+    };
+    let faulty = writing(1, 96);
+    assert_told_apart("metadata-between-data", &faulty, &writing(50, 96));
+    assert_told_apart("metadata-between-data", &faulty, &writing(1, 64 << 10));
+    // All of it at the end is between nothing.
+    let at_end = program(|p| {
+        for _ in 0..200 {
+            p.calls_hdf5(Function::H5D_WRITE, ("/f.h5", Some("/d")), 4096, &[4096]);
+        }
+        p.calls_hdf5(Function::H5F_CLOSE, ("/f.h5", None), 0, &[96; 400]);
+    });
+    assert_told_apart("metadata-between-data", &faulty, &at_end);
+    let wanted = "398 small writes of HDF5's own metadata (37.3 KiB) between 200 writes of data";
+    assert_eq!(faulty.finding("metadata-between-data").message, wanted);
+}
+
+#[test]
+fn every_byte_below_hdf5_has_one_cause() {
+    let mut program = program(|p| {
+        p.calls_hdf5(Function::H5D_WRITE, ("/f.h5", Some("/a")), 100, &[300, -50]);
+        p.calls_hdf5(Function::H5D_READ, ("/f.h5", Some("/b")), 100, &[-100]);
+        p.calls_hdf5(Function::H5D_CLOSE, ("/f.h5", Some("/a")), 0, &[11]);
+        p.calls_hdf5(Function::H5F_CLOSE, ("/f.h5", None), 0, &[7]);
+        // At the end of the program, and a file that has nothing to do with it.
+        p.writes("/f.h5", 0, 5).writes("/other", 0, 1000);
+    });
+    let rows = program.report().datasets;
+    let moved = |row: &ObjectRow| {
+        let below = row.level(Layer::Posix).unwrap();
+        (below.read_bytes, below.written_bytes)
+    };
+    let names: Vec<_> = rows.iter().map(|row| row.dataset.as_deref()).collect();
+    assert_eq!(names, [Some("/a"), Some("/b"), None]);
+    assert_eq!(rows.iter().map(moved).collect::<Vec<_>>(), [(50, 311), (100, 0), (0, 12)]);
+    assert_eq!((rows[0].write_amplification, rows[1].read_amplification), (Some(3.61), Some(1.0)));
+    let above = rows[0].level(Layer::Hdf5).unwrap();
+    assert_eq!((above.call_count, above.time_ns, above.own_ns), (2, 5_000, 2_000));
+    assert_eq!(rows[2].share_of_file, 12.0 / 473.0);
+    program.header().objects.clear();
+    assert!(program.report().datasets.is_empty(), "no calls of HDF5 that say on what");
 }
 
 #[test]

@@ -91,6 +91,12 @@ impl Event {
         counted(self.function, self.argument).is_some()
     }
 
+    /// Whether no call of the program but one of HDF5 is around this row of `events`.
+    pub fn is_outermost_but_for_hdf5(&self, events: &[Event]) -> bool {
+        let parent = usize::try_from(self.parent).ok().and_then(|at| events.get(at));
+        self.parent < 0 || parent.is_some_and(|it| it.function.layer() == Layer::Hdf5)
+    }
+
     /// Bytes that really moved: the result of a read or write that did not fail.
     pub const fn moved_bytes(&self) -> u64 {
         if self.function.class().moves_data() && self.result > 0 { self.result as u64 } else { 0 }

@@ -12,6 +12,7 @@ mod gather;
 mod missing;
 mod mpi;
 mod names;
+mod objects;
 mod positions;
 
 use crate::spool::{CONTROL_BYTES, CONTROL_MAGIC, SPOOL_VERSION, control, read_u32, read_u64};
@@ -126,6 +127,7 @@ pub fn finish(spools: &Spools<'_>, side: Side) -> Result<Trace, FinishError> {
     gathered.events.sort_by_key(|event| (event.start, event.process, event.thread));
     names::resolve(&mut gathered, &mut header);
     mpi::resolve(&mut gathered, &mut header);
+    objects::resolve(&mut gathered, &mut header);
     positions::derive(&mut gathered, &mut header);
     missing::tell(spools, &gathered, &mut header);
     let mut events = gathered.events;
@@ -190,34 +192,38 @@ fn entry(process: &gather::Process) -> ProcessEntry {
     }
 }
 
-/// Gives each call inside a call of a higher layer of the same thread its parent, the outermost one.
-/// Outer calls come first.
+/// Gives each call inside calls of higher layers of the same thread its parent, the innermost of
+/// them. Outer calls come first.
 fn adopt(events: &mut [Event]) {
-    let mut outer: Option<usize> = None;
+    let mut around: Vec<usize> = Vec::new();
     for index in 0..events.len() {
         let event = events[index];
-        let inside = |it: &Event| {
+        let is_inside = |it: &Event| {
             (it.process, it.thread) == (event.process, event.thread)
                 && it.start <= event.start
                 && event.end <= it.end
         };
-        if outer.is_some_and(|at| !inside(&events[at])) {
-            outer = None;
+        while around.pop_if(|at| !is_inside(&events[*at])).is_some() {}
+        let own = height(&event);
+        if let Some(&at) = around.iter().rev().find(|&&at| height(&events[at]) > own) {
+            set_size_before(events, at, index);
+            events[index].parent = at as i64;
         }
-        let height = |event: &Event| match event.function.layer() {
-            _ if event.function == Function::VIEW_PIECE => 0,
-            Layer::Mpi | Layer::Mpiio => 2,
-            Layer::Stdio => 1,
-            _ => 0,
-        };
-        match outer {
-            Some(at) if height(&event) < height(&events[at]) => {
-                set_size_before(events, at, index);
-                events[index].parent = at as i64;
-            }
-            None if height(&event) > 0 && !event.is_counted() => outer = Some(index),
-            _ => {}
+        let is_lower = around.last().is_none_or(|&at| height(&events[at]) > own);
+        if own > 0 && is_lower && !event.is_counted() {
+            around.push(index);
         }
+    }
+}
+
+/// A call has calls of lower layers inside.
+fn height(event: &Event) -> u8 {
+    match event.function.layer() {
+        _ if event.function == Function::VIEW_PIECE => 0,
+        Layer::Hdf5 => 3,
+        Layer::Mpi | Layer::Mpiio => 2,
+        Layer::Stdio => 1,
+        _ => 0,
     }
 }
 

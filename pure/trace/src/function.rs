@@ -162,6 +162,31 @@ macro_rules! for_each_function {
             MPI_ALLTOALL = 337 "MPI_Alltoall" Mpi Collective (length) -> status [];
             MPI_SCAN = 338 "MPI_Scan" Mpi Collective (length) -> status [];
             MPI_REDUCE_SCATTER = 339 "MPI_Reduce_scatter" Mpi Collective (length) -> status [];
+            H5F_CREATE = 340 "H5Fcreate" Hdf5 Open (path flags) -> object [];
+            H5F_OPEN = 341 "H5Fopen" Hdf5 Open (path flags) -> object [];
+            H5F_FLUSH = 342 "H5Fflush" Hdf5 Flush (object) -> status [];
+            H5F_CLOSE = 343 "H5Fclose" Hdf5 Close (object) -> status [];
+            H5G_CREATE = 344 "H5Gcreate" Hdf5 Open (object name) -> object [];
+            H5G_OPEN = 345 "H5Gopen" Hdf5 Open (object name) -> object [];
+            H5G_CLOSE = 346 "H5Gclose" Hdf5 Close (object) -> status [];
+            H5D_CREATE = 347 "H5Dcreate" Hdf5 Open (object name) -> object [];
+            H5D_OPEN = 348 "H5Dopen" Hdf5 Open (object name) -> object [];
+            H5D_READ = 349 "H5Dread" Hdf5 Read (object length) -> moved [];
+            H5D_WRITE = 350 "H5Dwrite" Hdf5 Write (object length) -> moved [];
+            H5D_READ_CHUNK = 351 "H5Dread_chunk" Hdf5 Read (object length) -> moved [];
+            H5D_WRITE_CHUNK = 352 "H5Dwrite_chunk" Hdf5 Write (object length) -> moved [];
+            H5D_SET_EXTENT = 353 "H5Dset_extent" Hdf5 Truncate (object) -> status [];
+            H5D_FLUSH = 354 "H5Dflush" Hdf5 Flush (object) -> status [];
+            H5D_CLOSE = 355 "H5Dclose" Hdf5 Close (object) -> status [];
+            H5A_CREATE = 356 "H5Acreate" Hdf5 Open (object name) -> object [];
+            H5A_OPEN = 357 "H5Aopen" Hdf5 Open (object name) -> object [];
+            H5A_READ = 358 "H5Aread" Hdf5 Read (object length) -> moved [];
+            H5A_WRITE = 359 "H5Awrite" Hdf5 Write (object length) -> moved [];
+            H5A_CLOSE = 360 "H5Aclose" Hdf5 Close (object) -> status [];
+            H5O_OPEN = 361 "H5Oopen" Hdf5 Open (object name) -> object [];
+            H5O_FLUSH = 362 "H5Oflush" Hdf5 Flush (object) -> status [];
+            H5O_CLOSE = 363 "H5Oclose" Hdf5 Close (object) -> status [];
+            H5I_DEC_REF = 364 "H5Idec_ref" Hdf5 Close (object) -> status [];
             COMPUTE = 400 "compute" Compute Compute () -> nothing [];
             DEVICE_READ = 410 "device read" Device Read () -> moved [];
             DEVICE_WRITE = 411 "device write" Device Write () -> moved [];
@@ -189,6 +214,8 @@ pub enum Layer {
     Mpiio,
     /// MPI, but for its I/O: messages and collective operations.
     Mpi,
+    /// HDF5.
+    Hdf5,
     /// Time between calls, where it is kept as rows of its own.
     Compute,
     /// What an in-situ strategy decided.
@@ -214,6 +241,7 @@ impl Layer {
             Layer::Stdio => "stdio",
             Layer::Mpiio => "mpiio",
             Layer::Mpi => "mpi",
+            Layer::Hdf5 => "hdf5",
             Layer::Compute => "compute",
             Layer::Insitu => "insitu",
             Layer::Server => "server",

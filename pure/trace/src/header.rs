@@ -69,6 +69,23 @@ pub struct ProcessEntry {
     pub ending: String,
 }
 
+/// An object in a file of HDF5, as a program opened it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObjectEntry {
+    /// Index of its file in [`Header::files`].
+    pub file: u32,
+    /// `dataset`, `group`, `attribute` or `other`.
+    pub kind: String,
+    /// Its name in the file (`/group/dataset`); of an attribute that of its object, `@` and its own.
+    /// Empty when it has none.
+    pub path: String,
+    /// Bytes of an element in the file, 0 when it has none.
+    pub element_bytes: u64,
+    /// Elements of a chunk by dimension; empty when it is not stored in chunks.
+    pub chunk: Vec<u64>,
+}
+
 /// A rank's part of a job that recorded each rank for itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -137,6 +154,9 @@ pub struct Header {
     /// parallel program, in the communicator's own order. Empty where no such call is known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub communicators: Vec<Vec<u32>>,
+    /// Objects of HDF5 that rows of this layer name by index.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<ObjectEntry>,
     /// The parts this trace is made of, when its ranks were recorded each for itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,

@@ -8,7 +8,7 @@
 //! aligned by their wall clocks, which the joined header says; a path on a file system that every
 //! machine has for itself is a file per machine.
 
-use crate::{Class, Event, FileEntry, Function, Header, Layer, ProcessEntry};
+use crate::{Class, Event, FileEntry, Function, Header, Layer, ObjectEntry, ProcessEntry};
 use iolab_vocab::{FileId, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +26,7 @@ const NO_PART: &str = "of its job, which left no part of this trace";
 pub struct Seat {
     files: Vec<FileId>,
     communicators: Vec<i64>,
+    objects: Vec<i64>,
     first_process: u32,
     shift_ns: u64,
 }
@@ -43,9 +44,14 @@ impl Seat {
             }
             other => other,
         };
-        let communicator = |index: i64| {
+        let placed = |places: &[i64], index: i64| {
             let at = usize::try_from(index).ok();
-            at.and_then(|at| self.communicators.get(at)).copied().unwrap_or(index)
+            at.and_then(|at| places.get(at)).copied().unwrap_or(index)
+        };
+        let communicator = |index: i64| placed(&self.communicators, index);
+        let argument = match event.function.layer() {
+            Layer::Hdf5 => placed(&self.objects, argument),
+            _ => argument,
         };
         let (mut fd, mut offset) = (event.fd, event.offset);
         if event.function.layer() == Layer::Mpi {
@@ -86,6 +92,7 @@ pub fn headers(parts: &[Header]) -> (Header, Vec<Seat>) {
         processes: Vec::new(),
         files: Vec::new(),
         communicators: Vec::new(),
+        objects: Vec::new(),
         ..first.clone()
     };
     let mut files = Files { by_name: BTreeMap::new(), one_machine };
@@ -93,10 +100,19 @@ pub fn headers(parts: &[Header]) -> (Header, Vec<Seat>) {
     for (at, part) in parts.iter().enumerate() {
         let shift_ns = zero_of(part) - zero_of(earliest);
         let machine = part.parts.first().map_or("", |it| it.host.as_str());
+        let of_part: Vec<FileId> =
+            part.files.iter().map(|it| files.place(it, machine, &mut joined)).collect();
+        let in_joined = |object: &ObjectEntry| ObjectEntry {
+            file: of_part.get(object.file as usize).map_or(u32::MAX, |file| file.0),
+            ..object.clone()
+        };
         seats.push(Seat {
-            files: part.files.iter().map(|it| files.place(it, machine, &mut joined)).collect(),
+            objects: (part.objects.iter())
+                .map(|object| place_of(in_joined(object), &mut joined.objects))
+                .collect(),
+            files: of_part,
             communicators: (part.communicators.iter())
-                .map(|members| place_of(members, &mut joined.communicators))
+                .map(|members| place_of(members.clone(), &mut joined.communicators))
                 .collect(),
             first_process: joined.processes.len() as u32,
             shift_ns,
@@ -115,11 +131,11 @@ pub fn headers(parts: &[Header]) -> (Header, Vec<Seat>) {
     (with_missing_ranks(joined), seats)
 }
 
-/// Communicators of the same ranks are one.
-fn place_of(members: &[u32], joined: &mut Vec<Vec<u32>>) -> i64 {
-    let known = joined.iter().position(|listed| listed == members);
+/// Communicators of the same ranks are one, and objects of one name in one file.
+fn place_of<T: PartialEq>(one: T, joined: &mut Vec<T>) -> i64 {
+    let known = joined.iter().position(|listed| *listed == one);
     known.unwrap_or_else(|| {
-        joined.push(members.to_owned());
+        joined.push(one);
         joined.len() - 1
     }) as i64
 }
@@ -259,6 +275,22 @@ mod tests {
         assert_eq!((carried.file, carried.process, carried.parent), (FileId(1), 1, 12));
         assert_eq!(seats[0].carry(&event, 0).start, Nanos(30), "20 is the earlier zero");
         assert_eq!(joined.environment.len(), 1, "each rank's own variables are left out");
+    }
+
+    #[test]
+    fn objects_of_one_name_in_one_file_are_one_in_all_parts() {
+        let mut parts = [part(0, "n", "m", &["/a", "/b"], 0), part(1, "n", "m", &["/b", "/a"], 0)];
+        let object =
+            |file, path: &str| ObjectEntry { file, path: path.into(), ..Default::default() };
+        parts[0].objects = vec![object(0, "/d"), object(1, "/d")];
+        parts[1].objects = vec![object(0, "/d"), object(1, "/e")];
+        let (joined, seats) = headers(&parts);
+        assert_eq!(joined.objects, [object(0, "/d"), object(1, "/d"), object(0, "/e")]);
+        let carried = |argument| {
+            let write = Event { argument, ..Event::of(Function::H5D_WRITE) };
+            seats[1].carry(&write, 0).argument
+        };
+        assert_eq!([0, 1, -1].map(carried), [1, 2, -1]);
     }
 
     #[test]

@@ -21,5 +21,7 @@ pub mod spool;
 pub use call_view::{CallView, Partner};
 pub use event::{Event, Trace, order, sort};
 pub use function::{Class, Function, Layer};
-pub use header::{Clock, FORMAT_VERSION, FileEntry, Header, Losses, Origin, Part, ProcessEntry};
+pub use header::{
+    Clock, FORMAT_VERSION, FileEntry, Header, Losses, ObjectEntry, Origin, Part, ProcessEntry,
+};
 pub use once::Once;

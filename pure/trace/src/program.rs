@@ -83,6 +83,17 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     crate::spool::read_u64(bytes, at)
 }
 
+/// Whether a program lists a library that `is_wanted` by its name; `read` as for [`look`].
+pub fn needs(
+    mut read: impl FnMut(u64, &mut [u8]) -> usize,
+    is_wanted: impl Fn(&[u8]) -> bool,
+) -> bool {
+    let mut head = [0; 1024];
+    let length = read(0, &mut head);
+    let Some(headers) = Headers::of(&head[..length]) else { return false };
+    headers.needed(&is_wanted, &mut read).is_some()
+}
+
 /// Looks at a file through `read`, which fills a buffer from an offset and says how far it came.
 pub fn look(mut read: impl FnMut(u64, &mut [u8]) -> usize) -> Program {
     let mut head = [0; 1024];
@@ -98,14 +109,8 @@ pub fn look(mut read: impl FnMut(u64, &mut [u8]) -> usize) -> Program {
             .find(|word| !word.bytes().is_empty())
             .map_or(Program::Unknown, Program::Script);
     }
-    // 64 bits, little-endian.
-    if !head.starts_with(b"\x7fELF\x02\x01") {
-        return Program::Unknown;
-    }
-    let (start, count) = (u64_at(head, 32) as usize, u16_at(head, 56) as usize);
-    let headers = head.get(start..).unwrap_or_default().chunks_exact(PROGRAM_HEADER).take(count);
-    let find = |kind| headers.clone().find(|it| u32_at(it, 0) == kind);
-    let Some(interpreter) = find(INTERPRETER) else {
+    let Some(headers) = Headers::of(head) else { return Program::Unknown };
+    let Some(interpreter) = headers.find(INTERPRETER) else {
         return Program::Static;
     };
     let mut path = [0; 128];
@@ -116,53 +121,78 @@ pub fn look(mut read: impl FnMut(u64, &mut [u8]) -> usize) -> Program {
     if !loader.starts_with(b"ld-linux") && !loader.starts_with(b"ld-2") {
         return Program::Foreign;
     }
-    let Some(dynamic) = find(DYNAMIC) else { return Program::Plain };
-    let load = |address: u64| {
-        headers
-            .clone()
-            .filter(|it| u32_at(it, 0) == LOAD)
-            .find(|it| {
-                let begin = u64_at(it, 16);
-                address >= begin && address - begin < u64_at(it, 32)
-            })
-            .and_then(|it| (address - u64_at(it, 16)).checked_add(u64_at(it, 8)))
-    };
-    first_runtime(u64_at(dynamic, 8), u64_at(dynamic, 32), &load, &mut read)
-        .map_or(Program::Plain, Program::After)
+    headers.needed(&must_be_first, &mut read).map_or(Program::Plain, Program::After)
 }
 
-/// The runtime among the needed libraries that must be first.
-fn first_runtime(
-    offset: u64,
-    bytes: u64,
-    load: &dyn Fn(u64) -> Option<u64>,
-    read: &mut impl FnMut(u64, &mut [u8]) -> usize,
-) -> Option<Short> {
-    let mut table = [0; 1024];
-    let room = (bytes as usize).min(table.len());
-    let got = read(offset, &mut table[..room]);
-    let entries = table[..got].chunks_exact(16).map(|it| (u64_at(it, 0), u64_at(it, 8)));
-    let strings = entries.clone().find(|(tag, _)| *tag == STRING_TABLE)?.1;
-    let strings = load(strings)?;
-    entries.filter(|(tag, _)| *tag == NEEDED).find_map(|(_, at)| {
-        let mut name = [0; 64];
-        let got = read(strings.checked_add(at)?, &mut name);
-        let name = Short::of(&name[..got]);
-        must_be_first(name.bytes()).then_some(name)
-    })
+/// What the head of a file says of its segments.
+struct Headers<'a>(&'a [u8]);
+
+impl<'a> Headers<'a> {
+    /// None of a file that is not one of 64 bits, little-endian.
+    fn of(head: &'a [u8]) -> Option<Headers<'a>> {
+        if !head.starts_with(b"\x7fELF\x02\x01") {
+            return None;
+        }
+        let (start, count) = (u64_at(head, 32) as usize, u16_at(head, 56) as usize);
+        let rest = head.get(start..).unwrap_or_default();
+        let length = (rest.len() / PROGRAM_HEADER).min(count) * PROGRAM_HEADER;
+        Some(Headers(&rest[..length]))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &'a [u8]> {
+        self.0.chunks_exact(PROGRAM_HEADER)
+    }
+
+    fn find(&self, kind: u32) -> Option<&'a [u8]> {
+        self.all().find(|it| u32_at(it, 0) == kind)
+    }
+
+    /// Where in the file what lies at an address comes from.
+    fn load(&self, address: u64) -> Option<u64> {
+        let segment = self.all().filter(|it| u32_at(it, 0) == LOAD).find(|it| {
+            let begin = u64_at(it, 16);
+            address >= begin && address - begin < u64_at(it, 32)
+        })?;
+        (address - u64_at(segment, 16)).checked_add(u64_at(segment, 8))
+    }
+
+    /// The first needed library that is wanted.
+    fn needed(
+        &self,
+        is_wanted: &dyn Fn(&[u8]) -> bool,
+        read: &mut impl FnMut(u64, &mut [u8]) -> usize,
+    ) -> Option<Short> {
+        let dynamic = self.find(DYNAMIC)?;
+        let mut table = [0; 1024];
+        let room = (u64_at(dynamic, 32) as usize).min(table.len());
+        let got = read(u64_at(dynamic, 8), &mut table[..room]);
+        let entries = table[..got].chunks_exact(16).map(|it| (u64_at(it, 0), u64_at(it, 8)));
+        let strings = entries.clone().find(|(tag, _)| *tag == STRING_TABLE)?.1;
+        let strings = self.load(strings)?;
+        entries.filter(|(tag, _)| *tag == NEEDED).find_map(|(_, at)| {
+            let mut name = [0; 64];
+            let got = read(strings.checked_add(at)?, &mut name);
+            let name = Short::of(&name[..got]);
+            is_wanted(name.bytes()).then_some(name)
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(bytes: &[u8]) -> Program {
-        look(|offset, to| {
+    fn reader(bytes: &[u8]) -> impl FnMut(u64, &mut [u8]) -> usize {
+        |offset, to| {
             let rest = bytes.get(offset as usize..).unwrap_or_default();
             let count = rest.len().min(to.len());
             to[..count].copy_from_slice(&rest[..count]);
             count
-        })
+        }
+    }
+
+    fn of(bytes: &[u8]) -> Program {
+        look(reader(bytes))
     }
 
     /// A file with a loader and one needed library.
@@ -198,6 +228,17 @@ mod tests {
         assert_eq!(of(&elf("/lib/ld-musl-x86_64.so.1", "libc.so")), Program::Foreign);
         let Program::After(first) = of(&elf(glibc, "libasan.so.8")) else { panic!() };
         assert_eq!(first.bytes(), b"libasan.so.8");
+    }
+
+    #[test]
+    fn a_library_that_a_program_lists_is_found() {
+        let file = elf("/lib64/ld-linux-x86-64.so.2", "libhdf5_serial.so.103");
+        assert!(needs(reader(&file), |name| name == b"libhdf5_serial.so.103"));
+        assert!(!needs(reader(&file), |name| name.starts_with(b"libnetcdf")));
+        for length in 0..file.len() {
+            needs(reader(&file[..length]), |_| false);
+        }
+        assert!(!needs(reader(b"#!/bin/sh"), |_| true));
     }
 
     #[test]

@@ -199,10 +199,22 @@ pub struct Door {
     pub left_out: extern "C" fn(usize),
 }
 
-/// The symbol that opens the door: takes [`DOOR_VERSION`], gives null where nothing is recorded.
+/// The symbol that opens the door: takes [`DOOR_VERSION`] and the bit of a layer ([`layer`]), gives null
+/// where calls of that are not recorded.
 pub const DOOR_NAME: &CStr = c"iolab_recorder_door";
 /// Changes with [`Door`].
-pub const DOOR_VERSION: u32 = 1;
+pub const DOOR_VERSION: u32 = 2;
+
+/// Bits of the control page's word of layers.
+#[allow(missing_docs, reason = "each is the layer of that name")]
+pub mod layer {
+    pub const POSIX: u32 = 0;
+    pub const STDIO: u32 = 1;
+    /// Calls below the strategies.
+    pub const BELOW: u32 = 2;
+    pub const MPI: u32 = 3;
+    pub const HDF5: u32 = 4;
+}
 
 /// Head of a chunk, slot 0.
 #[allow(missing_docs, reason = "offsets of the fields of that name")]

@@ -21,6 +21,8 @@ use std::{env, fmt, io};
 pub const LIBRARY_NAME: &str = "libiolab_intercept.so";
 /// File name of the library that sees calls of MPI.
 pub const MPI_LIBRARY_NAME: &str = "libiolab_mpi.so";
+/// File name of the library that sees calls of HDF5.
+pub const HDF5_LIBRARY_NAME: &str = "libiolab_hdf5.so";
 /// File name of the library for calls by name on files of a file system.
 pub const NAMES_LIBRARY_NAME: &str = "libiolab_names.so";
 /// Variable that says where the library is, when it is not beside the program.
@@ -193,6 +195,11 @@ pub fn find_mpi_library() -> Result<PathBuf, LaunchError> {
     find(MPI_LIBRARY_NAME)
 }
 
+/// Finds the library that sees calls of HDF5, in the same places.
+pub fn find_hdf5_library() -> Result<PathBuf, LaunchError> {
+    find(HDF5_LIBRARY_NAME)
+}
+
 /// Finds the library for calls by name on files of a file system, in the same places.
 pub fn find_names_library() -> Result<PathBuf, LaunchError> {
     find(NAMES_LIBRARY_NAME)
@@ -258,6 +265,44 @@ pub fn missed(command: &Path) -> Option<(PathBuf, Missed)> {
         _ => return None,
     };
     Some((file, why))
+}
+
+/// Whether a command may call HDF5: its file lists the library, or one that is built on it, or it is
+/// Python, whose modules bring theirs.
+pub fn may_call_hdf5(command: &Path) -> bool {
+    let mut program = command.to_owned();
+    // A script is what starts it, as in `kind_of`.
+    for _ in 0..4 {
+        let Some(path) = found(&program) else { return false };
+        // Also one that is a script itself, which chooses a version.
+        if is_python(&path) {
+            return true;
+        }
+        let Ok(file) = File::open(&path) else { return false };
+        let read = |offset, to: &mut [u8]| file.read_at(to, offset).unwrap_or(0);
+        match program::look(read) {
+            Program::Script(by) if by.bytes().ends_with(b"/env") => return is_python_by_env(&file),
+            Program::Script(by) => program = PathBuf::from(OsStr::from_bytes(by.bytes())),
+            _ => {
+                return program::needs(read, |name| {
+                    name.starts_with(b"libhdf5") || name.starts_with(b"libnetcdf")
+                });
+            }
+        }
+    }
+    false
+}
+
+fn is_python(program: &Path) -> bool {
+    program.file_name().is_some_and(|name| name.as_bytes().starts_with(b"python"))
+}
+
+/// Whether a script that `env` starts is one of Python: its first line says what.
+fn is_python_by_env(script: &File) -> bool {
+    let mut head = [0; 128];
+    let length = script.read_at(&mut head, 0).unwrap_or(0);
+    let line = head[..length].split(|&byte| byte == b'\n').next().unwrap_or_default();
+    line.split(|byte| byte.is_ascii_whitespace()).any(|word| word.starts_with(b"python"))
 }
 
 /// Whether a program gets rights that its starter does not have, so that the loader leaves

@@ -45,6 +45,8 @@ impl Mode {
     pub(crate) const RECORD_POSIX: Mode = Mode(16);
     /// Record the program's calls of MPI.
     pub(crate) const RECORD_MPI: Mode = Mode(64);
+    /// Record the program's calls of HDF5.
+    pub(crate) const RECORD_HDF5: Mode = Mode(128);
     /// An ordinary moment: started, no new process, nobody on borrowed memory.
     pub(crate) const USUAL: Mode = Mode(32);
 

@@ -13,12 +13,12 @@ use crate::files::{
     self,
     Place::{Explicit, Own, Shared},
 };
-use crate::inside::Inside;
 use crate::messages as msg;
 use crate::next::Next;
 use crate::pfs::{self, Work};
 use crate::profiling::comm_rank;
 use crate::recorder::{Times, door, leave_out, push, record};
+use iolab_layer::inside::Inside;
 use iolab_trace::Function as F;
 use iolab_trace::spool::{LeftOut, Record};
 use std::cell::Cell;

@@ -21,10 +21,10 @@ mod wire;
 
 use crate::call::Call;
 use crate::family::Family;
-use crate::inside::Inside;
 use crate::pfs::numbers::{Class, Numbers};
 use crate::pfs::trouble::say;
 use crate::recorder::Times;
+use iolab_layer::inside::Inside;
 use iolab_policy::collective::{CollectiveKind, CollectiveSelection, catalog};
 use iolab_vocab::Direction;
 use std::cell::Cell;

@@ -20,7 +20,6 @@ mod exchange;
 mod family;
 mod files;
 mod handle;
-mod inside;
 mod messages;
 mod next;
 mod pfs;

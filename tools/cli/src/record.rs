@@ -40,8 +40,9 @@ pub(crate) struct Arguments {
     /// Where the trace goes; `-` is stdout. [default: run.iot]
     #[arg(short, long, value_name = "RUN.iot")]
     output: Option<PathBuf>,
-    /// Layers to record.
-    #[arg(long = "layer", value_delimiter = ',', value_name = "LAYER,…", default_values = ["posix", "stdio"])]
+    /// Layers to record. Default: posix and stdio; of a program that lists HDF5, and of Python, hdf5 as
+    /// well.
+    #[arg(long = "layer", value_delimiter = ',', value_name = "LAYER,…")]
     layers: Vec<LayerName>,
     /// Calls on streams (stdio): every one (`calls`), or the number and bytes of those that reach no
     /// system call (`counts`), or the first 1000 on a file and then their number (`auto`), or `none`.
@@ -76,6 +77,8 @@ enum LayerName {
     Stdio,
     /// Messages, collective calls and MPI-IO, of any MPI
     Mpi,
+    /// Files, groups, datasets and attributes of HDF5, with what below them is theirs
+    Hdf5,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -91,19 +94,32 @@ enum WhenFull {
 }
 
 impl Arguments {
+    /// Whether a layer is to be recorded.
+    fn has(&self, layer: LayerName) -> bool {
+        if !self.layers.is_empty() {
+            return self.layers.contains(&layer);
+        }
+        match layer {
+            LayerName::Posix | LayerName::Stdio => true,
+            LayerName::Mpi => false,
+            LayerName::Hdf5 => launch::may_call_hdf5(Path::new(&self.command[0])),
+        }
+    }
+
     fn settings(&self) -> Settings {
         Settings {
             clock: self.clock.map(|clock| match clock {
                 ClockName::Tsc => ClockSource::Counter,
                 ClockName::Monotonic => ClockSource::Monotonic,
             }),
-            posix: self.layers.contains(&LayerName::Posix),
-            stdio: match self.layers.contains(&LayerName::Stdio) {
+            posix: self.has(LayerName::Posix),
+            stdio: match self.has(LayerName::Stdio) {
                 true => self.stdio.into(),
                 false => StreamCalls::Nothing,
             },
             below: false,
-            mpi: self.layers.contains(&LayerName::Mpi),
+            mpi: self.has(LayerName::Mpi),
+            hdf5: self.has(LayerName::Hdf5),
             limit_bytes: self.spool_limit,
             ring: self.when_full == WhenFull::Ring,
             directory: self.spool.clone(),
@@ -118,6 +134,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut libraries = vec![launch::find_library().map_err(launch_failure)?];
     if settings.mpi || collective.is_some() {
         libraries.push(launch::find_mpi_library().map_err(launch_failure)?);
+    }
+    if settings.hdf5 {
+        libraries.push(launch::find_hdf5_library().map_err(launch_failure)?);
     }
     let mut recorder =
         Recorder::begin(target, arguments.resolution, &settings, &arguments.command)?;
@@ -169,6 +188,7 @@ impl Recorder {
             stdio: StreamCalls::Nothing,
             below: false,
             mpi: true,
+            hdf5: false,
             limit_bytes: SPOOL_BYTES,
             ring: false,
             directory: None,

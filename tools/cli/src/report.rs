@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{say, trace_file};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use iolab_report::{Analysis, Report, csv, report_page, text};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -20,9 +20,18 @@ pub(crate) struct Arguments {
     /// Print the files as a table of comma-separated values.
     #[arg(long)]
     csv: bool,
+    /// Print every dataset of HDF5, with what its calls come to in the layers below.
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["json", "csv"])]
+    by: Option<By>,
     /// Also write a page with findings, charts and timeline: one file that opens on double click.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+}
+
+/// What a report can be about alone.
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    Dataset,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -30,6 +39,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Some(page) => write_page(&arguments.trace, page)?,
         None => analyse(&arguments.trace)?,
     };
+    if let Some(By::Dataset) = arguments.by {
+        let datasets = text::by_dataset(&report).ok_or_else(|| {
+            Failure::new(format!("{} has no calls of HDF5", arguments.trace.display()))
+                .hint("record them: iolab record --layer posix,stdio,hdf5 -- COMMAND")
+        })?;
+        say::text(datasets.trim_start_matches('\n'))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     say::text(&match (arguments.json, arguments.csv) {
         (true, _) => json(&report)?,
         (_, true) => csv::files(&report),

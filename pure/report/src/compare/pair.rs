@@ -146,7 +146,9 @@ struct Deeds {
 
 fn deeds(trace: &Trace) -> BTreeMap<usize, Deeds> {
     let mut deeds: BTreeMap<usize, Deeds> = BTreeMap::new();
-    for (row, event) in trace.events.iter().enumerate().filter(|(_, event)| is_own(event)) {
+    for (row, event) in
+        trace.events.iter().enumerate().filter(|(_, event)| is_own(event, &trace.events))
+    {
         let Some(file) = event.file.index().filter(|&file| file < trace.header.files.len()) else {
             continue;
         };
@@ -173,8 +175,12 @@ fn without_numbers(path: &str) -> String {
 
 fn processes(a: &Trace, b: &Trace) -> Vec<(usize, usize)> {
     let of = |trace: &Trace| {
-        let mut used: BTreeSet<usize> =
-            trace.events.iter().filter(|e| is_own(e)).map(|e| e.process as usize).collect();
+        let mut used: BTreeSet<usize> = trace
+            .events
+            .iter()
+            .filter(|e| is_own(e, &trace.events))
+            .map(|e| e.process as usize)
+            .collect();
         used.retain(|&process| process < trace.header.processes.len());
         let mut used: Vec<usize> = used.into_iter().collect();
         used.sort_by_key(|&process| trace.header.processes[process].start_ns);

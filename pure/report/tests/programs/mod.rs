@@ -1,7 +1,7 @@
 //! A program as a script of calls: small enough to read, exact enough to judge.
 
 use iolab_report::{Analysis, Finding, Report};
-use iolab_trace::{Event, FileEntry, Function, Header, ProcessEntry, Trace};
+use iolab_trace::{Event, FileEntry, Function, Header, ObjectEntry, ProcessEntry, Trace};
 use iolab_vocab::{FileId, Nanos};
 
 /// Writes down what a program calls. Every call takes `call_ns`, with nothing in between.
@@ -105,6 +105,45 @@ impl Program {
 
     pub(crate) fn device_writes(&mut self, path: &str, offset: u64, length: u64) -> &mut Program {
         self.transfers(Function::DEVICE_WRITE, path, offset, length);
+        self
+    }
+
+    /// A call of HDF5 on a dataset or on the file, and what it writes (positive) or reads (negative)
+    /// below; each call below takes as long as the one above has to itself.
+    pub(crate) fn calls_hdf5(
+        &mut self,
+        function: Function,
+        (path, dataset): (&str, Option<&str>),
+        asked: u64,
+        below: &[i64],
+    ) -> &mut Program {
+        let file = self.file(path);
+        let of_dataset = |name: &str| ObjectEntry {
+            file: file.0,
+            kind: "dataset".to_owned(),
+            path: name.to_owned(),
+            element_bytes: 8,
+            chunk: vec![128, 64],
+        };
+        let objects = &mut self.header.objects;
+        let argument = dataset.map_or(-1, |name| {
+            let known = objects.iter().position(|it| it.path == name && it.file == file.0);
+            known.unwrap_or_else(|| {
+                objects.push(of_dataset(name));
+                objects.len() - 1
+            }) as i64
+        });
+        let (length, call_ns) = (asked as i64, self.call_ns);
+        self.call_ns = call_ns * (1 + below.len() as u64);
+        let event = Event { argument, length, result: length, ..Event::of(function) };
+        let parent = self.call(path, event);
+        self.call_ns = call_ns;
+        for &bytes in below {
+            let function = if bytes < 0 { Function::PREAD } else { Function::PWRITE };
+            let (length, offset) = (bytes.abs(), 0);
+            let event = Event { parent, offset, length, result: length, ..Event::of(function) };
+            self.call(path, event);
+        }
         self
     }
 

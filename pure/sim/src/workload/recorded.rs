@@ -63,7 +63,9 @@ pub enum PosixCalls {
 /// Whether a trace has calls of MPI that a cluster could carry out, or is what one has carried out.
 pub fn has_mpi(trace: &Trace) -> bool {
     let is_command = |event: &Event| is_mpi(event) || event.function == Function::COMPUTE;
-    trace.events.iter().any(|event| event.parent < 0 && event.rank >= 0 && is_command(event))
+    trace.events.iter().any(|event| {
+        event.is_outermost_but_for_hdf5(&trace.events) && event.rank >= 0 && is_command(event)
+    })
 }
 
 fn is_mpi(event: &Event) -> bool {
@@ -105,8 +107,10 @@ impl Recording {
             posix,
             open: BTreeMap::new(),
         };
+        // What HDF5 is called for shows in what it calls.
         let is_wanted = |&row: &usize| match posix {
-            PosixCalls::Compute => trace.events[row].parent < 0,
+            _ if trace.events[row].function.layer() == Layer::Hdf5 => false,
+            PosixCalls::Compute => trace.events[row].is_outermost_but_for_hdf5(&trace.events),
             PosixCalls::Commands => is_past_mpi(trace, row),
         };
         let mut rows: Vec<usize> = (0..trace.events.len()).filter(is_wanted).collect();
@@ -195,7 +199,10 @@ fn notes(trace: &Trace, reader: &Reader<'_>) -> Vec<String> {
             "{lost} calls of MPI are not in the trace; others may wait for them here"
         ));
     }
-    let calls = || trace.events.iter().filter(|event| event.parent < 0 && is_mpi(event));
+    let calls = || {
+        let events = &trace.events;
+        events.iter().filter(|event| is_mpi(event) && event.is_outermost_but_for_hdf5(events))
+    };
     let data = calls().filter(|call| call.function.class().moves_data());
     let unplaced = data.filter(|call| call.offset < 0 && call.length > 0).count();
     if unplaced > 0 {

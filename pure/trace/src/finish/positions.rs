@@ -71,6 +71,9 @@ impl Follower<'_> {
         let number = event.file.0.wrapping_add(1) as usize;
         let file = file_of(self.files, event);
         event.file = file;
+        if event.function.layer() == Layer::Hdf5 {
+            return;
+        }
         if event.function.layer() == Layer::Mpiio {
             return self.accesses.follow(event, number);
         }

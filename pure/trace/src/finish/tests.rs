@@ -547,6 +547,51 @@ fn what_mpi_does_below_is_inside_of_its_call_and_says_how_large_the_file_was() {
 }
 
 #[test]
+fn calls_of_hdf5_name_their_object_and_hold_what_they_cause_in_all_layers_below() {
+    let text = |number, text: &[u8]| Record::of_text(number, text, 0).unwrap();
+    let on = |function: Function, times, object| Record {
+        argument: object,
+        length: 64,
+        ..record(function, 1, times, 64)
+    };
+    let trace = finish_one(&[
+        named(1, "/f.h5"),
+        named(2, "/f.h5"),
+        named(3, "/f.h5"),
+        text(8, b"\0object dataset 8 64x128 /d"),
+        text(9, b"\0object dataset 8 64x128 /d"),
+        on(Function::H5D_WRITE, (1000, 1500), 8),
+        Record { number: 2, fd: 2, ..on(Function::MPI_FILE_WRITE, (1010, 1100), -1) },
+        record(Function::PWRITE, 3, (1020, 1030), 64),
+        record(Function::PWRITE, 3, (1200, 1210), 10),
+        on(Function::H5D_CLOSE, (2000, 2100), 9),
+        on(Function::H5D_CLOSE, (2200, 2300), 99),
+    ]);
+    let rows: Vec<_> = trace.events.iter().map(|e| (e.function.name(), e.parent)).collect();
+    let expected = [
+        ("H5Dwrite", -1),
+        ("MPI_File_write", 0),
+        ("pwrite", 1),
+        ("pwrite", 0),
+        ("H5Dclose", -1),
+        ("H5Dclose", -1),
+    ];
+    assert_eq!(rows, expected);
+    let events = &trace.events;
+    let outermost = events.iter().map(|event| event.is_outermost_but_for_hdf5(events));
+    assert!(outermost.eq([true, true, false, true, true, true]));
+    let [object] = trace.header.objects.as_slice() else { panic!("{:?}", trace.header.objects) };
+    assert_eq!((object.path.as_str(), object.chunk.as_slice()), ("/d", [64, 128].as_slice()));
+    let objects =
+        [0, 4, 5].map(|row: usize| (trace.events[row].argument, trace.events[row].file.0));
+    assert_eq!(
+        objects,
+        [(0, 0), (0, 0), (-1, 0)],
+        "one object under two numbers, and an unknown one"
+    );
+}
+
+#[test]
 fn records_of_no_function_are_counted_and_do_not_spoil_the_others() {
     let trace = finish_one(&[
         named(1, "/f"),

@@ -5,7 +5,7 @@ use super::error::{RecordingError, at};
 use super::settings::{Settings, StreamCalls};
 use crate::limits;
 use iolab_trace::spool::{
-    CHUNK_BYTES, CONTROL_BYTES, CONTROL_MAGIC, Lost, SPOOL_VERSION, control, process as head,
+    CHUNK_BYTES, CONTROL_BYTES, CONTROL_MAGIC, Lost, SPOOL_VERSION, control, layer, process as head,
 };
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::OpenOptions;
@@ -38,10 +38,11 @@ impl Control {
     }
 
     fn fill(&self, settings: &Settings) {
-        let layers = u32::from(settings.posix)
-            | u32::from(settings.stdio != StreamCalls::Nothing) << 1
-            | u32::from(settings.below) << 2
-            | u32::from(settings.mpi) << 3;
+        let layers = u32::from(settings.posix) << layer::POSIX
+            | u32::from(settings.stdio != StreamCalls::Nothing) << layer::STDIO
+            | u32::from(settings.below) << layer::BELOW
+            | u32::from(settings.mpi) << layer::MPI
+            | u32::from(settings.hdf5) << layer::HDF5;
         self.word(control::VERSION).store(SPOOL_VERSION, Ordering::Relaxed);
         self.word(control::CLOCK)
             .store(u32::from(self.clock == ClockSource::Monotonic), Ordering::Relaxed);

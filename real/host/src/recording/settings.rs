@@ -44,6 +44,8 @@ pub struct Settings {
     pub below: bool,
     /// Calls of MPI, of the library that [`crate::launch::find_mpi_library`] finds.
     pub mpi: bool,
+    /// Calls of HDF5, of the library that [`crate::launch::find_hdf5_library`] finds.
+    pub hdf5: bool,
     /// The spool directory takes no more than this (and a few heads of processes).
     pub limit_bytes: u64,
     /// When it is full: go on, overwriting the oldest records.
@@ -61,6 +63,7 @@ impl Default for Settings {
             stdio: StreamCalls::Auto,
             below: false,
             mpi: false,
+            hdf5: false,
             limit_bytes: 2 << 30,
             ring: false,
             directory: None,

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Scripts that start scripts, looked through.
 const SCRIPTS: u32 = 4;
 const VARIABLE: &[u8] = b"LD_PRELOAD=";
-const LIBRARIES: [&[u8]; 2] = [b"libiolab_intercept.so", b"libiolab_mpi.so"];
+const LIBRARIES: [&[u8]; 3] = [b"libiolab_intercept.so", b"libiolab_mpi.so", b"libiolab_hdf5.so"];
 
 /// One line in a process is enough; a recording says it at its end.
 static SAID: AtomicBool = AtomicBool::new(false);

@@ -8,7 +8,7 @@ use super::{apart, clock, page};
 use crate::mode::Mode;
 use crate::{path, process, system, thread};
 use iolab_trace::spool::{
-    CHUNK_BYTES, CONTROL_BYTES, CONTROL_MAGIC, Lost, PROCESS_MAGIC, SPOOL_VERSION, control,
+    CHUNK_BYTES, CONTROL_BYTES, CONTROL_MAGIC, Lost, PROCESS_MAGIC, SPOOL_VERSION, control, layer,
     process as head, state,
 };
 use std::ffi::c_char;
@@ -142,8 +142,14 @@ fn is_there() -> bool {
 fn layers() -> Mode {
     let bits = page::word(control::LAYERS).map_or(0, |word| word.load(Ordering::Relaxed));
     let mut mode = Mode::RECORD;
-    let layers = [Mode::RECORD_POSIX, Mode::RECORD_STDIO, Mode::RECORD_BELOW, Mode::RECORD_MPI];
-    for (at, layer) in layers.into_iter().enumerate() {
+    let layers = [
+        (layer::POSIX, Mode::RECORD_POSIX),
+        (layer::STDIO, Mode::RECORD_STDIO),
+        (layer::BELOW, Mode::RECORD_BELOW),
+        (layer::MPI, Mode::RECORD_MPI),
+        (layer::HDF5, Mode::RECORD_HDF5),
+    ];
+    for (at, layer) in layers {
         if bits & 1 << at != 0 {
             mode = Mode(mode.0 | layer.0);
         }

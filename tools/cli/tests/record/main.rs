@@ -4,6 +4,7 @@
 #[path = "../built/mod.rs"]
 mod built;
 mod fitting;
+mod hdf5;
 mod mechanisms;
 mod mpi;
 mod parallel;

@@ -1,18 +1,18 @@
-//! Whether a thread is in a call of MPI: what that calls is its own.
+//! Whether a thread is in a call of a layer: what that calls is its own.
 
 use std::cell::Cell;
 use std::thread::LocalKey;
 
 /// Where on its stack a thread is in a call, 0 if in none.
-pub(crate) type Frame = LocalKey<Cell<usize>>;
+pub type Frame = LocalKey<Cell<usize>>;
 
 /// The thread is in a call, until this goes.
-pub(crate) struct Inside(&'static Frame);
+pub struct Inside(&'static Frame);
 
 impl Inside {
     /// None if the thread is in one already. Stacks grow down: a call further up than the one before
     /// means that a handler of the guest's jumped out of that.
-    pub(crate) fn enter(frame: &'static Frame) -> Option<Inside> {
+    pub fn enter(frame: &'static Frame) -> Option<Inside> {
         let here = 0u8;
         let here = &raw const here as usize;
         if here < frame.get() {

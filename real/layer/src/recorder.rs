@@ -1,0 +1,79 @@
+//! The way to the recorder in the other library, which is in every recorded process.
+
+use iolab_trace::Function;
+use iolab_trace::spool::{DOOR_NAME, DOOR_VERSION, Door, LeftOut, Record};
+use std::sync::OnceLock;
+
+/// The recorder as a library of one layer meets it.
+pub struct Recorder {
+    layer: u32,
+    found: OnceLock<Option<&'static Door>>,
+}
+
+impl Recorder {
+    /// For calls of this layer ([`iolab_trace::spool::layer`]).
+    pub const fn of(layer: u32) -> Recorder {
+        Recorder { layer, found: OnceLock::new() }
+    }
+
+    /// The recorder, if calls of the layer are recorded.
+    pub fn door(&self) -> Option<&'static Door> {
+        *self.found.get_or_init(|| {
+            // SAFETY: a look-up by a terminated name.
+            let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, DOOR_NAME.as_ptr()) };
+            if address.is_null() {
+                return None;
+            }
+            // SAFETY: a function of ours in the other library, of this type in every version.
+            let open: extern "C" fn(u32, u32) -> *const Door =
+                unsafe { std::mem::transmute(address) };
+            // SAFETY: null, or a table that lives as long as the process.
+            unsafe { open(DOOR_VERSION, self.layer).as_ref() }
+        })
+    }
+
+    /// Keeps a record.
+    pub fn push(&self, record: Record) {
+        if let Some(door) = self.door() {
+            (door.push)(&record);
+        }
+    }
+
+    /// Gives `text` a number, unique in the run.
+    pub fn number(&self, text: &[u8]) -> u32 {
+        let Some(door) = self.door() else { return 0 };
+        let number = (door.number)();
+        (door.name)(number, text.as_ptr(), text.len());
+        number
+    }
+
+    /// Counts a call that is left out.
+    pub fn leave_out(&self, reason: LeftOut) {
+        if let Some(door) = self.door() {
+            (door.left_out)(reason as usize);
+        }
+    }
+}
+
+/// Times of a call, as the recorder's clock has them.
+#[derive(Clone, Copy)]
+pub struct Times {
+    /// Before.
+    pub start: u64,
+    /// After.
+    pub end: u64,
+}
+
+/// A record of a call whose fields mean nothing yet.
+pub fn record(function: Function, times: Times) -> Record {
+    Record {
+        start: times.start,
+        end: times.end,
+        offset: -1,
+        length: -1,
+        argument: -1,
+        fd: -1,
+        function: function.0,
+        ..Record::default()
+    }
+}
