@@ -57,7 +57,7 @@ pub use rules::Request;
 pub use seek_elide::SeekElide;
 pub use seek_free::SeekFree;
 pub use selection::{Selection, literal_glob};
-pub use spec::StrategySpec;
+pub use spec::{BlockOf, StrategySpec};
 pub use stack::{Command, Slot, Stack};
 pub use throttle::Throttle;
 pub use window::Window;

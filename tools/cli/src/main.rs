@@ -33,6 +33,7 @@ mod report;
 mod reproduce;
 mod run;
 mod simulate;
+mod storage_block;
 mod strategies;
 mod study;
 mod sweep;

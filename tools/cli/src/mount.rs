@@ -3,12 +3,13 @@
 pub(crate) mod server;
 
 use crate::failure::Failure;
+use crate::storage_block;
 use clap::Args;
 use iolab_host::interruption::{Interruptions, name};
 use iolab_mount::{MountError, Settings, mount};
-use iolab_policy::insitu::StrategySpec;
 use iolab_policy::insitu::classes::Semantics;
 use iolab_policy::insitu::stacking::{self, Consent, Setting};
+use iolab_policy::insitu::{Selection, StrategySpec};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -34,7 +35,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let strategies = StrategySpec::parse_each(&arguments.apply)?;
+    let block = |_: &Selection| Some(storage_block::of_directory(&arguments.source));
+    let strategies = StrategySpec::parse_each_on(&arguments.apply, &block)?;
     refuse_destroyers(&strategies)?;
     let consent = Consent::of(&arguments.allow, arguments.cruel, false)?;
     for remark in stacking::check(&strategies, Setting::Live, consent)? {

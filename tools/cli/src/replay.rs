@@ -2,9 +2,10 @@
 
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::storage_block;
 use crate::trace_file;
 use clap::Args;
-use iolab_policy::insitu::stacking;
+use iolab_policy::insitu::{Selection, stacking};
 use iolab_replay::{Pace, ReplayError, Settings, Summary, replay};
 use iolab_trace::{Header, Origin, Trace};
 use iolab_vocab::format_bytes;
@@ -44,10 +45,11 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let decisions = arguments.decisions.as_deref();
     let decisions = Output::begin_if(decisions, "--decisions", &[&arguments.trace])?;
+    let block = |_: &Selection| Some(storage_block::of_directory(&arguments.into));
     let settings = Settings {
         directory: arguments.into.clone(),
         into_used_directory: arguments.into_used_directory,
-        strategies: crate::run::parse_for_scratch(&arguments.apply)?,
+        strategies: crate::run::parse_for_scratch(&arguments.apply, &block)?,
         pace: if arguments.timed { Pace::Timed } else { Pace::AsFastAsPossible },
     };
     let mut trace = trace_file::load(&arguments.trace)?;

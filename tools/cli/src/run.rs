@@ -16,13 +16,14 @@ use crate::record::{
     Output, RESOLUTION_NS, Saved, StdioName, launch_failure, making, named_in, spool_failure,
     summarize, writing,
 };
+use crate::storage_block;
 use clap::Args;
 use iolab_host::job::Job;
 use iolab_host::launch::{self, Both, Ending, Watcher};
 use iolab_host::recording::{Recording, Settings, StreamCalls};
 use iolab_host::run::{SharedRun, has_memory_from_around, leftovers};
-use iolab_policy::insitu::StrategySpec;
 use iolab_policy::insitu::stacking::{self, Consent, Setting};
+use iolab_policy::insitu::{BlockOf, StrategySpec};
 use iolab_trace::finish::Side;
 use iolab_trace::{Event, Layer};
 use std::ffi::OsString;
@@ -91,12 +92,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             Some(specs) => (specs, false),
             None => (Vec::new(), true),
         },
-        None => (StrategySpec::parse_each(&arguments.apply)?, false),
+        None => {
+            let block = storage_block::of_selection()?;
+            (StrategySpec::parse_each_on(&arguments.apply, &block)?, false)
+        }
     };
     let consent = Consent::of(&arguments.allow, arguments.collective.cruel, arguments.destroys)?;
     let remarks = stacking::check(&specs, Setting::Live, consent)?;
     if !arguments.quiet {
         remarks.iter().for_each(|remark| eprintln!("iolab: {remark}"));
+        if arguments.apply.iter().any(|text| text.contains(storage_block::ASKED)) {
+            specs
+                .iter()
+                .filter_map(storage_block::told)
+                .for_each(|line| eprintln!("iolab: {line}"));
+        }
     }
     let program = &arguments.command[0];
     if !steps_aside && arguments.via.is_mount(program)? {
@@ -208,8 +218,11 @@ fn end(run: SharedRun) {
 }
 
 /// The strategies of a command line, top first, for a trial that touches no file of the user's.
-pub(crate) fn parse_for_scratch(texts: &[String]) -> Result<Vec<StrategySpec>, Failure> {
-    let specs = StrategySpec::parse_each(texts)?;
+pub(crate) fn parse_for_scratch(
+    texts: &[String],
+    block: BlockOf,
+) -> Result<Vec<StrategySpec>, Failure> {
+    let specs = StrategySpec::parse_each_on(texts, block)?;
     for remark in stacking::check(&specs, Setting::Scratch, Consent::default())? {
         eprintln!("iolab: {remark}");
     }

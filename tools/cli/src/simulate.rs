@@ -74,7 +74,7 @@ fn run_trace(arguments: &Arguments, path: &Path) -> Result<ExitCode, Failure> {
         return run_recording(arguments, &trace, &platform);
     }
     arguments.refuse_cluster_flags()?;
-    let apply = arguments.strategies()?;
+    let apply = arguments.strategies(&platform)?;
     let outputs = arguments.outputs()?;
     if platform.nodes.is_empty() {
         let hint = "it is for the servers of a cluster; --cold says what this machine has cached";

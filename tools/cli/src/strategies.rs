@@ -2,6 +2,7 @@
 //! which.
 
 use crate::failure::Failure;
+use crate::storage_block;
 use clap::Args;
 use iolab_policy::collective::CollectiveKind;
 use iolab_policy::insitu::catalog::Row;
@@ -32,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 fn check(stack: &str, json: bool) -> Result<(), Failure> {
-    let specs = StrategySpec::parse_each(&[stack])?;
+    let specs = StrategySpec::parse_each_on(&[stack], &storage_block::of_selection()?)?;
     let remarks = stacking::check(&specs, Setting::Scratch, Consent::default())?;
     let flags: Vec<&str> = Consent::to(&specs).flags().collect();
     if json {

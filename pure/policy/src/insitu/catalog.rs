@@ -68,7 +68,7 @@ const WRITE_BACK: Row = Row {
 const ALIGN: Row = Row {
     name: "align",
     summary: "cuts and joins writes at the edges of blocks or stripes, and holds ragged ends",
-    usage: "align[:block=1m,buffer=4m,age=DURATION,paths=GLOB,exclude=GLOB]",
+    usage: "align[:block=1m|auto,buffer=4m,age=DURATION,paths=GLOB,exclude=GLOB]",
     classes: Classes {
         scope: Scope::Data,
         interference: Interference::Several,

@@ -10,6 +10,10 @@ use iolab_vocab::Refusal;
 /// spaces does where people write.
 const SEPARATOR: &str = "\u{1f}";
 
+/// The block or stripe, in bytes, of the storage that has the files of a selection; `None` where nobody
+/// knows.
+pub type BlockOf<'a> = &'a dyn Fn(&Selection) -> Option<u64>;
+
 /// A parsed strategy: what to build, with which parameters, for which files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrategySpec {
@@ -26,6 +30,10 @@ pub struct StrategySpec {
 impl StrategySpec {
     /// Reads and checks one strategy. Parameters are checked by building it once.
     pub fn parse(text: &str) -> Result<StrategySpec, Refusal> {
+        StrategySpec::parse_on(text, &|_| None)
+    }
+
+    fn parse_on(text: &str, block: BlockOf) -> Result<StrategySpec, Refusal> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let row = Catalog::find(name)?;
         let mut spec = StrategySpec {
@@ -53,11 +61,21 @@ impl StrategySpec {
                 _ => spec.parameters.push((key.to_owned(), value.to_owned())),
             }
         }
+        let spec = spec.with_block(block);
         (row.build)(&spec.parameters).map_err(|error| Refusal {
             message: format!("strategy `{text}`: {}", error.message),
             hint: format!("write {}", row.usage),
         })?;
         Ok(spec)
+    }
+
+    /// The same with the block of the storage where it is left to that, if it is known.
+    fn with_block(mut self, block: BlockOf) -> StrategySpec {
+        let is_auto = |(key, value): &&mut (String, String)| key == "block" && value == "auto";
+        let asked = self.parameters.iter_mut().find(is_auto);
+        let Some((parameter, bytes)) = asked.zip(block(&self.selection)) else { return self };
+        parameter.1 = bytes.to_string();
+        StrategySpec::of(self.name, self.parameters, self.selection)
     }
 
     /// The same with relative globs counted from `root`, an absolute directory.
@@ -98,6 +116,10 @@ impl StrategySpec {
     /// Reads a stack: `A + B`, or what `join` wrote. A `+` inside braces, behind a `\\` or without
     /// spaces around it belongs to a glob.
     pub fn parse_all(text: &str) -> Result<Vec<StrategySpec>, Refusal> {
+        StrategySpec::parse_all_on(text, &|_| None)
+    }
+
+    fn parse_all_on(text: &str, block: BlockOf) -> Result<Vec<StrategySpec>, Refusal> {
         let mut specs = Vec::new();
         for joined in text.split(SEPARATOR).filter(|part| !part.is_empty()) {
             for part in split_at_plus(joined) {
@@ -107,7 +129,7 @@ impl StrategySpec {
                         hint: "write `A + B`, A on top".to_owned(),
                     });
                 }
-                specs.push(StrategySpec::parse(part.trim())?);
+                specs.push(StrategySpec::parse_on(part.trim(), block)?);
             }
         }
         Ok(specs)
@@ -115,9 +137,18 @@ impl StrategySpec {
 
     /// Reads what was given part by part, top first; each part may be a stack.
     pub fn parse_each<T: AsRef<str>>(texts: &[T]) -> Result<Vec<StrategySpec>, Refusal> {
+        StrategySpec::parse_each_on(texts, &|_| None)
+    }
+
+    /// As [`StrategySpec::parse_each`], where `block` knows the storage: `block=auto` becomes what it
+    /// says, so that everybody the strategies go to has the same.
+    pub fn parse_each_on<T: AsRef<str>>(
+        texts: &[T],
+        block: BlockOf,
+    ) -> Result<Vec<StrategySpec>, Refusal> {
         let stacks = texts.iter().map(|text| match text.as_ref() {
             "" => StrategySpec::parse("").map(|spec| vec![spec]),
-            text => StrategySpec::parse_all(text),
+            text => StrategySpec::parse_all_on(text, block),
         });
         Ok(stacks.collect::<Result<Vec<_>, _>>()?.concat())
     }

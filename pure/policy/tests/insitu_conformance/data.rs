@@ -1,7 +1,9 @@
 //! Strategies that cut, join, fetch or keep data, beyond what every strategy is held to.
 
 use super::{ACCESSES, Host, compare, open};
-use iolab_policy::insitu::{Access, At, Call, Command, Errno, Handle, StrategySpec, Whence};
+use iolab_policy::insitu::{
+    Access, At, Call, Command, Errno, Handle, Selection, StrategySpec, Whence,
+};
 use iolab_vocab::{Random, Seed};
 use std::collections::BTreeMap;
 
@@ -284,6 +286,15 @@ fn what_keeps_bytes_asks_for_the_users_word_and_slips_are_named() {
         let error = StrategySpec::parse(text).unwrap_err();
         assert!(error.message.contains(offender), "{text}: {error}");
     }
+    let block_of = |selection: &Selection| match selection.paths.is_empty() {
+        true => None,
+        false => Some(4 << 20),
+    };
+    let texts = ["null + align:block=auto,paths=*.chk,age=2s"];
+    let specs = StrategySpec::parse_each_on(&texts, &block_of).unwrap();
+    assert_eq!(specs[1].text, "align:block=4194304,age=2s,paths=*.chk");
+    assert_eq!(specs[1].build().holding_bytes(), 16 << 20);
+    assert!(StrategySpec::parse_each_on(&["align:block=auto"], &block_of).is_err());
     let keeps = |text: &str| StrategySpec::parse(text).unwrap().build().keeps_bytes();
     assert!(keeps("read-ahead:via=buffer,outsiders=none") && keeps("seek-elide:outsiders=none"));
     assert!(!keeps("read-ahead") && !keeps("seek-elide") && !keeps("align"));

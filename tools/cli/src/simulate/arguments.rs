@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::platform_file::read_platform;
+use crate::storage_block;
 use crate::ties::{OrderName, Ties};
 use clap::{ArgGroup, Args};
 use iolab_policy::insitu::StrategySpec;
@@ -142,8 +143,13 @@ impl Arguments {
     }
 
     /// The strategies, the first one on top.
-    pub(super) fn strategies(&self) -> Result<Vec<StrategySpec>, Failure> {
-        crate::run::parse_for_scratch(&self.apply)
+    pub(super) fn strategies(&self, platform: &Platform) -> Result<Vec<StrategySpec>, Failure> {
+        // Local storage has no stripes.
+        let stripe_bytes = match platform.nodes.is_empty() {
+            true => storage_block::USUAL_BYTES,
+            false => platform.files.stripe_bytes.0,
+        };
+        crate::run::parse_for_scratch(&self.apply, &|_| Some(stripe_bytes))
     }
 
     /// The platform, which all but the template want.

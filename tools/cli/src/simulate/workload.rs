@@ -36,7 +36,7 @@ pub(super) fn run_subject(
     if arguments.file_system.is_some() {
         arguments.refuse_model_flags()?;
     }
-    let settings = settings_of(arguments)?;
+    let settings = settings_of(arguments, platform)?;
     if let Some(scenario) = &settings.faults {
         scenario.resolve(platform)?;
     }
@@ -104,13 +104,13 @@ pub(crate) fn read_workload(path: &Path, seed: Option<Seed>) -> Result<Workload,
     })
 }
 
-fn settings_of(arguments: &Arguments) -> Result<Settings, Failure> {
+fn settings_of(arguments: &Arguments, platform: &Platform) -> Result<Settings, Failure> {
     Ok(Settings {
         order: arguments.order.into(),
         tie_seed: Seed(0),
         cache: arguments.cache.clone(),
         collectives: collectives(&arguments.collective)?,
-        strategies: arguments.strategies()?,
+        strategies: arguments.strategies(platform)?,
         faults: arguments.faults.as_deref().map(read_scenario).transpose()?,
         record: arguments.output.is_some() || arguments.predict,
         file_system: arguments.file_system.as_deref().map(read_file_system).transpose()?,

@@ -37,7 +37,8 @@ impl Settings {
             match (key.as_str(), value.as_str()) {
                 ("block", "auto") => {
                     return Err(Refusal {
-                        message: "block: what storage is made of is not known here".to_owned(),
+                        message: "block: `auto` needs storage to look at, and there is none here"
+                            .to_owned(),
                         hint: "give its stripe or block size, for example block=1m".to_owned(),
                     });
                 }
