@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Format {
+pub(crate) enum Format {
     /// The output of `strace -f -T -ttt -o FILE COMMAND`.
     Strace,
     /// A project of HDTrace (.proj), with its trace files beside it.
@@ -34,16 +34,34 @@ enum Format {
     Dftracer,
 }
 
+impl Format {
+    /// The tool that wrote what lies at `path`, where that can be told from its name or content.
+    pub(crate) fn of(path: &Path) -> Option<Format> {
+        if hdtrace::is_project(path) {
+            Some(Format::Hdtrace)
+        } else if darshan::is_log(path) {
+            Some(Format::Darshan)
+        } else {
+            dftracer::is_trace(path).then_some(Format::Dftracer)
+        }
+    }
+
+    /// Reads it.
+    pub(crate) fn load(self, path: &Path) -> Result<Trace, Failure> {
+        match self {
+            Format::Strace => strace(path),
+            Format::Hdtrace => hdtrace::load(path),
+            Format::Darshan => darshan::load(path),
+            Format::Dftracer => dftracer::load(path),
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let format = arguments.format()?;
     let output = output(arguments.output.as_deref(), &[&arguments.file])?;
     let path = output.path().to_owned();
-    let trace = match format {
-        Format::Strace => strace(&arguments.file)?,
-        Format::Hdtrace => hdtrace::load(&arguments.file)?,
-        Format::Darshan => darshan::load(&arguments.file)?,
-        Format::Dftracer => dftracer::load(&arguments.file)?,
-    };
+    let trace = format.load(&arguments.file)?;
     trace_file::save_to(output, &trace)?;
     let (calls, files) = (trace.events.len(), trace.header.files.len());
     eprintln!("iolab: {calls} calls on {files} files in {}", path.display());
@@ -56,16 +74,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 impl Arguments {
     fn format(&self) -> Result<Format, Failure> {
-        match self.from {
-            Some(format) => Ok(format),
-            None if hdtrace::is_project(&self.file) => Ok(Format::Hdtrace),
-            None if darshan::is_log(&self.file) => Ok(Format::Darshan),
-            None if dftracer::is_trace(&self.file) => Ok(Format::Dftracer),
-            None => Err(Failure::new(format!("{}: which tool wrote it?", self.file.display()))
-                .hint(
-                    "say so by --from strace, --from hdtrace, --from darshan or --from dftracer",
-                )),
-        }
+        self.from.or_else(|| Format::of(&self.file)).ok_or_else(|| {
+            Failure::new(format!("{}: which tool wrote it?", self.file.display()))
+                .hint("say so by --from strace, --from hdtrace, --from darshan or --from dftracer")
+        })
     }
 }
 

@@ -1,8 +1,8 @@
 //! Traces on disk, for every sub-command that reads or writes one.
 
 use crate::failure::Failure;
+use crate::import::Format;
 use crate::output::Output;
-use crate::{darshan, dftracer, hdtrace};
 use iolab_host::trace_parts;
 use iolab_iot::{IotError, Joined, Reader};
 use iolab_trace::Trace;
@@ -20,16 +20,7 @@ pub(crate) fn load(path: &Path) -> Result<Trace, Failure> {
 
 /// The trace at `path`, if another tool wrote it in a way that can be told from ours.
 pub(crate) fn imported(path: &Path) -> Result<Option<Trace>, Failure> {
-    if hdtrace::is_project(path) {
-        return hdtrace::load(path).map(Some);
-    }
-    if darshan::is_log(path) {
-        return darshan::load(path).map(Some);
-    }
-    if dftracer::is_trace(path) {
-        return dftracer::load(path).map(Some);
-    }
-    Ok(None)
+    Format::of(path).map(|format| format.load(path)).transpose()
 }
 
 /// The whole trace that these parts make.
