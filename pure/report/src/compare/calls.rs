@@ -65,24 +65,27 @@ const COUNT_MAX: u64 = 1 << 39;
 /// No file.
 pub(super) const NO_FILE: u32 = u32::MAX;
 
-/// Whether the row is a call that the program made itself. Calls of HDF5 show in those it makes, so that a
+/// The calls that the program made itself, with their rows. Calls of HDF5 show in those it makes, so that a
 /// run compares with one that was recorded without them, and with a simulation.
-pub(super) fn is_own(event: &Event, events: &[Event]) -> bool {
-    let function = event.function;
-    let kept = !matches!(
-        function.class(),
-        Class::Compute | Class::Decision | Class::Piece | Class::Unseen
-    );
-    let is_call = !function.layer().is_component() && function.layer() != Layer::Hdf5;
-    event.is_outermost_but_for_hdf5(events) && kept && is_call && function != Function::INHERITED
+pub(super) fn own(trace: &Trace) -> impl Iterator<Item = (usize, &Event)> {
+    trace.events.iter().enumerate().filter(|(_, event)| {
+        let function = event.function;
+        let kept = !matches!(
+            function.class(),
+            Class::Compute | Class::Decision | Class::Piece | Class::Unseen
+        );
+        let is_call = !function.layer().is_component() && function.layer() != Layer::Hdf5;
+        kept && is_call
+            && function != Function::INHERITED
+            && event.is_outermost_but_for_hdf5(&trace.events)
+    })
 }
 
 /// When the first process began and the last one ended, or the first and the last call.
 pub(super) fn span(trace: &Trace) -> (u64, u64) {
     let told = trace.header.processes.iter().filter(|entry| entry.end_ns > entry.start_ns);
     let told = told.map(|entry| (entry.start_ns, entry.end_ns));
-    let seen = trace.events.iter().filter(|event| is_own(event, &trace.events));
-    let seen = seen.map(|event| (event.start.0, event.end.0));
+    let seen = own(trace).map(|(_, event)| (event.start.0, event.end.0));
     let all = told.chain(seen).reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
     all.unwrap_or_default()
 }
@@ -90,9 +93,7 @@ pub(super) fn span(trace: &Trace) -> (u64, u64) {
 /// The calls of each thread, in the order of their beginning.
 pub(super) fn lanes(trace: &Trace, numbering: &Numbering) -> Vec<Lane> {
     let mut rows: BTreeMap<(u32, u32), Vec<usize>> = BTreeMap::new();
-    for (row, event) in
-        trace.events.iter().enumerate().filter(|(_, event)| is_own(event, &trace.events))
-    {
+    for (row, event) in own(trace) {
         rows.entry((event.process, event.thread)).or_default().push(row);
     }
     let entries = &trace.header.processes;

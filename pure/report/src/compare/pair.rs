@@ -5,7 +5,7 @@
 //! at last those alone in their directory with calls of the same functions. Processes go by rank, else by command line, else by program; several of one kind in
 //! the order of their beginning.
 
-use super::calls::{Numbering, is_own};
+use super::calls::{Numbering, own};
 use super::mixed;
 use iolab_trace::{ProcessEntry, Trace};
 use std::collections::{BTreeMap, BTreeSet};
@@ -146,9 +146,7 @@ struct Deeds {
 
 fn deeds(trace: &Trace) -> BTreeMap<usize, Deeds> {
     let mut deeds: BTreeMap<usize, Deeds> = BTreeMap::new();
-    for (row, event) in
-        trace.events.iter().enumerate().filter(|(_, event)| is_own(event, &trace.events))
-    {
+    for (row, event) in own(trace) {
         let Some(file) = event.file.index().filter(|&file| file < trace.header.files.len()) else {
             continue;
         };
@@ -175,12 +173,8 @@ fn without_numbers(path: &str) -> String {
 
 fn processes(a: &Trace, b: &Trace) -> Vec<(usize, usize)> {
     let of = |trace: &Trace| {
-        let mut used: BTreeSet<usize> = trace
-            .events
-            .iter()
-            .filter(|e| is_own(e, &trace.events))
-            .map(|e| e.process as usize)
-            .collect();
+        let mut used: BTreeSet<usize> =
+            own(trace).map(|(_, event)| event.process as usize).collect();
         used.retain(|&process| process < trace.header.processes.len());
         let mut used: Vec<usize> = used.into_iter().collect();
         used.sort_by_key(|&process| trace.header.processes[process].start_ns);

@@ -2,7 +2,9 @@
 //!
 //! How much it matters follows from the share of a process' run that the calls in question take.
 
+use crate::facts::Facts;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Share of a run from which a finding is severe: a tenth is worth a change of the program.
 const HIGH_SHARE: f64 = 0.10;
@@ -110,4 +112,28 @@ pub struct Finding {
     pub file: Option<usize>,
     /// Paths of all files it is about, worst first.
     pub files: Vec<String>,
+}
+
+impl Finding {
+    /// Something certain about no file or rank; its weight is the time by process.
+    pub(super) fn of_run(
+        rule: &'static str,
+        facts: &Facts,
+        by_process: &BTreeMap<u32, u64>,
+        evidence: Evidence,
+        message: String,
+        remedy: &str,
+    ) -> Finding {
+        let (share_of_run, share_of) = facts.share(by_process);
+        Finding {
+            rule,
+            severity: Severity::of(share_of_run),
+            confidence: Confidence::Certain,
+            message,
+            evidence: Evidence { share_of_run, share_of, ..evidence },
+            remedy: Some(Remedy { sentence: remedy.to_owned(), strategy: None }),
+            file: None,
+            files: Vec::new(),
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! Rules about datasets of HDF5: what an access comes to below.
 
-use super::finding::{Confidence, Evidence, Finding, Remedy, Severity};
+use super::finding::{Evidence, Finding};
 use crate::facts::Facts;
-use crate::objects::Accesses;
+use crate::objects::{Accesses, Between};
 use crate::thousands::grouped;
 use iolab_vocab::{Direction, format_bytes};
 
@@ -98,62 +98,45 @@ fn on_dataset(
     remedy: &str,
 ) -> Finding {
     let object = &facts.analysis.header.objects[at];
-    let (share_of_run, share_of) = facts.share(&accesses.by_process);
-    let file = object.file as usize;
-    Finding {
-        rule,
-        severity: Severity::of(share_of_run),
-        confidence: Confidence::Certain,
-        message: format!("{}: {message}", object.path),
-        evidence: Evidence {
-            calls: accesses.count,
-            bytes: accesses.moved_bytes,
-            time_ns: accesses.ns,
-            share_of_run,
-            share_of,
-            rows: accesses.row.into_iter().collect(),
-            ranks: Vec::new(),
-        },
-        remedy: Some(Remedy { sentence: remedy.to_owned(), strategy: None }),
-        file: Some(file),
-        files: path(facts, file).into_iter().collect(),
-    }
+    let evidence = Evidence {
+        calls: accesses.count,
+        bytes: accesses.moved_bytes,
+        time_ns: accesses.ns,
+        rows: accesses.row.into_iter().collect(),
+        ..Evidence::default()
+    };
+    let message = format!("{}: {message}", object.path);
+    let finding = Finding::of_run(rule, facts, &accesses.by_process, evidence, message, remedy);
+    about_file(facts, object.file as usize, finding)
 }
 
 fn between_data(facts: &Facts) -> Option<Finding> {
-    let many = |between: &crate::objects::Between| {
+    let many = |between: &Between| {
         between.count >= BETWEEN_WRITES && between.count >= between.data_writes.div_ceil(2)
     };
     let hits = facts.analysis.objects.files().filter(|(_, between)| many(between));
     let (file, between) = hits.max_by_key(|(file, it)| (it.count, std::cmp::Reverse(*file)))?;
-    let (share_of_run, share_of) = facts.share(&between.by_process);
     let remedy = "flush and close seldom, write attributes together, and keep metadata in one place \
                   (H5Pset_meta_block_size, H5Pset_libver_bounds with the latest format)";
-    Some(Finding {
-        rule: NAMES[2],
-        severity: Severity::of(share_of_run),
-        confidence: Confidence::Certain,
-        message: format!(
-            "{} small writes of HDF5's own metadata ({}) between {} writes of data",
-            grouped(between.count),
-            format_bytes(between.bytes),
-            grouped(between.data_writes),
-        ),
-        evidence: Evidence {
-            calls: between.count,
-            bytes: between.bytes,
-            time_ns: between.by_process.values().sum(),
-            share_of_run,
-            share_of,
-            rows: between.row.into_iter().collect(),
-            ranks: Vec::new(),
-        },
-        remedy: Some(Remedy { sentence: remedy.to_owned(), strategy: None }),
-        file: Some(file),
-        files: path(facts, file).into_iter().collect(),
-    })
+    let message = format!(
+        "{} small writes of HDF5's own metadata ({}) between {} writes of data",
+        grouped(between.count),
+        format_bytes(between.bytes),
+        grouped(between.data_writes),
+    );
+    let evidence = Evidence {
+        calls: between.count,
+        bytes: between.bytes,
+        time_ns: between.by_process.values().sum(),
+        rows: between.row.into_iter().collect(),
+        ..Evidence::default()
+    };
+    let finding = Finding::of_run(NAMES[2], facts, &between.by_process, evidence, message, remedy);
+    Some(about_file(facts, file, finding))
 }
 
-fn path(facts: &Facts, file: usize) -> Option<String> {
-    facts.analysis.header.files.get(file).map(|entry| entry.path.clone())
+/// The same about a file.
+fn about_file(facts: &Facts, file: usize, finding: Finding) -> Finding {
+    let path = facts.analysis.header.files.get(file).map(|entry| entry.path.clone());
+    Finding { file: Some(file), files: path.into_iter().collect(), ..finding }
 }

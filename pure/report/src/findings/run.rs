@@ -1,6 +1,6 @@
 //! Rules about a run as a whole: many files, much metadata.
 
-use super::finding::{Confidence, Evidence, Finding, Remedy, Severity};
+use super::finding::{Evidence, Finding};
 use crate::facts::{Facts, FileFacts};
 use crate::stream::Calls;
 use crate::thousands::grouped;
@@ -48,7 +48,7 @@ fn small_files(facts: &Facts) -> Option<Finding> {
     let remedy = "pack them into few files (an archive, a container format such as HDF5)";
     let evidence = Evidence { rows: total.row.into_iter().collect(), ..Evidence::default() };
     let evidence = Evidence { calls: total.count, bytes, time_ns: total.ns, ..evidence };
-    Some(finding(NAMES[0], facts, &by_process, evidence, message, remedy))
+    Some(Finding::of_run(NAMES[0], facts, &by_process, evidence, message, remedy))
 }
 
 fn is_small(file: &FileFacts) -> bool {
@@ -86,26 +86,5 @@ fn metadata_heavy(facts: &Facts) -> Option<Finding> {
         rows: metadata.row.into_iter().collect(),
         ..Evidence::default()
     };
-    Some(finding(NAMES[1], facts, &by_process, evidence, message, remedy))
-}
-
-fn finding(
-    rule: &'static str,
-    facts: &Facts,
-    by_process: &BTreeMap<u32, u64>,
-    evidence: Evidence,
-    message: String,
-    remedy: &str,
-) -> Finding {
-    let (share_of_run, share_of) = facts.share(by_process);
-    Finding {
-        rule,
-        severity: Severity::of(share_of_run),
-        confidence: Confidence::Certain,
-        message,
-        evidence: Evidence { share_of_run, share_of, ..evidence },
-        remedy: Some(Remedy { sentence: remedy.to_owned(), strategy: None }),
-        file: None,
-        files: Vec::new(),
-    }
+    Some(Finding::of_run(NAMES[1], facts, &by_process, evidence, message, remedy))
 }
