@@ -103,7 +103,6 @@ pub struct Dftracer {
     threads: Vec<BTreeMap<u64, u32>>,
     events: u64,
     unreadable: u64,
-    without_file: u64,
 }
 
 /// What a file says about itself, known only when all of it is read.
@@ -184,7 +183,7 @@ struct Found {
     host: Option<Name>,
     pid: u32,
     tid: u64,
-    file: Option<Name>,
+    file: Name,
     row: rows::Row,
 }
 
@@ -259,12 +258,11 @@ impl Dftracer {
         };
         let file = Name::of(line.args.fname.as_ref(), line.args.fhash.as_ref());
         let (Some((start_us, took_us)), Some(file)) = (line.time_us(), file) else {
-            self.without_file += 1;
             return self.leave_out(WITHOUT_FILE);
         };
         let row = rows::Row::of(function, start_us, took_us, &line.args);
         let tid = line.tid.number().unwrap_or(0) as u64;
-        Some(Found { host, pid: pid(line), tid, file: Some(file), row })
+        Some(Found { host, pid: pid(line), tid, file, row })
     }
 
     fn leave_out(&mut self, rule: &str) -> Option<Found> {
@@ -281,14 +279,12 @@ impl Dftracer {
             let next = threads.len() as u32;
             row.event.process = process;
             row.event.thread = *threads.entry(tid).or_insert(next);
-            if let Some(file) = file {
-                let files = &mut self.header.files;
-                row.event.file =
-                    *self.files.entry(facts.name(Kind::File, &file)).or_insert_with_key(|path| {
-                        files.push(FileEntry { path: path.clone(), ..FileEntry::default() });
-                        FileId(files.len() as u32 - 1)
-                    });
-            }
+            let files = &mut self.header.files;
+            row.event.file =
+                *self.files.entry(facts.name(Kind::File, &file)).or_insert_with_key(|path| {
+                    files.push(FileEntry { path: path.clone(), ..FileEntry::default() });
+                    FileId(files.len() as u32 - 1)
+                });
             self.rows.push(row);
         }
     }
@@ -326,8 +322,10 @@ impl Dftracer {
         if self.events == 0 {
             return Err(DftracerError::NoEvents);
         }
-        if self.rows.is_empty() && self.without_file > 0 {
-            return Err(DftracerError::NoFiles(self.without_file));
+        if let (true, Some(calls)) =
+            (self.rows.is_empty(), self.header.losses.left_out_calls.get(WITHOUT_FILE))
+        {
+            return Err(DftracerError::NoFiles(*calls));
         }
         self.name_processes();
         let mut header = self.header;
