@@ -6,6 +6,7 @@
 mod duration;
 mod refusal;
 mod size;
+pub mod varint;
 
 pub use duration::parse_seconds;
 pub use refusal::Refusal;

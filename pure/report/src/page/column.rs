@@ -4,6 +4,7 @@
 //! deflate does the rest. All values stay within ±2^52, which a browser's numbers hold exactly.
 
 use flate2::{Compression, write::ZlibEncoder};
+use iolab_vocab::varint;
 use std::io::Write;
 
 /// Largest magnitude of a stored value: differences of two of them are still exact in a double.
@@ -32,17 +33,13 @@ impl Column {
     }
 
     /// Appends a number without sign, seven bits per byte, lowest first (LEB128).
-    pub(super) fn unsigned(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.bytes.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.bytes.push(value as u8);
+    pub(super) fn unsigned(&mut self, value: u64) {
+        varint::put(value, &mut self.bytes);
     }
 
     /// Appends a number with sign: 0, -1, 1, -2, … become 0, 1, 2, 3, …
     pub(super) fn signed(&mut self, value: i64) {
-        self.unsigned(((value << 1) ^ (value >> 63)) as u64);
+        self.unsigned(varint::zigzag(value));
     }
 
     /// Bytes before compression.

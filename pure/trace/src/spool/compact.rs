@@ -12,6 +12,7 @@
 //! the file.
 
 use super::{CHUNK_RECORDS, Record, read_u32};
+use iolab_vocab::varint;
 
 const FRAME_MAGIC: u32 = u32::from_le_bytes(*b"IODR");
 const PROCESS_MAGIC: u32 = u32::from_le_bytes(*b"IOPH");
@@ -110,35 +111,6 @@ fn predicted(last: &Record, start: u64) -> [u64; FIELDS] {
     all
 }
 
-fn put_varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..70).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
-}
-
-const fn zigzag(difference: u64) -> u64 {
-    (difference << 1) ^ ((difference as i64 >> 63) as u64)
-}
-
-const fn unzigzag(value: u64) -> u64 {
-    (value >> 1) ^ (value & 1).wrapping_neg()
-}
-
 fn put_record(record: &Record, last: &Record, out: &mut Vec<u8>) {
     let (now, then) = (fields(record), predicted(last, record.start));
     let mask_at = out.len();
@@ -147,7 +119,8 @@ fn put_record(record: &Record, last: &Record, out: &mut Vec<u8>) {
     for index in 0..FIELDS {
         if now[index] != then[index] {
             mask |= 1 << index;
-            put_varint(zigzag(now[index].wrapping_sub(then[index])), out);
+            let difference = now[index].wrapping_sub(then[index]);
+            varint::put(varint::zigzag(difference as i64), out);
         }
     }
     out[mask_at..mask_at + 2].copy_from_slice(&mask.to_le_bytes());
@@ -159,13 +132,13 @@ fn take_record(bytes: &mut &[u8], last: &Record, tag: u32) -> Option<Record> {
     *bytes = rest;
     let mut start = last.end;
     if mask & 1 != 0 {
-        start = start.wrapping_add(unzigzag(take_varint(bytes)?));
+        start = start.wrapping_add_signed(varint::unzigzag(varint::take(bytes)?));
     }
     let mut now = predicted(last, start);
     now[0] = start;
     for (index, field) in now.iter_mut().enumerate().skip(1) {
         if mask & 1 << index != 0 {
-            *field = field.wrapping_add(unzigzag(take_varint(bytes)?));
+            *field = field.wrapping_add_signed(varint::unzigzag(varint::take(bytes)?));
         }
     }
     Some(Record {
