@@ -170,7 +170,10 @@ fn a_compressed_trace_of_many_members_is_the_plain_one_and_a_damaged_one_is_refu
     let (head, tail) = LINES.split_at(500);
     let packed = [pack(head), pack(tail)].concat();
     assert_eq!(imported(&[&packed]).unwrap(), imported(&[LINES.as_bytes()]).unwrap());
-    assert!(matches!(imported(&[&packed[..packed.len() - 9]]), Err(DftracerError::Io(_))));
+    let mut damaged = packed.clone();
+    // Its checksum.
+    *damaged.iter_mut().nth_back(5).unwrap() ^= 1;
+    assert!(matches!(imported(&[&damaged]), Err(DftracerError::Io(_))));
     assert!(is_dftracer(LINES.as_bytes()) && is_dftracer(&packed));
     assert!(SAMPLES.iter().all(|name| is_dftracer(&sample(name)[..4_096])));
     assert!(is_dftracer(LINES_OF_2.replace("ARGS", "").as_bytes()));
@@ -182,6 +185,41 @@ fn a_compressed_trace_of_many_members_is_the_plain_one_and_a_damaged_one_is_refu
     let lost = imported(&[far.as_bytes()]).unwrap().header.losses.lost_calls;
     assert_eq!(lost.values().sum::<u64>(), 1);
 }
+
+#[test]
+fn a_compressed_trace_that_is_cut_is_taken_up_to_there_and_told_as_cut() {
+    let lines: Vec<String> = (0..2_000)
+        .map(|at| {
+            format!(
+                r#"{{"id":{at},"name":"write","cat":"POSIX","pid":1,"tid":1,"ts":{at},"dur":1,"ph":"X","args":{{"fname":"/a{}","fd":3,"count":8,"ret":8}}}}"#,
+                at * 7_919 % 1_009
+            )
+        })
+        .collect();
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(lines.join("\n").as_bytes()).unwrap();
+    let packed = packed.finish().unwrap();
+    let whole = imported(&[&packed]).unwrap();
+    assert_eq!((whole.events.len(), whole.header.losses.lost_calls.len()), (2_000, 0));
+    let mut before = 0;
+    for part in 1..16 {
+        let trace = imported(&[&packed[..packed.len() * part / 16]]).unwrap();
+        let calls = trace.events.len();
+        assert!(calls > before && calls < 2_000, "{calls} calls of {part} parts");
+        assert_eq!(trace.events, whole.events[..calls], "{part} parts");
+        assert_eq!(trace.header.processes[0].ending, "cut");
+        let lost = trace.header.losses.lost_calls;
+        assert_eq!(lost, BTreeMap::from([(CUT.to_owned(), 1)]));
+        before = calls;
+    }
+    // Another process's file is whole.
+    let both = imported(&[&packed[..packed.len() / 2], LINES.replace(":7,", ":8,").as_bytes()]);
+    assert!(both.unwrap().events.len() > 5);
+    let nothing = imported(&[&packed[..packed.len().min(12)]]);
+    assert!(matches!(nothing, Err(DftracerError::NoEvents)));
+}
+
+const CUT: &str = "at the cut end of a compressed file, at least";
 
 /// As release 2.2 writes them.
 const LINES_OF_2: &str = r#"[

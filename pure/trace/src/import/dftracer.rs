@@ -103,6 +103,7 @@ pub struct Dftracer {
     threads: Vec<BTreeMap<u64, u32>>,
     events: u64,
     unreadable: u64,
+    cut_files: u64,
 }
 
 /// What a file says about itself, known only when all of it is read.
@@ -113,6 +114,8 @@ struct Facts {
     ranks: BTreeMap<u32, i32>,
     commands: BTreeMap<u32, (Option<String>, u32)>,
     ended: Vec<u32>,
+    /// The file ends within what it was to hold.
+    is_cut: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -203,9 +206,16 @@ impl Dftracer {
         let mut bytes = Vec::new();
         loop {
             bytes.clear();
-            let read = lines.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes);
-            if read.map_err(DftracerError::Io)? == 0 {
-                break;
+            match lines.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes) {
+                Ok(0) => break,
+                Ok(_) => {}
+                // A compressed file that was not written to its end: what came so far is whole.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    facts.is_cut = true;
+                    self.cut_files += 1;
+                    break;
+                }
+                Err(error) => return Err(DftracerError::Io(error)),
             }
             let text = String::from_utf8_lossy(&bytes);
             let text = event_text(&text);
@@ -296,7 +306,8 @@ impl Dftracer {
             let (command, parent_pid) = facts.commands.get(&pid).cloned().unwrap_or_default();
             let command =
                 command.map(|hash| facts.name(Kind::Text, &Name::Hash(hash))).unwrap_or_default();
-            let is_cut = facts.commands.contains_key(&pid) && !facts.ended.contains(&pid);
+            let has_no_end = facts.is_cut || facts.commands.contains_key(&pid);
+            let is_cut = has_no_end && !facts.ended.contains(&pid);
             // Release 2 keeps the words apart.
             let separator = if command.contains(';') { ';' } else { ' ' };
             threads.push(BTreeMap::new());
@@ -331,6 +342,10 @@ impl Dftracer {
         let mut header = self.header;
         if self.unreadable > 0 {
             header.losses.lost_calls.insert("unreadable lines".to_owned(), self.unreadable);
+        }
+        if self.cut_files > 0 {
+            let reason = "at the cut end of a compressed file, at least";
+            header.losses.lost_calls.insert(reason.to_owned(), self.cut_files);
         }
         let zero_us = self.rows.iter().map(|row| row.start_us).min().unwrap_or(0);
         let before = self.rows.len();
