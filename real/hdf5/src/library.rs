@@ -5,7 +5,9 @@
 //! looked up again when the loader has loaded or unloaded something, which costs a glance per call.
 
 use crate::objects::STATE;
+use iolab_layer::loader::{Object, following, object_at, objects, symbol, symbol_for};
 use std::ffi::{CStr, CString, c_int, c_void};
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// A loaded library that defines HDF5's functions.
@@ -13,8 +15,7 @@ use std::sync::OnceLock;
 pub(crate) struct Library {
     path: CString,
     /// Addresses its file lies at.
-    start: usize,
-    end: usize,
+    span: Range<usize>,
     has_short_ids: OnceLock<bool>,
 }
 
@@ -31,13 +32,6 @@ impl Loaded {
     pub(crate) const fn unknown() -> Loaded {
         Loaded { changes: (u64::MAX, u64::MAX), libraries: Vec::new(), known: Vec::new() }
     }
-}
-
-/// A file in the process.
-struct Object {
-    path: CString,
-    start: usize,
-    end: usize,
 }
 
 /// The library a call of the function of that name goes to.
@@ -108,90 +102,35 @@ fn changes() -> (u64, u64) {
     found
 }
 
-fn objects() -> Vec<Object> {
-    unsafe extern "C" fn next(
-        info: *mut libc::dl_phdr_info,
-        _size: usize,
-        found: *mut c_void,
-    ) -> c_int {
-        // SAFETY: the loader's own structures while the call lasts, and the place given below.
-        unsafe {
-            let (info, found) = (&*info, &mut *found.cast::<Vec<Object>>());
-            if !info.dlpi_name.is_null() {
-                let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
-                let loaded = headers.iter().filter(|it| it.p_type == libc::PT_LOAD);
-                let spans = loaded.map(|it| {
-                    let start = info.dlpi_addr as usize + it.p_vaddr as usize;
-                    (start, start + it.p_memsz as usize)
-                });
-                let (start, end) =
-                    spans.fold((usize::MAX, 0), |all, it| (all.0.min(it.0), all.1.max(it.1)));
-                let path = CStr::from_ptr(info.dlpi_name).to_owned();
-                found.push(Object { path, start, end });
-            }
-            0
-        }
-    }
-    let mut found: Vec<Object> = Vec::new();
-    // SAFETY: as above.
-    unsafe { libc::dl_iterate_phdr(Some(next), (&raw mut found).cast()) };
-    found
-}
-
 /// The library a file is, if it defines HDF5's functions. A program that does so itself calls its own.
 fn library(object: Object) -> Option<Library> {
     let own = library as *const () as usize;
-    if object.path.is_empty() || (object.start..object.end).contains(&own) {
+    if object.path.is_empty() || object.span.contains(&own) {
         return None;
     }
     let version = symbol(&object.path, VERSION)?;
     // Else one of its dependencies defines it.
-    (object.start..object.end).contains(&version).then(|| Library {
+    object.span.contains(&version).then(|| Library {
         path: object.path,
-        start: object.start,
-        end: object.end,
+        span: object.span,
         has_short_ids: OnceLock::new(),
     })
 }
 
-/// What a name stands for in a loaded file and its dependencies. The error message of the program's last
-/// failed call to the loader is lost by that, which nobody was seen to rely on.
-fn symbol(path: &CStr, name: &CStr) -> Option<usize> {
-    // SAFETY: nothing is loaded, and what is counted is counted back.
-    unsafe {
-        let handle = libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-        if handle.is_null() {
-            return None;
-        }
-        let found = libc::dlsym(handle, name.as_ptr());
-        libc::dlclose(handle);
-        (!found.is_null()).then_some(found as usize)
-    }
-}
-
 /// Among several libraries the caller's.
 fn of_caller(name: &CStr, libraries: &[&'static Library]) -> Option<&'static Library> {
-    let holding =
-        |address: usize| libraries.iter().find(|it| (it.start..it.end).contains(&address)).copied();
+    let holding = |address: usize| libraries.iter().find(|it| it.span.contains(&address)).copied();
     let caller = caller();
     let by_itself = holding(caller);
-    let by_dependency = || {
-        let objects = objects();
-        let object = objects.iter().find(|it| (it.start..it.end).contains(&caller))?;
-        holding(symbol(&object.path, name).filter(|_| !object.path.is_empty())?)
-    };
-    let by_order = || {
-        // SAFETY: a look-up by a terminated name.
-        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-        holding(found as usize)
-    };
+    let by_dependency = || holding(symbol_for(caller, name)?);
+    let by_order = || holding(following(name)?);
     by_itself.or_else(by_dependency).or_else(by_order).or(libraries.first().copied())
 }
 
 /// The first address on the stack that is not of this library: where a wrapper returns to.
 fn caller() -> usize {
     struct Search {
-        own: (usize, usize),
+        own: Range<usize>,
         found: usize,
     }
     extern "C" fn look(context: *mut c_void, search: *mut c_void) -> c_int {
@@ -199,7 +138,7 @@ fn caller() -> usize {
         unsafe {
             let search = &mut *search.cast::<Search>();
             let address = _Unwind_GetIP(context);
-            if address != 0 && !(search.own.0..search.own.1).contains(&address) {
+            if address != 0 && !search.own.contains(&address) {
                 search.found = address;
                 // The end of the walk.
                 return 5;
@@ -208,8 +147,7 @@ fn caller() -> usize {
         }
     }
     let here = caller as *const () as usize;
-    let own = objects().into_iter().find(|it| (it.start..it.end).contains(&here));
-    let mut search = Search { own: own.map_or((0, 0), |it| (it.start, it.end)), found: 0 };
+    let mut search = Search { own: object_at(here).map_or(0..0, |it| it.span), found: 0 };
     // SAFETY: the function gets the place it expects.
     unsafe { _Unwind_Backtrace(look, (&raw mut search).cast()) };
     search.found
@@ -228,7 +166,7 @@ const VERSION: &CStr = c"H5get_libversion";
 
 impl Library {
     fn is(&self, other: &Library) -> bool {
-        (self.start, self.end, &self.path) == (other.start, other.end, &other.path)
+        (&self.span, &self.path) == (&other.span, &other.path)
     }
 
     /// Whether identifiers are 32 bits wide, as before version 1.10. The library sets itself up to answer,
@@ -249,11 +187,11 @@ impl Library {
 
     /// Address of its function of that name.
     pub(crate) fn function(&'static self, name: &'static CStr) -> Option<usize> {
-        let key = (self.start, name.as_ptr() as usize);
+        let key = (self.span.start, name.as_ptr() as usize);
         if let Some(found) = STATE.lock().addresses.get(&key) {
             return *found;
         }
-        let found = symbol(&self.path, name).filter(|at| (self.start..self.end).contains(at));
+        let found = symbol(&self.path, name).filter(|at| self.span.contains(at));
         STATE.lock().addresses.insert(key, found);
         found
     }
@@ -268,6 +206,6 @@ impl Library {
 
     /// What tells identifiers of two libraries apart.
     pub(crate) fn key(&self, id: i64) -> (usize, i64) {
-        (self.start, id)
+        (self.span.start, id)
     }
 }

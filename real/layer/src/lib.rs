@@ -1,7 +1,13 @@
 //! What the libraries that see calls of a layer above POSIX share: the way to the recorder, and whether
-//! a thread is in a call of their layer already.
+//! a thread is in a call of their layer already, and what the loader has.
 //!
 //! They are preloaded beside `libiolab_intercept.so`, each with this crate's state for itself.
 
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+compile_error!(
+    "the preloaded library knows Linux on x86-64 only; other parts of iolab build alone"
+);
+
 pub mod inside;
+pub mod loader;
 pub mod recorder;

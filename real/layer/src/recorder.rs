@@ -1,5 +1,6 @@
 //! The way to the recorder in the other library, which is in every recorded process.
 
+use crate::loader;
 use iolab_trace::Function;
 use iolab_trace::spool::{DOOR_NAME, DOOR_VERSION, Door, LeftOut, Record};
 use std::sync::OnceLock;
@@ -19,11 +20,7 @@ impl Recorder {
     /// The recorder, if calls of the layer are recorded.
     pub fn door(&self) -> Option<&'static Door> {
         *self.found.get_or_init(|| {
-            // SAFETY: a look-up by a terminated name.
-            let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, DOOR_NAME.as_ptr()) };
-            if address.is_null() {
-                return None;
-            }
+            let address = loader::anywhere(DOOR_NAME)?;
             // SAFETY: a function of ours in the other library, of this type in every version.
             let open: extern "C" fn(u32, u32) -> *const Door =
                 unsafe { std::mem::transmute(address) };

@@ -4,6 +4,7 @@
 //! MPI 4.1 and the standard ABI of MPI 5.0 (`mpi_abi.h`).
 
 use crate::next;
+use iolab_layer::loader;
 use std::sync::OnceLock;
 
 /// Which family it is.
@@ -154,7 +155,7 @@ impl Family {
     pub(crate) fn here() -> &'static Family {
         static FAMILY: OnceLock<Family> = OnceLock::new();
         FAMILY.get_or_init(|| {
-            let symbol = |name| next::anywhere(name).or_else(|| next::in_library(name));
+            let symbol = |name| loader::anywhere(name).or_else(|| next::in_library(name));
             if let (Some(world), Some(byte)) =
                 (symbol(c"ompi_mpi_comm_world"), symbol(c"ompi_mpi_byte"))
             {

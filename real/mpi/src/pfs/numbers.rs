@@ -4,6 +4,7 @@
 
 use crate::family::{Family, Kind};
 use crate::next;
+use iolab_layer::loader;
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
@@ -152,7 +153,7 @@ impl Numbers {
 
 /// Where a symbol is; a number that is no handle if this library has none.
 fn address(name: &CStr) -> usize {
-    next::anywhere(name).or_else(|| next::in_library(name)).unwrap_or(usize::MAX)
+    loader::anywhere(name).or_else(|| next::in_library(name)).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -11,6 +11,11 @@ fn guests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/record/guests")
 }
 
+/// The system's HDF5.
+fn c_library() -> PathBuf {
+    PathBuf::from("/usr/lib/x86_64-linux-gnu/hdf5/serial/libhdf5.so")
+}
+
 fn c_program(directory: &Path) -> Vec<PathBuf> {
     need("gcc", "gcc");
     let headers = Path::new("/usr/include/hdf5/serial");
@@ -22,7 +27,7 @@ fn c_program(directory: &Path) -> Vec<PathBuf> {
         .arg(guests().join("hdf5_calls.c"))
         .arg("-I")
         .arg(headers)
-        .args(["-L/usr/lib/x86_64-linux-gnu/hdf5/serial", "-lhdf5"])
+        .arg(c_library())
         .status();
     assert!(built.unwrap().success(), "hdf5_calls.c does not compile");
     vec![program]
@@ -151,4 +156,31 @@ fn the_library_is_loaded_where_hdf5_can_be_and_on_request() {
     fs::rename(directory.path().join("run.iot"), work.join("run.iot")).unwrap();
     let refusal = told(&["--by", "dataset"]);
     assert!(refusal.contains("has no calls of HDF5") && refusal.contains("hint:"), "{refusal}");
+}
+
+#[test]
+fn names_looked_up_at_run_time_are_those_that_are_there() {
+    let (directory, work) = workshop();
+    let program = directory.path().join("names");
+    let module = directory.path().join("names_module.so");
+    let hdf5 = c_library();
+    let compiled = |to: &Path, from: &str, options: &[&str]| {
+        need("gcc", "gcc");
+        let mut gcc = Command::new("gcc");
+        gcc.arg("-O1").arg("-o").arg(to).arg(guests().join(from)).args(options);
+        assert!(gcc.arg("-ldl").status().unwrap().success(), "{from} does not compile");
+    };
+    compiled(&program, "names.c", &[]);
+    compiled(&module, "names_module.c", &["-shared", "-fPIC", hdf5.to_str().unwrap()]);
+    let words = [program, hdf5, module];
+    let bare = String::from_utf8(run(&words, &work).stdout).unwrap();
+    assert!(bare.contains("created: 1\nclosed: 0\n"), "{bare}");
+    for layers in ["posix,hdf5", "posix,mpi", "posix,mpi,hdf5"] {
+        let seen = record(directory.path(), &["--layer", layers], &words);
+        assert_eq!(String::from_utf8_lossy(&seen.stdout), bare, "with {layers}");
+        // What it found and called is seen.
+        let rows = trace(directory.path());
+        let opened = rows.events.iter().filter(|it| it.function.name() == "H5Fcreate").count();
+        assert_eq!(opened, usize::from(layers.contains("hdf5")), "with {layers}");
+    }
 }
