@@ -5,6 +5,7 @@ mod parts;
 mod patience;
 mod streams;
 
+use output::Tell;
 pub(crate) use output::{Output, Saved};
 pub(crate) use patience::Patience;
 pub(crate) use streams::StdioName;
@@ -17,6 +18,7 @@ use iolab_host::launch::{self, LaunchError};
 use iolab_host::recording::{ClockSource, Recording, RecordingError, Settings, StreamCalls};
 use iolab_trace::{Event, Trace};
 use iolab_vocab::{format_bytes, parse_bytes};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -64,6 +66,9 @@ pub(crate) struct Arguments {
     /// takes 10 to 20, and rounding saves up to a third of the trace; 1 keeps every nanosecond.
     #[arg(long, value_name = "NS", default_value_t = RESOLUTION_NS, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     resolution: u64,
+    /// Say nothing of what was recorded, only what is missing.
+    #[arg(long, short)]
+    quiet: bool,
     #[command(flatten)]
     collective: Collective,
     /// The command and its arguments.
@@ -138,8 +143,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if settings.hdf5 {
         libraries.push(launch::find_hdf5_library().map_err(launch_failure)?);
     }
+    let tell: Tell = if arguments.quiet { |trace, _| warn(trace) } else { summarize };
     let mut recorder =
-        Recorder::begin(target, arguments.resolution, &settings, &arguments.command)?;
+        Recorder::begin(target, arguments.resolution, &settings, &arguments.command, tell)?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).envs(recorder.recording.environment());
     if let Some(collective) = &collective {
@@ -172,8 +178,9 @@ impl Recorder {
         resolution_ns: u64,
         settings: &Settings,
         command: &[OsString],
+        tell: Tell,
     ) -> Result<Recorder, Failure> {
-        let mut output = Output::reserve(target, resolution_ns)?;
+        let mut output = Output::reserve(target, resolution_ns, tell)?;
         let recording =
             Recording::begin(settings, command, &[]).map_err(|error| spool_failure(&error))?;
         output.recorded_in(recording.directory());
@@ -194,10 +201,10 @@ impl Recorder {
             directory: None,
         };
         let target = output(Some(trace), &named_in(command))?;
-        Recorder::begin(target, RESOLUTION_NS, &settings, command)
+        Recorder::begin(target, RESOLUTION_NS, &settings, command, summarize)
     }
 
-    /// Makes and writes the trace.
+    /// Makes and writes the trace, and tells of it.
     pub(crate) fn save(self) -> Result<(), Failure> {
         save(self.recording, self.output)
     }
@@ -210,6 +217,7 @@ pub(crate) fn named_in(command: &[OsString]) -> Vec<&Path> {
 
 /// Makes and writes the trace. The spool directory goes only when the trace is safe.
 fn save(recording: Recording, output: Output) -> Result<(), Failure> {
+    let tell = output.tell;
     let patience = making(&recording);
     let trace = recording
         .finished(iolab_trace::finish::Side::Program)
@@ -224,7 +232,7 @@ fn save(recording: Recording, output: Output) -> Result<(), Failure> {
     recording.discard();
     drop(patience);
     if let Saved::Whole(trace, place) = saved {
-        summarize(&trace, &place);
+        tell(&trace, &place);
     }
     Ok(())
 }
@@ -279,17 +287,23 @@ pub(crate) fn summarize(trace: &Trace, output: &Path) {
             "iolab: {counted} of them on streams and without a system call: counted, not timed"
         );
     }
-    let listed = |counts: &std::collections::BTreeMap<String, u64>| {
-        counts.iter().map(|(why, count)| format!("{why} {count}")).collect::<Vec<_>>().join(", ")
-    };
-    let losses = &header.losses;
-    if !losses.left_out_calls.is_empty() {
-        eprintln!("iolab: left out by rule: {}", listed(&losses.left_out_calls));
+    if !header.losses.left_out_calls.is_empty() {
+        eprintln!("iolab: left out by rule: {}", listed(&header.losses.left_out_calls));
     }
+    warn(trace);
+}
+
+/// What is missing of what was recorded.
+fn warn(trace: &Trace) {
+    let losses = &trace.header.losses;
     if !losses.lost_calls.is_empty() {
         eprintln!("iolab: warning: calls lost: {}", listed(&losses.lost_calls));
     }
     for unseen in &losses.unseen {
         eprintln!("iolab: warning: not seen: {unseen}");
     }
+}
+
+fn listed(counts: &BTreeMap<String, u64>) -> String {
+    counts.iter().map(|(why, count)| format!("{why} {count}")).collect::<Vec<_>>().join(", ")
 }

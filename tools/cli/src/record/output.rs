@@ -27,7 +27,11 @@ pub(crate) struct Output {
     job: Option<Job>,
     /// None for what is no regular file (`/dev/stdout`): it belongs to nobody.
     reservation: Option<Reservation>,
+    pub(crate) tell: Tell,
 }
+
+/// Tells what was recorded, and where the trace is.
+pub(crate) type Tell = fn(&Trace, &Path);
 
 /// What became of a trace.
 pub(crate) enum Saved {
@@ -39,7 +43,11 @@ pub(crate) enum Saved {
 
 impl Output {
     /// Finds out before the command runs that its trace could not be written or has another owner.
-    pub(crate) fn reserve(target: Target, resolution_ns: u64) -> Result<Output, Failure> {
+    pub(crate) fn reserve(
+        target: Target,
+        resolution_ns: u64,
+        tell: Tell,
+    ) -> Result<Output, Failure> {
         let path = target.path().to_owned();
         let path = path.as_path();
         let found = fs::metadata(path).ok();
@@ -50,6 +58,7 @@ impl Output {
             begun: SystemTime::now(),
             job: Job::find(),
             reservation: None,
+            tell,
         };
         if found.as_ref().is_some_and(|it| !it.is_file() && !it.is_dir()) {
             output.job = None;
@@ -105,7 +114,7 @@ impl Output {
             self.rescue(&job, &member);
             let done = reservation.leave(|others| self.complete(&job, others));
             if let Ok(Some(trace)) = done {
-                super::summarize(&trace, &self.path);
+                (self.tell)(&trace, &self.path);
             }
         }
     }

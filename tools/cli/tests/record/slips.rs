@@ -217,3 +217,20 @@ fn a_spool_nobody_may_write_to(directory: &std::path::Path, closed: &std::path::
     let output = record(directory, &["--spool", "small"], &["true"]);
     assert!(!output.status.success() && said(&output).contains("small"), "{}", said(&output));
 }
+
+#[test]
+fn a_quiet_recording_tells_only_what_is_missing() {
+    let (directory, _) = workshop();
+    let script = "echo said; echo told >&2; dd if=/dev/zero of=out bs=1 count=60000 status=none";
+    let told = |options: &[&str]| {
+        let output = record(directory.path(), options, &["sh", "-c", script]);
+        assert!(output.status.success() && output.stdout == b"said\n");
+        said(&output)
+    };
+    assert_eq!(told(&["--quiet"]), "told\n");
+    assert!(trace(directory.path()).events.len() > 60_000);
+    let (summary, warnings) = (told(&[]), told(&["-q", "--spool-limit", "256k"]));
+    assert!(summary.contains(" calls on "), "{summary}");
+    assert!(warnings.contains("iolab: warning: calls lost"), "{warnings}");
+    assert!(warnings.lines().skip(1).all(|line| line.contains("warning: ")), "{warnings}");
+}
