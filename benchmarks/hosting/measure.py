@@ -19,12 +19,14 @@ IOLAB = os.environ.get("IOLAB", HERE.parents[1] / "target/release/iolab")
 APPLIED = {
     "not chosen": ["null:paths=*.other"],
     "null": ["null"],
+    "count": ["count"],
     "null ×2": ["null"] * 2,
     "null ×3": ["null"] * 3,
     "unheard": ["null:hear=nothing"],
     "seek-elide": ["seek-elide"],
     "write-back": ["write-back"],
     "null above write-back": ["null", "write-back"],
+    "count above write-back": ["count", "write-back"],
 }
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 REPEATS = int(os.environ.get("REPEATS", "4"))

@@ -52,6 +52,7 @@ const TARGETS: &[Target] = &[
     pfs::FRAMES,
     pfs::STREAM,
     policy::STRATEGY,
+    policy::PLAN,
     policy::CHOICE,
     sim::PLATFORM,
     sim::WORKLOAD,

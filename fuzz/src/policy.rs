@@ -4,8 +4,29 @@ use crate::words::{refused, text};
 use crate::{Target, seeds};
 use iolab_policy::cache;
 use iolab_policy::collective::CollectiveSelection;
-use iolab_policy::insitu::StrategySpec;
 use iolab_policy::insitu::stacking::{self, Consent, Setting};
+use iolab_policy::insitu::{Plan, StrategySpec};
+
+pub(crate) const PLAN: Target = Target {
+    name: "plan",
+    seeds: || {
+        let plain =
+            b"iolabpl1\x06/d/a.b\x02\x04\xc8\x01\x14\x00\x01\x02\x00\x05\x02/c\x00".to_vec();
+        vec![plain, b"iolabpl1".to_vec()]
+    },
+    bytes_max: 400,
+    run: |bytes| match Plan::read(bytes.to_vec().into()) {
+        Err(refusal) => refused(&refusal),
+        Ok(plan) => {
+            assert_eq!(plan.bytes(), bytes);
+            for path in ["/d/a.b", "/e/a.b", "c", ""] {
+                for run in plan.lanes(path).iter().flat_map(|lane| lane.iter()) {
+                    assert!(run.offset.checked_add(run.length).is_some());
+                }
+            }
+        }
+    },
+};
 
 pub(crate) const STRATEGY: Target = Target {
     name: "strategy",
@@ -13,10 +34,13 @@ pub(crate) const STRATEGY: Target = Target {
         seeds::texts([
             "null",
             "seek-elide:paths=*.chk\u{1f}write-back",
+            "prefetch:plan=run.iot,window=1m,paths=*.x + count",
+            "fsync-relax:join=10ms + fsync-relax:syncs=drop,paths=*.x",
             "fsync-relax:every=1s,paths=** + write-back:paths={a + b}/*.c++ + throttle:rate=1m",
             "delay:time=1ms + fail:percent=3,errno=5 + short:seed=4 + seek-free:paths=\\+ +",
             "write-back:buffer=1m,largest=16k,age=2.5s,paths=/a/**/{x,y}*.chk,exclude=[!ab]?",
             "cruel:seed=1,short=30,fail=2,errno=28,delay=10",
+            "count + null + count:name=a.b-c_1,paths=*.x + count",
             "null:paths=[]a]",
             "null:paths={a,b{c,d}}/**,paths=\\{x",
         ])

@@ -16,6 +16,7 @@
 mod arriving;
 pub mod catalog;
 pub mod classes;
+mod count;
 mod cruel;
 mod decision;
 mod descriptions;
@@ -28,7 +29,9 @@ mod known_size;
 mod laws;
 mod null;
 mod parameter;
+pub mod plan;
 mod read_ahead;
+mod rounds;
 pub mod rules;
 pub mod runtimes;
 mod seek_elide;
@@ -44,6 +47,7 @@ mod write_back;
 
 pub use arriving::Arriving;
 pub use catalog::Catalog;
+pub use count::{Count, Counts, PLACE_BYTES, Totals};
 pub use cruel::Cruel;
 pub use decision::decision;
 pub use drive::Driver;
@@ -52,7 +56,9 @@ pub use guest::Guest;
 pub use interest::Interest;
 pub use laws::{StrategyLaws, checked};
 pub use null::Null;
+pub use plan::Plan;
 pub use read_ahead::ReadAhead;
+pub use rounds::Ticket;
 pub use rules::Request;
 pub use seek_elide::SeekElide;
 pub use seek_free::SeekFree;
@@ -332,6 +338,30 @@ pub trait Strategy: Machine<Event = Event, Action = Action> + Send {
         Interest::NOTHING
     }
 
+    /// What a recorded run read of the file, for who goes by one ([`plan`]); before the first call.
+    fn follow(&mut self, _lanes: Vec<plan::Lane>) {}
+
+    /// A call that would be answered no sooner, but need not be made, if it waited for others to ask for
+    /// the same: when it is to come back. Until then the caller is out of here, and other calls may come.
+    /// Then [`Strategy::joined`] tells what came of it, or it is to be made as any other. A driver that has
+    /// nobody who could ask meanwhile does not ask for a ticket.
+    fn join(&mut self, _now: Nanos, _call: &Call) -> Option<Ticket> {
+        None
+    }
+
+    /// What the call for which that ticket was taken has come to, if somebody has made it for all.
+    fn joined(&self, _ticket: Ticket) -> Option<Outcome> {
+        None
+    }
+
+    /// A call comes by that it hears and passes. Only who counts ([`Strategy::counts`]) is told.
+    fn note(&mut self, _call: &Call) {}
+
+    /// What it has counted, and the name of its place in the stack; always or never.
+    fn counts(&self) -> Option<(&str, &Counts)> {
+        None
+    }
+
     /// Whether `now` matters; a driver may pass `Nanos::ZERO` to a stack in which nobody looks.
     fn reads_clock(&self) -> bool {
         false
@@ -402,6 +432,26 @@ impl<S: Strategy + ?Sized> Strategy for Box<S> {
 
     fn passes(&self) -> Interest {
         (**self).passes()
+    }
+
+    fn follow(&mut self, lanes: Vec<plan::Lane>) {
+        (**self).follow(lanes);
+    }
+
+    fn join(&mut self, now: Nanos, call: &Call) -> Option<Ticket> {
+        (**self).join(now, call)
+    }
+
+    fn joined(&self, ticket: Ticket) -> Option<Outcome> {
+        (**self).joined(ticket)
+    }
+
+    fn note(&mut self, call: &Call) {
+        (**self).note(call);
+    }
+
+    fn counts(&self) -> Option<(&str, &Counts)> {
+        (**self).counts()
     }
 
     fn reads_clock(&self) -> bool {

@@ -6,10 +6,11 @@
 use iolab_policy::insitu::classes::Semantics;
 use iolab_policy::insitu::stacking::{Verdict, verdict};
 use iolab_policy::insitu::{
-    Access, At, Call, Catalog, Command, Driver, Errno, Handle, Outcome, Short, Slot, Stack,
-    StrategySpec, Whence,
+    Access, At, Call, Catalog, Command, Driver, Errno, Handle, Outcome, Plan, Short, Slot, Stack,
+    StrategySpec, Totals, Whence,
 };
-use iolab_vocab::{Nanos, Random, Seed};
+use iolab_trace::{Event, FileEntry, Function, Header, Trace};
+use iolab_vocab::{FileId, Nanos, Random, Seed};
 use std::collections::BTreeMap;
 
 #[path = "insitu_conformance/data.rs"]
@@ -105,6 +106,26 @@ struct Host {
     takes_short_way: bool,
 }
 
+/// The strategy, with a plan where it goes by one: reads of a small file, of which some follow each other.
+fn planned(mut spec: StrategySpec) -> StrategySpec {
+    if spec.plan_path().is_some() {
+        let mut random = Random::new(Seed(7));
+        let read = |number: u64| {
+            let offset = match number % 3 {
+                0 => number * 20 % 700,
+                _ => random.below(700),
+            } as i64;
+            let (process, result) = (number as u32 % 2, 1 + random.below(40) as i64);
+            Event { process, file: FileId(0), fd: 3, offset, result, ..Event::of(Function::PREAD) }
+        };
+        let events = (0..400).map(read).collect();
+        let files = vec![FileEntry { path: "/file".to_owned(), ..FileEntry::default() }];
+        let trace = Trace { header: Header { files, ..Header::default() }, events };
+        spec.plan = Some(Plan::of(&trace).expect("it reads"));
+    }
+    spec
+}
+
 /// Carries out a stack's commands, moving real bytes.
 struct Bottom {
     /// Of the program's call.
@@ -117,7 +138,7 @@ struct Bottom {
 
 impl Host {
     fn new(strategies: &[&str]) -> Host {
-        let build = |text: &&str| StrategySpec::parse(text).expect("a good strategy").build();
+        let build = |text: &&str| planned(spec_of(text)).build_for("/file");
         let stack = Stack::new(strategies.iter().map(build).collect());
         let bottom = Bottom {
             memory: Vec::new(),
@@ -304,7 +325,11 @@ fn compare(strategies: &[&str], seed: u64, calls: usize) -> Vec<Command> {
 }
 
 fn compare_on(mut host: Host, strategies: &[&str], seed: u64, calls: usize) -> Vec<Command> {
-    let keeps_syncs = |text: &&str| row_of(text).classes.semantics == Semantics::Kept;
+    compare_with(&mut host, strategies, seed, calls)
+}
+
+fn compare_with(host: &mut Host, strategies: &[&str], seed: u64, calls: usize) -> Vec<Command> {
+    let keeps_syncs = |text: &&str| spec_of(text).classes().semantics == Semantics::Kept;
     let keeps_syncs = strategies.iter().all(keeps_syncs);
     let mut random = Random::new(Seed(seed));
     let mut plain = File::default();
@@ -357,11 +382,15 @@ fn compare_on(mut host: Host, strategies: &[&str], seed: u64, calls: usize) -> V
         assert_eq!(host.call(handle, Call::Close, &mut []), Ok(0));
     }
     assert_eq!(host.bottom.below.bytes, plain.bytes, "{strategies:?}, seed {seed}, after close");
-    host.bottom.commands
+    std::mem::take(&mut host.bottom.commands)
 }
 
 fn row_of(text: &str) -> &'static iolab_policy::insitu::catalog::Row {
-    StrategySpec::parse(text).expect("a good strategy").row()
+    spec_of(text).row()
+}
+
+fn spec_of(text: &str) -> StrategySpec {
+    StrategySpec::parse(text).expect("a good strategy")
 }
 
 /// With parameters that make its corners frequent.
@@ -373,7 +402,7 @@ fn samples(name: &str) -> Vec<String> {
             "write-back:buffer=1m",
             "write-back:buffer=200,age=0",
         ],
-        "fsync-relax" => &["fsync-relax", "fsync-relax:every=1ms"],
+        "fsync-relax" => &["fsync-relax", "fsync-relax:every=1ms", "fsync-relax:join=1ms"],
         "seek-elide" => &["seek-elide", "seek-elide:outsiders=none"],
         "align" => &["align:block=8,buffer=50", "align:block=64", "align:block=100,age=0"],
         "read-ahead" => &[
@@ -385,6 +414,7 @@ fn samples(name: &str) -> Vec<String> {
             "data-sieve:outsiders=none,hole=6,window=100,largest=50",
             "data-sieve:outsiders=none,hole=90,window=400,largest=300",
         ],
+        "prefetch" => &["prefetch:plan=made-up,window=4k"],
         name => &[name],
     };
     texts.iter().map(|&text| text.to_owned()).collect()
@@ -449,6 +479,37 @@ fn the_short_way_decides_as_the_long_one_does() {
             assert_eq!(compare(&[&strategy], seed, 80), long, "{strategy}, seed {seed}");
         }
     }
+}
+
+#[test]
+fn what_comes_by_is_counted_alike_on_the_short_way_and_on_the_long_one() {
+    for strategy in &honest() {
+        let stack = ["count:name=above", strategy, "count:name=below"];
+        for seed in 0..60 {
+            let counted = |takes_short_way| {
+                let mut host = Host::new(&stack);
+                host.takes_short_way = takes_short_way;
+                let mut totals = Totals::default();
+                let commands = compare_with(&mut host, &stack, seed, 80);
+                totals.take(&host.stack, "file");
+                (totals, commands)
+            };
+            let (short, commands) = counted(true);
+            assert_eq!(short, counted(false).0, "{strategy}, seed {seed}");
+            let performed = |command: &&Command| match command {
+                Command::Perform { call, .. } => !is_unseen(*call),
+                _ => false,
+            };
+            let below = short.rows().find(|row| row.0 == "below").expect("all are counted").2;
+            let performed = commands.iter().filter(performed).count() as u64;
+            assert_eq!(below.calls(), performed, "{strategy}, seed {seed}");
+        }
+    }
+}
+
+/// Nobody counts these.
+fn is_unseen(call: Call) -> bool {
+    matches!(call, Call::Flush | Call::Settle | Call::Close)
 }
 
 /// Appending in one go what could only be written in part: the file must end up whole.

@@ -186,6 +186,8 @@ fn members() -> Vec<String> {
         "write-back" => vec!["write-back:buffer=200,largest=90", "write-back:buffer=64,age=2us"],
         "cruel" => vec!["cruel:short=40,fail=10", "cruel:short=30,delay=1"],
         "seek-elide" => vec!["seek-elide", "seek-elide:outsiders=none"],
+        "fsync-relax" => vec!["fsync-relax", "fsync-relax:every=2us", "fsync-relax:join=1ms"],
+        "prefetch" => vec!["prefetch:plan=made-up,window=4k"],
         "align" => vec!["align:block=64,buffer=200"],
         "read-ahead" => {
             vec!["read-ahead", "read-ahead:via=buffer,outsiders=none,window=64,largest=50"]

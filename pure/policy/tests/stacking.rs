@@ -2,12 +2,17 @@
 
 use iolab_policy::insitu::catalog::Row;
 use iolab_policy::insitu::classes::{Classes, Layer, Owned, Semantics, Shape, Visibility};
-use iolab_policy::insitu::stacking::{Consent, Setting, Verdict, check, table, verdict};
-use iolab_policy::insitu::{Catalog, StrategySpec};
+use iolab_policy::insitu::stacking::{Consent, Setting, Verdict, check, given_up, table, verdict};
+use iolab_policy::insitu::{Catalog, Plan, StrategySpec};
 use iolab_vocab::Refusal;
 
+/// The stack, with an empty plan for who goes by one.
 fn specs(text: &str) -> Vec<StrategySpec> {
-    StrategySpec::parse_all(text).unwrap()
+    let mut specs = StrategySpec::parse_all(text).unwrap();
+    for spec in specs.iter_mut().filter(|spec| spec.plan_path().is_some()) {
+        spec.plan = Some(Plan::read(b"iolabpl1".into()).unwrap());
+    }
+    specs
 }
 
 /// A strategy for all files, with no more parameters than it must have.
@@ -108,7 +113,7 @@ fn what_gives_something_away_must_be_asked_for_in_a_live_program() {
         assert_eq!(right.flags().collect::<Vec<_>>(), [flag]);
         assert_eq!(Consent::read(&right.text()), right);
         assert_eq!(Consent::to(&specs(text)), right);
-        assert_eq!(specs(text)[0].row().asks_for().unwrap().0, flag);
+        assert_eq!(specs(text)[0].classes().asks_for().unwrap().0, flag);
     }
     let told = Consent::of(&["cruel".to_owned()], false, false).unwrap_err();
     assert!(told.message.contains("`cruel`") && told.hint.contains("late-visibility"), "{told}");
@@ -167,7 +172,31 @@ fn rules_hold_for_classes_that_no_strategy_has_yet() {
         (Semantics::Kept, Visibility::Unpacked, "--allow late-visibility"),
     ] {
         let row = made_up("new", Classes { semantics, visibility, ..Classes::PLAIN });
-        assert_eq!(row.asks_for().unwrap().0, flag);
+        assert_eq!(row.classes.asks_for().unwrap().0, flag);
     }
-    assert_eq!(holder.asks_for(), None);
+    assert_eq!(holder.classes.asks_for(), None);
+}
+
+#[test]
+fn joined_syncs_give_nothing_up_and_ask_for_nothing() {
+    let joined = specs("fsync-relax:join=10ms");
+    assert_eq!(check(&joined, Setting::Live, Consent::default()).unwrap(), [""; 0]);
+    assert_eq!(given_up(&joined), [""; 0]);
+    assert_eq!(Consent::to(&joined), Consent::default());
+    for weaker in ["fsync-relax:paths=*", "fsync-relax:syncs=drop,paths=*"] {
+        assert_eq!(given_up(&specs(weaker)), ["weaker durability"]);
+        let told = checked(weaker, Setting::Live, Consent::default()).unwrap_err();
+        assert!(told.hint.contains("--allow weaker-durability"), "{told}");
+    }
+}
+
+#[test]
+fn who_goes_by_a_recorded_run_is_refused_where_nobody_has_read_it() {
+    let unread = StrategySpec::parse_all("null + prefetch:plan=run.iot").unwrap();
+    for setting in [Setting::Live, Setting::Compared, Setting::Scratch] {
+        let told = check(&unread, setting, Consent::default()).unwrap_err();
+        assert!(told.message.contains("`run.iot` is not read here"), "{told}");
+    }
+    assert!(StrategySpec::parse("prefetch").unwrap_err().hint.contains("plan=RUN.iot"));
+    assert!(StrategySpec::parse("prefetch:plan=a,via=buffer").is_err());
 }

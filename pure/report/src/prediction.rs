@@ -5,7 +5,7 @@
 //! run is predicted twice, with recorded times of calls and by the model alone; how far these are
 //! apart is the bias of the model. Both faces cost one pass over the events of the trace.
 
-use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::{Counts, StrategySpec, Totals};
 use iolab_sim::band::Band;
 use iolab_sim::guest::Prediction;
 use iolab_trace::{Layer, Trace};
@@ -114,6 +114,9 @@ impl Summary {
             text += &self.speed_up();
         }
         let prediction = &self.predicted.prediction;
+        for line in prediction.counted.lines() {
+            text += &format!("{line}\n");
+        }
         if let Some(stored) = prediction.stored {
             let stored = milliseconds(stored);
             text += &format!("all data on the servers' devices after {stored} ms\n");
@@ -212,10 +215,22 @@ impl Summary {
             "notes": self.notes,
             "staged_calls": prediction.staged_calls,
             "performed_calls": prediction.performed_calls,
+            "counted": counted(&prediction.counted),
             "event_hash": format!("{:016x}", prediction.event_hash),
             "files": files,
         })
     }
+}
+
+/// What strategies that count have counted, as rows of place, file and numbers.
+pub fn counted(totals: &Totals) -> Value {
+    let row = |(place, file, counts): (&str, &str, &Counts)| {
+        let numbers = Counts::KINDS.iter().map(|kind| kind.replace(' ', "_")).zip(counts.0);
+        let mut row = json!({ "place": place, "file": file });
+        numbers.for_each(|(kind, number)| row[kind] = number.into());
+        row
+    };
+    totals.rows().map(row).collect()
 }
 
 fn milliseconds(time: Nanos) -> String {

@@ -17,7 +17,7 @@ mod staging;
 
 use crate::platform::Platform;
 use iolab_device::local::{InterceptCosts, LocalStorage};
-use iolab_policy::insitu::{StrategySpec, stacking};
+use iolab_policy::insitu::{StrategySpec, Totals, stacking};
 use iolab_trace::{Class, Clock, Event, FORMAT_VERSION, Header, Layer, Origin, Trace};
 use iolab_vocab::{Nanos, Refusal, Seed};
 use program::{Program, Recording};
@@ -72,6 +72,8 @@ pub struct Prediction {
     pub staged_calls: u64,
     /// See `staged_calls`.
     pub performed_calls: u64,
+    /// What strategies that count have counted.
+    pub counted: Totals,
 }
 
 impl Prediction {
@@ -166,6 +168,7 @@ impl<'a> Subject<'a> {
             event_hash: run.event_hash,
             staged_calls: run.staged_calls,
             performed_calls: run.performed_calls,
+            counted: run.counted.clone(),
             decisions: Trace {
                 header: header(trace, program, &apply, &run),
                 events: run.decisions.clone(),

@@ -326,3 +326,29 @@ fn a_platform_with_an_unknown_key_or_a_negative_cost_names_it() {
     assert!(refusal("seek_ns = 10.0", "seek_ns = -3.0").contains("call.seek_ns"));
     assert!(refusal("[[0, 500.0]]", "[[-4, 500.0]]").contains("-4"));
 }
+
+/// The second thread asks 2,000 ns after the first one; both return when the sync has been made that begins
+/// 5,000 ns after the first asked. A third asks later and has one of its own.
+#[test]
+fn threads_that_sync_a_file_within_a_time_share_a_sync() {
+    let sync =
+        |thread: u32, start: u64| Event { thread, ..call(Function::FSYNC, start, start + 10) };
+    let mut events = small_writer(1).events[..2].to_vec();
+    for thread in 1..3 {
+        let start = 2000 * u64::from(thread);
+        events.push(Event { thread, ..write(0, 10, start, start + 1000) });
+    }
+    let begin = 10_000;
+    events.extend([sync(0, begin), sync(1, begin + 2000), sync(2, begin + 90_000)]);
+    let trace = trace(vec![process(1, 0, 0, 200_000)], events);
+    let run = simulate(&trace, &["fsync-relax:join=5us"], &model());
+    let syncs = &run.trace.events[4..];
+    assert!(syncs[0].end.since(syncs[1].end) <= Nanos(2), "but for a hook: {syncs:?}");
+    assert!(syncs[1].end > Nanos(begin + 5000 + 50_000), "{syncs:?}");
+    assert!(syncs[0].duration() > Nanos(5000 + 50_000), "{syncs:?}");
+    assert!(syncs[2].duration() >= Nanos(5000), "{syncs:?}");
+    // Three writes and three syncs in, three writes and two syncs out.
+    assert_eq!((run.staged_calls, run.performed_calls), (6, 5));
+    let alone = simulate(&trace, &["fsync-relax:syncs=drop"], &model());
+    assert_eq!(alone.performed_calls, 3);
+}

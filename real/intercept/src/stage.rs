@@ -16,7 +16,9 @@
 mod allocator;
 mod calls;
 mod caution;
+mod counted;
 mod hooks;
+mod joining;
 mod journal;
 mod kept;
 mod kernel;
@@ -27,6 +29,7 @@ mod machine;
 mod memory;
 mod opening;
 mod own;
+mod planned;
 mod region;
 mod rules;
 mod settings;

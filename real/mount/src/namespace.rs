@@ -12,9 +12,9 @@
 //! launcher's own there, and what it may do with them the source decides.
 
 use crate::refusal::{MountError, device, directory, of_mounting};
-use crate::session::{configuration, prepare};
+use crate::session::{configuration, counted, prepare};
 use fuser::{Session, SessionACL};
-use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::{StrategySpec, Totals};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
@@ -164,12 +164,16 @@ impl Served {
         Release(self.hosted.clone())
     }
 
-    /// Waits until the last process of the command has gone.
-    pub fn wait(self) {
+    /// Waits until the last process of the command has gone. What strategies that count have counted is
+    /// the answer.
+    pub fn wait(self) -> Totals {
         for session in self.sessions {
             // The mount is gone with its namespace; there is nobody to tell.
             let _ = session.join();
         }
+        let mut totals = Totals::default();
+        self.hosted.iter().for_each(|hosted| totals.merge(&counted(hosted)));
+        totals
     }
 }
 

@@ -7,15 +7,15 @@ use crate::rules;
 use crate::staged::Staged;
 use crate::tree::{Answer, Inode, Tree};
 use fuser::{BackingId, FopenFlags, Request};
-use iolab_policy::insitu::{Access, Guest, Stack, StrategySpec};
+use iolab_policy::insitu::{Access, Guest, Stack, StrategySpec, Totals};
 use iolab_trace::Function;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// A source directory and who has what of it open: all that the requests of a mount are about.
 pub(crate) struct Hosted {
@@ -33,6 +33,8 @@ pub(crate) struct Hosted {
     passes_through: AtomicBool,
     /// Nothing is staged any more.
     is_ending: AtomicBool,
+    /// What strategies that count have counted of files nobody has open any more.
+    pub(crate) counted: Arc<Mutex<Totals>>,
 }
 
 /// What an open came to.
@@ -63,6 +65,7 @@ impl Hosted {
             own,
             passes_through: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
+            counted: Arc::default(),
         })
     }
 
@@ -81,9 +84,9 @@ impl Hosted {
         self.seen_at.iter().find_map(|seen_at| {
             let name = seen_at.join(place).to_string_lossy().into_owned();
             let chosen: Vec<_> =
-                Guest::chosen(&self.strategies, &name).map(StrategySpec::build).collect();
+                Guest::chosen(&self.strategies, &name).map(|spec| spec.build_for(&name)).collect();
             let stack = (!chosen.is_empty()).then(|| Stack::new(chosen))?;
-            Some(Staged::new(stack, inode.path(), name))
+            Some(Staged::new(stack, inode.path(), name, self.counted.clone()))
         })
     }
 

@@ -7,14 +7,14 @@ use crate::file_system::Requests;
 use crate::open::Hosted;
 use crate::refusal::{MountError, check, of_mounting};
 use fuser::{Config, MountOption, Session, SessionACL};
-use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::{StrategySpec, Totals};
 use nix::mount::{MntFlags, umount2};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 
 /// What is mounted where.
@@ -114,14 +114,20 @@ impl Mounted {
         open
     }
 
-    /// Waits for the end.
+    /// Waits for the end. What strategies that count have counted is the answer.
     ///
     /// # Errors
     /// What the session says.
-    pub fn wait(self) -> io::Result<()> {
+    pub fn wait(self) -> io::Result<Totals> {
         match self.session.join() {
-            Ok(outcome) => outcome,
+            Ok(outcome) => outcome.map(|()| counted(&self.hosted)),
             Err(_) => Err(io::Error::other("a thread of the mount panicked")),
         }
     }
+}
+
+/// What was counted by the time nobody has a file open any more.
+pub(crate) fn counted(hosted: &Hosted) -> Totals {
+    hosted.end();
+    hosted.counted.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }

@@ -8,7 +8,7 @@
 //! A stack that breaks down writes out what it held and is gone: the calls pass from then on.
 
 use iolab_policy::insitu::{
-    Access, At, Call, Driver, Errno, Handle, HeldPiece, Outcome, Slot, Stack, Whence,
+    Access, At, Call, Driver, Errno, Handle, HeldPiece, Outcome, Slot, Stack, Totals, Whence,
 };
 use iolab_vocab::Nanos;
 use rustix::fd::OwnedFd;
@@ -17,7 +17,7 @@ use rustix::io;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const EBADF: Errno = Errno(9);
@@ -31,6 +31,7 @@ pub(crate) struct Staged {
     next: u32,
     /// What programs call the file, for a message.
     name: String,
+    counted: Arc<Mutex<Totals>>,
 }
 
 /// What a stack's commands are carried out with.
@@ -61,12 +62,18 @@ pub(crate) enum Memory<'a> {
 }
 
 impl Staged {
-    /// A file that nobody has open yet; `path` leads to it, programs call it `name`.
-    pub(crate) fn new(stack: Stack, path: String, name: String) -> Staged {
+    /// A file that nobody has open yet; `path` leads to it, programs call it `name`. What strategies count
+    /// is added to `counted` when it is over.
+    pub(crate) fn new(
+        stack: Stack,
+        path: String,
+        name: String,
+        counted: Arc<Mutex<Totals>>,
+    ) -> Staged {
         let staging = stack.staging_bytes().map(|bytes| vec![0; bytes as usize]).collect();
         let descriptions = BTreeMap::new();
         let bottom = Bottom { path, staging, descriptions, began: Instant::now() };
-        Staged { stack: Some(stack), bottom, next: 0, name }
+        Staged { stack: Some(stack), bottom, next: 0, name, counted }
     }
 
     /// A description exists from now on.
@@ -137,7 +144,14 @@ impl Staged {
                 eprintln!("iolab: warning: {}: could not be written out: {why}", self.name);
             }
         }
-        self.stack = None;
+        self.end();
+    }
+
+    fn end(&mut self) {
+        if let Some(stack) = self.stack.take() {
+            let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+            counted.take(&stack, &self.name);
+        }
     }
 
     fn told(&self) -> impl Iterator<Item = Handle> + '_ {
@@ -187,6 +201,12 @@ impl Staged {
             Err(_) => "what they held is lost;".to_owned(),
         };
         eprintln!("iolab: a defect of the strategies of {}: {fate} its calls pass", self.name);
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a replay comes to: a summary, or the reason why not.
 
+use iolab_policy::insitu::Totals;
 use iolab_trace::Event;
 use iolab_vocab::Nanos;
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ pub struct Summary {
     pub elapsed: Nanos,
     /// What the strategies decided, in order, as rows of a trace.
     pub decisions: Vec<Event>,
+    /// What strategies that count have counted.
+    pub counted: Totals,
     /// What else a reader of the numbers should know.
     pub notes: Vec<String>,
 }

@@ -5,7 +5,8 @@ use crate::descriptors::Descriptor;
 use crate::native::{allocate_range, seek};
 use iolab_policy::insitu::guest::StackId;
 use iolab_policy::insitu::{
-    At, Call, Command, Driver, Errno, Guest, Handle, Outcome, Slot, Stack, StrategySpec, decision,
+    At, Call, Command, Driver, Errno, Guest, Handle, Outcome, Slot, Stack, StrategySpec, Totals,
+    decision,
 };
 use iolab_trace::Event as Row;
 use iolab_vocab::{FileId, Nanos};
@@ -20,6 +21,7 @@ pub(crate) struct Staged {
     stack: Stack,
     /// The file of the trace it serves; a call on another one may reach it too (`dup2` over it).
     pub(crate) file: FileId,
+    path: String,
     bottom: Bottom,
 }
 
@@ -45,6 +47,8 @@ type Table = BTreeMap<(u32, StackId), Arc<Mutex<Staged>>>;
 #[derive(Default)]
 pub(crate) struct Stacks {
     stacks: Mutex<Table>,
+    /// What those that have ended counted.
+    counted: Mutex<Totals>,
 }
 
 impl Stacks {
@@ -59,17 +63,32 @@ impl Stacks {
         specs: &[StrategySpec],
         (file, path): (FileId, &str),
     ) {
-        let strategies = Guest::chosen(specs, path).map(StrategySpec::build).collect();
+        let strategies = Guest::chosen(specs, path).map(|spec| spec.build_for(path)).collect();
         let stack = Stack::new(strategies);
         let staging = stack.staging_bytes().map(|bytes| vec![0; bytes as usize]);
         let regions = std::iter::once(Vec::new()).chain(staging).collect();
         let bottom = Bottom { regions, descriptors: BTreeMap::new() };
-        let staged = Staged { stack, file, bottom };
+        let staged = Staged { stack, file, path: path.to_owned(), bottom };
         self.lock().insert((process, id), Arc::new(Mutex::new(staged)));
     }
 
     pub(crate) fn end(&self, process: u32, id: StackId) {
-        self.lock().remove(&(process, id));
+        if let Some(staged) = self.lock().remove(&(process, id)) {
+            staged.lock().unwrap_or_else(PoisonError::into_inner).count(&mut self.counted());
+        }
+    }
+
+    /// What all have counted, once no call is under way.
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = self.counted().clone();
+        for staged in self.lock().values() {
+            staged.lock().unwrap_or_else(PoisonError::into_inner).count(&mut totals);
+        }
+        totals
+    }
+
+    fn counted(&self) -> std::sync::MutexGuard<'_, Totals> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn get(&self, process: u32, id: StackId) -> Option<Arc<Mutex<Staged>>> {
@@ -91,6 +110,10 @@ impl Staged {
     /// The description a handle stands for exists from now on.
     pub(crate) fn adopt(&mut self, handle: Handle, descriptor: Arc<Descriptor>) {
         self.bottom.descriptors.insert(handle, descriptor);
+    }
+
+    fn count(&self, totals: &mut Totals) {
+        totals.take(&self.stack, &self.path);
     }
 
     /// Feeds one call and carries out what comes of it, to its answer.

@@ -45,7 +45,8 @@ pub(crate) fn run(
         threads.into_iter().map(|thread| thread.join().expect("actors do not panic")).collect()
     });
     let elapsed = Nanos(stage.began.elapsed().as_nanos() as u64);
-    conclude(threads, processes, elapsed)
+    let summary = conclude(threads, processes, elapsed)?;
+    Ok(Summary { counted: stage.stacks.totals(), ..summary })
 }
 
 fn conclude(

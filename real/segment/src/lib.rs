@@ -17,10 +17,13 @@
 
 mod attach;
 mod claim;
+mod counted;
 mod drain;
 mod join;
 mod layout;
+mod page;
 mod process;
+mod sealed;
 mod slab;
 mod slab_layout;
 mod system;
@@ -30,9 +33,11 @@ mod tests;
 
 pub use attach::{AttachError, Run, Shape};
 pub use claim::Claim;
+pub use counted::{COUNTED_VARIABLE, Counted, NUMBERS, Row};
 pub use drain::{Undrained, Unwritten};
 pub use join::Joined;
 pub use layout::{Entry, STAGES};
+pub use sealed::{PLANS_VARIABLE, share as share_bytes, shared as shared_bytes};
 pub use slab::{Ledger, Slab};
 pub use system::birth_of;
 pub use system::release_pages;

@@ -51,6 +51,21 @@ impl Descriptor {
         if fd < 0 { Err(-fd as c_int) } else { Ok(Descriptor(fd as c_int)) }
     }
 
+    /// A file in memory, without a name in any directory.
+    pub(crate) fn in_memory(name: &CStr, flags: u32) -> Result<Descriptor, c_int> {
+        let flags = flags | libc::MFD_CLOEXEC;
+        // SAFETY: a terminated name; the result is a descriptor of ours.
+        let fd = unsafe { system_call!(SYS_memfd_create, name.as_ptr(), flags) };
+        if fd < 0 { Err(-fd as c_int) } else { Ok(Descriptor(fd as c_int)) }
+    }
+
+    /// Stays open from now on: the path by which other processes find the file as long as this one lives.
+    pub(crate) fn kept(self) -> String {
+        let path = format!("/proc/{}/fd/{}", own_pid(), self.0);
+        std::mem::forget(self);
+        path
+    }
+
     pub(crate) fn number(&self) -> c_int {
         self.0
     }
@@ -147,6 +162,13 @@ pub(crate) fn map_shared(fd: c_int, offset: u64, bytes: u64) -> Option<*mut u8> 
     // SAFETY: a fresh mapping overlaps nothing.
     let at = unsafe { system_call!(SYS_mmap, 0, bytes, protection, libc::MAP_SHARED, fd, offset) };
     (!(-4095..0).contains(&at)).then_some(at as *mut u8)
+}
+
+/// Maps the beginning of a file, to be read.
+pub(crate) fn map_read_only(fd: c_int, bytes: u64) -> Option<*const u8> {
+    // SAFETY: a fresh mapping overlaps nothing.
+    let at = unsafe { system_call!(SYS_mmap, 0, bytes, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
+    (!(-4095..0).contains(&at)).then_some(at as *const u8)
 }
 
 /// Has the system give memory to pages of a shared mapping now, so that a full file system is an

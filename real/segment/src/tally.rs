@@ -1,10 +1,9 @@
-//! What came of a run: a page of counters that all its processes share, and the programs of it that ran
-//! without the library. It has no name in any directory: processes find it by the launcher's descriptor, and it
-//! goes with the last of them. Who cannot reach it (another user's, in a container) counts nothing.
+//! What came of a run: a page of counters that all its processes share ([`crate::page`]), and the programs of
+//! it that ran without the library. Who cannot reach it counts nothing.
 //!
 //! Costs: a process that starts opens and maps it once; a file adds its calls when it is closed.
 
-use crate::system::{self, Descriptor, system_call};
+use crate::page;
 use std::ffi::{CStr, c_int};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
@@ -12,8 +11,6 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 /// The variable that tells processes where the page is.
 pub const TALLY_VARIABLE: &str = "IOLAB_TALLY";
 
-/// "iolabtly", and the version of what follows.
-const MAGIC: u64 = u64::from_le_bytes(*b"iolabtl1");
 /// Programs that are named; more are counted.
 const NAMES: usize = 32;
 const NAME_BYTES: usize = 244;
@@ -63,6 +60,17 @@ struct Page {
     known: [AtomicU64; FILES],
 }
 
+// SAFETY: atomic words, and arrays of such.
+unsafe impl page::Page for Page {
+    /// "iolabtl", and the version of what follows.
+    const MAGIC: u64 = u64::from_le_bytes(*b"iolabtl1");
+    const NAME: &CStr = c"iolab-tally";
+
+    fn magic(&self) -> &AtomicU64 {
+        &self.magic
+    }
+}
+
 #[repr(C)]
 struct Name {
     /// 0 is free; else a `Missed` plus one, once the text is there.
@@ -102,53 +110,12 @@ impl Tally {
     /// # Errors
     /// The error number, where the system has no room.
     pub fn create() -> Result<(Tally, String), c_int> {
-        let bytes = size_of::<Page>();
-        // SAFETY: a terminated name; the result is a descriptor of ours.
-        let fd =
-            unsafe { system_call!(SYS_memfd_create, c"iolab-tally".as_ptr(), libc::MFD_CLOEXEC) };
-        if fd < 0 {
-            return Err(-fd as c_int);
-        }
-        let fd = fd as c_int;
-        // SAFETY: no memory is involved. Memory there is none for is an error here and no signal later.
-        let granted = unsafe { system_call!(SYS_fallocate, fd, 0, 0, bytes) };
-        let tally = if granted < 0 { Err(-granted as c_int) } else { Tally::mapped(fd) };
-        match tally {
-            Ok(tally) => {
-                tally.0.magic.store(MAGIC, Release);
-                Ok((tally, format!("/proc/{}/fd/{fd}", system::own_pid())))
-            }
-            Err(errno) => {
-                // SAFETY: our own descriptor.
-                unsafe { system_call!(SYS_close, fd) };
-                Err(errno)
-            }
-        }
+        page::create().map(|(page, path)| (Tally(page), path))
     }
 
     /// Finds the page of the run this process is part of.
     pub fn attach(path: &CStr) -> Option<Tally> {
-        let file = Descriptor::open(path, libc::O_RDWR).ok()?;
-        let status = file.status()?;
-        let is_page = status.st_mode & libc::S_IFMT == libc::S_IFREG
-            && status.st_uid == system::own_user()
-            && status.st_size as usize == size_of::<Page>();
-        if !is_page {
-            return None;
-        }
-        let tally = Tally::mapped(file.number()).ok()?;
-        if tally.0.magic.load(Acquire) == MAGIC {
-            return Some(tally);
-        }
-        // SAFETY: our own mapping, of which no reference is left.
-        unsafe { system_call!(SYS_munmap, std::ptr::from_ref(tally.0), size_of::<Page>()) };
-        None
-    }
-
-    fn mapped(fd: c_int) -> Result<Tally, c_int> {
-        let page = system::map_shared(fd, 0, size_of::<Page>() as u64).ok_or(libc::ENOMEM)?;
-        // SAFETY: mapped with that many bytes, all of them atomic words, and never unmapped in use.
-        Ok(Tally(unsafe { &*page.cast::<Page>() }))
+        page::attach(path).map(Tally)
     }
 
     /// A program has begun to serve files.

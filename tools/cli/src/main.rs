@@ -24,6 +24,7 @@ mod mpi;
 mod output;
 mod overlap;
 mod parallel;
+mod planned;
 mod platform_file;
 mod profile;
 mod record;

@@ -3,7 +3,7 @@
 pub(crate) mod server;
 
 use crate::failure::Failure;
-use crate::storage_block;
+use crate::{planned, storage_block};
 use clap::Args;
 use iolab_host::interruption::{Interruptions, name};
 use iolab_mount::{MountError, Settings, mount};
@@ -37,6 +37,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let block = |_: &Selection| Some(storage_block::of_directory(&arguments.source));
     let strategies = StrategySpec::parse_each_on(&arguments.apply, &block)?;
+    let strategies = planned::with_plans(strategies, |_, _| {})?;
     refuse_destroyers(&strategies)?;
     let consent = Consent::of(&arguments.allow, arguments.cruel, false)?;
     for remark in stacking::check(&strategies, Setting::Live, consent)? {
@@ -64,7 +65,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             );
         }
     }
-    mounted.wait().map_err(|error| Failure::new(format!("{place}: {error}")))?;
+    let counted = mounted.wait().map_err(|error| Failure::new(format!("{place}: {error}")))?;
+    counted.lines().iter().for_each(|line| eprintln!("iolab: {line}"));
     Ok(ExitCode::SUCCESS)
 }
 

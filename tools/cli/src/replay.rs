@@ -7,6 +7,7 @@ use crate::trace_file;
 use clap::Args;
 use iolab_policy::insitu::{Selection, stacking};
 use iolab_replay::{Pace, ReplayError, Settings, Summary, replay};
+use iolab_report::prediction::counted;
 use iolab_trace::{Header, Origin, Trace};
 use iolab_vocab::format_bytes;
 use std::path::PathBuf;
@@ -103,6 +104,7 @@ fn as_json(summary: &Summary) -> serde_json::Value {
         "written_bytes": summary.written_bytes,
         "skipped": summary.skipped,
         "decisions": summary.decisions.len(),
+        "counted": counted(&summary.counted),
         "elapsed_ns": summary.elapsed.0,
         "notes": summary.notes,
     })
@@ -123,6 +125,9 @@ fn print(summary: &Summary) {
     );
     for (reason, count) in &summary.skipped {
         say_line!("not reissued: {count} calls {reason}");
+    }
+    for line in summary.counted.lines() {
+        say_line!("{line}");
     }
     for note in &summary.notes {
         say_line!("note: {note}");

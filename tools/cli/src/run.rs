@@ -5,12 +5,14 @@
 //! written out all the same, and at the end a line says what was applied. With `--quiet`, and nothing to
 //! look after or to write down, this process becomes the program.
 
+mod counting;
 mod telling;
 mod via;
 
 use crate::collective::Collective;
 use crate::failure::Failure;
 use crate::output::{self, Output as Target};
+use crate::planned;
 use crate::profile;
 use crate::record::{
     Output, RESOLUTION_NS, Saved, StdioName, launch_failure, making, named_in, spool_failure,
@@ -18,6 +20,7 @@ use crate::record::{
 };
 use crate::storage_block;
 use clap::Args;
+use counting::Counting;
 use iolab_host::job::Job;
 use iolab_host::launch::{self, Both, Ending, Watcher};
 use iolab_host::recording::{Recording, Settings, StreamCalls};
@@ -97,6 +100,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             (StrategySpec::parse_each_on(&arguments.apply, &block)?, false)
         }
     };
+    let program = &arguments.command[0];
+    let specs = planned::with_plans(specs, |path, trace| {
+        planned::warn_of_another_program(path, trace, program);
+    })?;
     let consent = Consent::of(&arguments.allow, arguments.collective.cruel, arguments.destroys)?;
     let remarks = stacking::check(&specs, Setting::Live, consent)?;
     if !arguments.quiet {
@@ -108,7 +115,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
                 .for_each(|line| eprintln!("iolab: {line}"));
         }
     }
-    let program = &arguments.command[0];
     if !steps_aside && arguments.via.is_mount(program)? {
         return via::mounted(arguments, specs);
     }
@@ -129,8 +135,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         command.env("IOLAB_ALLOW", consent.text());
     }
     let telling = Telling::begin(&mut command, &specs, arguments.quiet, arguments.strict);
+    let counting = Counting::begin(&mut command, &specs);
     let wants_a_trace = arguments.record.is_some() || arguments.decisions.is_some();
-    if shared.is_none() && !wants_a_trace && collective.is_none() && telling.is_none() {
+    let has_plans = planned::share(&mut command, &specs)?;
+    let is_waited_for = telling.is_some() || counting.is_some() || has_plans;
+    if shared.is_none() && !wants_a_trace && collective.is_none() && !is_waited_for {
         let failure = command.exec();
         return Err(launch_failure(launch::start_error(program, failure)));
     }
@@ -153,6 +162,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         collective.end(program);
     }
     let ending = ended?;
+    if let Some(counting) = counting {
+        counting.end();
+    }
     let is_reached = telling.is_none_or(|telling| telling.end(arguments.strict));
     Ok(match ending.code() {
         0 if arguments.strict && !is_reached => ExitCode::from(NOT_REACHED),
@@ -222,7 +234,7 @@ pub(crate) fn parse_for_scratch(
     texts: &[String],
     block: BlockOf,
 ) -> Result<Vec<StrategySpec>, Failure> {
-    let specs = StrategySpec::parse_each_on(texts, block)?;
+    let specs = planned::with_plans(StrategySpec::parse_each_on(texts, block)?, |_, _| {})?;
     for remark in stacking::check(&specs, Setting::Scratch, Consent::default())? {
         eprintln!("iolab: {remark}");
     }
@@ -246,7 +258,7 @@ fn watched(
     };
     let settings = Settings { posix: true, stdio, ..Settings::default() };
     let reserve = |target: Option<Target>| {
-        target.map(|target| Output::reserve(target, RESOLUTION_NS)).transpose()
+        target.map(|target| Output::reserve(target, RESOLUTION_NS, summarize)).transpose()
     };
     let (mut record, mut decisions) = (reserve(record)?, reserve(decisions)?);
     let texts: Vec<String> = specs.iter().map(|spec| spec.text.clone()).collect();

@@ -2,7 +2,7 @@
 //! which.
 
 use crate::failure::Failure;
-use crate::storage_block;
+use crate::{planned, storage_block};
 use clap::Args;
 use iolab_policy::collective::CollectiveKind;
 use iolab_policy::insitu::catalog::Row;
@@ -34,6 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 fn check(stack: &str, json: bool) -> Result<(), Failure> {
     let specs = StrategySpec::parse_each_on(&[stack], &storage_block::of_selection()?)?;
+    let specs = planned::with_plans(specs, |_, _| {})?;
     let remarks = stacking::check(&specs, Setting::Scratch, Consent::default())?;
     let flags: Vec<&str> = Consent::to(&specs).flags().collect();
     if json {
@@ -48,7 +49,7 @@ fn check(stack: &str, json: bool) -> Result<(), Failure> {
         say_line!("useless: {remark}");
     }
     for spec in &specs {
-        if let Some((flag, why)) = spec.row().asks_for() {
+        if let Some((flag, why)) = spec.classes().asks_for() {
             say_line!("`iolab run` takes it with {flag}: `{}` {why}", spec.name);
         }
     }
@@ -60,8 +61,10 @@ fn list() {
         say_line!("{}\n    {}", row.usage, row.summary);
         let words = row.classes.words().map(|(class, words)| format!("{class} {words}"));
         say_line!("    {}", words.join("; "));
-        if let Some((flag, why)) = row.asks_for() {
-            say_line!("    {why}: `iolab run` takes it with {flag}");
+        if let Some((flag, why)) = row.classes.asks_for() {
+            let without =
+                row.classes.kept_with.map_or(String::new(), |key| format!(", but for {key}="));
+            say_line!("    {why}: `iolab run` takes it with {flag}{without}");
         }
     }
     say_line!("\nWhich may stand on which, the upper one in the row, the lower one in the column:");
@@ -104,7 +107,8 @@ fn as_json() -> Value {
             "summary": row.summary,
             "usage": row.usage,
             "classes": classes,
-            "flag": row.asks_for().map(|(flag, _)| flag),
+            "kept_with": row.classes.kept_with,
+            "flag": row.classes.asks_for().map(|(flag, _)| flag),
         })
     };
     let pair = |(above, below, verdict): (&Row, &Row, Verdict)| {

@@ -239,6 +239,45 @@ fn live_replayed_and_simulated_stacks_decide_alike() {
     }
 }
 
+#[test]
+fn what_comes_by_is_counted_alike_live_replayed_and_simulated() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let place = scratch.path();
+    let body = PROGRAMS.iter().find(|(name, _)| *name == "rewrites its header").expect("known").1;
+    let program = compile(place, 0, body);
+    let program = program.to_str().expect("a plain path");
+    let glob = format!("paths={}/*.dat", place.display());
+    let stack = format!("count:{glob} + write-back:{glob} + count:{glob}");
+    iolab(place, &["record", "-o", "bare.iot", "--", program]);
+    let simulate = ["simulate", "--trace", "bare.iot", "--platform", "local-ext4"];
+    let drivers: [&[&str]; 3] = [
+        &["run", "--quiet", "--apply", &stack, "--", program],
+        &["replay", "bare.iot", "--into", "replayed", "--apply", &stack],
+        &[&simulate[..], &["--apply", &stack]].concat(),
+    ];
+    let file = place.join("a.dat");
+    let expected = [
+        format!(
+            "count above-write-back: {}: 1 open, 1000 writes of 80.1 KiB, 1000 seeks, 5 syncs",
+            file.display()
+        ),
+        // What was appended goes out at each sync, and the header beside it but the first time.
+        format!(
+            "count below-write-back: {}: 1 open, 9 writes of 49.1 KiB, 5 syncs",
+            file.display()
+        ),
+    ];
+    for driver in drivers {
+        let said = iolab(place, driver);
+        let lines: Vec<&str> = said
+            .lines()
+            .map(|line| line.strip_prefix("iolab: ").unwrap_or(line))
+            .filter(|line| line.starts_with("count ") && !line.starts_with("count:"))
+            .collect();
+        assert_eq!(lines, expected, "{driver:?}: {said}");
+    }
+}
+
 /// What is decided must not depend on what deciding costs, and many decisions of one moment are the
 /// hardest to keep in order.
 fn decide_at_no_cost(platform: &Path) {
@@ -368,9 +407,11 @@ fn fresh(place: &Path) -> PathBuf {
     place.to_owned()
 }
 
-fn iolab(directory: &Path, arguments: &[&str]) {
+/// What it said, on both of its outputs.
+fn iolab(directory: &Path, arguments: &[&str]) -> String {
     let output = Command::new(IOLAB).args(arguments).current_dir(directory).output();
     let output = output.expect("iolab runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "iolab {arguments:?}: {:?}\n{said}", output.status);
+    String::from_utf8_lossy(&output.stdout).into_owned() + &said
 }

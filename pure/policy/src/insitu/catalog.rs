@@ -8,7 +8,8 @@ use super::cruel::Trouble;
 use super::parameter::{Parameters, unknown};
 use super::write_back::Settings;
 use super::{
-    Cruel, FsyncRelax, Null, SeekElide, SeekFree, Strategy, Throttle, WriteBack, read_ahead, window,
+    Count, Cruel, FsyncRelax, Null, SeekElide, SeekFree, Strategy, Throttle, WriteBack, read_ahead,
+    window,
 };
 use iolab_vocab::Refusal;
 
@@ -32,6 +33,14 @@ const NULL: Row = Row {
     usage: "null[:hear=nothing,paths=GLOB,exclude=GLOB]",
     classes: Classes::PLAIN,
     build: |parameters| Ok(Box::new(Null::parse(parameters)?)),
+};
+
+const COUNT: Row = Row {
+    name: super::count::NAME,
+    summary: "counts the calls that come by, and the bytes they ask for, file by file; told at the end",
+    usage: "count[:name=WORD,paths=GLOB,exclude=GLOB]",
+    classes: Classes::PLAIN,
+    build: |parameters| Ok(Box::new(Count::parse(parameters)?)),
 };
 
 const SEEK_ELIDE: Row = Row {
@@ -97,6 +106,14 @@ const READ_AHEAD: Row = Row {
     build: read_ahead::parse,
 };
 
+const PREFETCH: Row = Row {
+    name: "prefetch",
+    summary: "has the kernel fetch what a recorded run of the program read next, in that order",
+    usage: "prefetch:plan=RUN.iot[,window=8m,paths=GLOB,exclude=GLOB]",
+    build: read_ahead::parse_prefetch,
+    ..READ_AHEAD
+};
+
 const DATA_SIEVE: Row = Row {
     name: "data-sieve",
     summary: "makes one large read of small ones with small holes between them",
@@ -121,14 +138,16 @@ const THROTTLE: Row = Row {
 
 const FSYNC_RELAX: Row = Row {
     name: "fsync-relax",
-    summary: "lets syncs return at once: drops them, or carries out one per file and time",
-    usage: "fsync-relax:paths=GLOB[,every=DURATION,exclude=GLOB]",
+    summary: "makes one sync for several: joins those of a time, or drops them, or makes one per file and time",
+    usage: "fsync-relax:paths=GLOB[,syncs=drop,every=DURATION,exclude=GLOB] or \
+            fsync-relax:join=DURATION[,paths=GLOB,exclude=GLOB]",
     classes: Classes {
         scope: Scope::Synchronisation,
         interference: Interference::Single,
         state: State::Timer,
         semantics: Semantics::WeakerDurability,
         owns: &[Owned::Syncs],
+        kept_with: Some("join"),
         ..Classes::PLAIN
     },
     build: |parameters| Ok(Box::new(FsyncRelax::parse(parameters)?)),
@@ -199,10 +218,12 @@ impl Catalog {
     /// Every row, in the order of documentation.
     pub const ROWS: &[Row] = &[
         NULL,
+        COUNT,
         SEEK_ELIDE,
         WRITE_BACK,
         ALIGN,
         READ_AHEAD,
+        PREFETCH,
         DATA_SIEVE,
         FSYNC_RELAX,
         SEEK_FREE,

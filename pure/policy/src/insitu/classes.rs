@@ -177,6 +177,8 @@ pub struct Classes {
     pub state: State,
     /// What of the file's meaning it keeps.
     pub semantics: Semantics,
+    /// The parameter with which it keeps all of it, where it gives some up.
+    pub kept_with: Option<&'static str>,
     /// Who sees written bytes.
     pub visibility: Visibility,
     /// What becomes of transfers' extents.
@@ -197,6 +199,7 @@ impl Classes {
         interference: Interference::None,
         state: State::None,
         semantics: Semantics::Kept,
+        kept_with: None,
         visibility: Visibility::AtOnce,
         shape: Shape::Same,
         needs: &[],

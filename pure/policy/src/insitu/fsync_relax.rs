@@ -1,7 +1,9 @@
-//! Relaxed syncs: `fsync` and `fdatasync` return at once. **Weaker durability**: a crash of the machine may
-//! take what was synced; a crash of the program takes nothing.
+//! Relaxed syncs. With `join=TIME` one `fsync` or `fdatasync` is made for all who asked for one within that
+//! time ([`super::rounds`]), and each returns when it has been: durability is as it was. Otherwise they return
+//! at once. **Weaker durability**: a crash of the machine may take what was synced; a crash of the program
+//! takes nothing.
 //!
-//! Without a parameter syncs are dropped. With `every=TIME` one per file and time is carried out: the
+//! Without a parameter, or with `syncs=drop`, syncs are dropped. With `every=TIME` one per file and time is carried out: the
 //! first at once, of those that come sooner one is owed, and carried out before the first call on
 //! the file after that time, at the latest before a close or when the file is handed on. There is
 //! no timer: a program that makes no call leaves what it owes. A sync that fails then fails the next sync or close.
@@ -11,15 +13,21 @@
 
 use super::null::memory_of;
 use super::parameter::{Parameters, duration, unknown};
-use super::{Action, Call, Errno, Event, Handle, Outcome, Strategy};
+use super::rounds::{Rounds, Ticket};
+use super::{Action, Call, Errno, Event, Handle, Interest, Outcome, Strategy};
 use crate::machine::Machine;
 use iolab_vocab::{Nanos, Refusal};
+
+/// Who writes a minute where a second was meant is told.
+const JOIN_MAX: Nanos = Nanos(10_000_000_000);
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct FsyncRelax {
-    /// Without it, no sync is carried out.
+    /// Without it, no sync is carried out that is not joined.
     every: Option<Nanos>,
+    /// All syncs are joined.
+    rounds: Option<Rounds>,
     synced_at: Option<Nanos>,
     /// A sync was answered and not carried out; whether data alone would do.
     owed: Option<bool>,
@@ -38,16 +46,32 @@ enum UnderWay {
 }
 
 impl FsyncRelax {
-    /// Reads `every=1s`.
+    /// Reads `join=10ms`, `every=1s` or `syncs=drop`.
     pub fn parse(parameters: &Parameters) -> Result<FsyncRelax, Refusal> {
-        let mut every = None;
+        let mut relax = FsyncRelax::default();
         for (key, value) in parameters {
-            match key.as_str() {
-                "every" => every = Some(duration(key, value)?),
-                _ => return Err(unknown(key, "every, paths, exclude")),
+            match (key.as_str(), value.as_str()) {
+                ("every", _) => relax.every = Some(duration(key, value)?),
+                ("join", _) => relax.rounds = Some(Rounds::of(short_wait(key, value)?)),
+                ("syncs", "drop") => {}
+                ("syncs", _) => {
+                    return Err(Refusal {
+                        message: format!("syncs: `{value}` is nothing that syncs can do"),
+                        hint: "write syncs=drop, join=10ms or every=1s".to_owned(),
+                    });
+                }
+                _ => return Err(unknown(key, "join, every, syncs, paths, exclude")),
             }
         }
-        Ok(FsyncRelax { every, ..FsyncRelax::default() })
+        let ways = ["join", "every", "syncs"];
+        let mut given = parameters.iter().map(|it| &*it.0).filter(|key| ways.contains(key));
+        match (given.next(), given.next()) {
+            (Some(one), Some(other)) => Err(Refusal {
+                message: format!("`{one}` and `{other}` are two ways to treat syncs"),
+                hint: "choose one of join=10ms, every=1s and syncs=drop".to_owned(),
+            }),
+            _ => Ok(relax),
+        }
     }
 
     fn is_due(&self, now: Nanos) -> bool {
@@ -56,6 +80,9 @@ impl FsyncRelax {
     }
 
     fn arrived(&mut self, now: Nanos, handle: Handle, call: Call, out: &mut Vec<Action>) {
+        if self.rounds.is_some() {
+            return self.arrived_to_join(handle, call, out);
+        }
         if let Call::Sync { data_only } = call {
             let data_only = data_only && self.owed.unwrap_or(true);
             if self.is_due(now) {
@@ -69,12 +96,31 @@ impl FsyncRelax {
         match self.owed {
             Some(data_only) if is_last || self.is_due(now) => {
                 self.owed = None;
-                self.under_way = Some(UnderWay::Owed(handle, call));
-                let call = Call::Sync { data_only };
-                out.push(Action::Perform { handle, call, memory: memory_of(call) });
+                self.sync_first(handle, call, data_only, out);
             }
             _ => self.pass(handle, call, out),
         }
+    }
+
+    /// A sync is made for all who wait for one; who closes or hands a file on does not leave them alone.
+    fn arrived_to_join(&mut self, handle: Handle, call: Call, out: &mut Vec<Action>) {
+        let awaited = self.rounds.as_ref().and_then(Rounds::awaited);
+        match (call, awaited) {
+            (Call::Sync { data_only }, _) => {
+                let data_only = data_only && awaited.unwrap_or(true);
+                self.pass(handle, Call::Sync { data_only }, out);
+            }
+            (Call::Close | Call::Settle, Some(data_only)) => {
+                self.sync_first(handle, call, data_only, out);
+            }
+            _ => self.pass(handle, call, out),
+        }
+    }
+
+    fn sync_first(&mut self, handle: Handle, call: Call, data_only: bool, out: &mut Vec<Action>) {
+        self.under_way = Some(UnderWay::Owed(handle, call));
+        let call = Call::Sync { data_only };
+        out.push(Action::Perform { handle, call, memory: memory_of(call) });
     }
 
     fn pass(&mut self, handle: Handle, call: Call, out: &mut Vec<Action>) {
@@ -83,7 +129,22 @@ impl FsyncRelax {
     }
 
     fn performed(&mut self, now: Nanos, outcome: Outcome, out: &mut Vec<Action>) {
-        match self.under_way.take().expect("something was asked of the stage below") {
+        let under_way = self.under_way.take().expect("something was asked of the stage below");
+        if let Some(rounds) = &mut self.rounds {
+            return match under_way {
+                UnderWay::Owed(handle, call) => {
+                    rounds.end(outcome);
+                    self.pass(handle, call, out);
+                }
+                UnderWay::Passed(call) => {
+                    if let Call::Sync { .. } = call {
+                        rounds.end(outcome);
+                    }
+                    out.push(Action::Answer(outcome));
+                }
+            };
+        }
+        match under_way {
             UnderWay::Owed(handle, call) => {
                 self.synced_at = Some(now);
                 self.failure = self.failure.or(outcome.err());
@@ -125,9 +186,41 @@ impl Machine for FsyncRelax {
     }
 }
 
+/// A program waits for so long.
+fn short_wait(key: &str, value: &str) -> Result<Nanos, Refusal> {
+    let time = duration(key, value)?;
+    match time <= JOIN_MAX {
+        true => Ok(time),
+        false => Err(Refusal {
+            message: format!("{key}: {value} is long for a program to wait at each sync"),
+            hint: format!("choose up to 10s, for example {key}=10ms"),
+        }),
+    }
+}
+
 impl Strategy for FsyncRelax {
+    fn interest(&self) -> Interest {
+        const ENDS: Interest = Interest::SYNC.and(Interest::CLOSE).and(Interest::SETTLE);
+        match (&self.rounds, self.every) {
+            (Some(_), _) => ENDS,
+            (None, Some(_)) => Interest::EVERYTHING,
+            (None, None) => Interest::SYNC,
+        }
+    }
+
     fn reads_clock(&self) -> bool {
         self.every.is_some()
+    }
+
+    fn join(&mut self, now: Nanos, call: &Call) -> Option<Ticket> {
+        match (&mut self.rounds, call) {
+            (Some(rounds), Call::Sync { data_only }) => Some(rounds.ask(now, *data_only)),
+            _ => None,
+        }
+    }
+
+    fn joined(&self, ticket: Ticket) -> Option<Outcome> {
+        self.rounds.as_ref()?.outcome(ticket)
     }
 }
 
@@ -180,6 +273,46 @@ mod tests {
         assert_eq!(call(&mut relax, 0, SYNC, &[]), (vec![], Ok(0)));
         for other in [WRITE, Call::Settle, Call::Close] {
             assert_eq!(call(&mut relax, 0, other, &[Ok(0)]), (vec![other], Ok(0)));
+        }
+    }
+
+    #[test]
+    fn a_way_to_treat_syncs_is_chosen_once_and_within_reason() {
+        let refused = |parameters: &[(&str, &str)]| {
+            let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
+            FsyncRelax::parse(&parameters.iter().map(owned).collect::<Vec<_>>()).unwrap_err()
+        };
+        assert!(refused(&[("join", "1s"), ("every", "1s")]).message.contains("`join` and `every`"));
+        assert!(refused(&[("join", "1s"), ("syncs", "drop")]).message.contains("two ways"));
+        assert!(refused(&[("join", "11s")]).message.contains("11s is long"));
+        assert!(refused(&[("syncs", "async")]).message.contains("`async`"));
+        assert!(!relaxed(&[("syncs", "drop")]).interest().hears(Interest::TRANSFERS));
+    }
+
+    #[test]
+    fn one_sync_is_made_for_all_who_asked_and_its_outcome_told_to_each() {
+        let full = Err(Errno(28));
+        for below in [Ok(0), full] {
+            let mut relax = relaxed(&[("join", "10ms")]);
+            let first = relax.join(Nanos(0), &DATA_SYNC).unwrap();
+            let second = relax.join(Nanos(5), &SYNC).unwrap();
+            assert_eq!((relax.joined(first), relax.joined(second)), (None, None));
+            assert_eq!(call(&mut relax, 10, WRITE, &[Ok(8)]), (vec![WRITE], Ok(8)));
+            assert_eq!(relax.joined(second), None, "a write makes nothing durable");
+            assert_eq!(call(&mut relax, 10, DATA_SYNC, &[below]), (vec![SYNC], below));
+            assert_eq!((relax.joined(first), relax.joined(second)), (Some(below), Some(below)));
+        }
+    }
+
+    #[test]
+    fn who_closes_or_hands_a_file_on_syncs_for_who_still_waits() {
+        let full = Err(Errno(28));
+        for last in [Call::Close, Call::Settle] {
+            let mut relax = relaxed(&[("join", "10ms")]);
+            let ticket = relax.join(Nanos(0), &DATA_SYNC).unwrap();
+            assert_eq!(call(&mut relax, 2, last, &[full, Ok(0)]), (vec![DATA_SYNC, last], Ok(0)));
+            assert_eq!(relax.joined(ticket), Some(full));
+            assert_eq!(call(&mut relax, 3, last, &[Ok(0)]), (vec![last], Ok(0)));
         }
     }
 

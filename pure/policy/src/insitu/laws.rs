@@ -9,8 +9,10 @@
 //! That a program cannot tell the difference is held against a plain file by the family's conformance
 //! suite.
 
+use super::plan::Lane;
 use super::{
-    Action, At, Call, Event, Handle, HeldPiece, Holding, Interest, Outcome, Place, Short, Strategy,
+    Action, At, Call, Counts, Event, Handle, HeldPiece, Holding, Interest, Outcome, Place, Short,
+    Strategy, Ticket,
 };
 use crate::machine::{Checked, Laws};
 use iolab_vocab::Nanos;
@@ -133,6 +135,27 @@ impl<S: Strategy> Strategy for Checked<S, StrategyLaws> {
 
     fn passes(&self) -> Interest {
         self.machine.passes()
+    }
+
+    fn follow(&mut self, lanes: Vec<Lane>) {
+        self.machine.follow(lanes);
+    }
+
+    fn join(&mut self, now: Nanos, call: &Call) -> Option<Ticket> {
+        assert!(self.laws.call.is_none(), "joined while {:?} is under way", self.laws.call);
+        self.machine.join(now, call)
+    }
+
+    fn joined(&self, ticket: Ticket) -> Option<Outcome> {
+        self.machine.joined(ticket)
+    }
+
+    fn note(&mut self, call: &Call) {
+        self.machine.note(call);
+    }
+
+    fn counts(&self) -> Option<(&str, &Counts)> {
+        self.machine.counts()
     }
 
     fn reads_clock(&self) -> bool {

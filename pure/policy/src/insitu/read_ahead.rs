@@ -6,11 +6,15 @@
 //! half of that is left, up to `window`. A stream that breaks off halves it. Steps that leave less
 //! than a page between reads are read over; of longer ones, only the pieces are fetched.
 //!
+//! With a plan ([`super::plan`], strategy `prefetch`) what a recorded run read next is asked for instead, as long
+//! as the reads are those of that run; where they are not, streams are looked for as without one.
+//!
 //! `via=buffer` fetches into memory of its own instead: [`super::window`].
 
 use super::descriptions::Descriptions;
 use super::null::memory_of;
 use super::parameter::{Parameters, in_range, size, unknown};
+use super::plan::{Follower, Lane};
 use super::stream::{Course, Stream};
 use super::window::{self, Kinds, Window};
 use super::{Action, At, Call, Event, Handle, Outcome, Strategy};
@@ -30,6 +34,8 @@ const WINDOWS: std::ops::RangeInclusive<u64> = 4096..=1 << 30;
 #[derive(Clone, Debug)]
 pub struct ReadAhead {
     window_bytes: u64,
+    /// What a recorded run read of the file.
+    lanes: Vec<Lane>,
     descriptions: Descriptions,
     readers: Vec<Reader>,
     /// Size of the file below, as far as this process knows.
@@ -40,9 +46,10 @@ pub struct ReadAhead {
 }
 
 /// One description that is read by.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Reader {
     handle: Handle,
+    follower: Option<Follower>,
     stream: Stream,
     /// What was asked for the last time.
     window: u64,
@@ -83,6 +90,22 @@ pub(super) fn parse(parameters: &Parameters) -> Result<Box<dyn Strategy>, Refusa
     }
 }
 
+/// Reads `plan=RUN.iot,window=8m`. The plan itself comes by [`Strategy::follow`].
+pub(super) fn parse_prefetch(parameters: &Parameters) -> Result<Box<dyn Strategy>, Refusal> {
+    let (plans, others): (Vec<_>, Vec<_>) =
+        parameters.iter().cloned().partition(|(key, _)| key == "plan");
+    if plans.iter().all(|(_, path)| path.is_empty()) {
+        return Err(Refusal {
+            message: "there is no plan to follow".to_owned(),
+            hint: "name a recorded run of the program: plan=RUN.iot".to_owned(),
+        });
+    }
+    if let Some((key, _)) = others.iter().find(|(key, _)| key != "window") {
+        return Err(unknown(key, "plan, window, paths, exclude"));
+    }
+    Ok(Box::new(ReadAhead::parse(&others)?))
+}
+
 impl ReadAhead {
     fn parse(parameters: &Parameters) -> Result<ReadAhead, Refusal> {
         let mut window_bytes = 8 << 20;
@@ -101,6 +124,7 @@ impl ReadAhead {
         in_range("window", window_bytes, WINDOWS)?;
         Ok(ReadAhead {
             window_bytes,
+            lanes: Vec::new(),
             descriptions: Descriptions::default(),
             readers: Vec::new(),
             file_bytes: 0,
@@ -114,8 +138,10 @@ impl ReadAhead {
             self.descriptions.open(handle, access, position);
             self.file_bytes = file_bytes;
             if access.read {
+                let lanes = Some(&self.lanes).filter(|lanes| !lanes.is_empty());
                 self.readers.push(Reader {
                     handle,
+                    follower: lanes.map(|lanes| Follower::new(lanes.clone())),
                     stream: Stream::default(),
                     window: 0,
                     asked: None,
@@ -188,6 +214,12 @@ impl ReadAhead {
 impl Reader {
     /// A read has been made; what is to be fetched because of it is added to `ahead`.
     fn read(&mut self, extent: Extent, file_bytes: u64, most: u64, ahead: &mut VecDeque<Extent>) {
+        if let Some(follower) = &mut self.follower
+            && follower.read(extent, file_bytes, most, ahead)
+        {
+            (self.stream, self.asked) = (Stream::default(), None);
+            return;
+        }
         let before = self.stream;
         if self.stream.note(extent) {
             self.miss(before);
@@ -296,5 +328,9 @@ impl Machine for ReadAhead {
 impl Strategy for ReadAhead {
     fn drained(&mut self, file_bytes: u64) {
         self.file_bytes = file_bytes;
+    }
+
+    fn follow(&mut self, lanes: Vec<Lane>) {
+        self.lanes = lanes;
     }
 }

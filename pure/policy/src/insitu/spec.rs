@@ -3,6 +3,9 @@
 
 use super::Strategy;
 use super::catalog::{Catalog, Row};
+use super::classes::{Classes, Semantics};
+use super::count;
+use super::plan::Plan;
 use super::selection::Selection;
 use iolab_vocab::Refusal;
 
@@ -25,6 +28,8 @@ pub struct StrategySpec {
     pub parameters: Vec<(String, String)>,
     /// The files it is for.
     pub selection: Selection,
+    /// What it goes by, once that has been read ([`StrategySpec::plan_path`]).
+    pub plan: Option<Plan>,
 }
 
 impl StrategySpec {
@@ -41,6 +46,7 @@ impl StrategySpec {
             name: row.name,
             parameters: Vec::new(),
             selection: Selection::default(),
+            plan: None,
         };
         for parameter in split_outside_braces(rest).filter(|part| !part.is_empty()) {
             let Some((key, value)) = parameter.split_once('=') else {
@@ -83,8 +89,16 @@ impl StrategySpec {
         let selection = self.selection.rooted(root);
         match selection == self.selection {
             true => self,
-            false => StrategySpec::of(self.name, self.parameters, selection),
+            false => StrategySpec {
+                plan: self.plan,
+                ..StrategySpec::of(self.name, self.parameters, selection)
+            },
         }
+    }
+
+    /// The trace of a recorded run that it goes by: who starts reads it and hands its plan on.
+    pub fn plan_path(&self) -> Option<&str> {
+        self.parameters.iter().find(|(key, _)| key == "plan").map(|(_, path)| path.as_str())
     }
 
     /// A strategy of its parts, which have been parsed.
@@ -99,12 +113,22 @@ impl StrategySpec {
         let words: Vec<String> = own.chain(paths).chain(exclude).collect();
         let joint = if words.is_empty() { "" } else { ":" };
         let text = format!("{name}{joint}{}", words.join(","));
-        StrategySpec { text, name, parameters, selection }
+        StrategySpec { text, name, parameters, selection, plan: None }
+    }
+
+    /// The same with one parameter more.
+    pub(super) fn with_parameter(&self, key: &str, value: String) -> StrategySpec {
+        let more = std::iter::once((key.to_owned(), value));
+        let parameters = self.parameters.iter().cloned().chain(more).collect();
+        StrategySpec::of(self.name, parameters, self.selection.clone())
     }
 
     /// The same for other files.
     pub fn for_files(&self, selection: Selection) -> StrategySpec {
-        StrategySpec::of(self.name, self.parameters.clone(), selection)
+        StrategySpec {
+            plan: self.plan.clone(),
+            ..StrategySpec::of(self.name, self.parameters.clone(), selection)
+        }
     }
 
     /// Several strategies as one text, top first, the way they travel to another process.
@@ -116,7 +140,7 @@ impl StrategySpec {
     /// Reads a stack: `A + B`, or what `join` wrote. A `+` inside braces, behind a `\\` or without
     /// spaces around it belongs to a glob.
     pub fn parse_all(text: &str) -> Result<Vec<StrategySpec>, Refusal> {
-        StrategySpec::parse_all_on(text, &|_| None)
+        StrategySpec::parse_all_on(text, &|_| None).map(count::named)
     }
 
     fn parse_all_on(text: &str, block: BlockOf) -> Result<Vec<StrategySpec>, Refusal> {
@@ -150,12 +174,31 @@ impl StrategySpec {
             "" => StrategySpec::parse("").map(|spec| vec![spec]),
             text => StrategySpec::parse_all_on(text, block),
         });
-        Ok(stacks.collect::<Result<Vec<_>, _>>()?.concat())
+        Ok(count::named(stacks.collect::<Result<Vec<_>, _>>()?.concat()))
     }
 
     /// Its row in the catalogue.
     pub fn row(&self) -> &'static Row {
         Catalog::find(self.name).expect("a parsed strategy is in the catalogue")
+    }
+
+    /// Its classes, with the parameters it has.
+    pub fn classes(&self) -> Classes {
+        let classes = self.row().classes;
+        let is_given = |key: &str| self.parameters.iter().any(|(known, _)| known == key);
+        match classes.kept_with.is_some_and(is_given) {
+            true => Classes { semantics: Semantics::Kept, ..classes },
+            false => classes,
+        }
+    }
+
+    /// A fresh strategy for the file of that path.
+    pub fn build_for(&self, path: &str) -> Box<dyn Strategy> {
+        let mut strategy = self.build();
+        if let Some(plan) = &self.plan {
+            strategy.follow(plan.lanes(path));
+        }
+        strategy
     }
 
     /// A fresh strategy for one file.

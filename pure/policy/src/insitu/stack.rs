@@ -5,11 +5,12 @@
 //! around. Cost per event: the stages that hear it, no allocation once the scratch vectors have grown.
 
 use super::{
-    Action, At, Call, Event, Handle, HeldPiece, Holding, Interest, Outcome, Place, Short, Strategy,
-    checked,
+    Action, At, Call, Counts, Event, Handle, HeldPiece, Holding, Interest, Outcome, Place, Short,
+    Strategy, Ticket, checked,
 };
 use crate::machine::Machine;
 use iolab_vocab::Nanos;
+use std::ops::Range;
 
 /// An absolute place: the program's own memory, or the staging memory of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,6 +71,8 @@ pub struct Stack {
     needs: Interest,
     /// Whether any stage holds something.
     holds: bool,
+    /// Whether any stage counts what comes by.
+    counts: bool,
 }
 
 struct Stage {
@@ -78,6 +81,7 @@ struct Stage {
     /// The part of it that it has to be stepped for.
     needs: Interest,
     holds: bool,
+    counts: bool,
     /// The stage that asked for the call that arrived here; `None` for the program.
     above: Option<usize>,
     /// Where the memory of the call that arrived here begins.
@@ -93,12 +97,15 @@ impl Stack {
             interest: strategy.interest(),
             needs: strategy.interest().without(strategy.passes()),
             holds: strategy.held_bytes() > 0,
+            counts: strategy.counts().is_some(),
             above: None,
             caller: Slot::Nowhere,
             strategy: if cfg!(debug_assertions) { checked(strategy) } else { strategy },
         };
+        let stages: Vec<Stage> = strategies.into_iter().map(stage).collect();
         let mut stack = Stack {
-            stages: strategies.into_iter().map(stage).collect(),
+            counts: stages.iter().any(|stage| stage.counts),
+            stages,
             waiting: None,
             actions: Vec::with_capacity(16),
             commands: Vec::with_capacity(32),
@@ -121,6 +128,47 @@ impl Stack {
     #[inline]
     pub fn passes(&self, call: &Call) -> bool {
         !self.needs.hears(Interest::of(call))
+    }
+
+    /// Whether a call is to wait for others who ask for the same, and until when ([`Strategy::join`]): the
+    /// first stage to hear it decides.
+    pub fn join(&mut self, now: Nanos, call: &Call) -> Option<Ticket> {
+        let at = self.listener(0, Interest::of(call))?;
+        self.stages[at].strategy.join(now, call)
+    }
+
+    /// What came of the call for which that ticket was taken, if it has been made by somebody else.
+    pub fn joined(&self, call: &Call, ticket: Ticket) -> Option<Outcome> {
+        let at = self.listener(0, Interest::of(call))?;
+        self.stages[at].strategy.joined(ticket)
+    }
+
+    /// Such a call is over.
+    pub fn passed_on(&mut self, call: &Call) {
+        if let Some(at) = self.listener(0, Interest::of(call)) {
+            self.note(0..at, call);
+        }
+    }
+
+    /// A call that passes is made as it is, and nothing else is told of it.
+    #[inline]
+    pub fn passed(&mut self, call: &Call) {
+        self.note(0..self.stages.len(), call);
+    }
+
+    /// What stages have counted: which stage, the name of its place, and the counts.
+    pub fn counts(&self) -> impl Iterator<Item = (usize, &str, &Counts)> {
+        let counting = self.stages.iter().enumerate().filter(|(_, stage)| stage.counts);
+        counting.filter_map(move |(at, stage)| stage.strategy.counts().map(|it| (at, it.0, it.1)))
+    }
+
+    /// A call goes by these stages without a step.
+    #[inline]
+    fn note(&mut self, stages: Range<usize>, call: &Call) {
+        if self.counts {
+            let counting = self.stages[stages].iter_mut().filter(|stage| stage.counts);
+            counting.for_each(|stage| stage.strategy.note(call));
+        }
     }
 
     /// The first stage, from that one on, that has to be stepped for calls of that kind.
@@ -205,6 +253,7 @@ impl Stack {
     pub fn absorb(&mut self, handle: Handle, at: At, length: u64) -> Option<Slot> {
         let stage = self.taker(at)?;
         let offset = self.stages[stage].strategy.absorb(handle, at, length)?;
+        self.note(0..stage, &Call::Write { at, length });
         Some(Slot::Staging { stage: stage as u32, offset })
     }
 
@@ -219,7 +268,15 @@ impl Stack {
         if moves && self.listener(at + 1, Interest::TRANSFERS).is_some() {
             return (at, Short::Ask);
         }
-        (at, self.stages[at].strategy.short(handle, call))
+        let short = self.stages[at].strategy.short(handle, call);
+        if short != Short::Ask {
+            self.note(0..at, call);
+        }
+        if let Short::At(_) = short {
+            // Who counts does not look at the place.
+            self.note(at + 1..self.stages.len(), call);
+        }
+        (at, short)
     }
 
     /// The transfer that a stage sent down by the short way has moved so many bytes.
@@ -246,6 +303,7 @@ impl Stack {
     pub fn serve(&mut self, handle: Handle, at: At, length: u64) -> Option<Slot> {
         let stage = self.listener(0, Interest::of(&Call::Read { at, length }))?;
         let offset = self.stages[stage].strategy.serve(handle, at, length)?;
+        self.note(0..stage, &Call::Read { at, length });
         Some(Slot::Staging { stage: stage as u32, offset })
     }
 
@@ -267,7 +325,9 @@ impl Stack {
     /// the bottom.
     #[inline]
     fn hand_down(&mut self, above: Option<usize>, call: &Call, memory: Slot) -> Option<usize> {
-        let next = self.listener(above.map_or(0, |above| above + 1), Interest::of(call));
+        let from = above.map_or(0, |above| above + 1);
+        let next = self.listener(from, Interest::of(call));
+        self.note(from..next.unwrap_or(self.stages.len()), call);
         match next {
             Some(next) => {
                 let stage = &mut self.stages[next];

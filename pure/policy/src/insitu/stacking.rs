@@ -5,7 +5,7 @@
 //! ([`Consent`]); a trial on scratch files or in the simulator gives nothing away.
 
 use super::catalog::{Catalog, Row};
-use super::classes::{Owned, Scope, Semantics, Shape, State, Visibility};
+use super::classes::{Classes, Owned, Scope, Semantics, Shape, State, Visibility};
 use super::spec::StrategySpec;
 use iolab_vocab::Refusal;
 
@@ -197,7 +197,7 @@ impl Consent {
     /// What a stack asks for, all of it: for who has consented by what he does.
     pub fn to(specs: &[StrategySpec]) -> Consent {
         let mut consent = Consent::default();
-        for word in specs.iter().filter_map(|spec| asked(spec.row())).map(|asked| asked.word) {
+        for word in specs.iter().filter_map(|spec| asked(&spec.classes())).map(|asked| asked.word) {
             consent.add(word);
         }
         consent
@@ -242,9 +242,9 @@ struct Asked {
     names_files: bool,
 }
 
-fn asked(row: &Row) -> Option<Asked> {
-    let (word, why) = match (row.classes.semantics, row.classes.visibility) {
-        _ if row.classes.is_cruel => (CRUEL, "is there to test what stands on it"),
+fn asked(classes: &Classes) -> Option<Asked> {
+    let (word, why) = match (classes.semantics, classes.visibility) {
+        _ if classes.is_cruel => (CRUEL, "is there to test what stands on it"),
         (Semantics::Destroyed, _) => (DESTROYED, "destroys the meaning of files"),
         (Semantics::WeakerDurability, _) => {
             (WEAKER_DURABILITY, "lets a crash of the machine take what was synced")
@@ -258,9 +258,9 @@ fn asked(row: &Row) -> Option<Asked> {
     Some(Asked { word, why, names_files: word != CRUEL })
 }
 
-impl Row {
-    /// The flag this strategy has to be asked for by in a live program, and what it does that asks
-    /// for it.
+impl Classes {
+    /// The flag a strategy of these classes has to be asked for by in a live program, and what it does
+    /// that asks for it.
     pub fn asks_for(&self) -> Option<(&'static str, &'static str)> {
         let asked = asked(self)?;
         let flag = WORDS.iter().find(|it| it.0 == asked.word)?.1;
@@ -277,6 +277,7 @@ pub fn check(
     setting: Setting,
     consent: Consent,
 ) -> Result<Vec<String>, Refusal> {
+    specs.iter().try_for_each(has_its_plan)?;
     let mut remarks = Vec::new();
     for (index, above) in specs.iter().enumerate() {
         for below in &specs[index + 1..] {
@@ -314,7 +315,7 @@ pub fn check(
 }
 
 fn consented(spec: &StrategySpec, consent: Consent) -> Result<(), Refusal> {
-    let Some(asked) = asked(spec.row()) else { return Ok(()) };
+    let Some(asked) = asked(&spec.classes()) else { return Ok(()) };
     let message = format!("`{}` {}", spec.name, asked.why);
     if !consent.has(asked.word) {
         let flag = WORDS.iter().find(|it| it.0 == asked.word).map_or("", |it| it.1);
@@ -327,8 +328,19 @@ fn consented(spec: &StrategySpec, consent: Consent) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Who goes by a recorded run does not do without it in silence.
+fn has_its_plan(spec: &StrategySpec) -> Result<(), Refusal> {
+    match spec.plan_path() {
+        Some(path) if spec.plan.is_none() => Err(Refusal {
+            message: format!("`{}`: `{path}` is not read here", spec.name),
+            hint: "`iolab run`, `mount`, `replay` and `simulate` read it".to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
 fn comparable(spec: &StrategySpec) -> Result<(), Refusal> {
-    match spec.row().classes.semantics {
+    match spec.classes().semantics {
         Semantics::Destroyed => Err(Refusal {
             message: format!("`{}` destroys the files that a study compares", spec.name),
             hint: format!("measure it alone: `iolab run --apply {} …`", spec.name),
@@ -353,7 +365,7 @@ fn seen_late(spec: &StrategySpec) -> Option<String> {
 pub fn given_up(specs: &[StrategySpec]) -> Vec<String> {
     let all = [Semantics::WeakerDurability, Semantics::MayBeOld, Semantics::Destroyed];
     let gives_up =
-        |semantics: &Semantics| specs.iter().any(|spec| spec.row().classes.semantics == *semantics);
+        |semantics: &Semantics| specs.iter().any(|spec| spec.classes().semantics == *semantics);
     all.iter().filter(|it| gives_up(it)).map(|it| it.word().to_owned()).collect()
 }
 

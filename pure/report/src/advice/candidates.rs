@@ -148,7 +148,7 @@ fn stage(
     };
     let specs: Vec<StrategySpec> = rule.trials.iter().map(spec).collect();
     let is_assumed = |spec: &StrategySpec| spec.parameters.iter().any(|it| it.0 == "outsiders");
-    let flag = match specs[0].row().asks_for() {
+    let flag = match specs[0].classes().asks_for() {
         _ if specs.iter().any(is_assumed) && !permission.no_outsiders => Some("--outsiders none"),
         Some((flag, _)) => {
             stacking::check(&specs[..1], Setting::Live, permission.consent).is_err().then_some(flag)

@@ -56,6 +56,7 @@ pub(super) fn run(setup: &Setup, platform: &Platform) -> Result<Run, Refusal> {
     if let Some(refused) = threads.refused {
         return Err(refused);
     }
+    threads.staging.end(&mut threads.run);
     let mut run = threads.run.finished(setup);
     run.stored = Some(stored?);
     Ok(run)

@@ -190,13 +190,14 @@ impl Running<'_> {
     }
 
     /// Every sequence must have come to its end; else name one that waits, and for whom.
-    fn finish(self) -> Result<Run, Refusal> {
+    fn finish(mut self) -> Result<Run, Refusal> {
         for (index, place) in self.places.iter().enumerate() {
             if let Some((_, waiter)) = place.waiters.first() {
                 return Err(self.setup.never_comes(*waiter as usize, index));
             }
         }
         let setup = self.setup;
+        self.staging.end(&mut self.run);
         Ok(self.run.finished(setup))
     }
 }

@@ -1,6 +1,7 @@
 //! What the run of a program has come to: its rows in time, processes, decisions, totals.
 
 use super::setup::Setup;
+use iolab_policy::insitu::Totals;
 use iolab_trace::Event;
 use iolab_vocab::Nanos;
 
@@ -18,6 +19,8 @@ pub(super) struct Run {
     pub(super) event_hash: u64,
     pub(super) staged_calls: u64,
     pub(super) performed_calls: u64,
+    /// What strategies that count have counted.
+    pub(super) counted: Totals,
 }
 
 impl Run {
@@ -32,6 +35,7 @@ impl Run {
             event_hash: 0xCBF2_9CE4_8422_2325,
             staged_calls: 0,
             performed_calls: 0,
+            counted: Totals::default(),
         }
     }
 

@@ -7,7 +7,7 @@ use super::{Durations, Settings};
 use iolab_device::local::LocalStorage;
 use iolab_policy::insitu::StrategySpec;
 use iolab_trace::{Class, Trace};
-use iolab_vocab::{Nanos, Refusal};
+use iolab_vocab::{FileId, Nanos, Refusal};
 
 /// What is needed to run a program.
 pub(super) struct Setup<'a> {
@@ -20,6 +20,11 @@ pub(super) struct Setup<'a> {
 }
 
 impl Setup<'_> {
+    /// The path of a file of the trace.
+    pub(super) fn path(&self, file: FileId) -> &str {
+        file.index().map_or("", |file| &self.trace.header.files[file].path)
+    }
+
     /// Why a program cannot be run to its end: one sequence waits for another in vain.
     pub(super) fn never_comes(&self, waiter: usize, awaited: usize) -> Refusal {
         let name = |sequence: usize| {

@@ -13,7 +13,7 @@ use super::setup::{Setup, native, recorded};
 use iolab_device::local::PAGE_BYTES;
 use iolab_policy::insitu::guest::{StackId, Step};
 use iolab_policy::insitu::{
-    Call, Command, Driver, Errno, Guest, Handle, Outcome, Slot, Stack, decision,
+    Call, Command, Driver, Errno, Guest, Handle, Outcome, Slot, Stack, Totals, decision,
 };
 use iolab_trace::{Class, Event};
 use iolab_vocab::{FileId, Nanos};
@@ -23,6 +23,18 @@ use std::collections::BTreeMap;
 struct Live {
     stack: Stack,
     bottom: Bottom,
+    round: Option<Round>,
+}
+
+/// A sync that threads of a process wait for together. It is charged to the first who asks, at once, as what
+/// it costs when the time to ask is over.
+#[derive(Clone, Copy)]
+struct Round {
+    /// Who asks before then shares it.
+    until: Nanos,
+    /// When it has been made.
+    end: Nanos,
+    outcome: Outcome,
 }
 
 /// What a stack's commands are charged to.
@@ -41,6 +53,8 @@ pub(super) struct Staging<'a> {
     /// By process: staging memory of stacks that ended, for the next ones.
     spare: Vec<Vec<Vec<u64>>>,
     steps: Vec<Step>,
+    /// By process: whether it has threads that could ask for the same.
+    has_threads: Vec<bool>,
 }
 
 /// What came of a program's call.
@@ -68,7 +82,13 @@ impl<'a> Staging<'a> {
             live: BTreeMap::new(),
             spare: vec![Vec::new(); processes],
             steps: Vec::new(),
+            has_threads: has_threads(setup, processes),
         }
+    }
+
+    /// What the stacks that are left have counted.
+    pub(super) fn end(&self, run: &mut Run) {
+        self.live.values().for_each(|live| live.count(self.setup, &mut run.counted));
     }
 
     /// Carries out one recorded event, as the strategies make of it if there are any.
@@ -91,7 +111,7 @@ impl<'a> Staging<'a> {
 
     fn call(&mut self, now: Nanos, row: usize, kernel: &mut Kernel, run: &mut Run) -> Staged {
         let event = &self.setup.trace.events[row];
-        let path = event.file.index().map_or("", |file| &self.setup.trace.header.files[file].path);
+        let path = self.setup.path(event.file);
         let mut steps = std::mem::take(&mut self.steps);
         steps.clear();
         self.guests[event.process as usize].step(event, path, &mut steps);
@@ -115,6 +135,7 @@ impl<'a> Staging<'a> {
                 }
                 Step::End { stack } => {
                     if let Some(ended) = self.live.remove(&(event.process, stack)) {
+                        ended.count(self.setup, &mut run.counted);
                         self.spare[event.process as usize].push(ended.bottom.touched);
                     }
                     Cost::default()
@@ -138,14 +159,14 @@ impl<'a> Staging<'a> {
     }
 
     fn build(&mut self, event: &Event, stack: StackId, file: FileId) -> Cost {
-        let path = file.index().map_or("", |file| &self.setup.trace.header.files[file].path);
+        let path = self.setup.path(file);
         let strategies: Vec<_> =
-            Guest::chosen(self.setup.apply, path).map(|spec| spec.build()).collect();
+            Guest::chosen(self.setup.apply, path).map(|spec| spec.build_for(path)).collect();
         let stages = strategies.len();
         let mut touched = self.spare[event.process as usize].pop().unwrap_or_default();
         touched.resize(stages, 0);
         let bottom = Bottom { file, touched, handles: BTreeMap::new() };
-        let live = Live { stack: Stack::new(strategies), bottom };
+        let live = Live { stack: Stack::new(strategies), bottom, round: None };
         self.live.insert((event.process, stack), live);
         Cost::default()
     }
@@ -167,9 +188,14 @@ impl<'a> Staging<'a> {
             live.bottom.handles.insert(passage.handle, description);
         }
         run.staged_calls += u64::from(passage.own);
-        let absorbed = self.absorbed(&mut live, passage);
-        let (outcome, cost) = absorbed.unwrap_or_else(|| {
-            let Live { stack, bottom } = &mut live;
+        let (arrived, absorbed) = (passage.now, self.absorbed(&mut live, passage));
+        let over = absorbed.or_else(|| live.shared(passage));
+        let (outcome, cost) = over.unwrap_or_else(|| {
+            let waits = self.has_threads[event.process as usize];
+            let until = waits.then(|| live.until(passage)).flatten();
+            let passage = Passage { now: until.unwrap_or(passage.now), ..passage };
+            let wait = Cost { work: Nanos::ZERO, wait: passage.now.since(arrived) };
+            let Live { stack, bottom, round } = &mut live;
             let step_ns = self.setup.storage.intercept.step_ns * bottom.touched.len() as f64;
             let mut under_way = UnderWay {
                 setup: self.setup,
@@ -182,7 +208,9 @@ impl<'a> Staging<'a> {
                 command_began: passage.now,
             };
             let outcome = stack.drive(passage.handle, passage.call, &mut under_way);
-            (outcome, under_way.cost)
+            let end = passage.now.after(under_way.cost.total());
+            *round = until.map(|until| Round { until, end, outcome }).or(*round);
+            (outcome, under_way.cost.plus(wait))
         });
         self.live.insert((event.process, stack), live);
         (outcome, cost, absorbed.is_some())
@@ -200,6 +228,26 @@ impl<'a> Staging<'a> {
         let work_ns = intercept.absorb_ns + intercept.copy.at(length) + touch_ns;
         let cost = cost_of(self.setup, work_ns);
         Some((Ok(length), cost))
+    }
+}
+
+impl Live {
+    /// A sync that another thread makes for this one, too.
+    fn shared(&mut self, passage: Passage) -> Option<(Outcome, Cost)> {
+        let round = self.round.filter(|round| passage.now < round.until)?;
+        let Call::Sync { .. } = passage.call else { return None };
+        self.stack.passed_on(&passage.call);
+        let wait = round.end.since(passage.now);
+        Some((round.outcome, Cost { work: Nanos::ZERO, wait }))
+    }
+
+    /// Until when a call waits for others to ask for the same.
+    fn until(&mut self, passage: Passage) -> Option<Nanos> {
+        self.stack.join(passage.now, &passage.call).map(|ticket| ticket.until)
+    }
+
+    fn count(&self, setup: &Setup, totals: &mut Totals) {
+        totals.take(&self.stack, setup.path(self.bottom.file));
     }
 }
 
@@ -283,6 +331,17 @@ impl UnderWay<'_, '_> {
             Durations::Recorded => (outcome, setup.scale.apply(kind_of(call), cost)),
         }
     }
+}
+
+fn has_threads(setup: &Setup, processes: usize) -> Vec<bool> {
+    let mut first: Vec<Option<u32>> = vec![None; processes];
+    let mut several = vec![false; processes];
+    for event in &setup.trace.events {
+        let process = event.process as usize;
+        let known = *first[process].get_or_insert(event.thread);
+        several[process] |= known != event.thread;
+    }
+    several
 }
 
 fn cost_of(setup: &Setup, work_ns: f64) -> Cost {

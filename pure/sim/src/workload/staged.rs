@@ -11,7 +11,7 @@
 
 use crate::program::{Command, Communicator, File, FileOperation, PhaseTotals, Program, What};
 use iolab_policy::insitu::{
-    Access, At, Call, Driver, Guest, Handle, Outcome, Slot, Stack, StrategySpec,
+    Access, At, Call, Driver, Guest, Handle, Outcome, Slot, Stack, StrategySpec, Totals,
 };
 use iolab_vocab::{Direction, Extent, Nanos};
 use std::collections::{BTreeMap, VecDeque};
@@ -44,6 +44,8 @@ pub(super) struct Staged {
     member_counts: Vec<u32>,
     staged_calls: u64,
     performed_calls: u64,
+    /// What stacks that have ended counted.
+    counted: Totals,
     /// Reads that came out below as the program made them.
     reads_passed: u32,
 }
@@ -103,6 +105,7 @@ impl Staged {
             apply,
             staged_calls: 0,
             performed_calls: 0,
+            counted: Totals::default(),
             reads_passed: 0,
         }
     }
@@ -169,7 +172,7 @@ impl Staged {
             return;
         }
         let strategies: Vec<_> =
-            Guest::chosen(&self.apply, &held.name).map(|spec| spec.build()).collect();
+            Guest::chosen(&self.apply, &held.name).map(|spec| spec.build_for(&held.name)).collect();
         if strategies.is_empty() {
             return;
         }
@@ -184,7 +187,7 @@ impl Staged {
     fn release(&mut self, rank: u32, file: File, by: u32) {
         let before = self.ranks[by as usize].due.len();
         self.drive_by(rank, file, Call::Settle, by);
-        self.ranks[rank as usize].stacks.remove(&file);
+        self.drop_stack(rank, file);
         let held = &mut self.files[file as usize];
         held.was_shared = true;
         let mut count = held.writing_out.map_or(0, |(_, count)| count);
@@ -193,6 +196,12 @@ impl Staged {
             count += 1;
         }
         held.writing_out = (count > 0).then_some((by, count));
+    }
+
+    fn drop_stack(&mut self, rank: u32, file: File) {
+        if let Some(stack) = self.ranks[rank as usize].stacks.remove(&file) {
+            self.counted.take(&stack, &self.files[file as usize].name);
+        }
     }
 
     /// Whether another rank is about to write out what was held of the file.
@@ -210,7 +219,7 @@ impl Staged {
         }
         if is_last {
             self.drive(rank, file, Call::Close);
-            self.ranks[rank as usize].stacks.remove(&file);
+            self.drop_stack(rank, file);
         }
         self.push(rank, FileOperation::Close.of(file), Vec::new());
     }
@@ -273,7 +282,7 @@ impl Staged {
         let open: Vec<File> = self.ranks[rank as usize].stacks.keys().copied().collect();
         for file in open {
             self.drive(rank, file, Call::Close);
-            self.ranks[rank as usize].stacks.remove(&file);
+            self.drop_stack(rank, file);
         }
     }
 }
@@ -426,6 +435,11 @@ impl Program for Staged {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.program.notes();
+        let mut counted = self.counted.clone();
+        for (&file, stack) in self.ranks.iter().flat_map(|rank| &rank.stacks) {
+            counted.take(stack, &self.files[file as usize].name);
+        }
+        notes.extend(counted.lines());
         notes.push(format!(
             "{} accesses went through strategies, {} came out below",
             self.staged_calls, self.performed_calls

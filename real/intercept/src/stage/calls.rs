@@ -1,6 +1,7 @@
 //! The program's calls on a staged descriptor. Results are those of the kernel (`-errno` for a
 //! failure); `None` means that the descriptor is not staged and the caller makes the call itself.
 
+use super::joining::{self, Joined};
 use super::machine::Machine;
 use super::memory::{self, Direction, Memory};
 use super::table::{self, Description, File, Staged};
@@ -86,7 +87,7 @@ unsafe fn hosted<const OUT: bool, const AT: bool>(
     // SAFETY: inside the lock; the reference ends here.
     if let Some(machine) = unsafe { file.machine() } {
         if machine.passes(&what) {
-            machine.count_passed();
+            machine.passed(&what);
             visit::leave(file);
             return None;
         }
@@ -165,7 +166,7 @@ fn hosted_seek(description: &'static Description, offset: i64, whence: c_int) ->
     }
     // SAFETY: inside the lock; the reference ends here.
     if let Some(machine) = unsafe { file.machine() }.filter(|machine| machine.passes(&ANY)) {
-        machine.count_passed();
+        machine.passed(&ANY);
         visit::leave(file);
         return None;
     }
@@ -175,7 +176,12 @@ fn hosted_seek(description: &'static Description, offset: i64, whence: c_int) ->
 /// `fsync` and `fdatasync`.
 pub(crate) fn sync(fd: c_int, data_only: bool) -> Option<isize> {
     let Some(staged) = table::lookup(fd) else { return foreign(fd, Direction::In) };
-    call(staged, Call::Sync { data_only }, Memory::NONE)
+    let what = Call::Sync { data_only };
+    match joining::sync(fd, staged, what) {
+        Joined::Not => call(staged, what, Memory::NONE),
+        Joined::Over(outcome) => Some(number(outcome)),
+        Joined::Below => None,
+    }
 }
 
 /// `ftruncate`.
@@ -240,11 +246,18 @@ pub(super) fn call(staged: Staged, call: Call, memory: Memory) -> Option<isize> 
         return too_early(staged, call, memory);
     }
     // SAFETY: inside the lock; the reference ends here.
-    if unsafe { file.machine() }.is_some_and(|machine| machine.passes(&call)) {
+    if let Some(machine) = unsafe { file.machine() }.filter(|machine| machine.passes(&call)) {
+        machine.passed(&call);
         visit::leave(file);
         return None;
     }
     finish(staged, call, memory)
+}
+
+/// The rest of a call without memory that has come in; `None` when it is left to the caller.
+pub(super) fn finish_alone(staged: Staged, call: Call) -> Option<Outcome> {
+    let result = finish(staged, call, Memory::NONE)?;
+    Some(u64::try_from(result).map_err(|_| Errno(-result as i32)))
 }
 
 /// The rest of a call that has come in.

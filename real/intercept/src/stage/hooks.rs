@@ -5,7 +5,8 @@
 use super::memory::Direction;
 use super::rules::{self, directory};
 use super::{
-    allocator, calls, caution, journal, life, opening, own, settings, shared, table, tally,
+    allocator, calls, caution, counted, journal, life, opening, own, planned, settings, shared,
+    table, tally,
 };
 use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
@@ -519,12 +520,14 @@ pub(crate) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
     let Some(value) = variable(settings::VARIABLE.as_bytes()) else { return false };
     let text = std::str::from_utf8(value).ok();
     let parsed = text.and_then(|text| StrategySpec::parse_all(text).ok());
-    match parsed {
-        Some(specs) if !specs.is_empty() => {
-            if !is_allowed(&specs, variable) {
+    match parsed.filter(|specs| !specs.is_empty()) {
+        Some(specs) => {
+            let specs = planned::with_plans(specs, variable);
+            if specs.is_empty() || !is_allowed(&specs, variable) {
                 return false;
             }
             tally::join(variable);
+            counted::join(variable);
             tally::begun();
             life::catch_failures();
             if variable(journal::VARIABLE).is_some() {
@@ -540,7 +543,7 @@ pub(crate) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
             settings::apply(specs);
             true
         }
-        _ => {
+        None => {
             caution::give_up("the strategies in IOLAB_APPLY cannot be read");
             false
         }

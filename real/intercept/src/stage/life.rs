@@ -3,7 +3,7 @@
 
 use super::table::{self, File};
 use super::visit::{self, flush_inside, guarded, release_inside, settle};
-use super::{caution, kernel, shared, tally};
+use super::{caution, counted, kernel, shared, tally};
 use iolab_policy::insitu::Errno;
 
 /// From now on a panic in here says its message on the raw standard error, nothing else: the usual
@@ -70,26 +70,25 @@ pub(super) fn end() {
     if table::is_any_holding() {
         table::files().filter(|file| file.holds()).for_each(give_up_held);
     }
-    if tally::is_wanted() && table::is_any_staged() {
+    if (tally::is_wanted() || counted::is_wanted()) && table::is_any_staged() {
         table::files().filter(|file| file.is_staged()).for_each(tell_calls);
     }
 }
 
-/// Calls on a file that is open still. Nobody is waited for: a thread inside may stay there for long.
-/// What holds bytes has told of its calls when these went out.
+/// Calls on a file that is open still. Nobody is waited for: a thread inside may stay there for long, and what
+/// is told is this process's own, so other processes need not be kept out.
 fn tell_calls(file: &'static File) {
-    if file.entry().is_some() || !file.lock.try_enter() {
+    if !file.lock.try_enter() {
         return;
-    }
-    if file.entry().is_some() {
-        // Another file by now.
-        return file.lock.leave();
     }
     // SAFETY: inside the lock; the reference ends here.
     if let Some(machine) = unsafe { file.machine() } {
         machine.tell_calls();
     }
-    visit::leave(file);
+    file.lock.leave();
+    if !file.late.is_empty() && file.enter() {
+        visit::leave(file);
+    }
 }
 
 /// What the system did not take at the last moment either is dropped, as by a close: the launcher,

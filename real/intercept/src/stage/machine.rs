@@ -1,17 +1,21 @@
 //! One file's stack of strategies at work: feeds it the program's calls, carries out its commands
 //! with system calls, keeps its staging memory. The caller holds the file's lock.
 
+use super::counted::Told;
 use super::memory::{Direction, KnownPages, Memory, transfer};
 use super::region::Region;
 use super::tally::{self, Calls};
 use super::tripwire::Tripwire;
-use super::{journal, kernel, settings, shared};
+use super::{joining, journal, kernel, settings, shared};
 use iolab_policy::insitu::{
-    At, Call, Command, Driver, Errno, Handle, Interest, Outcome, Short, Slot, Stack, Whence,
+    At, Call, Command, Driver, Errno, Handle, Interest, Outcome, Short, Slot, Stack, Ticket, Whence,
 };
 use iolab_segment::Entry;
 use iolab_vocab::Nanos;
 use std::ffi::c_int;
+
+/// What is waited for with others.
+const SYNC: Call = Call::Sync { data_only: false };
 
 /// See the module.
 pub(super) struct Machine {
@@ -22,6 +26,10 @@ pub(super) struct Machine {
     entry: Option<&'static Entry>,
     /// Some strategy has staging memory.
     copies: bool,
+    /// The last one who waited for others with a sync.
+    waits: Option<Ticket>,
+    /// What the launcher was told of counts.
+    told: Told,
     /// The program knows that something it wrote may not be in the file.
     failure_is_told: bool,
 }
@@ -77,7 +85,16 @@ impl Machine {
         };
         let known = KnownPages::new();
         let copies = stack.staging_bytes().any(|bytes| bytes > 0);
-        Some(Machine { stack, bottom, known, entry, copies, failure_is_told: false })
+        Some(Machine {
+            stack,
+            bottom,
+            known,
+            entry,
+            copies,
+            waits: None,
+            told: Told::default(),
+            failure_is_told: false,
+        })
     }
 
     /// Whether reads are answered from what was read before.
@@ -103,9 +120,16 @@ impl Machine {
         self.copies
     }
 
+    /// A call that passes.
+    #[inline]
+    pub(super) fn passed(&mut self, call: &Call) {
+        self.stack.passed(call);
+        self.count_passed();
+    }
+
     /// A call that goes down as one.
     #[inline]
-    pub(super) fn count_passed(&mut self) {
+    fn count_passed(&mut self) {
         self.bottom.calls.heard += 1;
         self.bottom.calls.below += 1;
     }
@@ -281,6 +305,21 @@ impl Machine {
         self.bottom.is_untold
     }
 
+    /// Whether a call is to wait for others, and until when.
+    pub(super) fn join(&mut self, call: &Call) -> Option<Ticket> {
+        let ticket = self.stack.join(Nanos(kernel::monotonic_ns()), call);
+        self.waits = ticket.or(self.waits);
+        ticket
+    }
+
+    /// What came of a call that has waited, if somebody else has made it.
+    pub(super) fn joined(&mut self, call: &Call, ticket: Ticket) -> Option<Outcome> {
+        let outcome = self.stack.joined(call, ticket)?;
+        self.stack.passed_on(call);
+        self.bottom.calls.heard += 1;
+        Some(outcome)
+    }
+
     /// A call of the program, from its arrival to its answer.
     pub(super) fn call(&mut self, handle: Handle, call: Call, memory: &Memory) -> Outcome {
         let is_counted = tally::is_counted(call);
@@ -288,7 +327,12 @@ impl Machine {
         let mut passage = Passage { bottom: &mut self.bottom, memory };
         let outcome = self.stack.drive(handle, call, &mut passage);
         if !is_counted || matches!(call, Call::Sync { .. }) {
-            self.bottom.calls.tell();
+            self.tell_calls();
+        }
+        if matches!(call, Call::Close | Call::Settle)
+            && let Some(Err(errno)) = self.waits.and_then(|it| self.stack.joined(&SYNC, it))
+        {
+            joining::keep_failure(handle, errno);
         }
         if outcome.is_err() && matches!(call, Call::Write { .. } | Call::Sync { .. } | Call::Close)
         {
@@ -297,9 +341,10 @@ impl Machine {
         outcome
     }
 
-    /// The process ends, and with it what the launcher was not told of.
+    /// Tells the launcher what it was not told of: the process may end.
     pub(super) fn tell_calls(&mut self) {
         self.bottom.calls.tell();
+        self.told.tell(&self.stack, self.bottom.any_descriptor());
     }
 
     /// Whether somebody wrote to the file past the library while bytes were held.

@@ -48,12 +48,13 @@ pub(super) fn keeps_existing() -> bool {
     applied().iter().any(destroys)
 }
 
-/// Whether names have to be found out: some strategy is choosy.
+/// Whether names have to be found out: some strategy is choosy, or goes by what was read of a file of that
+/// name.
 pub(super) fn asks_for_names() -> bool {
     let choosy = |spec: &StrategySpec| {
         !spec.selection.paths.is_empty() || !spec.selection.exclude.is_empty()
     };
-    applied().iter().any(choosy)
+    applied().iter().any(|spec| choosy(spec) || spec.plan.is_some())
 }
 
 /// Fresh strategies for a file, top first. A file goes by the name the program used and by the one
@@ -74,7 +75,8 @@ pub(super) fn strategies_for(
         );
         return Vec::new();
     }
-    chosen().map(StrategySpec::build).collect()
+    let name = canonical.or(named).unwrap_or_default();
+    chosen().map(|spec| spec.build_for(name)).collect()
 }
 
 static MET: AtomicBool = AtomicBool::new(false);

@@ -12,7 +12,7 @@ fn write_back() -> Box<dyn Strategy> {
 
 fn staged(file: &File, strategy: Box<dyn Strategy>) -> Staged {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Staged::new(Stack::new(vec![strategy]), path, "a file".to_owned())
+    Staged::new(Stack::new(vec![strategy]), path, "a file".to_owned(), Arc::default())
 }
 
 fn fd(file: &File) -> Arc<OwnedFd> {

@@ -2,6 +2,7 @@
 //! namespace. Standard input is the socket to the launcher.
 
 use crate::failure::Failure;
+use crate::planned;
 use clap::Args;
 use iolab_host::interruption::Interruptions;
 use iolab_mount::{NamespaceError, serve};
@@ -28,6 +29,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // The launcher has checked what stands on what.
     let strategies = StrategySpec::parse_each(&arguments.apply)?;
+    let strategies = planned::with_plans(strategies, |_, _| {})?;
     let no_socket = |error: io::Error| Failure::new(format!("standard input: {error}"));
     let socket = io::stdin().as_fd().try_clone_to_owned().map_err(no_socket)?;
     let served = serve(UnixStream::from(socket), &arguments.directories, &strategies);
@@ -45,7 +47,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             }
         });
     }
-    served.wait();
+    let counted = served.wait();
+    counted.lines().iter().for_each(|line| eprintln!("iolab: {line}"));
     Ok(ExitCode::SUCCESS)
 }
 
