@@ -298,3 +298,10 @@ def test_strategies_are_applied_inside_the_simulation() -> None:
     assert [point.result.seconds > 1 for point in points] == [True, False]
     with pytest.raises(iolab.Error, match="write-forth"):
         iolab.simulate(workload, apply="write-forth")
+
+
+@pytest.mark.parametrize("kind", [iolab.Workload, iolab.Platform, iolab.Scenario])
+def test_a_path_in_the_place_of_text_is_told_with_what_reads_it(kind: type) -> None:
+    with pytest.raises(iolab.Error, match="a path, not the text") as told:
+        kind("plans/some.toml")
+    assert told.value.hint == f"iolab.{kind.__name__}.load(path) reads a file"

@@ -28,6 +28,15 @@ def _repr(kind: str, text: str) -> str:
     return f"<iolab.{kind}: {name[1]}>" if name else f"<iolab.{kind}>"
 
 
+def _text(kind: str, described: str | Mapping[str, Any]) -> str:
+    """The TOML of what was given as text or as a dictionary; a path given in its place is told."""
+    if not isinstance(described, str):
+        return _toml(described)
+    if described.endswith(".toml") and not {"\n", "="} & set(described):
+        raise Error(f"`{described}` is a path, not the text of a {kind.lower()}", f"iolab.{kind}.load(path) reads a file")
+    return described
+
+
 def _toml(values: Mapping[str, Any]) -> str:
     try:
         return _iolab.toml_of_json(json.dumps(values))
@@ -40,7 +49,7 @@ class Platform:
 
     def __init__(self, described: str | Mapping[str, Any]) -> None:
         """From the text of a platform file, or the same as a dictionary."""
-        self.text = described if isinstance(described, str) else _toml(described)
+        self.text = _text("Platform", described)
         _iolab.check_platform(self.text)
 
     def __repr__(self) -> str:
@@ -74,7 +83,7 @@ class Scenario:
 
     def __init__(self, described: str | Mapping[str, Any]) -> None:
         """From the text of a scenario file, or the same as a dictionary."""
-        self.text = described if isinstance(described, str) else _toml(described)
+        self.text = _text("Scenario", described)
 
     def __repr__(self) -> str:
         return _repr("Scenario", self.text)
@@ -95,7 +104,7 @@ class Workload:
 
     def __init__(self, described: str | Mapping[str, Any]) -> None:
         """From the text of a workload file, or the same as a dictionary."""
-        self.text = described if isinstance(described, str) else _toml(described)
+        self.text = _text("Workload", described)
         _iolab.check_workload(self.text)
 
     def __repr__(self) -> str:
