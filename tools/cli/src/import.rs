@@ -2,11 +2,12 @@
 
 use crate::failure::Failure;
 use crate::record::output;
-use crate::{darshan, dftracer, hdtrace, trace_file};
+use crate::trace_file;
 use clap::{Args, ValueEnum};
-use iolab_trace::{Trace, import};
+use iolab_trace::import;
+use iolab_traces::Format;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Make a trace of what another tool recorded; what was inferred stands in its header.
@@ -16,14 +17,15 @@ pub(crate) struct Arguments {
     file: PathBuf,
     /// Which tool; need not be said of a .proj file, a log of Darshan or a trace of DFTracer
     #[arg(long)]
-    from: Option<Format>,
+    from: Option<From>,
     /// Where the trace goes; `-` is stdout. [default: run.iot]
     #[arg(short, long, value_name = "RUN.iot")]
     output: Option<PathBuf>,
 }
 
+/// Formats as they are named on the command line.
 #[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Format {
+enum From {
     /// The output of `strace -f -T -ttt -o FILE COMMAND`.
     Strace,
     /// A project of HDTrace (.proj), with its trace files beside it.
@@ -34,25 +36,13 @@ pub(crate) enum Format {
     Dftracer,
 }
 
-impl Format {
-    /// The tool that wrote what lies at `path`, where that can be told from its name or content.
-    pub(crate) fn of(path: &Path) -> Option<Format> {
-        if hdtrace::is_project(path) {
-            Some(Format::Hdtrace)
-        } else if darshan::is_log(path) {
-            Some(Format::Darshan)
-        } else {
-            dftracer::is_trace(path).then_some(Format::Dftracer)
-        }
-    }
-
-    /// Reads it.
-    pub(crate) fn load(self, path: &Path) -> Result<Trace, Failure> {
+impl From {
+    fn format(self) -> Format {
         match self {
-            Format::Strace => strace(path),
-            Format::Hdtrace => hdtrace::load(path),
-            Format::Darshan => darshan::load(path),
-            Format::Dftracer => dftracer::load(path),
+            From::Strace => Format::Strace,
+            From::Hdtrace => Format::Hdtrace,
+            From::Darshan => Format::Darshan,
+            From::Dftracer => Format::Dftracer,
         }
     }
 }
@@ -74,20 +64,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 impl Arguments {
     fn format(&self) -> Result<Format, Failure> {
-        self.from.or_else(|| Format::of(&self.file)).ok_or_else(|| {
+        self.from.map(From::format).or_else(|| Format::of(&self.file)).ok_or_else(|| {
             Failure::new(format!("{}: which tool wrote it?", self.file.display()))
                 .hint("say so by --from strace, --from hdtrace, --from darshan or --from dftracer")
         })
     }
-}
-
-fn strace(path: &Path) -> Result<Trace, Failure> {
-    let place = path.display();
-    let bytes = std::fs::read(path).map_err(|error| Failure::new(format!("{place}: {error}")))?;
-    import::strace(&String::from_utf8_lossy(&bytes)).map_err(|error| {
-        Failure::new(format!("{place}: {error}"))
-            .hint("record with `strace -f -T -ttt -o FILE COMMAND`")
-    })
 }
 
 /// Says which calls the trace lacks, most frequent first.

@@ -57,15 +57,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 /// Goes through the trace piece by piece; memory does not grow with the number of events.
 pub(crate) fn analyse(path: &Path) -> Result<Report, Failure> {
-    if let Some(trace) = trace_file::imported(path)? {
-        return Ok(Analysis::of(&trace));
-    }
-    let reader = trace_file::open(path)?;
-    let mut analysis = Analysis::new(reader.header().clone());
-    for events in reader {
-        let events = events.map_err(|error| trace_file::of(path, &error))?;
-        events.iter().for_each(|event| analysis.observe(event));
-    }
+    let source = trace_file::source(path)?;
+    let mut analysis = Analysis::new(source.header().clone());
+    source.visit(|event| analysis.observe(event))?;
     Ok(analysis.finish())
 }
 

@@ -1,7 +1,8 @@
 //! Logs of Darshan on disk.
 
-use crate::failure::Failure;
+use crate::failed;
 use iolab_trace::{Trace, import};
+use iolab_vocab::Refusal;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -17,9 +18,9 @@ pub(crate) fn is_log(path: &Path) -> bool {
 }
 
 /// Reads a log.
-pub(crate) fn load(path: &Path) -> Result<Trace, Failure> {
-    let place = path.display();
-    let bytes = std::fs::read(path).map_err(|error| Failure::new(format!("{place}: {error}")))?;
+pub(crate) fn load(path: &Path) -> Result<Trace, Refusal> {
+    let bytes = std::fs::read(path)
+        .map_err(|error| failed(path, &error, "Darshan names its logs USER_PROGRAM_id….darshan"))?;
     import::darshan(&bytes)
-        .map_err(|error| Failure::new(format!("{place}: {error}")).hint(error.hint()))
+        .map_err(|error| Refusal::new(format!("{}: {error}", path.display()), error.hint()))
 }
