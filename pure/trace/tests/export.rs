@@ -53,6 +53,15 @@ fn perfetto_gets_valid_json_with_exact_times() {
 }
 
 #[test]
+fn ranks_of_a_damaged_trace_are_exported_as_they_are() {
+    let mut trace = trace();
+    trace.header.processes[0].rank = i32::MAX;
+    let mut text = Vec::new();
+    export::dxt(&trace, &mut text).unwrap();
+    assert!(String::from_utf8(text).unwrap().contains("# nprocs: 2147483648\n"));
+}
+
+#[test]
 fn the_dxt_text_lists_what_moved_by_file_and_rank() {
     let mut text = Vec::new();
     export::dxt(&trace(), &mut text).unwrap();
