@@ -41,7 +41,7 @@ impl RecordedRun<'_> {
             losses,
             ..Header::default()
         };
-        Trace { header, events: recording.rows, ..Trace::default() }
+        Trace { header, events: recording.rows, causes: recording.causes }
     }
 
     /// Those that some rank came to.
