@@ -28,6 +28,7 @@ mod column;
 mod comparison;
 mod html;
 mod order;
+mod range;
 mod timeline;
 
 use crate::chart::Chart;
@@ -36,6 +37,7 @@ use iolab_trace::Trace;
 pub use crate::table::{Cell, Table, Tone};
 pub use comparison::{compare, label};
 pub use html::render;
+pub use range::{RangeTables, Sum, class_of, range};
 pub use timeline::{Kind, encode};
 
 /// A page, from top to bottom.

@@ -281,7 +281,7 @@ fn process_entries(trace: &Trace) -> Vec<ProcessEntry<'_>> {
     named.chain(nameless).collect()
 }
 
-fn process_name(index: usize, name: &str, rank: i32) -> String {
+pub(super) fn process_name(index: usize, name: &str, rank: i32) -> String {
     match (name, rank) {
         ("", rank) if rank >= 0 => format!("rank {rank}"),
         ("", _) => format!("process {index}"),
