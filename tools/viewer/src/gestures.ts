@@ -23,7 +23,8 @@ export interface Actions {
   focusSearch(): void;
   /** One hop to a cause (−1) or an effect (1) of the selected call. */
   hop(direction: 1 | -1): void;
-  hopAll(): void;
+  /** Shows or hides all causes and effects. */
+  toggleWeb(): void;
 }
 
 interface Finger {
@@ -219,7 +220,7 @@ export class Gestures {
       Enter: () => selected && model.reveal(selected, true),
       "[": () => this.#actions.hop(-1),
       "]": () => this.#actions.hop(1),
-      c: () => this.#actions.hopAll(),
+      c: () => this.#actions.toggleWeb(),
       " ": () => (this.#isSpaceDown = true),
       "/": () => this.#actions.focusSearch(),
       "?": () => this.#actions.help(),

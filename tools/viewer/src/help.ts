@@ -17,6 +17,8 @@ const KEYS: [string, string][] = [
   ["/", "search"],
   ["N, shift + N", "next, previous match"],
   ["Enter, F", "zoom to the call"],
+  ["[ ]", "to a cause, to an effect of the call"],
+  ["C", "hide or show all causes and effects"],
   ["Esc", "clear the selection, then the range"],
 ];
 

@@ -75,7 +75,7 @@ class Stack {
 
   /** Adds a branch; `isChosen` when it stands in a group that the user opened. */
   branch(branch: Branch, level: number, isChosen: boolean): void {
-    if (!branch.children.length) return this.#leaf(branch, level, isChosen);
+    if (branch.tracks.length) return this.#leaf(branch, level, isChosen);
     const choice = this.#choices.get(branch.key);
     const isCollapsed = !(choice ?? !this.#collapses(branch, isChosen));
     const base = { key: branch.key, label: branch.label, note: branch.note, level, run: branch.run, process: branch.process };
@@ -189,4 +189,10 @@ export function strips(rowCount: number, height: number, pixel = 1): { first: nu
     top: Math.round((at * height) / count),
     bottom: Math.round(((at + 1) * height) / count),
   }));
+}
+
+/** Which of the strips of a block shows a row. */
+export function stripOf(rowCount: number, height: number, row: number): number {
+  const count = Math.max(1, Math.min(rowCount, Math.floor(height)));
+  return Math.ceil(((row + 1) * count) / rowCount) - 1;
 }

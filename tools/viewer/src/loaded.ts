@@ -1,10 +1,11 @@
 // A run as the page holds it: its data, its rows as tracks, and how its calls are shaded.
 
+import { Graph, type Causes } from "./causes.ts";
 import type { Details, TraceData } from "./format.ts";
 import { seekShade, shadeOf } from "./palette.ts";
 import { places, type Place } from "./place.ts";
 import type { Run } from "./tree.ts";
-import { SHADE_DIM, SHADE_HIDDEN, Track } from "./track.ts";
+import { SHADE_COUNT_MAX, SHADE_DIM, SHADE_HIDDEN, Track } from "./track.ts";
 
 /** A call of a run, by its drawing position. */
 export interface Call {
@@ -24,13 +25,15 @@ export interface LoadedRun extends Run {
   /** Unpacked in a quiet moment. */
   files?: Int32Array;
   details?: Details;
+  graph?: Graph;
 }
 
 /** A trace with its calls cut into tracks. */
 export function load(data: TraceData): LoadedRun {
   const { head, start, end, functionOf } = data;
   const shades = Uint8Array.from(head.functions, shadeOf);
-  const kindOf = Uint8Array.from(functionOf, (index) => shades[index]);
+  const kindOf = new Uint8Array(head.count);
+  for (let at = 0; at < kindOf.length; at++) kindOf[at] = shades[functionOf[at]];
   const shade = kindOf.slice();
   let first = 0;
   const tracks = head.rows.map((row) => {
@@ -59,6 +62,22 @@ export async function complete(run: LoadedRun): Promise<void> {
     }
     if (failures.length) track.failures = Uint32Array.from(failures);
   }
+}
+
+/** The classes of a run's calls; of devices all there may be, until the details are there. */
+export function classesOf(run: LoadedRun): number[] {
+  const shades = new Set(run.head.functions.map(shadeOf));
+  const isDevice = run.head.functions.map(({ layer }) => layer === "device");
+  if (!run.details || !isDevice.includes(true)) return [...shades];
+  const present = new Uint8Array(SHADE_COUNT_MAX);
+  for (const kind of run.kindOf) present[kind] = 1;
+  return [...present.keys()].filter((shade) => present[shade]);
+}
+
+/** What caused what in a run; nothing when its trace does not say. */
+export async function graphOf(run: LoadedRun): Promise<Graph | undefined> {
+  const causes = await (run.data as { causes?: () => Promise<Causes> }).causes?.();
+  return causes && (run.graph ??= new Graph(causes));
 }
 
 /** Shades all calls: hidden classes are not drawn, those that do not match are dimmed. */

@@ -94,12 +94,13 @@ class Timeline {
       click: (x, y) => this.#click(x, y),
       help: () => this.#help.showModal(),
       focusSearch: () => this.#toolbar.search.focus(),
-      hop: () => {},
-      hopAll: () => {},
+      hop: (direction) => void model.hop(direction),
+      toggleWeb: () => model.toggleWeb(),
     });
     model.changed = () => this.#schedule();
     model.selectionChanged = () => this.#selected();
     model.rangeChanged = () => void this.#panel.showRange();
+    model.webChanged = () => this.#panel.showWeb();
     model.queryChanged = () => this.#toolbar.showQuery();
     this.#panel.measured = (found) => this.#showShares(found);
     window.addEventListener("hashchange", () => void this.restore());

@@ -1,7 +1,7 @@
 // What is drawn over the rows: the axis, the chosen range, outlines of calls.
 
-import type { Row } from "./layout.ts";
-import { strips, type Line } from "./layout.ts";
+import { Arrows } from "./arrows.ts";
+import { stripOf, strips, type Line, type Row } from "./layout.ts";
 import type { Call, Model } from "./model.ts";
 import { Rows } from "./rows.ts";
 import { AXIS_PX, type Stage } from "./stage.ts";
@@ -19,11 +19,13 @@ export class Marks {
   #context: CanvasRenderingContext2D;
   #stage: Stage;
   #model: Model;
+  #arrows: Arrows;
 
   constructor(context: CanvasRenderingContext2D, stage: Stage, model: Model) {
     this.#context = context;
     this.#stage = stage;
     this.#model = model;
+    this.#arrows = new Arrows(context, stage, model, (call) => this.placeOf(call));
   }
 
   draw(): void {
@@ -36,6 +38,7 @@ export class Marks {
     context.rect(0, AXIS_PX, width, height - AXIS_PX);
     context.clip();
     if (range) this.#drawRange(range.start, range.end, range.tracks);
+    if (selected && this.#model.web) this.#arrows.draw(selected.run, this.#model.web);
     if (hover) this.#outline(hover, 1);
     if (selected) this.#outline(selected, 2);
     context.restore();
@@ -115,14 +118,13 @@ export class Marks {
 
   /** Where a call is drawn on the canvas. */
   placeOf(call: Call): Place | undefined {
-    const track = this.#model.trackOf(call);
-    const line = this.#model.lineWith(track);
-    if (!line) return undefined;
+    const found = this.#model.placeOf(this.#model.trackOf(call));
+    if (!found) return undefined;
+    const { line, row } = found;
     const { start, end } = this.#model.runs[call.run].data;
     const left = this.#stage.xOf(start[call.index]);
     const right = Math.max(this.#stage.xOf(end[call.index]), left + 2);
-    const part = partsOf(line).find(({ row }) => row.some(({ all }) => all.includes(track)));
-    if (!part) return undefined;
+    const part = line.mode === "block" ? partsOf(line)[stripOf(line.rows.length, line.height, row)] : { top: line.y, height: line.height };
     return { left, right, top: part.top - this.#stage.scrollTop + AXIS_PX, height: part.height };
   }
 

@@ -2,7 +2,8 @@
 // with mouse, touch, keys or buttons is a method here; whoever displays it is told by `changed`.
 
 import { fit, layout, ROW_HEIGHTS, totalHeight, type Line, type Sizing } from "./layout.ts";
-import { complete, load, rowOfCall, shade, type Call, type LoadedRun } from "./loaded.ts";
+import { classesOf, complete, graphOf, load, rowOfCall, shade, type Call, type LoadedRun } from "./loaded.ts";
+import type { Web } from "./causes.ts";
 import type { TraceData } from "./format.ts";
 import { CLASSES } from "./palette.ts";
 import { matcher, needsDetails, parseQuery, type Term } from "./query.ts";
@@ -39,6 +40,8 @@ export class Model {
   queryError: { message: string; at: number } | undefined;
   selected: Call | undefined;
   range: Range | undefined;
+  /** What the selected call hangs together with, once it is known and unless it is not to be shown. */
+  web: Web | undefined;
   /** Grows whenever shades change. */
   shading = 0;
   /** Grows whenever lines change. */
@@ -47,8 +50,11 @@ export class Model {
   selectionChanged: () => void = () => {};
   rangeChanged: () => void = () => {};
   queryChanged: () => void = () => {};
+  webChanged: () => void = () => {};
   #terms: Term[] = [];
   #room = 600;
+  #places = new Map<Track, { line: Line; row: number }>();
+  #placesOf: Line[] | undefined;
 
   constructor(data: TraceData[]) {
     this.runs = data.map(load);
@@ -59,8 +65,7 @@ export class Model {
 
   /** Classes that occur, as shades. */
   get classes(): number[] {
-    const present = new Set<number>();
-    for (const run of this.runs) for (const kind of run.kindOf) present.add(kind);
+    const present = new Set(this.runs.flatMap(classesOf));
     return CLASSES.map((_, shade) => shade).filter((shade) => present.has(shade));
   }
 
@@ -163,8 +168,41 @@ export class Model {
 
   select(call: Call | undefined): void {
     this.selected = call;
+    this.web = undefined;
+    if (call) void this.#weave(call);
     this.selectionChanged();
     this.changed();
+  }
+
+  async #weave(call: Call): Promise<void> {
+    const graph = await graphOf(this.runs[call.run]);
+    if (this.selected !== call || !graph || graph.isEmpty) return;
+    const web = graph.web(call.index);
+    if (web.hops.length === 0) return;
+    this.web = web;
+    this.webChanged();
+    this.changed();
+  }
+
+  /** Shows or hides what the selected call hangs together with. */
+  toggleWeb(): void {
+    if (!this.selected) return;
+    if (this.web) this.web = undefined;
+    else void this.#weave(this.selected);
+    this.webChanged();
+    this.changed();
+  }
+
+  /** Selects the first cause (−1) or effect (1) of the selected call. */
+  async hop(direction: 1 | -1): Promise<void> {
+    const from = this.selected;
+    if (!from) return;
+    const { run } = from;
+    const graph = await graphOf(this.runs[run]);
+    const { start } = this.runs[run].data;
+    const found = graph?.neighbours(from.index, direction).sort((a, b) => start[a] - start[b]);
+    const index = direction > 0 ? found?.[0] : found?.at(-1);
+    if (index !== undefined) this.reveal({ run, index }, false);
   }
 
   mark(range: Range | undefined): void {
@@ -208,18 +246,25 @@ export class Model {
     const closed = path.filter(({ key }) => this.choices.get(key) === false);
     for (const { key } of closed) this.choices.delete(key);
     if (closed.length) this.relayout();
-    return this.lineWith(track);
+    return this.placeOf(track)?.line;
   }
 
-  /** The line that shows a track best: by itself, else among others. */
-  lineWith(track: Track): Line | undefined {
-    let found: Line | undefined;
-    for (const line of this.lines) {
-      for (const row of line.rows) {
-        if (row.tracks.includes(track) && (!found || line.rows.length < found.rows.length || row.tracks.length === 1)) found = line;
+  /** The line that shows a track best, by itself rather than among others, and the row within it. */
+  placeOf(track: Track): { line: Line; row: number } | undefined {
+    if (this.#placesOf !== this.lines) {
+      this.#places.clear();
+      for (const line of this.lines) {
+        line.rows.forEach(({ tracks, all }, row) => {
+          for (const drawn of tracks) {
+            const known = this.#places.get(drawn);
+            if (!known || line.rows.length < known.line.rows.length || tracks.length === 1) this.#places.set(drawn, { line, row });
+          }
+          for (const inner of all) if (!this.#places.has(inner)) this.#places.set(inner, { line, row });
+        });
       }
+      this.#placesOf = this.lines;
     }
-    return found ?? this.lines.find((line) => line.rows.some((row) => row.all.includes(track)));
+    return this.#places.get(track);
   }
 
   /** Selects the call before or after the selected one in its row, passing over those that do not match. */

@@ -2,6 +2,7 @@
 
 import { facts, type Fact } from "./details.ts";
 import { element } from "./element.ts";
+import { hopTable } from "./hops.ts";
 import { complete } from "./loaded.ts";
 import type { Call, Model } from "./model.ts";
 import { statistics, type Statistics } from "./statistics.ts";
@@ -15,6 +16,7 @@ const QUANTILES_AFTER_MS = 200;
 export class Panel {
   readonly element = element("div", { class: "details" });
   #call = element("div", { "aria-live": "polite" });
+  #web = element("div", {});
   #range = element("div", {});
   #tables = new Tables();
   #model: Model;
@@ -25,12 +27,13 @@ export class Panel {
 
   constructor(model: Model) {
     this.#model = model;
-    this.element.append(this.#call, this.#range);
+    this.element.append(this.#call, this.#web, this.#range);
     this.#tables.chosen = (grouped, name) => void model.search(queryFor(grouped, name));
     void this.showCall(undefined);
   }
 
   async showCall(call: Call | undefined): Promise<void> {
+    if (!call) this.#web.replaceChildren();
     if (!call) {
       this.#call.replaceChildren(...(this.#model.range ? [] : [element("p", { class: "quiet" }, HINT)]));
       return;
@@ -50,6 +53,13 @@ export class Panel {
       add(`inside ${outer}`, () => this.#model.reveal({ run: call.run, index: parent }, false));
     }
     this.#call.replaceChildren(list, steps);
+  }
+
+  /** The hops from and to the selected call. */
+  showWeb(): void {
+    const { selected, web } = this.#model;
+    if (!selected || !web) return this.#web.replaceChildren();
+    this.#web.replaceChildren(hopTable(this.#model, selected, web));
   }
 
   /** Follows the range: sums at once, quantiles when it rests. */

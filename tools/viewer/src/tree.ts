@@ -213,7 +213,7 @@ export function tree(runs: Run[], grouping: Grouping): Branch[] {
 
 /** The leaves of a branch, from top to bottom. */
 export function leaves(branch: Branch): Branch[] {
-  return branch.children.length ? branch.children.flatMap(leaves) : [branch];
+  return branch.tracks.length ? [branch] : branch.children.flatMap(leaves);
 }
 
 /** The branches from a root down to the leaf that has a track. */

@@ -78,6 +78,10 @@ test("a run says where it comes from unless its name does, and what it lacks", (
   assert.deepEqual(notes, ["", "recorded, 1,200 calls missing"]);
 });
 
+test("a run without any call is a heading", () => {
+  assert.deepEqual(lines([run("recorded", [0], [])], "run").map(({ label, mode }) => [label, mode]), [["recorded", "heading"]]);
+});
+
 test("servers stand by themselves, each with its requests, device and links", () => {
   assert.deepEqual(names(lines([cluster(2, 1)], "run")), [
     "simulated", "rank 0", "rank 1", "servers", "server0", "requests", "device", "received", "sent",
