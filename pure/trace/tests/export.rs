@@ -35,7 +35,7 @@ fn trace() -> Trace {
         call(Function::READ, 2_000_000, 0, 60),
         call(Function::READ, 3_000_000, 60, -5),
     ];
-    Trace { header, events }
+    Trace { header, events, ..Trace::default() }
 }
 
 #[test]

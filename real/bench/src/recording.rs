@@ -247,7 +247,7 @@ mod tests {
             event(1, 1, Function::PREAD, (0, 50), 30),
         ];
         let file = File::create(&path).expect("a file");
-        iolab_iot::write(&Trace { header, events }, file).expect("written");
+        iolab_iot::write(&Trace { header, events, ..Trace::default() }, file).expect("written");
         path
     }
 

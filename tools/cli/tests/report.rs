@@ -28,7 +28,8 @@ fn save(path: &Path) {
         ..Event::of(Function::WRITE)
     };
     let events = (0..200).map(write).collect();
-    iolab_iot::write(&Trace { header, events }, File::create(path).unwrap()).unwrap();
+    iolab_iot::write(&Trace { header, events, ..Trace::default() }, File::create(path).unwrap())
+        .unwrap();
 }
 
 fn iolab(directory: &Path, arguments: &[&str]) -> Output {

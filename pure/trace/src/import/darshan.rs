@@ -127,7 +127,7 @@ pub fn darshan(bytes: &[u8]) -> Result<Trace, DarshanError> {
         inferred,
         ..Header::default()
     };
-    Ok(Trace { header, events })
+    Ok(Trace { header, events, ..Trace::default() })
 }
 
 impl Log<'_> {
