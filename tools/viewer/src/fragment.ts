@@ -1,5 +1,5 @@
 // What is shown, as the fragment of the page's address: whoever opens it sees the same.
-//   #t=0..1500000&call=0.312164&range=100..2000&rows=0.3-5&q=op%3Apwrite&hide=compute&open=…&shut=…&h=8&by=process
+//   #t=0..1500000&call=0.312164&range=100..2000&rows=0.3-5&q=op%3Apwrite&hide=compute&open=…&shut=…&h=8&by=process&file=0.3
 
 import { complete } from "./loaded.ts";
 import type { Model } from "./model.ts";
@@ -7,7 +7,7 @@ import { CLASSES } from "./palette.ts";
 import { rangeOf } from "./range.ts";
 import type { Track } from "./track.ts";
 
-export function encode(model: Model): string {
+export function encode(model: Model, file: string): string {
   const state = new URLSearchParams();
   const { view, selected, range, query, hidden, choices, rowHeight, grouping } = model;
   if (view.start > 0 || view.end < view.length) state.set("t", `${Math.round(view.start)}..${Math.round(view.end)}`);
@@ -25,6 +25,7 @@ export function encode(model: Model): string {
   for (const [key, isOpen] of choices) state.append(isOpen ? "open" : "shut", key);
   if (rowHeight !== undefined) state.set("h", String(rowHeight));
   if (grouping !== "run") state.set("by", grouping);
+  if (file) state.set("file", file);
   return state.toString();
 }
 

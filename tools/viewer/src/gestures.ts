@@ -25,6 +25,8 @@ export interface Actions {
   hop(direction: 1 | -1): void;
   /** Shows or hides all causes and effects. */
   toggleWeb(): void;
+  /** Opens or closes the accesses to a file. */
+  accesses(): void;
 }
 
 interface Finger {
@@ -221,6 +223,7 @@ export class Gestures {
       "[": () => this.#actions.hop(-1),
       "]": () => this.#actions.hop(1),
       c: () => this.#actions.toggleWeb(),
+      o: () => this.#actions.accesses(),
       " ": () => (this.#isSpaceDown = true),
       "/": () => this.#actions.focusSearch(),
       "?": () => this.#actions.help(),

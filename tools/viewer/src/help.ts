@@ -19,6 +19,7 @@ const KEYS: [string, string][] = [
   ["Enter, F", "zoom to the call"],
   ["[ ]", "to a cause, to an effect of the call"],
   ["C", "hide or show all causes and effects"],
+  ["O", "offsets of a file over time"],
   ["Esc", "clear the selection, then the range"],
 ];
 

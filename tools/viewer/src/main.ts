@@ -1,5 +1,6 @@
 // Starts the timeline of a page: unpacks its traces, builds the elements, connects them.
 
+import { Accesses } from "./accesses.ts";
 import { summary } from "./details.ts";
 import { element } from "./element.ts";
 import { fromBase64, open, type TraceData } from "./format.ts";
@@ -49,6 +50,7 @@ class Timeline {
   #gutter: Gutter;
   #toolbar: Toolbar;
   #panel: Panel;
+  #accesses: Accesses;
   #scroller = element("div", { class: "scroller", tabindex: "-1" });
   #spacer = element("div", {});
   #body = element("div", { class: "body" });
@@ -72,7 +74,9 @@ class Timeline {
       help: () => this.#help.showModal(),
       theme: () => this.#stage.theme,
       copyLink: () => this.#copyLink(),
+      accesses: () => void this.#accesses.toggle(),
     });
+    this.#accesses = new Accesses(this.#model, this.#stage, () => this.#stage.theme);
     this.#panel = new Panel(this.#model);
     this.#assemble();
     this.#connect();
@@ -96,6 +100,7 @@ class Timeline {
       focusSearch: () => this.#toolbar.search.focus(),
       hop: (direction) => void model.hop(direction),
       toggleWeb: () => model.toggleWeb(),
+      accesses: () => void this.#accesses.toggle(),
     });
     model.changed = () => this.#schedule();
     model.selectionChanged = () => this.#selected();
@@ -118,7 +123,7 @@ class Timeline {
     });
     this.#body.append(this.#gutter.element, this.#stage.canvas, this.#scroller, this.#tip);
     const strip = element("div", { class: "strip" }, this.#overview.canvas);
-    this.#root.replaceChildren(this.#toolbar.element, strip, this.#body, this.#panel.element, this.#help);
+    this.#root.replaceChildren(this.#toolbar.element, strip, this.#body, this.#accesses.element, this.#panel.element, this.#help);
   }
 
   /** Scrolls the rows; tells whether there was anything to scroll. */
@@ -133,7 +138,7 @@ class Timeline {
     const above = this.#body.getBoundingClientRect().top - this.#root.getBoundingClientRect().top;
     const top = this.#root.getBoundingClientRect().top + window.scrollY;
     const begins = top < window.innerHeight * 0.4 ? top : 0;
-    return Math.max(ROWS_PX_MIN, Math.floor(window.innerHeight - begins - above - PANEL_PX));
+    return Math.max(ROWS_PX_MIN, Math.floor(window.innerHeight - begins - above - PANEL_PX - this.#accesses.height));
   }
 
   #resize(): void {
@@ -166,6 +171,7 @@ class Timeline {
   draw(): void {
     this.#stage.draw();
     this.#overview.draw();
+    this.#accesses.draw();
     this.#gutter.draw(this.#stage.scrollTop);
     this.#toolbar.draw();
   }
@@ -248,7 +254,7 @@ class Timeline {
     if (!this.#isReady) return;
     clearTimeout(this.#written);
     this.#written = setTimeout(() => {
-      const fragment = encode(this.#model);
+      const fragment = encode(this.#model, this.#accesses.state);
       if (fragment === this.#fragment) return;
       this.#fragment = fragment;
       history.replaceState(null, "", fragment ? `#${fragment}` : location.href.split("#")[0]);
@@ -261,12 +267,15 @@ class Timeline {
     if (fragment === this.#fragment || (fragment && !fragment.includes("="))) return;
     this.#fragment = fragment;
     await apply(this.#model, fragment);
+    const file = new URLSearchParams(fragment).get("file");
+    if (file) await this.#accesses.show(file);
+    else this.#accesses.close();
     if (fragment) this.#root.scrollIntoView({ block: "start" });
   }
 
   async #copyLink(): Promise<boolean> {
     clearTimeout(this.#written);
-    this.#fragment = encode(this.#model);
+    this.#fragment = encode(this.#model, this.#accesses.state);
     history.replaceState(null, "", `#${this.#fragment}`);
     return navigator.clipboard?.writeText(location.href).then(() => true, () => false) ?? false;
   }

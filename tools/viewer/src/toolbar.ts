@@ -9,6 +9,7 @@ export interface ToolbarActions {
   help: () => void;
   theme: () => Theme;
   copyLink: () => Promise<boolean>;
+  accesses: () => void;
 }
 
 export class Toolbar {
@@ -100,6 +101,7 @@ export class Toolbar {
     });
     add("Rows −", "Lower rows (−)", () => this.#model.resizeRows(-1));
     add("Rows +", "Higher rows (=)", () => this.#model.resizeRows(1));
+    add("File", "Where in a file is read and written over time (O)", this.#actions.accesses);
     const link = button("Link", "Copy the address of what is shown", () => void this.#copyLink(link));
     group.append(link);
     add("?", "Keys and gestures", this.#actions.help);

@@ -196,6 +196,49 @@ describe("a search", () => {
   });
 });
 
+describe("the accesses to a file", () => {
+  const colours = (page, colour) =>
+    page.evaluate((colour) => {
+      const canvas = document.querySelector(".accesses canvas");
+      const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+      return new Uint32Array(data.buffer).reduce((count, pixel) => count + (pixel === colour ? 1 : 0), 0);
+    }, colour);
+
+  test("stand below the rows, offset over time; a click on one selects it above", async () => {
+    const { page, complaints } = await openFile(browser, small);
+    await page.getByRole("button", { name: "Where in a file" }).click();
+    const canvas = page.locator(".accesses canvas");
+    await canvas.waitFor();
+    // 8 ranks × 4 phases × 4 writes, one of which failed and moved nothing.
+    assert.match(await canvas.getAttribute("aria-label"), /127 accesses to checkpoints .*up to 2 MiB/);
+    assert.ok((await colours(page, WRITE_LIGHT)) > 100);
+    const box = await canvas.boundingBox();
+    // Rank 7 writes the upper eighth of the file; the first of its writes begins behind computation and message.
+    await page.mouse.click(box.x + box.width * (0.455 / 4 + 0.01), box.y + box.height * (1 / 8 - 1 / 64));
+    await page.locator(".details dl").waitFor();
+    assert.match(await page.locator(".details dl").textContent(), /MPI_File_write.*rank 7/);
+    assert.deepEqual(await faults(page), []);
+    assert.deepEqual(complaints, []);
+    await page.close();
+  });
+
+  test("are brought back by the address, and O closes them", async () => {
+    const { page } = await openFile(browser, small, { fragment: "#file=0.0" });
+    await page.locator(".accesses canvas").waitFor();
+    await page.locator("canvas.stage").focus();
+    await page.keyboard.press("o");
+    await page.waitForFunction(() => document.querySelector(".accesses").hidden && !location.hash.includes("file="));
+    await page.close();
+  });
+
+  test("fit a telephone", async () => {
+    const { page } = await openFile(browser, small, { fragment: "#file=0.0", viewport: { width: 390, height: 800 } });
+    await page.locator(".accesses canvas").waitFor();
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390);
+    await page.close();
+  });
+});
+
 describe("the address", () => {
   test("brings back what was shown: time, range, rows, search, folds, call", async () => {
     const { page } = await openFile(browser, small);
@@ -223,7 +266,7 @@ describe("the address", () => {
   });
 
   test("that says nonsense does no harm", async () => {
-    for (const fragment of ["#t=5..1&call=9.99999&range=x&rows=7.1-9&q=foo:bar&hide=nothing&open=nowhere&h=0&by=x", "#timeline-heading", "#%E0%A4%A"]) {
+    for (const fragment of ["#t=5..1&call=9.99999&range=x&rows=7.1-9&q=foo:bar&hide=nothing&open=nowhere&h=0&by=x", "#file=0.7", "#file=x", "#timeline-heading", "#%E0%A4%A"]) {
       const { page, complaints } = await openFile(browser, small, { fragment });
       assert.ok((await pixels(page, WRITE_LIGHT)) > 200, fragment);
       assert.deepEqual(complaints, []);
