@@ -1,18 +1,7 @@
 // What a call hangs together with: calls without which it would not have begun or ended, and those that
 // it brought about. Followed backwards over both kinds of cause, forwards over what was begun.
 
-/** For each call a list of others, one behind the other. */
-export interface Lists {
-  /** Where the list of each call begins, and behind the last where it ends. */
-  first: Uint32Array;
-  /** Drawing positions. */
-  items: Uint32Array;
-}
-
-export interface Causes {
-  begunBy: Lists;
-  endedBy: Lists;
-}
+import { Links, type Causes } from "./format.ts";
 
 export interface Hop {
   from: number;
@@ -31,57 +20,65 @@ export interface Web {
 
 const CALLS_MAX = 3000;
 
-export function listOf({ first, items }: Lists, at: number): Uint32Array {
-  return items.subarray(first[at], first[at + 1]);
-}
-
-/** The same relation the other way round. */
-export function inverted({ first, items }: Lists): Lists {
-  const count = first.length - 1;
-  const starts = new Uint32Array(count + 1);
-  for (const item of items) starts[item + 1]++;
-  for (let at = 0; at < count; at++) starts[at + 1] += starts[at];
-  const filled = starts.slice();
-  const turned = new Uint32Array(items.length);
-  for (let at = 0; at < count; at++) {
-    for (let place = first[at]; place < first[at + 1]; place++) turned[filled[items[place]]++] = at;
+/** The same relation the other way round, among so many calls. */
+export function inverted(links: Links, calls: number): Links {
+  const ends = new Uint32Array(calls);
+  for (let at = 0; at < calls; at++) for (const cause of links.of(at)) ends[cause]++;
+  // First where each list begins; filling it moves that to where it ends.
+  let before = 0;
+  for (let at = 0; at < calls; at++) {
+    const length = ends[at];
+    ends[at] = before;
+    before += length;
   }
-  return { first: starts, items: turned };
+  const positions = new Uint32Array(links.count);
+  for (let at = 0; at < calls; at++) for (const cause of links.of(at)) positions[ends[cause]++] = at;
+  return new Links(ends, positions);
 }
 
 export class Graph {
   readonly #causes: Causes;
-  #begins: Lists | undefined;
-  #ends: Lists | undefined;
+  readonly #count: number;
+  #begun: Links | undefined;
+  #ended: Links | undefined;
 
-  constructor(causes: Causes) {
+  constructor(causes: Causes, calls: number) {
     this.#causes = causes;
+    this.#count = calls;
   }
 
   get isEmpty(): boolean {
-    return this.#causes.begunBy.items.length + this.#causes.endedBy.items.length === 0;
+    return this.#causes.begunBy.count + this.#causes.endedBy.count === 0;
+  }
+
+  /** What each call lets begin. */
+  get #begins(): Links {
+    return (this.#begun ??= inverted(this.#causes.begunBy, this.#count));
+  }
+
+  get #ends(): Links {
+    return (this.#ended ??= inverted(this.#causes.endedBy, this.#count));
   }
 
   /** One hop: what the call began or ended by, or what it lets begin and end. */
   neighbours(at: number, direction: 1 | -1): number[] {
-    if (direction < 0) return [...new Set([...listOf(this.#causes.begunBy, at), ...listOf(this.#causes.endedBy, at)])];
-    const begins = (this.#begins ??= inverted(this.#causes.begunBy));
-    const ends = (this.#ends ??= inverted(this.#causes.endedBy));
-    return [...new Set([...listOf(begins, at), ...listOf(ends, at)])];
+    const { begunBy, endedBy } = this.#causes;
+    const [one, other] = direction < 0 ? [begunBy, endedBy] : [this.#begins, this.#ends];
+    return [...new Set([...one.of(at), ...other.of(at)])];
   }
 
   /** All that a call brought about, and all that brought it about. */
   web(at: number): Web {
     const calls = new Set([at]);
-    const begins = (this.#begins ??= inverted(this.#causes.begunBy));
+    const begins = this.#begins;
     const { begunBy, endedBy } = this.#causes;
-    const isForwardCut = spread(calls, [at], (call) => listOf(begins, call));
+    const isForwardCut = spread(calls, [at], (call) => begins.of(call));
     // What its effects were joined with is not its cause: only from the call itself it goes back.
-    const isBackwardCut = spread(calls, [at], (call) => [...listOf(begunBy, call), ...listOf(endedBy, call)]);
+    const isBackwardCut = spread(calls, [at], (call) => [...begunBy.of(call), ...endedBy.of(call)]);
     const hops: Hop[] = [];
     for (const to of calls) {
-      for (const from of listOf(begunBy, to)) if (calls.has(from)) hops.push({ from, to, kind: "begins" });
-      for (const from of listOf(endedBy, to)) if (calls.has(from)) hops.push({ from, to, kind: "ends" });
+      for (const from of begunBy.of(to)) if (calls.has(from)) hops.push({ from, to, kind: "begins" });
+      for (const from of endedBy.of(to)) if (calls.has(from)) hops.push({ from, to, kind: "ends" });
     }
     return { calls, hops, isCut: isForwardCut || isBackwardCut };
   }

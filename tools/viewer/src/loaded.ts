@@ -1,6 +1,6 @@
 // A run as the page holds it: its data, its rows as tracks, and how its calls are shaded.
 
-import { Graph, type Causes } from "./causes.ts";
+import { Graph } from "./causes.ts";
 import type { Details, TraceData } from "./format.ts";
 import { seekShade, shadeOf } from "./palette.ts";
 import { places, type Place } from "./place.ts";
@@ -74,10 +74,10 @@ export function classesOf(run: LoadedRun): number[] {
   return [...present.keys()].filter((shade) => present[shade]);
 }
 
-/** What caused what in a run; nothing when its trace does not say. */
-export async function graphOf(run: LoadedRun): Promise<Graph | undefined> {
-  const causes = await (run.data as { causes?: () => Promise<Causes> }).causes?.();
-  return causes && (run.graph ??= new Graph(causes));
+/** What caused what in a run; empty when its trace does not say. */
+export async function graphOf(run: LoadedRun): Promise<Graph> {
+  const causes = await run.data.causes();
+  return (run.graph ??= new Graph(causes, run.head.count));
 }
 
 /** Shades all calls: hidden classes are not drawn, those that do not match are dimmed. */

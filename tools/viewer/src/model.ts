@@ -176,7 +176,7 @@ export class Model {
 
   async #weave(call: Call): Promise<void> {
     const graph = await graphOf(this.runs[call.run]);
-    if (this.selected !== call || !graph || graph.isEmpty) return;
+    if (this.selected !== call || graph.isEmpty) return;
     const web = graph.web(call.index);
     if (web.hops.length === 0) return;
     this.web = web;
@@ -200,8 +200,8 @@ export class Model {
     const { run } = from;
     const graph = await graphOf(this.runs[run]);
     const { start } = this.runs[run].data;
-    const found = graph?.neighbours(from.index, direction).sort((a, b) => start[a] - start[b]);
-    const index = direction > 0 ? found?.[0] : found?.at(-1);
+    const found = graph.neighbours(from.index, direction).sort((a, b) => start[a] - start[b]);
+    const index = direction > 0 ? found[0] : found.at(-1);
     if (index !== undefined) this.reveal({ run, index }, false);
   }
 

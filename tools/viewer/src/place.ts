@@ -1,9 +1,9 @@
 // What a process is and where it stands: a rank, a plain process, or a part of a simulated cluster, and
 // its node. Everything else asks here.
 
-import type { Head, ProcessEntry } from "./format.ts";
+import type { Head, ProcessEntry, ProcessKind } from "./format.ts";
 
-export type PlaceKind = "rank" | "process" | "server" | "device" | "nic-out" | "nic-in" | "cache";
+export type PlaceKind = ProcessKind | "cache";
 
 export interface Place {
   kind: PlaceKind;
@@ -11,7 +11,7 @@ export interface Place {
   application: string;
 }
 
-/** The parts of a simulated cluster end their names with what they are. */
+/** Parts of a simulated cluster end their names with what they are; traces of before have only that. */
 const PARTS: [ending: string, kind: PlaceKind][] = [
   [" requests", "server"],
   [" cache", "cache"],
@@ -21,10 +21,14 @@ const PARTS: [ending: string, kind: PlaceKind][] = [
 ];
 
 export function placeOf(process: ProcessEntry, origin: string): Place {
-  const node = process.host;
-  if (process.rank >= 0) return { kind: "rank", node, application: process.command };
-  const part = origin === "simulated" && !process.command && PARTS.find(([ending]) => process.name === node + ending);
-  return { kind: part ? part[1] : "process", node, application: process.command };
+  const { node, application } = process;
+  return { kind: kindOf(process, origin), node, application };
+}
+
+function kindOf({ kind, name, node, command }: ProcessEntry, origin: string): PlaceKind {
+  const isNamed = kind === "server" || (kind === "process" && origin === "simulated" && !command);
+  const part = isNamed && PARTS.find(([ending]) => name === node + ending);
+  return part ? part[1] : kind;
 }
 
 export function places(head: Head): Place[] {

@@ -338,11 +338,11 @@ describe("a page of a million calls per run", () => {
     const empty = deflateSync(Buffer.alloc(0));
     const head = JSON.stringify({
       label: "nothing", origin: "recorded", strategies: [], count: 0, start_ns: 0, end_ns: 0, lost_calls: 3,
-      functions: [], files: [], processes: [], rows: [],
+      functions: [], files: [], processes: [], phases: [], rows: [],
       columns: names.map((name) => ({ name, bytes: empty.length, raw_bytes: 0 })),
     });
     const sizes = Buffer.alloc(8);
-    sizes.writeUInt32LE(1, 0);
+    sizes.writeUInt32LE(2, 0);
     sizes.writeUInt32LE(Buffer.byteLength(head), 4);
     const bytes = Buffer.concat([Buffer.from("IOTL"), sizes, Buffer.from(head), ...names.map(() => empty)]);
     const page = await browser.newPage();

@@ -2,23 +2,24 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Graph, inverted, type Lists } from "../src/causes.ts";
+import { Graph, inverted } from "../src/causes.ts";
+import { Links } from "../src/format.ts";
 
-function lists(of: number[][]): Lists {
-  const first = new Uint32Array(of.length + 1);
-  of.forEach((list, at) => (first[at + 1] = first[at] + list.length));
-  return { first, items: Uint32Array.from(of.flat()) };
+function links(of: number[][]): Links {
+  let end = 0;
+  return new Links(Uint32Array.from(of, (list) => (end += list.length)), Uint32Array.from(of.flat()));
 }
 
 // Two writes (0, 1) whose requests (2, 3) one device access (4) serves; the answers (5, 6) end the writes.
-const begunBy = lists([[], [], [0], [1], [2, 3], [4], [4]]);
-const endedBy = lists([[5], [6], [], [], [], [], []]);
-const graph = new Graph({ begunBy, endedBy });
+const begunBy = links([[], [], [0], [1], [2, 3], [4], [4]]);
+const endedBy = links([[5], [6], [], [], [], [], []]);
+const graph = new Graph({ begunBy, endedBy }, 7);
 
 test("the other way round, every cause is an effect", () => {
-  const turned = inverted(begunBy);
-  assert.deepEqual([...turned.items.subarray(turned.first[4], turned.first[5])], [5, 6]);
-  assert.deepEqual(inverted(turned), begunBy);
+  const turned = inverted(begunBy, 7);
+  assert.deepEqual([...turned.of(4)], [5, 6]);
+  const back = inverted(turned, 7);
+  for (let at = 0; at < 7; at++) assert.deepEqual([...back.of(at)], [...begunBy.of(at)]);
 });
 
 test("a write hangs together with its request, the access, and the answer that ended it", () => {
@@ -41,9 +42,9 @@ test("a hop goes to what began or ended a call, or to what it brought about", ()
 });
 
 test("a call that everything hangs on is cut off somewhere, and says so", () => {
-  const many = lists([[], ...Array.from({ length: 10_000 }, () => [0])]);
-  const none = lists(Array.from({ length: 10_001 }, () => []));
-  const web = new Graph({ begunBy: many, endedBy: none }).web(0);
+  const many = links([[], ...Array.from({ length: 10_000 }, () => [0])]);
+  const none = links(Array.from({ length: 10_001 }, () => []));
+  const web = new Graph({ begunBy: many, endedBy: none }, 10_001).web(0);
   assert.ok(web.isCut && web.calls.size <= 3000);
-  assert.equal(new Graph({ begunBy: none, endedBy: none }).isEmpty, true);
+  assert.equal(new Graph({ begunBy: none, endedBy: none }, 10_001).isEmpty, true);
 });

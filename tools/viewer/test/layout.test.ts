@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Head, ProcessEntry } from "../src/format.ts";
+import type { Head, ProcessEntry, ProcessKind } from "../src/format.ts";
 import { fit, layout, lineAt, strips, totalHeight, type Line, type Sizing } from "../src/layout.ts";
 import { leaves, pathTo, rangeLabel, tree, type Grouping, type Run } from "../src/tree.ts";
 import { Track } from "../src/track.ts";
@@ -17,7 +17,7 @@ function runOf(label: string, processes: Partial<ProcessEntry>[], rows: RowOf[])
   const head = {
     label,
     origin: label,
-    processes: processes.map((entry) => ({ rank: -1, host: "", command: "", ...entry })),
+    processes: processes.map((entry) => ({ kind: (entry.rank ?? -1) < 0 ? "process" : "rank", rank: -1, node: entry.host ?? "", application: entry.command ?? "", host: "", command: "", ...entry })),
     rows: rows.map(([process, thread, depth]) => ({ process, thread, depth, count: 1 })),
   } as unknown as Head;
   const one = () => new Track(0, Float64Array.of(0), Float64Array.of(1), Uint8Array.of(0));
@@ -32,7 +32,8 @@ function run(label: string, ranks: number[], rows: RowOf[]): Run {
 function cluster(ranks: number, servers: number, requests = 1, perNode = 1): Run {
   const processes: Partial<ProcessEntry>[] = [];
   for (let rank = 0; rank < ranks; rank++) processes.push({ name: `rank ${rank}`, rank, host: `client${Math.floor(rank / perNode)}`, command: "model" });
-  const part = (host: string, what: string) => processes.push({ name: `${host} ${what}`, host });
+  const kinds: Record<string, ProcessKind> = { requests: "server", device: "device", sent: "nic-out", received: "nic-in" };
+  const part = (host: string, what: string) => processes.push({ name: `${host} ${what}`, host, kind: kinds[what] });
   for (let server = 0; server < servers; server++) for (const what of ["requests", "device", "sent", "received"]) part(`server${server}`, what);
   for (let node = 0; node < ranks / perNode; node++) for (const what of ["sent", "received"]) part(`client${node}`, what);
   const rows = processes.flatMap(({ name }, at) => Array.from({ length: name!.endsWith("requests") ? requests : 1 }, (_, depth): RowOf => [at, 0, depth]));

@@ -11,6 +11,8 @@ export interface MadeUpCall {
   argument?: number;
   /** Drawing position of the enclosing call. */
   parent?: number;
+  begunBy?: number[];
+  endedBy?: number[];
 }
 
 export function timeline(trace: {
@@ -18,7 +20,8 @@ export function timeline(trace: {
   origin?: string;
   functions: { name: string; layer: string; kind: string; shape?: string }[];
   files?: string[];
-  processes: { name: string; rank?: number; host?: string; command?: string }[];
+  processes: { name: string; kind?: string; rank?: number; host?: string; command?: string }[];
+  phases?: { name: string; application: string; start_ns: number; end_ns: number }[];
   rows: { process: number; thread?: number; depth?: number; calls: MadeUpCall[] }[];
 }): Uint8Array;
 export function page(timelines: Uint8Array[], title?: string): string;

@@ -37,16 +37,27 @@ const SHAPES = { read: "data", write: "data", copy: "data", seek: "seek" };
 
 /**
  * The form of a trace: `functions` (name, layer, kind), `files`, `processes`, and `rows` of calls, each
- * `{ start, end, fn, file, length, offset, result, argument }` with indices into these.
+ * `{ start, end, fn, file, length, offset, result, argument, parent, begunBy, endedBy }` with indices into
+ * these; `parent` and causes are positions among all calls.
  */
-export function timeline({ label, origin = "recorded", functions, files = [], processes, rows }) {
+export function timeline({ label, origin = "recorded", functions, files = [], processes, phases = [], rows }) {
   const names = ["gap", "duration", "function", "file", "length", "offset", "result", "argument", "fd", "parent", "row"];
+  const knowsCauses = rows.some(({ calls }) => calls.some(({ begunBy, endedBy }) => begunBy || endedBy));
+  if (knowsCauses) names.push("begun_by", "ended_by");
   const columns = Object.fromEntries(names.map((name) => [name, new Column()]));
   const last = functions.map(() => ({ offset: -1, length: -1, argument: -1, result: 0 }));
   const shapes = functions.map(({ kind, layer, shape }) => shape ?? (kind === "seek" && layer !== "posix" ? "plain" : (SHAPES[kind] ?? "plain")));
   const expected = new Array(files.length + 1).fill(0);
   let [slotBefore, end] = [0, 0];
   let parentBefore = 0;
+  const behind = { begun_by: 0, ended_by: 0 };
+  const causes = (name, list = []) => {
+    columns[name].unsigned(list.length);
+    for (const cause of list) {
+      columns[name].signed(cause - behind[name]);
+      behind[name] = cause + 1;
+    }
+  };
   for (const row of rows) {
     let before = 0;
     for (const call of row.calls) {
@@ -65,6 +76,10 @@ export function timeline({ label, origin = "recorded", functions, files = [], pr
       columns.fd.signed(0);
       columns.parent.signed(parent + 1 - parentBefore);
       columns.row.signed(0);
+      if (knowsCauses) {
+        causes("begun_by", call.begunBy);
+        causes("ended_by", call.endedBy);
+      }
       if (shape === "data") expected[slot] = offset + Math.max(result, 0);
       if (shape === "seek") expected[slot] = result;
       Object.assign(seen, { length, offset, argument, result });
@@ -75,19 +90,22 @@ export function timeline({ label, origin = "recorded", functions, files = [], pr
     }
   }
   const packed = names.map((name) => columns[name].packed(name));
-  const process = (entry) => ({ rank: -1, pid: 0, host: "", command: "", start_ns: 0, end_ns: end, ending: "exited", ...entry });
+  const process = (entry) => {
+    const { rank = -1, host = "", command = "", kind = rank < 0 ? "process" : "rank" } = entry;
+    return { kind, rank, node: host, application: command, pid: 0, host, command, start_ns: 0, end_ns: end, ending: "exited", ...entry };
+  };
   const head = Buffer.from(
     JSON.stringify({
       label, origin, strategies: [], start_ns: 0, end_ns: end, lost_calls: 0, files,
       count: rows.reduce((sum, { calls }) => sum + calls.length, 0),
       functions: functions.map((entry, at) => ({ ...entry, shape: shapes[at] })),
-      processes: processes.map(process),
-      rows: rows.map(({ process, thread = 0, depth = 0, calls }) => ({ process, thread, depth, count: calls.length })),
+      processes: processes.map(process), phases,
+      rows: rows.map(({ process, thread = 0, depth = 0, placement = "nested", calls }) => ({ process, thread, depth, placement, count: calls.length })),
       columns: packed.map(({ name, raw_bytes, data }) => ({ name, bytes: data.length, raw_bytes })),
     }),
   );
   const sizes = Buffer.alloc(8);
-  sizes.writeUInt32LE(1, 0);
+  sizes.writeUInt32LE(2, 0);
   sizes.writeUInt32LE(head.length, 4);
   return Buffer.concat([Buffer.from("IOTL"), sizes, head, ...packed.map(({ data }) => data)]);
 }
@@ -153,7 +171,7 @@ export function cluster({ ranks, servers, perNode = 1, phases = 4, failing = [],
     rows.push({ process: rank, calls });
   }
   const busy = (name, host, lanes, fns, gap) => {
-    processes.push({ name: `${host} ${name}`, host });
+    processes.push({ name: `${host} ${name}`, host, kind: { requests: "server", device: "device", sent: "nic-out", received: "nic-in" }[name] });
     for (let depth = 0; depth < lanes; depth++) {
       const calls = [];
       for (let phase = 0; phase < phases; phase++) {
@@ -165,7 +183,7 @@ export function cluster({ ranks, servers, perNode = 1, phases = 4, failing = [],
           at += length + pick(gap + depth * gap);
         }
       }
-      rows.push({ process: processes.length - 1, depth, calls });
+      rows.push({ process: processes.length - 1, depth, placement: depth ? "concurrent" : "nested", calls });
     }
   };
   for (let server = 0; server < servers; server++) busy("requests", `server${server}`, waiting, [3], Math.floor(span / 40));

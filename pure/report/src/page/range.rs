@@ -4,8 +4,8 @@
 //! (`tools/viewer/test/golden/ranges.json`) hold `tools/viewer/src/statistics.ts` to it, to the last digit.
 //! Costs a pass over the events and a sort of the durations per table.
 
+use super::head::Kind;
 use super::order::parent_of;
-use super::timeline::Kind;
 use iolab_trace::{Event, Layer, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,7 +126,7 @@ fn names(trace: &Trace, event: &Event) -> [String; 5] {
         class_of(event),
         event.function.name().to_owned(),
         file.map_or_else(String::new, |file| file.path.clone()),
-        super::timeline::process_name(process, name, rank),
+        super::head::process_name(process, name, rank),
     ]
 }
 

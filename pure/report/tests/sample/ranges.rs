@@ -60,7 +60,7 @@ fn trace_of(origin: Origin, names: &[(&str, i32)], files: &[&str], events: Vec<E
         processes: names.iter().map(process).collect(),
         ..Header::default()
     };
-    Trace { header, events }
+    Trace { header, events, ..Trace::default() }
 }
 
 /// Calls in calls in calls, some of which fail, and rows that count calls on a stream.
