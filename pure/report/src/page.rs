@@ -30,6 +30,7 @@ mod comparison;
 mod head;
 mod html;
 mod order;
+mod range;
 mod timeline;
 
 use crate::chart::Chart;
@@ -39,6 +40,7 @@ pub use crate::table::{Cell, Table, Tone};
 pub use comparison::{compare, label};
 pub use head::Kind;
 pub use html::render;
+pub use range::{RangeTables, Sum, class_of, range};
 pub use timeline::encode;
 
 /// A page, from top to bottom.

@@ -225,7 +225,7 @@ fn application(process: &iolab_trace::ProcessEntry) -> &str {
     }
 }
 
-fn process_name(index: usize, name: &str, rank: i32) -> String {
+pub(super) fn process_name(index: usize, name: &str, rank: i32) -> String {
     match (name, rank) {
         ("", rank) if rank >= 0 => format!("rank {rank}"),
         ("", _) => format!("process {index}"),
