@@ -27,7 +27,11 @@ fn written(path: &Path, rank: i32) {
         end: Nanos(2),
         ..Event::of(Function::PWRITE)
     };
-    iolab_iot::write(&Trace { header, events: vec![event] }, File::create(path).unwrap()).unwrap();
+    iolab_iot::write(
+        &Trace { header, events: vec![event], ..Trace::default() },
+        File::create(path).unwrap(),
+    )
+    .unwrap();
 }
 
 #[test]
