@@ -182,7 +182,7 @@ mod tests {
             processes: vec![process("a"), process("b")],
             ..Header::default()
         };
-        Trace { header, events }
+        Trace { header, events, ..Trace::default() }
     }
 
     #[test]
