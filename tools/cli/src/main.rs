@@ -13,6 +13,7 @@ mod compare;
 mod completion;
 mod darshan;
 mod dftracer;
+mod doctor;
 mod export;
 mod failure;
 mod fs;
@@ -66,6 +67,7 @@ enum Capability {
     Calibrate(calibrate::Arguments),
     Compare(compare::Arguments),
     Completion(completion::Arguments),
+    Doctor(doctor::Arguments),
     Record(record::Arguments),
     Recover(recover::Arguments),
     Export(export::Arguments),
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
         Capability::Calibrate(arguments) => calibrate::run(&arguments),
         Capability::Compare(arguments) => compare::run(&arguments),
         Capability::Completion(arguments) => completion::run(&arguments, Iolab::command()),
+        Capability::Doctor(arguments) => doctor::run(&arguments),
         Capability::Record(arguments) => record::run(&arguments),
         Capability::Recover(arguments) => recover::run(&arguments),
         Capability::Export(arguments) => export::run(&arguments),
