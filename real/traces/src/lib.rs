@@ -3,7 +3,7 @@
 //! [`open`] reads iolab's own piece by piece, [`load`] any of them whole. What another tool wrote is
 //! told from its name or content ([`Format::of`]) and imported on the way.
 
-mod darshan;
+pub mod darshan;
 mod dftracer;
 mod format;
 mod hdtrace;

@@ -1,13 +1,14 @@
 //! `iolab import`: what another tool recorded, as a trace.
 
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::record::output;
-use crate::trace_file;
+use crate::{reconstructed, say, trace_file};
 use clap::{Args, ValueEnum};
 use iolab_trace::import;
 use iolab_traces::Format;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Make a trace of what another tool recorded; what was inferred stands in its header.
@@ -18,9 +19,19 @@ pub(crate) struct Arguments {
     /// Which tool; need not be said of a .proj file, a log of Darshan or a trace of DFTracer
     #[arg(long)]
     from: Option<From>,
-    /// Where the trace goes; `-` is stdout. [default: run.iot]
-    #[arg(short, long, value_name = "RUN.iot")]
+    /// What is made of it; a workload to simulate is reconstructed from the counters of a log of Darshan
+    #[arg(long = "as", value_name = "WHAT", default_value = "trace")]
+    kind: Kind,
+    /// Where it goes; `-` is stdout. [default: run.iot, a workload to stdout]
+    #[arg(short, long, value_name = "RUN.iot|W.toml")]
     output: Option<PathBuf>,
+}
+
+/// What can be made of what another tool recorded.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    Trace,
+    Workload,
 }
 
 /// Formats as they are named on the command line.
@@ -48,6 +59,9 @@ impl From {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if arguments.kind == Kind::Workload {
+        return as_workload(arguments);
+    }
     let format = arguments.format()?;
     let output = output(arguments.output.as_deref(), &[&arguments.file])?;
     let path = output.path().to_owned();
@@ -59,6 +73,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         eprintln!("iolab: warning: inferred {}", import::NO_DURATIONS);
     }
     tell_left_out(&trace.header.losses.left_out_calls);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A workload that makes the accesses a log counts.
+fn as_workload(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let path = &arguments.file;
+    if !matches!(arguments.format()?, Format::Darshan) {
+        return Err(Failure::new(format!("{} is no log of Darshan", path.display())).hint(
+            "a workload is made of counters; a trace is simulated as it is: iolab simulate --trace",
+        ));
+    }
+    let output = match arguments.output.as_deref() {
+        Some(to) if to != Path::new("-") => Some(Output::begin(to, "-o", &[path.as_path()])?),
+        _ => None,
+    };
+    let text = reconstructed::workload(path)?;
+    let Some(output) = output else {
+        say::text(&text)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let to = output.path().to_owned();
+    output.write(text.as_bytes())?;
+    eprintln!("iolab: a workload in {}; what is inferred stands at its beginning", to.display());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -25,6 +25,7 @@ mod parallel;
 mod planned;
 mod platform_file;
 mod profile;
+mod reconstructed;
 mod record;
 mod recover;
 mod replay;
