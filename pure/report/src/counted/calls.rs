@@ -2,7 +2,7 @@
 
 use super::sums::{FileSum, Run, Weight, paths, share};
 use crate::findings::{Confidence, Finding};
-use crate::thousands::grouped;
+use crate::thousands::{grouped, of_files};
 use iolab_trace::import::counted::Module;
 use iolab_vocab::{Direction, format_bytes};
 use std::collections::BTreeMap;
@@ -34,19 +34,7 @@ const OVERLAP_SHARE: f64 = 0.1;
 
 pub(super) fn judge(run: &Run<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = metadata_heavy(run).into_iter().collect();
-    findings.extend(habit(
-        run,
-        1,
-        |file| file.opens,
-        |file, opens| {
-            let ranks = u64::from(if file.is_shared {
-                run.counted.ranks
-            } else {
-                file.records.len() as u32
-            });
-            opens >= 10 * ranks
-        },
-    ));
+    findings.extend(habit(run, 1, |file| file.opens, |file, opens| opens >= 10 * file.ranks(run)));
     findings.extend(habit(run, 2, |file| file.stats, |file, stats| stats >= file.calls()));
     findings.extend(habit(
         run,
@@ -96,8 +84,10 @@ fn habit(
     count: impl Fn(&FileSum<'_>) -> u64,
     is_one: impl Fn(&FileSum<'_>, u64) -> bool,
 ) -> Option<Finding> {
+    // Once in each rank is no habit.
+    let is_habit = |file: &FileSum<'_>| count(file) > file.ranks(run);
     let files: Vec<&FileSum<'_>> =
-        run.below().filter(|file| count(file) > 1 && is_one(file, count(file))).collect();
+        run.below().filter(|file| is_habit(file) && is_one(file, count(file))).collect();
     let mut weight = Weight::default();
     for file in &files {
         let part = share(count(file), file.metadata_calls()).min(1.0);
@@ -111,15 +101,19 @@ fn habit(
         2 => ("queries of attributes", "ask once and remember; let one rank ask for all"),
         _ => ("syncs", "sync where a crash must not lose more, not after each write"),
     };
-    let message =
-        format!("{} {what} of {} files", grouped(weight.calls), grouped(files.len() as u64));
+    let message = format!("{} {what} of {}", grouped(weight.calls), of_files(files.len() as u64));
     let files = paths(&files, count);
     Some(weight.finding(run, (NAMES[rule], Confidence::Certain), message, remedy, files))
 }
 
 fn small_files(run: &Run<'_>) -> Option<Finding> {
     let mut directories: BTreeMap<&str, Vec<&FileSum<'_>>> = BTreeMap::new();
-    for file in run.below().filter(|file| (1..SMALL_FILE_BYTES).contains(&file.bytes())) {
+    // Of a large file little may be used.
+    let is_short = |file: &&FileSum<'_>| {
+        let end = file.reads.end.max(file.writes.end).unwrap_or(0);
+        (1..SMALL_FILE_BYTES).contains(&file.bytes()) && end < SMALL_FILE_BYTES
+    };
+    for file in run.below().filter(is_short) {
         let directory = file.path.rsplit_once('/').map_or("", |(directory, _)| directory);
         directories.entry(directory).or_default().push(file);
     }
@@ -137,7 +131,7 @@ fn small_files(run: &Run<'_>) -> Option<Finding> {
         format_bytes(weight.bytes / files.len() as u64)
     );
     let remedy = "pack them into few files (an archive, a container format such as HDF5)";
-    Some(weight.finding(run, (NAMES[4], Confidence::Certain), message, remedy, Vec::new()))
+    Some(weight.finding(run, (NAMES[4], Confidence::Likely), message, remedy, Vec::new()))
 }
 
 /// Files that all ranks use through MPI-IO, each rank for itself.
@@ -158,7 +152,11 @@ fn no_collective(run: &Run<'_>) -> Option<Finding> {
             let ways = both.iter().map(|direction| it.way(*direction));
             ways.filter(|way| way.collective * 2 < way.calls).map(|way| way.ns).sum()
         };
-        weight.add(run, file, (alone(file), file.bytes(), 1.0), ns);
+        let ways = both.iter().map(|it| file.way(*it));
+        let bytes = ways
+            .filter(|way| way.collective * 2 < way.calls)
+            .map(|way| (way.bytes as f64 * share(way.calls - way.collective, way.calls)) as u64);
+        weight.add(run, file, (alone(file), bytes.fold(0, u64::saturating_add), 1.0), ns);
     }
     let mean = weight.bytes / weight.calls.max(1);
     if weight.calls < HABIT_CALLS {
