@@ -1,6 +1,6 @@
 //! Rules about which calls a program uses: those that move no data, and the layers it goes through.
 
-use super::sums::{FileSum, Run, Weight, paths, share};
+use super::sums::{FileSum, Run, Weight, paths, percent, share};
 use crate::findings::{Confidence, Finding};
 use crate::thousands::{grouped, of_files};
 use iolab_trace::import::counted::Module;
@@ -64,8 +64,8 @@ fn metadata_heavy(run: &Run<'_>) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "{:.0} % of the time in I/O goes to {} calls that move no data (opens {}, seeks {}, stats {}, syncs {})",
-        100.0 * share(metadata, all),
+        "{} of the time in I/O goes to {} calls that move no data (opens {}, seeks {}, stats {}, syncs {})",
+        percent(metadata, all),
         grouped(weight.calls),
         grouped(files.iter().map(|it| it.opens).fold(0, u64::saturating_add)),
         grouped(files.iter().map(|it| it.seeks).fold(0, u64::saturating_add)),
@@ -147,27 +147,39 @@ fn no_collective(run: &Run<'_>) -> Option<Finding> {
         .filter(|file| file.is_shared && file.movers > 1 && alone(file) > 0)
         .collect();
     let mut weight = Weight::default();
+    let (mut collective, mut bytes) = (0_u64, 0_u64);
     for file in &files {
         let ns = |it: &iolab_trace::import::counted::Record| {
             let ways = both.iter().map(|direction| it.way(*direction));
             ways.filter(|way| way.collective * 2 < way.calls).map(|way| way.ns).sum()
         };
-        let ways = both.iter().map(|it| file.way(*it));
-        let bytes = ways
-            .filter(|way| way.collective * 2 < way.calls)
-            .map(|way| (way.bytes as f64 * share(way.calls - way.collective, way.calls)) as u64);
-        weight.add(run, file, (alone(file), bytes.fold(0, u64::saturating_add), 1.0), ns);
+        for way in both.iter().map(|it| file.way(*it)).filter(|way| way.collective * 2 < way.calls)
+        {
+            collective = collective.saturating_add(way.collective);
+            bytes = bytes.saturating_add(way.bytes);
+        }
+        weight.add(run, file, (alone(file), 0, 1.0), ns);
     }
-    let mean = weight.bytes / weight.calls.max(1);
     if weight.calls < HABIT_CALLS {
         return None;
     }
-    let message = format!(
-        "{} independent calls of MPI-IO, {} each, on files that all {} ranks share, and no or few collective ones",
-        grouped(weight.calls),
-        format_bytes(mean),
-        run.counted.ranks
-    );
+    // Bytes are counted of both together.
+    weight.bytes = bytes;
+    let mean = bytes / weight.calls.saturating_add(collective);
+    let calls = match collective {
+        0 => format!(
+            "{} independent calls of MPI-IO, {} each,",
+            grouped(weight.calls),
+            format_bytes(mean)
+        ),
+        _ => format!(
+            "{} independent and {} collective calls of MPI-IO, {} on average of both,",
+            grouped(weight.calls),
+            grouped(collective),
+            format_bytes(mean)
+        ),
+    };
+    let message = format!("{calls} go to files that all {} ranks share", run.counted.ranks);
     let remedy =
         "MPI_File_write_all and MPI_File_read_all let few ranks make large accesses for all";
     // Large ones gain little.
@@ -240,8 +252,8 @@ fn streams(run: &Run<'_>) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "{:.0} % of the bytes ({}) go through streams (fread, fwrite, fprintf), {} a call",
-        100.0 * share(weight.bytes, all),
+        "{} of the bytes ({}) go through streams (fread, fwrite, fprintf), {} a call",
+        percent(weight.bytes, all),
         format_bytes(weight.bytes),
         format_bytes(weight.bytes / weight.calls.max(1))
     );

@@ -324,6 +324,14 @@ pub(super) fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
+/// The same in percent, 100 only for the whole.
+pub(super) fn percent(part: u64, whole: u64) -> String {
+    match 100.0 * share(part, whole) {
+        most if part < whole && most >= 99.5 => "more than 99 %".to_owned(),
+        percent => format!("{percent:.0} %"),
+    }
+}
+
 /// Paths of files, the worst first.
 pub(super) fn paths(files: &[&FileSum<'_>], weight: impl Fn(&FileSum<'_>) -> u64) -> Vec<String> {
     let mut files: Vec<&&FileSum<'_>> = files.iter().collect();
