@@ -7,7 +7,7 @@ pub use datasets::by_dataset;
 use crate::findings::{Finding, Severity};
 use crate::report::{FileRow, LayerRow, ProcessRow, Report, Summary};
 use crate::sizes::Sizes;
-use crate::thousands::grouped;
+use crate::thousands::{grouped, of_calls, of_files};
 use crate::timeline::{Slice, Timeline};
 use iolab_trace::Origin;
 use iolab_vocab::format_bytes;
@@ -86,9 +86,9 @@ fn heading(summary: &Summary) -> String {
     };
     _ = writeln!(
         text,
-        "{} calls{failed} on {} files · read {} · wrote {} · {} in I/O{metadata}",
-        grouped(summary.call_count),
-        grouped(summary.file_count as u64),
+        "{}{failed} on {} · read {} · wrote {} · {} in I/O{metadata}",
+        of_calls(summary.call_count),
+        of_files(summary.file_count as u64),
         format_bytes(summary.read_bytes),
         format_bytes(summary.written_bytes),
         duration(summary.io_ns),

@@ -1,4 +1,4 @@
-//! Numbers as people read them: their digits in groups of three.
+//! Numbers as people read them: their digits in groups of three, and what they count in its number.
 
 /// `1,048,576`.
 pub(crate) fn grouped(number: u64) -> String {
@@ -13,6 +13,21 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
+/// `1 file`, `2 files`.
+pub(crate) fn of_files(number: u64) -> String {
+    counted(number, "file")
+}
+
+/// `1 call`, `2 calls`.
+pub(crate) fn of_calls(number: u64) -> String {
+    counted(number, "call")
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", grouped(number))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -21,5 +36,11 @@ mod tests {
     fn digits_are_grouped_by_three() {
         let numbers = [7, 1000, 1_048_576].map(grouped);
         assert_eq!(numbers, ["7", "1,000", "1,048,576"]);
+    }
+
+    #[test]
+    fn one_file_is_no_files() {
+        assert_eq!([0, 1, 2, 1000].map(of_files), ["0 files", "1 file", "2 files", "1,000 files"]);
+        assert_eq!([1, 2].map(of_calls), ["1 call", "2 calls"]);
     }
 }

@@ -113,3 +113,13 @@ fn what_is_no_result_is_left_to_others_and_what_is_damaged_is_told() {
     let fast = foreign("[RESULT] ior-easy-write 1e300 GiB/s : time NaN seconds").unwrap().unwrap();
     assert!(fast.outcome.measurements[0].mib_per_second.is_finite());
 }
+
+#[test]
+fn labels_name_a_source_once_and_ranks_that_are_not_told_are_unknown() {
+    let outcomes = ["io500-result_summary.txt", "ior.json"]
+        .map(|name| foreign(&sample(name)).unwrap().unwrap().outcome);
+    let labels: Vec<String> = summaries(&outcomes).into_iter().map(|it| it.label).collect();
+    assert!(labels[0].ends_with("[ranks unknown, result 1, source IO500]"), "{labels:?}");
+    let last = labels.last().unwrap();
+    assert!(last.ends_with("[host node07, ranks 4, result 2, source IOR 4.0.0]"), "{last}");
+}

@@ -46,8 +46,13 @@ pub fn settings(outcome: &Outcome, m: &Measurement) -> Settings {
     put("temporal", m.temporal.clone());
     put("pattern", m.spatial.clone());
     put("method", m.method.clone());
-    put("test", m.test.clone());
-    put("ranks", m.ranks.to_string());
+    // Another benchmark's result has its name for all three: who made it, which version, which test.
+    let is_foreign = m.settings.contains_key("source");
+    if !is_foreign {
+        put("test", m.test.clone());
+        put("iolab", outcome.version.clone());
+    }
+    put("ranks", if m.ranks == 0 { "unknown".to_owned() } else { m.ranks.to_string() });
     put("predicted on", m.predicted.clone().unwrap_or_else(|| "nothing".to_owned()));
     if !m.cache.is_empty() {
         put("cache found", cache_class(&m.cache).to_owned());
@@ -67,7 +72,6 @@ pub fn settings(outcome: &Outcome, m: &Measurement) -> Settings {
         put("mount options", place.mount_options.clone());
         put("ranks are", outcome.communication.clone());
     }
-    put("iolab", outcome.version.clone());
     put("seed", outcome.seed.to_string());
     all
 }

@@ -8,6 +8,7 @@ use super::sums::{FileSum, Run, Weight};
 use crate::findings::{Confidence, Finding};
 use iolab_trace::import::counted::{Extreme, Module};
 use iolab_vocab::format_bytes;
+use std::collections::BTreeSet;
 
 pub(super) const NAMES: &[&str] = &["one-slow-rank", "uneven-bytes", "one-rank-does-the-io"];
 
@@ -73,12 +74,14 @@ fn slow(run: &Run<'_>) -> Option<Finding> {
         .max_by_key(|(file, slowest)| excess(file, slowest).0)?;
     let (excess_ns, mean) = excess(file, &slowest);
     let message = format!(
-        "rank {} takes {:.1} times as long as the mean of all ranks ({:.1} ms against {:.1} ms) and moves no more \
-         than they do",
+        "rank {} takes {:.1} times as long as the mean of all ranks ({:.1} ms against {:.1} ms) and moves {}, the mean \
+         being {}",
         slowest.rank,
         slowest.ns as f64 / mean.max(1) as f64,
         slowest.ns as f64 / 1e6,
-        mean as f64 / 1e6
+        mean as f64 / 1e6,
+        format_bytes(slowest.bytes),
+        format_bytes(file.bytes() / ranks)
     );
     let remedy = "look at its node, at the servers that its part of the file lies on, and at what else runs there; \
                   the others wait for it at the next barrier";
@@ -94,15 +97,23 @@ fn slow(run: &Run<'_>) -> Option<Finding> {
 }
 
 /// What each rank did by itself. Ranks of which nothing was counted did nothing.
-fn all_ranks(run: &Run<'_>) -> (Vec<RankRow>, u64) {
-    let rows = run.ranks();
+fn all_ranks(rows: Vec<RankRow>) -> (Vec<RankRow>, u64) {
     let bytes = |row: &RankRow| row.read_bytes.saturating_add(row.written_bytes);
     let all = rows.iter().map(bytes).fold(0, u64::saturating_add);
     (rows, all)
 }
 
+/// Files that MPI-IO was asked for collectively: that few ranks move the bytes of all is its decision.
+fn gathered(run: &Run<'_>) -> BTreeSet<usize> {
+    let above = run.of_module(Module::MpiIo);
+    above
+        .filter(|it| it.reads.collective.saturating_add(it.writes.collective) > 0)
+        .map(|it| it.file)
+        .collect()
+}
+
 fn one_does_all(run: &Run<'_>) -> Option<Finding> {
-    let (rows, own) = all_ranks(run);
+    let (rows, own) = all_ranks(run.ranks());
     let mut by_rank: std::collections::BTreeMap<u32, (u64, u64)> = rows
         .iter()
         .map(|row| (row.rank, (row.read_bytes.saturating_add(row.written_bytes), row.time_ns)))
@@ -117,11 +128,7 @@ fn one_does_all(run: &Run<'_>) -> Option<Finding> {
         }
     }
     let (rank, (bytes, ns)) = by_rank.into_iter().max_by_key(|(_, (bytes, _))| *bytes)?;
-    // With collective calls that is what MPI-IO decided for few nodes.
-    let is_gathered = run
-        .of_module(Module::MpiIo)
-        .any(|file| file.reads.collective.saturating_add(file.writes.collective) > 0);
-    if all < NEGLIGIBLE_BYTES || (bytes as f64) < 0.9 * all as f64 || is_gathered {
+    if all < NEGLIGIBLE_BYTES || (bytes as f64) < 0.9 * all as f64 || !gathered(run).is_empty() {
         return None;
     }
     let message = format!(
@@ -138,13 +145,19 @@ fn one_does_all(run: &Run<'_>) -> Option<Finding> {
 
 fn uneven(run: &Run<'_>) -> Option<Finding> {
     let ranks = run.counted.ranks;
-    let (rows, own) = all_ranks(run);
+    let gathered = gathered(run);
+    let (rows, own) = all_ranks(run.ranks_in(|file| !gathered.contains(&file.file)));
     let bytes = |row: &RankRow| row.read_bytes.saturating_add(row.written_bytes);
     let most = rows.iter().max_by_key(|row| bytes(row));
     let mean = own / u64::from(ranks);
-    if let Some(most) = most.filter(|most| {
-        bytes(most) >= NEGLIGIBLE_BYTES && bytes(most) as f64 >= FACTOR * mean as f64
-    }) {
+    // Each rank has its part of shared files beside its own: a log that one rank keeps is little then.
+    let part =
+        shared(run).map(|(file, _)| file.bytes()).fold(0, u64::saturating_add) / u64::from(ranks);
+    let most = most.filter(|most| {
+        bytes(most) >= NEGLIGIBLE_BYTES
+            && bytes(most).saturating_add(part) as f64 >= FACTOR * mean.saturating_add(part) as f64
+    });
+    if let Some(most) = most {
         let mean_ns =
             rows.iter().map(|row| row.time_ns).fold(0, u64::saturating_add) / u64::from(ranks);
         let message = format!(

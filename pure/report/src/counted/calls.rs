@@ -1,8 +1,8 @@
 //! Rules about which calls a program uses: those that move no data, and the layers it goes through.
 
-use super::sums::{FileSum, Run, Weight, paths, share};
+use super::sums::{FileSum, Run, Weight, paths, percent, share};
 use crate::findings::{Confidence, Finding};
-use crate::thousands::grouped;
+use crate::thousands::{grouped, of_files};
 use iolab_trace::import::counted::Module;
 use iolab_vocab::{Direction, format_bytes};
 use std::collections::BTreeMap;
@@ -34,19 +34,7 @@ const OVERLAP_SHARE: f64 = 0.1;
 
 pub(super) fn judge(run: &Run<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = metadata_heavy(run).into_iter().collect();
-    findings.extend(habit(
-        run,
-        1,
-        |file| file.opens,
-        |file, opens| {
-            let ranks = u64::from(if file.is_shared {
-                run.counted.ranks
-            } else {
-                file.records.len() as u32
-            });
-            opens >= 10 * ranks
-        },
-    ));
+    findings.extend(habit(run, 1, |file| file.opens, |file, opens| opens >= 10 * file.ranks(run)));
     findings.extend(habit(run, 2, |file| file.stats, |file, stats| stats >= file.calls()));
     findings.extend(habit(
         run,
@@ -76,8 +64,8 @@ fn metadata_heavy(run: &Run<'_>) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "{:.0} % of the time in I/O goes to {} calls that move no data (opens {}, seeks {}, stats {}, syncs {})",
-        100.0 * share(metadata, all),
+        "{} of the time in I/O goes to {} calls that move no data (opens {}, seeks {}, stats {}, syncs {})",
+        percent(metadata, all),
         grouped(weight.calls),
         grouped(files.iter().map(|it| it.opens).fold(0, u64::saturating_add)),
         grouped(files.iter().map(|it| it.seeks).fold(0, u64::saturating_add)),
@@ -96,8 +84,10 @@ fn habit(
     count: impl Fn(&FileSum<'_>) -> u64,
     is_one: impl Fn(&FileSum<'_>, u64) -> bool,
 ) -> Option<Finding> {
+    // Once in each rank is no habit.
+    let is_habit = |file: &FileSum<'_>| count(file) > file.ranks(run);
     let files: Vec<&FileSum<'_>> =
-        run.below().filter(|file| count(file) > 1 && is_one(file, count(file))).collect();
+        run.below().filter(|file| is_habit(file) && is_one(file, count(file))).collect();
     let mut weight = Weight::default();
     for file in &files {
         let part = share(count(file), file.metadata_calls()).min(1.0);
@@ -111,15 +101,19 @@ fn habit(
         2 => ("queries of attributes", "ask once and remember; let one rank ask for all"),
         _ => ("syncs", "sync where a crash must not lose more, not after each write"),
     };
-    let message =
-        format!("{} {what} of {} files", grouped(weight.calls), grouped(files.len() as u64));
+    let message = format!("{} {what} of {}", grouped(weight.calls), of_files(files.len() as u64));
     let files = paths(&files, count);
     Some(weight.finding(run, (NAMES[rule], Confidence::Certain), message, remedy, files))
 }
 
 fn small_files(run: &Run<'_>) -> Option<Finding> {
     let mut directories: BTreeMap<&str, Vec<&FileSum<'_>>> = BTreeMap::new();
-    for file in run.below().filter(|file| (1..SMALL_FILE_BYTES).contains(&file.bytes())) {
+    // Of a large file little may be used.
+    let is_short = |file: &&FileSum<'_>| {
+        let end = file.reads.end.max(file.writes.end).unwrap_or(0);
+        (1..SMALL_FILE_BYTES).contains(&file.bytes()) && end < SMALL_FILE_BYTES
+    };
+    for file in run.below().filter(is_short) {
         let directory = file.path.rsplit_once('/').map_or("", |(directory, _)| directory);
         directories.entry(directory).or_default().push(file);
     }
@@ -137,7 +131,7 @@ fn small_files(run: &Run<'_>) -> Option<Finding> {
         format_bytes(weight.bytes / files.len() as u64)
     );
     let remedy = "pack them into few files (an archive, a container format such as HDF5)";
-    Some(weight.finding(run, (NAMES[4], Confidence::Certain), message, remedy, Vec::new()))
+    Some(weight.finding(run, (NAMES[4], Confidence::Likely), message, remedy, Vec::new()))
 }
 
 /// Files that all ranks use through MPI-IO, each rank for itself.
@@ -153,23 +147,39 @@ fn no_collective(run: &Run<'_>) -> Option<Finding> {
         .filter(|file| file.is_shared && file.movers > 1 && alone(file) > 0)
         .collect();
     let mut weight = Weight::default();
+    let (mut collective, mut bytes) = (0_u64, 0_u64);
     for file in &files {
         let ns = |it: &iolab_trace::import::counted::Record| {
             let ways = both.iter().map(|direction| it.way(*direction));
             ways.filter(|way| way.collective * 2 < way.calls).map(|way| way.ns).sum()
         };
-        weight.add(run, file, (alone(file), file.bytes(), 1.0), ns);
+        for way in both.iter().map(|it| file.way(*it)).filter(|way| way.collective * 2 < way.calls)
+        {
+            collective = collective.saturating_add(way.collective);
+            bytes = bytes.saturating_add(way.bytes);
+        }
+        weight.add(run, file, (alone(file), 0, 1.0), ns);
     }
-    let mean = weight.bytes / weight.calls.max(1);
     if weight.calls < HABIT_CALLS {
         return None;
     }
-    let message = format!(
-        "{} independent calls of MPI-IO, {} each, on files that all {} ranks share, and no or few collective ones",
-        grouped(weight.calls),
-        format_bytes(mean),
-        run.counted.ranks
-    );
+    // Bytes are counted of both together.
+    weight.bytes = bytes;
+    let mean = bytes / weight.calls.saturating_add(collective);
+    let calls = match collective {
+        0 => format!(
+            "{} independent calls of MPI-IO, {} each,",
+            grouped(weight.calls),
+            format_bytes(mean)
+        ),
+        _ => format!(
+            "{} independent and {} collective calls of MPI-IO, {} on average of both,",
+            grouped(weight.calls),
+            grouped(collective),
+            format_bytes(mean)
+        ),
+    };
+    let message = format!("{calls} go to files that all {} ranks share", run.counted.ranks);
     let remedy =
         "MPI_File_write_all and MPI_File_read_all let few ranks make large accesses for all";
     // Large ones gain little.
@@ -242,8 +252,8 @@ fn streams(run: &Run<'_>) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "{:.0} % of the bytes ({}) go through streams (fread, fwrite, fprintf), {} a call",
-        100.0 * share(weight.bytes, all),
+        "{} of the bytes ({}) go through streams (fread, fwrite, fprintf), {} a call",
+        percent(weight.bytes, all),
         format_bytes(weight.bytes),
         format_bytes(weight.bytes / weight.calls.max(1))
     );

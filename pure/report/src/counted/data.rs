@@ -4,7 +4,7 @@
 //! find what they know: small is up to 1 MiB, from a tenth of the calls on and above 1,000 of them.
 
 use super::bin_name;
-use super::sums::{FileSum, Run, Weight, paths, share};
+use super::sums::{FileSum, Run, Weight, paths, percent, share};
 use crate::findings::{Confidence, Finding, Remedy};
 use crate::thousands::grouped;
 use iolab_trace::import::counted::{Module, SIZE_BOUNDS};
@@ -85,8 +85,8 @@ fn small(run: &Run<'_>, direction: Direction) -> Option<Finding> {
     let is_in_order = consecutive.saturating_mul(2) >= all;
     let order = if is_in_order { ", most right behind the one before" } else { "" };
     let message = format!(
-        "{:.0} % of {} {} are no larger than 1 MiB, most of them {}{order}",
-        100.0 * share(weight.calls, all),
+        "{} of {} {} are no larger than 1 MiB, most of them {}{order}",
+        percent(weight.calls, all),
         grouped(all),
         noun(direction),
         bin_name(fullest),
@@ -134,8 +134,8 @@ fn random(run: &Run<'_>, direction: Direction) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "{:.0} % of {} {} go back in the file",
-        100.0 * share(weight.calls, all),
+        "{} of {} {} go back in the file",
+        percent(weight.calls, all),
         grouped(all),
         noun(direction)
     );
@@ -180,8 +180,8 @@ fn misaligned(run: &Run<'_>, shared_writes: bool) -> Option<Finding> {
     let alignment = files.iter().max_by_key(|file| file.misaligned)?.alignment;
     let what = if shared_writes { "accesses of shared files that are written" } else { "accesses" };
     let message = format!(
-        "{:.0} % of {} {what} begin between multiples of {}, which the file system names as its block",
-        100.0 * share(weight.calls, all),
+        "{} of {} {what} begin between multiples of {}, which the file system names as its block",
+        percent(weight.calls, all),
         grouped(all),
         format_bytes(alignment)
     );

@@ -65,8 +65,14 @@ impl<'a> Run<'a> {
 
     /// Every rank that something was counted for alone, the one that took longest first.
     pub(super) fn ranks(&self) -> Vec<RankRow> {
+        self.ranks_in(|_| true)
+    }
+
+    /// The same, of some files.
+    pub(super) fn ranks_in(&self, is_meant: impl Fn(&FileSum<'_>) -> bool) -> Vec<RankRow> {
         let mut rows: BTreeMap<u32, RankRow> = BTreeMap::new();
-        for record in self.below().flat_map(|file| &file.records) {
+        let files = self.below().filter(|file| is_meant(file));
+        for record in files.flat_map(|file| &file.records) {
             let Some(rank) = record.rank else { continue };
             let row = rows.entry(rank).or_insert(RankRow { rank, ..RankRow::default() });
             row.read_bytes = row.read_bytes.saturating_add(record.reads.bytes);
@@ -137,6 +143,14 @@ impl<'a> FileSum<'a> {
 
     pub(super) fn ns(&self) -> u64 {
         self.reads.ns.saturating_add(self.writes.ns).saturating_add(self.meta_ns)
+    }
+
+    /// Ranks that it was counted for.
+    pub(super) fn ranks(&self, run: &Run<'_>) -> u64 {
+        match self.is_shared {
+            true => run.counted.ranks.into(),
+            false => self.records.len() as u64,
+        }
     }
 
     /// Calls that move no data.
@@ -308,6 +322,14 @@ impl Weight {
 /// A part as a share of a whole, of calls or of bytes.
 pub(super) fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
+}
+
+/// The same in percent, 100 only for the whole.
+pub(super) fn percent(part: u64, whole: u64) -> String {
+    match 100.0 * share(part, whole) {
+        most if part < whole && most >= 99.5 => "more than 99 %".to_owned(),
+        percent => format!("{percent:.0} %"),
+    }
 }
 
 /// Paths of files, the worst first.

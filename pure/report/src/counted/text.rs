@@ -5,7 +5,7 @@ use crate::text::{
     BAR_COLUMNS, CURVE_COLUMNS, LISTED, Style, bar, bytes_or_dash, cells, duration, findings,
     level, one_finding, shortened, shortened_path, table, wrapped,
 };
-use crate::thousands::grouped;
+use crate::thousands::{grouped, of_files};
 use iolab_vocab::format_bytes;
 use std::fmt::Write;
 
@@ -67,8 +67,8 @@ fn heading(report: &CountedReport) -> String {
     };
     _ = writeln!(
         text,
-        "{} files · read {} · wrote {} · {} in I/O over all ranks{metadata}",
-        grouped(summary.file_count as u64),
+        "{} · read {} · wrote {} · {} in I/O over all ranks{metadata}",
+        of_files(summary.file_count as u64),
         format_bytes(summary.read_bytes),
         format_bytes(summary.written_bytes),
         duration(summary.io_ns),

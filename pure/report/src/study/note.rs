@@ -4,6 +4,7 @@
 use super::{Interval, Runs, Tried, Verdict};
 use crate::compare::{Run, compare};
 use crate::prediction::Predicted;
+use crate::thousands::of_files;
 use iolab_sim::band::Band;
 use iolab_trace::{Class, Trace};
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,9 +76,9 @@ pub fn writes_elsewhere(trace: &Trace, directory: &Path) -> Option<String> {
     }
     let (path, _) = elsewhere.iter().max_by_key(|(_, bytes)| **bytes)?;
     Some(format!(
-        "the command writes {} files outside {} ({path}), which are neither compared nor \
+        "the command writes {} outside {} ({path}), which are neither compared nor \
          put back; name its output directory with --output",
-        elsewhere.len(),
+        of_files(elsewhere.len() as u64),
         directory.display(),
     ))
 }

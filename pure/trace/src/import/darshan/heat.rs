@@ -46,7 +46,7 @@ pub(super) fn read(log: &Log<'_>) -> Result<Vec<Heat>, DarshanError> {
             bin.extend((0..count).map(|at| u64::try_from(fields.i64(8 * at)).unwrap_or(0)));
         }
         let bin_ns = width * 1e9;
-        if count == 0 || !(bin_ns >= 1.0 && bin_ns < 1e18) {
+        if count == 0 || !(1.0..1e18).contains(&bin_ns) {
             continue;
         }
         let map = maps.entry(number).or_insert_with(|| {
