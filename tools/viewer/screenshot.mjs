@@ -2,7 +2,7 @@
 // The one in docs/images is made so, from a run of the simulator:
 //   iolab simulate --workload samples/workloads/checkpoint.toml --platform classic-hdd --seeds 1 -o build/checkpoint.iot
 //   iolab view build/checkpoint.iot -o build/checkpoint.html
-//   node tools/viewer/screenshot.mjs build/checkpoint.html docs/images/timeline.png
+//   node tools/viewer/screenshot.mjs build/checkpoint.html docs/images/timeline.png 't=2040000000..2150000000&call=0.18165'
 
 import { resolve } from "node:path";
 import { launch, openFile } from "./test/chromium.mjs";

@@ -1,6 +1,6 @@
 // What a call hangs together with, as a table: which calls, where, when and for how long.
 
-import type { Web } from "./causes.ts";
+import type { Graph, Web } from "./causes.ts";
 import { processOf } from "./details.ts";
 import { element } from "./element.ts";
 import type { Call, Model } from "./model.ts";
@@ -10,7 +10,7 @@ const ROWS_MAX = 120;
 
 /** The calls of a web in the order of time; times are told from the beginning of the call it is about. */
 export function hopTable(model: Model, call: Call, web: Web): HTMLElement {
-  const { data, head } = model.runs[call.run];
+  const { data, head, graph } = model.runs[call.run];
   const { start, end, functionOf } = data;
   const zero = start[call.index];
   const ordered = [...web.calls].sort((a, b) => start[a] - start[b] || a - b);
@@ -28,7 +28,7 @@ export function hopTable(model: Model, call: Call, web: Web): HTMLElement {
       element("td", { class: "number" }, signed(start[index] - zero)),
       element("td", { class: "number" }, signed(end[index] - zero)),
       element("td", { class: "number" }, duration(end[index] - start[index])),
-      element("td", { class: "number" }, causes ? count(causes) : ""),
+      element("td", { class: "number" }, causesText(graph, index, causes)),
       element("td", { class: "number" }, effects ? count(effects) : ""),
     );
     body.append(row);
@@ -41,6 +41,12 @@ export function hopTable(model: Model, call: Call, web: Web): HTMLElement {
   const caption = element("caption", {}, [`${count(ordered.length)} calls hang together with this one; times from its beginning`, more, cut].filter(Boolean).join("; "));
   const table = element("table", { class: "hops" }, caption, element("thead", {}, heads), body);
   return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Causes and effects" }, table);
+}
+
+/** How many causes are among the calls listed, and of how many: the others were other callers'. */
+function causesText(graph: Graph | undefined, index: number, listed: number): string {
+  const all = graph?.causeCount(index) ?? listed;
+  return listed < all ? `${count(listed)} of ${count(all)}` : all ? count(all) : "";
 }
 
 function signed(ns: number): string {

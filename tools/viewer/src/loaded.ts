@@ -1,9 +1,9 @@
 // A run as the page holds it: its data, its rows as tracks, and how its calls are shaded.
 
-import { Graph } from "./causes.ts";
+import { Graph, type Where } from "./causes.ts";
 import type { Details, TraceData } from "./format.ts";
 import { seekShade, shadeOf } from "./palette.ts";
-import { places, type Place } from "./place.ts";
+import { isConcurrent, places, type Place } from "./place.ts";
 import type { Run } from "./tree.ts";
 import { SHADE_COUNT_MAX, SHADE_DIM, SHADE_HIDDEN, Track } from "./track.ts";
 
@@ -77,7 +77,26 @@ export function classesOf(run: LoadedRun): number[] {
 /** What caused what in a run; empty when its trace does not say. */
 export async function graphOf(run: LoadedRun): Promise<Graph> {
   const causes = await run.data.causes();
-  return (run.graph ??= new Graph(causes, run.head.count));
+  return (run.graph ??= new Graph(causes, run.head.count, whereOf(run)));
+}
+
+/** Where the calls of a run happen. */
+function whereOf(run: LoadedRun): Where {
+  const { head, places, data } = run;
+  const nodes = new Map<string, number>();
+  const nodeOfProcess = places.map(({ node }) => nodes.get(node) ?? (nodes.set(node, nodes.size), nodes.size - 1));
+  const programs = new Uint32Array(nodes.size);
+  places.forEach(({ kind }, process) => isConcurrent(kind) || programs[nodeOfProcess[process]]++);
+  const processAt = (call: number) => head.rows[rowOfCall(run, call)].process;
+  return {
+    nodeOf: (call) => nodeOfProcess[processAt(call)],
+    isProgram: (call) => !isConcurrent(places[processAt(call)].kind),
+    isRequest: (call) => places[processAt(call)].kind === "server",
+    isDevice: (call) => places[processAt(call)].kind === "device",
+    programsOn: (node) => programs[node],
+    start: data.start,
+    end: data.end,
+  };
 }
 
 /** Shades all calls: hidden classes are not drawn, those that do not match are dimmed. */

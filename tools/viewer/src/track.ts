@@ -12,7 +12,6 @@ export const SHADE_HIDDEN = 23;
 const NONE = new Uint32Array(0);
 const SMALL = 64;
 const LARGE = 64 * 64;
-const LOOKED_AT_MAX = 10_000;
 
 export class Track {
   readonly count: number;
@@ -25,6 +24,8 @@ export class Track {
   failures: Uint32Array = NONE;
   #small: Float32Array | undefined;
   #large: Float64Array | undefined;
+  /** Of each large block the longest call that is not hidden, -1 for none. */
+  #longest: Int32Array | undefined;
 
   constructor(first: number, start: Float64Array, end: Float64Array, shade: Uint8Array) {
     this.first = first;
@@ -36,7 +37,7 @@ export class Track {
 
   /** To be called when shades have changed. */
   forget(): void {
-    this.#small = this.#large = undefined;
+    this.#small = this.#large = this.#longest = undefined;
   }
 
   /** The first call that ends after `time`, searched from `from` on. */
@@ -54,12 +55,29 @@ export class Track {
     const first = this.firstEndingAfter(from);
     const beyond = this.firstStartingFrom(to, first);
     let found = -1;
-    // A pixel may hold a million calls; the longest of the first ten thousand is as good to show.
-    for (let at = first; at < Math.min(beyond, first + LOOKED_AT_MAX); at++) {
-      if (this.shade[at] === SHADE_HIDDEN) continue;
-      if (found < 0 || this.end[at] - this.start[at] > this.end[found] - this.start[found]) found = at;
+    for (let at = first; at < beyond; ) {
+      // A pixel may hold a million calls.
+      const isBlock = at % LARGE === 0 && at + LARGE <= beyond;
+      found = this.#longer(found, isBlock ? this.#longestOf(at / LARGE) : at);
+      at += isBlock ? LARGE : 1;
     }
     return found < 0 ? undefined : { index: found, count: beyond - first };
+  }
+
+  /** The longer of two calls that is not hidden, the first when they are alike; -1 for none. */
+  #longer(one: number, other: number): number {
+    const { start, end, shade } = this;
+    if (other < 0 || shade[other] === SHADE_HIDDEN) return one;
+    return one < 0 || end[other] - start[other] > end[one] - start[one] ? other : one;
+  }
+
+  #longestOf(block: number): number {
+    this.#longest ??= Int32Array.from({ length: Math.floor(this.count / LARGE) }, (_, block) => {
+      let found = -1;
+      for (let at = block * LARGE; at < (block + 1) * LARGE; at++) found = this.#longer(found, at);
+      return found;
+    });
+    return this.#longest[block];
   }
 
   /** Adds the durations of calls `from` to `to` (excluded) to the sums of their shades. */

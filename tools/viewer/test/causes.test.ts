@@ -48,3 +48,45 @@ test("a call that everything hangs on is cut off somewhere, and says so", () => 
   assert.ok(web.isCut && web.calls.size <= 3000);
   assert.equal(new Graph({ begunBy: none, endedBy: none }, 10_001).isEmpty, true);
 });
+
+// As above, on nodes: clients 0 and 1 with a program each, server 2. The answers are sent (5, 6) and received (7, 8).
+// The access frees memory, so that a third answer (9, 10) goes to another write (11) of client 1 in the same moment.
+const CLIENTS = [0, 1];
+const nodes = [0, 1, 2, 2, 2, 2, 2, 0, 1, 2, 1, 1];
+const joinedBegunBy = links([[], [], [0], [1], [2, 3], [4], [4], [5], [6], [4], [9], []]);
+const joinedEndedBy = links([[7], [8], [4], [4], [], [], [], [5], [6], [], [9], [10]]);
+const start = [0, 0, 1, 1, 2, 5, 5, 6, 6, 5, 6, 0];
+const end = [7, 7, 5, 5, 5, 6, 6, 7, 7, 6, 7, 7];
+
+function clustered(nodeOf: number[], programs: Record<number, number>): Graph {
+  return new Graph({ begunBy: joinedBegunBy, endedBy: joinedEndedBy }, nodeOf.length, {
+    nodeOf: (at) => nodeOf[at],
+    isProgram: (at) => [0, 1, 11].includes(at),
+    isRequest: (at) => at === 2 || at === 3,
+    isDevice: (at) => at === 4,
+    programsOn: (node) => programs[node] ?? 0,
+    start,
+    end,
+  });
+}
+
+const sorted = (calls: Iterable<number>) => [...calls].sort((a, b) => a - b);
+
+test("an access that joins requests goes on only to what the call waited for", () => {
+  const graph = clustered(nodes, Object.fromEntries(CLIENTS.map((node) => [node, 1])));
+  const web = graph.web(0);
+  assert.deepEqual(sorted(web.calls), [0, 2, 4, 5, 7]);
+  assert.ok(web.hops.some(({ from, to }) => from === 2 && to === 4));
+  assert.equal(graph.causeCount(4), 2);
+});
+
+test("an access itself goes on to all it served and let go on", () => {
+  const web = clustered(nodes, { 0: 1, 1: 1 }).web(4);
+  for (const call of [0, 1, 2, 3, 5, 6, 7, 8, 9, 10]) assert.ok(web.calls.has(call), `${call}`);
+});
+
+test("answers to two callers on one node that leave at once are left out, but for the one that ended the call", () => {
+  const shared = nodes.map((node) => (node === 1 ? 0 : node));
+  const web = clustered(shared, { 0: 3 }).web(0);
+  assert.deepEqual(sorted(web.calls), [0, 2, 4, 5, 7]);
+});

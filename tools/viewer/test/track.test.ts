@@ -222,3 +222,18 @@ test("the longest call between two moments is found, hidden ones are passed over
   assert.equal(row.longest(0, 100)?.index, 0);
   assert.equal(row.longest(50, 100), undefined);
 });
+
+test("the longest of very many calls is found wherever it is", () => {
+  const row = track(50_000);
+  for (const at of [0, 9_999, 10_001, 20_480, 49_999]) {
+    const [calls, from] = [row.end.slice(), row.start.slice()];
+    calls[at] = from[at] + 1e6;
+    // What follows moves along.
+    for (let later = at + 1; later < calls.length; later++) [from[later], calls[later]] = [from[later] + 1e6, calls[later] + 1e6];
+    const changed = new Track(0, from, calls, row.shade.slice());
+    assert.deepEqual(changed.longest(-1, Infinity), { index: at, count: 50_000 });
+    changed.shade[at] = SHADE_HIDDEN;
+    changed.forget();
+    assert.notEqual(changed.longest(-1, Infinity)?.index, at);
+  }
+});

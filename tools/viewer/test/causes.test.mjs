@@ -1,0 +1,123 @@
+// Causes in a real browser, on the trace of a simulated checkpoint of 8 ranks on 10 servers (golden/checkpoint.toml).
+
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { faults, launch, openFile, picture, stage } from "./chromium.mjs";
+import { page as pageOf } from "./made-up.mjs";
+
+const RANKS = 8;
+const SERVERS = 10;
+const golden = join(dirname(fileURLToPath(import.meta.url)), "golden/checkpoint.iotl");
+
+let directory, browser, file;
+
+before(async () => {
+  directory = mkdtempSync(join(tmpdir(), "iolab-causes-"));
+  file = join(directory, "checkpoint.html");
+  writeFileSync(file, pageOf([readFileSync(golden)], "checkpoint"));
+  browser = await launch();
+});
+
+after(async () => {
+  await browser?.close();
+  if (directory) rmSync(directory, { recursive: true });
+});
+
+/** Clicks the write of a rank: all of them are under way at 30 % of the time. */
+async function clickWrite(page, rank) {
+  const line = page.locator(".gutter .label", { has: page.locator(".name", { hasText: new RegExp(`^rank ${rank}$`) }) }).first();
+  const { y, height } = await line.boundingBox();
+  const { x, width } = await stage(page);
+  await page.mouse.click(x + width * 0.3, y + height / 2);
+  await page.waitForFunction((name) => document.querySelector(".details dl")?.textContent.includes(name), `rank ${rank}`, { timeout: 20_000 });
+  await page.waitForFunction((name) => document.querySelector(".hops [aria-current]")?.textContent.includes(name), `rank ${rank}`);
+  assert.match(await page.locator(".details dl").textContent(), /MPI_File_write/);
+  await page.locator(".hops").waitFor();
+}
+
+/** The rows of the table: call, process, and how many of its causes are listed. */
+async function hops(page) {
+  const cells = await page.locator(".hops tbody tr").evaluateAll((rows) => rows.map(({ cells }) => [...cells].map(({ textContent }) => textContent)));
+  return cells.map(([call, process, , , , causes]) => ({ call, process, causes }));
+}
+
+const selected = (page) => page.locator('.hops [aria-current="true"]').textContent();
+
+describe("a click on a write", () => {
+  test("names its requests, device accesses and answers, and nothing of other callers", async () => {
+    const { page, complaints } = await openFile(browser, file);
+    let joined = 0;
+    for (let rank = 0; rank < RANKS; rank++) {
+      await clickWrite(page, rank);
+      const rows = await hops(page);
+      const of = (call, process) => rows.filter((row) => row.call === call && process.test(row.process));
+      assert.equal(of("MPI_File_write", new RegExp(`^rank ${rank}$`)).length, 1);
+      const servers = new Set(of("serve write", /^server\d+ requests$/).map(({ process }) => process));
+      assert.equal(servers.size, SERVERS, `rank ${rank}`);
+      assert.equal(of("serve write", /./).length, SERVERS, "a request to each server");
+      assert.equal(of("receive", new RegExp(`^client${rank} received$`)).length, SERVERS, "an answer from each server");
+      // A request and its data to each.
+      assert.equal(of("send", new RegExp(`^client${rank} sent$`)).length, 2 * SERVERS);
+      assert.equal(of("receive", /^server\d+ received$/).length, 2 * SERVERS);
+      assert.equal(of("send", /^server\d+ sent$/).length, SERVERS);
+      const devices = of("device write", /^server\d+ device$/);
+      assert.equal(new Set(devices.filter(({ causes }) => !causes.startsWith("0")).map(({ process }) => process)).size, SERVERS);
+      assert.equal(rows.length, 1 + 7 * SERVERS + devices.length, `of others: ${JSON.stringify(rows.map(({ process }) => process))}`);
+      joined += devices.filter(({ causes }) => /^[1-9]\d* of /.test(causes)).length;
+    }
+    assert.ok(joined > 0, "no access is joined with another caller's: the trace tries nothing");
+    assert.deepEqual(await faults(page), []);
+    assert.deepEqual(complaints, []);
+    await page.close();
+  });
+
+  test("draws arrows, which C hides and shows again", async () => {
+    const { page } = await openFile(browser, file);
+    await clickWrite(page, 3);
+    await page.locator("canvas.stage").focus();
+    await page.mouse.move(5, 5);
+    const drawn = async (before) => {
+      await page.waitForTimeout(300);
+      const now = await picture(page);
+      if (before !== undefined) assert.notEqual(now, before);
+      return now;
+    };
+    const withArrows = await drawn();
+    await page.keyboard.press("c");
+    await page.locator(".hops").waitFor({ state: "detached" });
+    await drawn(withArrows);
+    await page.keyboard.press("Shift+C");
+    await page.locator(".hops").waitFor();
+    assert.equal(await drawn(), withArrows);
+    await page.close();
+  });
+
+  test("is where [ goes to the answer that ended it, and ] to its first request and on to the server", async () => {
+    const { page } = await openFile(browser, file);
+    await clickWrite(page, 3);
+    await page.locator("canvas.stage").focus();
+    const press = async (key, call, process) => {
+      await page.keyboard.press(key);
+      await page.waitForFunction(
+        ([call, process]) => {
+          const now = document.querySelector('.hops [aria-current="true"]')?.cells;
+          return now?.[0].textContent === call && new RegExp(process).test(now[1].textContent);
+        },
+        [call, process],
+      );
+    };
+    await press("[", "receive", "^client3 received$");
+    await press("[", "send", "^server\\d+ sent$");
+    await clickWrite(page, 3);
+    assert.match(await selected(page), /^MPI_File_write/);
+    await press("]", "send", "^client3 sent$");
+    await press("]", "receive", "^server\\d+ received$");
+    await press("[", "send", "^client3 sent$");
+    await press("[", "MPI_File_write", "^rank 3$");
+    await page.close();
+  });
+});
