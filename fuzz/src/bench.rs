@@ -5,7 +5,7 @@ use crate::{Target, seeds};
 use iolab_bench::{OverlapPlan, Plan, overlap_template, template};
 use iolab_report::bench::{
     FORMAT_VERSION, Latency, Measurement, Outcome, Prices, Profile, compare, contradictions, csv,
-    curves, observations, page, plan_profile, profiles, scores, summaries, summary_table,
+    curves, foreign, observations, page, plan_profile, profiles, scores, summaries, summary_table,
 };
 use iolab_report::bench::{Refused, Stamps, Surroundings};
 use iolab_report::overlap::{
@@ -77,18 +77,38 @@ pub(crate) const RESULT: Target = Target {
     run: |bytes| {
         let Ok(outcome) = serde_json::from_slice::<Outcome>(bytes) else { return };
         reads_back(&outcome);
-        let outcomes = [outcome];
-        let _ = summary_table(&summaries(&outcomes));
-        contradictions(&outcomes).iter().for_each(|line| assert!(!line.is_empty()));
-        let observations = observations(&outcomes);
-        assert!(!page(&curves(&outcomes), &observations).is_empty());
-        for profile in profiles().iter().chain([&plan_profile(&outcomes)]) {
-            let _ = scores(profile, &outcomes);
-        }
-        let _ = compare(&outcomes[0], &self::outcome()).text();
-        let _ = csv(&outcomes[0].measurements);
+        explain([outcome]);
     },
 };
+
+/// Results of other benchmarks, by what they look like.
+pub(crate) const FOREIGN_RESULT: Target = Target {
+    name: "foreign-result",
+    seeds: || seeds::files(&["samples/benchmarks"], &["json", "txt", "csv"]),
+    bytes_max: 4_000,
+    run: |bytes| match text(bytes).and_then(foreign) {
+        None => {}
+        Some(Err(why)) => assert!(!why.is_empty()),
+        Some(Ok(read)) => {
+            assert!(!read.outcome.measurements.is_empty() && !read.source.is_empty());
+            reads_back(&read.outcome);
+            explain([read.outcome]);
+        }
+    },
+};
+
+/// What is said of a result.
+fn explain(outcomes: [Outcome; 1]) {
+    let _ = summary_table(&summaries(&outcomes));
+    contradictions(&outcomes).iter().for_each(|line| assert!(!line.is_empty()));
+    let observations = observations(&outcomes);
+    assert!(!page(&curves(&outcomes), &observations).is_empty());
+    for profile in profiles().iter().chain([&plan_profile(&outcomes)]) {
+        let _ = scores(profile, &outcomes);
+    }
+    let _ = compare(&outcomes[0], &self::outcome()).text();
+    let _ = csv(&outcomes[0].measurements);
+}
 
 fn reads_back<T: serde::Serialize + serde::de::DeserializeOwned>(document: &T) {
     let written = serde_json::to_string(document).expect("JSON");

@@ -1,8 +1,11 @@
-//! Logs of Darshan: as they are, and unpacked, so that what is changed in them is what is read.
+//! Logs of Darshan, as traces and as what they count: as they are, and unpacked, so that what is changed in them is what is read.
 
 use crate::{Target, kept, seeds};
 use flate2::read::ZlibDecoder;
-use iolab_trace::import::darshan;
+use iolab_report::{CountedReport, counted_csv, counted_page, counted_text, text::Style};
+use iolab_sim::workload::{Workload, reconstruct};
+use iolab_trace::import::counted::Counted;
+use iolab_trace::import::{darshan, darshan_counted};
 use std::io::Read;
 
 /// Header, name map, module maps and their number, of the formats before 3.41 and of that one.
@@ -21,11 +24,34 @@ pub(crate) const DARSHAN: Target = Target {
         [small, unpacked].concat()
     },
     bytes_max: BYTES_MAX,
-    run: |bytes| match darshan(bytes) {
-        Err(error) => assert!(!error.to_string().is_empty() && !error.hint().is_empty()),
-        Ok(trace) => kept::keeps(&trace),
+    run: |bytes| {
+        match darshan(bytes) {
+            Err(error) => assert!(!error.to_string().is_empty() && !error.hint().is_empty()),
+            Ok(trace) => kept::keeps(&trace),
+        }
+        if let Ok(counted) = darshan_counted(bytes) {
+            explain(&counted);
+        }
     },
 };
+
+/// Ranks up to which a workload is read back: each of its commands has a list of them.
+const RANKS_MAX: u32 = 4_096;
+
+/// Everything that is made of what a log counts.
+fn explain(counted: &Counted) {
+    let report = CountedReport::of(counted);
+    serde_json::to_string(&report).expect("JSON");
+    let _ = (counted_csv(&report), counted_text(&report, Style { colour: true }));
+    assert!(!counted_page(&report).is_empty());
+    let made = reconstruct(counted, "fuzzed");
+    if let Ok(text) = made.as_ref()
+        && counted.ranks <= RANKS_MAX
+        && let Err(error) = Workload::parse(text)
+    {
+        panic!("{} in\n{text}", error.message);
+    }
+}
 
 /// A little-endian log without compression, if that is short enough.
 fn unpacked(log: &[u8]) -> Option<Vec<u8>> {

@@ -20,7 +20,7 @@ pub(crate) const TRACE_FILE: Target = Target {
         vec![
             written(&sample()),
             written(&small),
-            written(&Trace { header: sample().header, events: vec![] }),
+            written(&Trace { header: sample().header, events: vec![], ..Trace::default() }),
         ]
     },
     bytes_max: 20_000,
@@ -61,7 +61,7 @@ pub(crate) const HEADER: Target = Target {
     bytes_max: 4_000,
     run: |bytes| {
         let Ok(header) = serde_json::from_slice::<Header>(bytes) else { return };
-        let trace = Trace { header, events: vec![] };
+        let trace = Trace { header, events: vec![], ..Trace::default() };
         let version = iolab_trace::FORMAT_VERSION;
         let read = read(written(&trace)).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(read.header, Header { format_version: version, ..read.header.clone() });

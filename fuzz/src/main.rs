@@ -74,6 +74,7 @@ const TARGETS: &[Target] = &[
     bench::PLAN,
     bench::OVERLAP_PLAN,
     bench::RESULT,
+    bench::FOREIGN_RESULT,
     bench::OVERLAP_RESULT,
     bench::WEIGHTS,
 ];

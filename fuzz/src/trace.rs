@@ -82,7 +82,7 @@ fn any_trace(bytes: &[u8]) -> Trace {
         communicators: vec![vec![0, 1], vec![1]],
         ..Header::default()
     };
-    Trace { header, events }
+    Trace { header, events, ..Trace::default() }
 }
 
 fn any_event(numbers: &mut Numbers) -> Event {

@@ -4,7 +4,7 @@
 //   node build.mjs --tests   bundles the unit tests into build/tests/
 
 import { build } from "esbuild";
-import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -39,6 +39,8 @@ async function check(files) {
 
 async function bundleTests() {
   const names = (await readdir(join(here, "test"))).filter((name) => name.endsWith(".test.ts"));
+  // A test that was renamed would go on under its old name.
+  await rm(join(here, "build/tests"), { recursive: true, force: true });
   await build({
     absWorkingDir: here,
     entryPoints: names.map((name) => `test/${name}`),

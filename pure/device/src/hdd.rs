@@ -70,7 +70,8 @@ impl Hdd {
         self.last_file = access.file;
         self.last_end = access.extent.end();
         let transfer_seconds = access.extent.length as f64 / self.model.rate.0;
-        Service { duration: nanos(self.position_seconds(seek) + transfer_seconds), seek }
+        let duration = nanos(self.position_seconds(seek) + transfer_seconds);
+        Service::with_transfer(duration, transfer_seconds, seek)
     }
 
     fn seek_to(&self, access: Access) -> Seek {

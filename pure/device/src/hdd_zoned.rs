@@ -140,7 +140,7 @@ impl ZonedHdd {
         self.last_file = access.file;
         self.last_end = access.extent.end();
         self.last_address = (address + access.extent.length) % self.model.capacity_bytes.0;
-        Service { duration: end.since(now), seek }
+        Service::with_transfer(end.since(now), transfer, seek)
     }
 
     /// Commands it wants in flight.

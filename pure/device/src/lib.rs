@@ -57,8 +57,17 @@ pub enum Seek {
 pub struct Service {
     /// From start to completion.
     pub duration: Nanos,
+    /// How much of it passes before the first byte moves: behind accesses under way, positioning, latency.
+    pub positioning: Nanos,
     /// How far the device had to move.
     pub seek: Seek,
+}
+
+impl Service {
+    /// That takes so long, of which so many seconds move bytes.
+    fn with_transfer(duration: Nanos, transfer_seconds: f64, seek: Seek) -> Service {
+        Service { duration, positioning: duration.since(nanos(transfer_seconds)), seek }
+    }
 }
 
 /// Nanoseconds of a duration computed in double precision: whole seconds and fraction apart, the

@@ -51,9 +51,9 @@ impl Nvme {
             self.channel_free_at.iter_mut().min().expect("a drive has at least one channel");
         let flash_done = (*channel).max(now).after(nanos(latency.0));
         *channel = flash_done;
-        let transfer = nanos(access.extent.length as f64 / rate.0);
-        self.bus_free_at = self.bus_free_at.max(flash_done).after(transfer);
-        Service { duration: self.bus_free_at.since(now), seek: Seek::None }
+        let transfer_seconds = access.extent.length as f64 / rate.0;
+        self.bus_free_at = self.bus_free_at.max(flash_done).after(nanos(transfer_seconds));
+        Service::with_transfer(self.bus_free_at.since(now), transfer_seconds, Seek::None)
     }
 
     /// Requests it wants in flight.

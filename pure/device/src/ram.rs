@@ -16,7 +16,8 @@ pub struct RamModel {
 impl RamModel {
     /// Serves one access.
     pub fn serve(&self, access: Access) -> Service {
-        let seconds = self.latency.0 + access.extent.length as f64 / self.rate.0;
-        Service { duration: nanos(seconds), seek: Seek::None }
+        let transfer_seconds = access.extent.length as f64 / self.rate.0;
+        let duration = nanos(self.latency.0 + transfer_seconds);
+        Service::with_transfer(duration, transfer_seconds, Seek::None)
     }
 }

@@ -123,7 +123,8 @@ impl Ssd {
             Direction::Read => self.read(now, access),
             Direction::Write => self.write(now, access),
         };
-        Service { duration: done.since(now), seek: Seek::None }
+        let transfer_seconds = access.extent.length as f64 / self.model.rate.0;
+        Service::with_transfer(done.since(now), transfer_seconds, Seek::None)
     }
 
     /// Pages programmed for each page the host wrote, so far.

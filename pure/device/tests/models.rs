@@ -126,15 +126,17 @@ fn a_drive_of_one_zone_has_the_outer_rate_everywhere() {
     // Where the head is, so that only the transfer counts.
     disk.serve(Nanos(0), access(Direction::Read, 0, capacity - 200_000, 0));
     let there = access(Direction::Read, 0, capacity - 200_000, 130_000);
-    let Service { duration, seek } = disk.serve(Nanos(1 << 50), there);
+    let Service { duration, positioning, seek } = disk.serve(Nanos(1 << 50), there);
     assert_eq!((duration, seek), (Nanos(1_000_000), Seek::None));
+    assert_eq!(positioning, Nanos::ZERO);
 }
 
 #[test]
 fn flash_takes_its_constant_and_then_its_rate() {
     let flash = FlashModel { constant: Time(0.001), rate: Rate(1e6) };
     let service = flash.serve(access(Direction::Read, 0, 0, 500));
-    assert_eq!(service, Service { duration: Nanos(1_500_000), seek: Seek::None });
+    let (duration, positioning) = (Nanos(1_500_000), Nanos(1_000_000));
+    assert_eq!(service, Service { duration, positioning, seek: Seek::None });
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! `benchmarks/trace-size`.
 
 use crate::IotError;
+use crate::cause_columns::{self, CAUSE_COLUMNS};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Int32Type, Int64Type, UInt32Type};
 use arrow_array::{Array, ArrayRef, DictionaryArray, PrimitiveArray, RecordBatch, StringArray};
@@ -84,9 +85,11 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, Kind)> {
     COLUMNS.into_iter().chain([PARENT])
 }
 
-pub(crate) fn schema() -> Schema {
+/// Of a trace that has causes, or has none.
+pub(crate) fn schema(has_causes: bool) -> Schema {
     let field = |(name, kind): (&str, Kind)| Field::new(name, kind.data_type(), false);
-    Schema::new(all().map(field).collect::<Vec<_>>())
+    let causes = CAUSE_COLUMNS.iter().filter(|_| has_causes).map(|name| cause_columns::field(name));
+    Schema::new(all().map(field).chain(causes).collect::<Vec<_>>())
 }
 
 pub(crate) fn writer_properties() -> WriterProperties {
@@ -99,6 +102,12 @@ pub(crate) fn writer_properties() -> WriterProperties {
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_created_by(concat!("iolab ", env!("CARGO_PKG_VERSION")).to_owned());
+    for name in CAUSE_COLUMNS {
+        let path = ColumnPath::new(cause_columns::leaf(name));
+        builder = builder
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+    }
     for (name, _) in all() {
         let path = ColumnPath::from(name);
         builder = match stored(name) {
@@ -124,7 +133,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) fn new() -> Names {
+    pub(crate) fn new(has_causes: bool) -> Names {
         let mut layers: Vec<&str> = Vec::new();
         let layer_of = TABLE.iter().map(|row| {
             let name = row.layer.name();
@@ -140,20 +149,22 @@ impl Names {
             layers: Arc::new(StringArray::from(layers)),
             layer_of,
             operations: Arc::new(operations),
-            schema: Arc::new(schema()),
+            schema: Arc::new(schema(has_causes)),
         }
     }
 
-    /// Columns of `events`, whose parents stand in `parents`; every function must be in the table.
+    /// Columns of `events`, whose parents stand in `parents`, and of their causes if the trace has any; every
+    /// function must be in the table.
     pub(crate) fn batch(
         &self,
         events: &[Event],
         parents: Vec<i64>,
+        causes: Vec<ArrayRef>,
     ) -> Result<RecordBatch, IotError> {
         let positions: Vec<i32> =
             events.iter().map(|event| table_position(event.function)).collect();
         let layers = positions.iter().map(|&position| self.layer_of[position as usize]);
-        let columns: Vec<ArrayRef> = vec![
+        let mut columns: Vec<ArrayRef> = vec![
             column::<Int32Type>(events, |event| event.rank),
             column::<UInt32Type>(events, |event| event.process),
             column::<UInt32Type>(events, |event| event.thread),
@@ -169,6 +180,7 @@ impl Names {
             column::<Int64Type>(events, |event| event.result),
             Arc::new(PrimitiveArray::<Int64Type>::from(parents)),
         ];
+        columns.extend(causes);
         Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
     }
 }
@@ -258,7 +270,10 @@ fn functions(batch: &RecordBatch, first_row: u64) -> Result<Vec<Function>, IotEr
     keys.map(|(row, &key)| known[key as usize].ok_or_else(|| unknown(row, key))).collect()
 }
 
-fn filled<'a>(batch: &'a RecordBatch, name: &'static str) -> Result<&'a ArrayRef, IotError> {
+pub(crate) fn filled<'a>(
+    batch: &'a RecordBatch,
+    name: &'static str,
+) -> Result<&'a ArrayRef, IotError> {
     let array = batch.column_by_name(name).ok_or_else(|| missing(name))?;
     match array.null_count() {
         0 => Ok(array),
@@ -275,7 +290,11 @@ pub(crate) fn missing(name: &'static str) -> IotError {
 }
 
 pub(crate) fn mismatch(name: &'static str, found: &DataType) -> IotError {
-    IotError::Column { name, wanted: wanted(name), found: found.to_string().to_lowercase() }
+    mismatch_of(name, wanted(name), found)
+}
+
+pub(crate) fn mismatch_of(name: &'static str, wanted: &'static str, found: &DataType) -> IotError {
+    IotError::Column { name, wanted, found: found.to_string().to_lowercase() }
 }
 
 fn wanted(name: &str) -> &'static str {

@@ -1,8 +1,8 @@
 //! Several parts read as one trace, piece by piece; a single trace is the case of one part.
 
-use crate::{IotError, Reader};
+use crate::{Group, IotError, Reader};
 use iolab_trace::join::{self, Seat};
-use iolab_trace::{Event, Header};
+use iolab_trace::{Causes, Event, Header, Links, Trace};
 use parquet::file::reader::ChunkReader;
 
 /// Opened parts: the joined header, then the rows of one part after the other.
@@ -40,34 +40,38 @@ impl<R: ChunkReader + 'static> Joined<R> {
         self.parts.iter().map(|(reader, _)| reader.rows()).sum()
     }
 
-    /// The whole trace in memory, in the order of a trace that was recorded as one.
+    /// The whole trace in memory, in the order of a trace that was recorded as one. Causes that cannot be
+    /// are left out, which the header then says.
     ///
     /// # Errors
     /// What is wrong with the first part that cannot be read.
-    pub fn into_trace(mut self) -> Result<iolab_trace::Trace, IotError> {
-        let mut events = Vec::new();
-        for group in &mut self {
-            events.append(&mut group?);
+    pub fn into_trace(mut self) -> Result<Trace, IotError> {
+        let mut trace = crate::whole(std::iter::from_fn(|| self.next_group()))?;
+        trace.header = self.header;
+        if !self.alone && !trace.events.is_sorted_by_key(|event| event.rank) {
+            trace.sort();
         }
-        if !self.alone && !events.is_sorted_by_key(|event| event.rank) {
-            iolab_trace::sort(&mut events);
-        }
-        Ok(iolab_trace::Trace { header: self.header, events })
+        trace.keep_possible_causes();
+        Ok(trace)
     }
-}
 
-impl<R: ChunkReader + 'static> Iterator for Joined<R> {
-    type Item = Result<Vec<Event>, IotError>;
+    /// The next row group, with its causes by row of the joined trace.
+    pub fn next_group(&mut self) -> Option<Result<Group, IotError>> {
+        self.step(Reader::next_group)
+    }
 
-    fn next(&mut self) -> Option<Self::Item> {
+    fn step(
+        &mut self,
+        next: impl Fn(&mut Reader<R>) -> Option<Result<Group, IotError>>,
+    ) -> Option<Result<Group, IotError>> {
         loop {
             let (reader, seat) = self.parts.get_mut(self.at)?;
-            match reader.next() {
-                Some(Ok(events)) if self.alone => return Some(Ok(events)),
-                Some(Ok(mut events)) => {
+            match next(reader) {
+                Some(Ok(group)) if self.alone => return Some(Ok(group)),
+                Some(Ok(mut group)) => {
                     let first_row = self.first_row;
-                    events.iter_mut().for_each(|event| *event = seat.carry(event, first_row));
-                    return Some(Ok(events));
+                    group.events.iter_mut().for_each(|event| *event = seat.carry(event, first_row));
+                    return Some(Ok(Group { causes: shifted(&group.causes, first_row), ..group }));
                 }
                 Some(Err(error)) => {
                     self.at = self.parts.len();
@@ -79,5 +83,27 @@ impl<R: ChunkReader + 'static> Iterator for Joined<R> {
                 }
             }
         }
+    }
+}
+
+/// Causes of a part that begins at `first_row`; those beyond what a number can say are gone.
+fn shifted(causes: &Causes, first_row: u64) -> Causes {
+    let row = |row: u32| u32::try_from(u64::from(row) + first_row).ok();
+    let moved = |links: &Links| {
+        let pairs = links.pairs().filter_map(|(place, cause)| Some((place, row(cause)?)));
+        Links::from_pairs(pairs.collect())
+    };
+    Causes { begun_by: moved(&causes.begun_by), ended_by: moved(&causes.ended_by) }
+}
+
+impl<R: ChunkReader + 'static> Iterator for Joined<R> {
+    type Item = Result<Vec<Event>, IotError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let plain = |reader: &mut Reader<R>| {
+            let events = reader.next()?;
+            Some(events.map(|events| Group { events, ..Group::default() }))
+        };
+        self.step(plain).map(|group| group.map(|group| group.events))
     }
 }

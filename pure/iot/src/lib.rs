@@ -10,6 +10,7 @@
 //! because the Parquet library does panic on some damaged files (see `seal`). A trace rewritten by
 //! another tool (DuckDB, say) has no checksums; it is read, but unprotected.
 
+mod cause_columns;
 mod columns;
 mod error;
 mod joined;
@@ -20,7 +21,7 @@ mod writer;
 pub use columns::GROUP_ROWS;
 pub use error::IotError;
 pub use joined::Joined;
-pub use reader::Reader;
+pub use reader::{Group, Reader};
 pub use writer::Writer;
 
 use iolab_trace::Trace;
@@ -32,18 +33,36 @@ pub const HEADER_KEY: &str = "iolab.header";
 /// Writes a whole trace. Rows are sorted by (rank, process, thread, start) and parents follow; times
 /// are rounded to the header's `clock.resolution_ns`.
 pub fn write<W: std::io::Write + Send>(trace: &Trace, sink: W) -> Result<(), IotError> {
+    if !trace.causes.is_empty() {
+        return writer::write_with_causes(trace, sink);
+    }
     let mut writer = Writer::new(sink)?;
     writer.round_times(trace.header.clock.resolution_ns);
     writer.append(&trace.events)?;
     writer.finish(&trace.header).map(drop)
 }
 
-/// Reads a whole trace into memory, about 100 bytes per event.
+/// Reads a whole trace into memory, about 100 bytes per event. Causes that cannot be are left out, which the
+/// header then says.
 pub fn read<R: ChunkReader + 'static>(source: R) -> Result<Trace, IotError> {
     let mut reader = Reader::new(source)?;
+    let mut trace = whole(std::iter::from_fn(|| reader.next_group()))?;
+    trace.header = reader.header().clone();
+    trace.keep_possible_causes();
+    Ok(trace)
+}
+
+/// The rows and causes of all groups.
+fn whole(groups: impl Iterator<Item = Result<Group, IotError>>) -> Result<Trace, IotError> {
     let mut events = Vec::new();
-    for group in &mut reader {
-        events.append(&mut group?);
+    let mut pairs = [Vec::new(), Vec::new()];
+    for group in groups {
+        let Group { events: mut rows, causes } = group?;
+        let first = events.len() as u32;
+        for (links, pairs) in [&causes.begun_by, &causes.ended_by].into_iter().zip(&mut pairs) {
+            pairs.extend(links.pairs().map(|(place, cause)| (first + place, cause)));
+        }
+        events.append(&mut rows);
     }
-    Ok(Trace { header: reader.header().clone(), events })
+    Ok(Trace { events, causes: cause_columns::causes(pairs), ..Trace::default() })
 }

@@ -1,11 +1,12 @@
 //! Reads a trace row group by row group; verifies the checksums of a part before interpreting it.
 
+use crate::cause_columns::{self, CAUSE_COLUMNS};
 use crate::columns::{Kind, all, decode, mismatch, missing};
 use crate::seal::{GROUPS_KEY, Segment, is_sealed, parse_segments, verify_footer};
 use crate::{HEADER_KEY, IotError};
 use arrow_schema::{DataType, Field, Schema};
 use bytes::{Buf, Bytes};
-use iolab_trace::{Event, FORMAT_VERSION, Header};
+use iolab_trace::{Causes, Event, FORMAT_VERSION, Header};
 use iolab_vocab::FileId;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -23,10 +24,20 @@ const TAIL_BYTES: u64 = 8;
 const SEAL_SEARCH_BYTES: u64 = 1 << 16;
 const BATCH_ROWS: usize = 1 << 16;
 
+/// A row group of a trace.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Group {
+    /// Its rows.
+    pub events: Vec<Event>,
+    /// What caused them: by place in `events`, causes by row number in the trace.
+    pub causes: Causes,
+}
+
 /// An opened trace: the header, then its rows one row group at a time.
 ///
 /// As an iterator it yields the events of each row group, in file order; the position of an event
-/// in that sequence is its row number, which `Event::parent` refers to.
+/// in that sequence is its row number, which `Event::parent` refers to. What caused them is only read by
+/// [`Reader::next_group`].
 pub struct Reader<R: ChunkReader + 'static> {
     source: R,
     header: Header,
@@ -61,10 +72,31 @@ impl<R: ChunkReader + 'static> Reader<R> {
         self.metadata.metadata().file_metadata().num_rows().max(0) as u64
     }
 
-    fn read_group(&self) -> Result<Vec<Event>, IotError> {
+    /// The next row group, with its causes.
+    pub fn next_group(&mut self) -> Option<Result<Group, IotError>> {
+        self.step(true)
+    }
+
+    fn step(&mut self, with_causes: bool) -> Option<Result<Group, IotError>> {
+        let groups = self.metadata.metadata().num_row_groups();
+        if self.group >= groups {
+            return None;
+        }
+        let group = self.read_group(with_causes);
+        match &group {
+            Ok(group) => {
+                self.first_row += group.events.len() as u64;
+                self.group += 1;
+            }
+            Err(_) => self.group = groups,
+        }
+        Some(group)
+    }
+
+    fn read_group(&self, with_causes: bool) -> Result<Group, IotError> {
         let group_rows = self.metadata.metadata().row_group(self.group).num_rows();
         let bytes = self.group_bytes()?;
-        let mask = projection(&self.metadata);
+        let mask = projection(&self.metadata, with_causes);
         let batches =
             ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, self.metadata.clone())
                 .with_row_groups(vec![self.group])
@@ -72,9 +104,14 @@ impl<R: ChunkReader + 'static> Reader<R> {
                 .with_batch_size(BATCH_ROWS)
                 .build()?;
         let mut events = Vec::with_capacity((group_rows.max(0) as usize).min(crate::GROUP_ROWS));
+        let mut pairs = [Vec::new(), Vec::new()];
         for batch in batches {
-            let row = self.first_row + events.len() as u64;
-            decode(&batch?, row, &mut events)?;
+            let (batch, before) = (batch?, events.len());
+            let row = self.first_row + before as u64;
+            decode(&batch, row, &mut events)?;
+            for (name, pairs) in CAUSE_COLUMNS.into_iter().zip(&mut pairs) {
+                cause_columns::decode(&batch, name, (row, before, self.rows()), pairs)?;
+            }
         }
         if events.len() as i64 != group_rows {
             let problem =
@@ -82,7 +119,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
             return Err(IotError::Parquet(problem));
         }
         self.check(&events)?;
-        Ok(events)
+        Ok(Group { events, causes: cause_columns::causes(pairs) })
     }
 
     /// The bytes of the group at hand, verified where there is a checksum.
@@ -125,19 +162,7 @@ impl<R: ChunkReader + 'static> Iterator for Reader<R> {
     type Item = Result<Vec<Event>, IotError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let groups = self.metadata.metadata().num_row_groups();
-        if self.group >= groups {
-            return None;
-        }
-        let events = self.read_group();
-        match &events {
-            Ok(events) => {
-                self.first_row += events.len() as u64;
-                self.group += 1;
-            }
-            Err(_) => self.group = groups,
-        }
-        Some(events)
+        self.step(false).map(|group| group.map(|group| group.events))
     }
 }
 
@@ -214,6 +239,9 @@ fn with_types(metadata: Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata, Iot
             return Err(mismatch(name, field.data_type()));
         }
     }
+    for name in CAUSE_COLUMNS {
+        cause_columns::is_there(plain.schema(), name)?;
+    }
     let fields: Vec<_> = plain.schema().fields().iter().map(|f| as_dictionary(f)).collect();
     let options = options.with_schema(Arc::new(Schema::new(fields)));
     Ok(ArrowReaderMetadata::try_new(metadata, options)?)
@@ -227,8 +255,9 @@ fn as_dictionary(field: &Field) -> Field {
 }
 
 /// Only the columns that are needed: `layer` follows from `op`, others are somebody else's.
-fn projection(metadata: &ArrowReaderMetadata) -> ProjectionMask {
-    let wanted = all().map(|(name, _)| name).filter(|&name| name != "layer");
+fn projection(metadata: &ArrowReaderMetadata, with_causes: bool) -> ProjectionMask {
+    let causes = CAUSE_COLUMNS.into_iter().filter(|_| with_causes);
+    let wanted = all().map(|(name, _)| name).filter(|&name| name != "layer").chain(causes);
     ProjectionMask::columns(metadata.parquet_schema(), wanted)
 }
 

@@ -5,10 +5,12 @@
 //! numbers, so parents are rewritten; this costs 4 bytes of memory per row for as long as the
 //! writer lives, beside about 300 MiB for the group at hand.
 
+use crate::cause_columns;
 use crate::columns::{GROUP_ROWS, Names, schema, writer_properties};
 use crate::seal::{FOOTER_BLANK, FOOTER_KEY, GROUPS_KEY, SealingSink};
 use crate::{HEADER_KEY, IotError};
-use iolab_trace::{Event, FORMAT_VERSION, Header};
+use arrow_array::ArrayRef;
+use iolab_trace::{Causes, Event, FORMAT_VERSION, Header, Trace};
 use iolab_vocab::{FileId, Nanos};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
@@ -36,11 +38,19 @@ pub struct Writer<W: Write + Send> {
 impl<W: Write + Send> Writer<W> {
     /// Begins a trace on `sink`.
     pub fn new(sink: W) -> Result<Writer<W>, IotError> {
+        Writer::of(sink, false)
+    }
+
+    fn of(sink: W, has_causes: bool) -> Result<Writer<W>, IotError> {
         let options = ArrowWriterOptions::new().with_properties(writer_properties());
         let sink = SealingSink::new(sink);
         Ok(Writer {
-            parquet: ArrowWriter::try_new_with_options(sink, Arc::new(schema()), options)?,
-            names: Names::new(),
+            parquet: ArrowWriter::try_new_with_options(
+                sink,
+                Arc::new(schema(has_causes)),
+                options,
+            )?,
+            names: Names::new(has_causes),
             pending: Vec::new(),
             rows: Vec::new(),
             written: 0,
@@ -129,6 +139,14 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
+    fn check_parent(&self, row: u64, event: &Event, known: usize) -> Result<(), IotError> {
+        if event.parent < known as i64 {
+            return Ok(());
+        }
+        let problem = format!("parent is {}, but there are {known} rows", event.parent);
+        Err(IotError::Row { row, problem })
+    }
+
     fn check_header(&self, header: &Header) -> Result<(), IotError> {
         let lists = [
             ("file", self.largest_file, header.files.len()),
@@ -152,9 +170,8 @@ impl<W: Write + Send> Writer<W> {
         if !last {
             self.pending = group.extract_if(.., |(_, event)| event.parent >= known).collect();
         }
-        if let Some((row, event)) = group.iter().find(|(_, event)| event.parent >= known) {
-            let problem = format!("parent is {}, but there are {known} rows", event.parent);
-            return Err(IotError::Row { row: *row, problem });
+        for (row, event) in &group {
+            self.check_parent(*row, event, self.rows.len())?;
         }
         let (positions, events): (Vec<u64>, Vec<Event>) = group.into_iter().unzip();
         let order = iolab_trace::order(&events, |row| {
@@ -164,14 +181,21 @@ impl<W: Write + Send> Writer<W> {
         for (row, &at) in order.iter().enumerate() {
             self.rows[positions[at as usize] as usize] = (self.written + row as u64) as u32;
         }
-        let sorted: Vec<Event> = order.iter().map(|&at| events[at as usize]).collect();
-        self.write_group(&sorted)
+        self.write_group(&events, &order, None)
     }
 
-    fn write_group(&mut self, group: &[Event]) -> Result<(), IotError> {
+    /// Writes those of `events` that `order` names as one group; of a whole trace with its causes.
+    fn write_group(
+        &mut self,
+        events: &[Event],
+        group: &[u32],
+        causes: Option<&Causes>,
+    ) -> Result<(), IotError> {
         for chunk in group.chunks(BATCH_ROWS) {
-            let parents = chunk.iter().map(|event| self.row_of(event.parent));
-            let batch = self.names.batch(chunk, parents.collect())?;
+            let events: Vec<Event> = chunk.iter().map(|&at| events[at as usize]).collect();
+            let parents = events.iter().map(|event| self.row_of(event.parent)).collect();
+            let lists = causes.map_or_else(Vec::new, |causes| self.lists(chunk, causes));
+            let batch = self.names.batch(&events, parents, lists)?;
             self.parquet.write(&batch)?;
         }
         self.parquet.flush()?;
@@ -181,7 +205,41 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
+    fn lists(&self, rows: &[u32], causes: &Causes) -> Vec<ArrayRef> {
+        let links = [&causes.begun_by, &causes.ended_by];
+        let row_of = |at: u32| self.rows[at as usize];
+        links.map(|links| cause_columns::column(links, rows, row_of)).to_vec()
+    }
+
     fn row_of(&self, parent: i64) -> i64 {
         usize::try_from(parent).map_or(-1, |position| i64::from(self.rows[position]))
     }
+}
+
+/// Writes a trace that has causes. These may name any row, also one far behind, so all rows are put in order
+/// before the first one is written; this costs 8 bytes of memory per row, and the order is that of the whole.
+pub(crate) fn write_with_causes<W: Write + Send>(trace: &Trace, sink: W) -> Result<(), IotError> {
+    let mut writer = Writer::of(sink, true)?;
+    writer.round_times(trace.header.clock.resolution_ns);
+    let count = trace.events.len();
+    for (row, event) in trace.events.iter().enumerate() {
+        writer.check(row as u64, event)?;
+        writer.check_parent(row as u64, event, count)?;
+    }
+    let links = [&trace.causes.begun_by, &trace.causes.ended_by];
+    for (row, cause) in links.into_iter().flat_map(|links| links.pairs()) {
+        if row == cause || row.max(cause) as usize >= count {
+            let problem = format!("its cause is row {cause}, but there are {count} rows");
+            return Err(IotError::Row { row: row.into(), problem });
+        }
+    }
+    let order = trace.order();
+    writer.rows = vec![0; count];
+    for (row, &at) in order.iter().enumerate() {
+        writer.rows[at as usize] = row as u32;
+    }
+    for group in order.chunks(GROUP_ROWS) {
+        writer.write_group(&trace.events, group, Some(&trace.causes))?;
+    }
+    writer.finish(&trace.header).map(drop)
 }

@@ -23,7 +23,7 @@ fn of_rank(rank: i32, starts: &[u64]) -> Trace {
         parent: if at == 0 { -1 } else { 0 },
         ..Event::of(Function::WRITE)
     };
-    Trace { header, events: starts.iter().enumerate().map(call).collect() }
+    Trace { header, events: starts.iter().enumerate().map(call).collect(), ..Trace::default() }
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn a_trace_comes_back_as_it_was() {
 fn every_function_of_the_table_comes_back() {
     let rows = iolab_trace::function::TABLE.iter();
     let events = rows.map(|row| Event::of(row.function)).collect();
-    let trace = Trace { header: header(), events };
+    let trace = Trace { header: header(), events, ..Trace::default() };
     assert_eq!(read(Bytes::from(bytes(&trace))).unwrap(), trace);
 }
 
@@ -36,7 +36,8 @@ fn rows_are_sorted_by_thread_and_start_and_their_parents_follow() {
     };
     // As a recorder logs them: in the order of return, the inner call before the outer one.
     let events = vec![call(1, 5, 6, 2), call(0, 7, 9, -1), call(1, 5, 8, -1), call(0, 1, 2, -1)];
-    let back = read(Bytes::from(bytes(&Trace { header: header(), events }))).unwrap();
+    let back =
+        read(Bytes::from(bytes(&Trace { header: header(), events, ..Trace::default() }))).unwrap();
     let wanted = [call(0, 1, 2, -1), call(0, 7, 9, -1), call(1, 5, 8, -1), call(1, 5, 6, 2)];
     assert_eq!(back.events, wanted);
 }
@@ -52,8 +53,12 @@ fn rows_that_begin_together_stay_in_their_order_and_outer_calls_come_first() {
         ..Event::of(Function::WRITE)
     };
     let events = vec![row(0, 5, -1), row(1, 7, 3), row(2, 6, 1), row(3, 9, -1), row(4, 99, -1)];
-    let back =
-        read(Bytes::from(bytes(&Trace { header: header(), events: events.clone() }))).unwrap();
+    let back = read(Bytes::from(bytes(&Trace {
+        header: header(),
+        events: events.clone(),
+        ..Trace::default()
+    })))
+    .unwrap();
     let wanted = [row(0, 5, -1), row(3, 9, -1), row(1, 7, 1), row(2, 6, 2), row(4, 99, -1)];
     assert_eq!(back.events, wanted);
     let mut sorted = events;
@@ -85,7 +90,7 @@ fn an_inner_call_waits_for_its_outer_call_across_row_groups() {
 #[test]
 fn the_writer_refuses_what_no_reader_could_use() {
     let refused = |event: Event| {
-        let trace = Trace { header: header(), events: vec![event] };
+        let trace = Trace { header: header(), events: vec![event], ..Trace::default() };
         iolab_iot::write(&trace, Vec::new()).unwrap_err()
     };
     let good = Event::of(Function::READ);
@@ -124,14 +129,14 @@ fn a_writer_that_rounds_says_so_in_the_header() {
 fn the_last_nanosecond_of_63_bits_comes_back() {
     let last = Nanos(i64::MAX as u64);
     let events = vec![Event { start: last, end: last, ..Event::of(Function::READ) }];
-    let trace = Trace { header: header(), events };
+    let trace = Trace { header: header(), events, ..Trace::default() };
     assert_eq!(read(Bytes::from(bytes(&trace))).unwrap(), trace);
 }
 
 #[test]
 fn the_writer_stamps_the_format_version() {
     let header = Header { format_version: 0, ..header() };
-    let file = bytes(&Trace { header, events: Vec::new() });
+    let file = bytes(&Trace { header, events: Vec::new(), ..Trace::default() });
     let version = Reader::new(Bytes::from(file)).unwrap().header().format_version;
     assert_eq!(version, iolab_trace::FORMAT_VERSION);
 }
@@ -147,7 +152,7 @@ proptest! {
             rank, thread, fd, offset, length, argument, result,
             start: Nanos(start), end: Nanos(end), ..Event::of(Function::PWRITE)
         };
-        let trace = Trace { header: header(), events: vec![event] };
+        let trace = Trace { header: header(), events: vec![event], ..Trace::default() };
         prop_assert_eq!(read(Bytes::from(bytes(&trace))).unwrap(), trace);
     }
 }

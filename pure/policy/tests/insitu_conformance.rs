@@ -120,7 +120,8 @@ fn planned(mut spec: StrategySpec) -> StrategySpec {
         };
         let events = (0..400).map(read).collect();
         let files = vec![FileEntry { path: "/file".to_owned(), ..FileEntry::default() }];
-        let trace = Trace { header: Header { files, ..Header::default() }, events };
+        let trace =
+            Trace { header: Header { files, ..Header::default() }, events, ..Trace::default() };
         spec.plan = Some(Plan::of(&trace).expect("it reads"));
     }
     spec

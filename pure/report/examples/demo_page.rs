@@ -66,7 +66,7 @@ fn checkpoints(count: usize, ranks: u32, seed: u64, origin: Origin) -> Trace {
         .map(|rank| events.iter().filter(|e: &&Event| e.process == rank).map(|e| e.end.0).max())
         .map(|end| end.unwrap_or(0) + 1_000_000)
         .collect();
-    Trace { header: header(origin, &ends), events }
+    Trace { header: header(origin, &ends), events, ..Trace::default() }
 }
 
 fn header(origin: Origin, ends: &[u64]) -> Header {

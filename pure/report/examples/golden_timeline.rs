@@ -7,7 +7,7 @@
 mod sample;
 
 use iolab_report::page::encode;
-use iolab_trace::{Event, Trace};
+use iolab_trace::{Event, Links, Trace};
 use serde_json::{Value, json};
 
 fn main() {
@@ -16,7 +16,11 @@ fn main() {
         std::process::exit(2);
     };
     let trace = sample::small();
-    let expected = json!({ "events": expected(&trace), "files": files(&trace) });
+    let expected = json!({
+        "events": expected(&trace), "files": files(&trace), "phases": trace.header.phases,
+        "begun_by": lists(&trace, &trace.causes.begun_by),
+        "ended_by": lists(&trace, &trace.causes.ended_by),
+    });
     let text = serde_json::to_string_pretty(&expected).expect("only strings and numbers") + "\n";
     let write = |name: &str, bytes: &[u8]| {
         std::fs::write(format!("{directory}/{name}"), bytes).expect("DIRECTORY can be written");
@@ -27,6 +31,10 @@ fn main() {
 
 fn files(trace: &Trace) -> Vec<&str> {
     trace.header.files.iter().map(|file| file.path.as_str()).collect()
+}
+
+fn lists<'a>(trace: &Trace, links: &'a Links) -> Vec<&'a [u32]> {
+    (0..trace.events.len()).map(|row| links.of(row)).collect()
 }
 
 fn expected(trace: &Trace) -> Vec<Value> {

@@ -6,6 +6,7 @@
 mod compare;
 mod curve;
 mod effects;
+mod foreign;
 mod observation;
 mod outcome;
 mod page;
@@ -17,6 +18,7 @@ mod weigh;
 
 pub use compare::{Compared, Comparison, compare};
 pub use curve::{Curve, Point};
+pub use foreign::{Foreign, foreign};
 pub use observation::Observation;
 pub use outcome::{
     FORMAT_VERSION, Incomplete, Latency, Measurement, Outcome, Prices, Refused, Summary,

@@ -10,6 +10,7 @@
 //!   them, by the rules of `statistics` and `evidence`;
 //! * `simulation`, `prediction`: what a simulated workload came to, and what is predicted of a recorded
 //!   program, as text, as a document and as rows;
+//! * `counted`: the report of a run of which only counters are known;
 //! * `compare`: two runs, or several of each, held against each other;
 //! * `advice`, `profile`: the stacks of strategies a trace gives reason for, what they would bring, and a
 //!   choice as a file;
@@ -24,6 +25,7 @@ mod analysis;
 pub mod bench;
 pub mod chart;
 pub mod compare;
+mod counted;
 pub mod csv;
 pub mod evidence;
 mod facts;
@@ -53,10 +55,16 @@ mod totals;
 pub mod tune;
 
 pub use analysis::Analysis;
+pub use counted::{
+    CountedFile, CountedReport, CountedSummary, HeatRow, ModuleRow, RankRow, counted_beside_trace,
+    counted_csv, counted_page, counted_rule_names, counted_sections, counted_text,
+};
 pub use findings::{Confidence, Evidence, Finding, Remedy, Severity, rule_names};
 pub use objects::{LevelRow, ObjectRow};
 pub use pattern::{Pattern, SharedPattern};
 pub use report::{Balance, FileRow, Lacks, LayerRow, PartRow, ProcessRow, Report, Summary};
-pub use sections::{page as report_page, sections as report_sections};
+pub use sections::{
+    page as report_page, page_with as report_page_with, sections as report_sections,
+};
 pub use sizes::{SizeRange, Sizes};
 pub use timeline::{Slice, Timeline};

@@ -24,10 +24,13 @@
 //! assert!(html.starts_with(b"<!doctype html>"));
 //! ```
 
+mod causes;
 mod column;
 mod comparison;
+mod head;
 mod html;
 mod order;
+mod range;
 mod timeline;
 
 use crate::chart::Chart;
@@ -35,8 +38,10 @@ use iolab_trace::Trace;
 
 pub use crate::table::{Cell, Table, Tone};
 pub use comparison::{compare, label};
+pub use head::Kind;
 pub use html::render;
-pub use timeline::{Kind, encode};
+pub use range::{RangeTables, Sum, class_of, range};
+pub use timeline::encode;
 
 /// A page, from top to bottom.
 #[derive(Clone, Debug, Default)]

@@ -275,7 +275,7 @@ mod tests {
             files: vec![FileEntry { path, ..FileEntry::default() }],
             ..Header::default()
         };
-        Trace { header, events }
+        Trace { header, events, ..Trace::default() }
     }
 
     fn told(platform: &str) -> (String, Value) {

@@ -15,6 +15,11 @@ const LISTED: usize = 50;
 
 /// A page about one trace, as the bytes of one HTML file.
 pub fn page(report: &Report, trace: &Trace) -> Vec<u8> {
+    page_with(report, trace, Vec::new())
+}
+
+/// The same with more behind all else.
+pub fn page_with(report: &Report, trace: &Trace, more: Vec<Section>) -> Vec<u8> {
     let summary = &report.summary;
     let title = match summary.command.is_empty() {
         true => "I/O of a run".to_owned(),
@@ -33,7 +38,8 @@ pub fn page(report: &Report, trace: &Trace) -> Vec<u8> {
     ];
     let timelines = vec![page::Timeline { label: page::label(&trace.header), trace }];
     let headline = headline(report);
-    let sections = sections(report, trace, 0);
+    let mut sections = sections(report, trace, 0);
+    sections.extend(more);
     page::render(&Page { title, headline, facts, sections, timelines })
 }
 
@@ -103,7 +109,7 @@ fn shown(finding: &Finding, trace: &Trace, timeline: usize) -> page::Finding {
     }
 }
 
-fn sentence(text: &str) -> String {
+pub(crate) fn sentence(text: &str) -> String {
     let mut characters = text.chars();
     let first = characters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}.", characters.as_str())

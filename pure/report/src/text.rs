@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Lines of a list before it is cut.
-const LISTED: usize = 10;
+pub(crate) const LISTED: usize = 10;
 /// Columns of a curve over time.
-const CURVE_COLUMNS: usize = 60;
+pub(crate) const CURVE_COLUMNS: usize = 60;
 /// Columns of the longest bar.
-const BAR_COLUMNS: u64 = 30;
+pub(crate) const BAR_COLUMNS: u64 = 30;
 
 /// How the text is written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,7 +96,7 @@ fn heading(summary: &Summary) -> String {
     text
 }
 
-fn findings(findings: &[Finding], style: Style) -> String {
+pub(crate) fn findings(findings: &[Finding], style: Style) -> String {
     if findings.is_empty() {
         return "\nFindings\n  ✔ none\n".to_owned();
     }
@@ -110,7 +110,7 @@ fn findings(findings: &[Finding], style: Style) -> String {
     text
 }
 
-fn one_finding(finding: &Finding, style: Style) -> String {
+pub(crate) fn one_finding(finding: &Finding, style: Style) -> String {
     let (mark, colour) = match finding.severity {
         Severity::High => ("✖", "31"),
         Severity::Medium => ("▲", "33"),
@@ -277,7 +277,7 @@ fn curve(timeline: &Timeline, bytes: fn(&Slice) -> f64) -> (String, f64) {
     (line, peak / (timeline.slice_ns as f64 / 1e9))
 }
 
-fn level(value: f64, peak: f64) -> char {
+pub(crate) fn level(value: f64, peak: f64) -> char {
     const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let index = if peak > 0.0 { (value / peak * 8.0).ceil() as usize } else { 0 };
     LEVELS[index.min(8)]
@@ -333,7 +333,7 @@ pub(crate) fn lack_lines(report: &Report) -> Vec<String> {
     lines
 }
 
-fn cells<const N: usize>(texts: [&str; N]) -> [String; N] {
+pub(crate) fn cells<const N: usize>(texts: [&str; N]) -> [String; N] {
     texts.map(str::to_owned)
 }
 
@@ -358,12 +358,12 @@ pub(crate) fn table<const N: usize>(rows: &[[String; N]], right: usize) -> Strin
     text
 }
 
-fn bar(value: u64, largest: u64, columns: u64) -> String {
+pub(crate) fn bar(value: u64, largest: u64, columns: u64) -> String {
     let length = (value as u128 * u128::from(columns)).div_ceil(u128::from(largest.max(1)));
     "█".repeat(length as usize)
 }
 
-fn bytes_or_dash(bytes: u64) -> String {
+pub(crate) fn bytes_or_dash(bytes: u64) -> String {
     if bytes == 0 { "–".to_owned() } else { format_bytes(bytes) }
 }
 

@@ -46,7 +46,7 @@ fn trace(random: &mut Random) -> Trace {
         communicators: vec![vec![0, 1], vec![1]],
         ..Header::default()
     };
-    Trace { header, events: (0..rows).map(|_| event(random, rows)).collect() }
+    Trace { header, events: (0..rows).map(|_| event(random, rows)).collect(), ..Trace::default() }
 }
 
 #[test]

@@ -67,7 +67,11 @@ fn run(plan: Plan) -> Trace {
         });
     }
     let files = plan.paths.map(|path| FileEntry { path: path.to_owned(), ..FileEntry::default() });
-    Trace { header: Header { files: files.to_vec(), processes, ..Header::default() }, events }
+    Trace {
+        header: Header { files: files.to_vec(), processes, ..Header::default() },
+        events,
+        ..Trace::default()
+    }
 }
 
 fn runs(traces: &[Trace]) -> Vec<Run<'_>> {

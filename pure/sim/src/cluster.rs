@@ -30,7 +30,7 @@ use crate::world::{self, Departure, Host, NodeId, PacketId, Recorder, Rows, Serv
 use crate::world::{Target, TaskId};
 use client::Clients;
 use iolab_policy::cache::Operation;
-use iolab_trace::Event as Row;
+use iolab_trace::{Causes, Event as Row};
 use iolab_vocab::{Direction, Nanos};
 use message::Message;
 use server::Servers;
@@ -74,6 +74,8 @@ pub struct Recording {
     /// By process, then start; the pieces of an access follow it. Processes are numbered as
     /// [`Cluster::record`] says.
     pub rows: Vec<Row>,
+    /// What caused what among them.
+    pub causes: Causes,
     /// The communicators that rows name, as ranks of their application.
     pub communicators: Vec<Vec<u32>>,
     /// Rows beyond the limit.
@@ -180,9 +182,9 @@ impl<Q: EventQueue<Event>> Cluster<'_, Q> {
         let now = self.world.now();
         let mut recorder = self.world.take_recorder()?;
         self.machines.processes.note_unfinished(&mut recorder, now);
-        let Rows { rows, lost_count } = recorder.finish();
+        let Rows { rows, causes, lost_count } = recorder.finish();
         let communicators = self.machines.processes.communicators();
-        Some(Recording { rows, communicators, lost_count })
+        Some(Recording { rows, causes, communicators, lost_count })
     }
 }
 

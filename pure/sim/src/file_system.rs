@@ -195,14 +195,14 @@ impl<Q: EventQueue<Event>> FileSystem<'_, Q> {
         let now = self.world.now();
         let mut recorder = self.world.take_recorder()?;
         self.machines.processes.note_unfinished(&mut recorder, now);
-        let Rows { mut rows, lost_count } = recorder.finish();
+        let Rows { mut rows, causes, lost_count } = recorder.finish();
         // The journal, and further subfiles of a file on one server, are no files of the program.
         let file_count = self.machines.processes.clients.file_count() as u32;
         for row in rows.iter_mut().filter(|row| row.file.0 >= file_count) {
             row.file = FileId::NONE;
         }
         let communicators = self.machines.processes.communicators();
-        Some(Recording { rows, communicators, lost_count })
+        Some(Recording { rows, causes, communicators, lost_count })
     }
 }
 

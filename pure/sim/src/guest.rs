@@ -172,8 +172,13 @@ impl<'a> Subject<'a> {
             decisions: Trace {
                 header: header(trace, program, &apply, &run),
                 events: run.decisions.clone(),
+                ..Trace::default()
             },
-            trace: Trace { header: header(trace, program, &apply, &run), events: run.events },
+            trace: Trace {
+                header: header(trace, program, &apply, &run),
+                events: run.events,
+                ..Trace::default()
+            },
         })
     }
 }

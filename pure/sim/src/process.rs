@@ -196,7 +196,10 @@ impl<F: Files> Processes<'_, F> {
             notes.command_ended(recorder, task.process, now);
         }
         if let Some(command) = application.program.next(process.rank, &mut task.list) {
+            // Whoever goes on at the same moment does so for the same cause.
+            let cause = world.cause();
             self.begin_checked(world, id, command);
+            world.because(cause);
         } else {
             self.running_count -= 1;
             application.end = now;

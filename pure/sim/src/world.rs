@@ -13,6 +13,7 @@
 
 mod build;
 mod calendar;
+mod causes;
 mod cpu;
 mod device;
 mod event;
@@ -29,6 +30,7 @@ pub use event::Event;
 pub use hop::{HopTotals, LinkKind};
 pub use part::Part;
 
+pub(crate) use causes::RowId;
 pub use device::DeviceTotals;
 pub(crate) use message::{Available, Content, Departure};
 pub(crate) use recorder::{Recorder, Rows};
@@ -169,17 +171,30 @@ impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
             Event::Arrived(packet) => self.network.enter(&mut self.calendar, packet),
             Event::Carried(hop) => self.carried(host, hop),
             Event::Computed(node) => return self.computed(host, NodeId(node)),
-            Event::Rested(task) => return host.rested(self, TaskId(task)),
+            Event::Rested(task) => {
+                self.task_goes_on(TaskId(task));
+                return host.rested(self, TaskId(task));
+            }
             Event::Transferred(transfer) => {
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.found.access_ended(TransferId(transfer));
+                }
                 let transfer = self.end_transfer(TransferId(transfer));
                 host.transferred(self, transfer.server, transfer.direction, transfer.ticket);
             }
-            Event::Woke(server) => return host.woke(self, ServerId(server)),
+            Event::Woke(server) => {
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.found.server_goes_on(ServerId(server));
+                }
+                return host.woke(self, ServerId(server));
+            }
             Event::FaultBegan(fault) => {
+                self.because(RowId::NONE);
                 self.fault_began(host, fault);
                 return false;
             }
             Event::FaultEnded(fault) => {
+                self.because(RowId::NONE);
                 self.fault_ended(host, fault);
                 return false;
             }
@@ -195,6 +210,7 @@ impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
         if let Some(wait) = next {
             self.calendar.set_timer(wait.0, node.0, Event::Computed(node.0));
         }
+        self.task_goes_on(TaskId(task));
         self.computing = Some(node);
         host.computed(self, TaskId(task));
         self.computing = None;
@@ -208,6 +224,7 @@ impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
 
     /// So many instructions of a task on a node's processors, which all its tasks share.
     pub(crate) fn compute(&mut self, on: NodeId, task: TaskId, instructions: f64) {
+        self.task_waits(task);
         let node = &mut self.nodes[on.index()];
         let was_idle = node.cpu.is_idle();
         let wait = node.cpu.add(self.calendar.now, task.0, instructions).0;
@@ -224,12 +241,16 @@ impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
 
     /// A task does nothing for so long.
     pub(crate) fn rest(&mut self, on: NodeId, task: TaskId, nanos: Nanos) {
+        self.task_waits(task);
         self.calendar.post(nanos.0, on.0, Event::Rested(task.0));
     }
 
     /// A server wants to be woken at that time.
     pub(crate) fn wake(&mut self, server: ServerId, at: Nanos) {
         let wait = at.since(self.calendar.now).0;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.found.server_waits(server);
+        }
         self.calendar.post(wait, self.source_of(server), Event::Woke(server.0));
     }
 
@@ -314,6 +335,39 @@ impl<Q, C: Content> World<Q, C> {
     #[inline]
     pub(crate) fn recorder(&mut self) -> Option<&mut Recorder> {
         self.recorder.as_deref_mut()
+    }
+
+    /// The row that what happens now is a reaction to; none if nothing is noted.
+    #[inline]
+    pub(crate) fn cause(&self) -> RowId {
+        self.recorder.as_ref().map_or(RowId::NONE, |recorder| recorder.found.current)
+    }
+
+    /// A row begins, if anything is noted, because of what has just happened.
+    pub(crate) fn open_row(&mut self) -> RowId {
+        self.recorder().map_or(RowId::NONE, Recorder::open)
+    }
+
+    /// What happens now is a reaction to that row.
+    #[inline]
+    pub(crate) fn because(&mut self, cause: RowId) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.found.current = cause;
+        }
+    }
+
+    #[inline]
+    fn task_waits(&mut self, task: TaskId) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.found.task_waits(task);
+        }
+    }
+
+    #[inline]
+    fn task_goes_on(&mut self, task: TaskId) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.found.task_goes_on(task);
+        }
     }
 
     /// What was noted; nothing is from now on.

@@ -102,7 +102,7 @@ fn trace() -> Trace {
         }
     };
     let rows = |rank| calls(rank).into_iter().enumerate().map(move |(i, call)| row(rank, i, call));
-    Trace { header, events: rows(0).chain(rows(1)).collect() }
+    Trace { header, events: rows(0).chain(rows(1)).collect(), ..Trace::default() }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! One call of a program (or one piece of work of a simulated component), as a flat row.
 
-use crate::{Class, Function, Header, Layer};
+use crate::{Causes, Class, Function, Header, Layer};
 use iolab_vocab::{FileId, Nanos};
 
 /// From this bit on, the argument of a row that counts seeks holds their number.
@@ -120,21 +120,51 @@ pub struct Trace {
     pub header: Header,
     /// The rows.
     pub events: Vec<Event>,
+    /// What caused what among them.
+    pub causes: Causes,
 }
 
-/// Sorts rows as traces are written, by rank and thread, parents going along.
-pub fn sort(events: &mut Vec<Event>) {
-    let order = order(events, |row| usize::try_from(events[row].parent).ok());
-    let mut rows = vec![0; events.len()];
-    for (row, &at) in order.iter().enumerate() {
-        rows[at as usize] = row as i64;
-    }
-    *events = order.iter().map(|&at| events[at as usize]).collect();
-    for event in events {
-        if let Some(row) = usize::try_from(event.parent).ok().and_then(|at| rows.get(at)) {
-            event.parent = *row;
+impl Trace {
+    /// Sorts rows as traces are written, by rank and thread; parents and causes go along.
+    pub fn sort(&mut self) {
+        let order = self.order();
+        let mut rows = vec![0; order.len()];
+        for (row, &at) in order.iter().enumerate() {
+            rows[at as usize] = row as u32;
+        }
+        let row_of = |at: i64| usize::try_from(at).ok().and_then(|at| rows.get(at)).copied();
+        self.events = order.iter().map(|&at| self.events[at as usize]).collect();
+        for event in &mut self.events {
+            if let Some(row) = row_of(event.parent) {
+                event.parent = row.into();
+            }
+        }
+        if !self.causes.is_empty() {
+            self.causes = self.causes.renumbered(|at| row_of(at.into()));
         }
     }
+
+    /// The order its rows are written in, see [`order`].
+    pub fn order(&self) -> Vec<u32> {
+        order(&self.events, |row| usize::try_from(self.events[row].parent).ok())
+    }
+
+    /// Leaves out causes that cannot be, and says so in the header.
+    pub fn keep_possible_causes(&mut self) {
+        let count = self.causes.keep_possible(&self.events).count();
+        if count > 0 {
+            let what = if count == 1 { "cause" } else { "causes" };
+            let line = format!("{count} {what} of rows that cannot be, left out");
+            self.header.losses.unseen.push(line);
+        }
+    }
+}
+
+/// Sorts rows without causes as traces are written, by rank and thread, parents going along.
+pub fn sort(events: &mut Vec<Event>) {
+    let mut trace = Trace { events: std::mem::take(events), ..Trace::default() };
+    trace.sort();
+    *events = trace.events;
 }
 
 /// The order rows are written in: by rank, process, thread and start. Of those that begin together a call

@@ -134,7 +134,7 @@ pub fn finish(spools: &Spools<'_>, side: Side) -> Result<Trace, FinishError> {
     let outer_first = |e: &Event| (e.rank, e.process, e.thread, e.start, u64::MAX - e.end.0);
     events.sort_by_key(outer_first);
     adopt(&mut events);
-    Ok(Trace { header, events })
+    Ok(Trace { header, events, ..Trace::default() })
 }
 
 fn check(control: &[u8]) -> Result<(), FinishError> {
@@ -189,6 +189,7 @@ fn entry(process: &gather::Process) -> ProcessEntry {
         start_ns: process.start.0,
         end_ns: process.end.0,
         ending: if process.ended { "exited" } else { "cut" }.to_owned(),
+        ..ProcessEntry::default()
     }
 }
 

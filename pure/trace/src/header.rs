@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the header and the columns; readers refuse a larger one.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// How a trace came to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,26 @@ pub struct FileEntry {
     pub file_system: String,
 }
 
-/// A process of the trace, or a component of a simulated cluster (then `name` says which).
+/// What a process of the trace is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProcessKind {
+    /// A process of a parallel program.
+    Rank,
+    /// Any other process.
+    #[default]
+    Process,
+    /// Requests of a simulated server.
+    Server,
+    /// Its device.
+    Device,
+    /// What a simulated node sent.
+    NicOut,
+    /// What it received.
+    NicIn,
+}
+
+/// A process of the trace, or a component of a simulated cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProcessEntry {
@@ -59,7 +78,13 @@ pub struct ProcessEntry {
     pub rank: i32,
     /// Command line.
     pub command: Vec<String>,
-    /// Host it ran on.
+    /// What it is, where that does not follow from `rank`; see [`ProcessEntry::kind`].
+    #[serde(skip_serializing_if = "is_plain")]
+    pub kind: ProcessKind,
+    /// The application it belongs to, where several may run; empty for none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub application: String,
+    /// Host it ran on; of a simulated cluster its node.
     pub host: String,
     /// First and last moment seen, nanoseconds since time zero.
     pub start_ns: u64,
@@ -67,6 +92,34 @@ pub struct ProcessEntry {
     pub end_ns: u64,
     /// `exited`, or `cut` when the process ended without telling (a signal, a crash).
     pub ending: String,
+}
+
+fn is_plain(kind: &ProcessKind) -> bool {
+    *kind == ProcessKind::Process
+}
+
+impl ProcessEntry {
+    /// What it is: a process with a rank is one, though nobody said so.
+    pub fn kind(&self) -> ProcessKind {
+        match self.kind {
+            ProcessKind::Process if self.rank >= 0 => ProcessKind::Rank,
+            kind => kind,
+        }
+    }
+}
+
+/// A phase of an application.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PhaseEntry {
+    /// Its name.
+    pub name: String,
+    /// The application.
+    pub application: String,
+    /// When the first rank came to it, nanoseconds since time zero.
+    pub start_ns: u64,
+    /// When the last rank left it.
+    pub end_ns: u64,
 }
 
 /// An object in a file of HDF5, as a program opened it.
@@ -150,6 +203,9 @@ pub struct Header {
     pub files: Vec<FileEntry>,
     /// Processes by `Event::process`.
     pub processes: Vec<ProcessEntry>,
+    /// Phases of applications, where they are known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseEntry>,
     /// The groups of processes that messages and collective calls name by index: ranks of the
     /// parallel program, in the communicator's own order. Empty where no such call is known.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -6,7 +6,12 @@ pub mod hdtrace;
 mod strace;
 mod strace_line;
 
-pub use darshan::{DarshanError, darshan, is_darshan};
+/// What a log of Darshan counts, see [`darshan_counted`].
+pub mod counted {
+    pub use super::darshan::{Counted, Extreme, Heat, Module, Record, SIZE_BOUNDS, Way};
+}
+
+pub use darshan::{DarshanError, darshan, darshan_counted, is_darshan, old_darshan};
 pub use dftracer::{Dftracer, DftracerError, is_dftracer};
 pub use strace::{NO_DURATIONS, strace};
 

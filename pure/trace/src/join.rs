@@ -8,7 +8,9 @@
 //! aligned by their wall clocks, which the joined header says; a path on a file system that every
 //! machine has for itself is a file per machine.
 
-use crate::{Class, Event, FileEntry, Function, Header, Layer, ObjectEntry, ProcessEntry};
+use crate::{
+    Class, Event, FileEntry, Function, Header, Layer, ObjectEntry, PhaseEntry, ProcessEntry,
+};
 use iolab_vocab::{FileId, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,6 +95,7 @@ pub fn headers(parts: &[Header]) -> (Header, Vec<Seat>) {
         files: Vec::new(),
         communicators: Vec::new(),
         objects: Vec::new(),
+        phases: Vec::new(),
         ..first.clone()
     };
     let mut files = Files { by_name: BTreeMap::new(), one_machine };
@@ -118,6 +121,11 @@ pub fn headers(parts: &[Header]) -> (Header, Vec<Seat>) {
             shift_ns,
         });
         joined.processes.extend(part.processes.iter().map(|it| later(it, shift_ns)));
+        joined.phases.extend(part.phases.iter().map(|it| PhaseEntry {
+            start_ns: it.start_ns + shift_ns,
+            end_ns: it.end_ns + shift_ns,
+            ..it.clone()
+        }));
         if at > 0 {
             add(&mut joined, part);
         }

@@ -6,6 +6,7 @@
 //! raw spool of a running program is `spool`, the finished `.iot` file is the crate `iolab-iot`.
 
 mod call_view;
+mod causes;
 pub mod datatype;
 mod event;
 pub mod export;
@@ -19,9 +20,11 @@ pub mod program;
 pub mod spool;
 
 pub use call_view::{CallView, Partner};
+pub use causes::{Causes, Impossible, Links, Moment};
 pub use event::{Event, Trace, order, sort};
 pub use function::{Class, Function, Layer};
 pub use header::{
-    Clock, FORMAT_VERSION, FileEntry, Header, Losses, ObjectEntry, Origin, Part, ProcessEntry,
+    Clock, FORMAT_VERSION, FileEntry, Header, Losses, ObjectEntry, Origin, Part, PhaseEntry,
+    ProcessEntry, ProcessKind,
 };
 pub use once::Once;

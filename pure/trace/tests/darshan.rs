@@ -2,7 +2,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "samples are files")]
 
-use iolab_trace::import::{DarshanError, darshan, is_darshan};
+use iolab_trace::import::counted::Module;
+use iolab_trace::import::{DarshanError, darshan, darshan_counted, is_darshan, old_darshan};
 use iolab_trace::{Class, Event, Function, Layer, Trace};
 use std::collections::BTreeMap;
 use std::fs;
@@ -121,6 +122,49 @@ fn public_logs_have_the_accesses_that_pydarshan_reads() {
         }
     }
     assert_eq!(traced, 13, "logs with single accesses");
+}
+
+#[test]
+fn public_logs_count_what_pydarshan_counts() {
+    let totals = table("totals.csv");
+    let logs = logs();
+    assert!(logs.len() >= 50);
+    for (name, bytes) in logs {
+        let row = &totals[&name][0];
+        let counted = darshan_counted(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(u64::from(counted.ranks), number(row, "nprocs"), "{name}");
+        let posix = || counted.records.iter().filter(|it| it.module == Module::Posix);
+        let ours = [
+            posix().map(|it| it.writes.calls).sum(),
+            posix().map(|it| it.reads.calls).sum(),
+            posix().map(|it| it.writes.bytes).sum(),
+            posix().map(|it| it.reads.bytes).sum(),
+            posix().map(|it| it.opens).sum::<u64>(),
+        ];
+        let theirs = [
+            "posix_writes",
+            "posix_reads",
+            "posix_bytes_written",
+            "posix_bytes_read",
+            "posix_opens",
+        ];
+        assert_eq!(ours, theirs.map(|column| number(row, column)), "{name}");
+        let modules: Vec<_> = counted.modules.iter().map(|it| it.name()).collect();
+        let modules = modules.join("+").replace("+DXT_POSIX", "").replace("+DXT_MPIIO", "");
+        let wanted = row["mods"].replace("+DXT_POSIX", "").replace("+DXT_MPIIO", "");
+        assert_eq!(modules, wanted, "{name}");
+        assert_eq!(counted.has_accesses, row["mods"].contains("DXT_"), "{name}");
+        for record in &counted.records {
+            for way in [&record.reads, &record.writes] {
+                assert!(way.sequential >= way.consecutive, "{name}");
+                assert!(way.first <= way.last, "{name}");
+                assert!(way.collective <= way.calls && way.nonblocking <= way.calls, "{name}");
+                if record.module == Module::Posix && way.calls > 0 {
+                    assert_eq!(way.sizes.iter().sum::<u64>(), way.calls, "{name}");
+                }
+            }
+        }
+    }
 }
 
 /// A log of format 3.41 in the making.
@@ -316,6 +360,23 @@ fn a_log_that_contradicts_itself_is_an_error_that_says_where() {
     let mut outside = Made::new().bytes();
     outside[48 + 16 * 10 + 8..][..8].copy_from_slice(&u64::MAX.to_le_bytes());
     assert!(error(&outside).to_string().contains("DXT_POSIX lies at bytes"));
+}
+
+#[test]
+fn a_log_of_darshan_2_is_told_by_its_version() {
+    use std::io::Write;
+    let packed = |version: &[u8; 8], magic: u64| {
+        let mut to = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        to.write_all(version).unwrap();
+        to.write_all(&magic.to_be_bytes()).unwrap();
+        to.finish().unwrap()
+    };
+    let old = packed(b"2.06\0\0\0\0", 6_567_223);
+    assert_eq!(darshan(&old).unwrap_err(), DarshanError::Old("2.06".to_owned()));
+    assert!(darshan(&old).unwrap_err().to_string().contains("looks like a log of Darshan 2.06"));
+    assert_eq!(old_darshan(&packed(b"2.06\0\0\0\0", 1)), None);
+    assert_eq!(old_darshan(&packed(b"hello 2.", 6_567_223)), None);
+    assert_eq!(old_darshan(&old[..old.len() / 2]), None);
 }
 
 #[test]

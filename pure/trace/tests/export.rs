@@ -35,7 +35,7 @@ fn trace() -> Trace {
         call(Function::READ, 2_000_000, 0, 60),
         call(Function::READ, 3_000_000, 60, -5),
     ];
-    Trace { header, events }
+    Trace { header, events, ..Trace::default() }
 }
 
 #[test]
@@ -50,6 +50,15 @@ fn perfetto_gets_valid_json_with_exact_times() {
     assert_eq!((&events[2]["ts"], &events[2]["dur"]), (&1234.567.into(), &1.5.into()));
     assert_eq!(events[2]["args"]["file"], "/data/a \"b\",c");
     assert_eq!(events[4]["args"]["result"], -5);
+}
+
+#[test]
+fn ranks_of_a_damaged_trace_are_exported_as_they_are() {
+    let mut trace = trace();
+    trace.header.processes[0].rank = i32::MAX;
+    let mut text = Vec::new();
+    export::dxt(&trace, &mut text).unwrap();
+    assert!(String::from_utf8(text).unwrap().contains("# nprocs: 2147483648\n"));
 }
 
 #[test]

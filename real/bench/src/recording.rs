@@ -4,14 +4,12 @@
 //! ends; `calls=reads` or `writes` only some of its accesses. What counts is what reached the
 //! kernel and moved data, in order of time. 16 bytes per access are kept, nothing else.
 
-use iolab_host::trace_parts;
-use iolab_iot::{IotError, Joined, Reader};
 use iolab_pattern::{Access, Pattern, Recorded};
 use iolab_trace::{Class, Event, Layer};
+use iolab_traces::Source;
 use iolab_vocab::{Extent, Random, Rank, Refusal, Seed};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Which accesses of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,8 +64,9 @@ impl Recording {
     /// When the trace cannot be read, or holds no such accesses.
     pub(crate) fn load(spec: &str) -> Result<Recording, Refusal> {
         let wanted = Wanted::parse(spec)?;
-        let file = wanted.choose_file()?;
-        let ranks = wanted.accesses(file)?;
+        let source = Source::open(&wanted.run)?;
+        let file = wanted.choose_file(&source)?;
+        let ranks = wanted.accesses(&source, file)?;
         let text = format!("trace:{spec}");
         Ok(Recording { text, ranks: ranks.len() as u32, recorded: Recorded::new(ranks) })
     }
@@ -122,32 +121,13 @@ impl Wanted {
         Ok(wanted)
     }
 
-    /// A file, or the parts of a job.
-    fn open(&self) -> Result<Joined<File>, Refusal> {
-        let missing = |error: std::io::Error| {
-            Refusal::new(
-                format!("{}: {error}", self.run.display()),
-                "traces are made by `iolab record -o RUN.iot -- COMMAND`",
-            )
-        };
-        let parts = trace_parts::of(&self.run).map_err(missing)?;
-        let readers: Result<_, Refusal> = parts
-            .iter()
-            .map(|part| {
-                Reader::new(File::open(part).map_err(missing)?)
-                    .map_err(|error| unreadable(&self.run, &error))
-            })
-            .collect();
-        Ok(Joined::new(readers?))
-    }
-
     /// All that is taken, event by event.
-    fn visit(&self, mut each: impl FnMut(&Event)) -> Result<(), Refusal> {
-        for group in &mut self.open()? {
-            let group = group.map_err(|error| unreadable(&self.run, &error))?;
-            group.iter().filter(|event| self.takes(event)).for_each(&mut each);
-        }
-        Ok(())
+    fn visit(&self, source: &Source, mut each: impl FnMut(&Event)) -> Result<(), Refusal> {
+        source.visit(|event| {
+            if self.takes(event) {
+                each(event);
+            }
+        })
     }
 
     fn takes(&self, event: &Event) -> bool {
@@ -159,14 +139,14 @@ impl Wanted {
     }
 
     /// The file that moved most bytes, among those whose path ends as wanted.
-    fn choose_file(&self) -> Result<u32, Refusal> {
-        let header = self.open()?.header().clone();
+    fn choose_file(&self, source: &Source) -> Result<u32, Refusal> {
+        let header = source.header();
         let named = |file: u32| match (&self.file, header.files.get(file as usize)) {
             (Some(end), Some(entry)) => entry.path.ends_with(end.as_str()),
             (wanted, entry) => wanted.is_none() && entry.is_some(),
         };
         let mut bytes: BTreeMap<u32, u64> = BTreeMap::new();
-        self.visit(|event| {
+        self.visit(source, |event| {
             if named(event.file.0) {
                 *bytes.entry(event.file.0).or_default() += event.moved_bytes();
             }
@@ -185,9 +165,9 @@ impl Wanted {
     }
 
     /// The accesses to the file: ranks in their order; processes without a rank follow, in theirs.
-    fn accesses(&self, file: u32) -> Result<Vec<Vec<Extent>>, Refusal> {
+    fn accesses(&self, source: &Source, file: u32) -> Result<Vec<Vec<Extent>>, Refusal> {
         let mut ranks: BTreeMap<(bool, u32), Vec<(u64, Extent)>> = BTreeMap::new();
-        self.visit(|event| {
+        self.visit(source, |event| {
             if event.file.0 == file {
                 let rank = u32::try_from(event.rank).ok();
                 let key = (rank.is_none(), rank.unwrap_or(event.process));
@@ -203,16 +183,13 @@ impl Wanted {
     }
 }
 
-fn unreadable(path: &Path, error: &IotError) -> Refusal {
-    let hint = error.hint().unwrap_or("is it a trace? `iolab report` tells more");
-    Refusal::new(format!("{}: {error}", path.display()), hint)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use iolab_trace::{FileEntry, Function, Header, ProcessEntry, Trace};
     use iolab_vocab::{FileId, Nanos};
+    use std::fs::File;
+    use std::path::Path;
 
     fn event(rank: i32, file: u32, function: Function, place: (i64, i64), start: u64) -> Event {
         Event {
@@ -247,7 +224,7 @@ mod tests {
             event(1, 1, Function::PREAD, (0, 50), 30),
         ];
         let file = File::create(&path).expect("a file");
-        iolab_iot::write(&Trace { header, events }, file).expect("written");
+        iolab_iot::write(&Trace { header, events, ..Trace::default() }, file).expect("written");
         path
     }
 
@@ -265,6 +242,15 @@ mod tests {
         assert_eq!((pattern.file_bytes(), pattern.memory_bytes()), (300, 100));
         let error = recording.make(4).err().expect("recorded on two");
         assert!(error.message.contains("2 ranks, not 4"), "{}", error.message);
+    }
+
+    #[test]
+    fn the_trace_of_another_tool_becomes_a_pattern_as_well() {
+        let log = "../../samples/darshan/mpi-io-test-x86_64-3.1.3.darshan";
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(log);
+        let writes = load(&format!("{},calls=writes", path.display())).expect("a recording");
+        let pattern = writes.make(4).expect("four ranks");
+        assert_eq!(pattern.file_bytes(), 64 << 20);
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Magic numbers of `statfs(2)`, those one meets on machines that compute.
+/// Magic numbers of `statfs(2)`, those one meets on machines that compute: of linux/magic.h, and for file
+/// systems outside the kernel as `stat -f` of GNU coreutils knows them.
 const NAMES: &[(i64, &str)] = &[
     (0xEF53, "ext4"),
     (0x0102_1994, "tmpfs"),
@@ -17,6 +18,16 @@ const NAMES: &[(i64, &str)] = &[
     (0x2FC1_2FC1, "zfs"),
     (0x6573_5546, "fuse"),
     (0xF2F5_2010, "f2fs"),
+    (0x4750_4653, "gpfs"),
+    (0x1983_0326, "beegfs"),
+    (0x00C3_6400, "ceph"),
+    (0x2003_0528, "orangefs"),
+    (0xAAD7_AAEA, "panfs"),
+    (0x0116_1970, "gfs2"),
+    (0xFE53_4D42, "smb2"),
+    (0xFF53_4D42, "cifs"),
+    (0x0102_1997, "9p"),
+    (0x7371_7368, "squashfs"),
 ];
 
 /// Name of the file system `path` is on; its magic number in hexadecimal when it has no name here.

@@ -19,7 +19,6 @@ pub mod result_file;
 pub mod run;
 pub mod shared;
 pub mod tick;
-pub mod trace_parts;
 pub mod uring;
 pub mod vigil;
 

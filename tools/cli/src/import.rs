@@ -1,10 +1,12 @@
 //! `iolab import`: what another tool recorded, as a trace.
 
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::record::output;
-use crate::{darshan, dftracer, hdtrace, trace_file};
+use crate::{reconstructed, say, trace_file};
 use clap::{Args, ValueEnum};
-use iolab_trace::{Trace, import};
+use iolab_trace::import;
+use iolab_traces::Format;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,14 +18,25 @@ pub(crate) struct Arguments {
     file: PathBuf,
     /// Which tool; need not be said of a .proj file, a log of Darshan or a trace of DFTracer
     #[arg(long)]
-    from: Option<Format>,
-    /// Where the trace goes; `-` is stdout. [default: run.iot]
-    #[arg(short, long, value_name = "RUN.iot")]
+    from: Option<From>,
+    /// What is made of it; a workload to simulate is reconstructed from the counters of a log of Darshan
+    #[arg(long = "as", value_name = "WHAT", default_value = "trace")]
+    kind: Kind,
+    /// Where it goes; `-` is stdout. [default: run.iot, a workload to stdout]
+    #[arg(short, long, value_name = "RUN.iot|W.toml")]
     output: Option<PathBuf>,
 }
 
+/// What can be made of what another tool recorded.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    Trace,
+    Workload,
+}
+
+/// Formats as they are named on the command line.
 #[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Format {
+enum From {
     /// The output of `strace -f -T -ttt -o FILE COMMAND`.
     Strace,
     /// A project of HDTrace (.proj), with its trace files beside it.
@@ -34,30 +47,21 @@ pub(crate) enum Format {
     Dftracer,
 }
 
-impl Format {
-    /// The tool that wrote what lies at `path`, where that can be told from its name or content.
-    pub(crate) fn of(path: &Path) -> Option<Format> {
-        if hdtrace::is_project(path) {
-            Some(Format::Hdtrace)
-        } else if darshan::is_log(path) {
-            Some(Format::Darshan)
-        } else {
-            dftracer::is_trace(path).then_some(Format::Dftracer)
-        }
-    }
-
-    /// Reads it.
-    pub(crate) fn load(self, path: &Path) -> Result<Trace, Failure> {
+impl From {
+    fn format(self) -> Format {
         match self {
-            Format::Strace => strace(path),
-            Format::Hdtrace => hdtrace::load(path),
-            Format::Darshan => darshan::load(path),
-            Format::Dftracer => dftracer::load(path),
+            From::Strace => Format::Strace,
+            From::Hdtrace => Format::Hdtrace,
+            From::Darshan => Format::Darshan,
+            From::Dftracer => Format::Dftracer,
         }
     }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if arguments.kind == Kind::Workload {
+        return as_workload(arguments);
+    }
     let format = arguments.format()?;
     let output = output(arguments.output.as_deref(), &[&arguments.file])?;
     let path = output.path().to_owned();
@@ -72,22 +76,36 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A workload that makes the accesses a log counts.
+fn as_workload(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let path = &arguments.file;
+    if !matches!(arguments.format()?, Format::Darshan) {
+        return Err(Failure::new(format!("{} is no log of Darshan", path.display())).hint(
+            "a workload is made of counters; a trace is simulated as it is: iolab simulate --trace",
+        ));
+    }
+    let output = match arguments.output.as_deref() {
+        Some(to) if to != Path::new("-") => Some(Output::begin(to, "-o", &[path.as_path()])?),
+        _ => None,
+    };
+    let text = reconstructed::workload(path)?;
+    let Some(output) = output else {
+        say::text(&text)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let to = output.path().to_owned();
+    output.write(text.as_bytes())?;
+    eprintln!("iolab: a workload in {}; what is inferred stands at its beginning", to.display());
+    Ok(ExitCode::SUCCESS)
+}
+
 impl Arguments {
     fn format(&self) -> Result<Format, Failure> {
-        self.from.or_else(|| Format::of(&self.file)).ok_or_else(|| {
+        self.from.map(From::format).or_else(|| Format::of(&self.file)).ok_or_else(|| {
             Failure::new(format!("{}: which tool wrote it?", self.file.display()))
                 .hint("say so by --from strace, --from hdtrace, --from darshan or --from dftracer")
         })
     }
-}
-
-fn strace(path: &Path) -> Result<Trace, Failure> {
-    let place = path.display();
-    let bytes = std::fs::read(path).map_err(|error| Failure::new(format!("{place}: {error}")))?;
-    import::strace(&String::from_utf8_lossy(&bytes)).map_err(|error| {
-        Failure::new(format!("{place}: {error}"))
-            .hint("record with `strace -f -T -ttt -o FILE COMMAND`")
-    })
 }
 
 /// Says which calls the trace lacks, most frequent first.

@@ -11,12 +11,10 @@ mod calibrate;
 mod collective;
 mod compare;
 mod completion;
-mod darshan;
-mod dftracer;
+mod doctor;
 mod export;
 mod failure;
 mod fs;
-mod hdtrace;
 mod import;
 mod man;
 mod mount;
@@ -27,6 +25,7 @@ mod parallel;
 mod planned;
 mod platform_file;
 mod profile;
+mod reconstructed;
 mod record;
 mod recover;
 mod replay;
@@ -66,6 +65,7 @@ enum Capability {
     Calibrate(calibrate::Arguments),
     Compare(compare::Arguments),
     Completion(completion::Arguments),
+    Doctor(doctor::Arguments),
     Record(record::Arguments),
     Recover(recover::Arguments),
     Export(export::Arguments),
@@ -95,6 +95,7 @@ fn main() -> ExitCode {
         Capability::Calibrate(arguments) => calibrate::run(&arguments),
         Capability::Compare(arguments) => compare::run(&arguments),
         Capability::Completion(arguments) => completion::run(&arguments, Iolab::command()),
+        Capability::Doctor(arguments) => doctor::run(&arguments),
         Capability::Record(arguments) => record::run(&arguments),
         Capability::Recover(arguments) => recover::run(&arguments),
         Capability::Export(arguments) => export::run(&arguments),

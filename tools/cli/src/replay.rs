@@ -66,7 +66,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             given_up: stacking::given_up(&settings.strategies),
             ..header
         };
-        trace_file::save_to(output, &Trace { header, events: summary.decisions.clone() })?;
+        trace_file::save_to(
+            output,
+            &Trace { header, events: summary.decisions.clone(), ..Trace::default() },
+        )?;
     }
     match arguments.json {
         true => say_line!("{:#}", as_json(&summary)),

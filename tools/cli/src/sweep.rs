@@ -2,10 +2,12 @@
 //!
 //! Results go to a directory: a journal with one line per finished run, and at the end a table as
 //! CSV and Parquet and a comparison as a page. A second call does only what the journal lacks; a
-//! sweep whose files have changed since is refused, not mixed.
+//! sweep whose files have changed since is refused, not mixed. Parts of a sweep (`--shard`) run on as many nodes
+//! as share the directory; whichever call finds that nothing is missing writes the results.
 
 mod journal;
 mod parquet;
+mod shard;
 
 use crate::failure::Failure;
 use crate::{parallel, say, trace_file};
@@ -16,13 +18,15 @@ use iolab_sim::platform::{LOCAL_PRESETS, PRESETS};
 use iolab_sim::sweep::Sweep;
 use iolab_sim::workload::{Settings, run as run_one};
 use journal::Journal;
+use shard::Shard;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 
 /// Run a workload with every combination of parameters, on all cores.
 ///
-/// Kill it at any time and call it again: finished runs are kept.
+/// Kill it at any time and call it again: finished runs are kept. Jobs of an array share the work by
+/// --shard and a common directory.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// The sweep in TOML: workload, platform, [parameters]
@@ -37,7 +41,10 @@ pub(crate) struct Arguments {
     /// their median with its range. 1 makes single runs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     seeds: Option<u64>,
-    /// Throw away what an earlier call has finished
+    /// Run only the I-th of N parts, as a job of an array; the last one to end writes the table
+    #[arg(long, value_name = "I/N", conflicts_with = "fresh")]
+    shard: Option<Shard>,
+    /// Throw away what earlier calls have finished
     #[arg(long)]
     fresh: bool,
     /// Print the table as CSV, too
@@ -57,21 +64,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let plan = Plan::read(&arguments.sweep, arguments.seeds)?;
     let directory =
         arguments.output.clone().unwrap_or_else(|| arguments.sweep.with_extension("sweep"));
-    let journal = Journal::open(&directory, &plan.fingerprint, arguments.fresh)?;
+    let mut journal =
+        Journal::open(&directory, &plan.fingerprint, arguments.shard, arguments.fresh)?;
     let done = journal.done();
-    let todo: Vec<u64> = (0..plan.sweep.len()).filter(|index| !done.contains(index)).collect();
+    let mine = |index: &u64| arguments.shard.is_none_or(|shard| shard.has(*index));
+    let todo: Vec<u64> =
+        (0..plan.sweep.len()).filter(mine).filter(|index| !done.contains(index)).collect();
     if !done.is_empty() {
         eprintln!("{} of {} runs are there already", done.len(), plan.sweep.len());
     }
-    let journal = Mutex::new(journal);
+    let shared = Mutex::new(&mut journal);
     let threads = arguments.jobs.unwrap_or_else(parallel::all_cores);
     let kept = parallel::run_all(&todo, threads, |&index| {
         let line = plan.line(index);
-        journal.lock().expect("no thread panics holding it").append(line)
+        shared.lock().expect("no thread panics holding it").append(line)
     });
     kept.into_iter().collect::<Result<(), Failure>>()?;
-    let lines = journal.into_inner().expect("all threads have ended").lines();
-    finish(&plan, &directory, &lines, arguments.csv)
+    journal.look_around()?;
+    let lines = journal.lines();
+    match arguments.shard {
+        Some(shard) if (lines.len() as u64) < plan.sweep.len() => {
+            let mine = lines.into_iter().filter(|line| shard.has(line.run)).collect::<Vec<_>>();
+            say_line!(
+                "shard {shard} is done, {} runs; {} of {} are there in all",
+                mine.len(),
+                journal.done().len(),
+                plan.sweep.len()
+            );
+            told(&mine)
+        }
+        _ => finish(&plan, &directory, &lines, arguments.csv),
+    }
 }
 
 fn finish(
@@ -89,6 +112,11 @@ fn finish(
         true => say::text(&csv)?,
         false => say::text(&results.text())?,
     }
+    told(lines)
+}
+
+/// Success, unless one of the runs failed.
+fn told(lines: &[Line]) -> Result<ExitCode, Failure> {
     let failed: Vec<&Line> = lines.iter().filter(|line| line.error.is_some()).collect();
     let Some(first) = failed.first() else { return Ok(ExitCode::SUCCESS) };
     let error = first.error.clone().unwrap_or_default();

@@ -28,7 +28,8 @@ fn save(path: &Path) {
         ..Event::of(Function::WRITE)
     };
     let events = (0..200).map(write).collect();
-    iolab_iot::write(&Trace { header, events }, File::create(path).unwrap()).unwrap();
+    iolab_iot::write(&Trace { header, events, ..Trace::default() }, File::create(path).unwrap())
+        .unwrap();
 }
 
 fn iolab(directory: &Path, arguments: &[&str]) -> Output {
@@ -142,23 +143,44 @@ fn a_log_of_darshan_is_a_trace_for_every_command() {
     assert!(text.contains("imported") && text.contains("· 4 ranks ·"), "{text}");
     assert!(text.contains("read 64 MiB · wrote 64 MiB"), "{text}");
     assert!(text.contains("inferred: opens and closes"), "{text}");
-    assert!(!text.contains("of it metadata"), "{text}");
+    let (traced, counted) = text.split_once("\nWhat Darshan counted besides\n").unwrap();
+    assert!(!traced.contains("of it metadata"), "{text}");
+    assert!(counted.contains("POSIX") && counted.contains("MPI-IO"), "{text}");
     let predicted = out(&["simulate", "--trace", log, "--platform", "classic-hdd"]);
     assert!(predicted.contains("6.44 MiB"), "{predicted}");
     out(&["view", log, "-o", "page.html"]);
     out(&["import", log, "-o", "run.iot"]);
-    assert_eq!(out(&["report", "run.iot"]), text);
+    assert_eq!(out(&["report", "run.iot"]), traced);
 
-    for (name, wanted) in [
-        ("mpi-io-test-x86_64-3.0.0.darshan", "it counts 8 reads and writes"),
-        ("README.md", "README.md"),
+    for (command, name, wanted) in [
+        ("view", "mpi-io-test-x86_64-3.0.0.darshan", "it counts 8 reads and writes"),
+        ("report", "README.md", "README.md"),
     ] {
         let log = &format!("{DARSHAN}{name}");
-        let output = iolab(directory.path(), &["report", log]);
+        let output = iolab(directory.path(), &[command, log]);
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(1) && told.contains(wanted), "{told}");
         assert!(told.contains("hint: "), "{told}");
     }
+}
+
+#[test]
+fn a_log_that_only_counts_is_reported_and_simulated_as_what_it_counts() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = &format!("{DARSHAN}mpi-io-test-x86_64-3.0.0.darshan");
+    let out = |arguments: &[&str]| stdout_of(directory.path(), arguments);
+    let text = out(&["report", log]);
+    assert!(text.contains("What counters cannot tell") && text.contains("MPI-IO"), "{text}");
+    let report: serde_json::Value = serde_json::from_str(&out(&["report", log, "--json"])).unwrap();
+    assert_eq!(report["schema"], "iolab.counted/1");
+    assert_eq!(report["summary"]["read_bytes"], 64 << 20);
+    assert_eq!(report["summary"]["written_bytes"], 64 << 20);
+    assert!(out(&["report", log, "--csv"]).starts_with("path,file_system,module"));
+    out(&["import", log, "--as", "workload", "-o", "w.toml"]);
+    let simulate =
+        |workload: &str| out(&["simulate", "--workload", workload, "--platform", "classic-hdd"]);
+    assert!(simulate("w.toml").contains("64 MiB"), "{}", simulate("w.toml"));
+    assert!(simulate(log).contains("64 MiB"));
 }
 
 #[test]

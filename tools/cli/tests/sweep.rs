@@ -112,7 +112,82 @@ fn single_runs_of_an_old_journal_are_read_and_made_again() {
     let output = iolab(at, &["sweep", "s.toml"]);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && told.contains("12 runs are of single orders"), "{told}");
-    assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), whole.lines().count());
+    let output = iolab(at, &["sweep", "s.toml"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("12 of 12 runs are there") && !told.contains("single"), "{told}");
+}
+
+#[test]
+fn shards_make_the_table_that_one_call_makes() {
+    let directory = laid_out();
+    let at = directory.path();
+    assert!(iolab(at, &["sweep", "s.toml", "-o", "whole"]).status.success());
+    let whole = fs::read_to_string(at.join("whole/results.csv")).unwrap();
+    for (turn, shard) in ["2/5", "5/5", "1/5", "3/5", "4/5"].iter().enumerate() {
+        let output = iolab(at, &["sweep", "s.toml", "-o", "parts", "--shard", shard]);
+        let (told, said) = (text(&output.stderr), text(&output.stdout));
+        assert!(output.status.success(), "{told}");
+        let is_last = turn == 4;
+        assert_eq!(at.join("parts/results.csv").exists(), is_last, "{shard}: {told}{said}");
+        assert!(is_last || said.contains(" of 12 are there in all"), "{said}");
+    }
+    assert_eq!(fs::read_to_string(at.join("parts/results.csv")).unwrap(), whole);
+    // Parts that were cut by a kill, and one that never ran: a call without parts does the rest.
+    let cut = at.join("parts/journal-2-of-5.jsonl");
+    let journal = fs::read(&cut).unwrap();
+    fs::write(&cut, &journal[..journal.len() - 5]).unwrap();
+    fs::remove_file(at.join("parts/journal-3-of-5.jsonl")).unwrap();
+    fs::remove_file(at.join("parts/results.csv")).unwrap();
+    let output = iolab(at, &["sweep", "s.toml", "-o", "parts"]);
+    assert!(output.status.success() && text(&output.stderr).contains("9 of 12 runs are there"));
+    assert_eq!(fs::read_to_string(at.join("parts/results.csv")).unwrap(), whole);
+}
+
+#[test]
+fn shards_run_beside_each_other_and_beside_nobody_else() {
+    let directory = laid_out();
+    let at = directory.path();
+    fs::create_dir(at.join("parts")).unwrap();
+    // Somebody holds the journal of the first part.
+    let held = fs::File::create(at.join("parts/journal-1-of-2.jsonl")).unwrap();
+    held.lock().unwrap();
+    for refused in [&["--shard", "1/2"][..], &[], &["--fresh"]] {
+        let output = iolab(at, &[&["sweep", "s.toml", "-o", "parts"], refused].concat());
+        let told = text(&output.stderr);
+        assert!(!output.status.success() && told.contains("journal-1-of-2.jsonl is being written"));
+        assert!(told.contains("hint: wait"), "{told}");
+    }
+    let output = iolab(at, &["sweep", "s.toml", "-o", "parts", "--shard", "2/2"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    drop(held);
+    assert!(iolab(at, &["sweep", "s.toml", "-o", "parts"]).status.success());
+    assert!(at.join("parts/results.csv").exists());
+}
+
+#[test]
+fn what_only_looks_like_a_shard_is_refused_or_kept() {
+    let directory = laid_out();
+    let at = directory.path();
+    for (shard, wanted) in
+        [("0/4", "1 to 4"), ("5/4", "1 to 4"), ("1/0", "no 0 parts"), ("2", "I/N")]
+    {
+        let output = iolab(at, &["sweep", "s.toml", "--shard", shard]);
+        assert!(!output.status.success() && text(&output.stderr).contains(wanted), "{shard}");
+    }
+    let output = iolab(at, &["sweep", "s.toml", "--shard", "1/2", "--fresh"]);
+    assert!(!output.status.success() && text(&output.stderr).contains("--fresh"));
+    let foreign = at.join("s.sweep/journal-1-of-2.jsonl");
+    fs::create_dir_all(foreign.parent().unwrap()).unwrap();
+    fs::write(&foreign, "a diary\n").unwrap();
+    let output = iolab(at, &["sweep", "s.toml"]);
+    assert!(!output.status.success() && text(&output.stderr).contains("no journal of a sweep"));
+    let output = iolab(at, &["sweep", "s.toml", "--fresh"]);
+    assert!(!output.status.success() && text(&output.stderr).contains("no journal of a sweep"));
+    assert_eq!(fs::read_to_string(&foreign).unwrap(), "a diary\n");
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[test]

@@ -146,8 +146,11 @@ fn trace(path: &Path) {
     let files = vec![FileEntry { path: "/data/file".to_owned(), ..FileEntry::default() }];
     let header = Header { files, processes: vec![ProcessEntry::default()], ..Header::default() };
     let events = vec![event(Function::PWRITE, 0, 10), event(Function::PWRITE, 8, 20)];
-    iolab_iot::write(&Trace { header, events }, File::create(path).expect("a file"))
-        .expect("a trace");
+    iolab_iot::write(
+        &Trace { header, events, ..Trace::default() },
+        File::create(path).expect("a file"),
+    )
+    .expect("a trace");
 }
 
 /// What a user may have lying about.

@@ -11,7 +11,7 @@ fn save(path: &Path) {
         processes: vec![ProcessEntry::default()],
         ..Header::default()
     };
-    let trace = Trace { header, events: vec![Event::of(Function::WRITE); 3] };
+    let trace = Trace { header, events: vec![Event::of(Function::WRITE); 3], ..Trace::default() };
     iolab_iot::write(&trace, File::create(path).unwrap()).unwrap();
 }
 

@@ -2,7 +2,11 @@
 
 import csv
 import doctest
+import pickle
+import re
 import tomllib
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import iolab
 import pytest
@@ -136,6 +140,85 @@ def test_a_sweep_is_the_product_of_its_lists_on_several_workers():
     assert points == iolab.sweep(WORKLOAD, cache=["none", "aggregation"], tie_seed=range(3), workers=1)
 
 
+@pytest.fixture(scope="module")
+def processes():
+    # Children that begin anew share nothing: as on another node.
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
+        yield executor
+
+
+def test_a_sweep_in_other_processes_comes_to_the_same(processes):
+    workload, platform = iolab.Workload(WORKLOAD), iolab.Platform.preset("classic-hdd")
+    parameters = {"cache": ["none", Aggregation()], "seeds": [1, 3]}
+    here = iolab.sweep(workload, [platform], **parameters)
+    there = iolab.sweep(workload, [platform], executor=processes, **parameters)
+    assert [point.result for point in there] == [point.result for point in here]
+    assert len({point.result.seconds for point in there}) > 1
+    trace = iolab.Trace.load(PARTDIFF)
+    points = iolab.sweep([trace], executor=processes, seeds=1)
+    assert points[0].result == iolab.run(trace, seeds=1)
+
+
+def test_what_fails_elsewhere_is_named_as_here(processes):
+    with pytest.raises(iolab.Error, match="at cache = magic") as raised:
+        iolab.sweep(WORKLOAD, cache=["none", "magic"], executor=processes)
+    assert raised.value.hint
+    with pytest.raises(iolab.Error, match="cannot be sent to another process") as raised:
+        iolab.sweep(WORKLOAD, cache=[lambda settings: None], executor=processes)
+    assert raised.value.hint
+    # The executor is the caller's, and goes on.
+    assert processes.submit(abs, -1).result() == 1
+
+
+def test_tables_of_pandas_hold_what_the_results_hold():
+    points = iolab.sweep(WORKLOAD, cache=["none", "aggregation"])
+    frame = points.frame()
+    assert list(frame["cache"]) == ["none", "aggregation"]
+    assert list(frame["seconds"]) == [point.result.seconds for point in points]
+    assert ((frame["low"] <= frame["seconds"]) & (frame["seconds"] <= frame["high"])).all()
+    result = points[0].result
+    servers = result.frame("servers")
+    assert servers["written_bytes"].sum() == sum(server.written_bytes for server in result.servers)
+    assert list(result.frame("phases")["application"]) == ["writer"]
+    assert result.frame("phases")["written_bytes"].sum() == 10 * 20 * 51200
+    assert "aggregation" in points._repr_html_()
+    with pytest.raises(iolab.Error, match="no `server`") as raised:
+        result.frame("server")
+    assert "servers" in raised.value.hint
+
+
+def test_a_plot_shows_medians_with_their_range():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    points = iolab.sweep(WORKLOAD, ["classic-hdd", "classic-ssd"], cache=["none", "aggregation"])
+    axes = points.plot("platform", "bandwidth")
+    lines = {container.get_label(): container for container in axes.containers}
+    assert set(lines) == {"cache = none", "cache = aggregation"}
+    drawn = lines["cache = none"].lines[0].get_ydata()
+    wanted = [point.result.bandwidth for point in points if point.parameters["cache"] == "none"]
+    assert list(drawn) == wanted
+    with pytest.raises(iolab.Error, match="`seeds` was not varied"):
+        points.plot("seeds")
+
+
+def test_progress_is_shown_for_each_run(capsys):
+    iolab.sweep(WORKLOAD, tie_seed=range(3), progress=True)
+    assert re.search(r"3/3", capsys.readouterr().err)
+
+
+def test_everything_has_a_short_name_of_its_own():
+    assert repr(iolab.Platform.preset("classic-hdd")) == "<iolab.Platform: classic-hdd>"
+    assert repr(iolab.Workload(WORKLOAD)) == "<iolab.Workload: blocks>"
+    assert repr(iolab.Trace.load(PARTDIFF)) == "<iolab.Trace: partdiff-par, 5 ranks>"
+    result = iolab.simulate(WORKLOAD)
+    assert repr(result).startswith("<iolab.Result: ") and len(repr(result)) < 120
+    assert repr(iolab.sweep(WORKLOAD, seeds=[1])) == "<iolab.Sweep: 1 runs over seeds>"
+    assert pickle.loads(pickle.dumps(result)) == result
+    manifest = tomllib.loads((ROOT / "tools/python/pyproject.toml").read_text())
+    assert iolab.__version__ == manifest["project"]["version"]
+
+
 def test_a_sweep_varies_platforms_and_workloads_too():
     points = iolab.sweep([WORKLOAD], ["classic-hdd", "classic-ssd"])
     hdd, ssd = (point.result.seconds for point in points)
@@ -177,6 +260,7 @@ def test_the_catalogues_can_be_listed():
         (lambda: iolab.simulate(WORKLOAD, faults="faults = 3"), "faults"),
         (lambda: iolab.simulate(WORKLOAD, faults={"faults": [{"kind": "flood"}]}), "flood"),
         (lambda: iolab.sweep(WORKLOAD, cach=["none"]), "no parameter `cach`"),
+        (lambda: iolab.sweep(WORKLOAD, workers=2, executor=object()), "`workers` and `executor`"),
         (lambda: iolab.sweep(WORKLOAD, cache=["none", "magic"]), "at cache = magic"),
         (lambda: iolab.Trace.load("/nowhere.proj"), "nowhere.proj"),
         (lambda: iolab.Trace.load("run.iot"), "not a project"),
@@ -214,3 +298,10 @@ def test_strategies_are_applied_inside_the_simulation() -> None:
     assert [point.result.seconds > 1 for point in points] == [True, False]
     with pytest.raises(iolab.Error, match="write-forth"):
         iolab.simulate(workload, apply="write-forth")
+
+
+@pytest.mark.parametrize("kind", [iolab.Workload, iolab.Platform, iolab.Scenario])
+def test_a_path_in_the_place_of_text_is_told_with_what_reads_it(kind: type) -> None:
+    with pytest.raises(iolab.Error, match="a path, not the text") as told:
+        kind("plans/some.toml")
+    assert told.value.hint == f"iolab.{kind.__name__}.load(path) reads a file"

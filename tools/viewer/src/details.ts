@@ -1,6 +1,7 @@
 // What is known about one call, as words.
 
 import type { Details, ProcessEntry, TraceData } from "./format.ts";
+import type { LoadedRun } from "./loaded.ts";
 import { bytes, count, duration, moment } from "./words.ts";
 
 export interface Fact {
@@ -9,7 +10,7 @@ export interface Fact {
 }
 
 /** Names of the more common error numbers (Linux). */
-const ERRORS: Record<number, string> = {
+export const ERRORS: Record<number, string> = {
   1: "EPERM", 2: "ENOENT", 4: "EINTR", 5: "EIO", 9: "EBADF", 11: "EAGAIN", 12: "ENOMEM", 13: "EACCES", 14: "EFAULT",
   16: "EBUSY", 17: "EEXIST", 18: "EXDEV", 20: "ENOTDIR", 21: "EISDIR", 22: "EINVAL", 24: "EMFILE", 27: "EFBIG",
   28: "ENOSPC", 29: "ESPIPE", 30: "EROFS", 32: "EPIPE", 36: "ENAMETOOLONG", 38: "ENOSYS", 39: "ENOTEMPTY",
@@ -19,14 +20,18 @@ const ERRORS: Record<number, string> = {
 const WHENCE = ["SEEK_SET", "SEEK_CUR", "SEEK_END", "SEEK_DATA", "SEEK_HOLE"];
 
 /** The facts that can be told at once, while the pointer rests on a call. */
-export function summary(data: TraceData, index: number, file: number | undefined): Fact[] {
+export function summary({ data, files, details }: LoadedRun, index: number): Fact[] {
   const entry = data.head.functions[data.functionOf[index]];
+  const file = files?.[index];
   const facts = [
     { name: "function", text: entry.name },
+    { name: "process", text: data.head.processes[processOf(data, index).process].name },
     { name: "start", text: moment(data.start[index]) },
     { name: "duration", text: duration(data.end[index] - data.start[index]) },
   ];
   if (file !== undefined && file >= 0) facts.splice(1, 0, { name: "file", text: data.head.files[file] });
+  if (details && details.length[index] >= 0) facts.push({ name: lengthName(entry.kind), text: bytes(details.length[index]) });
+  if (details && details.result[index] < 0) facts.push({ name: "result", text: resultText(entry.kind, details.result[index]) });
   return facts;
 }
 
@@ -45,7 +50,7 @@ export function facts(data: TraceData, details: Details, files: Int32Array, inde
     found.push({ name: "calls", text: `${count(calls)}, only counted: from this moment on, for an unknown time` });
   } else {
     found.push({ name: "duration", text: duration(data.end[index] - data.start[index], 6) });
-    const argument = argumentFact(entry.kind, details.argument[index]);
+    const argument = argumentFact(entry, details.argument[index]);
     if (argument) found.push(argument);
   }
   if (details.fd[index] >= 0) found.push({ name: "descriptor", text: String(details.fd[index]) });
@@ -71,8 +76,11 @@ export function countedCalls(entry: { layer: string; kind: string }, argument: n
   return ["read", "write", "sync"].includes(entry.kind) ? argument : 0;
 }
 
-function argumentFact(kind: string, argument: number): Fact | undefined {
+const SEEKS = ["none", "near", "far"];
+
+function argumentFact({ kind, layer }: { kind: string; layer: string }, argument: number): Fact | undefined {
   if (argument < 0) return undefined;
+  if (layer === "device") return { name: "seek", text: SEEKS[argument] ?? String(argument) };
   if (kind === "seek") return { name: "whence", text: WHENCE[argument] ?? String(argument) };
   if (kind === "open") return { name: "flags", text: `0${argument.toString(8)}` };
   return { name: "argument", text: String(argument) };

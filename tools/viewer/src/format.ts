@@ -2,7 +2,7 @@
 // differences, each compressed. What is needed to draw is decoded at once; what only the details
 // of a single call need is decoded when first asked for.
 
-export const VERSION = 1;
+export const VERSION = 2;
 
 export type Shape = "data" | "seek" | "plain";
 
@@ -13,9 +13,16 @@ export interface FunctionEntry {
   shape: Shape;
 }
 
+export type ProcessKind = "rank" | "process" | "server" | "device" | "nic-out" | "nic-in";
+
 export interface ProcessEntry {
   name: string;
+  kind: ProcessKind;
   rank: number;
+  /** The node it ran on; empty when not known. */
+  node: string;
+  /** The program it belongs to; empty for parts of a cluster. */
+  application: string;
   pid: number;
   host: string;
   command: string;
@@ -24,10 +31,19 @@ export interface ProcessEntry {
   ending: string;
 }
 
+export interface PhaseEntry {
+  name: string;
+  application: string;
+  start_ns: number;
+  end_ns: number;
+}
+
 export interface RowEntry {
   process: number;
   thread: number;
   depth: number;
+  /** Whether its events are inside those of the row above, or some only overlap others. */
+  placement: "nested" | "concurrent";
   count: number;
 }
 
@@ -42,6 +58,7 @@ export interface Head {
   functions: FunctionEntry[];
   files: string[];
   processes: ProcessEntry[];
+  phases: PhaseEntry[];
   rows: RowEntry[];
   columns: { name: string; bytes: number; raw_bytes: number }[];
 }
@@ -59,6 +76,34 @@ export interface Details {
   row: Uint32Array;
 }
 
+/** Lists of drawing positions by drawing position. */
+export class Links {
+  #ends: Uint32Array;
+  #positions: Uint32Array;
+
+  constructor(ends: Uint32Array, positions: Uint32Array) {
+    this.#ends = ends;
+    this.#positions = positions;
+  }
+
+  of(at: number): Uint32Array {
+    return this.#positions.subarray(at === 0 ? 0 : this.#ends[at - 1], this.#ends[at] ?? 0);
+  }
+
+  /** How many there are in all lists. */
+  get count(): number {
+    return this.#positions.length;
+  }
+}
+
+/** What caused what. */
+export interface Causes {
+  /** Calls without which one would not have begun. */
+  begunBy: Links;
+  /** Calls without which it would not have ended. */
+  endedBy: Links;
+}
+
 /** A trace ready to draw. Times are nanoseconds since the earliest moment of the trace. */
 export interface TraceData {
   head: Head;
@@ -69,6 +114,8 @@ export interface TraceData {
   /** Index into `head.files`, -1 for none. */
   files(): Promise<Int32Array>;
   details(): Promise<Details>;
+  /** Empty lists where the trace knows none. */
+  causes(): Promise<Causes>;
 }
 
 /** Walks over the variable-length integers of a column. */
@@ -161,7 +208,12 @@ export async function open(bytes: Uint8Array): Promise<TraceData> {
     const raw = await Promise.all(names.map(column));
     return decodeDetails(head, functionOf, await files(), raw);
   });
-  return { head, start, end, functionOf, files, details };
+  const causes = once(async () => {
+    const links = async (name: string) =>
+      columns.has(name) ? decodeLinks(head.count, await column(name)) : new Links(new Uint32Array(head.count), new Uint32Array(0));
+    return { begunBy: await links("begun_by"), endedBy: await links("ended_by") };
+  });
+  return { head, start, end, functionOf, files, details, causes };
 }
 
 export function decodeTimes(head: Head, gap: Uint8Array, duration: Uint8Array) {
@@ -189,6 +241,24 @@ export function decodeFiles(head: Head, raw: Uint8Array): Int32Array {
     files[at] = slot - 1;
   }
   return files;
+}
+
+/** For each event how many, then each as the difference from the place behind the last one. */
+export function decodeLinks(count: number, raw: Uint8Array): Links {
+  const ends = new Uint32Array(count);
+  const positions: number[] = [];
+  const reader = new Reader(raw);
+  let expected = 0;
+  for (let at = 0; at < count; at++) {
+    for (let left = reader.unsigned(); left > 0; left--) {
+      const position = expected + reader.signed();
+      if (!(position >= 0 && position < count)) throw new FormatError("a cause is not in the trace");
+      positions.push(position);
+      expected = position + 1;
+    }
+    ends[at] = positions.length;
+  }
+  return new Links(ends, Uint32Array.from(positions));
 }
 
 /** Each value is the difference from a guess; the guesses are those of the format document. */

@@ -1,21 +1,32 @@
 // Mouse, touch and keys on the canvas, turned into moves of the model.
-//   wheel zooms at the pointer, with shift or sideways it pans; a drag pans; shift + drag and a drag
-//   on the axis mark a stretch and zoom to it; two fingers pinch; a double click zooms to a call.
+//   The wheel scrolls the rows, then the page; with ctrl it zooms at the pointer, with shift or sideways it
+//   pans. A drag chooses a range of time and rows, on the axis of all rows; its ends can be moved. The
+//   middle button, or a drag with the space bar, pans; a finger pans, held still first it chooses; two pinch.
 
 import type { Model } from "./model.ts";
+import { rangeOf, type Range } from "./range.ts";
 import { AXIS_PX, type Stage } from "./stage.ts";
 
 const CLICK_PX = 4;
+const EDGE_PX = 5;
+const HOLD_MS = 450;
 /** A wheel turning over the page keeps scrolling the page when the timeline slides under it. */
 const PAGE_SCROLL_MS = 300;
 
 export interface Actions {
-  scroll(px: number): void;
+  /** Tells whether the rows moved. */
+  scroll(px: number): boolean;
   hover(x: number, y: number, event: PointerEvent): void;
   leave(): void;
   click(x: number, y: number): void;
   help(): void;
   focusSearch(): void;
+  /** One hop to a cause (−1) or an effect (1) of the selected call. */
+  hop(direction: 1 | -1): void;
+  /** Shows or hides all causes and effects. */
+  toggleWeb(): void;
+  /** Opens or closes the accesses to a file. */
+  accesses(): void;
 }
 
 interface Finger {
@@ -23,10 +34,14 @@ interface Finger {
   y: number;
 }
 
+type Mode = "pan" | "choose" | "pinch" | { moving: "start" | "end"; range: Range };
+
 export class Gestures {
   #fingers = new Map<number, Finger>();
   #pressed: Finger | undefined;
-  #mode: "pan" | "mark" | "pinch" = "pan";
+  #mode: Mode = "choose";
+  #isSpaceDown = false;
+  #hold: ReturnType<typeof setTimeout> | undefined;
   #pageScrolledAt = -Infinity;
   #stage: Stage;
   #model: Model;
@@ -40,35 +55,61 @@ export class Gestures {
     canvas.addEventListener("pointerdown", (event) => this.#down(event));
     canvas.addEventListener("pointermove", (event) => this.#move(event));
     canvas.addEventListener("pointerup", (event) => this.#up(event));
-    canvas.addEventListener("pointercancel", (event) => this.#cancel(event));
+    canvas.addEventListener("pointercancel", (event) => this.#end(event));
     canvas.addEventListener("pointerleave", () => actions.leave());
+    canvas.addEventListener("mousedown", (event) => event.button === 1 && event.preventDefault());
+    canvas.addEventListener("contextmenu", (event) => this.#fingers.size && event.preventDefault());
     canvas.addEventListener("dblclick", (event) => this.#doubleClick(event));
     canvas.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
     canvas.addEventListener("keydown", (event) => this.#key(event));
+    canvas.addEventListener("keyup", (event) => event.key === " " && (this.#isSpaceDown = false));
+    canvas.addEventListener("blur", () => (this.#isSpaceDown = false));
     document.addEventListener("scroll", () => (this.#pageScrolledAt = performance.now()), { passive: true });
   }
 
   #down(event: PointerEvent): void {
-    if (event.button !== 0) return;
+    if (event.button > 1) return;
     this.#stage.canvas.setPointerCapture(event.pointerId);
-    this.#fingers.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
+    const at = { x: event.offsetX, y: event.offsetY };
+    this.#fingers.set(event.pointerId, at);
+    clearTimeout(this.#hold);
     if (this.#fingers.size === 2) {
       this.#mode = "pinch";
-      this.#model.marked = undefined;
       return;
     }
-    this.#pressed = { x: event.offsetX, y: event.offsetY };
-    this.#mode = event.shiftKey || event.offsetY < AXIS_PX ? "mark" : "pan";
+    this.#pressed = at;
+    this.#mode = this.#modeOf(event);
+    if (event.pointerType === "touch") this.#hold = setTimeout(() => (this.#mode = "choose"), HOLD_MS);
+  }
+
+  #modeOf(event: PointerEvent): Mode {
+    const edge = this.edgeAt(event.offsetX);
+    if (edge && event.button === 0 && this.#model.range) return { moving: edge, range: this.#model.range };
+    return event.button === 1 || this.#isSpaceDown || event.pointerType === "touch" ? "pan" : "choose";
+  }
+
+  /** The end of the range at a place, if there is one. */
+  edgeAt(x: number): "start" | "end" | undefined {
+    const { range } = this.#model;
+    if (!range) return undefined;
+    const near = (time: number) => Math.abs(this.#stage.xOf(time) - x) <= EDGE_PX;
+    return near(range.end) ? "end" : near(range.start) ? "start" : undefined;
   }
 
   #move(event: PointerEvent): void {
     const before = this.#fingers.get(event.pointerId);
     if (!before) return this.#actions.hover(event.offsetX, event.offsetY, event);
     const now = { x: event.offsetX, y: event.offsetY };
+    if (this.#pressed && this.#isMoved(now)) clearTimeout(this.#hold);
     if (this.#mode === "pinch") this.#pinch(event.pointerId, now);
-    else if (this.#mode === "mark") this.#mark(now);
-    else this.#pan(before, now);
+    else if (this.#mode === "pan") this.#pan(before, now);
+    else if (this.#mode === "choose") this.#choose(now);
+    else this.#moveEdge(this.#mode, now);
     this.#fingers.set(event.pointerId, now);
+  }
+
+  #isMoved(now: Finger): boolean {
+    return !!this.#pressed && Math.hypot(now.x - this.#pressed.x, now.y - this.#pressed.y) > CLICK_PX;
   }
 
   #pan(before: Finger, now: Finger): void {
@@ -78,10 +119,16 @@ export class Gestures {
     this.#model.changed();
   }
 
-  #mark(now: Finger): void {
-    if (!this.#pressed) return;
-    this.#model.marked = { start: this.#stage.timeAt(this.#pressed.x), end: this.#stage.timeAt(now.x) };
-    this.#model.changed();
+  #choose(now: Finger): void {
+    const from = this.#pressed;
+    if (!from || !this.#isMoved(now)) return;
+    const tracks = from.y < AXIS_PX ? undefined : this.#stage.tracksBetween(from.y, now.y);
+    this.#model.mark(rangeOf(this.#stage.snapped(from.x, from.y), this.#stage.snapped(now.x, now.y), tracks?.size ? tracks : undefined));
+  }
+
+  #moveEdge(mode: { moving: "start" | "end"; range: Range }, now: Finger): void {
+    const fixed = mode.moving === "start" ? mode.range.end : mode.range.start;
+    this.#model.mark(rangeOf(fixed, this.#stage.snapped(now.x, now.y), mode.range.tracks));
   }
 
   #pinch(id: number, now: Finger): void {
@@ -97,48 +144,48 @@ export class Gestures {
 
   #up(event: PointerEvent): void {
     const pressed = this.#pressed;
-    const { marked, view } = this.#model;
     const wasPinch = this.#mode === "pinch";
-    this.#cancel(event);
-    if (wasPinch || !pressed) return;
-    const moved = Math.hypot(event.offsetX - pressed.x, event.offsetY - pressed.y) > CLICK_PX;
-    if (!moved) return this.#actions.click(event.offsetX, event.offsetY);
-    if (marked) view.show(Math.min(marked.start, marked.end), Math.max(marked.start, marked.end));
-    this.#model.changed();
+    const moved = this.#isMoved({ x: event.offsetX, y: event.offsetY });
+    this.#end(event);
+    if (!wasPinch && pressed && !moved && event.button === 0) this.#actions.click(event.offsetX, event.offsetY);
   }
 
-  #cancel(event: PointerEvent): void {
+  #end(event: PointerEvent): void {
+    clearTimeout(this.#hold);
     this.#fingers.delete(event.pointerId);
-    if (this.#fingers.size === 0) this.#mode = "pan";
+    if (this.#fingers.size === 0) this.#mode = "choose";
     this.#pressed = undefined;
-    this.#model.marked = undefined;
     this.#model.changed();
   }
 
   #doubleClick(event: MouseEvent): void {
+    const { range, view } = this.#model;
+    const time = this.#stage.timeAt(event.offsetX);
     const hit = this.#stage.hit(event.offsetX, event.offsetY);
-    if (hit) this.#model.reveal(hit.call, true);
-    else this.#model.view.zoom(3, this.#stage.timeAt(event.offsetX));
+    if (range && time >= range.start && time <= range.end) this.#model.zoomToRange();
+    else if (hit) this.#model.reveal(hit.call, true);
+    else view.zoom(3, time);
     this.#model.changed();
   }
 
   #wheel(event: WheelEvent): void {
-    if (performance.now() - this.#pageScrolledAt < PAGE_SCROLL_MS) return;
-    event.preventDefault();
     const { view } = this.#model;
     const unit = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 18 : 1;
-    const sideways = event.shiftKey && !event.deltaX ? event.deltaY : event.deltaX;
-    if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY)) {
-      view.pan(((sideways * unit) / this.#stage.width) * view.span);
-    } else {
+    const isSideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
+    if (event.ctrlKey || event.metaKey) {
       view.zoom(Math.exp(-event.deltaY * unit * 0.0022), this.#stage.timeAt(event.offsetX));
+    } else if (isSideways) {
+      view.pan((((event.deltaX || event.deltaY) * unit) / this.#stage.width) * view.span);
+    } else if (performance.now() - this.#pageScrolledAt < PAGE_SCROLL_MS || !this.#actions.scroll(event.deltaY * unit)) {
+      return;
     }
+    event.preventDefault();
     this.#model.changed();
   }
 
   #key(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const move = this.#moveOf(event.key, event.shiftKey);
+    if (event.altKey) return;
+    const move = event.ctrlKey || event.metaKey ? event.key === "z" && (() => this.#model.view.back()) : this.#moveOf(event.key, event.shiftKey);
     if (!move) return;
     event.preventDefault();
     move();
@@ -146,8 +193,8 @@ export class Gestures {
   }
 
   #moveOf(key: string, isLarge: boolean): (() => void) | undefined {
-    const { view, selected } = this.#model;
     const model = this.#model;
+    const { view, selected, range } = model;
     const step = view.span * (isLarge ? 0.8 : 0.12);
     const middle = this.#middle();
     const moves: Record<string, () => void> = {
@@ -157,23 +204,33 @@ export class Gestures {
       d: () => view.pan(step),
       ArrowUp: () => this.#actions.scroll(-44),
       ArrowDown: () => this.#actions.scroll(44),
+      PageUp: () => this.#actions.scroll(44 - this.#stage.height),
+      PageDown: () => this.#actions.scroll(this.#stage.height - 44),
       "+": () => view.zoom(1.5, middle),
-      "=": () => view.zoom(1.5, middle),
       w: () => view.zoom(1.5, middle),
-      "-": () => view.zoom(1 / 1.5, middle),
       s: () => view.zoom(1 / 1.5, middle),
-      "0": () => view.fit(),
-      Home: () => view.fit(),
+      "=": () => model.resizeRows(1),
+      "-": () => model.resizeRows(-1),
+      "0": () => model.fitAll(),
+      Home: () => model.fitAll(),
       ".": () => model.step(1),
       ",": () => model.step(-1),
-      n: () => model.next(),
+      n: () => model.next(1),
+      N: () => model.next(-1),
+      z: () => model.zoomToRange(),
       f: () => selected && model.reveal(selected, true),
       Enter: () => selected && model.reveal(selected, true),
+      "[": () => this.#actions.hop(-1),
+      "]": () => this.#actions.hop(1),
+      c: () => this.#actions.toggleWeb(),
+      o: () => this.#actions.accesses(),
+      " ": () => (this.#isSpaceDown = true),
       "/": () => this.#actions.focusSearch(),
       "?": () => this.#actions.help(),
     };
     if (key === "Escape" && selected) return () => model.select(undefined);
-    return moves[key];
+    if (key === "Escape" && range) return () => model.mark(undefined);
+    return moves[key] ?? (key.length === 1 ? moves[key.toLowerCase()] : undefined);
   }
 
   /** Where the keys zoom: at the selected call when it is in view, else at the middle. */

@@ -1,14 +1,15 @@
 // Names of the lines, left of the canvas. Real elements, so that they can be read aloud, focused and
-// folded from the keyboard; only those in sight exist.
+// opened from the keyboard; only those in sight exist.
 
 import { element } from "./element.ts";
 import type { Line } from "./layout.ts";
 import type { Model } from "./model.ts";
+import { Rows } from "./rows.ts";
 import { AXIS_PX } from "./stage.ts";
 
 export class Gutter {
   readonly element = element("div", { class: "gutter" });
-  #list = element("div", { class: "labels" });
+  #list = element("div", { class: "labels", role: "group", "aria-label": "Rows" });
   #shown = "";
   #model: Model;
 
@@ -18,9 +19,8 @@ export class Gutter {
   }
 
   draw(scrollTop: number): void {
-    const bottom = scrollTop + this.element.clientHeight;
-    const visible = this.#model.lines.filter((line) => line.y + line.height > scrollTop && line.y + AXIS_PX < bottom);
-    const state = `${this.#model.grouping}|${visible.map((line) => `${line.key} ${line.y} ${line.folded}`).join("|")}`;
+    const visible = Rows.visible(this.#model, scrollTop, this.element.clientHeight);
+    const state = `${this.#model.grouping}|${visible.map((line) => `${line.key} ${line.y} ${line.height} ${line.folded}`).join("|")}`;
     if (state !== this.#shown) {
       const focused = (document.activeElement as HTMLElement | null)?.dataset["key"];
       this.#list.replaceChildren(...visible.map((line) => this.#label(line)));
@@ -35,13 +35,13 @@ export class Gutter {
     const made = isFoldable
       ? element("button", { type: "button", "aria-expanded": String(!line.folded), "data-key": line.key })
       : element("div", {});
-    made.className = `label level${line.level}`;
+    made.className = `label level${Math.min(line.level, 4)}${line.height < 15 ? " low" : ""}${line.mode === "block" ? " block" : ""}`;
     made.style.top = `${line.y}px`;
     made.style.height = `${line.height}px`;
     made.title = [line.label, line.note].filter(Boolean).join(" · ");
     made.append(element("span", { class: "name" }, line.label));
     if (line.note) made.append(element("span", { class: "note" }, line.note));
-    if (isFoldable) made.addEventListener("click", () => this.#model.fold(line.key));
+    if (isFoldable) made.addEventListener("click", () => this.#model.fold(line));
     return made;
   }
 }

@@ -3,18 +3,24 @@
 import { element } from "./element.ts";
 
 const KEYS: [string, string][] = [
-  ["drag", "pan"],
-  ["wheel, pinch, + −", "zoom"],
-  ["shift + drag, drag on the axis", "zoom to what is marked"],
-  ["← →, A D", "pan (with shift: a page)"],
-  ["W S", "zoom in, out"],
-  ["↑ ↓", "scroll the rows"],
+  ["wheel, ↑ ↓", "scroll the rows, then the page"],
+  ["ctrl + wheel, pinch, W S, +", "zoom"],
+  ["shift + wheel, A D, ← →", "move along (with shift: a page)"],
+  ["middle button or space, drag", "move along and scroll"],
+  ["drag", "choose a range of time and rows; on the axis of all rows"],
+  ["Z, double click", "zoom into the range, or to the call"],
   ["0, Home", "show everything"],
+  ["ctrl + Z", "back to what was shown before"],
+  ["− =", "lower, higher rows"],
+  ["click, Enter on a name", "open or collapse a group"],
   [", .", "previous, next call of the row"],
-  ["N", "next matching call"],
-  ["Enter, F, double click", "zoom to the call"],
   ["/", "search"],
-  ["Esc", "clear the selection"],
+  ["N, shift + N", "next, previous match"],
+  ["Enter, F", "zoom to the call"],
+  ["[ ]", "to a cause, to an effect of the call"],
+  ["C", "hide or show all causes and effects"],
+  ["O", "offsets of a file over time"],
+  ["Esc", "clear the selection, then the range"],
 ];
 
 export function helpDialog(): HTMLDialogElement {
@@ -25,7 +31,12 @@ export function helpDialog(): HTMLDialogElement {
   const close = element("button", { type: "submit" }, "Close");
   const reading =
     "Far out, the height of a column is the share of that moment spent in calls and its colours say in which. " +
-    "Further in, every rectangle is one call. Ground without a call is time the program spent elsewhere.";
-  const form = element("form", { method: "dialog" }, element("h3", {}, "Moving around"), list, element("p", {}, reading), close);
+    "Further in, every rectangle is one call. Ground without a call is time the program spent elsewhere. " +
+    "Servers, devices and links do many things at once: the height of their rows is how many. " +
+    "In a block all rows of a group are drawn, each as high as there is room. Failed calls have a red edge.";
+  const queries =
+    "Words must occur in the function or file. Further: op:pwrite file:*.h5 rank:0-63 process:sh node:node7 server:3 class:write layer:mpiio " +
+    "size:<4k offset:1m-2m dur:>1ms seek:far error error:ENOSPC. A comma means or, a minus before a term not.";
+  const form = element("form", { method: "dialog" }, element("h3", {}, "Moving around"), list, element("h3", {}, "Reading"), element("p", {}, reading), element("h3", {}, "Searching"), element("p", {}, queries), close);
   return element("dialog", { class: "help", "aria-label": "Keys and gestures" }, form);
 }

@@ -1,174 +1,160 @@
-// Which line of the timeline shows what. Runs stand above each other, or, side by side, the same
-// process of all runs together. Groups fold into one line that shows the mean of what is in them.
+// Which line of the timeline shows what, at which height. A group is either open, with its rows below
+// its heading, or collapsed into one block in which all its rows are still drawn, each as high as there
+// is room. What the user has not opened or collapsed himself is collapsed as far as it takes to have
+// everything in sight: first the rows get lower, then groups become blocks, from the leaves upward.
 
-import type { Head } from "./format.ts";
+import { leaves, type Branch } from "./tree.ts";
 import type { Track } from "./track.ts";
 
-export type Grouping = "run" | "process";
-
-/** A run as the layout needs it. `tracks[i]` belongs to `head.rows[i]`. */
-export interface Run {
-  head: Head;
+/** One row as it is drawn in a block: what is shown, and everything that is in it. */
+export interface Row {
+  branch: Branch;
+  /** Drawn: of a thread its outermost calls, of a lane everything. */
   tracks: Track[];
+  /** With what is nested. */
+  all: Track[];
 }
+
+/** How a line is drawn: not at all, call by call, as much as is under way, or one row above the other. */
+export type Mode = "heading" | "calls" | "lane" | "block";
 
 export interface Line {
   key: string;
   label: string;
-  /** Second, quieter part of the label. */
   note: string;
   level: number;
   y: number;
   height: number;
-  /** One track is drawn call by call, several are merged; none makes a heading. */
-  tracks: Track[];
+  mode: Mode;
+  rows: Row[];
   run: number;
   process: number;
-  /** `undefined`: nothing to fold. */
+  /** `undefined`: nothing to open. */
   folded?: boolean;
 }
 
-const HEADING_PX = 26;
-const CALLS_PX = 20;
+/** How high rows are, and how many levels above the leaves are collapsed. */
+export interface Sizing {
+  row: number;
+  collapsed: number;
+}
+
+/** What the user has opened (`true`) or collapsed, by key. */
+export type Choices = ReadonlyMap<string, boolean>;
+
+export const COMFORTABLE_PX = 20;
+const HEADING_PX = 24;
+const SMALL_HEADING_PX = 20;
+/** A name needs so much. */
+const LABEL_PX = 12;
 const INNER_PX = 13;
 const GAP_PX = 3;
+const LANE_LINES_MAX = 16;
+/** Links of clients repeat what their ranks do: many of them do not take room from others. */
+const SECONDARY_PX_MAX = 40;
+/** Heights the user can choose; whatever is lower is chosen by what there is room for. */
+export const ROW_HEIGHTS = [COMFORTABLE_PX, 8, 3, 1];
+const LOWER_HEIGHTS = [0.75, 0.5, 0.35, 0.25, 0.18, 0.12, 0.08, 0];
 
-interface Thread {
-  thread: number;
-  /** By depth. */
-  tracks: Track[];
-}
-
-interface Process {
-  run: number;
-  index: number;
-  name: string;
-  rank: number;
-  threads: Thread[];
-}
-
-/** The processes of a run that made calls, by rank, then in order of appearance. */
-function processes(run: Run, runIndex: number): Process[] {
-  const found = new Map<number, Process>();
-  run.head.rows.forEach((row, at) => {
-    const entry = run.head.processes[row.process];
-    let process = found.get(row.process);
-    if (!process) {
-      process = { run: runIndex, index: row.process, name: entry.name, rank: entry.rank, threads: [] };
-      found.set(row.process, process);
-    }
-    let thread = process.threads.find((candidate) => candidate.thread === row.thread);
-    if (!thread) process.threads.push((thread = { thread: row.thread, tracks: [] }));
-    thread.tracks.push(run.tracks[at]);
-  });
-  const rankOf = (process: Process) => (process.rank < 0 ? Infinity : process.rank);
-  return [...found.values()].sort((a, b) => rankOf(a) - rankOf(b) || a.index - b.index);
-}
-
-/** Lays lines below each other. */
 class Stack {
   lines: Line[] = [];
   #y = 0;
-  readonly folds: ReadonlySet<string>;
+  readonly #sizing: Sizing;
+  readonly #choices: Choices;
 
-  constructor(folds: ReadonlySet<string>) {
-    this.folds = folds;
+  constructor(sizing: Sizing, choices: Choices) {
+    this.#sizing = sizing;
+    this.#choices = choices;
   }
 
-  add(line: Omit<Line, "y">, gap = 0): void {
+  #add(line: Omit<Line, "y">, gap: number): void {
     this.#y += this.lines.length ? gap : 0;
     this.lines.push({ ...line, y: this.#y });
     this.#y += line.height;
   }
 
-  /** Adds a heading that can be folded; tells whether what is below it is to be shown. */
-  heading(line: Omit<Line, "y" | "height">, merged: Track[], gap: number): boolean {
-    const folded = this.folds.has(line.key);
-    this.add({ ...line, folded, height: folded ? CALLS_PX : HEADING_PX, tracks: folded ? merged : [] }, gap);
-    return !folded;
+  /** Adds a branch; `isChosen` when it stands in a group that the user opened. */
+  branch(branch: Branch, level: number, isChosen: boolean): void {
+    if (branch.tracks.length) return this.#leaf(branch, level, isChosen);
+    const choice = this.#choices.get(branch.key);
+    const isCollapsed = !(choice ?? !this.#collapses(branch, isChosen));
+    const base = { key: branch.key, label: branch.label, note: branch.note, level, run: branch.run, process: branch.process };
+    if (isCollapsed) {
+      const rows = leaves(branch).map(rowOf);
+      const height = this.#blockHeight(rows.length, choice === false, isChosen, branch.isSecondary);
+      return this.#add({ ...base, folded: true, mode: "block", rows, height }, level === 0 ? 8 : this.#gap());
+    }
+    const height = level === 0 ? HEADING_PX : SMALL_HEADING_PX;
+    this.#add({ ...base, folded: false, mode: "heading", rows: [], height }, level === 0 ? 8 : this.#gap());
+    for (const child of branch.children) this.branch(child, level + 1, choice === true);
   }
 
-  /** Adds a process: its calls, and one line below for every depth of nesting. */
-  process(process: Process, key: string, label: string, note: string, level: number): void {
-    const base = { note, level, run: process.run, process: process.index };
-    const outer = process.threads.map((thread) => thread.tracks[0]);
-    if (process.threads.length > 1) {
-      if (!this.heading({ ...base, key, label, tracks: [] }, outer, GAP_PX)) return;
-      for (const thread of process.threads) {
-        this.thread(thread, `${key}/${thread.thread}`, `thread ${thread.thread}`, { ...base, note: "", level: level + 1 });
-      }
-    } else {
-      this.thread(process.threads[0], key, label, base);
-    }
+  #gap(): number {
+    return this.#sizing.row >= LABEL_PX ? GAP_PX : 1;
   }
 
-  thread(thread: Thread, key: string, label: string, base: Pick<Line, "note" | "level" | "run" | "process">): void {
-    const [outer, ...inner] = thread.tracks;
-    const folded = this.folds.has(key);
-    const fold = inner.length ? { folded } : {};
-    this.add({ ...base, ...fold, key, label, height: CALLS_PX, tracks: [outer] }, GAP_PX);
-    if (folded) return;
-    inner.forEach((track, depth) => {
-      this.add({ ...base, key: `${key}@${depth + 1}`, label: "", note: "inside", height: INNER_PX, tracks: [track] }, 1);
-    });
+  #collapses(branch: Branch, isChosen: boolean): boolean {
+    if (isChosen) return true;
+    return branch.height <= this.#sizing.collapsed || (branch.isSecondary && this.#sizing.collapsed > 0);
   }
-}
 
-function outerTracks(list: Process[]): Track[] {
-  return list.flatMap((process) => process.threads.map((thread) => thread.tracks[0]));
-}
+  #blockHeight(rows: number, isUserCollapsed: boolean, isChosen: boolean, isSecondary: boolean): number {
+    if (isUserCollapsed || isChosen) return Math.max(COMFORTABLE_PX, Math.min(rows, 40));
+    const height = Math.max(LABEL_PX, Math.round(rows * this.#sizing.row));
+    return isSecondary ? Math.min(height, Math.max(LABEL_PX, SECONDARY_PX_MAX)) : height;
+  }
 
-/** How a run came to be, where its label does not say it, and what it lacks. */
-function noteOf(head: Head): string {
-  const origin = head.label.includes(head.origin) ? "" : head.origin;
-  const lost = head.lost_calls ? `${head.lost_calls.toLocaleString("en-US")} calls missing` : "";
-  return [origin, lost].filter(Boolean).join(", ");
-}
-
-function byRun(stack: Stack, runs: Run[]): void {
-  runs.forEach((run, index) => {
-    const list = processes(run, index);
-    const head = { key: `run ${index}`, label: run.head.label, note: noteOf(run.head), level: 0, run: index, process: -1 };
-    if (!stack.heading({ ...head, tracks: [] }, outerTracks(list), 8)) return;
-    for (const process of list) {
-      stack.process(process, `run ${index}/${process.index}`, process.name, "", 1);
-    }
-  });
-}
-
-/** What makes two processes of different runs the same: the rank, else the name and its count. */
-function identity(process: Process, list: Process[]): string {
-  if (process.rank >= 0) return `rank ${process.rank}`;
-  const namesakes = list.filter((other) => other.rank < 0 && other.name === process.name);
-  const place = namesakes.indexOf(process);
-  return place > 0 ? `${process.name} (${place + 1})` : process.name;
-}
-
-function byProcess(stack: Stack, runs: Run[]): void {
-  const groups = new Map<string, Process[]>();
-  runs.forEach((run, index) => {
-    const list = processes(run, index);
-    for (const process of list) {
-      const key = identity(process, list);
-      groups.set(key, [...(groups.get(key) ?? []), process]);
-    }
-  });
-  for (const [name, members] of groups) {
-    const head = { key: `group ${name}`, label: name, note: "", level: 0, run: -1, process: -1 };
-    if (!stack.heading({ ...head, tracks: [] }, outerTracks(members), 8)) continue;
-    for (const process of members) {
-      const key = `group ${name}/${process.run}/${process.index}`;
-      stack.process(process, key, runs[process.run].head.label, "", 1);
-    }
+  #leaf(branch: Branch, level: number, isChosen: boolean): void {
+    const height = isChosen ? COMFORTABLE_PX : Math.max(LABEL_PX, Math.min(COMFORTABLE_PX, this.#sizing.row));
+    const base = { note: branch.note, level, run: branch.run, process: branch.process };
+    const hasInner = branch.tracks.length > 1;
+    // Nested calls are shown unless the user says otherwise, of a lane the single requests only on demand.
+    const isOpen = this.#choices.get(branch.key) ?? (!branch.isLane && height >= COMFORTABLE_PX);
+    const fold = hasInner ? { folded: !isOpen } : {};
+    const mode = branch.isLane ? "lane" : "calls";
+    this.#add({ ...base, ...fold, key: branch.key, label: branch.label, height, mode, rows: [rowOf(branch)] }, this.#gap());
+    if (!hasInner || !isOpen) return;
+    const inner = branch.isLane ? branch.tracks : branch.tracks.slice(1);
+    const single = inner.length > LANE_LINES_MAX ? inner.slice(0, LANE_LINES_MAX - 1) : inner;
+    const note = branch.isLane ? "" : "nested";
+    const line = (tracks: Track[], depth: number, extra: string) => {
+      const mode = tracks.length > 1 ? "lane" : "calls";
+      this.#add({ ...base, level, note: extra, key: `${branch.key}@${depth + 1}`, label: "", height: INNER_PX, mode, rows: [{ branch, tracks, all: tracks }] }, 1);
+    };
+    single.forEach((track, depth) => line([track], depth, branch.isLane ? String(depth + 1) : note));
+    const rest = inner.slice(single.length);
+    if (rest.length) line(rest, single.length, `${single.length + 1} to ${inner.length}`);
   }
 }
 
-/** All lines for these runs. */
-export function layout(runs: Run[], grouping: Grouping, folds: ReadonlySet<string>): Line[] {
-  const stack = new Stack(folds);
-  if (grouping === "run") byRun(stack, runs);
-  else byProcess(stack, runs);
+function rowOf(branch: Branch): Row {
+  return { branch, tracks: branch.isLane ? branch.tracks : branch.tracks.slice(0, 1), all: branch.tracks };
+}
+
+/** All lines of a tree. */
+export function layout(roots: Branch[], sizing: Sizing, choices: Choices): Line[] {
+  const stack = new Stack(sizing, choices);
+  for (const root of roots) stack.branch(root, 0, false);
   return stack.lines;
+}
+
+/** The most comfortable sizing in which everything is within `room`; the smallest when nothing is. */
+export function fit(roots: Branch[], room: number): Sizing {
+  let tried = { row: COMFORTABLE_PX, collapsed: 0 };
+  for (tried of sizings(roots)) {
+    if (totalHeight(layout(roots, tried, new Map())) <= room) return tried;
+  }
+  return tried;
+}
+
+/** From comfortable to small: names for all rows as long as there is room for them, then blocks. */
+function* sizings(roots: Branch[]): Generator<Sizing> {
+  yield { row: COMFORTABLE_PX, collapsed: 0 };
+  yield { row: LABEL_PX, collapsed: 0 };
+  const levels = Math.max(1, ...roots.flatMap((root) => root.children.map((child) => child.height)));
+  for (let collapsed = 1; collapsed <= levels; collapsed++) {
+    for (const row of [COMFORTABLE_PX, 14, 10, 8, 6, 4, 3, 2, 1, ...LOWER_HEIGHTS]) yield { row, collapsed };
+  }
 }
 
 export function totalHeight(lines: Line[]): number {
@@ -178,5 +164,35 @@ export function totalHeight(lines: Line[]): number {
 
 /** The line at a height, if there is one. */
 export function lineAt(lines: Line[], y: number): Line | undefined {
-  return lines.find((line) => y >= line.y && y < line.y + line.height);
+  const at = firstBelow(lines, y);
+  return at < lines.length && lines[at].y <= y ? lines[at] : undefined;
+}
+
+/** Index of the first line that ends below a height. */
+export function firstBelow(lines: Line[], y: number): number {
+  let low = 0;
+  let high = lines.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (lines[middle].y + lines[middle].height > y) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** Where the rows of a block stand: each at least `pixel` high, merged with its neighbours where there is no room. */
+export function strips(rowCount: number, height: number, pixel = 1): { first: number; beyond: number; top: number; bottom: number }[] {
+  const count = Math.max(1, Math.min(rowCount, Math.floor(height / pixel)));
+  return Array.from({ length: count }, (_, at) => ({
+    first: Math.floor((at * rowCount) / count),
+    beyond: Math.floor(((at + 1) * rowCount) / count),
+    top: Math.round((at * height) / count),
+    bottom: Math.round(((at + 1) * height) / count),
+  }));
+}
+
+/** Which of the strips of a block shows a row. */
+export function stripOf(rowCount: number, height: number, row: number): number {
+  const count = Math.max(1, Math.min(rowCount, Math.floor(height)));
+  return Math.ceil(((row + 1) * count) / rowCount) - 1;
 }

@@ -1,17 +1,30 @@
 // Starts the timeline of a page: unpacks its traces, builds the elements, connects them.
 
-import { facts, summary, type Fact } from "./details.ts";
+import { Accesses } from "./accesses.ts";
+import { summary } from "./details.ts";
 import { element } from "./element.ts";
 import { fromBase64, open, type TraceData } from "./format.ts";
+import { apply, encode } from "./fragment.ts";
 import { Gestures } from "./gestures.ts";
 import { Gutter } from "./gutter.ts";
 import { helpDialog } from "./help.ts";
+import { complete } from "./loaded.ts";
 import { Model, type Call, type Jump } from "./model.ts";
 import { Overview } from "./overview.ts";
-import { theme } from "./palette.ts";
+import { CLASSES, theme } from "./palette.ts";
+import { factList, Panel } from "./panel.ts";
 import { AXIS_PX, Stage } from "./stage.ts";
+import { statistics, type Statistics } from "./statistics.ts";
 import { Toolbar } from "./toolbar.ts";
+import { groupBy } from "./tree.ts";
 import { count } from "./words.ts";
+
+/** Below the rows there is room for the panel. */
+const PANEL_PX = 62;
+const ROWS_PX_MIN = 240;
+const FRAGMENT_AFTER_MS = 400;
+/** Shares of all calls are told at once up to so many; of more, when a range is chosen. */
+const SUMMED_MAX = 4_000_000;
 
 async function unpack(): Promise<TraceData[]> {
   if (!("DecompressionStream" in window)) throw new Error("this browser is older than 2023 and cannot unpack it");
@@ -36,13 +49,17 @@ class Timeline {
   #overview: Overview;
   #gutter: Gutter;
   #toolbar: Toolbar;
+  #panel: Panel;
+  #accesses: Accesses;
   #scroller = element("div", { class: "scroller", tabindex: "-1" });
   #spacer = element("div", {});
   #body = element("div", { class: "body" });
   #tip = element("div", { class: "tip", hidden: "" });
-  #details = element("div", { class: "details", "aria-live": "polite" });
   #help = helpDialog();
   #scheduled = false;
+  #fragment = "";
+  #written: ReturnType<typeof setTimeout> | undefined;
+  #isReady = false;
 
   constructor(root: HTMLElement, data: TraceData[]) {
     const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -53,45 +70,80 @@ class Timeline {
     this.#stage = new Stage(canvas, this.#model, theme(dark.matches));
     this.#overview = new Overview(element("canvas", { class: "overview", "aria-hidden": "true" }), this.#model, theme(dark.matches));
     this.#gutter = new Gutter(this.#model);
-    this.#toolbar = new Toolbar(this.#model, { help: () => this.#help.showModal(), theme: () => this.#stage.theme });
-    this.#assemble();
-    new Gestures(this.#stage, this.#model, {
-      scroll: (px) => (this.#scroller.scrollTop += px),
-      hover: (x, y, event) => this.#hover(x, y, event),
-      leave: () => this.#showTip(undefined),
-      click: (x, y) => this.#click(x, y),
+    this.#toolbar = new Toolbar(this.#model, {
       help: () => this.#help.showModal(),
-      focusSearch: () => this.#toolbar.search.focus(),
+      theme: () => this.#stage.theme,
+      copyLink: () => this.#copyLink(),
+      accesses: () => void this.#accesses.toggle(),
     });
-    this.#model.changed = () => this.#schedule();
-    this.#model.selectionChanged = () => void this.#describe(this.#model.selected);
+    this.#accesses = new Accesses(this.#model, this.#stage, () => this.#stage.theme);
+    this.#panel = new Panel(this.#model);
+    this.#assemble();
+    this.#connect();
     dark.addEventListener("change", () => {
       this.#stage.theme = this.#overview.theme = theme(dark.matches);
       this.#schedule();
     });
     new ResizeObserver(() => this.#resize()).observe(this.#body);
+    window.addEventListener("resize", () => this.#resize());
     this.#resize();
+  }
+
+  #connect(): void {
+    const model = this.#model;
+    const gestures = new Gestures(this.#stage, model, {
+      scroll: (px) => this.#scroll(px),
+      hover: (x, y, event) => this.#hover(x, y, event, gestures.edgeAt(x) !== undefined),
+      leave: () => this.#showTip(undefined),
+      click: (x, y) => this.#click(x, y),
+      help: () => this.#help.showModal(),
+      focusSearch: () => this.#toolbar.search.focus(),
+      hop: (direction) => void model.hop(direction),
+      toggleWeb: () => model.toggleWeb(),
+      accesses: () => void this.#accesses.toggle(),
+    });
+    model.changed = () => this.#schedule();
+    model.selectionChanged = () => this.#selected();
+    model.rangeChanged = () => void this.#panel.showRange();
+    model.webChanged = () => this.#panel.showWeb();
+    model.queryChanged = () => this.#toolbar.showQuery();
+    this.#panel.measured = (found) => this.#showShares(found);
+    window.addEventListener("hashchange", () => void this.restore());
   }
 
   #assemble(): void {
     this.#scroller.append(this.#spacer);
     this.#scroller.addEventListener("scroll", () => {
       this.#stage.scrollTop = this.#scroller.scrollTop;
+      this.#showTip(undefined);
       this.#schedule();
     });
     this.#gutter.element.addEventListener("wheel", (event) => {
-      if (this.#model.height <= this.#stage.height - AXIS_PX) return;
-      event.preventDefault();
-      this.#scroller.scrollTop += event.deltaY;
+      if (!event.ctrlKey && this.#scroll(event.deltaY)) event.preventDefault();
     });
     this.#body.append(this.#gutter.element, this.#stage.canvas, this.#scroller, this.#tip);
     const strip = element("div", { class: "strip" }, this.#overview.canvas);
-    this.#root.replaceChildren(this.#toolbar.element, strip, this.#body, this.#details, this.#help);
-    this.#describe(undefined);
+    this.#root.replaceChildren(this.#toolbar.element, strip, this.#body, this.#accesses.element, this.#panel.element, this.#help);
+  }
+
+  /** Scrolls the rows; tells whether there was anything to scroll. */
+  #scroll(px: number): boolean {
+    const before = this.#scroller.scrollTop;
+    this.#scroller.scrollTop += px;
+    return this.#scroller.scrollTop !== before;
+  }
+
+  /** Height of the canvas: to the bottom of the window when the timeline begins near its top, else most of it. */
+  #room(): number {
+    const above = this.#body.getBoundingClientRect().top - this.#root.getBoundingClientRect().top;
+    const top = this.#root.getBoundingClientRect().top + window.scrollY;
+    const begins = top < window.innerHeight * 0.4 ? top : 0;
+    return Math.max(ROWS_PX_MIN, Math.floor(window.innerHeight - begins - above - PANEL_PX - this.#accesses.height));
   }
 
   #resize(): void {
-    const room = Math.max(240, Math.round(window.innerHeight * 0.66));
+    const room = this.#room();
+    this.#model.room = room - AXIS_PX - 6;
     const height = Math.min(this.#model.height + AXIS_PX + 6, room);
     const isScrolled = this.#model.height + AXIS_PX > height;
     this.#root.classList.toggle("scrolled", isScrolled);
@@ -104,12 +156,14 @@ class Timeline {
   }
 
   #schedule(): void {
+    this.#writeFragment();
     if (this.#scheduled) return;
     this.#scheduled = true;
     requestAnimationFrame(() => {
       this.#scheduled = false;
-      const wanted = Math.min(this.#model.height + AXIS_PX + 6, Math.max(240, Math.round(window.innerHeight * 0.66)));
-      if (wanted !== this.#stage.height) this.#resize();
+      const wanted = Math.min(this.#model.height + AXIS_PX + 6, this.#room());
+      const isTaller = this.#spacer.style.height !== `${this.#model.height + AXIS_PX}px`;
+      if (wanted !== this.#stage.height || isTaller) this.#resize();
       else this.draw();
     });
   }
@@ -117,13 +171,14 @@ class Timeline {
   draw(): void {
     this.#stage.draw();
     this.#overview.draw();
+    this.#accesses.draw();
     this.#gutter.draw(this.#stage.scrollTop);
     this.#toolbar.draw();
   }
 
-  #hover(x: number, y: number, event: PointerEvent): void {
-    const hit = event.pointerType === "touch" ? undefined : this.#stage.hit(x, y);
-    this.#stage.canvas.style.cursor = hit ? "pointer" : y < AXIS_PX ? "col-resize" : "grab";
+  #hover(x: number, y: number, event: PointerEvent, isEdge: boolean): void {
+    const hit = event.pointerType === "touch" || isEdge ? undefined : this.#stage.hit(x, y);
+    this.#stage.canvas.style.cursor = isEdge ? "ew-resize" : hit ? "pointer" : y < AXIS_PX ? "col-resize" : "crosshair";
     const same = hit?.call.index === this.#stage.hover?.index && hit?.call.run === this.#stage.hover?.run;
     this.#showTip(hit?.call, hit?.count ?? 0, x, y);
     if (!same) this.#schedule();
@@ -137,25 +192,40 @@ class Timeline {
       if (wasShown) this.#schedule();
       return;
     }
-    const { data } = this.#model.runs[call.run];
-    this.#tip.replaceChildren(factList(summary(data, call.index, this.#files[call.run]?.[call.index])));
+    const run = this.#model.runs[call.run];
+    this.#tip.replaceChildren(factList(summary(run, call.index)));
     if (calls > 1) this.#tip.append(element("p", {}, `longest of ${count(calls)} calls here: zoom in to tell them apart`));
     const left = this.#stage.canvas.offsetLeft + x;
     const isRight = left > this.#body.clientWidth - 300;
     this.#tip.style.left = isRight ? "auto" : `${left + 14}px`;
     this.#tip.style.right = isRight ? `${this.#body.clientWidth - left + 14}px` : "auto";
-    this.#tip.style.top = `${y + 16}px`;
+    const isLow = y > this.#stage.height - 110;
+    this.#tip.style.top = isLow ? "auto" : `${y + 16}px`;
+    this.#tip.style.bottom = isLow ? `${this.#body.clientHeight - y + 8}px` : "auto";
   }
-
-  /** Files by call, as far as they are unpacked already. */
-  #files: Int32Array[] = [];
 
   /** Unpacks in quiet moments what is not needed to draw. */
   async prepare(): Promise<void> {
-    for (const [index, run] of this.#model.runs.entries()) {
+    for (const run of this.#model.runs) {
       await new Promise<void>((done) => ("requestIdleCallback" in window ? requestIdleCallback(() => done()) : setTimeout(done, 50)));
-      this.#files[index] = await run.data.files();
+      await complete(run);
     }
+    this.#toolbar.showLegend(this.#model.classes);
+    await this.#model.reshade();
+    this.#showShares(undefined);
+    await this.restore();
+    this.#isReady = true;
+    performance.mark("timeline-complete");
+  }
+
+  /** The legend says how the time in calls is shared, in the range or of everything. */
+  #showShares(found: Statistics | undefined): void {
+    const { runs, view } = this.#model;
+    const calls = runs.reduce((sum, run) => sum + run.head.count, 0);
+    const everything = { start: 0, end: Math.ceil(view.length) + 1, tracks: undefined };
+    if (!found && (calls > SUMMED_MAX || runs.some((run) => !run.details))) return this.#toolbar.showShares(new Map(), "");
+    const all = found ? [found] : runs.map((run) => statistics(run, everything, false));
+    this.#toolbar.showShares(shares(all), found ? "Share of the time within the range" : "Share of the time");
   }
 
   #click(x: number, y: number): void {
@@ -163,41 +233,51 @@ class Timeline {
     this.#model.select(this.#stage.hit(x, y)?.call);
   }
 
-  async #describe(call: Call | undefined): Promise<void> {
-    if (!call) {
-      const hint = "Select a call to see its details. Drag to pan, turn the wheel to zoom, press ? for all keys.";
-      this.#details.replaceChildren(element("p", { class: "quiet" }, hint));
-      return;
-    }
-    this.#scrollTo(call);
-    const { data } = this.#model.runs[call.run];
-    const [files, details] = await Promise.all([data.files(), data.details()]);
-    if (this.#model.selected !== call) return;
-    const list = factList(facts(data, details, files, call.index));
-    const parent = details.parent[call.index];
-    const buttons = element("div", { class: "steps" });
-    const button = (text: string, act: () => void) => {
-      const made = element("button", { type: "button" }, text);
-      made.addEventListener("click", act);
-      buttons.append(made);
-    };
-    button("‹ previous", () => this.#model.step(-1));
-    button("next ›", () => this.#model.step(1));
-    button("zoom to it", () => this.#model.reveal(call, true));
-    if (parent >= 0) {
-      const outer = data.head.functions[data.functionOf[parent]].name;
-      button(`inside ${outer}`, () => this.#model.reveal({ run: call.run, index: parent }, false));
-    }
-    this.#details.replaceChildren(list, buttons);
+  #selected(): void {
+    const call = this.#model.selected;
+    if (call) this.#scrollTo(call);
+    void this.#panel.showCall(call).then(() => this.#writeFragment());
   }
 
   #scrollTo(call: Call): void {
     const line = this.#model.lineOf(call);
     if (!line) return;
+    // A line that has just come to be may be below what could be scrolled to so far.
+    this.#spacer.style.height = `${this.#model.height + AXIS_PX}px`;
     const bottom = this.#stage.height - AXIS_PX;
     const isAbove = line.y < this.#scroller.scrollTop;
     const isBelow = line.y + line.height > this.#scroller.scrollTop + bottom;
     if (isAbove || isBelow) this.#scroller.scrollTop = line.y - bottom / 3;
+  }
+
+  #writeFragment(): void {
+    if (!this.#isReady) return;
+    clearTimeout(this.#written);
+    this.#written = setTimeout(() => {
+      const fragment = encode(this.#model, this.#accesses.state);
+      if (fragment === this.#fragment) return;
+      this.#fragment = fragment;
+      history.replaceState(null, "", fragment ? `#${fragment}` : location.href.split("#")[0]);
+    }, FRAGMENT_AFTER_MS);
+  }
+
+  /** Shows what the address says, unless it leads to another part of the page. */
+  async restore(): Promise<void> {
+    const fragment = location.hash.slice(1);
+    if (fragment === this.#fragment || (fragment && !fragment.includes("="))) return;
+    this.#fragment = fragment;
+    await apply(this.#model, fragment);
+    const file = new URLSearchParams(fragment).get("file");
+    if (file) await this.#accesses.show(file);
+    else this.#accesses.close();
+    if (fragment) this.#root.scrollIntoView({ block: "start" });
+  }
+
+  async #copyLink(): Promise<boolean> {
+    clearTimeout(this.#written);
+    this.#fragment = encode(this.#model, this.#accesses.state);
+    history.replaceState(null, "", `#${this.#fragment}`);
+    return navigator.clipboard?.writeText(location.href).then(() => true, () => false) ?? false;
   }
 
   connectJumps(all: Jump[]): void {
@@ -206,18 +286,23 @@ class Timeline {
       if (!jump || !this.#model.runs[jump.timeline]) continue;
       button.addEventListener("click", () => {
         this.#root.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
-        void this.#model.jump(jump).then(() => this.#toolbar.showFilter());
+        void this.#model.jump(jump);
       });
     }
   }
 }
 
-function factList(list: Fact[]): HTMLElement {
-  const made = element("dl", {});
-  for (const { name, text } of list) {
-    made.append(element("div", {}, element("dt", {}, name), element("dd", {}, text)));
+/** Own time by class, as a share: of programs, servers, devices and links each by themselves. */
+function shares(all: Statistics[]): Map<string, number> {
+  const own = new Map<string, number>();
+  for (const { classes } of all) for (const sum of classes) own.set(sum.name, (own.get(sum.name) ?? 0) + sum.own);
+  const groups = groupBy([...own], ([name]) => CLASSES.find((style) => style.name === name)?.part);
+  const found = new Map<string, number>();
+  for (const group of groups.values()) {
+    const whole = group.reduce((sum, [, time]) => sum + time, 0);
+    for (const [name, time] of group) found.set(name, time / Math.max(whole, 1));
   }
-  return made;
+  return found;
 }
 
 async function start(): Promise<void> {

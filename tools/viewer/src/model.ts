@@ -1,17 +1,18 @@
 // The state of a timeline: the runs, what is shown, what is selected. Everything that can be done to it
 // with mouse, touch, keys or buttons is a method here; whoever displays it is told by `changed`.
 
+import { fit, layout, ROW_HEIGHTS, totalHeight, type Line, type Sizing } from "./layout.ts";
+import { classesOf, complete, graphOf, load, rowOfCall, shade, type Call, type LoadedRun } from "./loaded.ts";
+import type { Web } from "./causes.ts";
 import type { TraceData } from "./format.ts";
-import { layout, totalHeight, type Grouping, type Line, type Run } from "./layout.ts";
-import { KINDS, shadeOf } from "./palette.ts";
-import { SHADE_DIM, SHADE_HIDDEN, Track } from "./track.ts";
+import { CLASSES } from "./palette.ts";
+import { matcher, needsDetails, parseQuery, type Term } from "./query.ts";
+import type { Range } from "./range.ts";
+import { pathTo, tree, type Branch, type Grouping } from "./tree.ts";
+import { SHADE_DIM, type Track } from "./track.ts";
 import { View } from "./view.ts";
 
-/** A call of a run, by its drawing position. */
-export interface Call {
-  run: number;
-  index: number;
-}
+export type { Call, LoadedRun } from "./loaded.ts";
 
 export interface Jump {
   timeline: number;
@@ -21,139 +22,249 @@ export interface Jump {
   filter: string;
 }
 
-export interface LoadedRun extends Run {
-  data: TraceData;
-  shade: Uint8Array;
-  /** How many calls match the filter. */
-  matches: number;
-}
-
-/** A trace with its calls cut into tracks. */
-export function load(data: TraceData): LoadedRun {
-  const { head, start, end } = data;
-  const shade = new Uint8Array(head.count);
-  let first = 0;
-  const tracks = head.rows.map((row) => {
-    const last = first + row.count;
-    const track = new Track(first, start.subarray(first, last), end.subarray(first, last), shade.subarray(first, last));
-    first = last;
-    return track;
-  });
-  return { head, data, tracks, shade, matches: head.count };
-}
-
 export class Model {
   readonly runs: LoadedRun[];
   readonly view: View;
-  /** Kinds that occur, as shades. */
-  readonly kinds: number[];
   readonly hidden = new Set<number>();
-  readonly folds = new Set<string>();
+  /** Groups the user opened or collapsed. */
+  readonly choices = new Map<string, boolean>();
   grouping: Grouping = "run";
+  roots: Branch[] = [];
   lines: Line[] = [];
   height = 0;
-  filter = "";
+  sizing: Sizing = { row: 20, collapsed: 0 };
+  /** Height of rows the user asked for; otherwise what fits. */
+  rowHeight: number | undefined;
+  query = "";
+  /** What is wrong with the query as it was typed last. */
+  queryError: { message: string; at: number } | undefined;
   selected: Call | undefined;
-  /** Stretch of time being marked with the mouse. */
-  marked: { start: number; end: number } | undefined;
+  range: Range | undefined;
+  /** What the selected call hangs together with, once it is known and unless it is not to be shown. */
+  web: Web | undefined;
   /** Grows whenever shades change. */
   shading = 0;
+  /** Grows whenever lines change. */
+  arranged = 0;
   changed: () => void = () => {};
   selectionChanged: () => void = () => {};
+  rangeChanged: () => void = () => {};
+  queryChanged: () => void = () => {};
+  webChanged: () => void = () => {};
+  #terms: Term[] = [];
+  #room = 600;
+  #places = new Map<Track, { line: Line; row: number }>();
+  #placesOf: Line[] | undefined;
 
   constructor(data: TraceData[]) {
     this.runs = data.map(load);
     const lengths = data.map(({ head }) => head.end_ns - head.start_ns);
     this.view = new View(Math.max(1, ...lengths));
-    const present = new Set(data.flatMap(({ head }) => head.functions.map((entry) => shadeOf(entry.kind))));
-    this.kinds = KINDS.map((_, shade) => shade).filter((shade) => present.has(shade));
-    this.#shadeAll(undefined);
+    this.#plant();
+  }
+
+  /** Classes that occur, as shades. */
+  get classes(): number[] {
+    const present = new Set(this.runs.flatMap(classesOf));
+    return CLASSES.map((_, shade) => shade).filter((shade) => present.has(shade));
+  }
+
+  #plant(): void {
+    this.roots = tree(this.runs, this.grouping);
+    this.choices.clear();
+    this.#fit();
+  }
+
+  #fit(): void {
+    const { rowHeight } = this;
+    this.sizing = fit(this.roots, this.#room);
+    if (rowHeight !== undefined) this.sizing = { row: rowHeight, collapsed: rowHeight < 12 ? Math.max(1, this.sizing.collapsed) : 0 };
     this.relayout();
   }
 
+  /** After heights, or what is open, were set from outside. */
+  refit(): void {
+    this.#fit();
+  }
+
   relayout(): void {
-    this.lines = layout(this.runs, this.grouping, this.folds);
+    this.lines = layout(this.roots, this.sizing, this.choices);
     this.height = totalHeight(this.lines);
+    this.arranged++;
     this.changed();
   }
 
-  fold(key: string): void {
-    if (!this.folds.delete(key)) this.folds.add(key);
+  /** Tells how much room there is for rows; they are made to fit. */
+  set room(px: number) {
+    if (px === this.#room) return;
+    this.#room = px;
+    if (this.rowHeight === undefined) this.#fit();
+  }
+
+  /** Makes rows higher (1) or lower (−1), whether they fit or not. */
+  resizeRows(direction: 1 | -1): void {
+    const current = this.rowHeight ?? this.sizing.row;
+    const next = direction > 0 ? ROW_HEIGHTS.findLast((height) => height > current) : ROW_HEIGHTS.find((height) => height < current);
+    if (next === undefined) return;
+    this.rowHeight = next;
+    this.#fit();
+  }
+
+  /** Back to what fits, with everything the user opened or collapsed forgotten. */
+  fitRows(): void {
+    this.rowHeight = undefined;
+    this.choices.clear();
+    this.#fit();
+  }
+
+  fold(line: Line): void {
+    if (line.folded === undefined) return;
+    // What was chosen before is taken back, so that what is below is as it was.
+    if (!this.choices.delete(line.key)) this.choices.set(line.key, line.folded);
     this.relayout();
   }
 
   group(grouping: Grouping): void {
     this.grouping = grouping;
-    this.relayout();
+    this.#plant();
   }
 
   async toggle(shade: number): Promise<void> {
     if (!this.hidden.delete(shade)) this.hidden.add(shade);
-    await this.search(this.filter);
+    await this.#shadeAll();
+    this.rangeChanged();
   }
 
-  /** Lets calls stand out whose function or file contains every word of the text. */
+  /** Lets calls stand out that match a query. */
   async search(text: string): Promise<void> {
-    this.filter = text;
-    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-    const files = words.length ? await Promise.all(this.runs.map((run) => run.data.files())) : undefined;
-    if (this.filter !== text) return;
-    this.#shadeAll(files && { words, files });
+    const parsed = parseQuery(text);
+    this.query = text;
+    this.queryError = "message" in parsed ? parsed : undefined;
+    if (!("message" in parsed)) this.#terms = parsed.terms;
+    await this.#shadeAll();
+    this.queryChanged();
+  }
+
+  /** After details have come in. */
+  async reshade(): Promise<void> {
+    await this.#shadeAll();
+  }
+
+  async #shadeAll(): Promise<void> {
+    const terms = this.#terms;
+    for (const run of this.runs) {
+      if (terms.length) run.files ??= await run.data.files();
+      if (needsDetails(terms)) await complete(run);
+    }
+    if (terms !== this.#terms) return;
+    for (const run of this.runs) shade(run, this.hidden, terms.length ? matcher(terms, run) : undefined);
+    this.shading++;
     this.changed();
   }
 
-  #shadeAll(search: { words: string[]; files: Int32Array[] } | undefined): void {
-    this.runs.forEach((run, index) => {
-      const kinds = run.head.functions.map((entry) => {
-        const shade = shadeOf(entry.kind);
-        return this.hidden.has(shade) ? SHADE_HIDDEN : shade;
-      });
-      const { functionOf } = run.data;
-      if (search) {
-        shadeMatching(run, kinds, search.words, search.files[index]);
-      } else {
-        for (let at = 0; at < run.shade.length; at++) run.shade[at] = kinds[functionOf[at]];
-        run.matches = run.head.count;
-      }
-      for (const track of run.tracks) track.forget();
-    });
-    this.shading++;
+  get matches(): number {
+    return this.runs.reduce((sum, run) => sum + run.matches, 0);
   }
 
   select(call: Call | undefined): void {
     this.selected = call;
+    this.web = undefined;
+    if (call) void this.#weave(call);
     this.selectionChanged();
     this.changed();
   }
 
+  async #weave(call: Call): Promise<void> {
+    const graph = await graphOf(this.runs[call.run]);
+    if (this.selected !== call || graph.isEmpty) return;
+    const web = graph.web(call.index);
+    if (web.hops.length === 0) return;
+    this.web = web;
+    this.webChanged();
+    this.changed();
+  }
+
+  /** Shows or hides what the selected call hangs together with. */
+  toggleWeb(): void {
+    if (!this.selected) return;
+    if (this.web) this.web = undefined;
+    else void this.#weave(this.selected);
+    this.webChanged();
+    this.changed();
+  }
+
+  /** Selects the first cause (−1) or effect (1) of the selected call. */
+  async hop(direction: 1 | -1): Promise<void> {
+    const from = this.selected;
+    if (!from) return;
+    const { run } = from;
+    const graph = await graphOf(this.runs[run]);
+    const { start } = this.runs[run].data;
+    const found = graph.neighbours(from.index, direction).sort((a, b) => start[a] - start[b]);
+    const index = direction > 0 ? found[0] : found.at(-1);
+    if (index !== undefined) this.reveal({ run, index }, false);
+  }
+
+  mark(range: Range | undefined): void {
+    this.range = range;
+    this.rangeChanged();
+    this.changed();
+  }
+
+  zoomToRange(): void {
+    if (!this.range) return;
+    this.view.remember();
+    this.view.focus(this.range.start, this.range.end, 0);
+    this.changed();
+  }
+
+  fitAll(): void {
+    this.view.remember();
+    this.view.fit();
+    this.changed();
+  }
+
   trackOf(call: Call): Track {
-    const tracks = this.runs[call.run].tracks;
-    const found = tracks.findLast((track) => track.first <= call.index);
-    if (!found) throw new RangeError(`call ${call.index} is before the first track`);
-    return found;
+    const run = this.runs[call.run];
+    return run.tracks[rowOfCall(run, call.index)];
   }
 
   /** Brings a call into view: opens folds, moves and if need be zooms the time axis. */
   reveal(call: Call, zoom: boolean): void {
     const { start, end } = this.runs[call.run].data;
     const [from, to] = [start[call.index], end[call.index]];
+    this.view.remember();
     if (zoom) this.view.focus(from, to, 3);
     else if (from < this.view.start || to > this.view.end) this.view.show(from - this.view.span / 2, from + this.view.span / 2);
     this.select(call);
   }
 
-  /** The line a call is drawn in; folds around it are opened. */
+  /** The line a call is drawn in; what the user collapsed around it is opened. */
   lineOf(call: Call): Line | undefined {
     const track = this.trackOf(call);
-    const find = () => this.lines.find((line) => line.tracks.length === 1 && line.tracks[0] === track);
-    const found = find();
-    if (found || !this.folds.size) return found;
-    const unfolded = layout(this.runs, this.grouping, new Set()).find((line) => line.tracks.length === 1 && line.tracks[0] === track);
-    for (const key of this.folds) {
-      if (unfolded && isWithin(unfolded.key, key)) this.folds.delete(key);
+    const path = pathTo(this.roots, track).slice(0, -1);
+    const closed = path.filter(({ key }) => this.choices.get(key) === false);
+    for (const { key } of closed) this.choices.delete(key);
+    if (closed.length) this.relayout();
+    return this.placeOf(track)?.line;
+  }
+
+  /** The line that shows a track best, by itself rather than among others, and the row within it. */
+  placeOf(track: Track): { line: Line; row: number } | undefined {
+    if (this.#placesOf !== this.lines) {
+      this.#places.clear();
+      for (const line of this.lines) {
+        line.rows.forEach(({ tracks, all }, row) => {
+          for (const drawn of tracks) {
+            const known = this.#places.get(drawn);
+            if (!known || line.rows.length < known.line.rows.length || tracks.length === 1) this.#places.set(drawn, { line, row });
+          }
+          for (const inner of all) if (!this.#places.has(inner)) this.#places.set(inner, { line, row });
+        });
+      }
+      this.#placesOf = this.lines;
     }
-    this.relayout();
-    return find();
+    return this.#places.get(track);
   }
 
   /** Selects the call before or after the selected one in its row, passing over those that do not match. */
@@ -169,61 +280,55 @@ export class Model {
   /** With nothing selected: selects the first call in view. */
   stepInto(): void {
     for (const line of this.lines) {
-      const [track] = line.tracks;
-      if (line.tracks.length !== 1) continue;
-      let at = track.firstEndingAfter(this.view.start);
-      while (at < track.count && track.shade[at] >= SHADE_DIM) at++;
-      if (at < track.count) return this.reveal({ run: line.run, index: track.first + at }, false);
+      for (const track of line.rows[0]?.tracks ?? []) {
+        let at = track.firstEndingAfter(this.view.start);
+        while (at < track.count && track.shade[at] >= SHADE_DIM) at++;
+        if (at < track.count) return this.reveal({ run: line.run, index: track.first + at }, false);
+      }
     }
   }
 
-  /** The next matching call of any row, after the selected one in time. */
-  next(): void {
-    const after = this.selected ? this.runs[this.selected.run].data.start[this.selected.index] : -1;
+  /** The next (1) or previous (−1) matching call of any row, in time from the selected one. */
+  next(direction: 1 | -1): void {
+    const { selected } = this;
+    const own = selected && this.runs[selected.run].data.start[selected.index];
     let best: Call | undefined;
-    let bestStart = Infinity;
-    this.runs.forEach((run, runIndex) => {
-      if (this.selected && runIndex !== this.selected.run) return;
-      for (const track of run.tracks) {
-        let at = track.firstStartingFrom(after + 1e-6);
-        while (at < track.count && track.shade[at] >= SHADE_DIM) at++;
-        if (at < track.count && track.start[at] < bestStart) {
-          bestStart = track.start[at];
-          best = { run: runIndex, index: track.first + at };
-        }
+    let bestDistance = Infinity;
+    const candidates = selected ? [selected.run] : this.runs.keys();
+    for (const run of candidates) {
+      const origin = own ?? (direction > 0 ? -1 : Infinity);
+      for (const track of this.runs[run].tracks) {
+        // Calls that start together are told apart by their position, so that none is passed over.
+        let at = direction > 0 ? track.firstStartingFrom(origin) : track.firstStartingFrom(origin + 0.5) - 1;
+        while (at >= 0 && at < track.count && (track.shade[at] >= SHADE_DIM || !isBeyond(track.first + at, track.start[at]))) at += direction;
+        if (at < 0 || at >= track.count) continue;
+        const distance = own === undefined ? track.start[at] * direction : Math.abs(track.start[at] - origin);
+        const index = track.first + at;
+        const isNearer = distance < bestDistance || (distance === bestDistance && best && (index - best.index) * direction < 0);
+        if (isNearer) [best, bestDistance] = [{ run, index }, distance];
       }
-    });
+    }
     if (best) this.reveal(best, false);
+    function isBeyond(index: number, start: number): boolean {
+      if (own === undefined || !selected) return true;
+      return start === own ? (index - selected.index) * direction > 0 : (start - own) * direction > 0;
+    }
   }
 
   /** Shows what a finding points at. */
   async jump(jump: Jump): Promise<void> {
     const zero = this.runs[jump.timeline]?.head.start_ns ?? 0;
-    if (jump.filter !== this.filter) await this.search(jump.filter);
+    const query = wordsOf(jump.filter);
+    if (query !== this.query) await this.search(query);
+    this.view.remember();
     this.view.focus(jump.start_ns - zero, jump.end_ns - zero);
     if (jump.event !== null) this.select({ run: jump.timeline, index: jump.event });
     this.changed();
   }
 }
 
-/** Whether a line stands in a group: keys grow by `/` for parts and `@` for depths. */
-function isWithin(key: string, group: string): boolean {
-  return key === group || key.startsWith(`${group}/`) || key.startsWith(`${group}@`);
-}
-
-function shadeMatching(run: LoadedRun, kinds: number[], words: string[], files: Int32Array): void {
-  // Per word, whether each function and each file has it; slot 0 of the files is "none".
-  const functions = words.map((word) => run.head.functions.map((entry) => entry.name.toLowerCase().includes(word)));
-  const paths = words.map((word) => [false, ...run.head.files.map((path) => path.toLowerCase().includes(word))]);
-  const { functionOf } = run.data;
-  run.matches = 0;
-  for (let at = 0; at < run.shade.length; at++) {
-    let matches = true;
-    for (let word = 0; word < words.length; word++) {
-      matches &&= functions[word][functionOf[at]] || paths[word][files[at] + 1];
-    }
-    const shade = kinds[functionOf[at]];
-    run.shade[at] = matches || shade === SHADE_HIDDEN ? shade : SHADE_DIM;
-    if (matches) run.matches++;
-  }
+/** Words that a query does not take for something else: paths may hold anything. */
+function wordsOf(text: string): string {
+  const quoted = (word: string) => (/^-|:|^error$/.test(word) && !word.includes('"') ? `"${word}"` : word);
+  return text.split(/\s+/).filter(Boolean).map(quoted).join(" ");
 }

@@ -2,7 +2,9 @@
 // moves the view, dragging outside it marks a new one.
 
 import type { Model } from "./model.ts";
-import { fill, paintMerged, type Picture } from "./paint.ts";
+import { Columns } from "./columns.ts";
+import { fill, paintStack, type Picture } from "./paint.ts";
+import { isConcurrent } from "./place.ts";
 import type { Theme } from "./palette.ts";
 
 const STRIP_PX = 12;
@@ -65,8 +67,11 @@ export class Overview {
       fill(picture, 0, y, box.width, box.height, this.theme.lane);
       const length = (run.head.end_ns - run.head.start_ns) / view.length;
       fill(picture, 0, y, Math.round(box.width * length), box.height, this.theme.laneLive);
-      const outer = run.tracks.filter((_, at) => run.head.rows[at].depth === 0);
-      if (outer.length) paintMerged(picture, outer, { start: 0, end: view.length }, box, this.theme.shades);
+      // What programs did; their servers' part in it would only repeat it.
+      const outer = run.tracks.filter((_, at) => run.head.rows[at].depth === 0 && !isConcurrent(run.places[run.head.rows[at].process].kind));
+      const columns = new Columns(image.width);
+      columns.sum(outer, { start: 0, end: view.length });
+      paintStack(picture, columns, outer.length, box, this.theme.shades, 1);
     });
     return image;
   }

@@ -2,6 +2,8 @@
 // are narrower, a pixel column shows by its height how much of its time was spent in calls, and by
 // its colours in which. Writing pixels directly is several times faster than a rectangle per call.
 
+import type { Columns } from "./columns.ts";
+import { CLASSES } from "./palette.ts";
 import { SHADE_COUNT_MAX, SHADE_HIDDEN, type Track } from "./track.ts";
 
 /** A picture being drawn; colours are 0xAABBGGRR as a little-endian canvas stores them. */
@@ -124,26 +126,96 @@ function paintColumn(
   }
 }
 
-/** Draws several rows as one: columns show the mean over them. */
-export function paintMerged(
-  picture: Picture,
-  tracks: Track[],
-  view: Span,
-  box: Box,
-  palette: Uint32Array,
-): void {
-  const perPixel = (view.end - view.start) / box.width;
-  const hints = tracks.map((track) => track.firstEndingAfter(view.start));
-  for (let x = 0; x < box.width; x++) {
-    const t0 = view.start + x * perPixel;
-    sums.fill(0);
-    let firstShade = SHADE_HIDDEN;
-    tracks.forEach((track, index) => {
-      const [first, beyond] = track.measure(sums, t0, t0 + perPixel, hints[index]);
-      hints[index] = first;
-      if (beyond > first && firstShade === SHADE_HIDDEN) firstShade = track.shade[first];
-    });
-    if (firstShade === SHADE_HIDDEN && sums.every((sum) => sum <= 0)) continue;
-    paintColumn(picture, box, x, sums, perPixel * tracks.length, firstShade, palette);
+/**
+ * Draws the sum of several tracks: by its height how much of `capacity` is under way, by its colours what.
+ * Each column is `step` pixels wide.
+ */
+export function paintStack(picture: Picture, columns: Columns, capacity: number, box: Box, palette: Uint32Array, step: number): void {
+  for (let column = 0; column < columns.count; column++) {
+    const total = columns.total(column);
+    if (total <= 0) continue;
+    const height = Math.max(Math.min(3, box.height), Math.round(Math.min(1, total / capacity) * box.height));
+    let covered = 0;
+    let bottom = box.y + box.height;
+    for (const shade of columns.shades) {
+      const share = columns.share[shade * columns.count + column];
+      if (share <= 0) continue;
+      covered += share;
+      const top = box.y + box.height - Math.round((covered / total) * height);
+      fill(picture, box.x + column * step, top, step, bottom - top, palette[shade]);
+      bottom = top;
+    }
   }
+}
+
+/** What a call that covers next to nothing of a column still has of its colour. */
+const FAINTEST = 0.4;
+
+/** Draws the sum of several tracks where there is no height to speak of: the fuller, the stronger. */
+export function paintBlend(picture: Picture, columns: Columns, capacity: number, box: Box, palette: Uint32Array, ground: number, step: number): void {
+  const { count, share, shades } = columns;
+  for (let column = 0; column < count; column++) {
+    let [red, green, blue, total] = [0, 0, 0, 0];
+    for (const shade of shades) {
+      const part = share[shade * count + column];
+      if (part <= 0) continue;
+      const colour = palette[shade];
+      red += part * (colour & 0xff);
+      green += part * ((colour >> 8) & 0xff);
+      blue += part * ((colour >> 16) & 0xff);
+      total += part;
+    }
+    if (total <= 0) continue;
+    const strength = FAINTEST + (1 - FAINTEST) * Math.min(1, total / capacity);
+    const mix = (sum: number, shift: number) => Math.round((sum / total) * strength + ((ground >> shift) & 0xff) * (1 - strength));
+    const colour = (0xff000000 | (mix(blue, 16) << 16) | (mix(green, 8) << 8) | mix(red, 0)) >>> 0;
+    fill(picture, box.x + column * step, box.y, step, box.height, colour);
+  }
+}
+
+/** Marks the failed calls of tracks with an edge on top, whatever else is drawn there. */
+export function paintFailures(picture: Picture, tracks: Track[], view: Span, box: Box, colour: number, thickness: number): void {
+  const scale = box.width / (view.end - view.start);
+  for (const { failures, start, end } of tracks) {
+    if (!failures.length) continue;
+    let drawn = -1;
+    for (let at = firstFailure(failures, end, view.start); at < failures.length; at++) {
+      const index = failures[at];
+      if (start[index] >= view.end) break;
+      const left = Math.max(0, Math.floor((start[index] - view.start) * scale));
+      const right = Math.max(left + thickness, Math.min(box.width, Math.round((end[index] - view.start) * scale)));
+      if (right <= drawn) continue;
+      fill(picture, box.x + left, box.y, right - left, Math.min(thickness, box.height), colour);
+      drawn = right;
+    }
+  }
+}
+
+function firstFailure(failures: Uint32Array, end: Float64Array, time: number): number {
+  let low = 0;
+  let high = failures.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (end[failures[middle]] >= time) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** Diagonal lines over what is drawn in hatched classes, so that they can be told apart without colour. */
+export function hatch(picture: Picture, box: Box, palette: Uint32Array, pitch: number): void {
+  const lighter = new Map(CLASSES.flatMap(({ isHatched }, shade) => (isHatched ? [[palette[shade], lightened(palette[shade])] as const] : [])));
+  const bottom = Math.min(picture.height, box.y + box.height);
+  for (let y = Math.max(0, box.y); y < bottom; y++) {
+    const base = y * picture.width;
+    for (let x = pitch - 1 - (y % pitch); x < picture.width; x += pitch) {
+      const light = lighter.get(picture.pixels[base + x]);
+      if (light !== undefined) picture.pixels[base + x] = light;
+    }
+  }
+}
+
+function lightened(colour: number): number {
+  const part = (shift: number) => Math.round(((colour >> shift) & 0xff) * 0.55 + 255 * 0.45) << shift;
+  return (0xff000000 | part(16) | part(8) | part(0)) >>> 0;
 }

@@ -4,13 +4,15 @@
 // hold many calls, the time spent per shade is summed from blocks of 64 and of 4,096 calls that are
 // summed up once: a frame touches about a hundred numbers per pixel, however long the trace is.
 
-/** Shades are the kinds of call, then these two. */
-export const SHADE_COUNT_MAX = 16;
-export const SHADE_DIM = 14;
-export const SHADE_HIDDEN = 15;
+/** Shades are the classes of calls, then these two. */
+export const SHADE_COUNT_MAX = 24;
+export const SHADE_DIM = 22;
+export const SHADE_HIDDEN = 23;
 
+const NONE = new Uint32Array(0);
 const SMALL = 64;
 const LARGE = 64 * 64;
+const LOOKED_AT_MAX = 10_000;
 
 export class Track {
   readonly count: number;
@@ -19,6 +21,8 @@ export class Track {
   readonly start: Float64Array;
   readonly end: Float64Array;
   readonly shade: Uint8Array;
+  /** Positions of calls that failed, ascending; known once the results are unpacked. */
+  failures: Uint32Array = NONE;
   #small: Float32Array | undefined;
   #large: Float64Array | undefined;
 
@@ -43,6 +47,19 @@ export class Track {
   /** The first call that starts at `time` or later, searched from `from` on. */
   firstStartingFrom(time: number, from = 0): number {
     return bisect(this.start, time, from, false);
+  }
+
+  /** The longest call that is not hidden between two moments, and how many there are. */
+  longest(from: number, to: number): { index: number; count: number } | undefined {
+    const first = this.firstEndingAfter(from);
+    const beyond = this.firstStartingFrom(to, first);
+    let found = -1;
+    // A pixel may hold a million calls; the longest of the first ten thousand is as good to show.
+    for (let at = first; at < Math.min(beyond, first + LOOKED_AT_MAX); at++) {
+      if (this.shade[at] === SHADE_HIDDEN) continue;
+      if (found < 0 || this.end[at] - this.start[at] > this.end[found] - this.start[found]) found = at;
+    }
+    return found < 0 ? undefined : { index: found, count: beyond - first };
   }
 
   /** Adds the durations of calls `from` to `to` (excluded) to the sums of their shades. */

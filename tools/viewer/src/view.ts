@@ -4,11 +4,13 @@
 import type { Span } from "./paint.ts";
 
 const SPAN_MIN_NS = 20;
+const PAST_MAX = 100;
 
 export class View implements Span {
   start = 0;
   end = 1;
   readonly length: number;
+  #past: Span[] = [];
 
   /** A view of everything from 0 to `length` nanoseconds. */
   constructor(length: number) {
@@ -33,6 +35,20 @@ export class View implements Span {
     const middle = (start + end) / 2 - span / 2;
     this.start = high < low ? (low + high) / 2 : Math.min(Math.max(middle, low), high);
     this.end = this.start + span;
+  }
+
+  /** Keeps what is shown now, to come back to. */
+  remember(): void {
+    const last = this.#past.at(-1);
+    if (last && last.start === this.start && last.end === this.end) return;
+    this.#past.push({ start: this.start, end: this.end });
+    if (this.#past.length > PAST_MAX) this.#past.shift();
+  }
+
+  /** Shows what was shown before the last leap. */
+  back(): void {
+    const last = this.#past.pop();
+    if (last) this.show(last.start, last.end);
   }
 
   pan(time: number): void {

@@ -66,3 +66,17 @@ function axisText(time: number, step: number): string {
   const decimals = Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9));
   return `${(time / size).toFixed(decimals)} ${unit}`;
 }
+
+/** A share: `12.3 %`. */
+export function share(value: number): string {
+  if (value <= 0) return "0 %";
+  if (value < 0.001) return "< 0.1 %";
+  return `${+(value * 100).toPrecision(value >= 0.9995 ? 3 : value >= 0.0995 ? 3 : 2)} %`;
+}
+
+/** A size in one unit: `4 KiB`. */
+export function size(value: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const power = value < 1024 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(value) / 10));
+  return `${+(value / 1024 ** power).toPrecision(4)} ${units[power]}`;
+}

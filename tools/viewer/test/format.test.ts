@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { FormatError, fromBase64, open, parse, Reader } from "../src/format.ts";
+import { decodeLinks, FormatError, fromBase64, open, parse, Reader } from "../src/format.ts";
 
 interface Expected {
   process: number;
@@ -23,7 +23,13 @@ interface Expected {
 
 const golden = join(process.cwd(), "test/golden");
 const bytes = new Uint8Array(readFileSync(join(golden, "small.iotl")));
-const expected = JSON.parse(readFileSync(join(golden, "small.json"), "utf8")) as { events: Expected[]; files: string[] };
+const expected = JSON.parse(readFileSync(join(golden, "small.json"), "utf8")) as {
+  events: Expected[];
+  files: string[];
+  phases: unknown[];
+  begun_by: number[][];
+  ended_by: number[][];
+};
 
 test("every field of every event is what Rust put in", async () => {
   const data = await open(bytes);
@@ -58,6 +64,41 @@ test("every field of every event is what Rust put in", async () => {
     }
   }
   assert.equal(seen.size, head.count);
+});
+
+test("causes are those that Rust put in, at the places where they are drawn", async () => {
+  const data = await open(bytes);
+  const [causes, details] = await Promise.all([data.causes(), data.details()]);
+  const rows = (positions: Uint32Array) => [...positions].map((at) => details.row[at]).sort((a, b) => a - b);
+  for (let at = 0; at < data.head.count; at++) {
+    assert.deepEqual(rows(causes.begunBy.of(at)), expected.begun_by[details.row[at]]);
+    assert.deepEqual(rows(causes.endedBy.of(at)), expected.ended_by[details.row[at]]);
+  }
+  assert.equal(causes.begunBy.count, expected.begun_by.flat().length);
+});
+
+test("a trace without causes has empty lists, and a cause outside the trace is refused", async () => {
+  const view = new DataView(bytes.buffer.slice(0));
+  const length = view.getUint32(8, true);
+  const head = JSON.parse(new TextDecoder().decode(bytes.subarray(12, 12 + length)));
+  for (const column of head.columns.slice(-2)) column.name = `${column.name}_of_old`;
+  const text = new TextEncoder().encode(JSON.stringify(head));
+  const other = new Uint8Array([...bytes.subarray(0, 12), ...text, ...bytes.subarray(12 + length)]);
+  new DataView(other.buffer).setUint32(8, text.length, true);
+  const causes = await (await open(other)).causes();
+  assert.equal(causes.begunBy.count + causes.endedBy.of(3).length, 0);
+  assert.throws(() => decodeLinks(2, Uint8Array.of(1, 8, 0)), /not in the trace/);
+});
+
+test("the head tells what processes are, where they ran, phases, and how lines came about", async () => {
+  const { head } = await open(bytes);
+  assert.deepEqual(
+    head.processes.map(({ kind, node, application }) => [kind, node, application]),
+    [["rank", "node", "solver"], ["rank", "node", "solver"]],
+  );
+  assert.deepEqual(head.phases, expected.phases);
+  const lines = head.rows.map(({ process, depth, placement }) => `${process} ${depth} ${placement}`);
+  assert.deepEqual(lines, ["0 0 nested", "0 1 nested", "1 0 nested", "1 1 concurrent", "1 0 nested"]);
 });
 
 test("calls within a row are sorted and do not overlap", async () => {

@@ -2,7 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fill, paintMerged, paintTrack, type Picture } from "../src/paint.ts";
+import { Columns } from "../src/columns.ts";
+import { fill, hatch, paintBlend, paintFailures, paintStack, paintTrack, type Picture } from "../src/paint.ts";
+import { CLASSES } from "../src/palette.ts";
 import { SHADE_COUNT_MAX, SHADE_HIDDEN, Track } from "../src/track.ts";
 
 /** A repeatable random number in [0, 1). */
@@ -115,7 +117,10 @@ test("hidden calls leave no pixel, alone or merged", () => {
   const box = { x: 0, y: 0, width: 80, height: 20 };
   const drawn = picture(80, 20);
   paintTrack(drawn, row, view, box, palette, 40);
-  paintMerged(drawn, [row, row], view, box, palette);
+  const summed = new Columns(80);
+  summed.sum([row, row], view);
+  paintStack(drawn, summed, 2, box, palette, 1);
+  paintBlend(drawn, summed, 2, box, palette, 0, 1);
   assert.equal(columns(drawn), 0);
 });
 
@@ -134,4 +139,86 @@ test("nothing is drawn outside the picture", () => {
   fill(drawn, -5, -5, 100, 100, 9);
   fill(drawn, 3, 3, -2, 1, 7);
   assert.ok(drawn.pixels.every((colour) => colour === 9));
+});
+
+test("summed up, every column has the time each class spent in it, whatever the zoom", () => {
+  const rows = [track(5000), track(777)];
+  const end = Math.max(...rows.map((row) => row.end[row.count - 1]));
+  for (const view of [{ start: 0, end }, { start: end / 3, end: end / 3 + 5000 }, { start: -500, end: 90 }]) {
+    const summed = new Columns(64);
+    summed.sum([track(10)], view);
+    summed.sum(rows, view);
+    const width = (view.end - view.start) / 64;
+    for (let column = 0; column < 64; column++) {
+      const wanted = new Float64Array(CLASSES.length);
+      const [from, to] = [view.start + column * width, view.start + (column + 1) * width];
+      for (const row of rows) {
+        for (let at = 0; at < row.count; at++) wanted[row.shade[at]] += Math.max(0, Math.min(row.end[at], to) - Math.max(row.start[at], from)) / width;
+      }
+      wanted.forEach((share, shade) => {
+        const found = summed.share[shade * 64 + column];
+        assert.ok(Math.abs(found - share) < 2e-3 + share * 1e-3, `column ${column}, shade ${shade}: ${found} instead of ${share}`);
+      });
+    }
+  }
+});
+
+test("the height of a lane is how much is under way", () => {
+  const start = Float64Array.of(0);
+  const busy = [0, 1, 2].map(() => new Track(0, start, Float64Array.of(1000), new Uint8Array(1)));
+  const idle = new Track(0, start, Float64Array.of(10), new Uint8Array(1));
+  const summed = new Columns(10);
+  summed.sum([...busy, idle], { start: 0, end: 1000 });
+  const drawn = picture(10, 20);
+  paintStack(drawn, summed, 4, { x: 0, y: 0, width: 10, height: 20 }, palette, 1);
+  const height = (x: number) => drawn.pixels.filter((colour, at) => at % 10 === x && colour !== 0).length;
+  assert.equal(height(5), 15);
+  assert.ok(height(0) >= 15);
+});
+
+test("one call among a thousand merged rows is still seen", () => {
+  const rows = Array.from({ length: 1000 }, () => new Track(0, new Float64Array(0), new Float64Array(0), new Uint8Array(0)));
+  rows[500] = new Track(0, Float64Array.of(500), Float64Array.of(501), Uint8Array.of(1));
+  const summed = new Columns(100);
+  summed.sum(rows, { start: 0, end: 10_000 });
+  const drawn = picture(100, 1);
+  paintBlend(drawn, summed, 1000, { x: 0, y: 0, width: 100, height: 1 }, palette, 0xff000000, 1);
+  const strongest = (drawn.pixels[5] >> 0) & 0xff;
+  assert.ok(drawn.pixels[5] !== 0 && strongest >= (palette[1] & 0xff) * 0.39, `${drawn.pixels[5].toString(16)}`);
+  assert.equal(drawn.pixels.filter((colour) => colour !== 0).length, 1);
+});
+
+test("a failed call has its edge at every zoom, and none has one it does not deserve", () => {
+  const row = track(100_000);
+  row.failures = Uint32Array.of(17, 50_000, 99_999);
+  const red = 0xff0000ff;
+  const marked = (start: number, end: number) => {
+    const drawn = picture(100, 3);
+    paintFailures(drawn, [row], { start, end }, { x: 0, y: 0, width: 100, height: 3 }, red, 2);
+    return [...drawn.pixels.subarray(0, 100)].flatMap((colour, at) => (colour === red ? [at] : []));
+  };
+  const end = row.end[99_999];
+  assert.ok(marked(0, end).length >= 3 && marked(0, end).length <= 7);
+  for (const failed of row.failures) assert.ok(marked(row.start[failed], row.end[failed] + 1).includes(0), `call ${failed}`);
+  assert.deepEqual(marked(row.start[18], row.end[49_999]), []);
+});
+
+test("what servers do is hatched, what programs do is not", () => {
+  const shades = Uint32Array.from(CLASSES, (_, shade) => 0xff000100 + shade);
+  const hatched = CLASSES.findIndex(({ name }) => name === "serve-write");
+  const drawn = picture(20, 10);
+  fill(drawn, 0, 0, 20, 10, shades[hatched]);
+  fill(drawn, 0, 0, 20, 5, shades[0]);
+  hatch(drawn, { x: 0, y: 0, width: 20, height: 10 }, shades, 5);
+  assert.ok(drawn.pixels.subarray(0, 100).every((colour) => colour === shades[0]));
+  const lines = drawn.pixels.subarray(100).filter((colour) => colour !== shades[hatched]).length;
+  assert.equal(lines, 20);
+});
+
+test("the longest call between two moments is found, hidden ones are passed over", () => {
+  const row = new Track(0, Float64Array.of(0, 10, 30), Float64Array.of(5, 25, 33), Uint8Array.of(0, 1, 0));
+  assert.deepEqual(row.longest(0, 100), { index: 1, count: 3 });
+  row.shade[1] = SHADE_HIDDEN;
+  assert.equal(row.longest(0, 100)?.index, 0);
+  assert.equal(row.longest(50, 100), undefined);
 });

@@ -42,7 +42,7 @@ pub(crate) fn trace(count: usize, seed: u64) -> Trace {
     for index in (1..count).filter(|index| index % 7 == 0) {
         events[index].parent = index as i64 - 1;
     }
-    Trace { header: header(), events }
+    Trace { header: header(), events, ..Trace::default() }
 }
 
 /// The file a trace becomes.

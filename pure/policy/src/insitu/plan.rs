@@ -199,7 +199,7 @@ mod tests {
     fn trace(paths: &[&str], events: Vec<Event>) -> Trace {
         let entry = |path: &&str| FileEntry { path: (*path).to_owned(), ..FileEntry::default() };
         let files = paths.iter().map(entry).collect();
-        Trace { header: Header { files, ..Header::default() }, events }
+        Trace { header: Header { files, ..Header::default() }, events, ..Trace::default() }
     }
 
     fn lanes_of(plan: &Plan, path: &str) -> Vec<Vec<(u64, u64)>> {

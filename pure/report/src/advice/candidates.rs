@@ -224,7 +224,7 @@ mod tests {
                 .collect(),
             ..Header::default()
         };
-        let mut trace = Trace { header, events: Vec::new() };
+        let mut trace = Trace { header, events: Vec::new(), ..Trace::default() };
         for (index, (_, event, count)) in calls.iter().enumerate() {
             for number in 0..*count as u64 {
                 let start = trace.events.len() as u64 * 1000;

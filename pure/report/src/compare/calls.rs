@@ -208,7 +208,11 @@ mod tests {
         };
         let processes = vec![process(1, 0, 0, 100), process(2, 1, 50, 70), process(3, 1, 60, 80)];
         let header = Header { processes, ..Header::default() };
-        let trace = Trace { header, events: vec![event(10, 30), event(20, 35), event(90, 95)] };
+        let trace = Trace {
+            header,
+            events: vec![event(10, 30), event(20, 35), event(90, 95)],
+            ..Trace::default()
+        };
         let numbering = Numbering { files: Vec::new(), processes: vec![0, 1, 2] };
         let lane = &lanes(&trace, &numbering)[0];
         assert_eq!(lane.calls.iter().map(|call| call.cost).collect::<Vec<_>>(), [20, 5, 5]);

@@ -221,7 +221,11 @@ mod tests {
             result: length,
             ..Event::of(Function::WRITE)
         };
-        Trace { header, events: lengths.iter().enumerate().map(event).collect() }
+        Trace {
+            header,
+            events: lengths.iter().enumerate().map(event).collect(),
+            ..Trace::default()
+        }
     }
 
     #[test]
@@ -253,7 +257,7 @@ mod tests {
         let trace = |processes: Vec<ProcessEntry>| {
             let event = |process| Event { process, ..Event::of(Function::WRITE) };
             let events = (0..processes.len() as u32).map(event).collect();
-            Trace { header: Header { processes, ..Header::default() }, events }
+            Trace { header: Header { processes, ..Header::default() }, events, ..Trace::default() }
         };
         let a = trace(vec![process(-1, "sh"), process(0, "/x/s"), process(1, "/x/s")]);
         let b = trace(vec![process(1, "/y/s"), process(2, "/y/s"), process(-1, "sh")]);

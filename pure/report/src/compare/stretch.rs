@@ -83,6 +83,7 @@ mod tests {
         let run = |events| Trace {
             header: Header { processes: vec![ProcessEntry::default()], ..Header::default() },
             events,
+            ..Trace::default()
         };
         let a = run(vec![call(0, 0, 10), call(1, 100, 110)]);
         let b = run(vec![call(0, 0, 40), call(7, 60, 80), call(1, 130, 190)]);

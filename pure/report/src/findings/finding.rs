@@ -33,7 +33,7 @@ impl Severity {
         }
     }
 
-    pub(super) fn of(share: f64) -> Severity {
+    pub(crate) fn of(share: f64) -> Severity {
         match share {
             HIGH_SHARE.. => Severity::High,
             MEDIUM_SHARE.. => Severity::Medium,

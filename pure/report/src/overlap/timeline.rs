@@ -108,7 +108,7 @@ pub fn timeline(
         events.extend(spans.iter().map(|span| span.event(rank, zero, functions)));
     }
     events.sort_by_key(|event| (event.rank, event.process, event.thread, event.start));
-    Trace { header: Header { command, ..header(ranks, zero, target) }, events }
+    Trace { header: Header { command, ..header(ranks, zero, target) }, events, ..Trace::default() }
 }
 
 fn header(ranks: &[Vec<Span>], zero: u64, target: &Path) -> Header {

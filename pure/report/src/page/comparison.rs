@@ -153,7 +153,7 @@ mod tests {
         let outer = Event { length: 9, result: 9, end: Nanos(50), ..Event::of(Function::FWRITE) };
         let strategies = strategies.iter().map(|&name| name.to_owned()).collect();
         let header = Header { origin, strategies, ..Header::default() };
-        Trace { header, events: vec![outer, inner] }
+        Trace { header, events: vec![outer, inner], ..Trace::default() }
     }
 
     #[test]

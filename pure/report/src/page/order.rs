@@ -5,9 +5,20 @@
 //! row, so within a row no two events overlap and a viewer can find any moment by bisection.
 
 use iolab_trace::{Event, Trace};
+use serde::Serialize;
 
 /// Rows a thread may have at most; what overlaps still further is left overlapping in the last one.
 const DEPTH_MAX: u8 = 63;
+
+/// How the events of a row relate to those of the rows above it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Placement {
+    /// Each stands as deep as calls are around it.
+    Nested,
+    /// Some are here because they overlap others without being inside them.
+    Concurrent,
+}
 
 /// A run of events of one thread at one depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +26,7 @@ pub(super) struct Row {
     pub(super) process: u32,
     pub(super) thread: u32,
     pub(super) depth: u8,
+    pub(super) placement: Placement,
     /// Position of its first event in `Order::events`.
     pub(super) first: usize,
     pub(super) count: usize,
@@ -65,7 +77,8 @@ pub(super) fn parent_of(events: &[Event], row: usize) -> Option<usize> {
 pub(super) fn order(trace: &Trace) -> Order {
     assert!(trace.events.len() < u32::MAX as usize, "a page holds fewer than 2^32 events");
     let events = &trace.events;
-    let mut depths = nesting(events);
+    let nested = nesting(events);
+    let mut depths = nested.clone();
     let mut sorted: Vec<u32> = (0..events.len() as u32).collect();
     let by_time = |&row: &u32| {
         let event = &events[row as usize];
@@ -80,7 +93,8 @@ pub(super) fn order(trace: &Trace) -> Order {
         (event.process, event.thread, depths[row as usize])
     };
     sorted.sort_by_key(band);
-    let rows = runs(&sorted, band);
+    let is_moved = |&row: &u32| depths[row as usize] != nested[row as usize];
+    let rows = runs(&sorted, band, is_moved);
     Order { events: sorted, rows }
 }
 
@@ -103,15 +117,23 @@ fn separate(events: &[Event], sorted: &[u32], depths: &mut [u8]) {
 }
 
 /// Cuts the ordered events into rows.
-fn runs(sorted: &[u32], band: impl Fn(&u32) -> (u32, u32, u8)) -> Vec<Row> {
+fn runs(
+    sorted: &[u32],
+    band: impl Fn(&u32) -> (u32, u32, u8),
+    is_moved: impl Fn(&u32) -> bool,
+) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for (first, row) in sorted.iter().enumerate() {
         let (process, thread, depth) = band(row);
+        let placement = if is_moved(row) { Placement::Concurrent } else { Placement::Nested };
         match rows.last_mut() {
             Some(last) if (last.process, last.thread, last.depth) == (process, thread, depth) => {
                 last.count += 1;
+                if placement == Placement::Concurrent {
+                    last.placement = placement;
+                }
             }
-            _ => rows.push(Row { process, thread, depth, first, count: 1 }),
+            _ => rows.push(Row { process, thread, depth, placement, first, count: 1 }),
         }
     }
     rows
@@ -142,6 +164,27 @@ mod tests {
     fn calls_that_overlap_without_nesting_get_rows_of_their_own() {
         let events = vec![event(0, 0, 10, -1), event(0, 5, 15, -1), event(0, 10, 20, -1)];
         assert_eq!(depths_of(events), [(0, 0, 2), (0, 1, 1)]);
+    }
+
+    #[test]
+    fn rows_of_calls_inside_others_are_told_from_rows_of_calls_that_overlap() {
+        let placements = |events| {
+            let trace = Trace { events, ..Trace::default() };
+            order(&trace).rows.iter().map(|row| row.placement).collect::<Vec<_>>()
+        };
+        use Placement::{Concurrent, Nested};
+        let inside = vec![event(0, 0, 10, -1), event(0, 2, 8, 0)];
+        assert_eq!(placements(inside), [Nested, Nested]);
+        let overlapping = vec![event(0, 0, 10, -1), event(0, 5, 15, -1)];
+        assert_eq!(placements(overlapping), [Nested, Concurrent]);
+        // One call inside, and later one that only overlaps.
+        let both = vec![
+            event(0, 0, 10, -1),
+            event(0, 2, 8, 0),
+            event(0, 20, 30, -1),
+            event(0, 25, 35, -1),
+        ];
+        assert_eq!(placements(both), [Nested, Concurrent]);
     }
 
     #[test]

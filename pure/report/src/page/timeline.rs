@@ -1,132 +1,19 @@
 //! A trace as the viewer reads it: `docs/format/timeline.md` is the byte-exact description.
 //!
-//! A JSON head (names, rows, sizes of columns) and eleven columns. Costs one pass over the events
+//! A JSON head (names, rows, sizes of columns) and eleven columns, two more where causes are known. Costs one pass over the events
 //! per side and about 3 to 5 bytes per event of a recorded program.
 
+use super::causes;
 use super::column::{Column, clamp};
+use super::head::{Head, Packed, Shape, head, span};
 use super::order::{Order, order, parent_of};
-use iolab_trace::{Class, Event, Function, Layer, Trace};
-use serde::Serialize;
+use iolab_trace::{Event, Function, Trace};
 use std::collections::BTreeMap;
 
 /// First bytes of the form.
 const MAGIC: &[u8; 4] = b"IOTL";
 /// A viewer refuses any other.
-const VERSION: u32 = 1;
-
-/// What a call is coloured as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[allow(missing_docs, reason = "each is the field's own word")]
-pub enum Kind {
-    Read,
-    Write,
-    Copy,
-    Open,
-    Seek,
-    Sync,
-    Metadata,
-    Map,
-    Process,
-    Compute,
-    Message,
-    Decision,
-    Other,
-}
-
-impl Kind {
-    /// The kind of a function.
-    pub fn of(function: Function) -> Kind {
-        use Class::*;
-        match function.class() {
-            Read => Kind::Read,
-            Write => Kind::Write,
-            Copy => Kind::Copy,
-            Open | Close | Dup => Kind::Open,
-            Seek => Kind::Seek,
-            Sync | Flush => Kind::Sync,
-            Truncate | Allocate | Advise | Lock | Control | Attribute | Stat | Rename | Unlink
-            | MakeDirectory | RemoveDirectory | ListDirectory => Kind::Metadata,
-            Map | Unmap => Kind::Map,
-            Process => Kind::Process,
-            Compute => Kind::Compute,
-            Message | Collective => Kind::Message,
-            Decision => Kind::Decision,
-            Unseen | Piece => Kind::Other,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Head<'a> {
-    label: &'a str,
-    origin: String,
-    strategies: &'a [String],
-    count: usize,
-    /// Earliest and latest moment of the trace; the viewer's axis begins at `start_ns`.
-    start_ns: u64,
-    end_ns: u64,
-    lost_calls: u64,
-    functions: Vec<FunctionEntry>,
-    files: Vec<&'a str>,
-    processes: Vec<ProcessEntry<'a>>,
-    rows: Vec<RowEntry>,
-    columns: Vec<ColumnEntry>,
-}
-
-#[derive(Serialize)]
-struct FunctionEntry {
-    name: &'static str,
-    layer: &'static str,
-    kind: Kind,
-    /// How its detail columns are predicted: `data`, `seek` or `plain`.
-    shape: Shape,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum Shape {
-    Data,
-    Seek,
-    Plain,
-}
-
-#[derive(Serialize)]
-struct ProcessEntry<'a> {
-    name: String,
-    rank: i32,
-    pid: u32,
-    host: &'a str,
-    command: String,
-    start_ns: u64,
-    end_ns: u64,
-    ending: &'a str,
-}
-
-#[derive(Serialize)]
-struct RowEntry {
-    process: u32,
-    thread: u32,
-    depth: u8,
-    count: usize,
-}
-
-#[derive(Serialize)]
-struct ColumnEntry {
-    name: &'static str,
-    bytes: usize,
-    raw_bytes: usize,
-}
-
-impl Shape {
-    fn of(function: Function) -> Shape {
-        match function.class() {
-            class if class.moves_data() => Shape::Data,
-            Class::Seek if function.layer() == Layer::Posix => Shape::Seek,
-            _ => Shape::Plain,
-        }
-    }
-}
+const VERSION: u32 = 2;
 
 /// A trace encoded, with what the page needs to point into it.
 pub(super) struct Encoded {
@@ -150,6 +37,7 @@ pub(super) fn encode_with_positions(label: &str, trace: &Trace) -> Encoded {
         names(trace, &order, &functions),
         details(trace, &order, &functions),
         references(trace, &order, &positions),
+        causes::columns(trace, &order, &positions),
     ];
     let packed: Vec<Packed> = columns
         .iter()
@@ -162,42 +50,6 @@ pub(super) fn encode_with_positions(label: &str, trace: &Trace) -> Encoded {
         .collect();
     let head = head(label, trace, &order, &functions, &packed);
     Encoded { bytes: assemble(&head, &packed), positions }
-}
-
-/// A compressed column.
-struct Packed {
-    name: &'static str,
-    raw_bytes: usize,
-    bytes: Vec<u8>,
-}
-
-fn head<'a>(
-    label: &'a str,
-    trace: &'a Trace,
-    order: &Order,
-    functions: &BTreeMap<Function, u8>,
-    packed: &[Packed],
-) -> Head<'a> {
-    let (start_ns, end_ns) = span(trace);
-    let column = |column: &Packed| ColumnEntry {
-        name: column.name,
-        bytes: column.bytes.len(),
-        raw_bytes: column.raw_bytes,
-    };
-    Head {
-        label,
-        origin: format!("{:?}", trace.header.origin).to_lowercase(),
-        strategies: &trace.header.strategies,
-        count: trace.events.len(),
-        start_ns,
-        end_ns,
-        lost_calls: trace.header.losses.lost_calls.values().copied().fold(0, u64::saturating_add),
-        functions: functions.keys().map(|&function| function_entry(function)).collect(),
-        files: trace.header.files.iter().map(|file| file.path.as_str()).collect(),
-        processes: process_entries(trace),
-        rows: row_entries(order),
-        columns: packed.iter().map(column).collect(),
-    }
 }
 
 fn assemble(head: &Head<'_>, columns: &[Packed]) -> Vec<u8> {
@@ -234,70 +86,6 @@ fn functions_used(trace: &Trace) -> BTreeMap<Function, u8> {
         *slot = index as u8;
     }
     used
-}
-
-fn span(trace: &Trace) -> (u64, u64) {
-    let starts = trace.events.iter().map(|event| event.start.0);
-    let ends = trace.events.iter().map(|event| event.end.0);
-    let processes = trace.header.processes.iter().filter(|process| process.end_ns > 0);
-    let start = starts.chain(processes.clone().map(|process| process.start_ns)).min();
-    let end = ends.chain(processes.map(|process| process.end_ns)).max();
-    (start.unwrap_or(0), end.unwrap_or(0))
-}
-
-fn function_entry(function: Function) -> FunctionEntry {
-    FunctionEntry {
-        name: function.name(),
-        layer: function.layer().name(),
-        kind: Kind::of(function),
-        shape: Shape::of(function),
-    }
-}
-
-/// The processes of the header, and nameless ones for events that name none of them.
-fn process_entries(trace: &Trace) -> Vec<ProcessEntry<'_>> {
-    let known = trace.header.processes.len();
-    let used = trace.events.iter().map(|event| event.process as usize + 1).max().unwrap_or(0);
-    let named = trace.header.processes.iter().enumerate().map(|(index, process)| ProcessEntry {
-        name: process_name(index, &process.name, process.rank),
-        rank: process.rank,
-        pid: process.pid,
-        host: &process.host,
-        command: process.command.join(" "),
-        start_ns: process.start_ns,
-        end_ns: process.end_ns,
-        ending: &process.ending,
-    });
-    let nameless = (known..used.max(known)).map(|index| ProcessEntry {
-        name: process_name(index, "", -1),
-        rank: -1,
-        pid: 0,
-        host: "",
-        command: String::new(),
-        start_ns: 0,
-        end_ns: 0,
-        ending: "",
-    });
-    named.chain(nameless).collect()
-}
-
-fn process_name(index: usize, name: &str, rank: i32) -> String {
-    match (name, rank) {
-        ("", rank) if rank >= 0 => format!("rank {rank}"),
-        ("", _) => format!("process {index}"),
-        (name, rank) if rank >= 0 && !name.contains("rank") => format!("rank {rank} · {name}"),
-        (name, _) => name.to_owned(),
-    }
-}
-
-fn row_entries(order: &Order) -> Vec<RowEntry> {
-    let entry = |row: &super::order::Row| RowEntry {
-        process: row.process,
-        thread: row.thread,
-        depth: row.depth,
-        count: row.count,
-    };
-    order.rows.iter().map(entry).collect()
 }
 
 /// `gap`: from the end of the event before it in the row; `duration`.

@@ -143,7 +143,7 @@ mod tests {
         let writes = (0..).zip(bytes).map(|(file, bytes)| event(file, Function::WRITE, bytes));
         let events = writes.chain([event(4, Function::UNLINK, 0)]).collect();
         let header = Header { files: paths.iter().map(entry).collect(), ..Header::default() };
-        let mut trace = Trace { header, events };
+        let mut trace = Trace { header, events, ..Trace::default() };
         let note = writes_elsewhere(&trace, Path::new("/out")).unwrap();
         assert!(note.contains("writes 2 files outside /out (/tmp/large)"), "{note}");
         trace.events.truncate(1);

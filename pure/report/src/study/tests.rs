@@ -42,7 +42,7 @@ fn trace(process: &str) -> Trace {
         files: vec![file],
         ..Header::default()
     };
-    Trace { header, events }
+    Trace { header, events, ..Trace::default() }
 }
 
 /// A study in which everything happened.

@@ -171,7 +171,7 @@ impl Program {
     }
 
     pub(crate) fn trace(&self) -> Trace {
-        Trace { header: self.header.clone(), events: self.events.clone() }
+        Trace { header: self.header.clone(), events: self.events.clone(), ..Trace::default() }
     }
 
     pub(crate) fn report(&self) -> Report {

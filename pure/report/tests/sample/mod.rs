@@ -1,6 +1,8 @@
 //! A small trace with one of everything the exchange form has a rule for.
 
-use iolab_trace::{Event, FileEntry, Function, Header, Origin, ProcessEntry, Trace};
+use iolab_trace::{
+    Causes, Event, FileEntry, Function, Header, Links, Origin, PhaseEntry, ProcessEntry, Trace,
+};
 use iolab_vocab::{FileId, Nanos};
 
 /// The trace behind `tools/viewer/test/golden`.
@@ -47,7 +49,13 @@ pub(crate) fn small() -> Trace {
         Event { process: 1, rank: 1, ..at(4_000, 12_000, write) },
         Event { process: 1, rank: 1, thread: 2, ..at(4_000, 4_400, Event::of(Function::SYNC)) },
     ];
-    Trace { header: header(), events }
+    // Some that point forwards, one with several causes, one with the same for both ends.
+    let links = |pairs: &[(u32, u32)]| Links::from_pairs(pairs.to_vec());
+    let causes = Causes {
+        begun_by: links(&[(2, 1), (4, 0), (4, 3), (9, 0), (11, 10)]),
+        ended_by: links(&[(1, 9), (4, 3), (8, 7), (10, 9)]),
+    };
+    Trace { header: header(), events, causes }
 }
 
 fn header() -> Header {
@@ -67,6 +75,12 @@ fn header() -> Header {
         origin: Origin::Recorded,
         files: vec![file("/data/ü & <b>.bin"), file("/data/log.txt")],
         processes: vec![process(0), process(1)],
+        phases: vec![PhaseEntry {
+            name: "write".to_owned(),
+            application: "solver".to_owned(),
+            start_ns: 21_000,
+            end_ns: 36_000,
+        }],
         ..Header::default()
     }
 }

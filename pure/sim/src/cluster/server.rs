@@ -5,6 +5,7 @@
 //! order. Write data is not admitted, so its NIC backs up; what is at its NIC still leaves.
 
 mod incoming;
+mod joined;
 mod reads;
 
 use super::World;
@@ -15,12 +16,13 @@ use crate::program::File;
 use crate::queue::EventQueue;
 use crate::slab::Id;
 use crate::world::{Available, Departure, DeviceTotals, Event, NodeId, PacketId, PayloadId};
-use crate::world::{ServerId, Target, TaskId};
-use incoming::IncomingTable;
+use crate::world::{RowId, ServerId, Target, TaskId};
+use incoming::{Incoming, IncomingTable};
 use iolab_device::Access;
 use iolab_policy::cache::{Action, Cache, Event as CacheEvent, FlushId, Operation, Tag};
 use iolab_trace::{Event as Row, Function};
 use iolab_vocab::{Direction, Extent, FileId};
+use joined::Joined;
 use reads::Reads;
 use std::collections::VecDeque;
 
@@ -94,6 +96,8 @@ struct Server {
     /// Largest single access; small memory makes it smaller.
     access_bytes: u64,
     reads: Reads,
+    /// Whom its device works for, if the run is recorded.
+    joined: Joined,
     /// Faults that stall it.
     stall_count: u32,
     /// What its cache layer is told when it is no longer stalled.
@@ -136,6 +140,7 @@ impl Servers {
             memory: Memory::default(),
             access_bytes,
             reads: Reads::default(),
+            joined: Joined::default(),
             stall_count: 0,
             held: Vec::new(),
         };
@@ -172,6 +177,8 @@ impl Servers {
         let now = world.now();
         let incoming = self.incoming.of(id);
         (incoming.is_known, incoming.since) = (true, now);
+        let row = world.open_row();
+        incoming.row = row;
         let request = world.payloads.get_mut(id);
         let (server, file) = (request.server, FileId(request.file));
         self.servers[server.index()].opened();
@@ -187,6 +194,9 @@ impl Servers {
         self.incoming.of(id).reply = Some(reply);
         for piece in &pieces {
             for extent in cut(*piece, self.servers[server.index()].access_bytes) {
+                if row != RowId::NONE {
+                    self.servers[server.index()].joined.asked(file, extent, row);
+                }
                 self.tell(world, server, CacheEvent::ReadArrived { tag: tag_of(id), file, extent });
             }
         }
@@ -200,6 +210,7 @@ impl Servers {
         packet: PacketId,
         request: RequestId,
     ) -> bool {
+        self.incoming.of(request).data = world.cause();
         if self.take_write_data(world, request, packet) {
             return false;
         }
@@ -225,12 +236,21 @@ impl Servers {
         let mut left = bytes;
         while left > 0 {
             let pieces = &world.payloads.get(id).pieces;
-            let extent = self.incoming.of(id).lay(pieces, left.min(access_bytes));
+            let incoming = self.incoming.of(id);
+            let extent = incoming.lay(pieces, left.min(access_bytes));
             left -= extent.length;
+            if incoming.data != RowId::NONE {
+                let (row, data) = (incoming.row, incoming.data);
+                self.servers[server.index()].joined.written(file, extent, row, data);
+            }
             self.tell(world, server, CacheEvent::WriteArrived { tag, file, extent });
         }
         let incoming = self.incoming.of(id);
         incoming.laid_bytes += bytes;
+        // What a stall has held back goes on by itself.
+        if world.cause() == RowId::NONE {
+            world.because(incoming.data);
+        }
         // Where packets are sent again, the message's end may come long before the rest.
         let is_done = match world.loses_packets() {
             true => incoming.laid_bytes == world.payloads.get(id).bytes,
@@ -298,22 +318,37 @@ impl Servers {
         let (server, file, direction) = (request.server, request.file, request.direction);
         let touched = request.touched();
         self.servers[server.index()].open_count -= 1;
-        let (since, end) = (self.incoming.of(id).since, world.now());
+        let &mut Incoming { since, row, brought, .. } = self.incoming.of(id);
+        let end = world.now();
+        if row != RowId::NONE && direction == Direction::Read {
+            let held = &mut self.servers[server.index()];
+            let (joined, access_bytes) = (&mut held.joined, held.access_bytes);
+            let pieces = world.payloads.get(id).pieces.iter();
+            for extent in pieces.flat_map(|piece| cut(*piece, access_bytes)) {
+                joined.answered(FileId(file), extent, row);
+            }
+        }
         if let Some(recorder) = world.recorder() {
+            recorder.ends(row);
+            recorder.ended_by(row, brought);
             let function = match direction {
                 Direction::Read => Function::SERVE_READ,
                 Direction::Write => Function::SERVE_WRITE,
             };
-            recorder.keep(Row {
-                process: recorder.process_of(server),
-                file: FileId(file),
-                offset: touched.offset as i64,
-                length: touched.length as i64,
-                result: touched.length as i64,
-                start: since,
-                end,
-                ..Row::of(function)
-            });
+            let process = recorder.process_of(server);
+            recorder.keep(
+                row,
+                Row {
+                    process,
+                    file: FileId(file),
+                    offset: touched.offset as i64,
+                    length: touched.length as i64,
+                    result: touched.length as i64,
+                    start: since,
+                    end,
+                    ..Row::of(function)
+                },
+            );
         }
         self.incoming.forget(id);
         world.payloads.remove(id);
@@ -455,7 +490,12 @@ impl Servers {
                 Action::Invite { tag } => invite(world, server, request_of(tag)),
                 Action::RetryRefused => retries = true,
                 Action::Transfer { operation, direction, file, extent } => {
-                    self.servers[server.index()].reads.transfer_began();
+                    let held = &mut self.servers[server.index()];
+                    held.reads.transfer_began();
+                    if let Some(recorder) = world.recorder() {
+                        let most = held.access_bytes;
+                        recorder.join(held.joined.take(direction, file, extent, most));
+                    }
                     world.access(server, Access { direction, file, extent }, operation.0);
                 }
                 Action::Deliver { tag, extent } => {
@@ -483,6 +523,7 @@ impl Servers {
         bytes: u64,
     ) {
         let reply = self.incoming.of(id).reply.expect("a read that has arrived has an answer");
+        self.incoming.of(id).brought = world.cause();
         let reads = &mut self.servers[server.index()].reads;
         match world.supply(reply, bytes) {
             Available::Nothing => {}

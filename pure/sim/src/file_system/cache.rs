@@ -114,7 +114,7 @@ impl Cache {
         }
         for parcel in self.wires.take(parcel) {
             if parcel.party == Party::Cache(self.number) {
-                self.requests.arrived(world.now(), &parcel);
+                self.requests.arrived(world.now(), &parcel, || world.open_row());
             }
             self.thread.add(world, 0.0, Job::Parcel(parcel));
         }
@@ -281,8 +281,9 @@ impl Cache {
         let Carried::Replied { request, payload, .. } = what else { return };
         let bytes = payload.map_or(0, |(_, bytes)| bytes);
         let row = self.requests.answered(world.now(), (connection.peer(), *request), bytes);
-        if let (Some(row), Some(recorder)) = (row, world.recorder()) {
-            recorder.keep(Row { process: self.row_process, ..row });
+        if let (Some((id, row)), Some(recorder)) = (row, world.recorder()) {
+            recorder.ends(id);
+            recorder.keep(id, Row { process: self.row_process, ..row });
         }
     }
 

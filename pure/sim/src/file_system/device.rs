@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::queue::EventQueue;
-use crate::world::{Event, ServerId};
+use crate::world::{Event, RowId, ServerId};
 use iolab_device::Access;
 use iolab_vocab::{Direction, Extent, FileId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,7 +16,8 @@ pub(super) struct Device<T> {
     server: ServerId,
     access_bytes: u64,
     depth: usize,
-    waiting: VecDeque<(Access, Batch)>,
+    /// With what they are a reaction to.
+    waiting: VecDeque<(Access, Batch, RowId)>,
     under_way: usize,
     /// Accesses of each batch that are not over.
     left: BTreeMap<Batch, usize>,
@@ -59,7 +60,8 @@ impl<T> Device<T> {
             for offset in (extent.offset..extent.end()).step_by(self.access_bytes as usize) {
                 let length = self.access_bytes.min(extent.end() - offset);
                 let extent = Extent::new(offset, length);
-                self.waiting.push_back((Access { direction, file, extent }, self.last));
+                let access = Access { direction, file, extent };
+                self.waiting.push_back((access, self.last, world.cause()));
             }
         }
         let left = self.waiting.len() - before;
@@ -76,9 +78,12 @@ impl<T> Device<T> {
 
     fn begin<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>) {
         while self.under_way < self.depth
-            && let Some((access, batch)) = self.waiting.pop_front()
+            && let Some((access, batch, cause)) = self.waiting.pop_front()
         {
             self.under_way += 1;
+            if let Some(recorder) = world.recorder() {
+                recorder.join([cause]);
+            }
             world.access(self.server, access, batch);
         }
     }

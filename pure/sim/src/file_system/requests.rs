@@ -1,6 +1,7 @@
 //! What a party was asked and has not answered yet, and what that comes to.
 
 use super::parcel::{Carried, Parcel};
+use crate::world::RowId;
 use iolab_pfs::{Message, Peer, Request};
 use iolab_trace::{Event as Row, Function};
 use iolab_vocab::{Direction, Nanos};
@@ -24,6 +25,7 @@ struct Open {
     since: Nanos,
     direction: Option<Direction>,
     bytes: u64,
+    row: RowId,
 }
 
 /// The requests of a party.
@@ -39,8 +41,13 @@ impl Requests {
         self.totals
     }
 
-    /// Something has come, perhaps a request.
-    pub(super) fn arrived(&mut self, now: Nanos, parcel: &Parcel) {
+    /// Something has come, perhaps a request, for which a row is opened.
+    pub(super) fn arrived(
+        &mut self,
+        now: Nanos,
+        parcel: &Parcel,
+        open_row: impl FnOnce() -> RowId,
+    ) {
         let Carried::Asked { request, message, payload } = &parcel.what else { return };
         if parcel.is_sign_of_life() {
             return;
@@ -51,7 +58,8 @@ impl Requests {
             _ => None,
         };
         let bytes = payload.map_or(0, |(_, bytes)| bytes);
-        let open = Open { since: now, direction, bytes };
+        let row = if direction.is_some() { open_row() } else { RowId::NONE };
+        let open = Open { since: now, direction, bytes, row };
         self.open.insert((parcel.connection.peer(), *request), open);
         self.totals.request_count += 1;
         self.totals.received_bytes += bytes;
@@ -65,14 +73,14 @@ impl Requests {
         now: Nanos,
         which: (Peer, Request),
         sent_bytes: u64,
-    ) -> Option<Row> {
+    ) -> Option<(RowId, Row)> {
         self.totals.sent_bytes += sent_bytes;
-        let Open { since, direction, bytes } = self.open.remove(&which)?;
+        let Open { since, direction, bytes, row } = self.open.remove(&which)?;
         let (function, bytes) = match direction? {
             Direction::Read => (Function::SERVE_READ, sent_bytes),
             Direction::Write => (Function::SERVE_WRITE, bytes),
         };
         let (length, result) = (bytes as i64, bytes as i64);
-        Some(Row { length, result, start: since, end: now, ..Row::of(function) })
+        Some((row, Row { length, result, start: since, end: now, ..Row::of(function) }))
     }
 }

@@ -99,7 +99,7 @@ impl Server {
             return;
         }
         for parcel in self.wires.take(parcel) {
-            self.requests.arrived(world.now(), &parcel);
+            self.requests.arrived(world.now(), &parcel, || world.open_row());
             self.thread.add(world, 0.0, Job::Parcel(parcel));
         }
     }
@@ -312,8 +312,10 @@ impl Server {
     ) {
         let row = self.requests.answered(world.now(), which, sent_bytes);
         let server = self.device.server();
-        if let (Some(row), Some(recorder)) = (row, world.recorder()) {
-            recorder.keep(Row { process: recorder.process_of(server), ..row });
+        if let (Some((id, row)), Some(recorder)) = (row, world.recorder()) {
+            recorder.ends(id);
+            let process = recorder.process_of(server);
+            recorder.keep(id, Row { process, ..row });
         }
     }
 

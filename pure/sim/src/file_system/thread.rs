@@ -6,7 +6,7 @@
 
 use super::World;
 use crate::queue::EventQueue;
-use crate::world::{Event, NodeId, TaskId};
+use crate::world::{Event, NodeId, RowId, TaskId};
 use iolab_vocab::Nanos;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -40,7 +40,8 @@ pub(super) struct Thread<J> {
     pub(super) node: NodeId,
     task: TaskId,
     instructions_per_second: f64,
-    jobs: VecDeque<(f64, J)>,
+    /// With their instructions, and what they are a reaction to.
+    jobs: VecDeque<(f64, RowId, J)>,
     current: Option<J>,
     alarms: BTreeSet<Nanos>,
     stall_count: u32,
@@ -65,7 +66,8 @@ impl<J> Thread<J> {
     /// A job that takes so long, behind all others.
     pub(super) fn add<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, seconds: f64, job: J) {
         if !self.is_dead {
-            self.jobs.push_back(((seconds * self.instructions_per_second).max(1.0), job));
+            let instructions = (seconds * self.instructions_per_second).max(1.0);
+            self.jobs.push_back((instructions, world.cause(), job));
             self.begin_next(world);
         }
     }
@@ -74,9 +76,12 @@ impl<J> Thread<J> {
         if self.current.is_some() || self.stall_count > 0 {
             return;
         }
-        if let Some((instructions, job)) = self.jobs.pop_front() {
+        if let Some((instructions, cause, job)) = self.jobs.pop_front() {
             self.current = Some(job);
+            let now_because = world.cause();
+            world.because(cause);
             world.compute(self.node, self.task, instructions);
+            world.because(now_because);
         }
     }
 
@@ -127,6 +132,6 @@ impl<J> Thread<J> {
     /// What is still to be done; a stalled thread does nothing.
     pub(super) fn jobs(&self) -> impl Iterator<Item = &J> {
         let waiting = self.jobs.iter().filter(|_| self.stall_count == 0);
-        self.current.iter().chain(waiting.map(|(_, job)| job))
+        self.current.iter().chain(waiting.map(|(_, _, job)| job))
     }
 }

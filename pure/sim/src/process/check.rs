@@ -20,7 +20,7 @@ impl<F: Files> Processes<'_, F> {
         self.tasks.get_mut(id).command = Some(command);
         match self.check(id, command) {
             Ok(()) => {
-                self.note_command(world.now(), id, command);
+                self.note_command(world, id, command);
                 self.begin(world, id, Work::Command(command));
             }
             Err(wrong) => {

@@ -2,8 +2,9 @@
 
 use super::{Files, ProcessId, Processes};
 use crate::program::{ANY_SOURCE, ANY_TAG, Command, FileOperation, What, function_of};
+use crate::queue::EventQueue;
 use crate::slab::Id;
-use crate::world::{Recorder, TaskId};
+use crate::world::{Event, Recorder, RowId, TaskId, World};
 use iolab_policy::collective::CollectiveKind;
 use iolab_trace::{CallView, Event as Row, Partner};
 use iolab_vocab::{Extent, FileId, Nanos};
@@ -11,6 +12,7 @@ use iolab_vocab::{Extent, FileId, Nanos};
 /// A command that is not over.
 struct UnderWay {
     command: Command,
+    id: RowId,
     /// Its row, but for end and result.
     row: Row,
     /// What it touches, if that is more than one extent.
@@ -42,12 +44,13 @@ impl Notes {
         process: ProcessId,
         now: Nanos,
     ) {
-        let Some(UnderWay { row, pieces, got, .. }) = self.0[process.index()].take() else {
+        let Some(UnderWay { id, row, pieces, got, .. }) = self.0[process.index()].take() else {
             return;
         };
         let asked = if row.function.class().moves_data() { row.length } else { 0 };
         let result = got.map_or(asked, |bytes| bytes as i64);
-        recorder.keep_pieces(Row { result, end: now, ..row }, pieces);
+        recorder.ends(id);
+        recorder.keep_pieces(id, Row { result, end: now, ..row }, pieces);
     }
 }
 
@@ -66,11 +69,17 @@ impl<F: Files> Processes<'_, F> {
         }
     }
 
-    /// A process begins a command of its task `id`.
-    pub(crate) fn note_command(&mut self, now: Nanos, id: TaskId, command: Command) {
+    /// A process begins a command of its task `id`: it is the cause of what happens next.
+    pub(crate) fn note_command<Q: EventQueue<Event>>(
+        &mut self,
+        world: &mut World<Q, F::Content>,
+        id: TaskId,
+        command: Command,
+    ) {
         if self.notes.is_none() {
             return;
         }
+        let now = world.now();
         let task = self.tasks.get(id);
         let process = task.process;
         let row = Row {
@@ -83,8 +92,11 @@ impl<F: Files> Processes<'_, F> {
         let row = self.view_of(id, command).map_or(row, |view| view.on(row.function, row));
         let moves = row.function.class().moves_data();
         let pieces = if moves && task.list.len() > 1 { task.list.clone() } else { Vec::new() };
+        let opened = world.recorder().map_or(RowId::NONE, Recorder::open_first);
+        world.because(opened);
         if let Some(Notes(commands)) = &mut self.notes {
-            commands[process.index()] = Some(UnderWay { command, row, pieces, got: None });
+            let under_way = UnderWay { command, id: opened, row, pieces, got: None };
+            commands[process.index()] = Some(under_way);
         }
     }
 

@@ -3,7 +3,11 @@
 use super::outcome::ApplicationOutcome;
 use crate::cluster::Recording;
 use crate::platform::Platform;
-use iolab_trace::{Clock, FORMAT_VERSION, FileEntry, Header, Losses, Origin, ProcessEntry, Trace};
+use crate::program::PhaseTotals;
+use iolab_trace::{
+    Clock, FORMAT_VERSION, FileEntry, Header, Losses, Origin, PhaseEntry, ProcessEntry,
+    ProcessKind, Trace,
+};
 use iolab_vocab::Nanos;
 
 /// What a run took place with.
@@ -32,11 +36,27 @@ impl RecordedRun<'_> {
             clock: Clock { source: "virtual".to_owned(), resolution_ns: 1, ..Clock::default() },
             files: self.files.iter().map(file).collect(),
             processes: self.processes(end),
+            phases: self.phases(),
             communicators: recording.communicators,
             losses,
             ..Header::default()
         };
-        Trace { header, events: recording.rows }
+        Trace { header, events: recording.rows, causes: recording.causes }
+    }
+
+    /// Those that some rank came to.
+    fn phases(&self) -> Vec<PhaseEntry> {
+        let of_all = self.applications.iter();
+        let phases = of_all.flat_map(|one| one.phases.iter().map(move |phase| (&one.name, phase)));
+        let entry = |(application, phase): (&String, &PhaseTotals)| {
+            Some(PhaseEntry {
+                name: phase.name.clone(),
+                application: application.clone(),
+                start_ns: phase.start?.0,
+                end_ns: phase.end.0,
+            })
+        };
+        phases.filter_map(entry).collect()
     }
 
     /// In the order that `Cluster::record` promises.
@@ -50,32 +70,38 @@ impl RecordedRun<'_> {
                     _ => format!("{} rank {rank}", application.name),
                 };
                 let host = nodes.next().unwrap_or_default();
-                let entry = part(name, host, application.end);
+                let entry = part(ProcessKind::Rank, name, host, application.end);
                 entries.push(ProcessEntry {
                     rank: rank as i32,
                     command: vec![application.name.clone()],
+                    application: application.name.clone(),
                     ..entry
                 });
             }
         }
         let servers = self.platform.server_names();
-        let named = |what: &'static str| {
-            servers.iter().map(move |node| part(format!("{node} {what}"), node.clone(), end))
+        let named = |kind, what: &'static str| {
+            servers.iter().map(move |node| part(kind, format!("{node} {what}"), node.clone(), end))
         };
-        entries.extend(named("requests").chain(named("device")));
+        entries.extend(named(ProcessKind::Server, "requests"));
+        entries.extend(named(ProcessKind::Device, "device"));
         for node in self.platform.node_names() {
-            let ways = ["sent", "received"];
-            entries.extend(ways.map(|way| part(format!("{node} {way}"), node.clone(), end)));
+            let ways = [(ProcessKind::NicOut, "sent"), (ProcessKind::NicIn, "received")];
+            let way = |(kind, way)| part(kind, format!("{node} {way}"), node.clone(), end);
+            entries.extend(ways.map(way));
         }
-        let cache = |node: &&str| part(format!("{node} cache"), (*node).to_owned(), end);
+        let cache = |node: &&str| {
+            part(ProcessKind::Server, format!("{node} cache"), (*node).to_owned(), end)
+        };
         entries.extend(self.caches.iter().map(cache));
         entries
     }
 }
 
-fn part(name: String, host: String, end: Nanos) -> ProcessEntry {
+fn part(kind: ProcessKind, name: String, host: String, end: Nanos) -> ProcessEntry {
     ProcessEntry {
         name,
+        kind,
         rank: -1,
         host,
         end_ns: end.0,

@@ -88,7 +88,9 @@ impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
         let duration = device.slowed(service.duration).0.max(least);
         device.totals.count(access, service.seek, duration);
         if let Some(recorder) = &mut self.recorder {
-            recorder.transfer(server, access, service.seek, now, now.after(Nanos(duration)));
+            let positioning = Nanos(device.slowed(service.positioning).0.min(duration));
+            let seek = (service.seek, positioning);
+            recorder.transfer((id, server), access, seek, now, now.after(Nanos(duration)));
         }
         self.calendar.post(duration, source, Event::Transferred(id.0));
     }

@@ -136,11 +136,16 @@ impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
     }
 
     /// The sender has so much more of a message.
-    pub(crate) fn supply(&mut self, message: MessageId, bytes: u64) -> Available {
+    pub(crate) fn supply(&mut self, id: MessageId, bytes: u64) -> Available {
         let packet_bytes = u64::from(self.packet_bytes);
-        let message = self.messages.get_mut(message);
+        let message = self.messages.get_mut(id);
         message.missing_bytes -= bytes;
         message.available_bytes += bytes;
+        if message.missing_bytes == 0
+            && let Some(recorder) = &mut self.recorder
+        {
+            recorder.supplied(id);
+        }
         match message.available_bytes {
             0 => Available::Nothing,
             bytes if bytes >= packet_bytes || message.missing_bytes == 0 => Available::Packet,
@@ -206,32 +211,35 @@ impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
             let next = self.cut_packet(packet.message);
             self.network.hops[at as usize].queue.push(&mut self.network.packets, next);
         }
-        if departure.is_sent && self.recorder.is_some() {
-            self.note_sent(packet.message, at, bytes, departure.content);
+        if self.recorder.is_some() {
+            self.note_departure(packet.message, at, bytes, &departure);
         }
         host.departed(self, departure);
     }
 
     #[cold]
-    fn note_sent(&mut self, message: MessageId, at: u32, bytes: u64, content: C) {
+    fn note_departure(&mut self, id: MessageId, at: u32, bytes: u64, departure: &Departure<C>) {
         let (node, now) = (self.node_of_hop(at), self.calendar.now);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.sent(message, node, bytes, content.number(), now);
+        let Some(recorder) = &mut self.recorder else { return };
+        if departure.is_sent {
+            recorder.sent(id, node, bytes, departure.content.number(), now);
         }
+        recorder.departs(id);
     }
 
     #[cold]
-    fn note_received(&mut self, id: MessageId, is_whole: bool) {
+    fn note_arrival(&mut self, id: MessageId, is_first: bool, is_whole: bool) {
         let &Message { target, bytes, content, .. } = self.messages.get(id);
         let (node, now) = (self.node_of(target), self.calendar.now);
         let Some(recorder) = &mut self.recorder else { return };
-        match is_whole {
-            // A message of one packet arrives at once.
-            true if bytes <= u64::from(self.packet_bytes) => recorder.receive_began(id, now),
-            true => {}
-            false => return recorder.receive_began(id, now),
+        // A message of one packet arrives at once.
+        if is_first && !is_whole || is_whole && bytes <= u64::from(self.packet_bytes) {
+            recorder.receive_began(id, now);
         }
-        recorder.received(id, node, bytes, content.number(), now);
+        if is_whole {
+            recorder.received(id, node, bytes, content.number(), now);
+        }
+        recorder.arrives(id);
     }
 
     /// A packet has reached its receiver.
@@ -242,8 +250,8 @@ impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
         let is_whole = message.arrived_bytes == message.bytes;
         let is_first = message.arrived_bytes == u64::from(packet.bytes);
         let (content, target) = (message.content, message.target);
-        if (is_first || is_whole) && self.recorder.is_some() {
-            self.note_received(packet.message, is_whole);
+        if self.recorder.is_some() {
+            self.note_arrival(packet.message, is_first, is_whole);
         }
         if !host.packet_arrived(self, PacketId(id), content) {
             self.network.packets.remove(id);

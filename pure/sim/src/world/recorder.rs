@@ -7,9 +7,10 @@
 //! Rows name as their process: each process of the machines, each server, each server's device, for each
 //! node its NIC out and its NIC in, then further parties of the machines.
 
-use super::{Id, MessageId, NodeId, ServerId};
+use super::causes::{ByIndex, Found, RowId};
+use super::{Id, MessageId, NodeId, ServerId, TransferId};
 use iolab_device::{Access, Seek};
-use iolab_trace::{Event as Row, Function};
+use iolab_trace::{Causes, Event as Row, Function, Links};
 use iolab_vocab::{Direction, Extent, Nanos};
 use std::collections::BTreeMap;
 
@@ -27,6 +28,11 @@ pub(crate) struct Recorder {
     /// By message: since when it is being sent and received.
     sent: Vec<Nanos>,
     received: Vec<Nanos>,
+    /// By message: their rows.
+    sends: ByIndex,
+    receives: ByIndex,
+    /// What caused what.
+    pub(super) found: Found,
     process_count: u32,
     server_count: u32,
 }
@@ -35,6 +41,8 @@ pub(crate) struct Recorder {
 pub(crate) struct Rows {
     /// By process, then start; the pieces of an access follow it.
     pub(crate) rows: Vec<Row>,
+    /// What caused what among them.
+    pub(crate) causes: Causes,
     /// Rows beyond the limit.
     pub(crate) lost_count: u64,
 }
@@ -56,25 +64,65 @@ impl Recorder {
             piece_count: 0,
             sent: Vec::new(),
             received: Vec::new(),
+            sends: ByIndex::default(),
+            receives: ByIndex::default(),
+            found: Found::default(),
             process_count,
             server_count,
         }
     }
 
-    /// Keeps a row. Tells whether there was room.
-    pub(crate) fn keep(&mut self, row: Row) -> bool {
-        let has_room = self.rows.len() + self.piece_count < ROWS_MAX;
+    /// A row begins, because of what has just happened.
+    pub(crate) fn open(&mut self) -> RowId {
+        let row = self.open_first();
+        self.found.begun_by(row, self.found.current);
+        row
+    }
+
+    /// A row begins that nothing has begun, as far as anybody knows.
+    pub(crate) fn open_first(&mut self) -> RowId {
+        match self.has_room() {
+            true => self.found.open(),
+            false => RowId::NONE,
+        }
+    }
+
+    /// A row ends, because of what has just happened.
+    pub(crate) fn ends(&mut self, row: RowId) {
+        self.found.ended_by(row, self.found.current);
+    }
+
+    /// Something else ends a row, too.
+    pub(crate) fn ended_by(&mut self, row: RowId, cause: RowId) {
+        self.found.ended_by(row, cause);
+    }
+
+    /// The next access of a device is for these.
+    pub(crate) fn join(&mut self, rows: impl IntoIterator<Item = RowId>) {
+        self.found.join(rows);
+    }
+
+    fn has_room(&self) -> bool {
+        self.rows.len() + self.piece_count < ROWS_MAX
+    }
+
+    /// Keeps a row that has begun. Tells whether there was room.
+    pub(crate) fn keep(&mut self, id: RowId, row: Row) -> bool {
+        let has_room = self.has_room();
         match has_room {
-            true => self.rows.push(row),
+            true => {
+                self.found.kept(id, self.rows.len());
+                self.rows.push(row);
+            }
             false => self.lost_count += 1,
         }
         has_room
     }
 
     /// Keeps the row of an access with its pieces.
-    pub(crate) fn keep_pieces(&mut self, row: Row, pieces: Vec<Extent>) {
+    pub(crate) fn keep_pieces(&mut self, id: RowId, row: Row, pieces: Vec<Extent>) {
         let place = self.rows.len();
-        if !self.keep(row) || pieces.is_empty() {
+        if !self.keep(id, row) || pieces.is_empty() {
             return;
         }
         // An access without its pieces would be another one.
@@ -97,11 +145,12 @@ impl Recorder {
         self.nic(NodeId(node_count))
     }
 
+    /// A device has begun an access that takes from `start` to `end`, of which so much to get there.
     pub(super) fn transfer(
         &mut self,
-        server: ServerId,
+        (id, server): (TransferId, ServerId),
         access: Access,
-        seek: Seek,
+        (seek, positioning): (Seek, Nanos),
         start: Nanos,
         end: Nanos,
     ) {
@@ -109,28 +158,55 @@ impl Recorder {
             Direction::Read => Function::DEVICE_READ,
             Direction::Write => Function::DEVICE_WRITE,
         };
-        self.keep(Row {
-            process: self.process_of(server) + self.server_count,
-            file: access.file,
-            offset: access.extent.offset as i64,
-            length: access.extent.length as i64,
-            result: access.extent.length as i64,
-            argument: match seek {
-                Seek::None => 0,
-                Seek::Near => 1,
-                Seek::Far => 2,
+        let row = self.open_first();
+        self.found.access_began(id, row);
+        let process = self.process_of(server) + self.server_count;
+        self.keep(
+            row,
+            Row {
+                process,
+                file: access.file,
+                fd: i32::try_from(positioning.0).unwrap_or(i32::MAX),
+                offset: access.extent.offset as i64,
+                length: access.extent.length as i64,
+                result: access.extent.length as i64,
+                argument: match seek {
+                    Seek::None => 0,
+                    Seek::Near => 1,
+                    Seek::Far => 2,
+                },
+                start,
+                end,
+                ..Row::of(function)
             },
-            start,
-            end,
-            ..Row::of(function)
-        });
+        );
     }
 
     pub(super) fn send_began(&mut self, message: MessageId, now: Nanos) {
+        let row = self.open();
+        self.sends.set(message.index(), row);
         set(&mut self.sent, message.index(), now);
     }
 
+    /// The sender of a message has all of it now.
+    pub(super) fn supplied(&mut self, message: MessageId) {
+        self.ends(self.sends.of(message.index()));
+    }
+
+    /// What happens now is a reaction to the departure of some of a message.
+    pub(super) fn departs(&mut self, message: MessageId) {
+        self.found.current = self.sends.of(message.index());
+    }
+
+    /// The same of the arrival.
+    pub(super) fn arrives(&mut self, message: MessageId) {
+        self.found.current = self.receives.of(message.index());
+    }
+
     pub(super) fn receive_began(&mut self, message: MessageId, now: Nanos) {
+        let row = self.open_first();
+        self.found.begun_by(row, self.sends.of(message.index()));
+        self.receives.set(message.index(), row);
         set(&mut self.received, message.index(), now);
     }
 
@@ -143,7 +219,8 @@ impl Recorder {
         now: Nanos,
     ) {
         let start = self.sent[message.index()];
-        self.message(Function::SEND, self.nic(node), bytes, number, start, now);
+        let row = self.sends.of(message.index());
+        self.message((row, Function::SEND), self.nic(node), bytes, number, start, now);
     }
 
     pub(super) fn received(
@@ -155,7 +232,9 @@ impl Recorder {
         now: Nanos,
     ) {
         let start = self.received[message.index()];
-        self.message(Function::RECEIVE, self.nic(node) + 1, bytes, number, start, now);
+        let row = self.receives.of(message.index());
+        self.found.ended_by(row, self.sends.of(message.index()));
+        self.message((row, Function::RECEIVE), self.nic(node) + 1, bytes, number, start, now);
     }
 
     fn nic(&self, node: NodeId) -> u32 {
@@ -164,7 +243,7 @@ impl Recorder {
 
     fn message(
         &mut self,
-        function: Function,
+        (id, function): (RowId, Function),
         process: u32,
         bytes: u64,
         argument: i64,
@@ -172,26 +251,23 @@ impl Recorder {
         end: Nanos,
     ) {
         let length = bytes as i64;
-        self.keep(Row {
-            process,
-            length,
-            argument,
-            result: length,
-            start,
-            end,
-            ..Row::of(function)
-        });
+        self.keep(
+            id,
+            Row { process, length, argument, result: length, start, end, ..Row::of(function) },
+        );
     }
 
     /// Everything in order, with the pieces of each access behind it.
     pub(crate) fn finish(self) -> Rows {
-        let Recorder { rows: found, lost_count, pieces, piece_count, .. } = self;
+        let Recorder { rows: found, found: causes, lost_count, pieces, piece_count, .. } = self;
         let mut pieces: BTreeMap<usize, Vec<Extent>> = pieces.into_iter().collect();
         let mut found: Vec<(usize, Row)> = found.into_iter().enumerate().collect();
         found.sort_by_key(|(_, row)| (row.process, row.start, row.end));
         let mut rows = Vec::with_capacity(found.len() + piece_count);
+        let mut row_at = vec![0; found.len()];
         for (place, row) in found {
             let parent = rows.len() as i64;
+            row_at[place] = rows.len() as u32;
             rows.push(row);
             let pieces = pieces.remove(&place).unwrap_or_default();
             rows.extend(pieces.into_iter().map(|extent| Row {
@@ -204,6 +280,7 @@ impl Recorder {
                 ..row
             }));
         }
-        Rows { rows, lost_count }
+        let [begun_by, ended_by] = causes.finish(&row_at).map(Links::from_pairs);
+        Rows { rows, causes: Causes { begun_by, ended_by }, lost_count }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) fn process(pid: u32, parent_pid: u32, start_ns: u64, end_ns: u64) -> 
 
 pub(crate) fn trace(processes: Vec<ProcessEntry>, events: Vec<Event>) -> Trace {
     let files = vec![FileEntry { path: "/d/file".to_owned(), file_system: "round".to_owned() }];
-    Trace { header: Header { processes, files, ..Header::default() }, events }
+    Trace { header: Header { processes, files, ..Header::default() }, events, ..Trace::default() }
 }
 
 pub(crate) fn call(function: Function, start: u64, end: u64) -> Event {

@@ -39,7 +39,7 @@ pub fn dxt(trace: &Trace, mut sink: impl Write) -> io::Result<()> {
 fn heading(trace: &Trace, sink: &mut impl Write) -> io::Result<()> {
     let header = &trace.header;
     let ranks: Vec<i32> = header.processes.iter().map(|process| process.rank).collect();
-    let rank_count = ranks.iter().max().map_or(1, |&rank| rank.max(0) + 1);
+    let rank_count = ranks.iter().max().map_or(1, |&rank| i64::from(rank.max(0)) + 1);
     let start_s = header.clock.zero_unix_ns / 1_000_000_000;
     let run_ns = trace.events.iter().map(|event| event.end.0).max().unwrap_or(0);
     writeln!(sink, "# darshan log version: 3.41")?;

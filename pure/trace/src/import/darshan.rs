@@ -1,21 +1,28 @@
-//! Logs of Darshan, formats 3.00 to 3.41 in either byte order, as far as DXT kept single accesses
-//! (`DXT_ENABLE_IO_TRACE=1`).
+//! Logs of Darshan, formats 3.00 to 3.41 in either byte order: as traces, as far as DXT kept single
+//! accesses (`DXT_ENABLE_IO_TRACE=1`), and as what they count, which every log has.
 //!
 //! DXT has no opens, closes, seeks or syncs, and does not say what was collective; opens and closes are put
 //! where a rank's accesses of a file begin and end, the rest is counted in the header.
 
 mod accesses;
-mod counters;
+mod counted;
+mod heat;
+mod layout;
 mod log;
+mod module;
+mod places;
 mod rows;
+mod stream;
 
-pub use log::is_log_head as is_darshan;
+pub use counted::{Counted, Extreme, Record, SIZE_BOUNDS, Way, darshan_counted};
+pub use heat::Heat;
+pub use log::{is_log_head as is_darshan, packed_version as old_darshan};
+pub use module::Module;
 
 use crate::{Clock, FileEntry, Header, Losses, Origin, ProcessEntry, Trace};
 use accesses::Accesses;
-use counters::Counts;
 use iolab_vocab::FileId;
-use log::{Job, Log, Module};
+use log::{Job, Log};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -26,11 +33,13 @@ pub enum DarshanError {
     NotALog,
     /// A packed file, as logs of Darshan 2 are.
     Packed,
+    /// A log of Darshan 1 or 2, of that version.
+    Old(String),
     /// A version that nobody here knows, of the format or of a module.
     Format(String),
     /// It contradicts itself or is cut.
     Damaged(String),
-    /// More accesses than are taken at once.
+    /// More accesses or records than are taken at once.
     TooLarge(usize),
     /// It has counters only: of so many reads and writes of POSIX.
     CountersOnly(u64),
@@ -44,11 +53,13 @@ impl DarshanError {
             DarshanError::Packed => {
                 "logs are read from format 3.00 on: unpack it, or convert an older one"
             }
+            DarshanError::Old(_) => "logs are read from format 3.00 on",
             DarshanError::Format(_) => "formats 3.00 to 3.41 are read",
             DarshanError::Damaged(_) => "see whether darshan-parser of its version reads it",
             DarshanError::TooLarge(_) => "cut it with darshan-merge, or record with a DXT trigger",
             DarshanError::CountersOnly(_) => {
-                "set DXT_ENABLE_IO_TRACE=1 where the program runs, or record it with `iolab record`"
+                "`iolab report` tells what it counts, `iolab import --as workload` makes a workload of it to \
+                 simulate; for single accesses set DXT_ENABLE_IO_TRACE=1 where the program runs"
             }
         }
     }
@@ -59,9 +70,12 @@ impl fmt::Display for DarshanError {
         match self {
             DarshanError::NotALog => write!(f, "this is no log of Darshan"),
             DarshanError::Packed => write!(f, "this looks like a packed log, or one of Darshan 2"),
+            DarshanError::Old(version) => write!(f, "this looks like a log of Darshan {version}"),
             DarshanError::Format(version) => write!(f, "version {version} is not known"),
             DarshanError::Damaged(what) => write!(f, "the log is damaged: {what}"),
-            DarshanError::TooLarge(most) => write!(f, "it has more than {most} accesses"),
+            DarshanError::TooLarge(most) => {
+                write!(f, "it has more than {most} accesses or records")
+            }
             DarshanError::CountersOnly(calls) => {
                 write!(f, "it counts {calls} reads and writes, and has none of them by itself")
             }
@@ -76,10 +90,9 @@ pub fn darshan(bytes: &[u8]) -> Result<Trace, DarshanError> {
     let log = Log::open(bytes)?;
     let posix = accesses::read(&log, Module::DxtPosix)?;
     let mpi = accesses::read(&log, Module::DxtMpiIo)?;
-    let counts = counters::posix(&log)?.unwrap_or_default();
-    if [Module::DxtPosix, Module::DxtMpiIo].iter().all(|module| log.version(*module).is_none()) {
-        let counted = |name| counts.get(name).copied().unwrap_or(0);
-        return Err(DarshanError::CountersOnly(counted("read").saturating_add(counted("write"))));
+    let counted = counted::read(&log)?;
+    if !counted.has_accesses {
+        return Err(DarshanError::CountersOnly(accesses_of(&counted)));
     }
     let mut ids = BTreeMap::new();
     let mut files = Vec::new();
@@ -89,7 +102,7 @@ pub fn darshan(bytes: &[u8]) -> Result<Trace, DarshanError> {
             FileId(files.len() as u32 - 1)
         })
     });
-    let losses = losses(&log, &posix, &mpi, &counts)?;
+    let losses = losses(&posix, &mpi, &counted);
     let mut inferred = vec![
         "opens and closes, where a rank's accesses of a file begin and end".to_owned(),
         "that no call was collective, and that every access moved what it asked for".to_owned(),
@@ -127,7 +140,7 @@ pub fn darshan(bytes: &[u8]) -> Result<Trace, DarshanError> {
         inferred,
         ..Header::default()
     };
-    Ok(Trace { header, events })
+    Ok(Trace { header, events, ..Trace::default() })
 }
 
 impl Log<'_> {
@@ -161,13 +174,14 @@ fn processes(job: &Job, modules: &[&Accesses]) -> Vec<ProcessEntry> {
     processes
 }
 
+/// Reads and writes of POSIX.
+fn accesses_of(counted: &Counted) -> u64 {
+    let records = counted.records.iter().filter(|record| record.module == Module::Posix);
+    records.map(|record| record.reads.calls + record.writes.calls).fold(0, u64::saturating_add)
+}
+
 /// What Darshan counted and is no row, and what it could not keep.
-fn losses(
-    log: &Log<'_>,
-    posix: &Accesses,
-    mpi: &Accesses,
-    counts: &Counts,
-) -> Result<Losses, DarshanError> {
+fn losses(posix: &Accesses, mpi: &Accesses, counted: &Counted) -> Losses {
     let mut losses = Losses::default();
     let impossible = posix.impossible + mpi.impossible;
     if impossible > 0 {
@@ -175,18 +189,31 @@ fn losses(
         losses.lost_calls.insert(reason, impossible);
     }
     let traced = posix.list.len() as u64 + posix.impossible;
-    let counted = ["read", "write"].map(|name| counts.get(name).copied().unwrap_or(0));
-    let counted = counted[0].saturating_add(counted[1]);
-    if counted > traced {
-        losses.lost_calls.insert("counted, but not kept by DXT".to_owned(), counted - traced);
+    let lost = accesses_of(counted).saturating_sub(traced);
+    if lost > 0 {
+        losses.lost_calls.insert("counted, but not kept by DXT".to_owned(), lost);
     }
-    let no_rows = ["seek", "stat", "mmap", "fsync", "fdatasync"];
-    let counts = no_rows.iter().filter_map(|name| Some((*name, *counts.get(name)?)));
-    let counts: Counts = counts.chain(counters::stdio(log)?).collect();
-    let left_out = counts.into_iter().filter(|(_, count)| *count > 0);
-    losses.left_out_calls = left_out.map(|(name, count)| (name.to_owned(), count)).collect();
-    for module in Module::ALL.into_iter().filter(|module| log.is_partial(*module)) {
-        losses.unseen.push(format!("a part of {}: Darshan's memory was full", module.name()));
+    let mut leave_out = |name: &str, count: u64| {
+        let sum = losses.left_out_calls.entry(name.to_owned()).or_default();
+        *sum = sum.saturating_add(count);
+    };
+    for record in &counted.records {
+        match record.module {
+            Module::Posix => {
+                leave_out("seek", record.seeks);
+                leave_out("stat", record.stats);
+                leave_out("mmap", record.maps);
+                leave_out("fsync", record.syncs);
+            }
+            Module::Stdio => {
+                leave_out("fopen", record.opens);
+                leave_out("fread", record.reads.calls);
+                leave_out("fwrite", record.writes.calls);
+            }
+            _ => {}
+        }
     }
-    Ok(losses)
+    losses.left_out_calls.retain(|_, count| *count > 0);
+    losses.unseen = counted.lacks.clone();
+    losses
 }

@@ -378,7 +378,7 @@ impl Dftracer {
             "error numbers: none is kept".to_owned(),
         ]);
         header.losses.unseen.push("stores through mmap".to_owned());
-        Ok(Trace { header, events })
+        Ok(Trace { header, events, ..Trace::default() })
     }
 
     /// Ranks and names. The format of 2023 has the rank where others have the number of the process: then no

@@ -5,15 +5,15 @@ use crate::failure::Failure;
 use crate::output::Output;
 use clap::Args;
 use iolab_report::bench::{
-    FORMAT_VERSION, Outcome, compare, contradictions, curves, observations, page, summaries,
-    summary_table,
+    FORMAT_VERSION, Outcome, compare, contradictions, curves, foreign, observations, page,
+    summaries, summary_table,
 };
 use std::path::{Path, PathBuf};
 
 /// Read results of `iolab bench --output` and say what they mean.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Result documents.
+    /// Result documents; also of IOR (JSON), mdtest, IO500 (result_summary.txt) and elbencho (CSV)
     #[arg(required = true)]
     results: Vec<PathBuf>,
     /// Write curves and findings as one HTML page.
@@ -39,11 +39,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let number =
             if outcomes.len() > 1 { format!("result {}: ", index + 1) } else { String::new() };
         let path = arguments.results[index].display();
+        // Results of other tools do not say all of it.
+        let known = |text: &str, what: &str| match text {
+            "" => format!("{what} unknown"),
+            text => text.to_owned(),
+        };
         say_line!(
             "{number}{path}: {} ranks on {} ({})",
-            outcome.ranks,
-            place.host,
-            place.file_system
+            if outcome.ranks == 0 { "unknown".to_owned() } else { outcome.ranks.to_string() },
+            known(&place.host, "host"),
+            known(&place.file_system, "file system")
         );
         place.prices.iter().for_each(|prices| say_line!("{}", prices.sentence()));
     }
@@ -101,6 +106,15 @@ fn read(path: &Path) -> Result<Outcome, Failure> {
             .hint("`iolab bench … --output FILE` writes one")
     };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    if let Some(read) = foreign(&text) {
+        let read = read.map_err(|why| {
+            Failure::new(format!("{}: {why}", path.display()))
+                .hint("it may be cut; the tool's own text output is only read for mdtest and IO500")
+        })?;
+        say_line!("{}: a result of {}", path.display(), read.source);
+        read.notes.iter().for_each(|note| say_line!("  {note}"));
+        return Ok(read.outcome);
+    }
     let outcome: Outcome = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
     match (outcome.format.as_str(), outcome.format_version) {
         ("iolab-bench", 1..=FORMAT_VERSION) => Ok(outcome),

@@ -6,8 +6,8 @@
 use crate::failure::Failure;
 use crate::trace_file;
 use iolab_host::job::Job;
-use iolab_host::trace_parts::{beside, in_directory};
 use iolab_trace::Trace;
+use iolab_traces::parts::{beside, in_directory};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -121,7 +121,7 @@ pub(super) fn complete(output: &Path, job: &Job) -> Result<Option<Trace>, Failur
     let mut files = in_directory(&directory).unwrap_or_default();
     let headers: Vec<_> = files
         .iter()
-        .filter_map(|path| trace_file::join(std::slice::from_ref(path)).ok())
+        .filter_map(|path| iolab_traces::join(std::slice::from_ref(path)).ok())
         .map(|reader| reader.header().clone())
         .collect();
     let hosts: std::collections::BTreeSet<_> =
@@ -147,7 +147,7 @@ pub(super) fn complete(output: &Path, job: &Job) -> Result<Option<Trace>, Failur
 /// Whether the output is what ranks of this very job made that ended before others began.
 fn is_earlier_rest(output: &Path, job: &Job) -> bool {
     let directory = beside(output);
-    let opened = || trace_file::join(&[output.to_owned()]);
+    let opened = || iolab_traces::join(&[output.to_owned()]);
     output.is_file()
         && opened().is_ok_and(|reader| {
             let parts = &reader.header().parts;

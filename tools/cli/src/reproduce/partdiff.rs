@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::platform_file::read_platform;
 use crate::ties::Ties;
-use crate::{hdtrace, parallel, say, trace_file};
+use crate::{parallel, say, trace_file};
 use clap::Args;
 use iolab_report::csv::Plain;
 use iolab_sim::band::{Band, median_place};
@@ -76,7 +76,7 @@ fn load(path: &Path) -> Result<Trace, Failure> {
     let entries = std::fs::read_dir(path)
         .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
     let projects = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let projects: Vec<PathBuf> = projects.filter(|path| hdtrace::is_project(path)).collect();
+    let projects: Vec<PathBuf> = projects.filter(|path| iolab_traces::is_project(path)).collect();
     match projects.as_slice() {
         [project] => trace_file::load(project),
         found => Err(Failure::new(format!(

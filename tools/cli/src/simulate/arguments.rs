@@ -17,8 +17,8 @@ pub(crate) struct Arguments {
     /// The recorded program
     #[arg(long, value_name = "RUN.iot|X.proj")]
     pub(super) trace: Option<PathBuf>,
-    /// A workload in TOML: files, applications, phases, commands
-    #[arg(long, value_name = "W.toml")]
+    /// A workload in TOML: files, applications, phases, commands; or a log of Darshan, reconstructed from its counters
+    #[arg(long, value_name = "W.toml|X.darshan")]
     pub(super) workload: Option<PathBuf>,
     /// Print a commented workload
     #[arg(long)]

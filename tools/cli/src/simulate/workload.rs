@@ -5,7 +5,7 @@ use super::choices;
 use super::faults::read_scenario;
 use super::subject::Subject;
 use crate::failure::Failure;
-use crate::{parallel, say, trace_file};
+use crate::{parallel, reconstructed, say, trace_file};
 use indicatif::{ProgressBar, ProgressStyle};
 use iolab_policy::collective::{CollectiveKind, CollectiveSelection, catalog};
 use iolab_report::simulation::{Banded, Chosen, Compared, Faulted, Simulation};
@@ -15,6 +15,7 @@ use iolab_sim::file_system::Configuration;
 use iolab_sim::platform::Platform;
 use iolab_sim::workload::{Outcome, Settings, Workload, simulate};
 use iolab_trace::Trace;
+use iolab_traces::darshan;
 use iolab_vocab::{Refusal, Seed};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -89,12 +90,21 @@ pub(super) fn run_subject(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads a workload file; `seed` replaces its own.
+/// Reads a workload file, or makes one of what a log of Darshan counts; `seed` replaces its own.
 pub(crate) fn read_workload(path: &Path, seed: Option<Seed>) -> Result<Workload, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::new(format!("{}: {error}", path.display()))
-            .hint("`iolab simulate --template` prints a workload")
-    })?;
+    let text = match darshan::is_log(path) {
+        true => {
+            eprintln!(
+                "iolab: reconstructed from the counters of {}; `iolab import --as workload` shows what is inferred",
+                path.display()
+            );
+            reconstructed::workload(path)?
+        }
+        false => std::fs::read_to_string(path).map_err(|error| {
+            Failure::new(format!("{}: {error}", path.display()))
+                .hint("`iolab simulate --template` prints a workload")
+        })?,
+    };
     let workload = match seed {
         Some(seed) => Workload::parse_seeded(&text, seed),
         None => Workload::parse(&text),

@@ -9,6 +9,8 @@ True
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 from . import _iolab
 from .described import Platform, Scenario, Trace, Workload
 from .errors import Error, PolicyError
@@ -26,6 +28,8 @@ from .policies import (
 )
 from .results import Application, Link, Phase, Result, Server
 from .simulation import Point, Sweep, run, simulate, sweep
+
+__version__ = version("iolab")
 
 __all__ = [
     "Application",

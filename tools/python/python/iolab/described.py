@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,21 @@ def _text_of(path: str | os.PathLike[str]) -> str:
         raise Error(str(error), "name a TOML file, or give its text or a dictionary") from error
 
 
+def _repr(kind: str, text: str) -> str:
+    """By the name the text gives itself."""
+    name = re.search(r"""^name\s*=\s*["']([^"'\n]*)["']""", text.partition("\n[")[0], re.MULTILINE)
+    return f"<iolab.{kind}: {name[1]}>" if name else f"<iolab.{kind}>"
+
+
+def _text(kind: str, described: str | Mapping[str, Any]) -> str:
+    """The TOML of what was given as text or as a dictionary; a path given in its place is told."""
+    if not isinstance(described, str):
+        return _toml(described)
+    if described.endswith(".toml") and not {"\n", "="} & set(described):
+        raise Error(f"`{described}` is a path, not the text of a {kind.lower()}", f"iolab.{kind}.load(path) reads a file")
+    return described
+
+
 def _toml(values: Mapping[str, Any]) -> str:
     try:
         return _iolab.toml_of_json(json.dumps(values))
@@ -33,8 +49,11 @@ class Platform:
 
     def __init__(self, described: str | Mapping[str, Any]) -> None:
         """From the text of a platform file, or the same as a dictionary."""
-        self.text = described if isinstance(described, str) else _toml(described)
+        self.text = _text("Platform", described)
         _iolab.check_platform(self.text)
+
+    def __repr__(self) -> str:
+        return _repr("Platform", self.text)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Platform:
@@ -64,7 +83,10 @@ class Scenario:
 
     def __init__(self, described: str | Mapping[str, Any]) -> None:
         """From the text of a scenario file, or the same as a dictionary."""
-        self.text = described if isinstance(described, str) else _toml(described)
+        self.text = _text("Scenario", described)
+
+    def __repr__(self) -> str:
+        return _repr("Scenario", self.text)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Scenario:
@@ -82,8 +104,11 @@ class Workload:
 
     def __init__(self, described: str | Mapping[str, Any]) -> None:
         """From the text of a workload file, or the same as a dictionary."""
-        self.text = described if isinstance(described, str) else _toml(described)
+        self.text = _text("Workload", described)
         _iolab.check_workload(self.text)
+
+    def __repr__(self) -> str:
+        return _repr("Workload", self.text)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Workload:
@@ -99,8 +124,16 @@ class Workload:
 class Trace:
     """A recorded parallel program that can be run on a platform."""
 
-    def __init__(self, recording: _iolab.Recording) -> None:
+    def __init__(self, recording: _iolab.Recording, path: str) -> None:
         self._recording = recording
+        self._path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Traces are large and lie where every node sees them: another process reads it again.
+        return type(self).load, (self._path,)
+
+    def __repr__(self) -> str:
+        return f"<iolab.Trace: {self.name}, {self.rank_count} ranks>"
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
@@ -115,7 +148,7 @@ class Trace:
         except OSError as error:
             hint = "a project X.proj needs X_HOST_RANK_THREAD.trc beside it for every place of its topology"
             raise Error(str(error), hint) from error
-        return cls(_iolab.Recording.hdtrace(str(path), project, traces))
+        return cls(_iolab.Recording.hdtrace(str(path), project, traces), str(path.absolute()))
 
     @property
     def name(self) -> str:

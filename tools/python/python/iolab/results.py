@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from .errors import Error
+from .optional import needed
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["Application", "Link", "Phase", "Result", "Server"]
 
@@ -71,7 +77,7 @@ class Link:
     busy_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Result:
     """What came of it: the median run over several orders of simultaneous events. Equal arguments give
     equal results, to the last bit."""
@@ -117,9 +123,30 @@ class Result:
         phase, server and link: the table that ``iolab simulate --csv`` prints."""
         return self._csv
 
-    def table(self, of: str = "servers") -> str:
-        """The servers, links or applications as text, one line each."""
+    def __repr__(self) -> str:
+        band = f", {self.low:.6g} to {self.high:.6g} s in {self.tie_seeds} orders" if self.tie_seeds > 1 else ""
+        return f"<iolab.Result: {self.seconds:.6g} s{band}; {self.bytes} bytes, {self.bandwidth:.6g} B/s>"
+
+    def _rows(self, of: str) -> Iterable[Any]:
+        if of not in ("servers", "links", "applications", "phases"):
+            raise Error(f"a result has no `{of}`", "choose from servers, links, applications, phases")
+        if of == "phases":
+            return [phase for application in self.applications for phase in application.phases]
         rows: Iterable[Any] = getattr(self, of)
+        return rows
+
+    def frame(self, of: str = "servers") -> pandas.DataFrame:
+        """The servers, links, applications or phases as a table of pandas."""
+        rows = [asdict(row) for row in self._rows(of)]
+        if of == "phases":
+            names = [application.name for application in self.applications for _ in application.phases]
+            rows = [{"application": name, **row} for name, row in zip(names, rows)]
+        frame: pandas.DataFrame = needed("pandas").DataFrame(rows)
+        return frame.drop(columns=["phases", "notes"], errors="ignore")
+
+    def table(self, of: str = "servers") -> str:
+        """The servers, links, applications or phases as text, one line each."""
+        rows = self._rows(of)
         return _table([{f.name: getattr(row, f.name) for f in fields(row)} for row in rows])
 
 

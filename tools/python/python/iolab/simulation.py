@@ -6,16 +6,23 @@ import csv
 import io
 import itertools
 import os
+import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _iolab
 from .described import Platform, Scenario, Trace, Workload
 from .errors import Error
+from .optional import needed
 from .policies import CacheMaker, CollectiveMaker
 from .results import Result, result_of
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import pandas
 
 __all__ = ["Point", "Sweep", "run", "simulate", "sweep"]
 
@@ -107,9 +114,63 @@ class Sweep(list[Point]):
             writer.writerows(rows)
         return text.getvalue()
 
+    def frame(self) -> pandas.DataFrame:
+        """The rows as a table of pandas: each run with the range of its orders in ``low`` and ``high``."""
+        frame: pandas.DataFrame = needed("pandas").DataFrame(list(self.rows()))
+        return frame
+
+    def plot(
+        self, x: str, y: Literal["seconds", "bandwidth"] = "seconds", *, axes: matplotlib.axes.Axes | None = None
+    ) -> matplotlib.axes.Axes:
+        """Draws ``y`` over the parameter ``x``, a line for each combination of the other ones, with the range
+        of each run's orders as a bar. Draws into ``axes`` where some are given; returns them.
+        """
+        if any(x not in point.parameters for point in self):
+            names = ", ".join(dict.fromkeys(name for point in self for name in point.parameters))
+            raise Error(f"`{x}` was not varied in this sweep", f"choose from {names}" if names else "give it as a list")
+        if y not in ("seconds", "bandwidth"):
+            raise Error(f"there is no column `{y}` with a range", "choose from seconds, bandwidth")
+        if axes is None:
+            axes = needed("matplotlib.pyplot").subplots()[1]
+        lines: dict[str, list[tuple[Any, float, float, float]]] = {}
+        for point in self:
+            others = [f"{name} = {_name(value)}" for name, value in point.parameters.items() if name != x]
+            lines.setdefault(", ".join(others), []).append((_name(point.parameters[x]), *_range(point.result, y)))
+        for label, points in lines.items():
+            places, low, middle, high = zip(*points)
+            if not all(isinstance(place, (int, float)) for place in places):
+                places = tuple(str(place) for place in places)
+            below, above = [m - l for m, l in zip(middle, low)], [h - m for m, h in zip(middle, high)]
+            axes.errorbar(places, middle, yerr=[below, above], label=label or None, marker="o", capsize=3)
+        axes.set_xlabel(x)
+        axes.set_ylabel("run time (s)" if y == "seconds" else "bandwidth (B/s)")
+        axes.set_ylim(bottom=0)
+        if any(lines):
+            axes.legend()
+        return axes
+
+    def __repr__(self) -> str:
+        names = ", ".join(self[0].parameters) if self else ""
+        return f"<iolab.Sweep: {len(self)} runs{' over ' + names if names else ''}>"
+
+    def _repr_html_(self) -> str | None:
+        """In notebooks: the table, where pandas is there."""
+        try:
+            html: str = self.frame().to_html()
+        except Error:
+            return None
+        return html
+
     def best(self) -> Point:
         """The fastest by its median; another whose ``low`` is below its ``high`` may be as fast."""
         return min(self, key=lambda point: point.result.seconds)
+
+
+def _range(result: Result, column: str) -> tuple[float, float, float]:
+    """Least, median and greatest value."""
+    if column == "seconds":
+        return result.low, result.seconds, result.high
+    return tuple(result.bytes / seconds if seconds > 0 else 0.0 for seconds in (result.high, result.seconds, result.low))  # type: ignore[return-value]
 
 
 _PARAMETERS = ("workload", "platform", "cache", "collective", "apply", "order", "seeds", "tie_seed", "seed", "faults")
@@ -120,12 +181,16 @@ def sweep(
     platform: Platform | str | Mapping[str, Any] | list[Any] = "classic-hdd",
     *,
     workers: int | None = None,
+    executor: Executor | None = None,
+    progress: bool = False,
     **parameters: Any,
 ) -> Sweep:
     """Runs the product of all parameters that are given as lists (or ranges, tuples).
 
     The parameters are those of :func:`simulate`. ``workers`` runs go on at once, by themselves as
-    many as there are processors; policies written in Python take turns.
+    many as there are processors; policies written in Python take turns. ``executor`` has them run elsewhere: any
+    of ``concurrent.futures``, so a ``ProcessPoolExecutor``, an ``MPIPoolExecutor`` of mpi4py, ``client.get_executor()`` of
+    Dask. It stays open; the results are the same. ``progress`` shows a bar (of tqdm).
 
     >>> iolab.sweep(text, cache=["none", "aggregation"], tie_seed=range(5)).csv()  # doctest: +SKIP
     """
@@ -133,12 +198,35 @@ def sweep(
     for name in given:
         if name not in _PARAMETERS:
             raise Error(f"there is no parameter `{name}`", f"choose from {', '.join(_PARAMETERS)}")
+    if executor is not None and workers is not None:
+        raise Error("`workers` and `executor` were both given", "an executor has workers of its own")
     varied = {name: list(values) for name, values in given.items() if isinstance(values, (list, tuple, range))}
     fixed = {name: value for name, value in given.items() if name not in varied}
     points = [dict(zip(varied, values)) for values in itertools.product(*varied.values())]
-    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        results = pool.map(lambda point: _one(point, fixed), points)
-        return Sweep(Point(point, result) for point, result in zip(points, results))
+    pool = nullcontext(executor) if executor is not None else ThreadPoolExecutor(workers or os.cpu_count())
+    bar = closing(needed("tqdm.auto").tqdm(total=len(points), unit="run")) if progress else nullcontext()
+    with pool as runs, bar as shown:
+        futures: list[Future[Result]] = []
+        try:
+            for point in points:
+                futures.append(runs.submit(_one, point, fixed))
+                if shown is not None:
+                    futures[-1].add_done_callback(lambda _: shown.update())
+            return Sweep(Point(point, _result(future)) for point, future in zip(points, futures))
+        finally:
+            # What has ended does not mind; after a failure nobody waits for the others.
+            for future in futures:
+                future.cancel()
+
+
+def _result(future: Future[Result]) -> Result:
+    try:
+        return future.result()
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        if "pickle" not in str(error):
+            raise
+        hint = "define policies in a module of their own, not in a function, or leave the executor out"
+        raise Error(f"a run cannot be sent to another process: {error}", hint) from error
 
 
 def _one(point: dict[str, Any], fixed: dict[str, Any]) -> Result:

@@ -2,7 +2,7 @@
 
 use crate::cluster::request::RequestId;
 use crate::slab::Id;
-use crate::world::MessageId;
+use crate::world::{MessageId, RowId};
 use iolab_vocab::{Extent, Nanos};
 
 /// What a server remembers of one.
@@ -19,6 +19,10 @@ pub(super) struct Incoming {
     pub(super) is_known: bool,
     /// Since when.
     pub(super) since: Nanos,
+    /// Its row, that of the message with its data, and what has brought the last bytes asked for.
+    pub(super) row: RowId,
+    pub(super) data: RowId,
+    pub(super) brought: RowId,
 }
 
 impl Incoming {

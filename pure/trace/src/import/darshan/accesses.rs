@@ -1,7 +1,9 @@
 //! Single accesses, as DXT keeps them: offset, length and times of each, without opens and closes.
 
 use super::DarshanError;
-use super::log::{Fields, Log, Module, damaged};
+use super::log::{Log, damaged};
+use super::module::Module;
+use super::stream::Fields;
 use crate::import::TIME_END_NS;
 use iolab_vocab::{Direction, Nanos};
 

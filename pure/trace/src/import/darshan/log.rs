@@ -4,8 +4,10 @@
 //! Source: `darshan-log-format.h` of the formats 3.00 to 3.41.
 
 use super::DarshanError;
+use super::module::Module;
+use super::stream::{Compression, Fields, Stream};
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io::Read;
 
 /// What stands at byte 8, in the byte order of the machine that wrote.
 const MAGIC: u64 = 6_567_223;
@@ -16,73 +18,26 @@ const MOST_PROCESSES: u64 = 1 << 21;
 /// Bytes of names and of the command that are read at most.
 const MOST_TEXT_BYTES: usize = 1 << 27;
 
-/// What counted or traced the calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Module {
-    /// Counters of POSIX calls.
-    Posix,
-    /// Counters of MPI-IO calls.
-    MpiIo,
-    /// Counters of calls on streams.
-    Stdio,
-    /// Single POSIX accesses.
-    DxtPosix,
-    /// Single MPI-IO accesses.
-    DxtMpiIo,
-}
-
-impl Module {
-    /// Every one.
-    pub(super) const ALL: [Module; 5] =
-        [Module::Posix, Module::MpiIo, Module::Stdio, Module::DxtPosix, Module::DxtMpiIo];
-
-    /// As Darshan calls it.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Module::Posix => "POSIX",
-            Module::MpiIo => "MPI-IO",
-            Module::Stdio => "STDIO",
-            Module::DxtPosix => "DXT_POSIX",
-            Module::DxtMpiIo => "DXT_MPIIO",
-        }
-    }
-
-    /// Its number; modules came in between over time.
-    fn number(self, format: Format) -> usize {
-        let later = match self {
-            Module::Posix => return 1,
-            Module::MpiIo => return 2,
-            Module::Stdio => 0,
-            Module::DxtPosix => 1,
-            Module::DxtMpiIo => 2,
-        };
-        let stdio = match format.minor {
-            ..20 => 7,
-            20..41 => 8,
-            _ => 9,
-        };
-        stdio + later
-    }
-}
-
 /// Version 3.`minor` of the log format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Format {
-    minor: u32,
+pub(super) struct Format {
+    /// Both digits behind the point.
+    pub(super) minor: u32,
 }
 
 /// Where things stand in the header.
-struct Layout {
+pub(super) struct Layout {
     bytes: usize,
     partial: usize,
     names: usize,
     maps: usize,
     versions: usize,
-    modules: usize,
+    /// Places for modules.
+    pub(super) modules: usize,
 }
 
 impl Format {
-    fn layout(self) -> Layout {
+    pub(super) fn layout(self) -> Layout {
         match self.minor {
             41.. => Layout {
                 bytes: 1328,
@@ -96,50 +51,6 @@ impl Format {
                 Layout { bytes: 360, partial: 20, names: 24, maps: 40, versions: 296, modules: 16 }
             }
         }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Compression {
-    Zlib,
-    Bzip2,
-    None,
-}
-
-/// Fixed-size fields in the byte order of the log.
-#[derive(Clone, Copy)]
-pub(super) struct Fields<'a> {
-    bytes: &'a [u8],
-    is_big: bool,
-}
-
-impl Fields<'_> {
-    /// The word at a byte; 0 behind the end.
-    pub(super) fn u64(&self, at: usize) -> u64 {
-        let Some(word) = self.bytes.get(at..).and_then(|rest| rest.first_chunk()) else { return 0 };
-        if self.is_big { u64::from_be_bytes(*word) } else { u64::from_le_bytes(*word) }
-    }
-
-    /// The same with a sign.
-    pub(super) fn i64(&self, at: usize) -> i64 {
-        self.u64(at) as i64
-    }
-
-    /// The same as a floating point number.
-    pub(super) fn f64(&self, at: usize) -> f64 {
-        f64::from_bits(self.u64(at))
-    }
-
-    /// Text up to the first NUL.
-    pub(super) fn text(&self, from: usize, to: usize) -> String {
-        let bytes = self.bytes.get(from..to).unwrap_or_default();
-        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-        String::from_utf8_lossy(&bytes[..end]).into_owned()
-    }
-
-    fn u32(&self, at: usize) -> u32 {
-        let Some(word) = self.bytes.get(at..).and_then(|rest| rest.first_chunk()) else { return 0 };
-        if self.is_big { u32::from_be_bytes(*word) } else { u32::from_le_bytes(*word) }
     }
 }
 
@@ -178,12 +89,32 @@ pub fn is_log_head(head: &[u8]) -> bool {
         && (u64::from_le_bytes(*magic) == MAGIC || u64::from_be_bytes(*magic) == MAGIC)
 }
 
+/// The version of a log of Darshan 1 or 2, which is packed as a whole and begins with it.
+pub fn packed_version(bytes: &[u8]) -> Option<String> {
+    let mut head = [0; 16];
+    match bytes {
+        [0x1f, 0x8b, ..] => flate2::bufread::GzDecoder::new(bytes).read_exact(&mut head).ok()?,
+        [b'B', b'Z', b'h', ..] => {
+            bzip2::bufread::BzDecoder::new(bytes).read_exact(&mut head).ok()?
+        }
+        _ => return None,
+    }
+    let magic =
+        head.last_chunk().map(|word| (u64::from_le_bytes(*word), u64::from_be_bytes(*word)));
+    let version = Fields { bytes: &head, is_big: false }.text(0, 8);
+    let is_old = matches!(version.as_bytes(), [b'1' | b'2', b'.', digits @ ..]
+        if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit));
+    (is_old && magic.is_some_and(|(little, big)| little == MAGIC || big == MAGIC))
+        .then_some(version)
+}
+
 impl<'a> Log<'a> {
     /// Reads header, job and names.
     pub(super) fn open(bytes: &'a [u8]) -> Result<Log<'a>, DarshanError> {
         if !is_log_head(bytes) {
-            return Err(match bytes {
-                [0x1f, 0x8b, ..] | [b'B', b'Z', b'h', ..] => DarshanError::Packed,
+            return Err(match (packed_version(bytes), bytes) {
+                (Some(version), _) => DarshanError::Old(version),
+                (None, [0x1f, 0x8b, ..] | [b'B', b'Z', b'h', ..]) => DarshanError::Packed,
                 _ => DarshanError::NotALog,
             });
         }
@@ -219,9 +150,14 @@ impl<'a> Log<'a> {
         Ok(log)
     }
 
+    /// Version of the format.
+    pub(super) fn format(&self) -> String {
+        format!("3.{:02}", self.format.minor)
+    }
+
     /// The version of a module's records; none if the log has nothing of it.
     pub(super) fn version(&self, module: Module) -> Option<u32> {
-        let (number, layout) = (module.number(self.format), self.format.layout());
+        let (number, layout) = (module.number(self.format)?, self.format.layout());
         let header = Fields { bytes: self.bytes, is_big: self.is_big };
         let length = header.u64(layout.maps + 16 * number + 8);
         (length > 0).then(|| header.u32(layout.versions + 4 * number))
@@ -229,7 +165,16 @@ impl<'a> Log<'a> {
 
     /// Whether Darshan's memory did not suffice for all that the module saw.
     pub(super) fn is_partial(&self, module: Module) -> bool {
-        self.partial >> module.number(self.format) & 1 == 1
+        module.number(self.format).is_some_and(|number| self.partial >> number & 1 == 1)
+    }
+
+    /// Numbers of modules that the log has something of and nobody here knows.
+    pub(super) fn unknown(&self) -> Vec<usize> {
+        let layout = self.format.layout();
+        let header = Fields { bytes: self.bytes, is_big: self.is_big };
+        let known = |number| Module::ALL.iter().any(|it| it.number(self.format) == Some(number));
+        let is_there = |number: usize| header.u64(layout.maps + 16 * number + 8) > 0;
+        (0..layout.modules).filter(|number| is_there(*number) && !known(*number)).collect()
     }
 
     /// The records of a module, from the first one on.
@@ -239,10 +184,10 @@ impl<'a> Log<'a> {
     }
 
     fn region(&self, module: Module) -> Result<&'a [u8], DarshanError> {
-        let layout = self.format.layout();
-        let number = module.number(self.format);
-        debug_assert!(number < layout.modules);
-        self.at(layout.maps + 16 * number, module.name())
+        match module.number(self.format) {
+            Some(number) => self.at(self.format.layout().maps + 16 * number, module.name()),
+            None => Ok(&[]),
+        }
     }
 
     /// The region whose place and length stand at a byte of the header.
@@ -327,107 +272,6 @@ impl<'a> Log<'a> {
             rest = &rest[start + name.len() + gap..];
         }
         Ok(names)
-    }
-}
-
-/// A region, unpacked as far as it is read.
-pub(super) struct Stream<'a> {
-    decoder: Decoder<'a>,
-    is_big: bool,
-    name: &'static str,
-    record: Vec<u8>,
-}
-
-enum Decoder<'a> {
-    Zlib(flate2::bufread::ZlibDecoder<&'a [u8]>),
-    Bzip2(bzip2::bufread::BzDecoder<&'a [u8]>),
-    None(&'a [u8]),
-}
-
-impl<'a> Decoder<'a> {
-    fn new(bytes: &'a [u8], compression: Compression) -> Decoder<'a> {
-        match compression {
-            Compression::Zlib if !bytes.is_empty() => {
-                Decoder::Zlib(flate2::bufread::ZlibDecoder::new(bytes))
-            }
-            Compression::Bzip2 if !bytes.is_empty() => {
-                Decoder::Bzip2(bzip2::bufread::BzDecoder::new(bytes))
-            }
-            _ => Decoder::None(bytes),
-        }
-    }
-
-    /// At the end of one stream, the next one. Tells whether there is one.
-    fn next(&mut self) -> bool {
-        let (rest, compression) = match self {
-            Decoder::Zlib(decoder) if decoder.total_in() > 0 => {
-                (*decoder.get_ref(), Compression::Zlib)
-            }
-            Decoder::Bzip2(decoder) if decoder.total_in() > 0 => {
-                (*decoder.get_ref(), Compression::Bzip2)
-            }
-            _ => return false,
-        };
-        *self = Decoder::new(rest, compression);
-        !rest.is_empty()
-    }
-
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Decoder::Zlib(decoder) => decoder.read(into),
-            Decoder::Bzip2(decoder) => decoder.read(into),
-            Decoder::None(bytes) => bytes.read(into),
-        }
-    }
-}
-
-impl<'a> Stream<'a> {
-    fn new(
-        bytes: &'a [u8],
-        compression: Compression,
-        is_big: bool,
-        name: &'static str,
-    ) -> Stream<'a> {
-        Stream { decoder: Decoder::new(bytes, compression), is_big, name, record: Vec::new() }
-    }
-
-    /// The next so many bytes; none at the end.
-    pub(super) fn take(&mut self, bytes: usize) -> Result<Option<Fields<'_>>, DarshanError> {
-        self.record.resize(bytes, 0);
-        let mut filled = 0;
-        while filled < bytes {
-            let read = self.decoder.read(&mut self.record[filled..]);
-            match read.map_err(|error| damaged(format!("{}: {error}", self.name)))? {
-                0 if self.decoder.next() => {}
-                0 if filled == 0 => return Ok(None),
-                0 => return Err(damaged(format!("the last record of {} is cut", self.name))),
-                more => filled += more,
-            }
-        }
-        Ok(Some(Fields { bytes: &self.record, is_big: self.is_big }))
-    }
-
-    /// The same in the middle of a record.
-    pub(super) fn need(&mut self, bytes: usize) -> Result<Fields<'_>, DarshanError> {
-        let name = self.name;
-        let cut = || damaged(format!("the last record of {name} is cut"));
-        self.take(bytes)?.ok_or_else(cut)
-    }
-
-    fn all(&mut self, most: usize) -> Result<Vec<u8>, DarshanError> {
-        let mut all = Vec::new();
-        let mut piece = [0; 1 << 14];
-        loop {
-            let read = self.decoder.read(&mut piece);
-            match read.map_err(|error| damaged(format!("{}: {error}", self.name)))? {
-                0 if self.decoder.next() => {}
-                0 => return Ok(all),
-                more => all.extend_from_slice(&piece[..more]),
-            }
-            if all.len() > most {
-                return Err(damaged(format!("{} is longer than {most} bytes", self.name)));
-            }
-        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Traces of DFTracer on disk: the file of a process, or a directory of them.
 
-use crate::failure::Failure;
+use crate::failed;
 use iolab_trace::{Trace, import};
+use iolab_vocab::Refusal;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
@@ -38,15 +39,15 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// Reads a file, or all files of a directory as one run.
-pub(crate) fn load(path: &Path) -> Result<Trace, Failure> {
+pub(crate) fn load(path: &Path) -> Result<Trace, Refusal> {
     let parts = if path.is_dir() { files(path) } else { vec![path.to_owned()] };
     let of = |path: &Path, error: import::DftracerError| {
-        Failure::new(format!("{}: {error}", path.display())).hint(error.hint())
+        Refusal::new(format!("{}: {error}", path.display()), error.hint())
     };
     let mut run = import::Dftracer::default();
     for part in &parts {
         let file = File::open(part)
-            .map_err(|error| Failure::new(format!("{}: {error}", part.display())))?;
+            .map_err(|error| failed(part, &error, "DFTracer writes a .pfw file per process"))?;
         run.file(BufReader::new(file)).map_err(|error| of(part, error))?;
     }
     run.finish().map_err(|error| of(path, error))

@@ -1,0 +1,246 @@
+//! The head of the exchange form: names, lines, sizes of columns, as JSON.
+
+use super::order::{Order, Placement, Row};
+use iolab_trace::{Class, Function, Layer, PhaseEntry, ProcessKind, Trace};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What a call is coloured as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "each is the field's own word")]
+pub enum Kind {
+    Read,
+    Write,
+    Copy,
+    Open,
+    Seek,
+    Sync,
+    Metadata,
+    Map,
+    Process,
+    Compute,
+    Message,
+    Decision,
+    Other,
+}
+
+impl Kind {
+    /// The kind of a function.
+    pub fn of(function: Function) -> Kind {
+        use Class::*;
+        match function.class() {
+            Read => Kind::Read,
+            Write => Kind::Write,
+            Copy => Kind::Copy,
+            Open | Close | Dup => Kind::Open,
+            Seek => Kind::Seek,
+            Sync | Flush => Kind::Sync,
+            Truncate | Allocate | Advise | Lock | Control | Attribute | Stat | Rename | Unlink
+            | MakeDirectory | RemoveDirectory | ListDirectory => Kind::Metadata,
+            Map | Unmap => Kind::Map,
+            Process => Kind::Process,
+            Compute => Kind::Compute,
+            Message | Collective => Kind::Message,
+            Decision => Kind::Decision,
+            Unseen | Piece => Kind::Other,
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct Head<'a> {
+    label: &'a str,
+    origin: String,
+    strategies: &'a [String],
+    count: usize,
+    /// Earliest and latest moment of the trace; the viewer's axis begins at `start_ns`.
+    start_ns: u64,
+    end_ns: u64,
+    lost_calls: u64,
+    functions: Vec<FunctionEntry>,
+    files: Vec<&'a str>,
+    processes: Vec<ProcessEntry<'a>>,
+    /// Of applications, where they are known.
+    phases: &'a [PhaseEntry],
+    rows: Vec<RowEntry>,
+    columns: Vec<ColumnEntry>,
+}
+
+#[derive(Serialize)]
+struct FunctionEntry {
+    name: &'static str,
+    layer: &'static str,
+    kind: Kind,
+    /// How its detail columns are predicted: `data`, `seek` or `plain`.
+    shape: Shape,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Shape {
+    Data,
+    Seek,
+    Plain,
+}
+
+#[derive(Serialize)]
+struct ProcessEntry<'a> {
+    name: String,
+    kind: ProcessKind,
+    rank: i32,
+    /// The node it ran on: its host, or that of the trace.
+    node: &'a str,
+    application: &'a str,
+    pid: u32,
+    host: &'a str,
+    command: String,
+    start_ns: u64,
+    end_ns: u64,
+    ending: &'a str,
+}
+
+#[derive(Serialize)]
+struct RowEntry {
+    process: u32,
+    thread: u32,
+    depth: u8,
+    placement: Placement,
+    count: usize,
+}
+
+#[derive(Serialize)]
+struct ColumnEntry {
+    name: &'static str,
+    bytes: usize,
+    raw_bytes: usize,
+}
+
+impl Shape {
+    pub(super) fn of(function: Function) -> Shape {
+        match function.class() {
+            class if class.moves_data() => Shape::Data,
+            Class::Seek if function.layer() == Layer::Posix => Shape::Seek,
+            _ => Shape::Plain,
+        }
+    }
+}
+
+/// A compressed column.
+pub(super) struct Packed {
+    pub(super) name: &'static str,
+    pub(super) raw_bytes: usize,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The head of a trace whose columns are packed.
+pub(super) fn head<'a>(
+    label: &'a str,
+    trace: &'a Trace,
+    order: &Order,
+    functions: &BTreeMap<Function, u8>,
+    packed: &[Packed],
+) -> Head<'a> {
+    let (start_ns, end_ns) = span(trace);
+    let column = |column: &Packed| ColumnEntry {
+        name: column.name,
+        bytes: column.bytes.len(),
+        raw_bytes: column.raw_bytes,
+    };
+    Head {
+        label,
+        origin: format!("{:?}", trace.header.origin).to_lowercase(),
+        strategies: &trace.header.strategies,
+        count: trace.events.len(),
+        start_ns,
+        end_ns,
+        lost_calls: trace.header.losses.lost_calls.values().copied().fold(0, u64::saturating_add),
+        functions: functions.keys().map(|&function| function_entry(function)).collect(),
+        files: trace.header.files.iter().map(|file| file.path.as_str()).collect(),
+        processes: process_entries(trace),
+        phases: &trace.header.phases,
+        rows: row_entries(order),
+        columns: packed.iter().map(column).collect(),
+    }
+}
+
+/// Earliest and latest moment of a trace.
+pub(super) fn span(trace: &Trace) -> (u64, u64) {
+    let starts = trace.events.iter().map(|event| event.start.0);
+    let ends = trace.events.iter().map(|event| event.end.0);
+    let processes = trace.header.processes.iter().filter(|process| process.end_ns > 0);
+    let start = starts.chain(processes.clone().map(|process| process.start_ns)).min();
+    let end = ends.chain(processes.map(|process| process.end_ns)).max();
+    (start.unwrap_or(0), end.unwrap_or(0))
+}
+
+fn function_entry(function: Function) -> FunctionEntry {
+    FunctionEntry {
+        name: function.name(),
+        layer: function.layer().name(),
+        kind: Kind::of(function),
+        shape: Shape::of(function),
+    }
+}
+
+/// The processes of the header, and nameless ones for events that name none of them.
+fn process_entries(trace: &Trace) -> Vec<ProcessEntry<'_>> {
+    let known = trace.header.processes.len();
+    let used = trace.events.iter().map(|event| event.process as usize + 1).max().unwrap_or(0);
+    let named = trace.header.processes.iter().enumerate().map(|(index, process)| ProcessEntry {
+        name: process_name(index, &process.name, process.rank),
+        kind: process.kind(),
+        rank: process.rank,
+        node: if process.host.is_empty() { &trace.header.host } else { &process.host },
+        application: application(process),
+        pid: process.pid,
+        host: &process.host,
+        command: process.command.join(" "),
+        start_ns: process.start_ns,
+        end_ns: process.end_ns,
+        ending: &process.ending,
+    });
+    let nameless = (known..used.max(known)).map(|index| ProcessEntry {
+        name: process_name(index, "", -1),
+        kind: ProcessKind::Process,
+        rank: -1,
+        node: "",
+        application: "",
+        pid: 0,
+        host: "",
+        command: String::new(),
+        start_ns: 0,
+        end_ns: 0,
+        ending: "",
+    });
+    named.chain(nameless).collect()
+}
+
+/// The application a process says it belongs to, or else the name of its program.
+fn application(process: &iolab_trace::ProcessEntry) -> &str {
+    let program = process.command.first().map_or("", String::as_str);
+    match process.application.as_str() {
+        "" => program.rsplit('/').next().unwrap_or_default(),
+        application => application,
+    }
+}
+
+pub(super) fn process_name(index: usize, name: &str, rank: i32) -> String {
+    match (name, rank) {
+        ("", rank) if rank >= 0 => format!("rank {rank}"),
+        ("", _) => format!("process {index}"),
+        (name, rank) if rank >= 0 && !name.contains("rank") => format!("rank {rank} · {name}"),
+        (name, _) => name.to_owned(),
+    }
+}
+
+fn row_entries(order: &Order) -> Vec<RowEntry> {
+    let entry = |row: &Row| RowEntry {
+        process: row.process,
+        thread: row.thread,
+        depth: row.depth,
+        placement: row.placement,
+        count: row.count,
+    };
+    order.rows.iter().map(entry).collect()
+}

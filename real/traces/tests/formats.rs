@@ -1,0 +1,91 @@
+//! Every kind of trace on disk comes to the same `Trace`, whole and event by event.
+
+use iolab_trace::{Event, FileEntry, Function, Header, ProcessEntry, Trace};
+use iolab_traces::{Format, Source, load, parts, unfinished};
+use iolab_vocab::{FileId, Nanos};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)
+}
+
+/// A trace of one rank that wrote 100 bytes.
+fn written(path: &Path, rank: i32) {
+    let header = Header {
+        files: vec![FileEntry { path: "/data/a".to_owned(), ..FileEntry::default() }],
+        processes: vec![ProcessEntry { rank, ..ProcessEntry::default() }],
+        ..Header::default()
+    };
+    let event = Event {
+        rank,
+        file: FileId(0),
+        offset: 0,
+        length: 100,
+        result: 100,
+        start: Nanos(1),
+        end: Nanos(2),
+        ..Event::of(Function::PWRITE)
+    };
+    iolab_iot::write(
+        &Trace { header, events: vec![event], ..Trace::default() },
+        File::create(path).unwrap(),
+    )
+    .unwrap();
+}
+
+#[test]
+fn the_tool_is_told_from_name_or_content_and_its_trace_comes_whole_and_event_by_event_alike() {
+    for (name, format) in [
+        ("darshan/ior_hdf5_example.darshan", Format::Darshan),
+        ("dftracer/cm1-2024-3537781.pfw.gz", Format::Dftracer),
+        ("traces/hdtrace/partdiff-2009/partdiff-par.proj", Format::Hdtrace),
+    ] {
+        let path = sample(name);
+        assert_eq!(Format::of(&path), Some(format), "{name}");
+        let whole = load(&path).unwrap();
+        let source = Source::open(&path).unwrap();
+        let mut events = Vec::new();
+        source.visit(|event| events.push(*event)).unwrap();
+        assert!(!events.is_empty(), "{name}");
+        assert_eq!(events, whole.events, "{name}");
+        assert_eq!(source.header().files.len(), whole.header.files.len(), "{name}");
+    }
+}
+
+#[test]
+fn a_directory_of_parts_is_one_trace_and_parts_of_a_job_that_was_cut_off_are_told() {
+    let place = tempfile::tempdir().unwrap();
+    let run = place.path().join("run.iot");
+    let beside = parts::beside(&run);
+    fs::create_dir(&beside).unwrap();
+    for rank in 0..2 {
+        written(&beside.join(format!("rank-{rank}.iot")), rank);
+    }
+    assert!(unfinished(&run).unwrap().contains("is not complete"));
+    let source = Source::open(&run).unwrap();
+    let mut bytes = 0;
+    source.visit(|event| bytes += event.moved_bytes()).unwrap();
+    assert_eq!((source.header().processes.len(), bytes), (2, 200));
+    assert_eq!(load(&run).unwrap().events.len(), 2);
+    written(&run, 0);
+    assert_eq!(load(&run).unwrap().events.len(), 1);
+    assert!(unfinished(&run).unwrap().contains("is older than"));
+}
+
+#[test]
+fn what_is_no_trace_or_not_there_is_refused_by_name_with_a_way_out() {
+    let place = tempfile::tempdir().unwrap();
+    let text = place.path().join("notes.txt");
+    fs::write(&text, "nothing").unwrap();
+    let missing = place.path().join("missing.iot");
+    let project = place.path().join("missing.proj");
+    let empty = place.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    for path in [&text, &missing, &project, &empty] {
+        for refusal in [load(path).unwrap_err(), Source::open(path).err().unwrap()] {
+            assert!(refusal.message.contains(path.to_str().unwrap()), "{refusal}");
+            assert!(!refusal.hint.is_empty(), "{refusal}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+// What is shown, as the fragment of the page's address: whoever opens it sees the same.
+//   #t=0..1500000&call=0.312164&range=100..2000&rows=0.3-5&q=op%3Apwrite&hide=compute&open=…&shut=…&h=8&by=process&file=0.3
+
+import { complete } from "./loaded.ts";
+import type { Model } from "./model.ts";
+import { CLASSES } from "./palette.ts";
+import { rangeOf } from "./range.ts";
+import type { Track } from "./track.ts";
+
+export function encode(model: Model, file: string): string {
+  const state = new URLSearchParams();
+  const { view, selected, range, query, hidden, choices, rowHeight, grouping } = model;
+  if (view.start > 0 || view.end < view.length) state.set("t", `${Math.round(view.start)}..${Math.round(view.end)}`);
+  if (selected) {
+    const { details } = model.runs[selected.run];
+    // Row numbers of the trace, as reports name them.
+    if (details) state.set("call", `${selected.run}.${details.row[selected.index]}`);
+  }
+  if (range) {
+    state.set("range", `${range.start}..${range.end}`);
+    if (range.tracks) state.set("rows", rowsOf(model, range.tracks));
+  }
+  if (query) state.set("q", query);
+  if (hidden.size) state.set("hide", [...hidden].map((shade) => CLASSES[shade].name).join(","));
+  for (const [key, isOpen] of choices) state.append(isOpen ? "open" : "shut", key);
+  if (rowHeight !== undefined) state.set("h", String(rowHeight));
+  if (grouping !== "run") state.set("by", grouping);
+  if (file) state.set("file", file);
+  return state.toString();
+}
+
+/** Rows of the head by run, neighbours as a range: `0.3-5,0.9`. */
+function rowsOf(model: Model, tracks: ReadonlySet<Track>): string {
+  const parts: string[] = [];
+  model.runs.forEach((run, index) => {
+    for (let row = 0; row < run.tracks.length; row++) {
+      if (!tracks.has(run.tracks[row])) continue;
+      const first = row;
+      while (row + 1 < run.tracks.length && tracks.has(run.tracks[row + 1])) row++;
+      parts.push(first === row ? `${index}.${row}` : `${index}.${first}-${row}`);
+    }
+  });
+  return parts.join(",");
+}
+
+/** Shows what a fragment says; what it says wrongly or of another trace is passed over. */
+export async function apply(model: Model, fragment: string): Promise<void> {
+  const state = new URLSearchParams(fragment);
+  const by = state.get("by");
+  if (by === "process" || (by === null && model.grouping !== "run")) model.group(by === "process" ? "process" : "run");
+  const height = Number(state.get("h"));
+  model.rowHeight = height >= 1 && height <= 20 ? height : undefined;
+  model.choices.clear();
+  for (const key of state.getAll("open")) model.choices.set(key, true);
+  for (const key of state.getAll("shut")) model.choices.set(key, false);
+  model.refit();
+  model.hidden.clear();
+  for (const name of state.get("hide")?.split(",") ?? []) {
+    const shade = CLASSES.findIndex((candidate) => candidate.name === name);
+    if (shade >= 0) model.hidden.add(shade);
+  }
+  await model.search(state.get("q") ?? "");
+  const time = interval(state.get("t"));
+  if (time) model.view.show(...time);
+  else model.view.fit();
+  const range = interval(state.get("range"));
+  model.mark(range && rangeOf(...range, tracksOf(model, state.get("rows"))));
+  await select(model, state.get("call"));
+  model.changed();
+}
+
+function interval(text: string | null): [number, number] | undefined {
+  const [, start, end] = /^(-?\d+)\.\.(-?\d+)$/.exec(text ?? "") ?? [];
+  return start === undefined || Number(start) >= Number(end) ? undefined : [Number(start), Number(end)];
+}
+
+function tracksOf(model: Model, text: string | null): Set<Track> | undefined {
+  const found = new Set<Track>();
+  for (const [, run, first, last] of (text ?? "").matchAll(/(\d+)\.(\d+)(?:-(\d+))?/g)) {
+    const tracks = model.runs[Number(run)]?.tracks ?? [];
+    for (const track of tracks.slice(Number(first), Number(last ?? first) + 1)) found.add(track);
+  }
+  return found.size ? found : undefined;
+}
+
+async function select(model: Model, text: string | null): Promise<void> {
+  const [, runText, rowText] = /^(\d+)\.(\d+)$/.exec(text ?? "") ?? [];
+  const run = model.runs[Number(runText)];
+  if (!run || rowText === undefined) return model.select(undefined);
+  await complete(run);
+  const index = run.details!.row.indexOf(Number(rowText));
+  model.select(index < 0 ? undefined : { run: Number(runText), index });
+}

@@ -1,0 +1,69 @@
+// The timeline in the distribution's Firefox, by WebDriver BiDi. FIREFOX names another one.
+
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import puppeteer from "puppeteer-core";
+import { cluster, page as pageOf } from "./made-up.mjs";
+
+const TIMEOUT_MS = 120_000;
+
+let directory, browser, page, complaints;
+
+before(async () => {
+  const executablePath = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
+  assert.ok(existsSync(executablePath), `${executablePath} is not there; install firefox-esr or set FIREFOX`);
+  directory = mkdtempSync(join(tmpdir(), "iolab-firefox-"));
+  const file = join(directory, "page.html");
+  writeFileSync(file, pageOf([cluster({ ranks: 1000, servers: 20, failing: [500] })]));
+  browser = await puppeteer.launch({ browser: "firefox", executablePath, headless: true, timeout: TIMEOUT_MS, protocolTimeout: TIMEOUT_MS });
+  page = await browser.newPage();
+  await page.setViewport({ width: 1440, height: 1000 });
+  complaints = [];
+  page.on("console", (message) => ["error", "warn"].includes(message.type()) && complaints.push(message.text()));
+  page.on("pageerror", (error) => complaints.push(error.message));
+  await page.goto(`file://${file}`, { timeout: TIMEOUT_MS });
+  await until(() => performance.getEntriesByName("timeline-complete").length > 0);
+});
+
+after(async () => {
+  await browser?.close();
+  if (directory) rmSync(directory, { recursive: true });
+});
+
+const until = (condition, ...values) => page.waitForFunction(condition, { timeout: TIMEOUT_MS, polling: 100 }, ...values);
+
+const pixels = (colour) =>
+  page.evaluate((colour) => {
+    const canvas = document.querySelector("canvas.stage");
+    const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+    return new Uint32Array(data.buffer).reduce((count, pixel) => count + (pixel === colour ? 1 : 0), 0);
+  }, colour);
+
+test("draws a thousand ranks and twenty servers on one screen, with the one failure", async () => {
+  const names = await page.evaluate(() => [...document.querySelectorAll(".gutter .name")].map(({ textContent }) => textContent));
+  assert.ok(names.includes("rank 960–999") && names.includes("server19"), names.join());
+  assert.equal(await page.evaluate(() => document.querySelector("#timeline").classList.contains("scrolled")), false);
+  assert.ok((await pixels(0xff2b89e8)) > 1000, "no writes are drawn");
+  assert.ok((await pixels(0xff0000d4)) > 0, "the failed call is not marked");
+});
+
+test("measures a range, finds calls, keeps both in the address", async () => {
+  const box = await page.evaluate(() => {
+    const { x, y, width } = document.querySelector("canvas.stage").getBoundingClientRect();
+    return { x, y, width };
+  });
+  await page.mouse.move(box.x + 100, box.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 400, box.y + 70, { steps: 5 });
+  await page.mouse.up();
+  await until(() => /calls/.test(document.querySelector(".details [role=status]")?.textContent));
+  await page.type("input[type=search]", "error");
+  await until(() => document.querySelector(".matches").textContent === "1 call");
+  await until(() => location.hash.includes("range=") && location.hash.includes("q=error"));
+  await page.keyboard.press("Enter");
+  await until(() => document.querySelector(".details dl")?.textContent.includes("ENOSPC"));
+  assert.deepEqual(complaints, []);
+});
