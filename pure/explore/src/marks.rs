@@ -87,6 +87,10 @@ marks! {
     JournalFailed = "sync of the journal failed",
     /// A cache manager asked a server for missing bytes of a block.
     BlockFetched = "block fetched",
+    /// A call failed because a device had no room.
+    RoomRefused = "call without room",
+    /// A write met a full device.
+    DeviceFull = "device full",
     /// A cache manager brought a block to a server.
     BlockFlushed = "block flushed",
 }

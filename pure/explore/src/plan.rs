@@ -58,6 +58,7 @@ pub(crate) struct Plan {
     pub(crate) caches: u32,
     pub(crate) cache_memory: u64,
     pub(crate) block_bytes: u64,
+    pub(crate) grant_bytes: u64,
     pub(crate) durability: Durability,
     /// How many times as long as other works of devices syncs take.
     pub(crate) slow_syncs: u64,
@@ -100,6 +101,7 @@ impl Plan {
             _ => Durability::Device,
         };
         let slow_syncs = own.magnitude(1, 64);
+        let mut grant_bytes = Dice::new(seed, 7).magnitude(16, 4096);
         let clients = programs.iter().map(|program| program.ranks).sum();
         let (mut rates, mut events) =
             faults::faults(&mut Dice::new(seed, 2), (servers, caches), clients, &mask.without);
@@ -109,6 +111,10 @@ impl Plan {
                 // Little memory: much is fetched.
                 block_bytes = own.magnitude(16, 64);
                 cache_memory = block_bytes * own.between(8, 32);
+                // Who is refused, or asks for room with every few bytes, has few fetches under way
+                // when a cut comes; other seeds cut where room is short.
+                rates = Rates { device: 0, capacity: 0, ..rates };
+                grant_bytes = 0;
             }
             let cut = |program| programs::cut_while_used(&mut own, program, is_often);
             programs.iter_mut().for_each(cut);
@@ -133,6 +139,7 @@ impl Plan {
             caches,
             cache_memory,
             block_bytes,
+            grant_bytes,
             durability,
             slow_syncs,
             layout,

@@ -12,6 +12,7 @@ mod manager;
 mod network;
 mod programs;
 mod servers;
+mod space;
 mod troubles;
 
 use crate::dice::Dice;

@@ -7,7 +7,8 @@
 //! Promises: what a server promises of a stripe, this does; a request is carried out at most once in a life.
 //! What was written is at the servers after a sync, [`Settings::age`] later, or earlier when memory is
 //! wanted. Bytes that were written are never covered by older ones from a server, and partial writes read
-//! nothing: what is missing of a block is fetched when somebody reads it. When it crashes, what it had not
+//! nothing: what is missing of a block is fetched when somebody reads it. Servers have room for what was written,
+//! or who writes is told that they have none. When it crashes, what it had not
 //! brought to the servers is lost; its clients know what they wrote and have not synced, and say so.
 //!
 //! Costs: O(log n) in blocks and requests for each block of a request, and O(runs) of what is written to
@@ -15,6 +16,7 @@
 
 mod blocks;
 mod events;
+mod grants;
 mod requests;
 mod runs;
 mod upstream;
@@ -53,6 +55,9 @@ pub struct Settings {
     pub age: Nanos,
     /// How long a server may be silent before what was asked of it has failed.
     pub failure_timeout: Nanos,
+    /// How much room on a device is asked for beyond what is needed at once; 0 where devices are never full:
+    /// then nobody is asked.
+    pub grant_bytes: u64,
     /// Towards clients.
     pub serving: ServingSettings,
 }
@@ -68,6 +73,7 @@ impl Settings {
             block_bytes: PAYLOAD_BYTES_MAX,
             age: Nanos(5_000_000_000),
             failure_timeout: Nanos(8_000_000_000),
+            grant_bytes: 64 << 20,
             serving: ServingSettings::usual(),
         }
     }
@@ -90,6 +96,8 @@ pub struct Counts {
     pub flushes: u64,
     /// Bytes of blocks that have some no server has.
     pub unsaved_bytes: u64,
+    /// Bytes of devices that servers keep for it.
+    pub granted_bytes: u64,
 }
 
 impl Counts {
@@ -188,6 +196,7 @@ impl CacheManager {
             memory: self.settings.memory,
             used_bytes: self.blocks.used_bytes(),
             unsaved_bytes: self.blocks.unsaved_bytes(),
+            granted_bytes: self.blocks.grants.bytes(),
             ..self.counts
         }
     }
@@ -321,6 +330,11 @@ impl CacheManager {
                 }
                 continue;
             }
+            let ready = self.blocks.grants.take_ready();
+            if !ready.is_empty() {
+                ready.into_iter().for_each(|operation| self.act(now, operation, out));
+                continue;
+            }
             return self.flush_due(now, out);
         }
     }
@@ -332,7 +346,8 @@ impl CacheManager {
         let flush =
             self.flush_again_at.or(oldest.filter(|&at| at > now)).filter(|_| oldest.is_some());
         let pauses = self.pauses.iter().map(|pause| pause.until);
-        let times = self.serving.wakes_at().into_iter().chain(flush).chain(pauses);
+        let grants = self.blocks.grants.wakes_at(self.settings.age);
+        let times = self.serving.wakes_at().into_iter().chain(flush).chain(pauses).chain(grants);
         let Some(at) = times.min() else { return };
         if self.woken_at.is_none_or(|stands| stands <= now || stands > at) {
             self.woken_at = Some(at);
@@ -386,6 +401,9 @@ impl Machine for CacheManager {
                     });
                 }
                 self.unanswered(now, to, forgotten.lost, Code::SESSION_LOST, out);
+                if let (true, Party::Server(server)) = (forgotten.views, to) {
+                    self.grants_forgotten(now, server, out);
+                }
             }
             Event::Disconnected { from } => {
                 if let Some(link) = self.links.get_mut(&from) {
@@ -412,6 +430,7 @@ impl Machine for CacheManager {
                     let late = link.woke(now, out);
                     self.unanswered(now, party, late, Code::TIMED_OUT, out);
                 }
+                self.give_back(now, out);
             }
         }
         self.go_on(now, out);

@@ -15,8 +15,9 @@ mod commits;
 mod events;
 mod groups;
 mod holds;
+mod room;
 
-pub use crate::serving::{Operation, Settings, Subfile};
+pub use crate::serving::{Operation, Settings as ServingSettings, Subfile};
 pub use events::{Action, Event, Outcome};
 
 use crate::plant::{Plant, is_planted};
@@ -27,6 +28,23 @@ use groups::{Arrival, Groups, Reply};
 use holds::{Holds, Released, Taken};
 use iolab_policy::Machine;
 use iolab_vocab::{Direction, Extent, Nanos};
+use room::{Room, Wanted};
+
+/// What a server is built with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Towards those who ask.
+    pub serving: ServingSettings,
+    /// How much of its device it may use, if not all.
+    pub capacity_bytes: Option<u64>,
+}
+
+impl Settings {
+    /// As all servers, on all of the device.
+    pub fn usual() -> Settings {
+        Settings { serving: ServingSettings::usual(), capacity_bytes: None }
+    }
+}
 
 /// The I/O server machine.
 #[derive(Debug)]
@@ -35,6 +53,7 @@ pub struct IoServer {
     groups: Groups,
     holds: Holds,
     commits: Commits,
+    room: Room,
     /// What its device could not sync with.
     failed: Option<Code>,
     /// The wish to be woken that stands.
@@ -49,6 +68,8 @@ enum Work {
         portion: Portion,
         span: Extent,
         buffer: Buffer,
+        /// It waits to hear whether there is room for it.
+        asks_room: bool,
     },
     /// First how long the subfile is, if that is not known; then what lies before its end.
     Read {
@@ -68,6 +89,12 @@ enum Work {
     Sync {
         subfile: Subfile,
     },
+    /// Space that is kept for somebody who will write a block.
+    Grant {
+        subfile: Subfile,
+        block: Extent,
+        wanted: Wanted,
+    },
     Discard,
 }
 
@@ -75,10 +102,11 @@ impl IoServer {
     /// A server in a new life: it knows no session.
     pub fn new(settings: Settings) -> IoServer {
         IoServer {
-            serving: Serving::new(settings),
+            serving: Serving::new(settings.serving),
             groups: Groups::default(),
             holds: Holds::default(),
             commits: Commits::default(),
+            room: Room::of(settings.capacity_bytes),
             failed: None,
             woken_at: None,
         }
@@ -155,7 +183,7 @@ impl IoServer {
             Message::Write(access) => {
                 let (subfile, portion, _) = self.serving.portion(id, access, |layout| layout)?;
                 let (buffer, span) = serving::payload_of(&portion, payload)?;
-                Ok(Work::Write { subfile, portion, span, buffer })
+                Ok(Work::Write { subfile, portion, span, buffer, asks_room: false })
             }
             Message::Read(access) => {
                 let (subfile, portion, _) = self.serving.portion(id, access, |layout| layout)?;
@@ -174,6 +202,10 @@ impl IoServer {
             }
             Message::Sync { inode, subfile } => {
                 Ok(Work::Sync { subfile: Subfile { inode, index: subfile } })
+            }
+            Message::Grant { inode, subfile, from, to, taken, bytes, more } => {
+                let subfile = Subfile { inode, index: subfile };
+                Ok(room::wish(subfile, (from, to), Wanted { taken, bytes, more })?)
             }
             Message::Hold { hold, inode, subfile, from, to, excludes } => {
                 let subfile = Subfile { inode, index: subfile };
@@ -221,15 +253,16 @@ impl IoServer {
 
     /// Asks the device for what a job needs next.
     fn act(&mut self, operation: Operation, out: &mut Vec<Action>) {
+        if self.asks_for_room(operation, out) {
+            return;
+        }
         let Some(work) = self.serving.job(operation) else { return };
         match work {
-            Work::Write { subfile, portion, buffer, .. } => out.push(Action::Transfer {
-                operation,
-                direction: Direction::Write,
-                subfile: *subfile,
-                portion: portion.clone(),
-                from: Some(*buffer),
-            }),
+            Work::Write { .. } => self.transfer(operation, out),
+            &mut Work::Grant { subfile, block, .. } => {
+                let extents = if block.is_empty() { Vec::new() } else { vec![block] };
+                out.push(Action::Room { operation, subfile, extents });
+            }
             Work::Read { subfile, .. } | Work::Measure { subfile } => {
                 let subfile = *subfile;
                 match self.serving.subfiles.length(subfile) {
@@ -242,6 +275,19 @@ impl IoServer {
             }
             &mut Work::Sync { subfile } => self.sync(operation, subfile, out),
             Work::Discard => {}
+        }
+    }
+
+    /// Has the device write what a job brought.
+    fn transfer(&mut self, operation: Operation, out: &mut Vec<Action>) {
+        if let Some(Work::Write { subfile, portion, buffer, .. }) = self.serving.job(operation) {
+            out.push(Action::Transfer {
+                operation,
+                direction: Direction::Write,
+                subfile: *subfile,
+                portion: portion.clone(),
+                from: Some(*buffer),
+            });
         }
     }
 
@@ -265,6 +311,9 @@ impl IoServer {
     /// The device has done what a job asked for.
     fn done(&mut self, operation: Operation, result: Result<Outcome, Code>, out: &mut Vec<Action>) {
         match self.serving.job(operation) {
+            Some(Work::Grant { .. } | Work::Write { asks_room: true, .. }) => {
+                return self.room_told(operation, result, out);
+            }
             Some(&mut Work::Sync { subfile }) => {
                 return self.synced(operation, subfile, result, out);
             }
@@ -323,6 +372,7 @@ impl IoServer {
             Some((peer, request)) => out.push(Action::Reply { peer, request, message, payload }),
             None => release(payload, out),
         }
+        self.room.over(operation);
         self.serving.leave(operation);
     }
 
@@ -382,6 +432,7 @@ impl IoServer {
 
     /// A session is over, with its views, answers and holds, and for its groups.
     fn end_session(&mut self, id: SessionId, out: &mut Vec<Action>) {
+        self.end_grant(id);
         self.serving.sessions.end(id);
         let mut replies = Vec::new();
         self.groups.gone(id, &mut replies);
@@ -417,6 +468,8 @@ impl Work {
             | Work::Measure { subfile }
             | Work::Resize { subfile, .. }
             | Work::Sync { subfile } => Some(*subfile),
+            // One that means no block means no file either.
+            Work::Grant { subfile, block, .. } => (!block.is_empty()).then_some(*subfile),
             Work::Discard => None,
         }
     }
@@ -429,6 +482,7 @@ impl Work {
             Work::Measure { .. } => "the device could not tell a length",
             Work::Resize { .. } => "the device could not change a length",
             Work::Sync { .. } => "the device could not sync",
+            Work::Grant { .. } => "the device could not tell its room",
             Work::Discard => "the device could not remove a file",
         }
     }
@@ -447,6 +501,7 @@ impl serving::Work for Work {
             Work::Resize { subfile, .. } => Needs::all_of(*subfile, true),
             Work::Measure { subfile } => Needs::all_of(*subfile, false),
             Work::Sync { subfile } => Needs::nothing_of(*subfile),
+            Work::Grant { subfile, .. } => Needs::nothing_of(*subfile),
             Work::Discard => return None,
         })
     }

@@ -215,6 +215,33 @@ pub enum Message {
         /// Which part of it.
         subfile: u32,
     },
+    /// Keeps space on the device for what a cache manager is about to have in memory, in place of what was
+    /// kept for it before. Answered by [`Message::Granted`].
+    Grant {
+        /// The file that it wants to write.
+        inode: Inode,
+        /// Which part of it.
+        subfile: u32,
+        /// First byte of the block, in the subfile; with `to` the same, no block is meant.
+        from: u64,
+        /// The byte after the last one.
+        to: u64,
+        /// How much of what is kept for it has data in memory that will need it.
+        taken: u64,
+        /// How much it needs, with that.
+        bytes: u64,
+        /// How much more is welcome.
+        more: u64,
+    },
+    /// What is kept.
+    Granted {
+        /// How much in all.
+        bytes: u64,
+        /// How much of the block has no place on the device yet.
+        missing: u64,
+        /// In which units the device gives space.
+        unit: u64,
+    },
     /// A file is no more: its subfiles may go. Of the metadata manager only.
     Discard {
         /// Which file.
@@ -384,6 +411,8 @@ codes! {
     TOO_LARGE = 27, "file too large";
     /// The device is full.
     NO_SPACE = 28, "no space left on device";
+    /// The user has no more room.
+    QUOTA = 122, "disk quota exceeded";
     /// A name is too long.
     NAME_TOO_LONG = 36, "file name too long";
     /// A directory is not empty.

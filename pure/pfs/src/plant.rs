@@ -76,12 +76,16 @@ pub enum Plant {
     ProgramOrderForgotten,
     /// A process comes to collectives in the order in which its data has moved.
     CollectivesUnordered,
+    /// A server grants space that others were granted.
+    GrantsOverlap,
+    /// A cache manager uses what it was granted again when it has been written to.
+    GrantSpentTwice,
 }
 
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 35] = [
+    pub const ALL: [Plant; 37] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -117,6 +121,8 @@ impl Plant {
         Plant::SyncRetried,
         Plant::ProgramOrderForgotten,
         Plant::CollectivesUnordered,
+        Plant::GrantsOverlap,
+        Plant::GrantSpentTwice,
     ];
 }
 

@@ -255,6 +255,12 @@ impl<W: Work> Serving<W> {
         Some((self.sessions.peer_of(job.session)?, job.request))
     }
 
+    /// What is done for the requests of a session.
+    pub(crate) fn jobs_of(&self, id: SessionId) -> impl Iterator<Item = (Operation, &W)> {
+        let own = self.jobs.iter().filter(move |(_, job)| job.session == id);
+        own.map(|(&operation, job)| (operation, &job.work))
+    }
+
     /// What is done for a request.
     pub(crate) fn job(&mut self, operation: Operation) -> Option<&mut W> {
         self.jobs.get_mut(&operation).map(|job| &mut job.work)

@@ -334,6 +334,7 @@ fn flags_of(message: &Message) -> u16 {
         | Message::Data { .. }
         | Message::End { .. }
         | Message::Verdict { .. }
+        | Message::Granted { .. }
         | Message::Connected(_)
         | Message::Counts(_) => REPLY,
         _ => 0,
@@ -373,6 +374,8 @@ fn kind_of(message: &Message) -> u16 {
         Message::Hold { .. } => 76,
         Message::Release { .. } => 77,
         Message::Resume { .. } => 96,
+        Message::Grant { .. } => 99,
+        Message::Granted { .. } => 100,
         Message::Status => 120,
         Message::Connected(_) => 124,
         Message::Count => 121,
@@ -481,6 +484,14 @@ fn put(message: &Message, out: &mut impl Sink) {
             out.inode(*inode);
             out.u32(*subfile);
         }
+        Message::Grant { inode, subfile, from, to, taken, bytes, more } => {
+            out.inode(*inode);
+            out.u32(*subfile);
+            [from, to, taken, bytes, more].into_iter().for_each(|number| out.u64(*number));
+        }
+        Message::Granted { bytes, missing, unit } => {
+            [bytes, missing, unit].into_iter().for_each(|number| out.u64(*number));
+        }
         Message::Connected(all) => {
             out.count(all.len());
             for connected in all {
@@ -489,9 +500,9 @@ fn put(message: &Message, out: &mut impl Sink) {
             }
         }
         Message::Counts(counts) => {
-            let Counts { memory, used_bytes, reads, misses, fetches, flushes, unsaved_bytes } =
-                *counts;
-            [memory, used_bytes, reads, misses, fetches, flushes, unsaved_bytes]
+            let Counts { memory, used_bytes, reads, misses, fetches, .. } = *counts;
+            let Counts { flushes, unsaved_bytes, granted_bytes, .. } = *counts;
+            [memory, used_bytes, reads, misses, fetches, flushes, unsaved_bytes, granted_bytes]
                 .into_iter()
                 .for_each(|count| out.u64(count));
         }
@@ -598,6 +609,16 @@ fn take(kind: u16, read: &mut Reader) -> Result<Option<Message>, Wrong> {
             subfile: read.u32()?,
         },
         96 => Message::Resume { inode: read.inode()?, subfile: read.u32()? },
+        99 => Message::Grant {
+            inode: read.inode()?,
+            subfile: read.u32()?,
+            from: read.u64()?,
+            to: read.u64()?,
+            taken: read.u64()?,
+            bytes: read.u64()?,
+            more: read.u64()?,
+        },
+        100 => Message::Granted { bytes: read.u64()?, missing: read.u64()?, unit: read.u64()? },
         120 => Message::Status,
         121 => Message::Count,
         124 => Message::Connected(take_connected(read)?),
@@ -609,6 +630,7 @@ fn take(kind: u16, read: &mut Reader) -> Result<Option<Message>, Wrong> {
             fetches: read.u64()?,
             flushes: read.u64()?,
             unsaved_bytes: read.u64()?,
+            granted_bytes: read.u64()?,
         }),
         _ => return Ok(None),
     };

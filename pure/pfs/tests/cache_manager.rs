@@ -22,7 +22,12 @@ struct Scene {
 
 impl Scene {
     fn new() -> Scene {
-        let settings = Settings { block_bytes: UNIT, ..Settings::usual(0, 1, 1) };
+        Scene::with_grants(0)
+    }
+
+    /// Where servers must grant room, and so much of it is asked for beyond what is needed.
+    fn with_grants(grant_bytes: u64) -> Scene {
+        let settings = Settings { block_bytes: UNIT, grant_bytes, ..Settings::usual(0, 1, 1) };
         let (manager, now) = (CacheManager::new(settings), Nanos(1));
         let mut scene = Scene { manager, now, last: 0 };
         scene.hears(Event::PeerUp { peer: PEER, session: SessionId(1) });
@@ -193,4 +198,110 @@ fn whoever_changes_the_length_holds_others_back_until_it_lets_them_go_on() {
     assert!(matches!(codes[..], [Message::Failed { code: Code::SESSION_LOST, .. }]), "{codes:?}");
     let length = scene.asks(Message::Measure { inode: FILE, subfile: 0 }, None);
     assert_eq!(replies(&length), [&Message::End { bytes: 55 }]);
+}
+
+/// The wishes for room in them: what is in use, and what is needed in all.
+fn wishes(actions: &[Action]) -> Vec<(Action, u64, u64)> {
+    let wish = |action: &Action| match action {
+        Action::Ask { message: Message::Grant { taken, bytes, .. }, .. } => {
+            Some((action.clone(), *taken, *bytes))
+        }
+        _ => None,
+    };
+    actions.iter().filter_map(wish).collect()
+}
+
+fn granted(bytes: u64, missing: u64) -> Message {
+    Message::Granted { bytes, missing, unit: UNIT }
+}
+
+fn is_full(message: &Message) -> bool {
+    matches!(message, Message::Failed { code: Code::NO_SPACE, .. })
+}
+
+#[test]
+fn a_write_is_answered_once_its_server_has_room_for_it_and_the_next_ones_need_not_ask() {
+    let mut scene = Scene::with_grants(2 * UNIT);
+    let actions = scene.writes(10, 20);
+    assert_eq!((replies(&actions).len(), wishes(&actions).len()), (0, 1));
+    let actions = scene.told(&wishes(&actions)[0].0, granted(3 * UNIT, UNIT), None);
+    assert_eq!(replies(&actions), [&Message::Done]);
+    for from in [UNIT, 2 * UNIT, 10] {
+        let actions = scene.writes(from, from + 8);
+        assert_eq!((replies(&actions), wishes(&actions)), (vec![&Message::Done], vec![]));
+    }
+    let actions = scene.writes(3 * UNIT, 3 * UNIT + 1);
+    let (_, taken, bytes) = wishes(&actions)[0];
+    assert_eq!((taken, replies(&actions).len()), (3 * UNIT, 0));
+    assert_eq!(bytes, 4 * UNIT);
+    assert_eq!(scene.manager.counts().unsaved_bytes, 3 * UNIT);
+}
+
+#[test]
+fn a_write_that_its_server_has_no_room_for_is_told_so_and_leaves_nothing_to_be_flushed() {
+    let mut scene = Scene::with_grants(2 * UNIT);
+    let actions = scene.writes(10, 20);
+    let actions = scene.told(&wishes(&actions)[0].0, granted(0, UNIT), None);
+    assert!(is_full(replies(&actions)[0]), "{actions:?}");
+    assert_eq!(scene.manager.counts().unsaved_bytes, 0);
+    // Room has been made since.
+    let actions = scene.writes(10, 20);
+    let actions = scene.told(&wishes(&actions)[0].0, granted(UNIT, UNIT), None);
+    assert_eq!(replies(&actions), [&Message::Done]);
+}
+
+#[test]
+fn what_replaces_data_on_a_full_device_needs_no_room() {
+    let mut scene = Scene::with_grants(2 * UNIT);
+    let actions = scene.writes(10, 20);
+    let actions = scene.told(&wishes(&actions)[0].0, granted(0, 0), None);
+    assert_eq!(replies(&actions), [&Message::Done]);
+    assert_eq!(scene.manager.counts().unsaved_bytes, UNIT);
+}
+
+#[test]
+fn blocks_are_flushed_before_a_write_is_refused_and_what_they_took_is_spent() {
+    let mut scene = Scene::with_grants(UNIT);
+    let actions = scene.writes(0, 8);
+    scene.told(&wishes(&actions)[0].0, granted(UNIT, UNIT), None);
+    let actions = scene.writes(UNIT, UNIT + 8);
+    let actions = scene.told(&wishes(&actions)[0].0, granted(UNIT, UNIT), None);
+    let flush = asked(&actions);
+    assert_eq!((flush.len(), replies(&actions).len()), (1, 0));
+    let actions = scene.told(&flush[0], Message::Done, None);
+    let (again, taken, bytes) = wishes(&actions).remove(0);
+    assert_eq!((taken, bytes), (0, UNIT));
+    let actions = scene.told(&again, granted(UNIT - 1, UNIT), None);
+    assert!(is_full(replies(&actions)[0]), "{actions:?}");
+    assert_eq!(scene.manager.counts().unsaved_bytes, 0);
+}
+
+#[test]
+fn room_that_nobody_uses_goes_back() {
+    let mut scene = Scene::with_grants(7 * UNIT);
+    let actions = scene.writes(0, 8);
+    scene.told(&wishes(&actions)[0].0, granted(8 * UNIT, UNIT), None);
+    assert_eq!(scene.manager.counts().granted_bytes, 8 * UNIT);
+    let actions = scene.asks(Message::Sync { inode: FILE, subfile: 0 }, None);
+    scene.told(&asked(&actions)[0], Message::Done, None);
+    assert_eq!(scene.manager.counts().granted_bytes, 7 * UNIT);
+    scene.now = Nanos(5_000_000_000);
+    assert_eq!(wishes(&scene.hears(Event::Woke)), [], "not yet");
+    scene.now = Nanos(5_000_000_001);
+    let back = wishes(&scene.hears(Event::Woke));
+    assert_eq!((back.len(), back[0].1, back[0].2), (1, 0, 0));
+    scene.told(&back[0].0, granted(0, 0), None);
+    assert_eq!(scene.manager.counts().granted_bytes, 0);
+}
+
+#[test]
+fn a_server_in_a_new_life_is_asked_for_what_is_in_use() {
+    let mut scene = Scene::with_grants(7 * UNIT);
+    let actions = scene.writes(0, 8);
+    scene.told(&wishes(&actions)[0].0, granted(8 * UNIT, UNIT), None);
+    scene.hears(Event::Disconnected { from: Party::Server(0) });
+    let incarnation = Incarnation(2);
+    let up = Event::Connected { to: Party::Server(0), incarnation, known: false };
+    let asked = wishes(&scene.hears(up));
+    assert_eq!((asked.len(), asked[0].1, asked[0].2), (1, UNIT, UNIT));
 }

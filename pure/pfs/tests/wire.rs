@@ -131,10 +131,20 @@ fn of_servers() -> impl Strategy<Value = Message> {
             let (hold, inode) = (HoldNumber(hold), Inode(inode));
             Message::Release { hold, inode, subfile }
         }),
+        (any::<(u64, u32)>(), any::<[u64; 5]>()).prop_map(|((inode, subfile), numbers)| {
+            let ([from, to, taken, bytes, more], inode) = (numbers, Inode(inode));
+            Message::Grant { inode, subfile, from, to, taken, bytes, more }
+        }),
+        any::<[u64; 3]>().prop_map(|[bytes, missing, unit]| Message::Granted {
+            bytes,
+            missing,
+            unit
+        }),
         Just(Message::Status),
         Just(Message::Count),
-        any::<[u64; 7]>().prop_map(|all| {
-            let [memory, used_bytes, reads, misses, fetches, flushes, unsaved_bytes] = all;
+        any::<[u64; 8]>().prop_map(|all| {
+            let [memory, used_bytes, reads, misses, fetches, flushes, ..] = all;
+            let [.., unsaved_bytes, granted_bytes] = all;
             Message::Counts(Counts {
                 memory,
                 used_bytes,
@@ -143,6 +153,7 @@ fn of_servers() -> impl Strategy<Value = Message> {
                 fetches,
                 flushes,
                 unsaved_bytes,
+                granted_bytes,
             })
         }),
         vec((".{0,20}", any::<u64>()), 0..5).prop_map(|all| {
@@ -682,6 +693,8 @@ fn one_of_each() -> Vec<Message> {
         Message::Hold { hold, inode, subfile: 6, from: 7, to: 8, excludes: true },
         Message::Release { hold, inode, subfile: 6 },
         Message::Resume { inode, subfile: 6 },
+        Message::Grant { inode, subfile: 6, from: 7, to: 8, taken: 9, bytes: 10, more: 11 },
+        Message::Granted { bytes: 11, missing: 12, unit: 13 },
         Message::Status,
         Message::Count,
         Message::Connected(vec![Connected { name: "rank 3".to_owned(), window_bytes: 7 }]),
@@ -693,6 +706,7 @@ fn one_of_each() -> Vec<Message> {
             fetches: 5,
             flushes: 4,
             unsaved_bytes: 3,
+            granted_bytes: 2,
         }),
     ]
 }

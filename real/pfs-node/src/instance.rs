@@ -34,6 +34,8 @@ const FORMAT: u32 = 1;
 pub const SERVERS_MAX: u32 = 64;
 /// Cache managers of an instance at most: each is a thread with memory of its own.
 pub const CACHES_MAX: u32 = 64;
+/// The least that each server may use: a stripe of the usual size, and some.
+const CAPACITY_MIN: u64 = 1 << 20;
 /// Servers of a new instance if nobody asks for another number.
 const SERVERS: u32 = 4;
 /// What is in [`SocketAddrUnix`] at most, the terminating zero not counted.
@@ -56,6 +58,8 @@ pub struct Description {
     pub schedule: &'static schedule::Row,
     /// What a sync makes of what was written.
     pub durability: Durability,
+    /// Bytes of their devices that its servers may use together, in equal shares; if nothing is said, all.
+    pub capacity: Option<u64>,
     /// When it was made: seconds since 1970.
     pub created: u64,
 }
@@ -75,6 +79,8 @@ pub struct Wish {
     pub schedule: Option<String>,
     /// Class of durability, by its name.
     pub durability: Option<String>,
+    /// Bytes that its servers may use together; 0: all there are.
+    pub capacity: Option<u64>,
     /// Memory that clients and servers share, in bytes, while it is served this time.
     pub window_memory: Option<u64>,
     /// Where the events of all machines are recorded while it is served this time.
@@ -115,6 +121,8 @@ struct Table {
     schedule: String,
     #[serde(default = "usual_durability")]
     durability: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    capacity: Option<u64>,
     created: u64,
 }
 
@@ -201,6 +209,7 @@ impl Description {
             servers: table.servers,
             caches: table.caches,
             cache_memory: table.cache_memory,
+            capacity: table.capacity,
             created: table.created,
         })
     }
@@ -215,6 +224,7 @@ impl Description {
             layout: self.layout.to_string(),
             schedule: self.schedule.name.to_owned(),
             durability: self.durability.name().to_owned(),
+            capacity: self.capacity,
             created: self.created,
         };
         let text = toml::to_string(&table).map_err(std::io::Error::other)?;
@@ -243,6 +253,7 @@ impl Description {
         let created = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let schedule = wish.schedule()?.unwrap_or(schedule::USUAL);
         let durability = wish.durability()?.unwrap_or_default();
+        let capacity = capacity_of(wish, servers)?.flatten();
         let uuid = format!("{:032x}", random());
         Ok(Description {
             uuid,
@@ -252,6 +263,7 @@ impl Description {
             layout,
             schedule,
             durability,
+            capacity,
             created,
         })
     }
@@ -298,6 +310,23 @@ fn cache_memory_of(wish: &Wish) -> Result<Option<u64>, Refusal> {
     }
 }
 
+/// How much its servers may use, if that is wished: a number, or all there is.
+fn capacity_of(wish: &Wish, servers: u32) -> Result<Option<Option<u64>>, Refusal> {
+    let least = u64::from(servers) * CAPACITY_MIN;
+    match wish.capacity {
+        None => Ok(None),
+        Some(0) => Ok(Some(None)),
+        Some(bytes) if bytes < least => Refusal::refuse(
+            format!("a capacity of {} for {servers} servers", format_bytes(bytes)),
+            format!(
+                "give --capacity of {} or more, or --capacity 0 for all that their devices have",
+                format_bytes(least)
+            ),
+        ),
+        Some(bytes) => Ok(Some(Some(bytes))),
+    }
+}
+
 /// An instance that this process runs, for as long as this value lives.
 #[derive(Debug)]
 pub struct Instance {
@@ -329,8 +358,15 @@ impl Instance {
                 let cache_memory = cache_memory_of(wish)?.unwrap_or(found.cache_memory);
                 let schedule = wish.schedule()?.unwrap_or(found.schedule);
                 let durability = wish.durability()?.unwrap_or(found.durability);
-                let description =
-                    Description { caches, cache_memory, schedule, durability, ..found.clone() };
+                let capacity = capacity_of(wish, found.servers)?.unwrap_or(found.capacity);
+                let description = Description {
+                    caches,
+                    cache_memory,
+                    schedule,
+                    durability,
+                    capacity,
+                    ..found.clone()
+                };
                 if description != found {
                     let written = description.write(&directory);
                     written.map_err(|error| unwritable(&directory, &error))?;

@@ -62,29 +62,44 @@ pub fn start(
     wish: &Wish,
     life: Life,
 ) -> Result<Started, Refusal> {
+    // All by name, so that no wish is left out.
+    let Wish {
+        servers,
+        caches,
+        cache_memory,
+        layout,
+        schedule,
+        durability,
+        capacity,
+        window_memory,
+        events,
+    } = wish;
     program.arg("--dir").arg(directory);
-    if let Some(servers) = wish.servers {
+    if let Some(servers) = servers {
         program.args(["--servers", &servers.to_string()]);
     }
-    if let Some(caches) = wish.caches {
+    if let Some(caches) = caches {
         program.args(["--caches", &caches.to_string()]);
     }
-    if let Some(bytes) = wish.cache_memory {
+    if let Some(bytes) = cache_memory {
         program.args(["--cache-memory", &bytes.to_string()]);
     }
-    if let Some(layout) = &wish.layout {
+    if let Some(layout) = layout {
         program.args(["--layout", layout]);
     }
-    if let Some(schedule) = &wish.schedule {
+    if let Some(schedule) = schedule {
         program.args(["--schedule", schedule]);
     }
-    if let Some(durability) = &wish.durability {
+    if let Some(durability) = durability {
         program.args(["--durability", durability]);
     }
-    if let Some(bytes) = wish.window_memory {
+    if let Some(bytes) = capacity {
+        program.args(["--capacity", &bytes.to_string()]);
+    }
+    if let Some(bytes) = window_memory {
         program.args(["--window-memory", &bytes.to_string()]);
     }
-    if let Some(events) = &wish.events {
+    if let Some(events) = events {
         program.arg("--events").arg(events);
     }
     if life == Life::Bound {

@@ -24,6 +24,7 @@ mod outgoing;
 mod peers;
 pub mod plain;
 pub mod rescue;
+mod room;
 mod server;
 pub mod stand_ins;
 pub mod status;

@@ -6,6 +6,7 @@ use crate::instance::{self, Instance, Place};
 use crate::journal_file::JournalFile;
 use crate::manager::Manager;
 use crate::peers::listen;
+use crate::room::Used;
 use crate::server::Server;
 use crate::subfiles::Subfiles;
 use crate::tape;
@@ -43,7 +44,7 @@ impl Node {
         let stop = Bell::new().map_err(|error| failed("a server", &error))?;
         let (threads, stop_caches, caches) = (Vec::new(), Vec::new(), Vec::new());
         let mut node = Node { instance, stop, threads, stop_caches, caches };
-        let instance::Description { servers, caches, cache_memory, durability, .. } =
+        let instance::Description { servers, caches, cache_memory, durability, capacity, .. } =
             node.instance.description;
         let windows = Budget::of(node.instance.window_memory);
         let events = tape::place(&node.instance.directory);
@@ -55,11 +56,20 @@ impl Node {
                 synced.map_err(|error| failed(&format!("I/O server {server}"), &error))?;
             }
             let device = (device, durability);
+            // Each server has an equal share.
+            let used = |bytes: u64| {
+                let used = Used::below(&node.instance.data(server));
+                used.map(|used| (bytes / u64::from(servers), used))
+            };
+            let capacity = capacity.map(used).transpose();
+            let capacity =
+                capacity.map_err(|error| failed(&format!("I/O server {server}"), &error))?;
             let (stop, windows) = (node.stop.clone(), windows.clone());
             let events = events.clone();
             let thread =
                 node.serve(Party::Server(server), stop, move |door, _, welcome, stop| {
-                    Server::new(device, door, welcome, windows, events.as_deref())?.run(stop)?;
+                    let events = events.as_deref();
+                    Server::new(device, capacity, door, welcome, windows, events)?.run(stop)?;
                     Ok(())
                 })?;
             node.threads.push(thread);

@@ -8,6 +8,7 @@ use crate::clock::{self, Wakes};
 use crate::device_sync::{ToSync, sync_names};
 use crate::instance;
 use crate::peers::{self, Epoll, Heard, Peers};
+use crate::room::Used;
 use crate::subfiles::{self, Subfiles};
 use crate::tape::Taped;
 use crate::window::Budget;
@@ -68,20 +69,23 @@ pub(crate) fn wait(epoll: &Epoll, until: &[Option<Nanos>]) -> Vec<(u64, EventFla
 impl Server {
     /// A server on a device, behind a door. To be made in the thread that runs it.
     pub(crate) fn new(
-        (device, durability): (Subfiles, Durability),
+        (mut device, durability): (Subfiles, Durability),
+        capacity: Option<(u64, Used)>,
         door: OwnedFd,
         welcome: Welcome,
         windows: Arc<Budget>,
         events: Option<&Path>,
     ) -> io::Result<Server> {
-        let settings = Settings::usual();
+        let (capacity_bytes, used) = capacity.unzip();
+        let settings = Settings { capacity_bytes, ..Settings::usual() };
+        used.iter().for_each(|used| device.count_used(used.clone()));
         let name = instance::file_name(welcome.party);
         let (epoll, work) = (peers::epoll()?, Bell::new()?);
         peers::watch(&epoll, &work, WORK)?;
         let is_for_device = durability == Durability::Device;
         let directory = File::from(device.directory()?);
         let remove = move |(operation, inode)| {
-            let removed = subfiles::remove(&directory, inode);
+            let removed = subfiles::remove(&directory, inode, used.as_ref());
             let named = removed.and_then(|any| match any && is_for_device {
                 true => sync_names(&directory, inode),
                 false => Ok(()),
@@ -229,6 +233,10 @@ impl Server {
             Action::Resize { operation, subfile, bytes, extends } => {
                 let resized = self.device.resize(subfile, bytes, extends);
                 let result = resized.map(|()| Outcome::Nothing);
+                self.todo.push_back(Event::Done { operation, result });
+            }
+            Action::Room { operation, subfile, extents } => {
+                let result = self.device.room(subfile, &extents);
                 self.todo.push_back(Event::Done { operation, result });
             }
             Action::Sync { operation, subfile } => self.sync(operation, subfile),

@@ -11,9 +11,11 @@
 //! Bounds: [`OPEN_MAX`] descriptors, [`WINDOWS_MAX`] windows, the least recently used go.
 
 use crate::device_sync::ToSync;
+use crate::room::{self, Used};
 use iolab_pattern::{Cut, Nest};
-use iolab_pfs::io_server::{Operation, Subfile};
+use iolab_pfs::io_server::{Operation, Outcome, Subfile};
 use iolab_pfs::{Code, Inode, Piece, Portion};
+use iolab_vocab::Extent;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -51,6 +53,8 @@ pub(crate) struct Subfiles {
     named: BTreeSet<Subfile>,
     /// What was written through descriptors that had to go.
     evicted: Vec<ToSync>,
+    /// What subfiles have of the device, if anybody wants to know.
+    used: Option<Used>,
     /// Counts uses, to find the least recent one.
     uses: u64,
 }
@@ -58,6 +62,8 @@ pub(crate) struct Subfiles {
 struct Open {
     file: Arc<File>,
     bytes: u64,
+    /// What it has of the device, as was seen last.
+    taken: u64,
     /// Something was written through it, or may have been, since it was synced.
     is_written: bool,
     used: u64,
@@ -186,8 +192,36 @@ impl Subfiles {
             scratch: Vec::new(),
             named: BTreeSet::new(),
             evicted: Vec::new(),
+            used: None,
             uses: 0,
         })
+    }
+
+    /// From here on it is known what subfiles have of the device.
+    pub(crate) fn count_used(&mut self, used: Used) {
+        self.used = Some(used);
+    }
+
+    /// How much room there is, and how much more it takes to write these extents of a subfile.
+    pub(crate) fn room(&mut self, subfile: Subfile, extents: &[Extent]) -> Result<Outcome> {
+        let used = self.used.as_ref().map_or(0, Used::bytes);
+        let file = match self.opened(subfile, false) {
+            _ if extents.is_empty() => None,
+            Ok(open) => Some(open.file.clone()),
+            Err(Code::NO_ENTRY) => None,
+            Err(code) => return Err(code),
+        };
+        room::look(&self.directory, used, file.as_deref(), extents)
+    }
+
+    /// A subfile may have more of the device than before, or less.
+    fn note_used(&mut self, subfile: Subfile) {
+        if let (Some(used), Some(open)) = (&self.used, self.open.get_mut(&subfile))
+            && let Ok(stat) = rustix::fs::fstat(&open.file)
+        {
+            let now = room::bytes_of(&stat);
+            used.changed(std::mem::replace(&mut open.taken, now), now);
+        }
     }
 
     /// Another descriptor of the directory, for a thread that removes files.
@@ -217,6 +251,7 @@ impl Subfiles {
         open.is_written = true;
         rustix::fs::ftruncate(&open.file, bytes).map_err(code)?;
         open.bytes = bytes;
+        self.note_used(subfile);
         Ok(())
     }
 
@@ -259,6 +294,12 @@ impl Subfiles {
 
     /// Writes the bytes of a portion, packed in the order of the view.
     pub(crate) fn write(&mut self, subfile: Subfile, portion: &Portion, from: &[u8]) -> Result<()> {
+        let written = self.write_pieces(subfile, portion, from);
+        self.note_used(subfile);
+        written
+    }
+
+    fn write_pieces(&mut self, subfile: Subfile, portion: &Portion, from: &[u8]) -> Result<()> {
         let mut rest = from;
         for piece in portion.pieces() {
             for part in parts(&portion.view, piece) {
@@ -488,8 +529,9 @@ impl Subfiles {
             (opened, _) => opened,
         };
         let file = file.map_err(code)?;
-        let bytes = rustix::fs::fstat(&file).map_err(code)?.st_size as u64;
-        Ok(Open { file: Arc::new(File::from(file)), bytes, is_written: false, used: 0 })
+        let stat = rustix::fs::fstat(&file).map_err(code)?;
+        let (bytes, taken) = (stat.st_size as u64, room::bytes_of(&stat));
+        Ok(Open { file: Arc::new(File::from(file)), bytes, taken, is_written: false, used: 0 })
     }
 
     /// The first subfile of a file on a server has the inode's name; others, their number as well.
@@ -507,8 +549,9 @@ pub(crate) fn folder(inode: Inode) -> String {
     format!("{:02x}", inode.0 & 0xff)
 }
 
-/// Removes all subfiles of a file from a server's directory; whether there may have been any.
-pub(crate) fn remove(directory: impl AsFd, inode: Inode) -> Result<bool> {
+/// Removes all subfiles of a file from a server's directory; whether there may have been any. `used` is told
+/// what they had.
+pub(crate) fn remove(directory: impl AsFd, inode: Inode, used: Option<&Used>) -> Result<bool> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     let folder = match rustix::fs::openat(directory, folder(inode), flags, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(false),
@@ -519,8 +562,15 @@ pub(crate) fn remove(directory: impl AsFd, inode: Inode) -> Result<bool> {
         let entry = entry.map_err(code)?;
         let rest = entry.file_name().to_bytes().strip_prefix(stem.as_bytes());
         if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b".")) {
+            let flags = AtFlags::SYMLINK_NOFOLLOW;
+            let had = rustix::fs::statat(&folder, entry.file_name(), flags);
             match rustix::fs::unlinkat(&folder, entry.file_name(), AtFlags::empty()) {
-                Ok(()) | Err(Errno::NOENT) => {}
+                Ok(()) => {
+                    if let (Some(used), Ok(had)) = (used, had) {
+                        used.changed(room::bytes_of(&had), 0);
+                    }
+                }
+                Err(Errno::NOENT) => {}
                 Err(error) => return Err(code(error)),
             }
         }
@@ -670,13 +720,13 @@ mod tests {
             subfiles.write_row(subfile, 0, b"x").unwrap();
         }
         subfiles.forget(SUBFILE.inode);
-        remove(subfiles.directory().unwrap(), SUBFILE.inode).unwrap();
+        remove(subfiles.directory().unwrap(), SUBFILE.inode, None).unwrap();
         let left = |folder| {
             let entries = std::fs::read_dir(directory.path().join("data").join(folder)).unwrap();
             entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
         };
         assert_eq!((left("34").len(), left("12")), (0, vec!["0000000000000012.3".to_owned()]));
         assert_eq!(subfiles.measure(SUBFILE), Ok(0));
-        remove(subfiles.directory().unwrap(), Inode(0x99)).unwrap();
+        remove(subfiles.directory().unwrap(), Inode(0x99), None).unwrap();
     }
 }

@@ -137,7 +137,9 @@ fn way_out(code: Code) -> Option<&'static str> {
         Code::NO_ENTRY => Some("`iolab fs ls -r` lists what there is"),
         Code::EXISTS => Some("take another name, or `iolab fs rm` what has it"),
         Code::NOT_EMPTY => Some("`iolab fs rm -r` removes a directory with all that is below"),
-        Code::NO_SPACE => Some("make room on the device, or name a directory on another one"),
+        Code::NO_SPACE => {
+            Some("make room on the device or raise --capacity, or name a directory on another one")
+        }
         Code::TIMED_OUT => Some("`iolab fs status` tells which process serves; does it run?"),
         Code::TOO_LARGE => {
             Some("see `ulimit -f` where the servers were started, and the limits of the device")

@@ -26,6 +26,8 @@ fn the_page_of_promises_names_every_program_and_no_other() {
 
 /// What is only promised where servers alone have the data.
 const WITHOUT_CACHES: &str = "killed_servers.c";
+/// What there is only something to see of where there is little room.
+const WITH_LITTLE_ROOM: &str = "no_room.c";
 
 /// Compiles a program, and runs it in a file system of several servers, without caches and with some.
 fn keeps(family: &str, program: &str) {
@@ -48,6 +50,9 @@ fn runs_well(family: &str, program: &str, binary: &Path, caches: u32) {
     let directory = tempfile::tempdir().unwrap();
     let mut run = Command::new(env!("CARGO_BIN_EXE_iolab"));
     run.args(["fs", "run", "--servers", "3", "--layout", "stripe:unit=64k"]);
+    if program == WITH_LITTLE_ROOM {
+        run.args(["--capacity", "12m"]);
+    }
     run.args(["--caches", &caches.to_string(), "--"]).arg(format!("mpiexec.{family}"));
     run.args((family == "openmpi").then_some("--oversubscribe")).args(["-n", "2"]).arg(binary);
     run.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
@@ -58,6 +63,12 @@ fn runs_well(family: &str, program: &str, binary: &Path, caches: u32) {
         output.status.success() && said.ends_with("kept\n"),
         "{program}, {caches} caches: {said}{told}"
     );
+    if program == WITH_LITTLE_ROOM {
+        let count =
+            |line: &str| line.strip_suffix(" pieces of 256 KiB for each rank")?.parse().ok();
+        let pieces: Option<u32> = told.lines().find_map(count);
+        assert!(pieces.is_some_and(|pieces| (12..=24).contains(&pieces)), "{told}");
+    }
 }
 
 #[test]

@@ -33,11 +33,13 @@ pub enum Fault {
     /// Where there are cache managers, programs cut files while others use them, and servers can neither do
     /// that nor read what is fetched.
     Cut,
+    /// Devices have so little room that programs fill them, or servers may use so little.
+    Full,
 }
 
 impl Fault {
     /// All there are.
-    pub const ALL: [Fault; 12] = [
+    pub const ALL: [Fault; 13] = [
         Fault::Loss,
         Fault::Delay,
         Fault::Partition,
@@ -50,6 +52,7 @@ impl Fault {
         Fault::Cache,
         Fault::Power,
         Fault::Cut,
+        Fault::Full,
     ];
 
     /// As the command line names it.
@@ -67,6 +70,7 @@ impl Fault {
             Fault::Cache => "cache",
             Fault::Power => "power",
             Fault::Cut => "cut",
+            Fault::Full => "full",
         }
     }
 }
@@ -101,12 +105,21 @@ pub(crate) struct Rates {
     /// Of changes of length that come to a cache manager which fetches from the file: one fetch fails, and the
     /// others take long.
     pub(crate) fetch: u64,
+    /// Bytes that the device of each server has; 0: enough.
+    pub(crate) device: u64,
+    /// Bytes that each server may use of it; 0: all.
+    pub(crate) capacity: u64,
 }
 
 impl Rates {
     /// Whether nothing of the kind can happen.
     pub(crate) fn peaceful(&self) -> bool {
         *self == Rates::default()
+    }
+
+    /// Whether there may be too little room.
+    pub(crate) fn is_small(&self) -> bool {
+        self.device + self.capacity > 0
     }
 }
 
@@ -193,6 +206,10 @@ pub(super) fn faults(
             Fault::Cache | Fault::Cut if caches == 0 => {}
             Fault::Cut => {
                 (rates.cut, rates.fetch) = (dice.magnitude(4, 64), dice.magnitude(1, 4));
+            }
+            Fault::Full => {
+                let bytes = dice.magnitude(128, 4096);
+                (rates.device, rates.capacity) = *dice.pick(&[(bytes, 0), (0, bytes)]);
             }
             Fault::Cache => {
                 let count = dice.between(1, 4);

@@ -155,7 +155,9 @@ impl World {
                 self.marks.count(Mark::CacheCrashed) > 0
                     || self.plan.durability == Durability::Device && self.shadow.any_crashed()
             }
-            _ if device => self.plan.rates.disk + self.plan.rates.cut > 0,
+            _ if device && self.plan.rates.disk + self.plan.rates.cut > 0 => true,
+            Code::NO_SPACE if self.plan.rates.is_small() => self.may_lack_room(doing),
+            _ if device => false,
             code => {
                 about_names && code.0 < 1000
                     || matches!(doing, Doing::Adopt { .. }) && !self.plan.peaceful()
@@ -165,6 +167,14 @@ impl World {
             let Code(code) = failure.code;
             self.fail(format!("{doing:?} fails with {code}, {}", failure.text));
         }
+    }
+
+    /// Whether a call may fail for lack of room: one that writes, or that does so together with others. Who was
+    /// answered is not told later, unless a server has forgotten what it had granted.
+    fn may_lack_room(&mut self, doing: &Doing) -> bool {
+        self.meet(Mark::RoomRefused);
+        matches!(doing, Doing::Access { .. })
+            || (0..self.plan.servers).any(|server| self.has_forgotten_grants(server))
     }
 
     /// What a process has open is open for everybody who looks, and nothing is when all programs are over.

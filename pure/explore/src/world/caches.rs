@@ -31,6 +31,7 @@ impl Cache {
         let settings = Settings {
             memory: plan.cache_memory,
             block_bytes: plan.block_bytes,
+            grant_bytes: plan.grant_bytes,
             serving: ServingSettings { view_bytes_max, ..usual.serving },
             ..usual
         };
@@ -62,8 +63,12 @@ impl Cache {
     pub(super) fn left_over(&self) -> Option<String> {
         let (buffers, gathered) = (self.buffers.len(), self.gathered.len());
         let unsaved = self.machine.counts().unsaved_bytes;
-        (buffers + gathered > 0 || unsaved > 0).then(|| {
-            format!("{buffers} buffers, {gathered} gathered replies, {unsaved} bytes unsaved left")
+        let granted = self.machine.counts().granted_bytes;
+        (buffers + gathered > 0 || unsaved + granted > 0).then(|| {
+            format!(
+                "{buffers} buffers, {gathered} gathered replies, {unsaved} bytes unsaved, \
+                 {granted} bytes granted left"
+            )
         })
     }
 

@@ -3,17 +3,18 @@
 //! leaves of each sector what was synced last or what was written since, and of a subfile that was never
 //! synced perhaps not even its name; a sync that fails drops what it was to write, so that no later one brings it.
 
+use super::space::Space;
 use super::{Happening, Node, World};
 use crate::dice::Dice;
 use crate::marks::Mark;
 use iolab_pfs::configuration::Durability;
 use iolab_pfs::io_server::{Event, Operation, Outcome, Subfile};
 use iolab_pfs::{Buffer, Code, Inode, Layout, Portion};
-use iolab_vocab::Direction;
+use iolab_vocab::{Direction, Extent};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a disk writes or does not.
-const SECTOR_BYTES: usize = 32;
+pub(super) const SECTOR_BYTES: usize = 32;
 /// How many times as long as other works some reads take where files are cut meanwhile.
 const SLOW_READ: u64 = 64;
 
@@ -26,6 +27,8 @@ pub(super) struct Disk {
     synced: BTreeMap<Subfile, Vec<u8>>,
     /// Sectors that the disk may not have as the kernel has them.
     dirty: BTreeMap<Subfile, BTreeSet<usize>>,
+    /// What of it is taken.
+    pub(super) space: Space,
     /// A sync has failed, and the server has not begun a new life since.
     pub(super) has_failed: bool,
 }
@@ -45,21 +48,22 @@ pub(super) enum Work {
     Resize { subfile: Subfile, bytes: u64, extends: bool },
     Sync { subfile: Subfile, syncing: Syncing },
     Discard { inode: Inode },
+    Room { subfile: Subfile, extents: Vec<Extent> },
 }
 
 /// Bytes under way.
 #[derive(Clone, Debug)]
 pub(super) struct Transfer {
-    writes: bool,
-    subfile: Subfile,
-    from: Option<Buffer>,
+    pub(super) writes: bool,
+    pub(super) subfile: Subfile,
+    pub(super) from: Option<Buffer>,
     /// Where in the subfile each byte of the portion lies.
-    places: Vec<u64>,
+    pub(super) places: Vec<u64>,
     /// What is read, or written.
     bytes: Vec<u8>,
     /// Which bytes are the first half: the low bits of a hash of this and their number.
     halves: u64,
-    begun: bool,
+    pub(super) begun: bool,
     /// It is to fail.
     is_spoiled: bool,
 }
@@ -161,6 +165,9 @@ impl World {
         let Some(mut work) = self.servers[at as usize].works.remove(&operation) else { return };
         self.log(&[u64::from(at), operation]);
         let fails = self.fails(&work);
+        if self.is_full_for(at, &mut work) {
+            return self.end_full(at, operation, work);
+        }
         if let Work::Transfer(transfer) = &mut work
             && !transfer.begun
         {
@@ -231,7 +238,7 @@ impl World {
             Work::Sync { .. } => (self.plan.durability == Durability::Device, rates.sync),
             Work::Resize { .. } => (true, rates.cut),
             Work::Transfer(transfer) if transfer.is_spoiled => return true,
-            Work::Transfer(_) | Work::Measure { .. } => (true, 0),
+            Work::Transfer(_) | Work::Measure { .. } | Work::Room { .. } => (true, 0),
         };
         disturbs && self.trouble(rates.disk) || self.trouble(special)
     }
@@ -261,12 +268,20 @@ impl World {
             }
             Work::Resize { subfile, bytes, extends } => {
                 let (entry, bytes) = (disk.subfiles.entry(*subfile).or_default(), *bytes as usize);
+                disk.space.cut(*subfile, bytes);
                 if bytes < entry.len() || *extends {
                     let (before, after) = (entry.len(), bytes.min(1 << 20));
                     entry.resize(after, 0);
                     disk.soil(*subfile, before.min(after), before.max(after));
                 }
                 Ok(Outcome::Nothing)
+            }
+            Work::Room { subfile, extents } => {
+                let places = extents.iter().flat_map(|extent| extent.offset..extent.end());
+                let missing = disk.space.missing_bytes(*subfile, places);
+                let (used, device) = (disk.space.used_bytes(), self.plan.rates.device);
+                let free = if device > 0 { device.saturating_sub(used) } else { u64::MAX };
+                Ok(Outcome::Room { free, used, missing, unit: SECTOR_BYTES as u64 })
             }
             Work::Sync { subfile, syncing } => {
                 disk.end_sync(*subfile, std::mem::take(syncing));
@@ -276,6 +291,7 @@ impl World {
                 disk.subfiles.retain(|subfile, _| subfile.inode != *inode);
                 disk.synced.retain(|subfile, _| subfile.inode != *inode);
                 disk.dirty.retain(|subfile, _| subfile.inode != *inode);
+                disk.space.discard(*inode);
                 Ok(Outcome::Nothing)
             }
         }
@@ -390,6 +406,9 @@ impl Disk {
             self.subfiles.insert(subfile, left);
         }
         self.has_failed = false;
+        for subfile in before.keys() {
+            self.space.cut(*subfile, self.subfiles.get(subfile).map_or(0, Vec::len));
+        }
         self.subfiles != before
     }
 

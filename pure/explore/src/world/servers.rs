@@ -4,7 +4,7 @@ use super::network::Heard;
 use super::{Happening, Node, World};
 use crate::marks::Mark;
 use crate::plan::Plan;
-use iolab_pfs::io_server::{Action, Event, IoServer, Operation, Settings};
+use iolab_pfs::io_server::{Action, Event, IoServer, Operation, ServingSettings, Settings};
 use iolab_pfs::recording::Recorded;
 use iolab_pfs::{Buffer, Code, Inode, Message, Party, Peer, Request, SessionId};
 use iolab_policy::Machine;
@@ -34,8 +34,11 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn new(plan: &Plan) -> Server {
-        let usual = Settings::usual();
-        let settings = Settings { view_bytes_max: plan.view_bytes_max, ..usual };
+        let usual = ServingSettings::usual();
+        let settings = Settings {
+            serving: ServingSettings { view_bytes_max: plan.view_bytes_max, ..usual },
+            capacity_bytes: (plan.rates.capacity > 0).then_some(plan.rates.capacity),
+        };
         Server {
             machine: Recorded::of(IoServer::new(settings), None),
             settings,
@@ -65,6 +68,11 @@ impl Server {
         self.answered.clear();
         self.written.clear();
         self.sessions.clear();
+    }
+
+    /// What it has granted to cache managers.
+    pub(super) fn granted_bytes(&self) -> u64 {
+        self.machine.granted_bytes()
     }
 
     /// Who waits for what the device does, and for which reply.
@@ -166,6 +174,9 @@ impl World {
             Action::Sync { operation, subfile } => {
                 let syncing = Syncing::default();
                 self.begin_work(at, operation, Work::Sync { subfile, syncing });
+            }
+            Action::Room { operation, subfile, extents } => {
+                self.begin_work(at, operation, Work::Room { subfile, extents });
             }
             Action::Discard { operation, inode } => {
                 self.begin_work(at, operation, Work::Discard { inode });

@@ -6,6 +6,7 @@
 //! bytes that no server has, so that reads always find room.
 
 use super::events::{Action, BlockNumber};
+use super::grants::Grants;
 use super::runs::{Run, Runs};
 use crate::Inode;
 use crate::serving::Operation;
@@ -42,6 +43,8 @@ pub(super) struct Block {
     /// How many flushes have begun.
     pub(super) flushes: u64,
     pub(super) is_fetching: bool,
+    /// Which server has granted how much for what it does not have.
+    granted: Option<(u32, u64)>,
     /// Who waits for what is fetched.
     pub(super) waiters: Vec<Operation>,
     used: u64,
@@ -76,6 +79,8 @@ pub(super) struct Blocks {
     /// Those that may be flushed, the oldest first.
     dirty: BTreeSet<(Nanos, u64, Key)>,
     last: u64,
+    /// What servers have room for.
+    pub(super) grants: Grants,
 }
 
 impl Blocks {
@@ -88,6 +93,7 @@ impl Blocks {
             idle: BTreeMap::new(),
             dirty: BTreeSet::new(),
             last: 0,
+            grants: Grants::default(),
         }
     }
 
@@ -139,6 +145,7 @@ impl Blocks {
             flush: None,
             flushes: 0,
             is_fetching: false,
+            granted: None,
             waiters: Vec::new(),
             used,
         };
@@ -177,10 +184,22 @@ impl Blocks {
         }
         match (was_unsaved, block.is_unsaved()) {
             (false, true) => self.unsaved_bytes += u64::from(block.bytes),
-            (true, false) => self.unsaved_bytes -= u64::from(block.bytes),
+            (true, false) => {
+                self.unsaved_bytes -= u64::from(block.bytes);
+                if let Some((server, bytes)) = block.granted.take() {
+                    self.grants.spent(server, bytes);
+                }
+            }
             _ => {}
         }
         Some(result)
+    }
+
+    /// What a block that is about to be written was granted.
+    pub(super) fn charge(&mut self, key: Key, granted: (u32, u64)) {
+        if let Some(block) = self.of.get_mut(&key) {
+            block.granted = Some(granted);
+        }
     }
 
     /// Somebody uses a block.

@@ -4,6 +4,7 @@
 
 use super::blocks::{Block, Key};
 use super::events::{Action, Place};
+use super::grants::Cover;
 use super::runs::Run;
 use super::{CacheManager, Pause};
 use crate::plant::{Plant, is_planted};
@@ -227,6 +228,14 @@ impl CacheManager {
             return false;
         }
         let number = block.number;
+        match self.cover(now, operation, key, out) {
+            Cover::Granted => {}
+            Cover::Waits => return false,
+            Cover::Refused => {
+                self.fail(operation, (Code::NO_SPACE, "a server has no room for it"), out);
+                return false;
+            }
+        }
         let more = u32::from(is_planted(Plant::RunTooLong));
         let run = |run: Extent| {
             let from = (run.offset - key.1) as u32;

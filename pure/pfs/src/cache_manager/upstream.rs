@@ -22,6 +22,8 @@ pub(super) enum Errand {
     Nobody,
     /// Missing bytes of a block.
     Fetch(Key),
+    /// Room on the device of this server.
+    Grant(u32),
     /// A run of a block on its way to the server.
     Flush(Key, Run),
 }
@@ -128,6 +130,10 @@ impl CacheManager {
         let is_unknown = matches!(message, Message::Failed { code: Code::UNKNOWN_VIEW, .. });
         let (key, run) = match errand {
             Errand::Nobody => return out.extend(payload.map(|buffer| Action::Release { buffer })),
+            Errand::Grant(server) => {
+                out.extend(payload.map(|buffer| Action::Release { buffer }));
+                return self.granted(server, (from, message), out);
+            }
             Errand::Fetch(key) => (key, None),
             Errand::Flush(key, run) => (key, Some(run)),
         };
@@ -220,7 +226,8 @@ impl CacheManager {
         if let Some(&key) = wanted.find(|key| may(key)) {
             return Some(key);
         }
-        let is_urgent = self.is_ending || !self.waiting.is_empty() || self.blocks.is_half_dirty();
+        let is_wanted = !self.waiting.is_empty() || self.blocks.grants.is_short();
+        let is_urgent = self.is_ending || is_wanted || self.blocks.is_half_dirty();
         let (since, key) = self.blocks.dirty().find(|(_, key)| is_free(key))?;
         (is_urgent || now.since(since) >= self.settings.age).then_some(key)
     }
@@ -285,7 +292,8 @@ impl CacheManager {
     /// the next flush tries again.
     fn flush_failed(&mut self, now: Nanos, key: Key, why: (Code, &str), out: &mut Vec<Action>) {
         self.flush_again_at = Some(now.after(FLUSH_AGAIN));
-        let waiting: Vec<Operation> = self.waiting.drain(..).collect();
+        let mut waiting: Vec<Operation> = self.waiting.drain(..).collect();
+        waiting.extend(self.give_up_grants(key));
         let of_block = self.syncs.iter().filter(|(_, wanted)| wanted.contains_key(&key));
         let syncs: Vec<Operation> = of_block.map(|(&operation, _)| operation).collect();
         for operation in waiting.into_iter().chain(syncs) {
@@ -296,7 +304,7 @@ impl CacheManager {
 }
 
 /// What a server's failure, or an answer that is none, comes to for those who wait.
-fn failure(from: Party, message: Message) -> (Code, String) {
+pub(super) fn failure(from: Party, message: Message) -> (Code, String) {
     match message {
         Message::Failed { code, text } if text.is_empty() => (code, format!("{from}: {code}")),
         Message::Failed { code, text } => (code, format!("{from}: {text}")),

@@ -2,7 +2,7 @@
 
 use crate::serving::{Operation, Subfile};
 use crate::{Buffer, Code, Inode, Message, Peer, Portion, Request, SessionId};
-use iolab_vocab::{Direction, Nanos};
+use iolab_vocab::{Direction, Extent, Nanos};
 
 /// What a server is told.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +52,17 @@ pub enum Outcome {
     Bytes(Buffer),
     /// A subfile is so long.
     Length(u64),
+    /// How much space there is.
+    Room {
+        /// Bytes that the device still has for the server.
+        free: u64,
+        /// Bytes of the device that the server's subfiles have.
+        used: u64,
+        /// How many bytes it would take to write these extents.
+        missing: u64,
+        /// In which units the device gives space.
+        unit: u64,
+    },
 }
 
 /// What a server wants.
@@ -119,6 +130,16 @@ pub enum Action {
         operation: Operation,
         /// Which.
         subfile: Subfile,
+    },
+    /// How much space there is, and how much of some extents of a subfile has none yet. Answered by
+    /// [`Event::Done`].
+    Room {
+        /// As which.
+        operation: Operation,
+        /// Which.
+        subfile: Subfile,
+        /// Which bytes of it: ascending, apart from each other.
+        extents: Vec<Extent>,
     },
     /// All subfiles of a file go. Answered by [`Event::Done`].
     Discard {

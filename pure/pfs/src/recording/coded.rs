@@ -11,7 +11,7 @@ use crate::{
 };
 use iolab_pattern::Nest;
 use iolab_policy::schedule::catalog as schedule;
-use iolab_vocab::{Direction, Nanos};
+use iolab_vocab::{Direction, Extent, Nanos};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -115,13 +115,15 @@ structures! {
     Portion { view, layout, subfile, from, to }
     serving::Subfile { inode, index }
     serving::Settings { session_timeout, view_bytes_max, requests_max }
+    io_server::Settings { serving, capacity_bytes }
+    Extent { offset, length }
     client::Settings {
         servers, caches, transfer_bytes, depth, schedule, failure_timeout, durability
     }
     client::Failure { code, text }
     client::Gather { call, portion, origin, bytes }
     cache_manager::Settings {
-        index, caches, servers, memory, block_bytes, age, failure_timeout, serving
+        index, caches, servers, memory, block_bytes, age, failure_timeout, grant_bytes, serving
     }
     cache_manager::Place { block, base, view, from, to }
     cache_manager::Row { block, from, to }
@@ -217,6 +219,7 @@ choices! {
         1 = Nothing,
         2 = Bytes(buffer),
         3 = Length(bytes),
+        4 = Room { free, used, missing, unit },
     }
     io_server::Event {
         1 = PeerUp { peer, session },
@@ -236,6 +239,7 @@ choices! {
         8 = Discard { operation, inode },
         9 = Release { buffer },
         10 = WakeAt(time),
+        11 = Room { operation, subfile, extents },
     }
     cache_manager::Event {
         1 = PeerUp { peer, session },

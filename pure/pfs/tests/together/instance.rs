@@ -218,6 +218,7 @@ impl Together {
                 self.posts.push_back(done(operation, nothing));
             }
             Sync { operation, .. } => self.posts.push_back(done(operation, nothing)),
+            Room { operation, .. } => panic!("nobody asks for room here, but {operation:?}"),
             Discard { operation, inode } => {
                 self.disks[at].retain(|subfile, _| subfile.inode != inode);
                 self.posts.push_back(done(operation, nothing));

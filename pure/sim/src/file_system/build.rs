@@ -245,7 +245,9 @@ fn caches<Q: EventQueue<Event>>(
         let node = world.node_of(place.target);
         let thread = Thread::new(first + index, node, speeds.0[node.index()]);
         let usual = cache_manager::Settings::usual(index as u32, places.len() as u32, servers);
-        let settings = cache_manager::Settings { memory: place.memory_bytes, ..usual };
+        // Nobody has to ask for room on devices that are never full.
+        let grant_bytes = 0;
+        let settings = cache_manager::Settings { memory: place.memory_bytes, grant_bytes, ..usual };
         Cache::new(settings, thread, addresses.clone(), costs)
     };
     places.iter().enumerate().map(cache).collect()

@@ -37,6 +37,7 @@ impl Trouble {
             Class::FileExists => Code::EXISTS,
             Class::Access => Code::ACCESS,
             Class::NoSpace => Code::NO_SPACE,
+            Class::Quota => Code::QUOTA,
             Class::NoMem => Code::NO_MEMORY,
             Class::NotSame => Code::NOT_SAME,
             Class::BadFile => Code::NOT_DIRECTORY,
@@ -185,7 +186,9 @@ mod tests {
 
     #[test]
     fn a_class_that_goes_round_the_ranks_stays_the_same() {
-        for class in [Class::NotSame, Class::NoSpace, Class::FileExists, Class::Io, Class::Arg] {
+        for class in
+            [Class::NotSame, Class::NoSpace, Class::Quota, Class::FileExists, Class::Io, Class::Arg]
+        {
             assert_eq!(class_of(Trouble::new(class, "").code()), class);
         }
     }

@@ -1,6 +1,7 @@
 //! `iolab fs up`, `stop`, and the process between them.
 
 use super::Place;
+use super::status::held;
 use crate::failure::Failure;
 use clap::Args;
 use iolab_pfs::configuration::Durability;
@@ -37,6 +38,10 @@ pub(super) struct Shape {
     /// it outlives a power cut; `none`, nothing. [default: `process`, or what the directory has]
     #[arg(long, value_name = "CLASS")]
     pub(super) durability: Option<String>,
+    /// What its servers may use of their devices together, in equal shares; 0 for all. [default: all, or what the
+    /// directory has]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    capacity: Option<u64>,
     /// Memory that payload goes through instead of sockets, of all clients together; 0 for none.
     /// [default: an eighth of this host's]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
@@ -56,6 +61,7 @@ impl Shape {
             layout: self.layout.clone(),
             schedule: self.schedule.clone(),
             durability: self.durability.clone(),
+            capacity: self.capacity,
             window_memory: self.window_memory,
             events: self.events.clone(),
         }
@@ -106,7 +112,7 @@ pub(super) fn up(arguments: &Up) -> Result<ExitCode, Failure> {
     say_line!("layout      {}", description.layout);
     say_line!("schedule    {}", description.schedule.name);
     say_line!("durability  {}", durability(&description));
-    say_line!("capacity    {}", capacity(&directory));
+    say_line!("capacity    {}", capacity(&directory, &description));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -135,12 +141,15 @@ pub(super) fn durability(description: &Description) -> String {
     format!("{}: {what}", description.durability)
 }
 
-/// Room on the device of a directory.
-pub(super) fn capacity(directory: &Path) -> String {
-    match node::room(directory) {
+/// Room on the device of a directory, and what the servers may use of it.
+pub(super) fn capacity(directory: &Path, description: &Description) -> String {
+    let device = match node::room(directory) {
         Ok((free, all)) => format!("{} free of {}", format_bytes(free), format_bytes(all)),
         Err(error) => format!("unknown: {error}"),
-    }
+    };
+    let Some(bytes) = description.capacity else { return device };
+    let used = (0..description.servers).map(|server| held(directory, server).bytes).sum();
+    format!("{} of {} used; device: {device}", format_bytes(used), format_bytes(bytes))
 }
 
 /// Starts the servers of a directory by this very program.

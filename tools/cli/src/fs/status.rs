@@ -28,9 +28,9 @@ pub(super) struct Arguments {
 }
 
 /// What a server has on its device.
-struct Held {
+pub(super) struct Held {
     subfiles: u64,
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -56,6 +56,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             "layout": description.layout.to_string(),
             "schedule": description.schedule.name,
             "durability": description.durability.name(),
+            "limit_bytes": description.capacity,
+            "used_bytes": held.iter().map(|it| it.bytes).sum::<u64>(),
             "free_bytes": room.map(|(free, _)| free),
             "capacity_bytes": room.map(|(_, all)| all),
             "servers": servers.collect::<Vec<_>>(),
@@ -74,7 +76,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         say_line!("layout      {}", description.layout);
         say_line!("schedule    {}", description.schedule.name);
         say_line!("durability  {}", durability(&description));
-        say_line!("capacity    {}", capacity(&directory));
+        say_line!("capacity    {}", capacity(&directory, &description));
         for (server, Held { subfiles, bytes }) in held.iter().enumerate() {
             let size = format_bytes(*bytes);
             say_line!("server {server:<4} {subfiles} subfiles, {size} on the device");
@@ -99,6 +101,7 @@ fn manager_json(counts: &Option<Counts>) -> serde_json::Value {
         "memory_bytes": counts.memory,
         "used_bytes": counts.used_bytes,
         "dirty_bytes": counts.unsaved_bytes,
+        "granted_bytes": counts.granted_bytes,
         "reads": counts.reads,
         "hits": counts.hits(),
         "misses": counts.misses,
@@ -115,9 +118,13 @@ fn manager(counts: Option<&Counts>) -> String {
         0 => String::new(),
         bytes => format!(", {} not at servers yet", format_bytes(bytes)),
     };
+    let granted = match counts.granted_bytes {
+        0 => String::new(),
+        bytes => format!(", {} of the devices kept for it", format_bytes(bytes)),
+    };
     let hits = counts.hits() as f64 / counts.reads.max(1) as f64 * 100.0;
     format!(
-        "{used} of {memory}{dirty}; {} blocks read, {hits:.0} % of them at once; {} fetched, {} flushed",
+        "{used} of {memory}{dirty}{granted}; {} blocks read, {hits:.0} % of them at once; {} fetched, {} flushed",
         counts.reads, counts.fetches, counts.flushes
     )
 }
@@ -136,7 +143,7 @@ fn transport(windows: &[u64]) -> String {
 }
 
 /// Counts the subfiles of a server, and what they take.
-fn held(directory: &Path, server: u32) -> Held {
+pub(super) fn held(directory: &Path, server: u32) -> Held {
     let data = directory.join(format!("server-{server}")).join("data");
     let folders = fs::read_dir(data).into_iter().flatten().flatten();
     let files =
