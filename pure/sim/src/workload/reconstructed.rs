@@ -10,6 +10,7 @@ mod phases;
 mod sizes;
 mod spread;
 
+use super::described::REPEATS_MAX;
 use iolab_trace::import::counted::{Counted, Module, Record, Way};
 use iolab_vocab::{Direction, Refusal, format_bytes};
 use phases::Phases;
@@ -39,12 +40,18 @@ enum Detail {
 /// The text of a workload that makes the accesses a log counts.
 ///
 /// # Errors
-/// A run of more ranks than a workload may have, or of none.
+/// A run of more ranks than a workload may have, or of none; more calls than it may repeat.
 pub fn reconstruct(counted: &Counted, name: &str) -> Result<String, Refusal> {
     if !(1..=MOST_RANKS).contains(&counted.ranks) {
         return Refusal::refuse(
             format!("{} ranks", counted.ranks),
             "a workload has 1 to 1,000,000 ranks",
+        );
+    }
+    if let Some(record) = chosen(counted).find(|record| most_calls(record) > REPEATS_MAX) {
+        return Refusal::refuse(
+            format!("a record of file {} counts {} calls", record.file, most_calls(record)),
+            "no run makes so many, see whether darshan-parser finds the log whole; a workload repeats up to 10,000,000,000 times",
         );
     }
     let fine = Draft::of(counted, Detail::Fine);
@@ -53,6 +60,11 @@ pub fn reconstruct(counted: &Counted, name: &str) -> Result<String, Refusal> {
         false => fine,
     };
     Ok(draft.text(counted, name))
+}
+
+/// The greatest number that a record has of one kind of call.
+fn most_calls(record: &Record) -> u64 {
+    record.opens.max(record.reads.calls).max(record.writes.calls)
 }
 
 /// The records that are made accesses of: POSIX and streams, or MPI-IO where nothing below it was counted.
