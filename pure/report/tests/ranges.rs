@@ -1,5 +1,7 @@
 //! What the viewer's tests read about ranges is what Rust computes.
 
+#![allow(clippy::disallowed_methods, reason = "the golden ranges are files")]
+
 #[path = "sample/ranges.rs"]
 mod ranges;
 

@@ -36,7 +36,7 @@ fn ranges(name: &str, trace: &Trace) -> Vec<Value> {
         };
         let (a, b) = (edge(), edge());
         let (from, to) = (a.min(b), a.max(b) + 1);
-        let chosen: Option<BTreeSet<u32>> = (turn % 3 != 0).then(|| {
+        let chosen: Option<BTreeSet<u32>> = (!turn.is_multiple_of(3)).then(|| {
             let count = trace.header.processes.len() as u32;
             (0..count).filter(|_| random.below(2) == 0).collect()
         });

@@ -21,7 +21,6 @@ use crate::program::{Command, Communicator, File, FileOperation, PhaseTotals, Pr
 use iolab_policy::collective::CollectiveKind;
 use iolab_vocab::{Direction, Nanos, Refusal, Seed};
 use place::Place;
-pub(super) use resolve::REPEATS_MAX;
 use std::sync::Arc;
 
 pub(crate) use text::in_words;

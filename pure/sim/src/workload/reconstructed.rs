@@ -10,7 +10,7 @@ mod phases;
 mod sizes;
 mod spread;
 
-use super::described::REPEATS_MAX;
+use crate::workload::Workload;
 use iolab_trace::import::counted::{Counted, Module, Record, Way};
 use iolab_vocab::{Direction, Refusal, format_bytes};
 use phases::Phases;
@@ -23,6 +23,8 @@ use std::fmt::Write;
 const MOST_QUESTIONS: u64 = 1 << 27;
 /// As many processes a workload may have.
 const MOST_RANKS: u32 = 1_000_000;
+/// Up to so many ranks a workload is read back before it is handed out; each of its commands has a list of them.
+const READ_BACK_RANKS: u32 = 4_096;
 /// As many files a workload may have, those of every rank counted; some are left for others.
 const MOST_FILES: u64 = 900_000;
 /// Where a read finds no byte: behind whatever a file may have.
@@ -40,7 +42,7 @@ enum Detail {
 /// The text of a workload that makes the accesses a log counts.
 ///
 /// # Errors
-/// A run of more ranks than a workload may have, or of none; more calls than it may repeat.
+/// A run of more ranks than a workload may have, or of none; numbers that a workload cannot have.
 pub fn reconstruct(counted: &Counted, name: &str) -> Result<String, Refusal> {
     if !(1..=MOST_RANKS).contains(&counted.ranks) {
         return Refusal::refuse(
@@ -48,23 +50,22 @@ pub fn reconstruct(counted: &Counted, name: &str) -> Result<String, Refusal> {
             "a workload has 1 to 1,000,000 ranks",
         );
     }
-    if let Some(record) = chosen(counted).find(|record| most_calls(record) > REPEATS_MAX) {
-        return Refusal::refuse(
-            format!("a record of file {} counts {} calls", record.file, most_calls(record)),
-            "no run makes so many, see whether darshan-parser finds the log whole; a workload repeats up to 10,000,000,000 times",
-        );
-    }
     let fine = Draft::of(counted, Detail::Fine);
     let draft = match fine.questions() > MOST_QUESTIONS {
         true => Draft::of(counted, Detail::Coarse),
         false => fine,
     };
-    Ok(draft.text(counted, name))
-}
-
-/// The greatest number that a record has of one kind of call.
-fn most_calls(record: &Record) -> u64 {
-    record.opens.max(record.reads.calls).max(record.writes.calls)
+    let text = draft.text(counted, name);
+    // A damaged log may count what no workload can have: more calls than repeats, centuries of waiting.
+    if counted.ranks <= READ_BACK_RANKS
+        && let Err(error) = Workload::parse(&text)
+    {
+        return Refusal::refuse(
+            format!("what it counts makes no workload: {}", error.message),
+            "see whether darshan-parser finds the log whole",
+        );
+    }
+    Ok(text)
 }
 
 /// The records that are made accesses of: POSIX and streams, or MPI-IO where nothing below it was counted.

@@ -21,7 +21,7 @@ const FILES_MAX: u64 = 1_000_000;
 /// No offset of a file goes further.
 pub(super) const OFFSET_MAX: u64 = 1 << 60;
 /// How often anything is done by one rank, loops in loops multiplied.
-pub(in crate::workload) const REPEATS_MAX: u64 = 10_000_000_000;
+const REPEATS_MAX: u64 = 10_000_000_000;
 
 const SEE_TEMPLATE: &str = "`iolab simulate --template` prints a workload with every key";
 
