@@ -1,7 +1,7 @@
 //! What counters give reason to complain of: each rule has a run with the fault, and one just below its
 //! threshold.
 
-use iolab_report::{CountedReport, Finding, counted_rule_names};
+use iolab_report::{CountedReport, Finding, Severity, counted_rule_names};
 use iolab_trace::FileEntry;
 use iolab_trace::import::counted::{Counted, Extreme, Module, Record, Way};
 
@@ -374,6 +374,7 @@ fn nothing_overlaps_if_all_calls_are_waited_for_in_a_tenth_of_the_run() {
     };
     let found = tells("no-overlap", &of(100 * MS, 0), &of(100 * MS - 1, 0));
     assert_eq!(found.message, "all 10 reads and writes of MPI-IO (40 MiB) are waited for");
+    assert_eq!(found.severity, Severity::Low, "a possibility does not come before a fault");
     tells("no-overlap", &of(100 * MS, 0), &of(100 * MS, 1));
 }
 

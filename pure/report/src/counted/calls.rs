@@ -1,7 +1,7 @@
 //! Rules about which calls a program uses: those that move no data, and the layers it goes through.
 
 use super::sums::{FileSum, Run, Weight, paths, percent, share};
-use crate::findings::{Confidence, Finding};
+use crate::findings::{Confidence, Finding, Severity};
 use crate::thousands::{grouped, of_files};
 use iolab_trace::import::counted::Module;
 use iolab_vocab::{Direction, format_bytes};
@@ -210,7 +210,9 @@ fn no_overlap(run: &Run<'_>) -> Option<Finding> {
     let remedy = "where there is something to compute meanwhile: MPI_File_iwrite, MPI_File_iread and their \
                   collective forms, or the asynchronous connector of HDF5; `iolab overlap` measures what it gains";
     let files = paths(&files, |file| file.ns());
-    let finding = weight.finding(run, (NAMES[6], Confidence::Possible), message, remedy, files);
+    let mut finding = weight.finding(run, (NAMES[6], Confidence::Possible), message, remedy, files);
+    // No counter says whether there is anything to compute meanwhile: it never comes before a fault.
+    finding.severity = Severity::Low;
     (calls > 0 && finding.evidence.share_of_run >= OVERLAP_SHARE).then_some(finding)
 }
 
