@@ -5,6 +5,7 @@
 //! look at the run. How bad a finding is follows from one number, the share of a process' run that
 //! the calls in question take, so that a habit that costs nothing is not shouted about.
 
+mod crowd;
 mod data;
 mod file_rule;
 mod finding;
@@ -17,6 +18,7 @@ mod servers;
 use crate::facts::Facts;
 use file_rule::judge_files;
 
+pub(crate) use crowd::{SMALL_FILE_BYTES, crowded_directory};
 pub(crate) use file_rule::common_directory;
 pub use finding::{Confidence, Evidence, Finding, Remedy, Severity};
 
@@ -28,6 +30,11 @@ pub(crate) fn judge(facts: &Facts) -> Vec<Finding> {
     findings.extend(run::judge(facts));
     findings.extend(servers::judge(facts));
     findings.extend(hdf5::judge(facts));
+    worst_first(findings)
+}
+
+/// By severity, then by the share of the run, then by time.
+pub(crate) fn worst_first(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings.sort_by(|a, b| {
         let weight = |f: &Finding| (f.severity, f.evidence.share_of_run, f.evidence.time_ns as f64);
         weight(b).partial_cmp(&weight(a)).unwrap_or(std::cmp::Ordering::Equal)
