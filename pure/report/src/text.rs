@@ -305,7 +305,7 @@ pub(crate) fn lack_lines(report: &Report) -> Vec<String> {
     let lacks = &report.lacks;
     let mut lines: Vec<String> = Vec::new();
     for (reason, count) in &lacks.losses.lost_calls {
-        lines.push(format!("{} calls lost: {reason}", grouped(*count)));
+        lines.push(format!("{} events dropped: {reason}", grouped(*count)));
     }
     let left_out = lacks.losses.left_out_calls.iter();
     let left_out: Vec<_> =

@@ -49,7 +49,7 @@ fn one_trace_is_reported_in_every_form() {
     let directory = directory.path();
     save(&directory.join("run.iot"));
     let text = stdout_of(directory, &["report", "run.iot"]);
-    assert!(text.contains("✖ high   tiny-sequential-writes  /data/log"), "{text}");
+    assert!(text.contains("✖ high   small-sequential-writes  /data/log"), "{text}");
     assert!(!text.contains('\x1b'), "no colours in a pipe");
     let json = stdout_of(directory, &["report", "run.iot", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -59,7 +59,9 @@ fn one_trace_is_reported_in_every_form() {
     assert!(csv.lines().nth(1).unwrap().starts_with("/data/log,,0,0,0,200,12800,"), "{csv}");
     stdout_of(directory, &["report", "run.iot", "--html", "page.html"]);
     assert!(
-        fs::read_to_string(directory.join("page.html")).unwrap().contains("tiny sequential writes")
+        fs::read_to_string(directory.join("page.html"))
+            .unwrap()
+            .contains("small sequential writes")
     );
 }
 

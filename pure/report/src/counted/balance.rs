@@ -10,7 +10,7 @@ use iolab_trace::import::counted::{Extreme, Module};
 use iolab_vocab::format_bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) const NAMES: &[&str] = &["one-slow-rank", "uneven-bytes", "one-rank-does-the-io"];
+pub(super) const NAMES: &[&str] = &["one-slow-rank", "rank-imbalance", "single-rank-io"];
 
 /// Twice the time or bytes of the others is no noise.
 const FACTOR: f64 = 2.0;

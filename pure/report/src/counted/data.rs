@@ -17,8 +17,8 @@ pub(super) const NAMES: &[&str] = &[
     "random-reads",
     "misaligned-shared-writes",
     "misaligned-accesses",
-    "reading-again",
-    "writing-again",
+    "rereads",
+    "rewrites",
     "alternating-reads-and-writes",
 ];
 

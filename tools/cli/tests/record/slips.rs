@@ -231,6 +231,6 @@ fn a_quiet_recording_tells_only_what_is_missing() {
     assert!(trace(directory.path()).events.len() > 60_000);
     let (summary, warnings) = (told(&[]), told(&["-q", "--spool-limit", "256k"]));
     assert!(summary.contains(" calls on "), "{summary}");
-    assert!(warnings.contains("iolab: warning: calls lost"), "{warnings}");
+    assert!(warnings.contains("iolab: warning: events dropped"), "{warnings}");
     assert!(warnings.lines().skip(1).all(|line| line.contains("warning: ")), "{warnings}");
 }
