@@ -16,9 +16,9 @@ use crate::output::{Kind, Output as Target};
 use clap::{Args, ValueEnum};
 use iolab_host::launch::{self, LaunchError};
 use iolab_host::recording::{ClockSource, Recording, RecordingError, Settings, StreamCalls};
-use iolab_trace::{Event, Trace};
+use iolab_trace::{Class, Event, Layer, Once, Trace};
 use iolab_vocab::{format_bytes, parse_bytes};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -273,11 +273,17 @@ pub(crate) fn summarize(trace: &Trace, output: &Path) {
     // A pipe or a device does not say how much went through.
     let size = fs::metadata(output).ok().filter(fs::Metadata::is_file);
     let size = size.map_or(String::new(), |data| format!(" ({})", format_bytes(data.len())));
+    let (calls, processes) = counted_once(trace);
+    let messages = trace.events.iter().filter(|event| event.function.layer() == Layer::Mpi);
+    let messages = match messages.map(Event::calls).sum() {
+        0 => String::new(),
+        count => format!(" and {}", number_of(count, "call of MPI", "calls of MPI")),
+    };
     eprintln!(
-        "iolab: {} calls on {} files by {} processes in {}{size}",
-        trace.events.iter().map(Event::calls).sum::<u64>(),
-        header.files.len(),
-        header.processes.len(),
+        "iolab: {} on {}{messages} by {} in {}{size}",
+        number_of(calls, "call", "calls"),
+        number_of(header.files.len() as u64, "file", "files"),
+        number_of(processes, "process", "processes"),
         output.display(),
     );
     let counted: u64 =
@@ -293,11 +299,28 @@ pub(crate) fn summarize(trace: &Trace, output: &Path) {
     warn(trace);
 }
 
+/// Calls on files as a report counts them, those inside of others with these; and how many processes made calls.
+fn counted_once(trace: &Trace) -> (u64, u64) {
+    let mut once = Once::default();
+    let (mut calls, mut processes) = (0_u64, BTreeSet::new());
+    for event in trace.events.iter().filter(|event| event.function.class() != Class::Piece) {
+        processes.insert(event.process);
+        if once.counts(event) {
+            calls = calls.saturating_add(event.calls());
+        }
+    }
+    (calls, processes.len() as u64)
+}
+
+fn number_of(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// What is missing of what was recorded.
 fn warn(trace: &Trace) {
     let losses = &trace.header.losses;
     if !losses.lost_calls.is_empty() {
-        eprintln!("iolab: warning: calls lost: {}", listed(&losses.lost_calls));
+        eprintln!("iolab: warning: events dropped: {}", listed(&losses.lost_calls));
     }
     for unseen in &losses.unseen {
         eprintln!("iolab: warning: not seen: {unseen}");
