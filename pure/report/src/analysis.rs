@@ -6,7 +6,7 @@
 
 use crate::lane::Lane;
 use crate::objects::Objects;
-use crate::parts::{PartSums, Ways};
+use crate::parts::{Ways, cluster::Cluster};
 use crate::sizes::Sizes;
 use crate::stream::{Level, Stream, StreamKey};
 use crate::timeline::Timeline;
@@ -54,7 +54,7 @@ pub struct Analysis {
     pub(crate) once: Once,
     pub(crate) objects: Objects,
     /// Only of traces that are seen whole: causes lead anywhere.
-    pub(crate) parts: Option<PartSums>,
+    pub(crate) cluster: Option<Cluster>,
     lanes: BTreeMap<(u32, u32), usize>,
     lane_states: Vec<Lane>,
     last_lane: Option<((u32, u32), usize)>,
@@ -78,7 +78,7 @@ impl Analysis {
             timeline: Timeline::default(),
             once: Once::default(),
             objects: Objects::default(),
-            parts: None,
+            cluster: None,
             lanes: BTreeMap::new(),
             lane_states: Vec::new(),
             last_lane: None,

@@ -3,6 +3,7 @@
 //! [`Ways`] follows the causes of a call from its end back to its start and says of each stretch what it was
 //! spent with; [`PartSums`] adds that up over a run.
 
+pub(crate) mod cluster;
 mod sums;
 mod way;
 

@@ -4,7 +4,7 @@ use crate::analysis::{Analysis, ProcessState};
 use crate::facts::{Facts, FileFacts};
 use crate::findings::{Finding, judge};
 use crate::objects::ObjectRow;
-use crate::parts::PartSums;
+use crate::parts::{PartSums, cluster::Cluster};
 use crate::pattern::{Pattern, SharedPattern};
 use crate::sizes::Sizes;
 use crate::stream::{Stream, StreamKey};
@@ -190,7 +190,7 @@ impl Analysis {
     pub(crate) fn seen(trace: &Trace) -> Analysis {
         let mut analysis = Analysis::new(trace.header.clone());
         trace.events.iter().for_each(|event| analysis.observe(event));
-        analysis.parts = PartSums::of(trace);
+        analysis.cluster = Cluster::of(trace);
         analysis
     }
 
@@ -213,7 +213,7 @@ impl Report {
             layers: layer_rows(&analysis),
             files,
             datasets: analysis.objects.rows(&analysis.header),
-            parts: analysis.parts.clone(),
+            parts: analysis.cluster.as_ref().map(|cluster| cluster.sums.clone()),
             balance: balance(&processes),
             processes,
             read_sizes: analysis.read_sizes.clone(),
