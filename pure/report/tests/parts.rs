@@ -5,6 +5,7 @@ mod busy_runs;
 
 use busy_runs::{EVERYTHING, full_memories, recorded};
 use iolab_report::parts::{Part, PartRow, PartSums, Parts, Ways};
+use iolab_report::{Analysis, report_page};
 use iolab_sim::workload::Settings;
 use iolab_trace::{Causes, Event, Function, Layer, Links, Trace};
 use iolab_vocab::{Nanos, Random, Seed};
@@ -190,6 +191,16 @@ fn the_parts_add_up_however_damaged_causes_are() {
         (event.start, event.end, event.fd) = (Nanos(start), Nanos(end), start as i32);
     }
     assert_parts_add_up("damaged times", &trace);
+    // And everything may be as large as can be; a report and a page are still made.
+    for event in &mut trace.events {
+        if random.below(3) > 0 {
+            (event.length, event.result, event.end) = (i64::MAX, i64::MAX, Nanos(u64::MAX));
+        }
+        event.argument = random.below(4) as i64 - 1;
+    }
+    let report = Analysis::of(&trace);
+    assert!(report.parts.is_some());
+    assert!(!report_page(&report, &trace).is_empty());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::finding::{Confidence, Evidence, Finding};
 use crate::facts::Facts;
-use crate::parts::cluster::{Cluster, SMALL_REQUEST_BYTES, Write};
+use crate::parts::cluster::{Cluster, Device, SMALL_REQUEST_BYTES, Write};
 use crate::parts::{Part, Parts};
 use crate::text::duration;
 use crate::thousands::grouped;
@@ -63,22 +63,26 @@ fn finding(
     let evidence = Evidence {
         calls: cluster.call_count,
         bytes: cluster.call_bytes,
-        time_ns: by_process.values().fold(0, |sum, ns| sum.saturating_add(*ns)),
+        time_ns: sum(by_process.values().copied()),
         rows: row.into_iter().collect(),
         ..Evidence::default()
     };
     Finding::of_run(NAMES[name], facts, &by_process, evidence, message, remedy)
 }
 
+/// A damaged trace may say anything.
+fn sum(values: impl Iterator<Item = u64>) -> u64 {
+    values.fold(0, u64::saturating_add)
+}
+
 fn device_ns(parts: &Parts) -> u64 {
-    [Part::DeviceWait, Part::Positioning, Part::Transferring]
-        .map(|part| parts.of(part))
-        .iter()
-        .sum()
+    let device = [Part::DeviceWait, Part::Positioning, Part::Transferring];
+    sum(device.into_iter().map(|part| parts.of(part)))
 }
 
 fn link_ns(parts: &Parts) -> u64 {
-    [Part::Sending, Part::Wire, Part::Answering].map(|part| parts.of(part)).iter().sum()
+    let link = [Part::Sending, Part::Wire, Part::Answering];
+    sum(link.into_iter().map(|part| parts.of(part)))
 }
 
 fn share(part: u64, whole: u64) -> f64 {
@@ -87,11 +91,10 @@ fn share(part: u64, whole: u64) -> f64 {
 
 /// Devices that spend most of their time getting to places.
 fn seek_bound(facts: &Facts, cluster: &Cluster) -> Option<Finding> {
-    let sum = |value: fn(&crate::parts::cluster::Device) -> u64| {
-        cluster.devices.iter().map(value).fold(0, u64::saturating_add)
-    };
-    let (seeking, count) = (sum(|device| device.seeking_ns), sum(|device| device.sought_count));
-    let seeking_share = share(seeking, sum(|device| device.access_ns));
+    let of_all = |value: fn(&Device) -> u64| sum(cluster.devices.iter().map(value));
+    let (seeking, count) =
+        (of_all(|device| device.seeking_ns), of_all(|device| device.sought_count));
+    let seeking_share = share(seeking, of_all(|device| device.access_ns));
     if seeking_share < MOST || count < HABIT {
         return None;
     }
@@ -103,7 +106,7 @@ fn seek_bound(facts: &Facts, cluster: &Cluster) -> Option<Finding> {
         "devices spend {:.0} % of their time on the way to {} places, {} at each on average",
         100.0 * seeking_share,
         grouped(count),
-        format_bytes(sum(|device| device.sought_bytes) / count)
+        format_bytes(of_all(|device| device.sought_bytes) / count)
     );
     let remedy = "larger accesses in order: larger or collective calls, a cache layer that joins \
                   (aggregation, server-directed), larger stripes, or devices that need not seek";
@@ -115,8 +118,7 @@ fn seek_bound(facts: &Facts, cluster: &Cluster) -> Option<Finding> {
 /// Ranks wait for devices, of which most do nothing.
 fn idle(facts: &Facts, cluster: &Cluster) -> Option<Finding> {
     let parts = cluster.parts();
-    let busy =
-        cluster.devices.iter().map(|device| device.busy_calling_ns).fold(0, u64::saturating_add);
+    let busy = sum(cluster.devices.iter().map(|device| device.busy_calling_ns));
     let count = cluster.devices.len() as u64;
     let idle_share = 1.0 - share(busy, cluster.calling_ns.saturating_mul(count));
     if count < 2 || idle_share < IDLE_SHARE || share(device_ns(&parts), parts.total()) < MOST {
@@ -200,22 +202,22 @@ fn cache_full(facts: &Facts, cluster: &Cluster) -> Option<Finding> {
     if !is_turn {
         return None;
     }
-    let mean = |writes: &[Write]| {
-        writes.iter().map(|write| write.took_ns).fold(0, u64::saturating_add) / writes.len() as u64
-    };
-    let (bytes, calls) = (since.iter().map(|write| write.bytes).sum(), since.len() as u64);
+    let mean =
+        |writes: &[Write]| sum(writes.iter().map(|write| write.took_ns)) / writes.len() as u64;
+    let (bytes, calls) = (sum(since.iter().map(|write| write.bytes)), since.len() as u64);
     let mut by_process: BTreeMap<u32, u64> = BTreeMap::new();
     for write in since {
-        *by_process.entry(write.process).or_default() += write.device_ns;
+        let time = by_process.entry(write.process).or_default();
+        *time = u64::saturating_add(*time, write.device_ns);
     }
     let message = format!(
         "after {} written, servers have no memory left: since {} writes wait for devices ({} each, before {})",
-        format_bytes(before.iter().map(|write| write.bytes).sum()),
+        format_bytes(sum(before.iter().map(|write| write.bytes))),
         duration(since[0].start_ns),
         duration(mean(since)),
         duration(mean(before))
     );
-    let time_ns = by_process.values().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
+    let time_ns = sum(by_process.values().copied());
     let rows = vec![since[0].row];
     let evidence = Evidence { calls, bytes, time_ns, rows, ..Evidence::default() };
     let remedy = "more memory on servers, a cache layer whose accesses are larger, or writes that come \
