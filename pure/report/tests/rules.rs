@@ -741,7 +741,7 @@ fn every_byte_below_hdf5_has_one_cause() {
 
 #[test]
 fn every_rule_has_a_test_of_its_name() {
-    let tests = include_str!("rules.rs");
+    let tests = concat!(include_str!("rules.rs"), include_str!("cluster_rules.rs"));
     for rule in iolab_report::rule_names() {
         assert!(tests.contains(&format!("\"{rule}\"")), "{rule} is not tested");
     }
