@@ -7,10 +7,12 @@
 mod account;
 mod demote;
 mod hints;
+mod line;
 
-pub use account::{Account, HintEffect, Line};
+pub use account::Account;
 pub use demote::{Demote, Judgement, Part, Parts, When};
 pub use hints::Hints;
+pub use line::{HintEffect, Line};
 
 /// A stage of this layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
