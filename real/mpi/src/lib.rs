@@ -25,4 +25,5 @@ mod next;
 mod pfs;
 mod profiling;
 mod recorder;
+mod stages;
 mod state;

@@ -16,6 +16,7 @@ mod export;
 mod failure;
 mod fs;
 mod import;
+mod lines;
 mod man;
 mod mount;
 mod mpi;

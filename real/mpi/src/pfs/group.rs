@@ -2,7 +2,8 @@
 //! file is opened and never for data.
 //!
 //! Waiting is asking again and giving the processor away: with more ranks than processors, a library
-//! that polls would take milliseconds for each step.
+//! that polls would take milliseconds for each step. With as many processors as ranks it is asked longer, since
+//! who is given the processor, of another program perhaps, keeps it for milliseconds.
 
 use super::numbers::{Class, Numbers};
 use super::trouble::Trouble;
@@ -14,6 +15,20 @@ pub(crate) struct Group {
     pub(crate) communicator: usize,
     pub(crate) rank: u32,
     pub(crate) size: u32,
+    /// How often is asked before the processor is given away.
+    polls: u32,
+}
+
+/// Where every rank may have a processor: a question takes some 100 ns, so that this is less than a time slice.
+const POLLS_ALONE: u32 = 1000;
+/// Where ranks share them, perhaps; on several nodes there is mostly nobody to give a processor to.
+const POLLS_SHARED: u32 = 20;
+
+fn polls(ranks: u32) -> u32 {
+    // Not those this rank is bound to: the others are bound elsewhere.
+    // SAFETY: may be asked at any time.
+    let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    if i64::from(ranks) <= processors { POLLS_ALONE } else { POLLS_SHARED }
 }
 
 pub(crate) fn check(answer: i32, what: &str) -> Result<(), Trouble> {
@@ -61,7 +76,8 @@ impl Group {
             ]
         };
         check(answers[0].max(answers[1]), "MPI_Comm_rank")?;
-        Ok(Group { communicator: own, rank: rank as u32, size: size as u32 })
+        let (rank, size) = (rank as u32, size as u32);
+        Ok(Group { communicator: own, rank, size, polls: polls(size) })
     }
 
     /// Gives all ranks the bytes of rank 0.
@@ -76,7 +92,7 @@ impl Group {
             profiling::ibcast(address, count, byte, 0, self.communicator, &raw mut request as usize)
         };
         check(answer, "MPI_Ibcast")?;
-        wait(&mut request, 1)
+        wait(&mut request, self.polls)
     }
 
     /// A number that rank 0 finds, for all ranks; if it finds none, all fail.
@@ -157,7 +173,7 @@ impl Group {
             )
         };
         check(answer, "MPI_Iallgather")?;
-        wait(&mut request, 1)?;
+        wait(&mut request, self.polls)?;
         all.chunks_exact(own.len()).enumerate().for_each(|(at, bytes)| take(at, bytes));
         Ok(())
     }

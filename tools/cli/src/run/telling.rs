@@ -3,6 +3,7 @@
 use iolab_host::job::Job;
 use iolab_host::launch;
 use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::classes::Layer;
 use iolab_segment::{Figures, TALLY_VARIABLE, Tally};
 use iolab_trace::spool::Unseen;
 use std::ffi::{CString, OsStr};
@@ -40,7 +41,9 @@ impl Telling {
         is_quiet: bool,
         is_strict: bool,
     ) -> Option<Telling> {
-        let is_wanted = !specs.is_empty() && (is_strict || !is_quiet && !is_inside_a_run());
+        // What stages of other layers do is told by the libraries of those (`parallel`).
+        let specs = || specs.iter().filter(|spec| spec.layer() == Layer::Posix);
+        let is_wanted = specs().next().is_some() && (is_strict || !is_quiet && !is_inside_a_run());
         let (tally, place) = match is_wanted.then(Tally::create)? {
             Ok(made) => made,
             Err(errno) => {
@@ -53,7 +56,7 @@ impl Telling {
         if let Some((program, why)) = launch::missed(Path::new(command.get_program())) {
             tally.miss(program.as_os_str().as_bytes(), why);
         }
-        let mut names: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
+        let mut names: Vec<&str> = specs().map(|spec| spec.name).collect();
         names.dedup();
         Some(Telling { tally, strategies: names.join(" + "), is_quiet })
     }
