@@ -93,7 +93,17 @@ impl Parts {
 
     /// All of them, which is what the calls took.
     pub fn total(&self) -> u64 {
-        self.0.iter().fold(0, |sum, ns| sum.saturating_add(*ns))
+        self.sum(&Part::ALL)
+    }
+
+    /// For devices: until one begins, gets there, and moves bytes.
+    pub(crate) fn for_devices(&self) -> u64 {
+        self.sum(&[Part::DeviceWait, Part::Positioning, Part::Transferring])
+    }
+
+    /// Several together.
+    pub(crate) fn sum(&self, parts: &[Part]) -> u64 {
+        parts.iter().fold(0, |sum, &part| sum.saturating_add(self.of(part)))
     }
 
     /// Each with its name, in order.

@@ -75,14 +75,8 @@ fn sum(values: impl Iterator<Item = u64>) -> u64 {
     values.fold(0, u64::saturating_add)
 }
 
-fn device_ns(parts: &Parts) -> u64 {
-    let device = [Part::DeviceWait, Part::Positioning, Part::Transferring];
-    sum(device.into_iter().map(|part| parts.of(part)))
-}
-
 fn link_ns(parts: &Parts) -> u64 {
-    let link = [Part::Sending, Part::Wire, Part::Answering];
-    sum(link.into_iter().map(|part| parts.of(part)))
+    parts.sum(&[Part::Sending, Part::Wire, Part::Answering])
 }
 
 fn share(part: u64, whole: u64) -> f64 {
@@ -121,7 +115,7 @@ fn idle(facts: &Facts, cluster: &Cluster) -> Option<Finding> {
     let busy = sum(cluster.devices.iter().map(|device| device.busy_calling_ns));
     let count = cluster.devices.len() as u64;
     let idle_share = 1.0 - share(busy, cluster.calling_ns.saturating_mul(count));
-    if count < 2 || idle_share < IDLE_SHARE || share(device_ns(&parts), parts.total()) < MOST {
+    if count < 2 || idle_share < IDLE_SHARE || share(parts.for_devices(), parts.total()) < MOST {
         return None;
     }
     let message = format!(
@@ -130,7 +124,7 @@ fn idle(facts: &Facts, cluster: &Cluster) -> Option<Finding> {
     );
     let remedy = "keep more under way: larger calls that reach more servers, several at once \
                   (non-blocking calls, more ranks), or smaller stripes";
-    Some(finding(facts, cluster, 1, device_ns, (message, remedy), None))
+    Some(finding(facts, cluster, 1, Parts::for_devices, (message, remedy), None))
 }
 
 /// Calls that were cut up into many small requests.
@@ -166,7 +160,7 @@ fn small_requests(facts: &Facts, cluster: &Cluster) -> Option<Finding> {
 fn saturated_link(facts: &Facts, cluster: &Cluster) -> Option<Finding> {
     let parts = cluster.parts();
     // Where memory is full, data wait on the wire for devices.
-    let is_for_devices = share(device_ns(&parts), parts.total()) > FEW;
+    let is_for_devices = share(parts.for_devices(), parts.total()) > FEW;
     if is_for_devices || share(link_ns(&parts), parts.total()) < MOST || cluster.link_rate <= 0.0 {
         return None;
     }

@@ -1,7 +1,8 @@
 //! What rules about a simulated cluster look at: what its ranks wait for in calls that move data, and what its
 //! devices, servers and links do meanwhile. One pass over the rows; kept are sums, and times of calls and accesses.
 
-use super::{Part, PartSums, Parts, Ways};
+use super::sums::{Phases, Sums};
+use super::{PartSums, Parts, Ways};
 use iolab_trace::{Event, Function, Layer, ProcessKind, Trace};
 use std::collections::BTreeMap;
 
@@ -84,7 +85,7 @@ impl Cluster {
     pub(crate) fn of(trace: &Trace) -> Option<Cluster> {
         let ways = Ways::new(trace)?;
         let mut cluster = Cluster {
-            sums: PartSums::of(trace)?,
+            sums: PartSums::default(),
             by_process: BTreeMap::new(),
             call_count: 0,
             call_bytes: 0,
@@ -95,6 +96,8 @@ impl Cluster {
             links: BTreeMap::new(),
             link_rate: 0.0,
         };
+        let phases = Phases::of(&trace.header);
+        let mut sums = Sums::of(&trace.header, &phases);
         let mut calling: Spans = Vec::new();
         let mut busy: BTreeMap<u32, (Device, Spans)> = BTreeMap::new();
         for (entry, process) in trace.header.processes.iter().zip(0..) {
@@ -104,10 +107,15 @@ impl Cluster {
         }
         for (event, row) in trace.events.iter().zip(0..) {
             let span = (event.start.0, event.end.0.max(event.start.0));
-            match event.function.layer() {
-                Layer::Mpiio if event.function.class().moves_data() && ways.is_call(event) => {
-                    cluster.call(event, u64::from(row), ways.spent(row).parts);
-                    calling.push(span);
+            let layer = event.function.layer();
+            match layer {
+                Layer::Mpiio | Layer::Mpi if ways.is_call(event) => {
+                    let spent = ways.spent(row);
+                    sums.add(&ways, event, &spent);
+                    if event.function.class().moves_data() && layer == Layer::Mpiio {
+                        cluster.call(event, u64::from(row), spent.parts);
+                        calling.push(span);
+                    }
                 }
                 Layer::Device => {
                     if let Some((device, spans)) = busy.get_mut(&event.process) {
@@ -120,6 +128,7 @@ impl Cluster {
                 _ => {}
             }
         }
+        cluster.sums = sums.finish()?;
         let calling = joined(calling);
         cluster.calling_ns = calling.iter().map(|(start, end)| end - start).sum();
         let device = |(device, spans)| Device {
@@ -144,11 +153,10 @@ impl Cluster {
         let bytes = event.moved_bytes();
         self.call_bytes = self.call_bytes.saturating_add(bytes);
         if event.function.class() == iolab_trace::Class::Write {
-            let device = [Part::DeviceWait, Part::Positioning, Part::Transferring];
             self.writes.push(Write {
                 start_ns: event.start.0,
                 took_ns: parts.total(),
-                device_ns: device.map(|part| parts.of(part)).iter().sum(),
+                device_ns: parts.for_devices(),
                 bytes,
                 process: event.process,
                 row,

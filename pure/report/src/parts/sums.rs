@@ -1,6 +1,6 @@
 //! The parts of all calls of a run, added up by function, phase, file and server.
 
-use super::{Parts, Ways};
+use super::{Parts, Spent, Ways};
 use iolab_trace::{Event, Header, PhaseEntry, Trace};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -45,27 +45,56 @@ impl PartSums {
     /// Of a trace of a simulated cluster that knows causes.
     pub fn of(trace: &Trace) -> Option<PartSums> {
         let ways = Ways::new(trace)?;
-        let header = &trace.header;
-        let phases = Phases::of(header);
-        let mut total = PartRow { name: "all".to_owned(), ..PartRow::default() };
-        let [mut functions, mut by_phase, mut files, mut servers] = [const { Group::new() }; 4];
+        let phases = Phases::of(&trace.header);
+        let mut sums = Sums::of(&trace.header, &phases);
         for (event, row) in trace.events.iter().zip(0..).filter(|(event, _)| ways.is_call(event)) {
-            let spent = ways.spent(row);
-            total.add(&spent.parts);
-            functions.add(event.function.name(), &spent.parts);
-            let file = event.file.index().and_then(|index| header.files.get(index));
-            if let Some(file) = file {
-                files.add(&file.path, &spent.parts);
-            }
-            if let Some(server) = spent.server {
-                servers.add(ways.servers()[server], &spent.parts);
-            }
-            if let Some(phase) = phases.of_call(header, event) {
-                by_phase.add(phase, &spent.parts);
-            }
+            sums.add(&ways, event, &ways.spent(row));
         }
+        sums.finish()
+    }
+}
+
+/// The sums so far.
+pub(super) struct Sums<'a> {
+    header: &'a Header,
+    in_phases: &'a Phases<'a>,
+    total: PartRow,
+    functions: Group<'a>,
+    phases: Group<'a>,
+    files: Group<'a>,
+    servers: Group<'a>,
+}
+
+impl<'a> Sums<'a> {
+    /// Of no call.
+    pub(super) fn of(header: &'a Header, in_phases: &'a Phases<'a>) -> Sums<'a> {
+        let total = PartRow { name: "all".to_owned(), ..PartRow::default() };
+        let [functions, phases, files, servers] = [const { Group::new() }; 4];
+        Sums { header, in_phases, total, functions, phases, files, servers }
+    }
+
+    /// Takes in where the time of a call went.
+    pub(super) fn add(&mut self, ways: &Ways<'a>, event: &Event, spent: &Spent) {
+        let parts = &spent.parts;
+        self.total.add(parts);
+        self.functions.add(event.function.name(), parts);
+        let file = event.file.index().and_then(|index| self.header.files.get(index));
+        if let Some(file) = file {
+            self.files.add(&file.path, parts);
+        }
+        if let Some(server) = spent.server {
+            self.servers.add(ways.servers()[server], parts);
+        }
+        if let Some(phase) = self.in_phases.of_call(self.header, event) {
+            self.phases.add(phase, parts);
+        }
+    }
+
+    /// What came of it; nothing of no call.
+    pub(super) fn finish(self) -> Option<PartSums> {
+        let Sums { total, functions, phases, files, servers, .. } = self;
         let [functions, phases, files, servers] =
-            [functions, by_phase, files, servers].map(Group::rows);
+            [functions, phases, files, servers].map(Group::rows);
         (total.call_count > 0).then_some(PartSums { total, functions, phases, files, servers })
     }
 }
@@ -92,13 +121,13 @@ impl<'a> Group<'a> {
 }
 
 /// Which phases applications were in.
-struct Phases<'a> {
+pub(super) struct Phases<'a> {
     /// By application: from when on it was in what.
     applications: BTreeMap<&'a str, Vec<(u64, String)>>,
 }
 
 impl<'a> Phases<'a> {
-    fn of(header: &'a Header) -> Phases<'a> {
+    pub(super) fn of(header: &'a Header) -> Phases<'a> {
         let mut applications: BTreeMap<&str, Vec<&PhaseEntry>> = BTreeMap::new();
         for phase in &header.phases {
             applications.entry(&phase.application).or_default().push(phase);
