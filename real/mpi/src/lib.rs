@@ -22,6 +22,7 @@ mod files;
 mod handle;
 mod messages;
 mod next;
+mod open_files;
 mod pfs;
 mod profiling;
 mod recorder;

@@ -7,6 +7,7 @@
 
 use super::numbers::{Class, Numbers};
 use super::trouble::Trouble;
+use crate::call::Call;
 use crate::family::Family;
 use crate::profiling;
 
@@ -57,7 +58,25 @@ pub(crate) fn wait(request: &mut usize, polls: u32) -> Result<(), Trouble> {
     }
 }
 
+/// Whether a communicator is one whose processes can open files together: of one group, and while MPI is at work.
+pub(crate) fn can_open(communicator: usize) -> bool {
+    if !profiling::has_world() || communicator == Numbers::here().no_communicator {
+        return false;
+    }
+    let mut is_inter = 0i32;
+    // SAFETY: a communicator of the program's, and room for the answer.
+    let answer = unsafe { profiling::is_inter(communicator, &raw mut is_inter as usize) };
+    answer == 0 && is_inter == 0
+}
+
 impl Group {
+    /// The processes that call `MPI_File_open(communicator, …)`, all of which come here; none: the call is for the
+    /// library to judge.
+    pub(crate) fn of_open(call: &Call<'_>) -> Option<Group> {
+        let communicator = call.handle(0);
+        can_open(communicator).then(|| Group::of(communicator).ok()).flatten()
+    }
+
     /// The processes of a communicator of one group. All of them come here.
     pub(crate) fn of(communicator: usize) -> Result<Group, Trouble> {
         let (mut own, mut request) = (0usize, 0usize);

@@ -5,13 +5,13 @@ use super::info::{Added, Told};
 use super::{Chosen, log};
 use crate::call::Call;
 use crate::exchange::storage::{mode, path_of_open};
+use crate::open_files::{self, OpenFiles};
 use crate::pfs::group::Group;
 use crate::pfs::numbers::Numbers;
-use crate::profiling;
 use iolab_policy::insitu::mpiio::{Demote, HintEffect, Line, MpiIoStage};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An open file of the library's.
 pub(super) struct File {
@@ -25,11 +25,11 @@ pub(super) struct File {
     demotion: Option<Demotion>,
 }
 
-static TABLE: RwLock<BTreeMap<usize, Arc<File>>> = RwLock::new(BTreeMap::new());
+static FILES: OpenFiles<File> = OpenFiles::new();
 
 /// The file of a handle, if a stage is for it.
 pub(super) fn find(handle: usize) -> Option<Arc<File>> {
-    TABLE.read().unwrap_or_else(PoisonError::into_inner).get(&handle).cloned()
+    FILES.find(handle)
 }
 
 /// A file that is about to be opened, which stages are for.
@@ -45,17 +45,10 @@ pub(super) struct Opening {
 /// Before `MPI_File_open(communicator, name, mode, info, file)`: which stages the file has, as rank 0
 /// says, since names may differ and all must do the same; none: no stage is for it.
 pub(super) fn opening(chosen: &[Chosen], call: &Call<'_>) -> Option<Opening> {
-    let communicator = call.handle(0);
-    if !profiling::has_world() || communicator == Numbers::here().no_communicator {
+    if call.word(1) == 0 {
         return None;
     }
-    let mut is_inter = 0i32;
-    // SAFETY: a communicator of the program's, and room for the answer.
-    let asked = unsafe { profiling::is_inter(communicator, &raw mut is_inter as usize) };
-    if asked != 0 || is_inter != 0 || call.word(1) == 0 {
-        return None;
-    }
-    let group = Group::of(communicator).ok()?;
+    let group = Group::of_open(call)?;
     let path = path_of_open(call);
     let own = || {
         let is_for = |(_, it): &(usize, &Chosen)| chooses(it, &path);
@@ -112,8 +105,7 @@ impl Opening {
             Some(judge) if is_demoted => Some(Demotion::new(self.group, judge)),
             _ => None,
         };
-        // SAFETY: the handle that MPI has just written; a file is a pointer everywhere.
-        let handle = unsafe { (call.word(4) as *const usize).read_unaligned() };
+        let handle = open_files::opened(call);
         let path = self.path.to_string_lossy().into_owned();
         let told = Mutex::default();
         let file = File { handle, path, is_first, hints: self.hints, told, demotion };
@@ -126,22 +118,13 @@ impl Opening {
         if let Some(added) = &self.added {
             file.tell_hints(added);
         }
-        let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
-        table.insert(handle, Arc::new(file));
+        FILES.keep(handle, file);
     }
 }
 
 /// Before `MPI_File_close(file)`, which all ranks call.
 pub(super) fn closing(call: &Call<'_>) {
-    if call.word(0) == 0 {
-        return;
-    }
-    // SAFETY: the program's handle.
-    let handle = unsafe { (call.word(0) as *const usize).read_unaligned() };
-    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
-    let file = table.remove(&handle);
-    drop(table);
-    if let Some(file) = file.filter(|file| file.is_first)
+    if let Some(file) = FILES.closing(call).filter(|file| file.is_first)
         && let Some(demotion) = &file.demotion
     {
         let (path, counts) = (file.path.clone(), demotion.counts());

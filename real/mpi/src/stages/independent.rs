@@ -32,33 +32,18 @@ pub(super) fn function(
     large.or_else(|| usual.get()).map(Function)
 }
 
+/// A collective access without and with an offset.
+type Five = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize) -> i32;
+type Six = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize) -> i32;
+
 /// Makes the call with the arguments of the collective one.
 pub(super) fn perform(Function(address): Function, words: &[usize]) -> i32 {
     // SAFETY: the guest's own arguments, for a function that takes as many of the same kinds: with an
     // offset one more than without.
     unsafe {
         match *words {
-            [a, b, c, d, e] => {
-                let function: unsafe extern "C-unwind" fn(
-                    usize,
-                    usize,
-                    usize,
-                    usize,
-                    usize,
-                ) -> i32 = std::mem::transmute(address);
-                function(a, b, c, d, e)
-            }
-            [a, b, c, d, e, f] => {
-                let function: unsafe extern "C-unwind" fn(
-                    usize,
-                    usize,
-                    usize,
-                    usize,
-                    usize,
-                    usize,
-                ) -> i32 = std::mem::transmute(address);
-                function(a, b, c, d, e, f)
-            }
+            [a, b, c, d, e] => std::mem::transmute::<usize, Five>(address)(a, b, c, d, e),
+            [a, b, c, d, e, f] => std::mem::transmute::<usize, Six>(address)(a, b, c, d, e, f),
             _ => unreachable!("a collective access has five or six arguments"),
         }
     }
