@@ -3,6 +3,7 @@
 
 use crate::failure::Failure;
 use crate::lines::Lines;
+use crate::say::number_of;
 use clap::{ArgGroup, Args};
 use iolab_policy::collective::{CollectiveKind, catalog};
 use iolab_policy::insitu::StrategySpec;
@@ -142,22 +143,21 @@ impl Applied {
                 program.to_string_lossy()
             );
         }
-        let (accesses, files) =
-            (counted(*carried, "collective access", "es"), counted(*files as u64, "file", "s"));
+        let (accesses, files) = (
+            number_of(*carried, "collective access", "collective accesses"),
+            number_of(*files as u64, "file", "files"),
+        );
         let mut line = format!(
             "file={} carried out {accesses} of {files}; {} went from rank to rank",
             self.name,
             format_bytes(*bytes)
         );
         if *passed > 0 {
-            line += &format!("; {} stayed with the MPI library", counted(*passed, "call", "s"));
+            line +=
+                &format!("; {} stayed with the MPI library", number_of(*passed, "call", "calls"));
         }
         line
     }
-}
-
-fn counted(count: u64, noun: &str, plural: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { plural })
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ fn run_counted(arguments: &Arguments, report: &CountedReport) -> Result<ExitCode
 pub(crate) fn analyse(path: &Path) -> Result<Report, Failure> {
     let source = trace_file::source(path)?;
     if Analysis::needs_all(source.header()) {
-        return Ok(Analysis::of(&iolab_traces::load(path)?));
+        return Ok(Analysis::of(&source.into_trace()?));
     }
     let mut analysis = Analysis::new(source.header().clone());
     source.visit(|event| analysis.observe(event))?;

@@ -1,5 +1,6 @@
 //! What `iolab run` says at its end: what was applied, and what the strategies did not reach.
 
+use crate::say::number_of;
 use iolab_host::job::Job;
 use iolab_host::launch;
 use iolab_policy::insitu::StrategySpec;
@@ -88,16 +89,12 @@ fn is_inside_a_run() -> bool {
 }
 
 fn applied(figures: &Figures, strategies: &str) -> String {
-    let counted = |count: u64, one: &str, many: &str| match count {
-        1 => format!("1 {one}"),
-        count => format!("{count} {many}"),
-    };
     if figures.files == 0 {
         return match figures.processes {
             0 => format!("{strategies}: no program has said that it loaded the library"),
             programs => format!(
                 "{strategies}: no file was chosen, in {}",
-                counted(programs, "program", "programs")
+                number_of(programs, "program", "programs")
             ),
         };
     }
@@ -107,8 +104,8 @@ fn applied(figures: &Figures, strategies: &str) -> String {
     };
     format!(
         "{strategies}: {}, {} heard, {saved}",
-        counted(figures.files, "file", "files"),
-        counted(figures.heard, "call", "calls")
+        number_of(figures.files, "file", "files"),
+        number_of(figures.heard, "call", "calls")
     )
 }
 
