@@ -9,6 +9,7 @@ use iolab_report::{Analysis, report_page};
 use iolab_sim::workload::Settings;
 use iolab_trace::{Causes, Event, Function, Layer, Links, Trace};
 use iolab_vocab::{Nanos, Random, Seed};
+use std::collections::BTreeMap;
 
 fn calls<'a>(trace: &'a Trace, ways: &Ways<'_>) -> Vec<(u32, &'a Event)> {
     let rows = trace.events.iter().zip(0..).filter(|(event, _)| ways.is_call(event));
@@ -154,6 +155,21 @@ fn every_grouping_has_each_call_at_most_once() {
     for row in sums.functions.iter().chain(&sums.phases).chain(&sums.files).chain(&sums.servers) {
         assert_eq!(row.parts.total(), row.time_ns, "{}", row.name);
     }
+}
+
+#[test]
+fn calls_are_told_under_each_server_whose_answer_they_waited_for_last() {
+    let trace = recorded(EVERYTHING, "classic-hdd", &Settings::default());
+    let ways = Ways::new(&trace).unwrap();
+    let calls = trace.events.iter().zip(0..).filter(|(event, _)| ways.is_call(event));
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for server in calls.filter_map(|(_, row)| ways.spent(row).server) {
+        *counts.entry(ways.servers()[server]).or_default() += 1;
+    }
+    let servers = PartSums::of(&trace).unwrap().servers;
+    let told = servers.iter().map(|row| (row.name.as_str(), row.call_count)).collect();
+    assert_eq!(counts, told);
+    assert!(counts.contains_key(ways.servers()[0]) && counts.len() > 2, "{counts:?}");
 }
 
 #[test]
