@@ -4,13 +4,13 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { after, before, describe, test } from "node:test";
 import { deflateSync } from "node:zlib";
-import { chromium } from "playwright-core";
+import { launch, openFile, picture, pixels } from "./chromium.mjs";
 
 const EVENTS = 1_000_000;
 const OPEN_MS_MAX = 3000;
@@ -20,24 +20,10 @@ const REFERENCE_MS = 300;
 const BYTES_PER_EVENT_MAX = 6;
 const WRITE_LIGHT = 0xff2b89e8;
 
-const flags = [
-  "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-  "--disable-background-networking", "--disable-component-update", "--disable-sync",
-];
-
 let directory, browser, demo, file;
 
 /** Opens the page; what it complains about or asks for is collected. */
-async function open(options = {}) {
-  const page = await browser.newPage({ viewport: { width: 1400, height: 1000 }, ...options });
-  const complaints = [];
-  page.on("console", (message) => ["error", "warning"].includes(message.type()) && complaints.push(message.text()));
-  page.on("pageerror", (error) => complaints.push(error.message));
-  page.on("request", (request) => request.url() !== `file://${file}` && complaints.push(`asked for ${request.url().slice(0, 80)}`));
-  await page.goto(`file://${file}`);
-  await page.waitForFunction(() => performance.getEntriesByName("timeline-complete").length > 0, null, { timeout: 60_000 });
-  return { page, complaints };
-}
+const open = (options = {}) => openFile(browser, file, { viewport: { width: 1400, height: 1000 }, ...options });
 
 /**
  * How much slower than by itself this process's share of the machine is just now: other tests run beside
@@ -54,24 +40,6 @@ function slowness(page) {
 
 /** Milliseconds from the start of the navigation until the first picture is complete. */
 const drawnAfter = (page) => page.evaluate(() => performance.getEntriesByName("timeline-drawn")[0].startTime);
-
-/** Pixels of one colour on the canvas. */
-function pixels(page, colour) {
-  return page.evaluate((colour) => {
-    const canvas = document.querySelector("canvas.stage");
-    const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-    return new Uint32Array(data.buffer).reduce((count, pixel) => count + (pixel === colour ? 1 : 0), 0);
-  }, colour);
-}
-
-/** A number that differs when the picture does. */
-function picture(page) {
-  return page.evaluate(() => {
-    const canvas = document.querySelector("canvas.stage");
-    const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-    return new Uint32Array(data.buffer).reduce((hash, pixel) => (Math.imul(hash, 31) + pixel) | 0, 7);
-  });
-}
 
 /** Median time between frames while something is done with the page. */
 async function frames(page, act) {
@@ -121,9 +89,7 @@ describe("a page of a million calls per run", () => {
     file = join(directory, "page.html");
     const cargo = ["run", "-q", "-p", "iolab-report", "--example", "demo_page", "--", String(EVENTS), file];
     demo = JSON.parse(execFileSync("cargo", cargo, { cwd: join(dirname(fileURLToPath(import.meta.url)), "../../.."), encoding: "utf8" }));
-    const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
-    assert.ok(existsSync(executablePath), `${executablePath} is not there; install chromium or set CHROMIUM`);
-    browser = await chromium.launch({ executablePath, args: flags });
+    browser = await launch();
   });
 
   after(async () => {

@@ -31,23 +31,25 @@ export const labels = (page) => page.locator(".gutter .label .name").allTextCont
 
 export const stage = (page) => page.locator("canvas.stage").boundingBox();
 
-/** A number that differs when the picture does. */
-export function picture(page) {
-  return page.evaluate(() => {
-    const canvas = document.querySelector("canvas.stage");
+/**
+ * The pixels of a canvas (0xAABBGGRR), once everything that was asked for is drawn: the page's text is there at
+ * once, the picture with the next frame.
+ */
+async function ofPixels(page, selector, read, argument) {
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+  return page.evaluate(`(() => {
+    const canvas = document.querySelector("${selector}");
     const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-    return new Uint32Array(data.buffer).reduce((hash, pixel) => (Math.imul(hash, 31) + pixel) | 0, 7);
-  });
+    return (${read})(new Uint32Array(data.buffer), ${argument});
+  })()`);
 }
 
-/** Pixels of one colour (0xAABBGGRR) on the canvas. */
-export function pixels(page, colour) {
-  return page.evaluate((colour) => {
-    const canvas = document.querySelector("canvas.stage");
-    const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-    return new Uint32Array(data.buffer).reduce((count, pixel) => count + (pixel === colour ? 1 : 0), 0);
-  }, colour);
-}
+/** A number that differs when the picture does. */
+export const picture = (page) => ofPixels(page, "canvas.stage", (all) => all.reduce((hash, pixel) => (Math.imul(hash, 31) + pixel) | 0, 7));
+
+/** Pixels of one colour on a canvas. */
+export const pixels = (page, colour, selector = "canvas.stage") =>
+  ofPixels(page, selector, (all, colour) => all.reduce((count, pixel) => count + (pixel === colour ? 1 : 0), 0), colour);
 
 /** What axe finds wrong, in words. */
 export async function faults(page) {

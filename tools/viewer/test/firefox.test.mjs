@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import puppeteer from "puppeteer-core";
+import { pixels } from "./chromium.mjs";
 import { cluster, page as pageOf } from "./made-up.mjs";
 
 const TIMEOUT_MS = 120_000;
@@ -35,19 +36,12 @@ after(async () => {
 
 const until = (condition, ...values) => page.waitForFunction(condition, { timeout: TIMEOUT_MS, polling: 100 }, ...values);
 
-const pixels = (colour) =>
-  page.evaluate((colour) => {
-    const canvas = document.querySelector("canvas.stage");
-    const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-    return new Uint32Array(data.buffer).reduce((count, pixel) => count + (pixel === colour ? 1 : 0), 0);
-  }, colour);
-
 test("draws a thousand ranks and twenty servers on one screen, with the one failure", async () => {
   const names = await page.evaluate(() => [...document.querySelectorAll(".gutter .name")].map(({ textContent }) => textContent));
   assert.ok(names.includes("rank 960–999") && names.includes("server19"), names.join());
   assert.equal(await page.evaluate(() => document.querySelector("#timeline").classList.contains("scrolled")), false);
-  assert.ok((await pixels(0xff2b89e8)) > 1000, "no writes are drawn");
-  assert.ok((await pixels(0xff0000d4)) > 0, "the failed call is not marked");
+  assert.ok((await pixels(page, 0xff2b89e8)) > 1000, "no writes are drawn");
+  assert.ok((await pixels(page, 0xff0000d4)) > 0, "the failed call is not marked");
 });
 
 test("says of a write of a simulated checkpoint where its time went", async () => {

@@ -197,12 +197,7 @@ describe("a search", () => {
 });
 
 describe("the accesses to a file", () => {
-  const colours = (page, colour) =>
-    page.evaluate((colour) => {
-      const canvas = document.querySelector(".accesses canvas");
-      const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-      return new Uint32Array(data.buffer).reduce((count, pixel) => count + (pixel === colour ? 1 : 0), 0);
-    }, colour);
+  const colours = (page, colour) => pixels(page, colour, ".accesses canvas");
 
   test("stand below the rows, offset over time; a click on one selects it above", async () => {
     const { page, complaints } = await openFile(browser, small);
