@@ -72,6 +72,11 @@ impl<R: ChunkReader + 'static> Reader<R> {
         self.metadata.metadata().file_metadata().num_rows().max(0) as u64
     }
 
+    /// Begins again with the first row group.
+    pub fn rewind(&mut self) {
+        (self.group, self.first_row) = (0, 0);
+    }
+
     /// The next row group, with its causes.
     pub fn next_group(&mut self) -> Option<Result<Group, IotError>> {
         self.step(true)

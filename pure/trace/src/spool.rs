@@ -282,6 +282,9 @@ pub mod control {
     pub const LEFT_OUT: usize = 256;
     /// Calls on a stream that get records of their own before they are counted; all ones: every call.
     pub const STREAM_ROWS: usize = 512;
+    /// How far the Unix time of the calibration is from the right one at most, as the system states it: 1 more
+    /// than that in nanoseconds; 0 where it states nothing or its clock is not synchronised.
+    pub const UNIX_BOUND: usize = 520;
 }
 
 /// Fields of the head of a process file.

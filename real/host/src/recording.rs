@@ -15,6 +15,7 @@ mod settings;
 
 pub use clock_source::ClockSource;
 pub use error::RecordingError;
+pub(crate) use machine::boot;
 pub use machine::host;
 pub use settings::{Settings, StreamCalls};
 

@@ -22,12 +22,32 @@ pub(super) fn launch(command: &[OsString], strategies: &[String]) -> Launch {
         mounts: mounts(&fs::read_to_string("/proc/self/mounts").unwrap_or_default()),
         strategies: strategies.to_vec(),
         pid: 0,
+        machine: boot(),
     }
 }
 
 /// What this node calls itself.
 pub fn host() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
+/// This machine since it was started: equal for all that share its monotonic clock.
+pub(crate) fn boot() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    boot.trim().to_owned()
+}
+
+/// How far the wall clock is from the right time at most, as the system states it; `None` where nobody
+/// keeps it synchronised.
+pub(super) fn unix_bound_ns() -> Option<u64> {
+    // SAFETY: plain numbers, of which those that say what to change are 0; filled by the call.
+    let (state, time) = unsafe {
+        let mut time = std::mem::zeroed::<libc::timex>();
+        (libc::adjtimex(&mut time), time)
+    };
+    let is_synchronised = state >= 0 && state != libc::TIME_ERROR;
+    // In microseconds.
+    is_synchronised.then(|| u64::try_from(time.maxerror).unwrap_or(0).saturating_mul(1000))
 }
 
 fn environment() -> BTreeMap<String, String> {
