@@ -9,12 +9,14 @@
 //! which, and what doubt is left. A path on a file system that every machine has for itself is a file
 //! per machine.
 
+mod choose;
 mod clocks;
 mod files;
 mod missing;
 
 use crate::align::Precedences;
 use crate::{Class, Event, Function, Header, Layer, ObjectEntry, PhaseEntry, ProcessEntry};
+pub use choose::{Chosen, Named, SESSION, choose};
 use clocks::{Clocks, Times};
 use files::Files;
 use iolab_vocab::FileId;

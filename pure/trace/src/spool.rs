@@ -37,6 +37,26 @@ pub const CHUNK_RECORDS: usize = CHUNK_BYTES / RECORD_BYTES - 1;
 /// Size of `control`.
 pub const CONTROL_BYTES: usize = 4096;
 
+/// Variables that matter to I/O and parallel launchers, by the beginning of their name: a trace keeps them.
+pub const VARIABLES: [&str; 16] = [
+    "OMP_",
+    "OMPI_",
+    "PMI_",
+    "PMIX_",
+    "MPICH_",
+    "SLURM_",
+    "ROMIO_",
+    "UCX_",
+    "HDF5_",
+    "NETCDF_",
+    "TMPDIR",
+    "HOSTNAME",
+    "LUSTRE_",
+    "IOLAB_",
+    "PALS_",
+    "PBS_JOBID",
+];
+
 /// One record. `tag` is written last and makes it valid: it equals the tag of the chunk, which
 /// changes each time the chunk is used again.
 #[repr(C)]

@@ -17,6 +17,7 @@ mod failure;
 mod fs;
 mod import;
 mod man;
+mod merge;
 mod mount;
 mod mpi;
 mod output;
@@ -72,6 +73,7 @@ enum Capability {
     Fs(fs::Arguments),
     Import(import::Arguments),
     Man(man::Arguments),
+    Merge(merge::Arguments),
     Replay(replay::Arguments),
     Reproduce(reproduce::Arguments),
     Report(report::Arguments),
@@ -102,6 +104,7 @@ fn main() -> ExitCode {
         Capability::Fs(arguments) => fs::run(&arguments),
         Capability::Import(arguments) => import::run(&arguments),
         Capability::Man(arguments) => man::run(&arguments, Iolab::command()),
+        Capability::Merge(arguments) => merge::run(&arguments),
         Capability::Replay(arguments) => replay::run(&arguments),
         Capability::Reproduce(arguments) => reproduce::run(&arguments),
         Capability::Simulate(arguments) => simulate::run(&arguments),
