@@ -12,6 +12,7 @@ mod collective;
 mod compare;
 mod completion;
 mod doctor;
+mod env;
 mod export;
 mod failure;
 mod fs;
@@ -67,6 +68,7 @@ enum Capability {
     Compare(compare::Arguments),
     Completion(completion::Arguments),
     Doctor(doctor::Arguments),
+    Env(env::Arguments),
     Record(record::Arguments),
     Recover(recover::Arguments),
     Export(export::Arguments),
@@ -98,6 +100,7 @@ fn main() -> ExitCode {
         Capability::Compare(arguments) => compare::run(&arguments),
         Capability::Completion(arguments) => completion::run(&arguments, Iolab::command()),
         Capability::Doctor(arguments) => doctor::run(&arguments),
+        Capability::Env(arguments) => env::run(&arguments),
         Capability::Record(arguments) => record::run(&arguments),
         Capability::Recover(arguments) => recover::run(&arguments),
         Capability::Export(arguments) => export::run(&arguments),
