@@ -330,6 +330,8 @@ pub mod process {
     pub const TAG: usize = 88;
     /// Number of this file in the run.
     pub const INDEX: usize = 92;
+    /// Ranks of its job; 0 when it has none or they are not known.
+    pub const SIZE: usize = 96;
     /// Host name, NUL-padded.
     pub const HOST: usize = 512;
     pub const HOST_BYTES: usize = 256;

@@ -106,7 +106,7 @@ impl Job {
     }
 
     /// The same from given variables; an empty key when they name no job.
-    pub fn of(variable: &dyn Fn(&str) -> Option<String>) -> Option<Job> {
+    fn of(variable: &dyn Fn(&str) -> Option<String>) -> Option<Job> {
         let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
         let found = LAUNCHERS.iter().find_map(|it| Some((it, number(it.rank)?)));
         let (launcher, rank) = found?;

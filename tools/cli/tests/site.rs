@@ -191,7 +191,8 @@ fn nothing_is_replaced_unasked_and_different_runs_are_refused_by_name() {
     assert!(said(&output).contains("work holds no part of a trace"), "{}", said(&output));
     let output = merge(place.path(), &["m.iot", "-o", "m.iot", "--force"]);
     assert!(said(&output).contains("both read and written"), "{}", said(&output));
-    let rest: Vec<_> = fs::read_dir(place.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
+    let rest: Vec<_> =
+        fs::read_dir(place.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
     assert!(rest.iter().all(|it| !it.to_string_lossy().contains("iolab-merge")), "{rest:?}");
     assert!(Path::new(spool).exists(), "what was merged stays");
     // The same spool by the command for those that were cut off.
@@ -230,10 +231,12 @@ fn programs_are_chosen_by_name() {
         let _ = fs::remove_dir_all(place.path().join("parts"));
         let variables = variables(place.path(), &[&["--record", "parts"], words].concat());
         let script = "cat one | wc -c > count; head -c 10 two > ten";
-        let ran = Command::new("sh").args(["-c", script]).envs(variables).current_dir(&work).output();
+        let ran =
+            Command::new("sh").args(["-c", script]).envs(variables).current_dir(&work).output();
         assert!(ran.unwrap().status.success());
         let (trace, _) = merged(place.path(), "parts");
-        let mut names: Vec<String> = trace.header.processes.iter().map(|it| it.name.clone()).collect();
+        let mut names: Vec<String> =
+            trace.header.processes.iter().map(|it| it.name.clone()).collect();
         names.sort();
         names.dedup();
         names
@@ -304,7 +307,10 @@ fn two_nodes_make_one_trace_with_what_one_node_records_and_a_missing_one_is_name
     assert!(nodes.iter().all(|it| it.status.success()), "{nodes:?}");
     let (both, told) = merged(place.path(), "parts");
     assert!(told.contains("(2 ranks) on 2 nodes, from 2 parts"), "{told}");
-    assert!(told.contains("times between 2 machines, aligned by their wall clocks alone"), "{told}");
+    assert!(
+        told.contains("times between 2 machines, aligned by their wall clocks alone"),
+        "{told}"
+    );
     assert!(!told.contains("of its job"), "{told}");
     assert_eq!(both.header.clocks.len(), 2);
     let hosts: Vec<_> = both.header.processes.iter().map(|it| it.host.as_str()).collect();

@@ -1,12 +1,11 @@
 //! A spool that the library made alone, where no launcher looked after it (`IOLAB_RECORD`): what a
 //! launcher would have known is in small files that the first process left.
 
-use super::{finish_directory, lives, machine};
-use crate::job::Job;
+use super::{finish_directory, lives, machine, process_files};
 use crate::recording::RecordingError;
 use iolab_trace::finish::{Launch, Side};
-use iolab_trace::spool::{CONTROL_BYTES, CONTROL_MAGIC};
-use iolab_trace::{Part, Trace};
+use iolab_trace::spool::{CONTROL_BYTES, CONTROL_MAGIC, process as head, read_u32};
+use iolab_trace::{Header, Part, Trace};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
@@ -53,8 +52,9 @@ pub fn part_of(directory: &Path) -> Result<Trace, RecordingError> {
     let mut trace = finish_directory(directory, Side::Program)?;
     let header = &mut trace.header;
     let run = text(&directory.join(RUN));
-    let environment = variables(directory);
-    let job = Job::of(&|name| environment.get(name).cloned());
+    let size = process_files(directory)?.iter().map(|file| read_u32(file, head::SIZE)).max();
+    let size = size.unwrap_or(0);
+    header.command = first_command(header);
     let part = |rank: u32, size: u32| Part {
         job: run.clone(),
         rank,
@@ -66,7 +66,6 @@ pub fn part_of(directory: &Path) -> Result<Trace, RecordingError> {
         header.processes.iter().filter_map(|it| u32::try_from(it.rank).ok()).collect();
     ranks.sort_unstable();
     ranks.dedup();
-    let size = job.map_or(0, |job| job.size);
     header.parts = match ranks.is_empty() {
         true => vec![part(0, 0)],
         false => ranks.into_iter().map(|rank| part(rank, size)).collect(),
@@ -79,6 +78,12 @@ pub fn part_of(directory: &Path) -> Result<Trace, RecordingError> {
         header.losses.unseen.push(line);
     }
     Ok(trace)
+}
+
+/// What was started first is what a launcher would have started.
+fn first_command(header: &Header) -> Vec<String> {
+    let first = header.processes.iter().min_by_key(|it| it.start_ns);
+    first.map_or_else(Vec::new, |process| process.command.clone())
 }
 
 /// What a launcher would have known.

@@ -21,6 +21,7 @@ static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 static ARGUMENTS: AtomicPtr<*const c_char> = AtomicPtr::new(std::ptr::null_mut());
 static ARGUMENT_COUNT: AtomicUsize = AtomicUsize::new(0);
 static RANK: AtomicU32 = AtomicU32::new(u32::MAX);
+static SIZE: AtomicU32 = AtomicU32::new(0);
 static DIRECTORY: Text = Text::new();
 static FILE: Text = Text::new();
 static SPARE: Text = Text::new();
@@ -63,7 +64,11 @@ pub(super) fn start(
     }
     ARGUMENTS.store(arguments.cast_mut(), Ordering::Relaxed);
     ARGUMENT_COUNT.store(count.max(0) as usize, Ordering::Relaxed);
-    RANK.store(rank(variable), Ordering::Relaxed);
+    let rank = rank(variable);
+    RANK.store(rank, Ordering::Relaxed);
+    if rank != u32::MAX {
+        SIZE.store(size(variable), Ordering::Relaxed);
+    }
     if !open_control() {
         // A recording that is over expects nothing of a process that outlives it.
         if is_there() {
@@ -128,15 +133,29 @@ fn rank(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> u32 {
         b"JSM_NAMESPACE_RANK",
         b"SLURM_PROCID",
     ];
-    let text = names.into_iter().find_map(variable).unwrap_or(b"");
-    let mut rank = if text.is_empty() { u32::MAX } else { 0 };
-    for &byte in text {
-        if !byte.is_ascii_digit() {
-            return u32::MAX;
-        }
-        rank = rank.wrapping_mul(10).wrapping_add(u32::from(byte - b'0'));
-    }
-    rank
+    names.into_iter().find_map(variable).and_then(number).unwrap_or(u32::MAX)
+}
+
+/// How many ranks its launcher says there are; 0 where it says nothing.
+fn size(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> u32 {
+    // As in `iolab_host::job`.
+    let names: [&[u8]; 8] = [
+        b"PMI_SIZE",
+        b"OMPI_COMM_WORLD_SIZE",
+        b"PMIX_SIZE",
+        b"MV2_COMM_WORLD_SIZE",
+        b"PALS_SIZE",
+        b"FLUX_JOB_SIZE",
+        b"JSM_NAMESPACE_SIZE",
+        b"SLURM_STEP_NUM_TASKS",
+    ];
+    names.into_iter().find_map(variable).and_then(number).unwrap_or(0)
+}
+
+fn number(text: &[u8]) -> Option<u32> {
+    let digit = |byte: &u8| byte.is_ascii_digit().then(|| u32::from(byte - b'0'));
+    let add = |number: u32, byte| Some(number.wrapping_mul(10).wrapping_add(digit(byte)?));
+    if text.is_empty() { None } else { text.iter().try_fold(0, add) }
 }
 
 fn open_control() -> bool {
@@ -412,6 +431,7 @@ fn fill_head(base: *mut u8, index: u32) {
         (head::PARENT, parent),
         (head::RANK, RANK.load(Ordering::Relaxed)),
         (head::INDEX, index),
+        (head::SIZE, SIZE.load(Ordering::Relaxed)),
         (head::FLAGS, FORK_FLAGS.load(Ordering::Relaxed)),
     ];
     for (at, value) in words {
