@@ -71,7 +71,7 @@ fn totals(trace: &Trace, work: &Path) -> BTreeMap<(String, String), (u64, u64)> 
 
 /// A shell, tar, and Python with a child of its own; the database is nobody else's.
 const SCRIPT: &str = r#"
-tar cf - one two | cat > all.tar
+tar cf - one two | dd of=all.tar bs=10240 iflag=fullblock 2> /dev/null
 python3 -c '
 import os, sqlite3
 base = sqlite3.connect("base.db")

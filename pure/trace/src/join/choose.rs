@@ -126,10 +126,12 @@ fn overlap(one: &Header, other: &Header) -> bool {
     one.0 <= other.1 && other.0 <= one.1
 }
 
-/// A rank is on one node only.
+/// A rank is on one node only, where names do not say that it is of one run: what starts it in a container has
+/// its number on another host.
 fn ranks_are_once(parts: &[&Named]) -> Result<(), Refusal> {
     let mut seen: BTreeMap<u32, (&str, &str)> = BTreeMap::new();
-    for named in parts {
+    let runs: BTreeSet<_> = parts.iter().map(|named| run_of(&named.header)).collect();
+    for named in parts.iter().filter(|_| runs.len() > 1) {
         for part in named.header.parts.iter().filter(|part| part.size > 0) {
             let here = (part.host.as_str(), named.name.as_str());
             let first = *seen.entry(part.rank).or_insert(here);
@@ -194,8 +196,8 @@ mod tests {
         let mut parts = [named("a", "j", "n1", &[0], 0), named("b", "j", "n2", &[1], 0)];
         parts[1].header.parts.clear();
         assert!(choose(&parts).unwrap_err().to_string().contains("b names no run"));
-        let parts = [named("a", "j", "n1", &[0], 0), named("b", "j", "n2", &[0], 0)];
-        let problem = choose(&parts).unwrap_err().to_string();
+        let of_rank = |name, host| named(name, &format!("process {name}"), host, &[0], 0);
+        let problem = choose(&[of_rank("a", "n1"), of_rank("b", "n2")]).unwrap_err().to_string();
         assert!(problem.contains("rank 0 ran on n1 by a and on n2 by b"), "{problem}");
     }
 

@@ -57,7 +57,11 @@ impl Clocks {
         let mut clocks = Clocks { machines: Vec::new(), parts: Vec::new(), base_ns };
         // By machine: wall clock and monotonic clock of its first part.
         let mut firsts: BTreeMap<&str, (usize, u64, u64)> = BTreeMap::new();
-        for (part, name) in parts.iter().zip(&names) {
+        // By the first of those that called MPI others are placed.
+        let mut order: Vec<usize> = (0..parts.len()).collect();
+        order.sort_by_key(|&at| parts[at].communicators.is_empty());
+        clocks.parts.resize(parts.len(), (0, 0));
+        for (at, (part, name)) in order.into_iter().map(|at| (at, (&parts[at], &names[at]))) {
             let clock = &part.clock;
             let number = clocks.machines.len();
             let &mut (machine, wall, monotonic) = firsts.entry(name).or_insert_with(|| {
@@ -68,7 +72,7 @@ impl Clocks {
             });
             // One reading of the wall clock for all parts of a machine: it may have been set meanwhile.
             let own = ahead(wall, base_ns) + ahead(clock.zero_monotonic_ns, monotonic);
-            clocks.parts.push((machine, own));
+            clocks.parts[at] = (machine, own);
             let at = |time: u64| own.saturating_add(i64::try_from(time).unwrap_or(0));
             let span = &mut clocks.machines[machine].own.span_ns;
             for process in &part.processes {
@@ -88,10 +92,11 @@ impl Clocks {
         self.parts[part].1
     }
 
-    /// The machine of each rank; none of one that was on several.
+    /// The machine of each rank that called MPI; none of one that did so on several.
     pub(super) fn machines_of_ranks(&self, parts: &[Header]) -> BTreeMap<u32, usize> {
         let mut machines: BTreeMap<u32, BTreeSet<usize>> = BTreeMap::new();
-        for (part, (machine, _)) in parts.iter().zip(&self.parts) {
+        let calling = parts.iter().zip(&self.parts).filter(|(it, _)| !it.communicators.is_empty());
+        for (part, (machine, _)) in calling {
             for rank in part.processes.iter().filter_map(|it| u32::try_from(it.rank).ok()) {
                 machines.entry(rank).or_default().insert(*machine);
             }
@@ -150,34 +155,39 @@ const BETWEEN: &str = "times between ";
 
 /// What a reader should know of times on different machines.
 fn told(clocks: &[MachineClock], met: usize) -> String {
-    let count = clocks.len();
-    let mut bounds: Vec<Option<u64>> = clocks.iter().map(|clock| clock.bound_ns).collect();
-    bounds.sort_unstable();
-    let known: Option<Vec<u64>> = bounds.into_iter().collect();
-    let within = match known {
-        // Those of two machines that are both off.
-        Some(known) => {
-            format!("right within {}", duration(known.iter().rev().take(2).sum()))
-        }
-        None => "by how much they are wrong is not known".to_owned(),
+    let by_wall: Vec<&MachineClock> = clocks[1..].iter().filter(|it| !it.by_messages).collect();
+    let by_messages: Vec<&MachineClock> = clocks.iter().filter(|it| it.by_messages).collect();
+    let mut told = format!("{BETWEEN}{} machines", clocks.len());
+    if !by_messages.is_empty() {
+        let within = within(&by_messages);
+        told.push_str(&format!(", aligned by {met} messages and collective calls: {within}"));
+    }
+    if !by_wall.is_empty() {
+        let hosts: Vec<&str> = by_wall.iter().map(|it| it.host.as_str()).collect();
+        let (hosts, within) = (hosts.join(", "), within(&by_wall));
+        told.push_str(&match by_messages.is_empty() {
+            true => format!(", aligned by their wall clocks alone: {within}"),
+            false => format!("; those of {hosts} by wall clocks: {within}"),
+        });
+    }
+    told
+}
+
+/// How far times of any two of these machines, or of one and the first, may be from each other.
+fn within(clocks: &[&MachineClock]) -> String {
+    let known: Option<Vec<u64>> = clocks.iter().map(|clock| clock.bound_ns).collect();
+    let Some(mut known) = known else {
+        return "by how much they are wrong is not known".to_owned();
     };
-    let by_wall: Vec<&str> =
-        clocks[1..].iter().filter(|it| !it.by_messages).map(|it| it.host.as_str()).collect();
-    let how = match by_wall.len() {
-        0 => format!("aligned by {met} messages and collective calls"),
-        all if all + 1 == count => "aligned by their wall clocks alone".to_owned(),
-        _ => format!(
-            "aligned by {met} messages and collective calls, those of {} by their wall clocks",
-            by_wall.join(", ")
-        ),
-    };
-    format!("{BETWEEN}{count} machines, {how}: {within}")
+    known.sort_unstable();
+    // Two may be wrong in opposite directions.
+    format!("right within {}", duration(known.iter().rev().take(2).sum()))
 }
 
 fn duration(ns: u64) -> String {
     match ns {
         ..10_000 => format!("{ns} ns"),
-        ..10_000_000 => format!("{} us", ns.div_ceil(1000)),
+        10_000..10_000_000 => format!("{} us", ns.div_ceil(1000)),
         _ => format!("{} ms", ns.div_ceil(1_000_000)),
     }
 }
