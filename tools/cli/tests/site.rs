@@ -108,7 +108,8 @@ fn programs_with_the_variables_leave_what_a_launcher_would_have_recorded() {
     assert_eq!(totals(&alone, &work), expected);
     assert!(told.contains("on 1 nodes, from 1 parts"), "{told}");
     assert_eq!(alone.header.processes.len(), launched.header.processes.len());
-    assert!(alone.header.processes.iter().all(|it| it.ending == "exited"), "{told}");
+    let cut = |trace: &Trace| trace.header.processes.iter().filter(|it| it.ending == "cut").count();
+    assert_eq!(cut(&alone), cut(&launched), "{told}");
     assert_eq!(alone.header.mounts, launched.header.mounts);
     assert_eq!(alone.header.clock.machine, launched.header.clock.machine);
     assert!(!alone.header.environment.is_empty());
@@ -156,7 +157,12 @@ fn of_two_processes_at_once_one_that_is_killed_keeps_what_it_had() {
     assert!(bytes >= 20 * 7 && (bytes == length || bytes + 7 == length), "{bytes} of {length}");
     assert_eq!(calls * 7, bytes);
     assert_eq!(written("whole"), (30, 210));
-    let mut endings: Vec<_> = trace.header.processes.iter().map(|it| &*it.ending).collect();
+    // `python3` may be a script that finds the right one.
+    let writers =
+        trace.header.processes.iter().filter(|it| {
+            it.name.starts_with("python") && it.command.iter().any(|word| word == WRITER)
+        });
+    let mut endings: Vec<_> = writers.map(|it| &*it.ending).collect();
     endings.sort_unstable();
     assert_eq!(endings, ["cut", "exited"], "{told}");
     assert_eq!(trace.header.parts.len(), 1, "both found one spool");
