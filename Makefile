@@ -17,7 +17,7 @@ RUNS ?= 7
 # What tools/setup/install has brought comes first: wrappers of MPI families that came as wheels, and Rust.
 export PATH := $(CURDIR)/$(BUILD)/mpi/bin:$(CURDIR)/$(BUILD)/rust/bin:$(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help study study-jacobi test test-long bench lint build setup packages clean
+.PHONY: help study study-jacobi test test-long bench lint build setup docs packages clean
 
 help:
 	@echo 'make study         record, explain, simulate and reshape the bundled example: one HTML page'
@@ -26,6 +26,7 @@ help:
 	@echo 'make test-long     the same with the slow tests'
 	@echo 'make bench         the figures of benchmarks/'
 	@echo 'make lint          formatting and clippy'
+	@echo 'make docs          the documentation as a book: HTML pages with search, in build/docs/html'
 	@echo 'make packages      tarball, deb and rpm for old and new systems, in build/packages'
 
 build: setup
@@ -74,6 +75,9 @@ bench: build
 	@echo '== benchmarks/simulator'; $(CARGO) run --release -q -p simulator-speed -- rows
 	@echo '== benchmarks/page/measure.mjs'; node benchmarks/page/measure.mjs
 	@echo '== benchmarks/overlap/run.py (as root)'; benchmarks/overlap/run.py
+
+docs: build
+	@tools/docs/build
 
 packages: setup
 	@tools/packaging/build

@@ -8,16 +8,14 @@ turn. All ways take turns in each repeat; figures are medians, the ratios agains
 counts. The library is preloaded by itself, as `iolab run` does it: no launcher is measured.
 """
 
-import argparse
 import os
-import shutil
-import statistics
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from in_turn import FILE, MIB, cells, each_family, medians, parser, rates  # noqa: E402
+
 LIBRARY = HERE.parents[1] / "target/release/libiolab_mpi.so"
 FAMILIES = {"MPICH": ("mpicc.mpich", "mpiexec.mpich"), "Open MPI": ("mpicc.openmpi", "mpiexec.openmpi")}
 PIECES = [8, 64, 512, 4096, 65536]
@@ -25,61 +23,29 @@ WAYS = ["own", "two-phase", "interleaved-two-phase", "double-buffered-two-phase"
 # One access for each piece: a system call for each 8 bytes says nothing new.
 DIRECT_FROM = 512
 RANK_BYTES = 16 << 20
-MIB = 1 << 20
 
 
 def once(launcher, options, program, directory, piece, way):
     environment = dict(os.environ)
     if way != "own":
         environment |= {"LD_PRELOAD": str(LIBRARY), "IOLAB_COLLECTIVE": way}
-    command = [launcher, "-n", str(options.ranks), program, "bench.bin", str(piece), str(RANK_BYTES)]
-    done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=600)
-    (Path(directory) / "bench.bin").unlink(missing_ok=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))} ({way}): exit code {done.returncode}\n{done.stderr}")
-    size, *seconds = next(l for l in done.stdout.splitlines() if l[:1].isdigit()).split()
-    return [int(size) / MIB / float(s) for s in seconds]
-
-
-def table(family, program, launcher, options, directory):
-    print(f"\n**{family}**, {options.ranks} ranks, MiB/s first write / write / read, and against own (median of {options.repeats})\n")
-    print("| piece | " + " | ".join(WAYS) + " |\n|---|" + "---|" * len(WAYS))
-    for piece in PIECES:
-        ways = [way for way in WAYS if way != "direct" or piece >= DIRECT_FROM]
-        rows = {way: [] for way in ways}
-        for _ in range(options.repeats):
-            for way in ways:
-                rows[way].append(once(launcher, options, program, directory, piece, way))
-        figures = {way: [statistics.median(column) for column in zip(*rows[way])][:3] for way in ways}
-        cells = []
-        for way in WAYS:
-            if way not in figures:
-                cells.append("")
-                continue
-            text = " / ".join(f"{figure:.0f}" for figure in figures[way])
-            ratios = " / ".join(f"{a / b:.1f}×" for a, b in zip(figures[way], figures["own"]))
-            cells.append(text if way == "own" else f"{text} ({ratios})")
-        print(f"| {piece} | " + " | ".join(cells) + " |", flush=True)
+    command = [launcher, "-n", str(options.ranks), program, FILE, str(piece), str(RANK_BYTES)]
+    return rates(command, directory, environment, way)[:3]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("directory", nargs="?", default="/dev/shm")
-    parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--family", choices=FAMILIES, action="append")
-    options = parser.parse_args()
-    price = subprocess.run([HERE.parent / "price.sh"], check=True, capture_output=True, text=True)
-    print(price.stdout.strip())
-    with tempfile.TemporaryDirectory(dir=options.directory) as directory:
-        for family in options.family or FAMILIES:
-            compiler, launcher = FAMILIES[family]
-            if not shutil.which(compiler):
-                print(f"\n{family} is not installed")
-                continue
-            program = Path(directory) / "interleaved"
-            subprocess.run([compiler, "-O2", "-o", program, HERE / "interleaved.c"], check=True)
-            table(family, program, launcher, options, directory)
+    options = parser(__doc__, FAMILIES, 5).parse_args()
+
+    def table(family, program, directory):
+        launcher = FAMILIES[family][1]
+        print(f"\n**{family}**, {options.ranks} ranks, MiB/s first write / write / read, and against own (median of {options.repeats})\n")
+        print("| piece | " + " | ".join(WAYS) + " |\n|---|" + "---|" * len(WAYS))
+        for piece in PIECES:
+            ways = [way for way in WAYS if way != "direct" or piece >= DIRECT_FROM]
+            figures = medians(ways, options.repeats, lambda way: once(launcher, options, program, directory, piece, way))
+            print(f"| {piece} | " + " | ".join(cells(WAYS, figures, "own", 1)) + " |", flush=True)
+
+    each_family(options, FAMILIES, HERE / "interleaved.c", ["-O2"], table)
 
 
 if __name__ == "__main__":

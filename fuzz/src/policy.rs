@@ -41,6 +41,7 @@ pub(crate) const STRATEGY: Target = Target {
             "write-back:buffer=1m,largest=16k,age=2.5s,paths=/a/**/{x,y}*.chk,exclude=[!ab]?",
             "cruel:seed=1,short=30,fail=2,errno=28,delay=10",
             "count + null + count:name=a.b-c_1,paths=*.x + count",
+            "count + demote:when=never,paths=*.x + hints:cb_config_list={*:1,a:b},cb_nodes=2",
             "null:paths=[]a]",
             "null:paths={a,b{c,d}}/**,paths=\\{x",
         ])

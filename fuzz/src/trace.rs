@@ -129,7 +129,8 @@ pub(crate) fn explain(trace: &Trace) {
     export::csv(&trace.header, trace.events.iter().copied(), &mut out).expect("memory");
     export::dxt(trace, &mut out).expect("memory");
     out.clear();
-    export::chrome(&trace.header, trace.events.iter().copied(), &mut out).expect("memory");
+    let rows = || trace.events.iter().copied();
+    export::chrome(&trace.header, &trace.causes, rows, &mut out).expect("memory");
     serde_json::from_slice::<serde_json::Value>(&out).expect("JSON");
 }
 

@@ -78,6 +78,9 @@ def test_manual_completions_and_plans_come_along(prefix: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (prefix / "share/iolab/plans/smoke.toml").exists()
     assert (prefix / "share/doc/iolab/docs/howto/run.md").exists()
+    book = prefix / "share/doc/iolab/html"
+    assert "write-back" in (book / "docs/howto/run.html").read_text()
+    assert (book / "reference/commands/iolab-record.html").exists()
     module = next((prefix / "share/modulefiles/iolab").iterdir())
     assert module.name in tarball_version(prefix) and "$" not in module.read_text()
 

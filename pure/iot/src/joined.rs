@@ -56,14 +56,36 @@ impl<R: ChunkReader + 'static> Joined<R> {
     ///
     /// # Errors
     /// What is wrong with the first part that cannot be read.
-    pub fn into_trace(mut self) -> Result<Trace, IotError> {
-        let mut trace = crate::whole(std::iter::from_fn(|| self.next_group()))?;
+    pub fn into_trace(self) -> Result<Trace, IotError> {
+        self.into_trace_with(|_| {})
+    }
+
+    /// The same; `progress` hears of each group how many rows it has.
+    ///
+    /// # Errors
+    /// What is wrong with the first part that cannot be read.
+    pub fn into_trace_with(mut self, mut progress: impl FnMut(usize)) -> Result<Trace, IotError> {
+        let groups = std::iter::from_fn(|| self.next_group());
+        let told = groups.inspect(|group| progress(group.as_ref().map_or(0, |it| it.events.len())));
+        let mut trace = crate::whole(told)?;
         trace.header = self.header;
         if !self.alone && !trace.events.is_sorted_by_key(|event| event.rank) {
             trace.sort();
         }
         trace.keep_possible_causes();
         Ok(trace)
+    }
+
+    /// The causes alone, by row of the joined trace, as they stand in it; a trace without such columns is not
+    /// gone through.
+    ///
+    /// # Errors
+    /// What is wrong with the first part that cannot be read.
+    pub fn into_causes(mut self) -> Result<Causes, IotError> {
+        if !self.parts.iter().any(|(reader, _)| reader.has_causes()) {
+            return Ok(Causes::default());
+        }
+        crate::gather(std::iter::from_fn(|| self.next_group()), drop)
     }
 
     /// The next row group, with its causes by row of the joined trace.

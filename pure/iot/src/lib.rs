@@ -24,7 +24,7 @@ pub use joined::Joined;
 pub use reader::{Group, Reader};
 pub use writer::Writer;
 
-use iolab_trace::Trace;
+use iolab_trace::{Causes, Event, Trace};
 use parquet::file::reader::ChunkReader;
 
 /// Metadata key of the header's JSON.
@@ -55,14 +55,24 @@ pub fn read<R: ChunkReader + 'static>(source: R) -> Result<Trace, IotError> {
 /// The rows and causes of all groups.
 fn whole(groups: impl Iterator<Item = Result<Group, IotError>>) -> Result<Trace, IotError> {
     let mut events = Vec::new();
+    let causes = gather(groups, |mut rows| events.append(&mut rows))?;
+    Ok(Trace { events, causes, ..Trace::default() })
+}
+
+/// The causes of all groups; the rows go to `take`.
+fn gather(
+    groups: impl Iterator<Item = Result<Group, IotError>>,
+    mut take: impl FnMut(Vec<Event>),
+) -> Result<Causes, IotError> {
+    let mut first = 0;
     let mut pairs = [Vec::new(), Vec::new()];
     for group in groups {
-        let Group { events: mut rows, causes } = group?;
-        let first = events.len() as u32;
+        let Group { events, causes } = group?;
         for (links, pairs) in [&causes.begun_by, &causes.ended_by].into_iter().zip(&mut pairs) {
             pairs.extend(links.pairs().map(|(place, cause)| (first + place, cause)));
         }
-        events.append(&mut rows);
+        first += events.len() as u32;
+        take(events);
     }
-    Ok(Trace { events, causes: cause_columns::causes(pairs), ..Trace::default() })
+    Ok(cause_columns::causes(pairs))
 }

@@ -77,6 +77,11 @@ impl<R: ChunkReader + 'static> Reader<R> {
         (self.group, self.first_row) = (0, 0);
     }
 
+    /// Whether it says what caused its rows.
+    pub fn has_causes(&self) -> bool {
+        CAUSE_COLUMNS.iter().any(|name| self.metadata.schema().field_with_name(name).is_ok())
+    }
+
     /// The next row group, with its causes.
     pub fn next_group(&mut self) -> Option<Result<Group, IotError>> {
         self.step(true)

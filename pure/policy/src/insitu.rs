@@ -27,6 +27,7 @@ mod held;
 mod interest;
 mod known_size;
 mod laws;
+pub mod mpiio;
 mod null;
 mod parameter;
 pub mod plan;

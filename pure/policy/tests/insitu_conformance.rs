@@ -3,7 +3,8 @@
 //! file, and beside it on a plain model file; every answer, every byte read and the final contents
 //! must agree. A new strategy is enrolled by its row in the catalogue.
 
-use iolab_policy::insitu::classes::Semantics;
+use iolab_policy::insitu::catalog::Row;
+use iolab_policy::insitu::classes::{Layer, Semantics};
 use iolab_policy::insitu::stacking::{Verdict, verdict};
 use iolab_policy::insitu::{
     Access, At, Call, Catalog, Command, Driver, Errno, Handle, Outcome, Plan, Short, Slot, Stack,
@@ -421,20 +422,25 @@ fn samples(name: &str) -> Vec<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
 }
 
+/// Every strategy that hears calls of POSIX.
+fn of_posix() -> impl Iterator<Item = &'static Row> {
+    Catalog::ROWS.iter().filter(|row| row.classes.layer == Layer::Posix)
+}
+
 /// Every strategy that keeps semantics.
 fn honest() -> Vec<String> {
-    let honest = Catalog::ROWS.iter().filter(|row| row.classes.is_honest());
+    let honest = of_posix().filter(|row| row.classes.is_honest());
     honest.flat_map(|row| samples(row.name)).collect()
 }
 
 /// Every strategy under which a program sees the same file and the same results, as long as the
 /// machine does not crash; `delay` is cruel, but any delay conforms.
 fn comparable() -> Vec<String> {
-    let is_comparable = |row: &&iolab_policy::insitu::catalog::Row| {
+    let is_comparable = |row: &&Row| {
         let same = matches!(row.classes.semantics, Semantics::Kept | Semantics::WeakerDurability);
         same && !row.classes.is_cruel || row.name == "delay"
     };
-    Catalog::ROWS.iter().filter(is_comparable).flat_map(|row| samples(row.name)).collect()
+    of_posix().filter(is_comparable).flat_map(|row| samples(row.name)).collect()
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! driver may leave such calls out, and decides as one that does not.
 
 use iolab_policy::Machine;
+use iolab_policy::insitu::classes::Layer;
 use iolab_policy::insitu::{
     Access, Action, At, Call, Catalog, Command, Driver, Errno, Event, Handle, HeldPiece, Holding,
     Interest, Outcome, Place, Slot, Stack, Strategy, StrategySpec, Whence,
@@ -195,11 +196,12 @@ fn members() -> Vec<String> {
         "data-sieve" => vec!["data-sieve:outsiders=none,hole=90,window=400,largest=300"],
         _ => vec![],
     };
+    let of_posix = Catalog::ROWS.iter().filter(|row| row.classes.layer == Layer::Posix);
     let member = |row: &iolab_policy::insitu::catalog::Row| match forms(row.name) {
         forms if forms.is_empty() => vec![row.name.to_owned()],
         forms => forms.into_iter().map(str::to_owned).collect(),
     };
-    Catalog::ROWS.iter().flat_map(member).collect()
+    of_posix.flat_map(member).collect()
 }
 
 fn build(texts: &[&str]) -> Vec<Box<dyn Strategy>> {

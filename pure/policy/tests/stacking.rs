@@ -1,6 +1,6 @@
 //! Which strategies may stand on each other, and what has to be asked for.
 
-use iolab_policy::insitu::catalog::Row;
+use iolab_policy::insitu::catalog::{Build, Row};
 use iolab_policy::insitu::classes::{Classes, Layer, Owned, Semantics, Shape, Visibility};
 use iolab_policy::insitu::stacking::{Consent, Setting, Verdict, check, given_up, table, verdict};
 use iolab_policy::insitu::{Catalog, Plan, StrategySpec};
@@ -53,7 +53,7 @@ fn every_refused_pair_is_refused_with_its_reason_wherever_it_is_to_be() {
     let mut refused = 0;
     for (above, below, verdict) in table() {
         let pair = format!("{} + {}", above.name, below.name);
-        for setting in [Setting::Live, Setting::Compared, Setting::Scratch] {
+        for setting in [Setting::Live, Setting::Compared, Setting::Nowhere] {
             let text = format!("{} + {}", for_all_files(above), for_all_files(below));
             let told = checked(&text, setting, everything());
             match &verdict {
@@ -149,7 +149,8 @@ fn a_study_takes_all_but_who_destroys_what_it_compares() {
 
 /// A row as one to come might be.
 fn made_up(name: &'static str, classes: Classes) -> Row {
-    Row { name, summary: "", usage: "", classes, build: |_| unreachable!("only judged") }
+    let build = Build::Posix(|_| unreachable!("only judged"));
+    Row { name, summary: "", usage: "", classes, build }
 }
 
 #[test]
@@ -175,6 +176,22 @@ fn rules_hold_for_classes_that_no_strategy_has_yet() {
         assert_eq!(row.classes.asks_for().unwrap().0, flag);
     }
     assert_eq!(holder.classes.asks_for(), None);
+}
+
+#[test]
+fn who_hears_calls_of_another_layer_is_refused_where_nobody_makes_them() {
+    let stack = "write-back:paths=* + demote:paths=*";
+    for (setting, who) in [(Setting::Mounted, "a mount"), (Setting::Scratch, "replay and simul")] {
+        let told = checked(stack, setting, everything()).unwrap_err();
+        assert!(told.message.contains("`demote`") && told.message.contains(who), "{told}");
+        assert!(told.message.contains("mpiio") && told.hint.contains("iolab run"), "{told}");
+        assert!(checked("write-back:paths=*", setting, everything()).is_ok());
+    }
+    for setting in [Setting::Live, Setting::Compared, Setting::Nowhere] {
+        assert_eq!(checked(stack, setting, everything()), Ok(vec![]), "{setting:?}");
+    }
+    let twice = checked("demote + hints:a=b + demote", Setting::Live, everything()).unwrap_err();
+    assert!(twice.hint.contains("apply `demote` once"), "{twice}");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 use crate::lane::Lane;
 use crate::objects::Objects;
+use crate::parts::{Ways, cluster::Cluster};
 use crate::sizes::Sizes;
 use crate::stream::{Level, Stream, StreamKey};
 use crate::timeline::Timeline;
@@ -52,6 +53,8 @@ pub struct Analysis {
     pub(crate) timeline: Timeline,
     pub(crate) once: Once,
     pub(crate) objects: Objects,
+    /// Only of traces that are seen whole: causes lead anywhere.
+    pub(crate) cluster: Option<Cluster>,
     lanes: BTreeMap<(u32, u32), usize>,
     lane_states: Vec<Lane>,
     last_lane: Option<((u32, u32), usize)>,
@@ -75,12 +78,18 @@ impl Analysis {
             timeline: Timeline::default(),
             once: Once::default(),
             objects: Objects::default(),
+            cluster: None,
             lanes: BTreeMap::new(),
             lane_states: Vec::new(),
             last_lane: None,
             last_stream: None,
             header,
         }
+    }
+
+    /// Whether a report says more of a trace that is seen whole ([`Analysis::of`]) than of one that goes by.
+    pub fn needs_all(header: &Header) -> bool {
+        Ways::may_have(header)
     }
 
     /// Takes in the next event.

@@ -18,6 +18,7 @@ pub use page::{page as counted_page, sections as counted_sections};
 pub use text::{beside as counted_beside_trace, write as counted_text};
 
 use crate::Finding;
+use crate::findings::worst_first;
 use iolab_trace::import::counted::{Counted, Module, SIZE_BOUNDS};
 use iolab_vocab::format_bytes;
 use serde::Serialize;
@@ -160,16 +161,26 @@ pub struct HeatRow {
     pub active_rank_count: usize,
 }
 
+impl CountedFile {
+    /// Time in its calls, over all ranks.
+    pub(crate) fn ns(&self) -> u64 {
+        self.read_ns.saturating_add(self.write_ns).saturating_add(self.metadata_ns)
+    }
+}
+
+impl RankRow {
+    /// Bytes moved.
+    fn bytes(&self) -> u64 {
+        self.read_bytes.saturating_add(self.written_bytes)
+    }
+}
+
 impl CountedReport {
     /// The report of a log.
     pub fn of(counted: &Counted) -> CountedReport {
         let run = Run::of(counted);
         let mut files: Vec<CountedFile> = run.files.iter().map(|file| file.row(&run)).collect();
-        files.sort_by_key(|file| {
-            std::cmp::Reverse(
-                file.read_ns.saturating_add(file.write_ns).saturating_add(file.metadata_ns),
-            )
-        });
+        files.sort_by_key(|file| std::cmp::Reverse(file.ns()));
         CountedReport {
             schema: "iolab.counted/1",
             summary: summary(&run),
@@ -205,11 +216,7 @@ fn findings(run: &Run<'_>) -> Vec<Finding> {
     let mut findings = data::judge(run);
     findings.extend(balance::judge(run));
     findings.extend(calls::judge(run));
-    findings.sort_by(|a, b| {
-        let weight = |f: &Finding| (f.severity, f.evidence.share_of_run, f.evidence.time_ns as f64);
-        weight(b).partial_cmp(&weight(a)).unwrap_or(std::cmp::Ordering::Equal)
-    });
-    findings
+    worst_first(findings)
 }
 
 fn summary(run: &Run<'_>) -> CountedSummary {
@@ -254,7 +261,7 @@ fn modules(run: &Run<'_>) -> Vec<ModuleRow> {
         add(|row| &mut row.read_bytes, file.reads.bytes);
         add(|row| &mut row.write_count, file.writes.calls);
         add(|row| &mut row.written_bytes, file.writes.bytes);
-        add(|row| &mut row.collective_count, file.reads.collective + file.writes.collective);
+        add(|row| &mut row.collective_count, file.collective());
         add(|row| &mut row.metadata_count, file.metadata_calls());
         add(|row| &mut row.read_ns, file.reads.ns);
         add(|row| &mut row.write_ns, file.writes.ns);

@@ -16,6 +16,7 @@
 //!   choice as a file;
 //! * `tune`: which of these run for real, and whether the winner may be recommended;
 //! * `sweep`: the runs of a sweep as a table and as a picture;
+//! * `parts`: where the time of calls on a simulated cluster went;
 //! * `page`: one self-contained HTML file with sentences, tables, findings, charts and the timeline;
 //! * `table`: a table as text, CSV and HTML;
 //! * `markup`: what every page and picture needs.
@@ -36,6 +37,7 @@ pub mod markup;
 mod objects;
 pub mod overlap;
 pub mod page;
+pub mod parts;
 mod pattern;
 pub mod prediction;
 pub mod profile;

@@ -31,6 +31,7 @@ mod head;
 mod html;
 mod order;
 mod range;
+mod spent;
 mod timeline;
 
 use crate::chart::Chart;

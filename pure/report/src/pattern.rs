@@ -250,10 +250,13 @@ pub(crate) fn combine(parts: &[Part], noun: &str) -> Option<SharedPattern> {
     let all = |test: fn(Pattern) -> bool| parts.iter().all(|part| test(part.pattern));
     if all(|pattern| matches!(pattern, Pattern::Consecutive | Pattern::Single)) {
         if disjoint(parts) {
-            return named("segmented", format!("segmented, {count} {noun} side by side"));
+            return named("segmented", format!("segmented, {count} {noun}, one segment each"));
         }
         if parts.iter().all(|part| part.span == first.span) {
-            return named("sequential", format!("sequential, {count} {noun} walk the same bytes"));
+            return named(
+                "sequential",
+                format!("sequential, {count} {noun} access the same range"),
+            );
         }
         return named("consecutive", format!("consecutive, {count} {noun} in overlapping ranges"));
     }

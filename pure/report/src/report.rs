@@ -4,6 +4,7 @@ use crate::analysis::{Analysis, ProcessState};
 use crate::facts::{Facts, FileFacts};
 use crate::findings::{Finding, judge};
 use crate::objects::ObjectRow;
+use crate::parts::{PartSums, cluster::Cluster};
 use crate::pattern::{Pattern, SharedPattern};
 use crate::sizes::Sizes;
 use crate::stream::{Stream, StreamKey};
@@ -28,6 +29,9 @@ pub struct Report {
     /// What calls of HDF5 come to, by dataset and the rest of each file; empty without such calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub datasets: Vec<ObjectRow>,
+    /// Where the time of calls on a simulated cluster went, if the trace says what caused what.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<PartSums>,
     /// I/O and the rest per process that did I/O.
     pub processes: Vec<ProcessRow>,
     /// How evenly the ranks share the work; none with fewer than two.
@@ -186,6 +190,7 @@ impl Analysis {
     pub(crate) fn seen(trace: &Trace) -> Analysis {
         let mut analysis = Analysis::new(trace.header.clone());
         trace.events.iter().for_each(|event| analysis.observe(event));
+        analysis.cluster = Cluster::of(trace);
         analysis
     }
 
@@ -208,6 +213,7 @@ impl Report {
             layers: layer_rows(&analysis),
             files,
             datasets: analysis.objects.rows(&analysis.header),
+            parts: analysis.cluster.as_ref().map(|cluster| cluster.sums.clone()),
             balance: balance(&processes),
             processes,
             read_sizes: analysis.read_sizes.clone(),

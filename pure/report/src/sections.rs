@@ -3,9 +3,10 @@
 use crate::chart::{Axis, Chart, Mark, Series, Unit};
 use crate::findings::{Finding, Severity};
 use crate::page::{self, Cell, Jump, Page, Section, Table, Tone};
+use crate::parts::{Part, PartSums};
 use crate::report::{FileRow, ProcessRow, Report};
 use crate::sizes::SizeRange;
-use crate::text::{datasets, duration};
+use crate::text::{self, datasets, duration};
 use crate::thousands::grouped;
 use iolab_trace::Trace;
 use iolab_vocab::format_bytes;
@@ -72,6 +73,9 @@ pub fn sections(report: &Report, trace: &Trace, timeline: usize) -> Vec<Section>
         sections.push(Section::Table(
             rows.into_iter().fold(Table::new(title, datasets::COLUMNS), Table::row),
         ));
+    }
+    if let Some(sums) = &report.parts {
+        sections.push(Section::Table(parts(sums)));
     }
     sections.push(Section::Table(processes(&report.processes)));
     let lacks = crate::text::lack_lines(report);
@@ -178,6 +182,28 @@ fn files(files: &[FileRow]) -> Table {
         Some(more) => table.caption(format!("{} more files took less time.", grouped(more as u64))),
         None => table,
     }
+}
+
+/// A bar for the share of each part.
+fn parts(sums: &PartSums) -> Table {
+    let mut table = Table::new("Where the time of calls went", text::parts::COLUMNS);
+    for (_, prefix, rows) in text::parts::groupings(sums) {
+        for row in rows.iter().take(LISTED) {
+            let total = row.parts.total().max(1) as f64;
+            let share = |part: Part| {
+                Cell::bar(text::parts::share(&row.parts, part), row.parts.of(part) as f64 / total)
+            };
+            let mut cells = vec![Cell::from(duration(row.time_ns))];
+            cells.extend(Part::ALL.map(share));
+            cells.push(Cell::from(grouped(row.call_count)));
+            cells.push(Cell::from(text::parts::named(prefix, row)));
+            table.push(cells);
+        }
+    }
+    let parts = Part::ALL.map(Part::name).join(", ");
+    table.caption(format!(
+        "Parts of the way back from the end of each call over what it waited for last: {parts} (other ranks, and what nobody knows). They add up to the time."
+    ))
 }
 
 fn processes(processes: &[ProcessRow]) -> Table {

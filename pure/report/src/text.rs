@@ -1,6 +1,7 @@
 //! The report for people at a terminal: findings first, then who, what and when; short.
 
 pub(crate) mod datasets;
+pub(crate) mod parts;
 
 pub use datasets::by_dataset;
 
@@ -34,6 +35,7 @@ pub fn write(report: &Report, style: Style) -> String {
     text.push_str(&findings(&report.findings, style));
     text.push_str(&files(&report.files));
     text.push_str(&datasets::write(&report.datasets, LISTED));
+    text.push_str(&parts::write(report.parts.as_ref()));
     if report.processes.len() > 1 {
         text.push_str(&processes(&report.processes, &report.summary));
     }
@@ -305,7 +307,7 @@ pub(crate) fn lack_lines(report: &Report) -> Vec<String> {
     let lacks = &report.lacks;
     let mut lines: Vec<String> = Vec::new();
     for (reason, count) in &lacks.losses.lost_calls {
-        lines.push(format!("{} calls lost: {reason}", grouped(*count)));
+        lines.push(format!("{} events dropped: {reason}", grouped(*count)));
     }
     let left_out = lacks.losses.left_out_calls.iter();
     let left_out: Vec<_> =

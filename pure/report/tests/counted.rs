@@ -59,7 +59,7 @@ fn requests_of_a_trace_without_system_calls_have_the_mean_size_of_counted_calls(
         .map(|row| Event { offset: row * 640, ..on_file(Function::FWRITE, (100, 100), 10, 640) })
         .collect();
     let report = report(&counted);
-    let finding = report.findings.iter().find(|it| it.rule == "tiny-sequential-writes");
+    let finding = report.findings.iter().find(|it| it.rule == "small-sequential-writes");
     let finding = finding.expect("400 writes of 64 B");
     assert_eq!(finding.message, "400 writes of 64 B, each right after the one before");
 }

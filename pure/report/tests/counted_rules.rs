@@ -178,14 +178,14 @@ fn misaligned_is_a_tenth_of_all_and_a_hundred() {
 fn doing_it_again_is_twice_the_file() {
     let twice = |end| Way { end: Some(end), ..way(16, MIB, 10 * MS) };
     let reads = |end| alone(Record { reads: twice(end), ..posix(Way::default()) });
-    let found = tells("reading-again", &reads(8 * MIB), &reads(8 * MIB + 1));
+    let found = tells("rereads", &reads(8 * MIB), &reads(8 * MIB + 1));
     assert_eq!(found.message, "16 MiB are read in a file used up to 8 MiB: 2.0 times as much");
     assert_eq!((found.evidence.calls, found.evidence.bytes), (8, 8 * MIB));
     let writes = |end| alone(posix(twice(end)));
-    tells("writing-again", &writes(8 * MIB), &writes(8 * MIB + 1));
+    tells("rewrites", &writes(8 * MIB), &writes(8 * MIB + 1));
     // Little is not worth a word.
     let little = |calls| Way { end: Some(1024), ..way(calls, 1024, MS) };
-    tells("writing-again", &alone(posix(little(1025))), &alone(posix(little(1024))));
+    tells("rewrites", &alone(posix(little(1025))), &alone(posix(little(1024))));
 }
 
 #[test]
@@ -230,10 +230,10 @@ fn own(bytes: &[u64]) -> Vec<Record> {
 fn bytes_are_uneven_at_twice_the_mean() {
     let of = |bytes: &[u64]| run(4, &[Module::Posix], own(bytes));
     let fault = of(&[6 * MIB, 2 * MIB, 2 * MIB, 2 * MIB]);
-    let found = tells("uneven-bytes", &fault, &of(&[6 * MIB - 4, 2 * MIB, 2 * MIB, 2 * MIB + 4]));
+    let found = tells("rank-imbalance", &fault, &of(&[6 * MIB - 4, 2 * MIB, 2 * MIB, 2 * MIB + 4]));
     assert!(found.message.starts_with("rank 0 moves 6 MiB"), "{}", found.message);
     assert!(found.message.ends_with("is 3 MiB"), "{}", found.message);
-    tells("uneven-bytes", &fault, &of(&[MIB - 1, 1000, 1000, 1000]));
+    tells("rank-imbalance", &fault, &of(&[MIB - 1, 1000, 1000, 1000]));
     let with = |more: Record, modules: &[Module]| {
         let mut records = own(&[6 * MIB, 2 * MIB, 2 * MIB, 2 * MIB]);
         records.push(Record { file: 9, ..more });
@@ -242,14 +242,14 @@ fn bytes_are_uneven_at_twice_the_mean() {
     // Little beside what all do together.
     let extremes = Some([1, 2].map(|rank| Extreme { rank, bytes: 100 * MIB, ns: MS }));
     let even = Record { extremes, ..shared(Module::Posix, way(100, 4 * MIB, 4 * MS)) };
-    tells("uneven-bytes", &fault, &with(even, &[Module::Posix]));
+    tells("rank-imbalance", &fault, &with(even, &[Module::Posix]));
     // MPI-IO gave the bytes of all to few; what is done beside it stays.
     let gathered = Way { collective: 4, ..way(4, 3 * MIB, 4 * MS) };
     let gathered = shared(Module::MpiIo, gathered);
     let both = [Module::Posix, Module::MpiIo];
     let above =
         |file| run(4, &both, [own(&[6 * MIB]), vec![Record { file, ..gathered.clone() }]].concat());
-    tells("uneven-bytes", &above(9), &above(0));
+    tells("rank-imbalance", &above(9), &above(0));
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn a_shared_file_is_uneven_if_its_slowest_rank_moves_twice_the_mean() {
         let bytes_variance = variance / 64.0 * (MIB * MIB) as f64;
         run(64, &[Module::Posix], vec![Record { extremes, bytes_variance, ..base }])
     };
-    let found = tells("uneven-bytes", &of(16 * MIB), &of(8 * MIB));
+    let found = tells("rank-imbalance", &of(16 * MIB), &of(8 * MIB));
     assert!(found.message.starts_with("rank 5, the slowest, moves 16 MiB"), "{}", found.message);
 }
 
@@ -275,10 +275,10 @@ fn a_shared_file_is_uneven_if_its_slowest_rank_moves_twice_the_mean() {
 fn one_rank_does_the_io_if_it_moves_nine_tenths() {
     let of = |bytes: &[u64]| run(4, &[Module::Posix], own(bytes));
     let fault = of(&[0, 9 * MIB, MIB, 0]);
-    let found = tells("one-rank-does-the-io", &fault, &of(&[0, 9 * MIB - 1, MIB, 0]));
+    let found = tells("single-rank-io", &fault, &of(&[0, 9 * MIB - 1, MIB, 0]));
     assert_eq!(found.message, "rank 1 moves 90 % of all bytes (9 MiB of 10 MiB) for 4 ranks");
-    tells("one-rank-does-the-io", &fault, &of(&[0, MIB - 1, 0, 0]));
-    tells("one-rank-does-the-io", &fault, &run(1, &[Module::Posix], own(&[9 * MIB])));
+    tells("single-rank-io", &fault, &of(&[0, MIB - 1, 0, 0]));
+    tells("single-rank-io", &fault, &run(1, &[Module::Posix], own(&[9 * MIB])));
 }
 
 #[test]

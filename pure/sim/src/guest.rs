@@ -139,8 +139,9 @@ impl<'a> Subject<'a> {
     /// count from where the command was recorded.
     ///
     /// # Errors
-    /// That the program cannot be run to its end.
+    /// That the program cannot be run to its end, or that a strategy hears calls that are not simulated.
     pub fn predict(&self, apply: &[StrategySpec], seed: Seed) -> Result<Prediction, Refusal> {
+        stacking::is_heard(apply, stacking::Setting::Scratch)?;
         let root = &self.trace.header.working_directory;
         let apply: Vec<StrategySpec> = match root.starts_with('/') {
             true => apply.iter().map(|spec| spec.clone().rooted(root)).collect(),

@@ -42,6 +42,9 @@ pub struct PhaseTotals {
     pub start: Option<Nanos>,
     /// When the last rank left it.
     pub end: Nanos,
+    /// From when to when ranks were in it, for each time that they came to it; what comes after many
+    /// is one with the last.
+    pub visits: Vec<(Nanos, Nanos)>,
     /// Time in it, summed over ranks.
     pub rank_nanos: u64,
     /// Data commands given.
@@ -50,6 +53,29 @@ pub struct PhaseTotals {
     pub read_bytes: u64,
     /// Bytes they wrote.
     pub written_bytes: u64,
+}
+
+/// Times that ranks come to a phase before they are not told apart any more.
+const VISITS_MAX: usize = 1000;
+
+impl PhaseTotals {
+    /// A rank comes to it for that time, counted from 0.
+    pub(crate) fn entered(&mut self, visit: usize, now: Nanos) {
+        self.start = Some(self.start.map_or(now, |start| start.min(now)));
+        let visit = visit.min(VISITS_MAX - 1);
+        match self.visits.get_mut(visit) {
+            Some((start, _)) => *start = now.min(*start),
+            None => self.visits.resize(visit + 1, (now, now)),
+        }
+    }
+
+    /// A rank leaves it that came to it for that time.
+    pub(crate) fn left(&mut self, visit: usize, entered: Nanos, now: Nanos) {
+        self.end = self.end.max(now);
+        self.rank_nanos = self.rank_nanos.saturating_add(now.since(entered).0);
+        let (_, end) = &mut self.visits[visit.min(VISITS_MAX - 1)];
+        *end = now.max(*end);
+    }
 }
 
 /// What the processes of an application do.

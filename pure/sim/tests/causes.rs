@@ -2,10 +2,12 @@
 
 mod busy_runs;
 
-use busy_runs::{EVERYTHING, recorded};
+use busy_runs::{EVERYTHING, full_memories, recorded};
 use iolab_sim::platform::Platform;
 use iolab_sim::workload::{Settings, Workload, run};
-use iolab_trace::{Event, Function, Moment, Trace};
+use iolab_trace::{Event, Function, Moment, ProcessKind, Trace};
+use iolab_vocab::Nanos;
+use std::collections::BTreeMap;
 
 fn rows_of(trace: &Trace, function: Function) -> Vec<u32> {
     let rows = trace.events.iter().zip(0..);
@@ -212,4 +214,74 @@ fn recording_changes_no_moment_of_a_run() {
         (outcome.end, outcome.event_hash, outcome.event_count)
     };
     assert_eq!(of(true), of(false));
+}
+
+/// Random runs that fill memories. Where servers direct or order writes, they send invitations, too.
+fn full() -> impl Iterator<Item = (String, Trace)> {
+    let all = (1..).map(full_memories::random);
+    all.filter(|(name, _)| !name.contains("server-")).take(10)
+}
+
+/// Moments by the node they were at, in order.
+fn by_node(
+    trace: &Trace,
+    rows: &[u32],
+    moment: fn(&Event) -> Nanos,
+) -> BTreeMap<String, Vec<Nanos>> {
+    let mut nodes: BTreeMap<String, Vec<Nanos>> = BTreeMap::new();
+    for &row in rows {
+        let it = event(trace, row);
+        let node = &trace.header.processes[it.process as usize].host;
+        nodes.entry(node.clone()).or_default().push(moment(it));
+    }
+    nodes.values_mut().for_each(|moments| moments.sort());
+    nodes
+}
+
+#[test]
+fn no_cause_begins_after_its_effect_has_ended_however_full_memories_are() {
+    for (name, trace) in full() {
+        for (is_end, links) in [(false, &trace.causes.begun_by), (true, &trace.causes.ended_by)] {
+            for (row, cause) in links.pairs() {
+                let time = Moment { row, is_end }.time(&trace.events);
+                let cause = event(&trace, cause);
+                assert!(cause.start <= time, "{name}: {cause:?} of {:?}", event(&trace, row));
+            }
+        }
+        assert_eq!(trace.causes.clone().keep_possible(&trace.events).count(), 0, "{name}");
+    }
+}
+
+#[test]
+fn no_write_is_answered_before_its_row_begins_or_after_it_ends() {
+    let mut overtaken = 0;
+    for (name, trace) in full() {
+        let serves = rows_of(&trace, Function::SERVE_WRITE);
+        for &row in &serves {
+            let it = event(&trace, row);
+            assert!(it.start <= it.end, "{name}: {it:?}");
+            let begun_by = event(&trace, only(trace.causes.begun_by.of(row as usize)));
+            overtaken += u32::from(begun_by.argument == 1);
+        }
+        let of_server = |row: &u32| {
+            let it = event(&trace, *row);
+            let kind = trace.header.processes[it.process as usize].kind();
+            kind == ProcessKind::NicOut && it.argument == 3
+        };
+        let mut answers = rows_of(&trace, Function::SEND);
+        answers.retain(of_server);
+        let answers = by_node(&trace, &answers, |it| it.start);
+        let begun = by_node(&trace, &serves, |it| it.start);
+        let ended = by_node(&trace, &serves, |it| it.end);
+        assert!(answers.keys().eq(begun.keys()), "{name}");
+        for (node, answers) in &answers {
+            assert_eq!(answers.len(), begun[node].len(), "{name}: {node}");
+            for (at, answer) in answers.iter().enumerate() {
+                let (begun, ended) = (begun[node][at], ended[node][at]);
+                assert!(begun <= *answer, "{name}: {node} answers at {answer}, begins at {begun}");
+                assert!(*answer <= ended, "{name}: {node} answers at {answer}, ends at {ended}");
+            }
+        }
+    }
+    assert!(overtaken > 0, "no data came before its request: nothing was tried");
 }

@@ -266,3 +266,45 @@ fn a_partner_is_a_rank_a_step_or_anyone() {
     }
     assert!(told("\"1\"").contains("send_to = `1`"), "{}", told("\"1\""));
 }
+
+#[test]
+fn a_phase_is_told_each_time_that_ranks_come_to_it() {
+    let text = r#"
+        [[applications]]
+        ranks = 3
+        repeat = 4
+        [[applications.phases]]
+        name = "compute"
+        commands = [{ compute = "2ms" }, { barrier = true }]
+        [[applications.phases]]
+        name = "talk"
+        commands = [{ allreduce = "64k" }, { barrier = true }]"#;
+    let workload = Workload::parse(text).unwrap();
+    let settings = Settings { record: true, ..Settings::default() };
+    let outcome = run(&workload, &classic(), &settings).unwrap();
+    for phase in &outcome.applications[0].phases {
+        assert_eq!(phase.visits.len(), 4);
+        let (first, last) = (phase.visits[0], phase.visits[3]);
+        assert_eq!((Some(first.0), last.1), (phase.start, phase.end));
+        assert!(phase.visits.iter().all(|(start, end)| start < end), "{phase:?}");
+    }
+    let mut told = outcome.trace.unwrap().header.phases;
+    told.sort_by_key(|phase| phase.start_ns);
+    let names: Vec<&str> = told.iter().map(|phase| phase.name.as_str()).collect();
+    assert_eq!(names, ["compute", "talk"].repeat(4));
+    assert!(told.is_sorted_by_key(|phase| phase.end_ns));
+}
+
+#[test]
+fn a_phase_that_ranks_come_to_very_often_is_not_told_apart_for_ever() {
+    let text = r#"
+        [[applications]]
+        ranks = 1
+        repeat = 1500
+        [[applications.phases]]
+        name = "short"
+        commands = [{ compute = 1 }]"#;
+    let phase = outcome(text).applications[0].phases[0].clone();
+    assert_eq!(phase.visits.len(), 1000);
+    assert_eq!(phase.visits[999].1, phase.end);
+}

@@ -2,10 +2,12 @@
 
 mod chrome;
 mod csv;
+mod dftracer;
 mod dxt;
 
 pub use chrome::chrome;
 pub use csv::csv;
+pub use dftracer::dftracer;
 pub use dxt::dxt;
 
 use crate::{Event, Header};
@@ -14,4 +16,9 @@ use crate::{Event, Header};
 fn path_of<'a>(header: &'a Header, event: &Event) -> &'a str {
     let entry = event.file.index().and_then(|index| header.files.get(index));
     entry.map_or("", |entry| entry.path.as_str())
+}
+
+/// As JSON has it.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }

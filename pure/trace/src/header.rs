@@ -133,7 +133,7 @@ impl ProcessEntry {
     }
 }
 
-/// A phase of an application.
+/// A phase of an application, each time that its ranks came to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PhaseEntry {

@@ -1,6 +1,6 @@
 //! What other tools get to read.
 
-use iolab_trace::{Event, FileEntry, Function, Header, ProcessEntry, Trace, export};
+use iolab_trace::{Causes, Event, FileEntry, Function, Header, ProcessEntry, Trace, export};
 use iolab_vocab::{FileId, Nanos};
 use std::io;
 
@@ -42,14 +42,16 @@ fn trace() -> Trace {
 fn perfetto_gets_valid_json_with_exact_times() {
     let trace = trace();
     let mut text = Vec::new();
-    export::chrome(&trace.header, trace.events.clone(), &mut text).unwrap();
+    let rows = || trace.events.clone();
+    export::chrome(&trace.header, &Causes::default(), rows, &mut text).unwrap();
     let document: serde_json::Value = serde_json::from_slice(&text).unwrap();
     let events = document["traceEvents"].as_array().unwrap();
-    assert_eq!(events.len(), 1 + 4);
     assert_eq!(events[0]["args"]["name"], "rank 3 (pid 77)");
-    assert_eq!((&events[2]["ts"], &events[2]["dur"]), (&1234.567.into(), &1.5.into()));
-    assert_eq!(events[2]["args"]["file"], "/data/a \"b\",c");
-    assert_eq!(events[4]["args"]["result"], -5);
+    let calls: Vec<_> = events.iter().filter(|event| event["ph"] == "X").collect();
+    assert_eq!(calls.len(), 4);
+    assert_eq!((&calls[1]["ts"], &calls[1]["dur"]), (&1234.567.into(), &1.5.into()));
+    assert_eq!(calls[1]["args"]["file"], "/data/a \"b\",c");
+    assert_eq!(calls[3]["args"]["result"], -5);
 }
 
 #[test]
@@ -124,7 +126,8 @@ fn what_a_sink_says_is_handed_on_as_it_is() {
     for written in [
         export::csv(&trace.header, trace.events.clone(), Closed),
         export::csv(&trace.header, many(), Closed),
-        export::chrome(&trace.header, many(), Closed),
+        export::chrome(&trace.header, &trace.causes, many, Closed),
+        export::dftracer(&trace.header, many(), Closed).map(drop),
     ] {
         assert_eq!(written.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }

@@ -18,6 +18,7 @@ use crate::next::Next;
 use crate::pfs::{self, Work};
 use crate::profiling::comm_rank;
 use crate::recorder::{Times, door, leave_out, push, record};
+use crate::stages;
 use iolab_layer::inside::Inside;
 use iolab_trace::Function as F;
 use iolab_trace::spool::{LeftOut, Record};
@@ -69,8 +70,10 @@ unsafe fn around(
             Some(answer) => (answer, has_large_counts),
             None => by_library(row, arguments, &mut |address, words| {
                 pfs::completed(row.work, row.next.name(), words, &mut |words| {
-                    exchange::around(row.part, words, has_large_counts, &mut || {
-                        perform(address, words)
+                    stages::around(row.part, words, has_large_counts, &mut |words| {
+                        exchange::around(row.part, words, has_large_counts, &mut || {
+                            perform(address, words)
+                        })
                     })
                 })
             }),

@@ -14,9 +14,9 @@ mod access;
 mod file;
 mod rounds;
 mod rows;
-mod storage;
+pub(crate) mod storage;
 mod told;
-mod view;
+pub(crate) mod view;
 mod wire;
 
 use crate::call::Call;
@@ -45,9 +45,11 @@ pub(crate) enum Place {
 /// What a function of MPI has to do with collective accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
+    Init,
     Open,
     Close,
     SetView,
+    SetInfo,
     SetAtomicity,
     /// A blocking collective access.
     Access(Direction, Place),
@@ -94,6 +96,7 @@ pub(crate) fn around(
     let (family, noted) = (Family::here(), Vec::new());
     let call = Call { arguments: &mut words, has_large_counts, family, times, noted, scratch };
     match part {
+        Part::Init | Part::SetInfo => library(),
         Part::Open => {
             let answer = library();
             guarded(|| file::opened(&call, answer)).unwrap_or_default();
@@ -132,16 +135,16 @@ pub(crate) fn around(
 }
 
 /// A defect of ours is an error of the call, never the end of the program; none: the call is the library's.
-fn answer_of(done: Result<Option<i32>, Defect>) -> Option<i32> {
+pub(crate) fn answer_of(done: Result<Option<i32>, Defect>) -> Option<i32> {
     done.unwrap_or_else(|Defect| Some(Numbers::here().code(Class::Other)))
 }
 
 /// Something of ours that cannot be has happened.
-struct Defect;
+pub(crate) struct Defect;
 
-fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Defect> {
+pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Defect> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
-        say("a defect of iolab's in a collective access");
+        say("a defect of iolab's in a call on a file");
         Defect
     })
 }

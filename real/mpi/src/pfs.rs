@@ -16,7 +16,7 @@ pub(crate) mod buffer;
 mod external;
 mod file;
 pub(crate) mod group;
-mod hints;
+pub(crate) mod hints;
 mod names;
 pub(crate) mod numbers;
 mod ongoing;

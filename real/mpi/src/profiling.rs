@@ -132,6 +132,10 @@ asked! {
     info_create = c"PMPI_Info_create" (info);
     /// Adds a hint.
     info_set = c"PMPI_Info_set" (info key value);
+    /// Another set with the same hints.
+    info_dup = c"PMPI_Info_dup" (info duplicate);
+    /// Gives a set of hints back.
+    info_free = c"PMPI_Info_free" (info);
     /// How many hints there are.
     info_get_nkeys = c"PMPI_Info_get_nkeys" (info count);
     /// The name of one of them.
@@ -140,6 +144,10 @@ asked! {
     info_get = c"PMPI_Info_get" (info key length value flag);
     /// The value of a hint (since MPI 4).
     info_get_string = c"PMPI_Info_get_string" (info key length value flag);
+    /// The hints of a file that the library tells of.
+    file_get_info = c"PMPI_File_get_info" (file info);
+    /// Which library it is.
+    library_version = c"PMPI_Get_library_version" (text length);
     /// The error handler of a file.
     file_get_errhandler = c"PMPI_File_get_errhandler" (file handler);
     /// An error handler of a function.

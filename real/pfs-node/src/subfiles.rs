@@ -562,12 +562,15 @@ pub(crate) fn remove(directory: impl AsFd, inode: Inode, used: Option<&Used>) ->
         let entry = entry.map_err(code)?;
         let rest = entry.file_name().to_bytes().strip_prefix(stem.as_bytes());
         if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b".")) {
-            let flags = AtFlags::SYMLINK_NOFOLLOW;
-            let had = rustix::fs::statat(&folder, entry.file_name(), flags);
+            let had = used.and_then(|used| {
+                let stat =
+                    rustix::fs::statat(&folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
+                Some((used, room::bytes_of(&stat.ok()?)))
+            });
             match rustix::fs::unlinkat(&folder, entry.file_name(), AtFlags::empty()) {
                 Ok(()) => {
-                    if let (Some(used), Ok(had)) = (used, had) {
-                        used.changed(room::bytes_of(&had), 0);
+                    if let Some((used, bytes)) = had {
+                        used.changed(bytes, 0);
                     }
                 }
                 Err(Errno::NOENT) => {}

@@ -2,16 +2,16 @@
 //! carried out by, and what came of it.
 
 use crate::failure::Failure;
+use crate::lines::Lines;
+use crate::say::number_of;
 use clap::{ArgGroup, Args};
-use iolab_host::own_place;
 use iolab_policy::collective::{CollectiveKind, catalog};
+use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::classes::Owned;
 use iolab_vocab::format_bytes;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, io};
 
 /// The algorithm of a program's collective accesses.
 #[derive(Args)]
@@ -29,14 +29,32 @@ pub(crate) struct Collective {
 /// An algorithm that was chosen for a run.
 pub(crate) struct Applied {
     name: &'static str,
-    /// What the ranks leave of each file, if there is room for it.
-    directory: Option<PathBuf>,
+    /// What the ranks leave of each file, a line each, if there is room for it.
+    lines: Option<Lines>,
 }
 
 impl Collective {
     /// Whether an algorithm was asked for.
     pub(crate) fn is_given(&self) -> bool {
         self.wish.is_some()
+    }
+
+    /// Refuses a stack that would decide about collective accesses, too.
+    pub(crate) fn goes_with(&self, specs: &[StrategySpec]) -> Result<(), Failure> {
+        let owns = |spec: &&StrategySpec| spec.classes().owns(Owned::Exchange);
+        match (&self.wish, specs.iter().find(owns)) {
+            (Some(wish), Some(spec)) => Err(Failure::new(format!(
+                "`{}` and --collective {wish} both own {}",
+                spec.name,
+                Owned::Exchange
+            ))
+            .hint(format!(
+                "leave `{}` out: with --collective each rank accesses its own pieces where nothing \
+                 interleaves, too",
+                spec.name
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// What was chosen, if anything was.
@@ -54,17 +72,13 @@ impl Collective {
             return Err(Failure::new("`file=cruel` is there to test what stands on it")
                 .hint("add --cruel if that is what you want"));
         }
-        let made = own_place::make(&env::temp_dir(), "iolab-collective");
-        let directory = made.and_then(|it| File::create(it.join(LOG)).map(|_| it));
-        if let Err(error) = &directory {
+        let lines = Lines::begin("iolab-collective");
+        if let Err(error) = &lines {
             eprintln!("iolab: warning: nothing will be told of collective accesses: {error}");
         }
-        Ok(Some(Applied { name: row.name, directory: directory.ok() }))
+        Ok(Some(Applied { name: row.name, lines: lines.ok() }))
     }
 }
-
-/// Where ranks write, a line for each file that they close.
-const LOG: &str = "files";
 
 /// What the ranks of this host told.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -103,22 +117,19 @@ impl Applied {
     /// Hands the choice on to the command.
     pub(crate) fn prepare(&self, command: &mut Command) {
         command.env("IOLAB_COLLECTIVE", self.name);
-        if let Some(directory) = &self.directory {
-            command.env("IOLAB_COLLECTIVE_LOG", directory.join(LOG));
+        if let Some(lines) = &self.lines {
+            command.env("IOLAB_COLLECTIVE_LOG", lines.place());
         }
     }
 
     /// Tells what came of it.
-    pub(crate) fn end(self, program: &OsStr) {
-        let Some(directory) = &self.directory else { return };
-        let read = fs::read(directory.join(LOG));
-        remove(directory);
-        match read {
-            Ok(text) => {
-                let told = Told::of(&String::from_utf8_lossy(&text));
-                eprintln!("iolab: {}", self.line(&told, program));
+    pub(crate) fn end(mut self, program: &OsStr) {
+        match self.lines.take().map(Lines::end) {
+            None => {}
+            Some(Ok(text)) => eprintln!("iolab: {}", self.line(&Told::of(&text), program)),
+            Some(Err(error)) => {
+                eprintln!("iolab: warning: nothing is known of the run: {error}");
             }
-            Err(error) => eprintln!("iolab: warning: nothing is known of the run: {error}"),
         }
     }
 
@@ -132,30 +143,20 @@ impl Applied {
                 program.to_string_lossy()
             );
         }
-        let (accesses, files) =
-            (counted(*carried, "collective access", "es"), counted(*files as u64, "file", "s"));
+        let (accesses, files) = (
+            number_of(*carried, "collective access", "collective accesses"),
+            number_of(*files as u64, "file", "files"),
+        );
         let mut line = format!(
             "file={} carried out {accesses} of {files}; {} went from rank to rank",
             self.name,
             format_bytes(*bytes)
         );
         if *passed > 0 {
-            line += &format!("; {} stayed with the MPI library", counted(*passed, "call", "s"));
+            line +=
+                &format!("; {} stayed with the MPI library", number_of(*passed, "call", "calls"));
         }
         line
-    }
-}
-
-fn counted(count: u64, noun: &str, plural: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { plural })
-}
-
-fn remove(directory: &Path) {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            eprintln!("iolab: warning: {} is left: {error}", directory.display());
-        }
-        _ => {}
     }
 }
 
@@ -168,7 +169,7 @@ mod tests {
         let text = "0 3 1 100 /a b\n1 3 1 50 /a b\n0 1 0 0 /c\n1 1 0 7";
         let told = Told::of(text);
         assert_eq!(told, Told { files: 3, carried: 4, passed: 1, bytes: 157 });
-        let applied = Applied { name: "two-phase", directory: None };
+        let applied = Applied { name: "two-phase", lines: None };
         assert_eq!(
             applied.line(&told, OsStr::new("prog")),
             "file=two-phase carried out 4 collective accesses of 3 files; 157 B went from rank to rank; 1 \

@@ -4,9 +4,12 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::trace_file;
 use clap::{Args, ValueEnum};
-use iolab_iot::{IotError, Joined};
+use flate2::{Compression, write::GzEncoder};
+use indicatif::HumanCount;
 use iolab_trace::{Event, export};
-use std::fs::File;
+use iolab_traces::Source;
+use iolab_vocab::Refusal;
+use std::cell::Cell;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,20 +17,25 @@ use std::process::ExitCode;
 /// Write a trace in the format of another tool.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The trace.
+    /// The trace, as `iolab record` writes it, or what another tool recorded.
     trace: PathBuf,
     /// The format.
     #[arg(long)]
     to: Format,
-    /// Where to; standard output when not given.
+    /// Where to; standard output when not given. A name that ends in .gz is compressed.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
-    /// Chrome's trace events (JSON): open with ui.perfetto.dev.
+    /// Trace events of Chrome (JSON): one track per lane, causes as flows, counters of servers. For
+    /// ui.perfetto.dev and chrome://tracing.
     Chrome,
+    /// The same.
+    Perfetto,
+    /// Lines of DFTracer (.pfw, .pfw.gz): calls of POSIX and stdio, in microseconds.
+    Dftracer,
     /// Text as darshan-dxt-parser prints it: for Drishti and DXT Explorer.
     Dxt,
     /// Comma-separated values.
@@ -38,7 +46,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.output {
         Some(path) => {
             let output = Output::begin(path, "-o", &[&arguments.trace])?;
-            output.write_with(|sink| write(arguments, sink, path), |error| at(path, &error))?;
+            let is_packed = path.extension().is_some_and(|extension| extension == "gz");
+            let mut wrong = None;
+            let written = output.write_with(
+                |sink| {
+                    let filled = match is_packed {
+                        true => packed(arguments, sink, path),
+                        false => write(arguments, sink, path),
+                    };
+                    // What is wrong may be the trace: it is told as it is, not as what is written.
+                    filled.map_err(|failure| {
+                        wrong = Some(failure);
+                        io::Error::other("the export ended early")
+                    })
+                },
+                |error| error,
+            );
+            match wrong {
+                Some(failure) => return Err(failure),
+                None => written?,
+            };
         }
         None => {
             write(arguments, BufWriter::new(io::stdout().lock()), Path::new("standard output"))?
@@ -47,56 +74,53 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn packed(arguments: &Arguments, sink: &mut impl Write, place: &Path) -> Result<(), Failure> {
+    let mut packed = GzEncoder::new(sink, Compression::default());
+    write(arguments, BufWriter::new(&mut packed), place)?;
+    packed.finish().map(drop).map_err(|error| at(place, &error))
+}
+
 fn write(arguments: &Arguments, mut sink: impl Write, place: &Path) -> Result<(), Failure> {
+    let source = trace_file::source(&arguments.trace)?;
+    let broken = Cell::new(None);
     let written = match arguments.to {
-        Format::Dxt => export::dxt(&trace_file::load(&arguments.trace)?, &mut sink),
-        Format::Chrome | Format::Csv => {
-            let reader = trace_file::open(&arguments.trace)?;
-            let header = reader.header().clone();
-            let mut broken = None;
-            let events = Events { reader, group: Vec::new().into_iter(), broken: &mut broken };
-            let written = match arguments.to {
-                Format::Chrome => export::chrome(&header, events, &mut sink),
-                _ => export::csv(&header, events, &mut sink),
-            };
-            if let Some(error) = broken {
-                return Err(trace_file::of(&arguments.trace, &error));
-            }
-            written
+        Format::Dxt => export::dxt(&source.into_trace()?, &mut sink),
+        Format::Chrome | Format::Perfetto => {
+            let events = || until_broken(&source, &broken);
+            export::chrome(source.header(), &*source.causes()?, events, &mut sink)
+        }
+        Format::Csv => export::csv(source.header(), until_broken(&source, &broken), &mut sink),
+        Format::Dftracer => {
+            let events = until_broken(&source, &broken);
+            export::dftracer(source.header(), events, &mut sink).map(tell_left_out)
         }
     };
+    if let Some(refusal) = broken.into_inner() {
+        return Err(refusal.into());
+    }
     match written.and_then(|()| sink.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(at(place, &error)),
         _ => Ok(()),
     }
 }
 
-fn at(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!("{}: {error}", path.display()))
+/// The events up to the first error, which is kept.
+fn until_broken<'a>(
+    source: &'a Source,
+    broken: &'a Cell<Option<Refusal>>,
+) -> impl Iterator<Item = Event> + 'a {
+    let opened = source.events().map_err(|refusal| broken.set(Some(refusal))).ok();
+    let events = opened.into_iter().flatten();
+    events.map_while(|event| event.map_err(|refusal| broken.set(Some(refusal))).ok())
 }
 
-/// The events of a trace one by one; ends at the first error and keeps it.
-struct Events<'a> {
-    reader: Joined<File>,
-    group: std::vec::IntoIter<Event>,
-    broken: &'a mut Option<IotError>,
-}
-
-impl Iterator for Events<'_> {
-    type Item = Event;
-
-    fn next(&mut self) -> Option<Event> {
-        loop {
-            if let Some(event) = self.group.next() {
-                return Some(event);
-            }
-            match self.reader.next()? {
-                Ok(group) => self.group = group.into_iter(),
-                Err(error) => {
-                    *self.broken = Some(error);
-                    return None;
-                }
-            }
-        }
+fn tell_left_out(rows: u64) {
+    if rows > 0 {
+        let rows = HumanCount(rows);
+        eprintln!("iolab: left out: {rows} rows of other layers, or that are no calls");
     }
+}
+
+fn at(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("cannot write {}: {error}", path.display())).hint("choose another -o")
 }

@@ -17,6 +17,7 @@ mod export;
 mod failure;
 mod fs;
 mod import;
+mod lines;
 mod man;
 mod merge;
 mod mount;

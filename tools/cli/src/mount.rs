@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let strategies = planned::with_plans(strategies, |_, _| {})?;
     refuse_destroyers(&strategies)?;
     let consent = Consent::of(&arguments.allow, arguments.cruel, false)?;
-    for remark in stacking::check(&strategies, Setting::Live, consent)? {
+    for remark in stacking::check(&strategies, Setting::Mounted, consent)? {
         eprintln!("iolab: {remark}");
     }
     let signals = Interruptions::expect();

@@ -13,10 +13,11 @@ pub(crate) use streams::StdioName;
 use crate::collective::Collective;
 use crate::failure::Failure;
 use crate::output::{Kind, Output as Target};
+use crate::say::number_of;
 use clap::{Args, ValueEnum};
 use iolab_host::launch::{self, LaunchError};
 use iolab_host::recording::{ClockSource, Recording, RecordingError, Settings, StreamCalls};
-use iolab_trace::{Event, Trace};
+use iolab_trace::{Class, Layer, Once, Trace};
 use iolab_vocab::{format_bytes, parse_bytes};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -273,18 +274,21 @@ pub(crate) fn summarize(trace: &Trace, output: &Path) {
     // A pipe or a device does not say how much went through.
     let size = fs::metadata(output).ok().filter(fs::Metadata::is_file);
     let size = size.map_or(String::new(), |data| format!(" ({})", format_bytes(data.len())));
+    let Recorded { calls, messages, untimed, processes } = Recorded::of(trace);
+    let messages = match messages {
+        0 => String::new(),
+        count => format!(" and {}", number_of(count, "call of MPI", "calls of MPI")),
+    };
     eprintln!(
-        "iolab: {} calls on {} files by {} processes in {}{size}",
-        trace.events.iter().map(Event::calls).sum::<u64>(),
-        header.files.len(),
-        header.processes.len(),
+        "iolab: {} on {}{messages} by {} in {}{size}",
+        number_of(calls, "call", "calls"),
+        number_of(header.files.len() as u64, "file", "files"),
+        number_of(processes, "process", "processes"),
         output.display(),
     );
-    let counted: u64 =
-        trace.events.iter().filter(|event| event.is_counted()).map(Event::calls).sum();
-    if counted > 0 {
+    if untimed > 0 {
         eprintln!(
-            "iolab: {counted} of them on streams and without a system call: counted, not timed"
+            "iolab: {untimed} of them on streams and without a system call: counted, not timed"
         );
     }
     if !header.losses.left_out_calls.is_empty() {
@@ -293,11 +297,49 @@ pub(crate) fn summarize(trace: &Trace, output: &Path) {
     warn(trace);
 }
 
+/// How much was recorded.
+#[derive(Default)]
+struct Recorded {
+    /// Calls on files as a report counts them, those inside of others with these.
+    calls: u64,
+    /// Calls of MPI but on files.
+    messages: u64,
+    /// Calls on streams that were only counted.
+    untimed: u64,
+    /// Processes that made calls.
+    processes: u64,
+}
+
+impl Recorded {
+    fn of(trace: &Trace) -> Recorded {
+        let (mut once, mut recorded) = (Once::default(), Recorded::default());
+        let mut is_seen = vec![false; trace.header.processes.len()];
+        for event in &trace.events {
+            let calls = event.calls();
+            let is_piece = event.function.class() == Class::Piece;
+            if !is_piece && once.counts(event) {
+                recorded.calls = recorded.calls.saturating_add(calls);
+            }
+            if event.function.layer() == Layer::Mpi {
+                recorded.messages = recorded.messages.saturating_add(calls);
+            }
+            if event.is_counted() {
+                recorded.untimed = recorded.untimed.saturating_add(calls);
+            }
+            if let Some(is_seen) = is_seen.get_mut(event.process as usize).filter(|_| !is_piece) {
+                *is_seen = true;
+            }
+        }
+        recorded.processes = is_seen.iter().filter(|&&is_seen| is_seen).count() as u64;
+        recorded
+    }
+}
+
 /// What is missing of what was recorded.
 fn warn(trace: &Trace) {
     let losses = &trace.header.losses;
     if !losses.lost_calls.is_empty() {
-        eprintln!("iolab: warning: calls lost: {}", listed(&losses.lost_calls));
+        eprintln!("iolab: warning: events dropped: {}", listed(&losses.lost_calls));
     }
     for unseen in &losses.unseen {
         eprintln!("iolab: warning: not seen: {unseen}");

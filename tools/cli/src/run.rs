@@ -6,6 +6,7 @@
 //! look after or to write down, this process becomes the program.
 
 mod counting;
+mod parallel;
 mod telling;
 mod via;
 
@@ -29,6 +30,7 @@ use iolab_policy::insitu::stacking::{self, Consent, Setting};
 use iolab_policy::insitu::{BlockOf, StrategySpec};
 use iolab_trace::finish::Side;
 use iolab_trace::{Event, Layer};
+use parallel::Parallel;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -106,6 +108,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     })?;
     let consent = Consent::of(&arguments.allow, arguments.collective.cruel, arguments.destroys)?;
     let remarks = stacking::check(&specs, Setting::Live, consent)?;
+    arguments.collective.goes_with(&specs)?;
     if !arguments.quiet {
         remarks.iter().for_each(|remark| eprintln!("iolab: {remark}"));
         if arguments.apply.iter().any(|text| text.contains(storage_block::ASKED)) {
@@ -123,9 +126,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let collective = arguments.collective.applied()?;
     let mut command = Command::new(program);
     command.args(&arguments.command[1..]);
+    let parallel = Parallel::begin(&mut command, &specs, arguments.quiet, arguments.strict);
     let mut libraries = vec![launch::find_library().map_err(launch_failure)?];
-    if let Some(collective) = &collective {
+    if collective.is_some() || specs.iter().any(parallel::is_hosted) {
         libraries.push(launch::find_mpi_library().map_err(launch_failure)?);
+    }
+    if let Some(collective) = &collective {
         collective.prepare(&mut command);
     }
     launch::preload(&mut command, &libraries);
@@ -138,7 +144,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let counting = Counting::begin(&mut command, &specs);
     let wants_a_trace = arguments.record.is_some() || arguments.decisions.is_some();
     let has_plans = planned::share(&mut command, &specs)?;
-    let is_waited_for = telling.is_some() || counting.is_some() || has_plans;
+    let is_told = telling.is_some() || counting.is_some() || parallel.is_some();
+    let is_waited_for = is_told || has_plans;
     if shared.is_none() && !wants_a_trace && collective.is_none() && !is_waited_for {
         let failure = command.exec();
         return Err(launch_failure(launch::start_error(program, failure)));
@@ -165,7 +172,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(counting) = counting {
         counting.end();
     }
-    let is_reached = telling.is_none_or(|telling| telling.end(arguments.strict));
+    let is_reached = parallel.is_none_or(|parallel| parallel.end(arguments.strict));
+    let is_reached = telling.is_none_or(|telling| telling.end(arguments.strict)) && is_reached;
     Ok(match ending.code() {
         0 if arguments.strict && !is_reached => ExitCode::from(NOT_REACHED),
         _ => ExitCode::from(ending.follow()),

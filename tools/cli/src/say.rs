@@ -43,3 +43,8 @@ macro_rules! say_line {
         $crate::say::words(format_args!("\n"));
     }};
 }
+
+/// `1 file`, `2 files`.
+pub(crate) fn number_of(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}

@@ -2,10 +2,9 @@
 
 use crate::failure::Failure;
 use crate::output::Output;
-use iolab_iot::{IotError, Joined};
+use iolab_iot::IotError;
 use iolab_trace::Trace;
 use iolab_traces::Source;
-use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
@@ -19,13 +18,6 @@ pub(crate) fn load(path: &Path) -> Result<Trace, Failure> {
 pub(crate) fn load_parts(parts: &[PathBuf]) -> Result<Trace, Failure> {
     let first = parts.first().map_or(Path::new(""), PathBuf::as_path);
     iolab_traces::join(parts)?.into_trace().map_err(|error| of(first, &error))
-}
-
-/// Opens the trace at `path`, a file or a directory of parts, to read it piece by piece, for what
-/// need not hold all of it.
-pub(crate) fn open(path: &Path) -> Result<Joined<File>, Failure> {
-    tell_unfinished(path);
-    Ok(iolab_traces::open(path)?)
 }
 
 /// Any trace at `path`, to go through event by event.

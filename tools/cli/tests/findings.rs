@@ -85,17 +85,17 @@ fn assert_fault(rule: &str) {
 
 #[test]
 fn a_program_that_writes_tiny_records_in_a_row() {
-    assert_fault("tiny-sequential-writes");
+    assert_fault("small-sequential-writes");
 }
 
 #[test]
 fn a_program_that_writes_tiny_records_all_over_a_file() {
-    assert_fault("tiny-random-writes");
+    assert_fault("small-random-writes");
 }
 
 #[test]
 fn a_program_that_reads_through_an_unbuffered_stream() {
-    assert_fault("tiny-sequential-reads");
+    assert_fault("small-sequential-reads");
 }
 
 #[test]

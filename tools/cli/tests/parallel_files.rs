@@ -9,6 +9,8 @@ use tempfile::TempDir;
 
 #[path = "parallel_files/collectives.rs"]
 mod collectives;
+#[path = "parallel_files/stages.rs"]
+mod stages;
 
 /// What a program left: its directory's files, and how it ended.
 type Left = BTreeMap<PathBuf, Vec<u8>>;

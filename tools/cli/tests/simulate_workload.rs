@@ -239,6 +239,31 @@ fn a_recorded_run_can_be_reported_and_viewed() {
 }
 
 #[test]
+fn the_report_of_a_recorded_run_divides_the_time_of_calls_without_rest() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("run.iot").display().to_string();
+    let workload = sample("checkpoint.toml");
+    let run = ["simulate", "--workload", &workload, "--platform", "classic-hdd", "--seeds", "1"];
+    stdout_of(&[&run[..], &["-o", &trace]].concat());
+    let report: serde_json::Value =
+        serde_json::from_str(&stdout_of(&["report", &trace, "--json"])).unwrap();
+    let parts = &report["parts"];
+    let rows = |key: &str| parts[key].as_array().unwrap();
+    let mut sums = vec![&parts["total"]];
+    sums.extend(["functions", "phases", "files", "servers"].iter().flat_map(|key| rows(key)));
+    for sum in &sums {
+        let times = sum["parts"].as_object().unwrap().values();
+        let whole: u64 = times.map(|ns| ns.as_u64().unwrap()).sum();
+        assert_eq!(sum["time_ns"].as_u64().unwrap(), whole, "{sum}");
+    }
+    let phases: Vec<_> = rows("phases").iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert!(phases.contains(&"checkpoint") && phases.contains(&"compute"), "{phases:?}");
+    let text = stdout_of(&["report", &trace]);
+    assert!(text.contains("\nWhere the time of calls went ("), "{text}");
+    assert!(text.contains("  phase checkpoint\n") && text.contains("seek-bound-devices"), "{text}");
+}
+
+#[test]
 fn a_trace_cut_short_anywhere_is_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let whole = directory.path().join("whole.iot").display().to_string();

@@ -1,6 +1,5 @@
 //! Errors on their way to Python: `iolab.Error(message, hint)`, and what a policy raised.
 
-use iolab_trace::import::hdtrace::HdtraceError;
 use iolab_vocab::Refusal;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -19,35 +18,19 @@ fn of_class(py: Python<'_>, class: &str, message: &str, hint: &str) -> PyErr {
     made.unwrap_or_else(|_| PyRuntimeError::new_err(format!("{message}\nhint: {hint}")))
 }
 
-/// What has a message and a way out.
-pub(crate) trait Told {
-    fn told(&self) -> (String, String);
-}
+/// Turns a refusal into an exception.
+pub(crate) trait Raise<T>: Sized {
+    /// One of that class of `iolab.errors`.
+    fn raise_as(self, py: Python<'_>, class: &str) -> PyResult<T>;
 
-impl Told for Refusal {
-    fn told(&self) -> (String, String) {
-        (self.message.clone(), self.hint.clone())
-    }
-}
-
-impl Told for HdtraceError {
-    fn told(&self) -> (String, String) {
-        let hint = "give a project of HDTrace whose program reached MPI_Finalize";
-        (self.to_string(), hint.to_owned())
-    }
-}
-
-/// Turns an error into an exception.
-pub(crate) trait Raise<T> {
-    fn raise(self, py: Python<'_>) -> PyResult<T>;
-}
-
-impl<T, E: Told> Raise<T> for Result<T, E> {
     fn raise(self, py: Python<'_>) -> PyResult<T> {
-        self.map_err(|wrong| {
-            let (message, hint) = wrong.told();
-            error(py, &message, &hint)
-        })
+        self.raise_as(py, "Error")
+    }
+}
+
+impl<T> Raise<T> for Result<T, Refusal> {
+    fn raise_as(self, py: Python<'_>, class: &str) -> PyResult<T> {
+        self.map_err(|refusal| of_class(py, class, &refusal.message, &refusal.hint))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The simulator for Python: a thin layer under the package `iolab`.
+//! Simulator and traces for Python: a thin layer under the package `iolab`.
 //!
 //! Text and plain values come in, plain values go out; the package in `python/iolab` gives them
 //! types and names. Runs leave the interpreter to others, except while a policy written in Python
@@ -10,6 +10,7 @@ mod failure;
 mod outcome;
 mod parts;
 mod run;
+mod traces;
 
 use failure::{Raise, error};
 use iolab_policy::cache::catalog;
@@ -68,6 +69,9 @@ fn _iolab(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<cache::CacheAction>()?;
     module.add_class::<collective::CollectiveAction>()?;
     module.add_class::<run::Recording>()?;
+    module.add_class::<traces::LoadedTrace>()?;
+    module.add_class::<traces::LoadedReport>()?;
+    module.add_class::<traces::LoadedComparison>()?;
     module.add_function(wrap_pyfunction!(presets, module)?)?;
     module.add_function(wrap_pyfunction!(caches, module)?)?;
     module.add_function(wrap_pyfunction!(collectives, module)?)?;
@@ -75,5 +79,6 @@ fn _iolab(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_workload, module)?)?;
     module.add_function(wrap_pyfunction!(toml_of_json, module)?)?;
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::unfinished, module)?)?;
     Ok(())
 }

@@ -11,7 +11,7 @@ use iolab_sim::cluster::Order;
 use iolab_sim::platform::Platform;
 use iolab_sim::scenario::Scenario;
 use iolab_sim::workload::{Job, Outcome, Settings, Workload, prepare, recorded, simulate_with};
-use iolab_trace::import::hdtrace::{Project, TraceFile};
+use iolab_trace::Trace;
 use iolab_vocab::{Refusal, Seed};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -22,33 +22,15 @@ use std::ops::ControlFlow;
 #[pyclass(frozen, module = "iolab")]
 pub struct Recording(recorded::Recording);
 
+impl Recording {
+    /// The program in a trace.
+    pub(crate) fn of(trace: &Trace) -> Result<Recording, Refusal> {
+        recorded::Recording::of(trace).map(Recording)
+    }
+}
+
 #[pymethods]
 impl Recording {
-    /// Names of the trace files that belong to a project of HDTrace called `stem.proj`.
-    #[staticmethod]
-    fn hdtrace_names(
-        py: Python<'_>,
-        file: &str,
-        project: &[u8],
-        stem: &str,
-    ) -> PyResult<Vec<String>> {
-        Ok(Project::parse(file, project).raise(py)?.trace_names(stem))
-    }
-
-    /// Takes a project of HDTrace and its trace files in that order, each with its name.
-    #[staticmethod]
-    fn hdtrace(
-        py: Python<'_>,
-        file: &str,
-        project: &[u8],
-        traces: Vec<(String, Vec<u8>)>,
-    ) -> PyResult<Recording> {
-        let project = Project::parse(file, project).raise(py)?;
-        let traces: Vec<_> = traces.iter().map(|(name, bytes)| TraceFile { name, bytes }).collect();
-        let trace = project.import(&traces).raise(py)?;
-        Ok(Recording(recorded::Recording::of(&trace).raise(py)?))
-    }
-
     /// Name of the program.
     #[getter]
     fn name(&self) -> &str {

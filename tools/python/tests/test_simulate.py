@@ -210,7 +210,8 @@ def test_progress_is_shown_for_each_run(capsys):
 def test_everything_has_a_short_name_of_its_own():
     assert repr(iolab.Platform.preset("classic-hdd")) == "<iolab.Platform: classic-hdd>"
     assert repr(iolab.Workload(WORKLOAD)) == "<iolab.Workload: blocks>"
-    assert repr(iolab.Trace.load(PARTDIFF)) == "<iolab.Trace: partdiff-par, 5 ranks>"
+    trace = iolab.Trace.load(PARTDIFF)
+    assert repr(trace) == f"<iolab.Trace: partdiff-par, 5 ranks, {len(trace)} rows>"
     result = iolab.simulate(WORKLOAD)
     assert repr(result).startswith("<iolab.Result: ") and len(repr(result)) < 120
     assert repr(iolab.sweep(WORKLOAD, seeds=[1])) == "<iolab.Sweep: 1 runs over seeds>"
@@ -263,7 +264,7 @@ def test_the_catalogues_can_be_listed():
         (lambda: iolab.sweep(WORKLOAD, workers=2, executor=object()), "`workers` and `executor`"),
         (lambda: iolab.sweep(WORKLOAD, cache=["none", "magic"]), "at cache = magic"),
         (lambda: iolab.Trace.load("/nowhere.proj"), "nowhere.proj"),
-        (lambda: iolab.Trace.load("run.iot"), "not a project"),
+        (lambda: iolab.Trace.load(__file__), "test_simulate.py"),
     ],
 )
 def test_what_is_wrong_is_named_with_a_way_out(call, told):

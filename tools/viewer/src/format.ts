@@ -59,6 +59,8 @@ export interface Head {
   files: string[];
   processes: ProcessEntry[];
   phases: PhaseEntry[];
+  /** What the parts of a call are called; empty where they are not known. */
+  parts: string[];
   rows: RowEntry[];
   columns: { name: string; bytes: number; raw_bytes: number }[];
 }
@@ -104,6 +106,26 @@ export interface Causes {
   endedBy: Links;
 }
 
+/** Where the time of calls went, in the order of the head's names. */
+export class PartColumn {
+  #slots: Int32Array;
+  #values: Float64Array;
+  #width: number;
+
+  /** `slots`: by call which of the lists is its own, −1 for none. */
+  constructor(slots: Int32Array, values: Float64Array, width: number) {
+    this.#slots = slots;
+    this.#values = values;
+    this.#width = width;
+  }
+
+  /** Nanoseconds of each part; `undefined` for what is no call of a rank. */
+  of(at: number): Float64Array | undefined {
+    const first = this.#slots[at] * this.#width;
+    return first < 0 ? undefined : this.#values.subarray(first, first + this.#width);
+  }
+}
+
 /** A trace ready to draw. Times are nanoseconds since the earliest moment of the trace. */
 export interface TraceData {
   head: Head;
@@ -116,6 +138,8 @@ export interface TraceData {
   details(): Promise<Details>;
   /** Empty lists where the trace knows none. */
   causes(): Promise<Causes>;
+  /** `undefined` where the trace does not tell. */
+  parts(): Promise<PartColumn | undefined>;
 }
 
 /** Walks over the variable-length integers of a column. */
@@ -213,7 +237,8 @@ export async function open(bytes: Uint8Array): Promise<TraceData> {
       columns.has(name) ? decodeLinks(head.count, await column(name)) : new Links(new Uint32Array(head.count), new Uint32Array(0));
     return { begunBy: await links("begun_by"), endedBy: await links("ended_by") };
   });
-  return { head, start, end, functionOf, files, details, causes };
+  const parts = once(async () => (columns.has("parts") ? decodeParts(head, await column("parts")) : undefined));
+  return { head, start, end, functionOf, files, details, causes, parts };
 }
 
 export function decodeTimes(head: Head, gap: Uint8Array, duration: Uint8Array) {
@@ -259,6 +284,21 @@ export function decodeLinks(count: number, raw: Uint8Array): Links {
     ends[at] = positions.length;
   }
   return new Links(ends, Uint32Array.from(positions));
+}
+
+/** For each event which parts took time, as bits, then how long each of them took. */
+export function decodeParts({ count, parts }: Head, raw: Uint8Array): PartColumn {
+  const slots = new Int32Array(count).fill(-1);
+  const values: number[] = [];
+  const reader = new Reader(raw);
+  for (let at = 0; at < count; at++) {
+    const bits = reader.unsigned();
+    if (bits === 0) continue;
+    if (bits >= 2 ** parts.length) throw new FormatError("a call has a part without a name");
+    slots[at] = values.length / parts.length;
+    for (let bit = 0; bit < parts.length; bit++) values.push(bits & (1 << bit) ? reader.unsigned() : 0);
+  }
+  return new PartColumn(slots, Float64Array.from(values), parts.length);
 }
 
 /** Each value is the difference from a guess; the guesses are those of the format document. */

@@ -1,7 +1,7 @@
 // A run as the page holds it: its data, its rows as tracks, and how its calls are shaded.
 
 import { Graph, type Where } from "./causes.ts";
-import type { Details, TraceData } from "./format.ts";
+import type { Details, PartColumn, TraceData } from "./format.ts";
 import { seekShade, shadeOf } from "./palette.ts";
 import { isConcurrent, places, type Place } from "./place.ts";
 import type { Run } from "./tree.ts";
@@ -25,6 +25,7 @@ export interface LoadedRun extends Run {
   /** Unpacked in a quiet moment. */
   files?: Int32Array;
   details?: Details;
+  parts?: PartColumn;
   graph?: Graph;
 }
 
@@ -49,8 +50,9 @@ export function load(data: TraceData): LoadedRun {
 export async function complete(run: LoadedRun): Promise<void> {
   run.files ??= await run.data.files();
   if (run.details) return;
-  const details = await run.data.details();
+  const [details, parts] = await Promise.all([run.data.details(), run.data.parts()]);
   if (run.details) return;
+  if (parts) run.parts = parts;
   run.details = details;
   const { functions } = run.head;
   const isDevice = functions.map(({ layer }) => layer === "device");

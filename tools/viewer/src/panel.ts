@@ -5,6 +5,7 @@ import { element } from "./element.ts";
 import { hopTable } from "./hops.ts";
 import { complete } from "./loaded.ts";
 import type { Call, Model } from "./model.ts";
+import { spentView } from "./spent.ts";
 import { statistics, type Statistics } from "./statistics.ts";
 import { csv, NAMES, Tables, type Grouped } from "./tables.ts";
 import { count, duration, moment, size } from "./words.ts";
@@ -52,7 +53,9 @@ export class Panel {
       const outer = run.head.functions[run.data.functionOf[parent]].name;
       add(`inside ${outer}`, () => this.#model.reveal({ run: call.run, index: parent }, false));
     }
-    this.#call.replaceChildren(list, steps);
+    const parts = run.parts?.of(call.index);
+    const spent = parts ? [spentView("Where its time went", run.head.parts, parts)] : [];
+    this.#call.replaceChildren(list, ...spent, steps);
   }
 
   /** The hops from and to the selected call. */
@@ -102,9 +105,11 @@ export class Panel {
       made.setAttribute("aria-pressed", String(this.#tables.grouped === grouped));
       steps.append(made);
     }
-    steps.append(button("zoom to it", () => this.#model.zoomToRange()), button("save as CSV", () => save("range.csv", csv(found))), button("clear", () => this.#model.mark(undefined)));
+    steps.append(button("zoom to it", () => this.#model.zoomToRange()), button("save as CSV", () => save("range.csv", csv(found, runs[Math.max(0, shown)].head.parts))), button("clear", () => this.#model.mark(undefined)));
     this.#tables.draw(found, span);
-    this.#range.replaceChildren(element("p", { class: "sum", role: "status" }, text), steps, this.#tables.element);
+    const isKnown = found.parts.some((ns) => ns > 0);
+    const spent = isKnown ? [spentView("Where the time of ranks' calls went", runs[Math.max(0, shown)].head.parts, found.parts)] : [];
+    this.#range.replaceChildren(element("p", { class: "sum", role: "status" }, text), ...spent, steps, this.#tables.element);
     this.measured(found);
   }
 }

@@ -32,6 +32,8 @@ export interface Statistics {
   functions: Sum[];
   files: Sum[];
   processes: Sum[];
+  /** Where the whole durations of ranks' calls went, in the order of the head's names; empty where nobody knows. */
+  parts: number[];
 }
 
 /** Sums by slot. */
@@ -158,6 +160,7 @@ export function statistics(run: LoadedRun, range: Range, withQuantiles: boolean)
   const byFile = new Sums(head.files.length + 1);
   const byProcess = new Sums(head.processes.length);
   const kindAt = (at: number) => functionOf[at] * classCount + kindOf[at];
+  const parts: number[] = run.parts ? head.parts.map(() => 0) : [];
   const chosen = callsIn(run, range);
   const isChosen = new Uint8Array(run.tracks.length);
   for (const [row] of chosen) isChosen[row] = 1;
@@ -177,6 +180,7 @@ export function statistics(run: LoadedRun, range: Range, withQuantiles: boolean)
       kinds.add(kindAt(at), calls, bytes, time, cut, failed);
       byFile.add(files[at] + 1, calls, bytes, time, cut, failed);
       byProcess.add(process, calls, bytes, time, cut, failed);
+      run.parts?.of(at)?.forEach((ns, part) => (parts[part] += ns));
       durations?.add(time, kindAt(at), files[at] + 1, process);
       if (parent < 0 || !isChosen[rowOfCall(run, parent)] || end[parent] <= range.start || start[parent] >= range.end) continue;
       kinds.own[kindAt(parent)] -= cut;
@@ -193,6 +197,7 @@ export function statistics(run: LoadedRun, range: Range, withQuantiles: boolean)
     functions: byFunction.list(head.functions.map(({ name }) => name), durations, (at) => Math.floor(durations!.kind[at] / classCount)),
     files: byFile.list(["", ...head.files], durations, (at) => durations!.file[at]),
     processes: byProcess.list(head.processes.map(({ name }) => name), durations, (at) => durations!.process[at]),
+    parts,
   };
 }
 

@@ -83,7 +83,7 @@ export class Tables {
 export const NAMES: Record<Grouped, string> = { classes: "class", functions: "function", files: "file", processes: "process" };
 
 /** The tables as comma-separated values, times in nanoseconds. */
-export function csv(statistics: Statistics): string {
+export function csv(statistics: Statistics, parts: string[]): string {
   const quoted = (text: string) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const lines = ["by,name,calls,bytes,time_ns,in_range_ns,own_ns,p50_ns,p99_ns,max_ns,failed"];
   for (const grouped of Object.keys(NAMES) as Grouped[]) {
@@ -92,5 +92,6 @@ export function csv(statistics: Statistics): string {
       lines.push([NAMES[grouped], quoted(sum.name), ...numbers.map((value) => String(value ?? ""))].join(","));
     }
   }
+  statistics.parts.forEach((ns, part) => lines.push(["part", quoted(parts[part]), "", "", ns, "", "", "", "", "", ""].join(",")));
   return `${lines.join("\n")}\n`;
 }

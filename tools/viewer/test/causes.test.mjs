@@ -75,6 +75,50 @@ describe("a click on a write", () => {
     await page.close();
   });
 
+  test("says where its time went, in parts that add up to its duration", async () => {
+    const { page, complaints } = await openFile(browser, file);
+    for (let rank = 0; rank < RANKS; rank++) {
+      await clickWrite(page, rank);
+      const { total, shown, parts, duration } = await page.evaluate(() => {
+        const spent = document.querySelector(".details .spent");
+        const list = [...spent.querySelectorAll("li")].map((item) => [item.textContent, Number(item.dataset.ns)]);
+        const fact = [...document.querySelectorAll(".details dt")].find(({ textContent }) => textContent === "duration");
+        const shown = spent.querySelector(".sum b").textContent;
+        return { total: Number(spent.dataset.ns), shown, parts: list, duration: fact.nextSibling.textContent };
+      });
+      assert.equal(parts.reduce((sum, [, ns]) => sum + ns, 0), total);
+      assert.equal(shown, duration, "the duration of the call itself");
+      for (const name of ["sending", "on the wire", "answering"]) assert.ok(parts.some(([text]) => text.startsWith(name)), `rank ${rank}: ${name}`);
+      const widths = await page.locator(".details .spent .bar i").evaluateAll((stretches) => stretches.map((one) => one.getBoundingClientRect().width));
+      const longest = parts.findIndex(([, ns]) => ns === Math.max(...parts.map(([, ns]) => ns)));
+      assert.equal(widths.indexOf(Math.max(...widths)), longest);
+    }
+    assert.deepEqual(await faults(page), []);
+    assert.deepEqual(complaints, []);
+    await page.close();
+  });
+
+  test("a range sums the parts of the calls in it", async () => {
+    const { page } = await openFile(browser, file);
+    const { x, y, width } = await stage(page);
+    const lines = await page.locator(".gutter .label", { has: page.locator(".name", { hasText: /^rank [37]$/ }) }).all();
+    const [first, last] = await Promise.all([lines[0], lines.at(-1)].map((line) => line.boundingBox()));
+    await page.mouse.move(x + width * 0.25, first.y + first.height / 2);
+    await page.mouse.down();
+    await page.mouse.move(x + width * 0.35, last.y + last.height / 2, { steps: 5 });
+    await page.mouse.up();
+    await page.locator(".details .spent").waitFor();
+    const [total, parts] = await page.evaluate(() => {
+      const spent = document.querySelector(".details .spent");
+      return [Number(spent.dataset.ns), [...spent.querySelectorAll("li")].map(({ dataset }) => Number(dataset.ns))];
+    });
+    assert.equal(parts.reduce((sum, ns) => sum + ns, 0), total);
+    assert.match(await page.locator(".details .sum[role=status]").textContent(), /5 rows.*5 calls/);
+    assert.ok(total > 5 * 30e6, `five writes of some 40 ms each, not ${total} ns`);
+    assert.ok(y > 0);
+    await page.close();
+  });
+
   test("draws arrows, which C hides and shows again", async () => {
     const { page } = await openFile(browser, file);
     await clickWrite(page, 3);

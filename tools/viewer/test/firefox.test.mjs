@@ -1,7 +1,7 @@
 // The timeline in the distribution's Firefox, by WebDriver BiDi. FIREFOX names another one.
 
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -48,6 +48,32 @@ test("draws a thousand ranks and twenty servers on one screen, with the one fail
   assert.equal(await page.evaluate(() => document.querySelector("#timeline").classList.contains("scrolled")), false);
   assert.ok((await pixels(0xff2b89e8)) > 1000, "no writes are drawn");
   assert.ok((await pixels(0xff0000d4)) > 0, "the failed call is not marked");
+});
+
+test("says of a write of a simulated checkpoint where its time went", async () => {
+  const other = await browser.newPage();
+  await other.setViewport({ width: 1440, height: 1000 });
+  const file = join(directory, "checkpoint.html");
+  writeFileSync(file, pageOf([readFileSync(join(import.meta.dirname, "golden/checkpoint.iotl"))], "checkpoint"));
+  await other.goto(`file://${file}`, { timeout: TIMEOUT_MS });
+  await other.waitForFunction(() => performance.getEntriesByName("timeline-complete").length > 0, { timeout: TIMEOUT_MS, polling: 100 });
+  const place = await other.evaluate(() => {
+    const label = [...document.querySelectorAll(".gutter .label")].find((one) => one.querySelector(".name")?.textContent === "rank 3");
+    const [line, stage] = [label.getBoundingClientRect(), document.querySelector("canvas.stage").getBoundingClientRect()];
+    return { x: stage.x + stage.width * 0.3, y: line.y + line.height / 2 };
+  });
+  await other.mouse.click(place.x, place.y);
+  await other.waitForSelector(".details .spent", { timeout: TIMEOUT_MS });
+  const { shown, parts, total, duration } = await other.evaluate(() => {
+    const spent = document.querySelector(".details .spent");
+    const fact = [...document.querySelectorAll(".details dt")].find(({ textContent }) => textContent === "duration");
+    const parts = [...spent.querySelectorAll("li")].map(({ dataset }) => Number(dataset.ns));
+    return { shown: spent.querySelector(".sum b").textContent, parts, total: Number(spent.dataset.ns), duration: fact.nextSibling.textContent };
+  });
+  assert.equal(shown, duration);
+  assert.ok(parts.length >= 3);
+  assert.equal(parts.reduce((sum, ns) => sum + ns, 0), total);
+  await other.close();
 });
 
 test("measures a range, finds calls, keeps both in the address", async () => {

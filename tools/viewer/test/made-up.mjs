@@ -99,7 +99,7 @@ export function timeline({ label, origin = "recorded", functions, files = [], pr
       label, origin, strategies: [], start_ns: 0, end_ns: end, lost_calls: 0, files,
       count: rows.reduce((sum, { calls }) => sum + calls.length, 0),
       functions: functions.map((entry, at) => ({ ...entry, shape: shapes[at] })),
-      processes: processes.map(process), phases,
+      processes: processes.map(process), phases, parts: [],
       rows: rows.map(({ process, thread = 0, depth = 0, placement = "nested", calls }) => ({ process, thread, depth, placement, count: calls.length })),
       columns: packed.map(({ name, raw_bytes, data }) => ({ name, bytes: data.length, raw_bytes })),
     }),

@@ -2,9 +2,10 @@
 //! documentation and the conformance suite.
 
 use super::classes::{
-    Classes, Interference, Need, Owned, Scope, Semantics, Shape, State, Visibility,
+    Classes, Interference, Layer, Need, Owned, Scope, Semantics, Shape, State, Visibility,
 };
 use super::cruel::Trouble;
+use super::mpiio::{Demote, Hints, MpiIoStage};
 use super::parameter::{Parameters, unknown};
 use super::write_back::Settings;
 use super::{
@@ -23,8 +24,30 @@ pub struct Row {
     pub usage: &'static str,
     /// Its classes.
     pub classes: Classes,
+    /// How one is made.
+    pub build: Build,
+}
+
+/// How a strategy is made, by the layer whose calls it hears ([`Classes::layer`]).
+#[derive(Clone, Copy)]
+pub enum Build {
     /// Makes one for one file.
-    pub build: fn(&Parameters) -> Result<Box<dyn Strategy>, Refusal>,
+    Posix(fn(&Parameters) -> Result<Box<dyn Strategy>, Refusal>),
+    /// Makes one for the files that are opened through MPI-IO.
+    MpiIo(fn(&Parameters) -> Result<MpiIoStage, Refusal>),
+}
+
+impl Build {
+    /// What is made hears calls of POSIX; a stage of another layer lets them all pass.
+    pub fn strategy(self, parameters: &Parameters) -> Result<Box<dyn Strategy>, Refusal> {
+        match self {
+            Build::Posix(build) => build(parameters),
+            Build::MpiIo(build) => {
+                build(parameters)?;
+                Ok(Box::new(Null::DEAF))
+            }
+        }
+    }
 }
 
 const NULL: Row = Row {
@@ -32,7 +55,7 @@ const NULL: Row = Row {
     summary: "changes nothing; shows what the machinery itself costs",
     usage: "null[:hear=nothing,paths=GLOB,exclude=GLOB]",
     classes: Classes::PLAIN,
-    build: |parameters| Ok(Box::new(Null::parse(parameters)?)),
+    build: Build::Posix(|parameters| Ok(Box::new(Null::parse(parameters)?))),
 };
 
 const COUNT: Row = Row {
@@ -40,7 +63,7 @@ const COUNT: Row = Row {
     summary: "counts the calls that come by, and the bytes they ask for, file by file; told at the end",
     usage: "count[:name=WORD,paths=GLOB,exclude=GLOB]",
     classes: Classes::PLAIN,
-    build: |parameters| Ok(Box::new(Count::parse(parameters)?)),
+    build: Build::Posix(|parameters| Ok(Box::new(Count::parse(parameters)?))),
 };
 
 const SEEK_ELIDE: Row = Row {
@@ -54,7 +77,7 @@ const SEEK_ELIDE: Row = Row {
         owns: &[Owned::Position],
         ..Classes::PLAIN
     },
-    build: |parameters| Ok(Box::new(SeekElide::parse(parameters)?)),
+    build: Build::Posix(|parameters| Ok(Box::new(SeekElide::parse(parameters)?))),
 };
 
 const WRITE_BACK: Row = Row {
@@ -71,7 +94,7 @@ const WRITE_BACK: Row = Row {
         owns: &[Owned::Position, Owned::HeldBytes],
         ..Classes::PLAIN
     },
-    build: |parameters| Ok(Box::new(WriteBack::new(Settings::parse(parameters)?))),
+    build: Build::Posix(|parameters| Ok(Box::new(WriteBack::new(Settings::parse(parameters)?)))),
 };
 
 const ALIGN: Row = Row {
@@ -88,7 +111,9 @@ const ALIGN: Row = Row {
         owns: &[Owned::HeldBytes],
         ..Classes::PLAIN
     },
-    build: |parameters| Ok(Box::new(WriteBack::new(Settings::parse_align(parameters)?))),
+    build: Build::Posix(|parameters| {
+        Ok(Box::new(WriteBack::new(Settings::parse_align(parameters)?)))
+    }),
 };
 
 const READ_AHEAD: Row = Row {
@@ -103,14 +128,14 @@ const READ_AHEAD: Row = Row {
         needs: &[Need::PageCache],
         ..Classes::PLAIN
     },
-    build: read_ahead::parse,
+    build: Build::Posix(read_ahead::parse),
 };
 
 const PREFETCH: Row = Row {
     name: "prefetch",
     summary: "has the kernel fetch what a recorded run of the program read next, in that order",
     usage: "prefetch:plan=RUN.iot[,window=8m,paths=GLOB,exclude=GLOB]",
-    build: read_ahead::parse_prefetch,
+    build: Build::Posix(read_ahead::parse_prefetch),
     ..READ_AHEAD
 };
 
@@ -125,7 +150,7 @@ const DATA_SIEVE: Row = Row {
         needs: &[Need::SharedMemory],
         ..Classes::PLAIN
     },
-    build: |parameters| Ok(Box::new(window::data_sieve(parameters)?)),
+    build: Build::Posix(|parameters| Ok(Box::new(window::data_sieve(parameters)?))),
 };
 
 const THROTTLE: Row = Row {
@@ -133,7 +158,7 @@ const THROTTLE: Row = Row {
     summary: "makes storage slow: each call takes at least a latency, and its bytes at a rate",
     usage: "throttle[:rate=100m,latency=1ms,paths=GLOB,exclude=GLOB]",
     classes: Classes { interference: Interference::Single, state: State::Timer, ..Classes::PLAIN },
-    build: |parameters| Ok(Box::new(Throttle::parse(parameters)?)),
+    build: Build::Posix(|parameters| Ok(Box::new(Throttle::parse(parameters)?))),
 };
 
 const FSYNC_RELAX: Row = Row {
@@ -150,7 +175,7 @@ const FSYNC_RELAX: Row = Row {
         kept_with: Some("join"),
         ..Classes::PLAIN
     },
-    build: |parameters| Ok(Box::new(FsyncRelax::parse(parameters)?)),
+    build: Build::Posix(|parameters| Ok(Box::new(FsyncRelax::parse(parameters)?))),
 };
 
 const SEEK_FREE: Row = Row {
@@ -165,10 +190,10 @@ const SEEK_FREE: Row = Row {
         owns: &[Owned::Position, Owned::Placement],
         ..Classes::PLAIN
     },
-    build: |parameters| {
+    build: Build::Posix(|parameters| {
         refuse_all(parameters)?;
         Ok(Box::<SeekFree>::default())
-    },
+    }),
 };
 
 const CRUEL_CLASSES: Classes = Classes {
@@ -184,7 +209,7 @@ const DELAY: Row = Row {
     summary: "for tests: every call begins late",
     usage: "delay[:time=1ms,paths=GLOB,exclude=GLOB]",
     classes: Classes { state: State::Timer, ..CRUEL_CLASSES },
-    build: |parameters| Ok(Box::new(Cruel::of_one_kind(Trouble::Delay, parameters)?)),
+    build: Build::Posix(|parameters| Ok(Box::new(Cruel::of_one_kind(Trouble::Delay, parameters)?))),
 };
 
 const FAIL: Row = Row {
@@ -192,7 +217,7 @@ const FAIL: Row = Row {
     summary: "for tests: fails transfers, at random by seed",
     usage: "fail[:percent=10,errno=28,seed=1,paths=GLOB,exclude=GLOB]",
     classes: CRUEL_CLASSES,
-    build: |parameters| Ok(Box::new(Cruel::of_one_kind(Trouble::Fail, parameters)?)),
+    build: Build::Posix(|parameters| Ok(Box::new(Cruel::of_one_kind(Trouble::Fail, parameters)?))),
 };
 
 const SHORT: Row = Row {
@@ -200,7 +225,7 @@ const SHORT: Row = Row {
     summary: "for tests: cuts transfers short, at random by seed",
     usage: "short[:percent=33,seed=1,paths=GLOB,exclude=GLOB]",
     classes: CRUEL_CLASSES,
-    build: |parameters| Ok(Box::new(Cruel::of_one_kind(Trouble::Short, parameters)?)),
+    build: Build::Posix(|parameters| Ok(Box::new(Cruel::of_one_kind(Trouble::Short, parameters)?))),
 };
 
 const CRUEL: Row = Row {
@@ -208,7 +233,44 @@ const CRUEL: Row = Row {
     summary: "for tests: delays, cuts transfers short and fails them, at random by seed",
     usage: "cruel[:seed=1,short=PERCENT,fail=PERCENT,errno=28,delay=MICROSECONDS,paths=GLOB]",
     classes: CRUEL_CLASSES,
-    build: |parameters| Ok(Box::new(Cruel::parse(parameters)?)),
+    build: Build::Posix(|parameters| Ok(Box::new(Cruel::parse(parameters)?))),
+};
+
+const HINTS: Row = Row {
+    name: "hints",
+    summary: "adds hints to those a program gives the MPI library with files; told what became of them",
+    usage: "hints:KEY=VALUE[,KEY=VALUE,paths=GLOB,exclude=GLOB]",
+    classes: Classes {
+        layer: Layer::MpiIo,
+        scope: Scope::Metadata,
+        interference: Interference::Opening,
+        needs: &[Need::Mpi],
+        owns: &[Owned::Hints],
+        ..Classes::PLAIN
+    },
+    build: Build::MpiIo(|parameters| Ok(MpiIoStage::Hints(Hints::parse(parameters)?))),
+};
+
+const DEMOTE: Row = Row {
+    name: "demote",
+    summary: "makes a collective access whose ranks' parts are apart independent calls, without exchange",
+    usage: "demote[:when=apart|never,paths=GLOB,exclude=GLOB]",
+    classes: Classes {
+        layer: Layer::MpiIo,
+        scope: Scope::Data,
+        needs: &[Need::Mpi],
+        owns: &[Owned::Exchange],
+        ..Classes::PLAIN
+    },
+    build: Build::MpiIo(|parameters| Ok(MpiIoStage::Demote(Demote::parse(parameters)?))),
+};
+
+const DEMOTE_CRUEL: Row = Row {
+    name: "demote-cruel",
+    summary: "for tests: makes collective accesses independent calls at random by seed, interleaved or not",
+    usage: "demote-cruel[:seed=1,paths=GLOB,exclude=GLOB]",
+    classes: Classes { state: State::Sequence, is_cruel: true, ..DEMOTE.classes },
+    build: Build::MpiIo(|parameters| Ok(MpiIoStage::Demote(Demote::parse_cruel(parameters)?))),
 };
 
 /// All strategies.
@@ -217,6 +279,9 @@ pub struct Catalog;
 impl Catalog {
     /// Every row, in the order of documentation.
     pub const ROWS: &[Row] = &[
+        HINTS,
+        DEMOTE,
+        DEMOTE_CRUEL,
         NULL,
         COUNT,
         SEEK_ELIDE,

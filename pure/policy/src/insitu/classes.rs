@@ -149,6 +149,10 @@ closed! {
         Placement "placement",
         /// When syncs happen.
         Syncs "syncs",
+        /// What the MPI library is advised to do.
+        Hints "hints",
+        /// Who does what for whom in a collective access.
+        Exchange "collective accesses",
     }
 }
 
@@ -161,6 +165,18 @@ closed! {
         Joins "joins",
         /// One becomes several.
         Cuts "cuts",
+    }
+}
+
+impl Layer {
+    /// How many layers stand above it: a stack is sorted by this.
+    pub fn depth(self) -> u32 {
+        match self {
+            Layer::NetCdf => 0,
+            Layer::Hdf5 => 1,
+            Layer::MpiIo => 2,
+            Layer::Posix => 3,
+        }
     }
 }
 

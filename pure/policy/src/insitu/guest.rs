@@ -10,6 +10,7 @@
 //! and `Close` go to nobody (a failure to flush is remembered by the strategy and reported by the
 //! next write, sync or close).
 
+use super::classes::Layer as Heard;
 use super::rules::{Act, Detail, Effect, Files, Rule, effect};
 use super::{Access, At, Call, Handle, StrategySpec, Whence};
 use iolab_trace::{Class, Event, Function, Layer};
@@ -131,7 +132,8 @@ impl Guest {
         path: &'a str,
     ) -> impl Iterator<Item = &'a StrategySpec> + 'a {
         let is_data = super::runtimes::owner_of(path).is_none();
-        specs.iter().filter(move |spec| is_data && spec.selection.chooses(path))
+        let hears = |spec: &StrategySpec| spec.layer() == Heard::Posix;
+        specs.iter().filter(move |spec| is_data && hears(spec) && spec.selection.chooses(path))
     }
 
     /// The stack and description a descriptor is staged on, if it is.

@@ -14,6 +14,9 @@ pub struct Null {
 }
 
 impl Null {
+    /// One that hears nothing.
+    pub(super) const DEAF: Null = Null { interest: Interest::NOTHING };
+
     /// Reads `hear=nothing`.
     pub fn parse(parameters: &Parameters) -> Result<Null, Refusal> {
         let mut null = Null { interest: Interest::EVERYTHING };

@@ -2,9 +2,10 @@
 //! of them, `A + B` with A on top.
 
 use super::Strategy;
-use super::catalog::{Catalog, Row};
-use super::classes::{Classes, Semantics};
+use super::catalog::{Build, Catalog, Row};
+use super::classes::{Classes, Layer, Semantics};
 use super::count;
+use super::mpiio::MpiIoStage;
 use super::plan::Plan;
 use super::selection::Selection;
 use iolab_vocab::Refusal;
@@ -68,7 +69,7 @@ impl StrategySpec {
             }
         }
         let spec = spec.with_block(block);
-        (row.build)(&spec.parameters).map_err(|error| Refusal {
+        row.build.strategy(&spec.parameters).map_err(|error| Refusal {
             message: format!("strategy `{text}`: {}", error.message),
             hint: format!("write {}", row.usage),
         })?;
@@ -140,7 +141,7 @@ impl StrategySpec {
     /// Reads a stack: `A + B`, or what `join` wrote. A `+` inside braces, behind a `\\` or without
     /// spaces around it belongs to a glob.
     pub fn parse_all(text: &str) -> Result<Vec<StrategySpec>, Refusal> {
-        StrategySpec::parse_all_on(text, &|_| None).map(count::named)
+        StrategySpec::parse_all_on(text, &|_| None).map(by_layer)
     }
 
     fn parse_all_on(text: &str, block: BlockOf) -> Result<Vec<StrategySpec>, Refusal> {
@@ -174,7 +175,7 @@ impl StrategySpec {
             "" => StrategySpec::parse("").map(|spec| vec![spec]),
             text => StrategySpec::parse_all_on(text, block),
         });
-        Ok(count::named(stacks.collect::<Result<Vec<_>, _>>()?.concat()))
+        Ok(by_layer(stacks.collect::<Result<Vec<_>, _>>()?.concat()))
     }
 
     /// Its row in the catalogue.
@@ -203,8 +204,28 @@ impl StrategySpec {
 
     /// A fresh strategy for one file.
     pub fn build(&self) -> Box<dyn Strategy> {
-        (self.row().build)(&self.parameters).expect("a parsed strategy has been built once")
+        let built = self.row().build.strategy(&self.parameters);
+        built.expect("a parsed strategy has been built once")
     }
+
+    /// A fresh stage of the layer MPI-IO, if it is one.
+    pub fn mpiio(&self) -> Option<MpiIoStage> {
+        match self.row().build {
+            Build::MpiIo(build) => build(&self.parameters).ok(),
+            Build::Posix(_) => None,
+        }
+    }
+
+    /// Whose calls it hears.
+    pub fn layer(&self) -> Layer {
+        self.row().classes.layer
+    }
+}
+
+/// A stack as it stands: who hears calls of a higher layer stands higher, in whichever order they were written.
+fn by_layer(mut specs: Vec<StrategySpec>) -> Vec<StrategySpec> {
+    specs.sort_by_key(|spec| spec.layer().depth());
+    count::named(specs)
 }
 
 /// A glob that can match something: brackets and braces are closed, and not empty.
@@ -351,6 +372,23 @@ mod tests {
             ["null", "throttle", "null"]
         );
         assert!(StrategySpec::parse_each(&[""]).is_err());
+    }
+
+    #[test]
+    fn a_stack_is_sorted_by_layer_and_within_one_as_it_was_written() {
+        let names = |specs: Vec<StrategySpec>| specs.iter().map(|it| it.name).collect::<Vec<_>>();
+        let stack = StrategySpec::parse_all("null + demote + throttle + hints:a=1").unwrap();
+        assert_eq!(names(stack), ["demote", "hints", "null", "throttle"]);
+        let stack = StrategySpec::parse_each(&["null + throttle", "demote"]).unwrap();
+        assert_eq!(names(stack), ["demote", "null", "throttle"]);
+    }
+
+    #[test]
+    fn the_layer_of_a_row_is_the_one_it_is_built_for() {
+        for row in Catalog::ROWS {
+            let is_above = matches!(row.build, Build::MpiIo(_));
+            assert_eq!(row.classes.layer == Layer::MpiIo, is_above, "{}", row.name);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! ([`Consent`]); a trial on scratch files or in the simulator gives nothing away.
 
 use super::catalog::{Catalog, Row};
-use super::classes::{Classes, Owned, Scope, Semantics, Shape, State, Visibility};
+use super::classes::{Classes, Layer, Owned, Scope, Semantics, Shape, State, Visibility};
 use super::spec::StrategySpec;
 use iolab_vocab::Refusal;
 
@@ -143,10 +143,25 @@ fn storage_is_at_the_bottom(above: &Row, below: &Row) -> Option<Verdict> {
 pub enum Setting {
     /// In a program, on the user's files.
     Live,
+    /// In a mount, on the user's files.
+    Mounted,
     /// In a program whose files are compared with those of a plain run.
     Compared,
-    /// On scratch files or in the simulator.
+    /// On scratch files or in the simulator, with calls that were recorded or described.
     Scratch,
+    /// Nowhere yet: it is only asked what may be.
+    Nowhere,
+}
+
+impl Setting {
+    /// Who hears calls of POSIX there, and of no other layer.
+    fn of_posix_alone(self) -> Option<&'static str> {
+        match self {
+            Setting::Mounted => Some("a mount hears"),
+            Setting::Scratch => Some("replay and simulation carry out"),
+            Setting::Live | Setting::Compared | Setting::Nowhere => None,
+        }
+    }
 }
 
 /// What a user has said that he wants in spite of what it may do.
@@ -278,6 +293,7 @@ pub fn check(
     consent: Consent,
 ) -> Result<Vec<String>, Refusal> {
     specs.iter().try_for_each(has_its_plan)?;
+    is_heard(specs, setting)?;
     let mut remarks = Vec::new();
     for (index, above) in specs.iter().enumerate() {
         for below in &specs[index + 1..] {
@@ -304,14 +320,36 @@ pub fn check(
         }
     }
     match setting {
-        Setting::Live => specs.iter().try_for_each(|spec| consented(spec, consent))?,
+        Setting::Live | Setting::Mounted => {
+            specs.iter().try_for_each(|spec| consented(spec, consent))?;
+        }
         Setting::Compared => specs.iter().try_for_each(comparable)?,
-        Setting::Scratch => {}
+        Setting::Scratch | Setting::Nowhere => {}
     }
-    if setting == Setting::Live {
+    if matches!(setting, Setting::Live | Setting::Mounted) {
         remarks.extend(specs.iter().filter_map(seen_late));
     }
     Ok(remarks)
+}
+
+/// Whether the calls that each strategy of a stack hears are made where it is to be at work.
+///
+/// # Errors
+/// When they are not: with the strategy, its layer and a way out.
+pub fn is_heard(specs: &[StrategySpec], setting: Setting) -> Result<(), Refusal> {
+    let Some(who) = setting.of_posix_alone() else { return Ok(()) };
+    match specs.iter().find(|spec| spec.layer() != Layer::Posix) {
+        None => Ok(()),
+        Some(spec) => Err(Refusal {
+            message: format!(
+                "`{}` hears calls of the layer {}, and {who} calls of the layer {}",
+                spec.name,
+                spec.layer(),
+                Layer::Posix
+            ),
+            hint: "apply it to a program by `iolab run`, without --via mount".to_owned(),
+        }),
+    }
 }
 
 fn consented(spec: &StrategySpec, consent: Consent) -> Result<(), Refusal> {

@@ -8,9 +8,9 @@ use super::sums::{FileSum, Run, Weight};
 use crate::findings::{Confidence, Finding};
 use iolab_trace::import::counted::{Extreme, Module};
 use iolab_vocab::format_bytes;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) const NAMES: &[&str] = &["one-slow-rank", "uneven-bytes", "one-rank-does-the-io"];
+pub(super) const NAMES: &[&str] = &["one-slow-rank", "rank-imbalance", "single-rank-io"];
 
 /// Twice the time or bytes of the others is no noise.
 const FACTOR: f64 = 2.0;
@@ -96,29 +96,21 @@ fn slow(run: &Run<'_>) -> Option<Finding> {
     ))
 }
 
-/// What each rank did by itself. Ranks of which nothing was counted did nothing.
-fn all_ranks(rows: Vec<RankRow>) -> (Vec<RankRow>, u64) {
-    let bytes = |row: &RankRow| row.read_bytes.saturating_add(row.written_bytes);
-    let all = rows.iter().map(bytes).fold(0, u64::saturating_add);
-    (rows, all)
+fn bytes_of(rows: &[RankRow]) -> u64 {
+    rows.iter().map(RankRow::bytes).fold(0, u64::saturating_add)
 }
 
 /// Files that MPI-IO was asked for collectively: that few ranks move the bytes of all is its decision.
 fn gathered(run: &Run<'_>) -> BTreeSet<usize> {
     let above = run.of_module(Module::MpiIo);
-    above
-        .filter(|it| it.reads.collective.saturating_add(it.writes.collective) > 0)
-        .map(|it| it.file)
-        .collect()
+    above.filter(|it| it.collective() > 0).map(|it| it.file).collect()
 }
 
 fn one_does_all(run: &Run<'_>) -> Option<Finding> {
-    let (rows, own) = all_ranks(run.ranks());
-    let mut by_rank: std::collections::BTreeMap<u32, (u64, u64)> = rows
-        .iter()
-        .map(|row| (row.rank, (row.read_bytes.saturating_add(row.written_bytes), row.time_ns)))
-        .collect();
-    let mut all = own;
+    let rows = run.ranks();
+    let mut all = bytes_of(&rows);
+    let mut by_rank: BTreeMap<u32, (u64, u64)> =
+        rows.iter().map(|row| (row.rank, (row.bytes(), row.time_ns))).collect();
     for (file, slowest) in shared(run) {
         all = all.saturating_add(file.bytes());
         if file.movers == 1 {
@@ -146,16 +138,16 @@ fn one_does_all(run: &Run<'_>) -> Option<Finding> {
 fn uneven(run: &Run<'_>) -> Option<Finding> {
     let ranks = run.counted.ranks;
     let gathered = gathered(run);
-    let (rows, own) = all_ranks(run.ranks_in(|file| !gathered.contains(&file.file)));
-    let bytes = |row: &RankRow| row.read_bytes.saturating_add(row.written_bytes);
-    let most = rows.iter().max_by_key(|row| bytes(row));
-    let mean = own / u64::from(ranks);
+    let rows = run.ranks_in(|file| !gathered.contains(&file.file));
+    let most = rows.iter().max_by_key(|row| row.bytes());
+    // Ranks of which nothing was counted did nothing.
+    let mean = bytes_of(&rows) / u64::from(ranks);
     // Each rank has its part of shared files beside its own: a log that one rank keeps is little then.
     let part =
         shared(run).map(|(file, _)| file.bytes()).fold(0, u64::saturating_add) / u64::from(ranks);
     let most = most.filter(|most| {
-        bytes(most) >= NEGLIGIBLE_BYTES
-            && bytes(most).saturating_add(part) as f64 >= FACTOR * mean.saturating_add(part) as f64
+        most.bytes() >= NEGLIGIBLE_BYTES
+            && most.bytes().saturating_add(part) as f64 >= FACTOR * mean.saturating_add(part) as f64
     });
     if let Some(most) = most {
         let mean_ns =
@@ -163,10 +155,11 @@ fn uneven(run: &Run<'_>) -> Option<Finding> {
         let message = format!(
             "rank {} moves {} in files of its own, the mean of all ranks is {}",
             most.rank,
-            format_bytes(bytes(most)),
+            format_bytes(most.bytes()),
             format_bytes(mean)
         );
-        let about = (most.rank, most.time_ns.saturating_sub(mean_ns), bytes(most), most.call_count);
+        let about =
+            (most.rank, most.time_ns.saturating_sub(mean_ns), most.bytes(), most.call_count);
         return Some(uneven_finding(run, about, message, Vec::new()));
     }
     let (file, slowest) = shared(run)

@@ -1,11 +1,10 @@
 //! Rules about which calls a program uses: those that move no data, and the layers it goes through.
 
 use super::sums::{FileSum, Run, Weight, paths, percent, share};
-use crate::findings::{Confidence, Finding, Severity};
+use crate::findings::{Confidence, Finding, SMALL_FILE_BYTES, Severity, crowded_directory};
 use crate::thousands::{grouped, of_files};
-use iolab_trace::import::counted::Module;
-use iolab_vocab::{Direction, format_bytes};
-use std::collections::BTreeMap;
+use iolab_trace::import::counted::{Module, Record, Way};
+use iolab_vocab::format_bytes;
 
 pub(super) const NAMES: &[&str] = &[
     "metadata-heavy",
@@ -25,9 +24,6 @@ const METADATA_SHARE: f64 = 0.3;
 /// Drishti warns of so much in one rank; a share fits short runs too.
 const METADATA_NS: u64 = 30_000_000_000;
 const HABIT_CALLS: u64 = 1_000;
-const MANY_FILES: usize = 100;
-/// A file below this costs more to open than to read or write.
-const SMALL_FILE_BYTES: u64 = 64 << 10;
 const NEGLIGIBLE_BYTES: u64 = 1 << 20;
 /// Where calls of MPI-IO take less of the run, nothing is gained by not waiting for them.
 const OVERLAP_SHARE: f64 = 0.1;
@@ -53,10 +49,7 @@ pub(super) fn judge(run: &Run<'_>) -> Vec<Finding> {
 
 fn metadata_heavy(run: &Run<'_>) -> Option<Finding> {
     let files: Vec<&FileSum<'_>> = run.below().filter(|file| file.meta_ns > 0).collect();
-    let mut weight = Weight::default();
-    for file in &files {
-        weight.add(run, file, (file.metadata_calls(), 0, 1.0), |it| it.meta_ns);
-    }
+    let weight = Weight::over(run, &files, |it| (it.metadata_calls(), 0, 1.0), |it| it.meta_ns);
     let all = run.below().map(FileSum::ns).fold(0, u64::saturating_add);
     let metadata = files.iter().map(|file| file.meta_ns).fold(0, u64::saturating_add);
     let is_heavy = share(metadata, all) >= METADATA_SHARE && weight.calls >= HABIT_CALLS / 10;
@@ -77,6 +70,11 @@ fn metadata_heavy(run: &Run<'_>) -> Option<Finding> {
     Some(weight.finding(run, (NAMES[0], Confidence::Certain), message, remedy, files))
 }
 
+/// All reads and writes of a file.
+fn whole(file: &FileSum<'_>) -> (u64, u64, f64) {
+    (file.calls(), file.bytes(), 1.0)
+}
+
 /// Many calls of a kind that moves no data.
 fn habit(
     run: &Run<'_>,
@@ -88,11 +86,8 @@ fn habit(
     let is_habit = |file: &FileSum<'_>| count(file) > file.ranks(run);
     let files: Vec<&FileSum<'_>> =
         run.below().filter(|file| is_habit(file) && is_one(file, count(file))).collect();
-    let mut weight = Weight::default();
-    for file in &files {
-        let part = share(count(file), file.metadata_calls()).min(1.0);
-        weight.add(run, file, (count(file), 0, part), |it| it.meta_ns);
-    }
+    let part = |file: &FileSum<'_>| share(count(file), file.metadata_calls()).min(1.0);
+    let weight = Weight::over(run, &files, |file| (count(file), 0, part(file)), |it| it.meta_ns);
     if weight.calls < HABIT_CALLS {
         return None;
     }
@@ -107,24 +102,13 @@ fn habit(
 }
 
 fn small_files(run: &Run<'_>) -> Option<Finding> {
-    let mut directories: BTreeMap<&str, Vec<&FileSum<'_>>> = BTreeMap::new();
     // Of a large file little may be used.
     let is_short = |file: &&FileSum<'_>| {
         let end = file.reads.end.max(file.writes.end).unwrap_or(0);
         (1..SMALL_FILE_BYTES).contains(&file.bytes()) && end < SMALL_FILE_BYTES
     };
-    for file in run.below().filter(is_short) {
-        let directory = file.path.rsplit_once('/').map_or("", |(directory, _)| directory);
-        directories.entry(directory).or_default().push(file);
-    }
-    let (directory, files) = directories.into_iter().max_by_key(|(_, files)| files.len())?;
-    if files.len() < MANY_FILES {
-        return None;
-    }
-    let mut weight = Weight::default();
-    for file in &files {
-        weight.add(run, file, (file.opens, file.bytes(), 1.0), |it| it.meta_ns);
-    }
+    let (directory, files) = crowded_directory(run.below().filter(is_short), |file| file.path)?;
+    let weight = Weight::over(run, &files, |it| (it.opens, it.bytes(), 1.0), |it| it.meta_ns);
     let message = format!(
         "{} files of which {} on average are used, in {directory}",
         grouped(files.len() as u64),
@@ -136,36 +120,28 @@ fn small_files(run: &Run<'_>) -> Option<Finding> {
 
 /// Files that all ranks use through MPI-IO, each rank for itself.
 fn no_collective(run: &Run<'_>) -> Option<Finding> {
-    let both = [Direction::Read, Direction::Write];
+    let ways =
+        |file: &FileSum<'_>| [file.reads, file.writes].into_iter().filter(Way::is_independent);
     let alone = |file: &FileSum<'_>| {
-        let calls =
-            both.iter().map(|it| file.way(*it)).filter(|way| way.collective * 2 < way.calls);
-        calls.map(|way| way.calls - way.collective).fold(0, u64::saturating_add)
+        ways(file).map(|way| way.calls - way.collective).fold(0, u64::saturating_add)
     };
     let files: Vec<&FileSum<'_>> = run
         .of_module(Module::MpiIo)
         .filter(|file| file.is_shared && file.movers > 1 && alone(file) > 0)
         .collect();
-    let mut weight = Weight::default();
-    let (mut collective, mut bytes) = (0_u64, 0_u64);
-    for file in &files {
-        let ns = |it: &iolab_trace::import::counted::Record| {
-            let ways = both.iter().map(|direction| it.way(*direction));
-            ways.filter(|way| way.collective * 2 < way.calls).map(|way| way.ns).sum()
-        };
-        for way in both.iter().map(|it| file.way(*it)).filter(|way| way.collective * 2 < way.calls)
-        {
-            collective = collective.saturating_add(way.collective);
-            bytes = bytes.saturating_add(way.bytes);
-        }
-        weight.add(run, file, (alone(file), 0, 1.0), ns);
-    }
+    // Bytes are counted of both together.
+    let bytes = |file: &FileSum<'_>| ways(file).map(|way| way.bytes).fold(0, u64::saturating_add);
+    let ns = |it: &Record| {
+        let ways = [it.reads, it.writes].into_iter().filter(Way::is_independent);
+        ways.map(|way| way.ns).fold(0, u64::saturating_add)
+    };
+    let weight = Weight::over(run, &files, |file| (alone(file), bytes(file), 1.0), ns);
     if weight.calls < HABIT_CALLS {
         return None;
     }
-    // Bytes are counted of both together.
-    weight.bytes = bytes;
-    let mean = bytes / weight.calls.saturating_add(collective);
+    let collective = files.iter().flat_map(|file| ways(file)).map(|way| way.collective);
+    let collective = collective.fold(0, u64::saturating_add);
+    let mean = weight.bytes / weight.calls.saturating_add(collective);
     let calls = match collective {
         0 => format!(
             "{} independent calls of MPI-IO, {} each,",
@@ -195,12 +171,7 @@ fn no_overlap(run: &Run<'_>) -> Option<Finding> {
     if nonblocking.fold(0, u64::saturating_add) > 0 {
         return None;
     }
-    let mut weight = Weight::default();
-    for file in &files {
-        let ns =
-            |it: &iolab_trace::import::counted::Record| it.reads.ns.saturating_add(it.writes.ns);
-        weight.add(run, file, (file.calls(), file.bytes(), 1.0), ns);
-    }
+    let weight = Weight::over(run, &files, whole, Record::transfer_ns);
     let (calls, bytes) = (weight.calls, weight.bytes);
     let message = format!(
         "all {} reads and writes of MPI-IO ({}) are waited for",
@@ -224,10 +195,7 @@ fn no_mpi_io(run: &Run<'_>) -> Option<Finding> {
         .of_module(Module::Posix)
         .filter(|file| file.is_shared && file.movers > 1 && file.bytes() >= NEGLIGIBLE_BYTES)
         .collect();
-    let mut weight = Weight::default();
-    for file in &files {
-        weight.add(run, file, (file.calls(), file.bytes(), 1.0), |it| it.ns());
-    }
+    let weight = Weight::over(run, &files, whole, Record::ns);
     if files.is_empty() {
         return None;
     }
@@ -244,10 +212,7 @@ fn no_mpi_io(run: &Run<'_>) -> Option<Finding> {
 
 fn streams(run: &Run<'_>) -> Option<Finding> {
     let files: Vec<&FileSum<'_>> = run.of_module(Module::Stdio).collect();
-    let mut weight = Weight::default();
-    for file in &files {
-        weight.add(run, file, (file.calls(), file.bytes(), 1.0), |it| it.ns());
-    }
+    let weight = Weight::over(run, &files, whole, Record::ns);
     let all = run.below().map(FileSum::bytes).fold(0, u64::saturating_add);
     // The threshold of Drishti.
     if weight.bytes < NEGLIGIBLE_BYTES || share(weight.bytes, all) < 0.1 {
@@ -269,17 +234,14 @@ fn independent_datasets(run: &Run<'_>) -> Option<Finding> {
     let is_collective = |file: &FileSum<'_>| file.records.iter().any(|record| record.is_collective);
     let is_alone = |file: &FileSum<'_>| match file.module {
         Module::H5Dataset => !is_collective(file),
-        _ => file.reads.collective.saturating_add(file.writes.collective) * 2 < file.calls(),
+        _ => file.collective().saturating_mul(2) < file.calls(),
     };
     let files: Vec<&FileSum<'_>> = run
         .of_module(Module::H5Dataset)
         .chain(run.of_module(Module::PnetcdfVariable))
         .filter(|file| file.is_shared && file.movers > 1 && file.calls() > 0 && is_alone(file))
         .collect();
-    let mut weight = Weight::default();
-    for file in &files {
-        weight.add(run, file, (file.calls(), file.bytes(), 1.0), |it| it.ns());
-    }
+    let weight = Weight::over(run, &files, whole, Record::ns);
     if weight.calls < HABIT_CALLS {
         return None;
     }

@@ -7,7 +7,7 @@ use super::bin_name;
 use super::sums::{FileSum, Run, Weight, paths, percent, share};
 use crate::findings::{Confidence, Finding, Remedy};
 use crate::thousands::grouped;
-use iolab_trace::import::counted::{Module, SIZE_BOUNDS};
+use iolab_trace::import::counted::{Module, Record, SIZE_BOUNDS};
 use iolab_vocab::{Direction, format_bytes};
 
 pub(super) const NAMES: &[&str] = &[
@@ -17,8 +17,8 @@ pub(super) const NAMES: &[&str] = &[
     "random-reads",
     "misaligned-shared-writes",
     "misaligned-accesses",
-    "reading-again",
-    "writing-again",
+    "rereads",
+    "rewrites",
     "alternating-reads-and-writes",
 ];
 
@@ -121,15 +121,13 @@ fn random(run: &Run<'_>, direction: Direction) -> Option<Finding> {
         .of_module(Module::Posix)
         .filter(|file| share(file.random(direction), file.way(direction).calls) >= RANDOM_SHARE)
         .collect();
-    let mut weight = Weight::default();
-    let mut all = 0_u64;
-    for file in &files {
+    let part = |file: &FileSum<'_>| {
         let (way, random) = (file.way(direction), file.random(direction));
         let part = share(random, way.calls);
-        let bytes = (way.bytes as f64 * part) as u64;
-        weight.add(run, file, (random, bytes, part), |it| it.way(direction).ns);
-        all = all.saturating_add(way.calls);
-    }
+        (random, (way.bytes as f64 * part) as u64, part)
+    };
+    let weight = Weight::over(run, &files, part, |it| it.way(direction).ns);
+    let all = files.iter().map(|it| it.way(direction).calls).fold(0, u64::saturating_add);
     if weight.calls < HABIT_CALLS {
         return None;
     }
@@ -164,16 +162,12 @@ fn misaligned(run: &Run<'_>, shared_writes: bool) -> Option<Finding> {
                 && share(file.misaligned, file.calls()) >= MISALIGNED_SHARE
         })
         .collect();
-    let mut weight = Weight::default();
-    let mut all = 0_u64;
-    for file in &files {
+    let part = |file: &FileSum<'_>| {
         let part = share(file.misaligned, file.calls()).min(1.0);
-        let bytes = (file.bytes() as f64 * part) as u64;
-        let ns =
-            |it: &iolab_trace::import::counted::Record| it.reads.ns.saturating_add(it.writes.ns);
-        weight.add(run, file, (file.misaligned, bytes, part), ns);
-        all = all.saturating_add(file.calls());
-    }
+        (file.misaligned, (file.bytes() as f64 * part) as u64, part)
+    };
+    let weight = Weight::over(run, &files, part, Record::transfer_ns);
+    let all = files.iter().map(|file| file.calls()).fold(0, u64::saturating_add);
     if weight.calls < HABIT_CALLS / 10 {
         return None;
     }
@@ -210,13 +204,12 @@ fn repeated(run: &Run<'_>, direction: Direction) -> Option<Finding> {
         .filter(|file| length(file) > 0 && excess(file) >= length(file).max(REPEATED_BYTES))
         .collect();
     let worst = files.iter().max_by_key(|file| excess(file))?;
-    let mut weight = Weight::default();
-    for file in &files {
+    let part = |file: &FileSum<'_>| {
         let way = file.way(direction);
         let part = share(excess(file), way.bytes);
-        let calls = (way.calls as f64 * part) as u64;
-        weight.add(run, file, (calls, excess(file), part), |it| it.way(direction).ns);
-    }
+        ((way.calls as f64 * part) as u64, excess(file), part)
+    };
+    let weight = Weight::over(run, &files, part, |it| it.way(direction).ns);
     let times = worst.way(direction).bytes as f64 / length(worst) as f64;
     let (verb, remedy) = match direction {
         Direction::Read => (
@@ -248,12 +241,8 @@ fn alternating(run: &Run<'_>) -> Option<Finding> {
         })
         .collect();
     let worst = files.iter().max_by_key(|file| file.switches)?;
-    let mut weight = Weight::default();
-    for file in &files {
-        let ns =
-            |it: &iolab_trace::import::counted::Record| it.reads.ns.saturating_add(it.writes.ns);
-        weight.add(run, file, (file.switches, 0, share(file.switches, file.calls()).min(1.0)), ns);
-    }
+    let part = |file: &FileSum<'_>| (file.switches, 0, share(file.switches, file.calls()).min(1.0));
+    let weight = Weight::over(run, &files, part, Record::transfer_ns);
     let message = format!(
         "{} times a read follows a write or the other way round, in {} accesses",
         grouped(worst.switches),

@@ -127,14 +127,11 @@ fn files(files: &[CountedFile]) -> Table {
         "module",
         "file",
     ];
-    let time = |file: &CountedFile| {
-        file.read_ns.saturating_add(file.write_ns).saturating_add(file.metadata_ns)
-    };
-    let longest = files.first().map_or(1, |file| time(file).max(1)) as f64;
+    let longest = files.first().map_or(1, |file| file.ns().max(1)) as f64;
     let mut table = Table::new("Files", columns);
     for file in files.iter().take(LISTED) {
         table = table.row([
-            Cell::bar(duration(time(file)), time(file) as f64 / longest),
+            Cell::bar(duration(file.ns()), file.ns() as f64 / longest),
             Cell::from(grouped(file.read_count)),
             Cell::from(format_bytes(file.read_bytes)),
             Cell::from(share(file.sequential_read_share)),

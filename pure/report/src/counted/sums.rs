@@ -48,15 +48,9 @@ impl<'a> Run<'a> {
         Run { counted, files: files.collect() }
     }
 
-    /// What reached the file systems: POSIX and streams, or MPI-IO where nothing below it was counted.
+    /// What reached the file systems.
     pub(super) fn below(&self) -> impl Iterator<Item = &FileSum<'a>> {
-        let has_posix = self.counted.modules.contains(&Module::Posix);
-        let is_below = move |module| match module {
-            Module::Posix | Module::Stdio => true,
-            Module::MpiIo => !has_posix,
-            _ => false,
-        };
-        self.files.iter().filter(move |file| is_below(file.module))
+        self.files.iter().filter(|file| self.counted.is_lowest(file.module))
     }
 
     pub(super) fn of_module(&self, module: Module) -> impl Iterator<Item = &FileSum<'a>> {
@@ -141,6 +135,11 @@ impl<'a> FileSum<'a> {
         self.reads.bytes.saturating_add(self.writes.bytes)
     }
 
+    /// Of its reads and writes, collective ones.
+    pub(super) fn collective(&self) -> u64 {
+        self.reads.collective.saturating_add(self.writes.collective)
+    }
+
     pub(super) fn ns(&self) -> u64 {
         self.reads.ns.saturating_add(self.writes.ns).saturating_add(self.meta_ns)
     }
@@ -209,7 +208,7 @@ impl<'a> FileSum<'a> {
             sequential_write_share: share(&self.writes, self.writes.sequential),
             consecutive_read_share: share(&self.reads, self.reads.consecutive),
             consecutive_write_share: share(&self.writes, self.writes.consecutive),
-            collective_count: self.reads.collective.saturating_add(self.writes.collective),
+            collective_count: self.collective(),
             misaligned_count: self.misaligned,
             alignment_bytes: self.alignment,
             common_sizes: self.common_sizes(),
@@ -255,6 +254,19 @@ impl Weight {
     /// So many calls and bytes, without time.
     pub(super) fn of(calls: u64, bytes: u64) -> Weight {
         Weight { calls, bytes, ..Weight::default() }
+    }
+
+    /// What all of these files weigh together: of each so many calls and bytes, and a share of the time that `ns`
+    /// tells of its records.
+    pub(super) fn over(
+        run: &Run<'_>,
+        files: &[&FileSum<'_>],
+        part: impl Fn(&FileSum<'_>) -> (u64, u64, f64),
+        ns: impl Fn(&Record) -> u64,
+    ) -> Weight {
+        let mut weight = Weight::default();
+        files.iter().for_each(|file| weight.add(run, file, part(file), &ns));
+        weight
     }
 
     /// Adds so many calls and bytes of a file and a share of the time that `ns` tells of its records.

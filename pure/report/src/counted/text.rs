@@ -138,9 +138,8 @@ fn files(files: &[CountedFile]) -> String {
     ];
     let mut rows = vec![cells(head)];
     for file in files.iter().take(LISTED) {
-        let time = file.read_ns.saturating_add(file.write_ns).saturating_add(file.metadata_ns);
         rows.push([
-            duration(time),
+            duration(file.ns()),
             grouped(file.read_count),
             bytes_or_dash(file.read_bytes),
             share(file.sequential_read_share),
@@ -224,12 +223,11 @@ fn ranks(report: &CountedReport) -> String {
         ])];
         for (file, (rank, bytes, ns)) in slowest {
             let ranks = u64::from(file.rank_count.max(1));
-            let time = file.read_ns.saturating_add(file.write_ns).saturating_add(file.metadata_ns);
             rows.push([
                 format!("rank {rank}"),
                 duration(ns),
                 bytes_or_dash(bytes),
-                duration(time / ranks),
+                duration(file.ns() / ranks),
                 bytes_or_dash(file.read_bytes.saturating_add(file.written_bytes) / ranks),
                 file.module.to_owned(),
                 shortened_path(&file.path, 50),

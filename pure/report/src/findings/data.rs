@@ -15,7 +15,7 @@ const REPEATED_BYTES: u64 = 1 << 20;
 
 pub(super) const RULES: &[FileRule] = &[
     FileRule {
-        name: "tiny-sequential-writes",
+        name: "small-sequential-writes",
         confidence: Confidence::Certain,
         calls: |stream| of(stream, Direction::Write, |t| t.tiny_consecutive),
         applies: |file, calls| is_habit(file, Direction::Write, calls),
@@ -25,7 +25,7 @@ pub(super) const RULES: &[FileRule] = &[
         worst: Severity::High,
     },
     FileRule {
-        name: "tiny-random-writes",
+        name: "small-random-writes",
         confidence: Confidence::Certain,
         calls: |stream| of(stream, Direction::Write, |t| t.tiny_scattered),
         applies: |file, calls| is_habit(file, Direction::Write, calls),
@@ -35,7 +35,7 @@ pub(super) const RULES: &[FileRule] = &[
         worst: Severity::High,
     },
     FileRule {
-        name: "tiny-sequential-reads",
+        name: "small-sequential-reads",
         confidence: Confidence::Certain,
         calls: |stream| of(stream, Direction::Read, |t| t.tiny_consecutive),
         applies: |file, calls| is_habit(file, Direction::Read, calls),
@@ -45,7 +45,7 @@ pub(super) const RULES: &[FileRule] = &[
         worst: Severity::High,
     },
     FileRule {
-        name: "tiny-random-reads",
+        name: "small-random-reads",
         confidence: Confidence::Certain,
         calls: |stream| of(stream, Direction::Read, |t| t.tiny_scattered),
         applies: |file, calls| is_habit(file, Direction::Read, calls),
@@ -70,7 +70,7 @@ pub(super) const RULES: &[FileRule] = &[
         worst: Severity::High,
     },
     FileRule {
-        name: "reading-again",
+        name: "rereads",
         confidence: Confidence::Certain,
         calls: |stream| of(stream, Direction::Read, |t| t.all),
         applies: |file, calls| is_repeated(file, Direction::Read, calls),
@@ -80,7 +80,7 @@ pub(super) const RULES: &[FileRule] = &[
         worst: Severity::High,
     },
     FileRule {
-        name: "writing-again",
+        name: "rewrites",
         confidence: Confidence::Certain,
         calls: |stream| of(stream, Direction::Write, |t| t.all),
         applies: |file, calls| is_repeated(file, Direction::Write, calls),
@@ -213,10 +213,10 @@ fn places(file: &FileFacts, direction: Direction) -> String {
     let parts = file.parts(direction);
     match parts.first().map(|(_, part)| part.pattern) {
         Some(pattern @ (Pattern::SimpleStrided { .. } | Pattern::NestedStrided { .. })) => {
-            format!("somewhere else ({})", pattern.describe())
+            format!("at other offsets ({})", pattern.describe())
         }
         Some(Pattern::Repeated) => "at the same place".to_owned(),
-        _ => "somewhere else".to_owned(),
+        _ => "at random offsets".to_owned(),
     }
 }
 

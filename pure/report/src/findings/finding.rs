@@ -3,7 +3,8 @@
 //! How much it matters follows from the share of a process' run that the calls in question take.
 
 use crate::facts::Facts;
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// Share of a run from which a finding is severe: a tenth is worth a change of the program.
@@ -96,7 +97,9 @@ pub struct Remedy {
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// Which rule found it: `tiny-sequential-writes`.
+    /// Which rule found it: `small-sequential-writes`. In JSON beside it `formerly`, what the rule was called
+    /// until version 0.1, if it was called otherwise.
+    #[serde(flatten, serialize_with = "rule_and_former_name")]
     pub rule: &'static str,
     /// How much it matters.
     pub severity: Severity,
@@ -112,6 +115,29 @@ pub struct Finding {
     pub file: Option<usize>,
     /// Paths of all files it is about, worst first.
     pub files: Vec<String>,
+}
+
+/// What rules were called before they had the names that other tools' users know.
+const FORMER_NAMES: &[(&str, &str)] = &[
+    ("missing-file-lookups", "looking-for-what-is-not-there"),
+    ("rewrites", "writing-again"),
+    ("rereads", "reading-again"),
+    ("small-sequential-writes", "tiny-sequential-writes"),
+    ("small-random-writes", "tiny-random-writes"),
+    ("small-sequential-reads", "tiny-sequential-reads"),
+    ("small-random-reads", "tiny-random-reads"),
+    ("small-dataset-accesses", "tiny-dataset-accesses"),
+    ("single-rank-io", "one-rank-does-the-io"),
+    ("rank-imbalance", "uneven-bytes"),
+];
+
+fn rule_and_former_name<S: Serializer>(rule: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("rule", rule)?;
+    if let Some((_, former)) = FORMER_NAMES.iter().find(|(name, _)| *name == rule) {
+        map.serialize_entry("formerly", former)?;
+    }
+    map.end()
 }
 
 impl Finding {
@@ -134,6 +160,38 @@ impl Finding {
             remedy: Some(Remedy { sentence: remedy.to_owned(), strategy: None }),
             file: None,
             files: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{counted_rule_names, rule_names};
+
+    #[test]
+    fn a_finding_tells_what_its_rule_was_called_before() {
+        let finding = |rule| Finding {
+            rule,
+            severity: Severity::Low,
+            confidence: Confidence::Certain,
+            message: String::new(),
+            evidence: Evidence::default(),
+            remedy: None,
+            file: None,
+            files: Vec::new(),
+        };
+        let told = |rule| serde_json::to_string(&finding(rule)).unwrap();
+        let begin = r#"{"rule":"rewrites","formerly":"writing-again","severity":"low""#;
+        assert!(told("rewrites").starts_with(begin), "{}", told("rewrites"));
+        assert!(told("lock-storm").starts_with(r#"{"rule":"lock-storm","severity""#));
+    }
+
+    #[test]
+    fn former_names_are_those_of_rules_and_of_none_now() {
+        let rules = [rule_names(), counted_rule_names()].concat();
+        for (now, former) in FORMER_NAMES {
+            assert!(rules.contains(now) && !rules.contains(former), "{now}, once {former}");
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::thousands::grouped;
 use iolab_vocab::{Direction, format_bytes};
 
 pub(super) const NAMES: &[&str] =
-    &["partial-chunk-access", "tiny-dataset-accesses", "metadata-between-data"];
+    &["partial-chunk-access", "small-dataset-accesses", "metadata-between-data"];
 
 /// Fewer accesses are no habit.
 const HABIT_CALLS: u64 = 20;

@@ -134,7 +134,7 @@ pub(super) const RULES: &[FileRule] = &[
         worst: Severity::High,
     },
     FileRule {
-        name: "looking-for-what-is-not-there",
+        name: "missing-file-lookups",
         confidence: Confidence::Certain,
         calls: |stream| stream.missing,
         applies: |_, calls| calls.count >= HABIT_CALLS,

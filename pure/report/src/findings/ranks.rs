@@ -6,7 +6,7 @@ use crate::thousands::grouped;
 use iolab_vocab::format_bytes;
 use std::collections::BTreeMap;
 
-pub(super) const NAMES: &[&str] = &["one-slow-rank", "uneven-bytes", "one-rank-does-the-io"];
+pub(super) const NAMES: &[&str] = &["one-slow-rank", "rank-imbalance", "single-rank-io"];
 
 /// Twice the time of the others is no noise.
 const SLOW_FACTOR: u64 = 2;
@@ -102,7 +102,7 @@ fn one_does_all(ranks: &[Work]) -> Option<Finding> {
     );
     let remedy = "let every rank (or one per node) do its part; one rank has one link and one core";
     let excess = excess_ns(ranks, most);
-    Some(finding("one-rank-does-the-io", most, excess, Confidence::Certain, message, remedy))
+    Some(finding("single-rank-io", most, excess, Confidence::Certain, message, remedy))
 }
 
 /// How much longer that rank is in I/O than the others: what they wait for it.
@@ -125,7 +125,7 @@ fn uneven_bytes(ranks: &[Work]) -> Option<Finding> {
     );
     let remedy = "divide the data evenly; the ranks with less wait for the one with most";
     let excess = excess_ns(ranks, most);
-    Some(finding("uneven-bytes", most, excess, Confidence::Certain, message, remedy))
+    Some(finding("rank-imbalance", most, excess, Confidence::Certain, message, remedy))
 }
 
 /// A finding about one rank; `excess_ns` is what it would save.

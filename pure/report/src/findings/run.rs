@@ -1,5 +1,6 @@
 //! Rules about a run as a whole: many files, much metadata.
 
+use super::crowd::{SMALL_FILE_BYTES, crowded_directory};
 use super::finding::{Evidence, Finding};
 use crate::facts::{Facts, FileFacts};
 use crate::stream::Calls;
@@ -9,10 +10,6 @@ use std::collections::BTreeMap;
 
 pub(super) const NAMES: &[&str] = &["many-small-files", "metadata-heavy"];
 
-/// This many files in one directory are a habit.
-const MANY_FILES: usize = 100;
-/// A file below this costs more to open than to read or write.
-const SMALL_FILE_BYTES: u64 = 64 << 10;
 /// More of the I/O time than this for metadata is too much (Drishti warns from 30 s; a share fits
 /// short runs too).
 const METADATA_SHARE: f64 = 0.3;
@@ -22,15 +19,8 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
 }
 
 fn small_files(facts: &Facts) -> Option<Finding> {
-    let mut directories: BTreeMap<&str, Vec<&FileFacts>> = BTreeMap::new();
-    for file in facts.files.iter().filter(|file| is_small(file)) {
-        let directory = file.path.rsplit_once('/').map_or("", |(directory, _)| directory);
-        directories.entry(directory).or_default().push(file);
-    }
-    let (directory, files) = directories.into_iter().max_by_key(|(_, files)| files.len())?;
-    if files.len() < MANY_FILES {
-        return None;
-    }
+    let small = facts.files.iter().filter(|file| is_small(file));
+    let (directory, files) = crowded_directory(small, |file| file.path)?;
     let mut total = Calls::default();
     let mut by_process: BTreeMap<u32, u64> = BTreeMap::new();
     for file in &files {

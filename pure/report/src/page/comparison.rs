@@ -124,7 +124,7 @@ fn table(runs: &[(String, &Trace)], labels: &[String]) -> Table {
         "bytes moved",
         "first to last call",
         "in calls, all threads",
-        "lost calls",
+        "dropped events",
     ];
     let mut table = Table::new("Runs", columns);
     for ((_, trace), label) in runs.iter().zip(labels) {

@@ -63,6 +63,8 @@ pub(super) struct Head<'a> {
     processes: Vec<ProcessEntry<'a>>,
     /// Of applications, where they are known.
     phases: &'a [PhaseEntry],
+    /// What the column of parts tells of; empty where there is none.
+    parts: Vec<&'static str>,
     rows: Vec<RowEntry>,
     columns: Vec<ColumnEntry>,
 }
@@ -159,6 +161,7 @@ pub(super) fn head<'a>(
         files: trace.header.files.iter().map(|file| file.path.as_str()).collect(),
         processes: process_entries(trace),
         phases: &trace.header.phases,
+        parts: super::spent::names(trace),
         rows: row_entries(order),
         columns: packed.iter().map(column).collect(),
     }

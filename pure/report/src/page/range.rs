@@ -6,6 +6,7 @@
 
 use super::head::Kind;
 use super::order::parent_of;
+use crate::parts::{self, Ways};
 use iolab_trace::{Event, Layer, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +47,9 @@ pub struct RangeTables {
     pub functions: Vec<Sum>,
     pub files: Vec<Sum>,
     pub processes: Vec<Sum>,
+    /// Where the time of calls on a simulated cluster went, whole, in the order of [`parts::Part::ALL`]; empty
+    /// where nobody knows.
+    pub parts: Vec<u64>,
 }
 
 /// What a call is coloured as on the page, by the name it has in searches.
@@ -77,11 +81,16 @@ pub fn range(trace: &Trace, from: u64, to: u64, processes: Option<&BTreeSet<u32>
     let events = &trace.events;
     let is_chosen = |event: &Event| processes.is_none_or(|chosen| chosen.contains(&event.process));
     let mut tables: [Parts; 5] = Default::default();
+    let ways = Ways::new(trace);
+    let mut spent = parts::Parts::default();
     for (row, event) in events.iter().enumerate() {
         let (start, end) = (event.start.0, event.end.0.max(event.start.0));
         let is_inside = start < to && (end > from || (start == end && start >= from));
         if !is_chosen(event) || !is_inside {
             continue;
+        }
+        if let Some(ways) = ways.as_ref().filter(|ways| ways.is_call(event)) {
+            spent.merge(&ways.spent(row as u32).parts);
         }
         let cut = end.min(to) - start.max(from);
         let bytes = if is_inside_data(events, row) { 0 } else { event.moved_bytes() };
@@ -110,6 +119,7 @@ pub fn range(trace: &Trace, from: u64, to: u64, processes: Option<&BTreeSet<u32>
         functions,
         files,
         processes,
+        parts: spent.iter().filter(|_| ways.is_some()).map(|(_, ns)| ns).collect(),
     }
 }
 

@@ -1,12 +1,13 @@
 //! A trace as the viewer reads it: `docs/format/timeline.md` is the byte-exact description.
 //!
-//! A JSON head (names, rows, sizes of columns) and eleven columns, two more where causes are known. Costs one pass over the events
+//! A JSON head (names, rows, sizes of columns) and eleven columns, three more where causes are known. Costs one pass over the events
 //! per side and about 3 to 5 bytes per event of a recorded program.
 
 use super::causes;
 use super::column::{Column, clamp};
 use super::head::{Head, Packed, Shape, head, span};
 use super::order::{Order, order, parent_of};
+use super::spent;
 use iolab_trace::{Event, Function, Trace};
 use std::collections::BTreeMap;
 
@@ -38,6 +39,7 @@ pub(super) fn encode_with_positions(label: &str, trace: &Trace) -> Encoded {
         details(trace, &order, &functions),
         references(trace, &order, &positions),
         causes::columns(trace, &order, &positions),
+        spent::columns(trace, &order),
     ];
     let packed: Vec<Packed> = columns
         .iter()

@@ -2,7 +2,9 @@
 //! are held to.
 
 use iolab_report::page::{encode, range};
-use iolab_trace::{Event, FileEntry, Function, Header, Origin, ProcessEntry, Trace};
+use iolab_trace::{
+    Causes, Event, FileEntry, Function, Header, Links, Origin, ProcessEntry, ProcessKind, Trace,
+};
 use iolab_vocab::{FileId, Nanos, Random, Seed};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -148,7 +150,24 @@ fn cluster() -> Trace {
         ("node sent", -1),
         ("node received", -1),
     ];
-    trace_of(Origin::Simulated, &names, &["checkpoint"], events)
+    let mut trace = trace_of(Origin::Simulated, &names, &["checkpoint"], events);
+    let kinds = [ProcessKind::Server, ProcessKind::Device, ProcessKind::NicOut, ProcessKind::NicIn];
+    for (entry, kind) in trace.header.processes[2..].iter_mut().zip(kinds) {
+        entry.kind = kind;
+    }
+    trace.causes = any_causes(&trace.events, &mut random);
+    trace.keep_possible_causes();
+    trace
+}
+
+/// Of each end of each event a few of the others.
+fn any_causes(events: &[Event], random: &mut Random) -> Causes {
+    let count = events.len() as u64;
+    let mut links = || {
+        let mut pair = |at| ((at / 3) as u32, random.below(count) as u32);
+        Links::from_pairs((0..3 * count).map(&mut pair).collect())
+    };
+    Causes { begun_by: links(), ended_by: links() }
 }
 
 /// Bursts of short calls that touch each other, long after the beginning of time.

@@ -174,11 +174,8 @@ impl Servers {
         world: &mut World<Q>,
         id: RequestId,
     ) {
-        let now = world.now();
-        let incoming = self.incoming.of(id);
-        (incoming.is_known, incoming.since) = (true, now);
-        let row = world.open_row();
-        incoming.row = row;
+        self.incoming.of(id).is_known = true;
+        let row = self.heard_of(world, id);
         let request = world.payloads.get_mut(id);
         let (server, file) = (request.server, FileId(request.file));
         self.servers[server.index()].opened();
@@ -203,6 +200,16 @@ impl Servers {
         world.payloads.get_mut(id).pieces = pieces;
     }
 
+    /// The row of a request begins with the first that a server sees of it. Tells that row.
+    fn heard_of<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, id: RequestId) -> RowId {
+        let incoming = self.incoming.of(id);
+        if incoming.since.is_none() {
+            incoming.since = Some(world.now());
+            incoming.row = world.open_row();
+        }
+        incoming.row
+    }
+
     /// A packet of write data has arrived. Tells whether the server keeps it for later.
     pub(super) fn write_data_arrived<Q: EventQueue<Event>>(
         &mut self,
@@ -210,6 +217,7 @@ impl Servers {
         packet: PacketId,
         request: RequestId,
     ) -> bool {
+        self.heard_of(world, request);
         self.incoming.of(request).data = world.cause();
         if self.take_write_data(world, request, packet) {
             return false;
@@ -251,6 +259,8 @@ impl Servers {
         if world.cause() == RowId::NONE {
             world.because(incoming.data);
         }
+        // The row ends with the last data; the request itself may come later.
+        (incoming.until, incoming.brought) = (world.now(), world.cause());
         // Where packets are sent again, the message's end may come long before the rest.
         let is_done = match world.loses_packets() {
             true => incoming.laid_bytes == world.payloads.get(id).bytes,
@@ -318,8 +328,8 @@ impl Servers {
         let (server, file, direction) = (request.server, request.file, request.direction);
         let touched = request.touched();
         self.servers[server.index()].open_count -= 1;
-        let &mut Incoming { since, row, brought, .. } = self.incoming.of(id);
-        let end = world.now();
+        let &mut Incoming { since, until, row, brought, .. } = self.incoming.of(id);
+        let end = if direction == Direction::Read { world.now() } else { until };
         if row != RowId::NONE && direction == Direction::Read {
             let held = &mut self.servers[server.index()];
             let (joined, access_bytes) = (&mut held.joined, held.access_bytes);
@@ -329,10 +339,12 @@ impl Servers {
             }
         }
         if let Some(recorder) = world.recorder() {
-            recorder.ends(row);
             recorder.ended_by(row, brought);
             let function = match direction {
-                Direction::Read => Function::SERVE_READ,
+                Direction::Read => {
+                    recorder.ends(row);
+                    Function::SERVE_READ
+                }
                 Direction::Write => Function::SERVE_WRITE,
             };
             let process = recorder.process_of(server);
@@ -344,7 +356,7 @@ impl Servers {
                     offset: touched.offset as i64,
                     length: touched.length as i64,
                     result: touched.length as i64,
-                    start: since,
+                    start: since.unwrap_or(end),
                     end,
                     ..Row::of(function)
                 },

@@ -68,14 +68,9 @@ pub fn reconstruct(counted: &Counted, name: &str) -> Result<String, Refusal> {
     Ok(text)
 }
 
-/// The records that are made accesses of: POSIX and streams, or MPI-IO where nothing below it was counted.
+/// The records that are made accesses of.
 fn chosen(counted: &Counted) -> impl Iterator<Item = &Record> + Clone {
-    let has_posix = counted.modules.contains(&Module::Posix);
-    counted.records.iter().filter(move |record| match record.module {
-        Module::Posix | Module::Stdio => true,
-        Module::MpiIo => !has_posix,
-        _ => false,
-    })
+    counted.records.iter().filter(|record| counted.is_lowest(record.module))
 }
 
 /// What is done to a file in a phase, in one direction.

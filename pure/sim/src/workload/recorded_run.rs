@@ -44,19 +44,20 @@ impl RecordedRun<'_> {
         Trace { header, events: recording.rows, causes: recording.causes }
     }
 
-    /// Those that some rank came to.
+    /// Those that some rank came to, each as often as ranks did.
     fn phases(&self) -> Vec<PhaseEntry> {
         let of_all = self.applications.iter();
         let phases = of_all.flat_map(|one| one.phases.iter().map(move |phase| (&one.name, phase)));
-        let entry = |(application, phase): (&String, &PhaseTotals)| {
-            Some(PhaseEntry {
+        let entries = |(application, phase): (&String, &PhaseTotals)| {
+            let entry = |&(start, end): &(Nanos, Nanos)| PhaseEntry {
                 name: phase.name.clone(),
                 application: application.clone(),
-                start_ns: phase.start?.0,
-                end_ns: phase.end.0,
-            })
+                start_ns: start.0,
+                end_ns: end.0,
+            };
+            phase.visits.iter().map(entry).collect::<Vec<_>>()
         };
-        phases.filter_map(entry).collect()
+        phases.flat_map(entries).collect()
     }
 
     /// In the order that `Cluster::record` promises.

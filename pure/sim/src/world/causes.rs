@@ -80,15 +80,11 @@ impl Found {
     }
 
     pub(super) fn begun_by(&mut self, row: RowId, cause: RowId) {
-        if row != RowId::NONE && cause != RowId::NONE && row != cause {
-            self.begun_by.push((row, cause));
-        }
+        link(&mut self.begun_by, row, cause);
     }
 
     pub(super) fn ended_by(&mut self, row: RowId, cause: RowId) {
-        if row != RowId::NONE && cause != RowId::NONE && row != cause {
-            self.ended_by.push((row, cause));
-        }
+        link(&mut self.ended_by, row, cause);
     }
 
     pub(super) fn join(&mut self, rows: impl IntoIterator<Item = RowId>) {
@@ -137,5 +133,12 @@ impl Found {
             let pair = |&(row, cause): &(RowId, RowId)| Some((row_of(row)?, row_of(cause)?));
             pairs.iter().filter_map(pair).collect()
         })
+    }
+}
+
+/// Notes a pair of a row and its cause, if both are known and two.
+fn link(pairs: &mut Vec<(RowId, RowId)>, row: RowId, cause: RowId) {
+    if row != RowId::NONE && cause != RowId::NONE && row != cause {
+        pairs.push((row, cause));
     }
 }

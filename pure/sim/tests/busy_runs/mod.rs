@@ -1,5 +1,7 @@
 //! Recorded runs of everything a cluster does: each cache layer, collectives of each kind, faults, file systems.
 
+pub(crate) mod full_memories;
+
 use iolab_policy::cache::catalog;
 use iolab_sim::file_system::Configuration;
 use iolab_sim::platform::Platform;

@@ -13,6 +13,7 @@ use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
 use crate::roomy;
 use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::classes::Layer;
 use iolab_policy::insitu::rules::Act;
 use iolab_policy::insitu::stacking::{self, Consent, Setting};
 use iolab_segment::AttachError;
@@ -522,8 +523,13 @@ pub(crate) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
     let parsed = text.and_then(|text| StrategySpec::parse_all(text).ok());
     match parsed.filter(|specs| !specs.is_empty()) {
         Some(specs) => {
-            let specs = planned::with_plans(specs, variable);
+            let mut specs = planned::with_plans(specs, variable);
             if specs.is_empty() || !is_allowed(&specs, variable) {
+                return false;
+            }
+            // Stages of other layers are hosted by the libraries of those.
+            specs.retain(|spec| spec.layer() == Layer::Posix);
+            if specs.is_empty() {
                 return false;
             }
             tally::join(variable);

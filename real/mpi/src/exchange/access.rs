@@ -178,7 +178,7 @@ fn prepared(file: &File, call: &Call<'_>, direction: Direction, place: Place) ->
         return Err(Trouble::new(Class::Type, "the datatype is MPI_DATATYPE_NULL").into());
     }
     let offset = match place {
-        Place::Own => view::pointer(file).ok_or(Halt::Pass("its pointer is not known"))?,
+        Place::Own => view::pointer(file.handle).ok_or(Halt::Pass("its pointer is not known"))?,
         Place::Explicit => u64::try_from(call.word(1) as i64)
             .map_err(|_| Trouble::new(Class::Arg, "the offset is negative"))?,
     };

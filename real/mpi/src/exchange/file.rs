@@ -4,12 +4,10 @@ use super::storage::{Plain, path_of_open};
 use super::told;
 use super::view::View;
 use crate::call::Call;
+use crate::open_files::{self, OpenFiles};
 use crate::pfs::group::Group;
-use crate::pfs::numbers::Numbers;
-use crate::profiling;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An open file of the library's.
 pub(super) struct File {
@@ -41,27 +39,17 @@ impl File {
     }
 }
 
-static TABLE: RwLock<BTreeMap<usize, Arc<File>>> = RwLock::new(BTreeMap::new());
+static FILES: OpenFiles<File> = OpenFiles::new();
 
 /// The file of a handle, if its collective accesses are carried out here.
 pub(super) fn find(handle: usize) -> Option<Arc<File>> {
-    TABLE.read().unwrap_or_else(PoisonError::into_inner).get(&handle).cloned()
+    FILES.find(handle)
 }
 
 /// After `MPI_File_open(communicator, name, mode, info, file)`: the ranks find out whether all of them
 /// can take part. One that could not open the file comes here, too.
 pub(super) fn opened(call: &Call<'_>, answer: i32) {
-    let communicator = call.handle(0);
-    if !profiling::has_world() || communicator == Numbers::here().no_communicator {
-        return;
-    }
-    let mut is_inter = 0i32;
-    // SAFETY: a communicator of the program's, and room for the answer.
-    let asked = unsafe { profiling::is_inter(communicator, &raw mut is_inter as usize) };
-    if asked != 0 || is_inter != 0 {
-        return;
-    }
-    let Ok(group) = Group::of(communicator) else { return };
+    let Some(group) = Group::of_open(call) else { return };
     let plain = match answer {
         0 => Plain::of(call),
         _ => Err(""),
@@ -75,29 +63,19 @@ pub(super) fn opened(call: &Call<'_>, answer: i32) {
         }
         _ => return,
     };
-    // SAFETY: the handle that MPI has just written; a file is a pointer everywhere.
-    let handle = unsafe { (call.word(4) as *const usize).read_unaligned() };
+    let handle = open_files::opened(call);
     let views = (0..group.size).map(|_| View::of_bytes()).collect();
     let state = State { views: Some(views), is_atomic: false, begun: None, spare: Vec::new() };
     let [carried, passed, exchanged] = [0; 3].map(AtomicU64::new);
     let has_told = AtomicBool::new(false);
     let state = Mutex::new(state);
     let file = File { handle, plain, group, state, has_told, carried, passed, exchanged };
-    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
-    table.insert(handle, Arc::new(file));
+    FILES.keep(handle, file);
 }
 
 /// Before `MPI_File_close(file)`, which all ranks call.
 pub(super) fn closing(call: &Call<'_>) {
-    if call.word(0) == 0 {
-        return;
-    }
-    // SAFETY: the program's handle.
-    let handle = unsafe { (call.word(0) as *const usize).read_unaligned() };
-    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
-    let file = table.remove(&handle);
-    drop(table);
-    if let Some(file) = file {
+    if let Some(file) = FILES.closing(call) {
         told::at_the_end(&file);
     }
 }

@@ -1,6 +1,8 @@
 //! Which function of MPI has which part.
 
-use super::Part::{self, Access, Begin, Close, End, Open, SetAtomicity, SetView, Theirs};
+use super::Part::{
+    self, Access, Begin, Close, End, Init, Open, SetAtomicity, SetInfo, SetView, Theirs,
+};
 use super::Place::{Explicit, Own};
 use iolab_vocab::Direction::{Read, Write};
 
@@ -19,9 +21,11 @@ pub(crate) const fn part(name: &str) -> Option<Part> {
         name => name,
     };
     Some(match name {
+        b"MPI_Init" | b"MPI_Init_thread" => Init,
         b"MPI_File_open" => Open,
         b"MPI_File_close" => Close,
         b"MPI_File_set_view" => SetView,
+        b"MPI_File_set_info" => SetInfo,
         b"MPI_File_set_atomicity" => SetAtomicity,
         b"MPI_File_read_all" => Access(Read, Own),
         b"MPI_File_read_at_all" => Access(Read, Explicit),

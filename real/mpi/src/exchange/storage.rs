@@ -20,10 +20,10 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 /// Modes of an open, as older families number them.
-mod mode {
+pub(crate) mod mode {
     pub(super) const READ_ONLY: i32 = 2;
     pub(super) const WRITE_ONLY: i32 = 4;
-    pub(super) const SEQUENTIAL: i32 = 256;
+    pub(crate) const SEQUENTIAL: i32 = 256;
 }
 
 /// Reads and writes by offset.
@@ -44,7 +44,7 @@ pub(super) struct Plain {
 }
 
 /// The path of an `MPI_File_open`.
-pub(super) fn path_of_open(call: &Call<'_>) -> PathBuf {
+pub(crate) fn path_of_open(call: &Call<'_>) -> PathBuf {
     // SAFETY: the name that MPI has just read.
     let name = unsafe { CStr::from_ptr(call.word(1) as *const _) };
     PathBuf::from(OsString::from_vec(path_of(name.to_bytes(), call.family)))

@@ -15,15 +15,15 @@ const DESCRIPTION_BYTES: u64 = 16 << 20;
 
 /// What a rank sees of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct View {
+pub(crate) struct View {
     /// Bytes of the etype.
-    pub(super) unit: u64,
-    pub(super) nest: Arc<Nest>,
+    pub(crate) unit: u64,
+    pub(crate) nest: Arc<Nest>,
 }
 
 impl View {
     /// As every file begins.
-    pub(super) fn of_bytes() -> View {
+    pub(crate) fn of_bytes() -> View {
         View { unit: 1, nest: Arc::new(Nest::WHOLE_FILE) }
     }
 
@@ -76,7 +76,7 @@ fn told(file: &File, own: Option<&View>) -> Option<Vec<View>> {
 }
 
 /// This rank's view, or what it is that cannot be followed.
-fn of_call(call: &Call<'_>) -> Result<View, &'static str> {
+pub(crate) fn of_call(call: &Call<'_>) -> Result<View, &'static str> {
     let displacement = u64::try_from(call.word(1) as i64).map_err(|_| "its view has no place")?;
     // SAFETY: the text that MPI has just read.
     let representation = unsafe { CStr::from_ptr(call.word(4) as *const _) };
@@ -100,12 +100,12 @@ pub(super) fn atomicity_was_set(call: &Call<'_>, answer: i32) {
     }
 }
 
-/// Where this process's pointer is, in etypes.
-pub(super) fn pointer(file: &File) -> Option<u64> {
+/// Where this process's pointer of an open file is, in etypes.
+pub(crate) fn pointer(handle: usize) -> Option<u64> {
     let mut position = 0i64;
     let place = &raw mut position as usize;
     // SAFETY: an open file, and room for the answer.
-    match unsafe { crate::profiling::file_position(file.handle, place) } {
+    match unsafe { crate::profiling::file_position(handle, place) } {
         0 => u64::try_from(position).ok(),
         _ => None,
     }

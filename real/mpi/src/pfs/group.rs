@@ -2,10 +2,12 @@
 //! file is opened and never for data.
 //!
 //! Waiting is asking again and giving the processor away: with more ranks than processors, a library
-//! that polls would take milliseconds for each step.
+//! that polls would take milliseconds for each step. With as many processors as ranks it is asked longer, since
+//! who is given the processor, of another program perhaps, keeps it for milliseconds.
 
 use super::numbers::{Class, Numbers};
 use super::trouble::Trouble;
+use crate::call::Call;
 use crate::family::Family;
 use crate::profiling;
 
@@ -14,6 +16,20 @@ pub(crate) struct Group {
     pub(crate) communicator: usize,
     pub(crate) rank: u32,
     pub(crate) size: u32,
+    /// How often is asked before the processor is given away.
+    polls: u32,
+}
+
+/// Where every rank may have a processor: a question takes some 100 ns, so that this is less than a time slice.
+const POLLS_ALONE: u32 = 1000;
+/// Where ranks share them, perhaps; on several nodes there is mostly nobody to give a processor to.
+const POLLS_SHARED: u32 = 20;
+
+fn polls(ranks: u32) -> u32 {
+    // Not those this rank is bound to: the others are bound elsewhere.
+    // SAFETY: may be asked at any time.
+    let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    if i64::from(ranks) <= processors { POLLS_ALONE } else { POLLS_SHARED }
 }
 
 pub(crate) fn check(answer: i32, what: &str) -> Result<(), Trouble> {
@@ -42,7 +58,25 @@ pub(crate) fn wait(request: &mut usize, polls: u32) -> Result<(), Trouble> {
     }
 }
 
+/// Whether a communicator is one whose processes can open files together: of one group, and while MPI is at work.
+pub(crate) fn can_open(communicator: usize) -> bool {
+    if !profiling::has_world() || communicator == Numbers::here().no_communicator {
+        return false;
+    }
+    let mut is_inter = 0i32;
+    // SAFETY: a communicator of the program's, and room for the answer.
+    let answer = unsafe { profiling::is_inter(communicator, &raw mut is_inter as usize) };
+    answer == 0 && is_inter == 0
+}
+
 impl Group {
+    /// The processes that call `MPI_File_open(communicator, …)`, all of which come here; none: the call is for the
+    /// library to judge.
+    pub(crate) fn of_open(call: &Call<'_>) -> Option<Group> {
+        let communicator = call.handle(0);
+        can_open(communicator).then(|| Group::of(communicator).ok()).flatten()
+    }
+
     /// The processes of a communicator of one group. All of them come here.
     pub(crate) fn of(communicator: usize) -> Result<Group, Trouble> {
         let (mut own, mut request) = (0usize, 0usize);
@@ -61,7 +95,8 @@ impl Group {
             ]
         };
         check(answers[0].max(answers[1]), "MPI_Comm_rank")?;
-        Ok(Group { communicator: own, rank: rank as u32, size: size as u32 })
+        let (rank, size) = (rank as u32, size as u32);
+        Ok(Group { communicator: own, rank, size, polls: polls(size) })
     }
 
     /// Gives all ranks the bytes of rank 0.
@@ -76,7 +111,7 @@ impl Group {
             profiling::ibcast(address, count, byte, 0, self.communicator, &raw mut request as usize)
         };
         check(answer, "MPI_Ibcast")?;
-        wait(&mut request, 1)
+        wait(&mut request, self.polls)
     }
 
     /// A number that rank 0 finds, for all ranks; if it finds none, all fail.
@@ -157,7 +192,7 @@ impl Group {
             )
         };
         check(answer, "MPI_Iallgather")?;
-        wait(&mut request, 1)?;
+        wait(&mut request, self.polls)?;
         all.chunks_exact(own.len()).enumerate().for_each(|(at, bytes)| take(at, bytes));
         Ok(())
     }

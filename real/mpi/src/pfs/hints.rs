@@ -68,7 +68,7 @@ const SITE_HINTS: &str = "ROMIO_HINTS";
 const ROOM: usize = 1025;
 
 /// Hints by name.
-pub(super) type Given = BTreeMap<String, String>;
+pub(crate) type Given = BTreeMap<String, String>;
 
 /// The hints of an open file.
 pub(super) struct Hints {
@@ -79,7 +79,7 @@ pub(super) struct Hints {
 ///
 /// # Safety
 /// It must be a handle of one, or of none.
-pub(super) unsafe fn of_info(info: usize) -> Given {
+pub(crate) unsafe fn of_info(info: usize) -> Given {
     let mut given = Given::new();
     let mut count = 0i32;
     if info == Numbers::here().no_info {

@@ -4,7 +4,7 @@
 //! MPI library is to open a plain one. After that no transfer uses MPI.
 
 use super::file::{self, File, mode};
-use super::group::Group;
+use super::group::{Group, can_open};
 use super::hints::{self, Given, Hints};
 use super::names::{self, Name, shown};
 use super::numbers::{Class, Numbers};
@@ -12,7 +12,6 @@ use super::session;
 use super::trouble::Trouble;
 use super::{Answer, Carried};
 use crate::call::Call;
-use crate::profiling;
 use iolab_pfs::client;
 use iolab_pfs::client::Done;
 use iolab_pfs::{Attributes, Code, Inode, Kind, Layout, OpenNumber, OpenWish, Opened};
@@ -40,8 +39,7 @@ const TOLD: usize = 56;
 pub(super) fn open(call: &Call<'_>) -> Answer {
     let communicator = call.handle(0);
     let numbers = Numbers::here();
-    if !profiling::has_world() || communicator == numbers.no_communicator || is_inter(communicator)
-    {
+    if !can_open(communicator) {
         return None;
     }
     // SAFETY: the program's text.
@@ -64,13 +62,6 @@ fn about(path: &[u8], trouble: Trouble) -> Trouble {
         true => trouble,
         false => Trouble { text: format!("{}: {}", shown(path), trouble.text), ..trouble },
     }
-}
-
-fn is_inter(communicator: usize) -> bool {
-    let mut flag = 0i32;
-    // SAFETY: a communicator of the program's, and room for the answer.
-    let answer = unsafe { profiling::is_inter(communicator, &raw mut flag as usize) };
-    answer != 0 || flag != 0
 }
 
 /// The file, if it is one of ours; all ranks of the communicator come here.

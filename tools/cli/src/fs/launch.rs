@@ -1,7 +1,7 @@
 //! `iolab fs up`, `stop`, and the process between them.
 
 use super::Place;
-use super::status::held;
+use super::status::{held, used_bytes};
 use crate::failure::Failure;
 use clap::Args;
 use iolab_pfs::configuration::Durability;
@@ -112,7 +112,10 @@ pub(super) fn up(arguments: &Up) -> Result<ExitCode, Failure> {
     say_line!("layout      {}", description.layout);
     say_line!("schedule    {}", description.schedule.name);
     say_line!("durability  {}", durability(&description));
-    say_line!("capacity    {}", capacity(&directory, &description));
+    say_line!(
+        "capacity    {}",
+        capacity(&directory, &description, || used_bytes(&held(&directory, &description)))
+    );
     Ok(ExitCode::SUCCESS)
 }
 
@@ -141,15 +144,18 @@ pub(super) fn durability(description: &Description) -> String {
     format!("{}: {what}", description.durability)
 }
 
-/// Room on the device of a directory, and what the servers may use of it.
-pub(super) fn capacity(directory: &Path, description: &Description) -> String {
+/// Room on the device of a directory, and what the servers may use of it; `used` is asked where that is limited.
+pub(super) fn capacity(
+    directory: &Path,
+    description: &Description,
+    used: impl FnOnce() -> u64,
+) -> String {
     let device = match node::room(directory) {
         Ok((free, all)) => format!("{} free of {}", format_bytes(free), format_bytes(all)),
         Err(error) => format!("unknown: {error}"),
     };
     let Some(bytes) = description.capacity else { return device };
-    let used = (0..description.servers).map(|server| held(directory, server).bytes).sum();
-    format!("{} of {} used; device: {device}", format_bytes(used), format_bytes(bytes))
+    format!("{} of {} used; device: {device}", format_bytes(used()), format_bytes(bytes))
 }
 
 /// Starts the servers of a directory by this very program.

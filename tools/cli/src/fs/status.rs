@@ -30,7 +30,7 @@ pub(super) struct Arguments {
 /// What a server has on its device.
 pub(super) struct Held {
     subfiles: u64,
-    pub(super) bytes: u64,
+    bytes: u64,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let clients = pid.and_then(|_| connections(&directory).ok());
     let managers = clients.as_ref().and_then(|_| counts(&directory).ok()).unwrap_or_default();
     let clients = clients.unwrap_or_default();
-    let held: Vec<_> = (0..description.servers).map(|server| held(&directory, server)).collect();
+    let held = held(&directory, &description);
     if arguments.json {
         let room = node::room(&directory).ok();
         let servers = held.iter().map(|it| json!({"subfiles": it.subfiles, "bytes": it.bytes}));
@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             "schedule": description.schedule.name,
             "durability": description.durability.name(),
             "limit_bytes": description.capacity,
-            "used_bytes": held.iter().map(|it| it.bytes).sum::<u64>(),
+            "used_bytes": used_bytes(&held),
             "free_bytes": room.map(|(free, _)| free),
             "capacity_bytes": room.map(|(_, all)| all),
             "servers": servers.collect::<Vec<_>>(),
@@ -76,7 +76,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         say_line!("layout      {}", description.layout);
         say_line!("schedule    {}", description.schedule.name);
         say_line!("durability  {}", durability(&description));
-        say_line!("capacity    {}", capacity(&directory, &description));
+        say_line!("capacity    {}", capacity(&directory, &description, || used_bytes(&held)));
         for (server, Held { subfiles, bytes }) in held.iter().enumerate() {
             let size = format_bytes(*bytes);
             say_line!("server {server:<4} {subfiles} subfiles, {size} on the device");
@@ -142,8 +142,18 @@ fn transport(windows: &[u64]) -> String {
     }
 }
 
+/// What each server has on its device.
+pub(super) fn held(directory: &Path, description: &Description) -> Vec<Held> {
+    (0..description.servers).map(|server| held_by(directory, server)).collect()
+}
+
+/// What all servers have together.
+pub(super) fn used_bytes(held: &[Held]) -> u64 {
+    held.iter().map(|it| it.bytes).sum()
+}
+
 /// Counts the subfiles of a server, and what they take.
-pub(super) fn held(directory: &Path, server: u32) -> Held {
+fn held_by(directory: &Path, server: u32) -> Held {
     let data = directory.join(format!("server-{server}")).join("data");
     let folders = fs::read_dir(data).into_iter().flatten().flatten();
     let files =

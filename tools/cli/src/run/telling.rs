@@ -1,8 +1,10 @@
 //! What `iolab run` says at its end: what was applied, and what the strategies did not reach.
 
+use crate::say::number_of;
 use iolab_host::job::Job;
 use iolab_host::launch;
 use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::classes::Layer;
 use iolab_segment::{Figures, TALLY_VARIABLE, Tally};
 use iolab_trace::spool::Unseen;
 use std::ffi::{CString, OsStr};
@@ -40,7 +42,9 @@ impl Telling {
         is_quiet: bool,
         is_strict: bool,
     ) -> Option<Telling> {
-        let is_wanted = !specs.is_empty() && (is_strict || !is_quiet && !is_inside_a_run());
+        // What stages of other layers do is told by the libraries of those (`parallel`).
+        let specs = || specs.iter().filter(|spec| spec.layer() == Layer::Posix);
+        let is_wanted = specs().next().is_some() && (is_strict || !is_quiet && !is_inside_a_run());
         let (tally, place) = match is_wanted.then(Tally::create)? {
             Ok(made) => made,
             Err(errno) => {
@@ -53,7 +57,7 @@ impl Telling {
         if let Some((program, why)) = launch::missed(Path::new(command.get_program())) {
             tally.miss(program.as_os_str().as_bytes(), why);
         }
-        let mut names: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
+        let mut names: Vec<&str> = specs().map(|spec| spec.name).collect();
         names.dedup();
         Some(Telling { tally, strategies: names.join(" + "), is_quiet })
     }
@@ -85,16 +89,12 @@ fn is_inside_a_run() -> bool {
 }
 
 fn applied(figures: &Figures, strategies: &str) -> String {
-    let counted = |count: u64, one: &str, many: &str| match count {
-        1 => format!("1 {one}"),
-        count => format!("{count} {many}"),
-    };
     if figures.files == 0 {
         return match figures.processes {
             0 => format!("{strategies}: no program has said that it loaded the library"),
             programs => format!(
                 "{strategies}: no file was chosen, in {}",
-                counted(programs, "program", "programs")
+                number_of(programs, "program", "programs")
             ),
         };
     }
@@ -104,8 +104,8 @@ fn applied(figures: &Figures, strategies: &str) -> String {
     };
     format!(
         "{strategies}: {}, {} heard, {saved}",
-        counted(figures.files, "file", "files"),
-        counted(figures.heard, "call", "calls")
+        number_of(figures.files, "file", "files"),
+        number_of(figures.heard, "call", "calls")
     )
 }
 

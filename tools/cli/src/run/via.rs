@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use iolab_host::launch;
 use iolab_mount::{NamespaceError, enter, outermost};
 use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::stacking::{self, Setting};
 use iolab_segment::Missed;
 use std::env;
 use std::ffi::OsStr;
@@ -86,6 +87,7 @@ pub(super) fn mounted(
         }
     }
     mount::refuse_destroyers(&specs)?;
+    stacking::is_heard(&specs, Setting::Mounted)?;
     let named = match arguments.via.over.is_empty() {
         true => directories_of(&specs)?,
         false => arguments.via.over.clone(),

@@ -151,9 +151,9 @@ int main(int count, char **arguments) {
         const char *name;
         void (*run)(int near);
     } cases[] = {
-        {"tiny-sequential-writes", tiny_sequential_writes},
-        {"tiny-random-writes", tiny_random_writes},
-        {"tiny-sequential-reads", tiny_sequential_reads},
+        {"small-sequential-writes", tiny_sequential_writes},
+        {"small-random-writes", tiny_random_writes},
+        {"small-sequential-reads", tiny_sequential_reads},
         {"redundant-seeks", redundant_seeks},
         {"fsync-storm", fsync_storm},
         {"read-after-write", read_after_write},

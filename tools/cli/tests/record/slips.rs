@@ -219,6 +219,28 @@ fn a_spool_nobody_may_write_to(directory: &std::path::Path, closed: &std::path::
 }
 
 #[test]
+fn a_recording_counts_what_its_report_counts() {
+    let (directory, _) = workshop();
+    // Calls inside of a call (popen), several images of one process, children.
+    let script = "seq 3 > a; cat a | sort > b; python3 -c \"import os; os.popen('wc b').read()\"; exec cp b c";
+    let told = said(&record(directory.path(), &[], &["sh", "-c", script]));
+    let words = ["report", "run.iot", "--json"];
+    let report = iolab().args(words).current_dir(directory.path()).output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    let calls = report["summary"]["call_count"].as_u64().unwrap();
+    assert!(calls > 20, "{report}");
+    assert!(told.starts_with(&format!("iolab: {calls} calls on ")), "{calls} calls: {told}");
+}
+
+#[test]
+fn one_of_a_kind_is_told_in_the_singular() {
+    let (directory, _) = workshop();
+    fs::write(directory.path().join("only"), "text").unwrap();
+    let told = said(&record(directory.path(), &[], &["truncate", "-s", "9", "only"]));
+    assert!(told.contains(" on 1 file by 1 process in run.iot ("), "{told}");
+}
+
+#[test]
 fn a_quiet_recording_tells_only_what_is_missing() {
     let (directory, _) = workshop();
     let script = "echo said; echo told >&2; dd if=/dev/zero of=out bs=1 count=60000 status=none";
@@ -231,6 +253,6 @@ fn a_quiet_recording_tells_only_what_is_missing() {
     assert!(trace(directory.path()).events.len() > 60_000);
     let (summary, warnings) = (told(&[]), told(&["-q", "--spool-limit", "256k"]));
     assert!(summary.contains(" calls on "), "{summary}");
-    assert!(warnings.contains("iolab: warning: calls lost"), "{warnings}");
+    assert!(warnings.contains("iolab: warning: events dropped"), "{warnings}");
     assert!(warnings.lines().skip(1).all(|line| line.contains("warning: ")), "{warnings}");
 }

@@ -129,7 +129,7 @@ fn at_the_spool_limit_the_head_is_kept_and_the_rest_counted() {
     assert!(kept + lost >= 60_000, "{kept} kept, {lost} lost");
     let first = trace.events.iter().find(|event| event.function == Function::WRITE).unwrap();
     assert_eq!(first.offset, 0);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("calls lost: spool limit"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("events dropped: spool limit"));
 }
 
 #[test]

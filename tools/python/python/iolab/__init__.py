@@ -1,4 +1,4 @@
-"""A laboratory for parallel I/O, from Python: platforms, workloads, policies of one's own.
+"""A laboratory for parallel I/O, from Python: traces, platforms, workloads, policies of one's own.
 
 >>> import iolab
 >>> "classic-hdd" in iolab.presets()
@@ -12,8 +12,8 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from . import _iolab
-from .described import Platform, Scenario, Trace, Workload
-from .errors import Error, PolicyError
+from .described import Platform, Scenario, Workload
+from .errors import Error, PolicyError, TraceError, TraceNotFoundError
 from .policies import (
     CacheAction,
     CacheEvent,
@@ -26,8 +26,10 @@ from .policies import (
     CollectivePolicy,
     FileCall,
 )
+from .reports import Comparison, Difference, Finding, Report, compare
 from .results import Application, Link, Phase, Result, Server
 from .simulation import Point, Sweep, run, simulate, sweep
+from .traces import Trace
 
 __version__ = version("iolab")
 
@@ -42,21 +44,28 @@ __all__ = [
     "CollectiveCall",
     "CollectiveMaker",
     "CollectivePolicy",
+    "Comparison",
+    "Difference",
     "Error",
     "FileCall",
+    "Finding",
     "Link",
     "Phase",
     "Platform",
     "Point",
     "PolicyError",
+    "Report",
     "Result",
     "Scenario",
     "Server",
     "Sweep",
     "Trace",
+    "TraceError",
+    "TraceNotFoundError",
     "Workload",
     "caches_by_name",
     "collectives_by_command",
+    "compare",
     "presets",
     "run",
     "simulate",

@@ -1,4 +1,4 @@
-"""Platforms, workloads and traces: what a run is made from."""
+"""Platforms, workloads and scenarios: what a run is made from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from . import _iolab
 from .errors import Error
 
-__all__ = ["Platform", "Scenario", "Trace", "Workload"]
+__all__ = ["Platform", "Scenario", "Workload"]
 
 
 def _text_of(path: str | os.PathLike[str]) -> str:
@@ -119,43 +119,3 @@ class Workload:
     def of(cls, given: Workload | str | Mapping[str, Any]) -> Workload:
         """A workload as it is, TOML text, or a dictionary."""
         return given if isinstance(given, Workload) else cls(given)
-
-
-class Trace:
-    """A recorded parallel program that can be run on a platform."""
-
-    def __init__(self, recording: _iolab.Recording, path: str) -> None:
-        self._recording = recording
-        self._path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Traces are large and lie where every node sees them: another process reads it again.
-        return type(self).load, (self._path,)
-
-    def __repr__(self) -> str:
-        return f"<iolab.Trace: {self.name}, {self.rank_count} ranks>"
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Trace:
-        """Reads a project of HDTrace (``.proj``) with the trace files beside it."""
-        path = Path(path)
-        if path.suffix != ".proj":
-            raise Error(f"{path}: not a project of HDTrace", "give a .proj file; others are for `iolab simulate`")
-        try:
-            project = path.read_bytes()
-            names = _iolab.Recording.hdtrace_names(str(path), project, path.stem)
-            traces = [(str(path.with_name(name)), path.with_name(name).read_bytes()) for name in names]
-        except OSError as error:
-            hint = "a project X.proj needs X_HOST_RANK_THREAD.trc beside it for every place of its topology"
-            raise Error(str(error), hint) from error
-        return cls(_iolab.Recording.hdtrace(str(path), project, traces), str(path.absolute()))
-
-    @property
-    def name(self) -> str:
-        """What was run."""
-        return self._recording.name
-
-    @property
-    def rank_count(self) -> int:
-        """Processes of the program."""
-        return self._recording.rank_count

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import Error
 from .optional import needed
+from .tables import text_table
 
 if TYPE_CHECKING:
     import pandas
@@ -147,20 +148,7 @@ class Result:
     def table(self, of: str = "servers") -> str:
         """The servers, links, applications or phases as text, one line each."""
         rows = self._rows(of)
-        return _table([{f.name: getattr(row, f.name) for f in fields(row)} for row in rows])
-
-
-def _table(rows: list[dict[str, Any]]) -> str:
-    if not rows:
-        return ""
-    keys = [key for key in rows[0] if not isinstance(rows[0][key], list)]
-    cells = [keys] + [[_cell(row[key]) for key in keys] for row in rows]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(keys))]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in cells)
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.6f}" if isinstance(value, float) else str(value)
+        return text_table([{f.name: getattr(row, f.name) for f in fields(row)} for row in rows])
 
 
 def result_of(given: dict[str, Any]) -> Result:

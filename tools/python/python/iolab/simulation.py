@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _iolab
-from .described import Platform, Scenario, Trace, Workload
+from .described import Platform, Scenario, Workload
 from .errors import Error
 from .optional import needed
 from .policies import CacheMaker, CollectiveMaker
 from .results import Result, result_of
+from .traces import Trace
 
 if TYPE_CHECKING:
     import matplotlib.axes

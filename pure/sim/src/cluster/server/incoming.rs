@@ -17,9 +17,10 @@ pub(super) struct Incoming {
     /// Whether the request itself has arrived. Its data may overtake it: a packet that waits at a
     /// blocked NIC can be put behind younger ones. Both must be over before it is forgotten.
     pub(super) is_known: bool,
-    /// Since when.
-    pub(super) since: Nanos,
-    /// Its row, that of the message with its data, and what has brought the last bytes asked for.
+    /// Since when the server knows of it, by itself or by its data, and when the last of its data so far was taken.
+    pub(super) since: Option<Nanos>,
+    pub(super) until: Nanos,
+    /// Its row, that of the message with its data, and what has brought the last of its bytes.
     pub(super) row: RowId,
     pub(super) data: RowId,
     pub(super) brought: RowId,

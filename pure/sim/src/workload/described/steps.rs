@@ -26,6 +26,8 @@ struct Cursor {
     given_before: Vec<u64>,
     visits: Vec<u64>,
     phase: Option<usize>,
+    /// How often it has come to each phase before it came to it last.
+    phase_visits: Vec<Option<usize>>,
     /// The phase of its last read.
     read_phase: usize,
     now: Nanos,
@@ -71,6 +73,7 @@ impl Steps {
             given_before: vec![0; loops],
             visits: vec![0; transfers],
             phase: None,
+            phase_visits: vec![None; application.phases.len()],
             read_phase: 0,
             now: Nanos::ZERO,
             entered: Nanos::ZERO,
@@ -83,15 +86,15 @@ impl Steps {
 
     fn enter(&mut self, rank: u32, phase: Option<usize>) {
         let cursor = &mut self.cursors[rank as usize];
-        if let Some(left) = cursor.phase {
-            let totals = &mut self.totals[left];
-            totals.end = totals.end.max(cursor.now);
-            let spent = cursor.now.since(cursor.entered).0;
-            totals.rank_nanos = totals.rank_nanos.saturating_add(spent);
+        if let Some(left) = cursor.phase
+            && let Some(visit) = cursor.phase_visits[left]
+        {
+            self.totals[left].left(visit, cursor.entered, cursor.now);
         }
         if let Some(phase) = phase {
-            let totals = &mut self.totals[phase];
-            totals.start = Some(totals.start.map_or(cursor.now, |start| start.min(cursor.now)));
+            let visit = cursor.phase_visits[phase].map_or(0, |before| before + 1);
+            cursor.phase_visits[phase] = Some(visit);
+            self.totals[phase].entered(visit, cursor.now);
         }
         (cursor.phase, cursor.entered) = (phase, cursor.now);
     }

@@ -43,7 +43,7 @@ impl Phases {
             heat.filter(|heat| heat.read.iter().chain(&heat.written).any(|bytes| *bytes > 0));
         if let Some(heat) = heat {
             let bins = heat.read.iter().zip(&heat.written).enumerate();
-            let active = bins.filter(|(_, (read, written))| **read + **written > 0);
+            let active = bins.filter(|(_, (read, written))| **read > 0 || **written > 0);
             let active = active.map(|(bin, _)| {
                 let start = (bin as u64).saturating_mul(heat.bin_ns);
                 (start, start.saturating_add(heat.bin_ns))

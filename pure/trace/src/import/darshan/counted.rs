@@ -140,6 +140,25 @@ pub struct Extreme {
     pub ns: u64,
 }
 
+impl Counted {
+    /// Whether a module's calls are those that reached file systems: POSIX and streams, or MPI-IO where nothing
+    /// below it was counted.
+    pub fn is_lowest(&self, module: Module) -> bool {
+        match module {
+            Module::Posix | Module::Stdio => true,
+            Module::MpiIo => !self.modules.contains(&Module::Posix),
+            _ => false,
+        }
+    }
+}
+
+impl Way {
+    /// Whether most of these calls were made by each rank for itself.
+    pub fn is_independent(&self) -> bool {
+        self.collective.saturating_mul(2) < self.calls
+    }
+}
+
 impl Record {
     /// Reads or writes.
     pub fn way(&self, direction: Direction) -> &Way {
@@ -151,7 +170,12 @@ impl Record {
 
     /// Time in its calls, over all ranks.
     pub fn ns(&self) -> u64 {
-        self.reads.ns.saturating_add(self.writes.ns).saturating_add(self.meta_ns)
+        self.transfer_ns().saturating_add(self.meta_ns)
+    }
+
+    /// Time in its reads and writes, over all ranks.
+    pub fn transfer_ns(&self) -> u64 {
+        self.reads.ns.saturating_add(self.writes.ns)
     }
 
     /// How many of so many ranks moved its bytes. Of a record of all ranks the variance tells: if `k` of

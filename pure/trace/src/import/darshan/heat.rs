@@ -3,12 +3,15 @@
 use super::DarshanError;
 use super::log::{Log, damaged};
 use super::module::Module;
+use crate::import::TIME_END_NS;
 use std::collections::BTreeMap;
 
 /// Number, rank, width of a bin, number of bins, and two addresses in a memory long gone.
 const HEAD: usize = 48;
 /// Darshan has 200 at most; a damaged log may say anything.
 const MOST_BINS: i64 = 1 << 16;
+/// So that the end of any bin is a time: 19 hours.
+const MOST_BIN_NS: f64 = (TIME_END_NS / (MOST_BINS as u64 + 1)) as f64;
 
 /// Bytes over time in a layer, over all ranks.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,7 +49,7 @@ pub(super) fn read(log: &Log<'_>) -> Result<Vec<Heat>, DarshanError> {
             bin.extend((0..count).map(|at| u64::try_from(fields.i64(8 * at)).unwrap_or(0)));
         }
         let bin_ns = width * 1e9;
-        if count == 0 || !(1.0..1e18).contains(&bin_ns) {
+        if count == 0 || !(1.0..MOST_BIN_NS).contains(&bin_ns) {
             continue;
         }
         let map = maps.entry(number).or_insert_with(|| {

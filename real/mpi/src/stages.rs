@@ -1,0 +1,159 @@
+//! Strategies of the layer MPI-IO, on the program's own files: `hints` and `demote`.
+//!
+//! `IOLAB_APPLY` names them, with those of other layers, which are for others. Calls come here before
+//! collective machines (`exchange`) and the library hear of them; files of the parallel file system never do.
+//!
+//! A guest's rules hold. Which stages a file has is found by rank 0 for all when it is opened, and
+//! what becomes of a collective call is judged by all from what all have said: no rank ever goes by what it
+//! alone knows, so none waits for another that went elsewhere. What a stage has no part in passes as it came.
+
+mod demotion;
+mod file;
+mod independent;
+mod info;
+mod log;
+
+use crate::call::Call;
+use crate::exchange::{Part, guarded};
+use crate::family::Family;
+use crate::recorder::Times;
+use demotion::Verdict;
+use iolab_layer::inside::Inside;
+use iolab_policy::insitu::mpiio::MpiIoStage;
+use iolab_policy::insitu::stacking::{self, Consent, Setting};
+use iolab_policy::insitu::{Selection, StrategySpec};
+use std::cell::Cell;
+use std::sync::OnceLock;
+
+thread_local! {
+    /// Where this thread is in a call on a file: what the library calls inside of it is its own.
+    static FRAME: Cell<usize> = const { Cell::new(0) };
+}
+
+/// One stage, and the files it is for.
+pub(super) struct Chosen {
+    name: &'static str,
+    selection: Selection,
+    stage: MpiIoStage,
+}
+
+/// The stages of this run. What cannot be read or was not consented to is told by the recorder's
+/// library, which reads the same text.
+fn chosen() -> &'static [Chosen] {
+    static CHOSEN: OnceLock<Vec<Chosen>> = OnceLock::new();
+    CHOSEN.get_or_init(|| {
+        let text = std::env::var("IOLAB_APPLY").unwrap_or_default();
+        let Ok(mut specs) = StrategySpec::parse_all(&text) else { return Vec::new() };
+        specs.retain(|spec| spec.mpiio().is_some());
+        let consent = Consent::read(&std::env::var("IOLAB_ALLOW").unwrap_or_default());
+        if stacking::check(&specs, Setting::Live, consent).is_err() {
+            return Vec::new();
+        }
+        let stage = |spec: StrategySpec| {
+            let stage = spec.mpiio()?;
+            Some(Chosen { name: spec.name, selection: spec.selection, stage })
+        };
+        specs.into_iter().filter_map(stage).collect()
+    })
+}
+
+/// Makes a call of MPI by `library`, with what stages have to do with it; the answer.
+pub(crate) fn around(
+    part: Option<Part>,
+    words: &[usize],
+    has_large_counts: bool,
+    library: &mut dyn FnMut(&[usize]) -> i32,
+) -> i32 {
+    let Some(part) = part else { return library(words) };
+    if chosen().is_empty() {
+        return library(words);
+    }
+    let Some(_inside) = Inside::enter(&FRAME) else { return library(words) };
+    let mut arguments = words.to_vec();
+    let (times, scratch) = (Times { start: 0, end: 0 }, [0; 8]);
+    let (family, noted) = (Family::here(), Vec::new());
+    let call = Call { arguments: &mut arguments, has_large_counts, family, times, noted, scratch };
+    match part {
+        Part::Init => {
+            let answer = library(words);
+            guarded(log::began).unwrap_or_default();
+            answer
+        }
+        Part::Open => {
+            guarded(log::began).unwrap_or_default();
+            let opening = guarded(|| file::opening(chosen(), &call)).ok().flatten();
+            let Some(opening) = opening else { return library(words) };
+            let answer = library(&opening.words(&call));
+            guarded(|| opening.done(&call, answer)).unwrap_or_default();
+            answer
+        }
+        Part::Close => {
+            guarded(|| file::closing(&call)).unwrap_or_default();
+            library(words)
+        }
+        Part::SetView => hinted(&call, 5, library, |file, answer| {
+            file.demotion().iter().for_each(|it| it.view_was_set(&call, answer));
+        }),
+        Part::SetInfo => hinted(&call, 1, library, |_, _| {}),
+        Part::SetAtomicity => {
+            let answer = library(words);
+            demoted(&call, |it| it.atomicity_was_set(&call, answer));
+            answer
+        }
+        Part::Access(direction, place) => {
+            let judge = || demotion::verdict(&call, direction, place);
+            match guarded(judge).unwrap_or(Verdict::Collective) {
+                Verdict::Collective => library(words),
+                Verdict::Independent(function) => independent::perform(function, words),
+            }
+        }
+        Part::Begin(..) => {
+            let answer = library(words);
+            demoted(&call, |it| it.split_has_begun(answer));
+            answer
+        }
+        Part::End(_) => {
+            let answer = library(words);
+            demoted(&call, |it| it.split_has_ended());
+            answer
+        }
+        Part::Theirs(_) => library(words),
+    }
+}
+
+/// What a demotion of the file of a call is told.
+fn demoted(call: &Call<'_>, tell: impl FnOnce(&demotion::Demotion)) {
+    let told = guarded(|| {
+        if let Some(file) = file::find(call.word(0))
+            && let Some(demotion) = file.demotion()
+        {
+            tell(demotion);
+        }
+    });
+    told.unwrap_or_default();
+}
+
+/// A call with a set of hints at the place `at`, to which ours are added where the program gives one.
+fn hinted(
+    call: &Call<'_>,
+    at: usize,
+    library: &mut dyn FnMut(&[usize]) -> i32,
+    then: impl FnOnce(&file::File, i32),
+) -> i32 {
+    let file = guarded(|| file::find(call.word(0))).ok().flatten();
+    let Some(file) = file else { return library(call.arguments) };
+    let added = guarded(|| file.hints_beside(call.handle(at))).ok().flatten();
+    let mut words = call.arguments.to_vec();
+    if let Some(added) = &added {
+        words[at] = added.handle();
+    }
+    let answer = library(&words);
+    guarded(|| {
+        if let (Some(added), 0) = (added, answer) {
+            file.tell_hints(&added);
+        }
+        then(&file, answer);
+    })
+    .unwrap_or_default();
+    answer
+}
