@@ -6,6 +6,7 @@
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::record::{Patience, RESOLUTION_NS, spool_failure};
+use crate::say::number_of;
 use crate::trace_file;
 use clap::Args;
 use iolab_host::recording;
@@ -169,10 +170,12 @@ fn stream(
 fn tell(header: &Header, rows: u64, parts: usize, place: &Path) {
     let hosts: BTreeSet<&str> = header.processes.iter().map(|it| it.host.as_str()).collect();
     eprintln!(
-        "iolab: {rows} rows of {} processes ({} ranks) on {} nodes, from {parts} parts, in {}",
-        header.processes.len(),
-        header.rank_count(),
-        hosts.len(),
+        "iolab: {} of {} ({}) on {}, from {}, in {}",
+        number_of(rows, "row", "rows"),
+        number_of(header.processes.len() as u64, "process", "processes"),
+        number_of(header.rank_count() as u64, "rank", "ranks"),
+        number_of(hosts.len() as u64, "node", "nodes"),
+        number_of(parts as u64, "part", "parts"),
         place.display()
     );
     for (reason, count) in &header.losses.lost_calls {

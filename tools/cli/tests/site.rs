@@ -106,7 +106,7 @@ fn programs_with_the_variables_leave_what_a_launcher_would_have_recorded() {
     let expected = totals(&launched, &work);
     assert!(expected.len() > 10, "{expected:?}");
     assert_eq!(totals(&alone, &work), expected);
-    assert!(told.contains("on 1 nodes, from 1 parts"), "{told}");
+    assert!(told.contains("on 1 node, from 1 part"), "{told}");
     assert_eq!(alone.header.processes.len(), launched.header.processes.len());
     let cut = |trace: &Trace| trace.header.processes.iter().filter(|it| it.ending == "cut").count();
     assert_eq!(cut(&alone), cut(&launched), "{told}");
