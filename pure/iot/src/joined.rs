@@ -1,7 +1,7 @@
 //! Several parts read as one trace, piece by piece; a single trace is the case of one part.
 
 use crate::{Group, IotError, Reader};
-use iolab_trace::join::{self, Seat};
+use iolab_trace::join::{Joining, Seat};
 use iolab_trace::{Causes, Event, Header, Links, Trace};
 use parquet::file::reader::ChunkReader;
 
@@ -15,11 +15,22 @@ pub struct Joined<R: ChunkReader + 'static> {
 }
 
 impl<R: ChunkReader + 'static> Joined<R> {
-    /// Joins opened parts. They follow each other by their lowest rank.
+    /// Joins opened parts. They follow each other by their lowest rank. Those of several machines are
+    /// gone through once before, where their rows tell how far the clocks are apart; a part that cannot be
+    /// read says so when its turn comes.
     pub fn new(mut readers: Vec<Reader<R>>) -> Joined<R> {
         readers.sort_by_key(|reader| reader.header().processes.iter().map(|it| it.rank).min());
         let headers: Vec<Header> = readers.iter().map(|reader| reader.header().clone()).collect();
-        let (header, seats) = join::headers(&headers);
+        let mut joining = Joining::of(&headers);
+        if joining.wants_rows() {
+            for (part, reader) in readers.iter_mut().enumerate() {
+                for events in reader.by_ref().map_while(Result::ok) {
+                    events.iter().for_each(|event| joining.see(part, event));
+                }
+                reader.rewind();
+            }
+        }
+        let (header, seats) = joining.finish();
         let alone = readers.len() == 1;
         Joined {
             header,

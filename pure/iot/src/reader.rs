@@ -72,6 +72,11 @@ impl<R: ChunkReader + 'static> Reader<R> {
         self.metadata.metadata().file_metadata().num_rows().max(0) as u64
     }
 
+    /// Begins again with the first row group.
+    pub fn rewind(&mut self) {
+        (self.group, self.first_row) = (0, 0);
+    }
+
     /// Whether it says what caused its rows.
     pub fn has_causes(&self) -> bool {
         CAUSE_COLUMNS.iter().any(|name| self.metadata.schema().field_with_name(name).is_ok())

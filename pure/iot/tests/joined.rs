@@ -88,3 +88,32 @@ fn errors_have_ways_out_and_causes() {
     assert_eq!(std::error::Error::source(&io).unwrap().to_string(), "no");
     assert!(std::error::Error::source(&damaged).is_none());
 }
+
+#[test]
+fn parts_of_two_machines_are_gone_through_for_their_clocks_and_then_read_from_the_start() {
+    let part_of = |rank: i32, ahead_ns: u64| {
+        let mut part = of_rank(rank, &[]);
+        part.header.communicators = vec![vec![0, 1]];
+        part.header.processes[0].end_ns = 1_000_000;
+        part.header.clock.machine = format!("m{rank}");
+        part.header.clock.zero_unix_ns = 1_000_000_000 + ahead_ns;
+        part.events = (0..100)
+            .map(|at| Event {
+                rank,
+                fd: 0,
+                start: Nanos(at * 10_000),
+                end: Nanos(at * 10_000 + 500),
+                ..Event::of(Function::MPI_BARRIER)
+            })
+            .collect();
+        part
+    };
+    let joined = Joined::new(vec![reader(&part_of(0, 0)), reader(&part_of(1, 1 << 30))]);
+    let clock = joined.header().clocks[1].clone();
+    assert!(clock.by_messages && clock.bound_ns.unwrap() < 3000, "{clock:?}");
+    let whole = joined.into_trace().unwrap();
+    assert_eq!(whole.events.len(), 200);
+    for (one, other) in whole.events[..100].iter().zip(&whole.events[100..]) {
+        assert!(one.start.0.abs_diff(other.start.0) < 3000, "{one:?} {other:?}");
+    }
+}

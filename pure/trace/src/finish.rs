@@ -55,6 +55,8 @@ pub struct Launch {
     pub strategies: Vec<String>,
     /// Process number of the command; 0 when it is not known.
     pub pid: u32,
+    /// The machine since it was started.
+    pub machine: String,
 }
 
 /// Which calls to take: a run with strategies can record above and below them.
@@ -165,6 +167,8 @@ fn header(spools: &Spools<'_>, gathered: &gather::Gathered) -> Header {
             zero_monotonic_ns: read_u64(spools.control, control::CALIBRATION + 8),
             zero_unix_ns: read_u64(spools.control, control::CALIBRATION + 16),
             resolution_ns: 1,
+            unix_bound_ns: read_u64(spools.control, control::UNIX_BOUND).checked_sub(1),
+            machine: launch.machine.clone(),
         },
         interposer: if patched { "entry-patch" } else { "plt-only" }.to_owned(),
         strategies: launch.strategies.clone(),

@@ -33,6 +33,31 @@ pub struct Clock {
     pub zero_unix_ns: u64,
     /// Times were rounded to multiples of this; 1 is exact.
     pub resolution_ns: u64,
+    /// How far the Unix time is from the right one at most, as the system states it; `None` where it states
+    /// nothing or its clock is not synchronised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unix_bound_ns: Option<u64>,
+    /// The machine since it was started, where it is one: traces of one share their monotonic clock.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub machine: String,
+}
+
+/// Where the clock of a machine was put among those of others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MachineClock {
+    /// Its node.
+    pub host: String,
+    /// The machine since it was started.
+    pub machine: String,
+    /// What was added to its times beside what its wall clock says, when the first of all clocks was read.
+    pub offset_ns: i64,
+    /// What was added to each second, in microseconds.
+    pub rate_ppm: f64,
+    /// How far its times may be from those of the first machine; `None` where nothing says it.
+    pub bound_ns: Option<u64>,
+    /// Whether messages and collective calls said it; else the wall clocks.
+    pub by_messages: bool,
 }
 
 /// A file of the trace.
@@ -216,6 +241,9 @@ pub struct Header {
     /// The parts this trace is made of, when its ranks were recorded each for itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
+    /// The clocks of its machines, where they are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clocks: Vec<MachineClock>,
     /// What is missing.
     pub losses: Losses,
     /// Facts that were inferred instead of observed (`offsets of fd 3 of process 2`).

@@ -4,33 +4,33 @@
 //! one path are one file, processes follow each other, times count from the earliest start. Rows then
 //! pass one by one, so that a directory of parts is read in the memory of its largest row group.
 //!
-//! Parts of one machine share its monotonic clock and its files. Parts of several machines are
-//! aligned by their wall clocks, which the joined header says; a path on a file system that every
-//! machine has for itself is a file per machine.
+//! Parts of one machine share its monotonic clock and its files. Clocks of several machines are placed by
+//! what their ranks said to each other, else by their wall clocks ([`crate::align`]); the joined header says
+//! which, and what doubt is left. A path on a file system that every machine has for itself is a file
+//! per machine.
 
-use crate::{
-    Class, Event, FileEntry, Function, Header, Layer, ObjectEntry, PhaseEntry, ProcessEntry,
-};
-use iolab_vocab::{FileId, Nanos};
-use std::collections::{BTreeMap, BTreeSet};
+mod choose;
+mod clocks;
+mod files;
+mod missing;
 
-/// File systems that several machines may share; any other is each machine's own.
-const SHARED_FILE_SYSTEMS: [&str; 14] = [
-    "nfs", "lustre", "gpfs", "beegfs", "ceph", "panfs", "cifs", "smb", "orangefs", "pvfs", "9p",
-    "fuse", "dvs", "afs",
-];
-
-/// What the joined header says of a rank that left no part.
-const NO_PART: &str = "of its job, which left no part of this trace";
+use crate::align::Precedences;
+use crate::{Class, Event, Function, Header, Layer, ObjectEntry, PhaseEntry, ProcessEntry};
+pub use choose::{Chosen, Named, SESSION, choose};
+use clocks::{Clocks, Times};
+use files::Files;
+use iolab_vocab::FileId;
+use missing::with_missing;
+use std::collections::BTreeMap;
 
 /// How a part's rows become rows of the joined trace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seat {
     files: Vec<FileId>,
     communicators: Vec<i64>,
     objects: Vec<i64>,
     first_process: u32,
-    shift_ns: u64,
+    times: Times,
 }
 
 impl Seat {
@@ -46,21 +46,16 @@ impl Seat {
             }
             other => other,
         };
-        let placed = |places: &[i64], index: i64| {
-            let at = usize::try_from(index).ok();
-            at.and_then(|at| places.get(at)).copied().unwrap_or(index)
-        };
-        let communicator = |index: i64| placed(&self.communicators, index);
         let argument = match event.function.layer() {
             Layer::Hdf5 => placed(&self.objects, argument),
             _ => argument,
         };
         let (mut fd, mut offset) = (event.fd, event.offset);
         if event.function.layer() == Layer::Mpi {
-            fd = communicator(fd.into()) as i32;
+            fd = self.communicator(fd.into()) as i32;
         }
         if event.function == Function::MPI_FILE_OPEN {
-            offset = communicator(offset);
+            offset = self.communicator(offset);
         }
         Event {
             fd,
@@ -68,40 +63,102 @@ impl Seat {
             process: event.process + self.first_process,
             file: file(event.file),
             argument,
-            start: Nanos(event.start.0 + self.shift_ns),
-            end: Nanos(event.end.0 + self.shift_ns),
+            start: self.times.of(event.start),
+            end: self.times.of(event.end),
             parent: if event.parent < 0 { -1 } else { event.parent + first_row as i64 },
             ..*event
         }
     }
+
+    fn communicator(&self, index: i64) -> i64 {
+        placed(&self.communicators, index)
+    }
+}
+
+/// Where an index of a part's list is in the joined list.
+fn placed(places: &[i64], index: i64) -> i64 {
+    let at = usize::try_from(index).ok();
+    at.and_then(|at| places.get(at)).copied().unwrap_or(index)
 }
 
 /// Joins the headers of parts, in the order in which their rows will follow each other.
 pub fn headers(parts: &[Header]) -> (Header, Vec<Seat>) {
-    let Some(first) = parts.first() else { return (Header::default(), Vec::new()) };
-    if let [_] = parts {
-        return (with_missing_ranks(first.clone()), vec![seat_of_the_only(first)]);
+    Joining::of(parts).finish()
+}
+
+/// Parts about to be one trace.
+#[derive(Debug)]
+pub struct Joining<'a> {
+    parts: &'a [Header],
+    joined: Header,
+    seats: Vec<Seat>,
+    clocks: Clocks,
+    met: Precedences,
+}
+
+impl<'a> Joining<'a> {
+    /// Of their headers, in the order in which their rows will follow each other.
+    pub fn of(parts: &'a [Header]) -> Joining<'a> {
+        let clocks = Clocks::of(parts);
+        let met = Precedences::new(clocks.machines_of_ranks(parts));
+        let (joined, seats) = match parts {
+            [] => (Header::default(), Vec::new()),
+            [only] => (only.clone(), vec![seat_of_the_only(only)]),
+            [first, ..] => places(parts, first, clocks.is_one()),
+        };
+        Joining { parts, joined, seats, clocks, met }
     }
-    let one_machine = machines(parts).len() <= 1;
-    let zero_of = |header: &Header| match one_machine {
-        true => header.clock.zero_monotonic_ns,
-        false => header.clock.zero_unix_ns,
-    };
-    let earliest = parts.iter().min_by_key(|header| zero_of(header)).unwrap_or(first);
+
+    /// Whether the rows say more of the clocks than the headers do.
+    pub fn wants_rows(&self) -> bool {
+        !self.clocks.is_one() && !self.joined.communicators.is_empty()
+    }
+
+    /// Sees a row of a part, in the order of the part.
+    pub fn see(&mut self, part: usize, row: &Event) {
+        let seat = &self.seats[part];
+        if row.function.layer() == Layer::Mpi {
+            let of_joined = (row.process + seat.first_process, seat.communicator(row.fd.into()));
+            self.met.see(row, of_joined, self.clocks.zero_of_part(part));
+        }
+    }
+
+    /// The joined header, and how rows of each part are read.
+    pub fn finish(self) -> (Header, Vec<Seat>) {
+        let Joining { parts, mut joined, mut seats, clocks, met } = self;
+        if parts.len() < 2 {
+            return (with_missing(joined), seats);
+        }
+        let times = clocks.place(&met.found(), &mut joined);
+        for ((part, seat), times) in parts.iter().zip(&mut seats).zip(times) {
+            seat.times = times;
+            joined.processes.extend(part.processes.iter().map(|it| later(it, &times)));
+            joined.phases.extend(part.phases.iter().map(|it| PhaseEntry {
+                start_ns: times.of_ns(it.start_ns),
+                end_ns: times.of_ns(it.end_ns),
+                ..it.clone()
+            }));
+        }
+        (with_missing(joined), seats)
+    }
+}
+
+/// The joined header but for times, and the seats of all parts.
+fn places(parts: &[Header], first: &Header, one_machine: bool) -> (Header, Vec<Seat>) {
     let mut joined = Header {
-        clock: earliest.clock.clone(),
         environment: common_environment(parts),
         processes: Vec::new(),
         files: Vec::new(),
         communicators: Vec::new(),
         objects: Vec::new(),
         phases: Vec::new(),
+        clocks: Vec::new(),
         ..first.clone()
     };
-    let mut files = Files { by_name: BTreeMap::new(), one_machine };
+    let mut files = Files::new(one_machine);
     let mut seats = Vec::new();
+    let mut first_process = 0;
     for (at, part) in parts.iter().enumerate() {
-        let shift_ns = zero_of(part) - zero_of(earliest);
         let machine = part.parts.first().map_or("", |it| it.host.as_str());
         let of_part: Vec<FileId> =
             part.files.iter().map(|it| files.place(it, machine, &mut joined)).collect();
@@ -117,26 +174,15 @@ pub fn headers(parts: &[Header]) -> (Header, Vec<Seat>) {
             communicators: (part.communicators.iter())
                 .map(|members| place_of(members.clone(), &mut joined.communicators))
                 .collect(),
-            first_process: joined.processes.len() as u32,
-            shift_ns,
+            first_process,
+            times: Times::default(),
         });
-        joined.processes.extend(part.processes.iter().map(|it| later(it, shift_ns)));
-        joined.phases.extend(part.phases.iter().map(|it| PhaseEntry {
-            start_ns: it.start_ns + shift_ns,
-            end_ns: it.end_ns + shift_ns,
-            ..it.clone()
-        }));
+        first_process += part.processes.len() as u32;
         if at > 0 {
             add(&mut joined, part);
         }
     }
-    if !one_machine {
-        let count = machines(parts).len();
-        joined
-            .inferred
-            .push(format!("times between {count} machines, aligned by their wall clocks"));
-    }
-    (with_missing_ranks(joined), seats)
+    (joined, seats)
 }
 
 /// Communicators of the same ranks are one, and objects of one name in one file.
@@ -152,14 +198,10 @@ fn seat_of_the_only(header: &Header) -> Seat {
     Seat { files: (0..header.files.len() as u32).map(FileId).collect(), ..Seat::default() }
 }
 
-fn machines(parts: &[Header]) -> BTreeSet<&str> {
-    parts.iter().flat_map(|header| &header.parts).map(|part| part.machine.as_str()).collect()
-}
-
-fn later(process: &ProcessEntry, shift_ns: u64) -> ProcessEntry {
+fn later(process: &ProcessEntry, times: &Times) -> ProcessEntry {
     ProcessEntry {
-        start_ns: process.start_ns + shift_ns,
-        end_ns: process.end_ns + shift_ns,
+        start_ns: times.of_ns(process.start_ns),
+        end_ns: times.of_ns(process.end_ns),
         ..process.clone()
     }
 }
@@ -200,208 +242,5 @@ fn add(joined: &mut Header, part: &Header) {
     joined.parts.extend(part.parts.iter().cloned());
 }
 
-/// Says which ranks of the job are not there.
-fn with_missing_ranks(mut header: Header) -> Header {
-    header.losses.unseen.retain(|line| !line.ends_with(NO_PART));
-    let size = header.parts.iter().map(|part| part.size).max().unwrap_or(0);
-    let there: BTreeSet<u32> = header.parts.iter().map(|part| part.rank).collect();
-    let missing: Vec<u32> = (0..size).filter(|rank| !there.contains(rank)).collect();
-    if let (Some(first), Some(last)) = (missing.first(), missing.last()) {
-        let ranks = match missing.len() as u32 {
-            1 => format!("rank {first}"),
-            count if count == last - first + 1 => format!("ranks {first} to {last}"),
-            count => format!("{count} ranks between {first} and {last}"),
-        };
-        header.losses.unseen.push(format!("{ranks} of {size} {NO_PART}"));
-    }
-    header
-}
-
-/// Files of the joined trace by what makes two of them one.
-struct Files {
-    by_name: BTreeMap<(String, String), FileId>,
-    one_machine: bool,
-}
-
-impl Files {
-    fn place(&mut self, entry: &FileEntry, machine: &str, joined: &mut Header) -> FileId {
-        let kind = entry.file_system.as_str();
-        let shared = self.one_machine
-            || kind.is_empty()
-            || SHARED_FILE_SYSTEMS.iter().any(|it| kind.starts_with(it));
-        let owner = if shared { "" } else { machine };
-        let key = (owner.to_owned(), entry.path.clone());
-        if let Some(&id) = self.by_name.get(&key) {
-            return id;
-        }
-        let taken = joined.files.iter().any(|it| it.path == entry.path);
-        let path = match taken {
-            true => format!("/{owner}:{}", entry.path),
-            false => entry.path.clone(),
-        };
-        let id = FileId(joined.files.len() as u32);
-        joined.files.push(FileEntry { path, ..entry.clone() });
-        self.by_name.insert(key, id);
-        id
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Function, Part};
-
-    fn part(rank: u32, host: &str, machine: &str, paths: &[&str], zero: u64) -> Header {
-        let file = |path: &&str| FileEntry { path: (*path).into(), file_system: "ext4".into() };
-        let mut header = Header {
-            files: paths.iter().map(file).collect(),
-            processes: vec![ProcessEntry { rank: rank as i32, ..ProcessEntry::default() }],
-            parts: vec![Part {
-                job: "j".into(),
-                rank,
-                size: 3,
-                host: host.into(),
-                machine: machine.into(),
-            }],
-            ..Header::default()
-        };
-        header.clock.zero_monotonic_ns = zero;
-        header.clock.zero_unix_ns = 1000 + zero;
-        header.environment =
-            [("PMI_RANK".into(), rank.to_string()), ("A".into(), "b".into())].into();
-        header
-    }
-
-    #[test]
-    fn files_of_one_path_are_one_and_processes_follow_each_other() {
-        let parts = [part(0, "n", "m", &["/a", "/b"], 50), part(1, "n", "m", &["/b", "/c"], 20)];
-        let (joined, seats) = headers(&parts);
-        let paths: Vec<_> = joined.files.iter().map(|it| it.path.as_str()).collect();
-        assert_eq!(paths, ["/a", "/b", "/c"]);
-        let event = Event { file: FileId(0), parent: 2, ..Event::of(Function::PWRITE) };
-        let carried = seats[1].carry(&event, 10);
-        assert_eq!((carried.file, carried.process, carried.parent), (FileId(1), 1, 12));
-        assert_eq!(seats[0].carry(&event, 0).start, Nanos(30), "20 is the earlier zero");
-        assert_eq!(joined.environment.len(), 1, "each rank's own variables are left out");
-    }
-
-    #[test]
-    fn objects_of_one_name_in_one_file_are_one_in_all_parts() {
-        let mut parts = [part(0, "n", "m", &["/a", "/b"], 0), part(1, "n", "m", &["/b", "/a"], 0)];
-        let object =
-            |file, path: &str| ObjectEntry { file, path: path.into(), ..Default::default() };
-        parts[0].objects = vec![object(0, "/d"), object(1, "/d")];
-        parts[1].objects = vec![object(0, "/d"), object(1, "/e")];
-        let (joined, seats) = headers(&parts);
-        assert_eq!(joined.objects, [object(0, "/d"), object(1, "/d"), object(0, "/e")]);
-        let carried = |argument| {
-            let write = Event { argument, ..Event::of(Function::H5D_WRITE) };
-            seats[1].carry(&write, 0).argument
-        };
-        assert_eq!([0, 1, -1].map(carried), [1, 2, -1]);
-    }
-
-    #[test]
-    fn communicators_of_the_same_ranks_are_one_in_all_parts() {
-        let mut parts = [part(0, "n", "m", &[], 0), part(1, "n", "m", &[], 0)];
-        parts[0].communicators = vec![vec![0, 1], vec![0]];
-        parts[1].communicators = vec![vec![1], vec![0, 1]];
-        let (joined, seats) = headers(&parts);
-        assert_eq!(joined.communicators, [vec![0, 1], vec![0], vec![1]]);
-        let barrier = Event { fd: 1, ..Event::of(Function::MPI_BARRIER) };
-        assert_eq!(seats[1].carry(&barrier, 0).fd, 0);
-        let open = Event { fd: 9, offset: 0, ..Event::of(Function::MPI_FILE_OPEN) };
-        let carried = seats[1].carry(&open, 0);
-        assert_eq!((carried.fd, carried.offset), (9, 2), "its descriptor stays");
-    }
-
-    #[test]
-    fn a_rank_without_a_part_is_named_once_however_often_parts_are_joined() {
-        let parts = [part(0, "n", "m", &[], 0), part(2, "n", "m", &[], 0)];
-        let (joined, _) = headers(&parts);
-        assert_eq!(joined.losses.unseen.len(), 1);
-        assert!(joined.losses.unseen[0].starts_with("rank 1 of 3"), "{:?}", joined.losses);
-        let (again, _) = headers(std::slice::from_ref(&joined));
-        assert_eq!(again.losses, joined.losses);
-        let (whole, _) = headers(&[joined, part(1, "n", "m", &[], 0)]);
-        assert!(whole.losses.unseen.is_empty());
-    }
-
-    #[test]
-    fn missing_ranks_in_a_row_are_told_as_a_row() {
-        let told = |there: &[u32]| {
-            let parts: Vec<Header> = there
-                .iter()
-                .map(|&rank| {
-                    let mut header = part(rank, "n", "m", &[], 0);
-                    header.parts[0].size = 6;
-                    header
-                })
-                .collect();
-            headers(&parts).0.losses.unseen.join("")
-        };
-        let lacking = |ranks: &str| format!("{ranks} of 6 {NO_PART}");
-        assert_eq!(told(&[0, 1, 2, 4, 5]), lacking("rank 3"));
-        assert_eq!(told(&[0, 4, 5]), lacking("ranks 1 to 3"));
-        assert_eq!(told(&[0, 2, 4, 5]), lacking("2 ranks between 1 and 3"));
-        assert_eq!(told(&[0, 1, 2, 3, 4, 5]), "");
-    }
-
-    #[test]
-    fn the_second_file_of_a_rename_is_carried_along_and_flags_are_not() {
-        let parts = [part(0, "n", "m", &["/a", "/b"], 0), part(1, "n", "m", &["/c", "/b"], 0)];
-        let (_, seats) = headers(&parts);
-        let carried = |function, argument| {
-            let event = Event { file: FileId(0), argument, ..Event::of(function) };
-            let carried = seats[1].carry(&event, 5);
-            assert_eq!((carried.file, carried.parent), (FileId(2), -1));
-            carried.argument
-        };
-        for function in [Function::RENAME, Function::COPY_FILE_RANGE] {
-            assert_eq!([0, 1, 9, -1].map(|id| carried(function, id)), [2, 1, -1, -1]);
-        }
-        assert_eq!([0, 1, 9, -1].map(|flags| carried(Function::OPEN, flags)), [0, 1, 9, -1]);
-    }
-
-    #[test]
-    fn what_all_parts_say_is_said_once_and_what_they_lost_is_added() {
-        let mut parts = [part(0, "n", "m", &[], 0), part(1, "n", "m", &[], 0)];
-        for (header, count) in parts.iter_mut().zip([3, 4]) {
-            header.losses.lost_calls.insert("disk".into(), count);
-            header.losses.left_out_calls.insert("pipe".into(), 10 * count);
-            header.losses.unseen.push("raw system calls".into());
-            header.inferred.push("offsets".into());
-            header.overhead_ns = count;
-            header.clock.resolution_ns = count;
-            header.interposer = "entry-patch".into();
-            header.mounts.insert(format!("/m{count}"), "ext4".into());
-        }
-        parts.iter_mut().for_each(|header| header.parts[0].size = 2);
-        let (joined, _) = headers(&parts);
-        assert_eq!(joined.environment, [("A".into(), "b".into())].into());
-        assert_eq!(joined.losses.lost_calls, [("disk".into(), 7)].into());
-        assert_eq!(joined.losses.left_out_calls, [("pipe".into(), 70)].into());
-        assert_eq!(joined.losses.unseen, ["raw system calls"]);
-        assert_eq!(joined.inferred, ["offsets"]);
-        assert_eq!((joined.overhead_ns, joined.clock.resolution_ns), (4, 4));
-        assert_eq!((joined.interposer.as_str(), joined.mounts.len()), ("entry-patch", 2));
-        parts[1].interposer = "plt-only".into();
-        assert_eq!(headers(&parts).0.interposer, "plt-only", "the least of them holds for all");
-    }
-
-    #[test]
-    fn a_local_path_on_two_machines_is_two_files_and_a_shared_one_is_one() {
-        let mut parts = [
-            part(0, "n1", "m1", &["/tmp/x", "/w/y"], 0),
-            part(1, "n2", "m2", &["/tmp/x", "/w/y"], 0),
-        ];
-        for header in &mut parts {
-            header.files[1].file_system = "lustre".into();
-        }
-        let (joined, seats) = headers(&parts);
-        let paths: Vec<_> = joined.files.iter().map(|it| it.path.as_str()).collect();
-        assert_eq!(paths, ["/tmp/x", "/w/y", "/n2:/tmp/x"]);
-        assert_eq!(seats[1].files, [FileId(2), FileId(1)]);
-        assert!(joined.inferred[0].contains("2 machines"));
-    }
-}
+mod tests;

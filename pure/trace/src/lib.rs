@@ -5,6 +5,7 @@
 //! of thing, so that any two can be laid side by side. This crate has no file format in it: the
 //! raw spool of a running program is `spool`, the finished `.iot` file is the crate `iolab-iot`.
 
+pub mod align;
 mod call_view;
 mod causes;
 pub mod datatype;
@@ -24,7 +25,7 @@ pub use causes::{Causes, Impossible, Links, Moment};
 pub use event::{Event, Trace, order, sort};
 pub use function::{Class, Function, Layer};
 pub use header::{
-    Clock, FORMAT_VERSION, FileEntry, Header, Losses, ObjectEntry, Origin, Part, PhaseEntry,
-    ProcessEntry, ProcessKind,
+    Clock, FORMAT_VERSION, FileEntry, Header, Losses, MachineClock, ObjectEntry, Origin, Part,
+    PhaseEntry, ProcessEntry, ProcessKind,
 };
 pub use once::Once;

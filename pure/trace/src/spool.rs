@@ -37,6 +37,26 @@ pub const CHUNK_RECORDS: usize = CHUNK_BYTES / RECORD_BYTES - 1;
 /// Size of `control`.
 pub const CONTROL_BYTES: usize = 4096;
 
+/// Variables that matter to I/O and parallel launchers, by the beginning of their name: a trace keeps them.
+pub const VARIABLES: [&str; 16] = [
+    "OMP_",
+    "OMPI_",
+    "PMI_",
+    "PMIX_",
+    "MPICH_",
+    "SLURM_",
+    "ROMIO_",
+    "UCX_",
+    "HDF5_",
+    "NETCDF_",
+    "TMPDIR",
+    "HOSTNAME",
+    "LUSTRE_",
+    "IOLAB_",
+    "PALS_",
+    "PBS_JOBID",
+];
+
 /// One record. `tag` is written last and makes it valid: it equals the tag of the chunk, which
 /// changes each time the chunk is used again.
 #[repr(C)]
@@ -282,6 +302,9 @@ pub mod control {
     pub const LEFT_OUT: usize = 256;
     /// Calls on a stream that get records of their own before they are counted; all ones: every call.
     pub const STREAM_ROWS: usize = 512;
+    /// How far the Unix time of the calibration is from the right one at most, as the system states it: 1 more
+    /// than that in nanoseconds; 0 where it states nothing or its clock is not synchronised.
+    pub const UNIX_BOUND: usize = 520;
 }
 
 /// Fields of the head of a process file.
@@ -307,6 +330,8 @@ pub mod process {
     pub const TAG: usize = 88;
     /// Number of this file in the run.
     pub const INDEX: usize = 92;
+    /// Ranks of its job; 0 when it has none or they are not known.
+    pub const SIZE: usize = 96;
     /// Host name, NUL-padded.
     pub const HOST: usize = 512;
     pub const HOST_BYTES: usize = 256;

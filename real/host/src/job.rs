@@ -5,6 +5,7 @@
 //! is left is the process that started the ranks of this node: good enough on one node, and weak
 //! across nodes (see [`Job::same_as`]).
 
+use crate::recording::boot;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::{env, fs};
@@ -127,7 +128,7 @@ impl Job {
             size,
             local_size: first(launcher.local_sizes),
             host,
-            machine: machine(),
+            machine: boot(),
         };
         (size != 1).then_some(job)
     }
@@ -158,11 +159,6 @@ fn host(variable: &dyn Fn(&str) -> Option<String>) -> String {
     let own = || fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let named = variable("SLURMD_NODENAME").filter(|name| !name.is_empty()).or_else(own);
     named.unwrap_or_default().trim().replace('/', "_")
-}
-
-fn machine() -> String {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    boot.trim().to_owned()
 }
 
 /// A key from the process that started this node's ranks: the nearest ancestor that is no rank.

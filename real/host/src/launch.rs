@@ -246,10 +246,11 @@ pub fn preload(command: &mut Command, libraries: &[PathBuf]) {
     words.extend(others.as_deref());
     let list = words.join(OsStr::new(":"));
     command.env("LD_PRELOAD", list).env("IOLAB_FILTERS", filters().to_string());
+    command.env("IOLAB_LAUNCHED", "1");
 }
 
 /// How many filters of system calls this process lives under.
-fn filters() -> u32 {
+pub fn filters() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"));
     line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)

@@ -12,11 +12,14 @@ mod error;
 mod machine;
 mod place;
 mod settings;
+mod unattended;
 
 pub use clock_source::ClockSource;
 pub use error::RecordingError;
+pub(crate) use machine::boot;
 pub use machine::host;
 pub use settings::{Settings, StreamCalls};
+pub use unattended::{is_unattended, part_of, unattended_in};
 
 use crate::launch::Watcher;
 use crate::limits;
@@ -145,8 +148,11 @@ impl Watcher for Recording {
     }
 }
 
-/// Makes the trace of what an interrupted recording left in `directory`.
+/// Makes the trace of what an interrupted recording left in `directory`, or one that nobody launched.
 pub fn recover(directory: &Path) -> Result<Trace, RecordingError> {
+    if is_unattended(directory) {
+        return part_of(directory);
+    }
     finish_directory(directory, Side::Program)
 }
 
@@ -228,6 +234,9 @@ fn map_process(path: &Path) -> io::Result<Option<Mmap>> {
 
 /// What the launcher knew; nothing when it was cut before it could say.
 fn read_launch(directory: &Path) -> Launch {
+    if let Some(launch) = unattended::launch(directory) {
+        return launch;
+    }
     let text = fs::read(directory.join("launch.json")).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }

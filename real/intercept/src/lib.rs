@@ -23,6 +23,7 @@ compile_error!(
 );
 
 pub(crate) mod call;
+mod chosen;
 pub(crate) mod descriptor;
 pub(crate) mod errno;
 pub(crate) mod hook;

@@ -15,6 +15,8 @@ mod door;
 mod page;
 pub(crate) mod runs;
 mod setup;
+mod text;
+mod unattended;
 
 pub(crate) use clock::now;
 pub(crate) use iolab_trace::spool::Record;

@@ -1,11 +1,12 @@
 //! How the library comes to life: called by the loader before `main`, with the environment; and how
 //! it does once more in a forked child.
 //!
-//! `IOLAB_SPOOL` names the directory to record into, `IOLAB_APPLY` the strategies. Without
-//! either, every call passes through and libc stays as it is.
+//! `IOLAB_SPOOL` names the directory to record into, or `IOLAB_RECORD` the one to make a spool in;
+//! `IOLAB_APPLY` the strategies. Without any, or in a program that was not chosen, every call passes through
+//! and libc stays as it is.
 
 use crate::mode::{self, Mode};
-use crate::{hook, moment, next, patch, path, process, recorder, roomy, stage, system};
+use crate::{chosen, hook, moment, next, patch, path, process, recorder, roomy, stage, system};
 use iolab_trace::spool::Unseen;
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -28,13 +29,18 @@ unsafe extern "C" fn start(
     ENVIRONMENT.store(environment.cast_mut(), Ordering::Relaxed);
     next::find_all();
     system::find_thread_flag();
+    // SAFETY: the loader's arguments.
+    let chosen = unsafe { chosen::chosen(count, arguments, &variable) };
+    if chosen == chosen::Chosen::Passed {
+        return;
+    }
     if hook::sandbox::is_inherited(variable(b"IOLAB_FILTERS")) {
         recorder::note_filtered(&variable);
         return;
     }
     process::start(enter_child);
     let records = recorder::start(count, arguments, &variable);
-    let stages = stage::start(&variable);
+    let stages = chosen == chosen::Chosen::Staged && stage::start(&variable);
     if !records.has(Mode::RECORD) && !stages {
         return;
     }
@@ -81,17 +87,22 @@ extern "C" fn end() {
 
 /// The value of an environment variable as it was at start; lives as long as the process.
 fn variable(name: &[u8]) -> Option<&'static [u8]> {
+    let value = |text: &'static [u8]| text.strip_prefix(name)?.strip_prefix(b"=");
+    variables().find_map(value)
+}
+
+/// All variables as they were at start, `NAME=value`.
+pub(crate) fn variables() -> impl Iterator<Item = &'static [u8]> {
     let mut at = ENVIRONMENT.load(Ordering::Relaxed);
-    // SAFETY: the loader's array of terminated texts, ended by null.
-    unsafe {
-        while !at.is_null() && !(*at).is_null() {
-            let text = std::ffi::CStr::from_ptr(*at).to_bytes();
-            let value = text.strip_prefix(name).and_then(|rest| rest.strip_prefix(b"="));
-            if value.is_some() {
-                return value;
+    std::iter::from_fn(move || {
+        // SAFETY: the loader's array of terminated texts, ended by null.
+        unsafe {
+            if at.is_null() || (*at).is_null() {
+                return None;
             }
+            let text = std::ffi::CStr::from_ptr(*at).to_bytes();
             at = at.add(1);
+            Some(text)
         }
-    }
-    None
+    })
 }

@@ -12,12 +12,14 @@ mod collective;
 mod compare;
 mod completion;
 mod doctor;
+mod env;
 mod export;
 mod failure;
 mod fs;
 mod import;
 mod lines;
 mod man;
+mod merge;
 mod mount;
 mod mpi;
 mod output;
@@ -67,12 +69,14 @@ enum Capability {
     Compare(compare::Arguments),
     Completion(completion::Arguments),
     Doctor(doctor::Arguments),
+    Env(env::Arguments),
     Record(record::Arguments),
     Recover(recover::Arguments),
     Export(export::Arguments),
     Fs(fs::Arguments),
     Import(import::Arguments),
     Man(man::Arguments),
+    Merge(merge::Arguments),
     Replay(replay::Arguments),
     Reproduce(reproduce::Arguments),
     Report(report::Arguments),
@@ -97,12 +101,14 @@ fn main() -> ExitCode {
         Capability::Compare(arguments) => compare::run(&arguments),
         Capability::Completion(arguments) => completion::run(&arguments, Iolab::command()),
         Capability::Doctor(arguments) => doctor::run(&arguments),
+        Capability::Env(arguments) => env::run(&arguments),
         Capability::Record(arguments) => record::run(&arguments),
         Capability::Recover(arguments) => recover::run(&arguments),
         Capability::Export(arguments) => export::run(&arguments),
         Capability::Fs(arguments) => fs::run(&arguments),
         Capability::Import(arguments) => import::run(&arguments),
         Capability::Man(arguments) => man::run(&arguments, Iolab::command()),
+        Capability::Merge(arguments) => merge::run(&arguments),
         Capability::Replay(arguments) => replay::run(&arguments),
         Capability::Reproduce(arguments) => reproduce::run(&arguments),
         Capability::Simulate(arguments) => simulate::run(&arguments),

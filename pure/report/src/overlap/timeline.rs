@@ -132,8 +132,8 @@ fn header(ranks: &[Vec<Span>], zero: u64, target: &Path) -> Header {
         clock: Clock {
             source: "monotonic".to_owned(),
             zero_monotonic_ns: zero,
-            zero_unix_ns: 0,
             resolution_ns: 1,
+            ..Clock::default()
         },
         interposer: "none".to_owned(),
         files: vec![FileEntry { path: target.display().to_string(), ..FileEntry::default() }],

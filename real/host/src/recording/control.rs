@@ -2,6 +2,7 @@
 
 use super::clock_source::ClockSource;
 use super::error::{RecordingError, at};
+use super::machine;
 use super::settings::{Settings, StreamCalls};
 use crate::limits;
 use iolab_trace::spool::{
@@ -55,6 +56,8 @@ impl Control {
         self.counter(control::PROCESS_BYTES).store(bytes, Ordering::Relaxed);
         self.read_clocks(control::CALIBRATION);
         self.read_clocks(control::LATEST);
+        let stated = machine::unix_bound_ns().map_or(0, |bound| bound.saturating_add(1));
+        self.counter(control::UNIX_BOUND).store(stated, Ordering::Relaxed);
         self.counter(control::MAGIC).store(CONTROL_MAGIC, Ordering::Release);
     }
 

@@ -1,15 +1,10 @@
 //! What the launcher knows about the machine and the command.
 
 use iolab_trace::finish::Launch;
+use iolab_trace::spool::VARIABLES;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::{env, fs};
-
-/// Variables that matter to I/O and parallel launchers, by the beginning of their name.
-const MATTERING: [&str; 14] = [
-    "OMP_", "OMPI_", "PMI_", "PMIX_", "MPICH_", "SLURM_", "ROMIO_", "UCX_", "HDF5_", "NETCDF_",
-    "TMPDIR", "HOSTNAME", "LUSTRE_", "IOLAB_",
-];
 
 pub(super) fn launch(command: &[OsString], strategies: &[String]) -> Launch {
     Launch {
@@ -22,6 +17,7 @@ pub(super) fn launch(command: &[OsString], strategies: &[String]) -> Launch {
         mounts: mounts(&fs::read_to_string("/proc/self/mounts").unwrap_or_default()),
         strategies: strategies.to_vec(),
         pid: 0,
+        machine: boot(),
     }
 }
 
@@ -30,17 +26,40 @@ pub fn host() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 
+/// This machine since it was started: equal for all that share its monotonic clock.
+pub(crate) fn boot() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    boot.trim().to_owned()
+}
+
+/// How far the wall clock is from the right time at most, as the system states it; `None` where nobody
+/// keeps it synchronised.
+pub(super) fn unix_bound_ns() -> Option<u64> {
+    // SAFETY: plain numbers, of which those that say what to change are 0; filled by the call.
+    let (state, time) = unsafe {
+        let mut time = std::mem::zeroed::<libc::timex>();
+        (libc::adjtimex(&mut time), time)
+    };
+    let is_synchronised = state >= 0 && state != libc::TIME_ERROR;
+    // In microseconds.
+    is_synchronised.then(|| u64::try_from(time.maxerror).unwrap_or(0).saturating_mul(1000))
+}
+
 fn environment() -> BTreeMap<String, String> {
-    env::vars_os()
-        .map(|(name, value)| {
-            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
-        })
-        .filter(|(name, _)| MATTERING.iter().any(|start| name.starts_with(start)))
-        .collect()
+    let text = |it: OsString| it.to_string_lossy().into_owned();
+    mattering(env::vars_os().map(|(name, value)| (text(name), text(value))))
+}
+
+/// Those of variables that matter to I/O and parallel launchers.
+pub(super) fn mattering(
+    variables: impl IntoIterator<Item = (String, String)>,
+) -> BTreeMap<String, String> {
+    let matters = |name: &str| VARIABLES.iter().any(|start| name.starts_with(start));
+    variables.into_iter().filter(|(name, _)| matters(name)).collect()
 }
 
 /// Mount points of file systems that hold files, with their type.
-fn mounts(table: &str) -> BTreeMap<String, String> {
+pub(super) fn mounts(table: &str) -> BTreeMap<String, String> {
     const NO_FILES: [&str; 9] = [
         "proc",
         "sysfs",

@@ -4,9 +4,10 @@
 //! to grow, the file is opened again by its name. Room is allocated before it is used: a full
 //! disk makes the recorder stop and count, and never the program fail.
 
-use super::{apart, clock, page};
+use super::text::Text;
+use super::{apart, clock, page, unattended};
 use crate::mode::Mode;
-use crate::{path, process, system, thread};
+use crate::{process, system, thread};
 use iolab_trace::spool::{
     CHUNK_BYTES, CONTROL_BYTES, CONTROL_MAGIC, Lost, PROCESS_MAGIC, SPOOL_VERSION, control, layer,
     process as head, state,
@@ -20,61 +21,10 @@ static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 static ARGUMENTS: AtomicPtr<*const c_char> = AtomicPtr::new(std::ptr::null_mut());
 static ARGUMENT_COUNT: AtomicUsize = AtomicUsize::new(0);
 static RANK: AtomicU32 = AtomicU32::new(u32::MAX);
+static SIZE: AtomicU32 = AtomicU32::new(0);
 static DIRECTORY: Text = Text::new();
 static FILE: Text = Text::new();
 static SPARE: Text = Text::new();
-
-/// A path in static memory, ended by NUL.
-struct Text {
-    bytes: [AtomicU64; Text::WORDS],
-    length: AtomicUsize,
-}
-
-impl Text {
-    const WORDS: usize = 544;
-
-    const fn new() -> Text {
-        Text { bytes: [const { AtomicU64::new(0) }; Text::WORDS], length: AtomicUsize::new(0) }
-    }
-
-    fn clear(&self) {
-        self.length.store(0, Ordering::Relaxed);
-    }
-
-    /// Appends, and ends with a NUL that the next append overwrites.
-    fn push(&self, text: &[u8]) {
-        let length = self.length.load(Ordering::Relaxed);
-        if length + text.len() < Text::WORDS * 8 {
-            // SAFETY: within the array; only start and a child's set-up write it.
-            unsafe {
-                let to = self.bytes.as_ptr().cast::<u8>().cast_mut().add(length);
-                std::ptr::copy_nonoverlapping(text.as_ptr(), to, text.len());
-                to.add(text.len()).write(0);
-            }
-            self.length.store(length + text.len(), Ordering::Relaxed);
-        }
-    }
-
-    fn push_decimal(&self, number: u32) {
-        let mut digits = [0; 10];
-        let count = path::write_decimal(number, &mut digits);
-        self.push(&digits[..count]);
-    }
-
-    fn text(&self) -> &[u8] {
-        // SAFETY: the first `length` bytes were written.
-        unsafe {
-            std::slice::from_raw_parts(
-                self.bytes.as_ptr().cast(),
-                self.length.load(Ordering::Relaxed),
-            )
-        }
-    }
-
-    fn address(&self) -> usize {
-        self.bytes.as_ptr() as usize
-    }
-}
 
 /// This process's spool, if it was set up.
 pub(super) fn head() -> Option<*const u8> {
@@ -101,11 +51,24 @@ pub(super) fn start(
     variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>,
     leave: extern "C" fn(*mut libc::c_void),
 ) -> Mode {
-    let Some(directory) = variable(b"IOLAB_SPOOL") else { return Mode::NOTHING };
-    DIRECTORY.push(directory);
+    match (variable(b"IOLAB_SPOOL"), variable(unattended::VARIABLE)) {
+        (Some(directory), _) => DIRECTORY.push(directory),
+        (None, Some(parent)) if !parent.is_empty() => {
+            if let Err(problem) = unattended::find(&DIRECTORY, parent, variable) {
+                problem.say();
+                DIRECTORY.clear();
+                return Mode::NOTHING;
+            }
+        }
+        _ => return Mode::NOTHING,
+    }
     ARGUMENTS.store(arguments.cast_mut(), Ordering::Relaxed);
     ARGUMENT_COUNT.store(count.max(0) as usize, Ordering::Relaxed);
-    RANK.store(rank(variable), Ordering::Relaxed);
+    let rank = rank(variable);
+    RANK.store(rank, Ordering::Relaxed);
+    if rank != u32::MAX {
+        SIZE.store(size(variable), Ordering::Relaxed);
+    }
     if !open_control() {
         // A recording that is over expects nothing of a process that outlives it.
         if is_there() {
@@ -170,15 +133,29 @@ fn rank(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> u32 {
         b"JSM_NAMESPACE_RANK",
         b"SLURM_PROCID",
     ];
-    let text = names.into_iter().find_map(variable).unwrap_or(b"");
-    let mut rank = if text.is_empty() { u32::MAX } else { 0 };
-    for &byte in text {
-        if !byte.is_ascii_digit() {
-            return u32::MAX;
-        }
-        rank = rank.wrapping_mul(10).wrapping_add(u32::from(byte - b'0'));
-    }
-    rank
+    names.into_iter().find_map(variable).and_then(number).unwrap_or(u32::MAX)
+}
+
+/// How many ranks its launcher says there are; 0 where it says nothing.
+fn size(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> u32 {
+    // As in `iolab_host::job`.
+    let names: [&[u8]; 8] = [
+        b"PMI_SIZE",
+        b"OMPI_COMM_WORLD_SIZE",
+        b"PMIX_SIZE",
+        b"MV2_COMM_WORLD_SIZE",
+        b"PALS_SIZE",
+        b"FLUX_JOB_SIZE",
+        b"JSM_NAMESPACE_SIZE",
+        b"SLURM_STEP_NUM_TASKS",
+    ];
+    names.into_iter().find_map(variable).and_then(number).unwrap_or(0)
+}
+
+fn number(text: &[u8]) -> Option<u32> {
+    let digit = |byte: &u8| byte.is_ascii_digit().then(|| u32::from(byte - b'0'));
+    let add = |number: u32, byte| Some(number.wrapping_mul(10).wrapping_add(digit(byte)?));
+    if text.is_empty() { None } else { text.iter().try_fold(0, add) }
 }
 
 fn open_control() -> bool {
@@ -222,7 +199,7 @@ fn open_file(flags: i32) -> Option<usize> {
 }
 
 /// A limit of this process, `u64::MAX` for none.
-fn limit(which: u32) -> u64 {
+pub(super) fn limit(which: u32) -> u64 {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: 0 };
     // SAFETY: fills the structure it is given.
     unsafe {
@@ -454,6 +431,7 @@ fn fill_head(base: *mut u8, index: u32) {
         (head::PARENT, parent),
         (head::RANK, RANK.load(Ordering::Relaxed)),
         (head::INDEX, index),
+        (head::SIZE, SIZE.load(Ordering::Relaxed)),
         (head::FLAGS, FORK_FLAGS.load(Ordering::Relaxed)),
     ];
     for (at, value) in words {

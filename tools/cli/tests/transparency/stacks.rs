@@ -182,6 +182,8 @@ fn by_hand(strategies: &str, consent: &str, home: &Path) -> Output {
     let script = "for i in 1 2 3; do echo a record || exit 1; done > out";
     let mut command = Command::new("sh");
     command.args(["-c", script]).current_dir(home).env("LD_PRELOAD", library);
+    // Nobody launched it: a shell is staged only when it is named.
+    command.env("IOLAB_ONLY", "sh");
     command.env("IOLAB_APPLY", strategies).env("IOLAB_ALLOW", consent).output().unwrap()
 }
 
