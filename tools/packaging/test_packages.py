@@ -1,4 +1,5 @@
-"""The tarball, unpacked in a strange place, works there; and what it is linked with is looked at.
+"""The tarball, unpacked in a strange place, works there, the wheel in an environment of its own; and what
+they are linked with is looked at.
 
 Made of the binaries that the tests use: building for old systems takes a quarter of an hour and
 another linker, which `tools/packaging/build` without `--binaries` does.
@@ -28,9 +29,9 @@ def made(output: Path, *options: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("packages")
-    done = made(output, "--only", "tar", "--binaries", str(ROOT / "target/debug"))
+    done = made(output, "--only", "tar", "--only", "wheel", "--binaries", str(ROOT / "target/debug"))
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 2
+    assert len(done.stdout.splitlines()) == 3
     return output
 
 
@@ -40,11 +41,11 @@ def tarball(packages: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def prefix(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where a user put it: a name with a blank, moved after it was unpacked."""
+    """Where a user put it: moved after it was unpacked."""
     place = tmp_path_factory.mktemp("somebody's")
     with tarfile.open(tarball(packages)) as tar:
         tar.extractall(place, filter="data")
-    moved = place / "my tools"
+    moved = place / "tools"
     shutil.move(next(place.iterdir()), moved)
     return moved
 
@@ -54,17 +55,54 @@ def call(prefix: Path, *words: str, **more: object) -> subprocess.CompletedProce
         [prefix / "bin/iolab", *words], env=BARE, capture_output=True, text=True, **more)  # type: ignore[call-overload,no-any-return]
 
 
-def test_it_records_reports_and_shows_what_a_shell_does(prefix: Path, tmp_path: Path) -> None:
-    assert call(prefix, "--version").stdout.startswith("iolab ")
-    program = "for i in 1 2 3; do echo line $i; done > out.txt; cat out.txt"
-    done = call(prefix, "record", "-o", "run.iot", "--", "sh", "-c", program, cwd=tmp_path)
+@pytest.fixture(scope="module")
+def environment(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pip put the wheel."""
+    place = tmp_path_factory.mktemp("somebody's") / "environment"
+    subprocess.run([sys.executable, "-m", "venv", place], check=True)
+    subprocess.run([*pip(place), "install", "-q", "--no-index", next(packages.glob("*.whl"))], check=True)
+    return place
+
+
+def pip(environment: Path) -> list[Path | str]:
+    return [environment / "bin/python", "-m", "pip", "--disable-pip-version-check"]
+
+
+@pytest.fixture(params=["prefix", "environment"])
+def place(request: pytest.FixtureRequest) -> Path:
+    """Below it the command lies in `bin`."""
+    return Path(request.getfixturevalue(request.param))
+
+
+def test_it_records_reports_and_shows_what_a_shell_does(place: Path, tmp_path: Path) -> None:
+    assert call(place, "--version").stdout.startswith("iolab ")
+    (tmp_path / "count.sh").write_text("for i in 1 2 3; do echo line $i; done > out.txt; cat out.txt")
+    done = call(place, "record", "-o", "run.iot", "--", "sh", "count.sh", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "line 1\nline 2\nline 3\n"), done.stderr
-    report = call(prefix, "report", "run.iot", cwd=tmp_path)
-    assert report.returncode == 0 and "out.txt" in report.stdout, report.stderr
-    page = call(prefix, "view", "run.iot", "-o", "run.html", cwd=tmp_path)
+    assert "ERROR" not in done.stderr
+    report = call(place, "report", "run.iot", cwd=tmp_path)
+    assert report.returncode == 0 and "/out.txt" in report.stdout, report.stdout
+    page = call(place, "view", "run.iot", "-o", "run.html", cwd=tmp_path)
     assert page.returncode == 0 and (tmp_path / "run.html").stat().st_size > 10_000
-    done = call(prefix, "run", "--apply", "write-back:paths=**", "--", "sh", "-c", program, cwd=tmp_path)
+    done = call(place, "run", "--apply", "write-back:paths=**", "--", "sh", "count.sh", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "line 1\nline 2\nline 3\n"), done.stderr
+    assert "ERROR" not in done.stderr
+
+
+def test_a_name_that_the_loader_divides_is_refused_and_a_link_leads_around_it(prefix: Path, tmp_path: Path) -> None:
+    divided = tmp_path / "my tools"
+    shutil.copytree(prefix, divided)
+    for words in (["record", "-o", "run.iot"], ["run", "--apply", "null"], ["env", "--record", "parts"]):
+        command = [] if words[0] == "env" else ["--", "touch", "done"]
+        done = call(divided, *words, *command, cwd=tmp_path)
+        assert done.returncode == 1 and "cannot be preloaded" in done.stderr, done
+    assert [it.name for it in tmp_path.iterdir()] == ["my tools"]
+    (tmp_path / "link").symlink_to(divided / "lib/iolab")
+    environment = {**BARE, "IOLAB_LIBRARY": str(tmp_path / "link/libiolab_intercept.so")}
+    command = [divided / "bin/iolab", "record", "-o", "run.iot", "--", "touch", "done"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "ERROR" not in done.stderr, done.stderr
+    assert "1 process" in call(prefix, "report", "run.iot", cwd=tmp_path).stdout
 
 
 def test_manual_completions_and_plans_come_along(prefix: Path) -> None:
@@ -90,7 +128,8 @@ def tarball_version(prefix: Path) -> str:
 
 
 def test_one_commit_makes_one_package(packages: Path, tmp_path: Path) -> None:
-    assert made(tmp_path, "--only", "tar", "--binaries", str(ROOT / "target/debug")).returncode == 0
+    options = ["--only", "tar", "--only", "wheel", "--binaries", str(ROOT / "target/debug")]
+    assert made(tmp_path, *options).returncode == 0
     sums = (packages / "SHA256SUMS").read_text()
     assert sums == (tmp_path / "SHA256SUMS").read_text()
     for line in sums.splitlines():
@@ -138,3 +177,14 @@ def test_the_initialiser_is_made_the_first(library: Path) -> None:
     assert "INITFIRST" not in flags()
     assert looked_at("2.40", library.name, library).returncode == 0
     assert "INITFIRST" in flags() and "NOW" in flags()
+
+
+def test_the_wheel_is_command_package_and_manual_and_goes_again(environment: Path, tmp_path: Path) -> None:
+    assert call(environment, "record", "-q", "-o", "run.iot", "--", "sh", "-c", "echo a > f", cwd=tmp_path).returncode == 0
+    program = "import iolab; print(iolab.__version__, len(iolab.Trace.load('run.iot')) > 1)"
+    told = subprocess.run(
+        [environment / "bin/python", "-c", program], cwd=tmp_path, env=BARE, capture_output=True, text=True)
+    assert told.stdout == f"{call(environment, '--version').stdout.split()[1]} True\n", told.stderr
+    assert (environment / "share/man/man1/iolab-record.1.gz").exists()
+    subprocess.run([*pip(environment), "uninstall", "-q", "-y", "iolab"], check=True)
+    assert [it for it in environment.rglob("*iolab*") if not it.is_dir()] == []

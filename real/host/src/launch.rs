@@ -33,6 +33,8 @@ pub const LIBRARY_VARIABLE: &str = "IOLAB_LIBRARY";
 pub enum LaunchError {
     /// The library is in none of these places.
     NoLibrary(Vec<PathBuf>),
+    /// The loader cannot be told the library's path.
+    NotPreloadable(PathBuf),
     /// There is no such command.
     NotFound(OsString),
     /// The command could not be started.
@@ -48,6 +50,11 @@ impl fmt::Display for LaunchError {
                 let places: Vec<_> = places.iter().map(|it| it.display().to_string()).collect();
                 write!(f, "the preloaded library is not at {}", places.join(" nor at "))
             }
+            LaunchError::NotPreloadable(library) => write!(
+                f,
+                "`{}` cannot be preloaded: the loader divides LD_PRELOAD at blanks and colons",
+                library.display()
+            ),
             LaunchError::NotFound(command) => {
                 write!(f, "there is no command `{}`", command.to_string_lossy())
             }
@@ -67,7 +74,7 @@ impl LaunchError {
         match self {
             LaunchError::NotFound(_) => 127,
             LaunchError::Start(..) => 126,
-            LaunchError::NoLibrary(_) | LaunchError::Wait(_) => 1,
+            LaunchError::NoLibrary(_) | LaunchError::NotPreloadable(_) | LaunchError::Wait(_) => 1,
         }
     }
 
@@ -76,6 +83,10 @@ impl LaunchError {
         match self {
             LaunchError::NoLibrary(_) => Some(format!(
                 "build it with `cargo build`, or set {LIBRARY_VARIABLE} to where {LIBRARY_NAME} is"
+            )),
+            LaunchError::NotPreloadable(_) => Some(format!(
+                "install iolab where the path has neither, or set {LIBRARY_VARIABLE} to {LIBRARY_NAME} \
+                 behind a symbolic link to its folder"
             )),
             LaunchError::NotFound(_) => {
                 Some("write the command after `--` as you would in a shell".to_owned())
@@ -220,9 +231,19 @@ fn find(name: &str) -> Result<PathBuf, LaunchError> {
     }
     let built = |place: &&PathBuf| place.metadata().and_then(|it| it.modified()).ok();
     match places.iter().filter(|place| place.is_file()).max_by_key(built) {
-        Some(place) => Ok(place.canonicalize().unwrap_or_else(|_| place.clone())),
+        Some(place) => preloadable(place),
         None => Err(LaunchError::NoLibrary(places)),
     }
+}
+
+/// The library's path as the loader takes it from any directory: without links, or with those that lead
+/// around a name that it would divide.
+fn preloadable(library: &Path) -> Result<PathBuf, LaunchError> {
+    let paths = [library.canonicalize(), std::path::absolute(library)];
+    let is_whole =
+        |path: &PathBuf| !path.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte));
+    let found = paths.into_iter().flatten().find(is_whole);
+    found.ok_or_else(|| LaunchError::NotPreloadable(library.to_owned()))
 }
 
 /// Has the loader put the libraries, that of the hooks first, in front of what the command preloads

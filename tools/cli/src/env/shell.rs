@@ -42,14 +42,14 @@ impl Variable {
         Variable { name, value, paths: Vec::new() }
     }
 
-    /// `LD_PRELOAD`, which has no quoting: blanks and colons divide it.
+    /// `LD_PRELOAD`; where a path would be divided, the library is not found in the first place.
     pub(super) fn preload(libraries: Vec<PathBuf>) -> Result<Variable, Failure> {
         let mut paths = Vec::new();
         for library in libraries {
             let text = library.to_string_lossy().into_owned();
-            if text.contains([' ', ':', '\t', '\n']) || library.to_str().is_none() {
-                return Err(Failure::new(format!("{text}: LD_PRELOAD can name no such path"))
-                    .hint("install iolab where the path has neither blanks nor colons"));
+            if text.contains(['\t', '\n']) || library.to_str().is_none() {
+                return Err(Failure::new(format!("{text}: no shell can be told such a path"))
+                    .hint("install iolab where the path is plain text"));
             }
             paths.push(text);
         }
