@@ -31,7 +31,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("packages")
     done = made(output, "--only", "tar", "--only", "wheel", "--binaries", str(ROOT / "target/debug"))
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 3
+    assert len(done.stdout.splitlines()) == 5
     return output
 
 
@@ -137,6 +137,20 @@ def test_one_commit_makes_one_package(packages: Path, tmp_path: Path) -> None:
         assert hashlib.sha256((packages / name).read_bytes()).hexdigest() == sum
     with tarfile.open(tarball(packages)) as tar:
         assert {(it.uid, it.gid) for it in tar} == {(0, 0)}
+
+
+def test_recipes_name_the_tarball_beside_them(packages: Path) -> None:
+    path = tarball(packages)
+    easyconfig = next(packages.glob("*.eb"))
+    assert easyconfig.name == f"iolab-{path.name.split('-')[1]}.eb"
+    told: dict[str, object] = {"SYSTEM": None}
+    exec(easyconfig.read_text(), told)
+    assert told["sources"] == [path.name]
+    assert told["checksums"] == [hashlib.sha256(path.read_bytes()).hexdigest()]
+    container = (packages / "Containerfile").read_text()
+    with tarfile.open(path) as tar:
+        top = tar.getnames()[0]
+    assert f"ADD {path.name} /opt\nENV PATH=/opt/{top}/bin:${{PATH}}" in container
 
 
 def test_binaries_that_are_not_there_are_named(tmp_path: Path) -> None:
