@@ -26,6 +26,7 @@ pub(crate) use setup::{before_address_limit, enter_child, is_own_file, note_filt
 use crate::descriptor::Entry;
 use crate::mode::Mode;
 use crate::{process, thread};
+use chunks::Wanted;
 use iolab_trace::Function;
 use iolab_trace::spool::{control, process as head};
 use std::ffi::c_char;
@@ -47,18 +48,25 @@ pub(crate) fn start(
 
 /// Keeps one record of the calling thread.
 #[inline(always)]
-pub(crate) fn push(mut record: Record) {
+pub(crate) fn push(record: Record) {
+    put(record, Wanted::Call);
+}
+
+#[inline(always)]
+fn put(mut record: Record, wanted: Wanted) -> Option<()> {
     let block = thread::block();
-    let Some(slot) = chunks::reserve(block) else { return };
+    let slot = chunks::reserve(block, wanted)?;
     record.thread = block.number.load(Ordering::Relaxed).wrapping_sub(1) as u16;
     chunks::write(slot, record);
+    Some(())
 }
 
 /// Says what a number stands for.
 pub(crate) fn name(number: u32, text: &[u8]) {
     let mut part = 0;
-    while let Some(record) = Record::of_text(number, text, part) {
-        push(record);
+    while let Some(record) = Record::of_text(number, text, part)
+        && put(record, Wanted::Note).is_some()
+    {
         part += 1;
     }
 }
@@ -67,7 +75,7 @@ pub(crate) fn name(number: u32, text: &[u8]) {
 pub(crate) fn inherited(fd: i32, entry: Entry, path: &[u8], position: i64, size: i64) {
     let now = now();
     name(entry.description(), path);
-    push(Record {
+    let row = Record {
         start: now,
         end: now,
         offset: position,
@@ -78,7 +86,8 @@ pub(crate) fn inherited(fd: i32, entry: Entry, path: &[u8], position: i64, size:
         fd,
         function: Function::INHERITED.0,
         ..Record::default()
-    });
+    };
+    _ = put(row, Wanted::Note);
 }
 
 /// Libc's entry points were overwritten.

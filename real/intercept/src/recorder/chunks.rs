@@ -21,16 +21,25 @@ const MASK: u64 = CHUNK_BYTES as u64 - 1;
 /// drainer, few enough to cost nothing.
 const WARM_CHUNKS: usize = 64;
 
-/// The next slot of the calling thread; `None` (and one more lost) when there is none.
+/// What a slot is wanted for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// A call, which counts as lost where there is no slot.
+    Call,
+    /// What calls are told with: names, and what was open before.
+    Note,
+}
+
+/// The next slot of the calling thread; `None` (and one more call lost) when there is none.
 #[inline(always)]
-pub(super) fn reserve(block: &Block) -> Option<u64> {
+pub(super) fn reserve(block: &Block, wanted: Wanted) -> Option<u64> {
     if process::is_new() {
         process::enter_child();
     }
     loop {
         let cursor = block.cursor.load(Ordering::Relaxed);
         if cursor & MASK == 0 {
-            refill(block, cursor)?;
+            refill(block, cursor, wanted)?;
         } else if exchange(&block.cursor, cursor, cursor + RECORD_BYTES as u64) {
             return Some(cursor);
         }
@@ -91,13 +100,19 @@ unsafe fn word<'a>(base: *const u8, at: usize) -> &'a AtomicU32 {
 /// Gives the thread another chunk; `None` when there is none to be had.
 #[cold]
 #[inline(never)]
-fn refill(block: &Block, old: u64) -> Option<()> {
+fn refill(block: &Block, old: u64, wanted: Wanted) -> Option<()> {
     introduce(block);
-    let Some(base) = setup::spool() else {
-        page::lost(Lost::Setup);
-        return None;
+    let base = setup::spool().ok_or(Lost::Setup);
+    let found = base.and_then(|base| Ok((base, acquire(base)?)));
+    let (base, (index, start)) = match found {
+        Ok(found) => found,
+        Err(reason) => {
+            if wanted == Wanted::Call {
+                page::lost(reason);
+            }
+            return None;
+        }
     };
-    let (index, start) = acquire(base)?;
     if exchange(&block.cursor, old, start) {
         if old != 0 && block.end_runs() {
             let full = index_of(base, old - MASK - 1);
@@ -145,37 +160,35 @@ fn is_ring() -> bool {
 }
 
 /// A chunk to write into: its index and the address of its first free slot.
-fn acquire(base: *const u8) -> Option<(usize, u64)> {
+fn acquire(base: *const u8) -> Result<(usize, u64), Lost> {
     if let Some(reason) = stop_reason() {
-        page::lost(reason);
-        return None;
+        return Err(reason);
     }
     // SAFETY: within the head.
     let claimed = unsafe { word(base, head::CHUNKS) }.load(Ordering::Relaxed) as usize;
     for index in 0..claimed.min(WARM_CHUNKS) {
         if let Some(start) = take(base, index) {
-            return Some((index, start));
+            return Ok((index, start));
         }
     }
     match setup::grow(base) {
-        Ok(index) => Some((index, open(base, index))),
+        Ok(index) => Ok((index, open(base, index))),
         Err(reason) => acquire_when_full(base, claimed, reason),
     }
 }
 
-fn acquire_when_full(base: *const u8, claimed: usize, reason: Lost) -> Option<(usize, u64)> {
+fn acquire_when_full(base: *const u8, claimed: usize, reason: Lost) -> Result<(usize, u64), Lost> {
     for index in 0..claimed.min(head::CHUNKS_MAX) {
         if let Some(start) = take(base, index) {
-            return Some((index, start));
+            return Ok((index, start));
         }
     }
     if is_ring()
         && let Some(found) = overwrite_oldest(base, claimed)
     {
-        return Some(found);
+        return Ok(found);
     }
-    page::lost(reason);
-    None
+    Err(reason)
 }
 
 /// Takes a chunk that is free or was left by a thread that ended.

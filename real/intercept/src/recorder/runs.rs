@@ -8,7 +8,8 @@
 //! on is never added to. A signal handler that fills the chunk while an addition is under way leaves
 //! the chunk with the thread instead.
 
-use super::{chunks, clock};
+use super::chunks::{self, Wanted};
+use super::clock;
 use crate::thread::{self, Block};
 use iolab_trace::Function;
 use iolab_trace::spool::{COUNT_SHIFT, MIXED, RECORD_BYTES, Record};
@@ -193,7 +194,7 @@ unsafe fn add_to(word: u64, value: i64) {
 #[cold]
 #[inline(never)]
 fn begin(block: &Block, call: Counted) {
-    let Some(slot) = chunks::reserve(block) else { return };
+    let Some(slot) = chunks::reserve(block, Wanted::Call) else { return };
     let before = block.adding.load(Ordering::Relaxed);
     block.adding.store(1, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);

@@ -2,7 +2,7 @@
 //! spool full.
 
 use crate::{guest, iolab, name_of, record, trace, workshop};
-use iolab_trace::{Function, Trace};
+use iolab_trace::{Event, Function, Trace};
 use iolab_vocab::{Random, Seed};
 use std::fs;
 use std::path::Path;
@@ -130,6 +130,26 @@ fn at_the_spool_limit_the_head_is_kept_and_the_rest_counted() {
     let first = trace.events.iter().find(|event| event.function == Function::WRITE).unwrap();
     assert_eq!(first.offset, 0);
     assert!(String::from_utf8_lossy(&output.stderr).contains("events dropped: spool limit"));
+}
+
+#[test]
+fn calls_that_find_no_room_are_counted_once_with_their_names() {
+    let (directory, _) = workshop();
+    let program = "import os\nfor n in range(30000): os.path.exists(f'none-{n}')";
+    let words = ["python3", "-S", "-c", program];
+    let calls = |options: &[&str]| {
+        assert!(record(directory.path(), options, &words).status.success());
+        let trace = trace(directory.path());
+        let named = |event: &&Event| event.function == Function::INHERITED;
+        let notes = trace.events.iter().filter(named).count();
+        (trace.events.len() - notes, trace.header.losses.lost_calls.values().sum::<u64>() as usize)
+    };
+    let (all, none_lost) = calls(&[]);
+    assert!(all > 30_000 && none_lost == 0, "{all} recorded, {none_lost} lost");
+    let (kept, lost) = calls(&["--spool-limit", "256k"]);
+    assert!(lost > 10_000, "{lost} lost");
+    // The shell's wrappers of Python, where there are any, do not always make equally many.
+    assert!((kept + lost).abs_diff(all) < 100, "{kept} kept, {lost} lost of {all}");
 }
 
 #[test]
