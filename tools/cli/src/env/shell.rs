@@ -299,7 +299,7 @@ mod tests {
         let problem = text(Shell::Words, "/a b").unwrap_err();
         assert!(problem.contains("IOLAB_RECORD") && problem.contains("--shell sh"), "{problem}");
         assert!(text(Shell::Words, "/a*").is_err() && text(Shell::Docker, "/a b").is_err());
-        assert!(Variable::preload(vec!["/a b/c.so".into()]).is_err());
+        assert!(Variable::preload(vec!["/a\nb/c.so".into()]).is_err());
         assert!(Shell::Apptainer.text(&variables("/v"), &["/a,b".to_owned()]).is_err());
     }
 
