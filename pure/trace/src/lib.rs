@@ -16,6 +16,7 @@ pub mod function;
 mod header;
 pub mod import;
 pub mod join;
+pub mod launchers;
 mod once;
 pub mod program;
 pub mod spool;

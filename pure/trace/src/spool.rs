@@ -305,6 +305,23 @@ pub mod control {
     /// How far the Unix time of the calibration is from the right one at most, as the system states it: 1 more
     /// than that in nanoseconds; 0 where it states nothing or its clock is not synchronised.
     pub const UNIX_BOUND: usize = 520;
+
+    /// What stands there after `adjtimex`, by its answer and `maxerror`, in microseconds.
+    pub fn unix_bound(state: i64, most_us: i64) -> u64 {
+        // TIME_ERROR: not synchronised.
+        const UNSURE: i64 = 5;
+        match state {
+            0..UNSURE => u64::try_from(most_us).unwrap_or(0).saturating_mul(1000).saturating_add(1),
+            _ => 0,
+        }
+    }
+}
+
+/// How large a process file may get where all raw records of a run take no more than this.
+pub fn process_file_bytes(limit_bytes: u64) -> u64 {
+    let chunk = CHUNK_BYTES as u64;
+    let all = limit_bytes.next_multiple_of(chunk) + 2 * chunk;
+    all.min((process::CHUNKS_MAX as u64 + 1) * chunk)
 }
 
 /// Fields of the head of a process file.
@@ -477,6 +494,21 @@ mod tests {
         assert_eq!(Record::read(&chunk, 1, 10), None);
         assert_eq!(Record::read(&chunk, 2, 9), None);
         assert_eq!(record.called(), Function::PWRITE);
+    }
+
+    #[test]
+    fn only_a_clock_that_is_synchronised_states_how_right_it_is() {
+        let stated = [(0, 16), (4, 0), (5, 16), (-1, 16), (0, -1)];
+        let found = stated.map(|(state, most)| control::unix_bound(state, most));
+        assert_eq!(found, [16_001, 1, 0, 0, 1]);
+    }
+
+    #[test]
+    fn a_process_file_holds_what_a_run_may_take_in_whole_chunks() {
+        let chunk = CHUNK_BYTES as u64;
+        assert_eq!(process_file_bytes(3 * chunk), 5 * chunk);
+        assert_eq!(process_file_bytes(3 * chunk + 1), 6 * chunk);
+        assert_eq!(process_file_bytes(1 << 50), (process::CHUNKS_MAX as u64 + 1) * chunk);
     }
 
     #[test]

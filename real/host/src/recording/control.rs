@@ -6,7 +6,8 @@ use super::machine;
 use super::settings::{Settings, StreamCalls};
 use crate::limits;
 use iolab_trace::spool::{
-    CHUNK_BYTES, CONTROL_BYTES, CONTROL_MAGIC, Lost, SPOOL_VERSION, control, layer, process as head,
+    CHUNK_BYTES, CONTROL_BYTES, CONTROL_MAGIC, Lost, SPOOL_VERSION, control, layer,
+    process_file_bytes,
 };
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::OpenOptions;
@@ -56,8 +57,7 @@ impl Control {
         self.counter(control::PROCESS_BYTES).store(bytes, Ordering::Relaxed);
         self.read_clocks(control::CALIBRATION);
         self.read_clocks(control::LATEST);
-        let stated = machine::unix_bound_ns().map_or(0, |bound| bound.saturating_add(1));
-        self.counter(control::UNIX_BOUND).store(stated, Ordering::Relaxed);
+        self.counter(control::UNIX_BOUND).store(machine::unix_bound(), Ordering::Relaxed);
         self.counter(control::MAGIC).store(CONTROL_MAGIC, Ordering::Release);
     }
 
@@ -110,8 +110,7 @@ impl Control {
 /// Size of a process file: room for the run's limit, as far as this process may make and map it.
 fn process_bytes(limit_bytes: u64) -> u64 {
     let chunk = CHUNK_BYTES as u64;
-    let most = (limit_bytes.next_multiple_of(chunk) + 2 * chunk)
-        .min((head::CHUNKS_MAX as u64 + 1) * chunk);
+    let most = process_file_bytes(limit_bytes);
     let space = limits::of(limits::ADDRESS_SPACE).map_or(most, |it| (it / 64).max(64 * chunk));
     let size = limits::of(limits::FILE_SIZE).unwrap_or(most);
     most.min(space).min(size) / chunk * chunk

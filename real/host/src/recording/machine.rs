@@ -1,7 +1,7 @@
 //! What the launcher knows about the machine and the command.
 
 use iolab_trace::finish::Launch;
-use iolab_trace::spool::VARIABLES;
+use iolab_trace::spool::{VARIABLES, control};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::{env, fs};
@@ -32,17 +32,14 @@ pub(crate) fn boot() -> String {
     boot.trim().to_owned()
 }
 
-/// How far the wall clock is from the right time at most, as the system states it; `None` where nobody
-/// keeps it synchronised.
-pub(super) fn unix_bound_ns() -> Option<u64> {
+/// How far the wall clock is from the right time at most, as the system states it ([`control::UNIX_BOUND`]).
+pub(super) fn unix_bound() -> u64 {
     // SAFETY: plain numbers, of which those that say what to change are 0; filled by the call.
     let (state, time) = unsafe {
         let mut time = std::mem::zeroed::<libc::timex>();
         (libc::adjtimex(&mut time), time)
     };
-    let is_synchronised = state >= 0 && state != libc::TIME_ERROR;
-    // In microseconds.
-    is_synchronised.then(|| u64::try_from(time.maxerror).unwrap_or(0).saturating_mul(1000))
+    control::unix_bound(state.into(), time.maxerror)
 }
 
 fn environment() -> BTreeMap<String, String> {

@@ -27,7 +27,7 @@ fn counter() -> u64 {
 }
 
 /// A clock of the system, by the page the kernel shares (no system call).
-fn nanoseconds(clock: libc::clockid_t) -> u64 {
+pub(super) fn nanoseconds(clock: libc::clockid_t) -> u64 {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
     // SAFETY: filled by the call, which cannot fail for these clocks.
     unsafe {

@@ -8,6 +8,7 @@ use super::text::Text;
 use super::{apart, clock, page, unattended};
 use crate::mode::Mode;
 use crate::{process, system, thread};
+use iolab_trace::launchers::LAUNCHERS;
 use iolab_trace::spool::{
     CHUNK_BYTES, CONTROL_BYTES, CONTROL_MAGIC, Lost, PROCESS_MAGIC, SPOOL_VERSION, control, layer,
     process as head, state,
@@ -64,11 +65,9 @@ pub(super) fn start(
     }
     ARGUMENTS.store(arguments.cast_mut(), Ordering::Relaxed);
     ARGUMENT_COUNT.store(count.max(0) as usize, Ordering::Relaxed);
-    let rank = rank(variable);
+    let (rank, size) = place_in_job(variable);
     RANK.store(rank, Ordering::Relaxed);
-    if rank != u32::MAX {
-        SIZE.store(size(variable), Ordering::Relaxed);
-    }
+    SIZE.store(size, Ordering::Relaxed);
     if !open_control() {
         // A recording that is over expects nothing of a process that outlives it.
         if is_there() {
@@ -120,36 +119,14 @@ fn layers() -> Mode {
     mode
 }
 
-/// The rank a parallel launcher gave this process; `u32::MAX` (-1) for none.
-fn rank(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> u32 {
-    // As in `iolab_host::job`.
-    let names: [&[u8]; 8] = [
-        b"PMI_RANK",
-        b"PMIX_RANK",
-        b"OMPI_COMM_WORLD_RANK",
-        b"MV2_COMM_WORLD_RANK",
-        b"PALS_RANKID",
-        b"FLUX_TASK_RANK",
-        b"JSM_NAMESPACE_RANK",
-        b"SLURM_PROCID",
-    ];
-    names.into_iter().find_map(variable).and_then(number).unwrap_or(u32::MAX)
-}
-
-/// How many ranks its launcher says there are; 0 where it says nothing.
-fn size(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> u32 {
-    // As in `iolab_host::job`.
-    let names: [&[u8]; 8] = [
-        b"PMI_SIZE",
-        b"OMPI_COMM_WORLD_SIZE",
-        b"PMIX_SIZE",
-        b"MV2_COMM_WORLD_SIZE",
-        b"PALS_SIZE",
-        b"FLUX_JOB_SIZE",
-        b"JSM_NAMESPACE_SIZE",
-        b"SLURM_STEP_NUM_TASKS",
-    ];
-    names.into_iter().find_map(variable).and_then(number).unwrap_or(0)
+/// The rank a parallel launcher gave this process, `u32::MAX` (-1) for none, and how many it says there
+/// are, 0 where it says nothing.
+fn place_in_job(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> (u32, u32) {
+    let variable = |name: &str| variable(name.as_bytes());
+    let found = LAUNCHERS.iter().find_map(|launcher| Some((launcher, variable(launcher.rank)?)));
+    let Some((launcher, rank)) = found else { return (u32::MAX, 0) };
+    let size = launcher.sizes.iter().find_map(|name| variable(name)).and_then(number);
+    number(rank).map_or((u32::MAX, 0), |rank| (rank, size.unwrap_or(0)))
 }
 
 fn number(text: &[u8]) -> Option<u32> {

@@ -5,12 +5,14 @@
 //! What a launcher would write down is left in small files (`docs/format/spool.md`). Times are read
 //! from `CLOCK_MONOTONIC`, since nobody is there to find out the rate of the counter.
 
+use super::clock::nanoseconds;
 use super::setup;
 use super::text::Text;
 use crate::{process, start, system};
+use iolab_trace::launchers::SLURM_SPECIAL_STEPS;
 use iolab_trace::spool::{
     CHUNK_BYTES, CONTROL_BYTES, CONTROL_MAGIC, SPOOL_VERSION, VARIABLES, control, layer,
-    process as head,
+    process_file_bytes,
 };
 use std::mem::MaybeUninit;
 
@@ -22,8 +24,6 @@ const LAYERS: &[u8] = b"IOLAB_LAYERS";
 const LIMIT_BYTES: u64 = 2 << 30;
 /// Calls on a stream before they are counted, as in `iolab record`.
 const STREAM_ROWS: u32 = 1000;
-/// Steps of Slurm from here on are no steps of tasks.
-const SLURM_SPECIAL_STEPS: u64 = 0xffff_fff0;
 /// What names a run where nobody gave it a name: the jobs of launchers and batch systems.
 const JOBS: [&[u8]; 7] = [
     b"PMIX_NAMESPACE",
@@ -264,8 +264,8 @@ fn is_filled(layers: u32) -> bool {
 fn control_page(layers: u32) -> [u8; CONTROL_BYTES] {
     let mut page = [0; CONTROL_BYTES];
     let chunk = CHUNK_BYTES as u64;
-    let most = (LIMIT_BYTES + 2 * chunk).min((head::CHUNKS_MAX as u64 + 1) * chunk);
-    let process_bytes = most.min(setup::limit(libc::RLIMIT_FSIZE)) / chunk * chunk;
+    let process_bytes =
+        process_file_bytes(LIMIT_BYTES).min(setup::limit(libc::RLIMIT_FSIZE)) / chunk * chunk;
     let words = [
         (control::VERSION, SPOOL_VERSION),
         (control::CLOCK, 1),
@@ -300,22 +300,11 @@ fn control_page(layers: u32) -> [u8; CONTROL_BYTES] {
 /// As [`control::UNIX_BOUND`].
 fn unix_bound() -> u64 {
     // SAFETY: plain numbers, of which those that say what to change are 0; filled by the call.
-    let (state, time) = unsafe {
+    unsafe {
         let mut time = MaybeUninit::<libc::timex>::zeroed().assume_init();
         let state = system::raw3(libc::SYS_adjtimex, &raw mut time as usize, 0, 0);
-        (state, time)
-    };
-    let is_synchronised = state >= 0 && state != libc::TIME_ERROR as isize;
-    // In microseconds.
-    let bound = || u64::try_from(time.maxerror).unwrap_or(0).saturating_mul(1000).saturating_add(1);
-    if is_synchronised { bound() } else { 0 }
-}
-
-fn nanoseconds(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: fills the structure; cannot fail for these clocks.
-    unsafe { libc::clock_gettime(clock, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+        control::unix_bound(state as i64, time.maxerror)
+    }
 }
 
 fn created(path: &Text) -> Option<usize> {
