@@ -22,6 +22,8 @@ pub enum Part {
     Sending,
     /// Between a message's last byte at its sender and at its receiver.
     Wire,
+    /// The server takes nothing, its memory being full.
+    Memory,
     /// The server has the request and does nothing for it.
     ServerWait,
     /// What it needs has not begun on the device.
@@ -38,10 +40,11 @@ pub enum Part {
 
 impl Part {
     /// All, in the order in which a request passes through them.
-    pub const ALL: [Part; 9] = [
+    pub const ALL: [Part; 10] = [
         Part::Client,
         Part::Sending,
         Part::Wire,
+        Part::Memory,
         Part::ServerWait,
         Part::DeviceWait,
         Part::Positioning,
@@ -56,6 +59,7 @@ impl Part {
             Part::Client => "in the client",
             Part::Sending => "sending",
             Part::Wire => "on the wire",
+            Part::Memory => "waiting for the server's memory",
             Part::ServerWait => "waiting at the server",
             Part::DeviceWait => "waiting for the device",
             Part::Positioning => "positioning",
@@ -71,6 +75,7 @@ impl Part {
             Part::Client => "client_ns",
             Part::Sending => "sending_ns",
             Part::Wire => "wire_ns",
+            Part::Memory => "memory_ns",
             Part::ServerWait => "server_wait_ns",
             Part::DeviceWait => "device_wait_ns",
             Part::Positioning => "positioning_ns",
@@ -96,9 +101,9 @@ impl Parts {
         self.sum(&Part::ALL)
     }
 
-    /// For devices: until one begins, gets there, and moves bytes.
+    /// For devices: until one begins, gets there, and moves bytes, or has freed memory.
     pub(crate) fn for_devices(&self) -> u64 {
-        self.sum(&[Part::DeviceWait, Part::Positioning, Part::Transferring])
+        self.sum(&[Part::Memory, Part::DeviceWait, Part::Positioning, Part::Transferring])
     }
 
     /// Several together.

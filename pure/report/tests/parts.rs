@@ -6,7 +6,8 @@ mod busy_runs;
 use busy_runs::{EVERYTHING, full_memories, recorded};
 use iolab_report::parts::{Part, PartRow, PartSums, Parts, Ways};
 use iolab_report::{Analysis, report_page};
-use iolab_sim::workload::Settings;
+use iolab_sim::platform::{PRESETS, Platform};
+use iolab_sim::workload::{Settings, Workload, run};
 use iolab_trace::{Causes, Event, Function, Layer, Links, Trace};
 use iolab_vocab::{Nanos, Random, Seed};
 use std::collections::BTreeMap;
@@ -101,6 +102,45 @@ fn a_write_that_is_kept_in_memory_waits_for_no_device() {
     let device = [Part::DeviceWait, Part::Positioning, Part::Transferring];
     assert_eq!(device.map(|part| parts.of(part)), [0, 0, 0]);
     assert!(parts.of(Part::Wire) > 0 && parts.of(Part::Answering) > 0);
+}
+
+/// The parts of one write to one server with so much memory, whose device is slower than its link.
+fn parts_of_a_write(bytes: &str, memory: &str) -> Parts {
+    let workload = format!(
+        "name = 'writer'
+files = [{{ name = 'f', size = '1000m' }}]
+[[applications]]
+name = 'writer'
+ranks = 1
+phases = [{{ name = 'all', commands = [{{ open = 'f' }}, {{ write = 'f', bytes = '{bytes}' }}, {{ close = 'f' }}] }}]
+"
+    );
+    let (_, platform) = PRESETS.iter().find(|(name, _)| *name == "classic-hdd").unwrap();
+    let mut platform = (*platform).to_owned();
+    let memory = format!("memory_bytes = \"{memory}\"");
+    for (before, after) in [
+        ("memory_bytes = \"1000m\"", memory.as_str()),
+        ("stripe_bytes = \"64k\"", "stripe_bytes = \"1000m\""),
+    ] {
+        assert!(platform.contains(before), "{before}");
+        platform = platform.replace(before, after);
+    }
+    let platform = Platform::parse(&platform).unwrap();
+    let cache = Some("write-behind".to_owned());
+    let settings = Settings { record: true, cache, ..Settings::default() };
+    let trace =
+        run(&Workload::parse(&workload).unwrap(), &platform, &settings).unwrap().trace.unwrap();
+    let ways = Ways::new(&trace).unwrap();
+    ways.spent(only(&trace, Function::MPI_FILE_WRITE).0).parts
+}
+
+#[test]
+fn what_a_full_server_holds_back_is_not_on_the_wire() {
+    let (roomy, full) = (parts_of_a_write("400m", "1000m"), parts_of_a_write("400m", "2m"));
+    let moving = |parts: &Parts| parts.of(Part::Sending) + parts.of(Part::Wire);
+    assert_eq!(roomy.of(Part::Memory), 0);
+    assert!(full.of(Part::Memory) > full.total() / 10, "{full:?}");
+    assert!(moving(&full) <= moving(&roomy) * 11 / 10, "{full:?} against {roomy:?}");
 }
 
 #[test]

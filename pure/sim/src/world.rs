@@ -19,6 +19,7 @@ mod device;
 mod event;
 mod fault;
 mod flow;
+mod held_back;
 mod hop;
 mod message;
 mod network;

@@ -41,7 +41,11 @@ export function facts(data: TraceData, details: Details, files: Int32Array, inde
   const process = data.head.processes[processOf(data, index).process];
   const found: Fact[] = [{ name: "function", text: `${entry.name} (${entry.layer})` }];
   if (files[index] >= 0) found.push({ name: "file", text: data.head.files[files[index]] });
-  if (details.offset[index] >= 0) found.push({ name: "offset", text: count(details.offset[index]) });
+  if (details.offset[index] >= 0) {
+    const isMessage = entry.layer === "network";
+    const told = { name: "offset", text: count(details.offset[index]) };
+    found.push(isMessage ? { name: "held back", text: `${duration(details.offset[index])} by a receiver whose memory was full` } : told);
+  }
   if (details.length[index] >= 0) found.push({ name: lengthName(entry.kind), text: bytes(details.length[index]) });
   found.push({ name: "result", text: resultText(entry.kind, details.result[index]) });
   found.push({ name: "start", text: moment(data.start[index]) });
@@ -53,7 +57,11 @@ export function facts(data: TraceData, details: Details, files: Int32Array, inde
     const argument = argumentFact(entry, details.argument[index]);
     if (argument) found.push(argument);
   }
-  if (details.fd[index] >= 0) found.push({ name: "descriptor", text: String(details.fd[index]) });
+  if (details.fd[index] >= 0) {
+    const isAccess = entry.layer === "device";
+    const told = { name: "descriptor", text: String(details.fd[index]) };
+    found.push(isAccess ? { name: "before its first byte", text: duration(details.fd[index]) } : told);
+  }
   found.push({ name: "run", text: data.head.label });
   found.push({ name: "process", text: processText(process, processOf(data, index).thread) });
   found.push({ name: "row", text: count(details.row[index]) });

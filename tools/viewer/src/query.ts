@@ -202,8 +202,11 @@ function testOf(term: Term, run: LoadedRun): Test {
       return (at) => within(term.intervals, end[at] - start[at]);
     case "size":
       return detail(({ length }, at) => length[at] >= 0 && within(term.intervals, length[at]));
-    case "offset":
-      return detail(({ offset }, at) => offset[at] >= 0 && within(term.intervals, offset[at]));
+    case "offset": {
+      // A message's is a time, see docs/format/trace.md.
+      const isMessage = byFunction(({ layer }) => layer === "network");
+      return detail(({ offset }, at) => offset[at] >= 0 && !isMessage(at) && within(term.intervals, offset[at]));
+    }
     case "error":
       return detail(({ result }, at) => result[at] < 0 && (term.number === undefined || result[at] === -term.number));
     case "seek": {

@@ -21,7 +21,7 @@ const sum = (parts: ArrayLike<number>) => Array.from(parts).reduce((all, ns) => 
 test("the parts of every call of a rank add up to its duration, and nothing else has any", async () => {
   const run = await checkpoint();
   const { head, data, parts } = run;
-  assert.equal(head.parts.length, 9);
+  assert.equal(head.parts.length, 10);
   let calls = 0;
   for (let at = 0; at < head.count; at++) {
     const { layer } = head.functions[data.functionOf[at]];

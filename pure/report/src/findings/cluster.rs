@@ -93,7 +93,7 @@ fn seek_bound(facts: &Facts, cluster: &Cluster) -> Option<Finding> {
         return None;
     }
     let cost = |parts: &Parts| {
-        let waiting = parts.of(Part::DeviceWait) as f64 * seeking_share;
+        let waiting = parts.sum(&[Part::Memory, Part::DeviceWait]) as f64 * seeking_share;
         parts.of(Part::Positioning).saturating_add(waiting as u64)
     };
     let message = format!(
@@ -159,7 +159,6 @@ fn small_requests(facts: &Facts, cluster: &Cluster) -> Option<Finding> {
 /// Ranks wait for messages over a link that carries all it can, and for no device.
 fn saturated_link(facts: &Facts, cluster: &Cluster) -> Option<Finding> {
     let parts = cluster.parts();
-    // Where memory is full, data wait on the wire for devices.
     let is_for_devices = share(parts.for_devices(), parts.total()) > FEW;
     if is_for_devices || share(link_ns(&parts), parts.total()) < MOST || cluster.link_rate <= 0.0 {
         return None;

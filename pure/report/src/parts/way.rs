@@ -177,6 +177,11 @@ impl<'a> Ways<'a> {
             return positioned(event, (since, until), parts);
         }
         let is_answer = || self.is_answer(event, place);
+        let is_on_its_way = matches!(place.kind, ProcessKind::NicOut | ProcessKind::NicIn);
+        let since = match is_on_its_way && at.is_end {
+            true => held_back(event, (since, until), parts),
+            false => since,
+        };
         let part = match place.kind {
             ProcessKind::Rank if event.process == self.trace.events[call as usize].process => {
                 Part::Client
@@ -211,6 +216,15 @@ fn positioned(access: &Event, (since, until): (Nanos, Nanos), parts: &mut Parts)
     let moving = access.start.after(Nanos(positioning)).clamp(since, until);
     parts.add(Part::Positioning, moving.since(since));
     parts.add(Part::Transferring, until.since(moving));
+}
+
+/// A message: for so long of its way its receiver took nothing, of which the trace says only how long. Returns from
+/// when on the rest would have lasted had that come first.
+fn held_back(message: &Event, (since, until): (Nanos, Nanos), parts: &mut Parts) -> Nanos {
+    let held = Nanos(u64::try_from(message.offset).unwrap_or(0));
+    let moving = since.after(held).clamp(since, until);
+    parts.add(Part::Memory, moving.since(since));
+    moving
 }
 
 /// Notices when a way leads in a circle, all at one moment: by looking back at a moment that lies twice as

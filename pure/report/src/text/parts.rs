@@ -9,9 +9,9 @@ use std::fmt::Write;
 const LISTED: usize = 5;
 
 /// What a row has.
-pub(crate) const COLUMNS: [&str; 12] = [
-    "time", "client", "sending", "wire", "server", "device", "position", "transfer", "answer",
-    "rest", "calls", "",
+pub(crate) const COLUMNS: [&str; 13] = [
+    "time", "client", "sending", "wire", "memory", "server", "device", "position", "transfer",
+    "answer", "rest", "calls", "",
 ];
 
 pub(super) fn write(parts: Option<&PartSums>) -> String {
@@ -29,8 +29,8 @@ pub(super) fn write(parts: Option<&PartSums>) -> String {
         }
     }
     format!(
-        "\nWhere the time of calls went (server, device: waiting for them; rest: waiting for other ranks)\n{}{notes}",
-        table(&rows, 11)
+        "\nWhere the time of calls went (memory: until a full server takes more; server, device: waiting for them; rest: waiting for other ranks)\n{}{notes}",
+        table(&rows, 12)
     )
 }
 
@@ -50,14 +50,14 @@ pub(crate) fn named(prefix: &str, row: &PartRow) -> String {
     if prefix.is_empty() { name } else { format!("{prefix} {name}") }
 }
 
-fn line(row: &PartRow, name: &str) -> [String; 12] {
-    let mut cells = cells([""; 12]);
+fn line(row: &PartRow, name: &str) -> [String; 13] {
+    let mut cells = cells([""; 13]);
     cells[0] = duration(row.time_ns);
     for (cell, part) in cells[1..].iter_mut().zip(Part::ALL) {
         *cell = share(&row.parts, part);
     }
-    cells[10] = grouped(row.call_count);
-    cells[11] = name.to_owned();
+    cells[11] = grouped(row.call_count);
+    cells[12] = name.to_owned();
     cells
 }
 

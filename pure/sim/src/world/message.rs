@@ -130,7 +130,7 @@ impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
             arrived_bytes: 0,
         });
         if let Some(recorder) = &mut self.recorder {
-            recorder.send_began(message, self.calendar.now);
+            recorder.send_began(message, target, self.calendar.now);
         }
         message
     }
@@ -220,9 +220,10 @@ impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
     #[cold]
     fn note_departure(&mut self, id: MessageId, at: u32, bytes: u64, departure: &Departure<C>) {
         let (node, now) = (self.node_of_hop(at), self.calendar.now);
+        let target = self.messages.get(id).target;
         let Some(recorder) = &mut self.recorder else { return };
         if departure.is_sent {
-            recorder.sent(id, node, bytes, departure.content.number(), now);
+            recorder.sent((id, target), node, bytes, departure.content.number(), now);
         }
         recorder.departs(id);
     }
@@ -234,10 +235,10 @@ impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
         let Some(recorder) = &mut self.recorder else { return };
         // A message of one packet arrives at once.
         if is_first && !is_whole || is_whole && bytes <= u64::from(self.packet_bytes) {
-            recorder.receive_began(id, now);
+            recorder.receive_began(id, target, now);
         }
         if is_whole {
-            recorder.received(id, node, bytes, content.number(), now);
+            recorder.received((id, target), node, bytes, content.number(), now);
         }
         recorder.arrives(id);
     }
@@ -268,6 +269,9 @@ impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
         for at in self.arrivals_of(target) {
             self.network.block(at, target.0);
         }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.holds_back(target, self.calendar.now);
+        }
     }
 
     /// What is meant for a server may reach it again.
@@ -275,6 +279,9 @@ impl<Q: EventQueue<Event>, C: Content> World<Q, C> {
         let target = self.target_of(server);
         for at in self.arrivals_of(target) {
             self.network.unblock(&mut self.calendar, at, target.0);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.lets_through(target, self.calendar.now);
         }
     }
 

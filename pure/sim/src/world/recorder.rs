@@ -8,7 +8,8 @@
 //! node its NIC out and its NIC in, then further parties of the machines.
 
 use super::causes::{ByIndex, Found, RowId};
-use super::{Id, MessageId, NodeId, ServerId, TransferId};
+use super::held_back::HeldBack;
+use super::{Id, MessageId, NodeId, ServerId, Target, TransferId};
 use iolab_device::{Access, Seek};
 use iolab_trace::{Causes, Event as Row, Function, Links};
 use iolab_vocab::{Direction, Extent, Nanos};
@@ -25,9 +26,11 @@ pub(crate) struct Recorder {
     pieces: Vec<(usize, Vec<Extent>)>,
     /// Of all pieces.
     piece_count: usize,
-    /// By message: since when it is being sent and received.
-    sent: Vec<Nanos>,
-    received: Vec<Nanos>,
+    /// By message: when its way into the network began and ended, and the way out of it began.
+    sent: Vec<Moment>,
+    left: Vec<Moment>,
+    received: Vec<Moment>,
+    held_back: HeldBack,
     /// By message: their rows.
     sends: ByIndex,
     receives: ByIndex,
@@ -35,6 +38,14 @@ pub(crate) struct Recorder {
     pub(super) found: Found,
     process_count: u32,
     server_count: u32,
+}
+
+/// A moment on a message's way.
+#[derive(Clone, Copy, Default)]
+struct Moment {
+    time: Nanos,
+    /// How long its target has held back until then, together.
+    held: Nanos,
 }
 
 /// What was kept.
@@ -47,11 +58,11 @@ pub(crate) struct Rows {
     pub(crate) lost_count: u64,
 }
 
-fn set(times: &mut Vec<Nanos>, index: usize, now: Nanos) {
-    if index >= times.len() {
-        times.resize(index + 1, Nanos::ZERO);
+fn set(moments: &mut Vec<Moment>, index: usize, now: Moment) {
+    if index >= moments.len() {
+        moments.resize(index + 1, Moment::default());
     }
-    times[index] = now;
+    moments[index] = now;
 }
 
 impl Recorder {
@@ -63,7 +74,9 @@ impl Recorder {
             pieces: Vec::new(),
             piece_count: 0,
             sent: Vec::new(),
+            left: Vec::new(),
             received: Vec::new(),
+            held_back: HeldBack::default(),
             sends: ByIndex::default(),
             receives: ByIndex::default(),
             found: Found::default(),
@@ -182,9 +195,24 @@ impl Recorder {
         );
     }
 
-    pub(super) fn send_began(&mut self, message: MessageId, now: Nanos) {
+    /// From now on what is meant for a target waits at its node.
+    pub(super) fn holds_back(&mut self, target: Target, now: Nanos) {
+        self.held_back.begins(target, now);
+    }
+
+    /// What is meant for a target may reach it again.
+    pub(super) fn lets_through(&mut self, target: Target, now: Nanos) {
+        self.held_back.ends(target, now);
+    }
+
+    fn moment(&self, target: Target, now: Nanos) -> Moment {
+        Moment { time: now, held: self.held_back.until(target, now) }
+    }
+
+    pub(super) fn send_began(&mut self, message: MessageId, target: Target, now: Nanos) {
         let row = self.open();
         self.sends.set(message.index(), row);
+        let now = self.moment(target, now);
         set(&mut self.sent, message.index(), now);
     }
 
@@ -203,29 +231,33 @@ impl Recorder {
         self.found.current = self.receives.of(message.index());
     }
 
-    pub(super) fn receive_began(&mut self, message: MessageId, now: Nanos) {
+    pub(super) fn receive_began(&mut self, message: MessageId, target: Target, now: Nanos) {
         let row = self.open_first();
         self.found.begun_by(row, self.sends.of(message.index()));
         self.receives.set(message.index(), row);
+        let now = self.moment(target, now);
         set(&mut self.received, message.index(), now);
     }
 
     pub(super) fn sent(
         &mut self,
-        message: MessageId,
+        (message, target): (MessageId, Target),
         node: NodeId,
         bytes: u64,
         number: i64,
         now: Nanos,
     ) {
-        let start = self.sent[message.index()];
+        let (start, end) = (self.sent[message.index()], self.moment(target, now));
+        set(&mut self.left, message.index(), end);
         let row = self.sends.of(message.index());
-        self.message((row, Function::SEND), self.nic(node), bytes, number, start, now);
+        let held = end.held.since(start.held);
+        let row = (row, Function::SEND, held);
+        self.message(row, self.nic(node), bytes, number, (start.time, now));
     }
 
     pub(super) fn received(
         &mut self,
-        message: MessageId,
+        (message, target): (MessageId, Target),
         node: NodeId,
         bytes: u64,
         number: i64,
@@ -234,7 +266,11 @@ impl Recorder {
         let start = self.received[message.index()];
         let row = self.receives.of(message.index());
         self.found.ended_by(row, self.sends.of(message.index()));
-        self.message((row, Function::RECEIVE), self.nic(node) + 1, bytes, number, start, now);
+        // What its target held back until all had left, the row of its sending tells.
+        let told = self.left[message.index()].held.max(start.held);
+        let held = self.moment(target, now).held.since(told);
+        let row = (row, Function::RECEIVE, held);
+        self.message(row, self.nic(node) + 1, bytes, number, (start.time, now));
     }
 
     fn nic(&self, node: NodeId) -> u32 {
@@ -243,18 +279,17 @@ impl Recorder {
 
     fn message(
         &mut self,
-        (id, function): (RowId, Function),
+        (id, function, held): (RowId, Function, Nanos),
         process: u32,
         bytes: u64,
         argument: i64,
-        start: Nanos,
-        end: Nanos,
+        (start, end): (Nanos, Nanos),
     ) {
         let length = bytes as i64;
-        self.keep(
-            id,
-            Row { process, length, argument, result: length, start, end, ..Row::of(function) },
-        );
+        let row =
+            Row { process, length, argument, result: length, start, end, ..Row::of(function) };
+        let offset = if held > Nanos::ZERO { held.0 as i64 } else { row.offset };
+        self.keep(id, Row { offset, ..row });
     }
 
     /// Everything in order, with the pieces of each access behind it.
