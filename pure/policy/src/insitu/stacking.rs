@@ -265,9 +265,10 @@ fn asked(classes: &Classes) -> Option<Asked> {
             (WEAKER_DURABILITY, "lets a crash of the machine take what was synced")
         }
         (Semantics::MayBeOld, _) => (AGE, "lets reads miss what others have just written"),
-        (Semantics::LateVisibility, _) => {
-            (LATE_VISIBILITY, "lets other processes see bytes late, and one that dies take them along")
-        }
+        (Semantics::LateVisibility, _) => (
+            LATE_VISIBILITY,
+            "lets other processes see bytes late, and one that dies take them along",
+        ),
         (_, Visibility::Node | Visibility::Moved | Visibility::Unpacked) => {
             (LATE_VISIBILITY, "lets other nodes see bytes late")
         }

@@ -231,8 +231,10 @@ mod tests {
         let told = account(&[&lines[..], &[collected(1, 7, 2, 3, 0)]].concat()).lines(&["collect"]);
         assert_eq!(
             told,
-            ["collect: 1 file, 9 independent writes were held and went out as 1 collective access, \
-              3 times by a rank alone; 7 passed (2 because the storage answers quickly)"]
+            [
+                "collect: 1 file, 9 independent writes were held and went out as 1 collective access, \
+              3 times by a rank alone; 7 passed (2 because the storage answers quickly)"
+            ]
         );
     }
 

@@ -188,6 +188,25 @@ impl Collect {
             && !self.probes.are_over()
     }
 
+    /// Whether a write passes, whatever it is: nothing is held, and nothing will be. It is counted then.
+    pub fn passes_at_once(&mut self) -> bool {
+        let is_over = match self.settings.holds {
+            Holds::Nothing => true,
+            Holds::IfSlower(_) => self.is_atomic || self.probes.are_quick(),
+            Holds::ByChance(_) => false,
+        };
+        let passes = is_over && !self.holds_bytes();
+        if passes {
+            self.count_passed();
+        }
+        passes
+    }
+
+    fn count_passed(&mut self) {
+        self.counts.passed += 1;
+        self.counts.quick += u64::from(self.probes.are_quick());
+    }
+
     /// What it did so far.
     pub fn counts(&self) -> Counts {
         self.counts
@@ -250,8 +269,7 @@ impl Collect {
             if overlaps(&self.held) {
                 self.write_out(out);
             }
-            self.counts.passed += 1;
-            self.counts.quick += u64::from(self.probes.are_quick());
+            self.count_passed();
             return out.push(Action::Pass);
         }
         let is_full = self.held.fill() + bytes > self.settings.buffer_bytes
