@@ -201,8 +201,13 @@ static void communicators(void) {
     fprintf(out, "write only: %d\n", answer != 0);
     MPI_File_close(&file);
     open_by(turned, "turned.dat", MPI_MODE_RDWR);
+    for (int at = 0; at < PIECES; at++)
+        MPI_File_write_at(file, (MPI_Offset)(at * size + rank) * 10, data + at, 10, MPI_BYTE, MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
+    /* Two at a time. */
+    open_by(MPI_COMM_WORLD, "one.dat", MPI_MODE_RDWR);
     MPI_File other = file;
-    open_by(MPI_COMM_WORLD, "other.dat", MPI_MODE_RDWR | MPI_MODE_APPEND);
+    open_by(MPI_COMM_WORLD, "other.dat", MPI_MODE_RDWR);
     for (int at = 0; at < PIECES; at++) {
         MPI_File_write_at(other, (MPI_Offset)(at * size + rank) * 10, data + at, 10, MPI_BYTE, MPI_STATUS_IGNORE);
         MPI_File_write_at(file, (MPI_Offset)(at * size + rank) * 10, data + at + 2, 10, MPI_BYTE, MPI_STATUS_IGNORE);

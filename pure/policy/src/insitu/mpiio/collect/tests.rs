@@ -193,7 +193,12 @@ impl Program {
             return;
         }
         let bytes: Vec<u8> = offsets(&extents).iter().map(|_| random.bits() as u8).collect();
+        let mut twin = self.ranks[rank].clone();
+        let at_once = twin.passes_at_once();
         let passes = self.done(rank, Event::WriteArrived(extents.clone()), &bytes);
+        if at_once {
+            assert!(passes && twin.counts() == self.ranks[rank].counts());
+        }
         for (at, byte) in offsets(&extents).into_iter().zip(&bytes) {
             self.writers[at] = Some(rank);
             self.plain[at] = *byte;
