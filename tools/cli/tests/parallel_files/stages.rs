@@ -63,25 +63,26 @@ fn programs_of_all_kinds_leave_the_same_bytes() {
     }
 }
 
-/// Independent writes, and whatever may come after one. With three ranks, Open MPI 4.1 ends itself in an ordered write.
+/// Independent writes, and whatever may come after one. Open MPI 4.1.4 by itself ends three ranks in an ordered write, and
+/// now and then waits for ever in the open of a second file.
 #[test]
 fn writes_that_are_held_are_where_they_belong_before_anybody_may_look() {
-    for (family, ranks) in [("mpich", 3), ("openmpi", 2)] {
+    for (family, ranks, arguments) in [("mpich", 3, &["two"][..]), ("openmpi", 2, &[])] {
         let guest = Guest::new(family, "held.c");
-        let (plain, _) = guest.run(ranks, true, &[]);
+        let (plain, _) = guest.run_with(ranks, true, &[], arguments);
         for (stack, told) in [
             ("collect:slow=0,paths=*.dat", " were held and went out as 1"),
             ("collect:slow=0,paths=*.dat,buffer=4k,independent=99", " by a rank alone; "),
             ("collect:slow=1s,paths=*.dat", " because the storage answers quickly)"),
             ("collect:when=never,paths=*.dat", " 0 independent writes were held"),
-            ("collect-cruel", "collect-cruel: 1"),
-            ("collect-cruel:seed=7,buffer=4k", "collect-cruel: 1"),
+            ("collect-cruel", " passed"),
+            ("collect-cruel:seed=7,buffer=4k", " passed"),
             (
                 "hints:cb_nodes=1 + demote + collect:slow=0,paths=*.dat + write-back:paths=*.dat",
                 " held",
             ),
         ] {
-            let (ours, said) = run(&guest, ranks, stack, &[]);
+            let (ours, said) = run(&guest, ranks, stack, arguments);
             same(&plain, &ours, &format!("{stack} of {family}"));
             assert!(said.contains(told), "{stack} of {family}: {said}");
         }
