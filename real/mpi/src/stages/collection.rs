@@ -86,10 +86,11 @@ impl Collection {
             Written::Held => 0,
             Written::Late(trouble) => told::raise(&self.plain.path, file.handle, &trouble),
             Written::Passes(bytes) => {
-                let bytes = bytes.filter(|_| self.state().stage.is_probing());
+                let probed = bytes.filter(|_| self.state().stage.is_probing());
+                let Some(bytes) = probed else { return library() };
                 let begin = Instant::now();
                 let answer = library();
-                if let (Some(bytes), 0) = (bytes, answer) {
+                if answer == 0 {
                     let took = Nanos(begin.elapsed().as_nanos() as u64);
                     self.step(&mut self.state(), &file.group, Event::WriteEnded(bytes, took), None);
                 }
