@@ -43,15 +43,22 @@ CASES = [
 ]
 
 
-def once(family, options, program, directory, case, way):
-    storage, piece, bytes_, block = case
-    stack = " + ".join(filter(None, [WAYS[way], SLOW if storage == "throttle" else ""]))
-    _, launcher, own = FAMILIES[family]
+def preloaded(options, stack, own):
+    """The environment of a program under a stack, as `iolab run` makes it; without a stack, nothing is preloaded."""
     environment = os.environ | own
     if stack:
         target = HERE.parents[1] / "target" / options.target
         libraries = [target / f"libiolab_{name}.so" for name in ("intercept", "mpi")]
-        environment |= {"LD_PRELOAD": ":".join(map(str, libraries)), "IOLAB_APPLY": stack}
+        words = {"IOLAB_APPLY": stack, "IOLAB_ALLOW": "late-visibility,cruel"}
+        environment |= {"LD_PRELOAD": ":".join(map(str, libraries))} | words
+    return environment
+
+
+def once(family, options, program, directory, case, way):
+    storage, piece, bytes_, block = case
+    stack = " + ".join(filter(None, [WAYS[way], SLOW if storage == "throttle" else ""]))
+    _, launcher, own = FAMILIES[family]
+    environment = preloaded(options, stack, own)
     command = [launcher, "-n", str(options.ranks), program, FILE, str(piece), str(bytes_), str(block)]
     return rates(command, directory, environment, way)
 

@@ -12,10 +12,11 @@
 
 mod access;
 mod file;
+pub(crate) mod held;
 mod rounds;
 mod rows;
 pub(crate) mod storage;
-mod told;
+pub(crate) mod told;
 pub(crate) mod view;
 mod wire;
 
@@ -58,7 +59,60 @@ pub(crate) enum Part {
     /// The second half.
     End(&'static str),
     /// A collective access that stays the library's, and why.
-    Theirs(&'static str),
+    Theirs(Sort),
+    /// Another call that all ranks make, each of which may wait for the others there.
+    Joint,
+    /// A blocking access of this rank alone.
+    Alone(Direction, Place),
+    /// A call of this rank alone that looks at the file, or accesses bytes of it by a pointer that others move, or goes on
+    /// when it has returned.
+    Other,
+    /// `MPI_File_seek`, which may look at the end of the file.
+    Seek,
+    Finalize,
+}
+
+/// Collective accesses that stay the library's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// Their place is one that other processes move.
+    Ordered,
+    /// They go on while the program computes.
+    NonBlocking,
+}
+
+impl Sort {
+    /// Why they do.
+    fn why(self) -> &'static str {
+        match self {
+            Sort::Ordered => "its ordered calls go by the shared pointer",
+            Sort::NonBlocking => "its calls are non-blocking",
+        }
+    }
+}
+
+impl Part {
+    /// Whether it has to do with collective accesses.
+    fn is_collective(self) -> bool {
+        use Part::{Alone, Finalize, Init, Joint, Other, Seek, SetInfo};
+        !matches!(self, Init | SetInfo | Joint | Alone(..) | Other | Seek | Finalize)
+    }
+
+    /// Whether all ranks make the call, each of which may wait for the others there.
+    pub(crate) fn is_joint(self) -> bool {
+        use Part::{Access, Begin, Close, Joint, SetAtomicity, SetInfo, SetView, Theirs};
+        matches!(
+            self,
+            Close
+                | SetView
+                | SetInfo
+                | SetAtomicity
+                | Access(..)
+                | Begin(..)
+                | Joint
+                | Theirs(Sort::Ordered)
+        )
+    }
 }
 
 thread_local! {
@@ -87,7 +141,7 @@ pub(crate) fn around(
     has_large_counts: bool,
     library: &mut dyn FnMut() -> i32,
 ) -> i32 {
-    let Some(part) = part else { return library() };
+    let Some(part) = part.filter(|part| part.is_collective()) else { return library() };
     let (Some(selection), Some(_inside)) = (selection(), Inside::enter(&FRAME)) else {
         return library();
     };
@@ -96,7 +150,6 @@ pub(crate) fn around(
     let (family, noted) = (Family::here(), Vec::new());
     let call = Call { arguments: &mut words, has_large_counts, family, times, noted, scratch };
     match part {
-        Part::Init | Part::SetInfo => library(),
         Part::Open => {
             let answer = library();
             guarded(|| file::opened(&call, answer)).unwrap_or_default();
@@ -116,8 +169,8 @@ pub(crate) fn around(
             guarded(|| view::atomicity_was_set(&call, answer)).unwrap_or_default();
             answer
         }
-        Part::Theirs(why) => {
-            guarded(|| told::is_theirs(&call, why)).unwrap_or_default();
+        Part::Theirs(sort) => {
+            guarded(|| told::is_theirs(&call, sort.why())).unwrap_or_default();
             library()
         }
         Part::Access(direction, place) => {
@@ -131,6 +184,7 @@ pub(crate) fn around(
         Part::End(kind) => {
             answer_of(guarded(|| access::ended(&call, kind))).unwrap_or_else(library)
         }
+        _ => library(),
     }
 }
 

@@ -18,6 +18,11 @@ impl<T> OpenFiles<T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(&handle).cloned()
     }
 
+    /// What is kept of all of them.
+    pub(crate) fn all(&self) -> Vec<Arc<T>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
     /// From now on this is kept of a file.
     pub(crate) fn keep(&self, handle: usize, file: T) {
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -26,12 +31,17 @@ impl<T> OpenFiles<T> {
 
     /// Before `MPI_File_close(file)`, which all ranks call: what was kept.
     pub(crate) fn closing(&self, call: &Call<'_>) -> Option<Arc<T>> {
-        if call.word(0) == 0 {
-            return None;
-        }
-        // SAFETY: the program's handle.
-        let handle = unsafe { (call.word(0) as *const usize).read_unaligned() };
+        let handle = closing(call)?;
         self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&handle)
+    }
+}
+
+/// The handle that `MPI_File_close(file)` is about to overwrite.
+pub(crate) fn closing(call: &Call<'_>) -> Option<usize> {
+    match call.word(0) {
+        0 => None,
+        // SAFETY: the program's handle.
+        place => Some(unsafe { (place as *const usize).read_unaligned() }),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Strategies of the layer MPI-IO, on the program's own files: `hints` and `demote`.
+//! Strategies of the layer MPI-IO, on the program's own files: `collect`, `hints` and `demote`, in this order.
 //!
 //! `IOLAB_APPLY` names them, with those of other layers, which are for others. Calls come here before
 //! collective machines (`exchange`) and the library hear of them; files of the parallel file system never do.
@@ -7,21 +7,28 @@
 //! what becomes of a collective call is judged by all from what all have said: no rank ever goes by what it
 //! alone knows, so none waits for another that went elsewhere. What a stage has no part in passes as it came.
 
+mod collection;
 mod demotion;
 mod file;
 mod independent;
 mod info;
 mod log;
+mod seen;
+mod staging;
 
 use crate::call::Call;
-use crate::exchange::{Part, guarded};
+use crate::exchange::{Part, Sort, guarded, told};
 use crate::family::Family;
+use crate::open_files;
+use crate::pfs::trouble::Trouble;
 use crate::recorder::Times;
 use demotion::Verdict;
+use file::File;
 use iolab_layer::inside::Inside;
 use iolab_policy::insitu::mpiio::MpiIoStage;
 use iolab_policy::insitu::stacking::{self, Consent, Setting};
 use iolab_policy::insitu::{Selection, StrategySpec};
+use iolab_vocab::Direction;
 use std::cell::Cell;
 use std::sync::OnceLock;
 
@@ -87,21 +94,55 @@ pub(crate) fn around(
             guarded(|| opening.done(&call, answer)).unwrap_or_default();
             answer
         }
-        Part::Close => {
-            guarded(|| file::closing(&call)).unwrap_or_default();
+        Part::Finalize => {
+            guarded(|| file::all().iter().for_each(|file| file.before_end())).unwrap_or_default();
             library(words)
         }
-        Part::SetView => hinted(&call, 5, library, |file, answer| {
-            file.demotion().iter().for_each(|it| it.view_was_set(&call, answer));
+        Part::Close => {
+            let file = open_files::closing(&call).and_then(file::find);
+            // The handler of a file is gone when it is closed.
+            let late = file.and_then(|file| Some(raised(&file, joined(&file)?)));
+            guarded(|| file::closing(&call)).unwrap_or_default();
+            match library(words) {
+                0 => late.unwrap_or(0),
+                code => code,
+            }
+        }
+        _ => match guarded(|| file::find(call.word(0))).ok().flatten() {
+            Some(file) => on_file(part, &file, &call, library),
+            None => library(words),
+        },
+    }
+}
+
+/// A call on a file that stages are for.
+fn on_file(
+    part: Part,
+    file: &File,
+    call: &Call<'_>,
+    library: &mut dyn FnMut(&[usize]) -> i32,
+) -> i32 {
+    let words = &*call.arguments;
+    let collection = file.collection.as_ref();
+    let late = if part.is_joint() { joined(file) } else { None };
+    let answer = match part {
+        Part::SetView => hinted(file, call, 5, library, |answer| {
+            if file.demotion.is_some() || collection.is_some() {
+                file.seen().view_was_set(call, answer);
+            }
         }),
-        Part::SetInfo => hinted(&call, 1, library, |_, _| {}),
+        Part::SetInfo => hinted(file, call, 1, library, |_| {}),
         Part::SetAtomicity => {
             let answer = library(words);
-            demoted(&call, |it| it.atomicity_was_set(&call, answer));
+            let set = || {
+                file.seen().atomicity_was_set(call, answer);
+                collection.iter().for_each(|it| it.atomicity_was_set(file));
+            };
+            guarded(set).unwrap_or_default();
             answer
         }
         Part::Access(direction, place) => {
-            let judge = || demotion::verdict(&call, direction, place);
+            let judge = || demotion::verdict(file, call, direction, place);
             match guarded(judge).unwrap_or(Verdict::Collective) {
                 Verdict::Collective => library(words),
                 Verdict::Independent(function) => independent::perform(function, words),
@@ -109,39 +150,57 @@ pub(crate) fn around(
         }
         Part::Begin(..) => {
             let answer = library(words);
-            demoted(&call, |it| it.split_has_begun(answer));
+            file.seen().is_split |= answer == 0;
             answer
         }
         Part::End(_) => {
             let answer = library(words);
-            demoted(&call, |it| it.split_has_ended());
+            file.seen().is_split = false;
             answer
         }
-        Part::Theirs(_) => library(words),
+        Part::Alone(Direction::Write, place) => match collection {
+            Some(collection) => collection.write(file, call, place, &mut || library(words)),
+            None => library(words),
+        },
+        Part::Alone(Direction::Read, place) => {
+            let before = || collection.iter().for_each(|it| it.before_read(file, call, place));
+            guarded(before).unwrap_or_default();
+            library(words)
+        }
+        Part::Seek if call.int(2) != call.family.seek_end => library(words),
+        Part::Seek | Part::Other | Part::Theirs(Sort::NonBlocking) => {
+            let before = || collection.iter().for_each(|it| it.before_other(&file.group));
+            guarded(before).unwrap_or_default();
+            library(words)
+        }
+        _ => library(words),
+    };
+    match late {
+        // All ranks made the call, and an error of its own was told.
+        Some(trouble) if answer == 0 => raised(file, trouble),
+        _ => answer,
     }
 }
 
-/// What a demotion of the file of a call is told.
-fn demoted(call: &Call<'_>, tell: impl FnOnce(&demotion::Demotion)) {
-    let told = guarded(|| {
-        if let Some(file) = file::find(call.word(0))
-            && let Some(demotion) = file.demotion()
-        {
-            tell(demotion);
-        }
-    });
-    told.unwrap_or_default();
+/// What all ranks hold goes out before a call that all of them make; what went wrong.
+fn joined(file: &File) -> Option<Trouble> {
+    let collection = file.collection.as_ref()?;
+    guarded(|| collection.joined(&file.group)).ok()?.err()
+}
+
+/// Tells of it as of an error of the call; its answer.
+fn raised(file: &File, trouble: Trouble) -> i32 {
+    told::raise(file.path(), file.handle, &trouble)
 }
 
 /// A call with a set of hints at the place `at`, to which ours are added where the program gives one.
 fn hinted(
+    file: &File,
     call: &Call<'_>,
     at: usize,
     library: &mut dyn FnMut(&[usize]) -> i32,
-    then: impl FnOnce(&file::File, i32),
+    then: impl FnOnce(i32),
 ) -> i32 {
-    let file = guarded(|| file::find(call.word(0))).ok().flatten();
-    let Some(file) = file else { return library(call.arguments) };
     let added = guarded(|| file.hints_beside(call.handle(at))).ok().flatten();
     let mut words = call.arguments.to_vec();
     if let Some(added) = &added {
@@ -152,7 +211,7 @@ fn hinted(
         if let (Some(added), 0) = (added, answer) {
             file.tell_hints(&added);
         }
-        then(&file, answer);
+        then(answer);
     })
     .unwrap_or_default();
     answer

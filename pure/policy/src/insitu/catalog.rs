@@ -5,7 +5,7 @@ use super::classes::{
     Classes, Interference, Layer, Need, Owned, Scope, Semantics, Shape, State, Visibility,
 };
 use super::cruel::Trouble;
-use super::mpiio::{Demote, Hints, MpiIoStage};
+use super::mpiio::{Collect, Demote, Hints, MpiIoStage};
 use super::parameter::{Parameters, unknown};
 use super::write_back::Settings;
 use super::{
@@ -273,12 +273,41 @@ const DEMOTE_CRUEL: Row = Row {
     build: Build::MpiIo(|parameters| Ok(MpiIoStage::Demote(Demote::parse_cruel(parameters)?))),
 };
 
+const COLLECT: Row = Row {
+    name: "collect",
+    summary: "holds a rank's independent writes, which go out together at the next call that all ranks make",
+    usage: "collect:paths=GLOB[,buffer=16m,independent=1m,slow=20us,when=slow|never,exclude=GLOB]",
+    classes: Classes {
+        layer: Layer::MpiIo,
+        scope: Scope::Data,
+        interference: Interference::Several,
+        state: State::Buffer,
+        semantics: Semantics::LateVisibility,
+        visibility: Visibility::Joint,
+        shape: Shape::Joins,
+        needs: &[Need::Mpi],
+        owns: &[Owned::HeldBytes],
+        ..Classes::PLAIN
+    },
+    build: Build::MpiIo(|parameters| Ok(MpiIoStage::Collect(Collect::parse(parameters)?))),
+};
+
+const COLLECT_CRUEL: Row = Row {
+    name: "collect-cruel",
+    summary: "for tests: holds, passes, writes out and exchanges independent writes at random by seed",
+    usage: "collect-cruel[:seed=1,buffer=64k,paths=GLOB,exclude=GLOB]",
+    classes: Classes { is_cruel: true, ..COLLECT.classes },
+    build: Build::MpiIo(|parameters| Ok(MpiIoStage::Collect(Collect::parse_cruel(parameters)?))),
+};
+
 /// All strategies.
 pub struct Catalog;
 
 impl Catalog {
     /// Every row, in the order of documentation.
     pub const ROWS: &[Row] = &[
+        COLLECT,
+        COLLECT_CRUEL,
         HINTS,
         DEMOTE,
         DEMOTE_CRUEL,

@@ -101,6 +101,9 @@ closed! {
         WeakerDurability "weaker durability",
         /// A read may miss what another program has just written.
         MayBeOld "may be old",
+        /// Other processes of the program may miss what a write has returned for until a call that all of them
+        /// make, and a process that dies before takes it along.
+        LateVisibility "late visibility",
         /// Nothing: the file holds other bytes.
         Destroyed "destroyed",
     }
@@ -113,6 +116,8 @@ closed! {
         AtOnce "at once",
         /// Processes of the run; others once it was written out.
         Run "run",
+        /// The process; others after the next call that all processes make.
+        Joint "joint call",
         /// Processes of the node; others after a sync or close.
         Node "node",
         /// Others once the file has been moved home.

@@ -74,6 +74,11 @@ impl Held {
         self.rearranged
     }
 
+    /// How many pieces there are.
+    pub(super) fn piece_count(&self) -> usize {
+        self.others.len() + usize::from(!self.tail.extent.is_empty())
+    }
+
     /// Every piece, by offset.
     pub(super) fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
         let tail = Some(self.tail).filter(|tail| !tail.extent.is_empty());

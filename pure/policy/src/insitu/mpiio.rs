@@ -5,11 +5,13 @@
 //! them in a program (`real/mpi`); a mount, a replay and the simulator have no calls of MPI-IO for them.
 
 mod account;
+pub mod collect;
 mod demote;
 mod hints;
 mod line;
 
 pub use account::Account;
+pub use collect::Collect;
 pub use demote::{Demote, Judgement, Part, Parts, When};
 pub use hints::Hints;
 pub use line::{HintEffect, Line};
@@ -21,4 +23,6 @@ pub enum MpiIoStage {
     Hints(Hints),
     /// Has collective accesses go out independently.
     Demote(Demote),
+    /// Has independent writes go out together.
+    Collect(Collect),
 }

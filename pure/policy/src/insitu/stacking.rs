@@ -265,6 +265,10 @@ fn asked(classes: &Classes) -> Option<Asked> {
             (WEAKER_DURABILITY, "lets a crash of the machine take what was synced")
         }
         (Semantics::MayBeOld, _) => (AGE, "lets reads miss what others have just written"),
+        (Semantics::LateVisibility, _) => (
+            LATE_VISIBILITY,
+            "lets other processes see bytes late, and one that dies take them along",
+        ),
         (_, Visibility::Node | Visibility::Moved | Visibility::Unpacked) => {
             (LATE_VISIBILITY, "lets other nodes see bytes late")
         }
@@ -401,7 +405,12 @@ fn seen_late(spec: &StrategySpec) -> Option<String> {
 
 /// What of files' semantics a stack gives up, for the header of a trace.
 pub fn given_up(specs: &[StrategySpec]) -> Vec<String> {
-    let all = [Semantics::WeakerDurability, Semantics::MayBeOld, Semantics::Destroyed];
+    let all = [
+        Semantics::WeakerDurability,
+        Semantics::MayBeOld,
+        Semantics::LateVisibility,
+        Semantics::Destroyed,
+    ];
     let gives_up =
         |semantics: &Semantics| specs.iter().any(|spec| spec.classes().semantics == *semantics);
     all.iter().filter(|it| gives_up(it)).map(|it| it.word().to_owned()).collect()

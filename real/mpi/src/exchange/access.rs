@@ -3,14 +3,15 @@
 
 use super::file::{self, File};
 use super::rounds::Rounds;
+use super::storage::Plain;
 use super::wire::Messages;
 use super::{Place, told, view};
 use crate::call::Call;
 use crate::pfs::buffer::Buffer;
+use crate::pfs::group::Group;
 use crate::pfs::numbers::{Class, Numbers};
 use crate::pfs::status::set_status;
-use crate::pfs::trouble::{Trouble, say};
-use crate::profiling;
+use crate::pfs::trouble::Trouble;
 use iolab_pattern::Nest;
 use iolab_policy::collective::{
     Access, BUFFER_BYTES, CollectiveSelection, DirectAccess, FileCall, Wanted,
@@ -46,10 +47,10 @@ struct Own {
 }
 
 /// A rank's part in a call, as all know it.
-struct Part {
-    view: Arc<Nest>,
-    from: u64,
-    to: u64,
+pub(super) struct Part {
+    pub(super) view: Arc<Nest>,
+    pub(super) from: u64,
+    pub(super) to: u64,
 }
 
 /// What came of a call, on this rank.
@@ -74,7 +75,7 @@ pub(super) fn carried_out(
             unsafe { set_status(call.word(call.last()), bytes) };
             Some(0)
         }
-        Done::Failed(trouble) => Some(raise(&file, &trouble)),
+        Done::Failed(trouble) => Some(told::raise(&file.plain.path, file.handle, &trouble)),
     }
 }
 
@@ -93,7 +94,7 @@ pub(super) fn begun(
             file.state().begun = Some((kind, bytes));
             Some(0)
         }
-        Done::Failed(trouble) => Some(raise(&file, &trouble)),
+        Done::Failed(trouble) => Some(told::raise(&file.plain.path, file.handle, &trouble)),
     }
 }
 
@@ -104,17 +105,6 @@ pub(super) fn ended(call: &Call<'_>, kind: &'static str) -> Option<i32> {
     // SAFETY: the program's status.
     unsafe { set_status(call.word(2), bytes) };
     Some(0)
-}
-
-/// Tells of an error as the library would: by the file's handler, and by the answer.
-fn raise(file: &File, trouble: &Trouble) -> i32 {
-    if !trouble.text.is_empty() {
-        say(&format!("{}: {}", file.plain.path.display(), trouble.text));
-    }
-    let code = Numbers::here().code(trouble.class);
-    // SAFETY: an open file; a handler of the program's may end it.
-    unsafe { profiling::file_call_errhandler(file.handle, code as usize) };
-    code
 }
 
 fn moved(
@@ -143,13 +133,18 @@ fn moved(
     let Ok(mut own) = own else { return Done::Passed };
     let Part { from, to, .. } = parts[file.group.rank as usize];
     file.carried.fetch_add(1, Relaxed);
-    let result = exchanged(selection, file, direction, parts, &mut own.buffer);
-    let result = agreed(file, result);
+    let ranks = (&file.group, &file.plain);
+    let spare = std::mem::take(&mut file.state().spare);
+    let (result, bytes, spare) =
+        exchanged(selection, ranks, direction, parts, &mut own.buffer, spare);
+    file.exchanged.fetch_add(bytes, Relaxed);
+    file.state().spare = spare;
+    let result = agreed(&file.group, result);
     if place == Place::Own {
         let unit =
             file.state().views.as_ref().map_or(1, |views| views[file.group.rank as usize].unit);
         let bytes = if result.is_ok() { to - from } else { own.to - own.from };
-        view::seek(file, own.offset + bytes.div_ceil(unit));
+        view::seek(file.handle, own.offset + bytes.div_ceil(unit));
     }
     match result {
         Ok(()) => Done::Moved(to - from),
@@ -220,7 +215,7 @@ fn together(file: &File, own: &Result<Own, Halt>, direction: Direction) -> Resul
         }));
     }
     if let Some(rank) = all.iter().position(|words| words[0] == 2) {
-        return Err(Halt::Wrong(first_of(file, own.as_ref().err(), rank, all[rank][1])));
+        return Err(Halt::Wrong(first_of(&file.group, own.as_ref().err(), rank, all[rank][1])));
     }
     let size = all.iter().map(|words| words[3]).max().unwrap_or(0);
     let state = file.state();
@@ -235,26 +230,30 @@ fn together(file: &File, own: &Result<Own, Halt>, direction: Direction) -> Resul
 }
 
 /// The error of the lowest rank that has one: its own, or what it said.
-fn first_of(file: &File, own: Option<&Halt>, rank: usize, class: u64) -> Trouble {
+fn first_of(group: &Group, own: Option<&Halt>, rank: usize, class: u64) -> Trouble {
     let class = Class::ALL.get(class as usize).copied().unwrap_or(Class::Other);
     match own {
-        Some(Halt::Wrong(trouble)) if rank == file.group.rank as usize => trouble.clone(),
+        Some(Halt::Wrong(trouble)) if rank == group.rank as usize => trouble.clone(),
         _ => Trouble::new(class, ""),
     }
 }
 
-/// The machine's rounds.
-fn exchanged(
+/// The machine's rounds, with memory of calls before this one: what came of it, bytes that went to other ranks, and
+/// memory for the next call.
+pub(super) fn exchanged(
     selection: &CollectiveSelection,
-    file: &File,
+    (group, plain): (&Group, &Plain),
     direction: Direction,
     parts: Vec<Part>,
     buffer: &mut Buffer,
-) -> Result<(), Trouble> {
-    let rank = file.group.rank;
-    let strange = || Trouble::new(Class::Other, "a view whose offsets do not ascend");
+    spare: Vec<Vec<u8>>,
+) -> (Result<(), Trouble>, u64, Vec<Vec<u8>>) {
+    let rank = group.rank;
     let wanted = parts.iter().map(|it| Wanted::of_view(it.view.clone(), it.from, it.to));
-    let wanted = wanted.collect::<Option<Vec<_>>>().ok_or_else(strange)?;
+    let Some(wanted) = wanted.collect::<Option<Vec<_>>>() else {
+        let strange = Trouble::new(Class::Other, "a view whose offsets do not ascend");
+        return (Err(strange), 0, spare);
+    };
     let access = Arc::new(Access { direction, wanted });
     let call = FileCall { access, rank, buffer_bytes: BUFFER_BYTES, costs: None };
     let access = call.access.clone();
@@ -263,28 +262,25 @@ fn exchanged(
         // As in the simulated cluster: nobody has anything for others.
         false => Box::new(DirectAccess::new(call)),
     };
-    let spare = std::mem::take(&mut file.state().spare);
-    let wire = Messages::of(&file.group);
+    let wire = Messages::of(group);
     let from = parts[rank as usize].from;
-    let mut rounds = Rounds::of((access, rank, from), buffer, wire, &file.plain, spare);
+    let mut rounds = Rounds::of((access, rank, from), buffer, wire, plain, spare);
     let result = rounds.run(machine);
     let (bytes, mut spare) = rounds.end();
-    file.exchanged.fetch_add(bytes, Relaxed);
     spare.retain(|it| it.capacity() as u64 <= BUFFER_BYTES);
     spare.truncate(SPARE_COUNT);
-    file.state().spare = spare;
-    result
+    (result, bytes, spare)
 }
 
 /// All ranks end with the same result: that of the lowest one that failed.
-fn agreed(file: &File, own: Result<(), Trouble>) -> Result<(), Trouble> {
+pub(super) fn agreed(group: &Group, own: Result<(), Trouble>) -> Result<(), Trouble> {
     let class = own.as_ref().map_or_else(|trouble| trouble.class as u64 + 1, |()| 0);
-    let all = file.group.gather(class)?;
+    let all = group.gather(class)?;
     match all.iter().position(|&class| class != 0) {
         None => Ok(()),
         Some(rank) => {
             let own = own.err().map(Halt::Wrong);
-            Err(first_of(file, own.as_ref(), rank, all[rank] - 1))
+            Err(first_of(group, own.as_ref(), rank, all[rank] - 1))
         }
     }
 }

@@ -1,15 +1,14 @@
 //! Which function of MPI has which part.
 
 use super::Part::{
-    self, Access, Begin, Close, End, Init, Open, SetAtomicity, SetInfo, SetView, Theirs,
+    self, Access, Alone, Begin, Close, End, Finalize, Init, Joint, Open, Other, Seek, SetAtomicity,
+    SetInfo, SetView, Theirs,
 };
 use super::Place::{Explicit, Own};
+use super::Sort::{NonBlocking, Ordered};
 use iolab_vocab::Direction::{Read, Write};
 
-/// Calls whose place other processes move.
-const SHARED: &str = "its ordered calls go by the shared pointer";
-
-/// What the function of that name has to do with collective accesses: under its own name or its
+/// What the function of that name has to do with accesses to files: under its own name or its
 /// profiling name, with usual or large counts.
 pub(crate) const fn part(name: &str) -> Option<Part> {
     let name = match name.as_bytes() {
@@ -39,27 +38,52 @@ pub(crate) const fn part(name: &str) -> Option<Part> {
         b"MPI_File_read_at_all_end" => End("read_at_all"),
         b"MPI_File_write_all_end" => End("write_all"),
         b"MPI_File_write_at_all_end" => End("write_at_all"),
-        b"MPI_File_read_ordered" | b"MPI_File_read_ordered_begin" => Theirs(SHARED),
-        b"MPI_File_write_ordered" | b"MPI_File_write_ordered_begin" => Theirs(SHARED),
-        b"MPI_File_iread_all" | b"MPI_File_iread_at_all" => Theirs(GOES_ON),
-        b"MPI_File_iwrite_all" | b"MPI_File_iwrite_at_all" => Theirs(GOES_ON),
+        b"MPI_File_read_ordered" | b"MPI_File_read_ordered_begin" => Theirs(Ordered),
+        b"MPI_File_write_ordered" | b"MPI_File_write_ordered_begin" => Theirs(Ordered),
+        b"MPI_File_iread_all" | b"MPI_File_iread_at_all" => Theirs(NonBlocking),
+        b"MPI_File_iwrite_all" | b"MPI_File_iwrite_at_all" => Theirs(NonBlocking),
+        b"MPI_File_sync" | b"MPI_File_set_size" | b"MPI_File_preallocate" => Joint,
+        b"MPI_File_seek_shared" => Joint,
+        b"MPI_File_read" => Alone(Read, Own),
+        b"MPI_File_read_at" => Alone(Read, Explicit),
+        b"MPI_File_write" => Alone(Write, Own),
+        b"MPI_File_write_at" => Alone(Write, Explicit),
+        b"MPI_File_iread" | b"MPI_File_iread_at" | b"MPI_File_iread_shared" => Other,
+        b"MPI_File_iwrite" | b"MPI_File_iwrite_at" | b"MPI_File_iwrite_shared" => Other,
+        b"MPI_File_read_shared" | b"MPI_File_write_shared" | b"MPI_File_get_size" => Other,
+        b"MPI_File_seek" => Seek,
+        b"MPI_Finalize" => Finalize,
         _ => return None,
     })
 }
 
-/// Calls that go on while the program computes.
-const GOES_ON: &str = "its calls are non-blocking";
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A call that others need not be in must never wait for them.
+    #[test]
+    fn only_calls_that_all_ranks_make_and_that_may_wait_are_joint() {
+        for name in ["MPI_File_close", "MPI_File_sync", "MPI_File_write_all_begin"] {
+            assert!(part(name).unwrap().is_joint(), "{name}");
+        }
+        for name in ["MPI_File_write", "MPI_File_iread_all", "MPI_File_read_shared"] {
+            assert!(!part(name).unwrap().is_joint(), "{name}");
+        }
+        for name in ["MPI_File_write_all_end", "MPI_File_open", "MPI_Finalize", "MPI_File_seek"] {
+            assert!(!part(name).unwrap().is_joint(), "{name}");
+        }
+    }
 
     #[test]
     fn all_names_of_a_collective_access_mean_the_same() {
         for name in ["MPI_File_read_all", "PMPI_File_read_all", "PMPI_File_read_all_c"] {
             assert_eq!(part(name), Some(Access(Read, Own)), "{name}");
         }
-        assert_eq!(part("MPI_File_write"), None);
+        for name in ["MPI_File_write_at", "PMPI_File_write_at_c"] {
+            assert_eq!(part(name), Some(Alone(Write, Explicit)), "{name}");
+        }
+        assert_eq!(part("MPI_File_get_position"), None);
         assert_eq!(part("MPI_Allreduce"), None);
     }
 }

@@ -36,8 +36,8 @@ pub(super) trait Storage {
 }
 
 /// A file of the host.
-pub(super) struct Plain {
-    pub(super) path: PathBuf,
+pub(crate) struct Plain {
+    pub(crate) path: PathBuf,
     file: File,
     reads: bool,
     writes: bool,
@@ -52,7 +52,7 @@ pub(crate) fn path_of_open(call: &Call<'_>) -> PathBuf {
 
 impl Plain {
     /// The file of an `MPI_File_open` that succeeded, or why not.
-    pub(super) fn of(call: &Call<'_>) -> Result<Plain, &'static str> {
+    pub(crate) fn of(call: &Call<'_>) -> Result<Plain, &'static str> {
         let mode = call.family.mode(call.int(2));
         if mode & mode::SEQUENTIAL != 0 {
             return Err("it is sequential");
@@ -70,12 +70,12 @@ impl Plain {
         }
     }
 
-    pub(super) fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.file.metadata().map_or(0, |it| it.len())
     }
 
     /// Whether the program may do that with it.
-    pub(super) fn check(&self, writes: bool) -> Result<(), Trouble> {
+    pub(crate) fn check(&self, writes: bool) -> Result<(), Trouble> {
         match writes {
             true if !self.writes => {
                 Err(Trouble::new(Class::ReadOnly, "the file is open for reading"))

@@ -3,12 +3,25 @@
 
 use super::file::{self, File};
 use crate::call::Call;
-use crate::pfs::trouble::say;
+use crate::pfs::numbers::Numbers;
+use crate::pfs::trouble::{Trouble, say};
+use crate::profiling;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
+
+/// Tells of an error as the library would: by the file's handler, and by the answer.
+pub(crate) fn raise(path: &Path, handle: usize, trouble: &Trouble) -> i32 {
+    if !trouble.text.is_empty() {
+        say(&format!("{}: {}", path.display(), trouble.text));
+    }
+    let code = Numbers::here().code(trouble.class);
+    // SAFETY: an open file; a handler of the program's may end it.
+    unsafe { profiling::file_call_errhandler(handle, code as usize) };
+    code
+}
 
 /// A call on a file that stays the library's.
 pub(super) fn is_theirs(call: &Call<'_>, why: &str) {
@@ -33,6 +46,11 @@ pub(super) fn is_out(file: &File, why: &str) {
 /// Collective accesses of a file, some or all, stay the library's.
 pub(super) fn stays(path: &Path, why: &str) {
     say(&format!("collective accesses of {} stay with the MPI library: {why}", path.display()));
+}
+
+/// Independent writes to a file are not held back.
+pub(crate) fn not_held(path: &Path, why: &str) {
+    say(&format!("independent writes to {} are not held back: {why}", path.display()));
 }
 
 /// What a file that is closed came to: a line of its own, in one piece, since all ranks write there.

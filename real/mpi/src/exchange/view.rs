@@ -1,9 +1,10 @@
 //! The views of all ranks. They are told to each other when they are set, so that a call has only to say
 //! from where to where it goes, and no list of pieces ever travels.
 
-use super::file::{self, File};
+use super::file;
 use super::told;
 use crate::call::Call;
+use crate::pfs::group::Group;
 use crate::pfs::numbers::Numbers;
 use crate::pfs::typemap;
 use iolab_pattern::Nest;
@@ -48,7 +49,7 @@ pub(super) fn was_set(call: &Call<'_>, answer: i32) {
         0 => of_call(call),
         _ => Err("a rank's view was refused"),
     };
-    let views = told(&file, own.as_ref().ok());
+    let views = told(&file.group, own.as_ref().ok());
     if let (None, Err(why)) = (&views, &own) {
         told::is_out(&file, why);
     } else if views.is_none() {
@@ -60,17 +61,16 @@ pub(super) fn was_set(call: &Call<'_>, answer: i32) {
 }
 
 /// All ranks' views, if each has one.
-fn told(file: &File, own: Option<&View>) -> Option<Vec<View>> {
+pub(super) fn told(group: &Group, own: Option<&View>) -> Option<Vec<View>> {
     let mut bytes = own.map(View::encoded).unwrap_or_default();
-    let all = file.group.gather(bytes.len() as u64).ok()?;
+    let all = group.gather(bytes.len() as u64).ok()?;
     let longest = *all.iter().max()?;
     if all.contains(&0) || longest > DESCRIPTION_BYTES {
         return None;
     }
     bytes.resize(longest as usize, 0);
     let mut views = vec![own.cloned(); all.len()];
-    let gathered =
-        file.group.gather_bytes(&bytes, |rank, bytes| views[rank] = View::decoded(bytes));
+    let gathered = group.gather_bytes(&bytes, |rank, bytes| views[rank] = View::decoded(bytes));
     gathered.ok()?;
     views.into_iter().collect()
 }
@@ -112,10 +112,10 @@ pub(crate) fn pointer(handle: usize) -> Option<u64> {
 }
 
 /// Puts this process's pointer somewhere.
-pub(super) fn seek(file: &File, units: u64) {
+pub(crate) fn seek(handle: usize, units: u64) {
     let from_the_start = Numbers::here().seek_set as usize;
     // SAFETY: an open file.
-    unsafe { crate::profiling::file_seek(file.handle, units as usize, from_the_start) };
+    unsafe { crate::profiling::file_seek(handle, units as usize, from_the_start) };
 }
 
 #[cfg(test)]

@@ -44,6 +44,17 @@ impl Buffer {
         Ok(Buffer { lowest, bytes, laid: (!is_row).then_some(laid) })
     }
 
+    /// Bytes of ours, in the order of a set of them.
+    ///
+    /// # Safety
+    /// There must be memory as far as the set goes, for as long as this lasts.
+    pub(crate) unsafe fn of_set(memory: *mut u8, set: &Nest) -> Result<Buffer, Trouble> {
+        let laid = Nest::new(0, 0, set.root().clone())?;
+        let lowest = memory.wrapping_add(set.displacement() as usize);
+        let is_row = matches!(laid.root().shape(), Shape::Bytes(_));
+        Ok(Buffer { lowest, bytes: laid.root().size(), laid: (!is_row).then_some(laid) })
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }

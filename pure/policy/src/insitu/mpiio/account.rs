@@ -1,5 +1,6 @@
 //! What stages of this layer did in a run: what a launcher makes of the lines that ranks leave.
 
+use super::collect::Counts;
 use super::demote::Judgement;
 use super::line::{HintEffect, Line};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ pub struct Account {
     files: BTreeMap<String, BTreeSet<String>>,
     hints: BTreeMap<(String, String), BTreeMap<String, Fate>>,
     judged: [u64; Judgement::ALL.len()],
+    collected: Counts,
 }
 
 impl Account {
@@ -44,6 +46,13 @@ impl Account {
             Line::Judged { counts, .. } => {
                 self.judged.iter_mut().zip(counts).for_each(|(sum, more)| *sum += more);
             }
+            Line::Collected { counts, .. } => {
+                self.collected.held += counts.held;
+                self.collected.passed += counts.passed;
+                self.collected.quick += counts.quick;
+                self.collected.alone += counts.alone;
+                self.collected.together += counts.together;
+            }
         }
     }
 
@@ -68,8 +77,10 @@ impl Account {
                 continue;
             };
             let mut line = format!("{stage}: {}", counted(files.len() as u64, "file", "s"));
-            if stage.starts_with("demote") {
-                line += &self.judgements();
+            match *stage {
+                "demote" | "demote-cruel" => line += &self.judgements(),
+                "collect" | "collect-cruel" => line += &self.collections(),
+                _ => {}
             }
             lines.push(line);
             if *stage == "hints" {
@@ -89,6 +100,25 @@ impl Account {
             let whys: Vec<String> =
                 whys.map(|(why, count)| format!("{count} {}", why.word())).collect();
             text += &format!("; {stayed} stayed collective ({})", whys.join(", "));
+        }
+        text
+    }
+
+    fn collections(&self) -> String {
+        let Counts { held, passed, quick, alone, together } = self.collected;
+        let mut text = format!(
+            ", {} were held and went out as {}",
+            counted(held, "independent write", "s"),
+            counted(together, "collective access", "es")
+        );
+        if alone > 0 {
+            text += &format!(", {} by a rank alone", counted(alone, "time", "s"));
+        }
+        if passed > 0 {
+            text += &format!("; {passed} passed");
+        }
+        if quick > 0 {
+            text += &format!(" ({quick} because the storage answers quickly)");
         }
         text
     }
@@ -185,6 +215,26 @@ mod tests {
             told.lines(&["demote"]),
             ["demote: 1 file, 10 collective accesses went out independently; 3 stayed collective \
               (2 interleaved, 1 not to be judged)"]
+        );
+    }
+
+    #[test]
+    fn what_was_held_is_counted_and_how_it_went_out() {
+        let collected = |held, passed, quick, alone, together| Line::Collected {
+            path: "/a".to_owned(),
+            counts: Counts { held, passed, quick, alone, together },
+        };
+        let lines = [began(), opened("collect", "/a"), collected(8, 0, 0, 0, 1)];
+        let told = account(&lines).lines(&["collect"]);
+        let wanted = "1 file, 8 independent writes were held and went out as 1 collective access";
+        assert_eq!(told, [format!("collect: {wanted}")]);
+        let told = account(&[&lines[..], &[collected(1, 7, 2, 3, 0)]].concat()).lines(&["collect"]);
+        assert_eq!(
+            told,
+            [
+                "collect: 1 file, 9 independent writes were held and went out as 1 collective access, \
+              3 times by a rank alone; 7 passed (2 because the storage answers quickly)"
+            ]
         );
     }
 

@@ -1,5 +1,6 @@
 //! What stages of this layer did in a run, as ranks leave it: line by line.
 
+use super::collect::Counts;
 use super::demote::Judgement;
 
 /// What the MPI library made of a hint, as it says itself.
@@ -102,6 +103,13 @@ pub enum Line {
         /// How often.
         counts: [u64; Judgement::ALL.len()],
     },
+    /// What became of a rank's independent writes; accesses of all ranks are counted by the first.
+    Collected {
+        /// The file's path.
+        path: String,
+        /// How often what happened.
+        counts: Counts,
+    },
 }
 
 impl Line {
@@ -120,6 +128,11 @@ impl Line {
             Line::Judged { path, counts } => {
                 let counts = counts.iter().map(u64::to_string);
                 ["judged".to_owned(), clean(path)].into_iter().chain(counts).collect()
+            }
+            Line::Collected { path, counts } => {
+                let Counts { held, passed, quick, alone, together } = counts;
+                let counts = [held, passed, quick, alone, together].map(u64::to_string);
+                ["collected".to_owned(), clean(path)].into_iter().chain(counts).collect()
             }
         };
         words.join("\t") + "\n"
@@ -145,6 +158,17 @@ impl Line {
                     *count = word.parse().ok()?;
                 }
                 Line::Judged { path: own(path), counts }
+            }
+            ["collected", path, held, passed, quick, alone, together] => {
+                let count = |word: &str| word.parse().ok();
+                let counts = Counts {
+                    held: count(held)?,
+                    passed: count(passed)?,
+                    quick: count(quick)?,
+                    alone: count(alone)?,
+                    together: count(together)?,
+                };
+                Line::Collected { path: own(path), counts }
             }
             _ => return None,
         })
@@ -176,8 +200,10 @@ mod tests {
             effect,
         });
         let judged = Line::Judged { path: "/a".to_owned(), counts: [1, 2, 3, 4] };
+        let counts = Counts { held: 1, passed: 2, quick: 3, alone: 4, together: 5 };
+        let collected = Line::Collected { path: "/a".to_owned(), counts };
         assert_eq!(Line::read(began.clone().text().trim_end()), Some(began.clone()));
-        for line in hints.into_iter().chain([judged, opened("/é")]) {
+        for line in hints.into_iter().chain([judged, collected, opened("/é")]) {
             let text = line.text();
             assert_eq!(Line::read(text.trim_end_matches('\n')), Some(line));
             assert_eq!(Line::read(&text[..text.len() / 2]), None, "{text}");
