@@ -114,13 +114,12 @@ impl FileFacts<'_> {
         self.sum(|stream| stream.transfers(direction).map_or(Calls::default(), |t| t.all))
     }
 
-    /// Most frequent request size.
-    pub(crate) fn request_bytes(&self, direction: Direction) -> u64 {
+    /// The request size that at least half of the requests have, if there is one.
+    pub(crate) fn usual_bytes(&self, direction: Direction) -> Option<u64> {
         let mut transfers = self.streams.iter().filter_map(|(_, s)| s.transfers(direction));
-        let Some(first) = transfers.next() else { return 0 };
-        let mut requests = first.requests.clone();
+        let mut requests = transfers.next()?.requests.clone();
         transfers.for_each(|more| requests.merge(&more.requests));
-        requests.top().map_or(0, |top| top.0)
+        requests.top().filter(|top| top.1 >= 0.5).map(|top| top.0)
     }
 
     /// Bytes from the first to the last one touched, per process, added up.

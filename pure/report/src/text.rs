@@ -11,7 +11,7 @@ use crate::sizes::Sizes;
 use crate::thousands::{grouped, of_calls, of_files};
 use crate::timeline::{Slice, Timeline};
 use iolab_trace::Origin;
-use iolab_vocab::format_bytes;
+use iolab_vocab::{format_bytes, printable};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -65,7 +65,7 @@ fn heading(summary: &Summary) -> String {
     };
     let mut text = String::new();
     if !summary.command.is_empty() {
-        text.push_str(&shortened(&summary.command.join(" "), 96));
+        text.push_str(&shortened(&printable(&summary.command.join(" ")), 96));
         text.push('\n');
     }
     let mut facts = vec![format!("{origin}{place}"), who, duration(summary.run_ns)];
@@ -138,8 +138,8 @@ pub(crate) fn one_finding(finding: &Finding, style: Style) -> String {
 pub(crate) fn about(files: &[String]) -> String {
     match files {
         [] => String::new(),
-        [path] => format!("  {path}"),
-        [path, others @ ..] => format!("  {path} and {} more", others.len()),
+        [path] => format!("  {}", printable(path)),
+        [path, others @ ..] => format!("  {} and {} more", printable(path), others.len()),
     }
 }
 
@@ -176,7 +176,7 @@ fn files(files: &[FileRow]) -> String {
             bytes_or_dash(file.written_bytes),
             grouped(file.metadata_count),
             file_pattern(file),
-            shortened_path(&file.path, 60),
+            shortened_path(&printable(&file.path), 60),
         ]);
     }
     let mut text = format!("\nFiles\n{}", table(&rows, 6));
@@ -213,7 +213,7 @@ fn processes(processes: &[ProcessRow], summary: &Summary) -> String {
             bytes_or_dash(process.read_bytes),
             bytes_or_dash(process.written_bytes),
             bar(process.io_ns, longest, BAR_COLUMNS / 2),
-            process.name.clone(),
+            printable(&process.name).into_owned(),
         ]);
     }
     let mut text = format!("\n{title}, the one longest in I/O first\n{}", table(&rows, 5));

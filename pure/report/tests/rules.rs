@@ -49,6 +49,17 @@ fn tiny_sequential_writes() {
     assert_eq!((finding.evidence.calls, finding.evidence.bytes), (1000, 64_000));
     assert_eq!(finding.message, "1,000 writes of 64 B, each right after the one before");
     assert_eq!(finding.remedy.unwrap().strategy.unwrap(), "write-back:paths=/out");
+
+    // No size is the usual one: 100 to 420 bytes, each once.
+    let growing = program(|p| {
+        let mut end = 0;
+        (100..421).for_each(|bytes| {
+            p.writes("/out", end, bytes);
+            end += bytes;
+        });
+    });
+    let message = growing.finding("small-sequential-writes").message;
+    assert_eq!(message, "321 writes of 260 B on average, each right after the one before");
 }
 
 #[test]

@@ -144,6 +144,32 @@ impl Trace {
         }
     }
 
+    /// Leaves out the rows that are not wanted. Who lay in one of them lies in the nearest row around it
+    /// that stays; causes of rows that go, go with them.
+    pub fn retain(&mut self, wanted: impl Fn(&Event) -> bool) {
+        let mut places = 0..;
+        let rows: Vec<Option<u32>> = self
+            .events
+            .iter()
+            .map(|event| if wanted(event) { places.next() } else { None })
+            .collect();
+        let around = |event: &Event| usize::try_from(event.parent).ok();
+        // No chain is longer than there are rows, as in `order`.
+        let outer = |event: &Event| {
+            std::iter::successors(around(event), |&at| self.events.get(at).and_then(around))
+                .take(rows.len())
+                .find_map(|at| rows.get(at).copied().flatten())
+        };
+        let staying = self.events.iter().zip(&rows).filter(|(_, row)| row.is_some());
+        let events = staying
+            .map(|(event, _)| Event { parent: outer(event).map_or(-1, i64::from), ..*event })
+            .collect();
+        self.events = events;
+        if !self.causes.is_empty() {
+            self.causes = self.causes.renumbered(|at| rows.get(at as usize).copied().flatten());
+        }
+    }
+
     /// The order its rows are written in, see [`order`].
     pub fn order(&self) -> Vec<u32> {
         order(&self.events, |row| usize::try_from(self.events[row].parent).ok())
@@ -195,4 +221,32 @@ pub fn order(events: &[Event], parent: impl Fn(usize) -> Option<usize>) -> Vec<u
         }
     }
     order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Links;
+
+    #[test]
+    fn rows_that_stay_keep_the_nearest_row_around_them_that_stays() {
+        let row = |function, parent| Event { parent, ..Event::of(function) };
+        let events = vec![
+            row(Function::MPI_FILE_OPEN, -1),
+            row(Function::OPEN, 0),
+            row(Function::READ, 1),
+            row(Function::OPEN, -1),
+            row(Function::READ, 3),
+            // A damaged trace may say so.
+            row(Function::READ, 99),
+        ];
+        let links = |pairs: &[(u32, u32)]| Links::from_pairs(pairs.to_vec());
+        let causes = Causes { begun_by: links(&[(4, 2), (4, 3)]), ended_by: links(&[(2, 0)]) };
+        let mut trace = Trace { events, causes, ..Trace::default() };
+        trace.retain(|event| event.function != Function::OPEN);
+        let parents: Vec<i64> = trace.events.iter().map(|event| event.parent).collect();
+        assert_eq!(parents, [-1, 0, -1, -1]);
+        let causes = Causes { begun_by: links(&[(2, 1)]), ended_by: links(&[(1, 0)]) };
+        assert_eq!(trace.causes, causes);
+    }
 }

@@ -4,11 +4,13 @@
 //! leave the range of a type says so (`saturating`, `checked`); nothing here allocates but texts.
 
 mod duration;
+mod printable;
 mod refusal;
 mod size;
 pub mod varint;
 
 pub use duration::parse_seconds;
+pub use printable::printable;
 pub use refusal::Refusal;
 pub use size::{SizeError, format_bytes, parse_bytes};
 

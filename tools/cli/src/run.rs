@@ -308,7 +308,7 @@ fn save(
     let patience = making(recording);
     let mut trace = recording.finished(side).map_err(|error| spool_failure(&error))?;
     trace.header.given_up = stacking::given_up(specs);
-    trace.events.retain(wanted);
+    trace.retain(wanted);
     patience.step(writing(&trace));
     let saved = output.save(trace)?;
     drop(patience);

@@ -9,7 +9,7 @@ use super::null::memory_of;
 use super::parameter::{Parameters, unknown};
 use super::{Action, Call, Event, Interest, Stack, Strategy, StrategySpec};
 use crate::machine::Machine;
-use iolab_vocab::{Nanos, Refusal, format_bytes};
+use iolab_vocab::{Nanos, Refusal, format_bytes, printable};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -133,7 +133,7 @@ impl Totals {
             let shown = files.iter().take(FILES_SHOWN);
             lines.extend(shown.map(|(_, file, counts)| match *file {
                 "" => format!("count {place}: further files: {counts}"),
-                file => format!("count {place}: {file}: {counts}"),
+                file => format!("count {place}: {}: {counts}", printable(file)),
             }));
             if let Some(more) = files.len().checked_sub(FILES_SHOWN).filter(|&more| more > 0) {
                 lines.push(format!("count {place}: {more} more files, with fewer calls each"));
@@ -314,5 +314,8 @@ mod tests {
         assert!(lines[1].starts_with("count above: /19: 1 open, 19 writes"), "{lines:?}");
         assert_eq!(lines[11], "count above: 11 more files, with fewer calls each");
         assert_eq!(lines.len(), 13);
+        let mut named = Totals::default();
+        named.add("above", "/a\nb", &writes(1));
+        assert_eq!(named.lines(), ["count above: /a\\nb: 1 open, 1 write of 64 B, 1 sync"]);
     }
 }

@@ -98,11 +98,12 @@ pub(super) const RULES: &[FileRule] = &[
                 && calls.count >= file.all(Direction::Write).count.div_ceil(2)
         },
         message: |file, calls| {
-            let size = format_bytes(file.request_bytes(Direction::Write));
+            let size = match file.usual_bytes(Direction::Write) {
+                Some(usual) => format!("{} or so", format_bytes(usual)),
+                None => on_average(calls),
+            };
             let count = grouped(calls.count);
-            format!(
-                "{count} writes of {size} or so begin inside a 4 KiB block, far from the one before"
-            )
+            format!("{count} writes of {size} begin inside a 4 KiB block, far from the one before")
         },
         remedy: "place records at multiples of the block (or stripe) size: a partly written block \
                  is read first, and on a parallel file system locked twice",
@@ -199,11 +200,14 @@ fn verb(direction: Direction) -> &'static str {
     }
 }
 
+fn on_average(calls: Calls) -> String {
+    format!("{} on average", format_bytes(calls.bytes / calls.count.max(1)))
+}
+
 fn tiny(file: &FileFacts, direction: Direction, calls: Calls, place: &str) -> String {
-    let usual = file.request_bytes(direction);
-    let size = match usual < TINY_BYTES {
-        true => format_bytes(usual),
-        false => format!("{} on average", format_bytes(calls.bytes / calls.count.max(1))),
+    let size = match file.usual_bytes(direction).filter(|&usual| usual < TINY_BYTES) {
+        Some(usual) => format_bytes(usual),
+        None => on_average(calls),
     };
     format!("{} {} of {size}, each {place}", grouped(calls.count), verb(direction))
 }

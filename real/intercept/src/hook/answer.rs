@@ -27,3 +27,11 @@ pub(super) unsafe fn stage_or_perform_cancellable(call: &Call, mode: Mode) -> is
     // SAFETY: the guest's own call.
     unsafe { if mode.has(Mode::STAGE) { stage::perform(call) } else { call.perform_cancellable() } }
 }
+
+/// The result of a call that makes a descriptor, by `attempt`. Where no number is left, those that the stage
+/// has taken are given to the program, and it is tried once more.
+pub(super) fn with_a_number(mode: Mode, attempt: impl Fn() -> isize) -> isize {
+    let result = attempt();
+    let lacks = result == -(libc::EMFILE as isize) && mode.has(Mode::STAGE);
+    if lacks && stage::give_room() { attempt() } else { result }
+}

@@ -5,7 +5,7 @@ use super::record::{leave_out, record_of};
 use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
-use crate::{recorder, sight, system};
+use crate::{recorder, sight, stage, system};
 use iolab_trace::spool::LeftOut;
 use iolab_trace::{Class, Function};
 
@@ -56,6 +56,7 @@ unsafe fn other(call: Call) -> isize {
             entry if entry.is_tracked() => followed(call, entry),
             entry => {
                 leave_out(entry.reason().unwrap_or(LeftOut::BadDescriptor));
+                stage::before_unfollowed_lock(&call);
                 call.perform_cancellable()
             }
         }

@@ -1,6 +1,6 @@
 //! Descriptors that come to share a description, and descriptors that go.
 
-use super::answer::stage_or_perform;
+use super::answer::{stage_or_perform, with_a_number};
 use super::record::{leave_out, record_of};
 use crate::call::Call;
 use crate::descriptor::{self, Entry};
@@ -23,13 +23,15 @@ pub(super) unsafe fn hook(call: Call) -> isize {
         }
         let entry = sight::look(call.fd);
         let start = recorder::now();
-        let result = if entry.is_tracked() || replaces_followed(&call) {
-            stage_or_perform(call, mode)
-        } else if mode.has(Mode::STAGE) {
-            stage::dup_unfollowed(&call)
-        } else {
-            call.perform()
-        };
+        let result = with_a_number(mode, || {
+            if entry.is_tracked() || replaces_followed(&call) {
+                stage_or_perform(call, mode)
+            } else if mode.has(Mode::STAGE) {
+                stage::dup_unfollowed(&call)
+            } else {
+                call.perform()
+            }
+        });
         let times = (start, recorder::now());
         if result >= 0 {
             descriptor::set(result as i32, entry);

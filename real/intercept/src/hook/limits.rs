@@ -1,18 +1,25 @@
 //! A program that limits its own address space: what the recorder has reserved is given back first, so
-//! that the program keeps what it would have without it.
+//! that the program keeps what it would have without it. One that limits its files is told at once of a
+//! write that does not fit: what is held goes out first, and nothing is held any more.
 
 use crate::mode::{self, Mode};
 use crate::next::Next;
-use crate::{process, recorder};
+use crate::{process, recorder, stage};
 
 unsafe fn before(resource: usize, limit: usize) {
-    if resource as u32 != libc::RLIMIT_AS || limit == 0 || mode::get() == Mode::NOTHING {
+    let resource = resource as u32;
+    let concerns = matches!(resource, libc::RLIMIT_AS | libc::RLIMIT_FSIZE);
+    if !concerns || limit == 0 || mode::get() == Mode::NOTHING {
         return;
     }
     // SAFETY: the guest's own structure, which the kernel is about to read.
     let limit = unsafe { (*(limit as *const libc::rlimit)).rlim_cur };
-    if limit != libc::RLIM_INFINITY && process::owns_state() {
-        recorder::before_address_limit(limit);
+    if limit == libc::RLIM_INFINITY || !process::owns_state() {
+        return;
+    }
+    match resource {
+        libc::RLIMIT_AS => recorder::before_address_limit(limit),
+        _ => stage::before_file_limit(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Opens: the descriptor gets its entry in the table, the trace its path.
 
-use super::answer::stage_or_perform_cancellable;
+use super::answer::{stage_or_perform_cancellable, with_a_number};
 use super::record::leave_out;
 use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
@@ -20,7 +20,7 @@ pub(super) unsafe fn hook(call: Call) -> isize {
         }
         let existed = mode.has(Mode::STAGE) && stage::keeps_existing() && exists(&call);
         let start = recorder::now();
-        let result = stage_or_perform_cancellable(&call, mode);
+        let result = with_a_number(mode, || stage_or_perform_cancellable(&call, mode));
         opened(&call, (start, recorder::now()), result, existed);
         result
     }

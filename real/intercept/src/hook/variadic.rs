@@ -126,6 +126,7 @@ unsafe fn control_of(next: &'static next::Next, fd: usize, command: usize, value
         if function.class() == Class::Dup || sight::look(fd).is_tracked() {
             return super::enter(function.class(), Layer::Posix, call);
         }
+        stage::before_unfollowed_lock(&call);
         call.answer(stage_or_perform_cancellable(&call, Mode::NOTHING))
     }
 }

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Nothing is held back beyond a call any more: the process is ending, or given up.
 static CAUTIOUS: AtomicBool = AtomicBool::new(false);
+/// The system lets files grow to a limit only, so a write has to be told at once whether it fits.
+static FILES_LIMITED: AtomicBool = AtomicBool::new(false);
 /// Something failed inside: every file is released by its next call.
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
@@ -41,7 +43,23 @@ pub(super) fn begin() {
     CAUTIOUS.store(true, Relaxed);
 }
 
+/// The same, and in children as well: files are limited in size (`RLIMIT_FSIZE`).
+#[cold]
+pub(super) fn limit_files() {
+    FILES_LIMITED.store(true, Relaxed);
+    begin();
+}
+
+/// Says why a file that could be held back of is not, if that is why.
+pub(super) fn say_limited() {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if FILES_LIMITED.load(Relaxed) {
+        let why = "files are limited in size here (RLIMIT_FSIZE), so nothing of them is held back";
+        say_once(&SAID, why);
+    }
+}
+
 /// In a forked child.
 pub(super) fn after_fork() {
-    CAUTIOUS.store(GIVEN_UP.load(Relaxed), Relaxed);
+    CAUTIOUS.store(GIVEN_UP.load(Relaxed) || FILES_LIMITED.load(Relaxed), Relaxed);
 }

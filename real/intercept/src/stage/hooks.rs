@@ -74,6 +74,11 @@ unsafe fn perform_rare(call: &Call) -> isize {
                 shared::mapped(call.fd as c_int);
                 None
             }
+            Class::Lock => {
+                rules::note_lock(call.fd as c_int);
+                rules::before(call);
+                None
+            }
             _ => {
                 rules::before(call);
                 None
@@ -422,6 +427,33 @@ pub(crate) fn before_filter() {
     shared::go_blind();
 }
 
+/// The size of files is limited from here on: each write has to be told whether it fits.
+#[cold]
+pub(crate) fn before_file_limit() {
+    if mode::get().has(Mode::STAGE) {
+        caution::limit_files();
+        life::release_where(|file| file.entry().is_some());
+    }
+}
+
+/// A part of a file is about to be locked by a descriptor whose calls are not followed.
+pub(crate) fn before_unfollowed_lock(call: &Call) {
+    if mode::get().has(Mode::STAGE) && call.function.class() == Class::Lock {
+        rules::note_lock(call.fd as c_int);
+    }
+}
+
+/// The program has no number left for a descriptor. Whether there are some now, since those of the stage's own
+/// were given up.
+#[cold]
+pub(crate) fn give_room() -> bool {
+    let mut gives = false;
+    if mode::get().has(Mode::STAGE) {
+        roomy::with_room(&mut || gives = opening::give_room());
+    }
+    gives
+}
+
 /// Names are about to mean other files to this process: another root, another space of mounts.
 pub(crate) fn before_move() {
     if mode::get().has(Mode::STAGE) {
@@ -545,6 +577,10 @@ pub(crate) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
             };
             if specs.iter().any(needs_run) && !join_run(variable) {
                 return false;
+            }
+            let limits = super::kernel::limits(libc::RLIMIT_FSIZE);
+            if limits.is_some_and(|limits| limits.rlim_cur != libc::RLIM_INFINITY) {
+                caution::limit_files();
             }
             settings::apply(specs);
             true

@@ -335,3 +335,11 @@ pub(crate) unsafe fn is_writable(address: usize) -> bool {
         result == 0
     }
 }
+
+/// A limit of this process, soft and hard; `None` where the system does not tell.
+pub(super) fn limits(which: u32) -> Option<libc::rlimit64> {
+    let mut limits = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel fills the structure.
+    let asked = unsafe { system_call!(SYS_prlimit64, 0, which, 0, &raw mut limits) };
+    (asked == 0).then_some(limits)
+}

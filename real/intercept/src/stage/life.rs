@@ -3,7 +3,7 @@
 
 use super::table::{self, File};
 use super::visit::{self, flush_inside, guarded, release_inside, settle};
-use super::{caution, counted, kernel, shared, tally};
+use super::{caution, counted, kernel, own, shared, tally};
 use iolab_policy::insitu::Errno;
 
 /// From now on a panic in here says its message on the raw standard error, nothing else: the usual
@@ -39,6 +39,16 @@ pub(super) fn settle_all(file: &'static File) {
 pub(super) fn release(file: &'static File) {
     if file.is_staged() && file.enter() {
         release_inside(file);
+        visit::leave(file);
+    }
+}
+
+/// As `release`, and for good: the stage's own descriptors of the file are closed. Not where the process
+/// has locked a part of it.
+pub(super) fn retire(file: &'static File) {
+    if !file.is_locked() && file.enter() {
+        release_inside(file);
+        table::take_own(file).for_each(own::close);
         visit::leave(file);
     }
 }

@@ -21,9 +21,13 @@ pub(crate) fn opened(fd: c_int, flags: c_int, named: &[u8], number: u32, status:
     if !settings::is_any() || status.st_mode & libc::S_IFMT != libc::S_IFREG {
         return;
     }
+    if own::are_near(fd) {
+        give_room();
+    }
     let Some(mut change) = table::change() else { return };
     let known = table::find(status.st_dev, status.st_ino);
-    let raw = flags & RAW & !libc::O_DIRECTORY != 0 || caution::must_give_up();
+    let raw =
+        flags & RAW & !libc::O_DIRECTORY != 0 || caution::must_give_up() || own::are_given_back();
     let stack = match known {
         None if !raw => strategies(fd, named, status),
         _ => None,
@@ -104,6 +108,17 @@ pub(crate) fn passes_unseen(fd: c_int, status: &libc::stat) {
     }
 }
 
+/// Gives the program the numbers of the stage's own descriptors, whose files pass from then on. Whether
+/// there are more numbers now.
+#[cold]
+pub(crate) fn give_room() -> bool {
+    let gives = own::give_back();
+    if gives {
+        table::files().for_each(life::retire);
+    }
+    gives
+}
+
 /// The number leads to something new. If its old file was closed behind our back, what is held of
 /// that goes out by the stage's own descriptor.
 fn forget_stale(fd: c_int) {
@@ -140,6 +155,9 @@ fn strategies(fd: c_int, named: &[u8], status: &libc::stat) -> Option<Stack> {
         true => may_own() && kernel::is_writable_by_name(fd, status),
         false => !stack.keeps_bytes() || may_own(),
     };
+    if !is_allowed {
+        caution::say_limited();
+    }
     is_allowed.then_some(stack)
 }
 

@@ -2,13 +2,14 @@
 //! does to its numbers cuts the stage off from the file.
 //!
 //! They stand above the program's limit where the system allows it, so that the program can open as
-//! many files as without us. The program cannot close them or put something else in their place:
+//! many files as without us. Where the limit is the highest there is (`ulimit -n` sets it so), they stand in
+//! the upper half below it, and go when the program comes near: its files pass from then on. The program cannot close them or put something else in their place:
 //! for it they are not there. They are closed only together with the program's own last descriptor
 //! of the description: closing any descriptor of a file drops the process's POSIX locks on it.
 
 use super::kernel::{self, system_call};
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
 
 /// As many as there are descriptions.
 const ROOM: usize = 8_192;
@@ -21,15 +22,51 @@ static LOWEST: AtomicI32 = AtomicI32::new(c_int::MAX);
 /// Places of `OWN` below this one have been used.
 static USED: AtomicU32 = AtomicU32::new(0);
 
+/// From this number on some may stand among those the program may use: its limit is the highest there is.
+static LOWEST_AMONG: AtomicI32 = AtomicI32::new(c_int::MAX);
+/// The program needs their numbers: none is taken any more.
+static GIVEN_BACK: AtomicBool = AtomicBool::new(false);
+/// The process has locked a part of a file that was not staged by then. To close a descriptor of that file
+/// would unlock it, so none is closed.
+static LOCKED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the program, which was just given the number `fd`, comes near to those of the stage's own.
+#[inline]
+pub(super) fn are_near(fd: c_int) -> bool {
+    let lowest = LOWEST_AMONG.load(Relaxed);
+    fd >= lowest - lowest / 4
+}
+
+/// Whether the program has their numbers.
+#[inline]
+pub(super) fn are_given_back() -> bool {
+    GIVEN_BACK.load(Relaxed)
+}
+
+/// Takes no more from here on. True for the one call after which those there are have to be closed: they
+/// stand among the program's, and to close them unlocks nothing.
+pub(super) fn give_back() -> bool {
+    LOWEST_AMONG.load(Relaxed) != c_int::MAX
+        && !LOCKED.load(Relaxed)
+        && !GIVEN_BACK.swap(true, Relaxed)
+}
+
+/// The process locks a part of a file that is not staged.
+pub(super) fn note_lock() {
+    LOCKED.store(true, Relaxed);
+}
+
 /// A second descriptor for the description of `fd`, out of the program's way; `None` when the
 /// system has none. The caller is inside the tables.
 pub(super) fn descriptor(fd: c_int) -> Option<c_int> {
-    let limits = limits()?;
+    let limits = kernel::limits(libc::RLIMIT_NOFILE)?;
     let soft = limits.rlim_cur;
     let own = if soft < limits.rlim_max && soft <= HIGHEST {
         above_limit(fd, limits)
     } else {
-        duplicate(fd, soft.min(HIGHEST).saturating_sub(ROOM as u64).max(soft.min(HIGHEST) / 2))
+        let lowest = soft.min(HIGHEST).saturating_sub(ROOM as u64).max(soft.min(HIGHEST) / 2);
+        LOWEST_AMONG.fetch_min(lowest as c_int, Relaxed);
+        duplicate(fd, lowest)
     }?;
     let place = OWN.iter().position(|number| {
         number.load(Relaxed) == 0 && number.compare_exchange(0, own, Relaxed, Relaxed).is_ok()
@@ -41,13 +78,6 @@ pub(super) fn descriptor(fd: c_int) -> Option<c_int> {
     USED.fetch_max(place as u32 + 1, Relaxed);
     LOWEST.fetch_min(own, Relaxed);
     Some(own)
-}
-
-fn limits() -> Option<libc::rlimit64> {
-    let mut limits = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel fills the structure.
-    let asked = unsafe { system_call!(SYS_prlimit64, 0, libc::RLIMIT_NOFILE, 0, &raw mut limits) };
-    (asked == 0).then_some(limits)
 }
 
 /// The limit is raised for the length of one call. A program that sets it at that very moment finds

@@ -1,7 +1,7 @@
 //! The table of rules (`iolab_policy::insitu::rules`) on the live process: what is done before a call
 //! passes, to files named by descriptor or path, of this process and of others.
 
-use super::{kernel, life, shared, table};
+use super::{kernel, life, own, shared, table};
 use crate::call::{ABSENT, Call};
 use iolab_policy::insitu::rules::{Act, Detail, Effect, Files, effect};
 use iolab_trace::Class;
@@ -92,6 +92,14 @@ pub(super) fn on_path(act: Act, directory_argument: usize, path: usize) {
 /// The file of a descriptor, staged itself or leading to a staged file.
 fn file_of(fd: c_int) -> Option<&'static table::File> {
     table::lookup(fd).map(|staged| staged.file).or_else(|| table::foreign(fd))
+}
+
+/// The process is about to lock a part of a descriptor's file.
+pub(super) fn note_lock(fd: c_int) {
+    match file_of(fd) {
+        Some(file) => file.note_lock(),
+        None => own::note_lock(),
+    }
 }
 
 /// Lets the calls of a descriptor's file pass from now on.

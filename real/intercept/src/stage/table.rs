@@ -85,6 +85,8 @@ pub(super) struct File {
     pub(super) expected: AtomicU64,
     /// Other processes cannot make this one listen.
     pub(super) looks_up: AtomicBool,
+    /// The process has locked a part of it, which closing any descriptor of it would unlock.
+    locked: AtomicBool,
     /// A failure to write out that the program has not been told of, after the release.
     pub(super) failure: AtomicI32,
     /// Calls a signal handler made while its own thread was inside.
@@ -141,6 +143,7 @@ impl File {
             entry: AtomicPtr::new(null_mut()),
             expected: AtomicU64::new(0),
             looks_up: AtomicBool::new(true),
+            locked: AtomicBool::new(false),
             failure: AtomicI32::new(0),
             late: LateCalls::new(),
             machine: UnsafeCell::new(None),
@@ -169,6 +172,15 @@ impl File {
     #[inline]
     pub(super) fn is_staged(&self) -> bool {
         self.state.load(Relaxed) == State::Staged as u8
+    }
+
+    /// A part of it is locked by this process.
+    pub(super) fn note_lock(&self) {
+        self.locked.store(true, Relaxed);
+    }
+
+    pub(super) fn is_locked(&self) -> bool {
+        self.locked.load(Relaxed)
     }
 
     pub(super) fn is_released(&self) -> bool {
@@ -335,6 +347,12 @@ pub(super) fn own_of(handle: Handle) -> Option<c_int> {
     DESCRIPTION.iter().find(is_it).map(|entry| entry.own.load(Relaxed)).filter(|&own| own >= 0)
 }
 
+/// Takes the stage's own descriptors of a file out of its descriptions. Inside its lock.
+pub(super) fn take_own(file: &'static File) -> impl Iterator<Item = c_int> {
+    let is_of_file = move |it: &&Description| it.file.load(Relaxed) == index_of(file) + 1;
+    DESCRIPTION.iter().filter(is_of_file).map(|it| it.own.swap(-1, Relaxed)).filter(|&own| own >= 0)
+}
+
 /// Whether any file is staged at all.
 #[inline(always)]
 pub(super) fn is_any_staged() -> bool {
@@ -428,6 +446,7 @@ impl Change {
         file.inode.store(inode, Relaxed);
         file.descriptions.store(0, Relaxed);
         file.failure.store(0, Relaxed);
+        file.locked.store(false, Relaxed);
         file.looks_up.store(shared::run().is_none_or(Run::must_look_up), Relaxed);
         file.expected.store(joined.map_or(0, |joined| joined.expected), Relaxed);
         let entry = joined.map_or(null_mut(), |joined| (&raw const *joined.entry).cast_mut());

@@ -90,6 +90,23 @@ fn run_finds_out_about_its_traces_before_the_program_runs_too() {
 }
 
 #[test]
+fn decisions_about_calls_on_streams_are_kept_beside_the_recorded_calls() {
+    let (directory, _) = workshop();
+    let script = "import ctypes\nc = ctypes.CDLL(None)\nc.fopen.restype = ctypes.c_void_p\n\
+        for n in range(9):\n f = ctypes.c_void_p(c.fopen(b'f%d' % n, b'w'))\n c.fputs(b'text', f)\n c.fclose(f)";
+    let mut command = iolab();
+    command.args(["run", "--apply", "null", "--record", "run.iot", "--decisions", "decided.iot"]);
+    command.args(["--", "python3", "-c", script]).current_dir(directory.path());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let file = std::fs::File::open(directory.path().join("decided.iot")).unwrap();
+    let decided = iolab_iot::read(file).unwrap();
+    assert!(decided.events.len() >= 9, "{} decisions", decided.events.len());
+    let is_decision = |event: &iolab_trace::Event| event.function.layer().name() == "insitu";
+    assert!(decided.events.iter().all(|event| is_decision(event) && event.parent < 0));
+}
+
+#[test]
 fn an_output_that_another_recording_writes_is_refused_and_one_that_was_killed_blocks_nobody() {
     let (directory, _) = workshop();
     // It outlives its recorder, but not this test, whose directory goes.

@@ -40,6 +40,23 @@ fn whatever_way_a_program_ends_its_files_are_whole() {
 }
 
 #[test]
+fn a_program_has_all_the_numbers_of_descriptors_that_its_limit_lets_it() {
+    let program = guest("limited");
+    for (limit, way) in [(64, "opens"), (64, "dups"), (17, "opens"), (64, "lock"), (900, "lowered")]
+    {
+        same_everywhere(&format!("ulimit -n {limit}; exec \"$GUEST\" {way}"), Some(&program), WAYS);
+    }
+}
+
+#[test]
+fn a_write_beyond_the_size_that_a_file_may_have_fails_at_once() {
+    let program = guest("limited");
+    for script in ["exec \"$GUEST\" size", "ulimit -S -f 3; \"$GUEST\" inherited"] {
+        same_everywhere(script, Some(&program), WAYS);
+    }
+}
+
+#[test]
 fn what_was_closed_or_synced_is_there_after_a_kill() {
     let program = guest("endings");
     for way in ["close", "fsync", "dup2", "closefrom"] {
