@@ -72,6 +72,11 @@ impl Residence {
         self.has_failed
     }
 
+    /// Whether a copy that goes on is worth nothing any more.
+    pub fn is_spoiled(&self) -> bool {
+        self.copy.is_some_and(|copy| !copy.is_worth_something)
+    }
+
     /// What is to be done now.
     pub fn step(&mut self, event: Event) -> Step {
         if self.is_home {
