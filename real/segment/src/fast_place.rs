@@ -11,7 +11,7 @@
 
 mod line;
 
-pub use line::{Answer, Line, Listener, Question, Reply, Request, Talk};
+pub use line::{Answer, Line, Listener, Question, Reply, Request, STILL, Talk};
 
 use crate::page::{self, Page};
 use crate::system::own_pid;

@@ -38,7 +38,7 @@ pub use counted::{COUNTED_VARIABLE, Counted, NUMBERS, Row};
 pub use drain::{Undrained, Unwritten};
 pub use fast_place::{
     Answer, DIRECTORY_BYTES_MAX, FILES_MAX, FastPlace, Inode, Line, Listener, Path as FastPath,
-    Question, Reply, Request, STAGE_VARIABLE, StagedFile, Talk, file_name,
+    Question, Reply, Request, STAGE_VARIABLE, STILL, StagedFile, Talk, file_name,
 };
 pub use join::Joined;
 pub use layout::{Entry, STAGES};

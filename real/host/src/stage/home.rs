@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// Bytes that are moved between two looks at whether it is still worth it.
 const PIECE_BYTES: usize = 1 << 20;
 
+/// How long it is waited at a time for its due.
+const NAP: Duration = Duration::from_millis(5);
+
 /// What becomes of a copy on its way.
 pub(super) struct Pace<'a> {
     /// No more bytes per second than that.
@@ -50,7 +53,9 @@ pub(super) fn bring(copy: &File, home: &File, pace: &Pace<'_>) -> io::Result<boo
             }
             home.write_all_at(&buffer[..read], at)?;
             (at, moved) = (at + read as u64, moved + read as u64);
-            keep_pace(begin, moved, pace.bytes_per_second);
+            if !pace.keep(begin, moved) {
+                return Ok(false);
+            }
         }
     }
     if home.metadata()?.len() != bytes {
@@ -59,10 +64,20 @@ pub(super) fn bring(copy: &File, home: &File, pace: &Pace<'_>) -> io::Result<boo
     Ok(true)
 }
 
-fn keep_pace(begin: Instant, moved: u64, bytes_per_second: Option<u64>) {
-    if let Some(rate) = bytes_per_second {
+impl Pace<'_> {
+    /// Waits until so many bytes may have been moved; false when it is not worth it any more.
+    fn keep(&self, begin: Instant, moved: u64) -> bool {
+        let Some(rate) = self.bytes_per_second else { return true };
         let due = Duration::from_secs_f64(moved as f64 / rate as f64);
-        std::thread::sleep(due.saturating_sub(begin.elapsed()));
+        while let rest = due.saturating_sub(begin.elapsed())
+            && !rest.is_zero()
+        {
+            if !(self.goes_on)() {
+                return false;
+            }
+            std::thread::sleep(rest.min(NAP));
+        }
+        true
     }
 }
 

@@ -8,7 +8,7 @@ use super::home::{self, Pace};
 use super::journal::{Entry, Journal};
 use iolab_policy::insitu::Stage;
 use iolab_policy::insitu::stage::{Event, Opened, Passes, Residence, Step};
-use iolab_segment::{Answer, FastPlace, Inode, Listener, Question, Reply, Request, Talk};
+use iolab_segment::{Answer, FastPlace, Inode, Listener, Question, Reply, Request, STILL, Talk};
 use iolab_vocab::format_bytes;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -94,9 +94,11 @@ impl Left {
 enum Attempt {
     /// It is at home, or gone.
     Over,
-    /// Somebody has it open, or is in a call on it, or it failed before.
+    /// Somebody has it open, or it failed before.
     NotNow,
-    /// Its copy was spoiled or failed.
+    /// Somebody is in a call on it, or copies it.
+    Busy,
+    /// Its copy was spoiled.
     InVain,
 }
 
@@ -185,6 +187,9 @@ impl Keeper {
         match request.question {
             Question::Hold => {
                 holds.add(request.home);
+                if request.flags == STILL {
+                    self.wait_for_copy(request.home);
+                }
                 (DONE, None)
             }
             Question::Begin | Question::Join => match file {
@@ -220,6 +225,14 @@ impl Keeper {
                 true
             }
             None => false,
+        }
+    }
+
+    /// Returns when no copy of a held file goes on.
+    fn wait_for_copy(&self, inode: Inode) {
+        let work = self.files().staged.get(&inode).map(|it| Arc::clone(&it.work));
+        if let Some(work) = work {
+            drop(work.lock());
         }
     }
 
@@ -363,7 +376,7 @@ impl Keeper {
             (Arc::clone(&staged.home), Arc::clone(&staged.copy))
         };
         home::place_freely(&home);
-        let mode = home.metadata()?.permissions();
+        let mode = home.metadata()?.mode();
         let beat = Cell::new(Instant::now());
         let goes_on = || {
             if beat.get().elapsed() > BEAT_EVERY {
@@ -374,10 +387,7 @@ impl Keeper {
         };
         let pace = Pace { bytes_per_second: self.stage.bytes_per_second, goes_on: &goes_on };
         let brought = home::bring(&copy, &home, &pace);
-        // A write takes set-user-id bits away that were set after the program's own writes.
-        if home.metadata()?.permissions() != mode {
-            home.set_permissions(fs::Permissions::from_mode(mode.mode() & 0o7777))?;
-        }
+        give_back_bits(&home, mode)?;
         let timed = home::give_times(&copy, &home);
         let mut files = self.files();
         files.journal.touch();
@@ -397,6 +407,7 @@ impl Keeper {
             match self.attempt(inode) {
                 Attempt::Over => return Ok(()),
                 Attempt::InVain => {}
+                Attempt::Busy => thread::sleep(Duration::from_millis(1)),
                 Attempt::NotNow => return self.refresh(inode).map(drop),
             }
         }
@@ -404,9 +415,10 @@ impl Keeper {
 
     /// Moves a file home, if it can be.
     fn attempt(&self, inode: Inode) -> Attempt {
-        let step = {
+        let (step, is_busy) = {
             let mut files = self.files();
             let Some(staged) = files.staged.get_mut(&inode) else { return Attempt::Over };
+            let is_busy = staged.residence.is_busy();
             if home::is_alone(&staged.copy) != Some(true) {
                 return Attempt::NotNow;
             }
@@ -416,10 +428,12 @@ impl Keeper {
                 self.forget(&mut files, inode, &Entry::Dropped(inode));
                 return Attempt::Over;
             }
-            step
+            (step, is_busy)
         };
-        if step != Step::Copy {
-            return Attempt::NotNow;
+        match step {
+            Step::Copy => {}
+            _ if is_busy => return Attempt::Busy,
+            _ => return Attempt::NotNow,
         }
         let goes_on = || {
             let files = self.files();
@@ -549,7 +563,10 @@ impl Keeper {
             }
             is_alone
         };
-        is_alone && descriptors_of(&path) == [process] && !is_mapped(process, &path)
+        is_alone
+            && descriptors_of(&path) == [process]
+            && !is_mapped(process, &path)
+            && !is_locked(file)
     }
 
     /// The mover: goes over the files again and again until it is stopped.
@@ -616,6 +633,18 @@ fn replaced(outcome: io::Result<Option<File>>) -> (Reply, Option<File>) {
     }
 }
 
+/// A write takes set-user-id bits away, which were set after the program's own writes. Whoever has set a mode
+/// meanwhile means that one.
+fn give_back_bits(home: &File, before: u32) -> io::Result<()> {
+    const ACCESS: u32 = 0o777;
+    const ALL: u32 = 0o7777;
+    let now = home.metadata()?.mode();
+    match now != before && now & ACCESS == before & ACCESS {
+        true => home.set_permissions(fs::Permissions::from_mode(before & ALL)),
+        false => Ok(()),
+    }
+}
+
 fn open_copy(path: &Path, flags: i32) -> io::Result<File> {
     let path = super::c_path(path);
     // SAFETY: a terminated path; the result is a descriptor of ours.
@@ -668,6 +697,15 @@ fn descriptors_of(path: &Path) -> Vec<u32> {
         entries(&folder).filter(leads).map(move |_| pid).collect::<Vec<_>>()
     };
     others.flat_map(of).collect()
+}
+
+/// Whether anybody has locks on a file: they would not go along.
+fn is_locked(file: &File) -> bool {
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    let inode = file.metadata().map_or(0, |it| it.ino());
+    let is_its =
+        |word: &str| word.rsplit_once(':').is_some_and(|(_, its)| its == inode.to_string());
+    locks.is_empty() || locks.split_whitespace().any(is_its)
 }
 
 fn is_mapped(process: u32, path: &Path) -> bool {

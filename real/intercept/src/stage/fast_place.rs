@@ -23,7 +23,7 @@ use super::{caution, rules};
 use crate::call::{ABSENT, Call};
 use iolab_policy::insitu::StrategySpec;
 use iolab_segment::{
-    Answer, FastPlace, Inode, Line, Question, Reply, Request, STAGE_VARIABLE, StagedFile,
+    Answer, FastPlace, Inode, Line, Question, Reply, Request, STAGE_VARIABLE, STILL, StagedFile,
 };
 use iolab_trace::{Class, Function};
 use std::ffi::{CString, c_char, c_int};
@@ -117,7 +117,7 @@ fn ask(
     home: Inode,
     descriptor: Option<c_int>,
     path: &[u8],
-) -> Result<(Reply, Option<iolab_segment::Descriptor>), c_int> {
+) -> Result<Reply, c_int> {
     let mask = kernel::block_signals();
     let answered = line.ask(&Request { question, flags, home }, descriptor, path);
     kernel::restore_signals(mask);
@@ -131,19 +131,20 @@ fn ask_once(place: &FastPlace, question: Question, home: Inode) -> c_int {
         .and_then(|line| line.ask(&Request { question, flags: 0, home }, None, &[]));
     kernel::restore_signals(mask);
     match answered {
-        Ok((reply, _)) => reply.errno,
+        Ok(reply) => reply.errno,
         Err(_) => libc::EIO,
     }
 }
 
-/// The file does not come home while the answer lives. `None` where nobody answers.
-fn hold(place: &FastPlace, home: Inode) -> Option<Line> {
+/// The file does not come home while the answer lives, and with `STILL` nothing is copied to it. `None` where
+/// nobody answers.
+fn hold(place: &FastPlace, home: Inode, flags: c_int) -> Option<Line> {
     let mask = kernel::block_signals();
     let line = Line::open(place).ok();
     kernel::restore_signals(mask);
     let line = line?;
-    let answered = ask(&line, Question::Hold, 0, home, None, &[]);
-    matches!(answered, Ok((Reply { answer: Answer::Done, .. }, _))).then_some(line)
+    let answered = ask(&line, Question::Hold, flags, home, None, &[]);
+    matches!(answered, Ok(Reply { answer: Answer::Done, .. })).then_some(line)
 }
 
 /// A call that may concern a staged file; `perform` makes it as ever.
@@ -196,7 +197,7 @@ fn truncated(call: &Call, perform: impl Fn() -> isize) -> isize {
     let Some(place) = busy() else { return perform() };
     let file = behind_path(place, call.directory, call.path).filter(|file| file.is_home);
     let Some(file) = file else { return perform() };
-    let _held = hold(place, file.home);
+    let _held = hold(place, file.home, STILL);
     let result = perform();
     if result == 0 && place.find(file.home).is_some() {
         let copy = place.copy_of(file.home);

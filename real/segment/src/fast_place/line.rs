@@ -17,7 +17,8 @@ const PATH_BYTES_MAX: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Question {
-    /// The file is not to come home until the connection ends.
+    /// The file is not to come home until the connection ends. With [`STILL`] as flags, a copy that goes on
+    /// has ended when the answer comes.
     Hold = 1,
     /// The descriptor that comes along was opened on a file of that name, with these flags; strategies
     /// choose it.
@@ -48,6 +49,9 @@ impl Question {
         Question::Full,
     ];
 }
+
+/// With [`Question::Hold`]: the real file is about to be changed, so it is to be still.
+pub const STILL: c_int = 1;
 
 /// A question with what belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,12 +100,13 @@ struct Words {
 pub struct Line(Descriptor);
 
 impl Line {
-    /// Calls the keeper.
+    /// Calls the keeper. The line's number is a high one, where the process may have such: what it opens next
+    /// gets the number that it would get without us.
     ///
     /// # Errors
     /// The error number: it is not there, or there are no descriptors.
     pub fn open(place: &FastPlace) -> Result<Line, c_int> {
-        let line = socket()?;
+        let line = out_of_the_way(socket()?);
         let (address, length) = address(&place.path_of(NAME));
         // SAFETY: the address lives through the call.
         let called =
@@ -109,7 +114,8 @@ impl Line {
         if called < 0 { Err(-called as c_int) } else { Ok(Line(line)) }
     }
 
-    /// Asks; waits for the answer. Signals should be blocked: one who does not come back leaves the line.
+    /// Asks; waits for the answer. Signals should be blocked: one who does not come back leaves the line. A
+    /// descriptor that is promised is to be [taken](Line::take).
     ///
     /// # Errors
     /// The error number; `EIO` where the keeper went away.
@@ -118,7 +124,7 @@ impl Line {
         request: &Request,
         descriptor: Option<c_int>,
         path: &[u8],
-    ) -> Result<(Reply, Option<Descriptor>), c_int> {
+    ) -> Result<Reply, c_int> {
         let words = Words {
             kind: request.question as u32,
             flags: request.flags,
@@ -126,8 +132,7 @@ impl Line {
             inode: request.home.1,
         };
         send(&self.0, words, descriptor, &path[..path.len().min(PATH_BYTES_MAX)])?;
-        let mut nothing = [0; 1];
-        let (words, descriptor, _) = receive(&self.0, &mut nothing)?.ok_or(libc::EIO)?;
+        let words = self.hear()?.0;
         let answer = match words.kind {
             1 => Answer::Done,
             2 => Answer::Pass,
@@ -135,8 +140,49 @@ impl Line {
             4 => Answer::Again,
             _ => return Err(libc::EIO),
         };
-        Ok((Reply { answer, errno: words.flags }, descriptor))
+        Ok(Reply { answer, errno: words.flags })
     }
+
+    /// Takes the descriptor that was promised in the place of `fd`. That is closed first, so that the new one
+    /// has its number from the beginning: closing a second descriptor of a file would drop the locks that the
+    /// process has on it.
+    ///
+    /// # Errors
+    /// The error number; `fd` is closed then.
+    pub fn take(&self, fd: c_int, is_closed_on_exec: bool) -> Result<(), c_int> {
+        drop(Descriptor::of(fd));
+        let descriptor = self.hear()?.1.ok_or(libc::EIO)?;
+        let flags = if is_closed_on_exec { libc::O_CLOEXEC } else { 0 };
+        let done = if descriptor.number() == fd {
+            let flags = if is_closed_on_exec { libc::FD_CLOEXEC } else { 0 };
+            std::mem::forget(descriptor);
+            // SAFETY: no memory is involved.
+            unsafe { system_call!(SYS_fcntl, fd, libc::F_SETFD, flags) }
+        } else {
+            // SAFETY: no memory is involved.
+            unsafe { system_call!(SYS_dup3, descriptor.number(), fd, flags) }
+        };
+        if done < 0 { Err(-done as c_int) } else { Ok(()) }
+    }
+
+    fn hear(&self) -> Result<(Words, Option<Descriptor>), c_int> {
+        let (words, descriptor, _) = receive(&self.0, &mut [0; 1])?.ok_or(libc::EIO)?;
+        Ok((words, descriptor))
+    }
+}
+
+/// The same under a high number, where there is one.
+fn out_of_the_way(line: Descriptor) -> Descriptor {
+    /// Numbers that few programs get to, and many may have.
+    const FIRST: [c_int; 3] = [768, 192, 48];
+    for first in FIRST {
+        // SAFETY: no memory is involved.
+        let fd = unsafe { system_call!(SYS_fcntl, line.number(), libc::F_DUPFD_CLOEXEC, first) };
+        if fd >= 0 {
+            return Descriptor::of(fd as c_int);
+        }
+    }
+    line
 }
 
 /// Where the keeper hears calls.
@@ -199,11 +245,14 @@ impl Talk {
         Some((Request { question, flags: words.flags, home }, descriptor, path))
     }
 
-    /// Answers. Whoever has gone hears nothing.
+    /// Answers, and sends a promised descriptor after it. Whoever has gone hears nothing.
     pub fn answer(&self, reply: Reply, descriptor: Option<c_int>) {
         let kind = reply.answer as u32;
         let words = Words { kind, flags: reply.errno, device: 0, inode: 0 };
-        let _gone = send(&self.0, words, descriptor, &[]);
+        let _gone = send(&self.0, words, None, &[]);
+        if descriptor.is_some() {
+            let _gone = send(&self.0, words, descriptor, &[]);
+        }
     }
 
     /// The process at the other end.
@@ -350,12 +399,13 @@ mod tests {
         });
         let line = Line::open(place).unwrap();
         let file = std::fs::File::open(folder.path()).unwrap();
-        let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
-        let (reply, descriptor) = line.ask(&request, Some(fd), b"/data/a").unwrap();
+        let fd = std::os::fd::IntoRawFd::into_raw_fd(file.try_clone().unwrap());
+        let reply = line.ask(&request, Some(fd), b"/data/a").unwrap();
         assert_eq!(reply, Reply { answer: Answer::Replace, errno: 5 });
+        line.take(fd, true).unwrap();
         let its = |fd| crate::system::status(fd).unwrap().st_ino;
-        assert_eq!(its(descriptor.unwrap().number()), its(fd));
-        drop(line);
+        assert_eq!(its(fd), its(std::os::fd::AsRawFd::as_raw_fd(&file)));
+        drop((line, Descriptor::of(fd)));
         keeper.join().unwrap();
     }
 }

@@ -77,6 +77,11 @@ impl Residence {
         self.copy.is_some_and(|copy| !copy.is_worth_something)
     }
 
+    /// Whether somebody holds it, or copies it home.
+    pub fn is_busy(&self) -> bool {
+        self.holders > 0 || self.copy.is_some()
+    }
+
     /// What is to be done now.
     pub fn step(&mut self, event: Event) -> Step {
         if self.is_home {

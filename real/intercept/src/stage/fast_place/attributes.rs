@@ -4,7 +4,7 @@
 use super::super::kernel::{self, system_call};
 use super::{behind_path, busy, copy_behind, hold};
 use crate::call::{ABSENT, Call};
-use iolab_segment::{FastPath, FastPlace, StagedFile};
+use iolab_segment::{FastPath, FastPlace, STILL, StagedFile};
 use iolab_trace::Function;
 use std::ffi::{CStr, c_int};
 
@@ -12,15 +12,31 @@ use std::ffi::{CStr, c_int};
 pub(super) fn answered(call: &Call, perform: impl Fn() -> isize) -> isize {
     let Some(place) = busy() else { return perform() };
     if let Some(file) = by_descriptor(place, call) {
-        let _held = hold(place, file.home);
-        return at_home(call, &place.home_of(&file)).unwrap_or_else(perform);
+        let _held = hold(place, file.home, STILL);
+        let result = at_home(call, &place.home_of(&file)).unwrap_or_else(perform);
+        note_change(place, &file, result);
+        return result;
     }
     let file = behind_path(place, call.directory, call.path).filter(|file| file.is_home);
     let Some(file) = file else { return perform() };
-    let _held = hold(place, file.home);
+    let _held = hold(place, file.home, STILL);
     match call.function {
         Function::UTIME | Function::UTIMENSAT => timed(place, &file, perform),
-        _ => perform(),
+        _ => {
+            let result = perform();
+            note_change(place, &file, result);
+            result
+        }
+    }
+}
+
+/// The time at which something of the file changed is the copy's: it is one that changes, too.
+fn note_change(place: &FastPlace, file: &StagedFile, result: isize) {
+    const PRIVATE: c_int = 0o600;
+    if result == 0 && place.find(file.home).is_some() {
+        let copy = place.copy_of(file.home);
+        // SAFETY: a terminated path.
+        unsafe { system_call!(SYS_chmod, copy.c_text().as_ptr(), PRIVATE) };
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::{caution, kernel, settings, tally};
 use super::{CHOICE, ask, behind_path, busy, hold, inode, place};
 use crate::call::Call;
-use iolab_segment::{Answer, Descriptor, FastPlace, Line, Question, Reply, StagedFile};
+use iolab_segment::{Answer, FastPlace, Line, Question, Reply, StagedFile};
 use std::ffi::c_int;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::AtomicBool;
@@ -24,7 +24,7 @@ impl Held {
 pub(crate) fn before_open(call: &Call) -> Held {
     let held = busy().and_then(|place| {
         let file = behind_path(place, call.directory, call.path).filter(|file| file.is_home)?;
-        hold(place, file.home)
+        hold(place, file.home, 0)
     });
     Held(held.map(ManuallyDrop::new))
 }
@@ -80,19 +80,21 @@ fn replaced(
     let line = line.map_or_else(|| Line::open(place), Ok);
     kernel::restore_signals(mask);
     let question = if name.is_some() { Question::Begin } else { Question::Join };
-    let answered = line.and_then(|line| {
-        ask(&line, question, flags, inode(status), Some(fd), name.unwrap_or_default())
+    let name = name.unwrap_or_default();
+    let answered = line.as_ref().map_err(|errno| *errno).and_then(|line| {
+        let reply = ask(line, question, flags, inode(status), Some(fd), name)?;
+        Ok((line, reply))
     });
     match answered {
-        Ok((Reply { answer: Answer::Replace, .. }, Some(copy))) => put(&copy, fd, flags),
-        Ok((Reply { answer: Answer::Pass, .. }, _)) => Opening::Passed,
+        Ok((line, Reply { answer: Answer::Replace, .. })) => put(line, fd, flags),
+        Ok((_, Reply { answer: Answer::Pass, .. })) => Opening::Passed,
         // It could not be begun.
         _ if found.is_none() => {
             static SAID: AtomicBool = AtomicBool::new(false);
             caution::say_once(&SAID, "who keeps the fast place does not answer; files pass");
             Opening::Passed
         }
-        Ok((reply, _)) if reply.errno != 0 => Opening::Failed(reply.errno),
+        Ok((_, reply)) if reply.errno != 0 => Opening::Failed(reply.errno),
         Err(errno @ (libc::EMFILE | libc::ENFILE)) => Opening::Failed(errno),
         Ok(_) | Err(_) => {
             static SAID: AtomicBool = AtomicBool::new(false);
@@ -105,16 +107,17 @@ fn replaced(
 }
 
 /// The copy takes the place of the real file.
-fn put(copy: &Descriptor, fd: c_int, flags: c_int) -> Opening {
-    let kept = flags & libc::O_CLOEXEC;
-    // SAFETY: both are open; nobody but this thread knows the number yet.
-    let done = unsafe { super::system_call!(SYS_dup3, copy.number(), fd, kept) };
-    match kernel::status(fd).filter(|_| done >= 0) {
-        Some(status) => {
+fn put(line: &Line, fd: c_int, flags: c_int) -> Opening {
+    let mask = kernel::block_signals();
+    let taken = line.take(fd, flags & libc::O_CLOEXEC != 0);
+    kernel::restore_signals(mask);
+    match (taken, kernel::status(fd)) {
+        (Ok(()), Some(status)) => {
             tally::serves(&status);
             Opening::Staged(status)
         }
-        None => Opening::Failed(libc::EIO),
+        (Ok(()), None) => Opening::Failed(libc::EIO),
+        (Err(errno), _) => Opening::Failed(errno),
     }
 }
 

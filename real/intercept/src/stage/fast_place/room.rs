@@ -3,7 +3,7 @@
 //! hears that there is no room, and one line says why.
 
 use super::super::caution;
-use super::super::kernel::{self, system_call};
+use super::super::kernel;
 use super::{ask, copy_behind, place};
 use crate::call::{ABSENT, Call};
 use iolab_segment::{Answer, FastPlace, Line, Question, Reply, StagedFile};
@@ -77,18 +77,15 @@ fn is_asked(place: &FastPlace, fd: c_int, file: &StagedFile) -> bool {
     let line = Line::open(place);
     kernel::restore_signals(mask);
     let is_alone = c_int::from(crate::system::has_one_thread());
-    let answered =
-        line.and_then(|line| ask(&line, Question::Full, is_alone, file.home, Some(fd), &[]));
-    match answered {
-        Ok((Reply { answer: Answer::Again, .. }, _)) => true,
-        Ok((Reply { answer: Answer::Replace, .. }, Some(home))) => {
-            // SAFETY: no memory is involved.
-            unsafe {
-                let flags = system_call!(SYS_fcntl, fd, libc::F_GETFD);
-                let is_closed_on_exec = flags & libc::FD_CLOEXEC as isize != 0;
-                let kept = if is_closed_on_exec { libc::O_CLOEXEC } else { 0 };
-                system_call!(SYS_dup3, home.number(), fd, kept) >= 0
-            }
+    let Ok(line) = line else { return false };
+    match ask(&line, Question::Full, is_alone, file.home, Some(fd), &[]) {
+        Ok(Reply { answer: Answer::Again, .. }) => true,
+        Ok(Reply { answer: Answer::Replace, .. }) => {
+            let is_closed_on_exec = kernel::closes_on_exec(fd);
+            let mask = kernel::block_signals();
+            let taken = line.take(fd, is_closed_on_exec);
+            kernel::restore_signals(mask);
+            taken.is_ok()
         }
         _ => false,
     }

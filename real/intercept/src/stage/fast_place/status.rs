@@ -107,8 +107,8 @@ fn overlay(status: &mut libc::stat, copy: &libc::stat) {
     (status.st_size, status.st_blocks) = (copy.st_size, copy.st_blocks);
     (status.st_atime, status.st_atime_nsec) = (copy.st_atime, copy.st_atime_nsec);
     (status.st_mtime, status.st_mtime_nsec) = (copy.st_mtime, copy.st_mtime_nsec);
-    let changed = (copy.st_ctime, copy.st_ctime_nsec).max((status.st_ctime, status.st_ctime_nsec));
-    (status.st_ctime, status.st_ctime_nsec) = changed;
+    // The real file's moves with each byte that comes home.
+    (status.st_ctime, status.st_ctime_nsec) = (copy.st_ctime, copy.st_ctime_nsec);
 }
 
 fn mended_statx(place: &FastPlace, status: &mut libc::statx) -> Option<Seen> {
@@ -147,10 +147,7 @@ fn statx_of(path: &CStr, mask: u32) -> Option<libc::statx> {
 fn overlay_statx(status: &mut libc::statx, copy: &libc::statx) {
     (status.stx_size, status.stx_blocks) = (copy.stx_size, copy.stx_blocks);
     (status.stx_atime, status.stx_mtime) = (copy.stx_atime, copy.stx_mtime);
-    let time = |it: &libc::statx_timestamp| (it.tv_sec, it.tv_nsec);
-    if time(&copy.stx_ctime) > time(&status.stx_ctime) {
-        status.stx_ctime = copy.stx_ctime;
-    }
+    status.stx_ctime = copy.stx_ctime;
 }
 
 /// An extended attribute, by a descriptor of the copy.
