@@ -147,7 +147,8 @@ fn a_file_that_somebody_else_has_open_stays_at_home() {
 #[test]
 fn a_program_that_is_executed_is_at_home() {
     let laboratory = Laboratory::new();
-    let script = "printf '#!/bin/sh\\necho I am $1\\n' > s; chmod +x s; ./s a; cp /bin/true t; ./t; echo $?
+    let script =
+        "printf '#!/bin/sh\\necho I am $1\\n' > s; chmod +x s; ./s a; cp /bin/true t; ./t; echo $?
         cp /bin/true u; (exec ./u); echo $?; env ./s b";
     let output = laboratory.run(",rate=200k", script);
     assert_eq!(out(&output), "I am a\n0\n0\nI am b\n", "{}", err(&output));
@@ -302,7 +303,8 @@ fn what_would_do_harm_is_refused_with_a_way_out() {
     unasked.args(["run", "--apply", &good, "--", "true"]);
     refused(&mut unasked, &["--allow late-visibility"]);
     let mut mounted = laboratory.iolab();
-    let mount = ["run", "--via", "mount", "--allow", "late-visibility", "--apply", &good, "--", "true"];
+    let mount =
+        ["run", "--via", "mount", "--allow", "late-visibility", "--apply", &good, "--", "true"];
     refused(mounted.args(mount), &["needs somebody who moves files home", "without --via mount"]);
     refused(laboratory.iolab().args(["stage", "recover", "nowhere"]), &["nowhere", "stage:to=DIR"]);
     assert!(laboratory.is_fast_place_empty());

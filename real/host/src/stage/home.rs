@@ -1,6 +1,7 @@
 //! The bytes of a staged file on their way home, and what the system says of a file: who has it open, how
 //! long it is.
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
@@ -128,6 +129,31 @@ pub(super) fn give_times(from: &File, to: &File) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+const CAPABILITY: &CStr = c"security.capability";
+
+/// What a program of that file may do beyond its user, which a write takes away.
+pub(super) fn capabilities(file: &File) -> Option<Vec<u8>> {
+    let mut value = vec![0; 64];
+    // SAFETY: a terminated name, and a buffer of that length.
+    let length = unsafe {
+        let (name, at) = (CAPABILITY.as_ptr(), value.as_mut_ptr().cast());
+        libc::fgetxattr(file.as_raw_fd(), name, at, value.len())
+    };
+    value.truncate(usize::try_from(length).ok()?);
+    Some(value)
+}
+
+/// Gives back what a write of ours has taken.
+pub(super) fn give_capabilities(file: &File, before: Option<Vec<u8>>) -> io::Result<()> {
+    let Some(value) = before.filter(|_| capabilities(file).is_none()) else { return Ok(()) };
+    // SAFETY: a terminated name, and a buffer of that length.
+    let set = unsafe {
+        let (name, at) = (CAPABILITY.as_ptr(), value.as_ptr().cast());
+        libc::fsetxattr(file.as_raw_fd(), name, at, value.len(), 0)
+    };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Whether nobody else has a file open or mapped: then the system grants a lease, which is given back at

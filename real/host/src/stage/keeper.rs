@@ -206,6 +206,10 @@ impl Keeper {
                 let failed = all.into_iter().map(|inode| self.sync(inode)).find(Result::is_err);
                 (done(failed.unwrap_or(Ok(()))), None)
             }
+            Question::LetGo => {
+                holds.held.drain(..).for_each(|inode| self.let_go(inode));
+                (DONE, None)
+            }
             Question::Renamed => {
                 self.note_names();
                 (DONE, None)
@@ -252,6 +256,8 @@ impl Keeper {
         if let Some(staged) = files.staged.get_mut(&inode) {
             let copy = open_copy(&self.copy_path(inode), flags)?;
             staged.residence.step(Event::Opened);
+            // The open may have cut the real file.
+            staged.left = Left::of(&staged.home);
             return Ok(Some(copy));
         }
         let Some(name) = chosen else { return Ok(None) };
@@ -376,7 +382,7 @@ impl Keeper {
             (Arc::clone(&staged.home), Arc::clone(&staged.copy))
         };
         home::place_freely(&home);
-        let mode = home.metadata()?.mode();
+        let (mode, capabilities) = (home.metadata()?.mode(), home::capabilities(&home));
         let beat = Cell::new(Instant::now());
         let goes_on = || {
             if beat.get().elapsed() > BEAT_EVERY {
@@ -388,6 +394,7 @@ impl Keeper {
         let pace = Pace { bytes_per_second: self.stage.bytes_per_second, goes_on: &goes_on };
         let brought = home::bring(&copy, &home, &pace);
         give_back_bits(&home, mode)?;
+        home::give_capabilities(&home, capabilities)?;
         let timed = home::give_times(&copy, &home);
         let mut files = self.files();
         files.journal.touch();

@@ -11,6 +11,7 @@
 //! ([`status`]). Where the keeper cannot be reached, an open of a staged file fails: its bytes would be old.
 
 mod attributes;
+mod copying;
 mod opening;
 mod room;
 mod status;
@@ -147,6 +148,21 @@ fn hold(place: &FastPlace, home: Inode, flags: c_int) -> Option<Line> {
     matches!(answered, Ok(Reply { answer: Answer::Done, .. })).then_some(line)
 }
 
+/// A file that is about to be changed at home is still as long as this lives; then its keeper knows what was done.
+struct Still(Line);
+
+impl Still {
+    fn hold(place: &FastPlace, home: Inode) -> Option<Still> {
+        hold(place, home, STILL).map(Still)
+    }
+}
+
+impl Drop for Still {
+    fn drop(&mut self) {
+        let _gone = ask(&self.0, Question::LetGo, 0, (0, 0), None, &[]);
+    }
+}
+
 /// A call that may concern a staged file; `perform` makes it as ever.
 pub(super) fn around(call: &Call, perform: impl Fn() -> isize) -> isize {
     match call.function.class() {
@@ -161,9 +177,8 @@ pub(super) fn around(call: &Call, perform: impl Fn() -> isize) -> isize {
             }
             result
         }
-        Class::Write | Class::Allocate | Class::Truncate | Class::Copy => {
-            room::vector(call, perform)
-        }
+        Class::Copy => copying::answered(call, room::vector(call, perform)),
+        Class::Write | Class::Allocate | Class::Truncate => room::vector(call, perform),
         _ => perform(),
     }
 }
@@ -197,7 +212,7 @@ fn truncated(call: &Call, perform: impl Fn() -> isize) -> isize {
     let Some(place) = busy() else { return perform() };
     let file = behind_path(place, call.directory, call.path).filter(|file| file.is_home);
     let Some(file) = file else { return perform() };
-    let _held = hold(place, file.home, STILL);
+    let _still = Still::hold(place, file.home);
     let result = perform();
     if result == 0 && place.find(file.home).is_some() {
         let copy = place.copy_of(file.home);

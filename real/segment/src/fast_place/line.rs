@@ -35,10 +35,12 @@ pub enum Question {
     Renamed = 7,
     /// A write by the descriptor that comes along met no room in the fast place.
     Full = 8,
+    /// What the connection holds is let go of, with what was done to the real file since.
+    LetGo = 9,
 }
 
 impl Question {
-    const ALL: [Question; 8] = [
+    const ALL: [Question; 9] = [
         Question::Hold,
         Question::Begin,
         Question::Join,
@@ -47,6 +49,7 @@ impl Question {
         Question::SyncAll,
         Question::Renamed,
         Question::Full,
+        Question::LetGo,
     ];
 }
 

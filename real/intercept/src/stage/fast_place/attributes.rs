@@ -2,9 +2,9 @@
 //! are given to the real file when it comes home.
 
 use super::super::kernel::{self, system_call};
-use super::{behind_path, busy, copy_behind, hold};
+use super::{Still, behind_path, busy, copy_behind};
 use crate::call::{ABSENT, Call};
-use iolab_segment::{FastPath, FastPlace, STILL, StagedFile};
+use iolab_segment::{FastPath, FastPlace, StagedFile};
 use iolab_trace::Function;
 use std::ffi::{CStr, c_int};
 
@@ -12,14 +12,14 @@ use std::ffi::{CStr, c_int};
 pub(super) fn answered(call: &Call, perform: impl Fn() -> isize) -> isize {
     let Some(place) = busy() else { return perform() };
     if let Some(file) = by_descriptor(place, call) {
-        let _held = hold(place, file.home, STILL);
+        let _still = Still::hold(place, file.home);
         let result = at_home(call, &place.home_of(&file)).unwrap_or_else(perform);
         note_change(place, &file, result);
         return result;
     }
     let file = behind_path(place, call.directory, call.path).filter(|file| file.is_home);
     let Some(file) = file else { return perform() };
-    let _held = hold(place, file.home, STILL);
+    let _still = Still::hold(place, file.home);
     match call.function {
         Function::UTIME | Function::UTIMENSAT => timed(place, &file, perform),
         _ => {
