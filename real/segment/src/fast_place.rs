@@ -244,7 +244,7 @@ impl Entry {
                 is_home: kind == HOME,
             };
             fence(Acquire);
-            if stamp % 2 == 0 && self.stamp.load(Relaxed) == stamp {
+            if stamp.is_multiple_of(2) && self.stamp.load(Relaxed) == stamp {
                 return Some((kind, inode, file));
             }
             std::hint::spin_loop();
