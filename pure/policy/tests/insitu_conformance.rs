@@ -417,6 +417,7 @@ fn samples(name: &str) -> Vec<String> {
             "data-sieve:outsiders=none,hole=90,window=400,largest=300",
         ],
         "prefetch" => &["prefetch:plan=made-up,window=4k"],
+        "stage" => &["stage:to=fast"],
         name => &[name],
     };
     texts.iter().map(|&text| text.to_owned()).collect()

@@ -189,6 +189,7 @@ fn members() -> Vec<String> {
         "seek-elide" => vec!["seek-elide", "seek-elide:outsiders=none"],
         "fsync-relax" => vec!["fsync-relax", "fsync-relax:every=2us", "fsync-relax:join=1ms"],
         "prefetch" => vec!["prefetch:plan=made-up,window=4k"],
+        "stage" => vec!["stage:to=fast"],
         "align" => vec!["align:block=64,buffer=200"],
         "read-ahead" => {
             vec!["read-ahead", "read-ahead:via=buffer,outsiders=none,window=64,largest=50"]

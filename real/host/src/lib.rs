@@ -18,6 +18,7 @@ pub mod reservation;
 pub mod result_file;
 pub mod run;
 pub mod shared;
+pub mod stage;
 pub mod tick;
 pub mod uring;
 pub mod vigil;

@@ -141,6 +141,15 @@ pub(crate) fn of_descriptor(fd: i32, buffer: &mut Buffer) -> &[u8] {
     buffer.text()
 }
 
+/// Where a link leads to; `None` when it cannot be read.
+pub(crate) fn of_link<'a>(link: &std::ffi::CStr, buffer: &'a mut Buffer) -> Option<&'a [u8]> {
+    // SAFETY: the link is terminated; the kernel writes at most `room` bytes.
+    buffer.fill(|at, room| unsafe {
+        system::raw3(libc::SYS_readlink, link.as_ptr() as usize, at, room)
+    });
+    (buffer.length > 0).then(|| buffer.text())
+}
+
 /// Whether the path at that address, relative to `directory`, ends in a symbolic link, as far as can be
 /// told.
 pub(crate) fn is_link(directory: i32, path: usize) -> bool {

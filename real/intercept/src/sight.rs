@@ -23,8 +23,11 @@ pub(crate) fn look(fd: usize) -> Entry {
 }
 
 fn first_sight(fd: i32, status: &libc::stat) -> Entry {
-    let mut buffer = path::Buffer::new();
-    let name = path::of_descriptor(fd, &mut buffer);
+    let (mut buffer, mut other) = (path::Buffer::new(), path::Buffer::new());
+    let name = match stage::name_behind(fd, &mut other) {
+        Some(name) => name,
+        None => path::of_descriptor(fd, &mut buffer),
+    };
     if let Some(reason) = scope::left_out(name) {
         descriptor::set(fd, Entry::left_out(reason));
         stage::inherited(fd, status);

@@ -19,6 +19,7 @@ mod attach;
 mod claim;
 mod counted;
 mod drain;
+mod fast_place;
 mod join;
 mod layout;
 mod page;
@@ -35,12 +36,16 @@ pub use attach::{AttachError, Run, Shape};
 pub use claim::Claim;
 pub use counted::{COUNTED_VARIABLE, Counted, NUMBERS, Row};
 pub use drain::{Undrained, Unwritten};
+pub use fast_place::{
+    Answer, DIRECTORY_BYTES_MAX, FILES_MAX, FastPlace, Inode, Line, Listener, Path as FastPath,
+    Question, Reply, Request, STAGE_VARIABLE, STILL, StagedFile, Talk, file_name,
+};
 pub use join::Joined;
 pub use layout::{Entry, STAGES};
 pub use sealed::{PLANS_VARIABLE, share as share_bytes, shared as shared_bytes};
 pub use slab::{Ledger, Slab};
-pub use system::birth_of;
 pub use system::release_pages;
+pub use system::{Descriptor, birth_of};
 pub use tally::{Figures, Missed, TALLY_VARIABLE, Tally};
 
 /// The variable that tells processes where the segment is.

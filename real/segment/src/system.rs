@@ -40,10 +40,16 @@ macro_rules! system_call {
 }
 pub(crate) use system_call;
 
-/// A descriptor that is closed when it goes.
-pub(crate) struct Descriptor(c_int);
+/// A descriptor that is closed when it goes, by a call that no hook sees.
+#[derive(Debug)]
+pub struct Descriptor(c_int);
 
 impl Descriptor {
+    /// Takes an open descriptor over.
+    pub(crate) fn of(fd: c_int) -> Descriptor {
+        Descriptor(fd)
+    }
+
     pub(crate) fn open(path: &CStr, flags: c_int) -> Result<Descriptor, c_int> {
         let flags = flags | libc::O_CLOEXEC;
         // SAFETY: the path is terminated.
@@ -66,7 +72,8 @@ impl Descriptor {
         path
     }
 
-    pub(crate) fn number(&self) -> c_int {
+    /// Its number.
+    pub fn number(&self) -> c_int {
         self.0
     }
 

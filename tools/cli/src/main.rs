@@ -36,6 +36,7 @@ mod report;
 mod reproduce;
 mod run;
 mod simulate;
+mod stage;
 mod storage_block;
 mod strategies;
 mod study;
@@ -82,6 +83,7 @@ enum Capability {
     Report(report::Arguments),
     Simulate(simulate::Arguments),
     Run(run::Arguments),
+    Stage(stage::Arguments),
     Strategies(strategies::Arguments),
     Study(study::Arguments),
     Sweep(sweep::Arguments),
@@ -114,6 +116,7 @@ fn main() -> ExitCode {
         Capability::Simulate(arguments) => simulate::run(&arguments),
         Capability::Report(arguments) => report::run(&arguments),
         Capability::Run(arguments) => run::run(&arguments),
+        Capability::Stage(arguments) => stage::run(&arguments),
         Capability::Strategies(arguments) => strategies::run(&arguments),
         Capability::Study(arguments) => study::run(&arguments),
         Capability::Sweep(arguments) => sweep::run(&arguments),

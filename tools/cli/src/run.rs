@@ -7,6 +7,7 @@
 
 mod counting;
 mod parallel;
+mod staging;
 mod telling;
 mod via;
 
@@ -135,6 +136,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         collective.prepare(&mut command);
     }
     launch::preload(&mut command, &libraries);
+    let staging = staging::begin(&mut command, &specs, arguments.quiet)?;
     let shared = shared_run(&mut specs);
     if !specs.is_empty() {
         command.env("IOLAB_APPLY", StrategySpec::join(&specs));
@@ -146,7 +148,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let has_plans = planned::share(&mut command, &specs)?;
     let is_told = telling.is_some() || counting.is_some() || parallel.is_some();
     let is_waited_for = is_told || has_plans;
-    if shared.is_none() && !wants_a_trace && collective.is_none() && !is_waited_for {
+    let has_nobody = shared.is_none() && staging.is_none() && collective.is_none();
+    if has_nobody && !wants_a_trace && !is_waited_for {
         let failure = command.exec();
         return Err(launch_failure(launch::start_error(program, failure)));
     }
@@ -165,6 +168,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(run) = shared {
         end(run);
     }
+    let is_home = staging.is_none_or(|staging| staging::end(staging, arguments.quiet));
     if let Some(collective) = collective {
         collective.end(program);
     }
@@ -175,6 +179,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let is_reached = parallel.is_none_or(|parallel| parallel.end(arguments.strict));
     let is_reached = telling.is_none_or(|telling| telling.end(arguments.strict)) && is_reached;
     Ok(match ending.code() {
+        0 if !is_home => ExitCode::from(staging::LEFT),
         0 if arguments.strict && !is_reached => ExitCode::from(NOT_REACHED),
         _ => ExitCode::from(ending.follow()),
     })

@@ -9,8 +9,8 @@ use super::mpiio::{Collect, Demote, Hints, MpiIoStage};
 use super::parameter::{Parameters, unknown};
 use super::write_back::Settings;
 use super::{
-    Count, Cruel, FsyncRelax, Null, SeekElide, SeekFree, Strategy, Throttle, WriteBack, read_ahead,
-    window,
+    Count, Cruel, FsyncRelax, Null, SeekElide, SeekFree, Stage, Strategy, Throttle, WriteBack,
+    read_ahead, window,
 };
 use iolab_vocab::Refusal;
 
@@ -35,14 +35,20 @@ pub enum Build {
     Posix(fn(&Parameters) -> Result<Box<dyn Strategy>, Refusal>),
     /// Makes one for the files that are opened through MPI-IO.
     MpiIo(fn(&Parameters) -> Result<MpiIoStage, Refusal>),
+    /// Reads where files begin, which is decided when they are opened and by no call after it.
+    Place(fn(&Parameters) -> Result<Stage, Refusal>),
 }
 
 impl Build {
-    /// What is made hears calls of POSIX; a stage of another layer lets them all pass.
+    /// What is made hears calls of POSIX; a stage of another layer, or of another place, lets them all pass.
     pub fn strategy(self, parameters: &Parameters) -> Result<Box<dyn Strategy>, Refusal> {
         match self {
             Build::Posix(build) => build(parameters),
             Build::MpiIo(build) => {
+                build(parameters)?;
+                Ok(Box::new(Null::DEAF))
+            }
+            Build::Place(build) => {
                 build(parameters)?;
                 Ok(Box::new(Null::DEAF))
             }
@@ -196,6 +202,22 @@ const SEEK_FREE: Row = Row {
     }),
 };
 
+const STAGE: Row = Row {
+    name: "stage",
+    summary: "has new files written to a fast place, and moves them home when they are closed",
+    usage: "stage:to=DIR,paths=GLOB[,spare=64m,rate=BYTES,exclude=GLOB]",
+    classes: Classes {
+        scope: Scope::Both,
+        interference: Interference::Opening,
+        state: State::Container,
+        visibility: Visibility::Moved,
+        needs: &[Need::Agent, Need::SecondPlace],
+        owns: &[Owned::Placement],
+        ..Classes::PLAIN
+    },
+    build: Build::Place(Stage::parse),
+};
+
 const CRUEL_CLASSES: Classes = Classes {
     scope: Scope::Data,
     interference: Interference::Single,
@@ -321,6 +343,7 @@ impl Catalog {
         DATA_SIEVE,
         FSYNC_RELAX,
         SEEK_FREE,
+        STAGE,
         THROTTLE,
         DELAY,
         FAIL,

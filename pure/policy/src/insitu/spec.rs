@@ -1,13 +1,13 @@
 //! Strategies as written on a command line: `write-back:buffer=1m,paths=GLOB,exclude=GLOB`, and stacks
 //! of them, `A + B` with A on top.
 
-use super::Strategy;
 use super::catalog::{Build, Catalog, Row};
 use super::classes::{Classes, Layer, Semantics};
 use super::count;
 use super::mpiio::MpiIoStage;
 use super::plan::Plan;
 use super::selection::Selection;
+use super::{Stage, Strategy};
 use iolab_vocab::Refusal;
 
 /// Stands between strategies that travel as one text (ASCII "unit separator"), as a `+` between
@@ -212,7 +212,15 @@ impl StrategySpec {
     pub fn mpiio(&self) -> Option<MpiIoStage> {
         match self.row().build {
             Build::MpiIo(build) => build(&self.parameters).ok(),
-            Build::Posix(_) => None,
+            Build::Posix(_) | Build::Place(_) => None,
+        }
+    }
+
+    /// Where the files begin that it is for, if it has them begin elsewhere.
+    pub fn place(&self) -> Option<Stage> {
+        match self.row().build {
+            Build::Place(read) => read(&self.parameters).ok(),
+            Build::Posix(_) | Build::MpiIo(_) => None,
         }
     }
 

@@ -5,7 +5,7 @@
 //! ([`Consent`]); a trial on scratch files or in the simulator gives nothing away.
 
 use super::catalog::{Catalog, Row};
-use super::classes::{Classes, Layer, Owned, Scope, Semantics, Shape, State, Visibility};
+use super::classes::{Classes, Layer, Need, Owned, Scope, Semantics, Shape, State, Visibility};
 use super::spec::StrategySpec;
 use iolab_vocab::Refusal;
 
@@ -55,8 +55,13 @@ impl Verdict {
 type Rule = fn(&Row, &Row) -> Option<Verdict>;
 
 /// The rules; the first that has something to say counts.
-const RULES: &[Rule] =
-    &[destroyers_stand_alone, nothing_is_owned_twice, order_of_work, storage_is_at_the_bottom];
+const RULES: &[Rule] = &[
+    destroyers_stand_alone,
+    nothing_is_owned_twice,
+    a_second_place_stands_alone,
+    order_of_work,
+    storage_is_at_the_bottom,
+];
 
 /// What is to be said of `above` standing over `below`.
 pub fn verdict(above: &Row, below: &Row) -> Verdict {
@@ -103,6 +108,22 @@ fn nothing_is_owned_twice(above: &Row, below: &Row) -> Option<Verdict> {
         std::cmp::Ordering::Equal => format!("leave `{above}` or `{below}` out"),
     };
     refused(format!("both own {}", shared.join(" and ")), instead)
+}
+
+/// Who puts a file elsewhere puts another one below the program's descriptors; others know files by what is below.
+fn a_second_place_stands_alone(above: &Row, below: &Row) -> Option<Verdict> {
+    let (place, other) = match (has_a_place(above), has_a_place(below)) {
+        (true, _) => (above, below),
+        (false, true) => (below, above),
+        (false, false) => return None,
+    };
+    let reason =
+        format!("`{}` does not hear of a file that `{}` puts elsewhere", other.name, place.name);
+    refused(reason, format!("leave `{}` or `{}` out", above.name, below.name))
+}
+
+fn has_a_place(row: &Row) -> bool {
+    row.classes.needs.contains(&Need::SecondPlace)
 }
 
 fn order_of_work(above: &Row, below: &Row) -> Option<Verdict> {
@@ -298,6 +319,7 @@ pub fn check(
 ) -> Result<Vec<String>, Refusal> {
     specs.iter().try_for_each(has_its_plan)?;
     is_heard(specs, setting)?;
+    has_one_place(specs)?;
     let mut remarks = Vec::new();
     for (index, above) in specs.iter().enumerate() {
         for below in &specs[index + 1..] {
@@ -342,6 +364,9 @@ pub fn check(
 /// When they are not: with the strategy, its layer and a way out.
 pub fn is_heard(specs: &[StrategySpec], setting: Setting) -> Result<(), Refusal> {
     let Some(who) = setting.of_posix_alone() else { return Ok(()) };
+    if let Some(spec) = specs.iter().find(|spec| has_a_place(spec.row())) {
+        return Err(needs_a_run(spec, &format!("{who} calls, and nothing is moved there")));
+    }
     match specs.iter().find(|spec| spec.layer() != Layer::Posix) {
         None => Ok(()),
         Some(spec) => Err(Refusal {
@@ -353,6 +378,13 @@ pub fn is_heard(specs: &[StrategySpec], setting: Setting) -> Result<(), Refusal>
             ),
             hint: "apply it to a program by `iolab run`, without --via mount".to_owned(),
         }),
+    }
+}
+
+fn needs_a_run(spec: &StrategySpec, why: &str) -> Refusal {
+    Refusal {
+        message: format!("`{}` needs somebody who moves files home, and {why}", spec.name),
+        hint: "apply it to a program by `iolab run`, without --via mount".to_owned(),
     }
 }
 
@@ -381,7 +413,24 @@ fn has_its_plan(spec: &StrategySpec) -> Result<(), Refusal> {
     }
 }
 
+/// A run has one second place, whatever files its strategies are for.
+fn has_one_place(specs: &[StrategySpec]) -> Result<(), Refusal> {
+    let mut placed = specs.iter().filter(|spec| has_a_place(spec.row()));
+    match (placed.next(), placed.next()) {
+        (Some(first), Some(other)) if first.selection.is_apart_from(&other.selection) => {
+            Err(Refusal {
+                message: format!("`{}` and `{}`: a run has one fast place", first.text, other.text),
+                hint: "give one of them all the globs, paths=A,paths=B".to_owned(),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
 fn comparable(spec: &StrategySpec) -> Result<(), Refusal> {
+    if has_a_place(spec.row()) {
+        return Err(needs_a_run(spec, "a study starts programs by itself"));
+    }
     match spec.classes().semantics {
         Semantics::Destroyed => Err(Refusal {
             message: format!("`{}` destroys the files that a study compares", spec.name),

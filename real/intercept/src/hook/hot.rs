@@ -112,6 +112,12 @@ unsafe fn answered<const FUNCTION: u16>(mode: Mode, a: [usize; 4]) -> isize {
         {
             return result;
         }
-        system::raw(number(FUNCTION), [a[0], a[1], a[2], a[3], 0, 0])
+        let result = system::raw(number(FUNCTION), [a[0], a[1], a[2], a[3], 0, 0]);
+        match FUNCTION {
+            WRITE | PWRITE if result != a[2] as isize && mode.has(Mode::STAGE) => {
+                stage::made_room(Function(FUNCTION), a, result)
+            }
+            _ => result,
+        }
     }
 }

@@ -6,7 +6,8 @@ use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};
-use crate::{path, process, scope, stage, system};
+use crate::stage::{self, Held, Opening};
+use crate::{path, process, scope, system};
 use iolab_trace::Function;
 
 /// # Safety
@@ -19,10 +20,10 @@ pub(super) unsafe fn hook(call: Call) -> isize {
             return call.perform_cancellable();
         }
         let existed = mode.has(Mode::STAGE) && stage::keeps_existing() && exists(&call);
+        let held = if mode.has(Mode::STAGE) { stage::before_open(&call) } else { Held::NOTHING };
         let start = recorder::now();
         let result = with_a_number(mode, || stage_or_perform_cancellable(&call, mode));
-        opened(&call, (start, recorder::now()), result, existed);
-        result
+        opened(&call, start, result, existed, held)
     }
 }
 
@@ -33,10 +34,11 @@ unsafe fn exists(call: &Call) -> bool {
     unsafe { system::raw3(libc::SYS_faccessat, directory, call.path, 0) == 0 }
 }
 
-/// Takes note of an open that ended; the file `existed` before if that matters.
-unsafe fn opened(call: &Call, times: (u64, u64), result: isize, existed: bool) {
+/// Takes note of an open that ended; the file `existed` before if that matters. The answer is what the
+/// program gets.
+unsafe fn opened(call: &Call, start: u64, result: isize, existed: bool, held: Held) -> isize {
     if result == -(libc::EFAULT as isize) {
-        return;
+        return result;
     }
     let mut buffer = path::Buffer::new();
     let directory = if call.directory == ABSENT { libc::AT_FDCWD } else { call.directory as i32 };
@@ -47,7 +49,7 @@ unsafe fn opened(call: &Call, times: (u64, u64), result: isize, existed: bool) {
     } else {
         path::absolute(directory, given, &mut buffer)
     };
-    enter(call, times, result, name, existed);
+    enter(call, start, result, name, existed, held)
 }
 
 /// Whether a path goes upwards, so that only the kernel can tell where it leads.
@@ -55,10 +57,35 @@ fn climbs(path: &[u8]) -> bool {
     path.starts_with(b"../") || path.windows(4).any(|four| four == b"/../")
 }
 
-fn enter(call: &Call, times: (u64, u64), result: isize, name: &[u8], existed: bool) {
-    let status = if result >= 0 { system::status(result as i32).ok() } else { None };
+fn enter(
+    call: &Call,
+    start: u64,
+    mut result: isize,
+    name: &[u8],
+    existed: bool,
+    held: Held,
+) -> isize {
+    let mut status = if result >= 0 { system::status(result as i32).ok() } else { None };
     let excluded = scope::left_out(name)
         .or_else(|| status.as_ref().and_then(|it| scope::kind_left_out(it.st_mode)));
+    let chosen = excluded.is_none().then_some(name);
+    match stage::after_open(held, result as i32, flags(call) as i32, chosen, status.as_ref()) {
+        Opening::Passed => {}
+        Opening::Staged(copy) => {
+            let size = status.map_or(-1, |it| it.st_size);
+            status = Some(copy);
+            if excluded.is_none() {
+                enter_staged(call, start, result, name, size, &copy);
+                return result;
+            }
+        }
+        Opening::Failed(errno) => {
+            // SAFETY: opened just now, and the program does not know of it.
+            unsafe { system::raw3(libc::SYS_close, result as usize, 0, 0) };
+            (result, status) = (-(errno as isize), None);
+        }
+    }
+    let times = (start, recorder::now());
     if let Some(reason) = excluded {
         if result >= 0 {
             descriptor::set(result as i32, Entry::left_out(reason));
@@ -66,7 +93,8 @@ fn enter(call: &Call, times: (u64, u64), result: isize, name: &[u8], existed: bo
                 stage::passes(result as i32, status);
             }
         }
-        return leave_out(reason);
+        leave_out(reason);
+        return result;
     }
     let number = recorder::new_number();
     let flags = flags(call);
@@ -79,6 +107,15 @@ fn enter(call: &Call, times: (u64, u64), result: isize, name: &[u8], existed: bo
     }
     let size = status.map_or(-1, |it| it.st_size);
     record(call, number, flags, size, times, result, name);
+    result
+}
+
+/// The copy of a staged file took the place of what was opened: no other strategy is for it.
+fn enter_staged(call: &Call, start: u64, result: isize, name: &[u8], size: i64, copy: &libc::stat) {
+    let (number, flags) = (recorder::new_number(), flags(call));
+    descriptor::set(result as i32, Entry::tracked(number, flags as u32));
+    stage::inherited(result as i32, copy);
+    record(call, number, flags, size, (start, recorder::now()), result, name);
 }
 
 fn ends_in_link(call: &Call) -> bool {
@@ -123,7 +160,8 @@ fn record(
     });
 }
 
-fn flags(call: &Call) -> i64 {
+/// The `O_…` flags of an open.
+pub(super) fn flags(call: &Call) -> i64 {
     if call.function == Function::CREAT {
         return i64::from(libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC);
     }

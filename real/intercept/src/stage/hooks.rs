@@ -5,8 +5,8 @@
 use super::memory::Direction;
 use super::rules::{self, directory};
 use super::{
-    allocator, calls, caution, counted, journal, life, opening, own, planned, settings, shared,
-    table, tally,
+    allocator, calls, caution, counted, fast_place, journal, life, opening, own, planned, settings,
+    shared, table, tally,
 };
 use crate::call::{ABSENT, Call};
 use crate::descriptor::{self, Entry};
@@ -42,14 +42,52 @@ pub(crate) unsafe fn perform(call: &Call) -> isize {
         };
         match done {
             Some(result) => result,
-            None => call.perform(),
+            None => {
+                let result = call.perform();
+                match call.function {
+                    Function::WRITE | Function::PWRITE if result != fourth as isize => made_room(
+                        call.function,
+                        [call.fd, call.buffer, call.length, call.offset],
+                        result,
+                    ),
+                    _ => result,
+                }
+            }
         }
     }
+}
+
+/// A write came to less than it should have: there may be no room in a fast place.
+///
+/// # Safety
+/// The arguments are the guest's own: descriptor, address, length and offset.
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn made_room(function: Function, a: [usize; 4], result: isize) -> isize {
+    let [fd, from, length, offset] = a;
+    if !fast_place::is_active() {
+        return result;
+    }
+    fast_place::retried(fd as c_int, length, result, |done| {
+        let (number, offset) = match function {
+            Function::WRITE => (libc::SYS_write, 0),
+            _ => (libc::SYS_pwrite64, offset + done),
+        };
+        let rest = [fd, from + done, length - done, offset, 0, 0];
+        // SAFETY: a part of what the caller gave.
+        unsafe { super::kernel::call6(number, rest) }
+    })
 }
 
 #[cold]
 #[inline(never)]
 unsafe fn perform_rare(call: &Call) -> isize {
+    // SAFETY: the caller's promise.
+    let perform = || unsafe { perform_by_class(call) };
+    if fast_place::is_active() { fast_place::around(call, perform) } else { perform() }
+}
+
+unsafe fn perform_by_class(call: &Call) -> isize {
     // SAFETY: the caller's promise, for every arm.
     unsafe {
         let class = call.function.class();
@@ -353,6 +391,7 @@ pub(crate) fn replaced_unseen(fd: c_int) {
 
 /// A file is opened by a call strategies do not follow: what it passes through is kept true.
 pub(crate) fn before_unseen_open(directory: c_int, path: usize) {
+    fast_place::show(directory as usize, path);
     if settings::is_any() {
         rules::on_path(Act::Release, directory as usize, path);
     }
@@ -390,6 +429,11 @@ pub(crate) unsafe fn before_process(call: &Call) {
     if call.function == Function::EXEC && !crate::process::owns_state() {
         return before_exec_on_borrowed_memory();
     }
+    match call.function {
+        Function::SYNC => fast_place::sync_all(),
+        Function::POSIX_SPAWN => fast_place::show(ABSENT, call.path),
+        _ => {}
+    }
     rules::before(call);
     if call.function == Function::VFORK || call.has_actions() {
         // What the child opens, cuts or looks at until it is another program is not seen.
@@ -399,6 +443,7 @@ pub(crate) unsafe fn before_process(call: &Call) {
 
 /// A program is about to be executed by that name.
 pub(crate) fn before_path(path: usize) {
+    fast_place::show(ABSENT, path);
     rules::on_path(Act::Flush, ABSENT, path);
 }
 
@@ -422,6 +467,7 @@ pub(crate) fn after_exec_failed() {}
 
 /// A filter of system calls is about to go up: nothing is held any more from here on.
 pub(crate) fn before_filter() {
+    fast_place::give_up();
     caution::give_up("the program filters its system calls (seccomp)");
     life::release_where(|_| true);
     shared::go_blind();
@@ -548,8 +594,14 @@ fn join_run(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
     false
 }
 
-/// Reads the stage's settings from the environment; true when strategies are to be applied.
+/// Reads the stage's settings from the environment; true when strategies are to be applied, or files of the
+/// run lie in a fast place.
 pub(crate) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
+    let has_fast_place = fast_place::start(variable);
+    start_strategies(variable) || has_fast_place
+}
+
+fn start_strategies(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
     let Some(value) = variable(settings::VARIABLE.as_bytes()) else { return false };
     let text = std::str::from_utf8(value).ok();
     let parsed = text.and_then(|text| StrategySpec::parse_all(text).ok());
@@ -567,6 +619,12 @@ pub(crate) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
             tally::join(variable);
             counted::join(variable);
             tally::begun();
+            for spec in specs.extract_if(.., |spec| spec.place().is_some()) {
+                fast_place::choose(spec);
+            }
+            if specs.is_empty() {
+                return false;
+            }
             life::catch_failures();
             if variable(journal::VARIABLE).is_some() {
                 journal::keep();

@@ -92,6 +92,11 @@ fn may_stand(chosen: &[&StrategySpec]) -> bool {
     })
 }
 
+/// Whether a strategy is for a file of these names, and it is no parallel runtime's.
+pub(super) fn is_for(spec: &StrategySpec, names: &[Option<&str>]) -> bool {
+    names.iter().flatten().all(|name| runtimes::owner_of(name).is_none()) && chooses(spec, names)
+}
+
 fn chooses(spec: &StrategySpec, names: &[Option<&str>]) -> bool {
     let names = || names.iter().flatten();
     (spec.selection.paths.is_empty() || names().any(|name| spec.selection.includes(name)))

@@ -1,5 +1,6 @@
 //! What `iolab run` says at its end: what was applied, and what the strategies did not reach.
 
+use super::staging;
 use crate::say::number_of;
 use iolab_host::job::Job;
 use iolab_host::launch;
@@ -57,7 +58,9 @@ impl Telling {
         if let Some((program, why)) = launch::missed(Path::new(command.get_program())) {
             tally.miss(program.as_os_str().as_bytes(), why);
         }
-        let mut names: Vec<&str> = specs().map(|spec| spec.name).collect();
+        // So is what came of files that begin elsewhere (`staging`).
+        let here = specs().filter(|spec| !staging::is_placed(spec));
+        let mut names: Vec<&str> = here.map(|spec| spec.name).collect();
         names.dedup();
         Some(Telling { tally, strategies: names.join(" + "), is_quiet })
     }
@@ -67,7 +70,7 @@ impl Telling {
         let figures = self.tally.figures();
         let not_reached = not_reached(&figures);
         if Job::find().is_none_or(|job| job.rank == 0) {
-            if !self.is_quiet {
+            if !self.is_quiet && !self.strategies.is_empty() {
                 eprintln!("iolab: {}", applied(&figures, &self.strategies));
             }
             if !self.is_quiet || is_strict {

@@ -17,6 +17,9 @@ pub(crate) enum Way {
     Record,
     /// `iolab run` with these strategies.
     Run(&'static [&'static str]),
+    /// `iolab run` with a fast place, from which files come home at this rate: so slowly that programs meet
+    /// them there again.
+    Stage(&'static str),
     /// `iolab run --via mount` with these strategies, over the place of the program.
     Mount(&'static [&'static str]),
 }
@@ -55,6 +58,7 @@ pub(crate) const WAYS: &[Way] = &[
     Way::Run(&["write-back"]),
     Way::Run(&["write-back:buffer=300,largest=200"]),
     Way::Run(&["null", "write-back:buffer=8k", "null"]),
+    Way::Stage("20m"),
 ];
 
 /// As `WAYS`, and each strategy alone.
@@ -65,6 +69,7 @@ pub(crate) const WAYS_AND_ALONE: &[Way] = &[
     Way::Run(&["write-back"]),
     Way::Run(&["write-back:buffer=300,largest=200"]),
     Way::Run(&["null", "write-back:buffer=8k", "null"]),
+    Way::Stage("2m"),
 ];
 
 /// As `WAYS`, and with transfers cut short below: for programs that go on after a short transfer,
@@ -155,13 +160,15 @@ pub(crate) fn guest(name: &str) -> Guest {
 
 /// Runs the script in every way and compares with the bare run. `$GUEST` is the guest program.
 pub(crate) fn same_everywhere(script: &str, guest: Option<&Path>, ways: &[Way]) {
-    let home = tempfile::tempdir().unwrap();
+    let (home, fast) = (tempfile::tempdir().unwrap(), run_place());
+    std::os::unix::fs::symlink(fast.path(), home.path().join("fast")).unwrap();
     let bare = run(None, script, guest, home.path());
     for &way in ways {
         let other = run(Some(way), script, guest, home.path());
         if let Some(difference) = difference(&bare, &other) {
             panic!("{way:?} is not transparent to\n{script}\n{difference}");
         }
+        assert_eq!(fs::read_dir(fast.path()).unwrap().count(), 0, "{way:?} left something");
     }
 }
 
@@ -201,6 +208,13 @@ fn under(way: Way, home: &Path) -> Command {
             command.arg("record").arg("-o").arg(home.join("run.iot"));
             command.arg("--spool").arg(home.join("spool"));
             fs::create_dir_all(home.join("spool")).unwrap();
+        }
+        Way::Stage(rate) => {
+            let place = home.join("fast");
+            let place = fs::canonicalize(place).unwrap();
+            let strategy =
+                format!("stage:to={},rate={rate},paths={}/**", place.display(), home.display());
+            command.args(["run", "--allow", "late-visibility", "--apply", &strategy]);
         }
         Way::Run(strategies) | Way::Mount(strategies) => {
             command.arg("run");

@@ -76,6 +76,14 @@ fn check_alone(name: &str, script: &str) {
     same_everywhere(script, Some(&guest(name)), WAYS_AND_ALONE);
 }
 
+/// As `check_alone`, but not in a fast place, which is of another file system with requests of its own, and
+/// where a write takes no rights away from a file that its owner has given it before.
+fn check_at_home(name: &str, script: &str) {
+    let ways: Vec<Way> =
+        WAYS_AND_ALONE.iter().copied().filter(|way| !matches!(way, Way::Stage(_))).collect();
+    same_everywhere(script, Some(&guest(name)), &ways);
+}
+
 #[test]
 fn calls_made_by_number_are_the_functions_calls() {
     check_alone("by_number", "\"$GUEST\"");
@@ -83,7 +91,7 @@ fn calls_made_by_number_are_the_functions_calls() {
 
 #[test]
 fn whoever_looks_past_the_functions_sees_the_same_file() {
-    check_alone("views", "\"$GUEST\"");
+    check_at_home("views", "\"$GUEST\"");
 }
 
 #[test]
@@ -93,7 +101,7 @@ fn processes_made_without_fork_and_children_on_borrowed_memory_do_no_harm() {
 
 #[test]
 fn times_modes_owners_and_attributes_stay_as_the_program_set_them() {
-    check_alone("attributes", "\"$GUEST\"");
+    check_at_home("attributes", "\"$GUEST\"");
 }
 
 #[test]
@@ -149,7 +157,7 @@ ssize_t write(int fd, const void *from, size_t length) {
 END
         cc -shared -fPIC -o wrapper.so wrapper.c -ldl
         LD_PRELOAD="$LD_PRELOAD:$PWD/wrapper.so" "$GUEST""#;
-    check_alone("views", wrapper);
+    check_at_home("views", wrapper);
     // Memory that was writable once must not be executed: PR_SET_MDWE, where there is such a thing.
     let refused = r#"cat > refused.c <<'END'
 #include <sys/prctl.h>
@@ -157,7 +165,7 @@ END
 int main(int count, char **words) { prctl(65, 1, 0, 0, 0); execv(words[1], words + 1); return 99; }
 END
         cc -o refused refused.c; rm -f refused.c; ./refused "$GUEST""#;
-    check_alone("views", refused);
+    check_at_home("views", refused);
 }
 
 /// A library whose initialiser starts a thread, and both write, as OpenBLAS and others do; a program that needs it.
