@@ -33,6 +33,8 @@ pub struct Spools<'a> {
     pub processes: Vec<&'a [u8]>,
     /// The file `drained`; empty when there is none.
     pub drained: &'a [u8],
+    /// The file `told`, of the same form; empty when there is none.
+    pub told: &'a [u8],
     /// The file `launch.json`, parsed.
     pub launch: Launch,
 }
@@ -57,6 +59,10 @@ pub struct Launch {
     pub pid: u32,
     /// The machine since it was started.
     pub machine: String,
+    /// Directories whose files were served by a mount that told of the calls on them; none where the library was
+    /// preloaded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mounted_over: Vec<String>,
 }
 
 /// Which calls to take: a run with strategies can record above and below them.
@@ -170,7 +176,12 @@ fn header(spools: &Spools<'_>, gathered: &gather::Gathered) -> Header {
             unix_bound_ns: read_u64(spools.control, control::UNIX_BOUND).checked_sub(1),
             machine: launch.machine.clone(),
         },
-        interposer: if patched { "entry-patch" } else { "plt-only" }.to_owned(),
+        interposer: match (launch.mounted_over.is_empty(), patched) {
+            (false, _) => "mount",
+            (true, true) => "entry-patch",
+            (true, false) => "plt-only",
+        }
+        .to_owned(),
         strategies: launch.strategies.clone(),
         processes: gathered.processes.iter().map(entry).collect(),
         ..Header::default()

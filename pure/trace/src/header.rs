@@ -215,7 +215,7 @@ pub struct Header {
     pub mounts: BTreeMap<String, String>,
     /// Clock of the times.
     pub clock: Clock,
-    /// How calls were seen: `entry-patch`, `plt-only`, `none`.
+    /// How calls were seen: `entry-patch`, `plt-only`, `mount`, `none`.
     pub interposer: String,
     /// Cost of recording one call, measured at start-up, nanoseconds; 0 when not recorded.
     pub overhead_ns: u64,

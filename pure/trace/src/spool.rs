@@ -13,8 +13,12 @@
 //! Little-endian throughout.
 
 mod compact;
+mod image;
 
-pub use compact::{Drained, DrainedChunk, encode_drained, encode_head, take_drained};
+pub use compact::{
+    Drained, DrainedChunk, encode_drained, encode_head, encode_records, take_drained,
+};
+pub use image::Image;
 
 use crate::Function;
 use std::ffi::CStr;

@@ -8,6 +8,7 @@ use iolab_segment::Missed;
 use iolab_trace::program::{self, Program};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -388,6 +389,33 @@ pub fn orphan(command: &mut Command) -> io::Result<()> {
         })
     };
     command.spawn()?.wait().map(drop)
+}
+
+/// Programs that are started from now on get this descriptor, under its number.
+///
+/// # Errors
+/// What the system says.
+pub fn hand_down(descriptor: &impl AsRawFd) -> io::Result<()> {
+    set_descriptor_flags(descriptor.as_raw_fd(), 0)
+}
+
+/// A descriptor that the process which started this one handed down, by its number; programs that this one starts do
+/// not get it. Nobody else in this process may have it.
+///
+/// # Errors
+/// When there is none of that number.
+pub fn handed_down(number: RawFd) -> io::Result<OwnedFd> {
+    set_descriptor_flags(number, libc::FD_CLOEXEC)?;
+    // SAFETY: it is open, and nobody else's as the caller promises.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+fn set_descriptor_flags(number: RawFd, flags: libc::c_int) -> io::Result<()> {
+    // SAFETY: takes numbers.
+    match unsafe { libc::fcntl(number, libc::F_SETFD, flags) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
 }
 
 /// Runs the command to its end.

@@ -5,6 +5,7 @@
 //! chunks; [`Recording::end`] makes the trace. After a crash of the launcher, [`recover`] does the
 //! last step alone.
 
+mod asking;
 mod clock_source;
 mod control;
 mod drain;
@@ -12,6 +13,7 @@ mod error;
 mod machine;
 mod place;
 mod settings;
+mod teller;
 mod unattended;
 
 pub use clock_source::ClockSource;
@@ -19,6 +21,7 @@ pub use error::RecordingError;
 pub(crate) use machine::boot;
 pub use machine::host;
 pub use settings::{Settings, StreamCalls};
+pub use teller::Teller;
 pub use unattended::{is_unattended, part_of, unattended_in};
 
 use crate::launch::Watcher;
@@ -82,6 +85,16 @@ impl Recording {
         let recording = Recording { directory: directory.to_owned(), control, drain, launch };
         recording.save_launch()?;
         Ok(recording)
+    }
+
+    /// Its calls are told by a mount over these directories; see [`Teller`].
+    ///
+    /// # Errors
+    /// When that cannot be written down.
+    pub fn is_mounted_over(&mut self, directories: &[PathBuf]) -> Result<(), RecordingError> {
+        let names = directories.iter().map(|it| it.to_string_lossy().into_owned());
+        self.launch.mounted_over = names.collect();
+        self.save_launch()
     }
 
     /// The directory, for a message to a person.
@@ -192,11 +205,13 @@ fn finish_directory(directory: &Path, side: Side) -> Result<Trace, RecordingErro
     };
     let control = need("control")?;
     let drained = need("drained").ok().flatten();
+    let told = need(teller::FILE).ok().flatten();
     let processes = process_files(directory)?;
     let spools = Spools {
         control: control.as_deref().unwrap_or_default(),
         processes: processes.iter().map(|file| &file[..]).collect(),
         drained: drained.as_deref().unwrap_or_default(),
+        told: told.as_deref().unwrap_or_default(),
         launch: read_launch(directory),
     };
     finish(&spools, side).map_err(|error| RecordingError::Finish(directory.to_owned(), error))

@@ -7,13 +7,16 @@ use crate::attributes::kind;
 use crate::metadata::Changes;
 use crate::names::New;
 use crate::open::{Grant, Hosted};
+use crate::telling::{Place, Row};
+use crate::tree::Answer;
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, FopenFlags, Generation,
     INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
     ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
     ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use rustix::fs::AtFlags;
+use iolab_trace::Function;
+use rustix::fs::{AtFlags, Stat};
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -39,6 +42,31 @@ const WANTED: [InitFlags; 9] = [
 thread_local! {
     /// Where reads of this thread are gathered.
     static READ: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Requests {
+    /// A call on a name in a directory.
+    fn named(&self, function: Function, parent: INodeNo, name: &OsStr) -> Row {
+        Row::of(function, Place::Name(self.0.name_in(parent.0, name)))
+    }
+}
+
+/// How a change of attributes is told: the size by itself, else by what comes first.
+fn changed<'a>(
+    changes: &Changes,
+    inode: u64,
+    file: Option<u64>,
+    hosted: &'a Hosted,
+) -> impl FnOnce(&Answer<Stat>) -> Row + use<'a> {
+    let (function, by_name) = changes.functions();
+    let length = changes.size.map_or(-1, |size| i64::try_from(size).unwrap_or(i64::MAX));
+    move |_| {
+        let row = match file {
+            Some(file) => Row::of(function, Place::Open(file)),
+            None => Row::of(by_name, Place::Name(hosted.name_of(inode))),
+        };
+        Row { length, ..row }
+    }
 }
 
 impl Filesystem for Requests {
@@ -96,7 +124,9 @@ impl Filesystem for Requests {
     ) {
         let changes = Changes { mode, owner, group, size, accessed, modified };
         let file = file.map(|file| file.0);
-        tell_attributes(&self.0, guarded(|| self.0.change(request, inode.0, file, changes)), reply);
+        let row = changed(&changes, inode.0, file, &self.0);
+        let work = || self.0.change(request, inode.0, file, changes);
+        tell_attributes(&self.0, guarded(|| self.0.told(request, work, row)), reply);
     }
 
     fn readlink(&self, _request: &Request, inode: INodeNo, reply: ReplyData) {
@@ -130,9 +160,9 @@ impl Filesystem for Requests {
         mask: u32,
         reply: ReplyEntry,
     ) {
-        let new = New::Directory;
-        let made = guarded(|| self.0.make(request, (parent.0, name), (mode, mask), new));
-        tell_entry(&self.0, made, reply);
+        let make = || self.0.make(request, (parent.0, name), (mode, mask), New::Directory);
+        let row = |_: &_| self.named(Function::MKDIR, parent, name);
+        tell_entry(&self.0, guarded(|| self.0.told(request, make, row)), reply);
     }
 
     fn symlink(
@@ -143,21 +173,29 @@ impl Filesystem for Requests {
         target: &Path,
         reply: ReplyEntry,
     ) {
-        let new = New::Link(target);
-        tell_entry(&self.0, guarded(|| self.0.make(request, (parent.0, name), (0, 0), new)), reply);
+        let make = || self.0.make(request, (parent.0, name), (0, 0), New::Link(target));
+        let row = |_: &_| {
+            let names = (target.to_str().map(str::to_owned), self.0.name_in(parent.0, name));
+            Row::of(Function::SYMLINK, Place::Names(names.0, names.1))
+        };
+        tell_entry(&self.0, guarded(|| self.0.told(request, make, row)), reply);
     }
 
-    fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        tell(guarded(|| self.0.remove(parent.0, name, AtFlags::empty())), reply);
+    fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let remove = || self.0.remove(parent.0, name, AtFlags::empty());
+        let row = |_: &_| self.named(Function::UNLINK, parent, name);
+        tell(guarded(|| self.0.told(request, remove, row)), reply);
     }
 
-    fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        tell(guarded(|| self.0.remove(parent.0, name, AtFlags::REMOVEDIR)), reply);
+    fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let remove = || self.0.remove(parent.0, name, AtFlags::REMOVEDIR);
+        let row = |_: &_| self.named(Function::RMDIR, parent, name);
+        tell(guarded(|| self.0.told(request, remove, row)), reply);
     }
 
     fn rename(
         &self,
-        _request: &Request,
+        request: &Request,
         parent: INodeNo,
         name: &OsStr,
         new_parent: INodeNo,
@@ -166,22 +204,38 @@ impl Filesystem for Requests {
         reply: ReplyEmpty,
     ) {
         let (from, to) = ((parent.0, name), (new_parent.0, new_name));
-        tell(guarded(|| self.0.rename(from, to, flags.bits())), reply);
+        let row = |_: &_| {
+            let names = (self.0.name_in(from.0, from.1), self.0.name_in(to.0, to.1));
+            Row::of(Function::RENAME, Place::Names(names.0, names.1))
+        };
+        let rename = || self.0.rename(from, to, flags.bits());
+        tell(guarded(|| self.0.told(request, rename, row)), reply);
     }
 
     fn link(
         &self,
-        _request: &Request,
+        request: &Request,
         inode: INodeNo,
         parent: INodeNo,
         name: &OsStr,
         reply: ReplyEntry,
     ) {
-        tell_entry(&self.0, guarded(|| self.0.link(inode.0, parent.0, name)), reply);
+        let row = |_: &_| {
+            let names = (self.0.name_of(inode.0), self.0.name_in(parent.0, name));
+            Row::of(Function::LINK, Place::Names(names.0, names.1))
+        };
+        let link = || self.0.link(inode.0, parent.0, name);
+        tell_entry(&self.0, guarded(|| self.0.told(request, link, row)), reply);
     }
 
     fn open(&self, request: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        match guarded(|| self.0.open(request, inode.0, flags.0, &|fd| reply.open_backing(fd))) {
+        let open = || self.0.open(request, inode.0, flags.0, &|fd| reply.open_backing(fd));
+        let row = |grant: &Answer<Grant>| {
+            let file = grant.as_ref().ok().map(|grant| (grant.number, self.0.size_of(inode.0)));
+            let place = Place::Opened(self.0.name_of(inode.0), file);
+            Row { argument: flags.0.into(), ..Row::of(Function::OPEN, place) }
+        };
+        match guarded(|| self.0.told(request, open, row)) {
             Ok(Grant { number, flags, backing: Some(backing) }) => {
                 reply.opened_passthrough(FileHandle(number), flags, &backing);
             }
@@ -206,7 +260,14 @@ impl Filesystem for Requests {
     ) {
         let created = guarded(|| {
             let register = |fd: rustix::fd::BorrowedFd<'_>| reply.open_backing(fd);
-            self.0.create(request, (parent.0, name), (mode, mask), flags, &register)
+            let create =
+                || self.0.create(request, (parent.0, name), (mode, mask), flags, &register);
+            let row = |made: &Answer<(_, Stat, Grant)>| {
+                let file = made.as_ref().ok().map(|(_, stat, grant)| (grant.number, stat.st_size));
+                let place = Place::Opened(self.0.name_in(parent.0, name), file);
+                Row { argument: flags.into(), ..Row::of(Function::OPEN, place) }
+            };
+            self.0.told(request, create, row)
         });
         match created {
             Ok((inode, stat, Grant { number, flags, backing })) => {
@@ -230,7 +291,7 @@ impl Filesystem for Requests {
 
     fn read(
         &self,
-        _request: &Request,
+        request: &Request,
         _inode: INodeNo,
         file: FileHandle,
         offset: u64,
@@ -244,7 +305,9 @@ impl Filesystem for Requests {
             if memory.len() < size {
                 memory.resize(size, 0);
             }
-            match guarded(|| self.0.read(file.0, offset, &mut memory[..size])) {
+            let row = |_: &_| Row::stretch(Function::PREAD, file.0, offset, size as u64);
+            let read = || self.0.read(file.0, offset, &mut memory[..size]);
+            match guarded(|| self.0.told(request, read, row)) {
                 Ok(moved) => reply.data(&memory[..moved]),
                 Err(error) => reply.error(error),
             }
@@ -253,7 +316,7 @@ impl Filesystem for Requests {
 
     fn write(
         &self,
-        _request: &Request,
+        request: &Request,
         _inode: INodeNo,
         file: FileHandle,
         offset: u64,
@@ -263,7 +326,9 @@ impl Filesystem for Requests {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match guarded(|| self.0.write(file.0, offset, data, (how, flags.0))) {
+        let row = |_: &_| Row::stretch(Function::PWRITE, file.0, offset, data.len() as u64);
+        let write = || self.0.write(file.0, offset, data, (how, flags.0));
+        match guarded(|| self.0.told(request, write, row)) {
             Ok(moved) => reply.written(moved as u32),
             Err(error) => reply.error(error),
         }
@@ -271,13 +336,14 @@ impl Filesystem for Requests {
 
     fn flush(
         &self,
-        _request: &Request,
+        request: &Request,
         _inode: INodeNo,
         file: FileHandle,
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        tell(guarded(|| self.0.close(file.0)), reply);
+        let row = |_: &_| Row::of(Function::CLOSE, Place::Open(file.0));
+        tell(guarded(|| self.0.told(request, || self.0.close(file.0), row)), reply);
     }
 
     fn release(
@@ -299,18 +365,22 @@ impl Filesystem for Requests {
 
     fn fsync(
         &self,
-        _request: &Request,
+        request: &Request,
         _inode: INodeNo,
         file: FileHandle,
         data_only: bool,
         reply: ReplyEmpty,
     ) {
-        tell(guarded(|| self.0.sync(file.0, data_only)), reply);
+        let function = if data_only { Function::FDATASYNC } else { Function::FSYNC };
+        let row = |_: &_| Row::of(function, Place::Open(file.0));
+        tell(guarded(|| self.0.told(request, || self.0.sync(file.0, data_only), row)), reply);
     }
 
-    fn opendir(&self, _request: &Request, inode: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        match guarded(|| self.0.open_directory(inode.0)) {
-            Ok(number) => reply.opened(FileHandle(number), FopenFlags::empty()),
+    fn opendir(&self, request: &Request, inode: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        let open = || Ok(self.0.open_directory(inode.0)? as i64);
+        let row = |_: &_| Row::of(Function::OPENDIR, Place::Name(self.0.name_of(inode.0)));
+        match guarded(|| self.0.told(request, open, row)) {
+            Ok(number) => reply.opened(FileHandle(number as u64), FopenFlags::empty()),
             Err(error) => reply.error(error),
         }
     }
@@ -426,7 +496,7 @@ impl Filesystem for Requests {
 
     fn fallocate(
         &self,
-        _request: &Request,
+        request: &Request,
         _inode: INodeNo,
         file: FileHandle,
         offset: u64,
@@ -434,7 +504,12 @@ impl Filesystem for Requests {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        tell(guarded(|| self.0.allocate(file.0, mode, offset, length)), reply);
+        let row = |_: &_| Row {
+            argument: mode.into(),
+            ..Row::stretch(Function::FALLOCATE, file.0, offset, length)
+        };
+        let allocate = || self.0.allocate(file.0, mode, offset, length);
+        tell(guarded(|| self.0.told(request, allocate, row)), reply);
     }
 
     fn lseek(

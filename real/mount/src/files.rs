@@ -5,7 +5,7 @@ use iolab_policy::insitu::{Access, Handle};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// An open file.
@@ -15,6 +15,10 @@ pub(crate) struct OpenFile {
     pub(crate) access: Access,
     /// What its stack calls it.
     pub(crate) handle: Option<Handle>,
+    /// What a recording calls it; 0 before it was told of.
+    pub(crate) told: AtomicU32,
+    /// The thread that opened it.
+    pub(crate) opener: u32,
 }
 
 /// An open directory; its position is that of the request under way.

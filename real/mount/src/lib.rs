@@ -25,6 +25,7 @@ mod refusal;
 mod rules;
 mod session;
 mod staged;
+mod telling;
 mod transfer;
 mod tree;
 

@@ -19,7 +19,27 @@ pub(crate) struct Changes {
     pub(crate) modified: Option<TimeOrNow>,
 }
 
+impl Changes {
+    /// The call that asks for them, by a description and by a name.
+    pub(crate) fn functions(&self) -> (Function, Function) {
+        if self.size.is_some() {
+            (Function::FTRUNCATE, Function::TRUNCATE)
+        } else if self.mode.is_some() {
+            (Function::FCHMOD, Function::CHMOD)
+        } else if self.owner.is_some() || self.group.is_some() {
+            (Function::FCHOWN, Function::CHOWN)
+        } else {
+            (Function::FUTIME, Function::UTIMENSAT)
+        }
+    }
+}
+
 impl Hosted {
+    /// How long a file is, −1 where that is not known.
+    pub(crate) fn size_of(&self, number: u64) -> i64 {
+        self.tree.get(number).and_then(|inode| inode.stat()).map_or(-1, |stat| stat.st_size)
+    }
+
     /// What `stat` shows, after what is held of the file has gone out.
     pub(crate) fn attributes(&self, number: u64) -> Answer<Stat> {
         let inode = self.tree.get(number)?;

@@ -14,6 +14,7 @@
 use crate::refusal::{MountError, device, directory, of_mounting};
 use crate::session::{configuration, counted, prepare};
 use fuser::{Session, SessionACL};
+use iolab_host::recording::Teller;
 use iolab_policy::insitu::{StrategySpec, Totals};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -27,6 +28,7 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::{env, fmt, fs, thread};
 
 const READY: u8 = b'r';
@@ -106,7 +108,7 @@ pub fn outermost(directories: &[PathBuf]) -> Result<Vec<PathBuf>, MountError> {
     }
 }
 
-/// Serves directories to the launcher at the other end, in threads of this process.
+/// Serves directories to the launcher at the other end, in threads of this process; `teller` is told of calls.
 ///
 /// # Errors
 /// Names what is in the way.
@@ -114,12 +116,14 @@ pub fn serve(
     mut launcher: UnixStream,
     directories: &[PathBuf],
     strategies: &[StrategySpec],
+    teller: Option<Teller>,
 ) -> Result<Served, NamespaceError> {
+    let teller = teller.map(Arc::new);
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     let own = (!user.is_root()).then(|| (user.as_raw(), group.as_raw()));
     let prepared: Vec<_> = directories
         .iter()
-        .map(|place| prepare(place, vec![place.clone()], strategies, own))
+        .map(|place| prepare(place, vec![place.clone()], strategies, own, teller.clone()))
         .collect::<Result<_, _>>()
         .map_err(NamespaceError::Mount)?;
     launcher.write_all(&[READY]).map_err(|_| NamespaceError::Launcher)?;
@@ -142,12 +146,12 @@ pub fn serve(
 
 /// Directories that are being served.
 pub struct Served {
-    hosted: Vec<std::sync::Arc<crate::open::Hosted>>,
+    hosted: Vec<Arc<crate::open::Hosted>>,
     sessions: Vec<thread::JoinHandle<io::Result<()>>>,
 }
 
 /// Who can have held bytes written out.
-pub struct Release(Vec<std::sync::Arc<crate::open::Hosted>>);
+pub struct Release(Vec<Arc<crate::open::Hosted>>);
 
 impl Release {
     /// What is held goes out, and calls pass from now on.
@@ -155,6 +159,11 @@ impl Release {
         self.0.iter().for_each(|hosted| {
             hosted.end();
         });
+    }
+
+    /// All that was told of calls so far is in the recording.
+    pub fn tell_all(&self) {
+        self.0.iter().for_each(|hosted| hosted.tell_all());
     }
 }
 
@@ -172,7 +181,10 @@ impl Served {
             let _ = session.join();
         }
         let mut totals = Totals::default();
-        self.hosted.iter().for_each(|hosted| totals.merge(&counted(hosted)));
+        self.hosted.iter().for_each(|hosted| {
+            totals.merge(&counted(hosted));
+            hosted.tell_all();
+        });
         totals
     }
 }

@@ -7,14 +7,15 @@ use crate::rules;
 use crate::staged::Staged;
 use crate::tree::{Answer, Inode, Tree};
 use fuser::{BackingId, FopenFlags, Request};
-use iolab_policy::insitu::{Access, Guest, Stack, StrategySpec, Totals};
+use iolab_host::recording::Teller;
+use iolab_policy::insitu::{Access, Guest, Null, Stack, StrategySpec, Totals};
 use iolab_trace::Function;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// A source directory and who has what of it open: all that the requests of a mount are about.
@@ -35,6 +36,8 @@ pub(crate) struct Hosted {
     is_ending: AtomicBool,
     /// What strategies that count have counted of files nobody has open any more.
     pub(crate) counted: Arc<Mutex<Totals>>,
+    /// Who is told of calls.
+    pub(crate) teller: Option<Arc<Teller>>,
 }
 
 /// What an open came to.
@@ -54,6 +57,7 @@ impl Hosted {
         seen_at: Vec<PathBuf>,
         strategies: Vec<StrategySpec>,
         own: Option<(u32, u32)>,
+        teller: Option<Arc<Teller>>,
     ) -> Answer<Hosted> {
         Ok(Hosted {
             tree: Tree::new(&source)?,
@@ -66,6 +70,7 @@ impl Hosted {
             passes_through: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
             counted: Arc::default(),
+            teller,
         })
     }
 
@@ -76,18 +81,38 @@ impl Hosted {
 
     /// The stack of a file that strategies choose, by one of its names.
     fn stage(&self, inode: &Inode) -> Option<Staged> {
-        if self.strategies.is_empty() || self.is_ending.load(Ordering::Relaxed) {
+        if self.strategies.is_empty() && self.teller.is_none()
+            || self.is_ending.load(Ordering::Relaxed)
+        {
             return None;
         }
         let place = PathBuf::from(inode.place().ok()?);
-        let place = place.strip_prefix(&self.source).ok()?;
-        self.seen_at.iter().find_map(|seen_at| {
-            let name = seen_at.join(place).to_string_lossy().into_owned();
+        let staged = |stack: Stack, name: String| {
+            Staged::new(stack, inode.path(), name, self.counted.clone())
+        };
+        let chosen = self.seen_names(&place).find_map(|name| {
             let chosen: Vec<_> =
                 Guest::chosen(&self.strategies, &name).map(|spec| spec.build_for(&name)).collect();
-            let stack = (!chosen.is_empty()).then(|| Stack::new(chosen))?;
-            Some(Staged::new(stack, inode.path(), name, self.counted.clone()))
-        })
+            (!chosen.is_empty()).then(|| staged(Stack::new(chosen), name))
+        });
+        // Only of what comes here somebody can be told.
+        let listened = || {
+            let name = self.teller.as_ref().and_then(|_| self.seen_name(&place))?;
+            Some(staged(Stack::new(vec![Box::new(Null::DEAF)]), name))
+        };
+        chosen.or_else(listened)
+    }
+
+    /// What programs call a place of the source.
+    fn seen_names(&self, place: &Path) -> impl Iterator<Item = String> {
+        let below = place.strip_prefix(&self.source).ok();
+        let seen_at = self.seen_at.iter();
+        seen_at.filter_map(move |at| Some(at.join(below?).to_string_lossy().into_owned()))
+    }
+
+    /// Its first name.
+    pub(crate) fn seen_name(&self, place: &Path) -> Option<String> {
+        self.seen_names(place).next()
     }
 
     /// Opens a file that exists.
@@ -112,7 +137,7 @@ impl Hosted {
             staged.flush();
         }
         let fd = inode.open(below(wanted))?;
-        Ok(self.grant(&inode, &mut opened, fd, flags, register))
+        Ok(self.grant(request, &inode, &mut opened, (fd, flags), register))
     }
 
     /// Makes a file, if there is none, and opens it.
@@ -138,16 +163,16 @@ impl Hosted {
         let same = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
         let bare = rustix::fs::open(same, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let (inode, stat) = self.tree.remember(bare)?;
-        let grant = self.grant(&inode, &mut inode.opened(), fd, flags, register);
+        let grant = self.grant(request, &inode, &mut inode.opened(), (fd, flags), register);
         Ok((inode, stat, grant))
     }
 
     fn grant(
         &self,
+        request: &Request,
         inode: &Arc<Inode>,
         opened: &mut Opened,
-        fd: OwnedFd,
-        flags: i32,
+        (fd, flags): (OwnedFd, i32),
         register: Register<'_>,
     ) -> Grant {
         let fd = Arc::new(fd);
@@ -166,7 +191,9 @@ impl Hosted {
             }
             Hosting::Cached => (None, FopenFlags::empty(), None),
         };
-        let file = OpenFile { inode: inode.clone(), fd, access, handle };
+        let told = AtomicU32::new(0);
+        let opener = request.pid();
+        let file = OpenFile { inode: inode.clone(), fd, access, handle, told, opener };
         Grant { number: self.files.insert(file), flags, backing }
     }
 

@@ -7,6 +7,7 @@ use crate::file_system::Requests;
 use crate::open::Hosted;
 use crate::refusal::{MountError, check, of_mounting};
 use fuser::{Config, MountOption, Session, SessionACL};
+use iolab_host::recording::Teller;
 use iolab_policy::insitu::{StrategySpec, Totals};
 use nix::mount::{MntFlags, umount2};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -45,7 +46,7 @@ pub fn mount(settings: Settings, ended: fn()) -> Result<Mounted, MountError> {
     let (source, mountpoint) = check(&settings.source, &settings.mountpoint)?;
     let mut names = vec![mountpoint.clone()];
     names.extend(std::path::absolute(&settings.mountpoint));
-    let (hosted, requests) = prepare(&source, names, &settings.strategies, None)?;
+    let (hosted, requests) = prepare(&source, names, &settings.strategies, None, None)?;
     let mut config = configuration(&settings.strategies);
     config.mount_options = vec![
         MountOption::FSName(source.to_string_lossy().into_owned()),
@@ -61,16 +62,18 @@ pub fn mount(settings: Settings, ended: fn()) -> Result<Mounted, MountError> {
     Ok(Mounted { hosted, mountpoint, session })
 }
 
-/// What serves a source as it is seen at a place of these names, by users who are all one where `own` says so.
+/// What serves a source as it is seen at a place of these names, by users who are all one where `own` says so;
+/// `teller` is told of calls.
 pub(crate) fn prepare(
     source: &Path,
     seen_at: Vec<PathBuf>,
     strategies: &[StrategySpec],
     own: Option<(u32, u32)>,
+    teller: Option<Arc<Teller>>,
 ) -> Result<(Arc<Hosted>, Requests), MountError> {
     allow_many_files();
     rustix::process::umask(rustix::fs::Mode::empty());
-    let hosted = Hosted::new(source.to_owned(), seen_at, strategies.to_vec(), own)
+    let hosted = Hosted::new(source.to_owned(), seen_at, strategies.to_vec(), own, teller)
         .map_err(|error| MountError::Source(source.to_owned(), error.into()))?;
     let hosted = Arc::new(hosted);
     Ok((hosted.clone(), Requests(hosted)))

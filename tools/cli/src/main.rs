@@ -21,6 +21,7 @@ mod lines;
 mod man;
 mod merge;
 mod mount;
+mod mounted;
 mod mpi;
 mod output;
 mod overlap;
@@ -63,6 +64,7 @@ enum Capability {
     Advise(advise::Arguments),
     Bench(Box<bench::Arguments>),
     Mount(mount::Arguments),
+    MountEnter(mount::enter::Arguments),
     MountServer(mount::server::Arguments),
     Mpi(mpi::Arguments),
     Overlap(Box<overlap::Arguments>),
@@ -96,6 +98,7 @@ fn main() -> ExitCode {
         Capability::Advise(arguments) => advise::run(&arguments),
         Capability::Bench(arguments) => bench::run(&arguments),
         Capability::Mount(arguments) => mount::run(&arguments),
+        Capability::MountEnter(arguments) => mount::enter::run(&arguments),
         Capability::MountServer(arguments) => mount::server::run(&arguments),
         Capability::Mpi(arguments) => mpi::run(&arguments),
         Capability::Overlap(arguments) => overlap::run(&arguments),

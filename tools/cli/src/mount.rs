@@ -1,5 +1,6 @@
 //! `iolab mount`: a directory seen through strategies, for programs of any kind.
 
+pub(crate) mod enter;
 pub(crate) mod server;
 
 use crate::failure::Failure;

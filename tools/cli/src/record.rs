@@ -12,11 +12,14 @@ pub(crate) use streams::StdioName;
 
 use crate::collective::Collective;
 use crate::failure::Failure;
+use crate::mount;
+use crate::mounted::{self, Via};
 use crate::output::{Kind, Output as Target};
 use crate::say::number_of;
 use clap::{Args, ValueEnum};
 use iolab_host::launch::{self, LaunchError};
 use iolab_host::recording::{ClockSource, Recording, RecordingError, Settings, StreamCalls};
+use iolab_mount::outermost;
 use iolab_trace::{Class, Layer, Once, Trace};
 use iolab_vocab::{format_bytes, parse_bytes};
 use std::collections::BTreeMap;
@@ -71,6 +74,8 @@ pub(crate) struct Arguments {
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
+    via: Via,
+    #[command(flatten)]
     collective: Collective,
     /// The command and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
@@ -112,6 +117,10 @@ impl Arguments {
         }
     }
 
+    fn tell(&self) -> Tell {
+        if self.quiet { |trace, _| warn(trace) } else { summarize }
+    }
+
     fn settings(&self) -> Settings {
         Settings {
             clock: self.clock.map(|clock| match clock {
@@ -135,6 +144,9 @@ impl Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let target = output(arguments.output.as_deref(), &named_in(&arguments.command))?;
+    if arguments.via.is_mount(&arguments.command[0])? {
+        return run_mounted(arguments, target);
+    }
     let collective = arguments.collective.applied()?;
     let settings = arguments.settings();
     let mut libraries = vec![launch::find_library().map_err(launch_failure)?];
@@ -144,9 +156,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if settings.hdf5 {
         libraries.push(launch::find_hdf5_library().map_err(launch_failure)?);
     }
-    let tell: Tell = if arguments.quiet { |trace, _| warn(trace) } else { summarize };
-    let mut recorder =
-        Recorder::begin(target, arguments.resolution, &settings, &arguments.command, tell)?;
+    let mut recorder = Recorder::begin(
+        target,
+        arguments.resolution,
+        &settings,
+        &arguments.command,
+        arguments.tell(),
+    )?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).envs(recorder.recording.environment());
     if let Some(collective) = &collective {
@@ -165,6 +181,45 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     recorder.save()?;
     Ok(ExitCode::from(ending.code()))
+}
+
+/// By a mount over directories instead of the library.
+fn run_mounted(arguments: &Arguments, target: Target) -> Result<ExitCode, Failure> {
+    for (is_given, option) in [
+        (arguments.layers.iter().any(|&layer| layer != LayerName::Posix), "--layer but posix"),
+        (arguments.when_full == WhenFull::Ring, "--when-full ring"),
+        (arguments.collective.is_given(), "--collective"),
+    ] {
+        if is_given {
+            let failure = format!("{option} needs the preloaded library, not a mount");
+            return Err(Failure::new(failure).hint("leave it out, or choose --via preload"));
+        }
+    }
+    let here = [PathBuf::from(".")];
+    let over = &arguments.via.over;
+    let directories = outermost(if over.is_empty() { &here } else { over });
+    let directories = directories.map_err(mount::failure)?;
+    let settings = Settings { stdio: StreamCalls::Nothing, hdf5: false, ..arguments.settings() };
+    let mut recorder = Recorder::begin(
+        target,
+        arguments.resolution,
+        &settings,
+        &arguments.command,
+        arguments.tell(),
+    )?;
+    match mounted::run(&[], &directories, &arguments.command, &mut recorder.recording) {
+        Ok(ended) => {
+            match ended.has_started {
+                true => recorder.save()?,
+                false => recorder.recording.discard(),
+            }
+            Ok(ExitCode::from(ended.ending.code()))
+        }
+        Err(failure) => {
+            recorder.recording.discard();
+            Err(failure)
+        }
+    }
 }
 
 /// A recording under way, and where its trace will go.

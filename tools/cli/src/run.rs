@@ -13,6 +13,7 @@ mod via;
 
 use crate::collective::Collective;
 use crate::failure::Failure;
+use crate::mounted::Via;
 use crate::output::{self, Output as Target};
 use crate::planned;
 use crate::profile;
@@ -86,7 +87,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DECISIONS.iot")]
     decisions: Option<PathBuf>,
     #[command(flatten)]
-    via: via::Via,
+    via: Via,
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,

@@ -15,7 +15,7 @@ pub struct Null {
 
 impl Null {
     /// One that hears nothing.
-    pub(super) const DEAF: Null = Null { interest: Interest::NOTHING };
+    pub const DEAF: Null = Null { interest: Interest::NOTHING };
 
     /// Reads `hear=nothing`.
     pub fn parse(parameters: &Parameters) -> Result<Null, Refusal> {

@@ -57,14 +57,17 @@ pub(super) fn gather(spools: &Spools<'_>, side: Side, calibration: &Calibration)
             None => gathered.damaged += 1,
         }
     }
-    let counts = count_drained(spools.drained, calibration, &mut files);
+    let taken_out = [spools.drained, spools.told];
+    let count: usize =
+        taken_out.iter().map(|bytes| count_drained(bytes, calibration, &mut files)).sum();
     gathered
         .events
-        .reserve_exact(counts.0 + files.values().map(|(_, bytes)| most(bytes)).sum::<usize>());
+        .reserve_exact(count + files.values().map(|(_, bytes)| most(bytes)).sum::<usize>());
     let position: BTreeMap<u32, u32> =
         files.keys().zip(0..).map(|(&index, at)| (index, at)).collect();
     let mut sink = Sink { gathered: &mut gathered, side, calibration };
-    let drained = sink.take_drained(spools.drained, &position);
+    let drained: BTreeSet<_> =
+        taken_out.iter().flat_map(|bytes| sink.take_drained(bytes, &position)).collect();
     for (process, bytes) in files.values() {
         sink.take_file(process.index, position[&process.index], bytes, &drained);
     }
@@ -73,13 +76,13 @@ pub(super) fn gather(spools: &Spools<'_>, side: Side, calibration: &Calibration)
     gathered
 }
 
-/// Records in the drained file, and the heads of processes whose file is gone.
+/// How many records there are in a drained file; of processes whose file is gone it has the heads, the last of each counts.
 fn count_drained<'a>(
     mut bytes: &'a [u8],
     calibration: &Calibration,
     files: &mut BTreeMap<u32, (Process, &'a [u8])>,
-) -> (usize, usize) {
-    let (mut records, mut heads) = (0, 0);
+) -> usize {
+    let mut records = 0;
     while let Some((drained, rest)) = Drained::peek(bytes) {
         match drained {
             // A damaged frame may say any number; a record takes two bytes at least.
@@ -87,15 +90,15 @@ fn count_drained<'a>(
                 records += (count as usize).min((bytes.len() - rest.len()) / 2);
             }
             Drained::Head(head) => {
-                heads += 1;
                 if let Some(process) = read_head(head, calibration) {
-                    files.entry(process.index).or_insert((process, &[]));
+                    let file = files.get(&process.index).map_or(&[][..], |(_, file)| file);
+                    files.insert(process.index, (process, file));
                 }
             }
         }
         bytes = rest;
     }
-    (records, heads)
+    records
 }
 
 /// An upper bound of the records in a process file.

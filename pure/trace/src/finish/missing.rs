@@ -27,6 +27,7 @@ pub(super) fn tell(spools: &Spools<'_>, gathered: &Gathered, header: &mut Header
         }
     }
     losses.unseen.extend(absent);
+    losses.unseen.extend(beside_mount(&spools.launch.mounted_over));
 }
 
 fn put(counts: &mut BTreeMap<String, u64>, reason: &str, count: u64) {
@@ -35,13 +36,25 @@ fn put(counts: &mut BTreeMap<String, u64>, reason: &str, count: u64) {
     }
 }
 
+/// What a mount is not asked for.
+fn beside_mount(directories: &[String]) -> Option<String> {
+    if directories.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "files outside of {}, and what the kernel answers by itself (seeks, status, names it remembers)",
+        directories.join(", ")
+    ))
+}
+
 /// Programs that were started and of which there is no trace: statically linked, set-uid, or
 /// started with an environment that lacks the library.
 fn absent_programs(spools: &Spools<'_>, gathered: &Gathered, header: &Header) -> Vec<String> {
     let images = images(&gathered.processes);
     let mut absent = BTreeSet::new();
     let pid = spools.launch.pid;
-    if pid != 0 && !images.contains_key(&pid) {
+    let is_preloaded = spools.launch.mounted_over.is_empty();
+    if is_preloaded && pid != 0 && !images.contains_key(&pid) {
         absent.insert(spools.launch.command.first().cloned().unwrap_or_default());
     }
     for event in started(&gathered.events) {

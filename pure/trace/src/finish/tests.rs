@@ -256,7 +256,8 @@ fn the_command_itself_may_be_absent() {
     let (control, file) = (control_page(), process_file(0, &[]));
     let unseen = |pid| {
         let launch = Launch { pid, command: vec!["./still".to_owned()], ..Launch::default() };
-        let spools = Spools { control: &control, processes: vec![&file], launch, drained: &[] };
+        let spools =
+            Spools { control: &control, processes: vec![&file], launch, ..Spools::default() };
         finish(&spools, Side::Program).unwrap().header.losses.unseen.join("")
     };
     assert_eq!([unseen(0), unseen(100)], ["", ""]);

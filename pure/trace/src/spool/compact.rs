@@ -159,11 +159,21 @@ fn take_record(bytes: &mut &[u8], last: &Record, tag: u32) -> Option<Record> {
 /// Appends one chunk to the bytes of a `drained` file. `chunk_bytes` is the chunk as it lies in
 /// memory; records that are not valid are left out.
 pub fn encode_drained(process: u32, chunk: u32, tag: u32, chunk_bytes: &[u8], out: &mut Vec<u8>) {
+    let slots = 1..=CHUNK_RECORDS.min(chunk_bytes.len() / super::RECORD_BYTES);
+    let records = slots.filter_map(|slot| Record::read(chunk_bytes, slot, tag));
+    encode_records((process, chunk, tag), records, out);
+}
+
+/// Appends records as those of one use of a chunk: process, chunk and tag. Of no other use may all three be the same.
+pub fn encode_records(
+    (process, chunk, tag): (u32, u32, u32),
+    records: impl IntoIterator<Item = Record>,
+    out: &mut Vec<u8>,
+) {
     let head = out.len();
     out.resize(head + HEAD_BYTES, 0);
     let (mut last, mut count) = (Record::default(), 0u32);
-    for slot in 1..=CHUNK_RECORDS.min(chunk_bytes.len() / super::RECORD_BYTES) {
-        let Some(record) = Record::read(chunk_bytes, slot, tag) else { continue };
+    for record in records {
         put_record(&record, &last, out);
         (last, count) = (record, count + 1);
     }

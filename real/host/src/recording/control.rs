@@ -5,6 +5,7 @@ use super::error::{RecordingError, at};
 use super::machine;
 use super::settings::{Settings, StreamCalls};
 use crate::limits;
+use iolab_trace::finish::FinishError;
 use iolab_trace::spool::{
     CHUNK_BYTES, CONTROL_BYTES, CONTROL_MAGIC, Lost, SPOOL_VERSION, control, layer,
     process_file_bytes,
@@ -37,6 +38,25 @@ impl Control {
         let control = Control { page, clock };
         control.fill(settings);
         Ok(control)
+    }
+
+    /// The page of a recording that goes on.
+    pub(super) fn open(path: &Path) -> Result<Control, RecordingError> {
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(at(path))?;
+        let none = || RecordingError::Finish(path.to_owned(), FinishError::NoControl);
+        if file.metadata().map_err(at(path))?.len() < CONTROL_BYTES as u64 {
+            return Err(none());
+        }
+        let page = MmapOptions::new().len(CONTROL_BYTES).map_raw(&file).map_err(at(path))?;
+        let control = Control { page, clock: ClockSource::Monotonic };
+        if control.counter(control::MAGIC).load(Ordering::Acquire) != CONTROL_MAGIC {
+            return Err(none());
+        }
+        let clock = match control.word(control::CLOCK).load(Ordering::Relaxed) {
+            0 => ClockSource::Counter,
+            _ => ClockSource::Monotonic,
+        };
+        Ok(Control { clock, ..control })
     }
 
     fn fill(&self, settings: &Settings) {
@@ -97,7 +117,7 @@ impl Control {
         }
     }
 
-    fn reading(&self) -> u64 {
+    pub(super) fn reading(&self) -> u64 {
         match self.clock {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: every x86-64 processor has the instruction.

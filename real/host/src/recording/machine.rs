@@ -18,6 +18,7 @@ pub(super) fn launch(command: &[OsString], strategies: &[String]) -> Launch {
         strategies: strategies.to_vec(),
         pid: 0,
         machine: boot(),
+        mounted_over: Vec::new(),
     }
 }
 

@@ -2,12 +2,16 @@
 //! namespace. Standard input is the socket to the launcher.
 
 use crate::failure::Failure;
+use crate::mounted::TELL;
 use crate::planned;
+use crate::record::spool_failure;
 use clap::Args;
 use iolab_host::interruption::Interruptions;
-use iolab_mount::{NamespaceError, serve};
+use iolab_host::recording::Teller;
+use iolab_mount::{NamespaceError, Release, serve};
 use iolab_policy::insitu::StrategySpec;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -21,6 +25,9 @@ pub(crate) struct Arguments {
     /// A strategy; the first one is on top.
     #[arg(long, value_name = "STRATEGY")]
     apply: Vec<String>,
+    /// Tell of calls in this spool directory; standard output is a socket to who wants them written down.
+    #[arg(long, value_name = "DIR")]
+    spool: Option<PathBuf>,
     /// Directories, by their canonical names.
     #[arg(required = true)]
     directories: Vec<PathBuf>,
@@ -32,7 +39,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let strategies = planned::with_plans(strategies, |_, _| {})?;
     let no_socket = |error: io::Error| Failure::new(format!("standard input: {error}"));
     let socket = io::stdin().as_fd().try_clone_to_owned().map_err(no_socket)?;
-    let served = serve(UnixStream::from(socket), &arguments.directories, &strategies);
+    let teller = arguments.spool.as_deref().map(Teller::of).transpose();
+    let teller = teller.map_err(|error| spool_failure(&error))?;
+    let served = serve(UnixStream::from(socket), &arguments.directories, &strategies, teller);
     let served = match served {
         Ok(served) => served,
         Err(NamespaceError::Launcher) => return Ok(ExitCode::FAILURE),
@@ -47,9 +56,31 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             }
         });
     }
+    if arguments.spool.is_some() {
+        let release = served.release();
+        let listener = io::stdout().as_fd().try_clone_to_owned().map(UnixStream::from);
+        let listener = listener.map_err(no_socket)?;
+        thread::spawn(move || tell_who_asks(listener, &release));
+    }
     let counted = served.wait();
     counted.lines().iter().for_each(|line| eprintln!("iolab: {line}"));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes down what was told whenever the recorder wants it.
+fn tell_who_asks(mut recorder: UnixStream, release: &Release) {
+    let mut asked = [0];
+    while let Ok(1) = recorder.read(&mut asked) {
+        release.tell_all();
+        if recorder.write_all(&[TELL]).is_err() {
+            break;
+        }
+    }
+    // Processes that outlive the command are served on; whoever reads what the recorder says need not wait for them.
+    let nothing = File::options().write(true).open("/dev/null");
+    if let Ok(nothing) = nothing {
+        let _ = rustix::stdio::dup2_stderr(nothing);
+    }
 }
 
 /// What is wrong with a namespace, for a person.

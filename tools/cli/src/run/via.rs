@@ -1,89 +1,31 @@
-//! How strategies reach a program: by the preloaded library, or by a mount over the directories of
-//! its data, for this command alone.
+//! Strategies that reach a program by a mount over the directories of its data, for this command alone.
 
-use super::Arguments;
+use super::{Arguments, save};
 use crate::failure::Failure;
 use crate::mount;
-use crate::record::launch_failure;
-use clap::{Args, ValueEnum};
-use iolab_host::launch;
-use iolab_mount::{NamespaceError, enter, outermost};
+use crate::mounted::{self, Server, become_command};
+use crate::output::Output as Target;
+use crate::record::{Output, RESOLUTION_NS, named_in, spool_failure, summarize};
+use iolab_host::recording::{Recording, Settings, StreamCalls};
+use iolab_mount::outermost;
 use iolab_policy::insitu::StrategySpec;
 use iolab_policy::insitu::stacking::{self, Setting};
-use iolab_segment::Missed;
-use std::env;
-use std::ffi::OsStr;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
+use iolab_trace::finish::Side;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
-
-/// How strategies reach the program.
-#[derive(Args)]
-pub(crate) struct Via {
-    /// The preloaded library, a mount over the directories of the data (static, Go and io_uring
-    /// programs as well), or whichever suits the program.
-    #[arg(long, value_name = "WAY", default_value = "preload")]
-    via: Way,
-    /// With a mount: cover this directory. Without: the ones that `paths=` of the strategies name.
-    #[arg(long, value_name = "DIR")]
-    over: Vec<PathBuf>,
-}
-
-/// The ways there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Way {
-    Preload,
-    Mount,
-    Auto,
-}
-
-impl Via {
-    /// Whether this program gets a mount; `auto` says which way it took, and why.
-    pub(super) fn is_mount(&self, program: &OsStr) -> Result<bool, Failure> {
-        let (is_mount, why) = match self.via {
-            Way::Mount => return Ok(true),
-            Way::Preload if self.over.is_empty() => return Ok(false),
-            Way::Preload => {
-                return Err(Failure::new("--over is for a mount, and there is none")
-                    .hint("add --via mount (or auto), or leave --over out"));
-            }
-            Way::Auto => judge(program),
-        };
-        let way = if is_mount { "mount" } else { "preload" };
-        eprintln!("iolab: --via {way}: {} {why}", program.to_string_lossy());
-        Ok(is_mount)
-    }
-}
-
-/// Whether only a mount reaches a program, and why.
-fn judge(program: &OsStr) -> (bool, &'static str) {
-    match launch::missed(Path::new(program)) {
-        Some((_, Missed::SetUser)) => {
-            (true, "runs as another user, so it loads no library of ours")
-        }
-        Some((_, Missed::Static)) => (true, "is static, so it loads no library"),
-        Some((_, Missed::ForeignLibc)) => (true, "is of another C library than glibc"),
-        Some((_, Missed::Environment)) | None => (false, "loads libraries"),
-    }
-}
+use std::process::ExitCode;
 
 /// Runs the command with its directories covered by themselves, seen through the strategies.
 pub(super) fn mounted(
     arguments: &Arguments,
     specs: Vec<StrategySpec>,
 ) -> Result<ExitCode, Failure> {
-    let inside = "record inside: iolab run --via mount … -- iolab record -o RUN.iot -- COMMAND";
-    let elsewhere = "leave it out, or choose --via preload";
-    for (is_given, option, way_out) in [
-        (arguments.record.is_some(), "--record", inside),
-        (arguments.decisions.is_some(), "--decisions", elsewhere),
-        (arguments.collective.is_given(), "--collective", elsewhere),
+    for (is_given, option) in [
+        (arguments.decisions.is_some(), "--decisions"),
+        (arguments.collective.is_given(), "--collective"),
     ] {
         if is_given {
             let failure = format!("{option} needs the preloaded library, not a mount");
-            return Err(Failure::new(failure).hint(way_out));
+            return Err(Failure::new(failure).hint("leave it out, or choose --via preload"));
         }
     }
     mount::refuse_destroyers(&specs)?;
@@ -94,32 +36,41 @@ pub(super) fn mounted(
     };
     let directories = outermost(&named).map_err(mount::failure)?;
     let specs: Vec<StrategySpec> = specs.into_iter().map(resolved).collect::<Result<_, _>>()?;
-    let server = start_server(&specs, &directories)?;
-    enter(&server, &directories).map_err(|error| match error {
-        // It has said itself what it met.
-        NamespaceError::Server => Failure::new(&error).hint("its message is above"),
-        other => mount::server::failure(other),
-    })?;
-    drop(server);
-    let program = &arguments.command[0];
-    let mut command = Command::new(program);
-    let failure = command.args(&arguments.command[1..]).exec();
-    Err(launch_failure(launch::start_error(program, failure)))
+    if arguments.record.is_some() {
+        return recorded(arguments, &specs, &directories);
+    }
+    let server = Server::start(&specs, &directories, None)?;
+    become_command(&server.socket, &directories, &arguments.command)
 }
 
-/// Starts the server, outside of the namespace that is to come. It lives as long as the last process
-/// of the command, which may wait for its children: so it is nobody's child.
-fn start_server(specs: &[StrategySpec], directories: &[PathBuf]) -> Result<UnixStream, Failure> {
-    let failed = |error: std::io::Error| Failure::new(format!("the server of the files: {error}"));
-    let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-    let mut command = Command::new(env::current_exe().map_err(failed)?);
-    command.arg("mount-server");
-    for spec in specs {
-        command.arg("--apply").arg(&spec.text);
+/// The same, with the calls of the program in a trace.
+fn recorded(
+    arguments: &Arguments,
+    specs: &[StrategySpec],
+    directories: &[PathBuf],
+) -> Result<ExitCode, Failure> {
+    let inputs = named_in(&arguments.command);
+    let target = Target::begin_if(arguments.record.as_deref(), "--record", &inputs)?;
+    let Some(target) = target else { return Ok(ExitCode::SUCCESS) };
+    let mut output = Output::reserve(target, RESOLUTION_NS, summarize)?;
+    let texts: Vec<String> = specs.iter().map(|spec| spec.text.clone()).collect();
+    let settings = Settings { posix: true, stdio: StreamCalls::Nothing, ..Settings::default() };
+    let mut recording = Recording::begin(&settings, &arguments.command, &texts)
+        .map_err(|error| spool_failure(&error))?;
+    output.recorded_in(recording.directory());
+    match mounted::run(specs, directories, &arguments.command, &mut recording) {
+        Ok(ended) => {
+            if ended.has_started {
+                save(&recording, specs, Side::Program, output, |_| true)?;
+            }
+            recording.discard();
+            Ok(ExitCode::from(ended.ending.follow()))
+        }
+        Err(failure) => {
+            recording.discard();
+            Err(failure)
+        }
     }
-    command.arg("--").args(directories).stdin(OwnedFd::from(theirs)).stdout(Stdio::null());
-    launch::orphan(&mut command).map_err(failed)?;
-    Ok(ours)
 }
 
 /// The directories that `paths=` name.

@@ -6,6 +6,7 @@ mod built;
 mod fitting;
 mod hdf5;
 mod mechanisms;
+mod mounted;
 mod mpi;
 mod parallel;
 mod slips;

@@ -1,5 +1,8 @@
 //! Runs a script bare and under iolab and compares everything it leaves.
 
+#[path = "../built/mounts.rs"]
+mod mounts;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -33,23 +36,7 @@ pub(crate) const MOUNTED: &[Way] = &[
 
 /// Whether this host lets its user mount; where it does not, one line says that a test was skipped.
 pub(crate) fn can_mount() -> bool {
-    let place = tempfile::tempdir().unwrap();
-    let mut command = iolab();
-    command.args(["run", "--via", "mount", "--apply", "null", "--over"]).arg(place.path());
-    let output = command.args(["--", "true"]).output().unwrap();
-    if !output.status.success() {
-        let why = String::from_utf8_lossy(&output.stderr);
-        assert!(!is_set_up_for_mounts(), "a mount fails where it should not: {why}");
-        eprintln!("SKIPPED through a mount: {why}");
-    }
-    output.status.success()
-}
-
-/// Root with `/dev/fuse` and the right to mount must be able to.
-fn is_set_up_for_mounts() -> bool {
-    let fuse = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse");
-    let namespace = Command::new("unshare").args(["-m", "true"]).output();
-    fuse.is_ok() && namespace.is_ok_and(|it| it.status.success())
+    mounts::can_mount(iolab())
 }
 
 /// The ways every program must bear.

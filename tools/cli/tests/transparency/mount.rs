@@ -221,8 +221,8 @@ fn what_cannot_be_mounted_is_named_with_a_way_out() {
         (&["--via", "mount", "--apply", "null", "--over", "nowhere"], "nowhere"),
         (&["--via", "mount", "--apply", "null", "--over", "/proc"], "the system's own"),
         (
-            &["--via", "mount", "--apply", "null", "--over", ".", "--record", "r.iot"],
-            "record inside",
+            &["--via", "mount", "--apply", "null", "--over", ".", "--decisions", "r.iot"],
+            "--decisions",
         ),
         (&["--apply", "null", "--over", "source"], "--via mount"),
         (&["--via", "fuse", "--apply", "null"], "fuse"),

@@ -1,0 +1,199 @@
+//! Programs that load no library, recorded by a mount over their directory.
+
+#[path = "../built/mounts.rs"]
+mod mounts;
+
+use crate::{iolab, need, record, trace};
+use iolab_trace::{Event, Trace};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    static char b[3 << 20]; int fd, i;
+    mkdir("d", 0755);
+    fd = open("d/data", O_RDWR | O_CREAT | O_TRUNC, 0644);
+    for (i = 0; i < 100; i++) if (write(fd, b, 4096) != 4096) return 1;
+    lseek(fd, 0, SEEK_SET);
+    for (i = 0; i < 50; i++) if (read(fd, b, 8192) != 8192) return 2;
+    fdatasync(fd); ftruncate(fd, 1000);
+    if (!fork()) { pwrite(fd, "child", 5, 0); _exit(0); }
+    wait(0); close(fd);
+    rename("d/data", "d/moved"); unlink("d/moved"); rmdir("d");
+    fd = open("large", O_RDWR | O_CREAT, 0644);
+    if (write(fd, b, sizeof b) != sizeof b) return 3;
+    char *m = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    memcpy(m, "mapped", 6); munmap(m, 4096); close(fd);
+    puts("done"); return 7;
+}
+"#;
+
+fn can_mount() -> bool {
+    mounts::can_mount(iolab())
+}
+
+/// A directory with the program, which is static.
+fn workshop() -> tempfile::TempDir {
+    need("gcc", "gcc");
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join("p.c"), PROGRAM).unwrap();
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-w", "-static", "-o", "p", "p.c"]).current_dir(home.path());
+    assert!(gcc.status().unwrap().success());
+    home
+}
+
+fn rows<'a>(trace: &'a Trace, name: &str, file: &str) -> Vec<&'a Event> {
+    let is_it = |event: &&Event| {
+        let path = event.file.index().map(|at| trace.header.files[at].path.as_str());
+        event.function.name() == name && path.is_some_and(|path| path.ends_with(file))
+    };
+    trace.events.iter().filter(is_it).collect()
+}
+
+fn moved(rows: &[&Event]) -> i64 {
+    rows.iter().map(|row| row.result).sum()
+}
+
+#[track_caller]
+fn assert_is_that_of_the_program(home: &Path) {
+    let trace = trace(home);
+    let header = &trace.header;
+    assert_eq!(header.interposer, "mount");
+    let names: Vec<_> = header.processes.iter().map(|process| process.name.as_str()).collect();
+    assert_eq!(names, ["p", "p"]);
+    assert_eq!(header.processes[0].command, ["./p"]);
+    assert!(header.processes.iter().all(|process| process.ending == "exited"), "{header:?}");
+    let writes = rows(&trace, "pwrite", "/d/data");
+    assert_eq!((writes.len(), moved(&writes)), (101, 100 * 4096 + 5));
+    assert_eq!((writes[99].offset, writes[99].length), (99 * 4096, 4096));
+    assert_ne!(writes[100].process, writes[99].process, "the last one is the child's");
+    assert_eq!(moved(&rows(&trace, "pread", "/d/data")), 50 * 8192);
+    assert_eq!(rows(&trace, "ftruncate", "/d/data")[0].length, 1000);
+    for (name, file) in [
+        ("mkdir", "/d"),
+        ("open", "/d/data"),
+        ("fdatasync", "/d/data"),
+        ("rename", "/d/data"),
+        ("unlink", "/d/moved"),
+        ("rmdir", "/d"),
+    ] {
+        assert_eq!(rows(&trace, name, file).len(), 1, "{name} {file}");
+    }
+    assert!(rows(&trace, "close", "/d/data").len() >= 2, "the program's and its child's");
+    // The kernel asks for large calls piece by piece, and for pages of what is mapped.
+    let large = rows(&trace, "pwrite", "/large");
+    assert!(moved(&large) >= (3 << 20) + 4096, "{large:?}");
+    assert!(rows(&trace, "pread", "/large").iter().any(|row| row.offset == 0));
+    assert!(header.losses.unseen.iter().any(|text| text.contains("files outside of")));
+}
+
+#[test]
+fn calls_of_a_static_program_are_rows() {
+    if !can_mount() {
+        return;
+    }
+    let home = workshop();
+    let output = record(home.path(), &["--via", "auto"], &["./p"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    assert_eq!(output.stdout, b"done\n");
+    assert!(said.contains("--via mount: ./p is static"), "{said}");
+    assert_is_that_of_the_program(home.path());
+    let large = fs::read(home.path().join("large")).unwrap();
+    assert!(large.len() == 3 << 20 && large.starts_with(b"mapped\0"));
+}
+
+#[test]
+fn calls_are_rows_above_strategies_as_well() {
+    if !can_mount() {
+        return;
+    }
+    let home = workshop();
+    let mut command = iolab();
+    command.args(["run", "--via", "mount", "--apply", "write-back:paths=**/data", "--over", "."]);
+    command.args(["--record", "run.iot", "--", "./p"]).current_dir(home.path());
+    assert_eq!(command.output().unwrap().status.code(), Some(7));
+    assert_is_that_of_the_program(home.path());
+    let strategies = trace(home.path()).header.strategies;
+    assert!(strategies.len() == 1 && strategies[0].starts_with("write-back:"), "{strategies:?}");
+}
+
+/// A shell saves descriptors that its commands close as they begin, when the system says nothing of them.
+#[test]
+fn commands_that_close_files_as_they_begin_are_not_waited_for() {
+    if !can_mount() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let script = "i=0; while [ $i -lt 30 ]; do echo $i >> log; ls >> list; cat < log | tail -1 >> last; \
+                  i=$((i+1)); done; wc -l < log";
+    let begun = Instant::now();
+    let output = record(home.path(), &["--via", "mount"], &["sh", "-c", script]);
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "30");
+    let trace = trace(home.path());
+    assert_eq!(rows(&trace, "pwrite", "/log").len(), 30);
+    assert_eq!(rows(&trace, "pwrite", "/last").len(), 30);
+}
+
+#[test]
+fn a_process_that_goes_on_keeps_nobody() {
+    if !can_mount() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let script = "(while [ ! -e go ]; do sleep 0.05; done; echo late > late) > /dev/null 2>&1 & echo a > first";
+    let output = record(home.path(), &["--via", "mount"], &["sh", "-c", script]);
+    assert!(output.status.success());
+    let recorded = trace(home.path());
+    assert_eq!(rows(&recorded, "pwrite", "/first").len(), 1);
+    assert!(rows(&recorded, "pwrite", "/late").is_empty());
+    fs::write(home.path().join("go"), "").unwrap();
+    let late = home.path().join("late");
+    while fs::read(&late).unwrap_or_default() != b"late\n" {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn what_a_mount_does_not_record_is_refused_and_nothing_is_left() {
+    let home = tempfile::tempdir().unwrap();
+    let mut wrong: Vec<(&[&str], &str, &str)> = vec![
+        (&["--via", "mount", "--layer", "mpi"], "true", "--layer"),
+        (&["--via", "mount", "--when-full", "ring"], "true", "ring"),
+        (&["--via", "mount", "--over", "nowhere"], "true", "nowhere"),
+        (&["--over", "."], "true", "--via mount"),
+    ];
+    if can_mount() {
+        wrong.push((&["--via", "mount"], "no-such-command", "no-such-command"));
+    }
+    for (options, command, offender) in wrong {
+        let output = record(home.path(), options, &[command]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{options:?}");
+        assert!(said.contains(offender) && said.contains("hint"), "{options:?}: {said}");
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0, "{options:?}: {said}");
+    }
+}
+
+#[test]
+fn calls_beyond_the_limit_are_counted() {
+    if !can_mount() {
+        return;
+    }
+    let home = workshop();
+    let output = record(home.path(), &["--via", "mount", "--spool-limit", "1k"], &["./p"]);
+    assert_eq!(output.status.code(), Some(7));
+    let losses = trace(home.path()).header.losses.lost_calls;
+    assert!(losses.get("spool limit").is_some_and(|&count| count > 150), "{losses:?}");
+}
