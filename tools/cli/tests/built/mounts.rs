@@ -5,7 +5,7 @@ use std::process::Command;
 
 /// Whether a command can have a mount of its own; `iolab` starts the one of this build. Where everything is there that it
 /// needs, it must.
-pub fn can_mount(mut iolab: Command) -> bool {
+pub(crate) fn can_mount(mut iolab: Command) -> bool {
     let place = tempfile::tempdir().unwrap();
     iolab.args(["run", "--via", "mount", "--apply", "null", "--over"]).arg(place.path());
     let output = iolab.args(["--", "true"]).output().unwrap();
