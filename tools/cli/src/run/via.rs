@@ -131,6 +131,7 @@ fn literal_directory(glob: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::env;
 
     #[test]
     fn the_directory_of_a_glob_ends_before_its_first_wildcard() {
