@@ -183,7 +183,7 @@ impl Served {
         let mut totals = Totals::default();
         self.hosted.iter().for_each(|hosted| {
             totals.merge(&counted(hosted));
-            hosted.tell_all();
+            hosted.tell_the_end();
         });
         totals
     }

@@ -174,4 +174,11 @@ impl Hosted {
             teller.flush();
         }
     }
+
+    /// The same when nobody is served any more.
+    pub(crate) fn tell_the_end(&self) {
+        if let Some(teller) = &self.teller {
+            teller.end();
+        }
+    }
 }

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// An answer takes some 50 µs; who is kept waiting longer is told nothing.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// The same where no call of a program waits.
+const LEISURE: Duration = Duration::from_secs(5);
 
 /// Asks.
 pub(super) struct Asking(Mutex<Sender<Question>>);
@@ -39,10 +41,19 @@ impl Asking {
 
     /// About the process of a thread; nothing if the answer takes long.
     pub(super) fn about(&self, thread: u32) -> Option<Found> {
+        self.within(PATIENCE, thread)
+    }
+
+    /// The same for somebody that no call waits for.
+    pub(super) fn at_leisure(&self, thread: u32) -> Option<Found> {
+        self.within(LEISURE, thread)
+    }
+
+    fn within(&self, patience: Duration, thread: u32) -> Option<Found> {
         let (answer, found) = channel();
         let questions = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         questions.send((thread, answer)).ok()?;
-        found.recv_timeout(PATIENCE).ok()
+        found.recv_timeout(patience).ok()
     }
 }
 
@@ -88,7 +99,7 @@ mod tests {
         let asking = Asking::begin();
         // SAFETY: takes nothing.
         let own = unsafe { libc::gettid() } as u32;
-        let found = asking.about(own).unwrap();
+        let found = asking.at_leisure(own).unwrap();
         assert_eq!(found.pid, process::id());
         assert!(!found.has_ended && !found.program.is_empty() && !found.command.is_empty());
     }
@@ -97,10 +108,10 @@ mod tests {
     fn a_child_that_nobody_has_waited_for_has_ended() {
         let mut child = Command::new("true").spawn().unwrap();
         let asking = Asking::begin();
-        while !asking.about(child.id()).unwrap().has_ended {
+        while !asking.at_leisure(child.id()).unwrap().has_ended {
             thread::sleep(Duration::from_millis(1));
         }
         child.wait().unwrap();
-        assert!(asking.about(child.id()).unwrap().has_ended);
+        assert!(asking.at_leisure(child.id()).unwrap().has_ended);
     }
 }

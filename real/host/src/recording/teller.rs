@@ -15,7 +15,7 @@ use super::machine;
 use iolab_trace::spool::{
     CHUNK_RECORDS, Image, Lost, Record, control, encode_head, encode_records,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -116,17 +116,38 @@ impl Teller {
 
     /// All that was told is in the file.
     pub fn flush(&self) {
-        let mut told = self.lock();
+        // Without the lock: who waits for it may be who is asked about.
+        let ended = self.ended();
+        self.write_down(|pid| ended.contains(&pid));
+    }
+
+    /// The same when the last process has gone, or is about to.
+    pub fn end(&self) {
+        self.write_down(|_| true);
+    }
+
+    fn write_down(&self, has_ended: impl Fn(u32) -> bool) {
         let now = self.control.reading();
+        let mut told = self.lock();
         for at in 0..told.processes.len() {
-            let image = &told.processes[at].image;
-            if image.end == 0 && self.asking.about(image.pid).is_some_and(|found| found.has_ended) {
-                told.processes[at].image.end = now;
+            let image = &mut told.processes[at].image;
+            if image.end == 0 && has_ended(image.pid) {
+                image.end = now;
                 told.put_head(at);
             }
             told.put_records(at);
         }
         told.write(&self.control);
+    }
+
+    /// Processes that make no calls any more and of which that is not written down.
+    fn ended(&self) -> BTreeSet<u32> {
+        let told = self.lock();
+        let open = told.processes.iter().map(|it| &it.image).filter(|image| image.end == 0);
+        let pids: Vec<u32> = open.map(|image| image.pid).collect();
+        drop(told);
+        let has_ended = |pid: &u32| self.asking.at_leisure(*pid).is_some_and(|it| it.has_ended);
+        pids.into_iter().filter(has_ended).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Told> {
