@@ -279,18 +279,21 @@ fn save(recording: Recording, output: Output) -> Result<(), Failure> {
         .finished(iolab_trace::finish::Side::Program)
         .map_err(|error| spool_failure(&error))?;
     patience.step(writing(&trace));
-    let saved = output.save(trace).map_err(|failure| {
-        let directory = recording.directory().display();
-        failure.hint(format!(
-            "nothing is lost: free some room, then `iolab recover {directory} -o RUN.iot`"
-        ))
-    })?;
+    let saved = output.save(trace).map_err(|failure| nothing_is_lost(&recording, failure))?;
     recording.discard();
     drop(patience);
     if let Saved::Whole(trace, place) = saved {
         tell(&trace, &place);
     }
     Ok(())
+}
+
+/// A trace that could not be written can be made of the raw records later.
+pub(crate) fn nothing_is_lost(recording: &Recording, failure: Failure) -> Failure {
+    failure.hint(format!(
+        "nothing is lost: free some room, then `iolab recover {} -o RUN.iot`",
+        recording.directory().display()
+    ))
 }
 
 /// The trace of a recording is being made from here on.

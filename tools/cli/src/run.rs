@@ -18,8 +18,8 @@ use crate::output::{self, Output as Target};
 use crate::planned;
 use crate::profile;
 use crate::record::{
-    Output, RESOLUTION_NS, Saved, StdioName, launch_failure, making, named_in, spool_failure,
-    summarize, writing,
+    Output, RESOLUTION_NS, Saved, StdioName, launch_failure, making, named_in, nothing_is_lost,
+    spool_failure, summarize, writing,
 };
 use crate::storage_block;
 use clap::Args;
@@ -316,7 +316,7 @@ fn save(
     trace.header.given_up = stacking::given_up(specs);
     trace.retain(wanted);
     patience.step(writing(&trace));
-    let saved = output.save(trace)?;
+    let saved = output.save(trace).map_err(|failure| nothing_is_lost(recording, failure))?;
     drop(patience);
     if let Saved::Whole(trace, place) = saved {
         summarize(&trace, &place);
