@@ -1,7 +1,7 @@
 //! What a keeper that was killed left in the fast place: found, and moved home.
 //!
 //! A copy is moved when the file of its last name is the one it belongs to, by device and inode, and nobody has
-//! written to it since. Everything else stays and is named. Each step may be repeated: bytes are overwritten
+//! written to it since. A name that the run changed in its last moment is found in the same directory. Everything else stays and is named. Each step may be repeated: bytes are overwritten
 //! with the same bytes, and a copy goes only after the journal has its line.
 
 use super::home::{self, Pace};
@@ -136,13 +136,14 @@ fn bring_home(
     if known.is_over {
         return Ok(None);
     }
-    let name = known.path.display();
+    let place = name_now(inode, &known.path);
+    let name = place.display();
     let of = |error: io::Error| format!("{name}: {error}");
     let copy = OpenOptions::new().read(true).write(true).open(path).map_err(of)?;
     if home::is_alone(&copy) == Some(false) {
         return Err(format!("a process that goes on has it open, for {name}"));
     }
-    let home = open_home(&known.path).map_err(of)?;
+    let home = open_home(&place).map_err(of)?;
     let status = home.metadata().map_err(of)?;
     if (status.dev(), status.ino()) != inode {
         let wanted = String::from_utf8_lossy(file_name(inode).bytes()).into_owned();
@@ -157,9 +158,27 @@ fn bring_home(
         home.sync_all()?;
         Ok(whole)
     }) {
-        Ok(true) => Ok(Some(known.path.clone())),
-        Ok(false) => Err(format!("it changes, for {name}")),
-        Err(error) => Err(of(error)),
+        Ok(true) => Ok(Some(place)),
+        Ok(false) => Err(format!("it changes, for {}", place.display())),
+        Err(error) => Err(format!("{}: {error}", place.display())),
+    }
+}
+
+/// What a file is called now: its last name, unless another one in the same directory leads to it.
+fn name_now(inode: Inode, last: &Path) -> PathBuf {
+    let leads = |path: &Path| {
+        fs::symlink_metadata(path).is_ok_and(|it| it.is_file() && (it.dev(), it.ino()) == inode)
+    };
+    let siblings = || {
+        let parent = last.parent().filter(|parent| !parent.as_os_str().is_empty());
+        fs::read_dir(parent.unwrap_or(Path::new("."))).into_iter().flatten().flatten()
+    };
+    match leads(last) {
+        true => last.to_owned(),
+        false => siblings()
+            .map(|entry| entry.path())
+            .find(|path| leads(path))
+            .unwrap_or_else(|| last.to_owned()),
     }
 }
 
@@ -207,6 +226,18 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_was_renamed_in_the_last_moment_is_found() {
+        let left = Left::new();
+        let renamed = left.folder.path().join("renamed");
+        fs::rename(left.home(), &renamed).unwrap();
+        fs::write(left.home(), "of another one").unwrap();
+        let recovered = recover(&left.directory).unwrap().unwrap();
+        assert_eq!(recovered, Recovered { moved: vec![renamed.clone()], left: vec![] });
+        assert_eq!(fs::read(renamed).unwrap(), b"new bytes");
+        assert_eq!(fs::read(left.home()).unwrap(), b"of another one");
+    }
+
+    #[test]
     fn what_was_left_comes_home_and_the_directory_goes() {
         let left = Left::new();
         let all = found(left.folder.path()).unwrap();
@@ -222,7 +253,9 @@ mod tests {
     fn a_file_that_is_another_one_now_is_not_overwritten() {
         let left = Left::new();
         let copy = left.copy();
-        fs::rename(left.home(), left.folder.path().join("moved")).unwrap();
+        let elsewhere = left.folder.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        fs::rename(left.home(), elsewhere.join("moved")).unwrap();
         fs::write(left.home(), "another").unwrap();
         let recovered = recover(&left.directory).unwrap().unwrap();
         assert!(recovered.left[0].contains("is another file now"), "{recovered:?}");
