@@ -117,8 +117,9 @@ impl Arguments {
         }
     }
 
-    fn tell(&self) -> Tell {
-        if self.quiet { |trace, _| warn(trace) } else { summarize }
+    fn begin(&self, target: Target, settings: &Settings) -> Result<Recorder, Failure> {
+        let tell: Tell = if self.quiet { |trace, _| warn(trace) } else { summarize };
+        Recorder::begin(target, self.resolution, settings, &self.command, tell)
     }
 
     fn settings(&self) -> Settings {
@@ -156,13 +157,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if settings.hdf5 {
         libraries.push(launch::find_hdf5_library().map_err(launch_failure)?);
     }
-    let mut recorder = Recorder::begin(
-        target,
-        arguments.resolution,
-        &settings,
-        &arguments.command,
-        arguments.tell(),
-    )?;
+    let mut recorder = arguments.begin(target, &settings)?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).envs(recorder.recording.environment());
     if let Some(collective) = &collective {
@@ -200,13 +195,7 @@ fn run_mounted(arguments: &Arguments, target: Target) -> Result<ExitCode, Failur
     let directories = outermost(if over.is_empty() { &here } else { over });
     let directories = directories.map_err(mount::failure)?;
     let settings = Settings { stdio: StreamCalls::Nothing, hdf5: false, ..arguments.settings() };
-    let mut recorder = Recorder::begin(
-        target,
-        arguments.resolution,
-        &settings,
-        &arguments.command,
-        arguments.tell(),
-    )?;
+    let mut recorder = arguments.begin(target, &settings)?;
     match mounted::run(&[], &directories, &arguments.command, &mut recorder.recording) {
         Ok(ended) => {
             match ended.has_started {
