@@ -50,10 +50,15 @@ pub(super) fn limit_files() {
     begin();
 }
 
+/// Whether files are limited in size.
+pub(super) fn limits_files() -> bool {
+    FILES_LIMITED.load(Relaxed)
+}
+
 /// Says why a file that could be held back of is not, if that is why.
 pub(super) fn say_limited() {
     static SAID: AtomicBool = AtomicBool::new(false);
-    if FILES_LIMITED.load(Relaxed) {
+    if limits_files() {
         let why = "files are limited in size here (RLIMIT_FSIZE), so nothing of them is held back";
         say_once(&SAID, why);
     }

@@ -598,7 +598,14 @@ fn join_run(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
 /// run lie in a fast place.
 pub(crate) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
     let has_fast_place = fast_place::start(variable);
-    start_strategies(variable) || has_fast_place
+    let is_needed = start_strategies(variable) || has_fast_place;
+    if is_needed {
+        let limits = super::kernel::limits(libc::RLIMIT_FSIZE);
+        if limits.is_some_and(|limits| limits.rlim_cur != libc::RLIM_INFINITY) {
+            caution::limit_files();
+        }
+    }
+    is_needed
 }
 
 fn start_strategies(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
@@ -635,10 +642,6 @@ fn start_strategies(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
             };
             if specs.iter().any(needs_run) && !join_run(variable) {
                 return false;
-            }
-            let limits = super::kernel::limits(libc::RLIMIT_FSIZE);
-            if limits.is_some_and(|limits| limits.rlim_cur != libc::RLIM_INFINITY) {
-                caution::limit_files();
             }
             settings::apply(specs);
             true

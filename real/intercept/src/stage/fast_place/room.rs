@@ -40,7 +40,9 @@ pub(crate) fn retried(
     again: impl Fn(usize) -> isize,
 ) -> isize {
     let Some(place) = place() else { return result };
-    if copy_behind(place, fd).is_none() {
+    // Where files are limited in size, the next one would be a signal that the program does not expect yet.
+    let is_limited = result >= 0 && caution::limits_files();
+    if is_limited || copy_behind(place, fd).is_none() {
         return result;
     }
     let (mut done, mut result) = (result.max(0) as usize, result);
