@@ -98,7 +98,9 @@ pub(crate) const SPOOL: Target = Target {
             &mut drained,
         );
         let launch = Launch { command: vec!["a".into()], ..Launch::default() };
-        made_of(&Spools { control: &control, processes: vec![&file], drained: &drained, launch });
+        let told = &drained;
+        let processes = vec![&file[..]];
+        made_of(&Spools { control: &control, processes, drained: &drained, told, launch });
     },
 };
 
