@@ -46,16 +46,21 @@ fn the_parts_of_every_call_add_up_to_what_it_took() {
     }
 }
 
-fn one_rank(command: &str, cache: &str) -> Trace {
-    let text = format!(
+/// A workload of one rank with one file of that size.
+fn alone(size: &str, command: &str) -> String {
+    format!(
         "name = 'one'
-files = [{{ name = 'f', size = '8m' }}]
+files = [{{ name = 'f', size = '{size}' }}]
 [[applications]]
 name = 'one'
 ranks = 1
 phases = [{{ name = 'all', commands = [{{ open = 'f' }}, {command}, {{ close = 'f' }}] }}]
 "
-    );
+    )
+}
+
+fn one_rank(command: &str, cache: &str) -> Trace {
+    let text = alone("8m", command);
     let settings = Settings { cache: Some(cache.to_owned()), ..Settings::default() };
     recorded(&text, "classic-hdd", &settings)
 }
@@ -106,15 +111,7 @@ fn a_write_that_is_kept_in_memory_waits_for_no_device() {
 
 /// The parts of one write to one server with so much memory, whose device is slower than its link.
 fn parts_of_a_write(bytes: &str, memory: &str) -> Parts {
-    let workload = format!(
-        "name = 'writer'
-files = [{{ name = 'f', size = '1000m' }}]
-[[applications]]
-name = 'writer'
-ranks = 1
-phases = [{{ name = 'all', commands = [{{ open = 'f' }}, {{ write = 'f', bytes = '{bytes}' }}, {{ close = 'f' }}] }}]
-"
-    );
+    let workload = alone("1000m", &format!("{{ write = 'f', bytes = '{bytes}' }}"));
     let (_, platform) = PRESETS.iter().find(|(name, _)| *name == "classic-hdd").unwrap();
     let mut platform = (*platform).to_owned();
     let memory = format!("memory_bytes = \"{memory}\"");

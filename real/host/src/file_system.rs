@@ -30,6 +30,17 @@ const NAMES: &[(i64, &str)] = &[
     (0x7371_7368, "squashfs"),
 ];
 
+/// What is free for this user on the file system that `path` is on, in bytes; `None` where the system does not tell.
+pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
+    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+    // SAFETY: plain numbers, filled by the call for a terminated path.
+    unsafe {
+        let mut status = std::mem::zeroed::<libc::statvfs>();
+        let asked = libc::statvfs(path.as_ptr(), &mut status);
+        (asked == 0).then(|| status.f_bavail.saturating_mul(status.f_frsize))
+    }
+}
+
 /// Name of the file system `path` is on; its magic number in hexadecimal when it has no name here.
 pub fn file_system_of(path: &Path) -> io::Result<String> {
     let path = CString::new(path.as_os_str().as_bytes())?;

@@ -87,11 +87,11 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Its calls are told by a mount over these directories; see [`Teller`].
+    /// From now on its calls are told by mounts over these directories; see [`Teller`].
     ///
     /// # Errors
     /// When that cannot be written down.
-    pub fn is_mounted_over(&mut self, directories: &[PathBuf]) -> Result<(), RecordingError> {
+    pub fn note_mounts(&mut self, directories: &[PathBuf]) -> Result<(), RecordingError> {
         let names = directories.iter().map(|it| it.to_string_lossy().into_owned());
         self.launch.mounted_over = names.collect();
         self.save_launch()

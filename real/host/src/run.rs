@@ -190,7 +190,8 @@ fn words(failure: &Undrained) -> String {
     }
 }
 
-fn c_path(path: &Path) -> CString {
+/// A path as the system takes it; empty where it holds a NUL, which no path does.
+pub(crate) fn c_path(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
 }
 

@@ -21,7 +21,7 @@ pub use recover::{Found, Recovered, Standing, found, recover};
 use iolab_policy::insitu::Stage;
 use iolab_segment::{FastPlace, Listener, STAGE_VARIABLE};
 use keeper::Keeper;
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -167,10 +167,6 @@ fn remove(directory: &Path) {
         let _not_there = fs::remove_file(directory.join(name));
     }
     let _in_use = fs::remove_dir(directory);
-}
-
-fn c_path(path: &Path) -> CString {
-    CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -51,17 +51,17 @@ fn signed(number: u64) -> i64 {
 }
 
 /// What calls return, as far as it is told.
-pub(crate) trait Result {
+pub(crate) trait Returned {
     fn number(&self) -> i64;
 }
 
-impl Result for usize {
+impl Returned for usize {
     fn number(&self) -> i64 {
         signed(*self as u64)
     }
 }
 
-impl Result for i64 {
+impl Returned for i64 {
     fn number(&self) -> i64 {
         *self
     }
@@ -70,7 +70,7 @@ impl Result for i64 {
 /// All others return 0; an open the number of its description.
 macro_rules! zero {
     ($($kind:ty),*) => {
-        $(impl Result for $kind {
+        $(impl Returned for $kind {
             fn number(&self) -> i64 {
                 0
             }
@@ -80,13 +80,13 @@ macro_rules! zero {
 
 zero!((), rustix::fs::Stat, crate::names::Entry);
 
-impl Result for crate::open::Grant {
+impl Returned for crate::open::Grant {
     fn number(&self) -> i64 {
         signed(self.number)
     }
 }
 
-impl Result for (std::sync::Arc<crate::tree::Inode>, rustix::fs::Stat, crate::open::Grant) {
+impl Returned for (std::sync::Arc<crate::tree::Inode>, rustix::fs::Stat, crate::open::Grant) {
     fn number(&self) -> i64 {
         self.2.number()
     }
@@ -94,7 +94,7 @@ impl Result for (std::sync::Arc<crate::tree::Inode>, rustix::fs::Stat, crate::op
 
 impl Hosted {
     /// Does it, and tells of it where somebody listens.
-    pub(crate) fn told<T: Result>(
+    pub(crate) fn told<T: Returned>(
         &self,
         request: &Request,
         work: impl FnOnce() -> Answer<T>,

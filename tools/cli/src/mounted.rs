@@ -156,7 +156,7 @@ pub(crate) fn run(
     command: &[OsString],
     recording: &mut Recording,
 ) -> Result<Ended, Failure> {
-    recording.is_mounted_over(directories).map_err(|error| crate::record::spool_failure(&error))?;
+    recording.note_mounts(directories).map_err(|error| crate::record::spool_failure(&error))?;
     let server = Server::start(specs, directories, Some(recording.directory()))?;
     let failed = |error: std::io::Error| Failure::new(format!("the command: {error}"));
     let mut inside = Command::new(env::current_exe().map_err(failed)?);

@@ -27,9 +27,9 @@ pub(crate) struct Recorder {
     /// Of all pieces.
     piece_count: usize,
     /// By message: when its way into the network began and ended, and the way out of it began.
-    sent: Vec<Moment>,
-    left: Vec<Moment>,
-    received: Vec<Moment>,
+    sent: Vec<Mark>,
+    left: Vec<Mark>,
+    received: Vec<Mark>,
     held_back: HeldBack,
     /// By message: their rows.
     sends: ByIndex,
@@ -42,7 +42,7 @@ pub(crate) struct Recorder {
 
 /// A moment on a message's way.
 #[derive(Clone, Copy, Default)]
-struct Moment {
+struct Mark {
     time: Nanos,
     /// How long its target has held back until then, together.
     held: Nanos,
@@ -58,11 +58,11 @@ pub(crate) struct Rows {
     pub(crate) lost_count: u64,
 }
 
-fn set(moments: &mut Vec<Moment>, index: usize, now: Moment) {
-    if index >= moments.len() {
-        moments.resize(index + 1, Moment::default());
+fn set(marks: &mut Vec<Mark>, index: usize, now: Mark) {
+    if index >= marks.len() {
+        marks.resize(index + 1, Mark::default());
     }
-    moments[index] = now;
+    marks[index] = now;
 }
 
 impl Recorder {
@@ -205,14 +205,14 @@ impl Recorder {
         self.held_back.ends(target, now);
     }
 
-    fn moment(&self, target: Target, now: Nanos) -> Moment {
-        Moment { time: now, held: self.held_back.until(target, now) }
+    fn mark(&self, target: Target, now: Nanos) -> Mark {
+        Mark { time: now, held: self.held_back.until(target, now) }
     }
 
     pub(super) fn send_began(&mut self, message: MessageId, target: Target, now: Nanos) {
         let row = self.open();
         self.sends.set(message.index(), row);
-        let now = self.moment(target, now);
+        let now = self.mark(target, now);
         set(&mut self.sent, message.index(), now);
     }
 
@@ -235,7 +235,7 @@ impl Recorder {
         let row = self.open_first();
         self.found.begun_by(row, self.sends.of(message.index()));
         self.receives.set(message.index(), row);
-        let now = self.moment(target, now);
+        let now = self.mark(target, now);
         set(&mut self.received, message.index(), now);
     }
 
@@ -247,7 +247,7 @@ impl Recorder {
         number: i64,
         now: Nanos,
     ) {
-        let (start, end) = (self.sent[message.index()], self.moment(target, now));
+        let (start, end) = (self.sent[message.index()], self.mark(target, now));
         set(&mut self.left, message.index(), end);
         let row = self.sends.of(message.index());
         let held = end.held.since(start.held);
@@ -268,7 +268,7 @@ impl Recorder {
         self.found.ended_by(row, self.sends.of(message.index()));
         // What its target held back until all had left, the row of its sending tells.
         let told = self.left[message.index()].held.max(start.held);
-        let held = self.moment(target, now).held.since(told);
+        let held = self.mark(target, now).held.since(told);
         let row = (row, Function::RECEIVE, held);
         self.message(row, self.nic(node) + 1, bytes, number, (start.time, now));
     }

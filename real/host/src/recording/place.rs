@@ -6,9 +6,7 @@
 
 use super::error::{RecordingError, at};
 use crate::own_place;
-use std::ffi::CString;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -20,17 +18,7 @@ const ROOM_BYTES: u64 = 1 << 30;
 pub(super) fn in_memory() -> Option<&'static Path> {
     let path = Path::new(MEMORY);
     let is_memory = crate::file_system_of(path).is_ok_and(|kind| kind == "tmpfs");
-    (is_memory && free_bytes(path)? >= ROOM_BYTES).then_some(path)
-}
-
-fn free_bytes(path: &Path) -> Option<u64> {
-    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
-    // SAFETY: plain numbers, filled by the call for a terminated path.
-    unsafe {
-        let mut status = std::mem::zeroed::<libc::statvfs>();
-        let asked = libc::statvfs(path.as_ptr(), &mut status);
-        (asked == 0).then(|| status.f_bavail * status.f_frsize)
-    }
+    (is_memory && crate::file_system::free_bytes(path)? >= ROOM_BYTES).then_some(path)
 }
 
 /// Makes a directory of this user alone, with a name nobody can foresee.

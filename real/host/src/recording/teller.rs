@@ -155,11 +155,13 @@ impl Teller {
     }
 
     fn put(&self, thread: u32, records: impl IntoIterator<Item = Record>) {
-        if !self.lock().threads.contains_key(&thread) {
-            let found = self.asking.about(thread).unwrap_or_else(|| Found::unknown(thread));
-            self.lock().meet(thread, found, &self.control);
-        }
         let mut told = self.lock();
+        if !told.threads.contains_key(&thread) {
+            drop(told);
+            let found = self.asking.about(thread).unwrap_or_else(|| Found::unknown(thread));
+            told = self.lock();
+            told.meet(thread, found, &self.control);
+        }
         let Some(&(at, number)) = told.threads.get(&thread) else {
             return self.control.count_lost(Lost::Setup, 1);
         };

@@ -4,10 +4,8 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Bytes that are moved between two looks at whether it is still worth it.
@@ -204,26 +202,11 @@ pub(super) fn place_freely(file: &File) {
     }
 }
 
-/// What is free for this user on the file system of a directory, in bytes.
-pub(super) fn free_bytes(directory: &Path) -> u64 {
-    let path = super::c_path(directory);
-    let mut status = MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: a terminated path; the structure is read only when it was filled.
-    unsafe {
-        match libc::statvfs(path.as_ptr(), status.as_mut_ptr()) {
-            0 => {
-                let status = status.assume_init();
-                status.f_bavail.saturating_mul(status.f_frsize)
-            }
-            _ => 0,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs::OpenOptions;
+    use std::path::Path;
 
     fn file(folder: &Path, name: &str) -> File {
         let mut options = OpenOptions::new();

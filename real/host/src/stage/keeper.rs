@@ -8,6 +8,8 @@ mod room;
 
 use super::home::{self, Pace};
 use super::journal::{Entry, Journal};
+use crate::file_system::free_bytes;
+use crate::run::c_path;
 use iolab_policy::insitu::Stage;
 use iolab_policy::insitu::stage::{Event, Opened, Passes, Residence, Step};
 use iolab_segment::{Answer, FastPlace, Inode, Listener, Question, Reply, Request, STILL, Talk};
@@ -289,6 +291,8 @@ impl Keeper {
         name: &Path,
         flags: i32,
     ) -> Result<File, Passes> {
+        // Where nobody says what is free, nothing is.
+        let free_bytes = free_bytes(&self.directory).unwrap_or(0);
         let judged = |is_alone: bool| {
             let status = file.metadata().map_err(|_| Passes::NotNew)?;
             self.stage.begins(&Opened {
@@ -298,7 +302,7 @@ impl Keeper {
                 links: status.nlink(),
                 is_alone,
                 is_fast_already: status.dev() == self.table.device(),
-                free_bytes: home::free_bytes(&self.directory),
+                free_bytes,
             })
         };
         judged(true)?;
@@ -583,7 +587,7 @@ fn give_back_bits(home: &File, before: u32) -> io::Result<()> {
 }
 
 fn open_copy(path: &Path, flags: i32) -> io::Result<File> {
-    let path = super::c_path(path);
+    let path = c_path(path);
     // SAFETY: a terminated path; the result is a descriptor of ours.
     unsafe {
         match libc::open(path.as_ptr(), flags & KEPT_FLAGS | libc::O_CLOEXEC) {

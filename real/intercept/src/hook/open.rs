@@ -80,9 +80,7 @@ fn enter(
             }
         }
         Opening::Failed(errno) => {
-            // SAFETY: opened just now, and the program does not know of it.
-            unsafe { system::raw3(libc::SYS_close, result as usize, 0, 0) };
-            (result, status) = (-(errno as isize), None);
+            (result, status) = (undone(result, errno), None);
         }
     }
     let times = (start, recorder::now());
@@ -108,6 +106,13 @@ fn enter(
     let size = status.map_or(-1, |it| it.st_size);
     record(call, number, flags, size, times, result, name);
     result
+}
+
+/// The answer of an open that fails after all, though the kernel made a descriptor.
+pub(super) fn undone(fd: isize, errno: i32) -> isize {
+    // SAFETY: opened just now, and the program does not know of it.
+    unsafe { system::raw3(libc::SYS_close, fd as usize, 0, 0) };
+    -(errno as isize)
 }
 
 /// The copy of a staged file took the place of what was opened: no other strategy is for it.

@@ -51,11 +51,7 @@ unsafe fn open(call: &Call) -> isize {
     let flags = super::open::flags(call) as i32;
     match stage::after_open(held, result as i32, flags, None, status.as_ref()) {
         Opening::Passed | Opening::Staged(_) => result,
-        Opening::Failed(errno) => {
-            // SAFETY: opened just now, and the program does not know of it.
-            unsafe { system::raw3(libc::SYS_close, result as usize, 0, 0) };
-            -(errno as isize)
-        }
+        Opening::Failed(errno) => super::open::undone(result, errno),
     }
 }
 

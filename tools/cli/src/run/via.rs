@@ -36,8 +36,9 @@ pub(super) fn mounted(
     };
     let directories = outermost(&named).map_err(mount::failure)?;
     let specs: Vec<StrategySpec> = specs.into_iter().map(resolved).collect::<Result<_, _>>()?;
-    if arguments.record.is_some() {
-        return recorded(arguments, &specs, &directories);
+    let inputs = named_in(&arguments.command);
+    if let Some(target) = Target::begin_if(arguments.record.as_deref(), "--record", &inputs)? {
+        return recorded(arguments, target, &specs, &directories);
     }
     let server = Server::start(&specs, &directories, None)?;
     become_command(&server.socket, &directories, &arguments.command)
@@ -46,12 +47,10 @@ pub(super) fn mounted(
 /// The same, with the calls of the program in a trace.
 fn recorded(
     arguments: &Arguments,
+    target: Target,
     specs: &[StrategySpec],
     directories: &[PathBuf],
 ) -> Result<ExitCode, Failure> {
-    let inputs = named_in(&arguments.command);
-    let target = Target::begin_if(arguments.record.as_deref(), "--record", &inputs)?;
-    let Some(target) = target else { return Ok(ExitCode::SUCCESS) };
     let mut output = Output::reserve(target, RESOLUTION_NS, summarize)?;
     let texts: Vec<String> = specs.iter().map(|spec| spec.text.clone()).collect();
     let settings = Settings { posix: true, stdio: StreamCalls::Nothing, ..Settings::default() };
