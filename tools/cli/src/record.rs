@@ -181,7 +181,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// By a mount over directories instead of the library.
 fn run_mounted(arguments: &Arguments, target: Target) -> Result<ExitCode, Failure> {
     for (is_given, option) in [
-        (arguments.layers.iter().any(|&layer| layer != LayerName::Posix), "--layer but posix"),
+        (
+            arguments.layers.iter().any(|&layer| layer != LayerName::Posix),
+            "a --layer other than posix",
+        ),
         (arguments.when_full == WhenFull::Ring, "--when-full ring"),
         (arguments.collective.is_given(), "--collective"),
     ] {
