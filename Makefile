@@ -30,7 +30,7 @@ help:
 	@echo 'make packages      tarball, wheel, deb and rpm for old and new systems, in build/packages'
 
 build: setup
-	$(CARGO) build --release --workspace
+	$(CARGO) build --release --workspace --exclude iolab-python
 
 setup:
 	@tools/setup/install study
