@@ -23,6 +23,7 @@ mod descriptions;
 mod drive;
 mod fsync_relax;
 pub mod guest;
+pub mod hdf5;
 mod held;
 mod interest;
 mod known_size;

@@ -139,9 +139,11 @@ fn who_sees_bytes_late_is_said_unless_files_are_named() {
 }
 
 #[test]
-fn a_study_takes_all_but_who_destroys_what_it_compares() {
+fn a_study_takes_all_but_who_changes_what_it_compares() {
     let told = checked("seek-free:paths=*", Setting::Compared, everything()).unwrap_err();
     assert!(told.message.contains("study") && told.message.contains("seek-free"), "{told}");
+    let told = checked("h5:alignment=1m", Setting::Compared, everything()).unwrap_err();
+    assert!(told.message.contains("`h5`") && told.message.contains("byte by byte"), "{told}");
     for text in ["cruel", "fsync-relax + write-back"] {
         assert_eq!(checked(text, Setting::Compared, Consent::default()), Ok(vec![]), "{text}");
     }

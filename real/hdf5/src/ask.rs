@@ -21,7 +21,7 @@ const SPACES_MAX: i64 = 0xffff;
 const CHUNKED: i32 = 2;
 
 /// Calls a function of the library; 0 when it does not have it, which no question means anything by.
-fn ask(library: &'static Library, name: &'static CStr, words: [usize; 3]) -> usize {
+pub(crate) fn ask(library: &'static Library, name: &'static CStr, words: [usize; 3]) -> usize {
     let Some(address) = library.function(name) else { return 0 };
     // SAFETY: a function that takes at most three words; more than it takes do no harm in registers.
     unsafe {
@@ -29,6 +29,16 @@ fn ask(library: &'static Library, name: &'static CStr, words: [usize; 3]) -> usi
             std::mem::transmute(address);
         function(words[0], words[1], words[2])
     }
+}
+
+/// A function of the library, of the type that the caller knows it to be of.
+///
+/// # Safety
+/// `F` is the type of a pointer to the function of that name.
+pub(crate) unsafe fn ask_of<F: Copy>(library: &'static Library, name: &'static CStr) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<usize>()) };
+    // SAFETY: an address as a pointer to the function that lies there.
+    library.function(name).map(|address| unsafe { std::mem::transmute_copy(&address) })
 }
 
 fn of_id(library: &'static Library, name: &'static CStr, id: i64) -> usize {

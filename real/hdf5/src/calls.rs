@@ -4,8 +4,9 @@
 //! stand before its own (an `…_async` call says first where it stands, and last which set of events it
 //! joins). What one call of HDF5 calls inside is its own.
 
-use crate::library;
+use crate::library::{self, Library};
 use crate::lock::survive_forks;
+use crate::properties;
 use crate::rows::{Call, RECORDER, What};
 use iolab_layer::inside::Inside;
 use iolab_layer::recorder::Times;
@@ -29,28 +30,58 @@ struct Row {
     before: usize,
 }
 
+/// Makes a call with such arguments, at that address.
+type Perform<'a> = &'a dyn Fn(usize, &[usize]) -> usize;
+
 /// # Safety
 /// The arguments are the guest's own; `perform` calls a function that takes them.
 #[inline(never)]
-unsafe fn around(row: &'static Row, words: &[usize], perform: &dyn Fn(usize) -> usize) -> usize {
+unsafe fn around(row: &'static Row, words: &[usize], perform: Perform<'_>) -> usize {
     let found =
         library::of_call(row.name).and_then(|library| Some((library, library.function(row.name)?)));
     let Some((library, address)) = found else { return NO_SUCH_FUNCTION };
-    let Some(door) = RECORDER.door() else { return perform(address) };
-    let Some(_inside) = Inside::enter(&FRAME) else { return perform(address) };
+    let has_properties = row.what == What::OpenFile && properties::are_wanted();
+    if RECORDER.door().is_none() && !has_properties {
+        return perform(address, words);
+    }
+    let Some(_inside) = Inside::enter(&FRAME) else { return perform(address, words) };
     survive_forks();
+    let opening = has_properties
+        .then(|| kept(|| properties::opening(row.name, words, row.before, library)))
+        .flatten();
+    let Some(opening) = opening else { return recorded(row, words, library, address, perform) };
+    let answer = recorded(row, &opening.words(words), library, address, perform);
+    kept(|| opening.done(answer));
+    answer
+}
+
+/// Makes a call, and a record of it where there is a recorder.
+fn recorded(
+    row: &'static Row,
+    words: &[usize],
+    library: &'static Library,
+    address: usize,
+    perform: Perform<'_>,
+) -> usize {
+    let Some(door) = RECORDER.door() else { return perform(address, words) };
     let call = Call::of(row.function, row.what, &words[row.before..], library);
     let start = (door.now)();
-    let answer = perform(address);
+    let answer = perform(address, words);
     let times = Times { start, end: (door.now)() };
-    // SAFETY: this thread's own word; what is asked of the library may change it.
-    let error = unsafe { *libc::__errno_location() };
-    if let Some(record) = call.record(times, answer) {
+    if let Some(record) = kept(|| call.record(times, answer)) {
         RECORDER.push(record);
     }
+    answer
+}
+
+/// Does work that may ask the library, and keeps the program's number of its last error.
+fn kept<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: this thread's own word; what is asked of the library may change it.
+    let error = unsafe { *libc::__errno_location() };
+    let done = work();
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = error };
-    answer
+    done
 }
 
 macro_rules! wrappers {
@@ -70,7 +101,8 @@ macro_rules! wrappers {
                 what: What::$what,
                 before: $before,
             };
-            let perform = |address: usize| {
+            let perform = |address: usize, words: &[usize]| {
+                let &[$($argument),*] = words else { return NO_SUCH_FUNCTION };
                 // SAFETY: the function of this name, which takes as many words.
                 unsafe {
                     let function: unsafe extern "C-unwind" fn($(wrappers!(word $argument)),*) -> usize =

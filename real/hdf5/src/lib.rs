@@ -7,6 +7,8 @@
 //! (`library`). What objects are called and how many bytes a selection has is asked of the library
 //! itself (`ask`), of an object once per opening (`objects`).
 //!
+//! A strategy of this layer may give files other properties when they are opened (`properties`).
+//!
 //! A guest's rules: the call is made first and its answer never changes; the library is asked only
 //! about identifiers with which a call succeeded, so that no question fails and its stack of errors
 //! stays as it was; without a recorder everything passes.
@@ -16,4 +18,5 @@ mod calls;
 mod library;
 mod lock;
 mod objects;
+mod properties;
 mod rows;

@@ -5,10 +5,11 @@
 //! looked up again when the loader has loaded or unloaded something, which costs a glance per call.
 
 use crate::objects::STATE;
-use iolab_layer::loader::{Object, following, object_at, objects, symbol, symbol_for};
+use iolab_layer::loader::{Object, anywhere, following, object_at, objects, symbol, symbol_for};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A loaded library that defines HDF5's functions.
 #[derive(Debug)]
@@ -16,7 +17,8 @@ pub(crate) struct Library {
     path: CString,
     /// Addresses its file lies at.
     span: Range<usize>,
-    has_short_ids: OnceLock<bool>,
+    version: OnceLock<Option<[u32; 3]>>,
+    is_told: AtomicBool,
 }
 
 /// What is known of the loader's list.
@@ -113,7 +115,8 @@ fn library(object: Object) -> Option<Library> {
     object.span.contains(&version).then(|| Library {
         path: object.path,
         span: object.span,
-        has_short_ids: OnceLock::new(),
+        version: OnceLock::new(),
+        is_told: AtomicBool::new(false),
     })
 }
 
@@ -169,20 +172,43 @@ impl Library {
         (&self.span, &self.path) == (&other.span, &other.path)
     }
 
-    /// Whether identifiers are 32 bits wide, as before version 1.10. The library sets itself up to answer,
-    /// so this is for one that is about to be called.
-    pub(crate) fn has_short_ids(&'static self) -> bool {
-        *self.has_short_ids.get_or_init(|| {
-            let Some(address) = self.function(VERSION) else { return false };
-            let (mut major, mut minor, mut release) = (0u32, 0u32, 0u32);
+    /// Its version: major, minor and release. The library sets itself up to answer, so this is for one that is about to
+    /// be called.
+    pub(crate) fn version(&'static self) -> Option<[u32; 3]> {
+        *self.version.get_or_init(|| {
+            let address = self.function(VERSION)?;
+            let [mut major, mut minor, mut release] = [0u32; 3];
             // SAFETY: the library's own function, which fills three integers.
             unsafe {
                 let version: unsafe extern "C" fn(*mut u32, *mut u32, *mut u32) -> i32 =
                     std::mem::transmute(address);
                 version(&mut major, &mut minor, &mut release);
             }
-            (1..).contains(&major) && (major, minor) < (1, 10)
+            (major > 0).then_some([major, minor, release])
         })
+    }
+
+    /// Whether identifiers are 32 bits wide, as before version 1.10; asked as [`Library::version`] is.
+    pub(crate) fn has_short_ids(&'static self) -> bool {
+        self.version().is_some_and(|[major, minor, _]| (major, minor) < (1, 10))
+    }
+
+    /// Whether this is asked for the first time.
+    pub(crate) fn is_first_told(&self) -> bool {
+        !self.is_told.swap(true, Relaxed)
+    }
+
+    /// The identifier in its variable of that name. A program that refers to it has the variable in itself, then, and the
+    /// library's own keeps what it began with.
+    pub(crate) fn variable(&'static self, name: &'static CStr) -> Option<i64> {
+        let read = |address: usize| match self.has_short_ids() {
+            // SAFETY: a variable that holds an identifier of this width.
+            true => i64::from(unsafe { (address as *const i32).read() }),
+            // SAFETY: as above.
+            false => unsafe { (address as *const i64).read() },
+        };
+        let own = symbol(&self.path, name).map(read).filter(|id| *id > 0);
+        own.or_else(|| anywhere(name).map(read).filter(|id| *id > 0))
     }
 
     /// Address of its function of that name.

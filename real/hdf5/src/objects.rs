@@ -16,6 +16,8 @@ pub(crate) struct State {
     pub(crate) addresses: BTreeMap<(usize, usize), Option<usize>>,
     /// By library and identifier.
     objects: BTreeMap<(usize, i64), Known>,
+    /// Lists of properties of ours that are to be given back, and whose they are.
+    pub(crate) lists: Vec<((usize, i64), i64)>,
     /// Absolute paths, by the name a file was opened with last.
     paths: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Numbers of files and texts in the run, the latter by file.
@@ -26,6 +28,7 @@ pub(crate) static STATE: Locked<State> = Locked::new(State {
     loaded: Loaded::unknown(),
     addresses: BTreeMap::new(),
     objects: BTreeMap::new(),
+    lists: Vec::new(),
     paths: BTreeMap::new(),
     numbers: BTreeMap::new(),
 });
@@ -138,7 +141,7 @@ fn keep(library: &'static Library, id: i64, known: Known) -> Known {
     known
 }
 
-fn absolute(name: &[u8]) -> Vec<u8> {
+pub(crate) fn absolute(name: &[u8]) -> Vec<u8> {
     let path = Path::new(OsStr::from_bytes(name));
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.as_os_str().as_bytes().to_vec()

@@ -1,5 +1,5 @@
-//! What the libraries that see calls of a layer above POSIX share: the way to the recorder, and whether
-//! a thread is in a call of their layer already, and what the loader has.
+//! What the libraries that see calls of a layer above POSIX share: the way to the recorder, whether a thread is in a
+//! call of their layer already, what the loader has, and which strategies of their layer are applied.
 //!
 //! They are preloaded beside `libiolab_intercept.so`, each with this crate's state for itself.
 
@@ -8,6 +8,7 @@ compile_error!(
     "the preloaded library knows Linux on x86-64 only; other parts of iolab build alone"
 );
 
+pub mod applied;
 pub mod inside;
 pub mod loader;
 pub mod recorder;

@@ -24,9 +24,9 @@ use crate::pfs::trouble::Trouble;
 use crate::recorder::Times;
 use demotion::Verdict;
 use file::File;
+use iolab_layer::applied;
 use iolab_layer::inside::Inside;
 use iolab_policy::insitu::mpiio::MpiIoStage;
-use iolab_policy::insitu::stacking::{self, Consent, Setting};
 use iolab_policy::insitu::{Selection, StrategySpec};
 use iolab_vocab::Direction;
 use std::cell::Cell;
@@ -44,23 +44,15 @@ pub(super) struct Chosen {
     stage: MpiIoStage,
 }
 
-/// The stages of this run. What cannot be read or was not consented to is told by the recorder's
-/// library, which reads the same text.
+/// The stages of this run.
 fn chosen() -> &'static [Chosen] {
     static CHOSEN: OnceLock<Vec<Chosen>> = OnceLock::new();
     CHOSEN.get_or_init(|| {
-        let text = std::env::var("IOLAB_APPLY").unwrap_or_default();
-        let Ok(mut specs) = StrategySpec::parse_all(&text) else { return Vec::new() };
-        specs.retain(|spec| spec.mpiio().is_some());
-        let consent = Consent::read(&std::env::var("IOLAB_ALLOW").unwrap_or_default());
-        if stacking::check(&specs, Setting::Live, consent).is_err() {
-            return Vec::new();
-        }
         let stage = |spec: StrategySpec| {
             let stage = spec.mpiio()?;
             Some(Chosen { name: spec.name, selection: spec.selection, stage })
         };
-        specs.into_iter().filter_map(stage).collect()
+        applied::strategies(|spec| spec.mpiio().is_some()).into_iter().filter_map(stage).collect()
     })
 }
 

@@ -6,6 +6,7 @@
 
 mod shell;
 
+use crate::above;
 use crate::failure::Failure;
 use crate::profile;
 use crate::record::launch_failure;
@@ -83,7 +84,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             .hint("give --record DIR, --apply STRATEGY or @PROFILE.toml"));
     }
     let shell = arguments.shell.unwrap_or(Shell::Words);
-    let mut variables = vec![Variable::preload(libraries(&arguments.layers)?)?];
+    let (specs, consent) = applied(arguments)?;
+    let mut variables = vec![Variable::preload(libraries(&arguments.layers, &specs)?)?];
     let mut add = |name, value: String| variables.push(Variable::new(name, value));
     if let Some(directory) = &arguments.record {
         add("IOLAB_RECORD", made(directory)?);
@@ -96,7 +98,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             add("IOLAB_LAYERS", names.join(":"));
         }
     }
-    let (specs, consent) = applied(arguments)?;
     if !specs.is_empty() {
         add("IOLAB_APPLY", StrategySpec::join(&specs));
         if !consent.is_empty() {
@@ -117,13 +118,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 /// The libraries to preload, that of the hooks first.
-fn libraries(layers: &[Layer]) -> Result<Vec<PathBuf>, Failure> {
+fn libraries(layers: &[Layer], specs: &[StrategySpec]) -> Result<Vec<PathBuf>, Failure> {
     let mut libraries = vec![launch::find_library().map_err(launch_failure)?];
     if layers.contains(&Layer::Mpi) {
         libraries.push(launch::find_mpi_library().map_err(launch_failure)?);
     }
     if layers.contains(&Layer::Hdf5) {
         libraries.push(launch::find_hdf5_library().map_err(launch_failure)?);
+    }
+    for library in above::libraries(specs)? {
+        if !libraries.contains(&library) {
+            libraries.push(library);
+        }
     }
     Ok(libraries)
 }

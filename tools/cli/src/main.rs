@@ -5,6 +5,7 @@
 #[macro_use]
 mod say;
 
+mod above;
 mod advise;
 mod bench;
 mod calibrate;

@@ -6,11 +6,11 @@
 //! look after or to write down, this process becomes the program.
 
 mod counting;
-mod parallel;
 mod staging;
 mod telling;
 mod via;
 
+use crate::above::{self, Above};
 use crate::collective::Collective;
 use crate::failure::Failure;
 use crate::mounted::Via;
@@ -32,7 +32,6 @@ use iolab_policy::insitu::stacking::{self, Consent, Setting};
 use iolab_policy::insitu::{BlockOf, StrategySpec};
 use iolab_trace::finish::Side;
 use iolab_trace::{Event, Layer};
-use parallel::Parallel;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -128,10 +127,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let collective = arguments.collective.applied()?;
     let mut command = Command::new(program);
     command.args(&arguments.command[1..]);
-    let parallel = Parallel::begin(&mut command, &specs, arguments.quiet, arguments.strict);
+    let above = Above::begin(&mut command, &specs, arguments.quiet, arguments.strict);
     let mut libraries = vec![launch::find_library().map_err(launch_failure)?];
-    if collective.is_some() || specs.iter().any(parallel::is_hosted) {
-        libraries.push(launch::find_mpi_library().map_err(launch_failure)?);
+    libraries.extend(above::libraries(&specs)?);
+    if collective.is_some() {
+        let library = launch::find_mpi_library().map_err(launch_failure)?;
+        if !libraries.contains(&library) {
+            libraries.push(library);
+        }
     }
     if let Some(collective) = &collective {
         collective.prepare(&mut command);
@@ -147,7 +150,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let counting = Counting::begin(&mut command, &specs);
     let wants_a_trace = arguments.record.is_some() || arguments.decisions.is_some();
     let has_plans = planned::share(&mut command, &specs)?;
-    let is_told = telling.is_some() || counting.is_some() || parallel.is_some();
+    let is_told = telling.is_some() || counting.is_some() || above.is_some();
     let is_waited_for = is_told || has_plans;
     let has_nobody = shared.is_none() && staging.is_none() && collective.is_none();
     if has_nobody && !wants_a_trace && !is_waited_for {
@@ -177,7 +180,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(counting) = counting {
         counting.end();
     }
-    let is_reached = parallel.is_none_or(|parallel| parallel.end(arguments.strict));
+    let is_reached = above.is_none_or(|above| above.end(arguments.strict));
     let is_reached = telling.is_none_or(|telling| telling.end(arguments.strict)) && is_reached;
     Ok(match ending.code() {
         0 if !is_home => ExitCode::from(staging::LEFT),

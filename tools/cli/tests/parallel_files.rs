@@ -9,6 +9,8 @@ use tempfile::TempDir;
 
 #[path = "parallel_files/collectives.rs"]
 mod collectives;
+#[path = "parallel_files/properties.rs"]
+mod properties;
 #[path = "parallel_files/stages.rs"]
 mod stages;
 
@@ -18,7 +20,7 @@ type Left = BTreeMap<PathBuf, Vec<u8>>;
 fn need(tool: &str) {
     let found = std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(tool).is_file()));
-    let packages = "libmpich-dev mpich libopenmpi-dev openmpi-bin gfortran";
+    let packages = "gcc libmpich-dev mpich libopenmpi-dev openmpi-bin gfortran";
     assert!(found, "`{tool}` is missing: apt-get install {packages}");
 }
 

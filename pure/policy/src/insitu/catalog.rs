@@ -5,6 +5,7 @@ use super::classes::{
     Classes, Interference, Layer, Need, Owned, Scope, Semantics, Shape, State, Visibility,
 };
 use super::cruel::Trouble;
+use super::hdf5::Properties;
 use super::mpiio::{Collect, Demote, Hints, MpiIoStage};
 use super::parameter::{Parameters, unknown};
 use super::write_back::Settings;
@@ -37,6 +38,8 @@ pub enum Build {
     MpiIo(fn(&Parameters) -> Result<MpiIoStage, Refusal>),
     /// Reads where files begin, which is decided when they are opened and by no call after it.
     Place(fn(&Parameters) -> Result<Stage, Refusal>),
+    /// Reads the properties with which HDF5 opens files.
+    Hdf5(fn(&Parameters) -> Result<Properties, Refusal>),
 }
 
 impl Build {
@@ -50,6 +53,10 @@ impl Build {
             }
             Build::Place(build) => {
                 build(parameters)?;
+                Ok(Box::new(Null::DEAF))
+            }
+            Build::Hdf5(read) => {
+                read(parameters)?;
                 Ok(Box::new(Null::DEAF))
             }
         }
@@ -322,12 +329,28 @@ const COLLECT_CRUEL: Row = Row {
     build: Build::MpiIo(|parameters| Ok(MpiIoStage::Collect(Collect::parse_cruel(parameters)?))),
 };
 
+const H5: Row = Row {
+    name: "h5",
+    summary: "has HDF5 open files with other properties: where objects begin, how large its buffers are",
+    usage: "h5:alignment=1m[,threshold=64k,meta-block=1m,chunk-cache=64m,coll-metadata=yes,paths=GLOB,exclude=GLOB], or without alignment",
+    classes: Classes {
+        layer: Layer::Hdf5,
+        scope: Scope::Metadata,
+        interference: Interference::Opening,
+        needs: &[Need::Hdf5],
+        owns: &[Owned::Properties],
+        ..Classes::PLAIN
+    },
+    build: Build::Hdf5(Properties::parse),
+};
+
 /// All strategies.
 pub struct Catalog;
 
 impl Catalog {
     /// Every row, in the order of documentation.
     pub const ROWS: &[Row] = &[
+        H5,
         COLLECT,
         COLLECT_CRUEL,
         HINTS,

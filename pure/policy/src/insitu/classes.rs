@@ -138,6 +138,8 @@ closed! {
         SecondPlace "second place",
         /// A program of MPI.
         Mpi "MPI",
+        /// A program of HDF5.
+        Hdf5 "HDF5",
         /// A page cache below.
         PageCache "page cache",
     }
@@ -156,6 +158,8 @@ closed! {
         Syncs "syncs",
         /// What the MPI library is advised to do.
         Hints "hints",
+        /// With which properties HDF5 opens files.
+        Properties "properties of files",
         /// Who does what for whom in a collective access.
         Exchange "collective accesses",
     }

@@ -14,6 +14,16 @@ pub(super) fn size(key: &str, value: &str) -> Result<u64, Refusal> {
     })
 }
 
+/// Bytes as a user writes them, exactly.
+pub(super) fn size_text(bytes: u64) -> String {
+    let units = [(40, "t"), (30, "g"), (20, "m"), (10, "k")];
+    let fits = |&&(bits, _): &&(u32, &str)| bytes > 0 && bytes.is_multiple_of(1 << bits);
+    match units.iter().find(fits) {
+        Some((bits, unit)) => format!("{}{unit}", bytes >> bits),
+        None => bytes.to_string(),
+    }
+}
+
 /// Refuses bytes outside of a range.
 pub(super) fn in_range(key: &str, bytes: u64, range: RangeInclusive<u64>) -> Result<(), Refusal> {
     if range.contains(&bytes) {
@@ -56,6 +66,16 @@ pub(super) fn unknown(key: &str, known: &str) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_written_as_they_are_read() {
+        for (bytes, text) in
+            [(0, "0"), (1023, "1023"), (65_536, "64k"), (3 << 20, "3m"), (1 << 40, "1t")]
+        {
+            assert_eq!(size_text(bytes), text);
+            assert_eq!(size("size", text), Ok(bytes));
+        }
+    }
 
     #[test]
     fn durations_have_units_or_are_of_seconds() {

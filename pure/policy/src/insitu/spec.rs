@@ -4,6 +4,7 @@
 use super::catalog::{Build, Catalog, Row};
 use super::classes::{Classes, Layer, Semantics};
 use super::count;
+use super::hdf5::Properties;
 use super::mpiio::MpiIoStage;
 use super::plan::Plan;
 use super::selection::Selection;
@@ -212,7 +213,15 @@ impl StrategySpec {
     pub fn mpiio(&self) -> Option<MpiIoStage> {
         match self.row().build {
             Build::MpiIo(build) => build(&self.parameters).ok(),
-            Build::Posix(_) | Build::Place(_) => None,
+            Build::Posix(_) | Build::Place(_) | Build::Hdf5(_) => None,
+        }
+    }
+
+    /// With which properties HDF5 is to open files, if it is a stage of that layer.
+    pub fn hdf5(&self) -> Option<Properties> {
+        match self.row().build {
+            Build::Hdf5(read) => read(&self.parameters).ok(),
+            Build::Posix(_) | Build::MpiIo(_) | Build::Place(_) => None,
         }
     }
 
@@ -220,7 +229,7 @@ impl StrategySpec {
     pub fn place(&self) -> Option<Stage> {
         match self.row().build {
             Build::Place(read) => read(&self.parameters).ok(),
-            Build::Posix(_) | Build::MpiIo(_) => None,
+            Build::Posix(_) | Build::MpiIo(_) | Build::Hdf5(_) => None,
         }
     }
 
@@ -394,8 +403,12 @@ mod tests {
     #[test]
     fn the_layer_of_a_row_is_the_one_it_is_built_for() {
         for row in Catalog::ROWS {
-            let is_above = matches!(row.build, Build::MpiIo(_));
-            assert_eq!(row.classes.layer == Layer::MpiIo, is_above, "{}", row.name);
+            let layer = match row.build {
+                Build::Posix(_) | Build::Place(_) => Layer::Posix,
+                Build::MpiIo(_) => Layer::MpiIo,
+                Build::Hdf5(_) => Layer::Hdf5,
+            };
+            assert_eq!(row.classes.layer, layer, "{}", row.name);
         }
     }
 

@@ -431,6 +431,15 @@ fn comparable(spec: &StrategySpec) -> Result<(), Refusal> {
     if has_a_place(spec.row()) {
         return Err(needs_a_run(spec, "a study starts programs by itself"));
     }
+    if spec.classes().owns(Owned::Properties) {
+        return Err(Refusal {
+            message: format!(
+                "`{}` has the same data lie elsewhere in files, which a study compares byte by byte",
+                spec.name
+            ),
+            hint: format!("time the program by itself: `iolab run --apply {} …`", spec.text),
+        });
+    }
     match spec.classes().semantics {
         Semantics::Destroyed => Err(Refusal {
             message: format!("`{}` destroys the files that a study compares", spec.name),

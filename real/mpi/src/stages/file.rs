@@ -11,6 +11,7 @@ use crate::exchange::told;
 use crate::open_files::{self, OpenFiles};
 use crate::pfs::group::Group;
 use crate::pfs::numbers::Numbers;
+use iolab_layer::applied;
 use iolab_policy::insitu::mpiio::{Collect, Demote, HintEffect, Line, MpiIoStage};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -62,7 +63,7 @@ pub(super) fn opening(chosen: &[Chosen], call: &Call<'_>) -> Option<Opening> {
     let group = Group::of_open(call)?;
     let path = path_of_open(call);
     let own = || {
-        let is_for = |(_, it): &(usize, &Chosen)| chooses(it, &path);
+        let is_for = |(_, it): &(usize, &Chosen)| applied::chooses(&it.selection, &path);
         chosen.iter().enumerate().take(63).filter(is_for).fold(0u64, |bits, (at, _)| bits | 1 << at)
     };
     let bits = group.found_by_first(|| Ok(own())).ok()?;
@@ -81,16 +82,6 @@ pub(super) fn opening(chosen: &[Chosen], call: &Call<'_>) -> Option<Opening> {
     }
     let added = if hints.is_empty() { None } else { Added::beside(call.handle(3), &hints) };
     Some(Opening { group, path, names, hints, added, demote, collect })
-}
-
-/// Whether a stage is for a file, by the name the program uses or by the one with symbolic links resolved.
-fn chooses(stage: &Chosen, path: &Path) -> bool {
-    let canonical = path.canonicalize().ok();
-    let names =
-        || [Some(path), canonical.as_deref()].into_iter().flatten().map(|it| it.to_string_lossy());
-    let selection = &stage.selection;
-    (selection.paths.is_empty() || names().any(|name| selection.includes(&name)))
-        && !names().any(|name| selection.excludes(&name))
 }
 
 impl Opening {

@@ -1,22 +1,17 @@
-//! What stages did, for the launcher to tell: lines in the place it named (`IOLAB_MPIIO_LOG`), each in
-//! one piece, since all ranks write there.
+//! What stages did, for the launcher to tell: lines in the place it named (`IOLAB_MPIIO_LOG`).
 
 use crate::profiling;
+use iolab_layer::applied;
 use iolab_policy::insitu::mpiio::Line;
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// More than any family has (`MPI_MAX_LIBRARY_VERSION_STRING` of MPICH is 8,192).
 const VERSION_BYTES: usize = 1 << 14;
 
-/// Leaves a line. A place that is full or gone costs the line, nothing else.
+/// Leaves a line.
 pub(super) fn leave(line: &Line) {
-    let Some(place) = std::env::var_os("IOLAB_MPIIO_LOG") else { return };
-    if let Ok(mut log) = OpenOptions::new().append(true).open(place) {
-        let _ = log.write_all(line.text().as_bytes());
-    }
+    applied::leave("IOLAB_MPIIO_LOG", &line.text());
 }
 
 /// This process has begun with MPI, which is left once.

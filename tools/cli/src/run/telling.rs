@@ -43,7 +43,7 @@ impl Telling {
         is_quiet: bool,
         is_strict: bool,
     ) -> Option<Telling> {
-        // What stages of other layers do is told by the libraries of those (`parallel`).
+        // What stages of other layers do is told by the libraries of those (`above`).
         let specs = || specs.iter().filter(|spec| spec.layer() == Layer::Posix);
         let is_wanted = specs().next().is_some() && (is_strict || !is_quiet && !is_inside_a_run());
         let (tally, place) = match is_wanted.then(Tally::create)? {

@@ -1,0 +1,39 @@
+//! The strategies of a layer that are applied to this program (`IOLAB_APPLY`), the files they are for, and where what
+//! they did is left for the launcher to tell.
+
+use iolab_policy::insitu::stacking::{self, Consent, Setting};
+use iolab_policy::insitu::{Selection, StrategySpec};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+
+/// The strategies of this program that `is_here` knows for the layer's. None where the text cannot be read or
+/// nobody has consented to it, which the recorder's library tells, which reads the same.
+pub fn strategies(is_here: fn(&StrategySpec) -> bool) -> Vec<StrategySpec> {
+    let text = std::env::var("IOLAB_APPLY").unwrap_or_default();
+    let Ok(mut specs) = StrategySpec::parse_all(&text) else { return Vec::new() };
+    specs.retain(is_here);
+    let consent = Consent::read(&std::env::var("IOLAB_ALLOW").unwrap_or_default());
+    match stacking::check(&specs, Setting::Live, consent) {
+        Ok(_remarks) => specs,
+        Err(_refusal) => Vec::new(),
+    }
+}
+
+/// Whether a strategy is for a file, by the name the program uses or by the one with symbolic links resolved.
+pub fn chooses(selection: &Selection, path: &Path) -> bool {
+    let canonical = path.canonicalize().ok();
+    let names =
+        || [Some(path), canonical.as_deref()].into_iter().flatten().map(|it| it.to_string_lossy());
+    (selection.paths.is_empty() || names().any(|name| selection.includes(&name)))
+        && !names().any(|name| selection.excludes(&name))
+}
+
+/// Leaves a line, in one piece since all processes write there, in the file that the launcher named in that variable. A
+/// file that is full or gone costs the line, nothing else.
+pub fn leave(variable: &str, line: &str) {
+    let Some(place) = std::env::var_os(variable) else { return };
+    if let Ok(mut log) = OpenOptions::new().append(true).open(place) {
+        let _ = log.write_all(line.as_bytes());
+    }
+}
