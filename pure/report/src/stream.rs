@@ -78,11 +78,15 @@ pub(crate) struct Transfers {
     pub(crate) tiny_scattered: Calls,
     /// Of a block or more, but not beginning at one, and not continuing the one before.
     pub(crate) unaligned: Calls,
-    /// Moved nothing.
-    pub(crate) empty: Calls,
+    /// Asked again, and again got nothing, where the one before got nothing.
+    pub(crate) repeated_empty: Calls,
     pub(crate) failed: Calls,
     pub(crate) requests: Frequent<u64, 4>,
     pub(crate) detector: Detector,
+    /// The first request, if it is tiny: what it is shows the second.
+    tiny_first: Calls,
+    /// Where a request got nothing, if that was the last one.
+    empty_at: Option<i64>,
 }
 
 impl Transfers {
@@ -93,17 +97,29 @@ impl Transfers {
             return;
         }
         if event.result == 0 {
-            self.empty.add(row, event);
+            // Of calls that were counted, the first may be the one that notices the end.
+            if self.empty_at == Some(event.offset) || event.calls() > 2 {
+                self.repeated_empty.add(row, event);
+            }
+            self.empty_at = Some(event.offset);
             return;
         }
+        self.empty_at = None;
         // Of calls that were counted, only the mean is known.
         let bytes = (event.result as u64).div_ceil(event.calls());
         self.requests.add_many(bytes, event.calls());
         let Ok(offset) = u64::try_from(event.offset) else { return };
         let extent = Extent::new(offset, event.result as u64);
-        let consecutive = self.detector.add(extent) || self.all.count == event.calls();
+        let is_first = self.all.count == event.calls();
+        let consecutive = self.detector.add(extent) || (is_first && event.calls() > 1);
+        let first = std::mem::take(&mut self.tiny_first);
         match (bytes < TINY_BYTES, consecutive) {
-            (true, true) => self.tiny_consecutive.add(row, event),
+            (true, true) => {
+                self.tiny_consecutive.merge(first);
+                self.tiny_consecutive.add(row, event);
+            }
+            (true, false) if is_first => self.tiny_first.add(row, event),
+            (false, false) if is_first => {}
             (true, false) => self.tiny_scattered.add(row, event),
             (false, false) if offset % BLOCK_BYTES != 0 => self.unaligned.add(row, event),
             (false, _) => {}
@@ -193,6 +209,8 @@ impl Stream {
         if event.function == Function::INHERITED || event.result < 0 {
             return;
         }
+        // Whoever opens the file anew reads to its end anew.
+        self.reads.iter_mut().for_each(|reads| reads.empty_at = None);
         self.opens.add(row, event);
         if event.argument >= 0 && event.argument & O_CREAT != 0 {
             self.creates.add(row, event);

@@ -324,6 +324,21 @@ fn empty_reads() {
     assert_told_apart("empty-reads", &polling(200), &polling(1));
 }
 
+/// A hundred starts of a program that reads its little file to the end are no habit of reading it.
+#[test]
+fn what_many_programs_or_openings_do_once_is_no_habit() {
+    let settings = |p: &mut Program| {
+        p.opens("/settings", 0).reads("/settings", 0, 2).reads("/settings", 2, 0);
+    };
+    let openings = program(|p| (0..150).for_each(|_| settings(p)));
+    let programs = ranks(150, |p, _| settings(p));
+    for many in [openings, programs] {
+        for rule in ["empty-reads", "small-sequential-reads"] {
+            assert!(!many.findings().contains(&rule), "{:?}", many.findings());
+        }
+    }
+}
+
 #[test]
 fn failing_transfers() {
     let writing = |failures: u64| {

@@ -158,12 +158,15 @@ pub(super) const RULES: &[FileRule] = &[
     FileRule {
         name: "empty-reads",
         confidence: Confidence::Certain,
-        calls: |stream| of(stream, Direction::Read, |t| t.empty),
+        calls: |stream| of(stream, Direction::Read, |t| t.repeated_empty),
         applies: |file, calls| {
             calls.count >= HABIT_CALLS && calls.count >= file.all(Direction::Read).count.div_ceil(3)
         },
         message: |_, calls| {
-            format!("{} reads at the end of the file get nothing", grouped(calls.count))
+            format!(
+                "{} reads ask again at the end of the file, and get nothing",
+                grouped(calls.count)
+            )
         },
         remedy: "wait for the file to grow with inotify instead of asking again and again",
         strategy: None,
