@@ -10,8 +10,8 @@ use super::mpiio::{Collect, Demote, Hints, MpiIoStage};
 use super::parameter::{Parameters, unknown};
 use super::write_back::Settings;
 use super::{
-    Count, Cruel, FsyncRelax, Null, SeekElide, SeekFree, Stage, Strategy, Throttle, WriteBack,
-    read_ahead, window,
+    Count, Cruel, DeferClose, FsyncRelax, Null, SeekElide, SeekFree, Stage, Strategy, Throttle,
+    WriteBack, read_ahead, window,
 };
 use iolab_vocab::Refusal;
 
@@ -40,6 +40,8 @@ pub enum Build {
     Place(fn(&Parameters) -> Result<Stage, Refusal>),
     /// Reads the properties with which HDF5 opens files.
     Hdf5(fn(&Parameters) -> Result<Properties, Refusal>),
+    /// Keeps small files in a container, by their names; only a mount hears of all names.
+    Names(fn(&Parameters) -> Result<DeferClose, Refusal>),
 }
 
 impl Build {
@@ -57,6 +59,10 @@ impl Build {
             }
             Build::Hdf5(read) => {
                 read(parameters)?;
+                Ok(Box::new(Null::DEAF))
+            }
+            Build::Names(build) => {
+                build(parameters)?;
                 Ok(Box::new(Null::DEAF))
             }
         }
@@ -225,6 +231,23 @@ const STAGE: Row = Row {
     build: Build::Place(Stage::parse),
 };
 
+const DEFER_CLOSE: Row = Row {
+    name: "defer-close",
+    summary: "keeps new small files in one container, and makes them for real after the program, or when asked",
+    usage: "defer-close:paths=GLOB[,largest=1m,memory=1g,exclusive=yes,unpack=end|background|never,exclude=GLOB]",
+    classes: Classes {
+        scope: Scope::Both,
+        interference: Interference::Opening,
+        state: State::Container,
+        visibility: Visibility::Unpacked,
+        shape: Shape::Joins,
+        needs: &[Need::Agent, Need::Mount],
+        owns: &[Owned::Placement],
+        ..Classes::PLAIN
+    },
+    build: Build::Names(DeferClose::parse),
+};
+
 const CRUEL_CLASSES: Classes = Classes {
     scope: Scope::Data,
     interference: Interference::Single,
@@ -367,6 +390,7 @@ impl Catalog {
         FSYNC_RELAX,
         SEEK_FREE,
         STAGE,
+        DEFER_CLOSE,
         THROTTLE,
         DELAY,
         FAIL,

@@ -136,6 +136,8 @@ closed! {
         Agent "agent",
         /// Another place for bytes.
         SecondPlace "second place",
+        /// A mount over the directory.
+        Mount "mount",
         /// A program of MPI.
         Mpi "MPI",
         /// A program of HDF5.

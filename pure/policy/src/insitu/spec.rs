@@ -8,7 +8,7 @@ use super::hdf5::Properties;
 use super::mpiio::MpiIoStage;
 use super::plan::Plan;
 use super::selection::Selection;
-use super::{Stage, Strategy};
+use super::{DeferClose, Stage, Strategy};
 use iolab_vocab::Refusal;
 
 /// Stands between strategies that travel as one text (ASCII "unit separator"), as a `+` between
@@ -213,7 +213,7 @@ impl StrategySpec {
     pub fn mpiio(&self) -> Option<MpiIoStage> {
         match self.row().build {
             Build::MpiIo(build) => build(&self.parameters).ok(),
-            Build::Posix(_) | Build::Place(_) | Build::Hdf5(_) => None,
+            Build::Posix(_) | Build::Place(_) | Build::Names(_) | Build::Hdf5(_) => None,
         }
     }
 
@@ -221,7 +221,7 @@ impl StrategySpec {
     pub fn hdf5(&self) -> Option<Properties> {
         match self.row().build {
             Build::Hdf5(read) => read(&self.parameters).ok(),
-            Build::Posix(_) | Build::MpiIo(_) | Build::Place(_) => None,
+            Build::Posix(_) | Build::MpiIo(_) | Build::Place(_) | Build::Names(_) => None,
         }
     }
 
@@ -229,7 +229,15 @@ impl StrategySpec {
     pub fn place(&self) -> Option<Stage> {
         match self.row().build {
             Build::Place(read) => read(&self.parameters).ok(),
-            Build::Posix(_) | Build::MpiIo(_) | Build::Hdf5(_) => None,
+            Build::Posix(_) | Build::MpiIo(_) | Build::Names(_) | Build::Hdf5(_) => None,
+        }
+    }
+
+    /// How small files are kept in a container, if it does that.
+    pub fn deferral(&self) -> Option<DeferClose> {
+        match self.row().build {
+            Build::Names(read) => read(&self.parameters).ok(),
+            Build::Posix(_) | Build::MpiIo(_) | Build::Place(_) | Build::Hdf5(_) => None,
         }
     }
 

@@ -112,7 +112,8 @@ fn nothing_is_owned_twice(above: &Row, below: &Row) -> Option<Verdict> {
 
 /// Who puts a file elsewhere puts another one below the program's descriptors; others know files by what is below.
 fn a_second_place_stands_alone(above: &Row, below: &Row) -> Option<Verdict> {
-    let (place, other) = match (has_a_place(above), has_a_place(below)) {
+    let is_apart = |row: &Row| has_a_place(row) || has_names(row);
+    let (place, other) = match (is_apart(above), is_apart(below)) {
         (true, _) => (above, below),
         (false, true) => (below, above),
         (false, false) => return None,
@@ -120,6 +121,10 @@ fn a_second_place_stands_alone(above: &Row, below: &Row) -> Option<Verdict> {
     let reason =
         format!("`{}` does not hear of a file that `{}` puts elsewhere", other.name, place.name);
     refused(reason, format!("leave `{}` or `{}` out", above.name, below.name))
+}
+
+fn has_names(row: &Row) -> bool {
+    row.classes.needs.contains(&Need::Mount)
 }
 
 fn has_a_place(row: &Row) -> bool {
@@ -363,6 +368,15 @@ pub fn check(
 /// # Errors
 /// When they are not: with the strategy, its layer and a way out.
 pub fn is_heard(specs: &[StrategySpec], setting: Setting) -> Result<(), Refusal> {
+    let hears_names = matches!(setting, Setting::Mounted | Setting::Nowhere);
+    if let Some(spec) = specs.iter().find(|spec| !hears_names && has_names(spec.row())) {
+        return Err(Refusal {
+            message: format!("`{}` needs a mount: nobody else hears of every name", spec.name),
+            hint: "apply it to a program by `iolab run`, without --via preload, or to a directory \
+                   by `iolab mount`"
+                .to_owned(),
+        });
+    }
     let Some(who) = setting.of_posix_alone() else { return Ok(()) };
     if let Some(spec) = specs.iter().find(|spec| has_a_place(spec.row())) {
         return Err(needs_a_run(spec, &format!("{who} calls, and nothing is moved there")));
