@@ -86,12 +86,7 @@ impl Contents {
     /// # Errors
     /// When it says what cannot be.
     pub fn take(&mut self, record: &Record<'_>, at: u64, written_ns: u64) -> Result<(), Misfit> {
-        for path in named(record) {
-            let is_own = path.is_empty() && matches!(record, Record::Settled { .. });
-            if !is_own && !stays_below(path) {
-                return Err(Misfit::Path(path.to_vec()));
-            }
-        }
+        self.suits(record)?;
         match *record {
             Record::Data { path, attributes, size, offset, bytes } => {
                 let begin = at + Record::bytes_begin(path);
@@ -123,6 +118,29 @@ impl Contents {
             Record::Commit | Record::Index(_) => {}
         }
         Ok(())
+    }
+
+    /// Whether a record says what can be.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn suits(&self, record: &Record<'_>) -> Result<(), Misfit> {
+        for path in named(record) {
+            let is_own = path.is_empty() && matches!(record, Record::Settled { .. });
+            if !is_own && !stays_below(path) {
+                return Err(Misfit::Path(path.to_vec()));
+            }
+        }
+        match *record {
+            Record::Rename { from: path, .. }
+            | Record::Unlink { path }
+            | Record::Moving { path }
+                if !self.files.contains_key(path) =>
+            {
+                Err(Misfit::NotThere(path.to_vec()))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn write(&mut self, path: &[u8], attributes: Attributes, size: u64, written_ns: u64) {

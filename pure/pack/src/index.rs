@@ -11,10 +11,17 @@ use crate::scan::{Bytes, End, Scanned};
 pub const TAIL_BYTES: usize = 20;
 const MAGIC: &[u8; 8] = b"iolabidx";
 
-/// The index of a pack of so many records and bytes, and its tail; nothing where it would be too large.
-pub fn encode(contents: &Contents, records: u64, at: u64, written_ns: u64) -> Option<Vec<u8>> {
+/// The index of a pack of so many records, and whether a sync has returned for some of them; with its tail. It begins at `at`
+/// and is written at `written_ns` (since 1970). Nothing where it would be too large.
+pub fn encode(
+    contents: &Contents,
+    (records, is_committed): (u64, bool),
+    at: u64,
+    written_ns: u64,
+) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     body.extend((records + 1).to_le_bytes());
+    body.extend(u32::from(is_committed).to_le_bytes());
     body.extend((contents.directories.len() as u64).to_le_bytes());
     for (path, directory) in &contents.directories {
         put_text(&mut body, path);
@@ -80,10 +87,11 @@ pub fn find<B: Bytes + ?Sized>(pack: &B, bytes: u64) -> Result<Option<Scanned>, 
     let Some(Record::Index(body)) = Record::decode(&head, &body) else { return Ok(None) };
     let header = Header::decode(&pack.at(0, HEADER_BYTES)?)?;
     let read = decode(body, at);
-    Ok(read.map(|(contents, record_count)| Scanned {
+    Ok(read.map(|(contents, record_count, is_committed)| Scanned {
         header,
         contents,
         record_count,
+        is_committed,
         sound_bytes: bytes,
         end: End::Whole,
     }))
@@ -91,9 +99,9 @@ pub fn find<B: Bytes + ?Sized>(pack: &B, bytes: u64) -> Result<Option<Scanned>, 
 
 /// The contents, and how many records there are with the index; nothing where a field is wrong, a path not in its
 /// one form, or a piece outside of the pack's records.
-fn decode(body: &[u8], records_end: u64) -> Option<(Contents, u64)> {
+fn decode(body: &[u8], records_end: u64) -> Option<(Contents, u64, bool)> {
     let mut fields = Fields(body);
-    let records = fields.u64()?;
+    let (records, is_committed) = (fields.u64()?, fields.u32()? != 0);
     let mut contents = Contents::default();
     for _ in 0..fields.u64()? {
         let path = fields.text()?;
@@ -118,5 +126,5 @@ fn decode(body: &[u8], records_end: u64) -> Option<(Contents, u64)> {
         contents.files.insert(path.to_vec(), file);
     }
     let is_whole = fields.0.is_empty() && contents.is_below();
-    is_whole.then_some((contents, records))
+    is_whole.then_some((contents, records, is_committed))
 }

@@ -47,6 +47,8 @@ pub struct Scanned {
     pub contents: Contents,
     /// How many records there are.
     pub record_count: u64,
+    /// A sync has returned for some of them.
+    pub is_committed: bool,
     /// The first byte behind the last whole record.
     pub sound_bytes: u64,
     /// How it ends.
@@ -61,7 +63,7 @@ pub struct Scanned {
 pub fn scan<B: Bytes + ?Sized>(pack: &B) -> Result<Scanned, B::Error> {
     let header = Header::decode(&pack.at(0, HEADER_BYTES)?)?;
     let (mut contents, mut at, mut record_count) = (Contents::default(), HEADER_BYTES as u64, 0);
-    let mut is_ended = false;
+    let (mut is_ended, mut is_committed) = (false, false);
     let end = loop {
         let head = pack.at(at, RECORD_HEAD_BYTES)?;
         if head.is_empty() {
@@ -74,6 +76,7 @@ pub fn scan<B: Bytes + ?Sized>(pack: &B) -> Result<Scanned, B::Error> {
         contents.take(&record, at, head.written_ns).map_err(|misfit| refused(at, &misfit))?;
         at = begin + u64::from(head.length);
         record_count += 1;
+        is_committed |= matches!(record, Record::Commit);
         is_ended = matches!(record, Record::Index(_));
         if is_ended {
             // What shows where the index is belongs to it.
@@ -84,7 +87,7 @@ pub fn scan<B: Bytes + ?Sized>(pack: &B) -> Result<Scanned, B::Error> {
             at += index::TAIL_BYTES as u64;
         }
     };
-    Ok(Scanned { header, contents, record_count, sound_bytes: at, end })
+    Ok(Scanned { header, contents, record_count, is_committed, sound_bytes: at, end })
 }
 
 fn refused(at: u64, misfit: &Misfit) -> Refusal {

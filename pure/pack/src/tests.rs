@@ -147,7 +147,7 @@ proptest! {
             .map(|(path, file)| (path.clone(), bytes_of(&bytes, file))).collect();
         prop_assert_eq!(&files, &written.files);
         let at = bytes.len() as u64;
-        bytes.extend(index::encode(&read.contents, read.record_count, at, 99).unwrap());
+        bytes.extend(index::encode(&read.contents, (read.record_count, read.is_committed), at, 99).unwrap());
         let scanned = scan(&bytes[..]).unwrap();
         prop_assert_eq!(&scanned.end, &End::Whole);
         let found = index::find(&bytes[..], bytes.len() as u64).unwrap();

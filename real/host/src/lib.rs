@@ -23,5 +23,5 @@ pub mod tick;
 pub mod uring;
 pub mod vigil;
 
-pub use descriptor::close;
+pub use descriptor::{close, replace};
 pub use file_system::file_system_of;

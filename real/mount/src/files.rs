@@ -1,5 +1,6 @@
 //! What processes have open, by the number the kernel calls it.
 
+use crate::members::Snapshot;
 use crate::tree::{Answer, Inode};
 use iolab_policy::insitu::{Access, Handle};
 use rustix::fd::OwnedFd;
@@ -25,6 +26,8 @@ pub(crate) struct OpenFile {
 pub(crate) struct OpenDirectory {
     pub(crate) inode: Arc<Inode>,
     pub(crate) fd: Mutex<OwnedFd>,
+    /// The members it had when its listing began.
+    pub(crate) members: Mutex<Snapshot>,
 }
 
 /// Things by number.
@@ -55,6 +58,10 @@ impl<T> Numbered<T> {
     pub(crate) fn remove(&self, number: u64) -> Option<Arc<T>> {
         let mut things = self.things.write().unwrap_or_else(PoisonError::into_inner);
         things.remove(&number)
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<T>> {
+        self.things.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     pub(crate) fn count(&self) -> usize {

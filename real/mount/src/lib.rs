@@ -17,6 +17,7 @@ mod directory;
 mod file_system;
 mod files;
 mod hosting;
+mod members;
 mod metadata;
 mod names;
 mod namespace;
@@ -29,6 +30,7 @@ mod telling;
 mod transfer;
 mod tree;
 
+pub use members::Packed;
 pub use namespace::{NamespaceError, Release, Served, enter, outermost, serve};
 pub use refusal::{MountError, check};
 pub use session::{Mounted, Settings, mount};

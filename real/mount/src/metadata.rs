@@ -3,7 +3,7 @@
 use crate::attributes::timespec;
 use crate::open::{Hosted, strip_privileges};
 use crate::rules;
-use crate::tree::Answer;
+use crate::tree::{Answer, ROOT};
 use fuser::{Request, TimeOrNow};
 use iolab_trace::Function;
 use rustix::fs::{Access, AtFlags, CWD, Gid, Mode, Stat, StatVfs, Timestamps, Uid, XattrFlags};
@@ -44,7 +44,7 @@ impl Hosted {
     pub(crate) fn attributes(&self, number: u64) -> Answer<Stat> {
         let inode = self.tree.get(number)?;
         rules::before(Function::FSTAT, Some(&inode), None);
-        inode.stat()
+        Ok(self.with_members(&inode, inode.stat()?))
     }
 
     /// Whether this server may; asked where the kernel does not check by itself.
@@ -63,6 +63,29 @@ impl Hosted {
     ) -> Answer<Stat> {
         let inode = self.tree.get(number)?;
         rules::before(Function::FCHMOD, Some(&inode), None);
+        if let Some(members) = &self.members {
+            let makes_long = changes.size.is_some_and(|size| members.is_too_long(size));
+            if makes_long {
+                members.materialise(self, &inode)?;
+            }
+            let changed =
+                members.hold(&inode, || self.change_below(request, number, file, &changes));
+            if let Some(stat) = changed? {
+                members.attributed(self, &inode)?;
+                return Ok(stat);
+            }
+        }
+        self.change_below(request, number, file, &changes)
+    }
+
+    fn change_below(
+        &self,
+        request: &Request,
+        number: u64,
+        file: Option<u64>,
+        changes: &Changes,
+    ) -> Answer<Stat> {
+        let inode = self.tree.get(number)?;
         let path = inode.path();
         if let Some(mode) = changes.mode {
             rustix::fs::chmodat(CWD, &path, Mode::from_raw_mode(mode & 0o7777), AtFlags::empty())?;
@@ -84,13 +107,21 @@ impl Hosted {
                 last_modification: timespec(changes.modified),
             };
             rustix::fs::utimensat(CWD, &path, &times, AtFlags::empty())?;
+            if let Some(members) = self.members.as_ref().filter(|_| changes.modified.is_some()) {
+                members.settled(&inode);
+            }
         }
-        inode.stat()
+        Ok(self.with_members(&inode, inode.stat()?))
     }
 
     /// The file system's own figures.
     pub(crate) fn figures(&self, number: u64) -> Answer<StatVfs> {
-        rustix::fs::fstatvfs(&*self.tree.get(number)?)
+        let inode = self.tree.get(number)?;
+        match inode.member {
+            // Memory's own figures are not those of the source.
+            Some(_) => rustix::fs::fstatvfs(&*self.tree.get(ROOT)?),
+            None => rustix::fs::fstatvfs(&*inode),
+        }
     }
 
     /// An extended attribute; `None` of room asks for its length.
@@ -121,6 +152,7 @@ impl Hosted {
     /// Sets one.
     pub(crate) fn extend(&self, number: u64, name: &OsStr, value: &[u8], flags: i32) -> Answer<()> {
         let inode = self.tree.get(number)?;
+        self.materialise(&inode)?;
         rules::before(Function::FCHMOD, Some(&inode), None);
         let flags = XattrFlags::from_bits_retain(flags as u32);
         rustix::fs::setxattr(inode.path(), name, value, flags)
@@ -128,7 +160,9 @@ impl Hosted {
 
     /// Removes one.
     pub(crate) fn shorten(&self, number: u64, name: &OsStr) -> Answer<()> {
-        rustix::fs::removexattr(self.tree.get(number)?.path(), name)
+        let inode = self.tree.get(number)?;
+        self.materialise(&inode)?;
+        rustix::fs::removexattr(inode.path(), name)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::tree::{Answer, Inode};
 use fuser::Request;
 use iolab_trace::Function;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,16 +33,52 @@ impl Hosted {
     }
 
     fn entry(&self, parent: &Inode, name: &OsStr) -> Answer<Entry> {
+        if let Some(members) = &self.members {
+            if let Some(inode) = members.find(parent, name) {
+                let stat = inode.stat()?;
+                self.tree.again(&inode);
+                return Ok((inode, stat));
+            }
+            if members.is_hidden(parent, name) {
+                return Err(Errno::NOENT);
+            }
+        }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(parent, name, flags, Mode::empty())?;
         let (inode, stat) = self.tree.remember(fd)?;
         // The kernel learns the size with the name.
         match inode.opened().staged() {
             Some(staged) => staged.flush(),
-            None => return Ok((inode.clone(), stat)),
+            None => return Ok((inode.clone(), self.with_members(&inode, stat))),
         }
         let stat = inode.stat()?;
         Ok((inode, stat))
+    }
+
+    /// What is known of a directory, with what was changed in it by members.
+    pub(crate) fn with_members(&self, inode: &Inode, mut stat: Stat) -> Stat {
+        if let Some(members) = &self.members
+            && FileType::from_raw_mode(stat.st_mode).is_dir()
+        {
+            members.show(inode, &mut stat);
+        }
+        stat
+    }
+
+    /// Refuses a name that leads to a member already.
+    fn is_free(&self, parent: &Inode, name: &OsStr) -> Answer<()> {
+        match self.members.as_ref().and_then(|members| members.find(parent, name)) {
+            Some(_) => Err(Errno::EXIST),
+            None => Ok(()),
+        }
+    }
+
+    /// The file is asked for what only a real one has: a member becomes one.
+    pub(crate) fn materialise(&self, inode: &Inode) -> Answer<()> {
+        match &self.members {
+            Some(members) => members.materialise(self, inode),
+            None => Ok(()),
+        }
     }
 
     /// Makes something for whoever asks.
@@ -53,6 +90,8 @@ impl Hosted {
         new: New<'_>,
     ) -> Answer<Entry> {
         let parent = self.tree.get(parent)?;
+        self.is_free(&parent, name)?;
+        let is_directory = matches!(new, New::Directory);
         {
             let _caller = Caller::of(request, mask);
             let permissions = Mode::from_raw_mode(mode & 0o7777);
@@ -65,12 +104,18 @@ impl Hosted {
                 }
             }
         }
-        self.entry(&parent, name)
+        let entry = self.entry(&parent, name)?;
+        if let Some(members) = self.members.as_ref().filter(|_| is_directory) {
+            members.made_directory(&entry.0);
+        }
+        Ok(entry)
     }
 
     /// Gives a file another name.
     pub(crate) fn link(&self, number: u64, parent: u64, name: &OsStr) -> Answer<Entry> {
         let (inode, parent) = (self.tree.get(number)?, self.tree.get(parent)?);
+        self.is_free(&parent, name)?;
+        self.materialise(&inode)?;
         rules::before(Function::LINK, Some(&inode), None);
         rustix::fs::linkat(CWD, inode.path(), &parent, name, AtFlags::SYMLINK_FOLLOW)?;
         self.entry(&parent, name)
@@ -79,6 +124,15 @@ impl Hosted {
     /// Removes a name.
     pub(crate) fn remove(&self, parent: u64, name: &OsStr, flags: AtFlags) -> Answer<()> {
         let parent = self.tree.get(parent)?;
+        if let Some(members) = &self.members {
+            let goes_on = match flags.contains(AtFlags::REMOVEDIR) {
+                true => members.remove_directory(self, &parent, name)?,
+                false => members.unlink(self, &parent, name)?,
+            };
+            if !goes_on {
+                return Ok(());
+            }
+        }
         let known = self.tree.known(&parent, name);
         rules::before(Function::UNLINK, known.as_deref(), None);
         rustix::fs::unlinkat(&parent, name, flags)
@@ -92,10 +146,15 @@ impl Hosted {
         flags: u32,
     ) -> Answer<()> {
         let (parent, new_parent) = (self.tree.get(parent)?, self.tree.get(new_parent)?);
+        let flags = RenameFlags::from_bits_retain(flags);
+        if let Some(members) = &self.members
+            && !members.rename(self, (&parent, name), (&new_parent, new_name), flags)?
+        {
+            return Ok(());
+        }
         let moved = self.tree.known(&parent, name);
         let replaced = self.tree.known(&new_parent, new_name);
         rules::before(Function::RENAME, moved.as_deref(), replaced.as_deref());
-        let flags = RenameFlags::from_bits_retain(flags);
         rustix::fs::renameat_with(&parent, name, &new_parent, new_name, flags)
     }
 

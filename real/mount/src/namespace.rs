@@ -11,6 +11,7 @@
 //! launcher's own; the kernel writes to no file of one it does not know. So all files show as the
 //! launcher's own there, and what it may do with them the source decides.
 
+use crate::members::Packed;
 use crate::refusal::{MountError, device, directory, of_mounting};
 use crate::session::{configuration, counted, prepare};
 use fuser::{Session, SessionACL};
@@ -174,8 +175,8 @@ impl Served {
     }
 
     /// Waits until the last process of the command has gone. What strategies that count have counted is
-    /// the answer.
-    pub fn wait(self) -> Totals {
+    /// the answer, and what became of small files, by directory.
+    pub fn wait(self) -> (Totals, Vec<Packed>) {
         for session in self.sessions {
             // The mount is gone with its namespace; there is nobody to tell.
             let _ = session.join();
@@ -185,7 +186,8 @@ impl Served {
             totals.merge(&counted(hosted));
             hosted.tell_the_end();
         });
-        totals
+        let packed = self.hosted.iter().filter_map(|hosted| hosted.packed());
+        (totals, packed.collect())
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::caller::Caller;
 use crate::files::{Numbered, OpenDirectory, OpenFile};
 use crate::hosting::{Hosting, Opened};
+use crate::members::{Members, Packed, Wanted};
 use crate::rules;
 use crate::staged::Staged;
 use crate::tree::{Answer, Inode, Tree};
@@ -38,6 +39,8 @@ pub(crate) struct Hosted {
     pub(crate) counted: Arc<Mutex<Totals>>,
     /// Who is told of calls.
     pub(crate) teller: Option<Arc<Teller>>,
+    /// Small files that are kept in a container.
+    pub(crate) members: Option<Members>,
 }
 
 /// What an open came to.
@@ -61,6 +64,7 @@ impl Hosted {
     ) -> Answer<Hosted> {
         Ok(Hosted {
             tree: Tree::new(&source)?,
+            members: Members::new(&source, &strategies),
             files: Numbered::default(),
             directories: Numbered::default(),
             strategies,
@@ -129,6 +133,9 @@ impl Hosted {
         if wanted.contains(OFlags::TRUNC) && request.uid() != 0 {
             strip_privileges(&inode);
         }
+        if let Some(grant) = self.open_member(request, &inode, flags, register)? {
+            return Ok(grant);
+        }
         let mut opened = inode.opened();
         // Between here and the stack's hearing of it nobody writes.
         if wanted.contains(OFlags::TRUNC)
@@ -138,6 +145,56 @@ impl Hosted {
         }
         let fd = inode.open(below(wanted))?;
         Ok(self.grant(request, &inode, &mut opened, (fd, flags), register))
+    }
+
+    /// Opens a member.
+    fn open_member(
+        &self,
+        request: &Request,
+        inode: &Arc<Inode>,
+        flags: i32,
+        register: Register<'_>,
+    ) -> Answer<Option<Grant>> {
+        let Some(members) = &self.members else { return Ok(None) };
+        let wanted = OFlags::from_bits_retain(flags as u32);
+        members.opens(inode, wanted.contains(OFlags::TRUNC), || {
+            let fd = inode.open(below(wanted) - OFlags::TRUNC)?;
+            Ok(self.grant(request, inode, &mut inode.opened(), (fd, flags), register))
+        })
+    }
+
+    /// A new file as a member, if it is to be one.
+    fn create_member(
+        &self,
+        request: &Request,
+        (parent, name): (&Arc<Inode>, &OsStr),
+        mode: u32,
+        flags: i32,
+        register: Register<'_>,
+    ) -> Answer<Option<(Arc<Inode>, Stat, Grant)>> {
+        let Some(members) = &self.members else { return Ok(None) };
+        if self.is_ending.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let seen: Vec<String> =
+            self.seen_names(&PathBuf::from(parent.place()?).join(name)).collect();
+        let wanted = OFlags::from_bits_retain(flags as u32);
+        if let Some(there) = members.find(parent, name) {
+            if wanted.contains(OFlags::EXCL) {
+                return Err(Errno::EXIST);
+            }
+            let grant = self.open(request, there.number, flags, register)?;
+            self.tree.again(&there);
+            return Ok(Some((there.clone(), there.stat()?, grant)));
+        }
+        let is_servers = self.own.is_some() || !rustix::process::geteuid().is_root();
+        let new = Wanted { parent, name, seen: &seen, mode, flags: wanted, is_servers };
+        let Some(inode) = members.create(&self.tree, request, &new)? else { return Ok(None) };
+        // Whoever makes a file may write to it, whatever its mode.
+        let fd = inode.as_fd().try_clone_to_owned().map_err(|_| Errno::MFILE)?;
+        let grant = self.grant(request, &inode, &mut inode.opened(), (fd, flags), register);
+        let stat = inode.stat()?;
+        Ok(Some((inode, stat, grant)))
     }
 
     /// Makes a file, if there is none, and opens it.
@@ -151,6 +208,11 @@ impl Hosted {
     ) -> Answer<(Arc<Inode>, Stat, Grant)> {
         let parent = self.tree.get(parent)?;
         let wanted = OFlags::from_bits_retain(flags as u32);
+        let permissions = mode & !mask;
+        let begun = self.create_member(request, (&parent, name), permissions, flags, register)?;
+        if let Some(begun) = begun {
+            return Ok(begun);
+        }
         if let Some(known) = self.tree.known(&parent, name) {
             rules::before(Function::OPEN, Some(&known), None);
         }
@@ -179,6 +241,8 @@ impl Hosted {
         let access = Access::from_flags(i64::from(flags));
         let hosting = opened.hosting.get_or_insert_with(|| match self.stage(inode) {
             Some(staged) => Hosting::Staged(Box::new(staged)),
+            // What it leads to may change while it is open.
+            None if inode.member.is_some() => Hosting::Cached,
             None => self.unstaged(inode, &fd, flags, register),
         });
         opened.count += 1;
@@ -216,6 +280,9 @@ impl Hosted {
     /// One descriptor of a description was closed; its process hears how its bytes fared.
     pub(crate) fn close(&self, number: u64) -> Answer<()> {
         let file = self.files.get(number)?;
+        if let Some(members) = &self.members {
+            members.close(self, &file.inode)?;
+        }
         let Some(handle) = file.handle else { return Ok(()) };
         match file.inode.opened().staged() {
             Some(staged) => staged.close(handle).map(|_| ()).map_err(system),
@@ -226,12 +293,21 @@ impl Hosted {
     /// The last one was.
     pub(crate) fn release(&self, number: u64) {
         let Some(file) = self.files.remove(number) else { return };
+        if let Some(members) = &self.members {
+            // As below; what is left is tried again at the end of the run.
+            let _ = members.close(self, &file.inode);
+        }
         let mut opened = file.inode.opened();
         if let (Some(handle), Some(staged)) = (file.handle, opened.staged()) {
             // Whoever closed it has heard of failures; nobody hears of this one.
             let _ = staged.release(handle);
         }
         opened.forget_one();
+    }
+
+    /// What became of small files, when nobody has one open any more.
+    pub(crate) fn packed(&self) -> Option<Packed> {
+        self.members.as_ref().map(|members| members.end(self))
     }
 
     /// Nothing is staged from now on; what is held goes out. How many files are open still?

@@ -4,6 +4,7 @@
 //! more, no new program finds it, and those that have files open are served until they close them.
 
 use crate::file_system::Requests;
+use crate::members::Packed;
 use crate::open::Hosted;
 use crate::refusal::{MountError, check, of_mounting};
 use fuser::{Config, MountOption, Session, SessionACL};
@@ -117,13 +118,13 @@ impl Mounted {
         open
     }
 
-    /// Waits for the end. What strategies that count have counted is the answer.
+    /// Waits for the end. What strategies that count have counted is the answer, and what became of small files.
     ///
     /// # Errors
     /// What the session says.
-    pub fn wait(self) -> io::Result<Totals> {
+    pub fn wait(self) -> io::Result<(Totals, Option<Packed>)> {
         match self.session.join() {
-            Ok(outcome) => outcome.map(|()| counted(&self.hosted)),
+            Ok(outcome) => outcome.map(|()| (counted(&self.hosted), self.hosted.packed())),
             Err(_) => Err(io::Error::other("a thread of the mount panicked")),
         }
     }

@@ -41,6 +41,18 @@ impl Hosted {
             && OFlags::from_bits_retain(flags as u32).contains(OFlags::APPEND);
         let at = if appends { At::Position } else { At::Offset(offset) };
         let call = Call::Write { at, length: bytes.len() as u64 };
+        if let Some(members) = &self.members {
+            let length = bytes.len() as u64;
+            let moved = members.write(self, &file.inode, (offset, length, appends), || {
+                let anew = file.access.append && !appends;
+                let opened = anew.then(|| file.inode.open(OFlags::WRONLY)).transpose()?;
+                let fd = opened.as_ref().map_or(file.fd.as_fd(), |fd| fd.as_fd());
+                io::retry_on_intr(|| io::pwrite(fd, bytes, offset))
+            });
+            if let Some(moved) = moved? {
+                return Ok(moved);
+            }
+        }
         // Below, a description opened to append does nothing else.
         if file.access.append && !appends {
             return self.write_anew(&file, call, offset, bytes);
@@ -63,6 +75,11 @@ impl Hosted {
     /// Makes a file durable.
     pub(crate) fn sync(&self, number: u64, data_only: bool) -> Answer<()> {
         let file = self.files.get(number)?;
+        if let Some(members) = &self.members
+            && file.inode.member.as_ref().is_some_and(|member| !member.is_real())
+        {
+            return members.sync(self);
+        }
         match staged(&file, Call::Sync { data_only }, Memory::Nothing) {
             Some(outcome) => outcome.map(|_| ()),
             None => io::retry_on_intr(|| match data_only {
@@ -75,6 +92,8 @@ impl Hosted {
     /// Reserves or gives back space.
     pub(crate) fn allocate(&self, number: u64, mode: i32, offset: u64, length: u64) -> Answer<()> {
         let file = self.files.get(number)?;
+        // Memory knows less of it than files do.
+        self.materialise(&file.inode)?;
         match staged(&file, Call::Allocate { mode, offset, length }, Memory::Nothing) {
             Some(outcome) => outcome.map(|_| ()),
             None => {
@@ -123,7 +142,8 @@ impl Hosted {
         length: u64,
     ) -> Answer<usize> {
         let (from, to) = (self.files.get(from)?, self.files.get(to)?);
-        if to.handle.is_some() || to.access.append {
+        let is_kept = [&from, &to].iter().any(|file| file.inode.member.is_some());
+        if to.handle.is_some() || to.access.append || is_kept {
             return Err(Errno::OPNOTSUPP);
         }
         rules::before(Function::COPY_FILE_RANGE, Some(&from.inode), Some(&to.inode));

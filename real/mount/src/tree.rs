@@ -7,10 +7,12 @@
 //! source from giving it to another one.
 
 use crate::hosting::Opened;
+use crate::members::Member;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::collections::HashMap;
+use std::ffi::CString;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,27 +21,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 /// What a call came to.
 pub(crate) type Answer<T> = Result<T, Errno>;
 
-const ROOT: u64 = 1;
+pub(crate) const ROOT: u64 = 1;
 const SPARE: u64 = 1 << 63;
 
 /// A file of the source.
 pub(crate) struct Inode {
     fd: OwnedFd,
-    identity: Identity,
+    identity: Mutex<Identity>,
     /// Its number towards the kernel.
     pub(crate) number: u64,
     lookups: AtomicU64,
     opened: Mutex<Opened>,
+    /// What makes it a member of a container, where it is or was one.
+    pub(crate) member: Option<Member>,
 }
 
+/// A file, as the system tells one from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Identity {
+pub(crate) struct Identity {
     device: u64,
     inode: u64,
 }
 
 impl Identity {
-    fn of(stat: &Stat) -> Identity {
+    pub(crate) fn of(stat: &Stat) -> Identity {
         Identity { device: stat.st_dev, inode: stat.st_ino }
     }
 }
@@ -47,7 +52,13 @@ impl Identity {
 impl Inode {
     fn new(fd: OwnedFd, identity: Identity, number: u64) -> Inode {
         let opened = Mutex::new(Opened::default());
-        Inode { fd, identity, number, lookups: AtomicU64::new(1), opened }
+        let identity = Mutex::new(identity);
+        Inode { fd, identity, number, lookups: AtomicU64::new(1), opened, member: None }
+    }
+
+    /// Which file it is.
+    pub(crate) fn identity(&self) -> Identity {
+        *self.identity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A path that leads to this file and no other, whatever its names are.
@@ -62,7 +73,12 @@ impl Inode {
     }
 
     pub(crate) fn stat(&self) -> Answer<Stat> {
-        rustix::fs::fstat(&self.fd)
+        let mut stat = rustix::fs::fstat(&self.fd)?;
+        if let Some(member) = &self.member {
+            stat.st_ino = self.number;
+            member.shows_links(&mut stat);
+        }
+        Ok(stat)
     }
 
     /// Opens it with access to its data.
@@ -72,8 +88,12 @@ impl Inode {
 
     /// Where it is now, as the system tells it.
     pub(crate) fn place(&self) -> Answer<String> {
-        let place = rustix::fs::readlink(self.path(), Vec::new())?;
-        Ok(place.to_string_lossy().into_owned())
+        Ok(self.place_bytes()?.to_string_lossy().into_owned())
+    }
+
+    /// The same byte for byte.
+    pub(crate) fn place_bytes(&self) -> Answer<CString> {
+        rustix::fs::readlink(self.path(), Vec::new())
     }
 }
 
@@ -136,17 +156,22 @@ impl Tree {
     pub(crate) fn remember(&self, fd: OwnedFd) -> Answer<(Arc<Inode>, Stat)> {
         let stat = rustix::fs::fstat(&fd)?;
         let identity = Identity::of(&stat);
+        let shown = |inode: &Inode, stat: Stat| match inode.member {
+            Some(_) => inode.stat(),
+            None => Ok(stat),
+        };
         let again = |known: &Known| {
             let inode = known.by_number.get(known.by_identity.get(&identity)?)?;
             inode.lookups.fetch_add(1, Ordering::Relaxed);
             Some(inode.clone())
         };
-        if let Some(inode) = again(&self.read()) {
-            return Ok((inode, stat));
+        let found = again(&self.read());
+        if let Some(inode) = found {
+            return shown(&inode, stat).map(|stat| (inode, stat));
         }
         let mut known = self.write();
         if let Some(inode) = again(&known) {
-            return Ok((inode, stat));
+            return shown(&inode, stat).map(|stat| (inode, stat));
         }
         let number = match identity {
             Identity { device, inode }
@@ -178,10 +203,43 @@ impl Tree {
         let left = inode.lookups.load(Ordering::Relaxed).saturating_sub(times);
         inode.lookups.store(left, Ordering::Relaxed);
         if left == 0 {
-            let identity = inode.identity;
+            let identity = inode.identity();
             known.by_number.remove(&number);
-            known.by_identity.remove(&identity);
+            if known.by_identity.get(&identity) == Some(&number) {
+                known.by_identity.remove(&identity);
+            }
         }
+    }
+
+    /// A file that lies in memory, remembered once for the kernel.
+    pub(crate) fn begin(&self, fd: OwnedFd, member: Member) -> Answer<Arc<Inode>> {
+        let identity = Identity::of(&rustix::fs::fstat(&fd)?);
+        let mut known = self.write();
+        known.next_spare += 1;
+        let number = known.next_spare;
+        let inode = Arc::new(Inode { member: Some(member), ..Inode::new(fd, identity, number) });
+        known.by_number.insert(number, inode.clone());
+        Ok(inode)
+    }
+
+    /// The same remembered once more, whether the kernel had forgotten it or not.
+    pub(crate) fn again(&self, inode: &Arc<Inode>) {
+        let mut known = self.write();
+        inode.lookups.fetch_add(1, Ordering::Relaxed);
+        known.by_number.insert(inode.number, inode.clone());
+    }
+
+    /// From now on it is the file that this descriptor without access stands for.
+    pub(crate) fn lead(&self, inode: &Arc<Inode>, to: &OwnedFd) -> Answer<()> {
+        let identity = Identity::of(&rustix::fs::fstat(to)?);
+        let mut known = self.write();
+        let replaced = iolab_host::replace(inode.fd.as_fd(), to.as_fd());
+        replaced.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        *inode.identity.lock().unwrap_or_else(PoisonError::into_inner) = identity;
+        if known.by_number.contains_key(&inode.number) {
+            known.by_identity.insert(identity, inode.number);
+        }
+        Ok(())
     }
 
     /// Every file that is known now.

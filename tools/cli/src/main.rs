@@ -26,6 +26,8 @@ mod mounted;
 mod mpi;
 mod output;
 mod overlap;
+mod pack;
+mod packed;
 mod parallel;
 mod planned;
 mod platform_file;
@@ -46,6 +48,7 @@ mod sweep;
 mod ties;
 mod trace_file;
 mod tune;
+mod unpack;
 mod view;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -87,6 +90,8 @@ enum Capability {
     Simulate(simulate::Arguments),
     Run(run::Arguments),
     Stage(stage::Arguments),
+    Pack(pack::Arguments),
+    Unpack(unpack::Arguments),
     Strategies(strategies::Arguments),
     Study(study::Arguments),
     Sweep(sweep::Arguments),
@@ -121,6 +126,8 @@ fn main() -> ExitCode {
         Capability::Report(arguments) => report::run(&arguments),
         Capability::Run(arguments) => run::run(&arguments),
         Capability::Stage(arguments) => stage::run(&arguments),
+        Capability::Pack(arguments) => pack::run(&arguments),
+        Capability::Unpack(arguments) => unpack::run(&arguments),
         Capability::Strategies(arguments) => strategies::run(&arguments),
         Capability::Study(arguments) => study::run(&arguments),
         Capability::Sweep(arguments) => sweep::run(&arguments),

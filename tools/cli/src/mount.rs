@@ -4,7 +4,7 @@ pub(crate) mod enter;
 pub(crate) mod server;
 
 use crate::failure::Failure;
-use crate::{planned, storage_block};
+use crate::{packed, planned, storage_block};
 use clap::Args;
 use iolab_host::interruption::{Interruptions, name};
 use iolab_mount::{MountError, Settings, mount};
@@ -66,9 +66,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             );
         }
     }
-    let counted = mounted.wait().map_err(|error| Failure::new(format!("{place}: {error}")))?;
+    let (counted, packed) =
+        mounted.wait().map_err(|error| Failure::new(format!("{place}: {error}")))?;
     counted.lines().iter().for_each(|line| eprintln!("iolab: {line}"));
-    Ok(ExitCode::SUCCESS)
+    Ok(match packed.is_none_or(|packed| packed::settle(&packed)) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(packed::LEFT),
+    })
 }
 
 /// A directory that is mounted is used as it is without us; who destroys files has no place there.

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::mount;
 use crate::record::launch_failure;
 use clap::{Args, ValueEnum};
-use iolab_host::launch::{self, Ending};
+use iolab_host::launch::{self, Ending, Watcher};
 use iolab_host::recording::Recording;
 use iolab_mount::{NamespaceError, enter};
 use iolab_policy::insitu::StrategySpec;
@@ -32,8 +32,9 @@ pub(crate) const TELL: u8 = b't';
 pub(crate) struct Via {
     /// How the program is reached: by the preloaded library, by a mount over directories (static, Go and io_uring
     /// programs as well), or by whichever suits the program.
-    #[arg(long, value_name = "WAY", default_value = "preload")]
-    via: Way,
+    /// Without it: the library, or a mount where a strategy needs one.
+    #[arg(long, value_name = "WAY")]
+    via: Option<Way>,
     /// With a mount: cover this directory. Without: the ones that `paths=` of strategies name; where only calls
     /// are recorded, the working directory.
     #[arg(long, value_name = "DIR")]
@@ -51,7 +52,7 @@ enum Way {
 impl Via {
     /// Whether this program gets a mount; `auto` says which way it took, and why.
     pub(crate) fn is_mount(&self, program: &OsStr) -> Result<bool, Failure> {
-        let (is_mount, why) = match self.via {
+        let (is_mount, why) = match self.via.unwrap_or(Way::Preload) {
             Way::Mount => return Ok(true),
             Way::Preload if self.over.is_empty() => return Ok(false),
             Way::Preload => {
@@ -63,6 +64,18 @@ impl Via {
         let way = if is_mount { "mount" } else { "preload" };
         eprintln!("iolab: --via {way}: {} {why}", program.to_string_lossy());
         Ok(is_mount)
+    }
+
+    /// Whether this is a mount because a strategy needs one, which is said.
+    pub(crate) fn is_needed_mount(&self, specs: &[StrategySpec]) -> bool {
+        let needs = |spec: &&StrategySpec| spec.deferral().is_some();
+        let Some(spec) = specs.iter().find(needs).filter(|_| self.via != Some(Way::Preload)) else {
+            return false;
+        };
+        if self.via != Some(Way::Mount) {
+            eprintln!("iolab: --via mount: `{}` needs one", spec.name);
+        }
+        true
     }
 }
 
@@ -88,11 +101,13 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts it outside of the namespace. It lives as long as the last process of the command, which may wait for
-    /// its children: so it is nobody's child. It tells of calls in `spool`, if there is one.
+    /// its children: so it is nobody's child. It tells of calls in `spool`, if there is one, or what became of small
+    /// files where that is waited for.
     pub(crate) fn start(
         specs: &[StrategySpec],
         directories: &[PathBuf],
         spool: Option<&Path>,
+        is_waited_for: bool,
     ) -> Result<Server, Failure> {
         let failed =
             |error: std::io::Error| Failure::new(format!("the server of the files: {error}"));
@@ -108,11 +123,20 @@ impl Server {
                 command.arg("--spool").arg(spool);
                 Stdio::from(OwnedFd::from(their_told))
             }
+            None if is_waited_for => {
+                command.arg("--waited-for");
+                Stdio::from(OwnedFd::from(their_told))
+            }
             None => Stdio::null(),
         };
         command.arg("--").args(directories).stdin(OwnedFd::from(theirs)).stdout(out);
         launch::orphan(&mut command).map_err(failed)?;
         Ok(Server { socket, told })
+    }
+
+    /// To hear what became of small files, when it ends.
+    pub(crate) fn into_listener(self) -> UnixStream {
+        self.told
     }
 
     /// All that it was told so far is in the spool. Whether it said so.
@@ -157,7 +181,24 @@ pub(crate) fn run(
     recording: &mut Recording,
 ) -> Result<Ended, Failure> {
     recording.note_mounts(directories).map_err(|error| crate::record::spool_failure(&error))?;
-    let server = Server::start(specs, directories, Some(recording.directory()))?;
+    let server = Server::start(specs, directories, Some(recording.directory()), false)?;
+    let ended = beside(&server, directories, command, recording)?;
+    if !server.tell_all() {
+        eprintln!(
+            "iolab: warning: the server of the files did not write down its last calls in {} s",
+            PATIENCE.as_secs()
+        );
+    }
+    Ok(ended)
+}
+
+/// Runs the command to its end beside a server of its directories.
+pub(crate) fn beside(
+    server: &Server,
+    directories: &[PathBuf],
+    command: &[OsString],
+    watcher: &mut dyn Watcher,
+) -> Result<Ended, Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("the command: {error}"));
     let mut inside = Command::new(env::current_exe().map_err(failed)?);
     let (mut failing, theirs) = UnixStream::pair().map_err(failed)?;
@@ -167,14 +208,8 @@ pub(crate) fn run(
         inside.arg(socket.as_raw_fd().to_string());
     }
     inside.args(directories).arg("--").args(command);
-    let ending = launch::run(&mut inside, recording).map_err(launch_failure)?;
+    let ending = launch::run(&mut inside, watcher).map_err(launch_failure)?;
     drop(theirs);
     let has_started = failing.read(&mut [0]).is_ok_and(|said| said == 0);
-    if !server.tell_all() {
-        eprintln!(
-            "iolab: warning: the server of the files did not write down its last calls in {} s",
-            PATIENCE.as_secs()
-        );
-    }
     Ok(Ended { ending, has_started })
 }

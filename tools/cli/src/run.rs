@@ -6,6 +6,7 @@
 //! look after or to write down, this process becomes the program.
 
 mod counting;
+mod deferred;
 mod staging;
 mod telling;
 mod via;
@@ -108,7 +109,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         planned::warn_of_another_program(path, trace, program);
     })?;
     let consent = Consent::of(&arguments.allow, arguments.collective.cruel, arguments.destroys)?;
-    let remarks = stacking::check(&specs, Setting::Live, consent)?;
+    let needs_mount = !steps_aside && arguments.via.is_needed_mount(&specs);
+    let setting = if needs_mount { Setting::Mounted } else { Setting::Live };
+    let remarks = stacking::check(&specs, setting, consent)?;
     arguments.collective.goes_with(&specs)?;
     if !arguments.quiet {
         remarks.iter().for_each(|remark| eprintln!("iolab: {remark}"));
@@ -119,7 +122,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
                 .for_each(|line| eprintln!("iolab: {line}"));
         }
     }
-    if !steps_aside && arguments.via.is_mount(program)? {
+    if needs_mount || !steps_aside && arguments.via.is_mount(program)? {
         return via::mounted(arguments, specs);
     }
     let here = profile::working_directory()?;

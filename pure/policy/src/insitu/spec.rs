@@ -412,7 +412,7 @@ mod tests {
     fn the_layer_of_a_row_is_the_one_it_is_built_for() {
         for row in Catalog::ROWS {
             let layer = match row.build {
-                Build::Posix(_) | Build::Place(_) => Layer::Posix,
+                Build::Posix(_) | Build::Place(_) | Build::Names(_) => Layer::Posix,
                 Build::MpiIo(_) => Layer::MpiIo,
                 Build::Hdf5(_) => Layer::Hdf5,
             };

@@ -429,11 +429,13 @@ fn has_its_plan(spec: &StrategySpec) -> Result<(), Refusal> {
 
 /// A run has one second place, whatever files its strategies are for.
 fn has_one_place(specs: &[StrategySpec]) -> Result<(), Refusal> {
-    let mut placed = specs.iter().filter(|spec| has_a_place(spec.row()));
+    let is_placed = |spec: &&StrategySpec| has_a_place(spec.row()) || has_names(spec.row());
+    let mut placed = specs.iter().filter(is_placed);
     match (placed.next(), placed.next()) {
         (Some(first), Some(other)) if first.selection.is_apart_from(&other.selection) => {
+            let what = if has_names(first.row()) { "container" } else { "fast place" };
             Err(Refusal {
-                message: format!("`{}` and `{}`: a run has one fast place", first.text, other.text),
+                message: format!("`{}` and `{}`: a run has one {what}", first.text, other.text),
                 hint: "give one of them all the globs, paths=A,paths=B".to_owned(),
             })
         }

@@ -3,6 +3,7 @@
 
 use crate::failure::Failure;
 use crate::mounted::TELL;
+use crate::packed;
 use crate::planned;
 use crate::record::spool_failure;
 use clap::Args;
@@ -28,6 +29,9 @@ pub(crate) struct Arguments {
     /// Tell of calls in this spool directory; standard output is a socket to who wants them written down.
     #[arg(long, value_name = "DIR")]
     spool: Option<PathBuf>,
+    /// Tell on standard output, a socket, what became of small files.
+    #[arg(long)]
+    waited_for: bool,
     /// Directories, by their canonical names.
     #[arg(required = true)]
     directories: Vec<PathBuf>,
@@ -62,8 +66,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let listener = listener.map_err(no_socket)?;
         thread::spawn(move || tell_who_asks(listener, &release));
     }
-    let counted = served.wait();
+    let (counted, packed) = served.wait();
     counted.lines().iter().for_each(|line| eprintln!("iolab: {line}"));
+    packed::serve_out(&packed, arguments.waited_for);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,6 +1,6 @@
 //! Strategies that reach a program by a mount over the directories of its data, for this command alone.
 
-use super::{Arguments, save};
+use super::{Arguments, deferred, save};
 use crate::failure::Failure;
 use crate::mount;
 use crate::mounted::{self, Server, become_command};
@@ -36,11 +36,19 @@ pub(super) fn mounted(
     };
     let directories = outermost(&named).map_err(mount::failure)?;
     let specs: Vec<StrategySpec> = specs.into_iter().map(resolved).collect::<Result<_, _>>()?;
+    let is_deferred = specs.iter().any(|spec| spec.deferral().is_some());
+    if is_deferred && arguments.record.is_some() {
+        return Err(Failure::new("--record does not go with `defer-close`")
+            .hint("record the program: `iolab run … -- iolab record -o RUN.iot -- COMMAND`"));
+    }
     let inputs = named_in(&arguments.command);
     if let Some(target) = Target::begin_if(arguments.record.as_deref(), "--record", &inputs)? {
         return recorded(arguments, target, &specs, &directories);
     }
-    let server = Server::start(&specs, &directories, None)?;
+    if is_deferred {
+        return deferred::run(arguments, &specs, &directories);
+    }
+    let server = Server::start(&specs, &directories, None, false)?;
     become_command(&server.socket, &directories, &arguments.command)
 }
 

@@ -8,7 +8,7 @@
 //! * what could not be written down is an error of the call that asks for it, and is tried again by the next;
 //! * a member becomes a real file at once or not at all, and in between the container says which of both counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A member, by a number no other one ever has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -108,12 +108,10 @@ const ENOTEMPTY: i32 = 39;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Member {
-    /// Where it is; nowhere once its name is gone.
-    place: Option<Place>,
+    /// Where it is.
+    place: Place,
     /// The container knows its name.
     is_recorded: bool,
-    /// It has bytes or attributes that the container has not.
-    is_dirty: bool,
 }
 
 /// All members of a mount.
@@ -121,6 +119,8 @@ struct Member {
 pub struct Names {
     members: BTreeMap<MemberId, Member>,
     places: BTreeMap<Place, MemberId>,
+    /// Who has bytes or attributes that the container has not.
+    dirty: BTreeSet<MemberId>,
     next: u64,
     /// Names that have real files now and that the container could not be told of yet.
     owed: Vec<Place>,
@@ -134,10 +134,10 @@ impl Names {
 
     /// Where a member is, if it has a name.
     pub fn place(&self, member: MemberId) -> Option<&Place> {
-        self.members.get(&member)?.place.as_ref()
+        self.members.get(&member).map(|it| &it.place)
     }
 
-    /// The names of a directory and their members, those that have lain there longest first.
+    /// The names of a directory and their members.
     pub fn list(&self, directory: u64) -> Vec<(Vec<u8>, MemberId)> {
         self.below(directory).map(|(place, &id)| (place.name.clone(), id)).collect()
     }
@@ -152,9 +152,9 @@ impl Names {
         self.places.len()
     }
 
-    /// All with a name.
-    pub fn all(&self) -> Vec<MemberId> {
-        self.places.values().copied().collect()
+    /// Those who have something that the container has not.
+    pub fn dirty(&self) -> Vec<MemberId> {
+        self.dirty.iter().copied().collect()
     }
 
     /// A member was made at a name where there was nothing.
@@ -162,15 +162,16 @@ impl Names {
         let id = MemberId(self.next);
         self.next += 1;
         self.places.insert(place.clone(), id);
-        let member = Member { place: Some(place), is_recorded: false, is_dirty: true };
+        let member = Member { place, is_recorded: false };
+        self.dirty.insert(id);
         self.members.insert(id, member);
         id
     }
 
     /// Bytes or attributes of it have changed.
     pub fn changed(&mut self, member: MemberId) {
-        if let Some(member) = self.members.get_mut(&member) {
-            member.is_dirty = true;
+        if self.place(member).is_some() {
+            self.dirty.insert(member);
         }
     }
 
@@ -190,7 +191,7 @@ impl Names {
                 actions.push(Action::Answer(Ok(())));
             }
             Call::Sync => {
-                self.places.values().for_each(|&id| self.write_down(id, actions));
+                self.dirty.iter().for_each(|&id| self.write_down(id, actions));
                 actions.extend([Action::Sync, Action::Answer(Ok(()))]);
             }
             Call::Unlink(place) => match self.find(place) {
@@ -244,17 +245,14 @@ impl Names {
 
     /// The container gets what it has not.
     fn write_down(&self, id: MemberId, actions: &mut Vec<Action>) {
-        let Some(member) = self.members.get(&id) else { return };
-        if member.is_dirty && member.place.is_some() {
+        if self.dirty.contains(&id) {
             actions.push(Action::Append(Append::Contents(id)));
         }
     }
 
     /// It becomes a real file.
     fn make(&self, id: MemberId, tell: Tell, actions: &mut Vec<Action>) {
-        let Some(Member { place: Some(place), is_recorded, .. }) = self.members.get(&id) else {
-            return;
-        };
+        let Some(Member { place, is_recorded }) = self.members.get(&id) else { return };
         if *is_recorded {
             actions.push(Action::Append(Append::Moving(id)));
         }
@@ -303,17 +301,18 @@ impl Names {
         match append {
             Append::Contents(id) => {
                 if let Some(member) = self.members.get_mut(id) {
-                    (member.is_recorded, member.is_dirty) = (true, false);
+                    member.is_recorded = true;
+                    self.dirty.remove(id);
                     // The name is another file's now, and stands for that in the container as well.
-                    self.owed.retain(|it| Some(it) != member.place.as_ref());
+                    self.owed.retain(|it| *it != member.place);
                 }
             }
             Append::Renamed(id, to) => {
                 self.take_name(to);
                 self.owed.retain(|it| it != to);
                 if let Some(member) = self.members.get_mut(id) {
-                    let from = member.place.replace(to.clone());
-                    from.and_then(|from| self.places.remove(&from));
+                    let from = std::mem::replace(&mut member.place, to.clone());
+                    self.places.remove(&from);
                     self.places.insert(to.clone(), *id);
                 }
             }
@@ -329,26 +328,18 @@ impl Names {
     }
 
     fn take_name(&mut self, place: &Place) {
-        if let Some(id) = self.places.remove(place)
-            && let Some(member) = self.members.get_mut(&id)
-        {
-            member.place = None;
+        if let Some(id) = self.places.remove(place) {
+            self.members.remove(&id);
+            self.dirty.remove(&id);
         }
     }
 
     fn made(&mut self, id: MemberId) {
+        self.dirty.remove(&id);
         let Some(member) = self.members.remove(&id) else { return };
-        let Some(place) = member.place else { return };
-        self.places.remove(&place);
+        self.places.remove(&member.place);
         if member.is_recorded {
-            self.owed.push(place);
-        }
-    }
-
-    /// Nobody has it open any more and it has no name: it is forgotten.
-    pub fn forget(&mut self, member: MemberId) {
-        if self.place(member).is_none() {
-            self.members.remove(&member);
+            self.owed.push(member.place);
         }
     }
 
@@ -359,7 +350,7 @@ impl Names {
 
     /// Whether it has something that the container has not.
     pub fn is_dirty(&self, member: MemberId) -> bool {
-        self.members.get(&member).is_some_and(|it| it.is_dirty && it.place.is_some())
+        self.dirty.contains(&member)
     }
 }
 

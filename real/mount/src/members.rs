@@ -1,0 +1,245 @@
+//! Members: small files that lie in memory and in a container instead of the source (strategy `defer-close`).
+//!
+//! Which names lead to members, and in which order container and source hear of what, decides
+//! `iolab_policy::insitu::defer_close::Names`; here is its driver. A member's inode stands on memory (`memfd`), so all
+//! that is done with an open file is done as with any other. When it becomes a real file, the descriptors under it
+//! are led there, and it stays the same file to programs: number, mode, owner, times, who has it open.
+//!
+//! Locks are taken in this order: the state of all, a member's body, what is dirty.
+
+mod body;
+mod calls;
+mod creating;
+mod ending;
+mod listing;
+mod transfer;
+
+pub(crate) use body::Member;
+pub(crate) use creating::Wanted;
+pub use ending::Packed;
+pub(crate) use listing::Snapshot;
+
+use crate::tree::{Answer, Identity, Inode};
+use iolab_pack::Record;
+use iolab_packs::{Writer, now_ns, scratch_prefix};
+use iolab_policy::insitu::defer_close::{DeferClose, MemberId, Names, Place};
+use iolab_policy::insitu::{Selection, StrategySpec};
+use rustix::fs::{AtFlags, Stat};
+use rustix::io::Errno;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The members of a mount.
+pub(crate) struct Members {
+    settings: DeferClose,
+    selection: Selection,
+    source: PathBuf,
+    run: u64,
+    pack_name: String,
+    scratch: String,
+    state: Mutex<State>,
+    /// Who was written to since the state last heard of it.
+    dirty: Mutex<BTreeSet<MemberId>>,
+    /// Bytes of members in memory.
+    bytes: AtomicU64,
+}
+
+/// What is known of all of them.
+pub(crate) struct State {
+    names: Names,
+    writer: Writer,
+    inodes: BTreeMap<MemberId, Arc<Inode>>,
+    numbers: HashMap<Identity, u64>,
+    directories: BTreeMap<u64, Directory>,
+    /// Directories that the run has made.
+    own: HashSet<Identity>,
+    /// Paths of directories that the container knows.
+    recorded: HashSet<Vec<u8>>,
+    said: HashSet<String>,
+    made: u64,
+    created: u64,
+}
+
+/// A directory that has, or had, members.
+struct Directory {
+    inode: Arc<Inode>,
+    /// When a name of a member in it last changed, in nanoseconds since 1970.
+    changed_ns: Option<u64>,
+}
+
+impl Members {
+    /// For the files of a source that a strategy chooses; nothing if none does.
+    pub(crate) fn new(source: &Path, strategies: &[StrategySpec]) -> Option<Members> {
+        let (settings, spec) = strategies.iter().find_map(|spec| Some((spec.deferral()?, spec)))?;
+        let writer = Writer::new(source);
+        let state = State {
+            names: Names::default(),
+            inodes: BTreeMap::new(),
+            numbers: HashMap::new(),
+            directories: BTreeMap::new(),
+            own: HashSet::new(),
+            recorded: HashSet::new(),
+            said: HashSet::new(),
+            made: 0,
+            created: 0,
+            writer,
+        };
+        Some(Members {
+            settings,
+            selection: spec.selection.clone(),
+            source: source.to_owned(),
+            run: state.writer.run(),
+            pack_name: state.writer.name(),
+            scratch: scratch_prefix(state.writer.run()),
+            state: Mutex::new(state),
+            dirty: Mutex::default(),
+            bytes: AtomicU64::new(0),
+        })
+    }
+
+    /// The state, with what was written since.
+    fn state(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let dirty = std::mem::take(&mut *self.dirty.lock().unwrap_or_else(PoisonError::into_inner));
+        dirty.into_iter().for_each(|id| state.names.changed(id));
+        state
+    }
+
+    fn note_dirty(&self, id: MemberId) {
+        self.dirty.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+    }
+
+    /// Whether a name is one of the run's own that programs do not see.
+    pub(crate) fn is_hidden(&self, parent: &Inode, name: &OsStr) -> bool {
+        let is_root = parent.number == crate::tree::ROOT;
+        is_root && name == OsStr::new(&self.pack_name)
+            || name.as_bytes().starts_with(self.scratch.as_bytes())
+    }
+
+    /// The member of a name.
+    pub(crate) fn find(&self, parent: &Inode, name: &OsStr) -> Option<Arc<Inode>> {
+        let state = self.state();
+        let id = state.names.find(&state.place(parent, name)?)?;
+        state.inodes.get(&id).cloned()
+    }
+
+    /// What was changed in a directory shows in its times.
+    pub(crate) fn show(&self, inode: &Inode, stat: &mut Stat) {
+        let state = self.state();
+        let number = state.numbers.get(&inode.identity());
+        let directory = number.and_then(|number| state.directories.get(number));
+        let Some(changed) = directory.and_then(|it| it.changed_ns) else { return };
+        let (seconds, nanoseconds) = ((changed / 1_000_000_000) as i64, changed % 1_000_000_000);
+        if (stat.st_mtime, stat.st_mtime_nsec) < (seconds, nanoseconds) {
+            (stat.st_mtime, stat.st_mtime_nsec) = (seconds, nanoseconds);
+        }
+        if (stat.st_ctime, stat.st_ctime_nsec) < (seconds, nanoseconds) {
+            (stat.st_ctime, stat.st_ctime_nsec) = (seconds, nanoseconds);
+        }
+    }
+
+    /// A program has set the times of a directory.
+    pub(crate) fn settled(&self, inode: &Inode) {
+        let mut state = self.state();
+        let Some(&number) = state.numbers.get(&inode.identity()) else { return };
+        let Some(directory) = state.directories.get_mut(&number) else { return };
+        if directory.changed_ns.take().is_none() {
+            return;
+        }
+        let directory = directory.inode.clone();
+        // Nothing but a time is lost where it cannot be written down.
+        if let Ok(path) = self.path_of(&directory) {
+            let _ = state.writer.append(&Record::Settled { path: &path });
+        }
+    }
+
+    /// A directory was made by the run.
+    pub(crate) fn made_directory(&self, inode: &Inode) {
+        self.state().own.insert(inode.identity());
+    }
+
+    /// The path of a directory below the source.
+    fn path_of(&self, directory: &Inode) -> Answer<Vec<u8>> {
+        let place = directory.place_bytes()?;
+        let place = Path::new(OsStr::from_bytes(place.as_bytes()));
+        let below = place.strip_prefix(&self.source).map_err(|_| Errno::NOENT)?;
+        Ok(below.as_os_str().as_bytes().to_vec())
+    }
+
+    /// The path of a name in a directory.
+    fn path_in(&self, directory: &Inode, name: &[u8]) -> Answer<Vec<u8>> {
+        let mut path = self.path_of(directory)?;
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        path.extend(name);
+        Ok(path)
+    }
+
+    fn count_bytes(&self, before: u64, after: u64) {
+        if after >= before {
+            self.bytes.fetch_add(after - before, Ordering::Relaxed);
+        } else {
+            self.bytes.fetch_sub(before - after, Ordering::Relaxed);
+        }
+    }
+}
+
+impl State {
+    /// A name in a directory that has members.
+    fn place(&self, parent: &Inode, name: &OsStr) -> Option<Place> {
+        let &directory = self.numbers.get(&parent.identity())?;
+        Some(Place { directory, name: name.as_bytes().to_vec() })
+    }
+
+    /// The number of a directory, which has members from now on.
+    fn number(&mut self, parent: &Arc<Inode>) -> u64 {
+        let next = self.directories.keys().next_back().map_or(1, |last| last + 1);
+        let number = *self.numbers.entry(parent.identity()).or_insert(next);
+        self.directories
+            .entry(number)
+            .or_insert_with(|| Directory { inode: parent.clone(), changed_ns: None });
+        number
+    }
+
+    fn touch(&mut self, directory: u64) {
+        if let Some(directory) = self.directories.get_mut(&directory) {
+            directory.changed_ns = Some(now_ns());
+        }
+    }
+
+    /// Says something once.
+    fn say(&mut self, what: String) {
+        if !self.said.contains(&what) {
+            eprintln!("iolab: {what}");
+            self.said.insert(what);
+        }
+    }
+
+    fn is_own(&self, directory: &Inode) -> bool {
+        self.own.contains(&directory.identity())
+    }
+
+    /// Writes down that directories are there, the outermost first.
+    fn record_directories(&mut self, source: &Path, path: &[u8]) -> Answer<()> {
+        let ends = path.iter().enumerate().filter(|(_, it)| **it == b'/').map(|(at, _)| at);
+        let ends: Vec<usize> = ends.chain((!path.is_empty()).then_some(path.len())).collect();
+        for end in ends {
+            let path = &path[..end];
+            if self.recorded.contains(path) {
+                continue;
+            }
+            let place = source.join(OsStr::from_bytes(path));
+            let stat = rustix::fs::statat(rustix::fs::CWD, &place, AtFlags::SYMLINK_NOFOLLOW)?;
+            let (user, group) = (stat.st_uid, stat.st_gid);
+            let mode = stat.st_mode & 0o7777;
+            self.writer.append(&Record::Directory { path, mode, user, group })?;
+            self.recorded.insert(path.to_vec());
+        }
+        Ok(())
+    }
+}

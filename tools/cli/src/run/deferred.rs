@@ -1,0 +1,73 @@
+//! A command whose small files are kept in a container: waited for, and told what became of them.
+
+use super::Arguments;
+use crate::failure::Failure;
+use crate::mounted::{Server, beside};
+use crate::packed::{LEFT, Outcome};
+use iolab_host::launch::Unwatched;
+use iolab_packs::left_in;
+use iolab_policy::insitu::StrategySpec;
+use std::io::{ErrorKind, Read};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How often a person hears what is waited for.
+const TELL_EVERY: Duration = Duration::from_secs(5);
+
+/// Runs the command with its directories covered, and waits until its files are real, if that is wanted.
+pub(super) fn run(
+    arguments: &Arguments,
+    specs: &[StrategySpec],
+    directories: &[PathBuf],
+) -> Result<ExitCode, Failure> {
+    for left in directories.iter().flat_map(|it| left_in(it)) {
+        eprintln!("iolab: {0} is of another run: `iolab unpack {0}`", left.display());
+    }
+    let server = Server::start(specs, directories, None, true)?;
+    let begin = Instant::now();
+    let ended = beside(&server, directories, &arguments.command, &mut Unwatched)?;
+    let took = begin.elapsed();
+    let code = ended.ending.follow();
+    let heard = hear(server.into_listener());
+    let Some(outcomes) = heard else {
+        eprintln!("iolab: warning: defer-close: the server of the files was killed");
+        for left in directories.iter().flat_map(|it| left_in(it)) {
+            eprintln!("iolab: what was closed is in {0}: `iolab unpack {0}`", left.display());
+        }
+        return Ok(ExitCode::from(if code == 0 { LEFT } else { code }));
+    };
+    if !arguments.quiet {
+        for outcome in outcomes.iter().filter(|outcome| outcome.is_worth_a_line()) {
+            let seconds = took.as_secs_f64();
+            eprintln!("iolab: defer-close: the program took {seconds:.1} s; {}", outcome.words());
+            if let Some(pack) = outcome.pack().filter(|_| !outcome.is_whole) {
+                eprintln!("iolab: {} stays", pack.display());
+            }
+        }
+    }
+    let is_whole = outcomes.iter().all(|outcome| outcome.is_whole);
+    Ok(ExitCode::from(if code == 0 && !is_whole { LEFT } else { code }))
+}
+
+/// What the server says at its end; nothing if it did not come to that.
+fn hear(mut server: UnixStream) -> Option<Vec<Outcome>> {
+    let _ = server.set_read_timeout(Some(TELL_EVERY));
+    let (mut text, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        match server.read(&mut piece) {
+            Ok(0) => break,
+            Ok(moved) => text.extend_from_slice(&piece[..moved]),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                eprintln!(
+                    "iolab: waiting for files to be unpacked, and for processes that go on; \
+                     interrupt to leave that to the server of the files"
+                );
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    serde_json::from_slice(&text).ok()
+}
