@@ -1,7 +1,7 @@
 //! Which strategies may stand on each other, and what has to be asked for.
 
 use iolab_policy::insitu::catalog::{Build, Row};
-use iolab_policy::insitu::classes::{Classes, Layer, Owned, Semantics, Shape, Visibility};
+use iolab_policy::insitu::classes::{Classes, Layer, Need, Owned, Semantics, Shape, Visibility};
 use iolab_policy::insitu::stacking::{Consent, Setting, Verdict, check, given_up, table, verdict};
 use iolab_policy::insitu::{Catalog, Plan, StrategySpec};
 use iolab_vocab::Refusal;
@@ -54,6 +54,9 @@ fn every_refused_pair_is_refused_with_its_reason_wherever_it_is_to_be() {
     for (above, below, verdict) in table() {
         let pair = format!("{} + {}", above.name, below.name);
         for setting in [Setting::Live, Setting::Compared, Setting::Nowhere] {
+            if setting != Setting::Nowhere && [above, below].into_iter().any(needs_mount) {
+                continue;
+            }
             let text = format!("{} + {}", for_all_files(above), for_all_files(below));
             let told = checked(&text, setting, everything());
             match &verdict {
@@ -72,6 +75,29 @@ fn every_refused_pair_is_refused_with_its_reason_wherever_it_is_to_be() {
         }
     }
     assert!(refused > 30, "{refused}");
+}
+
+fn needs_mount(row: &Row) -> bool {
+    row.classes.needs.contains(&Need::Mount)
+}
+
+#[test]
+fn what_needs_a_mount_is_refused_everywhere_else_and_there_asked_for() {
+    const ALONE: &str = "defer-close:paths=/a/**";
+    for setting in [Setting::Live, Setting::Compared, Setting::Scratch] {
+        let refused = checked(ALONE, setting, everything()).unwrap_err();
+        assert!(refused.message.contains("`defer-close` needs a mount"), "{setting:?}: {refused}");
+    }
+    assert_eq!(checked(ALONE, Setting::Mounted, everything()).unwrap(), [""; 0]);
+    let refused = checked(ALONE, Setting::Mounted, Consent::default()).unwrap_err();
+    assert!(refused.hint.contains("--allow late-visibility"), "{refused}");
+    let refused = checked("defer-close", Setting::Mounted, everything()).unwrap_err();
+    assert!(refused.hint.contains("paths="), "{refused}");
+    let two = "defer-close:paths=/a/** + defer-close:paths=/b/**";
+    let refused = checked(two, Setting::Mounted, everything()).unwrap_err();
+    assert!(refused.message.contains("one container"), "{refused}");
+    let beside = "write-back:paths=/b/** + defer-close:paths=/a/**";
+    assert_eq!(checked(beside, Setting::Mounted, everything()).unwrap(), [""; 0]);
 }
 
 #[test]

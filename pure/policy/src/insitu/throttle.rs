@@ -4,7 +4,7 @@
 //!
 //! The storage serves one call of the file after another: a call begins when the one before is over,
 //! and takes the latency and its bytes at the rate. Transfers, syncs and changes of the size go there; seeks do
-//! not. What the call really took counts as part of its time; where it took longer, nothing is added. A
+//! not, and an open takes what is asked for it, as where servers of metadata are far. What the call really took counts as part of its time; where it took longer, nothing is added. A
 //! wake that comes late is made up for by the next call, so that the rate holds over many calls.
 //!
 //! `Advise` is answered at once and takes its latency and its bytes at the rate all the same, behind what
@@ -25,6 +25,8 @@ pub struct Throttle {
     /// Without one, bytes cost nothing.
     bytes_per_second: Option<u64>,
     latency: Nanos,
+    /// What an open takes: nothing, unless it is asked for.
+    open: Nanos,
     /// How late the last call was answered because a wake came late.
     late: Nanos,
     under_way: Option<UnderWay>,
@@ -48,15 +50,16 @@ enum UnderWay {
 }
 
 impl Throttle {
-    /// Reads `rate=100m,latency=1ms`. Without either it is storage of 100 MiB/s with 1 ms of latency;
-    /// with one of them the other costs nothing.
+    /// Reads `rate=100m,latency=1ms,open=1ms`. Without any it is storage of 100 MiB/s with 1 ms of latency;
+    /// with one of them the others cost nothing.
     pub fn parse(parameters: &Parameters) -> Result<Throttle, Refusal> {
-        let (mut rate, mut latency) = (None, None);
+        let (mut rate, mut latency, mut open) = (None, None, None);
         for (key, value) in parameters {
             match key.as_str() {
                 "rate" => rate = Some(size(key, value.strip_suffix("/s").unwrap_or(value))?),
                 "latency" => latency = Some(duration(key, value)?),
-                _ => return Err(unknown(key, "rate, latency, paths, exclude")),
+                "open" => open = Some(duration(key, value)?),
+                _ => return Err(unknown(key, "rate, latency, open, paths, exclude")),
             }
         }
         if rate == Some(0) {
@@ -65,12 +68,13 @@ impl Throttle {
                 hint: "for example rate=100m; leave it out for one without limit".to_owned(),
             });
         }
-        if (rate, latency) == (None, None) {
+        if (rate, latency, open) == (None, None, None) {
             (rate, latency) = (Some(100 << 20), Some(Nanos(1_000_000)));
         }
         Ok(Throttle {
             bytes_per_second: rate,
             latency: latency.unwrap_or_default(),
+            open: open.unwrap_or_default(),
             late: Nanos::ZERO,
             under_way: None,
             descriptions: Descriptions::default(),
@@ -143,6 +147,9 @@ impl Throttle {
 
     /// What a call takes on the storage that came to this; nothing if it does not go there.
     fn time_of(&self, call: Call, outcome: Outcome) -> Nanos {
+        if matches!(call, Call::Open { .. }) {
+            return self.open;
+        }
         let goes_there = matches!(
             call,
             Call::Read { .. }
@@ -294,6 +301,20 @@ mod tests {
         assert_eq!(write(&mut slow, 36_000, 8, 1_000), 37_000);
         assert_eq!(write(&mut slow, 37_000, 8, 1_000), 40_000);
         assert_eq!(write(&mut slow, 40_000, 8, 1_000), 50_000);
+    }
+
+    #[test]
+    fn an_open_takes_what_is_asked_for_it_and_nothing_else() {
+        let access = crate::insitu::Access { write: true, ..Default::default() };
+        let open = Call::Open { access, file_bytes: 0, position: 0 };
+        let end = |parameters: &[(&str, &str)]| {
+            let mut slow = throttle(parameters);
+            step(&mut slow, 0, Event::Arrived { handle: HANDLE, call: open });
+            step(&mut slow, 5, Event::Performed(Ok(0)))
+        };
+        assert!(matches!(end(&[("open", "1ms")]), Action::WakeAt(Nanos(1_000_000))));
+        assert!(matches!(end(&[("latency", "1ms")]), Action::Answer(Ok(0))));
+        assert_eq!(write(&mut throttle(&[("open", "1ms")]), 0, 8, 5), 5);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::Arguments;
 use crate::failure::Failure;
 use crate::mounted::{Server, beside};
 use crate::packed::{LEFT, Outcome};
-use iolab_host::launch::Unwatched;
+use iolab_host::launch::AsOne;
 use iolab_packs::left_in;
 use iolab_policy::insitu::StrategySpec;
 use std::io::{ErrorKind, Read};
@@ -27,7 +27,7 @@ pub(super) fn run(
     }
     let server = Server::start(specs, directories, None, true)?;
     let begin = Instant::now();
-    let ended = beside(&server, directories, &arguments.command, &mut Unwatched)?;
+    let ended = beside(&server, directories, &arguments.command, &mut AsOne)?;
     let took = begin.elapsed();
     let code = ended.ending.follow();
     let heard = hear(server.into_listener());
