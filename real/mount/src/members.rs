@@ -57,6 +57,8 @@ pub(crate) struct State {
     directories: BTreeMap<u64, Directory>,
     /// Directories that the run has made.
     own: HashSet<Identity>,
+    /// Directories that hand on no access list.
+    without_access: HashSet<Identity>,
     /// Paths of directories that the container knows.
     recorded: HashSet<Vec<u8>>,
     said: HashSet<String>,
@@ -82,6 +84,7 @@ impl Members {
             numbers: HashMap::new(),
             directories: BTreeMap::new(),
             own: HashSet::new(),
+            without_access: HashSet::new(),
             recorded: HashSet::new(),
             said: HashSet::new(),
             made: 0,
@@ -155,6 +158,11 @@ impl Members {
         if let Ok(path) = self.path_of(&directory) {
             let _ = state.writer.append(&Record::Settled { path: &path });
         }
+    }
+
+    /// An extended attribute of a directory was set, which may be an access list to hand on.
+    pub(crate) fn extended(&self, inode: &Inode) {
+        self.state().without_access.remove(&inode.identity());
     }
 
     /// A directory was made by the run.

@@ -155,7 +155,11 @@ impl Hosted {
         self.materialise(&inode)?;
         rules::before(Function::FCHMOD, Some(&inode), None);
         let flags = XattrFlags::from_bits_retain(flags as u32);
-        rustix::fs::setxattr(inode.path(), name, value, flags)
+        rustix::fs::setxattr(inode.path(), name, value, flags)?;
+        if let Some(members) = &self.members {
+            members.extended(&inode);
+        }
+        Ok(())
     }
 
     /// Removes one.

@@ -230,7 +230,9 @@ fn a_container_that_is_cut_or_changed_is_read_up_to_there_and_named() {
         let files = files(&target);
         for (name, (bytes, ..)) in &files {
             let number = name.to_str().unwrap().strip_prefix("r/f").unwrap();
-            assert_eq!(bytes, format!("file {number}\n").as_bytes());
+            // The shell closes a copy of the descriptor before it writes.
+            let is_whole = bytes == format!("file {number}\n").as_bytes();
+            assert!(is_whole || bytes.is_empty(), "{step}: {name:?}: {bytes:?}");
         }
         if at < 64 {
             assert!(!output.status.success() && files.is_empty(), "{step}: {told}");

@@ -73,6 +73,7 @@ impl Members {
             state.directories.remove(&number);
         }
         state.own.remove(&identity);
+        state.without_access.remove(&identity);
         Ok(true)
     }
 

@@ -1,11 +1,11 @@
 //! Making a member: which new files begin as one.
 
-use super::{Member, Members};
+use super::{Member, Members, State};
 use crate::tree::{Answer, Inode, Tree};
 use fuser::Request;
 use iolab_policy::insitu::defer_close::Place;
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, Gid, MemfdFlags, Mode, OFlags, Uid};
+use rustix::fs::{Gid, MemfdFlags, Mode, OFlags, Uid};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -51,10 +51,10 @@ impl Members {
     /// Whether the directory is one whose names are the run's, and there is room.
     fn takes(&self, wanted: &Wanted<'_>) -> bool {
         let special = OFlags::DIRECT | OFlags::SYNC | OFlags::DSYNC;
-        if wanted.flags.intersects(special) || self.has_default_access(wanted.parent) {
+        let mut state = self.state();
+        if wanted.flags.intersects(special) || state.has_default_access(wanted.parent) {
             return false;
         }
-        let mut state = self.state();
         if !self.settings.is_exclusive && !state.is_own(wanted.parent) {
             let place = wanted.parent.place().unwrap_or_default();
             state.say(format!(
@@ -71,16 +71,24 @@ impl Members {
             ));
             return false;
         }
-        // The kernel has asked for the name just before; what somebody made since is met here.
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        rustix::fs::statat(&**wanted.parent, wanted.name, flags).err() == Some(Errno::NOENT)
+        // That nothing has the name the kernel has asked just before, and keeps the directory to itself since then.
+        true
     }
+}
 
+impl State {
     /// Whether new files of a directory get an access list from it, which memory has not.
-    fn has_default_access(&self, parent: &Inode) -> bool {
-        let list =
-            rustix::fs::getxattr(parent.path(), "system.posix_acl_default", &mut [0_u8; 0][..]);
-        list.is_ok()
+    fn has_default_access(&mut self, parent: &Inode) -> bool {
+        let identity = parent.identity();
+        if self.without_access.contains(&identity) {
+            return false;
+        }
+        let name = "system.posix_acl_default";
+        let has_list = rustix::fs::getxattr(parent.path(), name, &mut [0_u8; 0][..]).is_ok();
+        if !has_list {
+            self.without_access.insert(identity);
+        }
+        has_list
     }
 }
 
