@@ -12,6 +12,7 @@ mod darshan;
 mod import;
 mod iot;
 mod kept;
+mod pack;
 mod pattern;
 mod pfs;
 mod policy;
@@ -49,6 +50,7 @@ const TARGETS: &[Target] = &[
     pattern::PATTERN,
     pattern::NEST_TEXT,
     pattern::NEST_BINARY,
+    pack::PACK,
     pfs::FRAMES,
     pfs::STREAM,
     policy::STRATEGY,

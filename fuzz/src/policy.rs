@@ -36,6 +36,7 @@ pub(crate) const STRATEGY: Target = Target {
             "seek-elide:paths=*.chk\u{1f}write-back",
             "prefetch:plan=run.iot,window=1m,paths=*.x + count",
             "fsync-relax:join=10ms + fsync-relax:syncs=drop,paths=*.x",
+            "defer-close:paths=/a/**,largest=64k,memory=1m,exclusive=yes,unpack=never",
             "fsync-relax:every=1s,paths=** + write-back:paths={a + b}/*.c++ + throttle:rate=1m",
             "delay:time=1ms + fail:percent=3,errno=5 + short:seed=4 + seek-free:paths=\\+ +",
             "write-back:buffer=1m,largest=16k,age=2.5s,paths=/a/**/{x,y}*.chk,exclude=[!ab]?",
