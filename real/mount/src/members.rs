@@ -26,6 +26,7 @@ use iolab_policy::insitu::defer_close::{DeferClose, MemberId, Names, Place};
 use iolab_policy::insitu::{Selection, StrategySpec};
 use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -46,6 +47,8 @@ pub(crate) struct Members {
     dirty: Mutex<BTreeSet<MemberId>>,
     /// Bytes of members in memory.
     bytes: AtomicU64,
+    /// Each takes a descriptor, and so many are spared for them.
+    most: usize,
 }
 
 /// What is known of all of them.
@@ -101,6 +104,7 @@ impl Members {
             state: Mutex::new(state),
             dirty: Mutex::default(),
             bytes: AtomicU64::new(0),
+            most: descriptors() / 2,
         })
     }
 
@@ -195,6 +199,12 @@ impl Members {
             self.bytes.fetch_sub(before - after, Ordering::Relaxed);
         }
     }
+}
+
+/// How many descriptors this process may have.
+fn descriptors() -> usize {
+    let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    usize::try_from(most).unwrap_or(usize::MAX)
 }
 
 impl State {

@@ -107,7 +107,11 @@ impl Hosted {
                 last_modification: timespec(changes.modified),
             };
             rustix::fs::utimensat(CWD, &path, &times, AtFlags::empty())?;
-            if let Some(members) = self.members.as_ref().filter(|_| changes.modified.is_some()) {
+            // A member's body is held here; only directories have such times.
+            if let Some(members) = &self.members
+                && inode.member.is_none()
+                && changes.modified.is_some()
+            {
                 members.settled(&inode);
             }
         }

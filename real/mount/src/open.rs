@@ -190,9 +190,16 @@ impl Hosted {
         let is_servers = self.own.is_some() || !rustix::process::geteuid().is_root();
         let new = Wanted { parent, name, seen: &seen, mode, flags: wanted, is_servers };
         let Some(inode) = members.create(&self.tree, request, &new)? else { return Ok(None) };
-        // Whoever makes a file may write to it, whatever its mode.
-        let fd = inode.as_fd().try_clone_to_owned().map_err(|_| Errno::MFILE)?;
-        let grant = self.grant(request, &inode, &mut inode.opened(), (fd, flags), register);
+        let begun = members.opens(&inode, false, || {
+            // Whoever makes a file may write to it, whatever its mode.
+            let fd = inode.as_fd().try_clone_to_owned().map_err(|_| Errno::MFILE)?;
+            Ok(self.grant(request, &inode, &mut inode.opened(), (fd, flags), register))
+        });
+        // It may have become real at once, where a sync found no room in the container.
+        let grant = match begun? {
+            Some(grant) => grant,
+            None => self.open(request, inode.number, flags, register)?,
+        };
         let stat = inode.stat()?;
         Ok(Some((inode, stat, grant)))
     }

@@ -26,6 +26,8 @@ pub struct Unpacked {
     pub is_removed: bool,
 }
 
+/// A larger file is none that a run has kept.
+const COMPARED_BYTES_MAX: u64 = 1 << 30;
 /// Bytes of files that are compared at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -42,10 +44,10 @@ pub fn unpack(
     told: &(dyn Fn(u64) + Sync),
 ) -> Result<Unpacked, PackError> {
     let lock = fs::File::open(path)?;
-    match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => return Err(PackError::InUse),
-        // Where there are no locks nobody can be asked.
-        _ => {}
+    // Where there are no locks nobody can be asked.
+    let locked = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive);
+    if locked.err() == Some(Errno::WOULDBLOCK) {
+        return Err(PackError::InUse);
     }
     let pack = Pack::check(path)?;
     let beside = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -232,7 +234,7 @@ impl<'a> Work<'a> {
         if is_regular && file.is_moving {
             return Ok(());
         }
-        if !is_regular || stat.st_size as u64 != file.size {
+        if !is_regular || stat.st_size as u64 != file.size || file.size > COMPARED_BYTES_MAX {
             return Err(ANOTHER.to_owned());
         }
         let how = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

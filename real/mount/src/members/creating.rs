@@ -71,6 +71,14 @@ impl Members {
             ));
             return false;
         }
+        if state.inodes.len() >= self.most {
+            state.say(format!(
+                "defer-close: the limit of descriptors (ulimit -Hn) is for {} files; more are made at \
+                 once",
+                self.most
+            ));
+            return false;
+        }
         // That nothing has the name the kernel has asked just before, and keeps the directory to itself since then.
         true
     }

@@ -30,6 +30,10 @@ pub(super) fn run(
     let ended = beside(&server, directories, &arguments.command, &mut AsOne)?;
     let took = begin.elapsed();
     let code = ended.ending.follow();
+    if !ended.has_started {
+        // What was in the way has been said.
+        return Ok(ExitCode::from(code));
+    }
     let heard = hear(server.into_listener());
     let Some(outcomes) = heard else {
         eprintln!("iolab: warning: defer-close: the server of the files was killed");
