@@ -315,7 +315,7 @@ fn what_was_closed_is_there_after_a_kill_of_program_launcher_or_server() {
             let name = name.to_string_lossy().into_owned();
             name.contains("iolab") || name.ends_with(".pack")
         });
-        assert_eq!(left.collect::<Vec<_>>(), [PathBuf::new(); 0], "{round}");
+        assert!(left.count() == 0, "{round}: something of the run is left");
     }
 }
 
