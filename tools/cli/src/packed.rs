@@ -56,7 +56,7 @@ pub(crate) fn serve_out(all: &[Packed], is_waited_for: bool) {
         let mut out = std::io::stdout();
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         let nothing = std::fs::File::options().write(true).open("/dev/null");
-        let _ = nothing.map(|nothing| rustix::stdio::dup2_stdout(nothing));
+        let _ = nothing.map(rustix::stdio::dup2_stdout);
     }
     for packed in later {
         carry_out(packed, true);
