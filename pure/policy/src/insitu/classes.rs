@@ -134,6 +134,8 @@ closed! {
         SharedMemory "shared memory of the run",
         /// A process that outlives the program's.
         Agent "agent",
+        /// A mount, whose server hears the calls of all processes of the node and outlives each of them.
+        Mount "mount",
         /// Another place for bytes.
         SecondPlace "second place",
         /// A program of MPI.
@@ -174,6 +176,8 @@ closed! {
         Joins "joins",
         /// One becomes several.
         Cuts "cuts",
+        /// Several become one, which goes out when their calls are over.
+        HandsOver "hands over",
     }
 }
 
