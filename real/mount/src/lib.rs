@@ -28,6 +28,7 @@ mod staged;
 mod telling;
 mod transfer;
 mod tree;
+mod writers;
 
 pub use namespace::{NamespaceError, Release, Served, enter, outermost, serve};
 pub use refusal::{MountError, check};
