@@ -30,10 +30,10 @@ pub(crate) const TELL: u8 = b't';
 /// How a program is reached.
 #[derive(Args)]
 pub(crate) struct Via {
-    /// How the program is reached: by the preloaded library, by a mount over directories (static, Go and io_uring
+    /// How the program is reached: by the preloaded library (the usual one), by a mount over directories (static, Go and io_uring
     /// programs as well), or by whichever suits the program.
-    #[arg(long, value_name = "WAY", default_value = "preload")]
-    via: Way,
+    #[arg(long, value_name = "WAY")]
+    via: Option<Way>,
     /// With a mount: cover this directory. Without: the ones that `paths=` of strategies name; where only calls
     /// are recorded, the working directory.
     #[arg(long, value_name = "DIR")]
@@ -49,9 +49,14 @@ enum Way {
 }
 
 impl Via {
+    /// Whether the user has chosen a mount.
+    pub(crate) fn is_given(&self) -> bool {
+        self.via == Some(Way::Mount)
+    }
+
     /// Whether this program gets a mount; `auto` says which way it took, and why.
     pub(crate) fn is_mount(&self, program: &OsStr) -> Result<bool, Failure> {
-        let (is_mount, why) = match self.via {
+        let (is_mount, why) = match self.via.unwrap_or(Way::Preload) {
             Way::Mount => return Ok(true),
             Way::Preload if self.over.is_empty() => return Ok(false),
             Way::Preload => {
