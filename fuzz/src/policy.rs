@@ -43,6 +43,7 @@ pub(crate) const STRATEGY: Target = Target {
             "cruel:seed=1,short=30,fail=2,errno=28,delay=10",
             "count + null + count:name=a.b-c_1,paths=*.x + count",
             "count + demote:when=never,paths=*.x + hints:cb_config_list={*:1,a:b},cb_nodes=2",
+            "aggregate:block=64k,buffer=1m,age=2s,paths=* + single-writer:writers=2,buffer=4m,paths=*",
             "collect:buffer=16m,independent=64k,slow=20us,when=slow,paths=*.x + collect-cruel:seed=2",
             "stage:to=/fast/a b,spare=1m,rate=100m/s,paths=*.chk",
             "null:paths=[]a]",

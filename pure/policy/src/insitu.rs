@@ -7,7 +7,10 @@
 //! Every event is answered by a batch of actions: first any number of `Copy`, then exactly one of
 //! * `Perform`: hand this call to the stage below; its outcome comes back as `Performed`,
 //! * `WakeAt`: nothing until then; `Woke` comes back (cruel members and timers),
+//! * `Await`: nothing until the work begun earlier is done; `Ended` comes back,
 //! * `Answer`: the call that arrived is over, with this outcome.
+//!
+//! Between calls a stage may have work done that no call waits for ([`Strategy::begin`]), one piece at a time.
 //!
 //! What drivers and machines may rely on stands in `laws.rs`; [`Stack::drive`] is the loop of all drivers.
 //!
@@ -69,7 +72,7 @@ pub use seek_elide::SeekElide;
 pub use seek_free::SeekFree;
 pub use selection::{Selection, literal_glob};
 pub use spec::{BlockOf, StrategySpec};
-pub use stack::{Command, Slot, Stack};
+pub use stack::{Command, Slot, Stack, Work};
 pub use stage::Stage;
 pub use throttle::Throttle;
 pub use window::Window;
@@ -237,6 +240,8 @@ pub enum Event {
     Performed(Outcome),
     /// The moment of the last `WakeAt` has come.
     Woke,
+    /// The work that was begun, and awaited, came to this.
+    Ended(Outcome),
 }
 
 /// What a stage wants done.
@@ -262,6 +267,8 @@ pub enum Action {
     },
     /// Send `Woke` at that time.
     WakeAt(Nanos),
+    /// Send `Ended` when the work is done that was begun ([`Strategy::begin`]).
+    Await,
     /// The call that arrived is over.
     Answer(Outcome),
 }
@@ -360,6 +367,16 @@ pub trait Strategy: Machine<Event = Event, Action = Action> + Send {
         None
     }
 
+    /// Work that no call waits for: any number of `Copy` from place to place of the staging memory, then the
+    /// one `Perform` that is to be carried out meanwhile, out of that memory; nothing where there is none to
+    /// do. Comes between calls only, and not while work of the stack is under way. Until it is told what
+    /// became of the work, by [`Strategy::ended`] or, if it asks for that, by [`Event::Ended`], the bytes
+    /// that go out stay as they are in its memory. A driver that does nothing meanwhile never asks.
+    fn begin(&mut self, _out: &mut Vec<Action>) {}
+
+    /// The work that was begun came to this. Comes between calls only.
+    fn ended(&mut self, _outcome: Outcome) {}
+
     /// A call comes by that it hears and passes. Only who counts ([`Strategy::counts`]) is told.
     fn note(&mut self, _call: &Call) {}
 
@@ -450,6 +467,14 @@ impl<S: Strategy + ?Sized> Strategy for Box<S> {
 
     fn joined(&self, ticket: Ticket) -> Option<Outcome> {
         (**self).joined(ticket)
+    }
+
+    fn begin(&mut self, out: &mut Vec<Action>) {
+        (**self).begin(out);
+    }
+
+    fn ended(&mut self, outcome: Outcome) {
+        (**self).ended(outcome);
     }
 
     fn note(&mut self, call: &Call) {

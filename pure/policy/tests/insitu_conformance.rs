@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 
 #[path = "insitu_conformance/data.rs"]
 mod data;
+#[path = "insitu_conformance/shared.rs"]
+mod shared;
 
 const ENOSPC: Errno = Errno(28);
 
@@ -26,6 +28,8 @@ struct File {
     positions: BTreeMap<Handle, (u64, Access)>,
     /// Writes beyond this size fail.
     capacity: Option<u64>,
+    /// After so many writes one fails.
+    fails_at: Option<u64>,
 }
 
 impl File {
@@ -56,6 +60,11 @@ impl File {
                 if self.capacity.is_some_and(|capacity| end > capacity) {
                     return Err(ENOSPC);
                 }
+                if self.fails_at == Some(0) {
+                    self.fails_at = None;
+                    return Err(ENOSPC);
+                }
+                self.fails_at = self.fails_at.map(|writes| writes - 1);
                 self.bytes.resize((size.max(end)) as usize, 0);
                 self.bytes[offset as usize..end as usize].copy_from_slice(memory);
                 self.advance(handle, at, end);
@@ -105,6 +114,8 @@ struct Host {
     stack: Stack,
     bottom: Bottom,
     takes_short_way: bool,
+    /// When work is begun and done while no call waits for it; never, where there is none.
+    leisure: Option<Random>,
 }
 
 /// The strategy, with a plan where it goes by one: reads of a small file, of which some follow each other.
@@ -136,6 +147,20 @@ struct Bottom {
     below: File,
     now: Nanos,
     commands: Vec<Command>,
+    /// The work that was begun.
+    work: Option<Begun>,
+}
+
+/// Work under way.
+struct Begun {
+    handle: Handle,
+    call: Call,
+    /// What was in its memory when it began.
+    bytes: Vec<u8>,
+    /// Where that memory is.
+    memory: Slot,
+    /// What it came to, once it is done.
+    outcome: Option<Outcome>,
 }
 
 impl Host {
@@ -148,8 +173,34 @@ impl Host {
             below: File::default(),
             now: Nanos::ZERO,
             commands: Vec::new(),
+            work: None,
         };
-        Host { stack, bottom, takes_short_way: true }
+        Host { stack, bottom, takes_short_way: true, leisure: None }
+    }
+
+    /// Between two calls: work is begun, done, told of, or none of these.
+    fn work_at_leisure(&mut self) {
+        match self.leisure.as_mut().map(|random| random.below(5)) {
+            Some(0 | 1) => self.begin_work(),
+            Some(2) => self.bottom.do_work(),
+            Some(3) if self.bottom.work.is_some() => {
+                let outcome = self.bottom.work_ended();
+                self.stack.ended(outcome);
+            }
+            _ => {}
+        }
+    }
+
+    fn begin_work(&mut self) {
+        let Some(work) = self.stack.begin() else { return };
+        assert!(self.bottom.work.is_none(), "{work:?} is begun while other work is under way");
+        for (from, to, length) in work.copies {
+            self.bottom.copy(from, to, length);
+        }
+        let (handle, call, memory) = (work.handle, work.call, work.memory);
+        let bytes = self.bottom.place(memory, call.transfer_bytes()).to_vec();
+        self.bottom.commands.push(Command::Perform { handle, call, memory });
+        self.bottom.work = Some(Begun { handle, call, bytes, memory, outcome: None });
     }
 
     /// As a driver may: the short way for writes, if the stack offers it.
@@ -221,6 +272,18 @@ impl Host {
 }
 
 impl Bottom {
+    /// Carries the work out that is under way; the bytes must be those with which it began.
+    fn do_work(&mut self) {
+        if self.work.as_ref().is_none_or(|work| work.outcome.is_some()) {
+            return;
+        }
+        let Some(mut work) = self.work.take() else { return };
+        let now = self.place(work.memory, work.bytes.len() as u64);
+        assert!(*now == *work.bytes, "bytes changed on their way out");
+        work.outcome = Some(self.below.carry_out(work.handle, work.call, &mut work.bytes));
+        self.work = Some(work);
+    }
+
     fn place(&mut self, slot: Slot, length: u64) -> &mut [u8] {
         let (whole, offset) = match slot {
             Slot::Program(offset) => (&mut self.memory[..], offset),
@@ -253,6 +316,11 @@ impl Driver for Bottom {
 
     fn wait_until(&mut self, time: Nanos) {
         self.now = time;
+    }
+
+    fn work_ended(&mut self) -> Outcome {
+        self.do_work();
+        self.work.take().and_then(|work| work.outcome).expect("work was begun")
     }
 
     fn ended(&mut self, command: &Command) {
@@ -326,6 +394,13 @@ fn compare(strategies: &[&str], seed: u64, calls: usize) -> Vec<Command> {
     compare_on(Host::new(strategies), strategies, seed, calls)
 }
 
+/// The same where work is done between calls, at random moments.
+fn compare_at_leisure(strategies: &[&str], seed: u64, calls: usize) {
+    let mut host = Host::new(strategies);
+    host.leisure = Some(Random::new(Seed(seed ^ 0x5eed)));
+    compare_on(host, strategies, seed, calls);
+}
+
 fn compare_on(mut host: Host, strategies: &[&str], seed: u64, calls: usize) -> Vec<Command> {
     compare_with(&mut host, strategies, seed, calls)
 }
@@ -346,6 +421,7 @@ fn compare_with(host: &mut Host, strategies: &[&str], seed: u64, calls: usize) -
     let mut streams = Streams { at: 0, step: 0, length: 1 };
     let reads = random.below(3) == 0;
     for number in 0..calls {
+        host.work_at_leisure();
         let handle = match reads && random.below(8) > 0 {
             true => handles[0],
             false => handles[random.below(handles.len() as u64) as usize],
@@ -407,6 +483,12 @@ fn samples(name: &str) -> Vec<String> {
         "fsync-relax" => &["fsync-relax", "fsync-relax:every=1ms", "fsync-relax:join=1ms"],
         "seek-elide" => &["seek-elide", "seek-elide:outsiders=none"],
         "align" => &["align:block=8,buffer=50", "align:block=64", "align:block=100,age=0"],
+        "aggregate" => &[
+            "aggregate:block=8,buffer=50",
+            "aggregate:block=64,buffer=1k",
+            "aggregate:block=100,buffer=300,age=0",
+        ],
+        "single-writer" => &["single-writer:buffer=64", "single-writer:buffer=1k"],
         "read-ahead" => &[
             "read-ahead:window=4k",
             "read-ahead:via=buffer,outsiders=none,window=64,largest=30",
@@ -449,6 +531,7 @@ fn every_honest_strategy_is_indistinguishable_from_the_file() {
     for strategy in honest() {
         for seed in 0..2500 {
             compare(&[&strategy], seed, 60);
+            compare_at_leisure(&[&strategy], seed, 60);
         }
     }
 }
@@ -463,6 +546,7 @@ fn every_allowed_pair_is_indistinguishable_from_the_file() {
             }
             for seed in 0..25 {
                 compare(&[above, below], seed, 60);
+                compare_at_leisure(&[above, below], seed, 60);
             }
         }
     }
@@ -551,14 +635,22 @@ fn open(host: &mut Host, access: Access) -> Handle {
 /// an error at a later write, sync or close.
 #[test]
 fn a_full_disk_is_told_and_never_swallowed() {
-    for capacity in [0, 1, 100, 256, 300, 999, 1000] {
+    let holders =
+        ["write-back:buffer=256", "aggregate:block=64,buffer=256", "single-writer:buffer=256"];
+    let strategies = holders.iter().flat_map(|strategy| [(strategy, false), (strategy, true)]);
+    for (capacity, (strategy, at_leisure)) in [0, 1, 100, 256, 300, 999, 1000]
+        .into_iter()
+        .flat_map(|it| strategies.clone().map(move |s| (it, s)))
+    {
         for ending in [Call::Sync { data_only: false }, Call::Close] {
-            let mut host = Host::new(&["write-back:buffer=256"]);
+            let mut host = Host::new(&[strategy]);
+            host.leisure = at_leisure.then(|| Random::new(Seed(capacity)));
             host.bottom.below.capacity = Some(capacity);
             let handle = open(&mut host, ACCESSES[0]);
             let mut outcomes = Vec::new();
             for _ in 0..100 {
                 let call = Call::Write { at: At::Position, length: 10 };
+                host.work_at_leisure();
                 outcomes.push(host.call(handle, call, &mut [7; 10]));
             }
             outcomes.push(host.call(handle, ending, &mut []));
@@ -566,7 +658,7 @@ fn a_full_disk_is_told_and_never_swallowed() {
             let arrived = host.bottom.below.bytes.len() as u64;
             let failed = outcomes.contains(&Err(ENOSPC));
             assert!(told == arrived || failed, "{told} told, {arrived} arrived, no error");
-            assert_eq!(failed, capacity < 1000, "capacity {capacity}");
+            assert_eq!(failed, capacity < 1000, "{strategy}, capacity {capacity}");
         }
     }
 }

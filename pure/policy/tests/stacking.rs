@@ -54,7 +54,7 @@ fn every_refused_pair_is_refused_with_its_reason_wherever_it_is_to_be() {
     for (above, below, verdict) in table() {
         let pair = format!("{} + {}", above.name, below.name);
         for setting in [Setting::Live, Setting::Compared, Setting::Nowhere] {
-            if setting != Setting::Nowhere && [above, below].into_iter().any(needs_mount) {
+            if setting != Setting::Nowhere && [above, below].into_iter().any(has_names) {
                 continue;
             }
             let text = format!("{} + {}", for_all_files(above), for_all_files(below));
@@ -77,8 +77,8 @@ fn every_refused_pair_is_refused_with_its_reason_wherever_it_is_to_be() {
     assert!(refused > 30, "{refused}");
 }
 
-fn needs_mount(row: &Row) -> bool {
-    row.classes.needs.contains(&Need::Mount)
+fn has_names(row: &Row) -> bool {
+    row.classes.visibility == Visibility::Unpacked
 }
 
 #[test]
@@ -244,4 +244,39 @@ fn who_goes_by_a_recorded_run_is_refused_where_nobody_has_read_it() {
     }
     assert!(StrategySpec::parse("prefetch").unwrap_err().hint.contains("plan=RUN.iot"));
     assert!(StrategySpec::parse("prefetch:plan=a,via=buffer").is_err());
+}
+
+#[test]
+fn who_is_for_all_processes_is_asked_for_and_refused_where_one_is_heard() {
+    let late = Consent::of(&["late-visibility".to_owned()], false, false).unwrap();
+    for text in ["aggregate:paths=*", "single-writer:paths=*"] {
+        for setting in [Setting::Live, Setting::Mounted] {
+            let told = checked(text, setting, Consent::default()).unwrap_err();
+            assert!(told.message.contains("beside the mount"), "{told}");
+            assert!(told.hint.contains("--allow late-visibility"), "{told}");
+            assert_eq!(checked(text, setting, late), Ok(vec![]), "{text}");
+        }
+        for setting in [Setting::Loaded, Setting::Compared] {
+            let told = checked(text, setting, late).unwrap_err();
+            assert!(told.message.contains("needs a mount"), "{told}");
+            assert!(told.hint.contains("iolab mount"), "{told}");
+        }
+        let remarks = checked(text, Setting::Scratch, late).unwrap();
+        assert!(remarks[0].contains("each process has one of its own"), "{remarks:?}");
+    }
+    assert_eq!(checked("write-back:paths=*", Setting::Loaded, late), Ok(vec![]));
+    let stack = "write-back:paths=* + aggregate:paths=* + single-writer:paths=* + align:paths=*";
+    assert_eq!(checked(stack, Setting::Live, late), Ok(vec![]));
+}
+
+#[test]
+fn how_many_write_is_a_matter_of_who_hands_over() {
+    let writers = |text: &str| StrategySpec::parse(text).map(|spec| spec.writers());
+    assert_eq!(writers("single-writer:paths=*"), Ok(Some(1)));
+    assert_eq!(writers("single-writer:writers=3,paths=*"), Ok(Some(3)));
+    assert_eq!(writers("aggregate:paths=*"), Ok(None));
+    for nonsense in ["0", "65", "two", ""] {
+        let told = writers(&format!("single-writer:writers={nonsense}")).unwrap_err();
+        assert!(told.message.contains(&format!("writers: `{nonsense}`")), "{told}");
+    }
 }

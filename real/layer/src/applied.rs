@@ -14,7 +14,7 @@ pub fn strategies(is_here: fn(&StrategySpec) -> bool) -> Vec<StrategySpec> {
     let Ok(mut specs) = StrategySpec::parse_all(&text) else { return Vec::new() };
     specs.retain(is_here);
     let consent = Consent::read(&std::env::var("IOLAB_ALLOW").unwrap_or_default());
-    match stacking::check(&specs, Setting::Live, consent) {
+    match stacking::check(&specs, Setting::Loaded, consent) {
         Ok(_remarks) => specs,
         Err(_refusal) => Vec::new(),
     }

@@ -29,6 +29,7 @@ mod staged;
 mod telling;
 mod transfer;
 mod tree;
+mod writers;
 
 pub use members::Packed;
 pub use namespace::{NamespaceError, Release, Served, enter, outermost, serve};

@@ -7,9 +7,10 @@ use crate::members::{Members, Packed, Wanted};
 use crate::rules;
 use crate::staged::Staged;
 use crate::tree::{Answer, Inode, Tree};
+use crate::writers::Writers;
 use fuser::{BackingId, FopenFlags, Request};
 use iolab_host::recording::Teller;
-use iolab_policy::insitu::{Access, Guest, Null, Stack, StrategySpec, Totals};
+use iolab_policy::insitu::{Access, Guest, Null, Stack, Strategy, StrategySpec, Totals};
 use iolab_trace::Function;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, Stat};
@@ -25,6 +26,8 @@ pub(crate) struct Hosted {
     pub(crate) files: Numbered<OpenFile>,
     pub(crate) directories: Numbered<OpenDirectory>,
     strategies: Vec<StrategySpec>,
+    /// Who writes for those that hand over.
+    writers: Option<Writers>,
     /// Where the source is.
     source: PathBuf,
     /// Where programs see it, by each name that globs may know.
@@ -62,7 +65,11 @@ impl Hosted {
         own: Option<(u32, u32)>,
         teller: Option<Arc<Teller>>,
     ) -> Answer<Hosted> {
+        let writers = strategies.iter().filter_map(StrategySpec::writers).max();
+        let writers = writers.map(Writers::start).transpose();
         Ok(Hosted {
+            writers: writers
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))?,
             tree: Tree::new(&source)?,
             members: Members::new(&source, &strategies),
             files: Numbered::default(),
@@ -91,18 +98,29 @@ impl Hosted {
             return None;
         }
         let place = PathBuf::from(inode.place().ok()?);
-        let staged = |stack: Stack, name: String| {
-            Staged::new(stack, inode.path(), name, self.counted.clone())
+        let staged = |strategies: Vec<Box<dyn Strategy>>, name: &str, hands_over: bool| {
+            let writers = self.writers.as_ref().filter(|_| hands_over).map(Writers::queue);
+            let (stack, counted) = (Stack::new(strategies), self.counted.clone());
+            Staged::new(stack, inode.path(), name.to_owned(), counted, writers)
         };
         let chosen = self.seen_names(&place).find_map(|name| {
-            let chosen: Vec<_> =
-                Guest::chosen(&self.strategies, &name).map(|spec| spec.build_for(&name)).collect();
-            (!chosen.is_empty()).then(|| staged(Stack::new(chosen), name))
+            let mut above: Vec<_> = Guest::chosen(&self.strategies, &name).collect();
+            if above.is_empty() {
+                return None;
+            }
+            let handover = above.iter().position(|spec| spec.writers().is_some());
+            let below = handover.map_or(Vec::new(), |at| above.split_off(at + 1));
+            let build = |specs: &[&StrategySpec]| {
+                let built = specs.iter().map(|spec| spec.build_for(&name)).collect();
+                staged(built, &name, handover.is_some())
+            };
+            let host = build(&above);
+            Some(if below.is_empty() { host } else { host.above(build(&below)) })
         });
         // Only of what comes here somebody can be told.
         let listened = || {
             let name = self.teller.as_ref().and_then(|_| self.seen_name(&place))?;
-            Some(staged(Stack::new(vec![Box::new(Null::DEAF)]), name))
+            Some(staged(vec![Box::new(Null::DEAF)], &name, false))
         };
         chosen.or_else(listened)
     }

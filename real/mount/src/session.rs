@@ -29,7 +29,7 @@ pub struct Settings {
     pub strategies: Vec<StrategySpec>,
 }
 
-/// Strategies that wait (`throttle`) keep a thread for as long.
+/// Strategies that wait (`throttle`), or are for several processes, keep a thread for as long.
 const THREADS_THAT_WAIT: usize = 16;
 
 /// A mount that goes on.
@@ -83,7 +83,7 @@ pub(crate) fn prepare(
 /// How requests are taken.
 pub(crate) fn configuration(strategies: &[StrategySpec]) -> Config {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let waits = strategies.iter().any(|spec| spec.build().reads_clock());
+    let waits = strategies.iter().any(|spec| spec.needs_mount() || spec.build().reads_clock());
     let is_root = rustix::process::geteuid().is_root();
     let mut config = Config::default();
     config.acl = if is_root { SessionACL::All } else { SessionACL::Owner };

@@ -5,8 +5,16 @@
 //! it was the description's last. So each is a `Close` to the stack, and a description that is used
 //! after all is opened anew before its next call.
 //!
+//! What a stack would have done while no call waits for it ([`Staged::begin`]) a thread does that locks the
+//! file to take it, and again when it is done; a call that has to wait for it does so with the file locked,
+//! which that thread needs not meanwhile.
+//!
+//! Where a stack hands over in its midst, what follows is a stack of its own below it, with a lock of its own: the
+//! thread drives that one while calls go on above.
+//!
 //! A stack that breaks down writes out what it held and is gone: the calls pass from then on.
 
+use crate::writers::Queue;
 use iolab_policy::insitu::{
     Access, At, Call, Driver, Errno, Handle, HeldPiece, Outcome, Slot, Stack, Totals, Whence,
 };
@@ -20,6 +28,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+mod below;
+mod work;
+
+pub(crate) use below::Below;
+pub(crate) use work::{Turn, UnderWay};
+
 const EBADF: Errno = Errno(9);
 const EIO: Errno = Errno(5);
 
@@ -32,6 +46,8 @@ pub(crate) struct Staged {
     /// What programs call the file, for a message.
     name: String,
     counted: Arc<Mutex<Totals>>,
+    /// It waits for its turn among those that have work.
+    is_queued: bool,
 }
 
 /// What a stack's commands are carried out with.
@@ -41,6 +57,12 @@ struct Bottom {
     staging: Vec<Vec<u8>>,
     descriptions: BTreeMap<Handle, Description>,
     began: Instant,
+    /// Who gives leave to write, where not everybody may.
+    writers: Option<Arc<Queue>>,
+    /// The work that a thread does.
+    work: Option<Arc<UnderWay>>,
+    /// What stands between the stack and the file.
+    below: Option<Below>,
 }
 
 /// A description some process opened.
@@ -63,27 +85,37 @@ pub(crate) enum Memory<'a> {
 
 impl Staged {
     /// A file that nobody has open yet; `path` leads to it, programs call it `name`. What strategies count
-    /// is added to `counted` when it is over.
+    /// is added to `counted` when it is over. `writers` write what it is handed, where it hands anything over.
     pub(crate) fn new(
         stack: Stack,
         path: String,
         name: String,
         counted: Arc<Mutex<Totals>>,
+        writers: Option<Arc<Queue>>,
     ) -> Staged {
         let staging = stack.staging_bytes().map(|bytes| vec![0; bytes as usize]).collect();
         let descriptions = BTreeMap::new();
-        let bottom = Bottom { path, staging, descriptions, began: Instant::now() };
-        Staged { stack: Some(stack), bottom, next: 0, name, counted }
+        let began = Instant::now();
+        let (work, below) = (None, None);
+        let bottom = Bottom { path, staging, descriptions, began, writers, work, below };
+        Staged { stack: Some(stack), bottom, next: 0, name, counted, is_queued: false }
     }
 
     /// A description exists from now on.
     pub(crate) fn open(&mut self, fd: Arc<OwnedFd>, access: Access) -> Handle {
         let handle = Handle(self.next);
         self.next += 1;
-        self.bottom.descriptions.insert(handle, Description { fd, access, is_told: false });
+        self.adopt(handle, fd, access);
         // A failure of strategies to open shows at the call that needs it.
         let _ = self.tell(handle);
         handle
+    }
+
+    fn adopt(&mut self, handle: Handle, fd: Arc<OwnedFd>, access: Access) {
+        if let Some(below) = &self.bottom.below {
+            below.lock().adopt(handle, fd.clone(), access);
+        }
+        self.bottom.descriptions.insert(handle, Description { fd, access, is_told: false });
     }
 
     /// A call of a program.
@@ -117,6 +149,9 @@ impl Staged {
         {
             let _ = self.drive(handle, Call::Flush, Memory::Nothing);
         }
+        if let Some(below) = &self.bottom.below {
+            below.lock().flush();
+        }
     }
 
     /// A descriptor of the description was closed.
@@ -132,7 +167,10 @@ impl Staged {
     pub(crate) fn release(&mut self, handle: Handle) -> Outcome {
         let outcome = self.close(handle);
         self.bottom.descriptions.remove(&handle);
-        outcome
+        match &self.bottom.below {
+            Some(below) => outcome.and(below.lock().release(handle)),
+            None => outcome,
+        }
     }
 
     /// What is held goes out, and all calls pass from now on.
@@ -148,6 +186,9 @@ impl Staged {
     }
 
     fn end(&mut self) {
+        if let Some(below) = &self.bottom.below {
+            below.lock().retire();
+        }
         if let Some(stack) = self.stack.take() {
             let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
             counted.take(&stack, &self.name);
@@ -168,6 +209,9 @@ impl Staged {
         let description = self.bottom.descriptions.get_mut(&handle).ok_or(EBADF)?;
         if description.is_told {
             return Ok(());
+        }
+        if let Some(below) = &self.bottom.below {
+            below.lock().flush();
         }
         let size = rustix::fs::fstat(&description.fd).map_err(errno)?.st_size;
         description.is_told = true;
@@ -193,6 +237,13 @@ impl Staged {
     /// A strategy has left its own rules. What it held goes out as it says, lower stages first.
     fn break_down(&mut self) {
         let Some(stack) = self.stack.take() else { return };
+        if let Some(work) = self.bottom.work.take() {
+            // It writes the same bytes, and must not come after others.
+            let _ = work.outcome();
+        }
+        if let Some(below) = &self.bottom.below {
+            below.lock().retire();
+        }
         let bottom = &self.bottom;
         let written = catch_unwind(AssertUnwindSafe(|| write_out(&stack, bottom)));
         let fate = match written {
@@ -276,6 +327,7 @@ impl Passage<'_> {
             }
             Call::Write { at, length } => {
                 let bytes = self.bytes(slot, length)?;
+                let _permit = self.bottom.writers.as_ref().map(|writers| writers.permit());
                 retried(io::retry_on_intr(|| match at {
                     At::Position => io::write(fd, bytes),
                     At::Offset(offset) => io::pwrite(fd, bytes, offset),
@@ -359,8 +411,15 @@ impl Driver for Passage<'_> {
     }
 
     fn perform(&mut self, handle: Handle, call: Call, memory: Slot) -> Outcome {
+        if let Some(below) = self.bottom.below.clone() {
+            return self.hand_down(&below, handle, call, memory);
+        }
         let fd = self.bottom.descriptions.get(&handle).ok_or(EBADF)?.fd.clone();
         self.carry_out(&fd, call, memory)
+    }
+
+    fn work_ended(&mut self) -> Outcome {
+        self.bottom.work.take().map_or(Err(EIO), |work| work.outcome())
     }
 
     fn wait_until(&mut self, time: Nanos) {

@@ -166,5 +166,7 @@ fn staged(file: &OpenFile, call: Call, memory: Memory<'_>) -> Option<Answer<u64>
     let handle = file.handle?;
     let mut opened = file.inode.opened();
     let staged = opened.staged()?;
-    Some(staged.call(handle, call, memory).map_err(system))
+    let outcome = staged.call(handle, call, memory).map_err(system);
+    staged.queue(&file.inode);
+    Some(outcome)
 }

@@ -166,7 +166,7 @@ fn applied(arguments: &Arguments) -> Result<(Vec<StrategySpec>, String), Failure
         None => StrategySpec::parse_each_on(&arguments.apply, &storage_block::of_selection()?)?,
     };
     let consent = Consent::of(&arguments.allow, false, false)?;
-    for remark in stacking::check(&specs, Setting::Live, consent)? {
+    for remark in stacking::check(&specs, Setting::Loaded, consent)? {
         eprintln!("iolab: {remark}");
     }
     let needs_launcher = |spec: &&StrategySpec| {

@@ -30,7 +30,7 @@ pub(crate) const TELL: u8 = b't';
 /// How a program is reached.
 #[derive(Args)]
 pub(crate) struct Via {
-    /// How the program is reached: by the preloaded library, by a mount over directories (static, Go and io_uring
+    /// How the program is reached: by the preloaded library (the usual one), by a mount over directories (static, Go and io_uring
     /// programs as well), or by whichever suits the program.
     /// Without it: the library, or a mount where a strategy needs one.
     #[arg(long, value_name = "WAY")]
@@ -50,6 +50,11 @@ enum Way {
 }
 
 impl Via {
+    /// Whether the user has chosen a mount.
+    pub(crate) fn is_given(&self) -> bool {
+        self.via == Some(Way::Mount)
+    }
+
     /// Whether this program gets a mount; `auto` says which way it took, and why.
     pub(crate) fn is_mount(&self, program: &OsStr) -> Result<bool, Failure> {
         let (is_mount, why) = match self.via.unwrap_or(Way::Preload) {

@@ -122,8 +122,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
                 .for_each(|line| eprintln!("iolab: {line}"));
         }
     }
-    if needs_mount || !steps_aside && arguments.via.is_mount(program)? {
-        return via::mounted(arguments, specs);
+    if needs_mount {
+        return via::mounted(arguments, specs, &arguments.command);
+    }
+    if let Some(spec) = specs.iter().find(|spec| spec.needs_mount()) {
+        return via::shared(arguments, specs.clone(), spec.name, consent);
+    }
+    if !steps_aside && arguments.via.is_mount(program)? {
+        return via::mounted(arguments, specs, &arguments.command);
     }
     let here = profile::working_directory()?;
     let mut specs: Vec<_> = specs.into_iter().map(|spec| spec.rooted(&here)).collect();

@@ -19,6 +19,8 @@ mod mpi;
 mod packages;
 #[path = "transparency/reach.rs"]
 mod reach;
+#[path = "transparency/shared.rs"]
+mod shared;
 #[path = "transparency/sharing.rs"]
 mod sharing;
 #[path = "transparency/stacks.rs"]

@@ -135,6 +135,35 @@ const ALIGN: Row = Row {
     }),
 };
 
+const AGGREGATE: Row = Row {
+    name: "aggregate",
+    summary: "merges what several processes write to one file into large aligned writes",
+    usage: "aggregate:paths=GLOB[,block=1m|auto,buffer=64m,age=DURATION,exclude=GLOB]",
+    classes: Classes {
+        scope: Scope::Data,
+        interference: Interference::Several,
+        state: State::Buffer,
+        visibility: Visibility::Node,
+        shape: Shape::Joins,
+        needs: &[Need::Mount],
+        owns: &[Owned::HeldBytes],
+        ..Classes::PLAIN
+    },
+    build: Build::Posix(|parameters| {
+        Ok(Box::new(WriteBack::new(Settings::parse_aggregate(parameters)?)))
+    }),
+};
+
+const SINGLE_WRITER: Row = Row {
+    name: "single-writer",
+    summary: "has one thread per node write what processes have handed over to it, in order of offset",
+    usage: "single-writer:paths=GLOB[,writers=1,buffer=64m,exclude=GLOB]",
+    classes: Classes { shape: Shape::HandsOver, ..AGGREGATE.classes },
+    build: Build::Posix(|parameters| {
+        Ok(Box::new(WriteBack::new(Settings::parse_single_writer(parameters)?)))
+    }),
+};
+
 const READ_AHEAD: Row = Row {
     name: "read-ahead",
     summary: "has fetched what streams of reads will come to: by the kernel, or into memory",
@@ -384,6 +413,8 @@ impl Catalog {
         SEEK_ELIDE,
         WRITE_BACK,
         ALIGN,
+        AGGREGATE,
+        SINGLE_WRITER,
         READ_AHEAD,
         PREFETCH,
         DATA_SIEVE,

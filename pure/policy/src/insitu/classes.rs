@@ -134,10 +134,10 @@ closed! {
         SharedMemory "shared memory of the run",
         /// A process that outlives the program's.
         Agent "agent",
+        /// A mount, whose server hears the calls of all processes of the node and outlives each of them.
+        Mount "mount",
         /// Another place for bytes.
         SecondPlace "second place",
-        /// A mount over the directory.
-        Mount "mount",
         /// A program of MPI.
         Mpi "MPI",
         /// A program of HDF5.
@@ -176,6 +176,8 @@ closed! {
         Joins "joins",
         /// One becomes several.
         Cuts "cuts",
+        /// Several become one, which goes out when their calls are over.
+        HandsOver "hands over",
     }
 }
 

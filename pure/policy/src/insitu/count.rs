@@ -218,7 +218,7 @@ impl Machine for Count {
                 out.push(Action::Perform { handle, call, memory: memory_of(call) });
             }
             Event::Performed(outcome) => out.push(Action::Answer(outcome)),
-            Event::Woke => unreachable!("who counts never asks to be woken"),
+            Event::Woke | Event::Ended(_) => unreachable!("who counts never asks to be woken"),
         }
     }
 }

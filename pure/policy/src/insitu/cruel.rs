@@ -169,6 +169,7 @@ impl Machine for Cruel {
                 self.go_on(handle, call, out);
             }
             Event::Performed(outcome) => out.push(Action::Answer(outcome)),
+            Event::Ended(_) => unreachable!("a cruel member begins no work"),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! | copy | `copy` | – | byte of the source | bytes | source slot + 16 × target slot | byte of the target |
 //! | perform | `perform` | handle | offset, −1 at the position; distance of a seek | bytes, new size | call + 16 × memory slot + 256 × whence | byte of the memory |
 //! | answer | `answer` | – | – | – | – | the answer, `-errno` for a failure |
-//! | wake at | `wait` | – | – | – | – | – |
+//! | wake at, await | `wait` | – | – | – | – | – |
 //!
 //! Slots: 0 nowhere, 1 the program's memory, 2 + n the staging memory of stage n. Calls: 1 open,
 //! 2 read, 3 write, 4 seek, 5 sync, 6 data sync, 7 truncate, 8 allocate, 9 flush, 10 settle,
@@ -40,7 +40,7 @@ pub fn decision(command: &Command) -> Event {
             result: outcome.map_or_else(|errno| -i64::from(errno.0), |value| value as i64),
             ..Event::of(Function::ANSWER)
         },
-        Command::WakeAt(_) => Event::of(Function::WAIT),
+        Command::WakeAt(_) | Command::Await => Event::of(Function::WAIT),
     }
 }
 

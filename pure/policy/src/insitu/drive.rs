@@ -19,6 +19,12 @@ pub trait Driver {
     /// Waits until then.
     fn wait_until(&mut self, time: Nanos);
 
+    /// Waits until the work is done that it has begun ([`Stack::begin`]). One that never begins any is never
+    /// asked.
+    fn work_ended(&mut self) -> Outcome {
+        unreachable!("no work was begun")
+    }
+
     /// The stack has decided; these bytes move next. Staging memory is still as it was.
     fn decided(&mut self, _stack: &Stack, _copies: &[Command]) {}
 
@@ -66,6 +72,7 @@ impl Stack {
                     driver.wait_until(time);
                     Ok(Event::Woke)
                 }
+                Command::Await => Ok(Event::Ended(driver.work_ended())),
                 Command::Copy { .. } => unreachable!("a step does not conclude with a copy"),
             };
             driver.ended(last);

@@ -181,7 +181,7 @@ impl Machine for FsyncRelax {
         match event {
             Event::Arrived { handle, call } => self.arrived(now, handle, call, out),
             Event::Performed(outcome) => self.performed(now, outcome, out),
-            Event::Woke => unreachable!("relaxed syncs never ask to be woken"),
+            Event::Woke | Event::Ended(_) => unreachable!("relaxed syncs never ask to be woken"),
         }
     }
 }

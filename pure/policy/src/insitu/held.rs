@@ -8,6 +8,9 @@ use super::{Action, Place};
 use iolab_vocab::Extent;
 use std::collections::BTreeMap;
 
+/// Wherever something may be held.
+pub(super) const ALL: Extent = Extent { offset: 0, length: u64::MAX };
+
 /// A contiguous extent of the file that lies contiguously in staging memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Piece {
@@ -208,14 +211,20 @@ impl Held {
             .map(move |piece| piece.part(extent))
     }
 
-    /// The first pieces that follow each other in the file, at most `most_bytes` together, up to the
-    /// first multiple of `edge_bytes`.
-    pub(super) fn first_run(&self, most_bytes: u64, edge_bytes: Option<u64>) -> Vec<Piece> {
+    /// The first pieces within an extent that follow each other in the file, at most `most_bytes` together,
+    /// up to the first multiple of `edge_bytes`.
+    pub(super) fn first_run(
+        &self,
+        within: Extent,
+        most_bytes: u64,
+        edge_bytes: Option<u64>,
+    ) -> Vec<Piece> {
         let mut run: Vec<Piece> = Vec::new();
         let mut bytes = 0;
-        let first = self.pieces().next().map_or(0, |piece| piece.extent.offset);
-        let block = Extent::new(first, edge_bytes.map_or(u64::MAX, |edge| edge - first % edge));
-        let inside = self.pieces().map(|piece| piece.part(block));
+        let first = self.pieces_in(within).next().map_or(0, |piece| piece.extent.offset);
+        let to_edge = edge_bytes.map_or(u64::MAX, |edge| edge - first % edge);
+        let block = Extent::new(first, to_edge.min(u64::MAX - first));
+        let inside = self.pieces_in(within).map(|piece| piece.part(block));
         for piece in inside.take_while(|piece| !piece.extent.is_empty()) {
             let follows = run.last().is_none_or(|last| last.extent.end() == piece.extent.offset);
             let fits = run.is_empty() || bytes + piece.extent.length <= most_bytes;
@@ -293,7 +302,7 @@ mod tests {
         let mut held = Held::new();
         let places: Vec<_> = (0..4).map(|i| hold(&mut held, 100 + i * 10, 10)).collect();
         assert_eq!(places, [0, 10, 20, 30]);
-        let run = held.first_run(1 << 20, None);
+        let run = held.first_run(ALL, 1 << 20, None);
         assert_eq!(run, [Piece { extent: Extent::new(100, 40), at: 0 }]);
     }
 

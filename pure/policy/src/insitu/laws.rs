@@ -6,6 +6,9 @@
 //! in the memory of the call that arrived, where that moves bytes; a call that goes down has memory
 //! for as many bytes as it moves, and nothing moved more than it was asked to.
 //!
+//! **Work** is begun between calls, one at a time, and goes out of staging memory that stays as it is
+//! until the machine is told what became of it; `Await` waits for that, and for nothing else.
+//!
 //! That a program cannot tell the difference is held against a plain file by the family's conformance
 //! suite.
 
@@ -15,7 +18,7 @@ use super::{
     Strategy, Ticket,
 };
 use crate::machine::{Checked, Laws};
-use iolab_vocab::Nanos;
+use iolab_vocab::{Extent, Nanos};
 
 /// One strategy on one file, as far as its discipline goes.
 #[derive(Debug)]
@@ -23,17 +26,20 @@ pub struct StrategyLaws {
     staging_bytes: u64,
     /// The call under way, and what is awaited for it.
     call: Option<(Call, Awaited)>,
+    /// The work under way, and from where in staging memory it goes out.
+    work: Option<(Call, u64)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Awaited {
     Outcome(Call),
     Time(Nanos),
+    Work,
 }
 
 /// Holds a strategy to its discipline.
 pub fn checked(strategy: Box<dyn Strategy>) -> Box<dyn Strategy> {
-    let laws = StrategyLaws { staging_bytes: strategy.staging_bytes(), call: None };
+    let laws = StrategyLaws { staging_bytes: strategy.staging_bytes(), call: None, work: None };
     Box::new(Checked::new(strategy, laws))
 }
 
@@ -45,7 +51,7 @@ fn is_possible(call: Call, outcome: Outcome) -> bool {
 
 impl StrategyLaws {
     /// The call the event belongs to.
-    fn told(&self, now: Nanos, event: &Event) -> Result<Call, String> {
+    fn told(&mut self, now: Nanos, event: &Event) -> Result<Call, String> {
         match (*event, self.call) {
             (Event::Arrived { call, .. }, None) => Ok(call),
             (Event::Performed(outcome), Some((call, Awaited::Outcome(below)))) => {
@@ -55,6 +61,9 @@ impl StrategyLaws {
                 }
             }
             (Event::Woke, Some((call, Awaited::Time(time)))) if now >= time => Ok(call),
+            (Event::Ended(outcome), Some((call, Awaited::Work))) => {
+                self.end(outcome).map(|()| call)
+            }
             (_, under_way) => Err(format!("told while {under_way:?} is under way")),
         }
     }
@@ -72,14 +81,56 @@ impl StrategyLaws {
         let Action::Copy { from, to, length } = *action else {
             return Err(format!("{action:?} stands before the end of its batch"));
         };
+        if self.goes_out(to, length) {
+            return Err(format!("{action:?} changes what is on its way out"));
+        }
         match self.lies_in_memory(call, from, length) && self.lies_in_memory(call, to, length) {
             true => Ok(()),
             false => Err(format!("{action:?} leaves the memory there is")),
         }
     }
 
+    /// Whether bytes at that place are those of work under way.
+    fn goes_out(&self, place: Place, length: u64) -> bool {
+        let (Some((call, from)), Place::Staging(at)) = (self.work, place) else { return false };
+        Extent::new(at, length).overlaps(Extent::new(from, call.transfer_bytes()))
+    }
+
+    /// Work is begun by these actions, or there is none to do.
+    fn begin(&mut self, actions: &[Action]) -> Result<(), String> {
+        if let (Some(under_way), _) | (_, Some((under_way, _))) =
+            (self.work.map(|it| it.0), self.call)
+        {
+            return Err(format!("asked for work while {under_way:?} is under way"));
+        }
+        let Some((last, copies)) = actions.split_last() else { return Ok(()) };
+        copies.iter().try_for_each(|copy| self.copy(Call::Flush, copy))?;
+        let Action::Perform { call, memory: Place::Staging(from), .. } = *last else {
+            return Err(format!("{last:?} is no work out of staging memory"));
+        };
+        let is_write = matches!(call, Call::Write { .. });
+        if !is_write || !self.lies_in_memory(call, Place::Staging(from), call.transfer_bytes()) {
+            return Err(format!("{last:?} is no work out of the memory there is"));
+        }
+        self.work = Some((call, from));
+        Ok(())
+    }
+
+    /// The work under way came to this.
+    fn end(&mut self, outcome: Outcome) -> Result<(), String> {
+        match self.work.take() {
+            Some((call, _)) if is_possible(call, outcome) => Ok(()),
+            Some((call, _)) => Err(format!("{call:?} came to {outcome:?}")),
+            None => Err("told of work that was not begun".to_owned()),
+        }
+    }
+
     fn conclude(&mut self, call: Call, action: &Action) -> Result<(), String> {
         self.call = match *action {
+            Action::Await if self.work.is_none() => {
+                return Err("awaits work that was not begun".to_owned());
+            }
+            Action::Await => Some((call, Awaited::Work)),
             Action::Copy { .. } => return Err("a step ends with a copy".to_owned()),
             Action::Perform { call: below, memory, .. } => {
                 if !self.lies_in_memory(call, memory, below.transfer_bytes()) {
@@ -126,7 +177,24 @@ impl<S: Strategy> Strategy for Checked<S, StrategyLaws> {
 
     fn drained(&mut self, file_bytes: u64) {
         assert!(self.laws.call.is_none(), "drained while {:?} is under way", self.laws.call);
+        assert!(self.laws.work.is_none(), "drained while {:?} is under way", self.laws.work);
         self.machine.drained(file_bytes);
+    }
+
+    fn begin(&mut self, out: &mut Vec<Action>) {
+        let from = out.len();
+        self.machine.begin(out);
+        if let Err(broken) = self.laws.begin(&out[from..]) {
+            panic!("{broken} (on a request for work: {:?})", &out[from..]);
+        }
+    }
+
+    fn ended(&mut self, outcome: Outcome) {
+        assert!(self.laws.call.is_none(), "told of work while {:?} is under way", self.laws.call);
+        if let Err(broken) = self.laws.end(outcome) {
+            panic!("{broken}");
+        }
+        self.machine.ended(outcome);
     }
 
     fn interest(&self) -> Interest {
@@ -193,6 +261,8 @@ impl<S: Strategy> Strategy for Checked<S, StrategyLaws> {
         assert_eq!(before, after, "a write was absorbed that changes what is heard");
         let fits = |place: u64| place + length <= self.laws.staging_bytes;
         assert!(place.is_none_or(fits), "{length} B at {place:?} leave the staging memory");
+        let goes_out = |place: u64| self.laws.goes_out(Place::Staging(place), length);
+        assert!(!place.is_some_and(goes_out), "{length} B at {place:?} are on their way out");
         place
     }
 
@@ -228,7 +298,7 @@ mod tests {
 
     /// What a strategy with 100 B of staging memory breaks by these steps.
     fn broken(steps: &[(u64, Event, &[Action])]) -> Option<String> {
-        let mut laws = StrategyLaws { staging_bytes: 100, call: None };
+        let mut laws = StrategyLaws { staging_bytes: 100, call: None, work: None };
         steps.iter().find_map(|(now, event, out)| laws.check(Nanos(*now), event, out).err())
     }
 
@@ -243,6 +313,44 @@ mod tests {
         ];
         assert_eq!(broken(&steps), None);
         assert_eq!(broken(&[steps[0], steps[1], steps[2], steps[3], steps[0]]), None);
+    }
+
+    #[test]
+    fn work_is_one_write_out_of_staging_memory_that_stays_as_it_is_until_it_is_done() {
+        let laws = || StrategyLaws { staging_bytes: 100, call: None, work: None };
+        let (caller, staging) = (Place::Caller(0), Place::Staging(40));
+        let work = [copy(Place::Staging(0), staging, 10), perform(WRITE, staging)];
+        let answer = Action::Answer(Ok(10));
+        for (actions, law) in [
+            (&[answer][..], "no work"),
+            (&[perform(WRITE, caller)], "no work"),
+            (&[perform(READ, staging)], "no work"),
+            (&[perform(WRITE, Place::Staging(95))], "the memory there is"),
+            (&[copy(caller, staging, 1), perform(WRITE, staging)], "leaves the memory"),
+        ] {
+            let told = laws().begin(actions).unwrap_err();
+            assert!(told.contains(law), "{told}");
+        }
+        let mut laws = laws();
+        assert!(laws.end(Ok(0)).unwrap_err().contains("not begun"));
+        assert_eq!(laws.begin(&[]), Ok(()));
+        assert_eq!(laws.begin(&work), Ok(()));
+        assert!(laws.begin(&work).unwrap_err().contains("under way"));
+        let step = |laws: &mut StrategyLaws, event, actions: &[Action]| {
+            laws.check(Nanos(0), &event, actions).err().unwrap_or_default()
+        };
+        let beside = [copy(caller, Place::Staging(50), 10), answer];
+        assert_eq!(step(&mut laws, arrived(WRITE), &beside), "");
+        let into_it = [copy(caller, Place::Staging(49), 1), answer];
+        assert!(step(&mut laws, arrived(WRITE), &into_it).contains("on its way out"));
+        laws.call = None;
+        assert_eq!(step(&mut laws, arrived(WRITE), &[Action::Await]), "");
+        assert!(step(&mut laws, Event::Woke, &[answer]).contains("told while"));
+        assert!(step(&mut laws, Event::Ended(Ok(11)), &[answer]).contains("came to"));
+        laws.work = Some((WRITE, 40));
+        assert_eq!(step(&mut laws, Event::Ended(Ok(3)), &[answer]), "");
+        let awaits_nothing = step(&mut laws, arrived(WRITE), &[Action::Await]);
+        assert!(awaits_nothing.contains("not begun"), "{awaits_nothing}");
     }
 
     #[test]

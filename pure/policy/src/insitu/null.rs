@@ -47,7 +47,9 @@ impl Machine for Null {
                 out.push(Action::Perform { handle, call, memory: memory_of(call) });
             }
             Event::Performed(outcome) => out.push(Action::Answer(outcome)),
-            Event::Woke => unreachable!("the null strategy never asks to be woken"),
+            Event::Woke | Event::Ended(_) => {
+                unreachable!("the null strategy never asks to be woken")
+            }
         }
     }
 }

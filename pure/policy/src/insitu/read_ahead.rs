@@ -320,7 +320,7 @@ impl Machine for ReadAhead {
         match event {
             Event::Arrived { handle, call } => self.arrived(handle, call, out),
             Event::Performed(outcome) => self.performed(outcome, out),
-            Event::Woke => unreachable!("read-ahead never asks to be woken"),
+            Event::Woke | Event::Ended(_) => unreachable!("read-ahead never asks to be woken"),
         }
     }
 }

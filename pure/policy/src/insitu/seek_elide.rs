@@ -44,7 +44,7 @@ impl Machine for SeekElide {
         match event {
             Event::Arrived { handle, call } => self.arrived(handle, call, out),
             Event::Performed(outcome) => self.performed(outcome, out),
-            Event::Woke => unreachable!("seek elision never asks to be woken"),
+            Event::Woke | Event::Ended(_) => unreachable!("seek elision never asks to be woken"),
         }
     }
 }

@@ -142,7 +142,7 @@ impl Machine for SeekFree {
         match event {
             Event::Arrived { handle, call } => self.arrived(handle, call, out),
             Event::Performed(outcome) => self.performed(outcome, out),
-            Event::Woke => unreachable!("seek-free never asks to be woken"),
+            Event::Woke | Event::Ended(_) => unreachable!("seek-free never asks to be woken"),
         }
     }
 }

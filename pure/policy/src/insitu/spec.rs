@@ -2,12 +2,13 @@
 //! of them, `A + B` with A on top.
 
 use super::catalog::{Build, Catalog, Row};
-use super::classes::{Classes, Layer, Semantics};
+use super::classes::{Classes, Layer, Need, Semantics, Shape};
 use super::count;
 use super::hdf5::Properties;
 use super::mpiio::MpiIoStage;
 use super::plan::Plan;
 use super::selection::Selection;
+use super::write_back::{WRITERS, writers};
 use super::{DeferClose, Stage, Strategy};
 use iolab_vocab::Refusal;
 
@@ -75,6 +76,20 @@ impl StrategySpec {
             hint: format!("write {}", row.usage),
         })?;
         Ok(spec)
+    }
+
+    /// Whether it is for what several processes do with one file, which a mount hears.
+    pub fn needs_mount(&self) -> bool {
+        self.row().classes.needs.contains(&Need::Mount)
+    }
+
+    /// How many threads of a mount may write at a time, where the strategy bounds that.
+    pub fn writers(&self) -> Option<usize> {
+        if self.row().classes.shape != Shape::HandsOver {
+            return None;
+        }
+        let given = self.parameters.iter().rfind(|(key, _)| key == WRITERS);
+        Some(given.and_then(|(_, value)| writers(value).ok()).unwrap_or(1))
     }
 
     /// The same with the block of the storage where it is left to that, if it is known.

@@ -52,8 +52,23 @@ pub enum Command {
     },
     /// Feed back `Woke` at that time.
     WakeAt(Nanos),
+    /// Feed back `Ended` when the work is done that was begun ([`Stack::begin`]).
+    Await,
     /// The program's call is over.
     Answer(Outcome),
+}
+
+/// What a stack would have done while no call waits for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// Copy these bytes now: from, to, how many.
+    pub copies: Vec<(Slot, Slot, u64)>,
+    /// Then carry this out, in its own time, on this description.
+    pub handle: Handle,
+    /// What.
+    pub call: Call,
+    /// Where the bytes lie, which stay as they are until then.
+    pub memory: Slot,
 }
 
 /// A stack of strategies on one file. At most one call of the program is under way at a time.
@@ -62,6 +77,8 @@ pub struct Stack {
     /// The stage that waits for `Performed` or `Woke`; `None` when the program does, no stage being
     /// asked.
     waiting: Option<usize>,
+    /// The stage whose work has been begun.
+    working: Option<usize>,
     actions: Vec<Action>,
     pub(super) commands: Vec<Command>,
     reads_clock: bool,
@@ -107,6 +124,7 @@ impl Stack {
             counts: stages.iter().any(|stage| stage.counts),
             stages,
             waiting: None,
+            working: None,
             actions: Vec::with_capacity(16),
             commands: Vec::with_capacity(32),
             reads_clock,
@@ -228,6 +246,44 @@ impl Stack {
             self.stages[at].strategy.drained(file_bytes);
             self.take_note_of(at);
         }
+    }
+
+    /// Work to be done while no call waits for it, if a stage has some below which nobody hears of it: a stage
+    /// has one call under way at a time. One piece of work of a stack is under way at a time as well.
+    pub fn begin(&mut self) -> Option<Work> {
+        if self.working.is_some() {
+            return None;
+        }
+        let last = self.stages.iter().rposition(|stage| stage.needs.hears(Interest::TRANSFERS))?;
+        let mut actions = std::mem::take(&mut self.actions);
+        actions.clear();
+        self.stages[last].strategy.begin(&mut actions);
+        let work = actions.split_last().map(|(work, copies)| {
+            let Action::Perform { handle, call, memory } = *work else {
+                panic!("stage {last} began {work:?}");
+            };
+            let copies = copies.iter().map(|copy| match *copy {
+                Action::Copy { from, to, length } => {
+                    (self.resolve(last, from), self.resolve(last, to), length)
+                }
+                _ => panic!("stage {last} put {copy:?} before its work"),
+            });
+            Work { copies: copies.collect(), handle, call, memory: self.resolve(last, memory) }
+        });
+        self.actions = actions;
+        if let Some(work) = &work {
+            self.working = Some(last);
+            self.note(last + 1..self.stages.len(), &work.call);
+        }
+        work
+    }
+
+    /// The work that was begun came to this. Between calls only; a call that awaits it is told by
+    /// [`Event::Ended`].
+    pub fn ended(&mut self, outcome: Outcome) {
+        let at = self.working.take().expect("work was begun");
+        self.stages[at].strategy.ended(outcome);
+        self.take_note_of(at);
     }
 
     /// Whether any stage looks at `now`.
@@ -355,7 +411,7 @@ impl Machine for Stack {
     type Event = Event;
     type Action = Command;
 
-    /// Feeds one event: a call of the program, or what came of the last `Perform` or `WakeAt`.
+    /// Feeds one event: a call of the program, or what came of the last `Perform`, `WakeAt` or `Await`.
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Command>) {
         let (mut at, mut event) = match (event, self.waiting) {
             (Event::Arrived { handle, call }, _) => {
@@ -369,10 +425,13 @@ impl Machine for Stack {
                 (first, event)
             }
             (Event::Performed(outcome), None) => return out.push(Command::Answer(outcome)),
-            (Event::Performed(_) | Event::Woke, waiting) => {
+            (Event::Performed(_) | Event::Woke | Event::Ended(_), waiting) => {
                 (waiting.expect("only a stage asks to be woken"), event)
             }
         };
+        if matches!(event, Event::Ended(_)) {
+            self.working = None;
+        }
         loop {
             let mut actions = std::mem::take(&mut self.actions);
             actions.clear();
@@ -397,6 +456,10 @@ impl Machine for Stack {
                 Action::WakeAt(time) => {
                     self.waiting = Some(at);
                     return out.push(Command::WakeAt(time));
+                }
+                Action::Await => {
+                    self.waiting = Some(at);
+                    return out.push(Command::Await);
                 }
                 Action::Copy { .. } => unreachable!("copies were taken off the batch"),
             }

@@ -57,6 +57,7 @@ type Rule = fn(&Row, &Row) -> Option<Verdict>;
 /// The rules; the first that has something to say counts.
 const RULES: &[Rule] = &[
     destroyers_stand_alone,
+    who_is_for_one_process_stands_above,
     nothing_is_owned_twice,
     a_second_place_stands_alone,
     order_of_work,
@@ -91,11 +92,30 @@ fn destroyers_stand_alone(above: &Row, below: &Row) -> Option<Verdict> {
     })
 }
 
+/// What a process holds goes to who brings all of them together, not the other way round.
+fn who_is_for_one_process_stands_above(above: &Row, below: &Row) -> Option<Verdict> {
+    let is_for_one = !needs_mount(below) && below.classes.shape == Shape::Joins;
+    if !needs_mount(above) || has_names(above) || !is_for_one {
+        return None;
+    }
+    let reason =
+        format!("`{}` holds what one process writes, `{}` what all write", below.name, above.name);
+    refused(reason, swapped(above, below))
+}
+
+fn needs_mount(row: &Row) -> bool {
+    row.classes.needs.contains(&Need::Mount)
+}
+
 fn nothing_is_owned_twice(above: &Row, below: &Row) -> Option<Verdict> {
     let (upper, lower) = (&above.classes, &below.classes);
-    let one_cuts = (upper.shape == Shape::Cuts) != (lower.shape == Shape::Cuts);
-    // Who cuts holds the ragged ends of what it has cut, and nothing of anybody else's.
-    let is_shared = |&what: &Owned| lower.owns(what) && !(what == Owned::HeldBytes && one_cuts);
+    let one_is = |shape: Shape| (upper.shape == shape) != (lower.shape == shape);
+    // Who cuts holds the ragged ends of what it has cut, who hands over what it was asked to write, and one
+    // is for each process by itself and the other for all: nothing that is anybody else's.
+    let are_apart = one_is(Shape::Cuts)
+        || one_is(Shape::HandsOver)
+        || (needs_mount(below) && !needs_mount(above));
+    let is_shared = |&what: &Owned| lower.owns(what) && !(what == Owned::HeldBytes && are_apart);
     let shared: Vec<&str> = upper.owns.iter().copied().filter(is_shared).map(Owned::word).collect();
     if shared.is_empty() {
         return None;
@@ -124,7 +144,7 @@ fn a_second_place_stands_alone(above: &Row, below: &Row) -> Option<Verdict> {
 }
 
 fn has_names(row: &Row) -> bool {
-    row.classes.needs.contains(&Need::Mount)
+    row.classes.visibility == Visibility::Unpacked
 }
 
 fn has_a_place(row: &Row) -> bool {
@@ -138,6 +158,15 @@ fn order_of_work(above: &Row, below: &Row) -> Option<Verdict> {
         return refused(reason, swapped(above, below));
     }
     if upper.shape == Shape::Cuts && lower.shape == Shape::Joins {
+        let reason = format!("`{}` would join what `{}` has cut", below.name, above.name);
+        return refused(reason, swapped(above, below));
+    }
+    if upper.shape == Shape::HandsOver && lower.shape == Shape::Joins {
+        let reason =
+            format!("`{}` would hold what `{}` means to write out", below.name, above.name);
+        return refused(reason, swapped(above, below));
+    }
+    if upper.shape == Shape::Cuts && lower.shape == Shape::HandsOver {
         let reason = format!("`{}` would join what `{}` has cut", below.name, above.name);
         return refused(reason, swapped(above, below));
     }
@@ -167,8 +196,10 @@ fn storage_is_at_the_bottom(above: &Row, below: &Row) -> Option<Verdict> {
 /// Where a stack is to be at work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
-    /// In a program, on the user's files.
+    /// In a program, on the user's files, by whatever reaches it.
     Live,
+    /// In a program that has loaded the library, on the user's files.
+    Loaded,
     /// In a mount, on the user's files.
     Mounted,
     /// In a program whose files are compared with those of a plain run.
@@ -185,7 +216,7 @@ impl Setting {
         match self {
             Setting::Mounted => Some("a mount hears"),
             Setting::Scratch => Some("replay and simulation carry out"),
-            Setting::Live | Setting::Compared | Setting::Nowhere => None,
+            Setting::Live | Setting::Loaded | Setting::Compared | Setting::Nowhere => None,
         }
     }
 }
@@ -295,7 +326,10 @@ fn asked(classes: &Classes) -> Option<Asked> {
             LATE_VISIBILITY,
             "lets other processes see bytes late, and one that dies take them along",
         ),
-        (_, Visibility::Node | Visibility::Moved | Visibility::Unpacked) => {
+        (_, Visibility::Node) => {
+            (LATE_VISIBILITY, "lets other nodes, and processes beside the mount, see bytes late")
+        }
+        (_, Visibility::Moved | Visibility::Unpacked) => {
             (LATE_VISIBILITY, "lets other nodes see bytes late")
         }
         _ => return None,
@@ -324,6 +358,9 @@ pub fn check(
 ) -> Result<Vec<String>, Refusal> {
     specs.iter().try_for_each(has_its_plan)?;
     is_heard(specs, setting)?;
+    if setting == Setting::Loaded {
+        specs.iter().try_for_each(|spec| has_its_mount(spec, "the library hears one process"))?;
+    }
     has_one_place(specs)?;
     let mut remarks = Vec::new();
     for (index, above) in specs.iter().enumerate() {
@@ -351,14 +388,18 @@ pub fn check(
         }
     }
     match setting {
-        Setting::Live | Setting::Mounted => {
+        Setting::Live | Setting::Loaded | Setting::Mounted => {
             specs.iter().try_for_each(|spec| consented(spec, consent))?;
         }
         Setting::Compared => specs.iter().try_for_each(comparable)?,
         Setting::Scratch | Setting::Nowhere => {}
     }
-    if matches!(setting, Setting::Live | Setting::Mounted) {
-        remarks.extend(specs.iter().filter_map(seen_late));
+    match setting {
+        Setting::Live | Setting::Loaded | Setting::Mounted => {
+            remarks.extend(specs.iter().filter_map(seen_late));
+        }
+        Setting::Scratch => remarks.extend(specs.iter().filter_map(by_process)),
+        Setting::Compared | Setting::Nowhere => {}
     }
     Ok(remarks)
 }
@@ -400,6 +441,28 @@ fn needs_a_run(spec: &StrategySpec, why: &str) -> Refusal {
         message: format!("`{}` needs somebody who moves files home, and {why}", spec.name),
         hint: "apply it to a program by `iolab run`, without --via mount".to_owned(),
     }
+}
+
+/// Who brings together what several processes do is asked by all of them, and a mount is.
+fn has_its_mount(spec: &StrategySpec, why: &str) -> Result<(), Refusal> {
+    if !spec.needs_mount() {
+        return Ok(());
+    }
+    Err(Refusal {
+        message: format!("`{}` needs a mount, which hears all processes, and {why}", spec.name),
+        hint: "apply it by `iolab run` or `iolab mount`".to_owned(),
+    })
+}
+
+/// Who plays a program back gives each of its processes a stack of its own.
+fn by_process(spec: &StrategySpec) -> Option<String> {
+    spec.needs_mount().then(|| {
+        format!(
+            "`{}`: here each process has one of its own, so what several write to one file is not \
+             brought together; a mount does",
+            spec.name
+        )
+    })
 }
 
 fn consented(spec: &StrategySpec, consent: Consent) -> Result<(), Refusal> {
@@ -456,6 +519,7 @@ fn comparable(spec: &StrategySpec) -> Result<(), Refusal> {
             hint: format!("time the program by itself: `iolab run --apply {} …`", spec.text),
         });
     }
+    has_its_mount(spec, "a study runs programs with the library")?;
     match spec.classes().semantics {
         Semantics::Destroyed => Err(Refusal {
             message: format!("`{}` destroys the files that a study compares", spec.name),

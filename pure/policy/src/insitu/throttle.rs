@@ -207,6 +207,7 @@ impl Machine for Throttle {
                 self.late = now.since(end);
                 out.push(Action::Answer(outcome));
             }
+            Event::Ended(_) => unreachable!("slow storage begins no work"),
         }
     }
 }

@@ -378,7 +378,7 @@ impl Machine for Window {
         match event {
             Event::Arrived { handle, call } => self.arrived(handle, call, out),
             Event::Performed(outcome) => self.performed(outcome, out),
-            Event::Woke => unreachable!("a window never asks to be woken"),
+            Event::Woke | Event::Ended(_) => unreachable!("a window never asks to be woken"),
         }
     }
 }

@@ -18,9 +18,14 @@
 //! `align` is the same machine with edges, at each multiple of a block or stripe: whatever goes out, held or
 //! too long for that, is cut there, and a full buffer goes out up to the last one, so that ragged ends
 //! wait for what completes them.
+//!
+//! Two more are the same machine on a file that several processes write to, whose descriptions opened with
+//! append join each other's: `aggregate` has edges, and a block goes out at once when it is full
+//! ([`Sends::FullBlocks`]); `single-writer` holds what is written until somebody else has time for it
+//! ([`Sends::Leisure`]), in large pieces and in order of offset.
 
 use super::descriptions::{Descriptions, seek_short, seek_target};
-use super::held::Held;
+use super::held::{ALL, Held};
 use super::null::memory_of;
 use super::{
     Action, At, Call, Errno, Event, Handle, HeldPiece, Holding, Interest, Outcome, Place, Short,
@@ -32,18 +37,27 @@ use iolab_vocab::{Extent, Nanos};
 const EIO: Errno = Errno(5);
 const EINTR: Errno = Errno(4);
 
+mod filling;
+mod leisure;
 mod settings;
 mod write_out;
 
+use filling::Filling;
 use write_out::Blocks;
 
-pub(super) use settings::Settings;
+pub(super) use settings::{Sends, Settings, WRITERS, writers};
 
 /// See the module.
 pub struct WriteBack {
     settings: Settings,
     descriptions: Descriptions,
     held: Held,
+    /// How much of each block is held, where full ones go out at once.
+    filling: Option<Filling>,
+    /// Held bytes that are on their way out while no call waits for it.
+    under_way: Option<Extent>,
+    /// Where the next of them are looked for.
+    swept: u64,
     /// Whom the held bytes are written out by.
     writer: Handle,
     /// The held bytes are the end of the file and go out by appending.
@@ -61,13 +75,19 @@ pub struct WriteBack {
 #[derive(Clone, Copy, Debug)]
 enum Task {
     Idle,
-    /// A run of held bytes is being written out; then `call` goes on. `taken` bytes of a write
-    /// are held already.
+    /// A run of held bytes is being written out, as all that are held within an extent are to be; then
+    /// `call` goes on. `taken` bytes of a write are held already.
     WritingOut {
         extent: Extent,
+        within: Extent,
         handle: Handle,
         call: Call,
         taken: u64,
+    },
+    /// What goes out meanwhile has to be out before `call` goes on.
+    Awaiting {
+        handle: Handle,
+        call: Call,
     },
     /// A block of a write too long to be held is being written out.
     InBlocks(Blocks),
@@ -96,15 +116,16 @@ impl Machine for WriteBack {
             }
             Event::Arrived { handle, call } => self.arrived(now, handle, call, out),
             Event::Performed(outcome) => self.performed(now, outcome, out),
+            Event::Ended(outcome) => self.awaited(now, outcome, out),
             Event::Woke => unreachable!("write-back never asks to be woken"),
         }
     }
 }
 
 impl Strategy for WriteBack {
-    /// The buffer, and as much again to put pieces in order before they go out.
+    /// The buffer, and room to put the pieces of what goes out together in order.
     fn staging_bytes(&self) -> u64 {
-        2 * self.settings.buffer_bytes
+        self.settings.buffer_bytes + self.settings.piece_bytes()
     }
 
     /// Who looks at the file finds it true while nothing is held.
@@ -141,9 +162,17 @@ impl Strategy for WriteBack {
     }
 
     fn drained(&mut self, file_bytes: u64) {
-        self.held.clear();
+        self.let_go();
         self.file_bytes = file_bytes;
         self.failure = None;
+    }
+
+    fn begin(&mut self, out: &mut Vec<Action>) {
+        self.begin_work(out);
+    }
+
+    fn ended(&mut self, outcome: Outcome) {
+        self.work_ended(outcome);
     }
 
     fn short(&mut self, handle: Handle, call: &Call) -> Short {
@@ -161,6 +190,9 @@ impl Strategy for WriteBack {
             return None;
         }
         if self.failure.is_some() || self.settings.age.is_some() || self.held.is_empty() {
+            return None;
+        }
+        if self.settings.sends != Sends::Nothing {
             return None;
         }
         let offset = match at {
@@ -181,10 +213,14 @@ impl Strategy for WriteBack {
 impl WriteBack {
     /// Write-back for one file.
     pub fn new(settings: Settings) -> WriteBack {
+        let block_bytes = settings.edge_bytes.filter(|_| settings.sends == Sends::FullBlocks);
         WriteBack {
             settings,
             descriptions: Descriptions::default(),
             held: Held::new(),
+            filling: block_bytes.map(Filling::of_blocks),
+            under_way: None,
+            swept: 0,
             writer: Handle(0),
             appending: false,
             file_bytes: 0,
@@ -197,10 +233,22 @@ impl WriteBack {
     fn arrived(&mut self, now: Nanos, handle: Handle, call: Call, out: &mut Vec<Action>) {
         if let Call::Open { access, file_bytes, position } = call {
             self.descriptions.open(handle, access, position);
-            self.file_bytes = file_bytes;
+            // What is on its way out may be below already, or not yet.
+            self.file_bytes =
+                if self.under_way.is_some() { self.file_bytes.max(file_bytes) } else { file_bytes };
         }
-        if self.is_stale(now) || self.must_write_out(handle, call) {
-            self.write_out(handle, call, 0, out);
+        self.go_on(now, handle, call, out);
+    }
+
+    /// Makes way for `call`, and goes on with it.
+    fn go_on(&mut self, now: Nanos, handle: Handle, call: Call, out: &mut Vec<Action>) {
+        let is_in_the_way = self.is_stale(now) || self.must_write_out(handle, call);
+        if self.under_way.is_some() && (is_in_the_way || self.waits(handle, call)) {
+            self.task = Task::Awaiting { handle, call };
+            out.push(Action::Await);
+        } else if is_in_the_way {
+            let within = self.in_the_way(now, handle, call);
+            self.write_out(within, (handle, call, 0), out);
         } else {
             self.carry_on(now, handle, call, out);
         }
@@ -223,7 +271,7 @@ impl WriteBack {
                 let appends = description.access.append;
                 let extent = self.write_extent(handle, at, length);
                 appends != self.appending
-                    || (appends && (handle != self.writer || at != At::Position))
+                    || (appends && !(self.joins(handle) && at == At::Position))
                     || (length > self.longest_held()
                         && (self.held.overlaps(extent)
                             || (appends && self.settings.edge_bytes.is_none())))
@@ -236,6 +284,30 @@ impl WriteBack {
             Call::Seek { whence, .. } => matches!(whence, Whence::Sparse(_)),
             Call::Sync { .. } | Call::Truncate { .. } | Call::Allocate { .. } => true,
             Call::Flush | Call::Settle | Call::Close => true,
+        }
+    }
+
+    /// Whether what that description appends goes out together with what is held.
+    fn joins(&self, handle: Handle) -> bool {
+        handle == self.writer || self.settings.sends != Sends::Nothing
+    }
+
+    /// Which held bytes have to be out before `call` can go on, some of which have to: for a read of what several
+    /// processes write those of its own blocks will do, if the file below goes as far.
+    fn in_the_way(&mut self, now: Nanos, handle: Handle, call: Call) -> Extent {
+        let Call::Read { at, length } = call else { return ALL };
+        let extent = self.read_extent(handle, at, length);
+        let is_all = self.settings.sends == Sends::Nothing
+            || self.appending
+            || self.is_stale(now)
+            || extent.end() > self.file_bytes;
+        match (is_all, self.settings.edge_bytes) {
+            (true, _) => ALL,
+            (false, None) => extent,
+            (false, Some(edge)) => {
+                let (first, end) = (extent.offset / edge, extent.end().div_ceil(edge));
+                Extent::new(first * edge, (end - first).saturating_mul(edge))
+            }
         }
     }
 
@@ -305,12 +377,43 @@ impl WriteBack {
         let fits = self.held.holds_all(extent) || length <= room;
         let taken = if fits { length } else { self.fitting(extent, room) };
         if taken > 0 {
-            self.held.hold(Extent::new(extent.offset, taken), 0, out);
+            self.hold(Extent::new(extent.offset, taken), 0, out);
         }
         if taken == length {
-            return self.answer_transfer(handle, at, extent, out);
+            return self.taken_in(handle, call, extent, out);
         }
-        self.write_out(handle, call, taken, out);
+        self.write_out(ALL, (handle, call, taken), out);
+    }
+
+    /// Holds an extent, whose bytes lie in the caller's memory from `from`.
+    fn hold(&mut self, extent: Extent, from: u64, out: &mut Vec<Action>) {
+        let Some(filling) = &mut self.filling else {
+            return self.held.hold(extent, from, out);
+        };
+        for part in filling.cut(extent) {
+            let before = self.held.bytes();
+            self.held.hold(part, from + part.offset - extent.offset, out);
+            filling.add(part, self.held.bytes() - before);
+        }
+    }
+
+    /// Forgets what is held.
+    fn let_go(&mut self) {
+        self.held.clear();
+        if let Some(filling) = &mut self.filling {
+            filling.clear();
+        }
+    }
+
+    /// All bytes of a write are held: what blocks it has made full go out.
+    fn taken_in(&mut self, handle: Handle, call: Call, extent: Extent, out: &mut Vec<Action>) {
+        match self.full_blocks(extent) {
+            Some(full) => self.write_out(full, (handle, call, extent.length), out),
+            None => {
+                let Call::Write { at, .. } = call else { unreachable!("only writes are taken in") };
+                self.answer_transfer(handle, at, extent, out);
+            }
+        }
     }
 
     fn answer_transfer(&mut self, handle: Handle, at: At, extent: Extent, out: &mut Vec<Action>) {
@@ -384,8 +487,8 @@ impl WriteBack {
 
     fn performed(&mut self, now: Nanos, outcome: Outcome, out: &mut Vec<Action>) {
         match std::mem::replace(&mut self.task, Task::Idle) {
-            Task::WritingOut { extent, handle, call, taken } => {
-                self.wrote(now, extent, outcome, (handle, call, taken), out);
+            Task::WritingOut { extent, within, handle, call, taken } => {
+                self.wrote(now, (extent, within), outcome, (handle, call, taken), out);
             }
             Task::InBlocks(blocks) => self.block_out(now, blocks, outcome, out),
             Task::Passed { handle, call } => self.passed(handle, call, outcome, out),
@@ -395,7 +498,9 @@ impl WriteBack {
                 }
                 self.pass(handle, Call::Settle, Call::Settle, out);
             }
-            Task::Idle => unreachable!("nothing was asked of the stage below"),
+            Task::Idle | Task::Awaiting { .. } => {
+                unreachable!("nothing was asked of the stage below")
+            }
         }
     }
 
@@ -422,7 +527,7 @@ impl WriteBack {
         }
         match self.descriptions.writer(self.appending) {
             Some(writer) => self.writer = writer,
-            None => self.held.clear(),
+            None => self.let_go(),
         }
     }
 

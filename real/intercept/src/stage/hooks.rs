@@ -565,7 +565,7 @@ pub(crate) unsafe fn close_stream(call: &Call, fd: c_int) -> usize {
 fn is_allowed(specs: &[StrategySpec], variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
     let said = variable(settings::CONSENT_VARIABLE.as_bytes());
     let said = said.and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default();
-    match stacking::check(specs, Setting::Live, Consent::read(said)) {
+    match stacking::check(specs, Setting::Loaded, Consent::read(said)) {
         Ok(_) => true,
         Err(refusal) => {
             caution::give_up(&format!("IOLAB_APPLY: {}; {}", refusal.message, refusal.hint));

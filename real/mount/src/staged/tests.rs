@@ -1,4 +1,5 @@
 use super::*;
+use crate::writers::Writers;
 use iolab_policy::Machine;
 use iolab_policy::insitu::{Action, Event, Holding, Strategy, StrategySpec};
 use std::fs::{self, File, OpenOptions};
@@ -12,7 +13,7 @@ fn write_back() -> Box<dyn Strategy> {
 
 fn staged(file: &File, strategy: Box<dyn Strategy>) -> Staged {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Staged::new(Stack::new(vec![strategy]), path, "a file".to_owned(), Arc::default())
+    Staged::new(Stack::new(vec![strategy]), path, "a file".to_owned(), Arc::default(), None)
 }
 
 fn fd(file: &File) -> Arc<OwnedFd> {
@@ -104,6 +105,90 @@ fn after_it_is_retired_nothing_is_held() {
     let (call, memory) = write(4, b" not");
     staged.call(handle, call, memory).unwrap();
     assert_eq!(fs::read(file.path()).unwrap(), b"held not");
+}
+
+/// A stack that hands over, above another one or none, on a file; whoever wants work done has it done.
+fn handing_over(file: &File, below: Option<&str>) -> (Staged, Writers) {
+    let writers = Writers::start(1).unwrap();
+    let on = |strategy: &str| {
+        let stack = Stack::new(vec![StrategySpec::parse(strategy).unwrap().build()]);
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        Staged::new(stack, path, "a file".to_owned(), Arc::default(), Some(writers.queue()))
+    };
+    let above = on("single-writer");
+    let staged = match below {
+        Some(below) => above.above(on(below)),
+        None => above,
+    };
+    (staged, writers)
+}
+
+#[test]
+fn work_is_done_while_calls_go_on_and_a_call_that_needs_it_waits() {
+    for below in [None, Some("align:block=64,buffer=256")] {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let (mut staged, writers) = handing_over(file.as_file(), below);
+        let handle = staged.open(fd(file.as_file()), READ_WRITE);
+        let (call, memory) = write(0, &[b'a'; 100]);
+        assert_eq!(staged.call(handle, call, memory), Ok(100));
+        let mut bytes = Vec::new();
+        let work = staged.begin(&mut bytes).expect("it holds something");
+        assert!(staged.begin(&mut Vec::new()).is_none(), "one piece at a time");
+        // Beside what is on its way, without waiting: nobody has carried it out yet.
+        let (call, memory) = write(100, &[b'b'; 100]);
+        assert_eq!(staged.call(handle, call, memory), Ok(100));
+        assert_eq!(fs::read(file.path()).unwrap(), b"");
+        let sync = Call::Sync { data_only: true };
+        std::thread::scope(|scope| {
+            let queue = writers.queue();
+            scope.spawn(move || work.carry_out(&bytes, &queue));
+            assert_eq!(staged.call(handle, sync, Memory::Nothing), Ok(0));
+        });
+        let expected = [[b'a'; 100], [b'b'; 100]].concat();
+        assert_eq!(fs::read(file.path()).unwrap(), expected, "{below:?}");
+        assert_eq!(staged.release(handle), Ok(0));
+    }
+}
+
+#[test]
+fn work_that_nobody_waited_for_is_told_of_by_who_did_it() {
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let (mut staged, writers) = handing_over(&full, None);
+    let handle = staged.open(fd(&full), READ_WRITE);
+    let (call, memory) = write(0, b"no room");
+    assert_eq!(staged.call(handle, call, memory), Ok(7));
+    let mut bytes = Vec::new();
+    let work = staged.begin(&mut bytes).unwrap();
+    work.carry_out(&bytes, &writers.queue());
+    assert_eq!(staged.finish(&work), Turn::Again);
+    assert!(staged.begin(&mut bytes).is_none(), "somebody has to be told before");
+    assert_eq!(staged.close(handle), Err(Errno(28)));
+}
+
+#[test]
+fn what_stands_below_who_hands_over_is_flushed_and_sized_with_it() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let (mut staged, writers) = handing_over(file.as_file(), Some("align:block=64,buffer=256"));
+    let one = staged.open(fd(file.as_file()), READ_WRITE);
+    let (call, memory) = write(0, &[b'a'; 100]);
+    staged.call(one, call, memory).unwrap();
+    let mut bytes = Vec::new();
+    let work = staged.begin(&mut bytes).unwrap();
+    work.carry_out(&bytes, &writers.queue());
+    staged.finish(&work);
+    assert_eq!(fs::read(file.path()).unwrap().len(), 0, "the stack below holds the ragged end");
+    let other = staged.open(fd(file.as_file()), READ_WRITE);
+    assert_eq!(fs::read(file.path()).unwrap().len(), 100);
+    let end = Call::Seek { offset: 0, whence: Whence::End };
+    assert_eq!(staged.call(other, end, Memory::Nothing), Ok(100));
+    let (call, memory) = write(50, b"over");
+    staged.call(other, call, memory).unwrap();
+    staged.flush();
+    assert_eq!(&fs::read(file.path()).unwrap()[50..55], b"overa");
+    staged.retire();
+    let (call, memory) = write(0, b"through");
+    assert_eq!(staged.call(one, call, memory), Ok(7));
+    assert_eq!(&fs::read(file.path()).unwrap()[..7], b"through");
 }
 
 /// Write-back that breaks down at a sync.

@@ -7,6 +7,7 @@ use crate::packed::{LEFT, Outcome};
 use iolab_host::launch::AsOne;
 use iolab_packs::left_in;
 use iolab_policy::insitu::StrategySpec;
+use std::ffi::OsString;
 use std::io::{ErrorKind, Read};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ const TELL_EVERY: Duration = Duration::from_secs(5);
 
 /// Runs the command with its directories covered, and waits until its files are real, if that is wanted.
 pub(super) fn run(
-    arguments: &Arguments,
+    (arguments, command): (&Arguments, &[OsString]),
     specs: &[StrategySpec],
     directories: &[PathBuf],
 ) -> Result<ExitCode, Failure> {
@@ -27,7 +28,7 @@ pub(super) fn run(
     }
     let server = Server::start(specs, directories, None, true)?;
     let begin = Instant::now();
-    let ended = beside(&server, directories, &arguments.command, &mut AsOne)?;
+    let ended = beside(&server, directories, command, &mut AsOne)?;
     let took = begin.elapsed();
     let code = ended.ending.follow();
     if !ended.has_started {

@@ -9,15 +9,60 @@ use crate::record::{Output, RESOLUTION_NS, named_in, spool_failure, summarize};
 use iolab_host::recording::{Recording, Settings, StreamCalls};
 use iolab_mount::outermost;
 use iolab_policy::insitu::StrategySpec;
-use iolab_policy::insitu::stacking::{self, Setting};
+use iolab_policy::insitu::stacking::{self, Consent, Setting};
 use iolab_trace::finish::Side;
+use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Runs the command with its directories covered by themselves, seen through the strategies.
+/// Runs the command under strategies of which `asker` is for what several processes do with one file. It and
+/// those below it are at work in a mount; those above it, in each process that loads the library, if the way
+/// was not chosen.
+pub(super) fn shared(
+    arguments: &Arguments,
+    mut specs: Vec<StrategySpec>,
+    asker: &str,
+    consent: Consent,
+) -> Result<ExitCode, Failure> {
+    if arguments.via.is_given() {
+        return mounted(arguments, specs, &arguments.command);
+    }
+    let first = specs.iter().position(|spec| spec.needs_mount()).unwrap_or(0);
+    let node = specs.split_off(first);
+    let mut command = arguments.command.clone();
+    if !specs.is_empty() {
+        let program = env::current_exe()
+            .map_err(|error| Failure::new(format!("this program cannot be found: {error}")))?;
+        let mut inner = vec![program.into_os_string(), "run".into(), "--quiet".into()];
+        for spec in &specs {
+            inner.extend(["--apply".into(), spec.text.clone().into()]);
+        }
+        inner.extend(consent.flags().flat_map(str::split_whitespace).map(OsString::from));
+        inner.push("--".into());
+        command.splice(0..0, inner);
+    }
+    if !arguments.quiet {
+        let above = match specs.is_empty() {
+            true => String::new(),
+            false => format!("; {} in each process above it", stack_of(&specs)),
+        };
+        eprintln!("iolab: `{asker}` is for all processes, so a mount reaches them{above}");
+    }
+    mounted(arguments, node, &command)
+}
+
+/// A stack as people write it.
+fn stack_of(specs: &[StrategySpec]) -> String {
+    let names: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
+    format!("`{}`", names.join(" + "))
+}
+
+/// Runs a command with its directories covered by themselves, seen through the strategies.
 pub(super) fn mounted(
     arguments: &Arguments,
     specs: Vec<StrategySpec>,
+    command: &[OsString],
 ) -> Result<ExitCode, Failure> {
     for (is_given, option) in [
         (arguments.decisions.is_some(), "--decisions"),
@@ -43,18 +88,18 @@ pub(super) fn mounted(
     }
     let inputs = named_in(&arguments.command);
     if let Some(target) = Target::begin_if(arguments.record.as_deref(), "--record", &inputs)? {
-        return recorded(arguments, target, &specs, &directories);
+        return recorded((arguments, command), target, &specs, &directories);
     }
     if is_deferred {
-        return deferred::run(arguments, &specs, &directories);
+        return deferred::run((arguments, command), &specs, &directories);
     }
     let server = Server::start(&specs, &directories, None, false)?;
-    become_command(&server.socket, &directories, &arguments.command)
+    become_command(&server.socket, &directories, command)
 }
 
 /// The same, with the calls of the program in a trace.
 fn recorded(
-    arguments: &Arguments,
+    (arguments, command): (&Arguments, &[OsString]),
     target: Target,
     specs: &[StrategySpec],
     directories: &[PathBuf],
@@ -65,7 +110,7 @@ fn recorded(
     let mut recording = Recording::begin(&settings, &arguments.command, &texts)
         .map_err(|error| spool_failure(&error))?;
     output.recorded_in(recording.directory());
-    match mounted::run(specs, directories, &arguments.command, &mut recording) {
+    match mounted::run(specs, directories, command, &mut recording) {
         Ok(ended) => {
             if ended.has_started {
                 save(&recording, specs, Side::Program, output, |_| true)?;
@@ -138,7 +183,6 @@ fn literal_directory(glob: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::env;
 
     #[test]
     fn the_directory_of_a_glob_ends_before_its_first_wildcard() {

@@ -34,6 +34,13 @@ pub(crate) const MOUNTED: &[Way] = &[
     Way::Mount(&["write-back:buffer=8k"]),
 ];
 
+/// The ways in which a mount brings together what several processes write to one file.
+pub(crate) const SHARED: &[Way] = &[
+    Way::Mount(&["aggregate:block=4k,buffer=64k,paths=**"]),
+    Way::Mount(&["single-writer:buffer=64k,paths=**"]),
+    Way::Mount(&["aggregate:block=64k,paths=**", "single-writer:writers=2,paths=**"]),
+];
+
 /// Whether this host lets its user mount; where it does not, one line says that a test was skipped.
 pub(crate) fn can_mount() -> bool {
     mounts::can_mount(iolab())
@@ -207,6 +214,9 @@ fn under(way: Way, home: &Path) -> Command {
             command.arg("run");
             if strategies.iter().any(|strategy| strategy.starts_with("cruel")) {
                 command.arg("--cruel");
+            }
+            if strategies.iter().any(|strategy| strategy.ends_with("paths=**")) {
+                command.args(["--allow", "late-visibility"]);
             }
             for strategy in strategies {
                 command.arg("--apply").arg(strategy);

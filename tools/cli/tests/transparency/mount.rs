@@ -88,20 +88,28 @@ fn a_full_device_is_told_of_as_ever() {
 }
 
 /// `iolab mount`, ended with the value.
-struct Mounted {
-    server: Child,
+pub(crate) struct Mounted {
+    pub(crate) server: Child,
     home: tempfile::TempDir,
 }
 
 impl Mounted {
     /// Waits until it says that it is ready.
-    fn with(strategy: &str) -> Mounted {
+    pub(crate) fn with(strategy: &str) -> Mounted {
         let home = tempfile::tempdir().unwrap();
         for name in ["source", "seen"] {
             fs::create_dir(home.path().join(name)).unwrap();
         }
         let mut command = iolab();
-        command.args(["mount", "--apply", strategy]).args(["source", "seen"]);
+        command.args([
+            "mount",
+            "--allow",
+            "late-visibility",
+            "--apply",
+            strategy,
+            "source",
+            "seen",
+        ]);
         command.current_dir(home.path()).stdout(Stdio::piped());
         let mut server = command.spawn().unwrap();
         let mut line = String::new();
@@ -110,15 +118,15 @@ impl Mounted {
         Mounted { server, home }
     }
 
-    fn source(&self, name: &str) -> std::path::PathBuf {
+    pub(crate) fn source(&self, name: &str) -> std::path::PathBuf {
         self.home.path().join("source").join(name)
     }
 
-    fn seen(&self, name: &str) -> std::path::PathBuf {
+    pub(crate) fn seen(&self, name: &str) -> std::path::PathBuf {
         self.home.path().join("seen").join(name)
     }
 
-    fn signal(&self, signal: &str) {
+    pub(crate) fn signal(&self, signal: &str) {
         let pid = self.server.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
@@ -132,7 +140,7 @@ impl Drop for Mounted {
     }
 }
 
-fn write_at(file: &fs::File, bytes: &[u8], offset: u64) {
+pub(super) fn write_at(file: &fs::File, bytes: &[u8], offset: u64) {
     std::os::unix::fs::FileExt::write_all_at(file, bytes, offset).unwrap();
 }
 
@@ -231,7 +239,7 @@ fn what_cannot_be_mounted_is_named_with_a_way_out() {
     }
 }
 
-fn refused(place: &Path, arguments: &[&str], offender: &str) {
+pub(super) fn refused(place: &Path, arguments: &[&str], offender: &str) {
     let output = iolab().args(arguments).current_dir(place).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success(), "{arguments:?}: {said}");

@@ -1,20 +1,27 @@
 //! How held bytes go out: run by run, in order of offset, before the call goes on that made it
 //! necessary. With edges, no write crosses one.
 
-use super::{EINTR, EIO, Task, WriteBack};
+use super::{ALL, EINTR, EIO, Settings, Task, WriteBack};
 use crate::insitu::{Action, At, Call, Errno, Handle, Outcome, Place};
 use iolab_vocab::{Extent, Nanos};
 
 impl WriteBack {
-    /// Writes the first run of held bytes out; `call` goes on when all are out.
+    /// Writes the first run of held bytes within an extent out; `call` goes on when all of these are out.
     pub(super) fn write_out(
         &mut self,
-        handle: Handle,
-        call: Call,
-        taken: u64,
+        within: Extent,
+        (handle, call, taken): (Handle, Call, u64),
         out: &mut Vec<Action>,
     ) {
-        let run = self.held.first_run(self.settings.buffer_bytes, self.settings.edge_bytes);
+        let (extent, memory) = self.put_in_order(within, out);
+        self.task = Task::WritingOut { extent, within, handle, call, taken };
+        out.push(self.written_by(extent, memory));
+    }
+
+    /// Puts the first run of held bytes within an extent in order: which bytes, and where they lie then.
+    pub(super) fn put_in_order(&self, within: Extent, out: &mut Vec<Action>) -> (Extent, u64) {
+        let Settings { edge_bytes, .. } = self.settings;
+        let run = self.held.first_run(within, self.settings.piece_bytes(), edge_bytes);
         let (first, last) = (run[0], run[run.len() - 1]);
         let extent = Extent::new(first.extent.offset, last.extent.end() - first.extent.offset);
         let memory = if run.len() == 1 { first.at } else { self.settings.buffer_bytes };
@@ -25,43 +32,69 @@ impl WriteBack {
                 length: piece.extent.length,
             }));
         }
+        (extent, memory)
+    }
+
+    /// Held bytes that lie in order from there go out.
+    pub(super) fn written_by(&self, extent: Extent, memory: u64) -> Action {
         let at = if self.appending { At::Position } else { At::Offset(extent.offset) };
-        self.task = Task::WritingOut { extent, handle, call, taken };
-        out.push(Action::Perform {
+        Action::Perform {
             handle: self.writer,
             call: Call::Write { at, length: extent.length },
             memory: Place::Staging(memory),
-        });
+        }
+    }
+
+    /// So many bytes of what went out are below.
+    pub(super) fn is_out(&mut self, extent: Extent, moved: u64) {
+        let written = Extent::new(extent.offset, moved.min(extent.length));
+        self.held.discard(written);
+        if let Some(filling) = &mut self.filling {
+            filling.recount(written, &self.held);
+        }
+        self.file_bytes = self.file_bytes.max(written.end());
+        if self.appending {
+            self.descriptions.get(self.writer).below = written.end();
+        }
+    }
+
+    /// The full blocks among those of an extent that has been taken in. What is appended goes out in order, so
+    /// all that is held up to the last edge does.
+    pub(super) fn full_blocks(&self, extent: Extent) -> Option<Extent> {
+        let filling = self.filling.as_ref()?;
+        if !self.appending {
+            return filling.full(extent);
+        }
+        let first = self.held.pieces().next()?.extent.offset;
+        let edge = filling.edge_before(self.held.end());
+        (edge > first).then(|| Extent::new(first, edge - first))
     }
 
     /// A run went out, in full, in part or not at all.
     pub(super) fn wrote(
         &mut self,
         now: Nanos,
-        extent: Extent,
+        (extent, within): (Extent, Extent),
         outcome: Outcome,
         (handle, call, taken): (Handle, Call, u64),
         out: &mut Vec<Action>,
     ) {
         match outcome {
-            Err(EINTR) => return self.write_out(handle, call, taken, out),
-            Ok(moved) if moved > 0 => {
-                let written = Extent::new(extent.offset, moved.min(extent.length));
-                self.held.discard(written);
-                self.file_bytes = self.file_bytes.max(written.end());
-                if self.appending {
-                    self.descriptions.get(self.writer).below = written.end();
-                }
-            }
+            Err(EINTR) => return self.write_out(within, (handle, call, taken), out),
+            Ok(moved) if moved > 0 => self.is_out(extent, moved),
             failed => {
                 let errno = failed.err().unwrap_or(EIO);
                 return self.could_not_write_out(errno, handle, call, taken, out);
             }
         }
-        if !self.held.is_empty() {
-            return self.write_out(handle, call, taken, out);
+        if self.held.overlaps(within) {
+            return self.write_out(within, (handle, call, taken), out);
         }
         match call {
+            Call::Write { at, length } if taken == length && length > 0 => {
+                let start = self.held_start_of(handle, at, taken);
+                self.answer_transfer(handle, at, Extent::new(start, length), out);
+            }
             Call::Write { at, length } if taken > 0 && length > self.longest_held() => {
                 let start = self.held_start_of(handle, at, taken);
                 self.next_block(now, Blocks { handle, call, start, done: taken }, out);
@@ -89,8 +122,9 @@ impl WriteBack {
             At::Position => self.descriptions.get(handle).position,
         };
         self.held_since = now;
-        self.held.hold(Extent::new(start + taken, length - taken), taken, out);
-        self.answer_transfer(handle, at, Extent::new(start, length), out);
+        self.hold(Extent::new(start + taken, length - taken), taken, out);
+        let call = Call::Write { at, length };
+        self.taken_in(handle, call, Extent::new(start, length), out);
     }
 
     /// The call that needed the room or the order gets the failure if it is one that reports such
@@ -153,9 +187,9 @@ impl WriteBack {
             let room = self.settings.buffer_bytes - self.held.fill();
             let taken = if head <= room { head } else { 0 };
             if taken > 0 {
-                self.held.hold(Extent::new(extent.offset, taken), 0, out);
+                self.hold(Extent::new(extent.offset, taken), 0, out);
             }
-            return self.write_out(handle, call, taken, out);
+            return self.write_out(ALL, (handle, call, taken), out);
         }
         let blocks = Blocks { handle, call, start: extent.offset, done: 0 };
         self.next_block(now, blocks, out);
@@ -180,7 +214,7 @@ impl WriteBack {
                 self.held_since = now;
             }
             (self.writer, self.appending) = (handle, appends);
-            self.held.hold(Extent::new(offset, rest), done, out);
+            self.hold(Extent::new(offset, rest), done, out);
             return self.answer_transfer(handle, at, Extent::new(start, length), out);
         }
         let at = if appends { At::Position } else { At::Offset(offset) };
