@@ -1,7 +1,7 @@
 //! Which strategies may stand on each other, and what has to be asked for.
 
 use iolab_policy::insitu::catalog::{Build, Row};
-use iolab_policy::insitu::classes::{Classes, Layer, Need, Owned, Semantics, Shape, Visibility};
+use iolab_policy::insitu::classes::{Classes, Layer, Owned, Semantics, Shape, Visibility};
 use iolab_policy::insitu::stacking::{Consent, Setting, Verdict, check, given_up, table, verdict};
 use iolab_policy::insitu::{Catalog, Plan, StrategySpec};
 use iolab_vocab::Refusal;
