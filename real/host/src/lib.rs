@@ -1,5 +1,8 @@
 //! What meets the operating system.
 
+#[macro_use]
+pub mod standard_error;
+
 pub mod aio;
 pub mod arena;
 pub mod calibrate;
