@@ -9,6 +9,7 @@ pub mod calibrate;
 mod descriptor;
 mod file_system;
 pub mod fork;
+pub mod inherited;
 pub mod interruption;
 pub mod job;
 pub mod launch;

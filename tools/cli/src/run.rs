@@ -24,6 +24,7 @@ use crate::record::{
 use crate::storage_block;
 use clap::Args;
 use counting::Counting;
+use iolab_host::inherited;
 use iolab_host::job::Job;
 use iolab_host::launch::{self, Both, Ending, Watcher};
 use iolab_host::recording::{Recording, Settings, StreamCalls};
@@ -157,6 +158,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let is_waited_for = is_told || has_plans;
     let has_nobody = shared.is_none() && staging.is_none() && collective.is_none();
     if has_nobody && !wants_a_trace && !is_waited_for {
+        inherited::hand_on(&mut command);
         let failure = command.exec();
         return Err(launch_failure(launch::start_error(program, failure)));
     }
