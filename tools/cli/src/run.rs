@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             None => (Vec::new(), true),
         },
         None => {
-            let block = storage_block::of_selection()?;
+            let block = storage_block::of_selection();
             (StrategySpec::parse_each_on(&arguments.apply, &block)?, false)
         }
     };
@@ -126,8 +126,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if !steps_aside && arguments.via.is_mount(program)? {
         return via::mounted(arguments, specs, &arguments.command);
     }
-    let here = profile::working_directory()?;
-    let mut specs: Vec<_> = specs.into_iter().map(|spec| spec.rooted(&here)).collect();
+    let mut specs = profile::rooted_here(specs)?;
     let collective = arguments.collective.applied()?;
     let mut command = Command::new(program);
     command.args(&arguments.command[1..]);

@@ -44,3 +44,26 @@ fn ignored_signals_and_closed_streams_are_handed_on() {
         assert_eq!(String::from_utf8_lossy(&there.stdout), said, "{way:?}");
     }
 }
+
+/// A shell goes on where its directory was removed under it, and so do programs that name files by whole paths.
+#[test]
+fn a_removed_working_directory_is_only_missed_by_globs_that_count_from_it() {
+    need("bash", "bash");
+    let home = tempfile::tempdir().unwrap();
+    let iolab = env!("CARGO_BIN_EXE_iolab");
+    let run = |apply: &str| {
+        let gone = home.path().join("gone");
+        std::fs::create_dir(&gone).unwrap();
+        let script = format!(
+            "rmdir ../gone && {iolab} run --quiet --apply '{apply}' -- bash -c 'echo bytes > {}'",
+            home.path().join("out").display()
+        );
+        Command::new("bash").args(["-c", &script]).current_dir(gone).output().unwrap()
+    };
+    let output = run("write-back:paths=**");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(std::fs::read(home.path().join("out")).unwrap(), b"bytes\n");
+    let output = run("write-back:paths=a/*");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("the current directory"), "{said}");
+}
