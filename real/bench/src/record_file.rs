@@ -9,6 +9,7 @@
 use crate::failure::Told;
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
+use iolab_host::eprintln;
 use iolab_host::result_file::{ResultFile, Writing};
 use iolab_report::bench::Measurement;
 use parquet::arrow::ArrowWriter;

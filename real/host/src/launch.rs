@@ -3,7 +3,7 @@
 //! Signals sent to the launcher go on to the command (those of the terminal reach it anyway, being
 //! in the same group); while it waits, the launcher calls its [`Watcher`] again and again.
 
-use crate::limits;
+use crate::{inherited, limits};
 use iolab_segment::Missed;
 use iolab_trace::program::{self, Program};
 use std::ffi::{OsStr, OsString};
@@ -421,6 +421,7 @@ fn set_descriptor_flags(number: RawFd, flags: libc::c_int) -> io::Result<()> {
 /// Runs the command to its end.
 pub fn run(command: &mut Command, watcher: &mut dyn Watcher) -> Result<Ending, LaunchError> {
     let name = command.get_program().to_owned();
+    inherited::hand_on(command);
     if let Some(limits) = limits::inherited() {
         // SAFETY: only makes system calls between fork and exec.
         unsafe {

@@ -1,11 +1,15 @@
 //! What meets the operating system.
 
+#[macro_use]
+pub mod standard_error;
+
 pub mod aio;
 pub mod arena;
 pub mod calibrate;
 mod descriptor;
 mod file_system;
 pub mod fork;
+pub mod inherited;
 pub mod interruption;
 pub mod job;
 pub mod launch;

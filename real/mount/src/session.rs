@@ -8,6 +8,7 @@ use crate::members::Packed;
 use crate::open::Hosted;
 use crate::refusal::{MountError, check, of_mounting};
 use fuser::{Config, MountOption, Session, SessionACL};
+use iolab_host::eprintln;
 use iolab_host::recording::Teller;
 use iolab_policy::insitu::{StrategySpec, Totals};
 use nix::mount::{MntFlags, umount2};

@@ -15,6 +15,7 @@
 //! A stack that breaks down writes out what it held and is gone: the calls pass from then on.
 
 use crate::writers::Queue;
+use iolab_host::eprintln;
 use iolab_policy::insitu::{
     Access, At, Call, Driver, Errno, Handle, HeldPiece, Outcome, Slot, Stack, Totals, Whence,
 };

@@ -5,8 +5,8 @@
 //! remembered in a process: what a descriptor leads to is asked of the system, whoever opened, inherited or
 //! was sent it. While nothing is staged, a look costs one load.
 //!
-//! An entry is read without a lock: its stamp is odd while it changes. A file that comes home is taken out
-//! and counted ([`FastPlace::moves`]) before its copy goes, so that who has asked the system about the real
+//! An entry is read without a lock: its stamp is odd while it changes. A file that comes home is counted
+//! ([`FastPlace::moves`]) and taken out before its copy goes, so that who has asked the system about the real
 //! file too early notices, and asks again.
 
 mod line;
@@ -113,8 +113,10 @@ impl FastPlace {
         self.files.load(Relaxed) != 0
     }
 
-    /// How many files have gone from the fast place so far.
+    /// How many files have gone from the fast place so far: those that were not found any more by the looks before
+    /// are among them.
     pub fn moves(&self) -> u64 {
+        fence(Acquire);
         self.moves.load(Acquire)
     }
 
@@ -189,8 +191,10 @@ impl FastPlace {
         true
     }
 
-    /// Takes a file out.
+    /// Takes a file out. It is counted first: who does not find it any more, and asked the system before, has to
+    /// notice that from this moment on.
     pub fn remove(&self, home: Inode, copy: Inode) {
+        self.moves.fetch_add(1, Release);
         for inode in [home, copy] {
             let is_it = |entry: &&Entry| {
                 entry.kind.load(Relaxed) >= HOME
@@ -203,7 +207,6 @@ impl FastPlace {
                 self.tidy(index);
             }
         }
-        self.moves.fetch_add(1, Release);
         self.files.fetch_sub(1, Release);
     }
 
@@ -343,6 +346,44 @@ mod tests {
         page.remove((1, 2), (7, 11));
         assert_eq!((other.find((1, 2)), other.find((7, 11)), other.moves()), (None, None, 1));
         assert!((3..500).all(|inode| other.find((7, inode + 9)).is_some()));
+    }
+
+    /// Who asks the system about a file, and does not find it here afterwards, must see that it went meanwhile.
+    #[test]
+    fn a_file_is_counted_as_gone_before_it_is_not_found() {
+        const ROUNDS: u64 = 2000;
+        let (page, _) = FastPlace::create(b"/f", 7).unwrap();
+        let (home, copy) = ((1, 2), (7, 3));
+        let (found, lost) = (AtomicU64::new(0), AtomicU64::new(0));
+        let wait_for = |round: u64, done: &AtomicU64| {
+            while done.load(Acquire) <= round {
+                std::thread::yield_now();
+            }
+        };
+        let unseen = std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let is_unseen = |&round: &u64| {
+                    let before = page.moves();
+                    while page.find(home).is_none() {
+                        std::thread::yield_now();
+                    }
+                    found.store(round + 1, Release);
+                    while page.find(home).is_some() {}
+                    let is_unseen = page.moves() == before;
+                    lost.store(round + 1, Release);
+                    is_unseen
+                };
+                (0..ROUNDS).filter(is_unseen).count()
+            });
+            for round in 0..ROUNDS {
+                assert!(page.insert(home, copy, 1));
+                wait_for(round, &found);
+                page.remove(home, copy);
+                wait_for(round, &lost);
+            }
+            reader.join().unwrap()
+        });
+        assert_eq!(unseen, 0);
     }
 
     #[test]

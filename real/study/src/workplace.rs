@@ -8,6 +8,7 @@
 
 use crate::StudyError;
 use crate::tree;
+use iolab_host::eprintln;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -160,10 +160,9 @@ fn run_id() -> Result<String, Failure> {
 
 /// The strategies, and what was consented to.
 fn applied(arguments: &Arguments) -> Result<(Vec<StrategySpec>, String), Failure> {
-    let here = profile::working_directory()?;
     let specs = match &arguments.profile {
         Some(path) => profile::for_command(path, &[])?.unwrap_or_default(),
-        None => StrategySpec::parse_each_on(&arguments.apply, &storage_block::of_selection()?)?,
+        None => StrategySpec::parse_each_on(&arguments.apply, &storage_block::of_selection())?,
     };
     let consent = Consent::of(&arguments.allow, false, false)?;
     for remark in stacking::check(&specs, Setting::Loaded, consent)? {
@@ -180,5 +179,5 @@ fn applied(arguments: &Arguments) -> Result<(Vec<StrategySpec>, String), Failure
         ))
         .hint(format!("iolab run --apply '{}' -- COMMAND", spec.text)));
     }
-    Ok((specs.into_iter().map(|spec| spec.rooted(&here)).collect(), consent.text()))
+    Ok((profile::rooted_here(specs)?, consent.text()))
 }

@@ -100,6 +100,7 @@ enum Capability {
 }
 
 fn main() -> ExitCode {
+    iolab_host::inherited::hear_of_children();
     let outcome = match Iolab::parse().capability {
         Capability::Advise(arguments) => advise::run(&arguments),
         Capability::Bench(arguments) => bench::run(&arguments),

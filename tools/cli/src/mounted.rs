@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::mount;
 use crate::record::launch_failure;
 use clap::{Args, ValueEnum};
+use iolab_host::inherited;
 use iolab_host::launch::{self, Ending, Watcher};
 use iolab_host::recording::Recording;
 use iolab_mount::{NamespaceError, enter};
@@ -174,7 +175,10 @@ pub(crate) fn become_command(
         NamespaceError::Server => Failure::new(&error).hint("its message is above"),
         other => mount::server::failure(other),
     })?;
-    let failure = Command::new(&command[0]).args(&command[1..]).exec();
+    let mut program = Command::new(&command[0]);
+    program.args(&command[1..]);
+    inherited::hand_on(&mut program);
+    let failure = program.exec();
     Err(launch_failure(launch::start_error(&command[0], failure)))
 }
 

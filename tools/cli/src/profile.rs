@@ -58,6 +58,16 @@ pub(crate) fn working_directory() -> Result<String, Failure> {
     Ok(here.to_string_lossy().into_owned())
 }
 
+/// Strategies with relative globs counted from the working directory. One that was removed is only missed where a glob
+/// counts from it.
+pub(crate) fn rooted_here(specs: Vec<StrategySpec>) -> Result<Vec<StrategySpec>, Failure> {
+    if specs.iter().all(|spec| spec.selection.rooted("/") == spec.selection) {
+        return Ok(specs);
+    }
+    let here = working_directory()?;
+    Ok(specs.into_iter().map(|spec| spec.rooted(&here)).collect())
+}
+
 /// The date of now, for what is written down.
 pub(crate) fn today() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

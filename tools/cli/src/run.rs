@@ -25,6 +25,7 @@ use crate::record::{
 use crate::storage_block;
 use clap::Args;
 use counting::Counting;
+use iolab_host::inherited;
 use iolab_host::job::Job;
 use iolab_host::launch::{self, Both, Ending, Watcher};
 use iolab_host::recording::{Recording, Settings, StreamCalls};
@@ -100,7 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             None => (Vec::new(), true),
         },
         None => {
-            let block = storage_block::of_selection()?;
+            let block = storage_block::of_selection();
             (StrategySpec::parse_each_on(&arguments.apply, &block)?, false)
         }
     };
@@ -131,8 +132,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if !steps_aside && arguments.via.is_mount(program)? {
         return via::mounted(arguments, specs, &arguments.command);
     }
-    let here = profile::working_directory()?;
-    let mut specs: Vec<_> = specs.into_iter().map(|spec| spec.rooted(&here)).collect();
+    let mut specs = profile::rooted_here(specs)?;
     let collective = arguments.collective.applied()?;
     let mut command = Command::new(program);
     command.args(&arguments.command[1..]);
@@ -163,6 +163,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let is_waited_for = is_told || has_plans;
     let has_nobody = shared.is_none() && staging.is_none() && collective.is_none();
     if has_nobody && !wants_a_trace && !is_waited_for {
+        inherited::hand_on(&mut command);
         let failure = command.exec();
         return Err(launch_failure(launch::start_error(program, failure)));
     }

@@ -1,4 +1,5 @@
-//! Standard output of the command: results, and nothing else.
+//! Standard output of the command: results, and nothing else. Beside it, `eprintln!` of the command, by the same name as
+//! that of the language, so that none is forgotten.
 //!
 //! A reader that has seen enough (`| head`) is no failure, so what it no longer takes is dropped and
 //! the work goes on to its end, which tidies up. Any other misfortune of standard output ends the
@@ -7,6 +8,11 @@
 use crate::failure::Failure;
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
+
+/// As `std::eprintln!`, but standard error that cannot be written is no reason to panic.
+macro_rules! eprintln {
+    ($($words:tt)*) => { iolab_host::eprintln!($($words)*) };
+}
 
 /// Writes `text`; a closed pipe is fine.
 pub(crate) fn text(text: &str) -> Result<(), Failure> {

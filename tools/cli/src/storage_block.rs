@@ -1,7 +1,6 @@
 //! The block or stripe of the storage that files lie on, for `block=auto`: looked up once, by whoever
 //! starts, so that all processes of a run have the same.
 
-use crate::failure::Failure;
 use crate::profile;
 use iolab_policy::insitu::{Selection, StrategySpec};
 use rustix::fs;
@@ -19,13 +18,14 @@ const LUSTRE: u64 = 0x0bd0_0bd0;
 const LAYOUTS: [u32; 2] = [0x0bd1_0bd0, 0x0bd3_0bd0];
 
 /// The block of the storage that a selection's files lie on, relative globs counted from the working directory.
-pub(crate) fn of_selection() -> Result<impl Fn(&Selection) -> Option<u64>, Failure> {
-    let here = profile::working_directory()?;
-    Ok(move |selection: &Selection| {
+pub(crate) fn of_selection() -> impl Fn(&Selection) -> Option<u64> {
+    // One that was removed lies somewhere all the same.
+    let here = profile::working_directory().unwrap_or_else(|_| ".".to_owned());
+    move |selection: &Selection| {
         let rooted = selection.rooted(&here);
         let named = rooted.paths.iter().filter_map(|glob| plain_directory(glob));
         Some(named.map(of_directory).max().unwrap_or_else(|| of_directory(&here)))
-    })
+    }
 }
 
 /// The block of the storage that a directory lies on, or will lie on once it is made.

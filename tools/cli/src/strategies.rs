@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 fn check(stack: &str, json: bool) -> Result<(), Failure> {
-    let specs = StrategySpec::parse_each_on(&[stack], &storage_block::of_selection()?)?;
+    let specs = StrategySpec::parse_each_on(&[stack], &storage_block::of_selection())?;
     let specs = planned::with_plans(specs, |_, _| {})?;
     let remarks = stacking::check(&specs, Setting::Nowhere, Consent::default())?;
     let flags: Vec<&str> = Consent::to(&specs).flags().collect();

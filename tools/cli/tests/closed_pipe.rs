@@ -1,5 +1,5 @@
 //! A reader that closes the pipe (`| head`) is no failure, and standard output that cannot be written
-//! is one.
+//! is one. Standard error that cannot be written is none: there is nobody to tell.
 
 use std::fs::OpenOptions;
 use std::process::{Command, Stdio};
@@ -44,4 +44,18 @@ fn a_full_disk_behind_standard_output_is_told() {
         assert!(words.contains("standard output: No space left"), "{arguments:?}: {words}");
         assert!(!words.contains("panicked"), "{arguments:?}: {words}");
     }
+}
+
+#[test]
+fn a_full_disk_behind_standard_error_costs_no_run_its_result() {
+    let home = tempfile::tempdir().unwrap();
+    let program = ["--", "sh", "-c", "echo bytes > out; exit 4"];
+    for arguments in [&["record", "-o", "run.iot"][..], &["run", "--apply", "count"]] {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = iolab(arguments);
+        command.args(program).stderr(full).current_dir(home.path());
+        assert_eq!(command.status().unwrap().code(), Some(4), "{arguments:?}");
+    }
+    let report = iolab(&["report", "run.iot"]).current_dir(home.path()).output().unwrap();
+    assert!(report.status.success(), "{report:?}");
 }

@@ -11,6 +11,8 @@ mod bench;
 mod endurance;
 #[path = "transparency/guests.rs"]
 mod guests;
+#[path = "transparency/inherited.rs"]
+mod inherited;
 #[path = "transparency/mount.rs"]
 mod mount;
 #[path = "transparency/mpi.rs"]

@@ -195,7 +195,7 @@ fn with_end(line: &str) -> String {
 }
 
 /// `iolab … -- bash`.
-fn under(way: Way, home: &Path) -> Command {
+pub(crate) fn under(way: Way, home: &Path) -> Command {
     let mut command = iolab();
     match way {
         Way::Record => {

@@ -1,0 +1,69 @@
+//! What a program gets from whoever starts it, it gets from `iolab` as well.
+
+use super::bench::{Way, can_mount, need, under};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Becomes the rest of its command line, with signals ignored and standard input closed. (Python itself ignores
+/// SIGPIPE and SIGXFSZ, and leaves it so.)
+const STARTER: &str = "import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.close(0)
+os.execvp(sys.argv[1], sys.argv[1:])";
+
+const PROGRAM: &str =
+    "grep SigIgn /proc/$$/status; readlink /proc/$$/fd/0; echo $?; echo bytes > out; exit 4";
+
+fn started(words: &[OsString], home: &Path) -> Output {
+    let mut command = Command::new("python3");
+    command.args(["-c", STARTER]).args(words).args(["-c", PROGRAM]);
+    command.current_dir(home.join("work")).output().unwrap()
+}
+
+#[test]
+fn ignored_signals_and_closed_streams_are_handed_on() {
+    need("python3", "python3");
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("work")).unwrap();
+    let bare = started(&["bash".into()], home.path());
+    let said = String::from_utf8_lossy(&bare.stdout).into_owned();
+    assert_eq!(bare.status.code(), Some(4), "{bare:?}");
+    assert!(said.ends_with("\n1\n"), "standard input is open: {said}");
+    // The second becomes its program, the others wait for it.
+    let mut ways = vec![Way::Record, Way::Run(&["null:paths=*.x"]), Way::Run(&["write-back"])];
+    if can_mount() {
+        ways.push(Way::Mount(&["write-back"]));
+    }
+    for way in ways {
+        let command = under(way, home.path());
+        let mut words = vec![command.get_program().to_owned()];
+        words.extend(command.get_args().map(OsString::from));
+        let there = started(&words, home.path());
+        assert_eq!(there.status.code(), Some(4), "{way:?}: {there:?}");
+        assert_eq!(String::from_utf8_lossy(&there.stdout), said, "{way:?}");
+    }
+}
+
+/// A shell goes on where its directory was removed under it, and so do programs that name files by whole paths.
+#[test]
+fn a_removed_working_directory_is_only_missed_by_globs_that_count_from_it() {
+    need("bash", "bash");
+    let home = tempfile::tempdir().unwrap();
+    let iolab = env!("CARGO_BIN_EXE_iolab");
+    let run = |apply: &str| {
+        let gone = home.path().join("gone");
+        std::fs::create_dir(&gone).unwrap();
+        let script = format!(
+            "rmdir ../gone && {iolab} run --quiet --apply '{apply}' -- bash -c 'echo bytes > {}'",
+            home.path().join("out").display()
+        );
+        Command::new("bash").args(["-c", &script]).current_dir(gone).output().unwrap()
+    };
+    let output = run("write-back:paths=**");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(std::fs::read(home.path().join("out")).unwrap(), b"bytes\n");
+    let output = run("write-back:paths=a/*");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("the current directory"), "{said}");
+}
