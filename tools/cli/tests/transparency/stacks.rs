@@ -55,10 +55,7 @@ fn a_stack_that_could_do_harm_is_refused_before_anything_runs() {
 fn the_table_of_pairs_is_told_in_words_and_as_json() {
     let home = Path::new(".");
     let list = String::from_utf8(told(&["strategies"], home).stdout).unwrap();
-    for words in [
-        "owns file positions, held bytes",
-        "--allow weaker-durability",
-    ] {
+    for words in ["owns file positions, held bytes", "--allow weaker-durability"] {
         assert!(list.contains(words), "{list}");
     }
     let is_row = |line: &&str| line.starts_with("seek-elide ") && line.contains("  +  +");
