@@ -204,7 +204,7 @@ const DATA_SIEVE: Row = Row {
 const THROTTLE: Row = Row {
     name: "throttle",
     summary: "makes storage slow: each call takes at least a latency, and its bytes at a rate",
-    usage: "throttle[:rate=100m,latency=1ms,open=TIME,paths=GLOB,exclude=GLOB]",
+    usage: "throttle[:rate=100m,latency=1ms,open=TIME,seek=TIME,paths=GLOB,exclude=GLOB]",
     classes: Classes { interference: Interference::Single, state: State::Timer, ..Classes::PLAIN },
     build: Build::Posix(|parameters| Ok(Box::new(Throttle::parse(parameters)?))),
 };

@@ -4,14 +4,17 @@
 //!
 //! The storage serves one call of the file after another: a call begins when the one before is over,
 //! and takes the latency and its bytes at the rate. Transfers, syncs and changes of the size go there; seeks do
-//! not, and an open takes what is asked for it, as where servers of metadata are far. What the call really took counts as part of its time; where it took longer, nothing is added. A
-//! wake that comes late is made up for by the next call, so that the rate holds over many calls.
+//! not, and an open takes what is asked for it, as where servers of metadata are far. A transfer that does not begin
+//! where the one before on the file ended takes what a seek is asked to take, as on a disk's arm or where locks of a
+//! parallel file system change hands; an append follows whatever was before. What the call really took counts as part of
+//! its time; where it took longer, nothing is added. A wake that comes late is made up for by the next call, so that the
+//! rate holds over many calls.
 //!
 //! `Advise` is answered at once and takes its latency and its bytes at the rate all the same, behind what
 //! was asked for before. A read of such bytes waits until they are there, and only for that; then they
 //! are gone, since the storage has no cache.
 
-use super::descriptions::Descriptions;
+use super::descriptions::{Description, Descriptions};
 use super::null::memory_of;
 use super::parameter::{Parameters, duration, size, unknown};
 use super::{Action, Arriving, At, Call, Event, Handle, Outcome, Strategy};
@@ -27,6 +30,10 @@ pub struct Throttle {
     latency: Nanos,
     /// What an open takes: nothing, unless it is asked for.
     open: Nanos,
+    /// What a transfer takes beside that begins elsewhere than the one before has ended.
+    seek: Nanos,
+    /// Where that has ended.
+    head: Option<u64>,
     /// How late the last call was answered because a wake came late.
     late: Nanos,
     under_way: Option<UnderWay>,
@@ -50,16 +57,17 @@ enum UnderWay {
 }
 
 impl Throttle {
-    /// Reads `rate=100m,latency=1ms,open=1ms`. Without any it is storage of 100 MiB/s with 1 ms of latency;
+    /// Reads `rate=100m,latency=1ms,open=1ms,seek=7ms`. Without any it is storage of 100 MiB/s with 1 ms of latency;
     /// with one of them the others cost nothing.
     pub fn parse(parameters: &Parameters) -> Result<Throttle, Refusal> {
-        let (mut rate, mut latency, mut open) = (None, None, None);
+        let (mut rate, mut latency, mut open, mut seek) = (None, None, None, None);
         for (key, value) in parameters {
             match key.as_str() {
                 "rate" => rate = Some(size(key, value.strip_suffix("/s").unwrap_or(value))?),
                 "latency" => latency = Some(duration(key, value)?),
                 "open" => open = Some(duration(key, value)?),
-                _ => return Err(unknown(key, "rate, latency, open, paths, exclude")),
+                "seek" => seek = Some(duration(key, value)?),
+                _ => return Err(unknown(key, "rate, latency, open, seek, paths, exclude")),
             }
         }
         if rate == Some(0) {
@@ -68,13 +76,15 @@ impl Throttle {
                 hint: "for example rate=100m; leave it out for one without limit".to_owned(),
             });
         }
-        if (rate, latency, open) == (None, None, None) {
+        if (rate, latency, open, seek) == (None, None, None, None) {
             (rate, latency) = (Some(100 << 20), Some(Nanos(1_000_000)));
         }
         Ok(Throttle {
             bytes_per_second: rate,
             latency: latency.unwrap_or_default(),
             open: open.unwrap_or_default(),
+            seek: seek.unwrap_or_default(),
+            head: None,
             late: Nanos::ZERO,
             under_way: None,
             descriptions: Descriptions::default(),
@@ -85,12 +95,17 @@ impl Throttle {
 
     /// When a call is over on the storage that came to this; it arrived there at `start`.
     fn end_of(&mut self, handle: Handle, call: Call, start: Nanos, outcome: Outcome) -> Nanos {
-        let position = self.descriptions.get(handle).position;
+        let Description { position, access, .. } = *self.descriptions.get(handle);
         let moved = call.transfer_bytes().min(outcome.unwrap_or(0));
         let place = |at| Extent::new(if let At::Offset(o) = at { o } else { position }, moved);
+        let mut seek = Nanos::ZERO;
         match call {
             Call::Read { at, .. } => return self.read(place(at), call, start, outcome),
-            Call::Write { at, .. } => self.forget(place(at)),
+            Call::Write { at, .. } => {
+                self.forget(place(at));
+                let follows = access.append && at == At::Position;
+                seek = if follows { Nanos::ZERO } else { self.move_to(place(at)) };
+            }
             Call::Truncate { .. } | Call::Allocate { .. } => self.ahead.clear(),
             Call::Advise { offset, length } => {
                 self.fetch(Extent::new(offset, length), start);
@@ -98,9 +113,20 @@ impl Throttle {
             }
             _ => {}
         }
-        match self.time_of(call, outcome) {
+        match self.time_of(call, outcome).after(seek) {
             Nanos::ZERO => start,
             time => start.max(self.busy_until).after(time),
+        }
+    }
+
+    /// What it takes to begin there, and the storage is at the end of that afterwards.
+    fn move_to(&mut self, extent: Extent) -> Nanos {
+        if extent.is_empty() {
+            return Nanos::ZERO;
+        }
+        match self.head.replace(extent.end()) {
+            Some(end) if end != extent.offset => self.seek,
+            _ => Nanos::ZERO,
         }
     }
 
@@ -118,12 +144,14 @@ impl Throttle {
             return there.max(start);
         }
         let rest = outcome.map(|moved| moved.saturating_sub(coming_bytes));
-        there.max(start.max(self.busy_until).after(self.time_of(call, rest)))
+        let time = self.time_of(call, rest).after(self.move_to(extent));
+        there.max(start.max(self.busy_until).after(time))
     }
 
     fn fetch(&mut self, extent: Extent, start: Nanos) {
         self.forget(extent);
-        let begins = start.max(self.busy_until).after(self.latency);
+        let time = self.latency.after(self.move_to(extent));
+        let begins = start.max(self.busy_until).after(time);
         let ends = begins.after(self.transfer_time(extent.length));
         self.busy_until = ends;
         self.ahead.push_back(Arriving { extent, begins, ends });
@@ -316,6 +344,25 @@ mod tests {
         assert!(matches!(end(&[("open", "1ms")]), Action::WakeAt(Nanos(1_000_000))));
         assert!(matches!(end(&[("latency", "1ms")]), Action::Answer(Ok(0))));
         assert_eq!(write(&mut throttle(&[("open", "1ms")]), 0, 8, 5), 5);
+    }
+
+    #[test]
+    fn a_transfer_that_does_not_follow_the_one_before_takes_a_seek() {
+        let mut slow = throttle(&[("latency", "10us"), ("seek", "7ms")]);
+        let mut ended = |call: Call| {
+            step(&mut slow, 0, Event::Arrived { handle: HANDLE, call });
+            let Action::WakeAt(Nanos(end)) = step(&mut slow, 1, Event::Performed(Ok(100))) else {
+                panic!("{call:?} takes its time")
+            };
+            step(&mut slow, end, Event::Woke);
+            end
+        };
+        let write = |offset| Call::Write { at: At::Offset(offset), length: 100 };
+        let read = |offset| Call::Read { at: At::Offset(offset), length: 100 };
+        assert_eq!([write(500), write(600), read(700)].map(&mut ended), [10_000; 3]);
+        assert_eq!([write(0), read(900)].map(&mut ended), [7_010_000; 2]);
+        assert_eq!(ended(Call::Sync { data_only: true }), 10_000);
+        assert_eq!(ended(write(1000)), 10_000, "a sync moves nothing");
     }
 
     #[test]
