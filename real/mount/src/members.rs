@@ -7,6 +7,7 @@
 //!
 //! Locks are taken in this order: the state of all, a member's body, what is dirty.
 
+mod access_list;
 mod body;
 mod calls;
 mod creating;
@@ -14,6 +15,7 @@ mod ending;
 mod listing;
 mod transfer;
 
+pub(crate) use access_list::permissions;
 pub(crate) use body::Member;
 pub(crate) use creating::Wanted;
 pub use ending::Packed;

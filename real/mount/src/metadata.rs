@@ -1,9 +1,10 @@
 //! What is known of files beside their bytes.
 
 use crate::attributes::timespec;
+use crate::members::permissions;
 use crate::open::{Hosted, strip_privileges};
 use crate::rules;
-use crate::tree::{Answer, ROOT};
+use crate::tree::{Answer, Inode, ROOT};
 use fuser::{Request, TimeOrNow};
 use iolab_trace::Function;
 use rustix::fs::{Access, AtFlags, CWD, Gid, Mode, Stat, StatVfs, Timestamps, Uid, XattrFlags};
@@ -156,6 +157,9 @@ impl Hosted {
     /// Sets one.
     pub(crate) fn extend(&self, number: u64, name: &OsStr, value: &[u8], flags: i32) -> Answer<()> {
         let inode = self.tree.get(number)?;
+        if flags == 0 && self.permitted(&inode, name, value)? {
+            return Ok(());
+        }
         self.materialise(&inode)?;
         rules::before(Function::FCHMOD, Some(&inode), None);
         let flags = XattrFlags::from_bits_retain(flags as u32);
@@ -164,6 +168,27 @@ impl Hosted {
             members.extended(&inode);
         }
         Ok(())
+    }
+
+    /// Sets an access list of a member that says no more than its mode, as the system does: the mode.
+    fn permitted(&self, inode: &Inode, name: &OsStr, value: &[u8]) -> Answer<bool> {
+        let (Some(members), Some(permissions)) = (&self.members, permissions(name, value)) else {
+            return Ok(false);
+        };
+        let held = members.hold(inode, || {
+            let mode = inode.stat()?.st_mode & 0o7777;
+            // Whether that bit stays depends on who asks.
+            if mode & 0o2000 != 0 {
+                return Ok(false);
+            }
+            let mode = Mode::from_raw_mode(mode & !0o777 | permissions);
+            rustix::fs::chmodat(CWD, inode.path(), mode, AtFlags::empty())?;
+            Ok(true)
+        })?;
+        if held == Some(true) {
+            members.attributed(self, inode)?;
+        }
+        Ok(held == Some(true))
     }
 
     /// Removes one.
