@@ -60,13 +60,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 fn opened(path: &Path, open: fn(&Path) -> Result<Pack, PackError>) -> Result<Pack, Failure> {
-    open(path).map_err(|error| {
-        let failure = Failure::new(format!("{}: {error}", path.display()));
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure.hint("name a file iolab-RUN-NODE.pack that is there"),
-        }
-    })
+    open(path).map_err(|error| unread(path, &error))
+}
+
+/// A container that is none, or cannot be read.
+pub(crate) fn unread(path: &Path, error: &PackError) -> Failure {
+    let failure = Failure::new(format!("{}: {error}", path.display()));
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure.hint("name a file iolab-RUN-NODE.pack that is there"),
+    }
 }
 
 fn shown(path: &[u8]) -> String {

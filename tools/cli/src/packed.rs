@@ -2,7 +2,7 @@
 
 use crate::say::number_of;
 use iolab_mount::Packed;
-use iolab_packs::unpack;
+use iolab_packs::{PackError, unpack};
 use iolab_policy::insitu::defer_close::Unpack;
 use iolab_vocab::format_bytes;
 use serde::{Deserialize, Serialize};
@@ -79,8 +79,12 @@ fn carry_out(packed: &Packed, is_unpacked: bool) -> Outcome {
     if let Some(pack) = packed.pack.as_deref().filter(|_| is_unpacked) {
         let begin = Instant::now();
         match unpacked(pack, None) {
-            Some(files) => (outcome.unpacked, outcome.pack) = (files, None),
-            None => outcome.is_whole = false,
+            Ok(Some(files)) => (outcome.unpacked, outcome.pack) = (files, None),
+            Ok(None) => outcome.is_whole = false,
+            Err(error) => {
+                eprintln!("iolab: warning: {}: {error}", pack.display());
+                outcome.is_whole = false;
+            }
         }
         outcome.unpacking_s = Some(begin.elapsed().as_secs_f64());
     }
@@ -88,7 +92,10 @@ fn carry_out(packed: &Packed, is_unpacked: bool) -> Outcome {
 }
 
 /// Makes real files of a pack's, and names what stays; how many there are, if nothing does.
-pub(crate) fn unpacked(pack: &Path, target: Option<&Path>) -> Option<u64> {
+///
+/// # Errors
+/// When the pack cannot be read, is none, or its run goes on: nothing was made then.
+pub(crate) fn unpacked(pack: &Path, target: Option<&Path>) -> Result<Option<u64>, PackError> {
     let told = Mutex::new(Instant::now());
     let tell = |done: u64| {
         let mut last = told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -97,26 +104,20 @@ pub(crate) fn unpacked(pack: &Path, target: Option<&Path>) -> Option<u64> {
             eprintln!("iolab: {}: {} so far", pack.display(), number_of(done, "file", "files"));
         }
     };
-    let unpacked = match unpack(pack, target, THREADS, &tell) {
-        Ok(unpacked) => unpacked,
-        Err(error) => {
-            eprintln!("iolab: warning: {}: {error}", pack.display());
-            return None;
-        }
-    };
+    let unpacked = unpack(pack, target, THREADS, &tell)?;
     for left in &unpacked.left {
         eprintln!("iolab: warning: not unpacked: {left}");
     }
     let all = unpacked.made + unpacked.there;
     if unpacked.left.is_empty() {
-        return Some(all);
+        return Ok(Some(all));
     }
     eprintln!(
         "iolab: {} unpacked; nothing is lost: {1} stays. Mend that, then `iolab unpack {1}`",
         number_of(all, "file", "files"),
         pack.display()
     );
-    None
+    Ok(None)
 }
 
 impl Outcome {

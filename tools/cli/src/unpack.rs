@@ -1,6 +1,7 @@
 //! `iolab unpack`: real files of those in a container.
 
 use crate::failure::Failure;
+use crate::pack::unread;
 use crate::packed::{LEFT, unpacked};
 use crate::say::number_of;
 use clap::Args;
@@ -22,15 +23,23 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let mut is_whole = true;
+    let (mut is_whole, mut unreadable) = (true, Vec::new());
     for pack in &arguments.packs {
         match unpacked(pack, arguments.directory.as_deref()) {
-            Some(files) => {
+            Ok(Some(files)) => {
                 let files = number_of(files, "file", "files");
                 eprintln!("iolab: {}: {files} unpacked", pack.display());
             }
-            None => is_whole = false,
+            Ok(None) => is_whole = false,
+            Err(error) => unreadable.push((pack, error)),
         }
+    }
+    // The others are unpacked all the same.
+    if let Some((last, before)) = unreadable.split_last() {
+        for (pack, error) in before {
+            eprintln!("error: {}: {error}", pack.display());
+        }
+        return Err(unread(last.0, &last.1));
     }
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(LEFT) })
 }
