@@ -13,7 +13,7 @@ mod names;
 
 pub use names::{Action, Append, Call, Ending, MemberId, Names, Place, Target};
 
-use super::parameter::{Parameters, in_range, size, unknown};
+use super::parameter::{Parameters, answer, in_range, size, unknown};
 use iolab_vocab::Refusal;
 
 /// Files above this become real unless it is said otherwise.
@@ -63,7 +63,7 @@ impl DeferClose {
                     in_range(key, settings.largest_bytes, 1..=LARGEST_BYTES_MAX)?;
                 }
                 "memory" => settings.memory_bytes = size(key, value)?,
-                "exclusive" => settings.is_exclusive = exclusive(value)?,
+                "exclusive" => settings.is_exclusive = answer(key, value)?,
                 "unpack" => settings.unpack = unpack(value)?,
                 _ => {
                     return Err(unknown(key, "largest, memory, exclusive, unpack, paths, exclude"));
@@ -71,17 +71,6 @@ impl DeferClose {
             }
         }
         Ok(settings)
-    }
-}
-
-fn exclusive(value: &str) -> Result<bool, Refusal> {
-    match value {
-        "yes" => Ok(true),
-        "no" => Ok(false),
-        _ => Err(Refusal {
-            message: format!("exclusive: `{value}` is not known"),
-            hint: "write exclusive=yes if nobody else makes files in these directories".to_owned(),
-        }),
     }
 }
 

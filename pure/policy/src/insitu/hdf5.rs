@@ -8,7 +8,7 @@ mod account;
 
 pub use account::{Account, Effect, Line};
 
-use super::parameter::{Parameters, in_range, size, size_text, unknown};
+use super::parameter::{Parameters, answer, in_range, size, size_text, unknown};
 use iolab_vocab::Refusal;
 
 /// Objects smaller than this lie anywhere, where a user says no `threshold`.
@@ -125,17 +125,6 @@ fn bytes(key: &str, value: &str, least: u64) -> Result<u64, Refusal> {
     let bytes = size(key, value)?;
     in_range(key, bytes, least..=BYTES_MAX)?;
     Ok(bytes)
-}
-
-fn answer(key: &str, value: &str) -> Result<bool, Refusal> {
-    match value {
-        "yes" => Ok(true),
-        "no" => Ok(false),
-        _ => Err(Refusal {
-            message: format!("{key}: `{value}` is neither yes nor no"),
-            hint: format!("write {key}=yes or {key}=no"),
-        }),
-    }
 }
 
 #[cfg(test)]

@@ -47,6 +47,18 @@ pub(super) fn duration(key: &str, value: &str) -> Result<Nanos, Refusal> {
     }
 }
 
+/// Yes or no.
+pub(super) fn answer(key: &str, value: &str) -> Result<bool, Refusal> {
+    match value {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err(Refusal {
+            message: format!("{key}: `{value}` is neither yes nor no"),
+            hint: format!("write {key}=yes or {key}=no"),
+        }),
+    }
+}
+
 /// That nobody outside of the run writes to the file is for the user to say, as `outsiders=none`.
 pub(super) fn parse_outsiders(key: &str, value: &str) -> Result<(), Refusal> {
     match value {
