@@ -10,7 +10,12 @@ mod pack;
 mod unpack;
 mod writer;
 
-pub use make::{Made, make, scratch_prefix};
+pub use make::{Made, make, scratch_prefix, write_all};
 pub use pack::{Pack, PackError};
 pub use unpack::{Unpacked, unpack};
 pub use writer::{Writer, is_name, left_in, now_ns};
+
+/// A name of a file, for a line of text.
+pub fn shown(name: &[u8]) -> String {
+    iolab_vocab::printable(&String::from_utf8_lossy(name)).into_owned()
+}

@@ -118,3 +118,18 @@ fn name(directory: BorrowedFd<'_>, scratch: &str, name: &[u8]) -> io::Result<()>
         other => other,
     }
 }
+
+/// Writes all bytes, from an offset on.
+///
+/// # Errors
+/// What the system says; some of them may be written then.
+pub fn write_all(fd: impl AsFd, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let moved = io::retry_on_intr(|| io::pwrite(&fd, bytes, offset))?;
+        if moved == 0 {
+            return Err(Errno::IO);
+        }
+        (bytes, offset) = (&bytes[moved..], offset + moved as u64);
+    }
+    Ok(())
+}

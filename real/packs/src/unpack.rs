@@ -1,7 +1,8 @@
 //! Real files of a pack's: each once, however often it is tried, and none over another one.
 
-use crate::make::{Made, make, timespec};
+use crate::make::{Made, make, timespec, write_all};
 use crate::pack::{Pack, PackError};
+use crate::shown;
 use iolab_pack::{Attributes, Directory, Packed, Time};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Stat, Timestamps, Uid};
@@ -96,10 +97,6 @@ pub fn unpack(
 
 fn lock_of<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-fn shown(path: &[u8]) -> String {
-    String::from_utf8_lossy(path).into_owned()
 }
 
 /// A directory by its name; below the first one no symbolic link is followed.
@@ -276,17 +273,6 @@ impl<'a> Work<'a> {
 }
 
 const ANOTHER: &str = "another file lies there, and is not overwritten";
-
-fn write_all(fd: impl AsFd, mut offset: u64, mut bytes: &[u8]) -> rustix::io::Result<()> {
-    while !bytes.is_empty() {
-        let moved = rustix::io::retry_on_intr(|| rustix::io::pwrite(&fd, bytes, offset))?;
-        if moved == 0 {
-            return Err(Errno::IO);
-        }
-        (bytes, offset) = (&bytes[moved..], offset + moved as u64);
-    }
-    Ok(())
-}
 
 /// The times of a directory after files were made in it: those it had, or that of the last change the program made.
 fn times_of(directory: &Directory, before: Option<&Stat>) -> Option<Timestamps> {

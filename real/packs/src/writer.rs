@@ -1,5 +1,6 @@
 //! A pack that grows: one per mount and run, made when its first record comes.
 
+use crate::make::write_all;
 use iolab_pack::{Contents, HEADER_BYTES, Header, Record, index};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -134,18 +135,10 @@ impl Writer {
     /// Writes behind what is there: all, or nothing of it stays.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(file) = &self.file else { return Err(Errno::BADF) };
-        let mut done = 0;
-        while done < bytes.len() {
-            let at = self.length + done as u64;
-            match io::retry_on_intr(|| io::pwrite(file, &bytes[done..], at)) {
-                Ok(0) => return Err(Errno::IO),
-                Ok(moved) => done += moved,
-                Err(error) => {
-                    // Whoever reads it would stop there anyway.
-                    let _ = rustix::fs::ftruncate(file, self.length);
-                    return Err(error);
-                }
-            }
+        if let Err(error) = write_all(file, self.length, bytes) {
+            // Whoever reads it would stop there anyway.
+            let _ = rustix::fs::ftruncate(file, self.length);
+            return Err(error);
         }
         self.length += bytes.len() as u64;
         Ok(())

@@ -4,6 +4,9 @@ use iolab_vocab::Refusal;
 use std::fmt;
 use std::process::ExitCode;
 
+/// The exit code where the program ended with 0 and files of it are not yet where they belong, or are lost.
+pub(crate) const LEFT: u8 = 4;
+
 /// `error: …` and, where there is one, `hint: …`.
 #[derive(Debug)]
 pub(crate) struct Failure {

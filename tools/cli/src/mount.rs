@@ -3,7 +3,7 @@
 pub(crate) mod enter;
 pub(crate) mod server;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, LEFT};
 use crate::{packed, planned, storage_block};
 use clap::Args;
 use iolab_host::interruption::{Interruptions, name};
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     counted.lines().iter().for_each(|line| eprintln!("iolab: {line}"));
     Ok(match packed.is_none_or(|packed| packed::settle(&packed)) {
         true => ExitCode::SUCCESS,
-        false => ExitCode::from(packed::LEFT),
+        false => ExitCode::from(LEFT),
     })
 }
 

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::say::number_of;
 use clap::{Args, Subcommand};
 use iolab_pack::Packed;
-use iolab_packs::{Pack, PackError};
+use iolab_packs::{Pack, PackError, shown};
 use iolab_vocab::format_bytes;
 use serde_json::json;
 use std::io::{self, Write};
@@ -72,16 +72,12 @@ pub(crate) fn unread(path: &Path, error: &PackError) -> Failure {
     }
 }
 
-fn shown(path: &[u8]) -> String {
-    String::from_utf8_lossy(path).into_owned()
-}
-
 fn list(pack: &Pack, as_json: bool) -> Result<ExitCode, Failure> {
     let files = &pack.contents().files;
     if as_json {
         let file = |(path, file): (&Vec<u8>, &Packed)| {
             json!({
-                "path": shown(path),
+                "path": String::from_utf8_lossy(path),
                 "bytes": file.size,
                 "mode": file.attributes.mode,
                 "user": file.attributes.user,

@@ -11,8 +11,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// The exit code where the program ended with 0 and files stayed in a container that was to be unpacked, or are lost.
-pub(crate) const LEFT: u8 = 4;
 /// Files are made by so many threads at once: they wait for servers of metadata, not for processors.
 const THREADS: usize = 16;
 /// How often a person hears how far it is.

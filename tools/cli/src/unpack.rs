@@ -1,8 +1,8 @@
 //! `iolab unpack`: real files of those in a container.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, LEFT};
 use crate::pack::unread;
-use crate::packed::{LEFT, unpacked};
+use crate::packed::unpacked;
 use crate::say::number_of;
 use clap::Args;
 use std::path::PathBuf;

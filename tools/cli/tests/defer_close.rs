@@ -195,6 +195,21 @@ fn a_container_is_listed_read_checked_and_unpacked_as_often_as_one_likes() {
     assert_eq!(files(&elsewhere.path().join("r")), files(&home.path().join("r")));
 }
 
+/// Whoever names a file does not write our lines.
+#[test]
+fn a_name_moves_no_cursor_where_a_container_is_listed() {
+    let Some(home) = home() else { return };
+    let script = r"mkdir r; echo a > $'r/a\nb\e[31m'";
+    assert!(run(home.path(), ",unpack=never", script).status.success());
+    let pack = pack(home.path());
+    let list = |options: &[&str]| {
+        words(&iolab().args(["pack", "list"]).arg(&pack).args(options).output().unwrap().stdout)
+    };
+    assert!(list(&[]).ends_with(" r/a\\nb\\u{1b}[31m\n"), "{}", list(&[]));
+    let json: serde_json::Value = serde_json::from_str(&list(&["--json"])).unwrap();
+    assert_eq!(json["files"][0]["path"], "r/a\nb\u{1b}[31m");
+}
+
 #[test]
 fn another_file_is_not_overwritten_and_a_symbolic_link_not_followed() {
     let Some(home) = home() else { return };

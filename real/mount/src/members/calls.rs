@@ -4,7 +4,7 @@ use super::{Members, State};
 use crate::open::Hosted;
 use crate::tree::{Answer, Inode};
 use iolab_pack::{Attributes, Record, Time};
-use iolab_packs::{Made, make};
+use iolab_packs::{Made, make, shown, write_all};
 use iolab_policy::insitu::defer_close::{Action, Append, Call, Ending, MemberId, Place, Target};
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat};
@@ -296,18 +296,11 @@ impl Members {
         let real = make(directory.as_fd(), self.run, &made, |fd| {
             let mut bytes = vec![0; size as usize];
             read_all(&inode, 0, &mut bytes)?;
-            let mut done = 0;
-            while done < bytes.len() {
-                match rustix::io::pwrite(fd, &bytes[done..], done as u64)? {
-                    0 => return Err(Errno::IO),
-                    moved => done += moved,
-                }
-            }
-            Ok(())
+            write_all(fd, 0, &bytes)
         });
         let real = match real {
             Err(Errno::EXIST) => {
-                let name = OsStr::from_bytes(name).to_string_lossy().into_owned();
+                let name = shown(name);
                 let place = directory.place().unwrap_or_default();
                 state.say(format!(
                     "defer-close: {place}/{name}: somebody outside of the run has made a file of \

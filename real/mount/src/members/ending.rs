@@ -2,7 +2,7 @@
 
 use super::Members;
 use crate::open::Hosted;
-use iolab_packs::Writer;
+use iolab_packs::{Writer, shown};
 use iolab_policy::insitu::defer_close::{Call, Unpack};
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ impl Members {
         for id in state.names.dirty() {
             let place = state.names.place(id).cloned();
             if let Err(error) = self.carry_out(hosted, &mut state, &Call::Close(id)) {
-                let name = place.map(|it| String::from_utf8_lossy(&it.name).into_owned());
+                let name = place.map(|it| shown(&it.name));
                 lost.push(format!("{}: {error}", name.unwrap_or_default()));
             }
         }

@@ -1,9 +1,9 @@
 //! A command whose small files are kept in a container: waited for, and told what became of them.
 
 use super::Arguments;
-use crate::failure::Failure;
+use crate::failure::{Failure, LEFT};
 use crate::mounted::{Server, beside};
-use crate::packed::{LEFT, Outcome};
+use crate::packed::Outcome;
 use iolab_host::launch::AsOne;
 use iolab_packs::left_in;
 use iolab_policy::insitu::StrategySpec;

@@ -10,9 +10,6 @@ use iolab_vocab::format_bytes;
 use std::env;
 use std::process::Command;
 
-/// The exit code where the program ended with 0 and files could not be moved home.
-pub(super) const LEFT: u8 = 4;
-
 /// Whether files begin elsewhere with it, which is told here.
 pub(super) fn is_placed(spec: &StrategySpec) -> bool {
     spec.place().is_some()
