@@ -10,11 +10,14 @@ use iolab_policy::insitu::{StrategySpec, hdf5, mpiio};
 use std::path::PathBuf;
 use std::process::Command;
 
+/// Finds a library of ours.
+pub(crate) type Finder = fn() -> Result<PathBuf, LaunchError>;
+
 /// A layer whose strategies a library of its own hosts.
 struct Hosted {
     layer: Layer,
     /// Where that library lies.
-    library: fn() -> Result<PathBuf, LaunchError>,
+    library: Finder,
     /// The variable that names the file for its lines.
     variable: &'static str,
     /// What the lines say of the stages of these names; whether any program came to the layer, first.
@@ -47,9 +50,21 @@ fn layers_of(specs: &[StrategySpec]) -> impl Iterator<Item = &'static Hosted> + 
     LAYERS.iter().filter(|hosted| specs.iter().any(|spec| spec.layer() == hosted.layer))
 }
 
-/// The libraries that host them, to be preloaded.
-pub(crate) fn libraries(specs: &[StrategySpec]) -> Result<Vec<PathBuf>, Failure> {
-    layers_of(specs).map(|hosted| (hosted.library)().map_err(launch_failure)).collect()
+/// The libraries to be preloaded, each once: that of the hooks first, `others`, and those that host strategies.
+pub(crate) fn preloaded(
+    others: &[Finder],
+    specs: &[StrategySpec],
+) -> Result<Vec<PathBuf>, Failure> {
+    let hosts = layers_of(specs).map(|hosted| hosted.library);
+    let first: Finder = launch::find_library;
+    let mut libraries = Vec::new();
+    for find in [first].into_iter().chain(others.iter().copied()).chain(hosts) {
+        let library = find().map_err(launch_failure)?;
+        if !libraries.contains(&library) {
+            libraries.push(library);
+        }
+    }
+    Ok(libraries)
 }
 
 /// What processes leave of a run.

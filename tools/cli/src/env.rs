@@ -6,10 +6,9 @@
 
 mod shell;
 
-use crate::above;
+use crate::above::{self, Finder};
 use crate::failure::Failure;
 use crate::profile;
-use crate::record::launch_failure;
 use crate::storage_block;
 use clap::{Args, ValueEnum};
 use iolab_host::launch;
@@ -119,19 +118,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 /// The libraries to preload, that of the hooks first.
 fn libraries(layers: &[Layer], specs: &[StrategySpec]) -> Result<Vec<PathBuf>, Failure> {
-    let mut libraries = vec![launch::find_library().map_err(launch_failure)?];
-    if layers.contains(&Layer::Mpi) {
-        libraries.push(launch::find_mpi_library().map_err(launch_failure)?);
-    }
-    if layers.contains(&Layer::Hdf5) {
-        libraries.push(launch::find_hdf5_library().map_err(launch_failure)?);
-    }
-    for library in above::libraries(specs)? {
-        if !libraries.contains(&library) {
-            libraries.push(library);
-        }
-    }
-    Ok(libraries)
+    let mut recorded: Vec<Finder> = Vec::new();
+    recorded.extend(layers.contains(&Layer::Mpi).then_some(launch::find_mpi_library as Finder));
+    recorded.extend(layers.contains(&Layer::Hdf5).then_some(launch::find_hdf5_library as Finder));
+    above::preloaded(&recorded, specs)
 }
 
 /// The directory for spools, which every node has to reach by this path.

@@ -10,6 +10,7 @@ use iolab_host::launch::{self, Ending, Watcher};
 use iolab_host::recording::Recording;
 use iolab_mount::{NamespaceError, enter};
 use iolab_policy::insitu::StrategySpec;
+use iolab_policy::insitu::stacking::Setting;
 use iolab_segment::Missed;
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -31,9 +32,9 @@ pub(crate) const TELL: u8 = b't';
 /// How a program is reached.
 #[derive(Args)]
 pub(crate) struct Via {
-    /// How the program is reached: by the preloaded library (the usual one), by a mount over directories (static, Go and io_uring
-    /// programs as well), or by whichever suits the program.
-    /// Without it: the library, or a mount where a strategy needs one.
+    /// How the program is reached: by the preloaded library (the usual one), by a mount over directories (static, Go
+    /// and io_uring programs as well), or by whichever suits the program. Without it: the library, or a mount where
+    /// a strategy needs one.
     #[arg(long, value_name = "WAY")]
     via: Option<Way>,
     /// With a mount: cover this directory. Without: the ones that `paths=` of strategies name; where only calls
@@ -72,16 +73,13 @@ impl Via {
         Ok(is_mount)
     }
 
-    /// Whether this is a mount because a strategy needs one, which is said.
-    pub(crate) fn is_needed_mount(&self, specs: &[StrategySpec]) -> bool {
-        let needs = |spec: &&StrategySpec| spec.deferral().is_some();
-        let Some(spec) = specs.iter().find(needs).filter(|_| self.via != Some(Way::Preload)) else {
-            return false;
-        };
-        if self.via != Some(Way::Mount) {
-            eprintln!("iolab: --via mount: `{}` needs one", spec.name);
+    /// Where strategies are at work then: by the library alone only if the user has chosen that.
+    pub(crate) fn setting(&self, specs: &[StrategySpec]) -> Setting {
+        match self.via {
+            Some(Way::Preload) => Setting::Loaded,
+            _ if specs.iter().any(|spec| spec.deferral().is_some()) => Setting::Mounted,
+            _ => Setting::Live,
         }
-        true
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) use output::{Output, Saved};
 pub(crate) use patience::Patience;
 pub(crate) use streams::StdioName;
 
+use crate::above::{self, Finder};
 use crate::collective::Collective;
 use crate::failure::Failure;
 use crate::mount;
@@ -150,13 +151,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let collective = arguments.collective.applied()?;
     let settings = arguments.settings();
-    let mut libraries = vec![launch::find_library().map_err(launch_failure)?];
-    if settings.mpi || collective.is_some() {
-        libraries.push(launch::find_mpi_library().map_err(launch_failure)?);
-    }
-    if settings.hdf5 {
-        libraries.push(launch::find_hdf5_library().map_err(launch_failure)?);
-    }
+    let hears_mpi = settings.mpi || collective.is_some();
+    let mut layers: Vec<Finder> = Vec::new();
+    layers.extend(hears_mpi.then_some(launch::find_mpi_library as Finder));
+    layers.extend(settings.hdf5.then_some(launch::find_hdf5_library as Finder));
+    let libraries = above::preloaded(&layers, &[])?;
     let mut recorder = arguments.begin(target, &settings)?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).envs(recorder.recording.environment());

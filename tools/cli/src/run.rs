@@ -11,9 +11,9 @@ mod staging;
 mod telling;
 mod via;
 
-use crate::above::{self, Above};
+use crate::above::{self, Above, Finder};
 use crate::collective::Collective;
-use crate::failure::Failure;
+use crate::failure::{Failure, LEFT};
 use crate::mounted::Via;
 use crate::output::{self, Output as Target};
 use crate::planned;
@@ -110,9 +110,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         planned::warn_of_another_program(path, trace, program);
     })?;
     let consent = Consent::of(&arguments.allow, arguments.collective.cruel, arguments.destroys)?;
-    let needs_mount = !steps_aside && arguments.via.is_needed_mount(&specs);
-    let setting = if needs_mount { Setting::Mounted } else { Setting::Live };
-    let remarks = stacking::check(&specs, setting, consent)?;
+    let remarks = stacking::check(&specs, arguments.via.setting(&specs), consent)?;
     arguments.collective.goes_with(&specs)?;
     if !arguments.quiet {
         remarks.iter().for_each(|remark| eprintln!("iolab: {remark}"));
@@ -123,11 +121,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
                 .for_each(|line| eprintln!("iolab: {line}"));
         }
     }
-    if needs_mount {
-        return via::mounted(arguments, specs, &arguments.command);
-    }
-    if let Some(spec) = specs.iter().find(|spec| spec.needs_mount()) {
-        return via::shared(arguments, specs.clone(), spec.name, consent);
+    if specs.iter().any(StrategySpec::needs_mount) {
+        return via::needed(arguments, specs, consent);
     }
     if !steps_aside && arguments.via.is_mount(program)? {
         return via::mounted(arguments, specs, &arguments.command);
@@ -137,14 +132,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut command = Command::new(program);
     command.args(&arguments.command[1..]);
     let above = Above::begin(&mut command, &specs, arguments.quiet, arguments.strict);
-    let mut libraries = vec![launch::find_library().map_err(launch_failure)?];
-    libraries.extend(above::libraries(&specs)?);
-    if collective.is_some() {
-        let library = launch::find_mpi_library().map_err(launch_failure)?;
-        if !libraries.contains(&library) {
-            libraries.push(library);
-        }
-    }
+    let of_collective = collective.is_some().then_some(launch::find_mpi_library as Finder);
+    let libraries = above::preloaded(of_collective.as_slice(), &specs)?;
     if let Some(collective) = &collective {
         collective.prepare(&mut command);
     }
@@ -193,7 +182,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let is_reached = above.is_none_or(|above| above.end(arguments.strict));
     let is_reached = telling.is_none_or(|telling| telling.end(arguments.strict)) && is_reached;
     Ok(match ending.code() {
-        0 if !is_home => ExitCode::from(staging::LEFT),
+        0 if !is_home => ExitCode::from(LEFT),
         0 if arguments.strict && !is_reached => ExitCode::from(NOT_REACHED),
         _ => ExitCode::from(ending.follow()),
     })

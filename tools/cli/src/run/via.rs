@@ -16,20 +16,24 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Runs the command under strategies of which `asker` is for what several processes do with one file. It and
-/// those below it are at work in a mount; those above it, in each process that loads the library, if the way
-/// was not chosen.
-pub(super) fn shared(
+/// Runs the command under strategies of which some need a mount. Where one keeps small files, all are at work there;
+/// else the first of them and those below it, and those above it in each process that loads the library,
+/// if the way was not chosen.
+pub(super) fn needed(
     arguments: &Arguments,
     mut specs: Vec<StrategySpec>,
-    asker: &str,
     consent: Consent,
 ) -> Result<ExitCode, Failure> {
     if arguments.via.is_given() {
         return mounted(arguments, specs, &arguments.command);
     }
+    if let Some(spec) = specs.iter().find(|spec| spec.deferral().is_some()) {
+        eprintln!("iolab: --via mount: `{}` needs one", spec.name);
+        return mounted(arguments, specs, &arguments.command);
+    }
     let first = specs.iter().position(|spec| spec.needs_mount()).unwrap_or(0);
     let node = specs.split_off(first);
+    let asker = node[0].name;
     let mut command = arguments.command.clone();
     if !specs.is_empty() {
         let program = env::current_exe()

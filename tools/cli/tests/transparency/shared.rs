@@ -296,6 +296,17 @@ fn who_has_no_mount_or_no_consent_is_refused_with_a_way_out() {
             "the library hears one process",
         ),
         (vec!["study", "--apply", "aggregate:paths=**", "--", "true"], "needs a mount"),
+        (
+            run(&[
+                "--via",
+                "preload",
+                "--allow",
+                "late-visibility",
+                "--apply",
+                "aggregate:paths=./x/**",
+            ]),
+            "the library hears one process",
+        ),
     ] {
         refused(home.path(), &arguments, offender);
     }
