@@ -49,10 +49,10 @@ impl Build {
     pub fn strategy(self, parameters: &Parameters) -> Result<Box<dyn Strategy>, Refusal> {
         match self {
             Build::Posix(build) => return build(parameters),
-            Build::MpiIo(build) => drop(build(parameters)?),
-            Build::Place(read) => drop(read(parameters)?),
-            Build::Hdf5(read) => drop(read(parameters)?),
-            Build::Names(read) => drop(read(parameters)?),
+            Build::MpiIo(build) => _ = build(parameters)?,
+            Build::Place(read) => _ = read(parameters)?,
+            Build::Hdf5(read) => _ = read(parameters)?,
+            Build::Names(read) => _ = read(parameters)?,
         }
         Ok(Box::new(Null::DEAF))
     }
