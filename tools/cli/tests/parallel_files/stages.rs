@@ -63,8 +63,9 @@ fn programs_of_all_kinds_leave_the_same_bytes() {
     }
 }
 
-/// Independent writes, and whatever may come after one. Open MPI 4.1.4 by itself ends three ranks in an ordered write, and
-/// now and then waits for ever in the open of a second file.
+/// Independent writes, and whatever may come after one. Open MPI 4.1.4 by itself ends three ranks in an ordered write, and after
+/// `MPI_File_preallocate` waits for ever in the next open of a file, in half of the runs on a busy machine: a rank takes
+/// answers of one collective call for those of the next.
 #[test]
 fn writes_that_are_held_are_where_they_belong_before_anybody_may_look() {
     for (family, ranks, arguments) in [("mpich", 3, &["two"][..]), ("openmpi", 2, &[])] {
