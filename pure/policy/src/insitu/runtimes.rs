@@ -29,7 +29,15 @@ const RUNTIMES: &[Runtime] = &[
     Runtime { name: "Intel MPI", globs: &["/dev/shm/Intel_MPI_*"] },
     Runtime { name: "NCCL", globs: &["/dev/shm/nccl-*"] },
     Runtime { name: "POSIX semaphores", globs: &["/dev/shm/sem.*"] },
-    Runtime { name: "iolab", globs: &["/**/iolab-run-*/segment", "/dev/shm/iolab-*/**"] },
+    // No more than what it makes itself: users call directories of theirs so, too.
+    Runtime {
+        name: "iolab",
+        globs: &[
+            "/**/iolab-run-*/segment",
+            "/dev/shm/iolab-{run,spool}-*/**",
+            "/dev/shm/iolab-[0-9]*/{outputs,cache}/**",
+        ],
+    },
 ];
 
 /// The runtime whose own file that is, if any's.
@@ -56,11 +64,19 @@ mod tests {
             ("/scratch/x/prte.node7.0/dvm.1/1/file", "PMIx and PRRTE"),
             ("/dev/shm/psm2_shm.100", "PSM"),
             ("/dev/shm/sem.lock", "POSIX semaphores"),
+            ("/dev/shm/iolab-spool-01ab/one", "iolab"),
+            ("/dev/shm/iolab-1000/outputs/one", "iolab"),
+            ("/scratch/iolab-run-01ab/segment", "iolab"),
         ] {
             assert_eq!(owner_of(path), Some(name), "{path}");
         }
-        for path in ["/dev/shm/data.h5", "/home/me/ompi.txt", "/data/ucx_study/a", "/tmp/prte.log"]
-        {
+        for path in [
+            "/dev/shm/data.h5",
+            "/home/me/ompi.txt",
+            "/data/ucx_study/a",
+            "/tmp/prte.log",
+            "/dev/shm/iolab-results/one.h5",
+        ] {
             assert_eq!(owner_of(path), None, "{path}");
         }
     }
