@@ -2,14 +2,18 @@
 """Prediction against measurement: how far off is `iolab simulate`, on programs nobody here wrote
 and on our examples?
 
-    benchmarks/prediction/measure.py [--iolab target/release/iolab] [--directory DIR] [--runs 9]
+    benchmarks/prediction/measure.py [--iolab target/release/iolab] [--directory DIR] [--runs 9] [--storage STAGE]
 
 Calibrates DIR's file system, records each program once, predicts its plain run and its run under
 each strategy, then runs it plain and under each strategy in turns, and prints a table of medians.
+Last, of how many pairs of strategies whose measured runs are apart (no run of one as long as one of
+the other) the prediction knows the order. --storage puts a mount with that stage over DIR (root, /dev/fuse).
 Results of one machine: results.md.
 """
 
 import argparse
+import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -26,6 +30,18 @@ PYTHON_RECORDS = (
     "for n in range(60000):\n"
     "    f.write(b'%08d some record of a program\\n' % n)\n"
 )
+PYTHON_READS = (
+    "import os\n"
+    "fd = os.open('../small', os.O_RDONLY)\n"
+    "for n in range(60000):\n"
+    "    os.pread(fd, 64, n * 64)\n"
+)
+PYTHON_STEPS = (
+    "import os\n"
+    "fd = os.open('../small', os.O_RDONLY)\n"
+    "for n in range(20000):\n"
+    "    os.pread(fd, 64, n * 192)\n"
+)
 SQLITE_INSERTS = "\n".join(
     ["pragma journal_mode=memory; pragma synchronous=off; create table t(a integer, b text);"]
     + [f"insert into t values({n}, 'row number {n}');" for n in range(3000)]
@@ -38,9 +54,46 @@ PROGRAMS = {
         "dd", "if=/dev/zero", "of=out", "bs=4k", "count=8000", "conv=fsync", "status=none"],
     "sqlite3, 3000 inserts": ["sqlite3", "-init", "../inserts.sql", "rows.db", ".quit"],
     "python3, 60000 records": [sys.executable, "-S", "-c", PYTHON_RECORDS],
+    "python3, 60000 reads in order": [sys.executable, "-S", "-c", PYTHON_READS],
+    "python3, 20000 reads by a step": [sys.executable, "-S", "-c", PYTHON_STEPS],
     "bash, 3000 lines": ["bash", "-c", "for ((n = 0; n < 3000; n++)); do echo line $n; done > lines"],
 }
-STRATEGIES = ["null", "write-back", "seek-elide"]
+STRATEGIES = [
+    "null",
+    "write-back",
+    "seek-elide",
+    "align:block=64k",
+    "write-back + align:block=64k",
+    "read-ahead",
+    "read-ahead:via=buffer,outsiders=none",
+    "data-sieve:outsiders=none",
+]
+
+
+def chosen(stack, paths):
+    """The stack for files that `paths` names."""
+    stages = stack.split(" + ")
+    return " + ".join(f"{stage}{',' if ':' in stage else ':'}paths={paths}" for stage in stages)
+
+
+@contextlib.contextmanager
+def storage(iolab, stage, scratch):
+    """A directory of the storage that is asked for."""
+    below = scratch / "storage"
+    below.mkdir()
+    if not stage:
+        yield below
+        return
+    above = scratch / "slow"
+    above.mkdir()
+    server = subprocess.Popen([iolab, "mount", "--apply", stage, below, above], stdout=subprocess.PIPE, text=True)
+    try:
+        if not server.stdout.readline().startswith("ready: "):
+            sys.exit(f"no mount of {stage}")
+        yield above
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def examples(build: Path):
@@ -77,6 +130,7 @@ def main():
     parser.add_argument("--iolab", type=Path, default=ROOT / "target/release/iolab")
     parser.add_argument("--directory", type=Path, default=Path("/tmp"))
     parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--storage", default="", help="as throttle:rate=100m,latency=1ms")
     parser.add_argument("--only", default="")
     parser.add_argument("--keep", type=Path, help="keep traces and the platform file here")
     options = parser.parse_args()
@@ -86,25 +140,28 @@ def main():
     keep = options.keep or scratch
     keep.mkdir(exist_ok=True)
     try:
-        measure(options, iolab, scratch, keep)
+        with storage(iolab, options.storage, scratch) as place:
+            measure(options, iolab, scratch, keep, place)
     finally:
         shutil.rmtree(scratch)
 
 
-def measure(options, iolab, scratch, keep):
+def measure(options, iolab, scratch, keep, place):
     platform = keep / "this-machine.toml"
-    (scratch / "inserts.sql").write_text(SQLITE_INSERTS)
-    subprocess.run([iolab, "calibrate", options.directory, "-o", platform], check=True,
+    (place / "inserts.sql").write_text(SQLITE_INSERTS)
+    (place / "small").write_bytes(bytes(range(256)) * 16384)
+    subprocess.run([iolab, "calibrate", place, "-o", platform], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    work = scratch / "work"
-    applied = lambda strategy: [iolab, "run", "--quiet", "--apply", f"{strategy}:paths={work}/**", "--"]
+    work = place / "work"
+    paths = f"{place}/**"
+    applied = lambda strategy: [iolab, "run", "--quiet", "--apply", chosen(strategy, paths), "--"]
     programs = {**PROGRAMS, **examples(scratch)}
-    print(f"{options.runs} runs each, in {options.directory}")
+    print(f"{options.runs} runs each, in {options.directory} {options.storage}".strip())
     price = ROOT / "benchmarks/price.sh"
     print(subprocess.run([price], check=True, capture_output=True, text=True).stdout)
     print("| program | strategy | predicted ms | by model alone | measured ms | error | speed-up predicted | measured |")
     print("|---|---|---|---|---|---|---|---|")
-    errors, effects = [], []
+    errors, effects, orders = [], [], []
     for name, command in programs.items():
         if options.only not in name:
             continue
@@ -112,7 +169,7 @@ def measure(options, iolab, scratch, keep):
         run([iolab, "record", "-o", trace, "--", *command], work)
         predicted, model = {}, {}
         for strategy in [None, *STRATEGIES]:
-            apply = ["--apply", f"{strategy}:paths={work}/**"] if strategy else []
+            apply = ["--apply", chosen(strategy, paths)] if strategy else []
             output = subprocess.run(
                 [iolab, "simulate", "--trace", trace, "--platform", platform, "--json", *apply],
                 check=True, capture_output=True, text=True).stdout
@@ -126,6 +183,10 @@ def measure(options, iolab, scratch, keep):
                 prefix = applied(strategy) if strategy else []
                 times[strategy].append(run([*prefix, *command], work) * 1e3)
         measured = {strategy: statistics.median(values) for strategy, values in times.items()}
+        for one, other in itertools.combinations(times, 2):
+            quick, slow = sorted((one, other), key=measured.get)
+            if max(times[quick]) < min(times[slow]):
+                orders.append(predicted[quick] < predicted[slow])
         for strategy in times:
             error = predicted[strategy] / measured[strategy] - 1
             gains = [values[None] / values[strategy] for values in (predicted, measured)]
@@ -134,7 +195,8 @@ def measure(options, iolab, scratch, keep):
             print(f"| {name} | {strategy or 'plain'} | {predicted[strategy]:.1f} | {model[strategy]:.1f} "
                   f"| {measured[strategy]:.1f} | {error:+.0%} | {gains[0]:.2f} | {gains[1]:.2f} |", flush=True)
     print(f"\nmedian error of the run time {statistics.median(errors):.0%}, worst {max(errors):.0%}; "
-          f"median error of the speed-up {statistics.median(effects):.0%}")
+          f"median error of the speed-up {statistics.median(effects):.0%}; "
+          f"order right in {sum(orders)} of {len(orders)} pairs that are apart")
 
 
 if __name__ == "__main__":
