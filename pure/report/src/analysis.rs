@@ -108,16 +108,16 @@ impl Analysis {
         if layer == Layer::Device {
             self.devices.entry(event.process).or_default().add(row, event);
         }
-        let is_call =
-            matches!(layer, Layer::Posix | Layer::Stdio | Layer::Mpiio | Layer::Mpi | Layer::Hdf5);
+        let is_call = matches!(layer, Layer::Posix | Layer::Stdio | Layer::Mpiio | Layer::Mpi)
+            || layer.names_objects();
         if !is_call {
             return;
         }
         self.objects.observe(row, event, &self.header);
         let lane = self.lane(event);
-        let in_hdf5 = || self.lane_states[lane].outer_layer == Some(Layer::Hdf5);
-        // What HDF5 calls is the program's I/O as if nothing were above it.
-        let outermost = event.parent < 0 || layer == Layer::Mpiio && in_hdf5();
+        let in_objects = || self.lane_states[lane].outer_layer.is_some_and(Layer::names_objects);
+        // What HDF5 and NetCDF call is the program's I/O as if nothing were above it.
+        let outermost = event.parent < 0 || layer == Layer::Mpiio && in_objects();
         if event.parent < 0 {
             self.lane_states[lane].outer_layer = Some(layer);
         }
@@ -126,7 +126,7 @@ impl Analysis {
         }
         let inside_posix = !outermost && self.lane_states[lane].outer_layer == Some(Layer::Posix);
         match layer {
-            Layer::Mpi | Layer::Hdf5 => {}
+            Layer::Mpi | Layer::Hdf5 | Layer::Netcdf => {}
             Layer::Posix if !inside_posix => self.system(row, event, lane),
             Layer::Posix => {}
             // A flush is judged by the writes it causes, so it stands beside them.

@@ -1,11 +1,11 @@
-//! What calls of HDF5 come to below them: by dataset, and for each file the rest, which is the library's
-//! own: superblock, groups, attributes, whatever goes out when a file is flushed or closed.
+//! What calls of HDF5 and NetCDF come to below them: by dataset or variable, and for each file the rest, which is the
+//! library's own: superblock or header, groups, attributes, whatever goes out when a file is flushed or closed.
 //!
-//! The cause of a call is the call of HDF5 it was made inside of, in its thread. Each call on a file of
-//! HDF5 has one, or counts as the library's own; so the bytes of a file's datasets and of its own row are
+//! The cause of a call is the outermost call of these it was made inside of, in its thread: what NetCDF has HDF5 do is
+//! the variable's, also what it does to its dataset when the file is synced or closed. Each call on a file of theirs has one, or counts as the library's own; so the bytes of a file's datasets and of its own row are
 //! all that the trace has of it. Kept is per object, and per thread the calls under way.
 
-use iolab_trace::{Class, Event, Function, Header, Layer};
+use iolab_trace::{Class, Event, Function, Header, Layer, ObjectEntry};
 use iolab_vocab::Direction;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ const SMALL_BYTES: u64 = 4096;
 /// Who caused a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cause {
-    /// A dataset, by its place in the header.
+    /// A dataset or variable, by its place in the header.
     Dataset(usize),
     /// The library, for a file.
     Own(usize),
@@ -42,7 +42,9 @@ pub struct LevelRow {
 pub struct ObjectRow {
     /// Path of the file.
     pub file: String,
-    /// Name of the dataset in it; none for what the library does for the file.
+    /// The layer it is of: `hdf5`, or `netcdf` where that is above it.
+    pub layer: &'static str,
+    /// Name of the dataset or variable in it; none for what the library does for the file.
     pub dataset: Option<String>,
     /// Bytes of an element in the file.
     pub element_bytes: u64,
@@ -64,14 +66,20 @@ impl ObjectRow {
         self.levels.iter().find(|level| level.layer == layer.name())
     }
 
-    /// Time of its calls of HDF5.
+    /// The level of its own calls.
+    pub(crate) fn top(&self) -> Option<&LevelRow> {
+        self.levels.iter().find(|level| level.layer == self.layer)
+    }
+
+    /// Time of its own calls.
     pub(crate) fn time_ns(&self) -> u64 {
-        self.level(Layer::Hdf5).map_or(0, |level| level.time_ns)
+        self.top().map_or(0, |level| level.time_ns)
     }
 
     /// Bytes that moved at the lowest level.
     pub(crate) fn moved_bytes(&self) -> u64 {
-        let lowest = self.levels.iter().rev().find(|level| level.layer != Layer::Hdf5.name());
+        let above = [Layer::Hdf5.name(), Layer::Netcdf.name()];
+        let lowest = self.levels.iter().rev().find(|level| !above.contains(&level.layer));
         lowest.map_or(0, |level| level.read_bytes.saturating_add(level.written_bytes))
     }
 }
@@ -120,8 +128,48 @@ struct Tally {
 struct Under {
     row: u64,
     layer: Layer,
-    /// The call of HDF5 around it, or itself.
-    by: Option<(Cause, Function)>,
+    /// The calls of HDF5 and NetCDF around it, or itself.
+    by: Option<By>,
+}
+
+/// On whose behalf a call is made.
+#[derive(Clone, Copy, Debug)]
+struct By {
+    cause: Cause,
+    /// The call of the program.
+    outermost: Function,
+    /// The innermost of them.
+    innermost: Function,
+}
+
+/// A file of such calls.
+#[derive(Clone, Debug)]
+pub(crate) struct OfFile {
+    /// The highest layer of them.
+    pub(crate) layer: Layer,
+    pub(crate) between: Between,
+}
+
+/// The variables of NetCDF that datasets of HDF5 are, by the place of these.
+#[derive(Clone, Debug, Default)]
+struct Variables(BTreeMap<usize, Option<usize>>);
+
+impl Variables {
+    /// Whose a call of HDF5 is that NetCDF makes for a whole file (a sync, a close): of the variable whose dataset it is
+    /// on, as when chunks leave the cache.
+    fn of(&mut self, around: Cause, event: &Event, header: &Header) -> Option<Cause> {
+        let (Cause::Own(_), Some(Cause::Dataset(at))) = (around, cause(event, header)) else {
+            return None;
+        };
+        let of_dataset = || {
+            let dataset = &header.objects[at];
+            let is_it = |it: &ObjectEntry| {
+                it.kind == "variable" && (it.file, &it.path) == (dataset.file, &dataset.path)
+            };
+            header.objects.iter().position(is_it)
+        };
+        self.0.entry(at).or_insert_with(of_dataset).map(Cause::Dataset)
+    }
 }
 
 /// Collects it while the events of a trace go by in their order.
@@ -129,8 +177,9 @@ struct Under {
 pub(crate) struct Objects {
     lanes: BTreeMap<(u32, u32), Vec<Under>>,
     tallies: BTreeMap<Cause, Tally>,
-    /// Files that calls of HDF5 name.
-    is_hdf5: BTreeMap<usize, Between>,
+    /// Files that calls of HDF5 and NetCDF name.
+    files: BTreeMap<usize, OfFile>,
+    variables: Variables,
 }
 
 impl Objects {
@@ -143,30 +192,42 @@ impl Objects {
         let lane = self.lanes.entry((event.process, event.thread)).or_default();
         while lane.pop_if(|call| i64::try_from(call.row) != Ok(event.parent)).is_some() {}
         let above = lane.last().copied();
-        let by = match layer {
-            Layer::Hdf5 => cause(event, header).map(|cause| (cause, event.function)),
-            _ => above.and_then(|call| call.by),
+        let (around, function) = (above.and_then(|call| call.by), event.function);
+        let by = match (layer.names_objects(), around) {
+            (false, around) => around,
+            (true, Some(around)) => {
+                let cause = self.variables.of(around.cause, event, header).unwrap_or(around.cause);
+                Some(By { cause, innermost: function, ..around })
+            }
+            (true, None) => cause(event, header).map(|cause| By {
+                cause,
+                outermost: function,
+                innermost: function,
+            }),
         };
         lane.push(Under { row, layer, by });
-        if let Some((Under { layer: above, by: Some((cause, _)), .. }, _)) = above.zip(by) {
+        if let Some(Under { layer: above, by: Some(By { cause, .. }), .. }) = above {
             let nested = self.tallies.entry(cause).or_default().nested_ns.entry(above).or_default();
             *nested = nested.saturating_add(event.duration().0);
         }
-        if layer == Layer::Hdf5
+        if layer.names_objects()
             && let Some(file) = event.file.index()
         {
-            self.is_hdf5.entry(file).or_default();
+            let of_file = || OfFile { layer, between: Between::default() };
+            let of_file = self.files.entry(file).or_insert_with(of_file);
+            of_file.layer = of_file.layer.max(layer);
         }
         // A message about an error goes to the terminal.
         let is_message = layer == Layer::Posix && (0..=2).contains(&event.fd);
         let own = || event.file.index().map(Cause::Own);
-        match by.map(|it| it.0).or_else(own) {
-            Some(cause) if !is_message => self.add(row, event, cause, by.map(|it| it.1)),
+        match by.map(|it| it.cause).or_else(own) {
+            Some(cause) if !is_message => self.add(row, event, cause, by, around.is_none()),
             _ => {}
         }
     }
 
-    fn add(&mut self, row: u64, event: &Event, cause: Cause, by: Option<Function>) {
+    /// A call with its cause, which nothing of HDF5 or NetCDF is around where `is_outermost`.
+    fn add(&mut self, row: u64, event: &Event, cause: Cause, by: Option<By>, is_outermost: bool) {
         let layer = event.function.layer();
         let (class, moved, ns) = (event.function.class(), event.moved_bytes(), event.duration().0);
         let tally = self.tallies.entry(cause).or_default();
@@ -184,31 +245,33 @@ impl Objects {
             }
             _ => {}
         }
-        let of_call = by.map(Function::class);
+        let of_call = by.map(|by| by.outermost.class());
+        let is_asked = layer.names_objects() && is_outermost;
         let accesses = match (layer, class) {
-            (Layer::Hdf5, Class::Read) => &mut tally.reads,
-            (Layer::Hdf5, Class::Write) => &mut tally.writes,
+            (_, Class::Read) if is_asked => &mut tally.reads,
+            (_, Class::Write) if is_asked => &mut tally.writes,
             // Chunks go out when there is no more room for them, and at the latest at the end.
             (Layer::Posix, Class::Write) => &mut tally.writes,
             (Layer::Posix, Class::Read) if of_call == Some(Class::Write) => &mut tally.writes,
             (Layer::Posix, Class::Read) => &mut tally.reads,
             _ => return,
         };
-        match layer {
-            Layer::Hdf5 => {
+        match is_asked {
+            true => {
                 accesses.count += 1;
                 accesses.asked_bytes = accesses.asked_bytes.saturating_add(moved);
                 accesses.ns = accesses.ns.saturating_add(ns);
                 *accesses.by_process.entry(event.process).or_default() += ns;
                 accesses.row.get_or_insert(row);
             }
-            _ => accesses.moved_bytes = accesses.moved_bytes.saturating_add(moved),
+            false => accesses.moved_bytes = accesses.moved_bytes.saturating_add(moved),
         }
         if (layer, class) == (Layer::Posix, Class::Write)
-            && let Some(between) = event.file.index().and_then(|at| self.is_hdf5.get_mut(&at))
+            && let Some(of_file) = event.file.index().and_then(|at| self.files.get_mut(&at))
         {
-            let is_data = matches!(cause, Cause::Dataset(_)) && of_call == Some(Class::Write);
-            between.add(row, event, is_data);
+            let is_data = matches!(cause, Cause::Dataset(_))
+                && by.is_some_and(|by| writes_data(by.innermost));
+            of_file.between.add(row, event, is_data);
         }
     }
 
@@ -223,9 +286,33 @@ impl Objects {
         })
     }
 
-    /// Files of HDF5 with the library's own writes between data.
-    pub(crate) fn files(&self) -> impl Iterator<Item = (usize, &Between)> {
-        self.is_hdf5.iter().map(|(file, between)| (*file, between))
+    /// Files of HDF5 and NetCDF with the library's own writes between data.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (usize, &OfFile)> {
+        self.files.iter().map(|(file, of_file)| (*file, of_file))
+    }
+
+    fn row(&self, cause: Cause, tally: &Tally, header: &Header) -> ObjectRow {
+        let path = |file: usize| header.files.get(file).map_or("?", |it| it.path.as_str());
+        let mut row = ObjectRow { levels: tally.levels(), ..ObjectRow::default() };
+        match cause {
+            Cause::Own(file) => {
+                row.file = path(file).to_owned();
+                row.layer = self.files.get(&file).map_or(Layer::Hdf5, |it| it.layer).name();
+            }
+            Cause::Dataset(at) => {
+                let object = header.objects.get(at).cloned().unwrap_or_default();
+                row.file = path(object.file as usize).to_owned();
+                row.layer = layer_of(&object).name();
+                row.dataset = Some(object.path);
+                row.element_bytes = object.element_bytes;
+                row.chunk = object.chunk;
+                if tally.levels.len() > 1 {
+                    row.read_amplification = tally.reads.amplification();
+                    row.write_amplification = tally.writes.amplification();
+                }
+            }
+        }
+        row
     }
 
     /// The rows of a report: by file, the dataset that took longest first, the library's own last.
@@ -235,9 +322,9 @@ impl Objects {
             .iter()
             .filter(|(cause, _)| match cause {
                 Cause::Dataset(_) => true,
-                Cause::Own(file) => self.is_hdf5.contains_key(file),
+                Cause::Own(file) => self.files.contains_key(file),
             })
-            .map(|(cause, tally)| tally.row(*cause, header))
+            .map(|(cause, tally)| self.row(*cause, tally, header))
             .collect();
         let mut of_file: BTreeMap<String, u64> = BTreeMap::new();
         for row in &rows {
@@ -280,36 +367,36 @@ impl Between {
     }
 }
 
+/// Whether such a call moves data of what it is on: posted accesses of PnetCDF are carried out when waited for.
+fn writes_data(function: Function) -> bool {
+    function.class() == Class::Write
+        || matches!(function, Function::NCMPI_WAIT | Function::NCMPI_WAIT_ALL)
+}
+
 impl Tally {
-    fn row(&self, cause: Cause, header: &Header) -> ObjectRow {
+    fn levels(&self) -> Vec<LevelRow> {
         let levels = self.levels.iter().rev().map(|(&layer, level)| {
             let nested = self.nested_ns.get(&layer).copied().unwrap_or(0);
             LevelRow { layer: layer.name(), own_ns: level.time_ns.saturating_sub(nested), ..*level }
         });
-        let path = |file: usize| header.files.get(file).map_or("?", |it| it.path.as_str());
-        let mut row = ObjectRow { levels: levels.collect(), ..ObjectRow::default() };
-        match cause {
-            Cause::Own(file) => row.file = path(file).to_owned(),
-            Cause::Dataset(at) => {
-                let object = header.objects.get(at).cloned().unwrap_or_default();
-                row.file = path(object.file as usize).to_owned();
-                row.dataset = Some(object.path);
-                row.element_bytes = object.element_bytes;
-                row.chunk = object.chunk;
-                if self.levels.len() > 1 {
-                    row.read_amplification = self.reads.amplification();
-                    row.write_amplification = self.writes.amplification();
-                }
-            }
-        }
-        row
+        levels.collect()
     }
 }
 
-/// What a call of HDF5 is on: a dataset, or something of its file.
+/// The layer an object is of, by its kind.
+fn layer_of(object: &ObjectEntry) -> Layer {
+    match object.kind.as_str() {
+        "variable" | "variables" => Layer::Netcdf,
+        _ => Layer::Hdf5,
+    }
+}
+
+/// What a call of HDF5 or NetCDF is on: a dataset or variable, or something of its file.
 fn cause(event: &Event, header: &Header) -> Option<Cause> {
     let at = usize::try_from(event.argument).ok();
-    let is_dataset =
-        |at: &usize| header.objects.get(*at).is_some_and(|object| object.kind == "dataset");
+    let is_dataset = |at: &usize| {
+        let object = header.objects.get(*at);
+        object.is_some_and(|it| matches!(it.kind.as_str(), "dataset" | "variable" | "variables"))
+    };
     at.filter(is_dataset).map(Cause::Dataset).or(event.file.index().map(Cause::Own))
 }

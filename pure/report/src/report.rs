@@ -26,7 +26,7 @@ pub struct Report {
     pub layers: Vec<LayerRow>,
     /// Totals and patterns per file, the one that took longest first.
     pub files: Vec<FileRow>,
-    /// What calls of HDF5 come to, by dataset and the rest of each file; empty without such calls.
+    /// What calls of HDF5 and NetCDF come to, by dataset and the rest of each file; empty without such calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub datasets: Vec<ObjectRow>,
     /// Where the time of calls on a simulated cluster went, if the trace says what caused what.

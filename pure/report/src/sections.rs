@@ -68,7 +68,7 @@ pub fn sections(report: &Report, trace: &Trace, timeline: usize) -> Vec<Section>
     sections.push(Section::Charts(charts(report)));
     sections.push(Section::Table(files(&report.files)));
     if !report.datasets.is_empty() {
-        let title = "Datasets of HDF5, with what they come to below";
+        let title = datasets::title(&report.datasets);
         let rows = datasets::rows(report.datasets.iter().take(LISTED));
         sections.push(Section::Table(
             rows.into_iter().fold(Table::new(title, datasets::COLUMNS), Table::row),

@@ -673,7 +673,7 @@ fn partial_chunk_access() {
     let program = |function, count: u64, asked: u64, below: &[i64]| {
         program(|p| {
             for _ in 0..count {
-                p.calls_hdf5(function, of, asked, below);
+                p.calls_on_object(function, of, asked, below);
             }
         })
     };
@@ -699,7 +699,7 @@ fn tiny_dataset_accesses() {
         program(|p| {
             let of = ("/f.h5", Some("/d"));
             for _ in 0..count {
-                p.calls_hdf5(Function::H5D_WRITE, of, asked, &[]);
+                p.calls_on_object(Function::H5D_WRITE, of, asked, &[]);
             }
         })
     };
@@ -717,9 +717,9 @@ fn metadata_between_data() {
     let writing = |flush_every: usize, small: i64| {
         program(|p| {
             for i in 0..200 {
-                p.calls_hdf5(Function::H5D_WRITE, ("/f.h5", Some("/d")), 4096, &[4096]);
+                p.calls_on_object(Function::H5D_WRITE, ("/f.h5", Some("/d")), 4096, &[4096]);
                 if i % flush_every == 0 {
-                    p.calls_hdf5(Function::H5F_FLUSH, ("/f.h5", None), 0, &[small, small]);
+                    p.calls_on_object(Function::H5F_FLUSH, ("/f.h5", None), 0, &[small, small]);
                 }
             }
         })
@@ -730,9 +730,9 @@ fn metadata_between_data() {
     // All of it at the end is between nothing.
     let at_end = program(|p| {
         for _ in 0..200 {
-            p.calls_hdf5(Function::H5D_WRITE, ("/f.h5", Some("/d")), 4096, &[4096]);
+            p.calls_on_object(Function::H5D_WRITE, ("/f.h5", Some("/d")), 4096, &[4096]);
         }
-        p.calls_hdf5(Function::H5F_CLOSE, ("/f.h5", None), 0, &[96; 400]);
+        p.calls_on_object(Function::H5F_CLOSE, ("/f.h5", None), 0, &[96; 400]);
     });
     assert_told_apart("metadata-between-data", &faulty, &at_end);
     let wanted = "398 small writes of HDF5's own metadata (37.3 KiB) between 200 writes of data";
@@ -742,10 +742,10 @@ fn metadata_between_data() {
 #[test]
 fn every_byte_below_hdf5_has_one_cause() {
     let mut program = program(|p| {
-        p.calls_hdf5(Function::H5D_WRITE, ("/f.h5", Some("/a")), 100, &[300, -50]);
-        p.calls_hdf5(Function::H5D_READ, ("/f.h5", Some("/b")), 100, &[-100]);
-        p.calls_hdf5(Function::H5D_CLOSE, ("/f.h5", Some("/a")), 0, &[11]);
-        p.calls_hdf5(Function::H5F_CLOSE, ("/f.h5", None), 0, &[7]);
+        p.calls_on_object(Function::H5D_WRITE, ("/f.h5", Some("/a")), 100, &[300, -50]);
+        p.calls_on_object(Function::H5D_READ, ("/f.h5", Some("/b")), 100, &[-100]);
+        p.calls_on_object(Function::H5D_CLOSE, ("/f.h5", Some("/a")), 0, &[11]);
+        p.calls_on_object(Function::H5F_CLOSE, ("/f.h5", None), 0, &[7]);
         // At the end of the program, and a file that has nothing to do with it.
         p.writes("/f.h5", 0, 5).writes("/other", 0, 1000);
     });
@@ -763,6 +763,79 @@ fn every_byte_below_hdf5_has_one_cause() {
     assert_eq!(rows[2].share_of_file, 12.0 / 473.0);
     program.header().objects.clear();
     assert!(program.report().datasets.is_empty(), "no calls of HDF5 that say on what");
+}
+
+/// What HDF5 does for NetCDF is NetCDF's; what the program has HDF5 do itself stands beside it.
+#[test]
+fn every_byte_below_netcdf_has_one_cause() {
+    let program = program(|p| {
+        let of = ("/f.nc", Some("/t"));
+        p.calls_through(
+            &[(Function::NC_PUT_VARA, 100), (Function::H5D_WRITE, 50)],
+            of,
+            &[-200, 300],
+        );
+        p.calls_through(&[(Function::NC_PUT_VAR1, 8), (Function::H5D_SET_EXTENT, 0)], of, &[-16]);
+        p.calls_on_object(Function::H5D_READ, ("/f.nc", Some("/d")), 10, &[-40]);
+        p.calls_on_object(Function::NC_SYNC, ("/f.nc", None), 0, &[7]);
+        // What leaves the cache of chunks when the file is closed.
+        p.closes_dataset("/f.nc", "/t", &[1000]);
+        p.closes_dataset("/f.nc", "/dimension", &[20]);
+        p.calls_on_object(Function::NC_PUT_VARA, ("/classic.nc", Some("/t")), 64, &[64]);
+        p.calls_on_object(Function::NCMPI_WAIT_ALL, ("/classic.nc", Some("/u")), 30, &[30]);
+        p.writes("/f.nc", 0, 5);
+    });
+    let rows = program.report().datasets;
+    let told = |row: &ObjectRow| {
+        let below = row.level(Layer::Posix).unwrap();
+        let name = row.dataset.clone().unwrap_or_default();
+        (row.layer, name, row.levels.len(), below.read_bytes, below.written_bytes)
+    };
+    let wanted = [
+        ("netcdf", "/t", 2, 0, 64),
+        ("netcdf", "/u", 2, 0, 30),
+        ("netcdf", "/t", 3, 216, 1300),
+        ("hdf5", "/d", 2, 40, 0),
+        ("netcdf", "", 3, 0, 32),
+    ];
+    assert_eq!(
+        rows.iter().map(told).collect::<Vec<_>>(),
+        wanted.map(|(layer, name, levels, read, written)| {
+            (layer, name.to_owned(), levels, read, written)
+        })
+    );
+    // Asked for is what the program asked NetCDF for, not what that asked HDF5 for.
+    assert_eq!(rows[2].write_amplification, Some(1516.0 / 108.0));
+    let above = rows[2].level(Layer::Netcdf).unwrap();
+    assert_eq!((above.call_count, above.time_ns, above.own_ns), (2, 7_000, 2_000));
+    let hdf5 = rows[2].level(Layer::Hdf5).unwrap();
+    assert_eq!((hdf5.call_count, hdf5.time_ns, hdf5.own_ns), (3, 7_000, 3_000));
+}
+
+#[test]
+fn findings_about_variables_of_netcdf_count_each_access_once() {
+    const CHUNK: i64 = 64 * 1024;
+    let writing = |function, asked| {
+        program(|p| {
+            for i in 0..200 {
+                let functions = [(Function::NC_PUT_VARA, asked), (function, asked)];
+                p.calls_through(&functions, ("/f.nc", Some("/t")), &[-CHUNK, CHUNK]);
+                if i % 2 == 0 {
+                    p.calls_on_object(Function::NC_SYNC, ("/f.nc", None), 0, &[96, 96]);
+                }
+            }
+        })
+    };
+    let faulty = writing(Function::H5D_WRITE, 1024);
+    let finding = faulty.finding("partial-chunk-access");
+    let wanted = "/t: 200 writes of 200 KiB in all move 25 MiB through chunks of 128 × 64 (64 KiB)";
+    assert_eq!((finding.message.as_str(), finding.evidence.calls), (wanted, 200));
+    assert!(finding.remedy.unwrap().sentence.contains("nc_def_var_chunking"));
+    let between = faulty.finding("metadata-between-data");
+    let wanted = "200 small writes of NetCDF's own metadata (18.8 KiB) between 200 writes of data";
+    assert_eq!(between.message, wanted);
+    assert!(between.remedy.unwrap().sentence.contains("nc_sync"));
+    assert_told_apart("partial-chunk-access", &faulty, &writing(Function::H5D_WRITE, 128 * KIB));
 }
 
 #[test]

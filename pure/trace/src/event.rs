@@ -91,10 +91,10 @@ impl Event {
         counted(self.function, self.argument).is_some()
     }
 
-    /// Whether no call of the program but one of HDF5 is around this row of `events`.
-    pub fn is_outermost_but_for_hdf5(&self, events: &[Event]) -> bool {
+    /// Whether no call of the program but those of HDF5 and NetCDF is around this row of `events`.
+    pub fn is_outermost_but_for_objects(&self, events: &[Event]) -> bool {
         let parent = usize::try_from(self.parent).ok().and_then(|at| events.get(at));
-        self.parent < 0 || parent.is_some_and(|it| it.function.layer() == Layer::Hdf5)
+        self.parent < 0 || parent.is_some_and(|it| it.function.layer().names_objects())
     }
 
     /// Bytes that really moved: the result of a read or write that did not fail.

@@ -236,6 +236,7 @@ fn adopt(events: &mut [Event]) {
 fn height(event: &Event) -> u8 {
     match event.function.layer() {
         _ if event.function == Function::VIEW_PIECE => 0,
+        Layer::Netcdf => 4,
         Layer::Hdf5 => 3,
         Layer::Mpi | Layer::Mpiio => 2,
         Layer::Stdio => 1,

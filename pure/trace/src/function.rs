@@ -198,6 +198,43 @@ macro_rules! for_each_function {
             COPY = 431 "copy" Insitu Decision () -> moved [];
             ANSWER = 432 "answer" Insitu Decision () -> moved [];
             WAIT = 433 "wait" Insitu Decision () -> nothing [];
+            NC_CREATE = 440 "nc_create" Netcdf Open (path flags) -> object [];
+            NC_OPEN = 441 "nc_open" Netcdf Open (path flags) -> object [];
+            NC_REDEF = 442 "nc_redef" Netcdf Flush (object) -> status [];
+            NC_ENDDEF = 443 "nc_enddef" Netcdf Flush (object) -> status [];
+            NC_SYNC = 444 "nc_sync" Netcdf Flush (object) -> status [];
+            NC_CLOSE = 445 "nc_close" Netcdf Close (object) -> status [];
+            NC_ABORT = 446 "nc_abort" Netcdf Close (object) -> status [];
+            NC_PUT_ATT = 447 "nc_put_att" Netcdf Write (object length) -> moved [];
+            NC_GET_ATT = 448 "nc_get_att" Netcdf Read (object length) -> moved [];
+            NC_PUT_VAR = 449 "nc_put_var" Netcdf Write (object length) -> moved [];
+            NC_PUT_VAR1 = 450 "nc_put_var1" Netcdf Write (object length) -> moved [];
+            NC_PUT_VARA = 451 "nc_put_vara" Netcdf Write (object length) -> moved [];
+            NC_PUT_VARS = 452 "nc_put_vars" Netcdf Write (object length) -> moved [];
+            NC_PUT_VARM = 453 "nc_put_varm" Netcdf Write (object length) -> moved [];
+            NC_GET_VAR = 454 "nc_get_var" Netcdf Read (object length) -> moved [];
+            NC_GET_VAR1 = 455 "nc_get_var1" Netcdf Read (object length) -> moved [];
+            NC_GET_VARA = 456 "nc_get_vara" Netcdf Read (object length) -> moved [];
+            NC_GET_VARS = 457 "nc_get_vars" Netcdf Read (object length) -> moved [];
+            NC_GET_VARM = 458 "nc_get_varm" Netcdf Read (object length) -> moved [];
+            NCMPI_CREATE = 459 "ncmpi_create" Netcdf Open (path flags) -> object [];
+            NCMPI_OPEN = 460 "ncmpi_open" Netcdf Open (path flags) -> object [];
+            NCMPI_REDEF = 461 "ncmpi_redef" Netcdf Flush (object) -> status [];
+            NCMPI_ENDDEF = 462 "ncmpi_enddef" Netcdf Flush (object) -> status [];
+            NCMPI_SYNC = 463 "ncmpi_sync" Netcdf Flush (object) -> status [];
+            NCMPI_CLOSE = 464 "ncmpi_close" Netcdf Close (object) -> status [];
+            NCMPI_ABORT = 465 "ncmpi_abort" Netcdf Close (object) -> status [];
+            NCMPI_PUT_ATT = 466 "ncmpi_put_att" Netcdf Write (object length) -> moved [];
+            NCMPI_GET_ATT = 467 "ncmpi_get_att" Netcdf Read (object length) -> moved [];
+            NCMPI_PUT = 468 "ncmpi_put" Netcdf Write (object length) -> moved [];
+            NCMPI_PUT_ALL = 469 "ncmpi_put_all" Netcdf Write (object length) -> moved [];
+            NCMPI_GET = 470 "ncmpi_get" Netcdf Read (object length) -> moved [];
+            NCMPI_GET_ALL = 471 "ncmpi_get_all" Netcdf Read (object length) -> moved [];
+            NCMPI_IPUT = 472 "ncmpi_iput" Netcdf Write (object length request) -> moved [];
+            NCMPI_BPUT = 473 "ncmpi_bput" Netcdf Write (object length request) -> moved [];
+            NCMPI_IGET = 474 "ncmpi_iget" Netcdf Read (object length request) -> moved [];
+            NCMPI_WAIT = 475 "ncmpi_wait" Netcdf Flush (object length) -> status [];
+            NCMPI_WAIT_ALL = 476 "ncmpi_wait_all" Netcdf Flush (object length) -> status [];
         }
     };
 }
@@ -216,6 +253,8 @@ pub enum Layer {
     Mpi,
     /// HDF5.
     Hdf5,
+    /// NetCDF: NetCDF-C and PnetCDF.
+    Netcdf,
     /// Time between calls, where it is kept as rows of its own.
     Compute,
     /// What an in-situ strategy decided.
@@ -234,6 +273,12 @@ impl Layer {
         matches!(self, Layer::Server | Layer::Device | Layer::Network)
     }
 
+    /// Whether its calls name objects in files (the header's `objects`) and show in the calls they make: a run
+    /// compares with one that was recorded without them.
+    pub const fn names_objects(self) -> bool {
+        matches!(self, Layer::Hdf5 | Layer::Netcdf)
+    }
+
     /// As written in the `layer` column.
     pub const fn name(self) -> &'static str {
         match self {
@@ -242,6 +287,7 @@ impl Layer {
             Layer::Mpiio => "mpiio",
             Layer::Mpi => "mpi",
             Layer::Hdf5 => "hdf5",
+            Layer::Netcdf => "netcdf",
             Layer::Compute => "compute",
             Layer::Insitu => "insitu",
             Layer::Server => "server",

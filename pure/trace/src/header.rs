@@ -147,7 +147,7 @@ pub struct PhaseEntry {
     pub end_ns: u64,
 }
 
-/// An object in a file of HDF5, as a program opened it.
+/// An object in a file of HDF5 or NetCDF, as a program opened it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectEntry {
@@ -235,7 +235,7 @@ pub struct Header {
     /// parallel program, in the communicator's own order. Empty where no such call is known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub communicators: Vec<Vec<u32>>,
-    /// Objects of HDF5 that rows of this layer name by index.
+    /// Objects of HDF5 and NetCDF that rows of these layers name by index.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<ObjectEntry>,
     /// The parts this trace is made of, when its ranks were recorded each for itself.

@@ -47,7 +47,7 @@ impl Seat {
             other => other,
         };
         let argument = match event.function.layer() {
-            Layer::Hdf5 => placed(&self.objects, argument),
+            layer if layer.names_objects() => placed(&self.objects, argument),
             _ => argument,
         };
         let (mut fd, mut offset) = (event.fd, event.offset);

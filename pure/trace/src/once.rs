@@ -40,8 +40,8 @@ impl Once {
             Layer::Posix => true,
             // Messages move nothing to or from files; what they do to files themselves counts.
             Layer::Mpi => false,
-            // Whatever HDF5 is called for, it writes metadata and chunks of other calls as well.
-            Layer::Hdf5 if !event.function.class().moves_data() => false,
+            // Whatever HDF5 and NetCDF are called for, they write metadata and data of other calls as well.
+            _ if layer.names_objects() && !event.function.class().moves_data() => false,
             _ => !self.is_reached(event.file),
         };
         if layer == Layer::Posix {

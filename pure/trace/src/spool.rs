@@ -238,6 +238,7 @@ pub mod layer {
     pub const BELOW: u32 = 2;
     pub const MPI: u32 = 3;
     pub const HDF5: u32 = 4;
+    pub const NETCDF: u32 = 5;
 }
 
 /// Head of a chunk, slot 0.

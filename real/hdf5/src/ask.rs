@@ -1,7 +1,8 @@
 //! What is asked of the library: of identifiers that a call has just succeeded with, so that no
 //! question fails.
 
-use crate::library::Library;
+use crate::library::Hdf5;
+use iolab_layer::library::Library;
 use std::ffi::CStr;
 
 /// Kinds of identifiers, the same numbers in all versions.

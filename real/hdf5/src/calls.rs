@@ -4,15 +4,18 @@
 //! stand before its own (an `…_async` call says first where it stands, and last which set of events it
 //! joins). What one call of HDF5 calls inside is its own.
 
-use crate::library::{self, Library};
-use crate::lock::survive_forks;
+use crate::library::HDF5;
+use crate::objects::STATE;
 use crate::properties;
 use crate::rows::{Call, RECORDER, What};
 use iolab_layer::inside::Inside;
+use iolab_layer::library::{self, Library};
+use iolab_layer::lock::{Hold, survive_forks};
 use iolab_layer::recorder::Times;
 use iolab_trace::Function;
 use std::cell::Cell;
 use std::ffi::CStr;
+use std::sync::LazyLock;
 
 /// What a function answers that this HDF5 does not have: as all of them when they fail.
 const NO_SUCH_FUNCTION: usize = usize::MAX;
@@ -38,14 +41,14 @@ type Perform<'a> = &'a dyn Fn(usize, &[usize]) -> usize;
 #[inline(never)]
 unsafe fn around(row: &'static Row, words: &[usize], perform: Perform<'_>) -> usize {
     let found =
-        library::of_call(row.name).and_then(|library| Some((library, library.function(row.name)?)));
+        HDF5.of_call(row.name).and_then(|library| Some((library, library.function(row.name)?)));
     let Some((library, address)) = found else { return NO_SUCH_FUNCTION };
     let has_properties = row.what == What::OpenFile && properties::are_wanted();
     if RECORDER.door().is_none() && !has_properties {
         return perform(address, words);
     }
     let Some(_inside) = Inside::enter(&FRAME) else { return perform(address, words) };
-    survive_forks();
+    survive_forks(locks());
     let opening = has_properties
         .then(|| kept(|| properties::opening(row.name, words, row.before, library)))
         .flatten();
@@ -53,6 +56,12 @@ unsafe fn around(row: &'static Row, words: &[usize], perform: Perform<'_>) -> us
     let answer = recorded(row, &opening.words(words), library, address, perform);
     kept(|| opening.done(answer));
     answer
+}
+
+/// All locks of this library.
+fn locks() -> &'static [&'static dyn Hold] {
+    static LOCKS: LazyLock<[&'static dyn Hold; 2]> = LazyLock::new(|| [&STATE, library::lock()]);
+    &*LOCKS
 }
 
 /// Makes a call, and a record of it where there is a recorder.

@@ -16,7 +16,6 @@
 mod ask;
 mod calls;
 mod library;
-mod lock;
 mod objects;
 mod properties;
 mod rows;

@@ -1,19 +1,15 @@
-//! What this process knows of its HDF5s: which there are, and what identifiers stand for.
+//! What this process knows of its HDF5s: what identifiers stand for.
 
 use crate::ask::{self, kind};
-use crate::library::{Library, Loaded};
-use crate::lock::Locked;
+use crate::library::Hdf5;
 use crate::rows::RECORDER;
+use iolab_layer::library::Library;
+use iolab_layer::lock::Locked;
+use iolab_layer::recorder::absolute;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 /// All of it.
 pub(crate) struct State {
-    pub(crate) loaded: Loaded,
-    /// Addresses of functions, by library and name.
-    pub(crate) addresses: BTreeMap<(usize, usize), Option<usize>>,
     /// By library and identifier.
     objects: BTreeMap<(usize, i64), Known>,
     /// Lists of properties of ours that are to be given back, and whose they are.
@@ -25,8 +21,6 @@ pub(crate) struct State {
 }
 
 pub(crate) static STATE: Locked<State> = Locked::new(State {
-    loaded: Loaded::unknown(),
-    addresses: BTreeMap::new(),
     objects: BTreeMap::new(),
     lists: Vec::new(),
     paths: BTreeMap::new(),
@@ -53,12 +47,12 @@ impl Known {
 
 /// What an identifier is known to stand for.
 pub(crate) fn known(library: &'static Library, id: i64) -> Option<Known> {
-    STATE.lock().objects.get(&library.key(id)).copied()
+    STATE.lock().objects.get(&library.key_of(id)).copied()
 }
 
 /// Forgets an identifier.
 pub(crate) fn forget(library: &'static Library, id: i64) {
-    STATE.lock().objects.remove(&library.key(id));
+    STATE.lock().objects.remove(&library.key_of(id));
 }
 
 /// What an identifier stands for that a call has just succeeded with; asked once.
@@ -137,14 +131,8 @@ pub(crate) fn unopened(name: &[u8]) -> u32 {
 }
 
 fn keep(library: &'static Library, id: i64, known: Known) -> Known {
-    STATE.lock().objects.insert(library.key(id), known);
+    STATE.lock().objects.insert(library.key_of(id), known);
     known
-}
-
-pub(crate) fn absolute(name: &[u8]) -> Vec<u8> {
-    let path = Path::new(OsStr::from_bytes(name));
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    absolute.as_os_str().as_bytes().to_vec()
 }
 
 /// The number of a path, or of a text about an object of `file`; given out once.

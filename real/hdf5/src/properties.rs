@@ -6,9 +6,11 @@
 //! went wrong, which the program may want to read.
 
 use crate::ask::{ask, ask_of, kind};
-use crate::library::Library;
-use crate::objects::{STATE, absolute};
+use crate::library::Hdf5;
+use crate::objects::STATE;
 use iolab_layer::applied;
+use iolab_layer::library::Library;
+use iolab_layer::recorder::absolute;
 use iolab_policy::insitu::Selection;
 use iolab_policy::insitu::hdf5::{Effect, Line, Properties, Property, slots};
 use std::ffi::{CStr, OsStr};
@@ -86,7 +88,7 @@ impl Opening {
         if let Some((list, _)) = self.list {
             match is_open {
                 true => close(self.library, list),
-                false => STATE.lock().lists.push((self.library.key(list), list)),
+                false => STATE.lock().lists.push((self.library.key_of(list), list)),
             }
         }
         if !is_open {
@@ -104,7 +106,7 @@ impl Opening {
 fn give_back(library: &'static Library) {
     let mut state = STATE.lock();
     let (here, elsewhere): (Vec<_>, Vec<_>) =
-        std::mem::take(&mut state.lists).into_iter().partition(|it| it.0 == library.key(it.1));
+        std::mem::take(&mut state.lists).into_iter().partition(|it| it.0 == library.key_of(it.1));
     state.lists = elsewhere;
     drop(state);
     here.into_iter().for_each(|(_, list)| close(library, list));

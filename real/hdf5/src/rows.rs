@@ -1,8 +1,9 @@
 //! The record of a call: which object it is on, and how many bytes it asks for.
 
 use crate::ask;
-use crate::library::Library;
+use crate::library::Hdf5;
 use crate::objects::{self, Known};
+use iolab_layer::library::Library;
 use iolab_layer::recorder::{Recorder, Times, record};
 use iolab_trace::Function;
 use iolab_trace::spool::{Record, layer};

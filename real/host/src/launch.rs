@@ -24,6 +24,8 @@ pub const LIBRARY_NAME: &str = "libiolab_intercept.so";
 pub const MPI_LIBRARY_NAME: &str = "libiolab_mpi.so";
 /// File name of the library that sees calls of HDF5.
 pub const HDF5_LIBRARY_NAME: &str = "libiolab_hdf5.so";
+/// File name of the library that sees calls of NetCDF.
+pub const NETCDF_LIBRARY_NAME: &str = "libiolab_netcdf.so";
 /// File name of the library for calls by name on files of a file system.
 pub const NAMES_LIBRARY_NAME: &str = "libiolab_names.so";
 /// Variable that says where the library is, when it is not beside the program.
@@ -212,6 +214,11 @@ pub fn find_hdf5_library() -> Result<PathBuf, LaunchError> {
     find(HDF5_LIBRARY_NAME)
 }
 
+/// Finds the library that sees calls of NetCDF, in the same places.
+pub fn find_netcdf_library() -> Result<PathBuf, LaunchError> {
+    find(NETCDF_LIBRARY_NAME)
+}
+
 /// Finds the library for calls by name on files of a file system, in the same places.
 pub fn find_names_library() -> Result<PathBuf, LaunchError> {
     find(NAMES_LIBRARY_NAME)
@@ -293,6 +300,16 @@ pub fn missed(command: &Path) -> Option<(PathBuf, Missed)> {
 /// Whether a command may call HDF5: its file lists the library, or one that is built on it, or it is
 /// Python, whose modules bring theirs.
 pub fn may_call_hdf5(command: &Path) -> bool {
+    may_call(command, &[b"libhdf5", b"libnetcdf"])
+}
+
+/// The same of NetCDF, or PnetCDF.
+pub fn may_call_netcdf(command: &Path) -> bool {
+    may_call(command, &[b"libnetcdf", b"libpnetcdf"])
+}
+
+/// Whether the file of a command lists a library whose name begins so, or is Python.
+fn may_call(command: &Path, libraries: &[&[u8]]) -> bool {
     let mut program = command.to_owned();
     // A script is what starts it, as in `kind_of`.
     for _ in 0..4 {
@@ -308,7 +325,7 @@ pub fn may_call_hdf5(command: &Path) -> bool {
             Program::Script(by) => program = PathBuf::from(OsStr::from_bytes(by.bytes())),
             _ => {
                 return program::needs(read, |name| {
-                    name.starts_with(b"libhdf5") || name.starts_with(b"libnetcdf")
+                    libraries.iter().any(|library| name.starts_with(library))
                 });
             }
         }

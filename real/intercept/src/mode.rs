@@ -6,29 +6,29 @@
 //! a child nobody saw being made, and while somebody may run on borrowed memory, it is not, and
 //! `moment` finds out which.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 /// A page of its own: it lies behind the data of the library's file, in anonymous memory.
 #[repr(C, align(4096))]
 struct Page {
-    mode: AtomicU8,
+    mode: AtomicU16,
     mark: AtomicU32,
     #[allow(dead_code, reason = "fills the page")]
     rest: [AtomicU32; 1022],
 }
 
 static PAGE: Page = Page {
-    mode: AtomicU8::new(0),
+    mode: AtomicU16::new(0),
     mark: AtomicU32::new(0),
     rest: [const { AtomicU32::new(0) }; 1022],
 };
 
 /// What a forked child is to do; the word itself is wiped in it.
-static WANTED: AtomicU8 = AtomicU8::new(0);
+static WANTED: AtomicU16 = AtomicU16::new(0);
 
 /// A set of things to do.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mode(pub(crate) u8);
+pub(crate) struct Mode(pub(crate) u16);
 
 impl Mode {
     /// Nothing: pass every call through.
@@ -47,6 +47,8 @@ impl Mode {
     pub(crate) const RECORD_MPI: Mode = Mode(64);
     /// Record the program's calls of HDF5.
     pub(crate) const RECORD_HDF5: Mode = Mode(128);
+    /// Record the program's calls of NetCDF.
+    pub(crate) const RECORD_NETCDF: Mode = Mode(256);
     /// An ordinary moment: started, no new process, nobody on borrowed memory.
     pub(crate) const USUAL: Mode = Mode(32);
 

@@ -159,7 +159,7 @@ extern "C" fn way(handle: *mut c_void, name: *const c_char, caller: usize) -> us
 }
 
 /// Starts of the names in the layers above POSIX.
-const STARTS: [&[u8]; 3] = [b"H5", b"MPI_", b"PMPI_"];
+const STARTS: [&[u8]; 5] = [b"H5", b"MPI_", b"PMPI_", b"nc_", b"ncmpi_"];
 
 /// Whether this library would be found under that name, and without it nothing.
 fn is_here_alone(handle: *mut c_void, name: &CStr, caller: usize) -> bool {

@@ -3,6 +3,9 @@
 use crate::loader;
 use iolab_trace::Function;
 use iolab_trace::spool::{DOOR_NAME, DOOR_VERSION, Door, LeftOut, Record};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// The recorder as a library of one layer meets it.
@@ -73,4 +76,11 @@ pub fn record(function: Function, times: Times) -> Record {
         function: function.0,
         ..Record::default()
     }
+}
+
+/// The absolute path a name of a file stands for.
+pub fn absolute(name: &[u8]) -> Vec<u8> {
+    let path = Path::new(OsStr::from_bytes(name));
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.as_os_str().as_bytes().to_vec()
 }

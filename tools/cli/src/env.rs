@@ -64,6 +64,7 @@ enum Layer {
     Stdio,
     Mpi,
     Hdf5,
+    Netcdf,
 }
 
 impl Layer {
@@ -73,6 +74,7 @@ impl Layer {
             Layer::Stdio => "stdio",
             Layer::Mpi => "mpi",
             Layer::Hdf5 => "hdf5",
+            Layer::Netcdf => "netcdf",
         }
     }
 }
@@ -121,6 +123,8 @@ fn libraries(layers: &[Layer], specs: &[StrategySpec]) -> Result<Vec<PathBuf>, F
     let mut recorded: Vec<Finder> = Vec::new();
     recorded.extend(layers.contains(&Layer::Mpi).then_some(launch::find_mpi_library as Finder));
     recorded.extend(layers.contains(&Layer::Hdf5).then_some(launch::find_hdf5_library as Finder));
+    recorded
+        .extend(layers.contains(&Layer::Netcdf).then_some(launch::find_netcdf_library as Finder));
     above::preloaded(&recorded, specs)
 }
 

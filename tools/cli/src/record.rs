@@ -47,8 +47,8 @@ pub(crate) struct Arguments {
     /// Where the trace goes; `-` is stdout. [default: run.iot]
     #[arg(short, long, value_name = "RUN.iot")]
     output: Option<PathBuf>,
-    /// Layers to record. Default: posix and stdio; of a program that lists HDF5, and of Python, hdf5 as
-    /// well.
+    /// Layers to record. Default: posix and stdio; of a program that lists HDF5 or NetCDF, and of
+    /// Python, hdf5 and netcdf as well.
     #[arg(long = "layer", value_delimiter = ',', value_name = "LAYER,…")]
     layers: Vec<LayerName>,
     /// Calls on streams (stdio): every one (`calls`), or the number and bytes of those that reach no
@@ -91,6 +91,8 @@ enum LayerName {
     Mpi,
     /// Files, groups, datasets and attributes of HDF5, with what below them is theirs
     Hdf5,
+    /// Files, variables and attributes of NetCDF and PnetCDF, with what below them is theirs
+    Netcdf,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -115,6 +117,7 @@ impl Arguments {
             LayerName::Posix | LayerName::Stdio => true,
             LayerName::Mpi => false,
             LayerName::Hdf5 => launch::may_call_hdf5(Path::new(&self.command[0])),
+            LayerName::Netcdf => launch::may_call_netcdf(Path::new(&self.command[0])),
         }
     }
 
@@ -137,6 +140,7 @@ impl Arguments {
             below: false,
             mpi: self.has(LayerName::Mpi),
             hdf5: self.has(LayerName::Hdf5),
+            netcdf: self.has(LayerName::Netcdf),
             limit_bytes: self.spool_limit,
             ring: self.when_full == WhenFull::Ring,
             directory: self.spool.clone(),
@@ -155,6 +159,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut layers: Vec<Finder> = Vec::new();
     layers.extend(hears_mpi.then_some(launch::find_mpi_library as Finder));
     layers.extend(settings.hdf5.then_some(launch::find_hdf5_library as Finder));
+    layers.extend(settings.netcdf.then_some(launch::find_netcdf_library as Finder));
     let libraries = above::preloaded(&layers, &[])?;
     let mut recorder = arguments.begin(target, &settings)?;
     let mut command = Command::new(&arguments.command[0]);
@@ -196,7 +201,12 @@ fn run_mounted(arguments: &Arguments, target: Target) -> Result<ExitCode, Failur
     let over = &arguments.via.over;
     let directories = outermost(if over.is_empty() { &here } else { over });
     let directories = directories.map_err(mount::failure)?;
-    let settings = Settings { stdio: StreamCalls::Nothing, hdf5: false, ..arguments.settings() };
+    let settings = Settings {
+        stdio: StreamCalls::Nothing,
+        hdf5: false,
+        netcdf: false,
+        ..arguments.settings()
+    };
     let mut recorder = arguments.begin(target, &settings)?;
     match mounted::run(&[], &directories, &arguments.command, &mut recorder.recording) {
         Ok(ended) => {
@@ -243,6 +253,7 @@ impl Recorder {
             below: false,
             mpi: true,
             hdf5: false,
+            netcdf: false,
             limit_bytes: SPOOL_BYTES,
             ring: false,
             directory: None,

@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// Print the files as a table of comma-separated values.
     #[arg(long)]
     csv: bool,
-    /// Print every dataset of HDF5, with what its calls come to in the layers below.
+    /// Print every dataset of HDF5 and variable of NetCDF, with what its calls come to in the layers below.
     #[arg(long, value_name = "WHAT", conflicts_with_all = ["json", "csv"])]
     by: Option<By>,
     /// Also write a page with findings, charts and timeline: one file that opens on double click.
@@ -64,8 +64,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     if let Some(By::Dataset) = arguments.by {
         let datasets = text::by_dataset(&report).ok_or_else(|| {
-            Failure::new(format!("{} has no calls of HDF5", arguments.trace.display()))
-                .hint("record them: iolab record --layer posix,stdio,hdf5 -- COMMAND")
+            Failure::new(format!("{} has no calls of HDF5 or NetCDF", arguments.trace.display()))
+                .hint("record them: iolab record --layer posix,stdio,hdf5,netcdf -- COMMAND")
         })?;
         say::text(datasets.trim_start_matches('\n'))?;
         return Ok(ExitCode::SUCCESS);

@@ -65,7 +65,7 @@ const COUNT_MAX: u64 = 1 << 39;
 /// No file.
 pub(super) const NO_FILE: u32 = u32::MAX;
 
-/// The calls that the program made itself, with their rows. Calls of HDF5 show in those it makes, so that a
+/// The calls that the program made itself, with their rows. Calls of HDF5 and NetCDF show in those they make, so that a
 /// run compares with one that was recorded without them, and with a simulation.
 pub(super) fn own(trace: &Trace) -> impl Iterator<Item = (usize, &Event)> {
     trace.events.iter().enumerate().filter(|(_, event)| {
@@ -74,10 +74,10 @@ pub(super) fn own(trace: &Trace) -> impl Iterator<Item = (usize, &Event)> {
             function.class(),
             Class::Compute | Class::Decision | Class::Piece | Class::Unseen
         );
-        let is_call = !function.layer().is_component() && function.layer() != Layer::Hdf5;
+        let is_call = !function.layer().is_component() && !function.layer().names_objects();
         kept && is_call
             && function != Function::INHERITED
-            && event.is_outermost_but_for_hdf5(&trace.events)
+            && event.is_outermost_but_for_objects(&trace.events)
     })
 }
 

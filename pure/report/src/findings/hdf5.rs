@@ -1,9 +1,11 @@
-//! Rules about datasets of HDF5: what an access comes to below.
+//! Rules about datasets of HDF5 and variables of NetCDF: what an access comes to below.
 
 use super::finding::{Evidence, Finding};
 use crate::facts::Facts;
 use crate::objects::{Accesses, Between};
+use crate::text::datasets::library;
 use crate::thousands::grouped;
+use iolab_trace::Layer;
 use iolab_vocab::{Direction, format_bytes};
 
 pub(super) const NAMES: &[&str] =
@@ -63,8 +65,16 @@ fn partial_chunks(facts: &Facts) -> Option<Finding> {
         sides.join(" × "),
         format_bytes(elements),
     );
-    let remedy = "choose chunks that an access covers whole (H5Pset_chunk), or a cache that holds those \
-                  of a whole row of accesses (H5Pset_chunk_cache)";
+    let remedy = match object.kind.as_str() {
+        "variable" => {
+            "choose chunks that an access covers whole (nc_def_var_chunking), or a cache that holds those of a \
+             whole row of accesses (nc_set_var_chunk_cache)"
+        }
+        _ => {
+            "choose chunks that an access covers whole (H5Pset_chunk), or a cache that holds those of a whole row \
+             of accesses (H5Pset_chunk_cache)"
+        }
+    };
     Some(on_dataset(NAMES[0], facts, at, accesses, message, remedy))
 }
 
@@ -114,13 +124,24 @@ fn between_data(facts: &Facts) -> Option<Finding> {
     let many = |between: &Between| {
         between.count >= BETWEEN_WRITES && between.count >= between.data_writes.div_ceil(2)
     };
-    let hits = facts.analysis.objects.files().filter(|(_, between)| many(between));
-    let (file, between) = hits.max_by_key(|(file, it)| (it.count, std::cmp::Reverse(*file)))?;
-    let remedy = "flush and close seldom, write attributes together, and keep metadata in one place \
-                  (H5Pset_meta_block_size, H5Pset_libver_bounds with the latest format)";
+    let hits = facts.analysis.objects.files().filter(|(_, it)| many(&it.between));
+    let (file, of_file) =
+        hits.max_by_key(|(file, it)| (it.between.count, std::cmp::Reverse(*file)))?;
+    let between = &of_file.between;
+    let remedy = match of_file.layer {
+        Layer::Netcdf => {
+            "define everything before the first data, and call nc_sync, nc_redef and nc_enddef seldom: each writes \
+             the header, the number of records or NetCDF-4's metadata"
+        }
+        _ => {
+            "flush and close seldom, write attributes together, and keep metadata in one place \
+             (H5Pset_meta_block_size, H5Pset_libver_bounds with the latest format)"
+        }
+    };
     let message = format!(
-        "{} small writes of HDF5's own metadata ({}) between {} writes of data",
+        "{} small writes of {}'s own metadata ({}) between {} writes of data",
         grouped(between.count),
+        library(of_file.layer.name()),
         format_bytes(between.bytes),
         grouped(between.data_writes),
     );

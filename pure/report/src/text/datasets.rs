@@ -11,7 +11,7 @@ use std::fmt::Write;
 pub(crate) const COLUMNS: [&str; 7] =
     ["time", "own", "calls", "read", "written", "moved", "dataset"];
 
-/// Every dataset of a report; none where the trace has no call of HDF5.
+/// Every dataset of a report; none where the trace has no call of HDF5 or NetCDF.
 pub fn by_dataset(report: &Report) -> Option<String> {
     (!report.datasets.is_empty()).then(|| write(&report.datasets, usize::MAX))
 }
@@ -23,18 +23,33 @@ pub(super) fn write(datasets: &[ObjectRow], listed: usize) -> String {
     }
     let mut all = vec![COLUMNS.map(str::to_owned)];
     all.extend(rows(datasets.iter().take(listed)));
-    let mut text = format!("\nDatasets of HDF5, with what they come to below\n{}", table(&all, 6));
+    let mut text = format!("\n{}\n{}", title(datasets), table(&all, 6));
     if let Some(more) = datasets.len().checked_sub(listed).filter(|&more| more > 0) {
         _ = writeln!(text, "  … and {} more (--by dataset lists all)", grouped(more as u64));
     }
     text
 }
 
+/// What the table shows, by the layers that the datasets are of.
+pub(crate) fn title(datasets: &[ObjectRow]) -> &'static str {
+    let has = |layer: Layer| datasets.iter().any(|it| it.layer == layer.name());
+    match (has(Layer::Netcdf), has(Layer::Hdf5)) {
+        (true, true) => "Variables of NetCDF and datasets of HDF5, with what they come to below",
+        (true, false) => "Variables of NetCDF, with what they come to below",
+        (false, _) => "Datasets of HDF5, with what they come to below",
+    }
+}
+
+/// The name of a layer's library.
+pub(crate) fn library(layer: &str) -> &'static str {
+    if layer == Layer::Netcdf.name() { "NetCDF" } else { "HDF5" }
+}
+
 /// Of each dataset a row for its calls, and one for each layer below them.
 pub(crate) fn rows<'a>(datasets: impl Iterator<Item = &'a ObjectRow>) -> Vec<[String; 7]> {
     let mut rows = Vec::new();
     for dataset in datasets {
-        if dataset.level(Layer::Hdf5).is_none() {
+        if dataset.top().is_none() {
             // Nothing but what goes out when the program ends.
             let mut row = cells(["–"; 7]);
             row[5] = moved(dataset);
@@ -42,7 +57,7 @@ pub(crate) fn rows<'a>(datasets: impl Iterator<Item = &'a ObjectRow>) -> Vec<[St
             rows.push(row);
         }
         rows.extend(dataset.levels.iter().map(|level| {
-            let is_first = level.layer == Layer::Hdf5.name();
+            let is_first = level.layer == dataset.layer;
             [
                 duration(level.time_ns),
                 duration(level.own_ns),
@@ -71,7 +86,7 @@ fn moved(dataset: &ObjectRow) -> String {
 fn name(dataset: &ObjectRow) -> String {
     let file = shortened_path(&dataset.file, 40);
     match &dataset.dataset {
-        None => format!("{file}: HDF5's own"),
+        None => format!("{file}: {}'s own", library(dataset.layer)),
         Some(name) if dataset.chunk.is_empty() => format!("{file}:{}", shortened_path(name, 40)),
         Some(name) => {
             let sides: Vec<String> = dataset.chunk.iter().map(u64::to_string).collect();

@@ -1,7 +1,7 @@
 //! A program as a script of calls: small enough to read, exact enough to judge.
 
 use iolab_report::{Analysis, Finding, Report};
-use iolab_trace::{Event, FileEntry, Function, Header, ObjectEntry, ProcessEntry, Trace};
+use iolab_trace::{Event, FileEntry, Function, Header, Layer, ObjectEntry, ProcessEntry, Trace};
 use iolab_vocab::{FileId, Nanos};
 
 /// Writes down what a program calls. Every call takes `call_ns`, with nothing in between.
@@ -108,35 +108,34 @@ impl Program {
         self
     }
 
-    /// A call of HDF5 on a dataset or on the file, and what it writes (positive) or reads (negative)
-    /// below; each call below takes as long as the one above has to itself.
-    pub(crate) fn calls_hdf5(
+    /// A call of HDF5 or NetCDF on a dataset or variable or on the file, and what it writes (positive) or reads
+    /// (negative) below; each call below takes as long as the one above has to itself.
+    pub(crate) fn calls_on_object(
         &mut self,
         function: Function,
-        (path, dataset): (&str, Option<&str>),
+        of: (&str, Option<&str>),
         asked: u64,
         below: &[i64],
     ) -> &mut Program {
-        let file = self.file(path);
-        let of_dataset = |name: &str| ObjectEntry {
-            file: file.0,
-            kind: "dataset".to_owned(),
-            path: name.to_owned(),
-            element_bytes: 8,
-            chunk: vec![128, 64],
-        };
-        let objects = &mut self.header.objects;
-        let argument = dataset.map_or(-1, |name| {
-            let known = objects.iter().position(|it| it.path == name && it.file == file.0);
-            known.unwrap_or_else(|| {
-                objects.push(of_dataset(name));
-                objects.len() - 1
-            }) as i64
-        });
-        let (length, call_ns) = (asked as i64, self.call_ns);
-        self.call_ns = call_ns * (1 + below.len() as u64);
-        let event = Event { argument, length, result: length, ..Event::of(function) };
-        let parent = self.call(path, event);
+        self.calls_through(&[(function, asked)], of, below)
+    }
+
+    /// The same, with a call in each of several layers, the highest first, each inside of the one before.
+    pub(crate) fn calls_through(
+        &mut self,
+        functions: &[(Function, u64)],
+        (path, object): (&str, Option<&str>),
+        below: &[i64],
+    ) -> &mut Program {
+        let call_ns = self.call_ns;
+        let mut parent = -1;
+        for (above, &(function, asked)) in functions.iter().enumerate() {
+            let argument = object.map_or(-1, |name| self.object(function, path, name));
+            let length = asked as i64;
+            self.call_ns = call_ns * (functions.len() - above + below.len()) as u64;
+            let event = Event { parent, argument, length, result: length, ..Event::of(function) };
+            parent = self.call(path, event);
+        }
         self.call_ns = call_ns;
         for &bytes in below {
             let function = if bytes < 0 { Function::PREAD } else { Function::PWRITE };
@@ -145,6 +144,40 @@ impl Program {
             self.call(path, event);
         }
         self
+    }
+
+    /// NetCDF closes a file, and HDF5 in it a dataset, which writes.
+    pub(crate) fn closes_dataset(
+        &mut self,
+        path: &str,
+        dataset: &str,
+        below: &[i64],
+    ) -> &mut Program {
+        let closes = [(Function::NC_CLOSE, 0)];
+        self.calls_through(&closes, (path, None), &[]);
+        let parent = self.events.len() as i64 - 1;
+        let first = self.events.len();
+        self.calls_through(&[(Function::H5D_CLOSE, 0)], (path, Some(dataset)), below);
+        self.events[first].parent = parent;
+        self
+    }
+
+    /// The place in the header of an object that such a function is called on.
+    fn object(&mut self, function: Function, path: &str, name: &str) -> i64 {
+        let kind = if function.layer() == Layer::Netcdf { "variable" } else { "dataset" };
+        let entry = ObjectEntry {
+            file: self.file(path).0,
+            kind: kind.to_owned(),
+            path: name.to_owned(),
+            element_bytes: 8,
+            chunk: vec![128, 64],
+        };
+        let objects = &mut self.header.objects;
+        let known = objects.iter().position(|it| *it == entry);
+        known.unwrap_or_else(|| {
+            objects.push(entry);
+            objects.len() - 1
+        }) as i64
     }
 
     pub(crate) fn seeks(&mut self, path: &str, offset: u64) -> &mut Program {

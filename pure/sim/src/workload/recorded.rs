@@ -64,7 +64,7 @@ pub enum PosixCalls {
 pub fn has_mpi(trace: &Trace) -> bool {
     let is_command = |event: &Event| is_mpi(event) || event.function == Function::COMPUTE;
     trace.events.iter().any(|event| {
-        event.is_outermost_but_for_hdf5(&trace.events) && event.rank >= 0 && is_command(event)
+        event.is_outermost_but_for_objects(&trace.events) && event.rank >= 0 && is_command(event)
     })
 }
 
@@ -107,10 +107,10 @@ impl Recording {
             posix,
             open: BTreeMap::new(),
         };
-        // What HDF5 is called for shows in what it calls.
+        // What HDF5 and NetCDF are called for shows in what they call.
         let is_wanted = |&row: &usize| match posix {
-            _ if trace.events[row].function.layer() == Layer::Hdf5 => false,
-            PosixCalls::Compute => trace.events[row].is_outermost_but_for_hdf5(&trace.events),
+            _ if trace.events[row].function.layer().names_objects() => false,
+            PosixCalls::Compute => trace.events[row].is_outermost_but_for_objects(&trace.events),
             PosixCalls::Commands => is_past_mpi(trace, row),
         };
         let mut rows: Vec<usize> = (0..trace.events.len()).filter(is_wanted).collect();
@@ -201,7 +201,7 @@ fn notes(trace: &Trace, reader: &Reader<'_>) -> Vec<String> {
     }
     let calls = || {
         let events = &trace.events;
-        events.iter().filter(|event| is_mpi(event) && event.is_outermost_but_for_hdf5(events))
+        events.iter().filter(|event| is_mpi(event) && event.is_outermost_but_for_objects(events))
     };
     let data = calls().filter(|call| call.function.class().moves_data());
     let unplaced = data.filter(|call| call.offset < 0 && call.length > 0).count();

@@ -1,7 +1,7 @@
-//! Calls of HDF5: numbers of objects become places in the header's list of them.
+//! Calls of HDF5 and NetCDF: numbers of objects become places in the header's list of them.
 
 use super::gather::Gathered;
-use crate::{Header, Layer, ObjectEntry};
+use crate::{Header, ObjectEntry};
 use iolab_vocab::FileId;
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub(super) fn resolve(gathered: &mut Gathered, header: &mut Header) {
     let mut by_number: BTreeMap<(i64, FileId), i64> = BTreeMap::new();
     let (texts, files) = (&gathered.texts, &gathered.file_of);
     for event in &mut gathered.events {
-        if event.function.layer() != Layer::Hdf5 {
+        if !event.function.layer().names_objects() {
             continue;
         }
         let number = event.argument;

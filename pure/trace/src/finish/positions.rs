@@ -71,7 +71,7 @@ impl Follower<'_> {
         let number = event.file.0.wrapping_add(1) as usize;
         let file = file_of(self.files, event);
         event.file = file;
-        if event.function.layer() == Layer::Hdf5 {
+        if event.function.layer().names_objects() {
             return;
         }
         if event.function.layer() == Layer::Mpiio {

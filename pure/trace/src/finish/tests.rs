@@ -579,7 +579,7 @@ fn calls_of_hdf5_name_their_object_and_hold_what_they_cause_in_all_layers_below(
     ];
     assert_eq!(rows, expected);
     let events = &trace.events;
-    let outermost = events.iter().map(|event| event.is_outermost_but_for_hdf5(events));
+    let outermost = events.iter().map(|event| event.is_outermost_but_for_objects(events));
     assert!(outermost.eq([true, true, false, true, true, true]));
     let [object] = trace.header.objects.as_slice() else { panic!("{:?}", trace.header.objects) };
     assert_eq!((object.path.as_str(), object.chunk.as_slice()), ("/d", [64, 128].as_slice()));
@@ -590,6 +590,45 @@ fn calls_of_hdf5_name_their_object_and_hold_what_they_cause_in_all_layers_below(
         [(0, 0), (0, 0), (-1, 0)],
         "one object under two numbers, and an unknown one"
     );
+}
+
+#[test]
+fn calls_of_netcdf_hold_those_of_hdf5_and_all_below() {
+    let text = |number, text: &[u8]| Record::of_text(number, text, 0).unwrap();
+    let on = |function: Function, times, object| Record {
+        argument: object,
+        length: 64,
+        ..record(function, 1, times, 64)
+    };
+    let trace = finish_one(&[
+        named(1, "/f.nc"),
+        text(8, b"\0object variable 4 - /t"),
+        text(9, b"\0object dataset 4 - /t"),
+        on(Function::NC_PUT_VARA, (1000, 1500), 8),
+        on(Function::H5D_WRITE, (1010, 1400), 9),
+        record(Function::PWRITE, 1, (1020, 1030), 64),
+        record(Function::PWRITE, 1, (1450, 1460), 4),
+        on(Function::H5D_WRITE, (1600, 1700), 9),
+        on(Function::NC_CLOSE, (2000, 2100), -1),
+        record(Function::PWRITE, 1, (2010, 2020), 4),
+    ]);
+    let events = &trace.events;
+    let rows: Vec<_> = events.iter().map(|e| (e.function.name(), e.parent, e.argument)).collect();
+    let expected = [
+        ("nc_put_vara", -1, 0),
+        ("H5Dwrite", 0, 1),
+        ("pwrite", 1, 0),
+        ("pwrite", 0, 0),
+        ("H5Dwrite", -1, 1),
+        ("nc_close", -1, -1),
+        ("pwrite", 5, 0),
+    ];
+    assert_eq!(rows, expected);
+    assert!(events.iter().all(|event| event.is_outermost_but_for_objects(events)));
+    let mut once = crate::Once::default();
+    let counted: Vec<_> = events.iter().map(|event| once.counts(event)).collect();
+    // The first access is counted where nothing is known of the system's calls on the file yet.
+    assert_eq!(counted, [true, false, false, false, false, false, true]);
 }
 
 #[test]

@@ -64,7 +64,8 @@ impl Control {
             | u32::from(settings.stdio != StreamCalls::Nothing) << layer::STDIO
             | u32::from(settings.below) << layer::BELOW
             | u32::from(settings.mpi) << layer::MPI
-            | u32::from(settings.hdf5) << layer::HDF5;
+            | u32::from(settings.hdf5) << layer::HDF5
+            | u32::from(settings.netcdf) << layer::NETCDF;
         self.word(control::VERSION).store(SPOOL_VERSION, Ordering::Relaxed);
         self.word(control::CLOCK)
             .store(u32::from(self.clock == ClockSource::Monotonic), Ordering::Relaxed);

@@ -46,6 +46,8 @@ pub struct Settings {
     pub mpi: bool,
     /// Calls of HDF5, of the library that [`crate::launch::find_hdf5_library`] finds.
     pub hdf5: bool,
+    /// Calls of NetCDF, of the library that [`crate::launch::find_netcdf_library`] finds.
+    pub netcdf: bool,
     /// The spool directory takes no more than this (and a few heads of processes).
     pub limit_bytes: u64,
     /// When it is full: go on, overwriting the oldest records.
@@ -64,6 +66,7 @@ impl Default for Settings {
             below: false,
             mpi: false,
             hdf5: false,
+            netcdf: false,
             limit_bytes: 2 << 30,
             ring: false,
             directory: None,

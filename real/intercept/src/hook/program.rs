@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Scripts that start scripts, looked through.
 const SCRIPTS: u32 = 4;
 const VARIABLE: &[u8] = b"LD_PRELOAD=";
-const LIBRARIES: [&[u8]; 3] = [b"libiolab_intercept.so", b"libiolab_mpi.so", b"libiolab_hdf5.so"];
+const LIBRARIES: [&[u8]; 4] =
+    [b"libiolab_intercept.so", b"libiolab_mpi.so", b"libiolab_hdf5.so", b"libiolab_netcdf.so"];
 
 /// One line in a process is enough; a recording says it at its end.
 static SAID: AtomicBool = AtomicBool::new(false);

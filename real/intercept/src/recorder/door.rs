@@ -1,4 +1,5 @@
-//! The way in for a library that sees calls of another layer in the same process (`real/mpi`, `real/hdf5`).
+//! The way in for a library that sees calls of another layer in the same process (`real/mpi`, `real/hdf5`,
+//! `real/netcdf`).
 
 use crate::mode::{self, Mode};
 use crate::moment::{Moment, moment};
@@ -13,6 +14,7 @@ pub(crate) extern "C" fn iolab_recorder_door(version: u32, layer: u32) -> *const
     let wanted = match layer {
         layer::MPI => Mode::RECORD_MPI,
         layer::HDF5 => Mode::RECORD_HDF5,
+        layer::NETCDF => Mode::RECORD_NETCDF,
         _ => Mode::NOTHING,
     };
     let is_open = version == DOOR_VERSION && mode::get().has(wanted);
@@ -21,7 +23,7 @@ pub(crate) extern "C" fn iolab_recorder_door(version: u32, layer: u32) -> *const
 
 /// Whether this is a moment to record: not in a child that runs on its parent's memory.
 fn is_usual() -> bool {
-    let above = Mode(Mode::RECORD_MPI.0 | Mode::RECORD_HDF5.0);
+    let above = Mode(Mode::RECORD_MPI.0 | Mode::RECORD_HDF5.0 | Mode::RECORD_NETCDF.0);
     moment() == Moment::Usual && mode::get().has(above)
 }
 

@@ -110,6 +110,7 @@ fn layers() -> Mode {
         (layer::BELOW, Mode::RECORD_BELOW),
         (layer::MPI, Mode::RECORD_MPI),
         (layer::HDF5, Mode::RECORD_HDF5),
+        (layer::NETCDF, Mode::RECORD_NETCDF),
     ];
     for (at, layer) in layers {
         if bits & 1 << at != 0 {

@@ -53,7 +53,7 @@ impl Problem {
             Problem::Relative => b"iolab: not recorded: IOLAB_RECORD is no absolute path\n",
             Problem::Long => b"iolab: not recorded: IOLAB_RECORD or the name of the run is too long\n",
             Problem::Layers => {
-                b"iolab: not recorded: IOLAB_LAYERS names a layer other than posix, stdio, mpi, hdf5\n"
+                b"iolab: not recorded: IOLAB_LAYERS names a layer other than posix, stdio, mpi, hdf5, netcdf\n"
             }
             Problem::Directory => {
                 b"iolab: not recorded: no spool can be made in the directory that IOLAB_RECORD names\n"
@@ -109,6 +109,7 @@ fn layers(list: Option<&[u8]>) -> Option<u32> {
             b"stdio" => 1 << layer::STDIO,
             b"mpi" => 1 << layer::MPI,
             b"hdf5" => 1 << layer::HDF5,
+            b"netcdf" => 1 << layer::NETCDF,
             b"" => 0,
             _ => return None,
         };
@@ -375,6 +376,7 @@ mod tests {
         assert_eq!(layers(None), Some(3));
         assert_eq!(layers(Some(b"posix,mpi")), Some(1 << layer::POSIX | 1 << layer::MPI));
         assert_eq!(layers(Some(b"posix:hdf5")), Some(1 << layer::POSIX | 1 << layer::HDF5));
+        assert_eq!(layers(Some(b"posix:netcdf")), Some(1 << layer::POSIX | 1 << layer::NETCDF));
         assert_eq!((layers(Some(b"posix,mpo")), layers(Some(b""))), (None, None));
     }
 

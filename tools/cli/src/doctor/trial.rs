@@ -66,6 +66,12 @@ pub(super) fn all(place: &Path) -> Vec<Check> {
             false,
             library(iolab_host::launch::find_hdf5_library()),
         ),
+        check(
+            "record --layer netcdf",
+            "calls of NetCDF",
+            false,
+            library(iolab_host::launch::find_netcdf_library()),
+        ),
         check("fs run", "the parallel file system", false, serves(place)),
         check("bench -a uring", "measuring with io_uring", false, queues()),
     ]

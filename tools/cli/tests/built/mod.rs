@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-/// The one that holds recorder and strategies; those for MPI, HDF5 and names lie beside it, and all beside
+/// The one that holds recorder and strategies; those for MPI, HDF5, NetCDF and names lie beside it, and all beside
 /// the command.
 ///
 /// # Panics
@@ -16,7 +16,13 @@ pub(crate) fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let folder = Path::new(env!("CARGO_BIN_EXE_iolab")).parent().unwrap();
-        for name in ["libiolab_intercept", "libiolab_mpi", "libiolab_hdf5", "libiolab_names"] {
+        for name in [
+            "libiolab_intercept",
+            "libiolab_mpi",
+            "libiolab_hdf5",
+            "libiolab_netcdf",
+            "libiolab_names",
+        ] {
             let library = folder.join(name).with_extension("so");
             if let Some(problem) = problem(&library) {
                 panic!("{}: {problem}; run cargo build --workspace", library.display());

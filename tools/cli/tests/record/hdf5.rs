@@ -155,7 +155,10 @@ fn the_library_is_loaded_where_hdf5_can_be_and_on_request() {
     loads(&[], &["true"]);
     fs::rename(directory.path().join("run.iot"), work.join("run.iot")).unwrap();
     let refusal = told(&["--by", "dataset"]);
-    assert!(refusal.contains("has no calls of HDF5") && refusal.contains("hint:"), "{refusal}");
+    assert!(
+        refusal.contains("has no calls of HDF5 or NetCDF") && refusal.contains("hint:"),
+        "{refusal}"
+    );
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod hdf5;
 mod mechanisms;
 mod mounted;
 mod mpi;
+mod netcdf;
 mod parallel;
 mod slips;
 mod streams;

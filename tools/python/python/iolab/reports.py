@@ -101,7 +101,7 @@ class Report(_Said):
         return [asdict(one) for one in self.findings] if of == "findings" else super()._rows(of)
 
     def frame(self, of: str = "files") -> pandas.DataFrame:
-        """Findings, files, layers, processes or datasets (of HDF5) as a table of pandas."""
+        """Findings, files, layers, processes or datasets (of HDF5, with variables of NetCDF) as a table of pandas."""
         return super().frame(of)
 
     def table(self, of: str = "files") -> str:
