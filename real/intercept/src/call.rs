@@ -5,6 +5,7 @@
 //! as its address is taken nowhere but in cold code, which gets a copy.
 
 use crate::next::Next;
+use crate::processor::calls;
 use crate::{errno, system};
 use iolab_trace::Function;
 
@@ -94,9 +95,7 @@ pub(crate) fn padded<const N: usize>(arguments: [usize; N]) -> [usize; 6] {
 /// The system call behind a function that has the same arguments in the same order.
 const fn system_call(function: Function) -> Option<i64> {
     Some(match function {
-        Function::OPEN => libc::SYS_open,
         Function::OPENAT => libc::SYS_openat,
-        Function::CREAT => libc::SYS_creat,
         Function::CLOSE => libc::SYS_close,
         Function::CLOSE_RANGE => libc::SYS_close_range,
         Function::READ => libc::SYS_read,
@@ -112,12 +111,10 @@ const fn system_call(function: Function) -> Option<i64> {
         Function::LSEEK => libc::SYS_lseek,
         Function::FSYNC => libc::SYS_fsync,
         Function::FDATASYNC => libc::SYS_fdatasync,
-        Function::SYNC_FILE_RANGE => libc::SYS_sync_file_range,
         Function::SYNCFS => libc::SYS_syncfs,
         Function::FTRUNCATE => libc::SYS_ftruncate,
         Function::FALLOCATE => libc::SYS_fallocate,
         Function::DUP => libc::SYS_dup,
-        Function::DUP2 => libc::SYS_dup2,
         Function::DUP3 => libc::SYS_dup3,
         Function::FLOCK => libc::SYS_flock,
         Function::MMAP => libc::SYS_mmap,
@@ -128,7 +125,7 @@ const fn system_call(function: Function) -> Option<i64> {
         Function::SPLICE => libc::SYS_splice,
         Function::FSTAT => libc::SYS_fstat,
         Function::STAT | Function::LSTAT | Function::FSTATAT => libc::SYS_newfstatat,
-        _ => return None,
+        _ => return calls::number(function),
     })
 }
 
@@ -154,7 +151,7 @@ impl Call {
         {
             return None;
         }
-        let mut a = self.raw;
+        let mut a = calls::arguments(self.function, self.raw);
         if matches!(self.function, Function::STAT | Function::LSTAT) {
             // As libc does: a filter of the program's may know no other call.
             let follow = self.function == Function::STAT;
@@ -173,19 +170,17 @@ impl Call {
 
     /// As libc does that has no function `stat`: a filter of the program's may know no other call.
     fn versioned(&self) -> Option<(i64, [usize; 6])> {
-        /// Of the kernel's structure and of libc's, which are one.
-        const KNOWN: u32 = 1;
-        if !self.next.is_patched() || self.version as u32 > KNOWN {
+        if !self.next.is_patched() || self.version as u32 > calls::STAT_VERSION_MAX {
             return None;
         }
-        let number = match self.function {
-            Function::FSTAT => libc::SYS_fstat,
-            Function::STAT => libc::SYS_stat,
-            Function::LSTAT => libc::SYS_lstat,
-            _ => libc::SYS_newfstatat,
-        };
         let [_, a, b, c, d, _] = self.raw;
-        Some((number, [a, b, c, d, 0, 0]))
+        Some(match self.function {
+            Function::FSTAT => (libc::SYS_fstat, [a, b, 0, 0, 0, 0]),
+            Function::STAT | Function::LSTAT => {
+                calls::versioned_status(self.function == Function::LSTAT, a, b)
+            }
+            _ => (libc::SYS_newfstatat, [a, b, c, d, 0, 0]),
+        })
     }
 
     /// Does the call, as it is, below everything: the kernel, or libc where that does more than
@@ -197,7 +192,7 @@ impl Call {
     pub(crate) unsafe fn perform(&self) -> isize {
         match self.system_call() {
             // SAFETY: the guest's arguments, unchanged.
-            Some((number, a)) => unsafe { system::raw(number, a) },
+            Some((number, a)) => self.finished(unsafe { system::raw(number, a) }),
             // SAFETY: as above.
             None => unsafe { self.perform_next() },
         }
@@ -210,10 +205,16 @@ impl Call {
     pub(crate) unsafe fn perform_cancellable(&self) -> isize {
         match self.system_call() {
             // SAFETY: the guest's arguments, unchanged.
-            Some((number, a)) => unsafe { system::cancellable(number, a) },
+            Some((number, a)) => self.finished(unsafe { system::cancellable(number, a) }),
             // SAFETY: as above.
             None => unsafe { self.perform_next() },
         }
+    }
+
+    /// What the function answers, from what the system call did.
+    #[inline(always)]
+    fn finished(&self, result: isize) -> isize {
+        calls::answer(self.function, self.raw, result)
     }
 
     /// Does the call by the next library's function.

@@ -17,11 +17,6 @@
 //! Cost: 5 ns per call for the detour, two clock readings (18 ns with the time-stamp counter) and
 //! about 2 ns for the record while its pages are warm.
 
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-compile_error!(
-    "the preloaded library knows Linux on x86-64 only; other parts of iolab build alone"
-);
-
 pub(crate) mod call;
 mod chosen;
 pub(crate) mod descriptor;
@@ -35,6 +30,7 @@ mod object;
 mod patch;
 pub(crate) mod path;
 pub(crate) mod process;
+mod processor;
 pub(crate) mod recorder;
 mod roomy;
 pub(crate) mod scope;
