@@ -6,6 +6,7 @@
 //! a child nobody saw being made, and while somebody may run on borrowed memory, it is not, and
 //! `moment` finds out which.
 
+use crate::lending;
 use iolab_processor::WholePages;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
@@ -76,12 +77,14 @@ pub(crate) fn remove(mode: Mode) {
     PAGE.0.mode.fetch_and(!mode.0, Ordering::Release);
 }
 
-/// Says whether this is an ordinary moment.
-pub(crate) fn set_usual(usual: bool) {
-    match usual {
-        true => PAGE.0.mode.fetch_or(Mode::USUAL.0, Ordering::Release),
-        false => PAGE.0.mode.fetch_and(!Mode::USUAL.0, Ordering::Release),
-    };
+/// The memory is lent to a child, once more by that count: no moment is an ordinary one.
+pub(crate) fn lend(lent: &AtomicU32) {
+    lending::lend(lent, &PAGE.0.mode, Mode::USUAL.0);
+}
+
+/// So many children do not run on the memory any more.
+pub(crate) fn take_back(lent: &AtomicU32, count: u32) {
+    lending::take_back(lent, count, &PAGE.0.mode, Mode::USUAL.0, !is_nothing_wanted());
 }
 
 /// Whether there is nothing to be done, in children neither.
