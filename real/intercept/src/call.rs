@@ -214,7 +214,30 @@ impl Call {
     /// What the function answers, from what the system call did.
     #[inline(always)]
     fn finished(&self, result: isize) -> isize {
-        calls::answer(self.function, self.raw, result)
+        let has_flags = matches!(self.function, Function::PREADV2 | Function::PWRITEV2);
+        match has_flags && result == -(libc::ENOSYS as isize) {
+            true => self.without_flags(),
+            false => calls::answer(self.function, self.raw, result),
+        }
+    }
+
+    /// `preadv2` and `pwritev2` where the kernel has no such calls (before Linux 4.6), as libc does: by the
+    /// calls that take no flags.
+    #[cold]
+    fn without_flags(&self) -> isize {
+        let is_read = self.function == Function::PREADV2;
+        let [fd, vector, count, offset, ..] = self.raw;
+        let (number, offset) = match (is_read, offset == ABSENT) {
+            (true, true) => (libc::SYS_readv, 0),
+            (false, true) => (libc::SYS_writev, 0),
+            (true, false) => (libc::SYS_preadv, offset),
+            (false, false) => (libc::SYS_pwritev, offset),
+        };
+        if self.flags as i32 != 0 {
+            return -(libc::EOPNOTSUPP as isize);
+        }
+        // SAFETY: the guest's arguments, in the order of these calls.
+        unsafe { system::cancellable(number, [fd, vector, count, offset, 0, 0]) }
     }
 
     /// Does the call by the next library's function.
