@@ -8,6 +8,7 @@ use crate::next::Next;
 use crate::processor::calls;
 use crate::{errno, system};
 use iolab_trace::Function;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The value of an argument the function does not have: -1 where a record shows it.
 pub(crate) const ABSENT: usize = usize::MAX;
@@ -236,6 +237,8 @@ impl Call {
         if self.flags as i32 != 0 {
             return -(libc::EOPNOTSUPP as isize);
         }
+        // As libc's own leave it.
+        errno::set(libc::ENOSYS);
         // SAFETY: the guest's arguments, in the order of these calls.
         unsafe { system::cancellable(number, [fd, vector, count, offset, 0, 0]) }
     }
@@ -271,6 +274,23 @@ impl Call {
         }
         let value = answer(result);
         if self.returns == Returns::Pointer && is_failure(result) { 0 } else { value }
+    }
+}
+
+/// Whether the kernel has the calls `preadv2` and `pwritev2` (Linux 4.6).
+pub(crate) fn kernel_takes_flags() -> bool {
+    static KNOWN: AtomicU8 = AtomicU8::new(0);
+    const YES: u8 = 1;
+    const NO: u8 = 2;
+    match KNOWN.load(Ordering::Relaxed) {
+        0 => {
+            // SAFETY: a descriptor that is none.
+            let asked = unsafe { system::raw3(libc::SYS_preadv2, usize::MAX, 0, 0) };
+            let has = asked != -(libc::ENOSYS as isize);
+            KNOWN.store(if has { YES } else { NO }, Ordering::Relaxed);
+            has
+        }
+        known => known == YES,
     }
 }
 

@@ -38,7 +38,7 @@ extern "C" fn prepare() {
 extern "C" fn parent() {}
 
 extern "C" fn child() {
-    if process::is_new() && !mode::is_nothing_wanted() {
+    if !mode::is_nothing_wanted() && process::is_copy() {
         process::enter_child();
     }
 }

@@ -5,7 +5,7 @@
 //! here. It may be a `vfork` or a `clone` on the same stack, hence the jump.
 
 use super::{bypass, control, fork, fresh, place};
-use crate::call::{Call, Returns};
+use crate::call::{Call, Returns, kernel_takes_flags};
 use crate::moment::{Moment, moment};
 use crate::processor::calls;
 use crate::wrappers::by_number as functions;
@@ -169,9 +169,12 @@ unsafe extern "C-unwind" fn preadv2(
     vector: usize,
     count: usize,
     offset: usize,
-    _high: usize,
+    high: usize,
     flags: usize,
 ) -> usize {
+    if !kernel_takes_flags() {
+        return by_number(libc::SYS_preadv2, [fd, vector, count, offset, high, flags]);
+    }
     // SAFETY: the guest's own arguments.
     unsafe { functions::preadv2(fd, vector, count, offset, flags) }
 }
@@ -182,9 +185,12 @@ unsafe extern "C-unwind" fn pwritev2(
     vector: usize,
     count: usize,
     offset: usize,
-    _high: usize,
+    high: usize,
     flags: usize,
 ) -> usize {
+    if !kernel_takes_flags() {
+        return by_number(libc::SYS_pwritev2, [fd, vector, count, offset, high, flags]);
+    }
     // SAFETY: the guest's own arguments.
     unsafe { functions::pwritev2(fd, vector, count, offset, flags) }
 }
