@@ -17,13 +17,14 @@ RUNS ?= 7
 # What tools/setup/install has brought comes first: wrappers of MPI families that came as wheels, and Rust.
 export PATH := $(CURDIR)/$(BUILD)/mpi/bin:$(CURDIR)/$(BUILD)/rust/bin:$(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help study study-jacobi test test-long bench lint build setup docs packages clean
+.PHONY: help study study-jacobi test test-long test-aarch64 bench lint build setup docs packages clean
 
 help:
 	@echo 'make study         record, explain, simulate and reshape the bundled example: one HTML page'
 	@echo 'make study-jacobi  the same for a parallel solver under MPI'
 	@echo 'make test          everything that must hold (also what .ci/run calls)'
 	@echo 'make test-long     the same with the slow tests'
+	@echo 'make test-aarch64  what depends on the processor, as on an AArch64 machine (QEMU)'
 	@echo 'make bench         the figures of benchmarks/'
 	@echo 'make lint          formatting and clippy'
 	@echo 'make docs          the documentation as a book: HTML pages with search, in build/docs/html'
@@ -62,6 +63,9 @@ test:
 test-long:
 	@tools/setup/install test-long
 	@tools/setup/run-tests --long
+
+test-aarch64:
+	@tools/setup/test-aarch64
 
 lint:
 	$(CARGO) fmt --all --check

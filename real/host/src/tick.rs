@@ -4,6 +4,7 @@
 //! steady is not believed but measured: over two windows its rate against CLOCK_MONOTONIC must
 //! agree within 0.1 %, else the clock itself is used.
 
+use iolab_processor::{COUNTER_NAME, counter};
 use std::time::{Duration, Instant};
 
 /// A source of stamps with the factor that turns their differences into nanoseconds.
@@ -30,7 +31,7 @@ impl TickClock {
     /// A stamp. Only differences of stamps of one clock mean anything.
     #[inline(always)]
     pub fn stamp(&self) -> u64 {
-        if self.counter { counter().unwrap_or(0) } else { monotonic() }
+        if self.counter { counter() } else { monotonic() }
     }
 
     /// The nanoseconds between two stamps.
@@ -47,7 +48,7 @@ impl TickClock {
 
     /// Which source it is, for the result.
     pub fn source(&self) -> &'static str {
-        if self.counter { "time-stamp counter" } else { "CLOCK_MONOTONIC" }
+        if self.counter { COUNTER_NAME } else { "CLOCK_MONOTONIC" }
     }
 
     /// What one stamp costs, in nanoseconds: the smallest of some batches.
@@ -66,25 +67,12 @@ impl TickClock {
 
 /// Nanoseconds per tick over one window, if there is a counter that moves.
 fn measure(window: Duration) -> Option<f64> {
-    let (start, first) = (Instant::now(), counter()?);
+    let (start, first) = (Instant::now(), counter());
     while start.elapsed() < window {
         std::hint::spin_loop();
     }
-    let (last, elapsed) = (counter()?, start.elapsed());
+    let (last, elapsed) = (counter(), start.elapsed());
     (last > first).then(|| elapsed.as_nanos() as f64 / (last - first) as f64)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn counter() -> Option<u64> {
-    // SAFETY: reading the time-stamp counter has no precondition on x86-64.
-    Some(unsafe { std::arch::x86_64::_rdtsc() })
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-fn counter() -> Option<u64> {
-    None
 }
 
 /// CLOCK_MONOTONIC in nanoseconds.

@@ -5,8 +5,10 @@
 //! as its address is taken nowhere but in cold code, which gets a copy.
 
 use crate::next::Next;
+use crate::processor::calls;
 use crate::{errno, system};
 use iolab_trace::Function;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The value of an argument the function does not have: -1 where a record shows it.
 pub(crate) const ABSENT: usize = usize::MAX;
@@ -94,9 +96,7 @@ pub(crate) fn padded<const N: usize>(arguments: [usize; N]) -> [usize; 6] {
 /// The system call behind a function that has the same arguments in the same order.
 const fn system_call(function: Function) -> Option<i64> {
     Some(match function {
-        Function::OPEN => libc::SYS_open,
         Function::OPENAT => libc::SYS_openat,
-        Function::CREAT => libc::SYS_creat,
         Function::CLOSE => libc::SYS_close,
         Function::CLOSE_RANGE => libc::SYS_close_range,
         Function::READ => libc::SYS_read,
@@ -112,12 +112,10 @@ const fn system_call(function: Function) -> Option<i64> {
         Function::LSEEK => libc::SYS_lseek,
         Function::FSYNC => libc::SYS_fsync,
         Function::FDATASYNC => libc::SYS_fdatasync,
-        Function::SYNC_FILE_RANGE => libc::SYS_sync_file_range,
         Function::SYNCFS => libc::SYS_syncfs,
         Function::FTRUNCATE => libc::SYS_ftruncate,
         Function::FALLOCATE => libc::SYS_fallocate,
         Function::DUP => libc::SYS_dup,
-        Function::DUP2 => libc::SYS_dup2,
         Function::DUP3 => libc::SYS_dup3,
         Function::FLOCK => libc::SYS_flock,
         Function::MMAP => libc::SYS_mmap,
@@ -128,7 +126,7 @@ const fn system_call(function: Function) -> Option<i64> {
         Function::SPLICE => libc::SYS_splice,
         Function::FSTAT => libc::SYS_fstat,
         Function::STAT | Function::LSTAT | Function::FSTATAT => libc::SYS_newfstatat,
-        _ => return None,
+        _ => return calls::number(function),
     })
 }
 
@@ -154,7 +152,7 @@ impl Call {
         {
             return None;
         }
-        let mut a = self.raw;
+        let mut a = calls::arguments(self.function, self.raw);
         if matches!(self.function, Function::STAT | Function::LSTAT) {
             // As libc does: a filter of the program's may know no other call.
             let follow = self.function == Function::STAT;
@@ -173,19 +171,17 @@ impl Call {
 
     /// As libc does that has no function `stat`: a filter of the program's may know no other call.
     fn versioned(&self) -> Option<(i64, [usize; 6])> {
-        /// Of the kernel's structure and of libc's, which are one.
-        const KNOWN: u32 = 1;
-        if !self.next.is_patched() || self.version as u32 > KNOWN {
+        if !self.next.is_patched() || self.version as u32 > calls::STAT_VERSION_MAX {
             return None;
         }
-        let number = match self.function {
-            Function::FSTAT => libc::SYS_fstat,
-            Function::STAT => libc::SYS_stat,
-            Function::LSTAT => libc::SYS_lstat,
-            _ => libc::SYS_newfstatat,
-        };
         let [_, a, b, c, d, _] = self.raw;
-        Some((number, [a, b, c, d, 0, 0]))
+        Some(match self.function {
+            Function::FSTAT => (libc::SYS_fstat, [a, b, 0, 0, 0, 0]),
+            Function::STAT | Function::LSTAT => {
+                calls::versioned_status(self.function == Function::LSTAT, a, b)
+            }
+            _ => (libc::SYS_newfstatat, [a, b, c, d, 0, 0]),
+        })
     }
 
     /// Does the call, as it is, below everything: the kernel, or libc where that does more than
@@ -197,7 +193,7 @@ impl Call {
     pub(crate) unsafe fn perform(&self) -> isize {
         match self.system_call() {
             // SAFETY: the guest's arguments, unchanged.
-            Some((number, a)) => unsafe { system::raw(number, a) },
+            Some((number, a)) => self.finished(unsafe { system::raw(number, a) }),
             // SAFETY: as above.
             None => unsafe { self.perform_next() },
         }
@@ -210,10 +206,41 @@ impl Call {
     pub(crate) unsafe fn perform_cancellable(&self) -> isize {
         match self.system_call() {
             // SAFETY: the guest's arguments, unchanged.
-            Some((number, a)) => unsafe { system::cancellable(number, a) },
+            Some((number, a)) => self.finished(unsafe { system::cancellable(number, a) }),
             // SAFETY: as above.
             None => unsafe { self.perform_next() },
         }
+    }
+
+    /// What the function answers, from what the system call did.
+    #[inline(always)]
+    fn finished(&self, result: isize) -> isize {
+        let has_flags = matches!(self.function, Function::PREADV2 | Function::PWRITEV2);
+        match has_flags && result == -(libc::ENOSYS as isize) {
+            true => self.without_flags(),
+            false => calls::answer(self.function, self.raw, result),
+        }
+    }
+
+    /// `preadv2` and `pwritev2` where the kernel has no such calls (before Linux 4.6), as libc does: by the
+    /// calls that take no flags.
+    #[cold]
+    fn without_flags(&self) -> isize {
+        let is_read = self.function == Function::PREADV2;
+        let [fd, vector, count, offset, ..] = self.raw;
+        let (number, offset) = match (is_read, offset == ABSENT) {
+            (true, true) => (libc::SYS_readv, 0),
+            (false, true) => (libc::SYS_writev, 0),
+            (true, false) => (libc::SYS_preadv, offset),
+            (false, false) => (libc::SYS_pwritev, offset),
+        };
+        if self.flags as i32 != 0 {
+            return -(libc::EOPNOTSUPP as isize);
+        }
+        // As libc's own leave it.
+        errno::set(libc::ENOSYS);
+        // SAFETY: the guest's arguments, in the order of these calls.
+        unsafe { system::cancellable(number, [fd, vector, count, offset, 0, 0]) }
     }
 
     /// Does the call by the next library's function.
@@ -247,6 +274,23 @@ impl Call {
         }
         let value = answer(result);
         if self.returns == Returns::Pointer && is_failure(result) { 0 } else { value }
+    }
+}
+
+/// Whether the kernel has the calls `preadv2` and `pwritev2` (Linux 4.6).
+pub(crate) fn kernel_takes_flags() -> bool {
+    static KNOWN: AtomicU8 = AtomicU8::new(0);
+    const YES: u8 = 1;
+    const NO: u8 = 2;
+    match KNOWN.load(Ordering::Relaxed) {
+        0 => {
+            // SAFETY: a descriptor that is none.
+            let asked = unsafe { system::raw3(libc::SYS_preadv2, usize::MAX, 0, 0) };
+            let has = asked != -(libc::ENOSYS as isize);
+            KNOWN.store(if has { YES } else { NO }, Ordering::Relaxed);
+            has
+        }
+        known => known == YES,
     }
 }
 

@@ -72,11 +72,10 @@ pub(crate) unsafe fn chosen(
         return Chosen::Staged;
     }
     let mut file = [0; 4096];
-    let link = c"/proc/self/exe".as_ptr() as usize;
     // SAFETY: a terminated path, and a buffer of this frame; the loader's array.
     let (length, called) = unsafe {
         let to = file.as_mut_ptr() as usize;
-        let length = system::raw3(libc::SYS_readlink, link, to, file.len());
+        let length = system::read_link(c"/proc/self/exe", to, file.len());
         let first = if count > 0 { *arguments } else { std::ptr::null() };
         (length, if first.is_null() { &b""[..] } else { CStr::from_ptr(first).to_bytes() })
     };

@@ -18,7 +18,7 @@ mod limits;
 pub(crate) mod map;
 mod message;
 mod naming;
-mod number;
+pub(crate) mod number;
 mod open;
 mod place;
 pub(crate) mod process;

@@ -6,6 +6,7 @@
 use crate::call::Call;
 use crate::mode::{self, Mode};
 use crate::system;
+use iolab_processor::page_bytes;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Mappings of followed files that are remembered, to tell their `munmap` and `msync` from those
@@ -84,7 +85,7 @@ fn rest(start: usize, end: usize, first: usize, last: usize) -> usize {
 
 /// Takes note that these bytes are mapped no longer.
 pub(crate) fn forget(first: usize, length: usize) {
-    let last = first.saturating_add(length.next_multiple_of(4096));
+    let last = first.saturating_add(length.next_multiple_of(page_bytes()));
     for mapping in &MAPPINGS[..USED.load(Ordering::Relaxed).min(ROOM)] {
         let start = mapping.start.load(Ordering::Relaxed);
         if start != 0 {

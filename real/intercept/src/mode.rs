@@ -6,22 +6,18 @@
 //! a child nobody saw being made, and while somebody may run on borrowed memory, it is not, and
 //! `moment` finds out which.
 
+use crate::lending;
+use iolab_processor::WholePages;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
-/// A page of its own: it lies behind the data of the library's file, in anonymous memory.
-#[repr(C, align(4096))]
-struct Page {
+struct Words {
     mode: AtomicU16,
     mark: AtomicU32,
-    #[allow(dead_code, reason = "fills the page")]
-    rest: [AtomicU32; 1022],
 }
 
-static PAGE: Page = Page {
-    mode: AtomicU16::new(0),
-    mark: AtomicU32::new(0),
-    rest: [const { AtomicU32::new(0) }; 1022],
-};
+/// A page of its own: it lies behind the data of the library's file, in anonymous memory.
+static PAGE: WholePages<Words> =
+    WholePages(Words { mode: AtomicU16::new(0), mark: AtomicU32::new(0) });
 
 /// What a forked child is to do; the word itself is wiped in it.
 static WANTED: AtomicU16 = AtomicU16::new(0);
@@ -68,27 +64,29 @@ impl Mode {
 /// The mode of this process.
 #[inline(always)]
 pub(crate) fn get() -> Mode {
-    Mode(PAGE.mode.load(Ordering::Relaxed))
+    Mode(PAGE.0.mode.load(Ordering::Relaxed))
 }
 
 /// Adds to the mode.
 pub(crate) fn add(mode: Mode) {
     WANTED.fetch_or(mode.0, Ordering::Relaxed);
-    PAGE.mode.fetch_or(mode.0, Ordering::Release);
+    PAGE.0.mode.fetch_or(mode.0, Ordering::Release);
 }
 
 /// Takes something out of the mode, also for children.
 pub(crate) fn remove(mode: Mode) {
     WANTED.fetch_and(!mode.0, Ordering::Relaxed);
-    PAGE.mode.fetch_and(!mode.0, Ordering::Release);
+    PAGE.0.mode.fetch_and(!mode.0, Ordering::Release);
 }
 
-/// Says whether this is an ordinary moment.
-pub(crate) fn set_usual(usual: bool) {
-    match usual {
-        true => PAGE.mode.fetch_or(Mode::USUAL.0, Ordering::Release),
-        false => PAGE.mode.fetch_and(!Mode::USUAL.0, Ordering::Release),
-    };
+/// The memory is lent to a child, once more by that count: no moment is an ordinary one.
+pub(crate) fn lend(lent: &AtomicU32) {
+    lending::lend(lent, &PAGE.0.mode, Mode::USUAL.0);
+}
+
+/// So many children do not run on the memory any more.
+pub(crate) fn take_back(lent: &AtomicU32, count: u32) {
+    lending::take_back(lent, count, &PAGE.0.mode, Mode::USUAL.0, !is_nothing_wanted());
 }
 
 /// Whether there is nothing to be done, in children neither.
@@ -98,22 +96,22 @@ pub(crate) fn is_nothing_wanted() -> bool {
 
 /// In a forked child: what its parent wanted.
 pub(crate) fn restore() {
-    PAGE.mode.store(WANTED.load(Ordering::Relaxed), Ordering::Release);
+    PAGE.0.mode.store(WANTED.load(Ordering::Relaxed), Ordering::Release);
 }
 
 /// A word that is zero in a forked child until it is set there.
 #[inline(always)]
 pub(crate) fn mark() -> &'static AtomicU32 {
-    &PAGE.mark
+    &PAGE.0.mark
 }
 
 /// Address and size of the page, for the kernel.
 pub(crate) fn page() -> (usize, usize) {
-    (&raw const PAGE as usize, size_of::<Page>())
+    (&raw const PAGE as usize, size_of_val(&PAGE))
 }
 
 /// From now on every call passes.
 pub(crate) fn nothing_any_more() {
     WANTED.store(0, Ordering::Relaxed);
-    PAGE.mode.store(0, Ordering::Release);
+    PAGE.0.mode.store(0, Ordering::Release);
 }

@@ -51,26 +51,18 @@ pub(crate) fn find_out() -> Moment {
 /// The calling thread is about to lend this process's memory to a child.
 pub(crate) fn lend() {
     thread::block().lent.fetch_add(1, Relaxed);
-    LENT.fetch_add(1, Relaxed);
-    mode::set_usual(false);
+    mode::lend(&LENT);
 }
 
 /// From now on somebody else may be running on this memory at any time.
 pub(crate) fn lend_for_good() {
-    LENT.fetch_add(1, Relaxed);
-    mode::set_usual(false);
+    mode::lend(&LENT);
 }
 
 /// The calling thread runs again, so its child does not run on this memory any more.
 pub(crate) fn take_back() {
     let lent = thread::block().lent.swap(0, Relaxed);
-    if LENT.fetch_sub(lent, Relaxed) == lent && !mode::is_nothing_wanted() {
-        mode::set_usual(true);
-        // Another thread may have lent it in between.
-        if LENT.load(Relaxed) != 0 {
-            mode::set_usual(false);
-        }
-    }
+    mode::take_back(&LENT, lent);
 }
 
 /// In a forked child.

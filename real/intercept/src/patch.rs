@@ -1,7 +1,7 @@
 //! Overwrites the entry points of libc's own functions, so that calls libc makes itself (stdio,
 //! aio, `mkstemp`, `nftw`, …) reach the hooks.
 //!
-//! The first twelve bytes of each become `mov rax, hook; jmp rax`. No trampoline back is needed: a
+//! The first bytes of each become a jump to the hook. No trampoline back is needed: a
 //! hook makes the system call itself. Done once, at start, while the process has one thread; where
 //! the system forbids it (hardened kernels), another preloaded library has a function of that
 //! name, or libc's is not one that can be overwritten (before version 2.26), not all calls are seen:
@@ -11,10 +11,10 @@
 use crate::hook::quiet;
 use crate::next::{self, Next};
 use crate::object::{Libc, Place};
+use crate::processor::code::{JUMP_BYTES, has_inner_entry, jump_to, make_visible};
 use crate::{system, wrappers};
+use iolab_processor::{page_bytes, whole_pages};
 
-const JUMP_BYTES: usize = 12;
-const PAGE: usize = 4096;
 const ENTRIES: usize = 27;
 
 /// A function that makes nothing but its system call, and its hook.
@@ -138,47 +138,29 @@ unsafe fn takes_jump(place: Place) -> bool {
     !has_inner_entry(unsafe { &*(place.address as *const [u8; JUMP_BYTES]) })
 }
 
-/// Before version 2.26, a second function, which is no cancellation point, begins right behind the first
-/// question of one that is: whether there are several threads.
-fn has_inner_entry(code: &[u8; JUMP_BYTES]) -> bool {
-    // `cmpl $0, somewhere; jne …`, where the flag is the file's or the thread's.
-    matches!(
-        code,
-        [0x83, 0x3d, _, _, _, _, 0, 0x75, ..] | [0x64, 0x83, 0x3c, 0x25, _, _, _, _, 0, 0x75, ..]
-    )
-}
-
 /// Opens the pages of one file's functions for writing, all in one piece, and closes them again. A file
 /// without any is done.
 fn overwrite(jumps: &[Option<Jump>]) -> bool {
     let addresses = || jumps.iter().flatten().map(|jump| jump.to);
     let (Some(first), Some(last)) = (addresses().min(), addresses().max()) else { return true };
-    let page = first & !(PAGE - 1);
-    let length = (last + JUMP_BYTES).next_multiple_of(PAGE) - page;
+    let pages = whole_pages(first..last + JUMP_BYTES, page_bytes());
     let read_execute = libc::PROT_READ | libc::PROT_EXEC;
     // SAFETY: the bytes are code of functions at least this long, nobody executes them now, and the pages
     // are readable and executable again afterwards.
     unsafe {
         let open = read_execute | libc::PROT_WRITE;
-        if system::raw3(libc::SYS_mprotect, page, length, open as usize) != 0 {
+        if system::raw3(libc::SYS_mprotect, pages.start, pages.len(), open as usize) != 0 {
             return false;
         }
         for jump in jumps.iter().flatten() {
             let code = jump_to(jump.hook);
             std::ptr::copy_nonoverlapping(code.as_ptr(), jump.to as *mut u8, JUMP_BYTES);
+            make_visible(jump.to);
         }
         let near = next::all().filter(|next| (first..=last).contains(&next.known()));
         near.filter(|next| addresses().any(|it| it == next.known())).for_each(Next::set_patched);
-        system::raw3(libc::SYS_mprotect, page, length, read_execute as usize) == 0
+        system::raw3(libc::SYS_mprotect, pages.start, pages.len(), read_execute as usize) == 0
     }
-}
-
-fn jump_to(hook: usize) -> [u8; JUMP_BYTES] {
-    let mut jump = [0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0];
-    for (to, from) in jump[2..10].iter_mut().zip(hook.to_le_bytes()) {
-        *to = from;
-    }
-    jump
 }
 
 #[cfg(test)]
@@ -186,22 +168,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_with_a_second_one_inside_are_told() {
-        let flag_of_file = [0x83, 0x3d, 0x2d, 0x9b, 0x2d, 0, 0, 0x75, 0x10, 0xb8, 1, 0];
-        let flag_of_thread = [0x64, 0x83, 0x3c, 0x25, 0x18, 0, 0, 0, 0, 0x75, 0x10, 0xb8];
-        assert!(has_inner_entry(&flag_of_file) && has_inner_entry(&flag_of_thread));
-    }
-
-    #[test]
-    fn functions_in_one_piece_are_told_too() {
-        let of_2_31 = [0x64, 0x8b, 4, 0x25, 0x18, 0, 0, 0, 0x85, 0xc0, 0x75, 0x14];
-        let without_cancellation = [0xb8, 0x20, 0, 0, 0, 0x0f, 5, 0x48, 0x3d, 1, 0xf0, 0xff];
-        assert!(!has_inner_entry(&of_2_31) && !has_inner_entry(&without_cancellation));
-    }
-
-    #[test]
     fn what_is_too_short_is_left_alone() {
-        static CODE: [u8; 16] = [0x90; 16];
+        static CODE: [u8; 32] = [0x90; 32];
         let address = CODE.as_ptr() as usize;
         // SAFETY: bytes of this program.
         unsafe {

@@ -134,19 +134,16 @@ pub(crate) fn of_descriptor(fd: i32, buffer: &mut Buffer) -> &[u8] {
     // Of this thread: the first one may have ended, and `/proc/self` is that.
     let mut link = *b"/proc/thread-self/fd/\0\0\0\0\0\0\0\0\0\0\0\0";
     write_decimal(fd.max(0) as u32, &mut link[21..]);
-    // SAFETY: the link is terminated; the kernel writes at most `room` bytes.
-    buffer.fill(|at, room| unsafe {
-        system::raw3(libc::SYS_readlink, link.as_ptr() as usize, at, room)
-    });
+    let Ok(link) = std::ffi::CStr::from_bytes_until_nul(&link) else { return &[] };
+    // SAFETY: the kernel writes at most `room` bytes.
+    buffer.fill(|at, room| unsafe { system::read_link(link, at, room) });
     buffer.text()
 }
 
 /// Where a link leads to; `None` when it cannot be read.
 pub(crate) fn of_link<'a>(link: &std::ffi::CStr, buffer: &'a mut Buffer) -> Option<&'a [u8]> {
     // SAFETY: the link is terminated; the kernel writes at most `room` bytes.
-    buffer.fill(|at, room| unsafe {
-        system::raw3(libc::SYS_readlink, link.as_ptr() as usize, at, room)
-    });
+    buffer.fill(|at, room| unsafe { system::read_link(link, at, room) });
     (buffer.length > 0).then(|| buffer.text())
 }
 

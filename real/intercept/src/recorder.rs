@@ -80,7 +80,7 @@ pub(crate) fn inherited(fd: i32, entry: Entry, path: &[u8], position: i64, size:
         end: now,
         offset: position,
         length: size,
-        argument: i64::from(entry.flags()),
+        argument: i64::from(iolab_processor::traced_open_flags(entry.flags() as i32)),
         result: i64::from(fd),
         number: entry.description(),
         fd,

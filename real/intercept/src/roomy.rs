@@ -6,8 +6,8 @@
 //! so it is for opens and closes and not for transfers. On the stack of the first thread, which never
 //! shrinks, it takes one as long as no call is deeper than those before.
 
+use crate::processor::instructions::on_stack;
 use crate::system;
-use std::arch::naked_asm;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -49,28 +49,13 @@ pub(crate) fn with_room(work: &mut dyn FnMut()) {
     };
     let mut work = work;
     // SAFETY: the stack is this call's own; `run` gets what it expects.
-    unsafe { switch(stack.bytes.get() as usize + STACK_BYTES, run, &raw mut work as usize) };
+    unsafe { on_stack(stack.bytes.get() as usize + STACK_BYTES, run, &raw mut work as usize) };
     stack.taken.store(false, Ordering::Release);
 }
 
 extern "C" fn run(work: usize) {
     // SAFETY: what `with_room` handed over, still alive on the other stack.
     unsafe { (*(work as *mut &mut dyn FnMut()))() }
-}
-
-/// Calls a function on another stack.
-#[unsafe(naked)]
-unsafe extern "C" fn switch(top: usize, function: extern "C" fn(usize), argument: usize) {
-    naked_asm!(
-        "push rbp",
-        "mov rbp, rsp",
-        "mov rsp, rdi",
-        "mov rdi, rdx",
-        "call rsi",
-        "mov rsp, rbp",
-        "pop rbp",
-        "ret"
-    )
 }
 
 fn has_room(here: usize) -> bool {
@@ -141,7 +126,7 @@ mod tests {
         };
         // SAFETY: nobody else uses this stack in this test.
         unsafe {
-            switch(stack.bytes.get() as usize + STACK_BYTES, run, &raw mut work as usize);
+            on_stack(stack.bytes.get() as usize + STACK_BYTES, run, &raw mut work as usize);
         }
         let start = stack.bytes.get() as usize;
         assert!((start..start + STACK_BYTES).contains(&place));

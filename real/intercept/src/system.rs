@@ -1,4 +1,4 @@
-//! System calls without libc: by one `syscall` instruction, results as the kernel gives them
+//! System calls without libc: by one instruction, results as the kernel gives them
 //! (`-errno` for a failure), `errno` untouched.
 //!
 //! A call that may block must not be made this way while another thread might cancel this one: a
@@ -6,29 +6,8 @@
 //! libc does around its own: asynchronous cancellation for the length of the call.
 
 use crate::next::{self, Next};
-use std::arch::asm;
+pub(crate) use iolab_processor::system_call as raw;
 use std::sync::atomic::{AtomicPtr, Ordering};
-
-/// One system call.
-///
-/// # Safety
-/// The arguments must be what the call demands; a hook forwards those of its caller.
-#[inline(always)]
-pub(crate) unsafe fn raw(number: i64, a: [usize; 6]) -> isize {
-    let result: isize;
-    // SAFETY: the kernel clobbers rcx, r11 and rax only; memory effects are the default.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number as isize => result,
-            in("rdi") a[0], in("rsi") a[1], in("rdx") a[2],
-            in("r10") a[3], in("r8") a[4], in("r9") a[5],
-            lateout("rcx") _, lateout("r11") _,
-            options(nostack),
-        );
-    }
-    result
-}
 
 /// A system call of up to three arguments.
 ///
@@ -64,7 +43,7 @@ pub(crate) fn is_single_threaded() -> bool {
 /// version 2.32).
 pub(crate) fn has_one_thread() -> bool {
     // What a directory of processes has beside an entry for each thread: `.` and its own in the parent.
-    const OF_ITSELF: u64 = 2;
+    const OF_ITSELF: libc::nlink_t = 2;
     if is_single_threaded() {
         return true;
     }
@@ -72,7 +51,8 @@ pub(crate) fn has_one_thread() -> bool {
     let path = c"/proc/self/task".as_ptr() as usize;
     // SAFETY: a terminated path, and a buffer as large as the kernel's structure, of which any bytes are one.
     let status = unsafe {
-        raw3(libc::SYS_stat, path, status.as_mut_ptr() as usize, 0);
+        let to = status.as_mut_ptr() as usize;
+        raw(libc::SYS_newfstatat, [HERE, path, to, 0, 0, 0]);
         status.assume_init()
     };
     status.st_nlink == OF_ITSELF + 1
@@ -136,6 +116,27 @@ pub(crate) fn status(fd: i32) -> Result<libc::stat, i32> {
         }
     }
 }
+
+/// Where a symbolic link leads, into `room` bytes at `to`: how many there are.
+///
+/// # Safety
+/// The path is terminated, and there is room.
+pub(crate) unsafe fn read_link(path: &std::ffi::CStr, to: usize, room: usize) -> isize {
+    // SAFETY: the caller's promise.
+    unsafe { raw(libc::SYS_readlinkat, [HERE, path.as_ptr() as usize, to, room, 0, 0]) }
+}
+
+/// Gives a file another name; both are addresses of terminated paths.
+///
+/// # Safety
+/// They are.
+pub(crate) unsafe fn rename(from: usize, to: usize) -> isize {
+    // SAFETY: the caller's promise.
+    unsafe { raw(iolab_processor::SYS_RENAMEAT, [HERE, from, HERE, to, 0, 0]) }
+}
+
+/// Relative paths start from the working directory.
+const HERE: usize = libc::AT_FDCWD as usize;
 
 /// This process, asked of the kernel each time (libc's answer is the same, but is a call).
 pub(crate) fn process_number() -> u32 {

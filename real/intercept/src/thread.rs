@@ -5,20 +5,8 @@
 //! memory at a fixed distance from the thread pointer: two instructions, valid from the first to
 //! the last instruction of the thread, signal handlers included.
 
-use std::arch::{asm, global_asm};
+use crate::processor::instructions;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-
-global_asm!(
-    ".section .tbss.iolab_thread_block,\"awT\",@nobits",
-    ".globl iolab_thread_block",
-    ".hidden iolab_thread_block",
-    ".type iolab_thread_block, @object",
-    ".size iolab_thread_block, 256",
-    ".p2align 6",
-    "iolab_thread_block:",
-    ".zero 256",
-    ".text",
-);
 
 /// The block. All zero when the thread starts. Atomics, since a signal handler may interrupt its
 /// own thread anywhere; no other thread looks in.
@@ -58,16 +46,6 @@ impl Block {
 /// The calling thread's block.
 #[inline(always)]
 pub(crate) fn block() -> &'static Block {
-    let address: *const Block;
-    // SAFETY: reads the offset of the block from the global offset table and adds the thread
-    // pointer; the block lives as long as its thread.
-    unsafe {
-        asm!(
-            "mov {0}, qword ptr [rip + iolab_thread_block@GOTTPOFF]",
-            "add {0}, qword ptr fs:[0]",
-            out(reg) address,
-            options(nostack, pure, readonly),
-        );
-        &*address
-    }
+    // SAFETY: the block lives as long as its thread.
+    unsafe { &*instructions::thread_block() }
 }

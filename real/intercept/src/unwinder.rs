@@ -7,7 +7,7 @@
 //! second one, since a cancelled thread comes with a context of libc's choice.
 
 use crate::object::{self, Name};
-use std::arch::global_asm;
+use crate::processor::way_to_unwinder;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const FILE: &std::ffi::CStr = c"libgcc_s.so.1";
@@ -24,36 +24,7 @@ macro_rules! ways {
         /// Where they lead, 0 before the first call.
         static FOUND: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
 
-        // Each jumps on with the registers it was called with, so that the unwinder takes its caller
-        // for its own.
-        $(global_asm!(
-            ".text",
-            concat!(".globl ", $name),
-            concat!(".hidden ", $name),
-            concat!(".type ", $name, ", @function"),
-            concat!($name, ":"),
-            "mov rax, qword ptr [rip + {found} + 8 * {index}]",
-            "test rax, rax",
-            "jnz 2f",
-            "push rdi",
-            "push rsi",
-            "push rdx",
-            "push rcx",
-            "push r8",
-            "mov edi, {index}",
-            "call {find}",
-            "pop r8",
-            "pop rcx",
-            "pop rdx",
-            "pop rsi",
-            "pop rdi",
-            "2:",
-            "jmp rax",
-            concat!(".size ", $name, ", . - ", $name),
-            found = sym FOUND,
-            find = sym find,
-            index = const $index,
-        );)*
+        $(way_to_unwinder!($index $name, FOUND, find);)*
     };
 }
 

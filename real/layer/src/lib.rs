@@ -5,12 +5,8 @@
 //!
 //! They are preloaded beside `libiolab_intercept.so`, each with this crate's state for itself.
 
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-compile_error!(
-    "the preloaded library knows Linux on x86-64 only; other parts of iolab build alone"
-);
-
 pub mod applied;
+mod entry;
 pub mod inside;
 pub mod library;
 pub mod loader;

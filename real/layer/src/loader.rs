@@ -4,7 +4,6 @@
 //! program that looks names up to learn what there is (`dlsym`) must find what it would find without the
 //! library: the loader's answer stands, unless only the library has the name. Then there is none.
 
-use std::arch::naked_asm;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -98,10 +97,10 @@ fn look_up(handle: *mut c_void, name: &CStr) -> Option<usize> {
 
 /// The loader's own `dlsym`.
 fn loaders_own() -> usize {
-    // The version that every glibc of this processor has.
     // SAFETY: a look-up by terminated names.
     kept(&LOADERS_OWN, || unsafe {
-        libc::dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), c"GLIBC_2.2.5".as_ptr()) as usize
+        libc::dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), iolab_processor::LIBC_VERSION.as_ptr())
+            as usize
     })
 }
 
@@ -124,32 +123,9 @@ fn kept(place: &AtomicUsize, find: impl FnOnce() -> usize) -> usize {
     }
 }
 
-/// # Safety
-/// As of the function behind it, which is jumped to: what it finds may depend on where it was called.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-unsafe extern "C" fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void {
-    naked_asm!(
-        "push rdi",
-        "push rsi",
-        "sub rsp, 8",
-        "mov rdx, [rsp + 24]",
-        "call {way}",
-        "add rsp, 8",
-        "pop rsi",
-        "pop rdi",
-        "test rax, rax",
-        "jz 2f",
-        "jmp rax",
-        "2:",
-        "ret",
-        way = sym way,
-    )
-}
-
 /// Where a look-up goes on: the function behind, or 0 for none to be found. The loader has noted then that
 /// there is none.
-extern "C" fn way(handle: *mut c_void, name: *const c_char, caller: usize) -> usize {
+pub(crate) extern "C" fn way(handle: *mut c_void, name: *const c_char, caller: usize) -> usize {
     // SAFETY: the caller's terminated name, if it is one.
     let name = unsafe { (!name.is_null()).then(|| CStr::from_ptr(name)) };
     match name.is_some_and(|name| is_here_alone(handle, name, caller)) {

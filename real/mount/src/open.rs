@@ -11,6 +11,7 @@ use crate::writers::Writers;
 use fuser::{BackingId, FopenFlags, Request};
 use iolab_host::recording::Teller;
 use iolab_policy::insitu::{Access, Guest, Null, Stack, Strategy, StrategySpec, Totals};
+use iolab_processor::traced_open_flags;
 use iolab_trace::Function;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, Stat};
@@ -263,7 +264,7 @@ impl Hosted {
         register: Register<'_>,
     ) -> Grant {
         let fd = Arc::new(fd);
-        let access = Access::from_flags(i64::from(flags));
+        let access = Access::from_flags(i64::from(traced_open_flags(flags)));
         let hosting = opened.hosting.get_or_insert_with(|| match self.stage(inode) {
             Some(staged) => Hosting::Staged(Box::new(staged)),
             // What it leads to may change while it is open.

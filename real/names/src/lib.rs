@@ -12,11 +12,6 @@
 //! so forked children, and programs that close what they did not open, cannot meet any. What is called
 //! from within our own work passes; a defect of ours is a failed call.
 
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-compile_error!(
-    "the preloaded library knows Linux on x86-64 only; other parts of iolab build alone"
-);
-
 mod calls;
 mod change;
 mod next;

@@ -1,6 +1,7 @@
 //! Where a call's name leads to.
 
 use crate::run::Run;
+use iolab_processor::system_call;
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
 use std::ffi::{CStr, OsStr, OsString, c_char, c_int};
@@ -35,20 +36,11 @@ impl Place {
         let flags = if self.follows { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
         let mut status = std::mem::MaybeUninit::<Stat>::uninit();
         // A call of the kernel's own, since the name may be anything and libc's function is ours.
-        let answer: isize;
+        let (directory, name) = (self.directory as usize, self.name as usize);
+        let a = [directory, name, status.as_mut_ptr() as usize, flags as usize, 0, 0];
         // SAFETY: the kernel reads the name and writes the status, or says that it cannot.
         unsafe {
-            std::arch::asm!(
-                "syscall",
-                inlateout("rax") libc::SYS_newfstatat as isize => answer,
-                in("rdi") self.directory as isize,
-                in("rsi") self.name,
-                in("rdx") status.as_mut_ptr(),
-                in("r10") flags as isize,
-                lateout("rcx") _,
-                lateout("r11") _,
-                options(nostack),
-            );
+            let answer = system_call(libc::SYS_newfstatat, a);
             if answer == 0 { Ok(status.assume_init()) } else { Err(answer) }
         }
     }

@@ -34,8 +34,6 @@ const WINDOWS_MAX: usize = 64;
 const WINDOW_BYTES: u64 = 4 << 20;
 /// How many subfiles are known to have their names on the device; to sync one again does no harm.
 const NAMED_MAX: usize = 1 << 16;
-/// The least that is mapped.
-const PAGE_BYTES: u64 = 4096;
 /// Runs that have less than one byte in so many of their span are written and read one by one: a
 /// system call then costs less than the pages between them.
 const SPARSE: u64 = 256;
@@ -82,7 +80,7 @@ impl Window {
     /// Has the pages of a range of the file at hand, together instead of one at each first touch. Where a
     /// page cannot be had, as when the device cannot read it, that is an error here and no signal later.
     fn populate(&self, from: u64, to: u64) -> Result<()> {
-        let from = from / PAGE_BYTES * PAGE_BYTES;
+        let from = from - from % iolab_processor::page_bytes() as u64;
         // SAFETY: pages of this mapping, before the end of the file; what they hold stays as it is.
         let populated = unsafe {
             let first = self.memory.as_ptr().add((from - self.from) as usize);

@@ -4,6 +4,7 @@ use crate::content::fill;
 use crate::descriptors::{Description, Descriptor, Entry, Tables};
 use crate::scratch::Scratch;
 use iolab_policy::insitu::guest::open_flags as flags;
+use iolab_processor::native_open_flags;
 use iolab_trace::{Class, Event, Function};
 use rustix::fs::{self, Advice, AtFlags, FallocateFlags, Mode, OFlags, SeekFrom};
 use rustix::io::{self, Errno};
@@ -301,7 +302,7 @@ fn open_flags(event: &Event) -> OFlags {
         | flags::SYNC
         | flags::DIRECTORY
         | flags::TEMPORARY;
-    OFlags::from_bits_retain((wanted & known) as u32)
+    OFlags::from_bits_retain(native_open_flags((wanted & known) as i32) as u32)
 }
 
 fn positioned(

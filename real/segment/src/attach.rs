@@ -1,12 +1,13 @@
 //! Making the segment of a run, and finding it in a process of the run.
 
 use crate::layout::{MAGIC, SLABS, STAGES, TABLE_BYTES, Table, VERSION};
+use crate::meeting::before_looking;
 use crate::slab_layout;
 use crate::system::{self, Descriptor, system_call};
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
 
 /// Why there is no segment to share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,7 +229,8 @@ impl Run {
     pub fn begin_move(&self) {
         // Without a slot nothing is held in the run any more.
         if let Some(process) = self.process(self.me()) {
-            process.moving.fetch_add(1, SeqCst);
+            process.moving.fetch_add(1, Release);
+            before_looking();
         }
     }
 
@@ -243,10 +245,10 @@ impl Run {
     /// Whether names are being changed. An owner asks once it has said that it holds. There is no
     /// sum of all processes, which one that is killed between two counts would spoil.
     pub fn is_moving(&self) -> bool {
-        fence(SeqCst);
-        let used = self.table().header.processes_used.load(SeqCst) as usize;
+        before_looking();
+        let used = self.table().header.processes_used.load(Acquire) as usize;
         let mut processes = self.table().processes.iter().take(used);
-        processes.any(|process| process.moving.load(SeqCst) != 0)
+        processes.any(|process| process.moving.load(Acquire) != 0)
     }
 
     /// Stages of one stack that may hold.

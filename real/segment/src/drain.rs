@@ -3,6 +3,7 @@
 use crate::attach::Run;
 use crate::claim::LOOK_EVERY;
 use crate::layout::{Entry, Holds, Wanted};
+use crate::meeting::before_looking;
 use crate::slab::{NO_BASE, Slab};
 use crate::system::{self, Descriptor, birth_of};
 use std::ffi::{CStr, CString};
@@ -175,7 +176,9 @@ impl Run {
     /// # Errors
     /// What could not be written out.
     pub fn close(&self) -> Vec<Undrained> {
+        // Who begins to hold says so first as well, and looks here then.
         self.table().header.closing.store(1, Release);
+        before_looking();
         let owned = |entry: &&Entry| entry.is_used() && entry.owner.load(Relaxed) != 0;
         let entries = self.table().entries.iter();
         entries.filter(owned).filter_map(|entry| self.disturb(entry).err()).collect()

@@ -5,9 +5,9 @@
 
 use crate::attach::Run;
 use crate::layout::{ENTRIES, Entry, State, User, WINDOW, Wanted};
+use crate::meeting::before_looking;
 use crate::system;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::fence;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// What an open came to.
 #[derive(Clone, Copy)]
@@ -200,8 +200,8 @@ impl Run {
     /// More is open than can be told: nobody begins to hold bytes any more. Who looks for holders
     /// after this finds all there will be; who holds the first bytes looks here after saying so.
     pub fn give_up_holding(&self) {
-        self.table().header.crowded.store(1, SeqCst);
-        fence(SeqCst);
+        self.table().header.crowded.store(1, Release);
+        before_looking();
     }
 
     /// The owner holds no bytes and will not again.

@@ -16,7 +16,8 @@ pub(crate) const SLABS: usize = 2048;
 pub(crate) const USERS: usize = 6;
 /// Stages of one stack that may hold bytes back.
 pub const STAGES: usize = 4;
-pub(crate) const PAGE: u64 = 4096;
+/// Of the largest pages this processor has, so that every place is at the beginning of one.
+pub(crate) const PAGE: u64 = iolab_processor::PAGE_BYTES_MAX as u64;
 
 /// The first words of the segment.
 #[repr(C, align(64))]

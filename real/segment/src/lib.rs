@@ -15,6 +15,10 @@
 //! used, so that a process gone wild can lose bytes but not take others with it. A process that
 //! dies anywhere in here leaves nothing half done: words are published last.
 
+/// Those of the system; the tests of orders put an explorer's in their place.
+mod atomic {
+    pub(crate) use std::sync::atomic::{Ordering, fence};
+}
 mod attach;
 mod claim;
 mod counted;
@@ -22,6 +26,7 @@ mod drain;
 mod fast_place;
 mod join;
 mod layout;
+mod meeting;
 mod page;
 mod process;
 mod sealed;

@@ -2,40 +2,12 @@
 
 use std::ffi::{CStr, c_int};
 
-/// One system call; `-errno` for a failure.
-///
-/// # Safety
-/// As for that system call.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(crate) unsafe fn call(number: i64, a: [usize; 6]) -> isize {
-    let result: isize;
-    // SAFETY: the kernel's calling convention on x86-64; it clobbers rcx and r11 only.
-    unsafe {
-        std::arch::asm!("syscall", inlateout("rax") number as isize => result,
-            in("rdi") a[0], in("rsi") a[1], in("rdx") a[2], in("r10") a[3], in("r8") a[4],
-            in("r9") a[5], lateout("rcx") _, lateout("r11") _, options(nostack));
-    }
-    result
-}
-
-/// One system call; `-errno` for a failure. Elsewhere there are no hooks, so libc will do.
-///
-/// # Safety
-/// As for that system call.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) unsafe fn call(number: i64, a: [usize; 6]) -> isize {
-    // SAFETY: the caller's promise.
-    let result = unsafe { libc::syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]) };
-    if result >= 0 { result as isize } else { -(unsafe { *libc::__errno_location() } as isize) }
-}
-
 macro_rules! system_call {
     ($number:ident $(, $argument:expr)* $(,)?) => {{
         let given = [$($argument as usize),*];
         let mut arguments = [0usize; 6];
         arguments[..given.len()].copy_from_slice(&given);
-        $crate::system::call(libc::$number, arguments)
+        iolab_processor::system_call(libc::$number, arguments)
     }};
 }
 pub(crate) use system_call;

@@ -120,10 +120,8 @@ impl Control {
 
     pub(super) fn reading(&self) -> u64 {
         match self.clock {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: every x86-64 processor has the instruction.
-            ClockSource::Counter => unsafe { std::arch::x86_64::_rdtsc() },
-            _ => nanoseconds(libc::CLOCK_MONOTONIC),
+            ClockSource::Counter => iolab_processor::counter(),
+            ClockSource::Monotonic => nanoseconds(libc::CLOCK_MONOTONIC),
         }
     }
 }

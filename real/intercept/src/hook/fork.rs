@@ -11,7 +11,6 @@ use crate::call::{Call, Returns};
 use crate::moment::{self, Moment, moment};
 use crate::{mode, next, process, recorder, stage};
 use iolab_trace::Function;
-use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
 
 unsafe extern "C" {
@@ -39,7 +38,7 @@ extern "C" fn prepare() {
 extern "C" fn parent() {}
 
 extern "C" fn child() {
-    if process::is_new() && !mode::is_nothing_wanted() {
+    if !mode::is_nothing_wanted() && process::is_copy() {
         process::enter_child();
     }
 }
@@ -81,7 +80,7 @@ pub(crate) unsafe extern "C-unwind" fn _Fork() -> i32 {
 }
 
 /// Told before a `vfork`; answers with the function to go on to.
-unsafe extern "C" fn before_vfork() -> usize {
+pub(crate) unsafe extern "C" fn before_vfork() -> usize {
     if moment() == Moment::Usual {
         before_lending();
     }
@@ -95,15 +94,6 @@ fn before_lending() {
     let now = recorder::now();
     record(Function::VFORK, 0, -1, (now, now), 0);
     moment::lend();
-}
-
-/// # Safety
-/// As libc's.
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn vfork() -> i32 {
-    // The child runs on the parent's stack: nothing of ours may lie on it when the call returns.
-    naked_asm!("sub rsp, 8", "call {before}", "add rsp, 8", "jmp rax", before = sym before_vfork)
 }
 
 /// A `clone` with these flags follows, which nobody here sees return.
@@ -131,21 +121,12 @@ pub(super) fn before_clone(flags: u64) {
     }
 }
 
-unsafe extern "C" fn clone_follows(_: *mut c_void, _: *mut c_void, flags: c_int) -> usize {
+/// Told before a `clone`; answers with the function to go on to.
+pub(crate) unsafe extern "C" fn clone_follows(
+    _: *mut c_void,
+    _: *mut c_void,
+    flags: c_int,
+) -> usize {
     before_clone(flags as u32 as u64);
     next::clone.address()
-}
-
-/// # Safety
-/// As libc's; arguments beyond the sixth stay where they are on the stack.
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn clone() -> i32 {
-    naked_asm!(
-        "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "sub rsp, 8",
-        "call {before}",
-        "add rsp, 8", "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi",
-        "jmp rax",
-        before = sym clone_follows
-    )
 }

@@ -5,13 +5,13 @@
 //! here. It may be a `vfork` or a `clone` on the same stack, hence the jump.
 
 use super::{bypass, control, fork, fresh, place};
-use crate::call::{Call, Returns};
+use crate::call::{Call, Returns, kernel_takes_flags};
 use crate::moment::{Moment, moment};
+use crate::processor::calls;
 use crate::wrappers::by_number as functions;
 use crate::{next, stage, system};
 use iolab_trace::Function;
 use iolab_trace::spool::Unseen;
-use std::arch::naked_asm;
 
 /// The function that serves a system call with the same arguments; `None` when there is none.
 fn wrapper(number: i64) -> Option<usize> {
@@ -19,18 +19,15 @@ fn wrapper(number: i64) -> Option<usize> {
         ($($number:ident by $path:path;)*) => {
             match number {
                 $(libc::$number => $path as *const () as usize,)*
-                _ => return None,
+                _ => return calls::wrapper(number),
             }
         };
     }
     Some(served! {
         SYS_read by functions::read;
         SYS_write by functions::write;
-        SYS_open by functions::open;
         SYS_close by functions::close;
-        SYS_stat by functions::stat;
         SYS_fstat by functions::fstat;
-        SYS_lstat by functions::lstat;
         SYS_lseek by functions::lseek;
         SYS_mmap by functions::mmap;
         SYS_munmap by functions::munmap;
@@ -43,12 +40,9 @@ fn wrapper(number: i64) -> Option<usize> {
         SYS_pwritev by functions::pwritev;
         SYS_preadv2 by preadv2;
         SYS_pwritev2 by pwritev2;
-        SYS_access by functions::access;
-        SYS_pipe by fresh::pipe;
         SYS_pipe2 by fresh::pipe2;
         SYS_msync by functions::msync;
         SYS_dup by functions::dup;
-        SYS_dup2 by functions::dup2;
         SYS_dup3 by functions::dup3;
         SYS_sendfile by functions::sendfile;
         SYS_splice by functions::splice;
@@ -69,37 +63,21 @@ fn wrapper(number: i64) -> Option<usize> {
         SYS_fsync by functions::fsync;
         SYS_fdatasync by functions::fdatasync;
         SYS_syncfs by functions::syncfs;
-        SYS_sync_file_range by functions::sync_file_range;
         SYS_sync by functions::sync;
         SYS_truncate by functions::truncate;
         SYS_ftruncate by functions::ftruncate;
         SYS_fallocate by functions::fallocate;
         SYS_chdir by functions::chdir;
         SYS_fchdir by functions::fchdir;
-        SYS_rename by functions::rename;
-        SYS_renameat by functions::renameat;
         SYS_renameat2 by functions::renameat2;
-        SYS_mkdir by functions::mkdir;
         SYS_mkdirat by functions::mkdirat;
-        SYS_rmdir by functions::rmdir;
-        SYS_creat by functions::creat;
-        SYS_link by functions::link;
         SYS_linkat by functions::linkat;
-        SYS_unlink by functions::unlink;
         SYS_unlinkat by functions::unlinkat;
-        SYS_symlink by functions::symlink;
-        SYS_readlink by functions::readlink;
         SYS_readlinkat by functions::readlinkat;
-        SYS_chmod by functions::chmod;
         SYS_fchmod by functions::fchmod;
-        SYS_chown by functions::chown;
         SYS_fchown by functions::fchown;
-        SYS_lchown by functions::lchown;
         SYS_fchownat by functions::fchownat;
-        SYS_utime by functions::utime;
-        SYS_utimes by functions::utimes;
         SYS_utimensat by functions::utimensat;
-        SYS_futimesat by functions::futimesat;
         SYS_setxattr by functions::setxattr;
         SYS_lsetxattr by functions::lsetxattr;
         SYS_fsetxattr by functions::fsetxattr;
@@ -116,13 +94,10 @@ fn wrapper(number: i64) -> Option<usize> {
         SYS_statx by functions::statx;
         SYS_close_range by functions::close_range;
         SYS_memfd_create by fresh::memfd_create;
-        SYS_eventfd by fresh_by_number::<{ libc::SYS_eventfd }>;
         SYS_eventfd2 by fresh_by_number::<{ libc::SYS_eventfd2 }>;
-        SYS_epoll_create by fresh::epoll_create;
         SYS_epoll_create1 by fresh::epoll_create1;
         SYS_timerfd_create by fresh::timerfd_create;
         SYS_signalfd4 by fresh_by_number::<{ libc::SYS_signalfd4 }>;
-        SYS_inotify_init by fresh::inotify_init;
         SYS_inotify_init1 by fresh::inotify_init1;
         SYS_inotify_add_watch by functions::inotify_add_watch;
         SYS_fanotify_init by fresh::fanotify_init;
@@ -154,7 +129,12 @@ fn wrapper(number: i64) -> Option<usize> {
 
 /// Told before a call through `syscall`; answers with the function to go on to, with 1 added when
 /// that takes the arguments without the number.
-unsafe extern "C" fn before_syscall(number: i64, first: usize, b: usize, c: usize) -> usize {
+pub(crate) unsafe extern "C" fn before_syscall(
+    number: i64,
+    first: usize,
+    b: usize,
+    c: usize,
+) -> usize {
     if moment() != Moment::Idle {
         super::sandbox::before_system_call(number, first, b, c);
         if let Some(wrapper) = wrapper(number) {
@@ -168,8 +148,6 @@ unsafe extern "C" fn before_syscall(number: i64, first: usize, b: usize, c: usiz
 
 unsafe fn notice(number: i64, first: usize) {
     match number {
-        libc::SYS_fork => fork::before_clone(0),
-        libc::SYS_vfork => fork::before_clone((libc::CLONE_VM | libc::CLONE_VFORK) as u64),
         libc::SYS_clone => fork::before_clone(first as u64),
         libc::SYS_clone3 if stage::is_readable(first) => {
             // SAFETY: flags are the first word of the structure, which can be read.
@@ -177,29 +155,12 @@ unsafe fn notice(number: i64, first: usize) {
         }
         libc::SYS_io_uring_setup => bypass::around(Unseen::IoUring),
         libc::SYS_io_setup => bypass::around(Unseen::Aio),
-        _ => {}
+        _ => {
+            if let Some(flags) = calls::clone_flags(number) {
+                fork::before_clone(flags);
+            }
+        }
     }
-}
-
-/// # Safety
-/// As libc's.
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn syscall() -> i64 {
-    naked_asm!(
-        "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "sub rsp, 8",
-        "call {before}",
-        "add rsp, 8", "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi",
-        "test al, 1",
-        "jne 2f",
-        "jmp rax",
-        "2:",
-        "dec rax",
-        "mov rdi, rsi", "mov rsi, rdx", "mov rdx, rcx", "mov rcx, r8", "mov r8, r9",
-        "mov r9, [rsp + 8]",
-        "jmp rax",
-        before = sym before_syscall
-    )
 }
 
 /// The system call takes the offset in two halves, of which the first holds all of it.
@@ -208,9 +169,12 @@ unsafe extern "C-unwind" fn preadv2(
     vector: usize,
     count: usize,
     offset: usize,
-    _high: usize,
+    high: usize,
     flags: usize,
 ) -> usize {
+    if !kernel_takes_flags() {
+        return by_number(libc::SYS_preadv2, [fd, vector, count, offset, high, flags]);
+    }
     // SAFETY: the guest's own arguments.
     unsafe { functions::preadv2(fd, vector, count, offset, flags) }
 }
@@ -221,9 +185,12 @@ unsafe extern "C-unwind" fn pwritev2(
     vector: usize,
     count: usize,
     offset: usize,
-    _high: usize,
+    high: usize,
     flags: usize,
 ) -> usize {
+    if !kernel_takes_flags() {
+        return by_number(libc::SYS_pwritev2, [fd, vector, count, offset, high, flags]);
+    }
     // SAFETY: the guest's own arguments.
     unsafe { functions::pwritev2(fd, vector, count, offset, flags) }
 }
@@ -243,7 +210,7 @@ fn by_number(number: i64, a: [usize; 6]) -> usize {
 }
 
 /// A call whose result is a new descriptor.
-unsafe extern "C-unwind" fn fresh_by_number<const NUMBER: i64>(
+pub(crate) unsafe extern "C-unwind" fn fresh_by_number<const NUMBER: i64>(
     a: usize,
     b: usize,
     c: usize,

@@ -8,6 +8,7 @@ use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};
 use crate::stage::{self, Held, Opening};
 use crate::{path, process, scope, system};
+use iolab_processor::traced_open_flags;
 use iolab_trace::Function;
 
 /// # Safety
@@ -156,7 +157,7 @@ fn record(
         end: times.1,
         offset: -1,
         length: size,
-        argument: flags,
+        argument: i64::from(traced_open_flags(flags as i32)),
         result: result as i64,
         number,
         fd: if result >= 0 { result as i32 } else { -1 },

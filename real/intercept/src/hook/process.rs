@@ -231,17 +231,17 @@ pub(crate) unsafe extern "C-unwind" fn fexecve(
     unsafe { exec(&next::fexecve, [fd as usize, arguments, environment], 0) }
 }
 
-pub(super) unsafe extern "C-unwind" fn exec_list(path: usize, arguments: usize) -> i32 {
+pub(crate) unsafe extern "C-unwind" fn exec_list(path: usize, arguments: usize) -> i32 {
     // SAFETY: the array lies on the caller's stack, ended by null as the caller's list is.
     unsafe { exec(&next::execve, [path, arguments, own_environment()], path) }
 }
 
-pub(super) unsafe extern "C-unwind" fn exec_list_search(path: usize, arguments: usize) -> i32 {
+pub(crate) unsafe extern "C-unwind" fn exec_list_search(path: usize, arguments: usize) -> i32 {
     // SAFETY: as above.
     unsafe { exec(&next::execvpe, [path, arguments, own_environment()], path) }
 }
 
-pub(super) unsafe extern "C-unwind" fn exec_list_environment(path: usize, list: usize) -> i32 {
+pub(crate) unsafe extern "C-unwind" fn exec_list_environment(path: usize, list: usize) -> i32 {
     // SAFETY: behind the null that ends the list stands the environment.
     unsafe {
         let mut end = list as *const usize;

@@ -4,6 +4,7 @@
 use crate::call::{ABSENT, Call};
 use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};
+use iolab_processor::traced_open_flags;
 use iolab_trace::spool::{BELOW, LeftOut};
 use iolab_trace::{Class, Function};
 
@@ -15,6 +16,9 @@ fn argument(class: Class, call: &Call) -> i64 {
         Class::Allocate => call.mode,
         Class::Advise => call.advice,
         Class::Lock => call.operation,
+        Class::Control if call.function == Function::FCNTL_SETFL => {
+            traced_open_flags(call.flags as i32) as usize
+        }
         Class::Sync | Class::Flush | Class::Control => call.flags,
         // Those of `preadv2` and `pwritev2`; none is what others have.
         Class::Read | Class::Write if call.flags as i32 > 0 => call.flags as i32 as usize,

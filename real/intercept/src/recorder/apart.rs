@@ -5,8 +5,8 @@
 //! the memory, so that what it maps is mapped here, but not the table of descriptors: in its copy of
 //! the table a number is given up, which the program keeps.
 
+use crate::processor::instructions::in_task;
 use crate::system;
-use std::arch::asm;
 
 /// Shares the memory, waits for its end, is no business of a debugger, and sends no signal at its end,
 /// so that no `wait` of the program meets it.
@@ -45,7 +45,7 @@ fn in_other_table(work: &mut dyn FnMut()) {
     // would take it for the process.
     unsafe {
         set_mask(&raw const all, &raw mut before);
-        let task = cloned(run, &raw mut work as usize);
+        let task = in_task(FLAGS, run, &raw mut work as usize);
         if task > 0 {
             let a = [task as usize, 0, libc::__WCLONE as usize, 0, 0, 0];
             system::raw(libc::SYS_wait4, a);
@@ -67,38 +67,6 @@ extern "C" fn run(work: usize) {
         system::raw3(libc::SYS_close, 0, 0, 0);
         (*(work as *mut &mut dyn FnMut()))();
     }
-}
-
-/// Calls a function in a new task on this stack, below what is in use, and returns when it has ended:
-/// with its number, or the error of the system.
-#[inline(never)]
-unsafe fn cloned(function: extern "C" fn(usize), argument: usize) -> isize {
-    let result: isize;
-    // SAFETY: this thread waits until the task has ended, and the task never leaves these lines.
-    unsafe {
-        asm!(
-            "syscall",
-            "test rax, rax",
-            "jnz 2f",
-            "mov rdi, r13",
-            "call r12",
-            "xor edi, edi",
-            "mov eax, {exit}",
-            "syscall",
-            "2:",
-            exit = const libc::SYS_exit,
-            inlateout("rax") libc::SYS_clone as isize => result,
-            inlateout("rdi") FLAGS as usize => _,
-            inlateout("rsi") 0_usize => _,
-            inlateout("rdx") 0_usize => _,
-            inlateout("r10") 0_usize => _,
-            inlateout("r8") 0_usize => _,
-            in("r12") function as usize,
-            in("r13") argument,
-            clobber_abi("C"),
-        );
-    }
-    result
 }
 
 #[cfg(test)]

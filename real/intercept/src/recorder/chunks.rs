@@ -8,13 +8,13 @@
 
 use super::{page, setup};
 use crate::process;
+use crate::processor::instructions::exchange;
 use crate::thread::{self, Block};
 use iolab_trace::spool::{
     CHUNK_BYTES, CHUNK_MAGIC, CHUNK_RECORDS, Lost, RECORD_BYTES, Record, chunk, control,
     process as head, state,
 };
-use std::arch::asm;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 const MASK: u64 = CHUNK_BYTES as u64 - 1;
 /// Chunks looked through for a free one before the file grows: enough for threads and a slow
@@ -44,23 +44,6 @@ pub(super) fn reserve(block: &Block, wanted: Wanted) -> Option<u64> {
             return Some(cursor);
         }
     }
-}
-
-/// Compare-and-exchange that is atomic towards the thread's own signal handlers only.
-#[inline(always)]
-fn exchange(word: &AtomicU64, old: u64, new: u64) -> bool {
-    let mut found = old;
-    // SAFETY: one instruction on a word of this thread.
-    unsafe {
-        asm!(
-            "cmpxchg qword ptr [{word}], {new}",
-            word = in(reg) word.as_ptr(),
-            new = in(reg) new,
-            inout("rax") found,
-            options(nostack),
-        );
-    }
-    found == old
 }
 
 /// Whether a cursor, read now or before, leads into the chunk of another.

@@ -1,4 +1,4 @@
-//! The two clocks: the time-stamp counter (9 ns) and `CLOCK_MONOTONIC` (20 ns).
+//! The two clocks: the processor's counter (9 ns) and `CLOCK_MONOTONIC` (20 ns).
 //!
 //! The counter is stored raw; readings of both clocks taken together let the finisher turn it into
 //! nanoseconds.
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 static COUNTER: AtomicBool = AtomicBool::new(true);
 
-/// Chooses the clock, once at start.
+/// Chooses the clock, once at start: the counter only where it ticks at one rate on all cores.
 pub(super) fn choose(counter: bool) {
     COUNTER.store(counter, Ordering::Relaxed);
 }
@@ -16,14 +16,11 @@ pub(super) fn choose(counter: bool) {
 /// The time in units of the chosen clock.
 #[inline(always)]
 pub(crate) fn now() -> u64 {
-    if COUNTER.load(Ordering::Relaxed) { counter() } else { nanoseconds(libc::CLOCK_MONOTONIC) }
-}
-
-#[inline(always)]
-fn counter() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction; the launcher chose this clock only
-    // where it ticks at one rate on all cores.
-    unsafe { std::arch::x86_64::_rdtsc() }
+    if COUNTER.load(Ordering::Relaxed) {
+        iolab_processor::counter()
+    } else {
+        nanoseconds(libc::CLOCK_MONOTONIC)
+    }
 }
 
 /// A clock of the system, by the page the kernel shares (no system call).

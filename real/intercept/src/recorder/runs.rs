@@ -10,10 +10,10 @@
 
 use super::chunks::{self, Wanted};
 use super::clock;
+use crate::processor::instructions;
 use crate::thread::{self, Block};
 use iolab_trace::Function;
 use iolab_trace::spool::{COUNT_SHIFT, MIXED, RECORD_BYTES, Record};
-use std::arch::asm;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicI64, AtomicU16, AtomicU32, AtomicU64, Ordering, compiler_fence};
 
@@ -176,18 +176,11 @@ unsafe fn belongs(slot: u64, description: u32, function: Option<Function>) -> bo
     }
 }
 
-/// One instruction, so that a signal handler of the thread comes before it or after it.
+/// In one piece for a signal handler of the thread: it comes before or after.
 #[inline(always)]
 unsafe fn add_to(word: u64, value: i64) {
     // SAFETY: the caller's word, which only this thread writes.
-    unsafe {
-        asm!(
-            "add qword ptr [{word}], {value}",
-            word = in(reg) word as *const AtomicI64,
-            value = in(reg) value,
-            options(nostack),
-        );
-    }
+    instructions::add(unsafe { &*(word as *const AtomicI64) }, value);
 }
 
 /// Begins a run with a call.

@@ -208,7 +208,7 @@ fn new_file() -> Result<usize, Lost> {
         SPARE.push(b"/spare-");
         SPARE.push_decimal(number);
         // SAFETY: terminated paths.
-        let moved = unsafe { system::raw3(libc::SYS_rename, SPARE.address(), FILE.address(), 0) };
+        let moved = unsafe { system::rename(SPARE.address(), FILE.address()) };
         return if moved == 0 {
             open_file(libc::O_RDWR).ok_or(Lost::Setup)
         } else {
@@ -435,9 +435,8 @@ fn fill_texts(base: *mut u8) {
         std::ptr::copy_nonoverlapping(host, base.add(head::HOST), names.nodename.len());
         let directory = base.add(head::DIRECTORY) as usize;
         system::raw3(libc::SYS_getcwd, directory, head::DIRECTORY_BYTES - 1, 0);
-        let (link, program) =
-            (c"/proc/self/exe".as_ptr() as usize, base.add(head::PROGRAM) as usize);
-        system::raw3(libc::SYS_readlink, link, program, head::PROGRAM_BYTES - 1);
+        let program = base.add(head::PROGRAM) as usize;
+        system::read_link(c"/proc/self/exe", program, head::PROGRAM_BYTES - 1);
         fill_command(base);
     }
 }

@@ -219,26 +219,28 @@ fn make(place: &Text, parent: &[u8], layers: u32) -> bool {
         return false;
     }
     // SAFETY: terminated paths.
-    let is_made = is_filled(layers)
-        && unsafe { system::raw3(libc::SYS_rename, DRAFT.address(), place.address(), 0) } == 0;
+    let is_made =
+        is_filled(layers) && unsafe { system::rename(DRAFT.address(), place.address()) } == 0;
     if !is_made {
         remove_draft();
     }
     is_made || is_there(place)
 }
 
+const HERE: usize = libc::AT_FDCWD as usize;
+
 fn make_directory(path: &Text) -> bool {
     // SAFETY: a terminated path.
-    unsafe { system::raw3(libc::SYS_mkdir, path.address(), 0o700, 0) == 0 }
+    unsafe { system::raw3(libc::SYS_mkdirat, HERE, path.address(), 0o700) == 0 }
 }
 
 fn remove_draft() {
     for file in FILES {
         // SAFETY: a terminated path, of a file that this process has made.
-        unsafe { system::raw3(libc::SYS_unlink, in_directory(&DRAFT, file).address(), 0, 0) };
+        unsafe { system::raw3(libc::SYS_unlinkat, HERE, in_directory(&DRAFT, file).address(), 0) };
     }
     // SAFETY: as above.
-    unsafe { system::raw3(libc::SYS_rmdir, DRAFT.address(), 0, 0) };
+    unsafe { system::raw3(libc::SYS_unlinkat, HERE, DRAFT.address(), libc::AT_REMOVEDIR as usize) };
 }
 
 fn is_filled(layers: u32) -> bool {

@@ -75,7 +75,7 @@ pub(crate) unsafe fn made_room(function: Function, a: [usize; 4], result: isize)
         };
         let rest = [fd, from + done, length - done, offset, 0, 0];
         // SAFETY: a part of what the caller gave.
-        unsafe { super::kernel::call6(number, rest) }
+        unsafe { iolab_processor::system_call(number, rest) }
     })
 }
 

@@ -6,7 +6,8 @@ use crate::system;
 use libc::{c_int, siginfo_t};
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::atomic::AtomicI32;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Signals that came at a bad moment, with what the system told about each.
 struct Kept {
@@ -30,12 +31,12 @@ static KEPT: Kept = Kept {
 /// `info` is what the system told of the signal.
 pub(super) unsafe fn keep(number: c_int, info: *const siginfo_t) -> bool {
     let free = (0..KEPT.number.len())
-        .find(|&at| KEPT.number[at].compare_exchange(0, -1, Relaxed, Relaxed).is_ok());
+        .find(|&at| KEPT.number[at].compare_exchange(0, -1, Acquire, Relaxed).is_ok());
     let Some(at) = free else { return false };
     // SAFETY: the element was reserved just now; the system's structure is copied whole.
     unsafe { (*KEPT.info.get())[at].write(*info) };
     KEPT.thread[at].store(thread_number(), Relaxed);
-    KEPT.number[at].store(number, std::sync::atomic::Ordering::Release);
+    KEPT.number[at].store(number, Release);
     table::files().filter(|file| file.is_mine()).for_each(|file| file.late.call_back());
     true
 }
@@ -45,15 +46,15 @@ pub(super) unsafe fn keep(number: c_int, info: *const siginfo_t) -> bool {
 pub(super) fn send_kept() {
     let (pid, thread) = (system::process_number(), thread_number());
     for at in 0..KEPT.number.len() {
-        let number = KEPT.number[at].load(std::sync::atomic::Ordering::Acquire);
+        let number = KEPT.number[at].load(Acquire);
         if number <= 0 || KEPT.thread[at].load(Relaxed) != thread {
             continue;
         }
-        // SAFETY: the element was filled before its number was set. The copy frees it at once: the
-        // handler may not come back.
+        // SAFETY: the element was filled before its number was set. It is free again once it is
+        // copied: the handler may not come back.
         unsafe {
             let info = (*KEPT.info.get())[at].assume_init();
-            KEPT.number[at].store(0, Relaxed);
+            KEPT.number[at].store(0, Release);
             let arguments =
                 [pid as usize, thread as usize, number as usize, &raw const info as usize, 0, 0];
             let sent = system::raw(libc::SYS_rt_tgsigqueueinfo, arguments);

@@ -1,46 +1,11 @@
 //! System calls as they are: no libc, no `errno`, a failure is `-errno`. What happens here is seen
 //! by no hook, is no cancellation point and is safe in a signal handler.
 
-use std::arch::asm;
+pub(crate) use iolab_processor::thread_pointer;
 use std::ffi::{c_char, c_int, c_void};
 
 /// The most bytes one read or write moves (`MAX_RW_COUNT`); larger requests are cut by the kernel.
 pub(crate) const TRANSFER_BYTES_MAX: usize = 0x7fff_f000;
-
-/// Makes system call `number` with six arguments.
-///
-/// # Safety
-/// As for that system call.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(crate) unsafe fn call6(number: i64, arguments: [usize; 6]) -> isize {
-    let [a, b, c, d, e, f] = arguments;
-    let result: isize;
-    // SAFETY: the kernel's calling convention on x86-64; it clobbers rcx and r11 only.
-    unsafe {
-        asm!("syscall", inlateout("rax") number as isize => result,
-            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
-            lateout("rcx") _, lateout("r11") _, options(nostack));
-    }
-    result
-}
-
-/// Makes system call `number` with six arguments.
-///
-/// # Safety
-/// As for that system call.
-#[cfg(target_arch = "aarch64")]
-#[inline(always)]
-pub(crate) unsafe fn call6(number: i64, arguments: [usize; 6]) -> isize {
-    let [a, b, c, d, e, f] = arguments;
-    let result: isize;
-    // SAFETY: the kernel's calling convention on AArch64.
-    unsafe {
-        asm!("svc 0", in("x8") number, inlateout("x0") a => result,
-            in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") f, options(nostack));
-    }
-    result
-}
 
 /// A system call with the arguments given; the rest are zero.
 macro_rules! system_call {
@@ -48,27 +13,10 @@ macro_rules! system_call {
         let given = [$($argument as usize),*];
         let mut arguments = [0usize; 6];
         arguments[..given.len()].copy_from_slice(&given);
-        $crate::stage::kernel::call6(libc::$number, arguments)
+        iolab_processor::system_call(libc::$number, arguments)
     }};
 }
 pub(crate) use system_call;
-
-/// The address of this thread's control block: names a thread while it lives.
-#[inline(always)]
-pub(crate) fn thread_pointer() -> usize {
-    let pointer: usize;
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: the x86-64 ABI keeps the thread control block's own address in its first word.
-    unsafe {
-        asm!("mov {}, fs:0", out(reg) pointer, options(nostack, readonly, preserves_flags));
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: reading the thread register has no effect.
-    unsafe {
-        asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, nomem, preserves_flags));
-    }
-    pointer
-}
 
 /// `read` at the file position.
 ///
@@ -135,7 +83,7 @@ pub(crate) fn close(fd: c_int) -> isize {
 pub(crate) fn sync(fd: c_int, data_only: bool) -> isize {
     let number = if data_only { libc::SYS_fdatasync } else { libc::SYS_fsync };
     // SAFETY: no memory is involved.
-    unsafe { call6(number, [fd as usize, 0, 0, 0, 0, 0]) }
+    unsafe { iolab_processor::system_call(number, [fd as usize, 0, 0, 0, 0, 0]) }
 }
 
 pub(crate) fn truncate(fd: c_int, length: u64) -> isize {

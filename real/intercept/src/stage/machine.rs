@@ -525,7 +525,9 @@ fn target(command: &Command, at: usize) -> Option<u64> {
 
 /// What an open looked like to the strategies.
 pub(super) fn open_call(flags: c_int, status: &libc::stat) -> Call {
-    let access = iolab_policy::insitu::Access::from_flags(i64::from(flags));
+    let access = iolab_policy::insitu::Access::from_flags(i64::from(
+        iolab_processor::traced_open_flags(flags),
+    ));
     Call::Open { access, file_bytes: status.st_size.max(0) as u64, position: 0 }
 }
 

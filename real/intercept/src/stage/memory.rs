@@ -242,34 +242,6 @@ impl KnownPages {
     }
 }
 
-std::arch::global_asm!(
-    // (first byte, end) -> whether every page could be touched. Writing adds nothing, in one piece.
-    ".hidden iolab_touch_read, iolab_touch_write, iolab_touch_end, iolab_touch_fault",
-    ".globl iolab_touch_read, iolab_touch_write, iolab_touch_end, iolab_touch_fault",
-    ".p2align 4",
-    "iolab_touch_read:",
-    "mov al, byte ptr [rdi]",
-    "or rdi, 4095",
-    "inc rdi",
-    "cmp rdi, rsi",
-    "jb iolab_touch_read",
-    "mov al, 1",
-    "ret",
-    ".p2align 4",
-    "iolab_touch_write:",
-    "lock add byte ptr [rdi], 0",
-    "or rdi, 4095",
-    "inc rdi",
-    "cmp rdi, rsi",
-    "jb iolab_touch_write",
-    "mov al, 1",
-    "ret",
-    "iolab_touch_end:",
-    "iolab_touch_fault:",
-    "xor eax, eax",
-    "ret",
-);
-
 unsafe extern "C" {
     fn iolab_touch_read(first: usize, end: usize) -> bool;
     fn iolab_touch_write(first: usize, end: usize) -> bool;

@@ -17,6 +17,7 @@
 use super::{kept, table, watch};
 use crate::moment::{Moment, moment};
 use crate::next::Next;
+use crate::processor::instructions::program_counter;
 use crate::{errno, process, system};
 use libc::{c_int, c_void, sigaction as Action, siginfo_t};
 use std::cell::UnsafeCell;
@@ -308,11 +309,10 @@ unsafe extern "C" fn on_signal(number: c_int, info: *mut siginfo_t, context: *mu
 /// A fault where this library touches memory of the program: the thread goes on behind it.
 unsafe fn goes_on(context: *mut c_void) -> bool {
     // SAFETY: the system's own structure.
-    let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
-    let at = &mut registers[libc::REG_RIP as usize];
-    match super::memory::behind_fault(*at as usize) {
+    let (at, go_on) = program_counter(unsafe { &mut *context.cast::<libc::ucontext_t>() });
+    match super::memory::behind_fault(at) {
         Some(behind) => {
-            *at = behind as i64;
+            go_on(behind);
             true
         }
         None => false,

@@ -43,7 +43,9 @@ int main(void) {
     struct statx extended;
     syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_SIZE, &extended), say("statx", extended.stx_size);
     syscall(SYS_newfstatat, AT_FDCWD, "mixed", &status, 0), say("fstatat", status.st_size);
+#ifdef SYS_stat
     syscall(SYS_stat, "mixed", &status), say("stat", status.st_size);
+#endif
     memset(bytes, 0, sizeof bytes);
     say("pread", syscall(SYS_pread64, fd, bytes, 40, 5L)), say(bytes, 0);
     struct iovec vector[2] = {{"one ", 4}, {"two ", 4}};
@@ -85,14 +87,22 @@ int main(void) {
     say("truncate by path", syscall(SYS_truncate, "renamed", 6L));
     write(fd, " and more", 9);
     say("chmod", syscall(SYS_fchmod, fd, 04755));
+#ifdef SYS_dup2
     say("dup2", syscall(SYS_dup2, 1, fd));
+#else
+    say("dup3", syscall(SYS_dup3, 1, fd, 0));
+#endif
     stat("renamed", &status), say("renamed", status.st_size), say("mode", status.st_mode);
 
     /* A copy made by number shares files and positions. */
     fd = open("shared", O_RDWR | O_CREAT | O_TRUNC, 0644);
     write(fd, "parent ", 7);
     fflush(stdout);
+#ifdef SYS_fork
     int pid = syscall(SYS_fork);
+#else
+    int pid = syscall(SYS_clone, 17L, 0, 0, 0, 0);
+#endif
     if (pid == 0) { write(fd, "fork ", 5); syscall(SYS_exit_group, 3); }
     int ended; waitpid(pid, &ended, 0), say("fork", WEXITSTATUS(ended));
     write(fd, "between ", 8);

@@ -2,21 +2,15 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static long raw(long number, long a) {
-    long result;
-    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a) : "rcx", "r11", "memory");
-    return result;
-}
+#include "past_libc.h"
 
 int main(void) {
     char bytes[64] = {0};
     int fd = open("copied", O_RDWR | O_CREAT | O_TRUNC, 0644), status;
     pwrite(fd, "0123456789", 10, 0);
-    long child = raw(SYS_fork, 0);
+    long child = fork_past_libc();
     if (child == 0) {
         long seen = pread(fd, bytes, sizeof bytes, 0);
         pwrite(fd, "child", 5, 20);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "past_libc.h"
 
 static int fd;
 static void put(const char *text) { write(fd, text, strlen(text)); }
@@ -55,11 +56,18 @@ static void buffers(void) {
     sbrk(-3 * page), bad("break gone", write(other, (char *)top + page, 100));
 }
 
+static void trap(void) {
+#ifdef __aarch64__
+    __asm__ volatile("brk 0");
+#else
+    __asm__ volatile("int3");
+#endif
+}
+
 /* What the kernel says, past every hook. */
 static long size_below(void) {
     struct stat status;
-    long result = SYS_fstat;
-    __asm__ volatile("syscall" : "+a"(result) : "D"((long)fd), "S"(&status) : "rcx", "r11", "memory");
+    long result = past_libc(SYS_fstat, fd, (long)&status, 0);
     return result < 0 ? result : status.st_size;
 }
 
@@ -69,7 +77,7 @@ int main(int count, char **arguments) {
     for (int i = 0; i < 100; i++) put("written ");
     if (!strcmp(way, "signal")) raise(atoi(arguments[2]));
     if (!strcmp(way, "real-time")) raise(SIGRTMIN + atoi(arguments[2]));
-    if (!strcmp(way, "trap")) __asm__ volatile("int3");
+    if (!strcmp(way, "trap")) trap();
     if (!strcmp(way, "overflow")) deep(0);
     if (!strcmp(way, "once")) {
         struct sigaction action = {.sa_handler = once, .sa_flags = SA_RESETHAND}, found;

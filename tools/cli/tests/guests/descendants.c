@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <utmp.h>
 #include <wordexp.h>
+#include "past_libc.h"
 
 extern char **environ;
 static int fd;
@@ -32,12 +33,6 @@ static int renew(const char *name, int flags) {
 }
 static int in_clone(void *argument) { put(argument); return 7; }
 static char stack[65536];
-
-static long inline_fork(void) {
-    long result;
-    __asm__ volatile("syscall" : "=a"(result) : "a"(SYS_fork) : "rcx", "r11", "memory");
-    return result;
-}
 
 int main(int count, char **arguments) {
     if (count > 1) { /* a program started with our descriptors */
@@ -61,7 +56,7 @@ int main(int count, char **arguments) {
     renew("made.inline", 0);
     put("released "), lseek(fd, 0, SEEK_CUR), fsync(fd);
     int mode = fcntl(fd, F_SETFL, 0);
-    if ((pid = inline_fork()) == 0) {
+    if ((pid = fork_past_libc()) == 0) {
         int mine = open("made.by_the_child", O_WRONLY | O_CREAT | O_TRUNC, 0644);
         for (int i = 0; i < 100; i++) write(mine, "child ", 6);
         put("child ");
@@ -70,7 +65,7 @@ int main(int count, char **arguments) {
     end("inline fork", pid), put("parent again");
     int held = open("made.held", O_RDWR | O_CREAT | O_TRUNC, 0644);
     write(held, "held by the parent", 18);
-    if ((pid = inline_fork()) == 0) {
+    if ((pid = fork_past_libc()) == 0) {
         struct stat status;
         write(open("made.other", O_WRONLY | O_CREAT, 0644), "x", 1);
         _exit(lseek(held, 0, SEEK_SET));

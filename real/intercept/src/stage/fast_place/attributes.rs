@@ -36,7 +36,7 @@ fn note_change(place: &FastPlace, file: &StagedFile, result: isize) {
     if result == 0 && place.find(file.home).is_some() {
         let copy = place.copy_of(file.home);
         // SAFETY: a terminated path.
-        unsafe { system_call!(SYS_chmod, copy.c_text().as_ptr(), PRIVATE) };
+        unsafe { system_call!(SYS_fchmodat, libc::AT_FDCWD, copy.c_text().as_ptr(), PRIVATE) };
     }
 }
 
@@ -62,10 +62,10 @@ fn at_home(call: &Call, home: &FastPath) -> Option<isize> {
     // SAFETY: a terminated path, and the program's own arguments.
     Some(unsafe {
         match call.function {
-            Function::FCHMOD => system_call!(SYS_chmod, path, b),
-            Function::FCHMODAT => system_call!(SYS_chmod, path, c),
-            Function::FCHOWN => system_call!(SYS_chown, path, b, c),
-            Function::FCHOWNAT => system_call!(SYS_chown, path, c, d),
+            Function::FCHMOD => system_call!(SYS_fchmodat, libc::AT_FDCWD, path, b),
+            Function::FCHMODAT => system_call!(SYS_fchmodat, libc::AT_FDCWD, path, c),
+            Function::FCHOWN => system_call!(SYS_fchownat, libc::AT_FDCWD, path, b, c),
+            Function::FCHOWNAT => system_call!(SYS_fchownat, libc::AT_FDCWD, path, c, d),
             Function::FSETXATTR => system_call!(SYS_setxattr, path, b, c, d, e),
             Function::FREMOVEXATTR => system_call!(SYS_removexattr, path, b),
             _ => return None,
