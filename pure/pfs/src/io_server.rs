@@ -22,7 +22,7 @@ pub use events::{Action, Event, Outcome};
 
 use crate::plant::{Plant, is_planted};
 use crate::serving::{self, Admission, Needs, Serving};
-use crate::{Buffer, Code, HoldNumber, Message, Peer, Portion, Request, SessionId};
+use crate::{Buffer, Code, Division, HoldNumber, Message, Peer, Portion, Request, SessionId};
 use commits::{Commits, FAILED};
 use groups::{Arrival, Groups, Reply};
 use holds::{Holds, Released, Taken};
@@ -181,12 +181,12 @@ impl IoServer {
                 Err(Some(Message::failed(code, FAILED)))
             }
             Message::Write(access) => {
-                let (subfile, portion, _) = self.serving.portion(id, access, |layout| layout)?;
+                let (subfile, portion, _) = self.serving.portion(id, access, Division::from)?;
                 let (buffer, span) = serving::payload_of(&portion, payload)?;
                 Ok(Work::Write { subfile, portion, span, buffer, asks_room: false })
             }
             Message::Read(access) => {
-                let (subfile, portion, _) = self.serving.portion(id, access, |layout| layout)?;
+                let (subfile, portion, _) = self.serving.portion(id, access, Division::from)?;
                 serving::check_read(&portion)?;
                 Ok(Work::Read { subfile, end: portion.from, portion, bytes: 0 })
             }
@@ -492,11 +492,11 @@ impl serving::Work for Work {
     fn needs(&self) -> Option<Needs> {
         Some(match self {
             Work::Write { subfile, portion, span, .. } => {
-                Needs::stripes(*subfile, portion.layout, *span, true)
+                Needs::stripes(*subfile, portion.division, *span, true)
             }
             Work::Read { subfile, portion, .. } => {
                 let span = portion.span().unwrap_or(Extent::new(0, 0));
-                Needs::stripes(*subfile, portion.layout, span, false)
+                Needs::stripes(*subfile, portion.division, span, false)
             }
             Work::Resize { subfile, .. } => Needs::all_of(*subfile, true),
             Work::Measure { subfile } => Needs::all_of(*subfile, false),

@@ -67,6 +67,9 @@ pub fn start(
         servers,
         caches,
         cache_memory,
+        placement,
+        replacement,
+        write_policy,
         layout,
         schedule,
         durability,
@@ -83,6 +86,14 @@ pub fn start(
     }
     if let Some(bytes) = cache_memory {
         program.args(["--cache-memory", &bytes.to_string()]);
+    }
+    let named = [
+        ("--placement", placement),
+        ("--replacement", replacement),
+        ("--write-policy", write_policy),
+    ];
+    for (option, name) in named {
+        program.args(name.iter().flat_map(|name| [option, name]));
     }
     if let Some(layout) = layout {
         program.args(["--layout", layout]);

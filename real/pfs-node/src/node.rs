@@ -46,6 +46,8 @@ impl Node {
         let mut node = Node { instance, stop, threads, stop_caches, caches };
         let instance::Description { servers, caches, cache_memory, durability, capacity, .. } =
             node.instance.description;
+        let instance::Description { placement, replacement, write_policy, .. } =
+            node.instance.description;
         let windows = Budget::of(node.instance.window_memory);
         let events = tape::place(&node.instance.directory);
         for server in 0..servers {
@@ -78,7 +80,13 @@ impl Node {
             let stop = Bell::new().map_err(|error| failed("a cache manager", &error))?;
             node.stop_caches.push(stop.clone());
             let usual = cache_manager::Settings::usual(index, caches, servers);
-            let settings = cache_manager::Settings { memory: cache_memory, ..usual };
+            let settings = cache_manager::Settings {
+                memory: cache_memory,
+                placement,
+                replacement,
+                write_policy,
+                ..usual
+            };
             let (party, events) = (Party::Cache(index), events.clone());
             let thread = node.serve(party, stop, move |door, place, welcome, stop| {
                 Cache::new(settings, door, place, welcome, events.as_deref())?.run(stop)
@@ -139,6 +147,8 @@ impl Node {
             party,
             servers: self.instance.description.servers,
             caches: self.instance.description.caches,
+            placement: self.instance.description.placement,
+            write_policy: self.instance.description.write_policy,
         };
         let work = move || {
             let ended = catch_unwind(AssertUnwindSafe(|| serve(door, place, welcome, &stop)));

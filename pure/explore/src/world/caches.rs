@@ -31,6 +31,9 @@ impl Cache {
         let settings = Settings {
             memory: plan.cache_memory,
             block_bytes: plan.block_bytes,
+            placement: plan.placement,
+            replacement: plan.replacement,
+            write_policy: plan.write_policy,
             grant_bytes: plan.grant_bytes,
             serving: ServingSettings { view_bytes_max, ..usual.serving },
             ..usual
@@ -153,6 +156,13 @@ impl World {
             Buffer(buffer)
         });
         self.tell_cache(at, Event::Replied { from, request, message, payload });
+    }
+
+    /// What processes have left in caches that flush nothing by themselves is brought to servers.
+    pub(super) fn end_caches(&mut self) {
+        if !self.plan.write_policy.flushes_all {
+            (0..self.plan.caches).for_each(|at| self.tell_cache(at, Event::Ending));
+        }
     }
 
     pub(super) fn tell_cache(&mut self, at: u32, event: Event) {

@@ -8,6 +8,8 @@ use iolab_pfs::configuration::Durability;
 use iolab_pfs_node::instance::{Description, Instance, Wish};
 use iolab_pfs_node::launch::{self, Life, Started};
 use iolab_pfs_node::node;
+use iolab_policy::placement::Rule;
+use iolab_policy::write_policy::catalog::Answer;
 use iolab_vocab::{format_bytes, parse_bytes};
 use std::env;
 use std::io::{self, Read, Write};
@@ -27,6 +29,18 @@ pub(super) struct Shape {
     /// Memory of each cache manager. [default: 256 MiB, or what the directory has]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     cache_memory: Option<u64>,
+    /// Which cache manager has which blocks: `modulo`, `at-servers`, `rendezvous`, `local` or `cruel`. [default:
+    /// `modulo`, or what the directory has]
+    #[arg(long, value_name = "NAME")]
+    placement: Option<String>,
+    /// Which block leaves a full cache manager: `lru`, `two-queue`, `clock`, `fifo` or `cruel`. [default: `lru`, or what
+    /// the directory has]
+    #[arg(long, value_name = "NAME")]
+    replacement: Option<String>,
+    /// When cache managers bring to servers what was written: `delayed`, `through`, `on-sync` or `cruel`. [default:
+    /// `delayed`, or what the directory has]
+    #[arg(long, value_name = "NAME")]
+    write_policy: Option<String>,
     /// How files are partitioned: `stripe:unit=256k,count=4`, or `one`.
     #[arg(long, value_name = "LAYOUT")]
     pub(super) layout: Option<String>,
@@ -58,6 +72,9 @@ impl Shape {
             servers: self.servers,
             caches: self.caches,
             cache_memory: self.cache_memory,
+            placement: self.placement.clone(),
+            replacement: self.replacement.clone(),
+            write_policy: self.write_policy.clone(),
             layout: self.layout.clone(),
             schedule: self.schedule.clone(),
             durability: self.durability.clone(),
@@ -108,6 +125,7 @@ pub(super) fn up(arguments: &Up) -> Result<ExitCode, Failure> {
     say_line!("servers     {}", description.servers);
     if description.caches > 0 {
         say_line!("caches      {}", caches(&description));
+        say_line!("policies    {}", policies(&description));
     }
     say_line!("layout      {}", description.layout);
     say_line!("schedule    {}", description.schedule.name);
@@ -131,12 +149,21 @@ pub(super) fn caches(description: &Description) -> String {
     format!("{}, with {} each", description.caches, format_bytes(description.cache_memory))
 }
 
+/// How cache managers share blocks, replace them, and bring them to servers.
+pub(super) fn policies(description: &Description) -> String {
+    let Description { placement, replacement, write_policy, .. } = description;
+    let names = (placement.name, replacement.name, write_policy.name);
+    format!("placement {}, replacement {}, write policy {}", names.0, names.1, names.2)
+}
+
 /// What the class promises.
 pub(super) fn durability(description: &Description) -> String {
-    let what = match (description.durability, description.caches) {
+    let is_through = description.write_policy.answer == Answer::Saved;
+    let is_cached = description.caches > 0 && !matches!(description.placement.rule, Rule::Nobody);
+    let what = match (description.durability, is_cached && !is_through) {
         (Durability::Device, _) => "what is synced or closed outlives a power cut",
-        (Durability::Process, 0) => "what is answered outlives the servers, not a power cut",
-        (Durability::Process, _) => {
+        (Durability::Process, false) => "what is answered outlives the servers, not a power cut",
+        (Durability::Process, true) => {
             "what is synced or closed outlives the servers, not a power cut"
         }
         (Durability::None, _) => "a sync is over at once, and nothing is promised",
