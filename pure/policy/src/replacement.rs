@@ -36,8 +36,8 @@ pub struct Block {
 /// What a replacement is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// How many blocks there is room for, about.
-    pub blocks: u64,
+    /// Bytes of blocks at most.
+    pub memory: u64,
 }
 
 /// What the machine is told.
@@ -47,6 +47,8 @@ pub enum Event {
     Came {
         /// Which.
         block: Block,
+        /// How many bytes it has.
+        bytes: u32,
     },
     /// Somebody reads or writes it.
     Used {

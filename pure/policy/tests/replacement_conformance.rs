@@ -13,7 +13,7 @@ fn block(number: u64) -> Block {
 }
 
 fn make(name: &str, blocks: u64) -> Box<dyn Replacement> {
-    checked(find(name).unwrap().make(Place { blocks }))
+    checked(find(name).unwrap().make(Place { memory: 10 * blocks }))
 }
 
 /// Who leaves.
@@ -45,7 +45,7 @@ fn every_replacement_makes_room_while_any_block_may_leave() {
                             let Some(Action::Leave { block }) = out.pop() else { continue };
                             assert_eq!(there.remove(&block), Some(false), "{row:?} seed {seed}");
                         }
-                        tell(Event::Came { block }, &mut out);
+                        tell(Event::Came { block, bytes: 10 }, &mut out);
                         there.insert(block, false);
                     }
                     (0..4, Some(_)) => tell(Event::Used { block }, &mut out),
@@ -93,7 +93,7 @@ fn hits(name: &str, blocks: u64, asked: impl Iterator<Item = u64>) -> usize {
             there.remove(&leaver(&mut *replacement).unwrap());
         }
         there.insert(block);
-        replacement.step(Nanos::ZERO, Event::Came { block }, &mut out);
+        replacement.step(Nanos::ZERO, Event::Came { block, bytes: 10 }, &mut out);
     }
     hits
 }
@@ -125,7 +125,7 @@ fn what_was_used_lately_stays_with_lru_and_clock_and_not_with_fifo() {
 fn blocks_leave_in_the_order_of_their_last_use_and_held_ones_when_they_are_free() {
     let mut lru = make("lru", 4);
     let tell = |lru: &mut dyn Replacement, event| lru.step(Nanos::ZERO, event, &mut Vec::new());
-    (0..4).for_each(|at| tell(&mut *lru, Event::Came { block: block(at) }));
+    (0..4).for_each(|at| tell(&mut *lru, Event::Came { block: block(at), bytes: 10 }));
     tell(&mut *lru, Event::Used { block: block(0) });
     tell(&mut *lru, Event::Held { block: block(1) });
     assert_eq!(leaver(&mut *lru), Some(block(2)));

@@ -109,9 +109,8 @@ pub(super) struct Blocks {
 impl Blocks {
     /// None; the settings are in range.
     pub(super) fn new(settings: &Settings) -> Blocks {
-        let Settings { memory, block_bytes, age, index, .. } = *settings;
-        let replacement =
-            settings.replacement.make(replacement::Place { blocks: memory / block_bytes });
+        let Settings { memory, age, index, .. } = *settings;
+        let replacement = settings.replacement.make(replacement::Place { memory });
         let seed = Seed(u64::from(index));
         Blocks {
             of: BTreeMap::new(),
@@ -218,7 +217,7 @@ impl Blocks {
             waiters: Vec::new(),
             is_kept: false,
         };
-        self.tell_replacement(replacement::Event::Came { block: named(key) });
+        self.tell_replacement(replacement::Event::Came { block: named(key), bytes });
         self.of.insert(key, block);
         out.push(Action::Take { block: number, bytes });
         true

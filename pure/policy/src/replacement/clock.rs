@@ -22,7 +22,7 @@ impl Machine for Clock {
 
     fn step(&mut self, _: Nanos, event: Event, out: &mut Vec<Action>) {
         match event {
-            Event::Came { block } => self.round.push(block),
+            Event::Came { block, bytes } => self.round.push(block, bytes),
             Event::Used { block } => drop(self.used.insert(block)),
             Event::Held { block } => drop(self.round.hold(block, true)),
             Event::Freed { block } => drop(self.round.hold(block, false)),
@@ -34,7 +34,7 @@ impl Machine for Clock {
             Event::Full => {
                 while let Some(block) = self.round.first() {
                     if self.used.remove(&block) {
-                        self.round.push(block);
+                        self.round.used(block);
                         continue;
                     }
                     self.round.remove(block);

@@ -49,7 +49,7 @@ impl Laws for ReplacementLaws {
             return Err("the machine answers what is no question".to_owned());
         }
         match (*event, actions) {
-            (Event::Came { block }, _) => match self.held.insert(block, false) {
+            (Event::Came { block, .. }, _) => match self.held.insert(block, false) {
                 None => Ok(()),
                 Some(_) => Err(format!("{block:?} comes twice")),
             },

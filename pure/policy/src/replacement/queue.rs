@@ -8,48 +8,63 @@ use std::collections::BTreeMap;
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
-    /// The place of each, and whether it must stay.
-    of: BTreeMap<Block, (u64, bool)>,
+    of: BTreeMap<Block, Entry>,
     /// Those that may leave, by their places.
     free: BTreeMap<u64, Block>,
     last: u64,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    place: u64,
+    must_stay: bool,
+    bytes: u32,
 }
 
 impl Queue {
-    pub(super) fn len(&self) -> u64 {
-        self.of.len() as u64
+    /// Bytes of all.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
-    /// Behind all others, also one that is there.
-    pub(super) fn push(&mut self, block: Block) {
+    /// One that may leave, behind all others.
+    pub(super) fn push(&mut self, block: Block, bytes: u32) {
+        self.remove(block);
         self.last += 1;
-        let held = self.remove(block).unwrap_or(false);
-        self.of.insert(block, (self.last, held));
-        if !held {
+        self.of.insert(block, Entry { place: self.last, must_stay: false, bytes });
+        self.free.insert(self.last, block);
+        self.bytes += u64::from(bytes);
+    }
+
+    /// Puts one that is there behind all others.
+    pub(super) fn used(&mut self, block: Block) {
+        let Some(entry) = self.of.get_mut(&block) else { return };
+        self.last += 1;
+        if !entry.must_stay {
+            self.free.remove(&entry.place);
             self.free.insert(self.last, block);
         }
+        entry.place = self.last;
     }
 
-    /// Tells whether it had to stay, if it was there.
-    pub(super) fn remove(&mut self, block: Block) -> Option<bool> {
-        let (place, held) = self.of.remove(&block)?;
+    /// Gives its bytes, if it is there.
+    pub(super) fn remove(&mut self, block: Block) -> Option<u32> {
+        let Entry { place, bytes, .. } = self.of.remove(&block)?;
         self.free.remove(&place);
-        Some(held)
+        self.bytes -= u64::from(bytes);
+        Some(bytes)
     }
 
     /// Whether it must stay from now on; false if it is not there.
-    pub(super) fn hold(&mut self, block: Block, held: bool) -> bool {
-        let Some((place, is_held)) = self.of.get_mut(&block) else { return false };
-        *is_held = held;
-        match held {
-            true => self.free.remove(place),
-            false => self.free.insert(*place, block),
+    pub(super) fn hold(&mut self, block: Block, must_stay: bool) -> bool {
+        let Some(entry) = self.of.get_mut(&block) else { return false };
+        entry.must_stay = must_stay;
+        match must_stay {
+            true => self.free.remove(&entry.place),
+            false => self.free.insert(entry.place, block),
         };
         true
-    }
-
-    pub(super) fn has(&self, block: Block) -> bool {
-        self.of.contains_key(&block)
     }
 
     /// The first that may leave.
@@ -62,10 +77,9 @@ impl Queue {
         self.free.values().next_back().copied()
     }
 
-    /// Takes the first that may leave.
-    pub(super) fn pop(&mut self) -> Option<Block> {
+    /// Takes the first that may leave, which has so many bytes.
+    pub(super) fn pop(&mut self) -> Option<(Block, u32)> {
         let first = self.first()?;
-        self.remove(first);
-        Some(first)
+        Some((first, self.remove(first)?))
     }
 }
