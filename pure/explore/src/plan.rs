@@ -11,6 +11,7 @@ pub(crate) use programs::{Access, NameCall, Program, Round, SLOTS, Step};
 
 use crate::dice::Dice;
 use iolab_pfs::configuration::Durability;
+use iolab_pfs::io_server::Limit;
 use iolab_pfs::{Layout, Managers};
 use iolab_policy::placement::catalog as placement;
 use iolab_policy::replacement::catalog as replacement;
@@ -66,6 +67,8 @@ pub(crate) struct Plan {
     pub(crate) write_policy: &'static write_policy::Row,
     pub(crate) block_bytes: u64,
     pub(crate) grant_bytes: u64,
+    /// Whether what servers may use at most is told as a quota.
+    pub(crate) is_quota: bool,
     pub(crate) durability: Durability,
     /// How many times as long as other works of devices syncs take.
     pub(crate) slow_syncs: u64,
@@ -160,6 +163,7 @@ impl Plan {
             write_policy,
             block_bytes,
             grant_bytes,
+            is_quota: Dice::new(seed, 9).one_in(2),
             durability,
             slow_syncs,
             layout,
@@ -177,6 +181,12 @@ impl Plan {
     /// Who has what of files.
     pub(crate) fn managers(&self) -> Managers {
         Managers { count: self.caches, servers: self.servers, placement: self.placement }
+    }
+
+    /// What servers may use at most.
+    pub(crate) fn limit(&self) -> Option<Limit> {
+        let limit = if self.is_quota { Limit::Quota } else { Limit::Capacity };
+        (self.rates.capacity > 0).then(|| limit(self.rates.capacity))
     }
 
     /// Whether a write that was answered outlives the cache manager that took it.

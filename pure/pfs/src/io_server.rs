@@ -30,19 +30,45 @@ use iolab_policy::Machine;
 use iolab_vocab::{Direction, Extent, Nanos};
 use room::{Room, Wanted};
 
+/// How much of its device a server may use, and whose limit that is: what is told to who meets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// So many bytes were set aside for the file system.
+    Capacity(u64),
+    /// So many bytes are its user's.
+    Quota(u64),
+}
+
+impl Limit {
+    /// The part of each of so many servers.
+    pub fn shared(self, servers: u32) -> Limit {
+        match self {
+            Limit::Capacity(bytes) => Limit::Capacity(bytes / u64::from(servers)),
+            Limit::Quota(bytes) => Limit::Quota(bytes / u64::from(servers)),
+        }
+    }
+
+    /// How many.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Limit::Capacity(bytes) | Limit::Quota(bytes) => bytes,
+        }
+    }
+}
+
 /// What a server is built with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Towards those who ask.
     pub serving: ServingSettings,
     /// How much of its device it may use, if not all.
-    pub capacity_bytes: Option<u64>,
+    pub limit: Option<Limit>,
 }
 
 impl Settings {
     /// As all servers, on all of the device.
     pub fn usual() -> Settings {
-        Settings { serving: ServingSettings::usual(), capacity_bytes: None }
+        Settings { serving: ServingSettings::usual(), limit: None }
     }
 }
 
@@ -106,7 +132,7 @@ impl IoServer {
             groups: Groups::default(),
             holds: Holds::default(),
             commits: Commits::default(),
-            room: Room::of(settings.capacity_bytes),
+            room: Room::of(settings.limit),
             failed: None,
             woken_at: None,
         }

@@ -137,10 +137,8 @@ fn of_servers() -> impl Strategy<Value = Message> {
             let ([from, to, taken, bytes, more], inode) = (numbers, Inode(inode));
             Message::Grant { inode, subfile, from, to, taken, bytes, more }
         }),
-        any::<[u64; 3]>().prop_map(|[bytes, missing, unit]| Message::Granted {
-            bytes,
-            missing,
-            unit
+        (any::<[u64; 3]>(), codes()).prop_map(|([bytes, missing, unit], refusal)| {
+            Message::Granted { refusal, bytes, missing, unit }
         }),
         Just(Message::Status),
         Just(Message::Count),
@@ -706,7 +704,7 @@ fn one_of_each() -> Vec<Message> {
         Message::Release { hold, inode, subfile: 6 },
         Message::Resume { inode, subfile: 6 },
         Message::Grant { inode, subfile: 6, from: 7, to: 8, taken: 9, bytes: 10, more: 11 },
-        Message::Granted { bytes: 11, missing: 12, unit: 13 },
+        Message::Granted { bytes: 11, missing: 12, unit: 13, refusal: Code::QUOTA },
         Message::Status,
         Message::Count,
         Message::Connected(vec![Connected { name: "rank 3".to_owned(), window_bytes: 7 }]),

@@ -13,6 +13,7 @@ use crate::device_sync::sync_directory;
 use crate::tape;
 use iolab_pfs::cache_manager::{self, MEMORY_MIN};
 use iolab_pfs::configuration::Durability;
+use iolab_pfs::io_server::Limit;
 use iolab_pfs::{Layout, Party};
 use iolab_policy::placement::catalog as placement;
 use iolab_policy::replacement::catalog as replacement;
@@ -69,6 +70,8 @@ pub struct Description {
     pub durability: Durability,
     /// Bytes of their devices that its servers may use together, in equal shares; if nothing is said, all.
     pub capacity: Option<u64>,
+    /// The same as what its user may use: told otherwise to who meets it.
+    pub quota: Option<u64>,
     /// When it was made: seconds since 1970.
     pub created: u64,
 }
@@ -96,6 +99,8 @@ pub struct Wish {
     pub durability: Option<String>,
     /// Bytes that its servers may use together; 0: all there are.
     pub capacity: Option<u64>,
+    /// Bytes that its user may use; 0: all there are.
+    pub quota: Option<u64>,
     /// Memory that clients and servers share, in bytes, while it is served this time.
     pub window_memory: Option<u64>,
     /// Where the events of all machines are recorded while it is served this time.
@@ -156,6 +161,8 @@ struct Table {
     durability: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     capacity: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    quota: Option<u64>,
     created: u64,
 }
 
@@ -257,8 +264,18 @@ impl Description {
                 .as_deref()
                 .map_or(Ok(write_policy::USUAL), write_policy::find)?,
             capacity: table.capacity,
+            quota: table.quota,
             created: table.created,
         })
+    }
+
+    /// What its servers may use together, and whose limit that is: the narrower of both.
+    pub fn limit(&self) -> Option<Limit> {
+        match (self.capacity, self.quota) {
+            (Some(capacity), Some(quota)) if capacity < quota => Some(Limit::Capacity(capacity)),
+            (capacity, None) => capacity.map(Limit::Capacity),
+            (_, Some(quota)) => Some(Limit::Quota(quota)),
+        }
     }
 
     fn write(&self, directory: &Path) -> std::io::Result<()> {
@@ -276,6 +293,7 @@ impl Description {
             schedule: self.schedule.name.to_owned(),
             durability: self.durability.name().to_owned(),
             capacity: self.capacity,
+            quota: self.quota,
             created: self.created,
         };
         let text = toml::to_string(&table).map_err(std::io::Error::other)?;
@@ -308,7 +326,8 @@ impl Description {
         let replacement = wish.replacement()?.unwrap_or(replacement::USUAL);
         let write_policy = wish.write_policy()?.unwrap_or(write_policy::USUAL);
         let durability = wish.durability()?.unwrap_or_default();
-        let capacity = capacity_of(wish, servers)?.flatten();
+        let capacity = limit_of("capacity", wish.capacity, servers)?.flatten();
+        let quota = limit_of("quota", wish.quota, servers)?.flatten();
         let uuid = format!("{:032x}", random());
         Ok(Description {
             uuid,
@@ -322,6 +341,7 @@ impl Description {
             schedule,
             durability,
             capacity,
+            quota,
             created,
         })
     }
@@ -388,15 +408,15 @@ fn cache_memory_of(wish: &Wish) -> Result<Option<u64>, Refusal> {
 }
 
 /// How much its servers may use, if that is wished: a number, or all there is.
-fn capacity_of(wish: &Wish, servers: u32) -> Result<Option<Option<u64>>, Refusal> {
+fn limit_of(name: &str, wished: Option<u64>, servers: u32) -> Result<Option<Option<u64>>, Refusal> {
     let least = u64::from(servers) * CAPACITY_MIN;
-    match wish.capacity {
+    match wished {
         None => Ok(None),
         Some(0) => Ok(Some(None)),
         Some(bytes) if bytes < least => Refusal::refuse(
-            format!("a capacity of {} for {servers} servers", format_bytes(bytes)),
+            format!("a {name} of {} for {servers} servers", format_bytes(bytes)),
             format!(
-                "give --capacity of {} or more, or --capacity 0 for all that their devices have",
+                "give --{name} of {} or more, or --{name} 0 for all that their devices have",
                 format_bytes(least)
             ),
         ),
@@ -438,7 +458,9 @@ impl Instance {
                 let replacement = wish.replacement()?.unwrap_or(found.replacement);
                 let write_policy = wish.write_policy()?.unwrap_or(found.write_policy);
                 let durability = wish.durability()?.unwrap_or(found.durability);
-                let capacity = capacity_of(wish, found.servers)?.unwrap_or(found.capacity);
+                let limit = |name, bytes| limit_of(name, bytes, found.servers);
+                let capacity = limit("capacity", wish.capacity)?.unwrap_or(found.capacity);
+                let quota = limit("quota", wish.quota)?.unwrap_or(found.quota);
                 let description = Description {
                     caches,
                     cache_memory,
@@ -448,6 +470,7 @@ impl Instance {
                     schedule,
                     durability,
                     capacity,
+                    quota,
                     ..found.clone()
                 };
                 if description != found {

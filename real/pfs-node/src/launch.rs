@@ -74,6 +74,7 @@ pub fn start(
         schedule,
         durability,
         capacity,
+        quota,
         window_memory,
         events,
     } = wish;
@@ -106,6 +107,9 @@ pub fn start(
     }
     if let Some(bytes) = capacity {
         program.args(["--capacity", &bytes.to_string()]);
+    }
+    if let Some(bytes) = quota {
+        program.args(["--quota", &bytes.to_string()]);
     }
     if let Some(bytes) = window_memory {
         program.args(["--window-memory", &bytes.to_string()]);

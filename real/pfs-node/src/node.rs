@@ -14,6 +14,7 @@ use crate::window::Budget;
 use crate::worker::Bell;
 use iolab_pfs::cache_manager;
 use iolab_pfs::configuration::Durability;
+use iolab_pfs::io_server::Limit;
 use iolab_pfs::metadata::Settings;
 use iolab_pfs::session::Welcome;
 use iolab_pfs::{Incarnation, Party};
@@ -44,7 +45,7 @@ impl Node {
         let stop = Bell::new().map_err(|error| failed("a server", &error))?;
         let (threads, stop_caches, caches) = (Vec::new(), Vec::new(), Vec::new());
         let mut node = Node { instance, stop, threads, stop_caches, caches };
-        let instance::Description { servers, caches, cache_memory, durability, capacity, .. } =
+        let instance::Description { servers, caches, cache_memory, durability, .. } =
             node.instance.description;
         let instance::Description { placement, replacement, write_policy, .. } =
             node.instance.description;
@@ -59,19 +60,18 @@ impl Node {
             }
             let device = (device, durability);
             // Each server has an equal share.
-            let used = |bytes: u64| {
+            let used = |limit: Limit| {
                 let used = Used::below(&node.instance.data(server));
-                used.map(|used| (bytes / u64::from(servers), used))
+                used.map(|used| (limit.shared(servers), used))
             };
-            let capacity = capacity.map(used).transpose();
-            let capacity =
-                capacity.map_err(|error| failed(&format!("I/O server {server}"), &error))?;
+            let limit = node.instance.description.limit().map(used).transpose();
+            let limit = limit.map_err(|error| failed(&format!("I/O server {server}"), &error))?;
             let (stop, windows) = (node.stop.clone(), windows.clone());
             let events = events.clone();
             let thread =
                 node.serve(Party::Server(server), stop, move |door, _, welcome, stop| {
                     let events = events.as_deref();
-                    Server::new(device, capacity, door, welcome, windows, events)?.run(stop)?;
+                    Server::new(device, limit, door, welcome, windows, events)?.run(stop)?;
                     Ok(())
                 })?;
             node.threads.push(thread);

@@ -200,6 +200,24 @@ fn caches_that_write_through_lose_nothing_that_was_answered_when_they_are_killed
 }
 
 #[test]
+fn a_quota_is_told_kept_and_taken_away() {
+    let served = Served::with(&["--quota", "8m"], "a quota of 8 MiB used");
+    let client = served.client();
+    let file = OpenFile::open(&client, b"/full", TO_WRITE).unwrap();
+    let refused = (0..9).find_map(|at| file.write_at(at << 20, &vec![1; 1 << 20]).err());
+    assert_eq!(refused.map(|failure| failure.code), Some(Code::QUOTA));
+    file.close().unwrap();
+    let status = prints(served.at(), &["status", "--dir", "fs", "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    assert_eq!((&status["quota_bytes"], &status["limit_bytes"]), (&(8 << 20).into(), &().into()));
+    launch::stop(&served.at().join("fs")).unwrap();
+    refuses(served.at(), &["up", "--dir", "fs", "--quota", "1m"], "a quota of 1 MiB");
+    assert!(prints(served.at(), &["up", "--dir", "fs"]).contains("a quota of 8 MiB used"));
+    launch::stop(&served.at().join("fs")).unwrap();
+    assert!(!prints(served.at(), &["up", "--dir", "fs", "--quota", "0"]).contains("quota"));
+}
+
+#[test]
 fn policies_of_caches_are_told_and_slips_in_them_refused() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();

@@ -259,8 +259,8 @@ impl CacheManager {
         match self.cover(now, operation, key, out) {
             Cover::Granted => {}
             Cover::Waits => return false,
-            Cover::Refused => {
-                self.fail(operation, (Code::NO_SPACE, "a server has no room for it"), out);
+            Cover::Refused(code) => {
+                self.fail(operation, (code, "a server has no room for it"), out);
                 return false;
             }
         }

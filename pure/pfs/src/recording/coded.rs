@@ -117,7 +117,7 @@ structures! {
     Division { layout, placed }
     serving::Subfile { inode, index }
     serving::Settings { session_timeout, view_bytes_max, requests_max }
-    io_server::Settings { serving, capacity_bytes }
+    io_server::Settings { serving, limit }
     Extent { offset, length }
     client::Settings {
         servers, caches, placement, write_policy, transfer_bytes, depth, schedule, failure_timeout,
@@ -167,6 +167,10 @@ choices! {
     Direction {
         1 = Read,
         2 = Write,
+    }
+    io_server::Limit {
+        1 = Capacity(bytes),
+        2 = Quota(bytes),
     }
     Party {
         1 = Metadata,

@@ -5,6 +5,7 @@ use super::status::{held, used_bytes};
 use crate::failure::Failure;
 use clap::Args;
 use iolab_pfs::configuration::Durability;
+use iolab_pfs::io_server::Limit;
 use iolab_pfs_node::instance::{Description, Instance, Wish};
 use iolab_pfs_node::launch::{self, Life, Started};
 use iolab_pfs_node::node;
@@ -56,6 +57,10 @@ pub(super) struct Shape {
     /// directory has]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     capacity: Option<u64>,
+    /// What its user may use of them, told as a quota to who meets it; 0 for all. [default: all, or what the directory
+    /// has]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    quota: Option<u64>,
     /// Memory that payload goes through instead of sockets, of all clients together; 0 for none.
     /// [default: an eighth of this host's]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
@@ -79,6 +84,7 @@ impl Shape {
             schedule: self.schedule.clone(),
             durability: self.durability.clone(),
             capacity: self.capacity,
+            quota: self.quota,
             window_memory: self.window_memory,
             events: self.events.clone(),
         }
@@ -181,8 +187,13 @@ pub(super) fn capacity(
         Ok((free, all)) => format!("{} free of {}", format_bytes(free), format_bytes(all)),
         Err(error) => format!("unknown: {error}"),
     };
-    let Some(bytes) = description.capacity else { return device };
-    format!("{} of {} used; device: {device}", format_bytes(used()), format_bytes(bytes))
+    let what = match description.limit() {
+        None => return device,
+        Some(Limit::Capacity(_)) => "",
+        Some(Limit::Quota(_)) => "a quota of ",
+    };
+    let bytes = description.limit().map_or(0, Limit::bytes);
+    format!("{} of {what}{} used; device: {device}", format_bytes(used()), format_bytes(bytes))
 }
 
 /// Starts the servers of a directory by this very program.

@@ -60,6 +60,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             "schedule": description.schedule.name,
             "durability": description.durability.name(),
             "limit_bytes": description.capacity,
+            "quota_bytes": description.quota,
             "used_bytes": used_bytes(&held),
             "free_bytes": room.map(|(free, _)| free),
             "capacity_bytes": room.map(|(_, all)| all),
