@@ -154,6 +154,10 @@ impl Plan {
         if durability != Durability::Device {
             rates = Rates { sync: 0, power: 0, ..rates };
         }
+        let crashes = events.iter().any(|event| matches!(event.what, What::CrashCache { .. }));
+        if crashes && write_policy.answer == Answer::Saved {
+            rates.answer = own_policies.magnitude(4, 32);
+        }
         Plan {
             servers,
             caches,

@@ -215,7 +215,11 @@ impl World {
                         Some(gathered)
                     }
                 };
+                let is_change = message == Message::Done;
                 self.reply(node, peer, request, message, payload);
+                if is_change && self.trouble(self.plan.rates.answer) {
+                    self.later(1, Happening::Ends { cache: at });
+                }
             }
             Action::Drop { peer, why } => self.drop_peer(node, peer, why),
             Action::Connect { to } => self.connect(node, to),
