@@ -53,11 +53,11 @@ def seconds(result):
 def main():
     print(f"""# Policies of cache managers
 
-Simulated on `{PLATFORM}` with {MANAGERS} cache managers, the median order of events. The workloads are beside this page, the command is
+Simulated on `{PLATFORM}` with {MANAGERS} cache managers, one order of simultaneous events. The workloads are beside this page, the command is
 
     cargo build --release && benchmarks/filesystem/policies.py
 
-**`--replacement`**: four ranks read a table of 4 MiB in each of 16 rounds, and between the rounds 48 MiB of records once
+**`--replacement`**: four ranks read a table of 4 MiB in each of 16 rounds, and between the rounds 32 MiB of records once
 (`scan.toml`); {MEMORY[:-1]} MiB in each manager.
 
 | replacement | s | blocks found | MiB from servers |
@@ -76,7 +76,7 @@ of computing; memory is of each manager.
     for memory in ["256m", "16m"]:
         for name in ["delayed", "through", "on-sync", "cruel"]:
             result = simulate("burst", write_policy=name, memory=memory)
-            dirty = total(result, "unsaved_bytes_max") / MIB
+            dirty = total(result, "dirty_bytes_max") / MIB
             print(f"| `{name}` | {memory[:-1]} MiB | {seconds(result) - 32:.3f} | {total(result, 'flushed_bytes') / MIB:.0f} | {dirty:.0f} |")
     print("""
 **`--placement`**: four ranks read every fourth stripe of a file (`strides.toml`).
