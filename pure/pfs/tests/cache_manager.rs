@@ -285,7 +285,8 @@ fn a_write_through_is_answered_when_its_server_has_it_and_told_if_that_does_not_
     assert_eq!(replies(&actions), [&Message::Done, &Message::Data { end: 18 }]);
     assert_eq!(scene.manager.counts().unsaved_bytes, 0);
     let flush = asked(&scene.writes(30, 40));
-    let actions = scene.told(&flush[0], Message::failed(Code::IO, "broken"), None);
+    let broken = Message::Failed { code: Code::IO, text: "broken".to_owned() };
+    let actions = scene.told(&flush[0], broken, None);
     assert!(matches!(replies(&actions)[0], Message::Failed { code: Code::IO, .. }), "{actions:?}");
 }
 
