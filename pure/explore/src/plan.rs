@@ -10,9 +10,14 @@ pub(crate) use faults::{Event, Rates, What};
 pub(crate) use programs::{Access, NameCall, Program, Round, SLOTS, Step};
 
 use crate::dice::Dice;
-use iolab_pfs::Layout;
 use iolab_pfs::configuration::Durability;
+use iolab_pfs::io_server::Limit;
+use iolab_pfs::{Layout, Managers};
+use iolab_policy::placement::catalog as placement;
+use iolab_policy::replacement::catalog as replacement;
 use iolab_policy::schedule::catalog as schedule;
+use iolab_policy::write_policy::catalog as write_policy;
+use iolab_policy::write_policy::catalog::Answer;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -57,8 +62,13 @@ pub(crate) struct Plan {
     /// Cache managers, the bytes of each one's memory, and of a block at most.
     pub(crate) caches: u32,
     pub(crate) cache_memory: u64,
+    pub(crate) placement: &'static placement::Row,
+    pub(crate) replacement: &'static replacement::Row,
+    pub(crate) write_policy: &'static write_policy::Row,
     pub(crate) block_bytes: u64,
     pub(crate) grant_bytes: u64,
+    /// Whether what servers may use at most is told as a quota.
+    pub(crate) is_quota: bool,
     pub(crate) durability: Durability,
     /// How many times as long as other works of devices syncs take.
     pub(crate) slow_syncs: u64,
@@ -102,6 +112,16 @@ impl Plan {
         };
         let slow_syncs = own.magnitude(1, 64);
         let mut grant_bytes = Dice::new(seed, 7).magnitude(16, 4096);
+        // The same: one in two has the usual ones, as all had before there were others.
+        let mut own_policies = Dice::new(seed, 8);
+        let is_usual = own_policies.one_in(2);
+        let mut drawn = |count: usize| {
+            let drawn = own_policies.below(count as u64) as usize;
+            if is_usual { 0 } else { drawn }
+        };
+        let placement = &placement::ROWS[drawn(placement::ROWS.len())];
+        let replacement = &replacement::ROWS[drawn(replacement::ROWS.len())];
+        let write_policy = &write_policy::ROWS[drawn(write_policy::ROWS.len())];
         let clients = programs.iter().map(|program| program.ranks).sum();
         let (mut rates, mut events) =
             faults::faults(&mut Dice::new(seed, 2), (servers, caches), clients, &mask.without);
@@ -134,12 +154,20 @@ impl Plan {
         if durability != Durability::Device {
             rates = Rates { sync: 0, power: 0, ..rates };
         }
+        let crashes = events.iter().any(|event| matches!(event.what, What::CrashCache { .. }));
+        if crashes && write_policy.answer == Answer::Saved {
+            rates.answer = own_policies.magnitude(4, 32);
+        }
         Plan {
             servers,
             caches,
             cache_memory,
+            placement,
+            replacement,
+            write_policy,
             block_bytes,
             grant_bytes,
+            is_quota: Dice::new(seed, 9).one_in(2),
             durability,
             slow_syncs,
             layout,
@@ -152,6 +180,22 @@ impl Plan {
             rates,
             events,
         }
+    }
+
+    /// Who has what of files.
+    pub(crate) fn managers(&self) -> Managers {
+        Managers { count: self.caches, servers: self.servers, placement: self.placement }
+    }
+
+    /// What servers may use at most.
+    pub(crate) fn limit(&self) -> Option<Limit> {
+        let limit = if self.is_quota { Limit::Quota } else { Limit::Capacity };
+        (self.rates.capacity > 0).then(|| limit(self.rates.capacity))
+    }
+
+    /// Whether a write that was answered outlives the cache manager that took it.
+    pub(crate) fn outlives_caches(&self) -> bool {
+        self.write_policy.answer == Answer::Saved && self.durability != Durability::Device
     }
 
     /// Whether nothing goes wrong.

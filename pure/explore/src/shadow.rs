@@ -8,7 +8,7 @@
 
 mod graph;
 
-use iolab_pfs::{Inode, Layout};
+use iolab_pfs::{Inode, Layout, Managers};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An instant of a run: calls and answers are counted.
@@ -157,20 +157,23 @@ pub(crate) struct Shadow {
     block_bytes: u64,
     /// When which server crashed.
     crashes: Vec<(u32, Tick)>,
-    caches: u32,
+    managers: Managers,
+    /// Whether a write that was answered outlives the cache manager that took it.
+    outlives_caches: bool,
     /// When which cache manager crashed.
     cache_crashes: Vec<(u32, Tick)>,
 }
 
 impl Shadow {
-    pub(crate) fn new((servers, caches): (u32, u32), block_bytes: u64) -> Shadow {
+    pub(crate) fn new(managers: Managers, outlives_caches: bool, block_bytes: u64) -> Shadow {
         Shadow {
             files: BTreeMap::new(),
             discarded: BTreeSet::new(),
-            servers,
+            servers: managers.servers,
             block_bytes,
             crashes: Vec::new(),
-            caches,
+            managers,
+            outlives_caches,
             cache_crashes: Vec::new(),
         }
     }
@@ -190,12 +193,12 @@ impl Shadow {
     pub(crate) fn cache_crashed(&mut self, cache: u32, now: Tick) {
         self.cache_crashes.push((cache, now));
         for file in self.files.values_mut() {
-            let lanes = file.layout.over_caches(self.caches);
-            let is_there =
-                |x: u32| lanes.server_of(lanes.subfile_of(u64::from(x)), self.caches) == cache;
+            let keeper = keeper_of(self.managers, file.layout);
+            let is_there = |x: u32| keeper(u64::from(x)) == Some(cache);
             for op in &mut file.ops {
                 if let Effect::Write(bytes) = &op.effect
                     && op.durable == Durable::NotYet
+                    && !(self.outlives_caches && op.answered.is_some())
                     && bytes.iter().any(|&(x, _)| is_there(x))
                 {
                     (op.durable, op.end) = (Durable::Lost, None);
@@ -362,10 +365,8 @@ impl Shadow {
             for from in stripes.flat_map(blocks) {
                 let server = file.layout.server_of(file.layout.subfile_of(from), self.servers);
                 let of_server = self.crashes.iter().filter(|crash| crash.0 == server);
-                let of_cache = self.cache_crashes.iter().filter(|crash| {
-                    let lanes = file.layout.over_caches(self.caches);
-                    lanes.server_of(lanes.subfile_of(from), self.caches) == crash.0
-                });
+                let keeper = keeper_of(self.managers, file.layout)(from);
+                let of_cache = self.cache_crashes.iter().filter(|crash| Some(crash.0) == keeper);
                 let crashes: Vec<Tick> = of_server.chain(of_cache).map(|crash| crash.1).collect();
                 let to = (from + self.block_bytes).min(from - from % unit + unit).min(end);
                 let block = from as u32..to as u32;
@@ -380,6 +381,13 @@ impl Shadow {
         }
         Ok(())
     }
+}
+
+/// Which cache manager has a byte of a file, if one has it.
+fn keeper_of(managers: Managers, layout: Layout) -> impl Fn(u64) -> Option<u32> {
+    let division = managers.divide(layout);
+    let count = managers.asked();
+    move |x| (count > 0).then(|| division.keeper_of(division.part_of(x), count))
 }
 
 impl File {
@@ -447,9 +455,11 @@ impl File {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iolab_policy::placement::catalog as placement;
 
     fn shadow() -> (Shadow, (Inode, Layout)) {
-        (Shadow::new((1, 0), 16), (Inode(1), Layout::striped(16, 1, 0).unwrap()))
+        let managers = Managers { count: 0, servers: 1, placement: placement::USUAL };
+        (Shadow::new(managers, false, 16), (Inode(1), Layout::striped(16, 1, 0).unwrap()))
     }
 
     fn by(process: usize) -> By {

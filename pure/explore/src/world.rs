@@ -190,7 +190,7 @@ impl World {
             bulletins: Vec::new(),
             collectives: BTreeMap::new(),
             verdicts: Verdicts::default(),
-            shadow: Shadow::new((plan.servers, plan.caches), plan.transfer_bytes),
+            shadow: Shadow::new(plan.managers(), plan.outlives_caches(), plan.transfer_bytes),
             names: Names::new(),
             pointers: Pointers::default(),
             auditing: false,
@@ -210,6 +210,7 @@ impl World {
         self.calm_down();
         self.audit();
         self.until(World::programs_are_over);
+        self.end_caches();
         let end = self.now.after(Nanos(SETTLING_NS));
         self.until(|world| world.now >= end || world.queue.is_empty());
         if self.defect.is_none() {

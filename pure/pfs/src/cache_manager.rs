@@ -5,8 +5,8 @@
 //! To clients it is a server whose subfile is what the cache layout gives it; to I/O servers it is a client.
 //!
 //! Promises: what a server promises of a stripe, this does; a request is carried out at most once in a life.
-//! What was written is at the servers after a sync, [`Settings::age`] later, or earlier when memory is
-//! wanted. Bytes that were written are never covered by older ones from a server, and partial writes read
+//! What was written is at the servers after a sync, and when the write policy says so ([`Settings::write_policy`]),
+//! or earlier when memory is wanted. Bytes that were written are never covered by older ones from a server, and partial writes read
 //! nothing: what is missing of a block is fetched when somebody reads it. Servers have room for what was written,
 //! or who writes is told that they have none. When it crashes, what it had not
 //! brought to the servers is lost; its clients know what they wrote and have not synced, and say so.
@@ -27,9 +27,14 @@ pub use events::{Action, BlockNumber, Event, Place, Row};
 use crate::links::{FromWish, Link, Wish};
 use crate::message::PAYLOAD_BYTES_MAX;
 use crate::serving::{Admission, Serving, Subfile};
-use crate::{Buffer, Code, Inode, Layout, Message, Party, Peer, Request, SessionId, ViewNumber};
+use crate::{
+    Buffer, Code, Inode, Layout, Managers, Message, Party, Peer, Request, SessionId, ViewNumber,
+};
 use blocks::{Blocks, Key};
 use iolab_policy::Machine;
+use iolab_policy::placement::catalog as placement;
+use iolab_policy::replacement::catalog as replacement;
+use iolab_policy::write_policy::catalog as write_policy;
 use iolab_vocab::Nanos;
 use requests::Work;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -51,7 +56,13 @@ pub struct Settings {
     pub memory: u64,
     /// A stripe is a block; of a larger one so many bytes are. At most 1 MiB.
     pub block_bytes: u64,
-    /// How old data may become before the servers get it.
+    /// Which manager has which blocks.
+    pub placement: &'static placement::Row,
+    /// Which block leaves when memory is full.
+    pub replacement: &'static replacement::Row,
+    /// When servers get what was written.
+    pub write_policy: &'static write_policy::Row,
+    /// How old data may become before that, where the write policy goes by age, and grants that are not used.
     pub age: Nanos,
     /// How long a server may be silent before what was asked of it has failed.
     pub failure_timeout: Nanos,
@@ -63,7 +74,14 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// 256 MiB in blocks of up to 1 MiB, 5 s until data goes to the servers, which may be silent for 8 s.
+    /// All there are.
+    fn managers(&self) -> Managers {
+        let Settings { caches, servers, placement, .. } = *self;
+        Managers { count: caches, servers, placement }
+    }
+
+    /// 256 MiB in blocks of up to 1 MiB, the usual policies, 5 s until data goes to the servers, which may be
+    /// silent for 8 s.
     pub fn usual(index: u32, caches: u32, servers: u32) -> Settings {
         Settings {
             index,
@@ -71,6 +89,9 @@ impl Settings {
             servers,
             memory: 256 << 20,
             block_bytes: PAYLOAD_BYTES_MAX,
+            placement: placement::USUAL,
+            replacement: replacement::USUAL,
+            write_policy: write_policy::USUAL,
             age: Nanos(5_000_000_000),
             failure_timeout: Nanos(8_000_000_000),
             grant_bytes: 64 << 20,
@@ -170,10 +191,11 @@ impl CacheManager {
     pub fn new(settings: Settings) -> CacheManager {
         let block_bytes = settings.block_bytes.clamp(1, PAYLOAD_BYTES_MAX);
         let memory = settings.memory.max(8 * block_bytes);
+        let settings = Settings { block_bytes, memory, ..settings };
         CacheManager {
-            settings: Settings { block_bytes, memory, ..settings },
+            settings,
             serving: Serving::new(settings.serving),
-            blocks: Blocks::new(memory),
+            blocks: Blocks::new(&settings),
             files: BTreeMap::new(),
             files_max: FILES,
             last_view: 0,
@@ -246,7 +268,9 @@ impl CacheManager {
     /// The file of a request, which is this manager's to serve; or what is wrong with it.
     fn know(&mut self, subfile: Subfile, layout: Layout) -> Result<(), Message> {
         let Settings { index, caches, .. } = self.settings;
-        if layout.over_caches(caches).server_of(subfile.index, caches) != index {
+        let managers = self.settings.managers();
+        let is_own = managers.divide(layout).keeper_of(subfile.index, caches) == index;
+        if managers.asked() == 0 || !is_own {
             return Err(Message::failed(Code::INVALID, "the part of another cache manager"));
         }
         if let Some(file) = self.files.get(&subfile.inode) {
@@ -314,6 +338,7 @@ impl CacheManager {
     fn let_go(&mut self, inode: Inode, operation: Operation) {
         if let Some(file) = self.files.get_mut(&inode) {
             file.is_held = false;
+            self.blocks.keep_from_servers(inode, false);
         }
         self.serving.leave(operation);
     }
@@ -339,12 +364,10 @@ impl CacheManager {
         }
     }
 
-    /// Wishes to be woken when the next session is late, or data is old.
+    /// Wishes to be woken when the next session is late, or data is to be flushed.
     fn wake(&mut self, now: Nanos, out: &mut Vec<Action>) {
-        let oldest = self.blocks.dirty().next().map(|(since, _)| since.after(self.settings.age));
-        // What is due and could not begin, begins when something else is over.
-        let flush =
-            self.flush_again_at.or(oldest.filter(|&at| at > now)).filter(|_| oldest.is_some());
+        let flush = self.flush_again_at.filter(|_| self.blocks.may_flush());
+        let flush = flush.or_else(|| self.blocks.flushes_at(now));
         let pauses = self.pauses.iter().map(|pause| pause.until);
         let grants = self.blocks.grants.wakes_at(self.settings.age);
         let times = self.serving.wakes_at().into_iter().chain(flush).chain(pauses).chain(grants);

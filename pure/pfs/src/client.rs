@@ -29,7 +29,9 @@ use answers::{answer, failure, failure_of, not_open, outcome_of};
 use group::Then;
 use holds::Holders;
 use iolab_policy::Machine;
+use iolab_policy::placement::catalog as placement;
 use iolab_policy::schedule::catalog as schedule;
+use iolab_policy::write_policy::catalog as write_policy;
 use iolab_vocab::Nanos;
 use losses::Unsynced;
 use program_order::{Collectives, ProgramOrder};
@@ -50,6 +52,10 @@ pub struct Settings {
     pub transfer_bytes: u64,
     /// Transfers in flight to one server.
     pub depth: u32,
+    /// Which cache manager has which blocks.
+    pub placement: &'static placement::Row,
+    /// When cache managers bring to servers what was written.
+    pub write_policy: &'static write_policy::Row,
     /// In which order an access comes to its servers.
     pub schedule: &'static schedule::Row,
     /// How long calls wait for a server that does not answer.
@@ -65,6 +71,8 @@ impl Settings {
         Settings {
             servers,
             caches: 0,
+            placement: placement::USUAL,
+            write_policy: write_policy::USUAL,
             transfer_bytes: 256 << 10,
             depth: 2,
             schedule: schedule::USUAL,
@@ -321,13 +329,15 @@ impl Client {
         message: Message,
         out: &mut Vec<Action>,
     ) {
+        let managers = self.managers();
         match self.tasks.get_mut(&call) {
             Some(Task::Access { transfers, .. }) => {
                 transfers.pending -= 1;
-                let is_lane = self.settings.caches == 0 || matches!(from, Party::Cache(_));
-                let layout = self.files.get(&transfers.file).map(|file| file.opened.layout);
+                let is_lane = managers.asked() == 0 || matches!(from, Party::Cache(_));
+                let file = self.files.get(&transfers.file);
+                let subfiles = file.map(|file| file.opened.layout.into());
                 match message {
-                    Message::End { bytes } => transfers.told(layout, is_lane, part, bytes),
+                    Message::End { bytes } => transfers.told(subfiles, is_lane, part, bytes),
                     message => return self.fail(now, call, failure_of(from, message), out),
                 }
                 if transfers.pending > 0 {
@@ -340,7 +350,7 @@ impl Client {
                 }
             }
             Some(Task::Spread(spread) | Task::Look { found: Some((_, spread)), .. }) => {
-                let is_last = spread.told(self.settings.caches, from, part, message);
+                let is_last = spread.told(managers, from, part, message);
                 is_last.then(|| self.told_all(now, call, out));
             }
             _ => {}

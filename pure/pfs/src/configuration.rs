@@ -26,7 +26,10 @@
 
 use crate::Layout;
 use crate::cache_manager::MEMORY_MIN;
+use iolab_policy::placement::catalog as placement;
+use iolab_policy::replacement::catalog as replacement;
 use iolab_policy::schedule::catalog as schedule;
+use iolab_policy::write_policy::catalog as write_policy;
 use iolab_vocab::{Refusal, format_bytes, parse_bytes};
 use serde::Deserialize;
 use std::fmt;
@@ -132,6 +135,10 @@ pub struct Caches {
     pub count: Option<u32>,
     /// Memory for blocks of each, as `256m`; by itself half of its node's.
     pub memory: Option<String>,
+    /// Which block leaves when that is full: a row of [`iolab_policy::replacement::catalog`].
+    pub replacement: Option<String>,
+    /// When servers get what was written: a row of [`iolab_policy::write_policy::catalog`], the same for all.
+    pub write_policy: Option<String>,
 }
 
 impl Caches {
@@ -169,7 +176,19 @@ impl Caches {
                 "leave [[caches]] out for an instance without cache managers",
             );
         }
+        self.replacement()?;
+        self.write_policy()?;
         self.memory_bytes().map(|_| ())
+    }
+
+    /// Which block leaves when memory is full.
+    pub fn replacement(&self) -> Result<&'static replacement::Row, Refusal> {
+        self.replacement.as_deref().map_or(Ok(replacement::USUAL), replacement::find)
+    }
+
+    /// When servers get what was written.
+    fn write_policy(&self) -> Result<&'static write_policy::Row, Refusal> {
+        self.write_policy.as_deref().map_or(Ok(write_policy::USUAL), write_policy::find)
     }
 }
 
@@ -179,6 +198,8 @@ impl Caches {
 pub struct LayoutChoice {
     /// Of those that ask for none; as [`Layout::parse`] reads it.
     pub default: String,
+    /// Which cache manager has which stripes: a row of [`iolab_policy::placement::catalog`].
+    pub placement: String,
     /// In which order an access comes to the servers: a row of [`iolab_policy::schedule::catalog`].
     pub schedule: String,
 }
@@ -187,6 +208,7 @@ impl Default for LayoutChoice {
     fn default() -> LayoutChoice {
         LayoutChoice {
             default: "stripe:unit=256k".to_owned(),
+            placement: placement::USUAL.name.to_owned(),
             schedule: schedule::USUAL.name.to_owned(),
         }
     }
@@ -204,7 +226,7 @@ impl Configuration {
             Refusal::new(
                 format!("this file system cannot be read: {}", error.to_string().trim_end()),
                 "it has [instance] name, durability; [metadata] host; [[servers]] hosts; [[caches]] hosts, count, \
-                 memory; [layout] default, schedule",
+                 memory, replacement, write_policy; [layout] default, placement, schedule",
             )
         })?;
         configuration.check()?;
@@ -226,6 +248,8 @@ impl Configuration {
             );
         }
         self.schedule()?;
+        self.placement()?;
+        self.write_policy()?;
         match self.server_count() {
             Some(count) if count > SERVERS_MAX => Refusal::refuse(
                 format!("{count} I/O servers"),
@@ -253,6 +277,28 @@ impl Configuration {
     /// How files are partitioned that ask for nothing else, with so many servers.
     pub fn layout(&self, servers: u32) -> Result<Layout, Refusal> {
         Layout::parse(&self.layout.default, servers)
+    }
+
+    /// Which cache manager has which stripes.
+    pub fn placement(&self) -> Result<&'static placement::Row, Refusal> {
+        placement::find(&self.layout.placement)
+    }
+
+    /// When cache managers bring to servers what was written. Clients have to know what a write's answer says, whichever
+    /// manager gives it, so there is one for all.
+    pub fn write_policy(&self) -> Result<&'static write_policy::Row, Refusal> {
+        let Some(first) = self.caches.first() else { return Ok(write_policy::USUAL) };
+        let first = first.write_policy()?;
+        for other in &self.caches[1..] {
+            let other = other.write_policy()?;
+            if other != first {
+                return Refusal::refuse(
+                    format!("[[caches]] with write_policy {} and {}", first.name, other.name),
+                    "give all [[caches]] the same write_policy",
+                );
+            }
+        }
+        Ok(first)
     }
 
     /// In which order accesses come to servers.
@@ -285,7 +331,9 @@ mod tests {
             ("[instance]\nnam = 'x'", "nam"),
             ("[instance]\ndurability = 'none'", "none"),
             ("[caches]\nmemory = '1g'", "caches"),
-            ("[[caches]]\nreplacement = 'lru'", "replacement"),
+            ("[[caches]]\nreplacement = 'arc'", "arc"),
+            ("[[caches]]\nwrite_policy = 'never'", "never"),
+            ("[[caches]]\nwrite_policy = 'through'\n[[caches]]", "through and delayed"),
             ("[[caches]]\nhosts = []", "no hosts"),
             ("[[caches]]\nhosts = ['a']\ncount = 2", "hosts and a count"),
             ("[[caches]]\ncount = 0", "count = 0"),
@@ -295,7 +343,7 @@ mod tests {
             ("[[servers]]\ndir = '/x'", "dir"),
             ("[[servers]]\nhosts = []", "no hosts"),
             ("[layout]\ndefault = 'stripes'", "stripes"),
-            ("[layout]\nplacement = 'modulo'", "placement"),
+            ("[layout]\nplacement = 'nearby'", "nearby"),
             ("[layout]\nschedule = 'diagonal'", "diagonal"),
         ] {
             let refusal = Configuration::parse(text).unwrap_err();

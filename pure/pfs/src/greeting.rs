@@ -4,6 +4,8 @@ use crate::codec::{Reader, Sink, Wrong};
 use crate::window::Window;
 use crate::wire::{ERROR, Header, Mangled, REPLY, VERSION, seal};
 use crate::{Code, Incarnation, Party, SessionId};
+use iolab_policy::placement::catalog as placement;
+use iolab_policy::write_policy::catalog as write_policy;
 
 const HELLO: u16 = 1;
 const WELCOME: u16 = 4;
@@ -76,6 +78,10 @@ pub struct Welcome {
     pub servers: u32,
     /// Cache managers of the instance.
     pub caches: u32,
+    /// Which of them has which blocks.
+    pub placement: &'static placement::Row,
+    /// When they bring to servers what was written.
+    pub write_policy: &'static write_policy::Row,
 }
 
 impl Greeting {
@@ -127,7 +133,11 @@ impl Greeting {
                 out.u8(role);
                 out.u32(index);
                 out.u32(welcome.servers);
-                out.u32(welcome.caches);
+                // There are 4096 at most. In version 1 without policies it was one number of 32 bits: whoever
+                // knows no other ones than the first understands the same, and takes others for too many.
+                out.u16(welcome.caches as u16);
+                out.u8(number_of(placement::ROWS, welcome.placement));
+                out.u8(number_of(write_policy::ROWS, welcome.write_policy));
             }
             Greeting::Refused { code, text } => {
                 let text: String = text.chars().take(TEXT_CHARS_MAX).collect();
@@ -210,8 +220,17 @@ fn take_welcome(read: &mut Reader) -> Result<Welcome, Wrong> {
         (3, index) => Party::Cache(index),
         _ => return Err("there is no such party"),
     };
-    let (servers, caches) = (read.u32()?, read.u32()?);
-    Ok(Welcome { incarnation, known, party, servers, caches })
+    let (servers, caches) = (read.u32()?, u32::from(read.u16()?));
+    let placement = placement::ROWS.get(usize::from(read.u8()?));
+    let placement = placement.ok_or("there is no such placement")?;
+    let policy = write_policy::ROWS.get(usize::from(read.u8()?));
+    let write_policy = policy.ok_or("there is no such write policy")?;
+    Ok(Welcome { incarnation, known, party, servers, caches, placement, write_policy })
+}
+
+/// The place of a row in its catalogue.
+fn number_of<R: PartialEq>(rows: &[R], row: &R) -> u8 {
+    rows.iter().position(|one| one == row).unwrap_or(0) as u8
 }
 
 fn take_window(read: &mut Reader) -> Result<Window, Wrong> {

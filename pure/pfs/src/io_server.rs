@@ -22,7 +22,7 @@ pub use events::{Action, Event, Outcome};
 
 use crate::plant::{Plant, is_planted};
 use crate::serving::{self, Admission, Needs, Serving};
-use crate::{Buffer, Code, HoldNumber, Message, Peer, Portion, Request, SessionId};
+use crate::{Buffer, Code, Division, HoldNumber, Message, Peer, Portion, Request, SessionId};
 use commits::{Commits, FAILED};
 use groups::{Arrival, Groups, Reply};
 use holds::{Holds, Released, Taken};
@@ -30,19 +30,45 @@ use iolab_policy::Machine;
 use iolab_vocab::{Direction, Extent, Nanos};
 use room::{Room, Wanted};
 
+/// How much of its device a server may use, and whose limit that is: what is told to who meets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// So many bytes were set aside for the file system.
+    Capacity(u64),
+    /// So many bytes are its user's.
+    Quota(u64),
+}
+
+impl Limit {
+    /// The part of each of so many servers.
+    pub fn shared(self, servers: u32) -> Limit {
+        match self {
+            Limit::Capacity(bytes) => Limit::Capacity(bytes / u64::from(servers)),
+            Limit::Quota(bytes) => Limit::Quota(bytes / u64::from(servers)),
+        }
+    }
+
+    /// How many.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Limit::Capacity(bytes) | Limit::Quota(bytes) => bytes,
+        }
+    }
+}
+
 /// What a server is built with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Towards those who ask.
     pub serving: ServingSettings,
     /// How much of its device it may use, if not all.
-    pub capacity_bytes: Option<u64>,
+    pub limit: Option<Limit>,
 }
 
 impl Settings {
     /// As all servers, on all of the device.
     pub fn usual() -> Settings {
-        Settings { serving: ServingSettings::usual(), capacity_bytes: None }
+        Settings { serving: ServingSettings::usual(), limit: None }
     }
 }
 
@@ -106,7 +132,7 @@ impl IoServer {
             groups: Groups::default(),
             holds: Holds::default(),
             commits: Commits::default(),
-            room: Room::of(settings.capacity_bytes),
+            room: Room::of(settings.limit),
             failed: None,
             woken_at: None,
         }
@@ -181,12 +207,12 @@ impl IoServer {
                 Err(Some(Message::failed(code, FAILED)))
             }
             Message::Write(access) => {
-                let (subfile, portion, _) = self.serving.portion(id, access, |layout| layout)?;
+                let (subfile, portion, _) = self.serving.portion(id, access, Division::from)?;
                 let (buffer, span) = serving::payload_of(&portion, payload)?;
                 Ok(Work::Write { subfile, portion, span, buffer, asks_room: false })
             }
             Message::Read(access) => {
-                let (subfile, portion, _) = self.serving.portion(id, access, |layout| layout)?;
+                let (subfile, portion, _) = self.serving.portion(id, access, Division::from)?;
                 serving::check_read(&portion)?;
                 Ok(Work::Read { subfile, end: portion.from, portion, bytes: 0 })
             }
@@ -492,11 +518,11 @@ impl serving::Work for Work {
     fn needs(&self) -> Option<Needs> {
         Some(match self {
             Work::Write { subfile, portion, span, .. } => {
-                Needs::stripes(*subfile, portion.layout, *span, true)
+                Needs::stripes(*subfile, portion.division, *span, true)
             }
             Work::Read { subfile, portion, .. } => {
                 let span = portion.span().unwrap_or(Extent::new(0, 0));
-                Needs::stripes(*subfile, portion.layout, span, false)
+                Needs::stripes(*subfile, portion.division, span, false)
             }
             Work::Resize { subfile, .. } => Needs::all_of(*subfile, true),
             Work::Measure { subfile } => Needs::all_of(*subfile, false),

@@ -80,10 +80,9 @@ impl Layout {
         Layout { start, ..self }
     }
 
-    /// The same stripes over so many cache managers: each has the blocks of its own, like a server its
-    /// subfile. With as many managers as servers and subfiles, that of a stripe is its server's neighbour.
-    pub fn over_caches(self, managers: u32) -> Layout {
-        Layout { subfiles: managers.clamp(1, SUBFILES_MAX), ..self }
+    /// The same stripes over so many subfiles.
+    pub(crate) fn with_subfiles(self, count: u32) -> Layout {
+        Layout { subfiles: count.clamp(1, SUBFILES_MAX), ..self }
     }
 
     /// Bytes of a stripe.

@@ -8,6 +8,7 @@
 
 mod change;
 mod codec;
+mod division;
 mod greeting;
 mod ids;
 pub mod inventory;
@@ -33,6 +34,7 @@ mod sessions;
 pub mod window;
 pub mod wire;
 
+pub use division::{Division, Managers};
 pub use ids::{
     Buffer, HoldNumber, Incarnation, Inode, OpenNumber, Party, Peer, Request, SessionId, ViewNumber,
 };

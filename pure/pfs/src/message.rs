@@ -241,6 +241,8 @@ pub enum Message {
         missing: u64,
         /// In which units the device gives space.
         unit: u64,
+        /// What a write is told that needs more than there is.
+        refusal: Code,
     },
     /// A file is no more: its subfiles may go. Of the metadata manager only.
     Discard {

@@ -80,12 +80,18 @@ pub enum Plant {
     GrantsOverlap,
     /// A cache manager uses what it was granted again when it has been written to.
     GrantSpentTwice,
+    /// A cache manager whose write policy is `through` answers before servers have the bytes.
+    AnsweredUnsaved,
+    /// A client does not ask the placement for the file, but for one that begins at the first server.
+    PlacementOfOther,
+    /// A block that has bytes no server has may leave.
+    DirtyMayLeave,
 }
 
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 37] = [
+    pub const ALL: [Plant; 40] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -123,6 +129,9 @@ impl Plant {
         Plant::CollectivesUnordered,
         Plant::GrantsOverlap,
         Plant::GrantSpentTwice,
+        Plant::AnsweredUnsaved,
+        Plant::PlacementOfOther,
+        Plant::DirtyMayLeave,
     ];
 }
 

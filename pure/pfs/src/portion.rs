@@ -6,7 +6,7 @@
 //! Promises: pieces come in the order of the view; client and server make the same ones. Costs: O(D log f)
 //! for each piece, for views of depth D with sequences of f parts; nothing is allocated.
 
-use crate::layout::Layout;
+use crate::division::Division;
 use crate::plant::{Plant, is_planted};
 use iolab_pattern::{Cut, Nest};
 use iolab_vocab::Extent;
@@ -20,9 +20,9 @@ const STEPS_MAX: u32 = 1 << 16;
 pub struct Portion {
     /// The view.
     pub view: Arc<Nest>,
-    /// How the file is partitioned.
-    pub layout: Layout,
-    /// The part of it that is meant.
+    /// Who has what of the file.
+    pub division: Division,
+    /// The part of it that is meant: a subfile, or what a cache manager has.
     pub subfile: u32,
     /// First byte, as the view counts.
     pub from: u64,
@@ -157,7 +157,7 @@ impl Portion {
     /// The first byte of the view that lies at or behind byte `end` of the subfile: where data ends if
     /// the subfile has so many bytes.
     pub fn data_end(&self, end: u64) -> u64 {
-        let file = self.layout.byte_at(self.subfile, end).unwrap_or(u64::MAX);
+        let file = self.division.byte_at(self.subfile, end).unwrap_or(u64::MAX);
         let rank = self.view.rank(file).unwrap_or(self.to);
         rank.clamp(self.from, self.to)
     }
@@ -182,25 +182,21 @@ enum Step {
 impl Pieces<'_> {
     /// The next piece, if not more than so many stripes have been looked at until then.
     fn next_within(&mut self, steps_max: u32) -> Step {
-        let Portion { view, layout, subfile, to, .. } = self.portion;
-        let tile = layout.unit_bytes() * u64::from(layout.subfiles());
-        let own = u64::from(*subfile) * layout.unit_bytes();
+        let Portion { view, division, subfile, to, .. } = self.portion;
         while self.at < *to && self.steps < steps_max {
             self.steps = self.steps.saturating_add(1);
-            let Some(stripe) = view.at(self.at).map(|x| layout.stripe_at(x)) else {
+            let Some(stripe) = view.at(self.at).map(|x| division.stripe_at(x)) else {
                 break;
             };
             let from = self.at;
             let rank = |x| view.rank(x).map_or(*to, |y| y.min(*to));
             self.at = rank(stripe.end());
-            if layout.subfile_of(stripe.offset) == *subfile {
-                let place = layout.place_of(stripe.offset);
+            if division.part_of(stripe.offset) == *subfile {
+                let place = division.place_of(stripe.offset);
                 return Step::Piece(Piece { from, to: self.at, stripe, place });
             }
             // The next stripe of this subfile, unless the view has bytes of others only until then.
-            let here = stripe.offset / tile * tile + own;
-            let next = if here > stripe.offset { here } else { here.saturating_add(tile) };
-            self.at = self.at.max(rank(next));
+            self.at = self.at.max(rank(division.next_of(*subfile, stripe)));
         }
         match self.at < *to && self.steps >= steps_max {
             true => Step::Tired,
@@ -226,12 +222,13 @@ impl Iterator for Pieces<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Layout;
     use proptest::prelude::*;
 
     fn portions(view: &str, unit: u64, subfiles: u32, from: u64, to: u64) -> Vec<Portion> {
         let view = Arc::new(view.parse::<Nest>().unwrap());
-        let layout = Layout::striped(unit, subfiles, 0).unwrap();
-        let portion = |subfile| Portion { view: view.clone(), layout, subfile, from, to };
+        let division = Division::from(Layout::striped(unit, subfiles, 0).unwrap());
+        let portion = |subfile| Portion { view: view.clone(), division, subfile, from, to };
         (0..subfiles).map(portion).collect()
     }
 
@@ -291,13 +288,13 @@ mod tests {
                     prop_assert!(piece.from < piece.to);
                     for y in piece.from..piece.to {
                         let x = portion.view.at(y).unwrap();
-                        prop_assert_eq!(portion.layout.subfile_of(x), portion.subfile);
+                        prop_assert_eq!(portion.division.part_of(x), portion.subfile);
                         prop_assert!(piece.stripe.offset <= x && x < piece.stripe.end());
                         seen[(y - from) as usize] += 1;
                     }
                     let span = piece.span(&portion.view);
                     let x = portion.view.at(piece.from).unwrap();
-                    prop_assert_eq!(span.offset, portion.layout.place_of(x));
+                    prop_assert_eq!(span.offset, portion.division.place_of(x));
                 }
             }
             prop_assert!(seen.iter().all(|&count| count == 1), "{seen:?}");
@@ -329,7 +326,7 @@ mod tests {
                 for piece in portion.pieces() {
                     for y in piece.from..piece.to {
                         let x = portion.view.at(y).unwrap();
-                        prop_assert_eq!(y < found, portion.layout.place_of(x) < end);
+                        prop_assert_eq!(y < found, portion.division.place_of(x) < end);
                     }
                 }
             }

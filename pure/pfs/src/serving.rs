@@ -13,7 +13,9 @@ mod views;
 
 use crate::plant::{Plant, is_planted};
 use crate::sessions::Sessions;
-use crate::{Access, Buffer, Code, Inode, Layout, Message, Peer, Portion, Request, SessionId};
+use crate::{
+    Access, Buffer, Code, Division, Inode, Layout, Message, Peer, Portion, Request, SessionId,
+};
 use iolab_vocab::{Extent, Nanos};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -84,11 +86,11 @@ impl Needs {
     /// The whole stripes that a span of a subfile touches.
     pub(crate) fn stripes(
         subfile: Subfile,
-        layout: Layout,
+        division: Division,
         span: Extent,
         is_change: bool,
     ) -> Needs {
-        let unit = layout.unit_bytes();
+        let unit = division.unit_bytes();
         let from = span.offset / unit * unit;
         let range = Extent::new(from, span.end().div_ceil(unit).saturating_mul(unit) - from);
         Needs { subfile, range, is_change }
@@ -192,24 +194,24 @@ impl<W: Work> Serving<W> {
         }
     }
 
-    /// The portion that an access of a session means, where files are partitioned as `layout` makes of
-    /// theirs, which comes with it; or what the session is told.
+    /// The portion that an access of a session means, where files are divided as `divide` makes of their
+    /// layouts, which come with it; or what the session is told.
     pub(crate) fn portion(
         &mut self,
         id: SessionId,
         access: Access,
-        layout: impl Fn(Layout) -> Layout,
+        divide: impl Fn(Layout) -> Division,
     ) -> Result<(Subfile, Portion, Layout), Message> {
         let Access { view: number, subfile, from, to } = access;
         let view = self.sessions.get(id).and_then(|session| session.own.get(number));
         let Some(view) = view else {
             return Err(Message::failed(Code::UNKNOWN_VIEW, "the view is not stored"));
         };
-        let (own, layout) = (view.layout, layout(view.layout));
-        if subfile >= layout.subfiles() || from > to {
+        let (own, division) = (view.layout, divide(view.layout));
+        if subfile >= division.parts() || from > to {
             return Err(Message::failed(Code::INVALID, "no such portion of the file"));
         }
-        let portion = Portion { view: view.nest.clone(), layout, subfile, from, to };
+        let portion = Portion { view: view.nest.clone(), division, subfile, from, to };
         Ok((Subfile { inode: view.inode, index: subfile }, portion, own))
     }
 

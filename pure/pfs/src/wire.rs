@@ -489,8 +489,9 @@ fn put(message: &Message, out: &mut impl Sink) {
             out.u32(*subfile);
             [from, to, taken, bytes, more].into_iter().for_each(|number| out.u64(*number));
         }
-        Message::Granted { bytes, missing, unit } => {
+        Message::Granted { bytes, missing, unit, refusal } => {
             [bytes, missing, unit].into_iter().for_each(|number| out.u64(*number));
+            out.code(*refusal);
         }
         Message::Connected(all) => {
             out.count(all.len());
@@ -618,7 +619,12 @@ fn take(kind: u16, read: &mut Reader) -> Result<Option<Message>, Wrong> {
             bytes: read.u64()?,
             more: read.u64()?,
         },
-        100 => Message::Granted { bytes: read.u64()?, missing: read.u64()?, unit: read.u64()? },
+        100 => Message::Granted {
+            bytes: read.u64()?,
+            missing: read.u64()?,
+            unit: read.u64()?,
+            refusal: read.code()?,
+        },
         120 => Message::Status,
         121 => Message::Count,
         124 => Message::Connected(take_connected(read)?),

@@ -7,6 +7,8 @@ use iolab_pfs::{
     ViewNumber,
 };
 use iolab_policy::Machine;
+use iolab_policy::placement;
+use iolab_policy::write_policy;
 use iolab_vocab::Nanos;
 
 const UNIT: u64 = 64;
@@ -27,7 +29,14 @@ impl Scene {
 
     /// Where servers must grant room, and so much of it is asked for beyond what is needed.
     fn with_grants(grant_bytes: u64) -> Scene {
-        let settings = Settings { block_bytes: UNIT, grant_bytes, ..Settings::usual(0, 1, 1) };
+        Scene::with(Scene::settings(grant_bytes))
+    }
+
+    fn settings(grant_bytes: u64) -> Settings {
+        Settings { block_bytes: UNIT, grant_bytes, ..Settings::usual(0, 1, 1) }
+    }
+
+    fn with(settings: Settings) -> Scene {
         let (manager, now) = (CacheManager::new(settings), Nanos(1));
         let mut scene = Scene { manager, now, last: 0 };
         scene.hears(Event::PeerUp { peer: PEER, session: SessionId(1) });
@@ -212,7 +221,7 @@ fn wishes(actions: &[Action]) -> Vec<(Action, u64, u64)> {
 }
 
 fn granted(bytes: u64, missing: u64) -> Message {
-    Message::Granted { bytes, missing, unit: UNIT }
+    Message::Granted { bytes, missing, unit: UNIT, refusal: Code::NO_SPACE }
 }
 
 fn is_full(message: &Message) -> bool {
@@ -248,6 +257,51 @@ fn a_write_that_its_server_has_no_room_for_is_told_so_and_leaves_nothing_to_be_f
     let actions = scene.writes(10, 20);
     let actions = scene.told(&wishes(&actions)[0].0, granted(UNIT, UNIT), None);
     assert_eq!(replies(&actions), [&Message::Done]);
+}
+
+#[test]
+fn a_write_that_a_server_has_no_room_for_is_told_what_the_server_says_of_it() {
+    let mut scene = Scene::with_grants(2 * UNIT);
+    let actions = scene.writes(10, 20);
+    let none = Message::Granted { bytes: 0, missing: UNIT, unit: UNIT, refusal: Code::QUOTA };
+    let actions = scene.told(&wishes(&actions)[0].0, none, None);
+    let Message::Failed { code, .. } = replies(&actions)[0] else { panic!("{actions:?}") };
+    assert_eq!(*code, Code::QUOTA);
+}
+
+#[test]
+fn a_write_through_is_answered_when_its_server_has_it_and_told_if_that_does_not_take_it() {
+    let mut scene = Scene::with(Settings {
+        write_policy: write_policy::find("through").unwrap(),
+        ..Scene::settings(0)
+    });
+    let actions = scene.writes(10, 20);
+    let flush = asked(&actions);
+    assert_eq!((replies(&actions).len(), flush.len()), (0, 1));
+    // Nobody reads what a crash could take back.
+    let reads = scene.asks(Message::Read(access(12, 18)), None);
+    assert!(replies(&reads).is_empty() && asked(&reads).is_empty(), "{reads:?}");
+    let actions = scene.told(&flush[0], Message::Done, None);
+    assert_eq!(replies(&actions), [&Message::Done, &Message::Data { end: 18 }]);
+    assert_eq!(scene.manager.counts().unsaved_bytes, 0);
+    let flush = asked(&scene.writes(30, 40));
+    let broken = Message::Failed { code: Code::IO, text: "broken".to_owned() };
+    let actions = scene.told(&flush[0], broken, None);
+    assert!(matches!(replies(&actions)[0], Message::Failed { code: Code::IO, .. }), "{actions:?}");
+}
+
+#[test]
+fn a_manager_refuses_what_the_placement_gives_to_another_one() {
+    let whose = |placement: &str| {
+        let placement = placement::find(placement).unwrap();
+        let mut scene =
+            Scene::with(Settings { placement, index: 1, caches: 2, ..Scene::settings(0) });
+        let actions = scene.writes(10, 20);
+        matches!(replies(&actions)[0], Message::Done)
+    };
+    // Byte 0 is the first manager's, or nobody's.
+    let refused = ["modulo", "at-servers", "local", "cruel"].map(whose);
+    assert_eq!(refused, [false; 4]);
 }
 
 #[test]

@@ -8,6 +8,8 @@ use iolab_pfs::{
     Access, Attributes, Code, Connected, Entry, HoldNumber, Incarnation, Inode, Kind, Layout,
     Message, OpenNumber, OpenWish, Opened, Party, Request, SessionId, ViewNumber,
 };
+use iolab_policy::placement::catalog as placement;
+use iolab_policy::write_policy::catalog as write_policy;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -135,10 +137,8 @@ fn of_servers() -> impl Strategy<Value = Message> {
             let ([from, to, taken, bytes, more], inode) = (numbers, Inode(inode));
             Message::Grant { inode, subfile, from, to, taken, bytes, more }
         }),
-        any::<[u64; 3]>().prop_map(|[bytes, missing, unit]| Message::Granted {
-            bytes,
-            missing,
-            unit
+        (any::<[u64; 3]>(), codes()).prop_map(|([bytes, missing, unit], refusal)| {
+            Message::Granted { refusal, bytes, missing, unit }
         }),
         Just(Message::Status),
         Just(Message::Count),
@@ -239,6 +239,8 @@ fn a_welcome() -> Welcome {
         party: Party::Server(2),
         servers: 4,
         caches: 3,
+        placement: placement::USUAL,
+        write_policy: write_policy::USUAL,
     }
 }
 
@@ -417,14 +419,22 @@ proptest! {
     #[test]
     fn greetings_are_read_as_they_were_written(
         session: u128, name in ".{0,60}", incarnation: u64, known: bool, index: u32,
-        role in 0usize..3, servers: u32, caches: u32, code in codes(), text in ".{0,250}",
+        role in 0usize..3, servers: u32, caches: u16, code in codes(), text in ".{0,250}",
     ) {
         let party = [Party::Metadata, Party::Server(index), Party::Cache(index)][role];
         let role = [Role::Metadata, Role::Client, Role::Cache][role];
         let incarnation = Incarnation(incarnation);
         for greeting in [
             Greeting::Hello(Hello { session: SessionId(session), role, name: name.clone() }),
-            Greeting::Welcome(Welcome { incarnation, known, party, servers, caches }),
+            Greeting::Welcome(Welcome {
+                incarnation,
+                known,
+                party,
+                servers,
+                caches: caches.into(),
+                placement: &placement::ROWS[index as usize % placement::ROWS.len()],
+                write_policy: &write_policy::ROWS[servers as usize % write_policy::ROWS.len()],
+            }),
             Greeting::Refused { code, text: text.clone() },
             Greeting::Bye,
             Greeting::Segment(Window::new(1 + index % 64, 4096 << (servers % 9)).unwrap()),
@@ -694,7 +704,7 @@ fn one_of_each() -> Vec<Message> {
         Message::Release { hold, inode, subfile: 6 },
         Message::Resume { inode, subfile: 6 },
         Message::Grant { inode, subfile: 6, from: 7, to: 8, taken: 9, bytes: 10, more: 11 },
-        Message::Granted { bytes: 11, missing: 12, unit: 13 },
+        Message::Granted { bytes: 11, missing: 12, unit: 13, refusal: Code::QUOTA },
         Message::Status,
         Message::Count,
         Message::Connected(vec![Connected { name: "rank 3".to_owned(), window_bytes: 7 }]),

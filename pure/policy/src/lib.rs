@@ -9,6 +9,9 @@ pub mod collective;
 mod extents;
 pub mod insitu;
 mod machine;
+pub mod placement;
+pub mod replacement;
 pub mod schedule;
+pub mod write_policy;
 
 pub use machine::{Checked, Laws, Machine};

@@ -3,6 +3,7 @@
 
 mod on_file_system;
 
+use iolab_policy::placement::{Rule, catalog as placement};
 use iolab_sim::file_system::{CacheTotals, TrafficTotals};
 use iolab_sim::program::{FileOperation, What};
 use iolab_sim::workload::{Line, Outcome, Settings};
@@ -90,6 +91,94 @@ fn data_that_nobody_syncs_goes_to_the_servers_after_5_seconds() {
     // Of the last stripe the block is there as a whole.
     assert_eq!(flushed(4.0), (0, 53_248));
     assert_eq!(flushed(6.0), (50_000, 53_248));
+}
+
+/// Four managers, and this placement.
+fn placed(placement: &str) -> Settings {
+    on(&format!("[[caches]]\ncount = 4\n{SMALL}\nplacement = '{placement}'"))
+}
+
+#[test]
+fn every_placement_brings_every_byte_to_a_manager_and_to_the_servers_or_to_the_servers_alone() {
+    for row in placement::ROWS {
+        for ranks in [1, 4, 7] {
+            let outcome = simulate(&strided(ranks, 37, 771), &placed(row.name)).unwrap();
+            let bytes = u64::from(ranks) * 37 * 771;
+            let through = if matches!(row.rule, Rule::Nobody) { 0 } else { bytes };
+            assert_eq!(sum(&outcome, |one| one.traffic.received_bytes), through, "{row:?} {ranks}");
+            assert_eq!(sum(&outcome, |one| one.flushed_bytes), through, "{row:?} {ranks}");
+            assert_eq!(of_servers(&outcome, |one| one.received_bytes), bytes, "{row:?} {ranks}");
+            let busy = caches(&outcome).iter().filter(|one| one.traffic.received_bytes > 0).count();
+            let expected = if through == 0 {
+                0
+            } else if row.is_cruel {
+                1
+            } else {
+                4
+            };
+            assert_eq!(busy, expected, "{row:?} {ranks}");
+        }
+    }
+}
+
+#[test]
+fn with_as_many_of_all_at_servers_brings_to_each_manager_what_modulo_does() {
+    let all = |placement| {
+        let outcome = simulate(&strided(4, 37, 771), &placed(placement)).unwrap();
+        let traffic = |one: &CacheTotals| (one.traffic.request_count, one.flushed_bytes);
+        caches(&outcome).iter().map(traffic).collect::<Vec<_>>()
+    };
+    assert_eq!(all("at-servers"), all("modulo"));
+    assert_ne!(all("rendezvous"), all("modulo"));
+}
+
+#[test]
+fn a_scan_empties_lru_and_leaves_the_rest_alone_with_two_queues() {
+    use FileOperation::{Close, Open, Read};
+    // 2 MiB that are wanted in each of ten rounds, and 8 MiB that are read once; memory of 8 MiB.
+    let (hot, scan) = (2 << 20, 8 << 20);
+    let rounds = (0..10)
+        .flat_map(|round| [line(Read, &[(0, hot)]), line(Read, &[(hot + round * scan, scan)])]);
+    let all = std::iter::once(line(Open, &[])).chain(rounds);
+    let lines: Vec<Line> = all.chain([line(Close, &[])]).collect();
+    let fetched = |replacement: &str| {
+        let settings = on(&format!("[[caches]]\nmemory = '8m'\nreplacement = '{replacement}'"));
+        let outcome = simulate_script(vec![lines.clone()], &settings, hot + 10 * scan).unwrap();
+        sum(&outcome, |one| one.fetched_bytes)
+    };
+    let least = hot + 10 * scan;
+    assert!(fetched("two-queue") <= least + 2 * hot, "{} of {least}", fetched("two-queue"));
+    for other in ["lru", "fifo"] {
+        assert!(fetched(other) >= least + 6 * hot, "{other}: {} of {least}", fetched(other));
+    }
+}
+
+#[test]
+fn write_policies_say_when_servers_get_what_nobody_syncs() {
+    use FileOperation::{Open, Write};
+    let flushed = |policy: &str, seconds: f64| {
+        let rest = What::Compute { instructions: seconds * 1e9 }.awaited();
+        let program = vec![vec![line(Open, &[]), line(Write, &[(0, 50_000)]), (rest, vec![])]];
+        let settings = cached(&format!("[[caches]]\nwrite_policy = '{policy}'"));
+        let outcome = simulate_script(program, &settings, 0).unwrap();
+        sum(&outcome, |one| one.flushed_bytes)
+    };
+    assert_eq!([0.001, 20.0].map(|seconds| flushed("through", seconds)), [50_000; 2]);
+    assert_eq!([0.001, 20.0].map(|seconds| flushed("on-sync", seconds)), [0; 2]);
+    assert_eq!([4.0, 6.0].map(|seconds| flushed("delayed", seconds)), [0, 50_000]);
+    assert_eq!(flushed("cruel", 20.0), 50_000);
+}
+
+#[test]
+fn a_write_through_takes_the_time_of_its_servers_and_others_that_of_memory() {
+    use FileOperation::{Open, Write};
+    let took = |policy: &str| {
+        let program = vec![vec![line(Open, &[]), line(Write, &[(0, 4 << 20)])]];
+        let settings = cached(&format!("[[caches]]\nwrite_policy = '{policy}'"));
+        simulate_script(program, &settings, 0).unwrap().end
+    };
+    assert_eq!(took("on-sync"), took("delayed"));
+    assert!(took("through") > took("delayed"), "{:?} {:?}", took("through"), took("delayed"));
 }
 
 #[test]

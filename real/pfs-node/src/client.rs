@@ -127,8 +127,10 @@ impl Client {
             text: format!("no session with {}: {error}", self.directory.display()),
         };
         let session = SessionId(crate::instance::random());
-        let Description { servers, caches, schedule, durability, .. } = self.description;
-        let settings = Settings { caches, schedule, durability, ..Settings::usual(servers) };
+        let Description { servers, caches, .. } = self.description;
+        let Description { placement, write_policy, schedule, durability, .. } = self.description;
+        let usual = Settings::usual(servers);
+        let settings = Settings { caches, placement, write_policy, schedule, durability, ..usual };
         let place = Place::of(&self.directory).map_err(wrong)?;
         let events = tape::place(&self.directory);
         let new = Box::into_raw(Box::new(Session {

@@ -13,8 +13,12 @@ use crate::device_sync::sync_directory;
 use crate::tape;
 use iolab_pfs::cache_manager::{self, MEMORY_MIN};
 use iolab_pfs::configuration::Durability;
+use iolab_pfs::io_server::Limit;
 use iolab_pfs::{Layout, Party};
+use iolab_policy::placement::catalog as placement;
+use iolab_policy::replacement::catalog as replacement;
 use iolab_policy::schedule::catalog as schedule;
+use iolab_policy::write_policy::catalog as write_policy;
 use iolab_vocab::{Refusal, format_bytes};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -52,6 +56,12 @@ pub struct Description {
     pub caches: u32,
     /// Bytes of blocks that each of them keeps at most.
     pub cache_memory: u64,
+    /// Which cache manager has which blocks; may change as their number.
+    pub placement: &'static placement::Row,
+    /// Which block leaves the memory of one when that is full.
+    pub replacement: &'static replacement::Row,
+    /// When they bring to servers what was written.
+    pub write_policy: &'static write_policy::Row,
     /// How files are partitioned that ask for nothing else.
     pub layout: Layout,
     /// In which order clients come to its servers.
@@ -60,6 +70,8 @@ pub struct Description {
     pub durability: Durability,
     /// Bytes of their devices that its servers may use together, in equal shares; if nothing is said, all.
     pub capacity: Option<u64>,
+    /// The same as what its user may use: told otherwise to who meets it.
+    pub quota: Option<u64>,
     /// When it was made: seconds since 1970.
     pub created: u64,
 }
@@ -73,6 +85,12 @@ pub struct Wish {
     pub caches: Option<u32>,
     /// Memory of each cache manager, in bytes.
     pub cache_memory: Option<u64>,
+    /// Which cache manager has which blocks.
+    pub placement: Option<String>,
+    /// Which block leaves a full cache manager.
+    pub replacement: Option<String>,
+    /// When cache managers bring to servers what was written.
+    pub write_policy: Option<String>,
     /// Partition of files.
     pub layout: Option<String>,
     /// In which order clients come to the servers; what is in files does not depend on it.
@@ -81,6 +99,8 @@ pub struct Wish {
     pub durability: Option<String>,
     /// Bytes that its servers may use together; 0: all there are.
     pub capacity: Option<u64>,
+    /// Bytes that its user may use; 0: all there are.
+    pub quota: Option<u64>,
     /// Memory that clients and servers share, in bytes, while it is served this time.
     pub window_memory: Option<u64>,
     /// Where the events of all machines are recorded while it is served this time.
@@ -90,6 +110,18 @@ pub struct Wish {
 impl Wish {
     fn schedule(&self) -> Result<Option<&'static schedule::Row>, Refusal> {
         self.schedule.as_deref().map(schedule::find).transpose()
+    }
+
+    fn placement(&self) -> Result<Option<&'static placement::Row>, Refusal> {
+        self.placement.as_deref().map(placement::find).transpose()
+    }
+
+    fn replacement(&self) -> Result<Option<&'static replacement::Row>, Refusal> {
+        self.replacement.as_deref().map(replacement::find).transpose()
+    }
+
+    fn write_policy(&self) -> Result<Option<&'static write_policy::Row>, Refusal> {
+        self.write_policy.as_deref().map(write_policy::find).transpose()
     }
 
     fn durability(&self) -> Result<Option<Durability>, Refusal> {
@@ -116,6 +148,12 @@ struct Table {
     caches: u32,
     #[serde(default = "usual_cache_memory", skip_serializing_if = "is_usual_cache_memory")]
     cache_memory: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    placement: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replacement: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    write_policy: Option<String>,
     layout: String,
     #[serde(default = "usual_schedule")]
     schedule: String,
@@ -123,6 +161,8 @@ struct Table {
     durability: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     capacity: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    quota: Option<u64>,
     created: u64,
 }
 
@@ -143,6 +183,11 @@ fn usual_cache_memory() -> u64 {
 
 fn is_usual_cache_memory(bytes: &u64) -> bool {
     *bytes == usual_cache_memory()
+}
+
+/// A name, if it is not the usual one.
+fn unusual(name: &str, usual: &str) -> Option<String> {
+    (name != usual).then(|| name.to_owned())
 }
 
 /// An instance without cache managers does not mention them.
@@ -209,9 +254,28 @@ impl Description {
             servers: table.servers,
             caches: table.caches,
             cache_memory: table.cache_memory,
+            placement: table.placement.as_deref().map_or(Ok(placement::USUAL), placement::find)?,
+            replacement: table
+                .replacement
+                .as_deref()
+                .map_or(Ok(replacement::USUAL), replacement::find)?,
+            write_policy: table
+                .write_policy
+                .as_deref()
+                .map_or(Ok(write_policy::USUAL), write_policy::find)?,
             capacity: table.capacity,
+            quota: table.quota,
             created: table.created,
         })
+    }
+
+    /// What its servers may use together, and whose limit that is: the narrower of both.
+    pub fn limit(&self) -> Option<Limit> {
+        match (self.capacity, self.quota) {
+            (Some(capacity), Some(quota)) if capacity < quota => Some(Limit::Capacity(capacity)),
+            (capacity, None) => capacity.map(Limit::Capacity),
+            (_, Some(quota)) => Some(Limit::Quota(quota)),
+        }
     }
 
     fn write(&self, directory: &Path) -> std::io::Result<()> {
@@ -221,10 +285,15 @@ impl Description {
             servers: self.servers,
             caches: self.caches,
             cache_memory: self.cache_memory,
+            // What is usual is not mentioned, as in directories of before there were others.
+            placement: unusual(self.placement.name, placement::USUAL.name),
+            replacement: unusual(self.replacement.name, replacement::USUAL.name),
+            write_policy: unusual(self.write_policy.name, write_policy::USUAL.name),
             layout: self.layout.to_string(),
             schedule: self.schedule.name.to_owned(),
             durability: self.durability.name().to_owned(),
             capacity: self.capacity,
+            quota: self.quota,
             created: self.created,
         };
         let text = toml::to_string(&table).map_err(std::io::Error::other)?;
@@ -245,6 +314,7 @@ impl Description {
             );
         }
         let caches = caches_of(wish)?.unwrap_or(0);
+        check_policies(wish, caches)?;
         let cache_memory = cache_memory_of(wish)?.unwrap_or_else(usual_cache_memory);
         let layout = match &wish.layout {
             None => Layout::usual(servers),
@@ -252,24 +322,33 @@ impl Description {
         };
         let created = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let schedule = wish.schedule()?.unwrap_or(schedule::USUAL);
+        let placement = wish.placement()?.unwrap_or(placement::USUAL);
+        let replacement = wish.replacement()?.unwrap_or(replacement::USUAL);
+        let write_policy = wish.write_policy()?.unwrap_or(write_policy::USUAL);
         let durability = wish.durability()?.unwrap_or_default();
-        let capacity = capacity_of(wish, servers)?.flatten();
+        let capacity = limit_of("capacity", wish.capacity, servers)?.flatten();
+        let quota = limit_of("quota", wish.quota, servers)?.flatten();
         let uuid = format!("{:032x}", random());
         Ok(Description {
             uuid,
             servers,
             caches,
             cache_memory,
+            placement,
+            replacement,
+            write_policy,
             layout,
             schedule,
             durability,
             capacity,
+            quota,
             created,
         })
     }
 
     /// Holds what is there against what is wished.
     fn check(&self, wish: &Wish, directory: &Path) -> Result<(), Refusal> {
+        check_policies(wish, wish.caches.unwrap_or(self.caches))?;
         let place = directory.display();
         if let Some(servers) = wish.servers.filter(|&servers| servers != self.servers) {
             return Refusal::refuse(
@@ -286,6 +365,24 @@ impl Description {
         }
         Ok(())
     }
+}
+
+/// Policies of cache managers are for those who have some.
+fn check_policies(wish: &Wish, caches: u32) -> Result<(), Refusal> {
+    let wished = [
+        ("--placement", &wish.placement),
+        ("--replacement", &wish.replacement),
+        ("--write-policy", &wish.write_policy),
+    ];
+    for (option, name) in wished {
+        if let (Some(name), 0) = (name, caches) {
+            return Refusal::refuse(
+                format!("{option} {name} without cache managers"),
+                format!("give --caches N, too, or leave {option} out"),
+            );
+        }
+    }
+    Ok(())
 }
 
 /// How many cache managers are wished.
@@ -311,15 +408,15 @@ fn cache_memory_of(wish: &Wish) -> Result<Option<u64>, Refusal> {
 }
 
 /// How much its servers may use, if that is wished: a number, or all there is.
-fn capacity_of(wish: &Wish, servers: u32) -> Result<Option<Option<u64>>, Refusal> {
+fn limit_of(name: &str, wished: Option<u64>, servers: u32) -> Result<Option<Option<u64>>, Refusal> {
     let least = u64::from(servers) * CAPACITY_MIN;
-    match wish.capacity {
+    match wished {
         None => Ok(None),
         Some(0) => Ok(Some(None)),
         Some(bytes) if bytes < least => Refusal::refuse(
-            format!("a capacity of {} for {servers} servers", format_bytes(bytes)),
+            format!("a {name} of {} for {servers} servers", format_bytes(bytes)),
             format!(
-                "give --capacity of {} or more, or --capacity 0 for all that their devices have",
+                "give --{name} of {} or more, or --{name} 0 for all that their devices have",
                 format_bytes(least)
             ),
         ),
@@ -357,14 +454,23 @@ impl Instance {
                 let caches = caches_of(wish)?.unwrap_or(found.caches);
                 let cache_memory = cache_memory_of(wish)?.unwrap_or(found.cache_memory);
                 let schedule = wish.schedule()?.unwrap_or(found.schedule);
+                let placement = wish.placement()?.unwrap_or(found.placement);
+                let replacement = wish.replacement()?.unwrap_or(found.replacement);
+                let write_policy = wish.write_policy()?.unwrap_or(found.write_policy);
                 let durability = wish.durability()?.unwrap_or(found.durability);
-                let capacity = capacity_of(wish, found.servers)?.unwrap_or(found.capacity);
+                let limit = |name, bytes| limit_of(name, bytes, found.servers);
+                let capacity = limit("capacity", wish.capacity)?.unwrap_or(found.capacity);
+                let quota = limit("quota", wish.quota)?.unwrap_or(found.quota);
                 let description = Description {
                     caches,
                     cache_memory,
+                    placement,
+                    replacement,
+                    write_policy,
                     schedule,
                     durability,
                     capacity,
+                    quota,
                     ..found.clone()
                 };
                 if description != found {

@@ -67,10 +67,14 @@ pub fn start(
         servers,
         caches,
         cache_memory,
+        placement,
+        replacement,
+        write_policy,
         layout,
         schedule,
         durability,
         capacity,
+        quota,
         window_memory,
         events,
     } = wish;
@@ -84,6 +88,14 @@ pub fn start(
     if let Some(bytes) = cache_memory {
         program.args(["--cache-memory", &bytes.to_string()]);
     }
+    let named = [
+        ("--placement", placement),
+        ("--replacement", replacement),
+        ("--write-policy", write_policy),
+    ];
+    for (option, name) in named {
+        program.args(name.iter().flat_map(|name| [option, name]));
+    }
     if let Some(layout) = layout {
         program.args(["--layout", layout]);
     }
@@ -95,6 +107,9 @@ pub fn start(
     }
     if let Some(bytes) = capacity {
         program.args(["--capacity", &bytes.to_string()]);
+    }
+    if let Some(bytes) = quota {
+        program.args(["--quota", &bytes.to_string()]);
     }
     if let Some(bytes) = window_memory {
         program.args(["--window-memory", &bytes.to_string()]);

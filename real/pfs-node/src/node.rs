@@ -14,6 +14,7 @@ use crate::window::Budget;
 use crate::worker::Bell;
 use iolab_pfs::cache_manager;
 use iolab_pfs::configuration::Durability;
+use iolab_pfs::io_server::Limit;
 use iolab_pfs::metadata::Settings;
 use iolab_pfs::session::Welcome;
 use iolab_pfs::{Incarnation, Party};
@@ -44,7 +45,9 @@ impl Node {
         let stop = Bell::new().map_err(|error| failed("a server", &error))?;
         let (threads, stop_caches, caches) = (Vec::new(), Vec::new(), Vec::new());
         let mut node = Node { instance, stop, threads, stop_caches, caches };
-        let instance::Description { servers, caches, cache_memory, durability, capacity, .. } =
+        let instance::Description { servers, caches, cache_memory, durability, .. } =
+            node.instance.description;
+        let instance::Description { placement, replacement, write_policy, .. } =
             node.instance.description;
         let windows = Budget::of(node.instance.window_memory);
         let events = tape::place(&node.instance.directory);
@@ -57,19 +60,18 @@ impl Node {
             }
             let device = (device, durability);
             // Each server has an equal share.
-            let used = |bytes: u64| {
+            let used = |limit: Limit| {
                 let used = Used::below(&node.instance.data(server));
-                used.map(|used| (bytes / u64::from(servers), used))
+                used.map(|used| (limit.shared(servers), used))
             };
-            let capacity = capacity.map(used).transpose();
-            let capacity =
-                capacity.map_err(|error| failed(&format!("I/O server {server}"), &error))?;
+            let limit = node.instance.description.limit().map(used).transpose();
+            let limit = limit.map_err(|error| failed(&format!("I/O server {server}"), &error))?;
             let (stop, windows) = (node.stop.clone(), windows.clone());
             let events = events.clone();
             let thread =
                 node.serve(Party::Server(server), stop, move |door, _, welcome, stop| {
                     let events = events.as_deref();
-                    Server::new(device, capacity, door, welcome, windows, events)?.run(stop)?;
+                    Server::new(device, limit, door, welcome, windows, events)?.run(stop)?;
                     Ok(())
                 })?;
             node.threads.push(thread);
@@ -78,7 +80,13 @@ impl Node {
             let stop = Bell::new().map_err(|error| failed("a cache manager", &error))?;
             node.stop_caches.push(stop.clone());
             let usual = cache_manager::Settings::usual(index, caches, servers);
-            let settings = cache_manager::Settings { memory: cache_memory, ..usual };
+            let settings = cache_manager::Settings {
+                memory: cache_memory,
+                placement,
+                replacement,
+                write_policy,
+                ..usual
+            };
             let (party, events) = (Party::Cache(index), events.clone());
             let thread = node.serve(party, stop, move |door, place, welcome, stop| {
                 Cache::new(settings, door, place, welcome, events.as_deref())?.run(stop)
@@ -139,6 +147,8 @@ impl Node {
             party,
             servers: self.instance.description.servers,
             caches: self.instance.description.caches,
+            placement: self.instance.description.placement,
+            write_policy: self.instance.description.write_policy,
         };
         let work = move || {
             let ended = catch_unwind(AssertUnwindSafe(|| serve(door, place, welcome, &stop)));

@@ -14,7 +14,7 @@ use crate::tape::Taped;
 use crate::window::Budget;
 use crate::worker::{Bell, Worker};
 use iolab_pfs::configuration::Durability;
-use iolab_pfs::io_server::{Action, Event, IoServer, Operation, Outcome, Settings, Subfile};
+use iolab_pfs::io_server::{Action, Event, IoServer, Limit, Operation, Outcome, Settings, Subfile};
 use iolab_pfs::session::Welcome;
 use iolab_pfs::{Code, Inode};
 use iolab_policy::Machine;
@@ -70,14 +70,14 @@ impl Server {
     /// A server on a device, behind a door. To be made in the thread that runs it.
     pub(crate) fn new(
         (mut device, durability): (Subfiles, Durability),
-        capacity: Option<(u64, Used)>,
+        limit: Option<(Limit, Used)>,
         door: OwnedFd,
         welcome: Welcome,
         windows: Arc<Budget>,
         events: Option<&Path>,
     ) -> io::Result<Server> {
-        let (capacity_bytes, used) = capacity.unzip();
-        let settings = Settings { capacity_bytes, ..Settings::usual() };
+        let (limit, used) = limit.unzip();
+        let settings = Settings { limit, ..Settings::usual() };
         used.iter().for_each(|used| device.count_used(used.clone()));
         let name = instance::file_name(welcome.party);
         let (epoll, work) = (peers::epoll()?, Bell::new()?);

@@ -636,7 +636,7 @@ mod tests {
         let subfiles = Subfiles::at(&directory.path().join("data"), 1).unwrap();
         let view = Arc::new(view.parse::<Nest>().unwrap());
         let layout = Layout::striped(256 << 10, 1, 0).unwrap();
-        let portion = Portion { view, layout, subfile: 0, from: 3, to };
+        let portion = Portion { view, division: layout.into(), subfile: 0, from: 3, to };
         (directory, subfiles, portion)
     }
 

@@ -16,8 +16,12 @@ const TO_WRITE: OpenWish =
     OpenWish { writes: true, creates: true, mode: 0o640, ..OpenWish::TO_READ };
 
 fn serve(directory: &Path, caches: u32) -> Node {
+    serve_with(directory, Wish { caches: Some(caches), ..Wish::default() })
+}
+
+fn serve_with(directory: &Path, wish: Wish) -> Node {
     let layout = Some("stripe:unit=4k".to_owned());
-    let wish = Wish { servers: Some(3), caches: Some(caches), layout, ..Wish::default() };
+    let wish = Wish { servers: Some(3), layout, ..wish };
     Node::start(Instance::take(directory, &wish).unwrap()).unwrap()
 }
 
@@ -108,6 +112,70 @@ fn what_is_written_through_caches_is_read_with_and_without_them() {
             check(directory.path(), bytes);
             assert!(node.stop());
         }
+    }
+}
+
+#[test]
+fn files_are_the_same_whatever_policies_caches_go_by() {
+    let named = |row: usize, of: &[&'static str]| of.get(row).map(|name| (*name).to_owned());
+    let placements = ["modulo", "at-servers", "rendezvous", "local", "cruel"];
+    let replacements = ["lru", "two-queue", "clock", "fifo", "cruel"];
+    let policies = ["delayed", "through", "on-sync", "cruel"];
+    for row in 0..5 {
+        let directory = tempfile::tempdir().unwrap();
+        // 24 MB do not fit two times 8 MiB.
+        let (bytes, memory) = (24_000_001, Some(8 << 20));
+        let wish = Wish {
+            caches: Some(2),
+            cache_memory: memory,
+            placement: named(row, &placements),
+            replacement: named(row, &replacements),
+            write_policy: named(row, &policies),
+            ..Wish::default()
+        };
+        let node = serve_with(directory.path(), wish);
+        let client = Client::of(directory.path()).unwrap();
+        let file = OpenFile::open(&client, b"/matrix", TO_WRITE).unwrap();
+        let content: Vec<u8> = (0..bytes).map(byte).collect();
+        // Not in order, and in pieces that divide nothing.
+        let pieces = content.chunks(1_234_567).enumerate();
+        let (even, odd): (Vec<_>, Vec<_>) = pieces.partition(|(at, _)| at % 2 == 0);
+        for (at, piece) in odd.into_iter().chain(even) {
+            file.write_at(at as u64 * 1_234_567, piece).unwrap();
+        }
+        check(directory.path(), bytes);
+        file.sync().unwrap();
+        check(directory.path(), bytes);
+        assert!(node.stop(), "{row}");
+        // Names stay with the directory.
+        let node = serve_with(directory.path(), Wish::default());
+        check(directory.path(), bytes);
+        assert!(node.stop(), "{row}");
+        let node = serve(directory.path(), 0);
+        check(directory.path(), bytes);
+        assert!(node.stop(), "{row}");
+    }
+}
+
+#[test]
+fn a_client_that_looks_for_blocks_elsewhere_is_not_served() {
+    let (directory, node) = served(3);
+    let client = Client::of(directory.path()).unwrap();
+    let file = OpenFile::open(&client, b"/matrix", TO_WRITE).unwrap();
+    file.write_at(0, &[7; 50_000]).unwrap();
+    file.sync().unwrap();
+    assert!(node.stop());
+    for (placement, write_policy) in [("rendezvous", "delayed"), ("modulo", "through")] {
+        let (placement, write_policy) = (Some(placement.into()), Some(write_policy.into()));
+        let wish = Wish { placement, write_policy, ..Wish::default() };
+        let node = serve_with(directory.path(), wish);
+        // Other bytes would be worse than none.
+        assert!(file.read_at(0, &mut [0; 50_000]).is_err());
+        let client = Client::of(directory.path()).unwrap();
+        let again = OpenFile::open(&client, b"/matrix", OpenWish::TO_READ).unwrap();
+        assert_eq!(again.size(), Ok(50_000));
+        drop(again);
+        assert!(node.stop());
     }
 }
 

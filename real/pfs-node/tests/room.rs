@@ -16,9 +16,12 @@ const CAPACITY: u64 = 4 << 20;
 const PIECE: u64 = 100_000;
 
 fn serve(directory: &Path, caches: u32, capacity: Option<u64>) -> Node {
+    serve_with(directory, Wish { caches: Some(caches), capacity, ..Wish::default() })
+}
+
+fn serve_with(directory: &Path, wish: Wish) -> Node {
     let layout = Some("stripe:unit=64k".to_owned());
-    let (servers, caches) = (Some(2), Some(caches));
-    let wish = Wish { servers, caches, capacity, layout, ..Wish::default() };
+    let wish = Wish { servers: Some(2), layout, ..wish };
     Node::start(Instance::take(directory, &wish).unwrap()).unwrap()
 }
 
@@ -31,19 +34,43 @@ fn used(directory: &Path) -> u64 {
     folders.flat_map(|folder| files(&folder)).map(|it| it.metadata().unwrap().blocks() * 512).sum()
 }
 
-/// Writes pieces of a file until one is refused. Gives how many were not.
-fn fill(file: &OpenFile<'_>) -> u64 {
+/// Writes pieces of a file until one is refused, with that code. Gives how many were not.
+fn fill(file: &OpenFile<'_>, code: Code) -> u64 {
     let piece = vec![7; PIECE as usize];
     for count in 0..2 * CAPACITY / PIECE {
         match file.write_at(count * PIECE, &piece) {
             Ok(_) => {}
             Err(failure) => {
-                assert_eq!(failure.code, Code::NO_SPACE, "{failure:?}");
+                assert_eq!(failure.code, code, "{failure:?}");
                 return count;
             }
         }
     }
     panic!("{CAPACITY} bytes were never full");
+}
+
+#[test]
+fn a_write_beyond_the_quota_is_told_so_and_one_beyond_the_capacity_that() {
+    for (caches, capacity, quota, code) in [
+        (0, None, Some(CAPACITY), Code::QUOTA),
+        (2, None, Some(CAPACITY), Code::QUOTA),
+        (0, Some(2 * CAPACITY), Some(CAPACITY), Code::QUOTA),
+        (2, Some(CAPACITY), Some(2 * CAPACITY), Code::NO_SPACE),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let wish = Wish { caches: Some(caches), capacity, quota, ..Wish::default() };
+        let node = serve_with(directory.path(), wish);
+        let client = Client::of(directory.path()).unwrap();
+        let file = OpenFile::open(&client, b"/full", TO_WRITE).unwrap();
+        let count = fill(&file, code);
+        assert!(count * PIECE > CAPACITY / 4 * 3, "{count} pieces, {caches} caches");
+        file.sync().unwrap();
+        assert!((count * PIECE..=CAPACITY).contains(&used(directory.path())));
+        file.resize(0).unwrap();
+        assert!(fill(&file, code) > 0, "what was cut is free again");
+        drop(file);
+        assert!(node.stop());
+    }
 }
 
 #[test]
@@ -53,7 +80,7 @@ fn a_write_without_room_is_told_so_and_a_sync_behind_it_succeeds() {
         let node = serve(directory.path(), caches, Some(CAPACITY));
         let client = Client::of(directory.path()).unwrap();
         let file = OpenFile::open(&client, b"/full", TO_WRITE).unwrap();
-        let count = fill(&file);
+        let count = fill(&file, Code::NO_SPACE);
         assert!(count * PIECE > CAPACITY / 4 * 3, "{count} pieces, {caches} caches");
         file.sync().unwrap();
         assert!((count * PIECE..=CAPACITY).contains(&used(directory.path())));

@@ -42,19 +42,24 @@ fn keeps(family: &str, program: &str) {
         .unwrap_or_else(|error| panic!("{compiler}: {error}; apt-get install lib{family}-dev"));
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     for caches in if program == WITHOUT_CACHES { 0..1 } else { 0..3 }.step_by(2) {
-        runs_well(family, program, &binary, caches);
+        if program != WITH_LITTLE_ROOM {
+            runs_well(family, program, &binary, caches, None);
+            continue;
+        }
+        for limit in ["capacity", "quota"] {
+            runs_well(family, program, &binary, caches, Some(limit));
+        }
     }
 }
 
-fn runs_well(family: &str, program: &str, binary: &Path, caches: u32) {
+fn runs_well(family: &str, program: &str, binary: &Path, caches: u32, limit: Option<&str>) {
     let directory = tempfile::tempdir().unwrap();
     let mut run = Command::new(env!("CARGO_BIN_EXE_iolab"));
     run.args(["fs", "run", "--servers", "3", "--layout", "stripe:unit=64k"]);
-    if program == WITH_LITTLE_ROOM {
-        run.args(["--capacity", "12m"]);
-    }
+    run.args(limit.iter().flat_map(|limit| [format!("--{limit}"), "12m".to_owned()]));
     run.args(["--caches", &caches.to_string(), "--"]).arg(format!("mpiexec.{family}"));
     run.args((family == "openmpi").then_some("--oversubscribe")).args(["-n", "2"]).arg(binary);
+    run.args(limit);
     run.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     let output = run.current_dir(directory.path()).output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
@@ -63,7 +68,7 @@ fn runs_well(family: &str, program: &str, binary: &Path, caches: u32) {
         output.status.success() && said.ends_with("kept\n"),
         "{program}, {caches} caches: {said}{told}"
     );
-    if program == WITH_LITTLE_ROOM {
+    if limit.is_some() {
         let count =
             |line: &str| line.strip_suffix(" pieces of 256 KiB for each rank")?.parse().ok();
         let pieces: Option<u32> = told.lines().find_map(count);

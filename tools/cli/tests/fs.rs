@@ -172,6 +172,78 @@ fn caches_that_are_killed_lose_nothing_that_was_synced_and_the_rest_is_told_once
 }
 
 #[test]
+fn caches_that_write_through_lose_nothing_that_was_answered_when_they_are_killed() {
+    let promise = "process: what is answered outlives the servers";
+    let served = Served::with(&["--caches", "2", "--write-policy", "through"], promise);
+    let client = served.client();
+    let file = OpenFile::open(&client, b"/a", TO_WRITE).unwrap();
+    for round in 1..4u64 {
+        let content = pattern(round);
+        for at in 0..20 {
+            file.write_at(at * 40_000, &content).unwrap();
+        }
+        served.signal("-KILL");
+        while fs_in(served.at(), &["up", "--dir", "fs"]).status.code() != Some(0) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let mut seen = vec![0; 40_000];
+        for at in 0..20 {
+            assert_eq!(file.read_at(at * 40_000, &mut seen).unwrap(), 40_000);
+            assert!(seen == content, "piece {at} in round {round}");
+        }
+        file.sync().unwrap();
+    }
+    file.close().unwrap();
+    let told = prints(served.at(), &["status", "--dir", "fs"]);
+    let policies = "policies    placement modulo, replacement lru, write policy through";
+    assert!(told.contains(policies), "{told}");
+}
+
+#[test]
+fn a_quota_is_told_kept_and_taken_away() {
+    let served = Served::with(&["--quota", "8m"], "a quota of 8 MiB used");
+    let client = served.client();
+    let file = OpenFile::open(&client, b"/full", TO_WRITE).unwrap();
+    let refused = (0..9).find_map(|at| file.write_at(at << 20, &vec![1; 1 << 20]).err());
+    assert_eq!(refused.map(|failure| failure.code), Some(Code::QUOTA));
+    file.close().unwrap();
+    let status = prints(served.at(), &["status", "--dir", "fs", "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    assert_eq!((&status["quota_bytes"], &status["limit_bytes"]), (&(8 << 20).into(), &().into()));
+    launch::stop(&served.at().join("fs")).unwrap();
+    refuses(served.at(), &["up", "--dir", "fs", "--quota", "1m"], "a quota of 1 MiB");
+    assert!(prints(served.at(), &["up", "--dir", "fs"]).contains("a quota of 8 MiB used"));
+    launch::stop(&served.at().join("fs")).unwrap();
+    assert!(!prints(served.at(), &["up", "--dir", "fs", "--quota", "0"]).contains("quota"));
+}
+
+#[test]
+fn policies_of_caches_are_told_and_slips_in_them_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let caches = ["up", "--dir", "fs", "--caches", "2"];
+    for (option, name) in
+        [("--placement", "nearby"), ("--replacement", "arc"), ("--write-policy", "never")]
+    {
+        refuses(at, &[&caches[..], &[option, name]].concat(), name);
+        assert!(!at.join("fs").exists());
+    }
+    refuses(at, &["up", "--dir", "fs", "--replacement", "clock"], "without cache managers");
+    let options = ["--placement", "rendezvous", "--replacement", "two-queue"];
+    let told = prints(at, &[&caches[..], &options].concat());
+    let policies = "policies    placement rendezvous, replacement two-queue, write policy delayed";
+    assert!(told.contains(policies), "{told}");
+    let status = prints(at, &["status", "--dir", "fs", "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    let names = ["placement", "replacement", "write_policy"].map(|key| status[key].clone());
+    assert_eq!(names, ["rendezvous", "two-queue", "delayed"]);
+    launch::stop(&at.join("fs")).unwrap();
+    let again = prints(at, &["up", "--dir", "fs", "--write-policy", "on-sync"]);
+    assert!(again.contains("placement rendezvous, replacement two-queue, write policy on-sync"));
+    launch::stop(&at.join("fs")).unwrap();
+}
+
+#[test]
 fn servers_for_devices_that_are_killed_tell_who_wrote_and_did_not_sync() {
     let promise = "device: what is synced or closed outlives a power cut";
     let served = Served::with(&["--durability", "device"], promise);

@@ -100,6 +100,8 @@ pub(crate) struct Rates {
     pub(crate) power: u64,
     /// Of verdicts on collectives: their home crashes when it has told one.
     pub(crate) verdict: u64,
+    /// Of answers of cache managers that write through: the manager crashes right behind them.
+    pub(crate) answer: u64,
     /// Of changes of length where there are caches: a server cannot carry them out.
     pub(crate) cut: u64,
     /// Of changes of length that come to a cache manager which fetches from the file: one fetch fails, and the

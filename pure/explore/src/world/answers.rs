@@ -9,6 +9,7 @@ use crate::plan::{Access, NameCall};
 use crate::shadow::{By, OpNumber, Scope, Tick};
 use iolab_pfs::client::{Done, FileNumber, Outcome};
 use iolab_pfs::configuration::Durability;
+use iolab_pfs::io_server::Limit;
 use iolab_pfs::{Attributes, Code, Entry, Opened};
 
 impl World {
@@ -156,6 +157,12 @@ impl World {
                     || self.plan.durability == Durability::Device && self.shadow.any_crashed()
             }
             _ if device && self.plan.rates.disk + self.plan.rates.cut > 0 => true,
+            Code::QUOTA => {
+                let is_quota = matches!(self.plan.limit(), Some(Limit::Quota(_)));
+                is_quota && self.may_lack_room(doing)
+            }
+            // The limit alone is told as what it is.
+            Code::NO_SPACE if self.plan.rates.device == 0 && self.plan.is_quota => false,
             Code::NO_SPACE if self.plan.rates.is_small() => self.may_lack_room(doing),
             _ if device => false,
             code => {

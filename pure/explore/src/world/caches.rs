@@ -31,6 +31,9 @@ impl Cache {
         let settings = Settings {
             memory: plan.cache_memory,
             block_bytes: plan.block_bytes,
+            placement: plan.placement,
+            replacement: plan.replacement,
+            write_policy: plan.write_policy,
             grant_bytes: plan.grant_bytes,
             serving: ServingSettings { view_bytes_max, ..usual.serving },
             ..usual
@@ -155,6 +158,13 @@ impl World {
         self.tell_cache(at, Event::Replied { from, request, message, payload });
     }
 
+    /// What processes have left in caches that flush nothing by themselves is brought to servers.
+    pub(super) fn end_caches(&mut self) {
+        if !self.plan.write_policy.flushes_all {
+            (0..self.plan.caches).for_each(|at| self.tell_cache(at, Event::Ending));
+        }
+    }
+
     pub(super) fn tell_cache(&mut self, at: u32, event: Event) {
         if !self.caches[at as usize].up {
             return;
@@ -205,7 +215,11 @@ impl World {
                         Some(gathered)
                     }
                 };
+                let is_change = message == Message::Done;
                 self.reply(node, peer, request, message, payload);
+                if is_change && self.trouble(self.plan.rates.answer) {
+                    self.later(1, Happening::Ends { cache: at });
+                }
             }
             Action::Drop { peer, why } => self.drop_peer(node, peer, why),
             Action::Connect { to } => self.connect(node, to),

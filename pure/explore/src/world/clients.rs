@@ -83,6 +83,8 @@ impl Process {
         let (transfer_bytes, depth) = (plan.transfer_bytes, plan.depth);
         let settings = Settings {
             caches: plan.caches,
+            placement: plan.placement,
+            write_policy: plan.write_policy,
             transfer_bytes,
             depth,
             schedule: plan.schedule,

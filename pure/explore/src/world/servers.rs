@@ -37,7 +37,7 @@ impl Server {
         let usual = ServingSettings::usual();
         let settings = Settings {
             serving: ServingSettings { view_bytes_max: plan.view_bytes_max, ..usual },
-            capacity_bytes: (plan.rates.capacity > 0).then_some(plan.rates.capacity),
+            limit: plan.limit(),
         };
         Server {
             machine: Recorded::of(IoServer::new(settings), None),

@@ -2,19 +2,30 @@
 //! memory goes to others.
 //!
 //! Promises: memory is within [`Blocks::memory`]; blocks with bytes that no server has, and those that
-//! somebody waits for, stay; of the others the least recently used goes first. At most three quarters hold
+//! somebody waits for, stay; which of the others goes first is the replacement's to say, and when servers get what
+//! they do not have the write policy's. At most three quarters hold
 //! bytes that no server has, so that reads always find room.
 
+use super::Settings;
 use super::events::{Action, BlockNumber};
 use super::grants::Grants;
 use super::runs::{Run, Runs};
 use crate::Inode;
+use crate::plant::{Plant, is_planted};
 use crate::serving::Operation;
-use iolab_vocab::Nanos;
-use std::collections::{BTreeMap, BTreeSet};
+use iolab_policy::Machine;
+use iolab_policy::replacement::{self, Replacement};
+use iolab_policy::write_policy::{self, WritePolicy};
+use iolab_vocab::{Nanos, Seed};
+use std::collections::BTreeMap;
 
 /// Which block: the file, and the place of the first byte in it.
 pub(super) type Key = (Inode, u64);
+
+/// As policies name it.
+fn named((inode, offset): Key) -> replacement::Block {
+    replacement::Block { file: inode.0, offset }
+}
 
 /// A flush under way.
 #[derive(Clone, Debug)]
@@ -47,7 +58,8 @@ pub(super) struct Block {
     granted: Option<(u32, u64)>,
     /// Who waits for what is fetched.
     pub(super) waiters: Vec<Operation>,
-    used: u64,
+    /// Nothing of it is brought to its server for now.
+    is_kept: bool,
 }
 
 impl Block {
@@ -62,7 +74,14 @@ impl Block {
     }
 
     fn is_idle(&self) -> bool {
-        !self.is_unsaved() && !self.is_fetching && self.waiters.is_empty()
+        let may_leave = is_planted(Plant::DirtyMayLeave) && self.flush.is_none();
+        let is_saved = may_leave || !self.is_unsaved();
+        is_saved && !self.is_fetching && self.waiters.is_empty()
+    }
+
+    /// Whether it may be flushed.
+    fn is_offered(&self) -> bool {
+        self.dirty.is_some() && self.flush.is_none() && !self.is_fetching && !self.is_kept
     }
 }
 
@@ -74,24 +93,35 @@ pub(super) struct Blocks {
     used_bytes: u64,
     /// Of blocks that have bytes no server has.
     unsaved_bytes: u64,
-    /// Those whose memory may go, the least recently used first.
-    idle: BTreeMap<u64, Key>,
-    /// Those that may be flushed, the oldest first.
-    dirty: BTreeSet<(Nanos, u64, Key)>,
+    /// Which of those that may goes when memory is full.
+    replacement: Box<dyn Replacement>,
+    /// Which of those that may is flushed next.
+    write_policy: Box<dyn WritePolicy>,
+    offered_count: usize,
+    /// What both have answered.
+    leaving: Vec<replacement::Action>,
+    flushing: Vec<write_policy::Action>,
     last: u64,
     /// What servers have room for.
     pub(super) grants: Grants,
 }
 
 impl Blocks {
-    pub(super) fn new(memory: u64) -> Blocks {
+    /// None; the settings are in range.
+    pub(super) fn new(settings: &Settings) -> Blocks {
+        let Settings { memory, age, index, .. } = *settings;
+        let replacement = settings.replacement.make(replacement::Place { memory });
+        let seed = Seed(u64::from(index));
         Blocks {
             of: BTreeMap::new(),
             memory,
             used_bytes: 0,
             unsaved_bytes: 0,
-            idle: BTreeMap::new(),
-            dirty: BTreeSet::new(),
+            replacement,
+            write_policy: settings.write_policy.make(write_policy::Place { age, seed }),
+            offered_count: 0,
+            leaving: Vec::new(),
+            flushing: Vec::new(),
             last: 0,
             grants: Grants::default(),
         }
@@ -121,20 +151,58 @@ impl Blocks {
         self.unsaved_bytes + u64::from(bytes) <= self.memory / 4 * 3
     }
 
-    /// Whether so much is unsaved that flushing begins by itself.
-    pub(super) fn is_half_dirty(&self) -> bool {
-        self.unsaved_bytes > self.memory / 2
+    fn tell_replacement(&mut self, event: replacement::Event) {
+        // It goes by what happens, not by when.
+        self.replacement.step(Nanos::ZERO, event, &mut self.leaving);
+    }
+
+    /// Whether any may be flushed.
+    pub(super) fn may_flush(&self) -> bool {
+        self.offered_count > 0
+    }
+
+    /// The one that the write policy has flushed next, if any; it must name one if there is any and `must` is true.
+    pub(super) fn next_flush(&mut self, now: Nanos, must: bool) -> Option<Key> {
+        let (dirty_bytes, memory) = (self.unsaved_bytes, self.memory);
+        let turn = write_policy::Event::Turn { must, dirty_bytes, memory };
+        self.write_policy.step(now, turn, &mut self.flushing);
+        match self.flushing.pop()? {
+            write_policy::Action::Flush { block } => Some((Inode(block.file), block.offset)),
+            write_policy::Action::WakeAt(_) => None,
+        }
+    }
+
+    /// When the write policy wants one flushed that nobody has to wait for.
+    pub(super) fn flushes_at(&mut self, now: Nanos) -> Option<Nanos> {
+        self.write_policy.step(now, write_policy::Event::Rested, &mut self.flushing);
+        match self.flushing.pop()? {
+            write_policy::Action::WakeAt(at) => Some(at),
+            write_policy::Action::Flush { .. } => None,
+        }
+    }
+
+    /// Whether nothing of a file is brought to servers until further notice.
+    pub(super) fn keep_from_servers(&mut self, inode: Inode, is_kept: bool) {
+        let keys: Vec<Key> = self.of_file(inode).map(|(key, _)| key).collect();
+        for key in keys {
+            self.change(key, |block| block.is_kept = is_kept);
+        }
     }
 
     /// A new block without bytes, if there is room, or others make some. Tells whether there is.
     pub(super) fn take(&mut self, key: Key, bytes: u32, out: &mut Vec<Action>) -> bool {
         while self.used_bytes + u64::from(bytes) > self.memory {
-            let Some((_, least)) = self.idle.pop_first() else { return false };
-            self.free(least, out);
+            self.tell_replacement(replacement::Event::Full);
+            let Some(replacement::Action::Leave { block }) = self.leaving.pop() else {
+                return false;
+            };
+            let key = (Inode(block.file), block.offset);
+            // Nothing, but for a planted defect.
+            self.change(key, |block| block.dirty = None);
+            self.forget(key, out);
         }
         let number = BlockNumber(self.next());
         self.used_bytes += u64::from(bytes);
-        let used = number.0;
         let block = Block {
             number,
             bytes,
@@ -147,19 +215,25 @@ impl Blocks {
             is_fetching: false,
             granted: None,
             waiters: Vec::new(),
-            used,
+            is_kept: false,
         };
-        self.idle.insert(used, key);
+        self.tell_replacement(replacement::Event::Came { block: named(key), bytes });
         self.of.insert(key, block);
         out.push(Action::Take { block: number, bytes });
         true
     }
 
-    /// Forgets a block.
+    /// Forgets a block that nobody will look for.
     pub(super) fn free(&mut self, key: Key, out: &mut Vec<Action>) {
         self.change(key, |block| (block.dirty, block.flush) = (None, None));
+        if self.of.contains_key(&key) {
+            self.tell_replacement(replacement::Event::Gone { block: named(key) });
+            self.forget(key, out);
+        }
+    }
+
+    fn forget(&mut self, key: Key, out: &mut Vec<Action>) {
         let Some(block) = self.of.remove(&key) else { return };
-        self.idle.remove(&block.used);
         self.used_bytes -= u64::from(block.bytes);
         out.push(Action::Free { block: block.number });
     }
@@ -171,17 +245,11 @@ impl Blocks {
         change: impl FnOnce(&mut Block) -> R,
     ) -> Option<R> {
         let block = self.of.get_mut(&key)?;
-        let was_unsaved = block.is_unsaved();
-        self.idle.remove(&block.used);
-        let (since, order) = block.dirty_since;
-        self.dirty.remove(&(since, order, key));
+        let (was_unsaved, was_idle, was_offered) =
+            (block.is_unsaved(), block.is_idle(), block.is_offered());
         let result = change(block);
-        if block.is_idle() {
-            self.idle.insert(block.used, key);
-        }
-        if block.dirty.is_some() && block.flush.is_none() && !block.is_fetching {
-            self.dirty.insert((block.dirty_since.0, block.dirty_since.1, key));
-        }
+        let (is_idle, is_offered) = (block.is_idle(), block.is_offered());
+        let (name, (since, order)) = (named(key), block.dirty_since);
         match (was_unsaved, block.is_unsaved()) {
             (false, true) => self.unsaved_bytes += u64::from(block.bytes),
             (true, false) => {
@@ -192,6 +260,19 @@ impl Blocks {
             }
             _ => {}
         }
+        match (was_idle, is_idle) {
+            (true, false) => self.tell_replacement(replacement::Event::Held { block: name }),
+            (false, true) => self.tell_replacement(replacement::Event::Freed { block: name }),
+            _ => {}
+        }
+        let event = match (was_offered, is_offered) {
+            (false, true) => write_policy::Event::Offered { block: name, since, order },
+            (true, false) => write_policy::Event::Withdrawn { block: name },
+            _ => return Some(result),
+        };
+        self.offered_count =
+            self.offered_count + usize::from(is_offered) - usize::from(was_offered);
+        self.write_policy.step(since, event, &mut self.flushing);
         Some(result)
     }
 
@@ -204,12 +285,8 @@ impl Blocks {
 
     /// Somebody uses a block.
     pub(super) fn touch(&mut self, key: Key) {
-        let used = self.next();
-        if let Some(block) = self.of.get_mut(&key) {
-            if self.idle.remove(&block.used).is_some() {
-                self.idle.insert(used, key);
-            }
-            block.used = used;
+        if self.of.contains_key(&key) {
+            self.tell_replacement(replacement::Event::Used { block: named(key) });
         }
     }
 
@@ -245,11 +322,6 @@ impl Blocks {
         if is_left == Some(false) {
             self.free(key, out);
         }
-    }
-
-    /// Those that may be flushed, the oldest first, and since when they have something to be flushed.
-    pub(super) fn dirty(&self) -> impl Iterator<Item = (Nanos, Key)> + '_ {
-        self.dirty.iter().map(|&(since, _, key)| (since, key))
     }
 
     /// Those of a file that have bytes no server has for certain.

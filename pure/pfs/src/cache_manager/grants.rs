@@ -31,8 +31,8 @@ pub(super) enum Cover {
     Granted,
     /// The server is asked, or blocks of it are flushed.
     Waits,
-    /// It has no room.
-    Refused,
+    /// It has no room, and what is told of that.
+    Refused(Code),
 }
 
 /// A question under way.
@@ -53,6 +53,8 @@ struct Grant {
     /// The server may keep something for this manager.
     stands: bool,
     unit: Option<u64>,
+    /// What is told of it if it has no room, as it has told last.
+    refusal: Option<Code>,
     asked: Option<Asked>,
     /// Of the block that was asked for last and that the pool is too small for: how much of it has no place.
     missing: Option<(Key, u64)>,
@@ -163,12 +165,12 @@ impl CacheManager {
         key: Key,
         out: &mut Vec<Action>,
     ) -> Cover {
-        let Some(block) = self.blocks.get(key) else { return Cover::Refused };
+        let Some(block) = self.blocks.get(key) else { return Cover::Refused(Code::NO_SPACE) };
         if self.settings.grant_bytes == 0 || block.is_unsaved() {
             return Cover::Granted;
         }
         let Some((server, subfile, row)) = self.at_server(key, block.bytes) else {
-            return Cover::Refused;
+            return Cover::Refused(Code::NO_SPACE);
         };
         let grant = self.blocks.grants.of.entry(server).or_default();
         let cost = grant.cost(row);
@@ -181,8 +183,9 @@ impl CacheManager {
         if missing.is_some() {
             grant.missing = None;
             if grant.taken == 0 {
+                let refusal = grant.refusal.unwrap_or(Code::NO_SPACE);
                 self.blocks.grants.ready.append(&mut grant.waiting);
-                return Cover::Refused;
+                return Cover::Refused(refusal);
             }
             grant.waiting.push(operation);
             return Cover::Waits;
@@ -219,8 +222,8 @@ impl CacheManager {
         let is_asker = |it: &Operation| asker.is_some_and(|(operation, ..)| *it == operation);
         waiting.retain(|operation| !is_asker(operation));
         match message {
-            Message::Granted { bytes, missing, unit } => {
-                grant.unit = Some(unit);
+            Message::Granted { bytes, missing, unit, refusal } => {
+                (grant.unit, grant.refusal) = (Some(unit), Some(refusal));
                 grant.pool = bytes.saturating_sub(asked.spent).saturating_sub(grant.taken);
                 grant.stands = bytes > 0;
                 grant.missing = asker.map(|(_, key, _)| (key, missing));

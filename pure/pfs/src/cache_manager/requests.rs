@@ -9,8 +9,9 @@ use super::runs::Run;
 use super::{CacheManager, Pause};
 use crate::plant::{Plant, is_planted};
 use crate::serving::{self, Needs, Operation, Subfile};
-use crate::{Buffer, Code, Inode, Layout, Message, Peer, Portion, Request, SessionId};
+use crate::{Buffer, Code, Division, Inode, Layout, Message, Peer, Portion, Request, SessionId};
 use iolab_pattern::Nest;
+use iolab_policy::write_policy::catalog::Answer;
 use iolab_vocab::{Extent, Nanos};
 use std::collections::BTreeMap;
 
@@ -52,11 +53,11 @@ impl serving::Work for Work {
     fn needs(&self) -> Option<Needs> {
         Some(match self {
             Work::Write { subfile, portion, span, .. } => {
-                Needs::stripes(*subfile, portion.layout, *span, true)
+                Needs::stripes(*subfile, portion.division, *span, true)
             }
             Work::Read { subfile, portion, .. } => {
                 let span = portion.span().unwrap_or(Extent::new(0, 0));
-                Needs::stripes(*subfile, portion.layout, span, false)
+                Needs::stripes(*subfile, portion.division, span, false)
             }
             Work::Resize { subfile, .. } => Needs::all_of(*subfile, true),
             Work::Sync { subfile } => Needs::nothing_of(*subfile),
@@ -94,13 +95,13 @@ impl CacheManager {
             Ok(answer) => return Err(answer),
             Err(message) => message,
         };
-        let caches = self.settings.caches;
+        let managers = self.settings.managers();
         let work = match message {
             Message::Ping => return Err(Message::Pong),
             Message::Count => return Err(Message::Counts(self.counts())),
             Message::Discard { inode } => return Err(self.discard(inode, out)),
             Message::Write(access) => {
-                let over = |layout: Layout| layout.over_caches(caches);
+                let over = |layout: Layout| managers.divide(layout);
                 let (subfile, portion, layout) = self.serving.portion(id, access, over)?;
                 let (buffer, span) = serving::payload_of(&portion, payload)?;
                 self.check_there(subfile)?;
@@ -108,7 +109,7 @@ impl CacheManager {
                 Work::Write { subfile, at: portion.from, taken: 0, portion, span, buffer }
             }
             Message::Read(access) => {
-                let over = |layout: Layout| layout.over_caches(caches);
+                let over = |layout: Layout| managers.divide(layout);
                 let (subfile, portion, layout) = self.serving.portion(id, access, over)?;
                 serving::check_read(&portion)?;
                 self.check_there(subfile)?;
@@ -144,15 +145,19 @@ impl CacheManager {
         }
     }
 
+    /// Which manager has what of a file.
+    fn divide(&self, layout: Layout) -> Division {
+        self.settings.managers().divide(layout)
+    }
+
     /// How long its part of a file is at least: what servers have beyond that, they tell themselves.
     fn length(&self, subfile: Subfile) -> u64 {
-        let lanes = self.files.get(&subfile.inode);
-        let lanes = lanes.map(|file| file.layout.over_caches(self.settings.caches));
+        let division = self.files.get(&subfile.inode).map(|file| self.divide(file.layout));
         let mut blocks = self.blocks.of_file(subfile.inode).rev();
         let last = blocks.find(|(_, block)| block.end > 0);
-        let here = lanes
+        let here = division
             .zip(last)
-            .map(|(lanes, (key, block))| lanes.place_of(key.1) + u64::from(block.end));
+            .map(|(division, (key, block))| division.place_of(key.1) + u64::from(block.end));
         self.serving.subfiles.at_least(subfile).max(here.unwrap_or(0))
     }
 
@@ -198,7 +203,30 @@ impl CacheManager {
             }
             (from, done) = (part.to, done + (part.to - part.from));
         }
-        self.end(operation, Message::Done, None, out);
+        self.written(operation, (subfile, &portion), out);
+    }
+
+    /// All of a request is in its blocks: it is answered, or first servers get them, as the write policy says.
+    fn written(
+        &mut self,
+        operation: Operation,
+        (subfile, portion): (Subfile, &Portion),
+        out: &mut Vec<Action>,
+    ) {
+        let mut wanted = BTreeMap::new();
+        if self.settings.write_policy.answer == Answer::Saved && !is_planted(Plant::AnsweredUnsaved)
+        {
+            let mut from = portion.from;
+            while let Some(Part { key, to, .. }) = self.part(subfile, portion, from) {
+                let block = self.blocks.get(key).filter(|block| block.is_unsaved());
+                wanted.extend(block.map(|block| over(key, block)));
+                from = to;
+            }
+        }
+        match wanted.is_empty() {
+            true => self.end(operation, Message::Done, None, out),
+            false => drop(self.syncs.insert(operation, wanted)),
+        }
     }
 
     /// Writes a part of a request to its block; false if it has to wait.
@@ -231,8 +259,8 @@ impl CacheManager {
         match self.cover(now, operation, key, out) {
             Cover::Granted => {}
             Cover::Waits => return false,
-            Cover::Refused => {
-                self.fail(operation, (Code::NO_SPACE, "a server has no room for it"), out);
+            Cover::Refused(code) => {
+                self.fail(operation, (code, "a server has no room for it"), out);
                 return false;
             }
         }
@@ -380,6 +408,7 @@ impl CacheManager {
     fn hold(&mut self, now: Nanos, operation: Operation, subfile: Subfile, out: &mut Vec<Action>) {
         if let Some(file) = self.files.get_mut(&subfile.inode) {
             file.is_held = true;
+            self.blocks.keep_from_servers(subfile.inode, true);
             if file.in_flight > 0 && !is_planted(Plant::CutWhileFetching) {
                 file.cutting = Some(operation);
                 return;
@@ -398,8 +427,8 @@ impl CacheManager {
             return self.let_go(subfile.inode, operation);
         };
         if let Some(file) = self.files.get(&subfile.inode) {
-            let lanes = file.layout.over_caches(self.settings.caches);
-            let kept = |key: Key| bytes.saturating_sub(lanes.place_of(key.1));
+            let division = self.divide(file.layout);
+            let kept = |key: Key| bytes.saturating_sub(division.place_of(key.1));
             let of_file = self.blocks.of_file(subfile.inode);
             let cut = of_file.filter(|(key, block)| kept(*key) < u64::from(block.bytes));
             for (key, at) in cut.map(|(key, _)| (key, kept(key) as u32)).collect::<Vec<_>>() {
@@ -440,11 +469,7 @@ impl CacheManager {
 
     /// Blocks of a file that servers do not have as they are, and how many flushes of each must be over.
     fn unsaved(&self, subfile: Subfile) -> BTreeMap<Key, u64> {
-        let unsaved = self.blocks.unsaved(subfile.inode);
-        // What is flushed right now may be older than what there is to flush.
-        let over =
-            |(key, block): (Key, &Block)| (key, block.flushes + u64::from(block.dirty.is_some()));
-        unsaved.map(over).collect()
+        self.blocks.unsaved(subfile.inode).map(|(key, block)| over(key, block)).collect()
     }
 
     /// A block has changed that syncs may wait for.
@@ -470,6 +495,12 @@ impl CacheManager {
             }
         }
     }
+}
+
+/// How many flushes of a block must be over until servers have what it has now: what is flushed right now may be
+/// older than what there is to flush.
+fn over(key: Key, block: &Block) -> (Key, u64) {
+    (key, block.flushes + u64::from(block.dirty.is_some()))
 }
 
 /// The range of a block from the first to the last byte that a view has of it in `[from, to)`.

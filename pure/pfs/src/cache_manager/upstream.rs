@@ -211,9 +211,9 @@ impl CacheManager {
         }
     }
 
-    /// The block to be flushed next: one that a sync waits for; else the oldest one, if it is old, memory is
-    /// wanted, or half of it is dirty.
-    fn next_flush(&self, now: Nanos) -> Option<Key> {
+    /// The block to be flushed next: one that a sync waits for; else one that the write policy chooses, which must
+    /// choose one if memory or room is wanted.
+    fn next_flush(&mut self, now: Nanos) -> Option<Key> {
         let is_free = |key: &Key| self.files.get(&key.0).is_some_and(|file| !file.is_held);
         let may = |key: &Key| {
             let block = self.blocks.get(*key);
@@ -227,9 +227,7 @@ impl CacheManager {
             return Some(key);
         }
         let is_wanted = !self.waiting.is_empty() || self.blocks.grants.is_short();
-        let is_urgent = self.is_ending || is_wanted || self.blocks.is_half_dirty();
-        let (since, key) = self.blocks.dirty().find(|(_, key)| is_free(key))?;
-        (is_urgent || now.since(since) >= self.settings.age).then_some(key)
+        self.blocks.next_flush(now, self.is_ending || is_wanted)
     }
 
     fn flush(&mut self, now: Nanos, key: Key, out: &mut Vec<Action>) {

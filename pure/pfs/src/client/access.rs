@@ -37,14 +37,14 @@ impl Client {
         }
         let holding = if is_atomic { Holding::of(opened, &stretch) } else { None };
         let may_begin = self.program_order.comes(call, (inode, direction), &stretch);
-        let lanes = self.lanes_of(layout);
+        let division = self.divide(layout);
         let pace = Pace {
             schedule: self.settings.schedule,
-            place: Place { own: rank, partners: lanes.subfiles(), seed: Seed(call.0) },
+            place: Place { own: rank, partners: division.parts(), seed: Seed(call.0) },
             transfer_bytes: self.settings.transfer_bytes.clamp(1, PAYLOAD_BYTES_MAX),
             depth: self.settings.depth.max(1),
         };
-        let transfers = Transfers::new(number, direction, lanes, stretch, is_collective, pace);
+        let transfers = Transfers::new(number, direction, division, stretch, is_collective, pace);
         let mut transfers = Box::new(transfers);
         transfers.number = self.views.take(inode, layout, &transfers.stretch.view);
         transfers.holding = holding;
@@ -115,7 +115,7 @@ impl Client {
         transfers.pending += 1;
         let (number, origin) = (transfers.number, transfers.stretch.origin);
         let direction = transfers.direction;
-        let party = self.lane_party(portion.layout, portion.subfile);
+        let party = self.party_of(portion.division, portion.subfile);
         for part in self.views.store(number, party) {
             self.ask(now, party, (part, None), Errand::Nobody, out);
         }
@@ -136,7 +136,7 @@ impl Client {
     pub(super) fn measure(&mut self, now: Nanos, call: CallNumber, out: &mut Vec<Action>) {
         let Some(Task::Access { transfers, .. }) = self.tasks.get_mut(&call) else { return };
         transfers.measure();
-        match self.settings.caches {
+        match self.managers().asked() {
             0 => self.measure_parts(now, call, Asked::Subfiles, out),
             _ => self.measure_parts(now, call, Asked::Caches, out),
         }

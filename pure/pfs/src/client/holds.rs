@@ -43,7 +43,8 @@ impl Holding {
         let Stretch { view, from, to, .. } = stretch.clone();
         let anywhere = (from < to && !view.proper()).then(|| Extent::new(0, u64::MAX));
         let range = |subfile| {
-            let portion = Portion { view: view.clone(), layout, subfile, from, to };
+            let portion =
+                Portion { view: view.clone(), division: layout.into(), subfile, from, to };
             Some((subfile, anywhere.or_else(|| portion.span())?))
         };
         let mut wanted: VecDeque<_> = (0..layout.subfiles()).filter_map(range).collect();

@@ -1,5 +1,5 @@
 //! What a process has written that no sync has spoken for yet: a cache manager that begins a new life has lost
-//! it, and so may an I/O server have where a sync is for devices; the program is told so.
+//! it, unless its write policy has servers get it first; and so may an I/O server have where a sync is for devices; the program is told so.
 //!
 //! Promises: each loss is told once for each open that wrote, by the next call on the file, at the latest
 //! by sync or close. Costs: an entry for each party that an open has written through.
@@ -11,6 +11,7 @@ use super::{Client, Task};
 use crate::configuration::Durability;
 use crate::plant::{Plant, is_planted};
 use crate::{Code, Incarnation, Party};
+use iolab_policy::write_policy::catalog::Answer;
 use iolab_vocab::Nanos;
 use std::collections::BTreeMap;
 
@@ -54,6 +55,10 @@ impl Client {
     /// Whether a new life of a party means that what was not synced may be lost.
     fn may_lose(&self, party: Party) -> bool {
         match party {
+            // Servers had it before the write was answered. What they have not synced, they may lose.
+            Party::Cache(_) if self.settings.write_policy.answer == Answer::Saved => {
+                self.settings.durability == Durability::Device
+            }
             Party::Cache(_) => true,
             // What its kernel has, it keeps; but it may have begun anew because its host did.
             Party::Server(_) => self.settings.durability == Durability::Device,

@@ -12,9 +12,11 @@
 use super::answers::{answer, failure, failure_of, not_open};
 use super::events::{Action, CallNumber, Done, Failure, FileNumber};
 use super::group::Then;
-use super::{Client, Errand, Task};
+use super::{Client, Errand, Settings, Task};
 use crate::configuration::Durability;
-use crate::{Attributes, Code, Inode, Layout, Message, Opened, Party};
+use crate::plant::{Plant, is_planted};
+use crate::{Attributes, Code, Division, Inode, Layout, Managers, Message, Opened, Party};
+use iolab_policy::placement::Rule;
 use iolab_vocab::Nanos;
 
 /// The largest file.
@@ -68,16 +70,22 @@ impl Spread {
         self.failure.as_ref().is_some_and(|failure| failure.code == Code::STALE)
     }
 
-    /// Takes what a part says, of an instance with so many caches. Tells whether it was the last.
-    pub(super) fn told(&mut self, caches: u32, from: Party, part: u32, message: Message) -> bool {
+    /// Takes what a part says, of an instance with those cache managers. Tells whether it was the last.
+    pub(super) fn told(
+        &mut self,
+        managers: Managers,
+        from: Party,
+        part: u32,
+        message: Message,
+    ) -> bool {
         self.left -= 1;
-        let lanes = match from {
-            Party::Cache(_) => self.layout.over_caches(caches),
-            _ => self.layout,
+        let division = match from {
+            Party::Cache(_) => managers.divide(self.layout),
+            _ => self.layout.into(),
         };
         match (message, self.question) {
             (Message::End { bytes }, Question::Measure) => {
-                self.bytes = lanes.file_bytes(part, bytes).max(self.bytes);
+                self.bytes = division.file_bytes(part, bytes).max(self.bytes);
             }
             (Message::End { .. }, _) if self.asked == Asked::Confirm => {}
             (Message::Done, question) if question != Question::Measure => {}
@@ -117,7 +125,7 @@ impl Spread {
 
 fn message_of(
     (question, asked): (Question, Asked),
-    (inode, lanes): (Inode, Layout),
+    (inode, division): (Inode, Division),
     subfile: u32,
 ) -> Message {
     match question {
@@ -128,8 +136,8 @@ fn message_of(
         Question::Sync | Question::SyncToClose => Message::Sync { inode, subfile },
         Question::Resize { bytes } => {
             // The part with the last byte is as long as the file says; others at most so long.
-            let extends = bytes.checked_sub(1).is_some_and(|x| lanes.subfile_of(x) == subfile);
-            let bytes = lanes.bytes_below(subfile, bytes);
+            let extends = bytes.checked_sub(1).is_some_and(|x| division.part_of(x) == subfile);
+            let bytes = division.bytes_below(subfile, bytes);
             Message::Resize { inode, subfile, bytes, extends }
         }
     }
@@ -167,7 +175,7 @@ impl Client {
         (inode, layout): (Inode, Layout),
         file: Option<(FileNumber, u64)>,
     ) -> Spread {
-        let asked = if self.settings.caches > 0 { Asked::Caches } else { Asked::Subfiles };
+        let asked = if self.managers().asked() > 0 { Asked::Caches } else { Asked::Subfiles };
         let left = self.parts(layout, asked);
         Spread { question, asked, inode, layout, left, bytes: 0, failure: None, file }
     }
@@ -175,7 +183,7 @@ impl Client {
     /// How many there are to ask.
     pub(super) fn parts(&self, layout: Layout, asked: Asked) -> u32 {
         match asked {
-            Asked::Caches | Asked::Confirm => self.lanes_of(layout).subfiles(),
+            Asked::Caches | Asked::Confirm => self.divide(layout).parts(),
             Asked::Hold(_) => 1,
             Asked::Resume(held) => held,
             Asked::Subfiles => layout.subfiles(),
@@ -192,31 +200,36 @@ impl Client {
     ) {
         let first = if let Asked::Hold(one) = asked { one } else { 0 };
         for part in first..first + self.parts(layout, asked) {
-            let (lanes, party) = match asked {
-                Asked::Subfiles => (layout, self.server_party(layout, part)),
+            let (division, party) = match asked {
+                Asked::Subfiles => (layout.into(), self.server_party(layout, part)),
                 _ => {
-                    let lanes = self.lanes_of(layout);
-                    (lanes, self.lane_party(lanes, part))
+                    let division = self.divide(layout);
+                    (division, self.party_of(division, part))
                 }
             };
-            let message = message_of((question, asked), (inode, lanes), part);
+            let message = message_of((question, asked), (inode, division), part);
             self.ask(now, party, (message, None), Errand::Part(call, part), out);
         }
     }
 
     /// How a file is divided among those who are asked for its data.
-    pub(super) fn lanes_of(&self, layout: Layout) -> Layout {
-        match self.settings.caches {
-            0 => layout,
-            caches => layout.over_caches(caches),
-        }
+    pub(super) fn divide(&self, layout: Layout) -> Division {
+        let is_other = is_planted(Plant::PlacementOfOther);
+        let of_each = matches!(self.settings.placement.rule, Rule::Each(_));
+        self.managers().divide(if is_other && of_each { layout.starting_at(0) } else { layout })
+    }
+
+    /// The cache managers that there are.
+    pub(super) fn managers(&self) -> Managers {
+        let Settings { caches, servers, placement, .. } = self.settings;
+        Managers { count: caches, servers, placement }
     }
 
     /// Whom to ask for a part of a file's data.
-    pub(super) fn lane_party(&self, lanes: Layout, part: u32) -> Party {
-        match self.settings.caches {
-            0 => self.server_party(lanes, part),
-            caches => Party::Cache(lanes.server_of(part, caches)),
+    pub(super) fn party_of(&self, division: Division, part: u32) -> Party {
+        match self.managers().asked() {
+            0 => Party::Server(division.keeper_of(part, self.settings.servers)),
+            caches => Party::Cache(division.keeper_of(part, caches)),
         }
     }
 
@@ -257,7 +270,7 @@ impl Client {
 
     /// All who were asked have told: others are asked, or the call is over.
     pub(super) fn told_all(&mut self, now: Nanos, call: CallNumber, out: &mut Vec<Action>) {
-        let lanes = self.settings.caches.min(crate::SUBFILES_MAX);
+        let lanes = self.managers().asked().min(crate::SUBFILES_MAX);
         let spread = match self.tasks.get_mut(&call) {
             Some(Task::Spread(spread) | Task::Look { found: Some((_, spread)), .. }) => spread,
             _ => return,

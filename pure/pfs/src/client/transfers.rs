@@ -9,7 +9,7 @@ use super::lanes::{Lanes, Pace};
 use super::stretch::Stretch;
 use super::{CallNumber, FileNumber};
 use crate::plant::{Plant, is_planted};
-use crate::{Layout, Portion, ViewNumber};
+use crate::{Division, Portion, ViewNumber};
 use iolab_vocab::Direction;
 
 /// How often each subfile's server may forget the view of an access.
@@ -21,7 +21,7 @@ pub(super) struct Transfers {
     pub(super) file: FileNumber,
     pub(super) direction: Direction,
     pub(super) is_collective: bool,
-    pub(super) layout: Layout,
+    pub(super) division: Division,
     /// The stretch under way, as it is stored.
     pub(super) number: ViewNumber,
     pub(super) stretch: Stretch,
@@ -58,7 +58,7 @@ impl Transfers {
     pub(super) fn new(
         file: FileNumber,
         direction: Direction,
-        layout: Layout,
+        division: Division,
         whole: Stretch,
         is_collective: bool,
         pace: Pace,
@@ -69,11 +69,11 @@ impl Transfers {
             file,
             direction,
             is_collective,
-            layout,
+            division,
             number: ViewNumber::default(),
             end: stretch.end(),
             reached: stretch.from,
-            lanes: lanes_of(&stretch, layout, pace),
+            lanes: lanes_of(&stretch, division, pace),
             stretch,
             whole: (!is_proper).then_some(whole),
             pace,
@@ -103,7 +103,7 @@ impl Transfers {
         self.stretch = whole.first_run();
         self.beyond.clear();
         (self.end, self.reached) = (self.stretch.end(), self.stretch.from);
-        self.lanes = lanes_of(&self.stretch, self.layout, self.pace);
+        self.lanes = lanes_of(&self.stretch, self.division, self.pace);
         true
     }
 
@@ -132,18 +132,19 @@ impl Transfers {
     /// All are asked where the file ends.
     pub(super) fn measure(&mut self) {
         self.is_measuring = true;
-        (self.ends, self.file_end) = (vec![0; self.layout.subfiles() as usize], 0);
+        (self.ends, self.file_end) = (vec![0; self.division.parts() as usize], 0);
     }
 
     /// Somebody says how long a part of the file is: one of those that this access goes to, or a subfile of
-    /// `layout`.
-    pub(super) fn told(&mut self, layout: Option<Layout>, is_lane: bool, part: u32, end: u64) {
-        let layout = if is_lane { self.layout } else { layout.unwrap_or(self.layout) };
+    /// `subfiles`.
+    pub(super) fn told(&mut self, subfiles: Option<Division>, is_lane: bool, part: u32, end: u64) {
+        let own = self.division;
+        let division = if is_lane { own } else { subfiles.unwrap_or(own) };
         if is_lane && let Some(known) = self.ends.get_mut(part as usize) {
             *known = end;
         }
         if part == 0 || !is_planted(Plant::EndOfOneSubfile) {
-            self.file_end = self.file_end.max(layout.file_bytes(part, end));
+            self.file_end = self.file_end.max(division.file_bytes(part, end));
         }
     }
 
@@ -181,10 +182,10 @@ impl Transfers {
 }
 
 /// What each subfile has of a stretch.
-fn lanes_of(stretch: &Stretch, layout: Layout, pace: Pace) -> Lanes {
+fn lanes_of(stretch: &Stretch, division: Division, pace: Pace) -> Lanes {
     let (view, from, to) = (&stretch.view, stretch.from, stretch.end());
-    let portion = |subfile| Portion { view: view.clone(), layout, subfile, from, to };
-    Lanes::new(pace, (0..layout.subfiles()).map(portion))
+    let portion = |subfile| Portion { view: view.clone(), division, subfile, from, to };
+    Lanes::new(pace, (0..division.parts()).map(portion))
 }
 
 /// Whether a portion has any byte.

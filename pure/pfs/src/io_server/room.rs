@@ -5,7 +5,7 @@
 //! is granted and used together stays within the capacity. What stands is not taken back. A life of the
 //! server knows nothing of what was granted before. Costs: an entry for each session that has asked.
 
-use super::{Action, IoServer, Operation, Outcome, Subfile, Work};
+use super::{Action, IoServer, Limit, Operation, Outcome, Subfile, Work};
 use crate::plant::{Plant, is_planted};
 use crate::{Code, Message, Portion, SessionId};
 use iolab_vocab::Extent;
@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 /// What those are told who are refused.
 const FULL: &str = "no room is left on the device";
 const USED_UP: &str = "the capacity that the file system was given is used up";
+const QUOTA: &str = "the quota of the file system's user is used up";
 /// A session is granted one part in so many of what is left beyond its need: others need some, too.
 const SHARES: u64 = 4;
 
@@ -40,7 +41,7 @@ pub(super) struct Found {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    capacity: Option<u64>,
+    limit: Option<Limit>,
     /// Of those who have asked in this life.
     granted: BTreeMap<SessionId, u64>,
     /// Writes under way of those who have not, or whose session has ended since, and what each takes.
@@ -50,8 +51,8 @@ pub(super) struct Room {
 }
 
 impl Room {
-    pub(super) fn of(capacity: Option<u64>) -> Room {
-        Room { capacity, ..Room::default() }
+    pub(super) fn of(limit: Option<Limit>) -> Room {
+        Room { limit, ..Room::default() }
     }
 
     /// What is granted, to all together.
@@ -62,12 +63,17 @@ impl Room {
     /// Whether a write of a session depends on what is left.
     fn limits(&self, session: Option<SessionId>) -> bool {
         let is_granted = session.is_some_and(|session| self.granted.contains_key(&session));
-        !is_granted && (self.capacity.is_some() || self.granted_bytes() > 0)
+        !is_granted && (self.limit.is_some() || self.granted_bytes() > 0)
     }
 
     /// What is neither used nor promised to somebody other than `session`.
     fn left(&self, session: Option<SessionId>, found: Found) -> u64 {
-        let within = self.capacity.map_or(u64::MAX, |bytes| bytes.saturating_sub(found.used));
+        let within = self.limit.map_or(u64::MAX, |limit| limit.bytes().saturating_sub(found.used));
+        self.left_of(found.free.min(within), session, found)
+    }
+
+    /// The same of so many bytes.
+    fn left_of(&self, bytes: u64, session: Option<SessionId>, found: Found) -> u64 {
         let others = self.granted.iter().filter(|&(id, _)| Some(*id) != session);
         let others: u64 = match is_planted(Plant::GrantsOverlap) {
             true => 0,
@@ -76,8 +82,18 @@ impl Room {
         let passed: u64 = self.passed.values().sum();
         // Less than a unit is none.
         let unit = found.unit.max(1);
-        let left = found.free.min(within) / unit * unit;
+        let left = bytes / unit * unit;
         left.saturating_sub(others.saturating_add(passed))
+    }
+
+    /// What is told to who needs more than there is of what was found: on the device, or within the limit.
+    fn refusal(&self, session: Option<SessionId>, found: Found) -> (Code, &'static str) {
+        let on_device = self.left_of(found.free, session, found);
+        match self.limit {
+            _ if found.missing > on_device => (Code::NO_SPACE, FULL),
+            Some(Limit::Quota(_)) => (Code::QUOTA, QUOTA),
+            Some(Limit::Capacity(_)) | None => (Code::NO_SPACE, USED_UP),
+        }
     }
 
     /// Keeps space for a session, which is told how much.
@@ -161,17 +177,15 @@ impl IoServer {
             Some(&mut Work::Grant { wanted, .. }) => {
                 let bytes = session.map_or(0, |session| self.room.grant(session, wanted, found));
                 let (missing, unit) = (found.missing, found.unit);
-                let message = Message::Granted { bytes, missing, unit };
+                let (refusal, _) = self.room.refusal(session, found);
+                let message = Message::Granted { bytes, missing, unit, refusal };
                 self.end(operation, message, None, out);
             }
             Some(Work::Write { asks_room, .. }) => {
                 *asks_room = false;
                 if found.missing > 0 && found.missing > self.room.left(None, found) {
-                    let why = match found.missing > found.free {
-                        true => FULL,
-                        false => USED_UP,
-                    };
-                    return self.refuse(operation, (Code::NO_SPACE, why), out);
+                    let why = self.room.refusal(None, found);
+                    return self.refuse(operation, why, out);
                 }
                 self.room.passed.insert(operation, found.missing);
                 self.transfer(operation, out);
@@ -229,7 +243,7 @@ mod tests {
     #[test]
     fn what_is_granted_is_granted_once_and_within_what_is_there() {
         let (one, other) = (SessionId(1), SessionId(2));
-        let mut room = Room::of(Some(1000));
+        let mut room = Room::of(Some(Limit::Capacity(1000)));
         assert_eq!(room.grant(one, wanted(100, 400), found(5000, 300)), 250);
         assert_eq!(room.grant(other, wanted(100, 0), found(5000, 300)), 100);
         assert_eq!(room.grant(other, wanted(500, 0), found(5000, 300)), 450);
@@ -238,6 +252,17 @@ mod tests {
         assert_eq!(room.grant(other, wanted(600, 0), found(650, 300)), 400);
         room.end(one, std::iter::empty());
         assert_eq!(room.grant(other, wanted(600, 1000), found(5000, 300)), 625);
+    }
+
+    #[test]
+    fn who_is_refused_is_told_whether_the_device_is_full_or_the_quota_used_up() {
+        let told = |limit, missing| {
+            let found = Found { missing, ..found(100, 0) };
+            Room::of(Some(limit)).refusal(None, found).0
+        };
+        assert_eq!(told(Limit::Quota(50), 60), Code::QUOTA);
+        assert_eq!(told(Limit::Quota(50), 101), Code::NO_SPACE);
+        assert_eq!(told(Limit::Capacity(50), 60), Code::NO_SPACE);
     }
 
     #[test]
@@ -262,7 +287,7 @@ mod tests {
         assert!(!room.limits(Some(SessionId(2))));
         room.end(SessionId(2), std::iter::empty());
         assert!(!room.limits(Some(SessionId(1))));
-        assert!(Room::of(Some(1)).limits(Some(SessionId(1))));
+        assert!(Room::of(Some(Limit::Quota(1))).limits(Some(SessionId(1))));
     }
 
     #[test]

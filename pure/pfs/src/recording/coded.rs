@@ -5,12 +5,12 @@ use crate::codec::{Reader, Sink, Wrong};
 use crate::configuration::Durability;
 use crate::serving::{ELSEWHERE, TOO_MANY};
 use crate::{
-    Attributes, Buffer, Code, Entry, Incarnation, Inode, Kind, Layout, Message, OpenNumber,
-    OpenWish, Opened, Party, Peer, Portion, Request, SessionId, cache_manager, client, io_server,
-    metadata, serving, wire,
+    Attributes, Buffer, Code, Division, Entry, Incarnation, Inode, Kind, Layout, Message,
+    OpenNumber, OpenWish, Opened, Party, Peer, Portion, Request, SessionId, cache_manager, client,
+    io_server, metadata, serving, wire,
 };
 use iolab_pattern::Nest;
-use iolab_policy::schedule::catalog as schedule;
+use iolab_policy::{placement, replacement, schedule, write_policy};
 use iolab_vocab::{Direction, Extent, Nanos};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -112,18 +112,21 @@ structures! {
     cache_manager::BlockNumber { 0 }
     Opened { open, inode, layout, created }
     Entry { name, attributes }
-    Portion { view, layout, subfile, from, to }
+    Portion { view, division, subfile, from, to }
+    placement::Place { managers, servers, subfiles, start }
+    Division { layout, placed }
     serving::Subfile { inode, index }
     serving::Settings { session_timeout, view_bytes_max, requests_max }
-    io_server::Settings { serving, capacity_bytes }
+    io_server::Settings { serving, limit }
     Extent { offset, length }
     client::Settings {
-        servers, caches, transfer_bytes, depth, schedule, failure_timeout, durability
+        servers, caches, placement, write_policy, transfer_bytes, depth, schedule, failure_timeout,
+        durability
     }
     client::Failure { code, text }
     client::Gather { call, portion, origin, bytes }
     cache_manager::Settings {
-        index, caches, servers, memory, block_bytes, age, failure_timeout, grant_bytes, serving
+        index, caches, servers, memory, block_bytes, placement, replacement, write_policy, age, failure_timeout, grant_bytes, serving
     }
     cache_manager::Place { block, base, view, from, to }
     cache_manager::Row { block, from, to }
@@ -164,6 +167,10 @@ choices! {
     Direction {
         1 = Read,
         2 = Write,
+    }
+    io_server::Limit {
+        1 = Capacity(bytes),
+        2 = Quota(bytes),
     }
     Party {
         1 = Metadata,
@@ -348,15 +355,23 @@ impl Coded for &'static str {
     }
 }
 
-impl Coded for &'static schedule::Row {
-    fn put(&self, to: &mut Writer) {
-        to.out.bytes(self.name.as_bytes());
-    }
+/// Members of families, by their names.
+macro_rules! members {
+    ($($family:ident)*) => {$(
+        impl Coded for &'static $family::catalog::Row {
+            fn put(&self, to: &mut Writer) {
+                to.out.bytes(self.name.as_bytes());
+            }
 
-    fn take(from: &mut Source<'_>) -> Result<Self, Wrong> {
-        schedule::find(from.read.text()?).map_err(|_| "there is no such schedule")
-    }
+            fn take(from: &mut Source<'_>) -> Result<Self, Wrong> {
+                let found = $family::find(from.read.text()?);
+                found.map_err(|_| concat!("there is no such ", stringify!($family)))
+            }
+        }
+    )*};
 }
+
+members! { placement replacement schedule write_policy }
 
 impl Coded for Arc<Nest> {
     fn put(&self, to: &mut Writer) {

@@ -359,7 +359,7 @@ fn write(disk: &mut Vec<u8>, portion: &Portion, bytes: &[u8]) {
         let (own, more) = rest.split_at(piece.bytes() as usize);
         for (y, &byte) in (piece.from..piece.to).zip(own) {
             let x = portion.view.at(y).unwrap();
-            disk[portion.layout.place_of(x) as usize] = byte;
+            disk[portion.division.place_of(x) as usize] = byte;
         }
         rest = more;
     }
@@ -368,5 +368,5 @@ fn write(disk: &mut Vec<u8>, portion: &Portion, bytes: &[u8]) {
 
 fn read(disk: &[u8], portion: &Portion) -> Vec<u8> {
     let places = portion.pieces().flat_map(|piece| piece.from..piece.to);
-    places.map(|y| disk[portion.layout.place_of(portion.view.at(y).unwrap()) as usize]).collect()
+    places.map(|y| disk[portion.division.place_of(portion.view.at(y).unwrap()) as usize]).collect()
 }

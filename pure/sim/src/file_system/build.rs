@@ -20,6 +20,8 @@ use crate::world::{Event, NodeId, Order, ServerId, Target};
 use iolab_pfs::io_server::Subfile;
 use iolab_pfs::{cache_manager, client};
 use iolab_policy::collective::CollectiveSelection;
+use iolab_policy::placement::catalog as placement;
+use iolab_policy::write_policy::catalog as write_policy;
 use iolab_vocab::{FileId, Nanos, Refusal};
 use std::collections::BTreeMap;
 
@@ -81,14 +83,19 @@ impl<'p, Q: EventQueue<Event>> FileSystem<'p, Q> {
         let class = (costs, durability);
         let threads = client_threads(&world, &addresses, &speeds);
         let schedule = configuration.schedule()?;
+        let placement = configuration.placement()?;
+        let write_policy = configuration.write_policy()?;
         let server_count = addresses.servers.len() as u32;
         let settings = client::Settings {
             caches: addresses.caches.len() as u32,
+            placement,
+            write_policy,
             schedule,
             ..client::Settings::usual(server_count)
         };
         let clients = FileClients::new((threads, settings), &files, addresses.clone(), class);
-        let caches = caches(&world, &cache_places, &addresses, &speeds, costs);
+        let policies = (placement, write_policy);
+        let caches = caches(&world, (&cache_places, policies), &addresses, &speeds, costs);
         let memory = ServerMemory::beside(&world, &cache_places);
         let mut servers = servers(&world, (&found, &memory), &addresses, platform, class);
         let (mut manager, journal_at) =
@@ -231,10 +238,13 @@ impl ServerMemory {
     }
 }
 
+/// What all cache managers and clients have to agree on.
+type Policies = (&'static placement::Row, &'static write_policy::Row);
+
 /// The cache managers, whose threads are counted behind all others.
 fn caches<Q: EventQueue<Event>>(
     world: &World<Q>,
-    places: &[CachePlace],
+    (places, (placement, write_policy)): (&[CachePlace], Policies),
     addresses: &Addresses,
     speeds: &Speeds,
     costs: Costs,
@@ -247,7 +257,14 @@ fn caches<Q: EventQueue<Event>>(
         let usual = cache_manager::Settings::usual(index as u32, places.len() as u32, servers);
         // Nobody has to ask for room on devices that are never full.
         let grant_bytes = 0;
-        let settings = cache_manager::Settings { memory: place.memory_bytes, grant_bytes, ..usual };
+        let settings = cache_manager::Settings {
+            memory: place.memory_bytes,
+            placement,
+            replacement: place.replacement,
+            write_policy,
+            grant_bytes,
+            ..usual
+        };
         Cache::new(settings, thread, addresses.clone(), costs)
     };
     places.iter().enumerate().map(cache).collect()

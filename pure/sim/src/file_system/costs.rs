@@ -62,7 +62,7 @@ mod tests {
     fn portion(view: &str, to: u64) -> Portion {
         let view = Arc::new(view.parse::<Nest>().unwrap());
         let layout = Layout::striped(64, 1, 0).unwrap();
-        Portion { view, layout, subfile: 0, from: 0, to }
+        Portion { view, division: layout.into(), subfile: 0, from: 0, to }
     }
 
     #[test]

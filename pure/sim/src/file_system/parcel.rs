@@ -7,6 +7,8 @@ use crate::slab::{Id, ids};
 use crate::world::{Content, Event, NodeId, PayloadId, Target};
 use iolab_pfs::session::{Greeting, Hello, Role, Welcome};
 use iolab_pfs::{Buffer, Incarnation, Message, Party, Peer, Request, SessionId, wire};
+use iolab_policy::placement::catalog as placement;
+use iolab_policy::write_policy::catalog as write_policy;
 use std::collections::BTreeMap;
 
 ids! {
@@ -174,6 +176,8 @@ impl Parcel {
                 incarnation: INCARNATION,
                 known: *known,
                 party: Party::Metadata,
+                placement: placement::USUAL,
+                write_policy: write_policy::USUAL,
                 servers: 0,
                 caches: 0,
             })),

@@ -5,6 +5,7 @@ use crate::platform::{NodeGroup, Platform};
 use crate::world::{ServerId, Target};
 use iolab_pfs::cache_manager::MEMORY_MIN;
 use iolab_pfs::configuration::Caches;
+use iolab_policy::replacement::catalog as replacement;
 use iolab_vocab::{Refusal, format_bytes};
 
 /// A node where something of the platform runs.
@@ -64,6 +65,7 @@ pub(super) fn metadata_target<Q>(
 pub(super) struct CachePlace {
     pub(super) target: Target,
     pub(super) memory_bytes: u64,
+    pub(super) replacement: &'static replacement::Row,
 }
 
 /// The cache managers of a configuration, in its order: on the hosts that it names, or beside the servers
@@ -122,7 +124,8 @@ pub(super) fn caches_of<Q>(
             );
         }
         let memory_bytes = memory_of(place, one)?;
-        caches.push(CachePlace { target: place.target, memory_bytes });
+        let replacement = one.replacement()?;
+        caches.push(CachePlace { target: place.target, memory_bytes, replacement });
     }
     Ok(caches)
 }

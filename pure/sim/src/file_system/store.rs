@@ -211,7 +211,7 @@ mod tests {
 
     fn portion(from: u64, to: u64) -> Portion {
         let view = Arc::new("1 every 1".parse().unwrap());
-        Portion { view, layout: Layout::striped(64, 1, 0).unwrap(), subfile: 0, from, to }
+        Portion { view, division: Layout::striped(64, 1, 0).unwrap().into(), subfile: 0, from, to }
     }
 
     #[test]

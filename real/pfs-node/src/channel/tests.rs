@@ -4,6 +4,8 @@ use super::*;
 use crate::outgoing::NoRows;
 use iolab_pfs::session::Role;
 use iolab_pfs::{Access, Incarnation, Party, SessionId, ViewNumber};
+use iolab_policy::placement::catalog as placement;
+use iolab_policy::write_policy::catalog as write_policy;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 const ACCESS: Access = Access { view: ViewNumber(0), subfile: 0, from: 0, to: 1 << 30 };
@@ -19,7 +21,15 @@ fn connected(bytes: u64, buffers: &mut Buffers) -> (Channel, Channel) {
     assert!(matches!(server.receive(buffers), Ok(Some(Received::Hello(_)))));
     assert!(matches!(server.receive(buffers), Ok(None)));
     let (incarnation, party) = (Incarnation(1), Party::Server(0));
-    let welcome = Welcome { incarnation, known: false, party, servers: 1, caches: 0 };
+    let welcome = Welcome {
+        incarnation,
+        known: false,
+        party,
+        servers: 1,
+        caches: 0,
+        placement: placement::USUAL,
+        write_policy: write_policy::USUAL,
+    };
     server.welcome(welcome, Some(&Budget::of(Some(bytes))));
     server.send(&NoRows, buffers).unwrap();
     assert!(matches!(asker.receive(buffers), Ok(Some(Received::Welcome(_)))));

@@ -65,7 +65,7 @@ impl Rows for Lending {
 pub(super) struct State {
     machine: Taped<Client>,
     session: SessionId,
-    caches: u32,
+    settings: Settings,
     place: Place,
     links: BTreeMap<Party, Channel>,
     buffers: Buffers,
@@ -94,7 +94,7 @@ impl State {
         State {
             machine: Taped::of(Client::new(settings), &settings, events, &name),
             session,
-            caches: settings.caches,
+            settings,
             place,
             links: BTreeMap::new(),
             buffers: Buffers::default(),
@@ -187,8 +187,7 @@ impl State {
             match link.receive(&mut self.buffers) {
                 Ok(None) => return,
                 Ok(Some(Received::Welcome(welcome)))
-                    // Of another number of cache managers, blocks would be looked for at the wrong one.
-                    if welcome.party == party && welcome.caches == self.caches =>
+                    if welcome.party == party && self.is_alike(&welcome) =>
                 {
                     let Welcome { incarnation, known, .. } = welcome;
                     self.todo.push_back(Event::Connected { to: party, incarnation, known });
@@ -200,6 +199,14 @@ impl State {
                 Ok(Some(Received::Hello(_) | Received::Welcome(_))) | Err(_) => self.lose(party),
             }
         }
+    }
+
+    /// Whether a party shares the blocks as this client does: of other cache managers, blocks would be looked for at
+    /// the wrong one, and of another write policy, their losses would not be told.
+    fn is_alike(&self, welcome: &Welcome) -> bool {
+        let Settings { caches, placement, write_policy, .. } = self.settings;
+        (welcome.caches, welcome.placement, welcome.write_policy)
+            == (caches, placement, write_policy)
     }
 
     fn lose(&mut self, party: Party) {

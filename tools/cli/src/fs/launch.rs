@@ -5,9 +5,12 @@ use super::status::{held, used_bytes};
 use crate::failure::Failure;
 use clap::Args;
 use iolab_pfs::configuration::Durability;
+use iolab_pfs::io_server::Limit;
 use iolab_pfs_node::instance::{Description, Instance, Wish};
 use iolab_pfs_node::launch::{self, Life, Started};
 use iolab_pfs_node::node;
+use iolab_policy::placement::Rule;
+use iolab_policy::write_policy::catalog::Answer;
 use iolab_vocab::{format_bytes, parse_bytes};
 use std::env;
 use std::io::{self, Read, Write};
@@ -27,6 +30,18 @@ pub(super) struct Shape {
     /// Memory of each cache manager. [default: 256 MiB, or what the directory has]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     cache_memory: Option<u64>,
+    /// Which cache manager has which blocks: `modulo`, `at-servers`, `rendezvous`, `local` or `cruel`. [default:
+    /// `modulo`, or what the directory has]
+    #[arg(long, value_name = "NAME")]
+    placement: Option<String>,
+    /// Which block leaves a full cache manager: `lru`, `two-queue`, `clock`, `fifo` or `cruel`. [default: `lru`, or what
+    /// the directory has]
+    #[arg(long, value_name = "NAME")]
+    replacement: Option<String>,
+    /// When cache managers bring to servers what was written: `delayed`, `through`, `on-sync` or `cruel`. [default:
+    /// `delayed`, or what the directory has]
+    #[arg(long, value_name = "NAME")]
+    write_policy: Option<String>,
     /// How files are partitioned: `stripe:unit=256k,count=4`, or `one`.
     #[arg(long, value_name = "LAYOUT")]
     pub(super) layout: Option<String>,
@@ -42,6 +57,10 @@ pub(super) struct Shape {
     /// directory has]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     capacity: Option<u64>,
+    /// What its user may use of them, told as a quota to who meets it; 0 for all. [default: all, or what the directory
+    /// has]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    quota: Option<u64>,
     /// Memory that payload goes through instead of sockets, of all clients together; 0 for none.
     /// [default: an eighth of this host's]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
@@ -58,10 +77,14 @@ impl Shape {
             servers: self.servers,
             caches: self.caches,
             cache_memory: self.cache_memory,
+            placement: self.placement.clone(),
+            replacement: self.replacement.clone(),
+            write_policy: self.write_policy.clone(),
             layout: self.layout.clone(),
             schedule: self.schedule.clone(),
             durability: self.durability.clone(),
             capacity: self.capacity,
+            quota: self.quota,
             window_memory: self.window_memory,
             events: self.events.clone(),
         }
@@ -108,6 +131,7 @@ pub(super) fn up(arguments: &Up) -> Result<ExitCode, Failure> {
     say_line!("servers     {}", description.servers);
     if description.caches > 0 {
         say_line!("caches      {}", caches(&description));
+        say_line!("policies    {}", policies(&description));
     }
     say_line!("layout      {}", description.layout);
     say_line!("schedule    {}", description.schedule.name);
@@ -131,12 +155,21 @@ pub(super) fn caches(description: &Description) -> String {
     format!("{}, with {} each", description.caches, format_bytes(description.cache_memory))
 }
 
+/// How cache managers share blocks, replace them, and bring them to servers.
+pub(super) fn policies(description: &Description) -> String {
+    let Description { placement, replacement, write_policy, .. } = description;
+    let names = (placement.name, replacement.name, write_policy.name);
+    format!("placement {}, replacement {}, write policy {}", names.0, names.1, names.2)
+}
+
 /// What the class promises.
 pub(super) fn durability(description: &Description) -> String {
-    let what = match (description.durability, description.caches) {
+    let is_through = description.write_policy.answer == Answer::Saved;
+    let is_cached = description.caches > 0 && !matches!(description.placement.rule, Rule::Nobody);
+    let what = match (description.durability, is_cached && !is_through) {
         (Durability::Device, _) => "what is synced or closed outlives a power cut",
-        (Durability::Process, 0) => "what is answered outlives the servers, not a power cut",
-        (Durability::Process, _) => {
+        (Durability::Process, false) => "what is answered outlives the servers, not a power cut",
+        (Durability::Process, true) => {
             "what is synced or closed outlives the servers, not a power cut"
         }
         (Durability::None, _) => "a sync is over at once, and nothing is promised",
@@ -154,8 +187,13 @@ pub(super) fn capacity(
         Ok((free, all)) => format!("{} free of {}", format_bytes(free), format_bytes(all)),
         Err(error) => format!("unknown: {error}"),
     };
-    let Some(bytes) = description.capacity else { return device };
-    format!("{} of {} used; device: {device}", format_bytes(used()), format_bytes(bytes))
+    let what = match description.limit() {
+        None => return device,
+        Some(Limit::Capacity(_)) => "",
+        Some(Limit::Quota(_)) => "a quota of ",
+    };
+    let bytes = description.limit().map_or(0, Limit::bytes);
+    format!("{} of {what}{} used; device: {device}", format_bytes(used()), format_bytes(bytes))
 }
 
 /// Starts the servers of a directory by this very program.

@@ -1,7 +1,7 @@
 //! `iolab fs status`: whether a file system is served, by whom and for whom, and what is in it.
 
 use super::Place;
-use super::launch::{caches, capacity, durability};
+use super::launch::{caches, capacity, durability, policies};
 use crate::failure::Failure;
 use clap::Args;
 use iolab_pfs::cache_manager::Counts;
@@ -52,11 +52,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             "process": pid,
             "caches": description.caches,
             "cache_memory_bytes": description.cache_memory,
+            "placement": description.placement.name,
+            "replacement": description.replacement.name,
+            "write_policy": description.write_policy.name,
             "cache_managers": managers.iter().map(manager_json).collect::<Vec<_>>(),
             "layout": description.layout.to_string(),
             "schedule": description.schedule.name,
             "durability": description.durability.name(),
             "limit_bytes": description.capacity,
+            "quota_bytes": description.quota,
             "used_bytes": used_bytes(&held),
             "free_bytes": room.map(|(free, _)| free),
             "capacity_bytes": room.map(|(_, all)| all),
@@ -72,6 +76,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
         if description.caches > 0 {
             say_line!("caches      {}", caches(&description));
+            say_line!("policies    {}", policies(&description));
         }
         say_line!("layout      {}", description.layout);
         say_line!("schedule    {}", description.schedule.name);

@@ -1,0 +1,26 @@
+//! Blocks leave in the order in which they came, whoever uses them: the member that knows nothing.
+
+use super::queue::Queue;
+use super::{Action, Event};
+use crate::machine::Machine;
+use iolab_vocab::Nanos;
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fifo(Queue);
+
+impl Machine for Fifo {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, _: Nanos, event: Event, out: &mut Vec<Action>) {
+        match event {
+            Event::Came { block, bytes } => self.0.push(block, bytes),
+            Event::Used { .. } => {}
+            Event::Held { block } => drop(self.0.hold(block, true)),
+            Event::Freed { block } => drop(self.0.hold(block, false)),
+            Event::Gone { block } => drop(self.0.remove(block)),
+            Event::Full => out.extend(self.0.pop().map(|(block, _)| Action::Leave { block })),
+        }
+    }
+}
