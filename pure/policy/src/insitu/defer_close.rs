@@ -11,7 +11,7 @@
 
 mod names;
 
-pub use names::{Action, Append, Call, Ending, MemberId, Names, Place, Target};
+pub use names::{Action, Append, Call, ContainerId, Ending, MemberId, Names, Place, Target};
 
 use super::parameter::{Parameters, answer, in_range, size, unknown};
 use iolab_vocab::Refusal;

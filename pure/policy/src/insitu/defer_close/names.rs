@@ -7,101 +7,18 @@
 //! * a name that a rename or removal has returned for is the same in the container;
 //! * what could not be written down is an error of the call that asks for it, and is tried again by the next;
 //! * a member becomes a real file at once or not at all, and in between the container says which of both counts.
+//!
+//! Containers that earlier runs have left are read through: their files are members from the beginning ([`Names::adopt`]),
+//! and what becomes of one is written to the container it is in, so that each stays complete without the others. A
+//! name that leads elsewhere, to a real file or a newer container's, hides an older file ([`Names::hide`]). It stays
+//! where it is until a call takes that name away; then the container hears of that first, so that nothing shows up
+//! again which a program has seen go.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A member, by a number no other one ever has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MemberId(pub u64);
+mod terms;
 
-/// A name in a directory, which the driver has numbered.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// The directory.
-    pub directory: u64,
-    /// The name.
-    pub name: Vec<u8>,
-}
-
-/// What lies at the new name of a rename, beside members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// Nothing, and members may lie there.
-    Free,
-    /// Nothing, or something that is no member must be asked.
-    Real,
-}
-
-/// A call that a member may have to do with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Call {
-    /// A descriptor of it was closed.
-    Close(MemberId),
-    /// All there is is to be durable.
-    Sync,
-    /// A name is to go.
-    Unlink(Place),
-    /// A name is to be another one.
-    Rename {
-        /// From there.
-        from: Place,
-        /// To there.
-        to: Place,
-        /// What is there.
-        target: Target,
-        /// Not over another file.
-        keeps_target: bool,
-        /// An exchange, or another kind that members do not know.
-        is_special: bool,
-    },
-    /// Anything that only a real file can be asked for.
-    Other(MemberId),
-    /// A directory is to go.
-    RemoveDirectory(u64),
-    /// Directories are to be moved or replaced.
-    MoveDirectories(Vec<u64>),
-}
-
-/// A record for the container.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Append {
-    /// The member's new bytes and attributes.
-    Contents(MemberId),
-    /// It has another name.
-    Renamed(MemberId, Place),
-    /// A name is gone.
-    Unlinked(Place),
-    /// A real file is about to be made of it.
-    Moving(MemberId),
-    /// It has been made: the name leads there.
-    Made(Place),
-}
-
-/// What is to be done. Those before the last do not end the call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// A record is added to the container.
-    Append(Append),
-    /// The name of a member goes, which the container does not know.
-    Drop(Place),
-    /// The container is made durable.
-    Sync,
-    /// A real file takes the member's place; no other file is overwritten.
-    Make(MemberId),
-    /// The call is answered so: an error number of the system, or none.
-    Answer(Result<(), i32>),
-    /// The call goes where it would have gone.
-    Pass,
-}
-
-/// How an action ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// Well.
-    Done,
-    /// Not at all: nothing has changed.
-    Failed(i32),
-}
+pub use terms::{Action, Append, Call, ContainerId, Ending, MemberId, Place, Target};
 
 const EEXIST: i32 = 17;
 const ENOTEMPTY: i32 = 39;
@@ -112,6 +29,8 @@ struct Member {
     place: Place,
     /// The container knows its name.
     is_recorded: bool,
+    /// Where it is written down.
+    container: ContainerId,
 }
 
 /// All members of a mount.
@@ -122,8 +41,10 @@ pub struct Names {
     /// Who has bytes or attributes that the container has not.
     dirty: BTreeSet<MemberId>,
     next: u64,
-    /// Names that have real files now and that the container could not be told of yet.
-    owed: Vec<Place>,
+    /// Names that lead elsewhere now and that a container could not be told of yet.
+    owed: Vec<(Place, ContainerId)>,
+    /// Files of containers that others hide, by their names.
+    hidden: BTreeSet<(Place, ContainerId)>,
 }
 
 impl Names {
@@ -162,10 +83,39 @@ impl Names {
         let id = MemberId(self.next);
         self.next += 1;
         self.places.insert(place.clone(), id);
-        let member = Member { place, is_recorded: false };
+        let member = Member { place, is_recorded: false, container: ContainerId::OWN };
         self.dirty.insert(id);
         self.members.insert(id, member);
         id
+    }
+
+    /// A container that was left has a file of that name: it is a member from now on, or hidden where the name leads to one
+    /// already. So the newest container comes first.
+    pub fn adopt(&mut self, place: Place, container: ContainerId) -> Option<MemberId> {
+        if self.places.contains_key(&place) {
+            self.hide(place, container);
+            return None;
+        }
+        let id = MemberId(self.next);
+        self.next += 1;
+        self.places.insert(place.clone(), id);
+        self.members.insert(id, Member { place, is_recorded: true, container });
+        Some(id)
+    }
+
+    /// A container that was left has a file of a name that leads elsewhere.
+    pub fn hide(&mut self, place: Place, container: ContainerId) {
+        self.hidden.insert((place, container));
+    }
+
+    /// The container a member is in.
+    pub fn container(&self, member: MemberId) -> Option<ContainerId> {
+        self.members.get(&member).map(|it| it.container)
+    }
+
+    /// Whether no name has to do with a container.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty() && self.hidden.is_empty()
     }
 
     /// Bytes or attributes of it have changed.
@@ -178,7 +128,8 @@ impl Names {
     /// What a call needs, in order.
     pub fn plan(&self, call: &Call) -> Vec<Action> {
         let tell = telling(call);
-        let mut actions: Vec<Action> = self.owed.iter().map(tell).collect();
+        let mut actions: Vec<Action> =
+            self.owed.iter().map(|(place, container)| tell(place, *container)).collect();
         self.plan_for(call, &mut actions);
         actions
     }
@@ -194,26 +145,35 @@ impl Names {
                 self.dirty.iter().for_each(|&id| self.write_down(id, actions));
                 actions.extend([Action::Sync, Action::Answer(Ok(()))]);
             }
-            Call::Unlink(place) => match self.find(place) {
-                None => actions.push(Action::Pass),
-                Some(id) => {
-                    actions.push(match self.is_recorded(id) {
-                        true => unlinked(place),
-                        false => Action::Drop(place.clone()),
-                    });
-                    actions.push(Action::Answer(Ok(())));
+            Call::Unlink(place) => {
+                self.uncover(place, actions);
+                match self.find(place).and_then(|id| self.members.get(&id)) {
+                    None => actions.push(Action::Pass),
+                    Some(member) => {
+                        actions.push(match member.is_recorded {
+                            true => unlinked(place, member.container),
+                            false => Action::Drop(place.clone()),
+                        });
+                        actions.push(Action::Answer(Ok(())));
+                    }
                 }
-            },
+            }
             Call::Rename { from, to, target, keeps_target, is_special } => {
                 let (source, replaced) = (self.find(from), self.find(to));
+                if *keeps_target && replaced.is_some() {
+                    return actions.push(Action::Answer(Err(EEXIST)));
+                }
+                self.uncover(from, actions);
+                self.uncover(to, actions);
                 match source {
-                    Some(id) if *target == Target::Free && !is_special => {
-                        if *keeps_target && replaced.is_some() {
-                            return actions.push(Action::Answer(Err(EEXIST)));
-                        }
+                    Some(id)
+                        if *target == Target::Free && !is_special && self.replaces(id, replaced) =>
+                    {
                         if replaced != source {
                             self.write_down(id, actions);
                             actions.push(Action::Append(Append::Renamed(id, to.clone())));
+                            let other = self.other_container(id, replaced);
+                            actions.extend(other.map(|container| made(to, container)));
                         }
                         actions.push(Action::Answer(Ok(())));
                     }
@@ -236,11 +196,31 @@ impl Names {
             }
             Call::MoveDirectories(directories) => {
                 for &directory in directories {
+                    let hidden = self.hidden.iter().filter(|(it, _)| it.directory == directory);
+                    actions.extend(hidden.map(|(place, container)| unlinked(place, *container)));
                     self.below(directory).for_each(|(_, &id)| self.make(id, tell, actions));
                 }
                 actions.push(Action::Pass);
             }
         }
+    }
+
+    /// What a name hides must not show up when it goes.
+    fn uncover(&self, place: &Place, actions: &mut Vec<Action>) {
+        let hidden = self.hidden.iter().filter(|(it, _)| it == place);
+        actions.extend(hidden.map(|(place, container)| unlinked(place, *container)));
+    }
+
+    /// Whether a record of the one member's container is enough to take the other one's name: after a crash
+    /// in between, the newer container counts.
+    fn replaces(&self, id: MemberId, replaced: Option<MemberId>) -> bool {
+        replaced.is_none_or(|replaced| self.container(id) >= self.container(replaced))
+    }
+
+    /// The container of a replaced member that has to hear of it as well.
+    fn other_container(&self, id: MemberId, replaced: Option<MemberId>) -> Option<ContainerId> {
+        let container = self.container(replaced?)?;
+        (self.container(id) != Some(container)).then_some(container)
     }
 
     /// The container gets what it has not.
@@ -252,13 +232,13 @@ impl Names {
 
     /// It becomes a real file.
     fn make(&self, id: MemberId, tell: Tell, actions: &mut Vec<Action>) {
-        let Some(Member { place, is_recorded }) = self.members.get(&id) else { return };
+        let Some(Member { place, is_recorded, container }) = self.members.get(&id) else { return };
         if *is_recorded {
             actions.push(Action::Append(Append::Moving(id)));
         }
         actions.push(Action::Make(id));
         if *is_recorded {
-            actions.push(tell(place));
+            actions.push(tell(place, *container));
         }
     }
 
@@ -281,7 +261,7 @@ impl Names {
                 return Ok(vec![Action::Make(*id)]);
             }
             // The real file is there and whole; the container hears of it by the next call.
-            (Action::Append(Append::Made(_)), Ending::Failed(_)) => {}
+            (Action::Append(Append::Made(..)), Ending::Failed(_)) => {}
             (Action::Make(id), Ending::Failed(error)) => {
                 // What the container says of a file that is being moved would not count beside another one.
                 self.changed(*id);
@@ -293,10 +273,6 @@ impl Names {
         Ok(Vec::new())
     }
 
-    fn owes(&self, place: &Place) -> bool {
-        self.owed.contains(place)
-    }
-
     fn appended(&mut self, append: &Append) {
         match append {
             Append::Contents(id) => {
@@ -304,22 +280,28 @@ impl Names {
                     member.is_recorded = true;
                     self.dirty.remove(id);
                     // The name is another file's now, and stands for that in the container as well.
-                    self.owed.retain(|it| *it != member.place);
+                    let told = (member.place.clone(), member.container);
+                    self.owed.retain(|it| *it != told);
                 }
             }
             Append::Renamed(id, to) => {
+                let replaced = self.find(to);
+                let other = self.other_container(*id, replaced);
                 self.take_name(to);
-                self.owed.retain(|it| it != to);
                 if let Some(member) = self.members.get_mut(id) {
                     let from = std::mem::replace(&mut member.place, to.clone());
+                    let told = (to.clone(), member.container);
+                    self.owed.retain(|it| *it != told);
                     self.places.remove(&from);
                     self.places.insert(to.clone(), *id);
                 }
+                self.owed.extend(other.map(|container| (to.clone(), container)));
             }
-            Append::Unlinked(place) | Append::Made(place) => {
-                if self.owes(place) {
-                    self.owed.retain(|it| it != place);
-                } else {
+            Append::Unlinked(place, container) | Append::Made(place, container) => {
+                let told = (place.clone(), *container);
+                if self.owed.contains(&told) {
+                    self.owed.retain(|it| *it != told);
+                } else if !self.hidden.remove(&told) {
                     self.take_name(place);
                 }
             }
@@ -339,7 +321,7 @@ impl Names {
         let Some(member) = self.members.remove(&id) else { return };
         self.places.remove(&member.place);
         if member.is_recorded {
-            self.owed.push(member.place);
+            self.owed.push((member.place, member.container));
         }
     }
 
@@ -354,8 +336,8 @@ impl Names {
     }
 }
 
-/// How the container is told that a name leads to a real file.
-type Tell = fn(&Place) -> Action;
+/// How a container is told that a name leads to a real file.
+type Tell = fn(&Place, ContainerId) -> Action;
 
 /// What is about names moves real files: these must not be the container's any more by then. Anything else may
 /// come before it is told.
@@ -367,12 +349,12 @@ fn telling(call: &Call) -> Tell {
     }
 }
 
-fn unlinked(place: &Place) -> Action {
-    Action::Append(Append::Unlinked(place.clone()))
+fn unlinked(place: &Place, container: ContainerId) -> Action {
+    Action::Append(Append::Unlinked(place.clone(), container))
 }
 
-fn made(place: &Place) -> Action {
-    Action::Append(Append::Made(place.clone()))
+fn made(place: &Place, container: ContainerId) -> Action {
+    Action::Append(Append::Made(place.clone(), container))
 }
 
 #[cfg(test)]

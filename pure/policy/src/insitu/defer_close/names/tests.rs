@@ -1,5 +1,6 @@
 //! Every short sequence of calls on two names, with every one of its actions failing once or from then on, and a
-//! crash after each: held against a plain map of files.
+//! crash after each: held against a plain map of files. They begin with nothing, or with containers that earlier
+//! runs have left.
 
 use super::*;
 use std::collections::BTreeMap;
@@ -52,11 +53,38 @@ enum Record {
     Moving(u8),
 }
 
+/// What there is before the first call: real files, then the newest container's, then older ones'.
+#[derive(Clone, Copy, Debug)]
+enum Left {
+    Real(u8),
+    Packed(u8, ContainerId),
+    /// A real file was about to be made of it.
+    Moving(u8, ContainerId),
+}
+
+type Before = &'static [Left];
+
+const OLD: ContainerId = ContainerId(0);
+const NEWER: ContainerId = ContainerId(1);
+
+const BEFORE: [Before; 8] = [
+    &[],
+    &[Left::Packed(0, OLD)],
+    &[Left::Packed(0, OLD), Left::Packed(1, OLD)],
+    &[Left::Packed(0, NEWER), Left::Packed(1, OLD)],
+    &[Left::Packed(0, NEWER), Left::Packed(0, OLD)],
+    &[Left::Real(0), Left::Packed(0, NEWER), Left::Packed(1, NEWER), Left::Packed(0, OLD)],
+    &[Left::Real(0), Left::Moving(0, OLD), Left::Packed(1, OLD)],
+    &[Left::Moving(0, NEWER), Left::Moving(1, OLD)],
+];
+
 struct World {
     names: Names,
     bytes: BTreeMap<MemberId, Bytes>,
     real: BTreeMap<u8, Bytes>,
-    container: Vec<Record>,
+    containers: Vec<(ContainerId, Record)>,
+    /// Files that others hid from the beginning.
+    hidden: Vec<(u8, ContainerId)>,
     /// As a program sees it without any of this.
     plain: BTreeMap<u8, Bytes>,
     /// What a crash must not take: what was closed, synced, renamed or made real.
@@ -75,17 +103,48 @@ fn name_of(place: &Place) -> u8 {
 }
 
 impl World {
-    fn new(failing: Failing) -> World {
-        World {
+    fn new(before: Before, failing: Failing) -> World {
+        let mut world = World {
             names: Names::default(),
             bytes: BTreeMap::new(),
             real: BTreeMap::new(),
-            container: Vec::new(),
+            containers: Vec::new(),
+            hidden: Vec::new(),
             plain: BTreeMap::new(),
             promised: BTreeMap::new(),
             failing,
             performed: 0,
             next: 0,
+        };
+        before.iter().for_each(|&left| world.leave(left));
+        world.promised = world.plain.clone();
+        world
+    }
+
+    /// An earlier run has left a file; whatever has the name already hides it.
+    fn leave(&mut self, left: Left) {
+        self.next += 1;
+        let bytes = self.next;
+        match left {
+            Left::Real(name) => {
+                self.real.insert(name, bytes);
+                self.plain.insert(name, bytes);
+            }
+            Left::Packed(name, container) | Left::Moving(name, container) => {
+                self.containers.push((container, Record::Contents(name, bytes)));
+                if matches!(left, Left::Moving(..)) {
+                    self.containers.push((container, Record::Moving(name)));
+                }
+                if self.real.contains_key(&name) {
+                    self.names.hide(place(name), container);
+                    self.hidden.push((name, container));
+                } else if let Some(id) = self.names.adopt(place(name), container) {
+                    self.bytes.insert(id, bytes);
+                    self.plain.insert(name, bytes);
+                } else {
+                    self.hidden.push((name, container));
+                }
+            }
         }
     }
 
@@ -128,16 +187,19 @@ impl World {
 
     fn perform(&mut self, action: &Action) -> Ending {
         match action {
-            Action::Append(append) => self.container.push(match append {
-                Append::Contents(id) => {
-                    Record::Contents(name_of(self.names.place(*id).unwrap()), self.bytes[id])
-                }
-                Append::Renamed(id, to) => {
-                    Record::Renamed(name_of(self.names.place(*id).unwrap()), name_of(to))
-                }
-                Append::Unlinked(place) | Append::Made(place) => Record::Unlinked(name_of(place)),
-                Append::Moving(id) => Record::Moving(name_of(self.names.place(*id).unwrap())),
-            }),
+            Action::Append(append) => {
+                let name = |id: &MemberId| name_of(self.names.place(*id).unwrap());
+                let (id, record) = match append {
+                    Append::Contents(id) => (id, Record::Contents(name(id), self.bytes[id])),
+                    Append::Renamed(id, to) => (id, Record::Renamed(name(id), name_of(to))),
+                    Append::Moving(id) => (id, Record::Moving(name(id))),
+                    Append::Unlinked(place, container) | Append::Made(place, container) => {
+                        self.containers.push((*container, Record::Unlinked(name_of(place))));
+                        return Ending::Done;
+                    }
+                };
+                self.containers.push((self.names.container(*id).unwrap(), record));
+            }
             Action::Make(id) => {
                 let name = name_of(self.names.place(*id).unwrap());
                 assert!(!self.real.contains_key(&name), "a real file is overwritten");
@@ -148,10 +210,11 @@ impl World {
         Ending::Done
     }
 
-    /// What is there after a crash now, once the container was unpacked.
+    /// What is there after a crash now, for the next run that reads through, and once all containers were unpacked.
     fn recovered(&self) -> BTreeMap<u8, Bytes> {
-        let mut packed: BTreeMap<u8, (Bytes, bool)> = BTreeMap::new();
-        for record in &self.container {
+        let mut packed: BTreeMap<ContainerId, BTreeMap<u8, (Bytes, bool)>> = BTreeMap::new();
+        for (container, record) in &self.containers {
+            let packed = packed.entry(*container).or_default();
             match *record {
                 Record::Contents(name, bytes) => {
                     packed.insert(name, (bytes, false));
@@ -169,13 +232,16 @@ impl World {
             }
         }
         let mut all = self.real.clone();
-        for (name, (bytes, is_moving)) in packed {
-            match all.get(&name) {
-                Some(_) if is_moving => {}
-                Some(real) => assert_eq!(*real, bytes, "unpacking would meet another file"),
-                None => {
-                    all.insert(name, bytes);
+        for (container, files) in packed.into_iter().rev() {
+            for (name, (bytes, is_moving)) in files {
+                let may_differ = is_moving || self.hidden.contains(&(name, container));
+                match self.real.get(&name) {
+                    Some(real) if !may_differ => {
+                        assert_eq!(*real, bytes, "unpacking would meet another file");
+                    }
+                    _ => {}
                 }
+                all.entry(name).or_insert(bytes);
             }
         }
         all
@@ -194,7 +260,7 @@ impl World {
                 (Some(_), None) => false,
             };
             let is_coming = may_be.iter().any(|state| state.get(&name) == is);
-            assert!(is_expected || is_coming, "{name} is {is:?}: {:?}", self.container);
+            assert!(is_expected || is_coming, "{name} is {is:?}: {:?}", self.containers);
         }
     }
 
@@ -312,32 +378,59 @@ impl World {
     }
 }
 
-fn run(steps: &[Step], failing: Failing) -> usize {
-    let mut world = World::new(failing);
+fn run(before: Before, steps: &[Step], failing: Failing) -> usize {
+    let mut world = World::new(before, failing);
     steps.iter().for_each(|&step| world.step(step));
     world.performed
 }
 
-#[test]
-fn no_sequence_of_calls_failures_and_a_crash_loses_or_confuses_a_file() {
-    const LENGTH: u32 = 5;
-    let mut worlds = 0_u64;
-    for number in 0..STEPS.len().pow(LENGTH) {
-        let digits = (0..LENGTH).map(|at| number / STEPS.len().pow(at) % STEPS.len());
+/// All sequences of so many calls; how many worlds these were.
+fn explore(before: Before, length: u32) -> u64 {
+    let mut worlds = 0;
+    for number in 0..STEPS.len().pow(length) {
+        let digits = (0..length).map(|at| number / STEPS.len().pow(at) % STEPS.len());
         let steps: Vec<Step> = digits.map(|digit| STEPS[digit]).collect();
-        // The first call that does something makes a file.
-        if !matches!(steps[0], Step::Write(0)) {
+        // Where there is nothing, the first call that does something makes a file.
+        if before.is_empty() && !matches!(steps[0], Step::Write(0)) {
             continue;
         }
-        let actions = run(&steps, Failing::Never);
+        let actions = run(before, &steps, Failing::Never);
         worlds += 1;
         for at in 0..actions {
-            run(&steps, Failing::Once(at));
-            run(&steps, Failing::From(at));
+            run(before, &steps, Failing::Once(at));
+            run(before, &steps, Failing::From(at));
             worlds += 2;
         }
     }
+    worlds
+}
+
+#[test]
+fn no_sequence_of_calls_failures_and_a_crash_loses_or_confuses_a_file() {
+    let worlds = explore(&[], 5);
     assert!(worlds > 100_000, "{worlds}");
+}
+
+#[test]
+fn none_of_what_earlier_runs_have_left_is_lost_confused_or_brought_back() {
+    for before in BEFORE {
+        let worlds = explore(before, 4);
+        assert!(before.is_empty() || worlds > 100_000, "{worlds}");
+    }
+}
+
+#[test]
+fn the_newest_container_counts_and_what_it_hides_stays_until_the_name_goes() {
+    let mut names = Names::default();
+    let id = names.adopt(place(0), NEWER).unwrap();
+    assert_eq!(names.adopt(place(0), OLD), None);
+    assert_eq!((names.find(&place(0)), names.dirty()), (Some(id), Vec::new()));
+    names.changed(id);
+    let close = [Action::Append(Append::Contents(id)), Action::Answer(Ok(()))];
+    assert_eq!(names.plan(&Call::Close(id)), close);
+    let unlinked = |container| Action::Append(Append::Unlinked(place(0), container));
+    let unlink = [unlinked(OLD), unlinked(NEWER), Action::Answer(Ok(()))];
+    assert_eq!(names.plan(&Call::Unlink(place(0))), unlink);
 }
 
 #[test]
