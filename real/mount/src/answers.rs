@@ -96,7 +96,7 @@ impl Requests {
             let (number, generation) = (attributes.ino, Generation(0));
             if reply.add(number, line.next, &line.name, &ttl, &attributes, generation) {
                 if !is_dots(&line.name) {
-                    self.0.tree.forget(number.0, 1);
+                    self.0.forget(number.0, 1);
                 }
                 break;
             }

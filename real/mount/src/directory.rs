@@ -79,7 +79,7 @@ fn lines_with(
     }
     let is_there = |name: &OsStr| {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
-        members.find(&directory.inode, name).is_some()
+        members.has(&directory.inode, name)
             || rustix::fs::statat(&*directory.inode, name, flags).is_ok()
     };
     let mut at = from;

@@ -97,7 +97,7 @@ impl Filesystem for Requests {
     }
 
     fn forget(&self, _request: &Request, inode: INodeNo, times: u64) {
-        self.0.tree.forget(inode.0, times);
+        self.0.forget(inode.0, times);
     }
 
     fn getattr(&self, _: &Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {

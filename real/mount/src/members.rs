@@ -10,9 +10,11 @@
 mod access_list;
 mod body;
 mod calls;
+mod containers;
 mod creating;
 mod ending;
 mod listing;
+mod older;
 mod transfer;
 
 pub(crate) use access_list::permissions;
@@ -21,16 +23,18 @@ pub(crate) use creating::Wanted;
 pub use ending::Packed;
 pub(crate) use listing::Snapshot;
 
-use crate::tree::{Answer, Identity, Inode};
+use crate::tree::{Answer, Identity, Inode, Tree};
+use containers::{Container, Containers};
 use iolab_pack::Record;
 use iolab_packs::{Writer, now_ns, scratch_prefix};
-use iolab_policy::insitu::defer_close::{DeferClose, MemberId, Names, Place};
+use iolab_policy::insitu::defer_close::{ContainerId, DeferClose, MemberId, Names, Place};
 use iolab_policy::insitu::{Selection, StrategySpec};
-use rustix::fs::{AtFlags, Stat};
+use older::Origin;
+use rustix::fs::Stat;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,8 +46,11 @@ pub(crate) struct Members {
     selection: Selection,
     source: PathBuf,
     run: u64,
-    pack_name: String,
-    scratch: String,
+    /// Nothing of the source is changed.
+    is_only_read: bool,
+    /// Containers that programs do not see, and what the names of unfinished files begin with.
+    pack_names: HashSet<OsString>,
+    scratch: Vec<String>,
     state: Mutex<State>,
     /// Who was written to since the state last heard of it.
     dirty: Mutex<BTreeSet<MemberId>>,
@@ -56,16 +63,18 @@ pub(crate) struct Members {
 /// What is known of all of them.
 pub(crate) struct State {
     names: Names,
-    writer: Writer,
+    containers: Containers,
     inodes: BTreeMap<MemberId, Arc<Inode>>,
+    /// What members were that earlier runs have left.
+    older: BTreeMap<MemberId, Arc<Origin>>,
+    /// Directories of such members that are missing are made.
+    makes_directories: bool,
     numbers: HashMap<Identity, u64>,
     directories: BTreeMap<u64, Directory>,
     /// Directories that the run has made.
     own: HashSet<Identity>,
     /// Directories that hand on no access list.
     without_access: HashSet<Identity>,
-    /// Paths of directories that the container knows.
-    recorded: HashSet<Vec<u8>>,
     said: HashSet<String>,
     made: u64,
     created: u64,
@@ -79,35 +88,44 @@ struct Directory {
 }
 
 impl Members {
-    /// For the files of a source that a strategy chooses; nothing if none does.
-    pub(crate) fn new(source: &Path, strategies: &[StrategySpec]) -> Option<Members> {
+    /// For the files of a source that a strategy chooses, and those that lie in containers there; nothing if there is no
+    /// such strategy.
+    pub(crate) fn new(
+        (source, is_only_read): (&Path, bool),
+        strategies: &[StrategySpec],
+        tree: &Tree,
+    ) -> Option<Members> {
         let (settings, spec) = strategies.iter().find_map(|spec| Some((spec.deferral()?, spec)))?;
         let writer = Writer::new(source);
         let state = State {
             names: Names::default(),
             inodes: BTreeMap::new(),
+            older: BTreeMap::new(),
+            makes_directories: !is_only_read,
             numbers: HashMap::new(),
             directories: BTreeMap::new(),
             own: HashSet::new(),
             without_access: HashSet::new(),
-            recorded: HashSet::new(),
             said: HashSet::new(),
             made: 0,
             created: 0,
-            writer,
+            containers: Containers::new(writer),
         };
-        Some(Members {
+        let mut members = Members {
             settings,
             selection: spec.selection.clone(),
             source: source.to_owned(),
-            run: state.writer.run(),
-            pack_name: state.writer.name(),
-            scratch: scratch_prefix(state.writer.run()),
+            run: state.containers.own.writer.run(),
+            is_only_read,
+            pack_names: HashSet::from([state.containers.own.writer.name().to_owned()]),
+            scratch: vec![scratch_prefix(state.containers.own.writer.run())],
             state: Mutex::new(state),
             dirty: Mutex::default(),
             bytes: AtomicU64::new(0),
             most: descriptors() / 2,
-        })
+        };
+        members.read_through(tree);
+        Some(members)
     }
 
     /// The state, with what was written since.
@@ -125,15 +143,30 @@ impl Members {
     /// Whether a name is one of the run's own that programs do not see.
     pub(crate) fn is_hidden(&self, parent: &Inode, name: &OsStr) -> bool {
         let is_root = parent.number == crate::tree::ROOT;
-        is_root && name == OsStr::new(&self.pack_name)
-            || name.as_bytes().starts_with(self.scratch.as_bytes())
+        is_root && self.pack_names.contains(name)
+            || self.scratch.iter().any(|it| name.as_bytes().starts_with(it.as_bytes()))
     }
 
-    /// The member of a name.
-    pub(crate) fn find(&self, parent: &Inode, name: &OsStr) -> Option<Arc<Inode>> {
+    /// The member of a name, remembered once more for the kernel.
+    pub(crate) fn find(
+        &self,
+        tree: &Tree,
+        parent: &Inode,
+        name: &OsStr,
+    ) -> Answer<Option<Arc<Inode>>> {
+        let mut state = self.state();
+        let id = state.place(parent, name).and_then(|place| state.names.find(&place));
+        let inode = id.map(|id| self.bring(&mut state, id)).transpose()?;
+        if let Some(inode) = &inode {
+            tree.again(inode);
+        }
+        Ok(inode)
+    }
+
+    /// Whether a name leads to a member.
+    pub(crate) fn has(&self, parent: &Inode, name: &OsStr) -> bool {
         let state = self.state();
-        let id = state.names.find(&state.place(parent, name)?)?;
-        state.inodes.get(&id).cloned()
+        state.place(parent, name).is_some_and(|place| state.names.find(&place).is_some())
     }
 
     /// What was changed in a directory shows in its times.
@@ -161,8 +194,11 @@ impl Members {
         }
         let directory = directory.inode.clone();
         // Nothing but a time is lost where it cannot be written down.
-        if let Ok(path) = self.path_of(&directory) {
-            let _ = state.writer.append(&Record::Settled { path: &path });
+        let Ok(path) = self.path_of(&directory) else { return };
+        for id in state.containers.dated(&path) {
+            if let Ok(container) = state.container(id) {
+                let _ = container.writer.append(&Record::Settled { path: &path });
+            }
         }
     }
 
@@ -240,26 +276,20 @@ impl State {
         }
     }
 
-    fn is_own(&self, directory: &Inode) -> bool {
-        self.own.contains(&directory.identity())
+    /// A container that is added to.
+    fn container(&mut self, id: ContainerId) -> Answer<&mut Container> {
+        match self.containers.of(id) {
+            Ok(container) => Ok(container),
+            Err((error, why)) => {
+                if self.said.insert(why.clone()) {
+                    eprintln!("iolab: {why}");
+                }
+                Err(error)
+            }
+        }
     }
 
-    /// Writes down that directories are there, the outermost first.
-    fn record_directories(&mut self, source: &Path, path: &[u8]) -> Answer<()> {
-        let ends = path.iter().enumerate().filter(|(_, it)| **it == b'/').map(|(at, _)| at);
-        let ends: Vec<usize> = ends.chain((!path.is_empty()).then_some(path.len())).collect();
-        for end in ends {
-            let path = &path[..end];
-            if self.recorded.contains(path) {
-                continue;
-            }
-            let place = source.join(OsStr::from_bytes(path));
-            let stat = rustix::fs::statat(rustix::fs::CWD, &place, AtFlags::SYMLINK_NOFOLLOW)?;
-            let (user, group) = (stat.st_uid, stat.st_gid);
-            let mode = stat.st_mode & 0o7777;
-            self.writer.append(&Record::Directory { path, mode, user, group })?;
-            self.recorded.insert(path.to_vec());
-        }
-        Ok(())
+    fn is_own(&self, directory: &Inode) -> bool {
+        self.own.contains(&directory.identity())
     }
 }

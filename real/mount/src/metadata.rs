@@ -69,8 +69,9 @@ impl Hosted {
             if makes_long {
                 members.materialise(self, &inode)?;
             }
-            let changed =
-                members.hold(&inode, || self.change_below(request, number, file, &changes));
+            let changed = members.hold(&inode, changes.size.is_some(), || {
+                self.change_below(request, number, file, &changes)
+            });
             if let Some(stat) = changed? {
                 members.attributed(self, &inode)?;
                 return Ok(stat);
@@ -175,7 +176,7 @@ impl Hosted {
         let (Some(members), Some(permissions)) = (&self.members, permissions(name, value)) else {
             return Ok(false);
         };
-        let held = members.hold(inode, || {
+        let held = members.hold(inode, false, || {
             let mode = inode.stat()?.st_mode & 0o7777;
             // Whether that bit stays depends on who asks.
             if mode & 0o2000 != 0 {

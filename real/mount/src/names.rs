@@ -34,9 +34,8 @@ impl Hosted {
 
     fn entry(&self, parent: &Inode, name: &OsStr) -> Answer<Entry> {
         if let Some(members) = &self.members {
-            if let Some(inode) = members.find(parent, name) {
+            if let Some(inode) = members.find(&self.tree, parent, name)? {
                 let stat = inode.stat()?;
-                self.tree.again(&inode);
                 return Ok((inode, stat));
             }
             if members.is_hidden(parent, name) {
@@ -65,11 +64,19 @@ impl Hosted {
         stat
     }
 
-    /// Refuses a name that leads to a member already.
+    /// Refuses a name that leads to a member already, or to a container that is not seen.
     fn is_free(&self, parent: &Inode, name: &OsStr) -> Answer<()> {
-        match self.members.as_ref().and_then(|members| members.find(parent, name)) {
-            Some(_) => Err(Errno::EXIST),
-            None => Ok(()),
+        match self.members.as_ref().is_some_and(|members| members.has(parent, name)) {
+            true => Err(Errno::EXIST),
+            false => self.is_ours(parent, name),
+        }
+    }
+
+    /// Nobody makes a file in the place of a container that is not seen.
+    pub(crate) fn is_ours(&self, parent: &Inode, name: &OsStr) -> Answer<()> {
+        match self.members.as_ref().is_some_and(|members| members.is_hidden(parent, name)) {
+            true => Err(Errno::PERM),
+            false => Ok(()),
         }
     }
 
@@ -147,6 +154,7 @@ impl Hosted {
     ) -> Answer<()> {
         let (parent, new_parent) = (self.tree.get(parent)?, self.tree.get(new_parent)?);
         let flags = RenameFlags::from_bits_retain(flags);
+        self.is_ours(&new_parent, new_name)?;
         if let Some(members) = &self.members
             && !members.rename(self, (&parent, name), (&new_parent, new_name), flags)?
         {

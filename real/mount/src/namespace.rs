@@ -124,7 +124,7 @@ pub fn serve(
     let own = (!user.is_root()).then(|| (user.as_raw(), group.as_raw()));
     let prepared: Vec<_> = directories
         .iter()
-        .map(|place| prepare(place, vec![place.clone()], strategies, own, teller.clone()))
+        .map(|place| prepare((place, false), vec![place.clone()], strategies, own, teller.clone()))
         .collect::<Result<_, _>>()
         .map_err(NamespaceError::Mount)?;
     launcher.write_all(&[READY]).map_err(|_| NamespaceError::Launcher)?;

@@ -58,21 +58,23 @@ pub(crate) struct Grant {
 pub(crate) type Register<'a> = &'a dyn Fn(BorrowedFd<'_>) -> std::io::Result<BackingId>;
 
 impl Hosted {
-    /// Serves `source` as it is seen at a place of one or more names.
+    /// Serves `source` as it is seen at a place of one or more names, perhaps only to be read.
     pub(crate) fn new(
-        source: PathBuf,
+        (source, is_only_read): (PathBuf, bool),
         seen_at: Vec<PathBuf>,
         strategies: Vec<StrategySpec>,
         own: Option<(u32, u32)>,
         teller: Option<Arc<Teller>>,
     ) -> Answer<Hosted> {
+        let tree = Tree::new(&source)?;
+        let members = Members::new((&source, is_only_read), &strategies, &tree);
         let writers = strategies.iter().filter_map(StrategySpec::writers).max();
         let writers = writers.map(Writers::start).transpose();
         Ok(Hosted {
             writers: writers
                 .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))?,
-            tree: Tree::new(&source)?,
-            members: Members::new(&source, &strategies),
+            tree,
+            members,
             files: Numbered::default(),
             directories: Numbered::default(),
             strategies,
@@ -176,7 +178,7 @@ impl Hosted {
     ) -> Answer<Option<Grant>> {
         let Some(members) = &self.members else { return Ok(None) };
         let wanted = OFlags::from_bits_retain(flags as u32);
-        members.opens(inode, wanted.contains(OFlags::TRUNC), || {
+        members.opens(inode, wanted, || {
             let fd = inode.open(below(wanted) - OFlags::TRUNC)?;
             Ok(self.grant(request, inode, &mut inode.opened(), (fd, flags), register))
         })
@@ -198,18 +200,20 @@ impl Hosted {
         let seen: Vec<String> =
             self.seen_names(&PathBuf::from(parent.place()?).join(name)).collect();
         let wanted = OFlags::from_bits_retain(flags as u32);
-        if let Some(there) = members.find(parent, name) {
-            if wanted.contains(OFlags::EXCL) {
-                return Err(Errno::EXIST);
+        if let Some(there) = members.find(&self.tree, parent, name)? {
+            let is_refused = wanted.contains(OFlags::EXCL).then_some(Err(Errno::EXIST));
+            let opened =
+                is_refused.unwrap_or_else(|| self.open(request, there.number, flags, register));
+            if opened.is_err() {
+                self.forget(there.number, 1);
             }
-            let grant = self.open(request, there.number, flags, register)?;
-            self.tree.again(&there);
-            return Ok(Some((there.clone(), there.stat()?, grant)));
+            return Ok(Some((there.clone(), there.stat()?, opened?)));
         }
+        self.is_ours(parent, name)?;
         let is_servers = self.own.is_some() || !rustix::process::geteuid().is_root();
         let new = Wanted { parent, name, seen: &seen, mode, flags: wanted, is_servers };
         let Some(inode) = members.create(&self.tree, request, &new)? else { return Ok(None) };
-        let begun = members.opens(&inode, false, || {
+        let begun = members.opens(&inode, OFlags::empty(), || {
             // Whoever makes a file may write to it, whatever its mode.
             let fd = inode.as_fd().try_clone_to_owned().map_err(|_| Errno::MFILE)?;
             Ok(self.grant(request, &inode, &mut inode.opened(), (fd, flags), register))
@@ -329,6 +333,18 @@ impl Hosted {
             let _ = staged.release(handle);
         }
         opened.forget_one();
+        drop(opened);
+        if let Some(members) = &self.members {
+            members.rest(&file.inode);
+        }
+    }
+
+    /// The kernel has forgotten a file as often as that.
+    pub(crate) fn forget(&self, number: u64, times: u64) {
+        let forgotten = self.tree.forget(number, times);
+        if let (Some(members), Some(inode)) = (&self.members, forgotten) {
+            members.forgotten(&self.tree, &inode);
+        }
     }
 
     /// What became of small files, when nobody has one open any more.

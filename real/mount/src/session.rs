@@ -28,6 +28,8 @@ pub struct Settings {
     pub mountpoint: PathBuf,
     /// Strategies for them, top first.
     pub strategies: Vec<StrategySpec>,
+    /// Nothing can be changed.
+    pub is_read_only: bool,
 }
 
 /// Strategies that wait (`throttle`), or are for several processes, keep a thread for as long.
@@ -48,13 +50,17 @@ pub fn mount(settings: Settings, ended: fn()) -> Result<Mounted, MountError> {
     let (source, mountpoint) = check(&settings.source, &settings.mountpoint)?;
     let mut names = vec![mountpoint.clone()];
     names.extend(std::path::absolute(&settings.mountpoint));
-    let (hosted, requests) = prepare(&source, names, &settings.strategies, None, None)?;
+    let (hosted, requests) =
+        prepare((&source, settings.is_read_only), names, &settings.strategies, None, None)?;
     let mut config = configuration(&settings.strategies);
     config.mount_options = vec![
         MountOption::FSName(source.to_string_lossy().into_owned()),
         MountOption::Subtype("iolab".to_owned()),
         MountOption::DefaultPermissions,
     ];
+    if settings.is_read_only {
+        config.mount_options.push(MountOption::RO);
+    }
     let session = Session::new(requests, &mountpoint, &config).map_err(of_mounting)?;
     let session = std::thread::spawn(move || {
         let outcome = session.run();
@@ -65,9 +71,9 @@ pub fn mount(settings: Settings, ended: fn()) -> Result<Mounted, MountError> {
 }
 
 /// What serves a source as it is seen at a place of these names, by users who are all one where `own` says so;
-/// `teller` is told of calls.
+/// `teller` is told of calls. Perhaps it is only to be read.
 pub(crate) fn prepare(
-    source: &Path,
+    (source, is_only_read): (&Path, bool),
     seen_at: Vec<PathBuf>,
     strategies: &[StrategySpec],
     own: Option<(u32, u32)>,
@@ -75,8 +81,9 @@ pub(crate) fn prepare(
 ) -> Result<(Arc<Hosted>, Requests), MountError> {
     allow_many_files();
     rustix::process::umask(rustix::fs::Mode::empty());
-    let hosted = Hosted::new(source.to_owned(), seen_at, strategies.to_vec(), own, teller)
-        .map_err(|error| MountError::Source(source.to_owned(), error.into()))?;
+    let hosted =
+        Hosted::new((source.to_owned(), is_only_read), seen_at, strategies.to_vec(), own, teller)
+            .map_err(|error| MountError::Source(source.to_owned(), error.into()))?;
     let hosted = Arc::new(hosted);
     Ok((hosted.clone(), Requests(hosted)))
 }

@@ -56,6 +56,12 @@ impl Inode {
         Inode { fd, identity, number, lookups: AtomicU64::new(1), opened, member: None }
     }
 
+    /// A member's.
+    pub(crate) fn of_member(fd: OwnedFd, identity: Identity, number: u64, member: Member) -> Inode {
+        let lookups = AtomicU64::new(0);
+        Inode { member: Some(member), lookups, ..Inode::new(fd, identity, number) }
+    }
+
     /// Which file it is.
     pub(crate) fn identity(&self) -> Identity {
         *self.identity.lock().unwrap_or_else(PoisonError::into_inner)
@@ -76,7 +82,7 @@ impl Inode {
         let mut stat = rustix::fs::fstat(&self.fd)?;
         if let Some(member) = &self.member {
             stat.st_ino = self.number;
-            member.shows_links(&mut stat);
+            member.shows(&mut stat);
         }
         Ok(stat)
     }
@@ -193,13 +199,13 @@ impl Tree {
         Ok((inode, stat))
     }
 
-    /// The kernel has forgotten a file as often as that.
-    pub(crate) fn forget(&self, number: u64, times: u64) {
+    /// The kernel has forgotten a file as often as that; which one, if it does not know it any more.
+    pub(crate) fn forget(&self, number: u64, times: u64) -> Option<Arc<Inode>> {
         if number == ROOT {
-            return;
+            return None;
         }
         let mut known = self.write();
-        let Some(inode) = known.by_number.get(&number) else { return };
+        let inode = known.by_number.get(&number)?.clone();
         let left = inode.lookups.load(Ordering::Relaxed).saturating_sub(times);
         inode.lookups.store(left, Ordering::Relaxed);
         if left == 0 {
@@ -209,16 +215,21 @@ impl Tree {
                 known.by_identity.remove(&identity);
             }
         }
+        (left == 0).then_some(inode)
+    }
+
+    /// A number for a file that the kernel may hear of later.
+    pub(crate) fn reserve(&self) -> u64 {
+        let mut known = self.write();
+        known.next_spare += 1;
+        known.next_spare
     }
 
     /// A file that lies in memory, remembered once for the kernel.
     pub(crate) fn begin(&self, fd: OwnedFd, member: Member) -> Answer<Arc<Inode>> {
         let identity = Identity::of(&rustix::fs::fstat(&fd)?);
-        let mut known = self.write();
-        known.next_spare += 1;
-        let number = known.next_spare;
-        let inode = Arc::new(Inode { member: Some(member), ..Inode::new(fd, identity, number) });
-        known.by_number.insert(number, inode.clone());
+        let inode = Arc::new(Inode::of_member(fd, identity, self.reserve(), member));
+        self.again(&inode);
         Ok(inode)
     }
 

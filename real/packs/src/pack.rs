@@ -1,12 +1,14 @@
 //! A pack that is read.
 
-use iolab_pack::{Bytes, Contents, End, Packed, Scanned, contents_of, scan};
+use iolab_pack::{Bytes, Contents, End, HEADER_BYTES, Header, Packed, Scanned, contents_of, scan};
 use iolab_vocab::Refusal;
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Why a pack cannot be used.
 #[derive(Debug)]
@@ -60,8 +62,41 @@ impl From<Refusal> for PackError {
     }
 }
 
-/// The file of a pack.
-pub(crate) struct OnDisk(pub(crate) File);
+/// The file of a pack, to be read.
+#[derive(Clone)]
+pub struct OnDisk(pub(crate) Arc<File>);
+
+impl AsFd for OnDisk {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl OnDisk {
+    fn open(path: &Path) -> Result<OnDisk, PackError> {
+        Ok(OnDisk(Arc::new(File::open(path)?)))
+    }
+
+    /// Hands the stretches of a file over, where they begin in it and their bytes; the rest is zeros.
+    ///
+    /// # Errors
+    /// When the pack cannot be read, or `take` fails.
+    pub fn read<E: From<PackError>>(
+        &self,
+        file: &Packed,
+        mut take: impl FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for piece in &file.pieces {
+            let bytes = self.at(piece.at, piece.length as usize)?;
+            if bytes.len() as u64 != piece.length {
+                let cut = io::Error::from(io::ErrorKind::UnexpectedEof);
+                return Err(PackError::System(cut).into());
+            }
+            take(piece.offset, &bytes)?;
+        }
+        Ok(())
+    }
+}
 
 impl Bytes for OnDisk {
     type Error = PackError;
@@ -84,6 +119,12 @@ impl Bytes for OnDisk {
     }
 }
 
+/// When the run of a pack began, in nanoseconds since 1970 (UTC); nothing where it is no pack.
+pub fn begun_ns(path: &Path) -> Option<u64> {
+    let bytes = OnDisk::open(path).and_then(|it| it.at(0, HEADER_BYTES)).ok()?;
+    Header::decode(&bytes).ok().map(|header| header.begun_ns)
+}
+
 /// A pack, and what is in it.
 pub struct Pack {
     pub(crate) path: PathBuf,
@@ -98,7 +139,7 @@ impl Pack {
     /// # Errors
     /// When it cannot be read, or is none.
     pub fn open(path: &Path) -> Result<Pack, PackError> {
-        let bytes = OnDisk(File::open(path)?);
+        let bytes = OnDisk::open(path)?;
         let scanned = contents_of(&bytes, bytes.0.metadata()?.len())?;
         Ok(Pack { path: path.to_owned(), bytes, scanned })
     }
@@ -108,7 +149,11 @@ impl Pack {
     /// # Errors
     /// When it cannot be read, or is none.
     pub fn check(path: &Path) -> Result<Pack, PackError> {
-        let bytes = OnDisk(File::open(path)?);
+        Pack::of(path, OnDisk::open(path)?)
+    }
+
+    /// The same of a file that is open.
+    pub(crate) fn of(path: &Path, bytes: OnDisk) -> Result<Pack, PackError> {
         let scanned = scan(&bytes)?;
         Ok(Pack { path: path.to_owned(), bytes, scanned })
     }
@@ -120,32 +165,29 @@ impl Pack {
 
     /// What is wrong with its end, for a person.
     pub fn damage(&self) -> Option<String> {
-        match self.scanned.end {
-            End::Damaged(at) => Some(format!(
-                "{}: at byte {at} it is cut or was changed; what is before that is read",
-                self.path.display()
-            )),
-            End::Whole | End::Open => None,
-        }
+        damage(&self.path, &self.scanned)
     }
 
-    /// Hands the stretches of a file over, where they begin in it and their bytes; the rest is zeros.
+    /// Hands the stretches of a file over, as [`OnDisk::read`].
     ///
     /// # Errors
     /// When the pack cannot be read, or `take` fails.
     pub fn read<E: From<PackError>>(
         &self,
         file: &Packed,
-        mut take: impl FnMut(u64, &[u8]) -> Result<(), E>,
+        take: impl FnMut(u64, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        for piece in &file.pieces {
-            let bytes = self.bytes.at(piece.at, piece.length as usize)?;
-            if bytes.len() as u64 != piece.length {
-                let cut = io::Error::from(io::ErrorKind::UnexpectedEof);
-                return Err(PackError::System(cut).into());
-            }
-            take(piece.offset, &bytes)?;
-        }
-        Ok(())
+        self.bytes.read(file, take)
+    }
+}
+
+/// What is wrong with a pack's end, for a person.
+pub(crate) fn damage(path: &Path, scanned: &Scanned) -> Option<String> {
+    match scanned.end {
+        End::Damaged(at) => Some(format!(
+            "{}: at byte {at} it is cut or was changed; what is before that is read",
+            path.display()
+        )),
+        End::Whole | End::Open => None,
     }
 }

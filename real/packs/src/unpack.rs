@@ -1,11 +1,12 @@
 //! Real files of a pack's: each once, however often it is tried, and none over another one.
 
+use crate::directories::{directory_below, open_directory, split};
 use crate::make::{Made, make, timespec, write_all};
 use crate::pack::{Pack, PackError};
 use crate::shown;
 use iolab_pack::{Attributes, Directory, Packed, Time};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Stat, Timestamps, Uid};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat, Timestamps};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs;
@@ -99,20 +100,6 @@ fn lock_of<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// A directory by its name; below the first one no symbolic link is followed.
-fn open_directory(from: impl AsFd, name: &[u8], is_below: bool) -> rustix::io::Result<OwnedFd> {
-    let links = if is_below { OFlags::NOFOLLOW } else { OFlags::empty() };
-    let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | links;
-    rustix::fs::openat(from, name, how, Mode::empty())
-}
-
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|&it| it == b'/') {
-        Some(at) => (&path[..at], &path[at + 1..]),
-        None => (b"", path),
-    }
-}
-
 /// The directory a thread was in last.
 type Near<'a> = Option<(&'a [u8], OwnedFd)>;
 
@@ -123,37 +110,6 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// The directory of that path; those that are missing are made.
-    fn directory(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
-        let mut here = open_directory(&self.root, b".", true)?;
-        let mut done = 0;
-        for name in path.split(|&it| it == b'/').filter(|name| !name.is_empty()) {
-            done += name.len();
-            let so_far = &path[..done];
-            done += 1;
-            here = match open_directory(&here, name, true) {
-                Err(Errno::NOENT) => {
-                    match rustix::fs::mkdirat(&here, name, Mode::RWXU) {
-                        // Another thread was faster.
-                        Ok(()) | Err(Errno::EXIST) => {}
-                        Err(error) => return Err(error),
-                    }
-                    let made = open_directory(&here, name, true)?;
-                    let known = self.pack.contents().directories.get(so_far);
-                    if let Some((mode, user, group)) = known.and_then(|it| it.made) {
-                        let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
-                        let is_given = rustix::fs::fchown(&made, Some(user), Some(group)).is_ok();
-                        let mode = if is_given { mode } else { mode & 0o1777 };
-                        rustix::fs::fchmod(&made, Mode::from_raw_mode(mode))?;
-                    }
-                    made
-                }
-                other => other?,
-            };
-        }
-        Ok(here)
-    }
-
     /// What the system says of the directories before anything is made in them.
     fn directories(&self) -> BTreeMap<&'a [u8], Stat> {
         let known = self.pack.contents().directories.keys();
@@ -168,26 +124,19 @@ impl<'a> Work<'a> {
     /// Times of directories as if the files had been made when the program made them.
     fn settle(&self, before: &BTreeMap<&[u8], Stat>) {
         for (path, directory) in &self.pack.contents().directories {
-            let Ok(fd) = self.existing(path) else { continue };
+            let Ok(fd) = directory_below(&self.root, path, None) else { continue };
             let times = times_of(directory, before.get(&path[..]));
             // Nothing but a time is lost.
             let _ = times.map(|times| rustix::fs::futimens(&fd, &times));
         }
     }
 
-    fn existing(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
-        let mut here = open_directory(&self.root, b".", true)?;
-        for name in path.split(|&it| it == b'/').filter(|name| !name.is_empty()) {
-            here = open_directory(&here, name, true)?;
-        }
-        Ok(here)
-    }
-
     /// Makes one file; false if it is there already.
     fn file(&self, path: &'a [u8], file: &Packed, near: &mut Near<'a>) -> Result<bool, String> {
         let (directory, name) = split(path);
         if near.as_ref().is_none_or(|(known, _)| *known != directory) {
-            let fd = self.directory(directory).map_err(|error| match error {
+            let made = Some(self.pack.contents());
+            let fd = directory_below(&self.root, directory, made).map_err(|error| match error {
                 Errno::LOOP | Errno::NOTDIR => {
                     "its directory is a symbolic link or no directory".to_owned()
                 }

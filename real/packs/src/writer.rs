@@ -1,11 +1,11 @@
 //! A pack that grows: one per mount and run, made when its first record comes.
 
 use crate::make::write_all;
-use iolab_pack::{Contents, HEADER_BYTES, Header, Record, index};
-use rustix::fd::OwnedFd;
+use iolab_pack::{Contents, HEADER_BYTES, Header, Record, Scanned, index};
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::{self, Errno};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,23 +21,10 @@ pub fn is_name(name: &OsStr) -> bool {
     name.starts_with("iolab-") && name.ends_with(".pack")
 }
 
-/// The packs in a directory that no run has in its hands.
-pub fn left_in(directory: &Path) -> Vec<PathBuf> {
-    let entries = directory.read_dir().into_iter().flatten().flatten();
-    let packs = entries.filter(|entry| is_name(&entry.file_name())).map(|entry| entry.path());
-    packs.filter(|path| is_left(path)).collect()
-}
-
-fn is_left(path: &Path) -> bool {
-    let Ok(fd) = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
-        return false;
-    };
-    rustix::fs::flock(fd, FlockOperation::NonBlockingLockShared).is_ok()
-}
-
 /// The pack of a run.
 pub struct Writer {
     directory: PathBuf,
+    name: OsString,
     header: Header,
     file: Option<OwnedFd>,
     /// All records so far end here.
@@ -48,6 +35,10 @@ pub struct Writer {
     contents: Contents,
     /// A sync has failed, and the system forgets what it could not write: no later one can be believed.
     is_doubtful: bool,
+    /// A sync has returned for some records.
+    is_committed: bool,
+    /// Its name is durable.
+    is_name_durable: bool,
 }
 
 impl Writer {
@@ -59,6 +50,7 @@ impl Writer {
         let header = Header { run, begun_ns, node };
         Writer {
             directory: directory.to_owned(),
+            name: name_of(&header).into(),
             header,
             file: None,
             length: 0,
@@ -66,7 +58,29 @@ impl Writer {
             record_count: 0,
             contents: Contents::default(),
             is_doubtful: false,
+            is_committed: false,
+            is_name_durable: false,
         }
+    }
+
+    /// Goes on with one that an earlier run has left, from its last whole record on. Who calls holds the lock.
+    pub(crate) fn go_on(path: &Path, file: impl AsFd, scanned: &Scanned) -> io::Result<Writer> {
+        let file = rustix::io::fcntl_dupfd_cloexec(file, 0)?;
+        let name = path.file_name().ok_or(Errno::INVAL)?;
+        let beside = path.parent().unwrap_or(Path::new("."));
+        Ok(Writer {
+            directory: beside.to_owned(),
+            name: name.to_owned(),
+            header: scanned.header.clone(),
+            file: Some(file),
+            length: scanned.sound_bytes,
+            durable: scanned.sound_bytes,
+            record_count: scanned.record_count,
+            contents: scanned.contents.clone(),
+            is_doubtful: false,
+            is_committed: scanned.is_committed,
+            is_name_durable: false,
+        })
     }
 
     /// The run's number.
@@ -75,15 +89,18 @@ impl Writer {
     }
 
     /// Its name in the directory.
-    pub fn name(&self) -> String {
-        let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_.".contains(it);
-        let node: String = self.header.node.chars().filter(|&it| is_plain(it)).collect();
-        format!("iolab-{:016x}-{node}.pack", self.header.run)
+    pub fn name(&self) -> &OsStr {
+        &self.name
+    }
+
+    /// Whether a sync has returned for some of what it holds.
+    pub fn is_committed(&self) -> bool {
+        self.is_committed
     }
 
     /// Where it lies, once something was written.
     pub fn path(&self) -> Option<PathBuf> {
-        self.file.as_ref().map(|_| self.directory.join(self.name()))
+        self.file.as_ref().map(|_| self.directory.join(&self.name))
     }
 
     /// What was written so far comes to this.
@@ -117,7 +134,7 @@ impl Writer {
 
     fn begin(&mut self) -> io::Result<()> {
         let how = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let path = self.directory.join(self.name());
+        let path = self.directory.join(&self.name);
         let fd = rustix::fs::open(&path, how, Mode::RUSR | Mode::WUSR)?;
         // File systems without locks leave it to the names that runs go on.
         let _ = rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
@@ -158,13 +175,16 @@ impl Writer {
         self.append(&Record::Commit)?;
         let Some(file) = &self.file else { return Ok(()) };
         let mut synced = io::retry_on_intr(|| rustix::fs::fdatasync(file));
-        if self.durable == 0 && synced.is_ok() {
+        if !self.is_name_durable && synced.is_ok() {
             let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let directory = rustix::fs::open(&self.directory, how, Mode::empty());
             synced = directory.and_then(rustix::fs::fsync);
         }
         match synced {
-            Ok(()) => self.durable = self.length,
+            Ok(()) => {
+                self.durable = self.length;
+                (self.is_committed, self.is_name_durable) = (true, true);
+            }
             Err(_) => self.is_doubtful = true,
         }
         synced
@@ -181,7 +201,7 @@ impl Writer {
         }
         let index = index::encode(
             &self.contents,
-            (self.record_count, self.durable > 0),
+            (self.record_count, self.is_committed),
             self.length,
             now_ns(),
         );
@@ -191,4 +211,33 @@ impl Writer {
         };
         (path, written)
     }
+
+    /// Ends one that was gone on with: with its index, or it goes, if it has no file any more.
+    ///
+    /// # Errors
+    /// What the system says; the pack is whole all the same.
+    pub fn leave(self) -> io::Result<()> {
+        if self.is_empty() && self.is_there()? {
+            return rustix::fs::unlink(self.directory.join(&self.name));
+        }
+        self.end().1
+    }
+
+    fn is_empty(&self) -> bool {
+        self.contents.files.is_empty()
+    }
+
+    /// Whether it still is what lies at its path.
+    fn is_there(&self) -> io::Result<bool> {
+        let Some(file) = &self.file else { return Ok(false) };
+        let (ours, there) =
+            (rustix::fs::fstat(file)?, rustix::fs::lstat(self.directory.join(&self.name))?);
+        Ok((ours.st_dev, ours.st_ino) == (there.st_dev, there.st_ino))
+    }
+}
+
+fn name_of(header: &Header) -> String {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_.".contains(it);
+    let node: String = header.node.chars().filter(|&it| is_plain(it)).collect();
+    format!("iolab-{:016x}-{node}.pack", header.run)
 }

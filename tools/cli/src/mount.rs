@@ -8,11 +8,15 @@ use crate::{packed, planned, storage_block};
 use clap::Args;
 use iolab_host::interruption::{Interruptions, name};
 use iolab_mount::{MountError, Settings, mount};
+use iolab_packs::packs_in;
 use iolab_policy::insitu::classes::Semantics;
 use iolab_policy::insitu::stacking::{self, Consent, Setting};
 use iolab_policy::insitu::{Selection, StrategySpec};
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// What reads through containers, on a mount where nothing is made.
+const READING: &str = "defer-close:unpack=never,paths=**";
 
 /// Mount a directory so that all programs see its files through strategies.
 ///
@@ -21,8 +25,12 @@ use std::process::ExitCode;
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// A strategy, for example `write-back:paths=*.chk`, or a stack, `A + B`; the first one is on top.
-    #[arg(long, value_name = "STRATEGY", required = true)]
+    #[arg(long, value_name = "STRATEGY", required_unless_present = "packs")]
     apply: Vec<String>,
+    /// Show the files in containers that lie in the directory (`iolab-RUN-NODE.pack`, which `defer-close` leaves) as the
+    /// files they are, only to be read.
+    #[arg(long, conflicts_with = "apply")]
+    packs: bool,
     /// Take a strategy although it gives this up: `weaker-durability`, `age`, `late-visibility`.
     #[arg(long, value_name = "WORD")]
     allow: Vec<String>,
@@ -36,6 +44,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if arguments.packs {
+        return read(arguments);
+    }
     let block = |_: &Selection| Some(storage_block::of_directory(&arguments.source));
     let strategies = StrategySpec::parse_each_on(&arguments.apply, &block)?;
     let strategies = planned::with_plans(strategies, |_, _| {})?;
@@ -44,12 +55,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     for remark in stacking::check(&strategies, Setting::Mounted, consent)? {
         eprintln!("iolab: {remark}");
     }
+    serve(arguments, strategies)
+}
+
+/// Nothing is kept and nothing can be made: only what earlier runs have left is seen.
+fn read(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if arguments.source.is_dir() && packs_in(&arguments.source).is_empty() {
+        let place = arguments.source.display();
+        eprintln!("iolab: warning: there is no container (iolab-RUN-NODE.pack) in {place}");
+    }
+    serve(arguments, vec![StrategySpec::parse(READING)?])
+}
+
+/// Serves until the end.
+fn serve(arguments: &Arguments, strategies: Vec<StrategySpec>) -> Result<ExitCode, Failure> {
     let signals = Interruptions::expect();
     let mut signals = signals.map_err(|error| Failure::new(format!("signals: {error}")))?;
     let settings = Settings {
         source: arguments.source.clone(),
         mountpoint: arguments.mountpoint.clone(),
         strategies,
+        is_read_only: arguments.packs,
     };
     let mounted = mount(settings, Interruptions::forget).map_err(failure)?;
     let place = mounted.mountpoint().display().to_string();

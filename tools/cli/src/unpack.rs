@@ -5,6 +5,8 @@ use crate::pack::unread;
 use crate::packed::unpacked;
 use crate::say::number_of;
 use clap::Args;
+use iolab_packs::begun_ns;
+use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -24,7 +26,10 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let (mut is_whole, mut unreadable) = (true, Vec::new());
-    for pack in &arguments.packs {
+    let mut packs: Vec<&PathBuf> = arguments.packs.iter().collect();
+    // Of two files of one name the newer one counts, as for a run that reads through.
+    packs.sort_by_key(|pack| Reverse(begun_ns(pack)));
+    for pack in packs {
         match unpacked(pack, arguments.directory.as_deref()) {
             Ok(Some(files)) => {
                 let files = number_of(files, "file", "files");

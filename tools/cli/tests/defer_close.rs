@@ -1,5 +1,7 @@
 //! Small files in a container: what is seen when and by whom, what a kill leaves, what is refused.
 
+#[path = "defer_close/left.rs"]
+mod left;
 #[path = "built/mounts.rs"]
 mod mounts;
 

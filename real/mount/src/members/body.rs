@@ -1,14 +1,23 @@
 //! What makes an inode a member: its bytes in memory, and what of them the container has not.
 
+use super::older::Origin;
 use iolab_policy::insitu::defer_close::MemberId;
 use rustix::fs::Stat;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Memory comes in pieces of that many bytes, or blocks as `stat` counts them.
+const PAGE_BYTES: u64 = 4096;
+const PAGE_BLOCKS: i64 = 8;
 
 /// A file that is, or was, a member.
 pub(crate) struct Member {
     pub(super) id: MemberId,
+    /// Where its bytes are, if an earlier run has left it.
+    pub(super) origin: Option<Arc<Origin>>,
+    /// It is no more what its origin says.
+    is_changed: AtomicBool,
     /// A real file has taken its place.
     is_real: AtomicBool,
     has_name: AtomicBool,
@@ -22,12 +31,32 @@ pub(crate) struct Body {
     pub(super) unwritten: Option<Range<u64>>,
     /// Its length as it was last counted.
     pub(super) size: u64,
+    /// Its bytes are not in memory, but where they came from.
+    pub(super) is_absent: bool,
 }
 
 impl Member {
     pub(super) fn new(id: MemberId) -> Member {
-        let body = Mutex::default();
-        Member { id, is_real: AtomicBool::new(false), has_name: AtomicBool::new(true), body }
+        let (is_real, has_name) = (AtomicBool::new(false), AtomicBool::new(true));
+        let is_changed = AtomicBool::new(true);
+        Member { id, origin: None, is_changed, is_real, has_name, body: Mutex::default() }
+    }
+
+    /// One that an earlier run has left.
+    pub(super) fn of_older(id: MemberId, origin: Arc<Origin>) -> Member {
+        let body = Body { is_absent: true, ..Body::default() };
+        let (is_changed, body) = (AtomicBool::new(false), Mutex::new(body));
+        Member { origin: Some(origin), is_changed, body, ..Member::new(id) }
+    }
+
+    /// Something about it changes.
+    pub(super) fn changes(&self) {
+        self.is_changed.store(true, Ordering::Release);
+    }
+
+    /// Whether it is what an earlier run has left.
+    pub(super) fn is_unchanged(&self) -> bool {
+        !self.is_changed.load(Ordering::Acquire) && !self.is_real()
     }
 
     /// Holds its bytes; nothing if it is a real file by now.
@@ -53,10 +82,14 @@ impl Member {
         self.has_name.load(Ordering::Acquire)
     }
 
-    /// Memory has no names; programs see the one it has.
-    pub(crate) fn shows_links(&self, stat: &mut Stat) {
+    /// Memory has no names; programs see the one it has. Nor do they see when its bytes came into memory.
+    pub(crate) fn shows(&self, stat: &mut Stat) {
         if !self.is_real() {
             stat.st_nlink = self.has_name().into();
+        }
+        if self.is_unchanged() {
+            (stat.st_ctime, stat.st_ctime_nsec) = (stat.st_mtime, stat.st_mtime_nsec);
+            stat.st_blocks = (stat.st_size as u64).div_ceil(PAGE_BYTES) as i64 * PAGE_BLOCKS;
         }
     }
 }

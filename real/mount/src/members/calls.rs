@@ -1,5 +1,6 @@
 //! Calls on members and names, carried out as `Names` plans them.
 
+use super::containers::Container;
 use super::{Members, State};
 use crate::open::Hosted;
 use crate::tree::{Answer, Inode};
@@ -137,7 +138,7 @@ impl Members {
 
     /// Directories with members at a name and below it.
     fn directories_below(&self, state: &State, parent: &Inode, name: &OsStr) -> Answer<Vec<u64>> {
-        if state.names.count() == 0 {
+        if state.names.is_empty() {
             return Ok(Vec::new());
         }
         match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -174,7 +175,7 @@ impl Members {
                     }
                     Action::Pass => return Ok(true),
                     Action::Append(append) => self.append(state, append),
-                    Action::Sync => state.writer.sync(),
+                    Action::Sync => state.containers.sync(),
                     Action::Make(id) => self.make(hosted, state, *id, is_sync),
                     Action::Drop(place) => {
                         self.removed(state, place);
@@ -200,7 +201,9 @@ impl Members {
 
     /// The name of a member goes.
     fn removed(&self, state: &mut State, place: &Place) {
-        if let Some(id) = state.names.find(place)
+        let id = state.names.find(place);
+        id.map(|id| state.older.remove(&id));
+        if let Some(id) = id
             && let Some(inode) = state.inodes.remove(&id)
             && let Some(member) = &inode.member
         {
@@ -220,16 +223,20 @@ impl Members {
                 let from = state.names.place(*id).cloned().ok_or(Errno::NOENT)?;
                 let paths = (self.path_at(state, &from)?, self.path_at(state, to)?);
                 let target = self.directory_at(state, to)?;
-                state.record_directories(&self.source, &self.path_of(&target)?)?;
-                state.writer.append(&Record::Rename { from: &paths.0, to: &paths.1 })?;
+                let directory = self.path_of(&target)?;
+                let container = state.container_of(*id)?;
+                container.record_directories(&self.source, &directory)?;
+                container.writer.append(&Record::Rename { from: &paths.0, to: &paths.1 })?;
                 self.removed(state, to);
                 state.touch(from.directory);
                 Ok(())
             }
-            Append::Unlinked(place) | Append::Made(place) => {
+            Append::Unlinked(place, id) | Append::Made(place, id) => {
                 let path = self.path_at(state, place)?;
-                state.writer.append(&Record::Unlink { path: &path })?;
-                if state.names.find(place).is_some() {
+                state.container(*id)?.writer.append(&Record::Unlink { path: &path })?;
+                let member = state.names.find(place);
+                // What was hidden below a name does not take it along.
+                if member.is_some_and(|member| state.names.container(member) == Some(*id)) {
                     self.removed(state, place);
                 }
                 Ok(())
@@ -237,7 +244,7 @@ impl Members {
             Append::Moving(id) => {
                 let place = state.names.place(*id).cloned().ok_or(Errno::NOENT)?;
                 let path = self.path_at(state, &place)?;
-                state.writer.append(&Record::Moving { path: &path })
+                state.container_of(*id)?.writer.append(&Record::Moving { path: &path })
             }
         }
     }
@@ -255,7 +262,8 @@ impl Members {
         let inode = state.inodes.get(&id).cloned().ok_or(Errno::NOENT)?;
         let place = state.names.place(id).cloned().ok_or(Errno::NOENT)?;
         let directory = self.directory_at(state, &place)?;
-        state.record_directories(&self.source, &self.path_of(&directory)?)?;
+        let below = self.path_of(&directory)?;
+        state.container_of(id)?.record_directories(&self.source, &below)?;
         let path = self.path_at(state, &place)?;
         let Some(mut body) = inode.member.as_ref().and_then(|it| it.body()) else { return Ok(()) };
         let stat = inode.stat()?;
@@ -271,7 +279,7 @@ impl Members {
         let attributes = attributes(&stat);
         let offset = range.start;
         let data = Record::Data { path: &path, attributes, size, offset, bytes: &bytes };
-        state.writer.append(&data)?;
+        state.container_of(id)?.writer.append(&data)?;
         body.unwritten = None;
         Ok(())
     }
@@ -285,11 +293,16 @@ impl Members {
         id: MemberId,
         is_durable: bool,
     ) -> Answer<()> {
-        let inode = state.inodes.get(&id).cloned().ok_or(Errno::NOENT)?;
+        let inode = self.bring(state, id)?;
         let place = state.names.place(id).cloned().ok_or(Errno::NOENT)?;
         let directory = self.directory_at(state, &place)?;
         let Some(member) = &inode.member else { return Err(Errno::IO) };
         let Some(mut body) = member.body() else { return Ok(()) };
+        self.load(member, &mut body, &inode)?;
+        // What a sync has returned for stays durable.
+        let container = state.names.container(id).filter(|_| state.names.is_recorded(id));
+        let is_durable =
+            is_durable || container.is_some_and(|it| state.containers.is_committed(it));
         let stat = inode.stat()?;
         let (size, name) = (stat.st_size as u64, &place.name[..]);
         let made = Made { name, attributes: &attributes(&stat), size, is_durable };
@@ -324,8 +337,17 @@ impl Members {
         drop(body);
         self.count_bytes(size, 0);
         state.inodes.remove(&id);
+        state.older.remove(&id);
         state.made += 1;
         Ok(())
+    }
+}
+
+impl State {
+    /// The container a member is in.
+    fn container_of(&mut self, id: MemberId) -> Answer<&mut Container> {
+        let container = self.names.container(id).ok_or(Errno::NOENT)?;
+        self.container(container)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The end of a run: what the container has not yet, its index, and what is to be said of it.
 
 use super::Members;
+use super::containers::Containers;
 use crate::open::Hosted;
 use iolab_packs::{Writer, shown};
 use iolab_policy::insitu::defer_close::{Call, Unpack};
@@ -38,9 +39,12 @@ impl Members {
             }
         }
         let (created, made) = (state.created, state.made);
-        let (kept, bytes) = (state.names.count() as u64, state.writer.bytes());
-        let writer = std::mem::replace(&mut state.writer, Writer::new(&self.source));
-        let (pack, indexed) = writer.end();
+        let (kept, bytes) = (state.names.count() as u64, state.containers.own.writer.bytes());
+        for what in state.containers.leave() {
+            state.say(format!("defer-close: {what}"));
+        }
+        let ended = Containers::new(Writer::new(&self.source));
+        let (pack, indexed) = std::mem::replace(&mut state.containers, ended).own.writer.end();
         if let Err(error) = indexed {
             state.say(format!("defer-close: the container has no index: {error}"));
         }

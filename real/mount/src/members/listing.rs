@@ -27,7 +27,10 @@ impl Members {
             return Snapshot::default();
         };
         let listed = state.names.list(number);
-        let numbered = |(name, id): (Vec<u8>, _)| Some((name, state.inodes.get(&id)?.number));
+        let numbered = |(name, id): (Vec<u8>, _)| {
+            let known = state.inodes.get(&id).map(|inode| inode.number);
+            Some((name, known.or_else(|| Some(state.older.get(&id)?.number))?))
+        };
         let names: Vec<(Vec<u8>, u64)> = listed.into_iter().filter_map(numbered).collect();
         let known = names.iter().map(|(name, _)| name.clone()).collect();
         Snapshot { names, known }

@@ -23,9 +23,6 @@ pub(super) fn run(
     specs: &[StrategySpec],
     directories: &[PathBuf],
 ) -> Result<ExitCode, Failure> {
-    for left in directories.iter().flat_map(|it| left_in(it)) {
-        eprintln!("iolab: {0} is of another run: `iolab unpack {0}`", left.display());
-    }
     let server = Server::start(specs, directories, None, true)?;
     let begin = Instant::now();
     let ended = beside(&server, directories, command, &mut AsOne)?;

@@ -167,7 +167,9 @@ impl Names {
                 self.uncover(to, actions);
                 match source {
                     Some(id)
-                        if *target == Target::Free && !is_special && self.replaces(id, replaced) =>
+                        if *target == Target::Free
+                            && !is_special
+                            && self.replaces(id, replaced) =>
                     {
                         if replaced != source {
                             self.write_down(id, actions);
