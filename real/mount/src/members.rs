@@ -96,7 +96,7 @@ impl Members {
         tree: &Tree,
     ) -> Option<Members> {
         let (settings, spec) = strategies.iter().find_map(|spec| Some((spec.deferral()?, spec)))?;
-        let writer = Writer::new(source);
+        let writer = Writer::new(source, settings.to.as_deref().map(Path::new));
         let state = State {
             names: Names::default(),
             inodes: BTreeMap::new(),
@@ -161,6 +161,16 @@ impl Members {
             tree.again(inode);
         }
         Ok(inode)
+    }
+
+    /// Where a member is, while it is one and has a name.
+    pub(crate) fn place_of(&self, inode: &Inode) -> Option<PathBuf> {
+        let member = inode.member.as_ref().filter(|it| !it.is_real())?;
+        let state = self.state();
+        let place = state.names.place(member.id)?;
+        let directory = state.directories.get(&place.directory)?.inode.place_bytes().ok()?;
+        let directory = Path::new(OsStr::from_bytes(directory.as_bytes()));
+        Some(directory.join(OsStr::from_bytes(&place.name)))
     }
 
     /// Whether a name leads to a member.

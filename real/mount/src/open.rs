@@ -283,6 +283,10 @@ impl Hosted {
             Hosting::Kernel(backing) => {
                 (None, FopenFlags::FOPEN_PASSTHROUGH, Some(backing.clone()))
             }
+            // Who tells of calls hears each of them.
+            Hosting::Cached if self.teller.is_some() && inode.member.is_some() => {
+                (None, FopenFlags::FOPEN_DIRECT_IO, None)
+            }
             Hosting::Cached => (None, FopenFlags::empty(), None),
         };
         let told = AtomicU32::new(0);

@@ -159,7 +159,10 @@ impl Hosted {
 
     /// What programs call a file.
     pub(crate) fn name_of(&self, inode: u64) -> Option<String> {
-        self.seen_name(self.tree.get(inode).ok()?.place().ok()?.as_ref())
+        let inode = self.tree.get(inode).ok()?;
+        // Memory has no path; a member's is that of its name.
+        let place = self.members.as_ref().and_then(|members| members.place_of(&inode));
+        self.seen_name(&place.or_else(|| Some(inode.place().ok()?.into()))?)
     }
 
     /// What programs call a name in a directory.

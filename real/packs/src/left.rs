@@ -13,12 +13,34 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Everything in a directory that is called as packs are, but for symbolic links.
+/// Everything in a directory that is called as packs are: files, and links to such in another directory.
 pub fn packs_in(directory: &Path) -> Vec<PathBuf> {
     let entries = directory.read_dir().into_iter().flatten().flatten();
-    let is_file = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_file());
-    let packs = entries.filter(|entry| is_name(&entry.file_name()) && is_file(entry));
+    let is_pack = |entry: &std::fs::DirEntry| match entry.file_type() {
+        Ok(kind) => kind.is_file() || kind.is_symlink() && led_to(&entry.path()).is_some(),
+        Err(_) => false,
+    };
+    let packs = entries.filter(|entry| is_name(&entry.file_name()) && is_pack(entry));
     packs.map(|entry| entry.path()).collect()
+}
+
+/// Where a pack lies that was made in another directory: a link of its name leads there, which its owner has made, or the
+/// superuser. Nothing for any other link, and for what is none.
+pub(crate) fn led_to(path: &Path) -> Option<PathBuf> {
+    let link = std::fs::symlink_metadata(path).ok().filter(|it| it.is_symlink())?;
+    let place = path.canonicalize().ok()?;
+    let pack = place.metadata().ok().filter(|it| it.is_file())?;
+    let is_same = place.file_name() == path.file_name() && is_name(place.file_name()?);
+    let is_owners = link.uid() == pack.uid() || link.uid() == 0;
+    (is_same && is_owners).then_some(place)
+}
+
+/// Removes a pack, and the link that leads to it.
+pub(crate) fn remove(path: &Path) -> std::io::Result<()> {
+    if let Some(place) = led_to(path) {
+        std::fs::remove_file(place)?;
+    }
+    std::fs::remove_file(path)
 }
 
 /// The packs in a directory that no run has in its hands.
@@ -51,9 +73,10 @@ impl Left {
     /// # Errors
     /// When it cannot be read, is none, or its run goes on.
     pub fn open(path: &Path, is_only_read: bool) -> Result<Left, PackError> {
+        let place = led_to(path).unwrap_or_else(|| path.to_owned());
         let opened = |how: OFlags| {
             let how = how | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            rustix::fs::open(path, how, Mode::empty())
+            rustix::fs::open(&place, how, Mode::empty())
         };
         let (fd, unwritable) = match is_only_read {
             true => (opened(OFlags::RDONLY)?, Some(Errno::ROFS)),

@@ -1,6 +1,7 @@
 //! Real files of a pack's: each once, however often it is tried, and none over another one.
 
 use crate::directories::{directory_below, open_directory, split};
+use crate::left::{led_to, remove};
 use crate::make::{Made, make, timespec, write_all};
 use crate::pack::{Pack, PackError};
 use crate::shown;
@@ -212,12 +213,19 @@ impl<'a> Work<'a> {
             // What a sync has returned for is durable at all times.
             rustix::fs::syncfs(&self.root).map_err(|error| words(error.into()))?;
         }
-        let (ours, there) =
-            (lock.metadata().map_err(words)?, fs::symlink_metadata(path).map_err(words)?);
+        let (ours, there) = (lock.metadata().map_err(words)?, there(path).map_err(words)?);
         if (ours.dev(), ours.ino()) != (there.dev(), there.ino()) {
             return Err("is another file by now, and stays".to_owned());
         }
-        fs::remove_file(path).map_err(words)
+        remove(path).map_err(words)
+    }
+}
+
+/// What lies at a path, or where a link of ours leads from there.
+fn there(path: &Path) -> std::io::Result<fs::Metadata> {
+    match led_to(path) {
+        Some(place) => fs::symlink_metadata(place),
+        None => fs::symlink_metadata(path),
     }
 }
 

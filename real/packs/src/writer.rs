@@ -1,5 +1,6 @@
 //! A pack that grows: one per mount and run, made when its first record comes.
 
+use crate::left::{led_to, remove};
 use crate::make::write_all;
 use iolab_pack::{Contents, HEADER_BYTES, Header, Record, Scanned, index};
 use rustix::fd::{AsFd, OwnedFd};
@@ -24,6 +25,8 @@ pub fn is_name(name: &OsStr) -> bool {
 /// The pack of a run.
 pub struct Writer {
     directory: PathBuf,
+    /// Where its bytes lie, if that is elsewhere: a symbolic link leads there.
+    to: Option<PathBuf>,
     name: OsString,
     header: Header,
     file: Option<OwnedFd>,
@@ -42,14 +45,15 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// One of a new run, to lie in a directory.
-    pub fn new(directory: &Path) -> Writer {
+    /// One of a new run, to lie in a directory, or in another one that its name there leads to.
+    pub fn new(directory: &Path, to: Option<&Path>) -> Writer {
         let begun_ns = now_ns();
         let run = RandomState::new().hash_one((begun_ns, std::process::id()));
         let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let header = Header { run, begun_ns, node };
         Writer {
             directory: directory.to_owned(),
+            to: to.map(Path::to_owned),
             name: name_of(&header).into(),
             header,
             file: None,
@@ -68,8 +72,10 @@ impl Writer {
         let file = rustix::io::fcntl_dupfd_cloexec(file, 0)?;
         let name = path.file_name().ok_or(Errno::INVAL)?;
         let beside = path.parent().unwrap_or(Path::new("."));
+        let elsewhere = led_to(path).and_then(|place| Some(place.parent()?.to_owned()));
         Ok(Writer {
             directory: beside.to_owned(),
+            to: elsewhere,
             name: name.to_owned(),
             header: scanned.header.clone(),
             file: Some(file),
@@ -134,13 +140,17 @@ impl Writer {
 
     fn begin(&mut self) -> io::Result<()> {
         let how = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let path = self.directory.join(&self.name);
+        let path = self.to.as_ref().unwrap_or(&self.directory).join(&self.name);
         let fd = rustix::fs::open(&path, how, Mode::RUSR | Mode::WUSR)?;
         // File systems without locks leave it to the names that runs go on.
         let _ = rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
         self.file = Some(fd);
         let header = self.header.encode();
-        if let Err(error) = self.write(&header) {
+        let named = self.write(&header).and_then(|()| match &self.to {
+            Some(_) => rustix::fs::symlink(&path, self.directory.join(&self.name)),
+            None => Ok(()),
+        });
+        if let Err(error) = named {
             (self.file, self.length) = (None, 0);
             let _ = rustix::fs::unlink(&path);
             return Err(error);
@@ -177,8 +187,10 @@ impl Writer {
         let mut synced = io::retry_on_intr(|| rustix::fs::fdatasync(file));
         if !self.is_name_durable && synced.is_ok() {
             let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let directory = rustix::fs::open(&self.directory, how, Mode::empty());
-            synced = directory.and_then(rustix::fs::fsync);
+            let names = [Some(&self.directory), self.to.as_ref()];
+            synced = names.into_iter().flatten().try_for_each(|directory| {
+                rustix::fs::fsync(rustix::fs::open(directory, how, Mode::empty())?)
+            });
         }
         match synced {
             Ok(()) => {
@@ -218,7 +230,8 @@ impl Writer {
     /// What the system says; the pack is whole all the same.
     pub fn leave(self) -> io::Result<()> {
         if self.is_empty() && self.is_there()? {
-            return rustix::fs::unlink(self.directory.join(&self.name));
+            let removed = remove(&self.directory.join(&self.name));
+            return removed.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
         }
         self.end().1
     }
@@ -231,7 +244,7 @@ impl Writer {
     fn is_there(&self) -> io::Result<bool> {
         let Some(file) = &self.file else { return Ok(false) };
         let (ours, there) =
-            (rustix::fs::fstat(file)?, rustix::fs::lstat(self.directory.join(&self.name))?);
+            (rustix::fs::fstat(file)?, rustix::fs::stat(self.directory.join(&self.name))?);
         Ok((ours.st_dev, ours.st_ino) == (there.st_dev, there.st_ino))
     }
 }

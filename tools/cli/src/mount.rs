@@ -51,6 +51,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let strategies = StrategySpec::parse_each_on(&arguments.apply, &block)?;
     let strategies = planned::with_plans(strategies, |_, _| {})?;
     refuse_destroyers(&strategies)?;
+    let covered: Vec<PathBuf> = arguments.source.canonicalize().into_iter().collect();
+    let mut strategies = strategies;
+    for spec in &mut strategies {
+        packed::resolve_place(spec, &covered)?;
+    }
     let consent = Consent::of(&arguments.allow, arguments.cruel, false)?;
     for remark in stacking::check(&strategies, Setting::Mounted, consent)? {
         eprintln!("iolab: {remark}");

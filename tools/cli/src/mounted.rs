@@ -122,36 +122,37 @@ impl Server {
         for spec in specs {
             command.arg("--apply").arg(&spec.text);
         }
-        let out = match spool {
-            Some(spool) => {
-                command.arg("--spool").arg(spool);
-                Stdio::from(OwnedFd::from(their_told))
-            }
-            None if is_waited_for => {
-                command.arg("--waited-for");
-                Stdio::from(OwnedFd::from(their_told))
-            }
-            None => Stdio::null(),
+        if let Some(spool) = spool {
+            command.arg("--spool").arg(spool);
+        }
+        if is_waited_for {
+            command.arg("--waited-for");
+        }
+        let out = match spool.is_some() || is_waited_for {
+            true => Stdio::from(OwnedFd::from(their_told)),
+            false => Stdio::null(),
         };
         command.arg("--").args(directories).stdin(OwnedFd::from(theirs)).stdout(out);
         launch::orphan(&mut command).map_err(failed)?;
         Ok(Server { socket, told })
     }
 
-    /// To hear what became of small files, when it ends.
+    /// To hear its answers, and what became of small files, when it ends.
     pub(crate) fn into_listener(self) -> UnixStream {
         self.told
     }
+}
 
-    /// All that it was told so far is in the spool. Whether it said so.
-    fn tell_all(mut self) -> bool {
-        drop(self.socket);
-        let asked = self.told.set_read_timeout(Some(PATIENCE)).and(self.told.write_all(&[TELL]));
-        match asked.and_then(|()| self.told.read(&mut [0])) {
-            // One that has ended has written down all it had.
-            Ok(_) => true,
-            Err(error) => error.kind() != ErrorKind::WouldBlock,
-        }
+/// All that the server was told so far is in the spool; if it does not say so in time, that is said.
+fn tell_all(told: &mut UnixStream) {
+    let asked = told.set_read_timeout(Some(PATIENCE)).and(told.write_all(&[TELL]));
+    match asked.and_then(|()| told.read(&mut [0])) {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => eprintln!(
+            "iolab: warning: the server of the files did not write down its last calls in {} s",
+            PATIENCE.as_secs()
+        ),
+        // One that has ended has written down all it had.
+        _ => {}
     }
 }
 
@@ -190,12 +191,7 @@ pub(crate) fn run(
     recording.note_mounts(directories).map_err(|error| crate::record::spool_failure(&error))?;
     let server = Server::start(specs, directories, Some(recording.directory()), false)?;
     let ended = beside(&server, directories, command, recording)?;
-    if !server.tell_all() {
-        eprintln!(
-            "iolab: warning: the server of the files did not write down its last calls in {} s",
-            PATIENCE.as_secs()
-        );
-    }
+    tell_all(&mut server.into_listener());
     Ok(ended)
 }
 

@@ -1,8 +1,10 @@
 //! The end of a mount that kept small files in a container: real files are made of them, and what came of it is said.
 
+use crate::failure::Failure;
 use crate::say::number_of;
 use iolab_mount::Packed;
 use iolab_packs::{PackError, unpack};
+use iolab_policy::insitu::StrategySpec;
 use iolab_policy::insitu::defer_close::Unpack;
 use iolab_vocab::format_bytes;
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,32 @@ use std::time::{Duration, Instant};
 const THREADS: usize = 16;
 /// How often a person hears how far it is.
 const TELL_EVERY: Duration = Duration::from_secs(5);
+
+/// The place of a container that lies elsewhere, by its absolute name; the directories that are covered are none.
+///
+/// # Errors
+/// When it is no directory, or lies in one of those.
+pub(crate) fn resolve_place(spec: &mut StrategySpec, covered: &[PathBuf]) -> Result<(), Failure> {
+    let Some(to) = spec.deferral().and_then(|it| it.to) else { return Ok(()) };
+    let refused = |why: String| {
+        Err(Failure::new(format!("`{}`: to={to}: {why}", spec.name))
+            .hint("name a directory that is there, outside of the one whose files are kept"))
+    };
+    let place = match Path::new(&to).canonicalize() {
+        Ok(place) if place.is_dir() => place,
+        Ok(_) => return refused("it is no directory".to_owned()),
+        Err(error) => return refused(error.to_string()),
+    };
+    if covered.iter().any(|covered| place.starts_with(covered)) {
+        return refused("its files are kept themselves".to_owned());
+    }
+    let place = place.to_string_lossy().into_owned();
+    spec.parameters
+        .iter_mut()
+        .filter(|(key, _)| key == "to")
+        .for_each(|it| it.1.clone_from(&place));
+    Ok(())
+}
 
 /// What came of the container of one directory.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -50,7 +78,7 @@ pub(crate) fn serve_out(all: &[Packed], is_waited_for: bool) {
     outcomes.extend(later.iter().map(|packed| carry_out(packed, false)));
     if is_waited_for {
         // A launcher that was killed hears nothing; the files are made all the same.
-        let text = serde_json::to_string(&outcomes).unwrap_or_default();
+        let text = serde_json::to_string(&outcomes).unwrap_or_default() + "\n";
         let mut out = std::io::stdout();
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         let nothing = std::fs::File::options().write(true).open("/dev/null");

@@ -1,9 +1,13 @@
 //! Small files in a container: what is seen when and by whom, what a kill leaves, what is refused.
 
+#[path = "defer_close/elsewhere.rs"]
+mod elsewhere;
 #[path = "defer_close/left.rs"]
 mod left;
 #[path = "built/mounts.rs"]
 mod mounts;
+#[path = "defer_close/room.rs"]
+mod room;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -390,7 +394,6 @@ fn what_cannot_be_is_refused_with_a_way_out() {
     refused(&[&run[..], &["--", "true"]].concat(), "--allow late-visibility");
     let allowed = [&run[..], &["--allow", "late-visibility"]].concat();
     refused(&[&allowed[..], &["--via", "preload", "--", "true"]].concat(), "needs a mount");
-    refused(&[&allowed[..], &["--record", "x.iot", "--", "true"]].concat(), "--record");
     refused(&["env", "--apply", &strategy, "--allow", "late-visibility"], "needs a mount");
     refused(&["pack", "list", "/etc/hostname"], "no pack of iolab's");
     refused(&["strategies", "--check", "stage:to=/a + defer-close"], "own placement");

@@ -252,7 +252,7 @@ const STAGE: Row = Row {
 const DEFER_CLOSE: Row = Row {
     name: "defer-close",
     summary: "keeps new small files in one container, and makes them for real after the program, or when asked",
-    usage: "defer-close:paths=GLOB[,largest=1m,memory=1g,exclusive=yes,unpack=end|background|never,exclude=GLOB]",
+    usage: "defer-close:paths=GLOB[,largest=1m,memory=1g,exclusive=yes,unpack=end|background|never,to=DIR,exclude=GLOB]",
     classes: Classes {
         scope: Scope::Both,
         interference: Interference::Opening,

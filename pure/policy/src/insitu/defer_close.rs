@@ -45,16 +45,19 @@ pub struct DeferClose {
     pub is_exclusive: bool,
     /// When members become real files.
     pub unpack: Unpack,
+    /// The directory that the container lies in; nothing if it is the one of the files.
+    pub to: Option<String>,
 }
 
 impl DeferClose {
-    /// Reads `largest=1m,memory=1g,exclusive=yes,unpack=end|background|never`.
+    /// Reads `largest=1m,memory=1g,exclusive=yes,unpack=end|background|never,to=DIR`.
     pub fn parse(parameters: &Parameters) -> Result<DeferClose, Refusal> {
         let mut settings = DeferClose {
             largest_bytes: LARGEST_BYTES,
             memory_bytes: MEMORY_BYTES,
             is_exclusive: false,
             unpack: Unpack::End,
+            to: None,
         };
         for (key, value) in parameters {
             match key.as_str() {
@@ -65,8 +68,10 @@ impl DeferClose {
                 "memory" => settings.memory_bytes = size(key, value)?,
                 "exclusive" => settings.is_exclusive = answer(key, value)?,
                 "unpack" => settings.unpack = unpack(value)?,
+                "to" => settings.to = Some(value.clone()),
                 _ => {
-                    return Err(unknown(key, "largest, memory, exclusive, unpack, paths, exclude"));
+                    let known = "largest, memory, exclusive, unpack, to, paths, exclude";
+                    return Err(unknown(key, known));
                 }
             }
         }
@@ -99,6 +104,7 @@ mod tests {
     fn parameters_are_read_and_what_is_unknown_is_named() {
         let settings = parse(&[("largest", "64k"), ("exclusive", "yes"), ("unpack", "never")]);
         let settings = settings.unwrap();
+        assert_eq!((settings.to, parse(&[("to", "/a")]).unwrap().to), (None, Some("/a".into())));
         assert_eq!((settings.largest_bytes, settings.unpack), (64 << 10, Unpack::Never));
         assert!(settings.is_exclusive && !parse(&[]).unwrap().is_exclusive);
         for (key, value) in

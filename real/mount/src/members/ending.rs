@@ -43,7 +43,7 @@ impl Members {
         for what in state.containers.leave() {
             state.say(format!("defer-close: {what}"));
         }
-        let ended = Containers::new(Writer::new(&self.source));
+        let ended = Containers::new(Writer::new(&self.source, None));
         let (pack, indexed) = std::mem::replace(&mut state.containers, ended).own.writer.end();
         if let Err(error) = indexed {
             state.say(format!("defer-close: the container has no index: {error}"));

@@ -60,7 +60,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             }
         });
     }
-    if arguments.spool.is_some() {
+    // Who waits for small files reads what was told after that.
+    if arguments.spool.is_some() && !arguments.waited_for {
         let release = served.release();
         let listener = io::stdout().as_fd().try_clone_to_owned().map(UnixStream::from);
         let listener = listener.map_err(no_socket)?;

@@ -4,7 +4,9 @@ use super::Arguments;
 use crate::failure::{Failure, LEFT};
 use crate::mounted::{Server, beside};
 use crate::packed::Outcome;
+use crate::record::spool_failure;
 use iolab_host::launch::AsOne;
+use iolab_host::recording::Recording;
 use iolab_packs::left_in;
 use iolab_policy::insitu::StrategySpec;
 use std::ffi::OsString;
@@ -17,28 +19,38 @@ use std::time::{Duration, Instant};
 /// How often a person hears what is waited for.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
-/// Runs the command with its directories covered, and waits until its files are real, if that is wanted.
+/// Runs the command with its directories covered, its calls told to a recording if there is one, and waits until its
+/// files are real, if that is wanted. Its exit code, and whether it has come to be.
 pub(super) fn run(
     (arguments, command): (&Arguments, &[OsString]),
     specs: &[StrategySpec],
     directories: &[PathBuf],
-) -> Result<ExitCode, Failure> {
-    let server = Server::start(specs, directories, None, true)?;
+    mut recording: Option<&mut Recording>,
+) -> Result<(ExitCode, bool), Failure> {
+    if let Some(recording) = &mut recording {
+        recording.note_mounts(directories).map_err(|error| spool_failure(&error))?;
+    }
+    let spool = recording.as_ref().map(|it| it.directory().to_owned());
+    let server = Server::start(specs, directories, spool.as_deref(), true)?;
     let begin = Instant::now();
-    let ended = beside(&server, directories, command, &mut AsOne)?;
+    let ended = match recording {
+        Some(recording) => beside(&server, directories, command, recording)?,
+        None => beside(&server, directories, command, &mut AsOne)?,
+    };
     let took = begin.elapsed();
     let code = ended.ending.follow();
     if !ended.has_started {
         // What was in the way has been said.
-        return Ok(ExitCode::from(code));
+        return Ok((ExitCode::from(code), false));
     }
+    // By then the server has written down what it was told.
     let heard = hear(server.into_listener());
     let Some(outcomes) = heard else {
         eprintln!("iolab: warning: defer-close: the server of the files was killed");
         for left in directories.iter().flat_map(|it| left_in(it)) {
             eprintln!("iolab: what was closed is in {0}: `iolab unpack {0}`", left.display());
         }
-        return Ok(ExitCode::from(if code == 0 { LEFT } else { code }));
+        return Ok((ExitCode::from(if code == 0 { LEFT } else { code }), true));
     };
     if !arguments.quiet {
         for outcome in outcomes.iter().filter(|outcome| outcome.is_worth_a_line()) {
@@ -50,7 +62,7 @@ pub(super) fn run(
         }
     }
     let is_whole = outcomes.iter().all(|outcome| outcome.is_whole);
-    Ok(ExitCode::from(if code == 0 && !is_whole { LEFT } else { code }))
+    Ok((ExitCode::from(if code == 0 && !is_whole { LEFT } else { code }), true))
 }
 
 /// What the server says at its end; nothing if it did not come to that.
@@ -60,7 +72,12 @@ fn hear(mut server: UnixStream) -> Option<Vec<Outcome>> {
     loop {
         match server.read(&mut piece) {
             Ok(0) => break,
-            Ok(moved) => text.extend_from_slice(&piece[..moved]),
+            Ok(moved) => {
+                text.extend_from_slice(&piece[..moved]);
+                if text.ends_with(b"\n") {
+                    break;
+                }
+            }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 eprintln!(
                     "iolab: waiting for files to be unpacked, and for processes that go on; \

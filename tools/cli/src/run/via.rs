@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::mount;
 use crate::mounted::{self, Server, become_command};
 use crate::output::Output as Target;
+use crate::packed;
 use crate::record::{Output, RESOLUTION_NS, named_in, spool_failure, summarize};
 use iolab_host::recording::{Recording, Settings, StreamCalls};
 use iolab_mount::outermost;
@@ -84,18 +85,19 @@ pub(super) fn mounted(
         false => arguments.via.over.clone(),
     };
     let directories = outermost(&named).map_err(mount::failure)?;
+    let mut specs = specs;
+    for spec in &mut specs {
+        packed::resolve_place(spec, &directories)?;
+    }
     let specs: Vec<StrategySpec> = specs.into_iter().map(resolved).collect::<Result<_, _>>()?;
     let is_deferred = specs.iter().any(|spec| spec.deferral().is_some());
-    if is_deferred && arguments.record.is_some() {
-        return Err(Failure::new("--record does not go with `defer-close`")
-            .hint("record the program: `iolab run … -- iolab record -o RUN.iot -- COMMAND`"));
-    }
     let inputs = named_in(&arguments.command);
     if let Some(target) = Target::begin_if(arguments.record.as_deref(), "--record", &inputs)? {
         return recorded((arguments, command), target, &specs, &directories);
     }
     if is_deferred {
-        return deferred::run((arguments, command), &specs, &directories);
+        let (code, _) = deferred::run((arguments, command), &specs, &directories, None)?;
+        return Ok(code);
     }
     let server = Server::start(&specs, &directories, None, false)?;
     become_command(&server.socket, &directories, command)
@@ -114,13 +116,29 @@ fn recorded(
     let mut recording = Recording::begin(&settings, &arguments.command, &texts)
         .map_err(|error| spool_failure(&error))?;
     output.recorded_in(recording.directory());
-    match mounted::run(specs, directories, command, &mut recording) {
-        Ok(ended) => {
-            if ended.has_started {
+    if specs.iter().any(|spec| spec.deferral().is_some()) {
+        let ran = deferred::run((arguments, command), specs, directories, Some(&mut recording));
+        return written(recording, specs, output, ran);
+    }
+    let ran = mounted::run(specs, directories, command, &mut recording);
+    let ran = ran.map(|ended| (ExitCode::from(ended.ending.follow()), ended.has_started));
+    written(recording, specs, output, ran)
+}
+
+/// Writes what was recorded of a command that has come to be.
+fn written(
+    recording: Recording,
+    specs: &[StrategySpec],
+    output: Output,
+    ran: Result<(ExitCode, bool), Failure>,
+) -> Result<ExitCode, Failure> {
+    match ran {
+        Ok((code, has_started)) => {
+            if has_started {
                 save(&recording, specs, Side::Program, output, |_| true)?;
             }
             recording.discard();
-            Ok(ExitCode::from(ended.ending.follow()))
+            Ok(code)
         }
         Err(failure) => {
             recording.discard();

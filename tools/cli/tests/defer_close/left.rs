@@ -173,7 +173,7 @@ fn a_mount_only_to_read_shows_files_of_containers_and_lets_nothing_be_changed() 
     let changed = run(home.path(), "", "echo x >> r/f1");
     let told = words(&changed.stderr);
     assert!(!changed.status.success() && told.contains("another run reads them"), "{told}");
-    mounts.map(ended);
+    mounts.into_iter().for_each(|mount| assert!(ended(mount).contains("are seen")));
     assert_eq!(fs::read(pack(home.path())).unwrap(), bytes);
     unpack_all(home.path());
     let real = succeeded(&bare(home.path(), READ));
@@ -217,7 +217,7 @@ const ENDLESS: &str = r"echo $$; cd r; for ((i = 1; i <= 60; i++)); do
     mv f$i g$i || exit; echo m $i
     if ((i % 3 == 0)); then rm g$i || exit; echo r $i; fi
     if ((i % 3 == 1)); then echo new $i > t && mv t g$i || exit; echo n $i; fi
-    if ((i % 7 == 2)); then ln g$i l$i || exit; echo l $i; fi; done";
+    if ((i % 3 == 2 && i % 5 == 2)); then ln g$i l$i || exit; echo l $i; fi; done";
 
 #[test]
 fn nothing_of_an_older_container_is_lost_or_comes_back_after_a_kill() {
