@@ -140,7 +140,7 @@ fn what_can_be_read_of_a_damaged_container_is_read_and_nothing_of_it_is_changed(
 }
 
 /// A mount and its first line.
-fn mounted(arguments: &[&str], home: &Path, point: &Path) -> Child {
+pub(super) fn mounted(arguments: &[&str], home: &Path, point: &Path) -> Child {
     let mut mount = iolab();
     mount.arg("mount").args(arguments).arg(home).arg(point);
     let mut mount = mount.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -150,7 +150,7 @@ fn mounted(arguments: &[&str], home: &Path, point: &Path) -> Child {
     mount
 }
 
-fn ended(mount: Child) -> String {
+pub(super) fn ended(mount: Child) -> String {
     Command::new("kill").arg(mount.id().to_string()).status().unwrap();
     let output = mount.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", words(&output.stderr));
