@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Many small files where each open of one takes a millisecond: bare, with `write-back`, and with `defer-close`,
-unpacked at the end or never.
+"""Many small files where each open of one takes a millisecond: made bare, with `write-back`, and with `defer-close`,
+unpacked at the end or never; and read, bare or from the container that was left.
 
     benchmarks/many-small-files/measure.py DIRECTORY [IOLAB]
 
@@ -45,6 +45,17 @@ data = numpy.arange(256)
 for number in range(count):
     with h5py.File(f"{directory}/{number:06}.h5", "w") as file:
         file["a"] = data
+"""
+
+
+READ = """
+import os, sys
+directory, bytes_read = sys.argv[1], 0
+for name in sorted(os.listdir(directory)):
+    fd = os.open(f"{directory}/{name}", os.O_RDONLY)
+    bytes_read += len(os.pread(fd, 96, 0)) + len(os.pread(fd, 4096, 96))
+    os.close(fd)
+assert bytes_read == int(sys.argv[2]) * 4096, bytes_read
 """
 
 
@@ -96,6 +107,40 @@ def once(iolab, program, name):
     return visible, whole, files
 
 
+def read_once(iolab, name):
+    """Seconds that a program takes to read what another one has made, its start through `iolab` included."""
+    with tempfile.TemporaryDirectory(dir=sys.argv[1]) as place:
+        slow = Slow(iolab, pathlib.Path(place))
+        try:
+            out, home = slow.seen / "out", slow.below / "out"
+            out.mkdir()
+            made = [sys.executable, "-c", LIKE_HDF5]
+            if name == "bare":
+                subprocess.run([*made, f"{home}/r", str(FILES)], check=True)
+                way = []
+            else:
+                left = ways(iolab, out)["defer-close, unpack=never"]
+                subprocess.run([*left, *made, f"{out}/r", str(FILES)], check=True)
+                way = left
+            words = [sys.executable, "-c", READ, f"{out}/r", str(FILES)]
+            begin = time.monotonic()
+            subprocess.run([*way, *words], check=True, stderr=subprocess.DEVNULL)
+            return time.monotonic() - begin
+        finally:
+            slow.end()
+
+
+def reading(iolab):
+    rounds = [{name: read_once(iolab, name) for name in ("bare", "from the container")} for _ in range(ROUNDS)]
+    print(f"\nA program that reads them, {FILES} files, {OPEN} per open, median of {ROUNDS}\n")
+    print("| way | program, s | ratio |\n|---|---|---|")
+    for name in rounds[0]:
+        ratios = [it["bare"] / it[name] for it in rounds]
+        middle, least, most = statistics.median(ratios), min(ratios), max(ratios)
+        seconds = statistics.median(it[name] for it in rounds)
+        print(f"| {name} | {seconds:.2f} | {middle:.2f} ({least:.2f}…{most:.2f}) |", flush=True)
+
+
 def table(iolab, title, program):
     names = list(ways(iolab, ""))
     rounds = [{name: once(iolab, program, name) for name in names} for _ in range(ROUNDS)]
@@ -116,6 +161,7 @@ def main():
     iolab = sys.argv[2] if len(sys.argv) > 2 else "iolab"
     price = subprocess.run([here / "price.sh"], capture_output=True, text=True)
     print("this machine:", price.stdout.strip() or "see benchmarks/price.sh")
+    reading(iolab)
     table(iolab, "A program that makes files as HDF5 does", LIKE_HDF5)
     if subprocess.run([sys.executable, "-c", "import h5py"], capture_output=True).returncode == 0:
         table(iolab, "h5py", BY_H5PY)

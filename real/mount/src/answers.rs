@@ -6,7 +6,7 @@ use crate::file_system::Requests;
 use crate::metadata::Extended;
 use crate::names::Entry;
 use crate::open::Hosted;
-use crate::tree::Answer;
+use crate::tree::{Answer, Inode};
 use fuser::{
     Errno, FileAttr, Generation, ReplyAttr, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyXattr,
 };
@@ -17,7 +17,8 @@ use std::time::Duration;
 /// How long the kernel may believe that a name leads where it led, and the attributes of what is no
 /// regular file. Only changes made beside the mount are seen late.
 const TTL: Duration = Duration::from_secs(1);
-/// Sizes and times of files change below the kernel's sight: by stacks, and where it passes through.
+/// Sizes and times of files change below the kernel's sight: by stacks, and where it passes through. Not those of members,
+/// which lie in this process alone.
 pub(crate) const NO_TTL: Duration = Duration::ZERO;
 
 /// A handler's answer; one that panics answers EIO.
@@ -37,7 +38,12 @@ pub(crate) fn shown(hosted: &Hosted, stat: &Stat, number: u64) -> FileAttr {
     }
 }
 
-pub(crate) fn ttl(stat: &Stat) -> Duration {
+fn ttl(stat: &Stat, inode: &Inode) -> Duration {
+    let is_member = inode.member.as_ref().is_some_and(|member| !member.is_real());
+    if is_member { TTL } else { ttl_of(stat) }
+}
+
+fn ttl_of(stat: &Stat) -> Duration {
     let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();
     if is_file { NO_TTL } else { TTL }
 }
@@ -46,7 +52,7 @@ pub(crate) fn tell_entry(hosted: &Hosted, answer: Result<Entry, Errno>, reply: R
     match answer {
         Ok((inode, stat)) => {
             let attributes = shown(hosted, &stat, inode.number);
-            reply.entry_with_ttls(&ttl(&stat), &TTL, &attributes, Generation(0));
+            reply.entry_with_ttls(&ttl(&stat, &inode), &TTL, &attributes, Generation(0));
         }
         Err(error) => reply.error(error),
     }
@@ -54,7 +60,7 @@ pub(crate) fn tell_entry(hosted: &Hosted, answer: Result<Entry, Errno>, reply: R
 
 pub(crate) fn tell_attributes(hosted: &Hosted, answer: Result<Stat, Errno>, reply: ReplyAttr) {
     match answer {
-        Ok(stat) => reply.attr(&ttl(&stat), &shown(hosted, &stat, stat.st_ino)),
+        Ok(stat) => reply.attr(&ttl_of(&stat), &shown(hosted, &stat, stat.st_ino)),
         Err(error) => reply.error(error),
     }
 }
@@ -86,7 +92,9 @@ impl Requests {
         let mut added = 0;
         for line in lines {
             let (attributes, ttl) = match guarded(|| self.0.entry_of(directory, line)) {
-                Ok(Some((inode, stat))) => (shown(&self.0, &stat, inode.number), ttl(&stat)),
+                Ok(Some((inode, stat))) => {
+                    (shown(&self.0, &stat, inode.number), ttl(&stat, &inode))
+                }
                 // The kernel takes no more than the name of these.
                 Ok(None) => (unknown(line.inode, kind(line.kind)), NO_TTL),
                 Err(Errno::ENOENT) => continue,

@@ -287,6 +287,10 @@ impl Hosted {
             Hosting::Cached if self.teller.is_some() && inode.member.is_some() => {
                 (None, FopenFlags::FOPEN_DIRECT_IO, None)
             }
+            // Who only reads a member has nothing to hear at its close.
+            Hosting::Cached if inode.member.is_some() && !access.write => {
+                (None, FopenFlags::FOPEN_NOFLUSH, None)
+            }
             Hosting::Cached => (None, FopenFlags::empty(), None),
         };
         let told = AtomicU32::new(0);

@@ -68,7 +68,16 @@ impl Members {
             return Ok(inode.clone());
         }
         let origin = state.older.get(&id).cloned().ok_or(Errno::NOENT)?;
-        let (fd, number) = (memory(&origin.packed)?, origin.number);
+        let fd = memory(&origin.packed).inspect_err(|&error| {
+            if error == Errno::MFILE {
+                state.say(format!(
+                    "defer-close: the limit of descriptors (ulimit -Hn, {}) is for fewer files of \
+                     containers than programs ask for; raise it, or `iolab unpack`",
+                    super::descriptors()
+                ));
+            }
+        })?;
+        let number = origin.number;
         let identity = Identity::of(&rustix::fs::fstat(&fd)?);
         let inode = Inode::of_member(fd, identity, number, Member::of_older(id, origin));
         let inode = Arc::new(inode);
