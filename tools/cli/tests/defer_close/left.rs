@@ -183,6 +183,38 @@ fn a_mount_only_to_read_shows_files_of_containers_and_lets_nothing_be_changed() 
 }
 
 #[test]
+fn nobody_makes_a_file_in_the_place_of_a_container_that_is_not_seen() {
+    let Some(home) = left(HUNDRED) else { return };
+    let (pack, bytes) = (pack(home.path()), fs::read(pack(home.path())).unwrap());
+    let name = pack.file_name().unwrap().to_str().unwrap();
+    let script = format!(
+        "cat {name}; : > {name}; echo $?; mkdir {name}; echo $?; echo x > x; mv x {name}; echo $?
+         ln x {name}; echo $?; rm x; rm {name}; echo $?"
+    );
+    let output = run(home.path(), "", &script);
+    assert_eq!(succeeded(&output), "1\n".repeat(5), "{}", words(&output.stderr));
+    assert_eq!(fs::read(&pack).unwrap(), bytes);
+}
+
+#[test]
+fn directories_that_are_gone_are_made_again_but_not_where_one_only_reads() {
+    let Some(home) = left("mkdir r r/d; chmod 750 r/d; echo a > r/d/a; echo b > b") else { return };
+    fs::remove_dir_all(home.path().join("r")).unwrap();
+    let point = tempfile::tempdir().unwrap();
+    let mount = mounted(&["--packs"], home.path(), point.path());
+    let seen = succeeded(&bare(point.path(), "ls; cat b"));
+    let told = ended(mount);
+    assert_eq!(seen, "b\nb\n");
+    assert!(
+        told.contains("1 files in ") && told.contains("1 are not, their directories"),
+        "{told}"
+    );
+    assert!(!home.path().join("r").exists());
+    let output = run(home.path(), "", "cat r/d/a; stat -c %a r/d");
+    assert_eq!(succeeded(&output), "a\n750\n");
+}
+
+#[test]
 fn files_of_a_run_that_goes_on_are_not_seen_and_that_is_said() {
     let Some(home) = home() else { return };
     let script = "mkdir r; echo a > r/a; echo ready; read line; cat r/a";
