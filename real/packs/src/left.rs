@@ -118,6 +118,11 @@ impl Left {
         crate::pack::damage(&self.path, &self.scanned)
     }
 
+    /// Nobody reads through it any more: others may change it, whoever holds its bytes still.
+    pub fn release(&self) {
+        let _ = rustix::fs::flock(&self.bytes, FlockOperation::Unlock);
+    }
+
     /// Records may be added to it from now on, and nobody else reads it.
     ///
     /// # Errors

@@ -221,6 +221,8 @@ impl Writer {
             Some(index) => self.write(&index),
             None => Ok(()),
         };
+        // Whoever reads its files may hold it open a little longer.
+        let _ = self.file.as_ref().map(|it| rustix::fs::flock(it, FlockOperation::Unlock));
         (path, written)
     }
 

@@ -128,7 +128,10 @@ impl Containers {
     pub(super) fn leave(&mut self) -> Vec<String> {
         let changed = std::mem::take(&mut self.older).into_iter().filter_map(|older| match older {
             Older::Changed(container) => Some(container.writer),
-            Older::Left(_) => None,
+            Older::Left(left) => {
+                left.release();
+                None
+            }
         });
         let left = changed.map(|writer| (writer.path(), writer.leave()));
         let failed = left.filter_map(|(path, outcome)| Some((path?, outcome.err()?)));
