@@ -19,7 +19,7 @@
 
 /// Those of the system; the tests of orders put an explorer's in their place.
 mod atomic {
-    pub(crate) use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 }
 pub(crate) mod call;
 mod chosen;
