@@ -7,6 +7,7 @@
 pub mod cache;
 pub mod collective;
 mod extents;
+mod family;
 pub mod insitu;
 mod machine;
 pub mod placement;

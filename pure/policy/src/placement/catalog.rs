@@ -2,8 +2,6 @@
 //! and the conformance suite. The first row is the default.
 
 use super::{Rule, cruel, neighbours, rendezvous};
-use iolab_vocab::Refusal;
-use std::fmt;
 
 /// One placement.
 pub struct Row {
@@ -17,19 +15,7 @@ pub struct Row {
     pub is_cruel: bool,
 }
 
-impl fmt::Debug for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-impl PartialEq for Row {
-    fn eq(&self, other: &Row) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Row {}
+crate::family::known_by_name!("placement");
 
 /// What is used if nobody asks for another one.
 pub const USUAL: &Row = &ROWS[0];
@@ -67,14 +53,3 @@ pub const ROWS: &[Row] = &[
         is_cruel: true,
     },
 ];
-
-/// The row of that name.
-pub fn find(name: &str) -> Result<&'static Row, Refusal> {
-    ROWS.iter().find(|row| row.name == name).ok_or_else(|| {
-        let names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
-        Refusal::new(
-            format!("there is no placement `{name}`"),
-            format!("choose from {}", names.join(", ")),
-        )
-    })
-}

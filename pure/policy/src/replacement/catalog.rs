@@ -7,8 +7,6 @@ use super::fifo::Fifo;
 use super::lru::Lru;
 use super::two_queue::TwoQueue;
 use super::{Place, Replacement, checked};
-use iolab_vocab::Refusal;
-use std::fmt;
 
 /// One replacement.
 pub struct Row {
@@ -27,19 +25,7 @@ impl Row {
     }
 }
 
-impl fmt::Debug for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-impl PartialEq for Row {
-    fn eq(&self, other: &Row) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Row {}
+crate::family::known_by_name!("replacement");
 
 /// What is used if nobody asks for another one.
 pub const USUAL: &Row = &ROWS[0];
@@ -72,14 +58,3 @@ pub const ROWS: &[Row] = &[
         build: |_| Box::new(Cruel::default()),
     },
 ];
-
-/// The row of that name.
-pub fn find(name: &str) -> Result<&'static Row, Refusal> {
-    ROWS.iter().find(|row| row.name == name).ok_or_else(|| {
-        let names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
-        Refusal::new(
-            format!("there is no replacement `{name}`"),
-            format!("choose from {}", names.join(", ")),
-        )
-    })
-}

@@ -2,8 +2,6 @@
 //! documentation and the conformance suite. The first row is the default.
 
 use super::{AtRandom, Cruel, Place, Rounds, Schedule, checked};
-use iolab_vocab::Refusal;
-use std::fmt;
 
 /// One schedule.
 pub struct Row {
@@ -22,19 +20,7 @@ impl Row {
     }
 }
 
-impl fmt::Debug for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-impl PartialEq for Row {
-    fn eq(&self, other: &Row) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Row {}
+crate::family::known_by_name!("schedule");
 
 /// What is used if nobody asks for another one.
 pub const USUAL: &Row = &ROWS[0];
@@ -62,14 +48,3 @@ pub const ROWS: &[Row] = &[
         build: |_| Box::new(Cruel::default()),
     },
 ];
-
-/// The row of that name.
-pub fn find(name: &str) -> Result<&'static Row, Refusal> {
-    ROWS.iter().find(|row| row.name == name).ok_or_else(|| {
-        let names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
-        Refusal::new(
-            format!("there is no schedule `{name}`"),
-            format!("choose from {}", names.join(", ")),
-        )
-    })
-}

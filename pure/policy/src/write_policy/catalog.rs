@@ -5,8 +5,6 @@ use super::cruel::Cruel;
 use super::delayed::Delayed;
 use super::oldest::Oldest;
 use super::{Place, WritePolicy, checked};
-use iolab_vocab::Refusal;
-use std::fmt;
 
 /// What the answer to a write says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,19 +36,7 @@ impl Row {
     }
 }
 
-impl fmt::Debug for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-impl PartialEq for Row {
-    fn eq(&self, other: &Row) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Row {}
+crate::family::known_by_name!("write policy");
 
 /// What is used if nobody asks for another one.
 pub const USUAL: &Row = &ROWS[0];
@@ -86,14 +72,3 @@ pub const ROWS: &[Row] = &[
         build: |place| Box::new(Cruel::new(place)),
     },
 ];
-
-/// The row of that name.
-pub fn find(name: &str) -> Result<&'static Row, Refusal> {
-    ROWS.iter().find(|row| row.name == name).ok_or_else(|| {
-        let names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
-        Refusal::new(
-            format!("there is no write policy `{name}`"),
-            format!("choose from {}", names.join(", ")),
-        )
-    })
-}
