@@ -12,6 +12,12 @@ const NAME_BYTES: usize = 257;
 const DIMENSIONS: usize = 1024;
 /// Bytes of an element of the types that all files have (`NC_BYTE` to `NC_STRING`), by their numbers.
 const TYPE_BYTES: [i64; 13] = [0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8, 8];
+/// `NC_FORMAT_CLASSIC`, whose offsets have 32 bits.
+const OLDEST: c_int = 1;
+/// More than a header has, but for one that somebody fills on purpose.
+const HEADER_BYTES: u64 = 16 << 20;
+/// `NC_FORMAT_NETCDF4`, `NC_FORMAT_NETCDF4_CLASSIC`.
+const NETCDF_4: [c_int; 2] = [3, 4];
 /// `NC_CHUNKED`.
 const CHUNKED: c_int = 0;
 
@@ -44,11 +50,88 @@ impl Asked {
     ///
     /// # Safety
     /// `F` is the type of a pointer to the functions of these names.
-    unsafe fn function<F: Copy>(self, of_c: &'static CStr, parallel: &'static CStr) -> Option<F> {
+    pub(crate) unsafe fn function<F: Copy>(
+        self,
+        of_c: &'static CStr,
+        parallel: &'static CStr,
+    ) -> Option<F> {
         const { assert!(size_of::<F>() == size_of::<usize>()) };
         let name = if self.is_parallel() { parallel } else { of_c };
         // SAFETY: an address as a pointer to the function that lies there.
         self.library.function(name).map(|at| unsafe { std::mem::transmute_copy(&at) })
+    }
+
+    /// The identifier of the file that a group is in.
+    pub(crate) fn file_of(self, id: c_int) -> c_int {
+        if self.is_parallel() { id } else { id & !GROUP_BITS }
+    }
+
+    /// Whether an open file is NetCDF-4, which keeps variables in chunks and definitions by themselves.
+    pub(crate) fn has_chunks(self, file: c_int) -> bool {
+        self.format(file).is_some_and(|format| NETCDF_4.contains(&format))
+    }
+
+    /// The format of a file.
+    fn format(self, file: c_int) -> Option<c_int> {
+        type Inquire = unsafe extern "C-unwind" fn(c_int, *mut c_int) -> c_int;
+        let mut format = 0;
+        // SAFETY: the function's type, and room for a format.
+        let answer = unsafe {
+            let inquire: Option<Inquire> = self.function(c"nc_inq_format", c"ncmpi_inq_format");
+            inquire.map(|inquire| inquire(file, &mut format))
+        };
+        (answer == Some(0)).then_some(format)
+    }
+
+    /// Whether all data of a file that is being defined may begin so many bytes later: offsets of the oldest format end
+    /// at 2 GiB.
+    pub(crate) fn has_room(self, file: c_int, bytes: u64) -> bool {
+        self.format(file) != Some(OLDEST)
+            || self.data_bytes(file).is_some_and(|data| {
+                data.saturating_add(bytes).saturating_add(HEADER_BYTES) <= i32::MAX as u64
+            })
+    }
+
+    /// How many variables a file has.
+    pub(crate) fn variables(self, file: c_int) -> Option<c_int> {
+        type Inquire = unsafe extern "C-unwind" fn(c_int, *mut c_int) -> c_int;
+        let mut count = 0;
+        // SAFETY: the function's type, and room for a count.
+        let answer = unsafe {
+            let inquire: Inquire = self.function(c"nc_inq_nvars", c"ncmpi_inq_nvars")?;
+            inquire(file, &mut count)
+        };
+        (answer == 0).then_some(count)
+    }
+
+    /// Bytes of all variables, of one record of those that have them.
+    fn data_bytes(self, file: c_int) -> Option<u64> {
+        (0..self.variables(file)?).try_fold(0, |all: u64, at| {
+            let variable = self.variable(file, at)?;
+            let sides = variable.dimensions.iter().map(|it| self.length(file, *it).max(1) as u64);
+            let bytes = sides.fold(variable.element_bytes as u64, u64::saturating_mul);
+            // Each ends at a multiple of four.
+            Some(all.saturating_add(bytes).saturating_add(3))
+        })
+    }
+
+    /// Name and version of the library.
+    pub(crate) fn name(self) -> String {
+        type Version = unsafe extern "C-unwind" fn() -> *const c_char;
+        // SAFETY: the function's type, and the text that it answers, which is there for good.
+        let text = unsafe {
+            let version: Option<Version> = self.function(c"nc_inq_libvers", c"ncmpi_inq_libvers");
+            version
+                .map(|version| version())
+                .filter(|text| !text.is_null())
+                .map(|it| CStr::from_ptr(it))
+        };
+        let text = text.map_or(String::new(), |text| text.to_string_lossy().into_owned());
+        let name = if self.is_parallel() { "PnetCDF" } else { "NetCDF" };
+        // As `4.9.0 of Jan 13 2023 …`.
+        format!("{name} {}", text.split_whitespace().next().unwrap_or_default())
+            .trim_end()
+            .to_owned()
     }
 
     /// A variable of an open file.
@@ -190,4 +273,4 @@ impl Asked {
 }
 
 /// Where an identifier of NetCDF-C has the group; the file is in the bits above.
-pub(crate) const GROUP_BITS: c_int = 0xffff;
+const GROUP_BITS: c_int = 0xffff;

@@ -3,7 +3,9 @@
 //! A row of the tables (`serial`, `parallel`): the name, how many arguments, the function of the trace, and what it
 //! does with them. What one call of NetCDF calls inside of NetCDF is its own.
 
-use crate::objects::STATE;
+use crate::ask::Asked;
+use crate::objects::{self, STATE};
+use crate::properties::{self, Around};
 use crate::rows::{Call, RECORDER, What};
 use iolab_layer::inside::Inside;
 use iolab_layer::library::{self, Kind};
@@ -47,10 +49,34 @@ pub(crate) unsafe fn around(row: &'static Row, words: &[usize], perform: Perform
     let Some((library, address)) = found else { return NO_SUCH_FUNCTION };
     // SAFETY: the library's function of that name, and what the guest gave to it.
     let perform = || unsafe { perform(address, words) };
-    let Some(door) = RECORDER.door() else { return perform() };
+    let has_properties = properties::are_wanted();
+    if RECORDER.door().is_none() && !has_properties {
+        return perform();
+    }
     let Some(_inside) = Inside::enter(&FRAME) else { return perform() };
     survive_forks(locks());
-    let call = kept(|| Call::of(row, words, library));
+    let asked = Asked { library, kind: row.kind };
+    let around = match has_properties {
+        true => kept(|| properties::before(asked, row.name, row.what, words)),
+        false => Around::Nothing,
+    };
+    let answer = recorded(row, words, asked, || around.instead().unwrap_or_else(perform));
+    kept(|| around.after(asked, row.name, words, answer as i32));
+    if row.what == What::Close && answer as i32 == 0 {
+        objects::forget(asked, words[0] as i32);
+    }
+    answer
+}
+
+/// Makes a call, and a record of it where there is a recorder.
+fn recorded(
+    row: &'static Row,
+    words: &[usize],
+    asked: Asked,
+    perform: impl FnOnce() -> usize,
+) -> usize {
+    let Some(door) = RECORDER.door() else { return perform() };
+    let call = kept(|| Call::of(row, words, asked));
     let start = (door.now)();
     let answer = perform();
     let times = Times { start, end: (door.now)() };

@@ -7,6 +7,8 @@
 //! caller was linked to. What variables are called, and how many bytes an element has, is asked of the library itself
 //! (`ask`), of a variable once per opening of its file (`objects`).
 //!
+//! A strategy of this layer may give files other properties when they are opened and defined (`properties`).
+//!
 //! What NetCDF calls inside, HDF5, MPI-IO or POSIX, is seen by the libraries of those layers.
 //!
 //! A guest's rules: the call is made first and its answer never changes; the library is asked only about what a
@@ -16,6 +18,7 @@ mod ask;
 mod calls;
 mod objects;
 mod parallel;
+mod properties;
 mod requests;
 mod rows;
 mod serial;

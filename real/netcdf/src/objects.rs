@@ -1,6 +1,7 @@
 //! What this process knows of open files and their variables, as records have it.
 
-use crate::ask::{Asked, GROUP_BITS, Variable};
+use crate::ask::{Asked, Variable};
+use crate::properties::Chosen;
 use crate::requests::Requests;
 use crate::rows::RECORDER;
 use iolab_layer::lock::Locked;
@@ -18,6 +19,8 @@ pub(crate) struct State {
     numbers: BTreeMap<(u32, Vec<u8>), u32>,
     /// Accesses that are posted and not waited for.
     pub(crate) requests: Requests,
+    /// Open files that the strategy is for, by identifier.
+    pub(crate) chosen: BTreeMap<(usize, c_int), Chosen>,
 }
 
 pub(crate) static STATE: Locked<State> = Locked::new(State {
@@ -25,6 +28,7 @@ pub(crate) static STATE: Locked<State> = Locked::new(State {
     variables: BTreeMap::new(),
     numbers: BTreeMap::new(),
     requests: Requests::none(),
+    chosen: BTreeMap::new(),
 });
 
 /// What a call is on.
@@ -49,7 +53,7 @@ pub(crate) struct Known {
 pub(crate) fn file(asked: Asked, id: c_int) -> u32 {
     let (state, library) = (STATE.lock(), asked.library.key());
     let of_id = state.files.get(&(library, id));
-    of_id.or_else(|| state.files.get(&(library, id & !GROUP_BITS))).copied().unwrap_or(0)
+    of_id.or_else(|| state.files.get(&(library, asked.file_of(id)))).copied().unwrap_or(0)
 }
 
 /// A file that was just opened, by its name.
@@ -71,9 +75,9 @@ pub(crate) fn forget(asked: Asked, id: c_int) {
     let library = asked.library.key();
     state.files.remove(&(library, id));
     state.requests.forget(library, id);
-    let of_file = |it: &(usize, c_int, c_int)| {
-        it.0 == library && (it.1 == id || !asked.is_parallel() && it.1 & !GROUP_BITS == id)
-    };
+    state.chosen.remove(&(library, id));
+    let of_file =
+        |it: &(usize, c_int, c_int)| it.0 == library && (it.1 == id || asked.file_of(it.1) == id);
     state.variables.retain(|key, _| !of_file(key));
 }
 
@@ -128,7 +132,7 @@ fn text(file: u32, what: &str, path: &[u8]) -> u32 {
 
 /// The path a name stands for: of a name with the kind of file system before it (`ufs:out`, of PnetCDF) the rest,
 /// of an address the whole.
-fn path_of(asked: Asked, name: &[u8]) -> Vec<u8> {
+pub(crate) fn path_of(asked: Asked, name: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(name);
     if let Some((scheme, rest)) = text.split_once("://") {
         // What follows `#` says how to read it.

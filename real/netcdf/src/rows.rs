@@ -4,7 +4,6 @@ use crate::ask::{Asked, Variable};
 use crate::calls::Row;
 use crate::objects::{self, Known, On, STATE};
 use crate::requests::Posted;
-use iolab_layer::library::Library;
 use iolab_layer::recorder::{Recorder, Times, record};
 use iolab_trace::Class;
 use iolab_trace::spool::{Record, layer};
@@ -22,6 +21,8 @@ pub(crate) enum What {
     Open(usize),
     /// Something with a file that moves no data of its own.
     On,
+    /// Defines a variable, which is no row.
+    Define,
     /// Gives an identifier back.
     Close,
     /// Variable, name, perhaps its type, and its length at that place; bytes of an element in memory, 0 for as many as
@@ -67,8 +68,7 @@ pub(crate) struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// Before it is made.
-    pub(crate) fn of(row: &'static Row, words: &'a [usize], library: &'static Library) -> Call<'a> {
-        let asked = Asked { library, kind: row.kind };
+    pub(crate) fn of(row: &'static Row, words: &'a [usize], asked: Asked) -> Call<'a> {
         let mut call = Call { row, words, asked, posted: Vec::new() };
         if let What::Wait | What::Cancel = row.what {
             let count = call.int(1);
@@ -77,7 +77,8 @@ impl<'a> Call<'a> {
             // SAFETY: the guest's list of so many requests, which the library is about to read.
             let number = |at: usize| unsafe { *list.add(at) };
             let ids: Vec<c_int> = (0..listed).map(number).collect();
-            call.posted = STATE.lock().requests.done(library.key(), call.file_id(), count, &ids);
+            call.posted =
+                STATE.lock().requests.done(asked.library.key(), call.file_id(), count, &ids);
         }
         call
     }
@@ -117,12 +118,7 @@ impl<'a> Call<'a> {
                 let id = unsafe { *(last as *const c_int) };
                 On { file: objects::opened(self.asked, id, self.name(name)), text: 0 }
             }
-            What::On => self.on_file(),
-            What::Close => {
-                let on = self.on_file();
-                objects::forget(self.asked, self.file_id());
-                on
-            }
+            What::On | What::Close => self.on_file(),
             What::PutAttribute { length, bytes: each } => {
                 let each = if each > 0 { each } else { self.type_bytes(3) };
                 bytes = (self.word(length) as i64).saturating_mul(each);
@@ -151,7 +147,7 @@ impl<'a> Call<'a> {
                 bytes = self.posted.iter().fold(0, |all, it| all.saturating_add(it.bytes.max(0)));
                 self.waited()
             }
-            What::Cancel => return None,
+            What::Cancel | What::Define => return None,
         };
         let result = if moves { bytes.max(0) } else { 0 };
         Some(self.on(times, on, bytes, result))
@@ -170,7 +166,7 @@ impl<'a> Call<'a> {
     /// NetCDF hands on the system's error numbers, which are positive; its own stand for `EIO`.
     fn of_failed(&self, times: Times, answer: i32) -> Option<Record> {
         let on = match self.row.what {
-            What::Cancel => return None,
+            What::Cancel | What::Define => return None,
             What::Open(name) => {
                 On { file: objects::unopened(self.asked, self.name(name)), text: 0 }
             }

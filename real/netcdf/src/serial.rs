@@ -1,4 +1,4 @@
-//! The functions of NetCDF-C that are seen. `nc_create_par` and `nc_open_par` are of its parallel builds.
+//! The functions of NetCDF-C that are seen (`nc_def_var` for the strategy alone). `nc_create_par` and `nc_open_par` are of its parallel builds.
 
 use crate::calls::{attributes, of_each_type, wrapper};
 use crate::rows::What;
@@ -21,6 +21,7 @@ functions! {
     "nc_open_memio" (a b c d) NC_OPEN What::Open(0);
     "nc_open_par" (a b c d e) NC_OPEN What::Open(0);
     "nc_open_par_fortran" (a b c d e) NC_OPEN What::Open(0);
+    "nc_def_var" (a b c d e f) NC_ENDDEF What::Define;
     "nc_redef" (a) NC_REDEF What::On;
     "nc_enddef" (a) NC_ENDDEF What::On;
     "nc__enddef" (a b c d e) NC_ENDDEF What::On;

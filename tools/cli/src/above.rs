@@ -6,7 +6,7 @@ use crate::record::launch_failure;
 use iolab_host::job::Job;
 use iolab_host::launch::{self, LaunchError};
 use iolab_policy::insitu::classes::Layer;
-use iolab_policy::insitu::{StrategySpec, hdf5, mpiio};
+use iolab_policy::insitu::{StrategySpec, hdf5, mpiio, netcdf};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -24,14 +24,23 @@ struct Hosted {
     told: fn(&str, &[&str]) -> (bool, Vec<String>),
 }
 
-const LAYERS: [Hosted; 2] = [
+const LAYERS: [Hosted; 3] = [
+    Hosted {
+        layer: Layer::NetCdf,
+        library: launch::find_netcdf_library,
+        variable: "IOLAB_NETCDF_LOG",
+        told: |text, _| {
+            let account = netcdf::Account::of(text);
+            (account.has_library(), account.lines("nc", "NetCDF"))
+        },
+    },
     Hosted {
         layer: Layer::Hdf5,
         library: launch::find_hdf5_library,
         variable: "IOLAB_HDF5_LOG",
         told: |text, _| {
             let account = hdf5::Account::of(text);
-            (account.has_hdf5(), account.lines())
+            (account.has_library(), account.lines("h5", "HDF5"))
         },
     },
     Hosted {

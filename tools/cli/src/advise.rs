@@ -54,7 +54,8 @@ pub(crate) struct Arguments {
 /// What the user consents to.
 #[derive(Args)]
 pub(crate) struct Permitted {
-    /// Also look at strategies that give this up: `weaker-durability`, `age`, `late-visibility`
+    /// Also look at strategies that give this up: `weaker-durability`, `age`, `late-visibility`,
+    /// `undefined-bytes`
     #[arg(long, value_name = "WORD")]
     allow: Vec<String>,
     /// `none`: nobody outside of the run writes to its files meanwhile; also look at strategies that

@@ -38,7 +38,8 @@ pub(crate) struct Arguments {
     /// A strategy or a stack, as in `iolab run`; none that needs a launcher.
     #[arg(long, value_name = "STRATEGY", groups = ["does", "strategies"])]
     apply: Vec<String>,
-    /// Take a strategy although it gives this up: `weaker-durability`, `age`, `late-visibility`.
+    /// Take a strategy although it gives this up: `weaker-durability`, `age`, `late-visibility`,
+    /// `undefined-bytes`.
     #[arg(long, value_name = "WORD", requires = "strategies")]
     allow: Vec<String>,
     /// Record into spools in this directory, one for each node and run.

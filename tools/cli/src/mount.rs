@@ -31,7 +31,8 @@ pub(crate) struct Arguments {
     /// files they are, only to be read.
     #[arg(long, conflicts_with = "apply")]
     packs: bool,
-    /// Take a strategy although it gives this up: `weaker-durability`, `age`, `late-visibility`.
+    /// Take a strategy although it gives this up: `weaker-durability`, `age`, `late-visibility`,
+    /// `undefined-bytes`.
     #[arg(long, value_name = "WORD")]
     allow: Vec<String>,
     /// Take strategies that are there to make trouble.

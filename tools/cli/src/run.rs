@@ -64,7 +64,8 @@ pub(crate) struct Arguments {
         groups = ["changed", "strategies"]
     )]
     apply: Vec<String>,
-    /// Take a strategy although it gives this up: `weaker-durability`, `age`, `late-visibility`.
+    /// Take a strategy although it gives this up: `weaker-durability`, `age`, `late-visibility`,
+    /// `undefined-bytes`.
     #[arg(long, value_name = "WORD", requires = "strategies")]
     allow: Vec<String>,
     /// Take a strategy that destroys the files it is for.

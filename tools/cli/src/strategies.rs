@@ -64,7 +64,9 @@ fn list() {
         if let Some((flag, why)) = row.classes.asks_for() {
             let without =
                 row.classes.kept_with.map_or(String::new(), |key| format!(", but for {key}="));
-            say_line!("    {why}: `iolab run` takes it with {flag}{without}");
+            let only = row.classes.given_up_with;
+            let only = only.map_or(String::new(), |(key, value)| format!("with {key}={value} it "));
+            say_line!("    {only}{why}: `iolab run` takes it with {flag}{without}");
         }
     }
     say_line!("\nWhich may stand on which, the upper one in the row, the lower one in the column:");
@@ -108,6 +110,7 @@ fn as_json() -> Value {
             "usage": row.usage,
             "classes": classes,
             "kept_with": row.classes.kept_with,
+            "given_up_with": row.classes.given_up_with.map(|(key, value)| format!("{key}={value}")),
             "flag": row.classes.asks_for().map(|(flag, _)| flag),
         })
     };

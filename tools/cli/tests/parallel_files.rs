@@ -9,6 +9,8 @@ use tempfile::TempDir;
 
 #[path = "parallel_files/collectives.rs"]
 mod collectives;
+#[path = "parallel_files/netcdf.rs"]
+mod netcdf;
 #[path = "parallel_files/properties.rs"]
 mod properties;
 #[path = "parallel_files/stages.rs"]

@@ -7,6 +7,7 @@ use super::classes::{
 use super::cruel::Trouble;
 use super::hdf5::Properties;
 use super::mpiio::{Collect, Demote, Hints, MpiIoStage};
+use super::netcdf;
 use super::parameter::{Parameters, unknown};
 use super::write_back::Settings;
 use super::{
@@ -40,6 +41,8 @@ pub enum Build {
     Place(fn(&Parameters) -> Result<Stage, Refusal>),
     /// Reads the properties with which HDF5 opens files.
     Hdf5(fn(&Parameters) -> Result<Properties, Refusal>),
+    /// Reads what files of NetCDF get.
+    NetCdf(fn(&Parameters) -> Result<netcdf::Properties, Refusal>),
     /// Keeps small files in a container, by their names; only a mount hears of all names.
     Names(fn(&Parameters) -> Result<DeferClose, Refusal>),
 }
@@ -52,6 +55,7 @@ impl Build {
             Build::MpiIo(build) => _ = build(parameters)?,
             Build::Place(read) => _ = read(parameters)?,
             Build::Hdf5(read) => _ = read(parameters)?,
+            Build::NetCdf(read) => _ = read(parameters)?,
             Build::Names(read) => _ = read(parameters)?,
         }
         Ok(Box::new(Null::DEAF))
@@ -385,12 +389,30 @@ const H5: Row = Row {
     build: Build::Hdf5(Properties::parse),
 };
 
+const NC: Row = Row {
+    name: "nc",
+    summary: "gives files of NetCDF a larger cache for chunks, room behind the header, or no fill values",
+    usage: "nc:chunk-cache=64m[,header-pad=64k,nofill=yes,paths=GLOB,exclude=GLOB], or without chunk-cache",
+    classes: Classes {
+        layer: Layer::NetCdf,
+        scope: Scope::Metadata,
+        interference: Interference::Opening,
+        semantics: Semantics::UndefinedBytes,
+        given_up_with: Some((netcdf::NO_FILL, "yes")),
+        needs: &[Need::NetCdf],
+        owns: &[Owned::NetCdfProperties],
+        ..Classes::PLAIN
+    },
+    build: Build::NetCdf(netcdf::Properties::parse),
+};
+
 /// All strategies.
 pub struct Catalog;
 
 impl Catalog {
     /// Every row, in the order of documentation.
     pub const ROWS: &[Row] = &[
+        NC,
         H5,
         COLLECT,
         COLLECT_CRUEL,

@@ -104,6 +104,8 @@ closed! {
         /// Other processes of the program may miss what a write has returned for until a call that all of them
         /// make, and a process that dies before takes it along.
         LateVisibility "late visibility",
+        /// Elements that a program has not written read as anything.
+        UndefinedBytes "undefined bytes",
         /// Nothing: the file holds other bytes.
         Destroyed "destroyed",
     }
@@ -142,6 +144,8 @@ closed! {
         Mpi "MPI",
         /// A program of HDF5.
         Hdf5 "HDF5",
+        /// A program of NetCDF or PnetCDF.
+        NetCdf "NetCDF",
         /// A page cache below.
         PageCache "page cache",
     }
@@ -162,6 +166,8 @@ closed! {
         Hints "hints",
         /// With which properties HDF5 opens files.
         Properties "properties of files",
+        /// The same of NetCDF.
+        NetCdfProperties "properties of NetCDF files",
         /// Who does what for whom in a collective access.
         Exchange "collective accesses",
     }
@@ -208,6 +214,8 @@ pub struct Classes {
     pub semantics: Semantics,
     /// The parameter with which it keeps all of it, where it gives some up.
     pub kept_with: Option<&'static str>,
+    /// The parameter and its value with which alone it gives some of it up.
+    pub given_up_with: Option<(&'static str, &'static str)>,
     /// Who sees written bytes.
     pub visibility: Visibility,
     /// What becomes of transfers' extents.
@@ -229,6 +237,7 @@ impl Classes {
         state: State::None,
         semantics: Semantics::Kept,
         kept_with: None,
+        given_up_with: None,
         visibility: Visibility::AtOnce,
         shape: Shape::Same,
         needs: &[],

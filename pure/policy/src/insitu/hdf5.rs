@@ -4,9 +4,7 @@
 //! when bytes move: HDF5 reads properties once, when it creates or opens a file. What they change is where
 //! the library puts bytes and which calls it makes of them; what a program finds in the file stays.
 
-mod account;
-
-pub use account::{Account, Effect, Line};
+pub use super::opened::{Account, Effect, Line};
 
 use super::parameter::{Parameters, answer, in_range, size, size_text, unknown};
 use iolab_vocab::Refusal;

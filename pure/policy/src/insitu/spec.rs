@@ -6,6 +6,7 @@ use super::classes::{Classes, Layer, Need, Semantics, Shape};
 use super::count;
 use super::hdf5::Properties;
 use super::mpiio::MpiIoStage;
+use super::netcdf;
 use super::plan::Plan;
 use super::selection::Selection;
 use super::write_back::{WRITERS, writers};
@@ -203,7 +204,12 @@ impl StrategySpec {
     pub fn classes(&self) -> Classes {
         let classes = self.row().classes;
         let is_given = |key: &str| self.parameters.iter().any(|(known, _)| known == key);
-        match classes.kept_with.is_some_and(is_given) {
+        let is_set = |(key, value): (&str, &str)| {
+            self.parameters.iter().any(|(known, given)| known == key && given == value)
+        };
+        let keeps = classes.kept_with.is_some_and(is_given)
+            || classes.given_up_with.is_some_and(|it| !is_set(it));
+        match keeps {
             true => Classes { semantics: Semantics::Kept, ..classes },
             false => classes,
         }
@@ -228,7 +234,11 @@ impl StrategySpec {
     pub fn mpiio(&self) -> Option<MpiIoStage> {
         match self.row().build {
             Build::MpiIo(build) => build(&self.parameters).ok(),
-            Build::Posix(_) | Build::Place(_) | Build::Names(_) | Build::Hdf5(_) => None,
+            Build::Posix(_)
+            | Build::Place(_)
+            | Build::Names(_)
+            | Build::Hdf5(_)
+            | Build::NetCdf(_) => None,
         }
     }
 
@@ -236,7 +246,19 @@ impl StrategySpec {
     pub fn hdf5(&self) -> Option<Properties> {
         match self.row().build {
             Build::Hdf5(read) => read(&self.parameters).ok(),
-            Build::Posix(_) | Build::MpiIo(_) | Build::Place(_) | Build::Names(_) => None,
+            Build::Posix(_)
+            | Build::MpiIo(_)
+            | Build::Place(_)
+            | Build::Names(_)
+            | Build::NetCdf(_) => None,
+        }
+    }
+
+    /// What files of NetCDF are to get, if it is a stage of that layer.
+    pub fn netcdf(&self) -> Option<netcdf::Properties> {
+        match self.row().build {
+            Build::NetCdf(read) => read(&self.parameters).ok(),
+            _ => None,
         }
     }
 
@@ -244,7 +266,11 @@ impl StrategySpec {
     pub fn place(&self) -> Option<Stage> {
         match self.row().build {
             Build::Place(read) => read(&self.parameters).ok(),
-            Build::Posix(_) | Build::MpiIo(_) | Build::Names(_) | Build::Hdf5(_) => None,
+            Build::Posix(_)
+            | Build::MpiIo(_)
+            | Build::Names(_)
+            | Build::Hdf5(_)
+            | Build::NetCdf(_) => None,
         }
     }
 
@@ -252,7 +278,11 @@ impl StrategySpec {
     pub fn deferral(&self) -> Option<DeferClose> {
         match self.row().build {
             Build::Names(read) => read(&self.parameters).ok(),
-            Build::Posix(_) | Build::MpiIo(_) | Build::Place(_) | Build::Hdf5(_) => None,
+            Build::Posix(_)
+            | Build::MpiIo(_)
+            | Build::Place(_)
+            | Build::Hdf5(_)
+            | Build::NetCdf(_) => None,
         }
     }
 
@@ -430,6 +460,7 @@ mod tests {
                 Build::Posix(_) | Build::Place(_) | Build::Names(_) => Layer::Posix,
                 Build::MpiIo(_) => Layer::MpiIo,
                 Build::Hdf5(_) => Layer::Hdf5,
+                Build::NetCdf(_) => Layer::NetCdf,
             };
             assert_eq!(row.classes.layer, layer, "{}", row.name);
         }

@@ -228,20 +228,22 @@ pub struct Consent {
 }
 
 /// What can be consented to: the word, and the flag that says it.
-const WORDS: [(&str, &str); 5] = [
+const WORDS: [(&str, &str); 6] = [
     (WEAKER_DURABILITY, "--allow weaker-durability"),
     (AGE, "--allow age"),
     (LATE_VISIBILITY, "--allow late-visibility"),
+    (UNDEFINED_BYTES, "--allow undefined-bytes"),
     (CRUEL, "--cruel"),
     (DESTROYED, "--i-know-this-destroys-data"),
 ];
 const WEAKER_DURABILITY: &str = "weaker-durability";
 const AGE: &str = "age";
 const LATE_VISIBILITY: &str = "late-visibility";
+const UNDEFINED_BYTES: &str = "undefined-bytes";
 const CRUEL: &str = "cruel";
 const DESTROYED: &str = "destroyed";
 /// How many of them `--allow` takes.
-const ALLOWED_BY_WORD: usize = 3;
+const ALLOWED_BY_WORD: usize = 4;
 
 impl Consent {
     /// What flags of a command line say.
@@ -320,6 +322,9 @@ fn asked(classes: &Classes) -> Option<Asked> {
         (Semantics::Destroyed, _) => (DESTROYED, "destroys the meaning of files"),
         (Semantics::WeakerDurability, _) => {
             (WEAKER_DURABILITY, "lets a crash of the machine take what was synced")
+        }
+        (Semantics::UndefinedBytes, _) => {
+            (UNDEFINED_BYTES, "leaves elements undefined that a program has not written")
         }
         (Semantics::MayBeOld, _) => (AGE, "lets reads miss what others have just written"),
         (Semantics::LateVisibility, _) => (
@@ -510,7 +515,7 @@ fn comparable(spec: &StrategySpec) -> Result<(), Refusal> {
     if has_a_place(spec.row()) {
         return Err(needs_a_run(spec, "a study starts programs by itself"));
     }
-    if spec.classes().owns(Owned::Properties) {
+    if spec.classes().owns(Owned::Properties) || spec.classes().owns(Owned::NetCdfProperties) {
         return Err(Refusal {
             message: format!(
                 "`{}` has the same data lie elsewhere in files, which a study compares byte by byte",
@@ -547,6 +552,7 @@ pub fn given_up(specs: &[StrategySpec]) -> Vec<String> {
         Semantics::WeakerDurability,
         Semantics::MayBeOld,
         Semantics::LateVisibility,
+        Semantics::UndefinedBytes,
         Semantics::Destroyed,
     ];
     let gives_up =

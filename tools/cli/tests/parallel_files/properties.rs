@@ -11,29 +11,48 @@ const AS_WANTED: &str = "alignment 4096 from 1024, metadata 1048576, cache 67108
 
 /// The program, compiled by `compiler` for that kind of HDF5.
 fn program(folder: &TempDir, compiler: &str, options: &[&str], kind: &str) -> PathBuf {
-    need(compiler);
     let headers = format!("/usr/include/hdf5/{kind}");
-    assert!(Path::new(&headers).exists(), "{headers} is not there: tools/setup/install test");
+    let library = format!("hdf5/{kind}/libhdf5.so");
+    built(folder, compiler, "properties.c", (&headers, &library), options)
+}
+
+/// A program of this folder, compiled with those headers and that library of the system.
+pub(super) fn built(
+    folder: &TempDir,
+    compiler: &str,
+    source: &str,
+    (headers, library): (&str, &str),
+    options: &[&str],
+) -> PathBuf {
+    need(compiler);
+    let library = Path::new("/usr/lib/x86_64-linux-gnu").join(library);
+    for needed in [Path::new(headers), &library] {
+        assert!(needed.exists(), "{needed:?} is not there: tools/setup/install test");
+    }
     let program = folder.path().join("program");
     let built = Command::new(compiler)
-        .args(["-w", "-I", &headers, "-o"])
+        .args(["-w", "-I", headers, "-o"])
         .arg(&program)
         .args(options)
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parallel_files/properties.c"))
-        .arg(format!("/usr/lib/x86_64-linux-gnu/hdf5/{kind}/libhdf5.so"))
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parallel_files").join(source))
+        .arg(library)
         .output()
         .unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     program
 }
 
-fn ran(words: &[&str], folder: &TempDir) -> Output {
+pub(super) fn ran(words: &[&str], folder: &TempDir) -> Output {
     Command::new(words[0]).args(&words[1..]).current_dir(folder.path()).output().unwrap()
 }
 
-fn under(apply: &str, words: &[&str], folder: &TempDir) -> (String, String) {
+/// What a program prints and iolab says, with consent to what `nc` may leave undefined.
+pub(super) fn under(apply: &str, words: &[&str], folder: &TempDir) -> (String, String) {
     let iolab = env!("CARGO_BIN_EXE_iolab");
-    let all = [&[iolab, "run", "--strict", "--apply", apply, "--"], words].concat();
+    let consent: &[&str] =
+        if apply.contains("nofill=yes") { &["--allow", "undefined-bytes"] } else { &[] };
+    let run = [iolab, "run", "--strict", "--apply", apply];
+    let all = [&run[..], consent, &["--"], words].concat();
     let output = ran(&all, folder);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{apply} {words:?}: {said}");

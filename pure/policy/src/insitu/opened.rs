@@ -1,30 +1,57 @@
-//! What a stage of this layer did in a run: as processes leave it, line by line, and as a launcher tells it.
+//! What a stage of HDF5 or NetCDF, which gives files other properties, did in a run: as processes leave it, line by line,
+//! and as a launcher tells it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What became of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
-    /// The file was opened with it.
+    /// The file has it.
     Set,
-    /// This version of HDF5 has no function for it.
+    /// This version of the library has no function for it.
     Unknown,
     /// It is about ranks, and the file was not opened by MPI-IO.
     NotParallel,
-    /// HDF5 does not take the value.
+    /// The library does not take the value.
     Refused,
     /// The call does not wait for the open, and was left alone.
     Asynchronous,
+    /// It is about chunks, and the file is a classic one of NetCDF.
+    NoChunks,
+    /// It is about the header of a classic file, and the file is one of HDF5.
+    NoHeader,
+    /// It is about a new file, and this one was there before.
+    NotNew,
+    /// It comes when definitions of variables end, and the program has ended none.
+    NothingDefined,
+    /// It makes data begin later, where offsets of the file's format may end.
+    NoRoom,
+    /// It is about what is written, and the file is open for reading.
+    OnlyRead,
+    /// The file has it without.
+    Already,
 }
 
 impl Effect {
-    const ALL: [(Effect, &str); 5] = [
+    const ALL: [(Effect, &str); 12] = [
         (Effect::Set, "set"),
         (Effect::Unknown, "unknown"),
         (Effect::NotParallel, "not-parallel"),
         (Effect::Refused, "refused"),
         (Effect::Asynchronous, "asynchronous"),
+        (Effect::NoChunks, "no-chunks"),
+        (Effect::NoHeader, "no-header"),
+        (Effect::NotNew, "not-new"),
+        (Effect::NothingDefined, "nothing-defined"),
+        (Effect::NoRoom, "no-room"),
+        (Effect::OnlyRead, "only-read"),
+        (Effect::Already, "already"),
     ];
+
+    /// Whether it is about one opening of a file, and says nothing against what became of the property at another.
+    fn is_of_one_opening(self) -> bool {
+        matches!(self, Effect::NotNew | Effect::NothingDefined | Effect::OnlyRead)
+    }
 
     fn word(self) -> &'static str {
         Effect::ALL.iter().find(|it| it.0 == self).map_or("", |it| it.1)
@@ -41,6 +68,19 @@ impl Effect {
             Effect::NotParallel => "not set: the file was not opened by MPI-IO".to_owned(),
             Effect::Refused => format!("not set: {library} does not take it"),
             Effect::Asynchronous => "not set: the call does not wait for the open".to_owned(),
+            Effect::NoChunks => "not set: the file is classic, which has no chunks".to_owned(),
+            Effect::NoHeader => {
+                "not set: the file is NetCDF-4, whose definitions move no data".to_owned()
+            }
+            Effect::NotNew => {
+                "not set: the file was there before, and its data would move".to_owned()
+            }
+            Effect::NothingDefined => "not set: no definitions of variables were ended".to_owned(),
+            Effect::NoRoom => {
+                "not set: offsets of the file's format may end before its data does".to_owned()
+            }
+            Effect::OnlyRead => "not set: the file is open for reading".to_owned(),
+            Effect::Already => format!("so without: {library} does it of itself"),
         }
     }
 }
@@ -48,7 +88,7 @@ impl Effect {
 /// One thing a process leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// It has come to HDF5, of this version.
+    /// It has come to the library, of this version.
     Began {
         /// As `HDF5 1.10.8`.
         library: String,
@@ -58,7 +98,7 @@ pub enum Line {
         /// The file's path.
         path: String,
     },
-    /// What became of a property for a file; of several lines the last counts.
+    /// What became of a property for a file; of several lines the last counts that is not about one opening only.
     Property {
         /// The file's path.
         path: String,
@@ -120,39 +160,41 @@ impl Account {
                     account.files.insert(path);
                 }
                 Line::Property { path, asked, effect } => {
-                    account.properties.entry(asked).or_default().insert(path, effect);
+                    let fates = account.properties.entry(asked).or_default();
+                    if !(effect.is_of_one_opening() && fates.contains_key(&path)) {
+                        fates.insert(path, effect);
+                    }
                 }
             }
         }
         account
     }
 
-    /// Whether any process of the run came to HDF5.
-    pub fn has_hdf5(&self) -> bool {
+    /// Whether any process of the run came to the library.
+    pub fn has_library(&self) -> bool {
         !self.libraries.is_empty()
     }
 
-    /// For people.
-    pub fn lines(&self) -> Vec<String> {
-        if !self.has_hdf5() {
-            return vec![
-                "h5: no program of the run has opened a file with HDF5 (linked statically with it, a \
+    /// For people, of a stage of that name for that library.
+    pub fn lines(&self, stage: &str, of: &str) -> Vec<String> {
+        if !self.has_library() {
+            return vec![format!(
+                "{stage}: no program of the run has opened a file with {of} (linked statically with it, a \
                  program makes no call that is heard)"
-                    .to_owned(),
-            ];
+            )];
         }
         if self.files.is_empty() {
-            return vec!["h5: no file was opened with HDF5 that it is for".to_owned()];
+            return vec![format!("{stage}: no file was opened with {of} that it is for")];
         }
         let library = self.libraries.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        let mut lines = vec![format!("h5: {}", files(self.files.len()))];
+        let mut lines = vec![format!("{stage}: {}", files(self.files.len()))];
         for (asked, fates) in &self.properties {
             let mut counts: BTreeMap<Effect, usize> = BTreeMap::new();
             fates.values().for_each(|effect| *counts.entry(*effect).or_default() += 1);
             let is_mixed = counts.len() > 1;
             for (effect, count) in counts {
-                let of = if is_mixed { format!(", for {}", files(count)) } else { String::new() };
-                lines.push(format!("h5: {asked}: {}{of}", effect.said(&library)));
+                let many = if is_mixed { format!(", for {}", files(count)) } else { String::new() };
+                lines.push(format!("{stage}: {asked}: {}{many}", effect.said(&library)));
             }
         }
         lines
@@ -188,8 +230,9 @@ mod tests {
 
     #[test]
     fn files_are_counted_and_what_became_of_properties_is_told_apart() {
-        let account =
-            |lines: &[Line]| Account::of(&lines.iter().map(Line::text).collect::<String>()).lines();
+        let account = |lines: &[Line]| {
+            Account::of(&lines.iter().map(Line::text).collect::<String>()).lines("h5", "HDF5")
+        };
         let began = Line::Began { library: "HDF5 1.10.8".to_owned() };
         let opened = |path: &str| Line::Opened { path: path.to_owned() };
         let (a, b) = (opened("/a"), opened("/b"));
@@ -201,5 +244,25 @@ mod tests {
         assert_eq!(told, ["h5: 2 files", "h5: meta-block=1m: set, for 1 file", refused]);
         assert!(account(&[])[0].starts_with("h5: no program of the run has opened"));
         assert_eq!(account(&[began]), ["h5: no file was opened with HDF5 that it is for"]);
+    }
+
+    #[test]
+    fn a_file_that_got_a_property_has_it_when_it_is_opened_again() {
+        let told = |effects: &[Effect]| {
+            let began = Line::Began { library: "NetCDF 4.9.0".to_owned() };
+            let opened = Line::Opened { path: "/a".to_owned() };
+            let fates = effects.iter().map(|effect| property("/a", *effect));
+            let lines: String =
+                [began, opened].into_iter().chain(fates).map(|it| it.text()).collect();
+            Account::of(&lines).lines("nc", "NetCDF").remove(1)
+        };
+        let ended = [Effect::NothingDefined, Effect::Set, Effect::NothingDefined, Effect::NotNew];
+        assert_eq!(told(&ended), "nc: meta-block=1m: set");
+        assert_eq!(
+            told(&[Effect::OnlyRead, Effect::Set, Effect::OnlyRead]),
+            "nc: meta-block=1m: set"
+        );
+        assert!(told(&[Effect::Set, Effect::Refused]).ends_with("NetCDF 4.9.0 does not take it"));
+        assert!(told(&[Effect::NotNew]).ends_with("was there before, and its data would move"));
     }
 }
