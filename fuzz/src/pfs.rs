@@ -5,6 +5,7 @@ use iolab_pfs::session::{Arrival, Greeting, Hello, Role, Session, Welcome};
 use iolab_pfs::window::Window;
 use iolab_pfs::wire::{self, HEADER_BYTES, Header};
 use iolab_pfs::{Incarnation, Party, SessionId};
+use iolab_policy::{placement, write_policy};
 
 /// What stands in front of a frame in an input: kind, flags, bytes of fields, bytes of payload.
 const FRONT_BYTES: usize = 4;
@@ -200,5 +201,7 @@ fn welcome() -> Welcome {
         party: Party::Server(0),
         servers: 1,
         caches: 0,
+        placement: placement::catalog::USUAL,
+        write_policy: write_policy::catalog::USUAL,
     }
 }
