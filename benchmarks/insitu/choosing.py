@@ -70,10 +70,8 @@ def tuned(command, place):
     return (winner["stack"] if isinstance(winner, dict) else winner), told["run_count"]
 
 
-def e11():
-    stacks = list(grid())
-    print(f"Speed beside plain; the grid is {len(stacks)} stacks, each measured {ROUNDS} times, in turns with plain and the tuned one.\n")
-    rows = []
+def compared(stacks):
+    """A row for each program."""
     with tempfile.TemporaryDirectory() as made:
         for name, command in programs(made):
             place = Path(tempfile.mkdtemp(dir=made))
@@ -86,8 +84,15 @@ def e11():
                 return elapsed([*ways[way], *command], cwd=place)
 
             took = rounds(ways, once)
-            best = min(list(ways)[2:] + ["plain"], key=lambda way: statistics.median(took[way]))
+            best = min(["plain", *list(ways)[2:]], key=lambda way: statistics.median(took[way]))
             middle, *_ = ratio(took["tuned"], took[best])
-            cells = (shown(took[way], took["plain"]) for way in ("tuned", best))
-            rows.append((name, f"`{stack}`" if stack else "nothing", next(cells), f"`{best}`", next(cells), f"{middle:.2f}", f"{run_count} of {len(stacks) * ROUNDS}"))
-    table(["program", "tuned", "its speed", "best of the grid", "its speed", "tuned ÷ best", "runs"], rows)
+            speeds = [shown(took[way], took["plain"]) for way in ("tuned", best)]
+            runs = f"{run_count} of {len(stacks) * ROUNDS}"
+            yield name, f"`{stack}`" if stack else "nothing", speeds[0], f"`{best}`", speeds[1], f"{middle:.2f}", runs
+
+
+def e11():
+    stacks = list(grid())
+    print(f"Speed beside plain; the grid is {len(stacks)} stacks, each measured {ROUNDS} times, in turns with plain and the tuned one.\n")
+    heads = ["program", "tuned", "its speed", "best of the grid", "its speed", "tuned ÷ best", "runs"]
+    table(heads, compared(stacks))

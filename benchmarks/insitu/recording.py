@@ -13,7 +13,7 @@ INTERFACES = {
     "POSIX": ("cc", [], "posix,stdio"),
     "MPI-IO (MPICH)": ("mpicc.mpich", ["-DMPIIO"], "posix,stdio,mpi"),
     "MPI-IO (Open MPI)": ("mpicc.openmpi", ["-DMPIIO"], "posix,stdio,mpi"),
-    "HDF5": ("h5cc", ["-DHDF5"], "posix,stdio,hdf5"),
+    "HDF5": ("h5cc", ["-DHDF5", "-shlib"], "posix,stdio,hdf5"),
 }
 
 
