@@ -24,11 +24,11 @@ MIB = 1 << 20
 
 
 @contextlib.contextmanager
-def mounted(source, point, *stages):
+def mounted(source, point, *stages, iolab=IOLAB):
     """`point` shows `source` by a mount with these stages."""
     point.mkdir()
     apply = [word for stage in stages for word in ("--apply", stage)]
-    command = [IOLAB, "mount", *apply, "--allow", "late-visibility", source, point]
+    command = [iolab, "mount", *apply, "--allow", "late-visibility", source, point]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         if not server.stdout.readline().startswith("ready: "):

@@ -24,6 +24,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks/insitu"))
+from house import mounted  # noqa: E402
 
 PYTHON_RECORDS = (
     "f = open('records', 'wb', buffering=0)\n"
@@ -76,26 +78,6 @@ def chosen(stack, paths):
     return " + ".join(f"{stage}{',' if ':' in stage else ':'}paths={paths}" for stage in stages)
 
 
-@contextlib.contextmanager
-def storage(iolab, stage, scratch):
-    """A directory of the storage that is asked for."""
-    below = scratch / "storage"
-    below.mkdir()
-    if not stage:
-        yield below
-        return
-    above = scratch / "slow"
-    above.mkdir()
-    server = subprocess.Popen([iolab, "mount", "--apply", stage, below, above], stdout=subprocess.PIPE, text=True)
-    try:
-        if not server.stdout.readline().startswith("ready: "):
-            sys.exit(f"no mount of {stage}")
-        yield above
-    finally:
-        server.terminate()
-        server.wait()
-
-
 def examples(build: Path):
     """Our own examples, where they can be built."""
     programs = {}
@@ -140,7 +122,10 @@ def main():
     keep = options.keep or scratch
     keep.mkdir(exist_ok=True)
     try:
-        with storage(iolab, options.storage, scratch) as place:
+        below = scratch / "storage"
+        below.mkdir()
+        shown = mounted(below, scratch / "slow", options.storage, iolab=iolab)
+        with shown if options.storage else contextlib.nullcontext(below) as place:
             measure(options, iolab, scratch, keep, place)
     finally:
         shutil.rmtree(scratch)

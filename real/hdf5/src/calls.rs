@@ -8,7 +8,7 @@ use crate::library::HDF5;
 use crate::objects::STATE;
 use crate::properties;
 use crate::rows::{Call, RECORDER, What};
-use iolab_layer::inside::Inside;
+use iolab_layer::inside::{Inside, kept};
 use iolab_layer::library::{self, Library};
 use iolab_layer::lock::{Hold, survive_forks};
 use iolab_layer::recorder::Times;
@@ -81,16 +81,6 @@ fn recorded(
         RECORDER.push(record);
     }
     answer
-}
-
-/// Does work that may ask the library, and keeps the program's number of its last error.
-fn kept<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: this thread's own word; what is asked of the library may change it.
-    let error = unsafe { *libc::__errno_location() };
-    let done = work();
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = error };
-    done
 }
 
 macro_rules! wrappers {

@@ -5,7 +5,7 @@ use crate::library::Hdf5;
 use crate::rows::RECORDER;
 use iolab_layer::library::Library;
 use iolab_layer::lock::Locked;
-use iolab_layer::recorder::absolute;
+use iolab_layer::recorder::{Numbers, absolute};
 use std::collections::BTreeMap;
 
 /// All of it.
@@ -17,14 +17,14 @@ pub(crate) struct State {
     /// Absolute paths, by the name a file was opened with last.
     paths: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Numbers of files and texts in the run, the latter by file.
-    numbers: BTreeMap<(u32, Vec<u8>), u32>,
+    numbers: Numbers,
 }
 
 pub(crate) static STATE: Locked<State> = Locked::new(State {
     objects: BTreeMap::new(),
     lists: Vec::new(),
     paths: BTreeMap::new(),
-    numbers: BTreeMap::new(),
+    numbers: Numbers::none(),
 });
 
 /// What an identifier stands for, as records have it.
@@ -137,11 +137,5 @@ fn keep(library: &'static Library, id: i64, known: Known) -> Known {
 
 /// The number of a path, or of a text about an object of `file`; given out once.
 fn number(file: u32, text: Vec<u8>) -> u32 {
-    let key = (file, text);
-    if let Some(number) = STATE.lock().numbers.get(&key) {
-        return *number;
-    }
-    let number = RECORDER.number(&key.1);
-    STATE.lock().numbers.insert(key, number);
-    number
+    Numbers::of(&STATE, |state| &mut state.numbers, &RECORDER, (file, text))
 }

@@ -11,8 +11,8 @@ use crate::objects::STATE;
 use iolab_layer::applied;
 use iolab_layer::library::Library;
 use iolab_layer::recorder::absolute;
-use iolab_policy::insitu::Selection;
 use iolab_policy::insitu::hdf5::{Effect, Line, Properties, Property, slots};
+use iolab_policy::insitu::{Selection, StrategySpec};
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,7 @@ use std::sync::OnceLock;
 /// The properties of this program's files, and the files; none without the strategy.
 fn wanted() -> &'static [(Selection, Properties)] {
     static WANTED: OnceLock<Vec<(Selection, Properties)>> = OnceLock::new();
-    WANTED.get_or_init(|| {
-        let specs = applied::strategies(|spec| spec.hdf5().is_some()).into_iter();
-        specs.filter_map(|spec| spec.hdf5().map(|it| (spec.selection, it))).collect()
-    })
+    WANTED.get_or_init(|| applied::of_layer(StrategySpec::hdf5))
 }
 
 /// Whether any file gets properties.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The strategies of this program that `is_here` knows for the layer's. None where the text cannot be read or
 /// nobody has consented to it, which the recorder's library tells, which reads the same.
-pub fn strategies(is_here: fn(&StrategySpec) -> bool) -> Vec<StrategySpec> {
+pub fn strategies(is_here: impl Fn(&StrategySpec) -> bool) -> Vec<StrategySpec> {
     let text = std::env::var("IOLAB_APPLY").unwrap_or_default();
     let Ok(mut specs) = StrategySpec::parse_all(&text) else { return Vec::new() };
     specs.retain(is_here);
@@ -18,6 +18,12 @@ pub fn strategies(is_here: fn(&StrategySpec) -> bool) -> Vec<StrategySpec> {
         Ok(_remarks) => specs,
         Err(_refusal) => Vec::new(),
     }
+}
+
+/// What the layer's strategies of this program come to, by `read`, and the files each is for.
+pub fn of_layer<P>(read: fn(&StrategySpec) -> Option<P>) -> Vec<(Selection, P)> {
+    let specs = strategies(|spec| read(spec).is_some()).into_iter();
+    specs.filter_map(|spec| read(&spec).map(|it| (spec.selection, it))).collect()
 }
 
 /// Whether a strategy is for a file, by the name the program uses or by the one with symbolic links resolved.

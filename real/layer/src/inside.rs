@@ -28,3 +28,13 @@ impl Drop for Inside {
         self.0.set(0);
     }
 }
+
+/// Does work that may ask the library, and keeps the program's number of its last error.
+pub fn kept<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: this thread's own word; what is asked of the library may change it.
+    let error = unsafe { *libc::__errno_location() };
+    let done = work();
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = error };
+    done
+}

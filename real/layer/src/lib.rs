@@ -1,7 +1,6 @@
 //! What the libraries that see calls of a layer above POSIX share: the way to the recorder, whether a thread is in a
-//! call of
-//! their layer already, what the loader has and which library a call is for, locks that forks survive, and which
-//! strategies of their layer are applied.
+//! call of their layer already, what the loader has and which library a call is for, locks that forks survive, and
+//! which strategies of their layer are applied.
 //!
 //! They are preloaded beside `libiolab_intercept.so`, each with this crate's state for itself.
 

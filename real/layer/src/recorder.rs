@@ -1,8 +1,10 @@
 //! The way to the recorder in the other library, which is in every recorded process.
 
 use crate::loader;
+use crate::lock::Locked;
 use iolab_trace::Function;
 use iolab_trace::spool::{DOOR_NAME, DOOR_VERSION, Door, LeftOut, Record};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -52,6 +54,33 @@ impl Recorder {
         if let Some(door) = self.door() {
             (door.left_out)(reason as usize);
         }
+    }
+}
+
+/// Numbers of paths and of texts about objects, each given out once.
+pub struct Numbers(BTreeMap<(u32, Vec<u8>), u32>);
+
+impl Numbers {
+    /// None so far.
+    pub const fn none() -> Numbers {
+        Numbers(BTreeMap::new())
+    }
+
+    /// The number of a text about an object of `file`, or (file 0) of a path. `state` is where the numbers are; it is not
+    /// held while the recorder is asked.
+    pub fn of<S: Send>(
+        state: &Locked<S>,
+        numbers: fn(&mut S) -> &mut Numbers,
+        recorder: &Recorder,
+        (file, text): (u32, Vec<u8>),
+    ) -> u32 {
+        let key = (file, text);
+        if let Some(number) = numbers(&mut state.lock()).0.get(&key) {
+            return *number;
+        }
+        let number = recorder.number(&key.1);
+        numbers(&mut state.lock()).0.insert(key, number);
+        number
     }
 }
 

@@ -7,7 +7,7 @@ use crate::ask::Asked;
 use crate::objects::{self, STATE};
 use crate::properties::{self, Around};
 use crate::rows::{Call, RECORDER, What};
-use iolab_layer::inside::Inside;
+use iolab_layer::inside::{Inside, kept};
 use iolab_layer::library::{self, Kind};
 use iolab_layer::lock::{Hold, survive_forks};
 use iolab_layer::recorder::Times;
@@ -90,16 +90,6 @@ fn recorded(
 fn locks() -> &'static [&'static dyn Hold] {
     static LOCKS: LazyLock<[&'static dyn Hold; 2]> = LazyLock::new(|| [&STATE, library::lock()]);
     &*LOCKS
-}
-
-/// Does work that may ask the library, and keeps the program's number of its last error.
-fn kept<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: this thread's own word; what is asked of the library may change it.
-    let error = unsafe { *libc::__errno_location() };
-    let done = work();
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = error };
-    done
 }
 
 /// The function of that name, seen.

@@ -5,7 +5,7 @@ use crate::properties::Chosen;
 use crate::requests::Requests;
 use crate::rows::RECORDER;
 use iolab_layer::lock::Locked;
-use iolab_layer::recorder::absolute;
+use iolab_layer::recorder::{Numbers, absolute};
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 
@@ -16,7 +16,7 @@ pub(crate) struct State {
     /// By identifiers of file (or group) and variable.
     variables: BTreeMap<(usize, c_int, c_int), Known>,
     /// Numbers of files and texts in the run, the latter by file.
-    numbers: BTreeMap<(u32, Vec<u8>), u32>,
+    numbers: Numbers,
     /// Accesses that are posted and not waited for.
     pub(crate) requests: Requests,
     /// Open files that the strategy is for, by identifier.
@@ -26,7 +26,7 @@ pub(crate) struct State {
 pub(crate) static STATE: Locked<State> = Locked::new(State {
     files: BTreeMap::new(),
     variables: BTreeMap::new(),
-    numbers: BTreeMap::new(),
+    numbers: Numbers::none(),
     requests: Requests::none(),
     chosen: BTreeMap::new(),
 });
@@ -146,11 +146,5 @@ pub(crate) fn path_of(asked: Asked, name: &[u8]) -> Vec<u8> {
 
 /// The number of a path, or of a text about an object of `file`; given out once.
 fn number(file: u32, text: Vec<u8>) -> u32 {
-    let key = (file, text);
-    if let Some(number) = STATE.lock().numbers.get(&key) {
-        return *number;
-    }
-    let number = RECORDER.number(&key.1);
-    STATE.lock().numbers.insert(key, number);
-    number
+    Numbers::of(&STATE, |state| &mut state.numbers, &RECORDER, (file, text))
 }

@@ -8,9 +8,9 @@ use crate::ask::Asked;
 use crate::objects::{self, STATE};
 use crate::rows::What;
 use iolab_layer::applied;
-use iolab_policy::insitu::Selection;
 use iolab_policy::insitu::hdf5::slots;
 use iolab_policy::insitu::netcdf::{Effect, Line, Properties, Property};
+use iolab_policy::insitu::{Selection, StrategySpec};
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -28,10 +28,7 @@ const ALIGNMENT_OF_PARALLEL: usize = 0;
 /// The properties of this program's files, and the files; none without the strategy.
 fn wanted() -> &'static [(Selection, Properties)] {
     static WANTED: OnceLock<Vec<(Selection, Properties)>> = OnceLock::new();
-    WANTED.get_or_init(|| {
-        let specs = applied::strategies(|spec| spec.netcdf().is_some()).into_iter();
-        specs.filter_map(|spec| spec.netcdf().map(|it| (spec.selection, it))).collect()
-    })
+    WANTED.get_or_init(|| applied::of_layer(StrategySpec::netcdf))
 }
 
 /// Whether any file gets properties.

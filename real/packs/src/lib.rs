@@ -14,7 +14,7 @@ mod writer;
 
 pub use directories::{directory_below, split};
 pub use left::{Left, left_in, packs_in};
-pub use make::{Made, make, scratch_prefix, write_all};
+pub use make::{Made, make, scratch_prefix, timestamps, write_all};
 pub use pack::{OnDisk, Pack, PackError, begun_ns};
 pub use unpack::{Unpacked, unpack};
 pub use writer::{Writer, is_name, now_ns};

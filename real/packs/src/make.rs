@@ -94,15 +94,13 @@ fn attribute(fd: BorrowedFd<'_>, attributes: &Attributes) -> io::Result<()> {
         }
     }
     rustix::fs::fchmod(fd, Mode::from_raw_mode(mode))?;
-    let times = Timestamps {
-        last_access: timespec(attributes.accessed),
-        last_modification: timespec(attributes.modified),
-    };
-    rustix::fs::futimens(fd, &times)
+    rustix::fs::futimens(fd, &timestamps(attributes.accessed, attributes.modified))
 }
 
-pub(crate) fn timespec(time: Time) -> Timespec {
-    Timespec { tv_sec: time.seconds, tv_nsec: time.nanoseconds.into() }
+/// Times of a file, as the system takes them.
+pub fn timestamps(accessed: Time, modified: Time) -> Timestamps {
+    let timespec = |it: Time| Timespec { tv_sec: it.seconds, tv_nsec: it.nanoseconds.into() };
+    Timestamps { last_access: timespec(accessed), last_modification: timespec(modified) }
 }
 
 /// Gives the file its name, if nothing has it.

@@ -2,7 +2,7 @@
 
 use crate::directories::{directory_below, open_directory, split};
 use crate::left::{led_to, remove};
-use crate::make::{Made, make, timespec, write_all};
+use crate::make::{Made, make, timestamps, write_all};
 use crate::pack::{Pack, PackError};
 use crate::shown;
 use iolab_pack::{Attributes, Directory, Packed, Time};
@@ -244,5 +244,5 @@ fn times_of(directory: &Directory, before: Option<&Stat>) -> Option<Timestamps> 
     });
     let modified = old.map(|it| it.modified).max(changed)?;
     let accessed = old.map_or(modified, |it| it.accessed);
-    Some(Timestamps { last_access: timespec(accessed), last_modification: timespec(modified) })
+    Some(timestamps(accessed, modified))
 }

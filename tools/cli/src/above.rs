@@ -59,15 +59,17 @@ fn layers_of(specs: &[StrategySpec]) -> impl Iterator<Item = &'static Hosted> + 
     LAYERS.iter().filter(|hosted| specs.iter().any(|spec| spec.layer() == hosted.layer))
 }
 
-/// The libraries to be preloaded, each once: that of the hooks first, `others`, and those that host strategies.
+/// The libraries to be preloaded, each once: that of the hooks first, those of `others` that are wanted, and those that
+/// host strategies.
 pub(crate) fn preloaded(
-    others: &[Finder],
+    others: &[(bool, Finder)],
     specs: &[StrategySpec],
 ) -> Result<Vec<PathBuf>, Failure> {
+    let others = others.iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, find)| *find);
     let hosts = layers_of(specs).map(|hosted| hosted.library);
     let first: Finder = launch::find_library;
     let mut libraries = Vec::new();
-    for find in [first].into_iter().chain(others.iter().copied()).chain(hosts) {
+    for find in [first].into_iter().chain(others).chain(hosts) {
         let library = find().map_err(launch_failure)?;
         if !libraries.contains(&library) {
             libraries.push(library);

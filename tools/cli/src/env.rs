@@ -121,11 +121,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 /// The libraries to preload, that of the hooks first.
 fn libraries(layers: &[Layer], specs: &[StrategySpec]) -> Result<Vec<PathBuf>, Failure> {
-    let mut recorded: Vec<Finder> = Vec::new();
-    recorded.extend(layers.contains(&Layer::Mpi).then_some(launch::find_mpi_library as Finder));
-    recorded.extend(layers.contains(&Layer::Hdf5).then_some(launch::find_hdf5_library as Finder));
-    recorded
-        .extend(layers.contains(&Layer::Netcdf).then_some(launch::find_netcdf_library as Finder));
+    let recorded: [(bool, Finder); 3] = [
+        (layers.contains(&Layer::Mpi), launch::find_mpi_library),
+        (layers.contains(&Layer::Hdf5), launch::find_hdf5_library),
+        (layers.contains(&Layer::Netcdf), launch::find_netcdf_library),
+    ];
     above::preloaded(&recorded, specs)
 }
 

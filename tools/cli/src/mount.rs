@@ -50,13 +50,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let block = |_: &Selection| Some(storage_block::of_directory(&arguments.source));
     let strategies = StrategySpec::parse_each_on(&arguments.apply, &block)?;
-    let strategies = planned::with_plans(strategies, |_, _| {})?;
+    let mut strategies = planned::with_plans(strategies, |_, _| {})?;
     refuse_destroyers(&strategies)?;
     let covered: Vec<PathBuf> = arguments.source.canonicalize().into_iter().collect();
-    let mut strategies = strategies;
-    for spec in &mut strategies {
-        packed::resolve_place(spec, &covered)?;
-    }
+    packed::resolve_places(&mut strategies, &covered)?;
     let consent = Consent::of(&arguments.allow, arguments.cruel, false)?;
     for remark in stacking::check(&strategies, Setting::Mounted, consent)? {
         eprintln!("iolab: {remark}");

@@ -18,11 +18,18 @@ const THREADS: usize = 16;
 /// How often a person hears how far it is.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
-/// The place of a container that lies elsewhere, by its absolute name; the directories that are covered are none.
+/// The places of containers that lie elsewhere, by their absolute names; the directories that are covered are none.
 ///
 /// # Errors
-/// When it is no directory, or lies in one of those.
-pub(crate) fn resolve_place(spec: &mut StrategySpec, covered: &[PathBuf]) -> Result<(), Failure> {
+/// When one is no directory, or lies in one of those.
+pub(crate) fn resolve_places(
+    specs: &mut [StrategySpec],
+    covered: &[PathBuf],
+) -> Result<(), Failure> {
+    specs.iter_mut().try_for_each(|spec| resolve_place(spec, covered))
+}
+
+fn resolve_place(spec: &mut StrategySpec, covered: &[PathBuf]) -> Result<(), Failure> {
     let Some(to) = spec.deferral().and_then(|it| it.to) else { return Ok(()) };
     let refused = |why: String| {
         Err(Failure::new(format!("`{}`: to={to}: {why}", spec.name))

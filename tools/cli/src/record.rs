@@ -156,10 +156,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let collective = arguments.collective.applied()?;
     let settings = arguments.settings();
     let hears_mpi = settings.mpi || collective.is_some();
-    let mut layers: Vec<Finder> = Vec::new();
-    layers.extend(hears_mpi.then_some(launch::find_mpi_library as Finder));
-    layers.extend(settings.hdf5.then_some(launch::find_hdf5_library as Finder));
-    layers.extend(settings.netcdf.then_some(launch::find_netcdf_library as Finder));
+    let layers: [(bool, Finder); 3] = [
+        (hears_mpi, launch::find_mpi_library),
+        (settings.hdf5, launch::find_hdf5_library),
+        (settings.netcdf, launch::find_netcdf_library),
+    ];
     let libraries = above::preloaded(&layers, &[])?;
     let mut recorder = arguments.begin(target, &settings)?;
     let mut command = Command::new(&arguments.command[0]);

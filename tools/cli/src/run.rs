@@ -11,7 +11,7 @@ mod staging;
 mod telling;
 mod via;
 
-use crate::above::{self, Above, Finder};
+use crate::above::{self, Above};
 use crate::collective::Collective;
 use crate::failure::{Failure, LEFT};
 use crate::mounted::Via;
@@ -133,8 +133,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut command = Command::new(program);
     command.args(&arguments.command[1..]);
     let above = Above::begin(&mut command, &specs, arguments.quiet, arguments.strict);
-    let of_collective = collective.is_some().then_some(launch::find_mpi_library as Finder);
-    let libraries = above::preloaded(of_collective.as_slice(), &specs)?;
+    let libraries = above::preloaded(&[(collective.is_some(), launch::find_mpi_library)], &specs)?;
     if let Some(collective) = &collective {
         collective.prepare(&mut command);
     }

@@ -13,7 +13,7 @@ mod names;
 
 pub use names::{Action, Append, Call, ContainerId, Ending, MemberId, Names, Place, Target};
 
-use super::parameter::{Parameters, answer, in_range, size, unknown};
+use super::parameter::{Parameters, answer, size, size_in, unknown};
 use iolab_vocab::Refusal;
 
 /// Files above this become real unless it is said otherwise.
@@ -61,10 +61,7 @@ impl DeferClose {
         };
         for (key, value) in parameters {
             match key.as_str() {
-                "largest" => {
-                    settings.largest_bytes = size(key, value)?;
-                    in_range(key, settings.largest_bytes, 1..=LARGEST_BYTES_MAX)?;
-                }
+                "largest" => settings.largest_bytes = size_in(key, value, 1..=LARGEST_BYTES_MAX)?,
                 "memory" => settings.memory_bytes = size(key, value)?,
                 "exclusive" => settings.is_exclusive = answer(key, value)?,
                 "unpack" => settings.unpack = unpack(value)?,

@@ -6,7 +6,7 @@
 
 pub use super::opened::{Account, Effect, Line};
 
-use super::parameter::{Parameters, answer, in_range, size, size_text, unknown};
+use super::parameter::{Parameters, answer, size_in, size_text, unknown};
 use iolab_vocab::Refusal;
 
 /// Objects smaller than this lie anywhere, where a user says no `threshold`.
@@ -67,10 +67,14 @@ impl Properties {
         let (mut alignment, mut threshold, mut others) = (None, None, Vec::new());
         for (key, value) in parameters {
             match key.as_str() {
-                "alignment" => alignment = Some(bytes(key, value, 1)?),
-                "threshold" => threshold = Some(bytes(key, value, 0)?),
-                "meta-block" => others.push(Property::MetaBlock(bytes(key, value, 1)?)),
-                "chunk-cache" => others.push(Property::ChunkCache(bytes(key, value, 0)?)),
+                "alignment" => alignment = Some(size_in(key, value, 1..=BYTES_MAX)?),
+                "threshold" => threshold = Some(size_in(key, value, 0..=BYTES_MAX)?),
+                "meta-block" => {
+                    others.push(Property::MetaBlock(size_in(key, value, 1..=BYTES_MAX)?))
+                }
+                "chunk-cache" => {
+                    others.push(Property::ChunkCache(size_in(key, value, 0..=BYTES_MAX)?))
+                }
                 "coll-metadata" => others.push(Property::CollectiveMetadata(answer(key, value)?)),
                 _ => {
                     const KNOWN: &str = "alignment, threshold, meta-block, chunk-cache, coll-metadata, paths, exclude";
@@ -117,12 +121,6 @@ pub fn slots(cache_bytes: u64) -> u64 {
             .all(|it| !number.is_multiple_of(it))
     };
     (least..).find(is_prime).unwrap_or(SLOTS_MIN)
-}
-
-fn bytes(key: &str, value: &str, least: u64) -> Result<u64, Refusal> {
-    let bytes = size(key, value)?;
-    in_range(key, bytes, least..=BYTES_MAX)?;
-    Ok(bytes)
 }
 
 #[cfg(test)]

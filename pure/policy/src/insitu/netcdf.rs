@@ -6,9 +6,8 @@
 
 pub use super::opened::{Account, Effect, Line};
 
-use super::parameter::{Parameters, answer, in_range, size, size_text, unknown};
+use super::parameter::{Parameters, answer, size_in, size_text, unknown};
 use iolab_vocab::Refusal;
-use std::ops::RangeInclusive;
 
 /// What a cache may sensibly be, at most.
 const CACHE_MAX: u64 = 1 << 40;
@@ -54,8 +53,8 @@ impl Properties {
         let mut wanted = Vec::new();
         for (key, value) in parameters {
             wanted.push(match key.as_str() {
-                "chunk-cache" => Property::ChunkCache(bytes(key, value, 0..=CACHE_MAX)?),
-                "header-pad" => Property::HeaderPad(bytes(key, value, 1..=ROOM_MAX)?),
+                "chunk-cache" => Property::ChunkCache(size_in(key, value, 0..=CACHE_MAX)?),
+                "header-pad" => Property::HeaderPad(size_in(key, value, 1..=ROOM_MAX)?),
                 NO_FILL => Property::NoFill(answer(key, value)?),
                 _ => return Err(unknown(key, "chunk-cache, header-pad, nofill, paths, exclude")),
             });
@@ -73,12 +72,6 @@ impl Properties {
     pub fn wanted(&self) -> &[Property] {
         &self.wanted
     }
-}
-
-fn bytes(key: &str, value: &str, allowed: RangeInclusive<u64>) -> Result<u64, Refusal> {
-    let bytes = size(key, value)?;
-    in_range(key, bytes, allowed)?;
-    Ok(bytes)
 }
 
 #[cfg(test)]

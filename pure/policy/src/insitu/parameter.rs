@@ -35,6 +35,13 @@ pub(super) fn in_range(key: &str, bytes: u64, range: RangeInclusive<u64>) -> Res
     })
 }
 
+/// Bytes within a range.
+pub(super) fn size_in(key: &str, value: &str, range: RangeInclusive<u64>) -> Result<u64, Refusal> {
+    let bytes = size(key, value)?;
+    in_range(key, bytes, range)?;
+    Ok(bytes)
+}
+
 /// A duration below 30 years, as `5ms` or `2s`; without a unit it is of seconds.
 pub(super) fn duration(key: &str, value: &str) -> Result<Nanos, Refusal> {
     let seconds = value.parse().ok().or_else(|| parse_seconds(value));

@@ -22,13 +22,10 @@ impl Machine for Clock {
 
     fn step(&mut self, _: Nanos, event: Event, out: &mut Vec<Action>) {
         match event {
-            Event::Came { block, bytes } => self.round.push(block, bytes),
             Event::Used { block } => drop(self.used.insert(block)),
-            Event::Held { block } => drop(self.round.hold(block, true)),
-            Event::Freed { block } => drop(self.round.hold(block, false)),
             Event::Gone { block } => {
                 self.used.remove(&block);
-                self.round.remove(block);
+                self.round.told(event);
             }
             // Each pass takes a mark away, so there are no more of them than uses.
             Event::Full => {
@@ -41,6 +38,7 @@ impl Machine for Clock {
                     return out.push(Action::Leave { block });
                 }
             }
+            other => self.round.told(other),
         }
     }
 }

@@ -16,16 +16,13 @@ impl Machine for Cruel {
 
     fn step(&mut self, _: Nanos, event: Event, out: &mut Vec<Action>) {
         match event {
-            Event::Came { block, bytes } => self.0.push(block, bytes),
             Event::Used { block } => self.0.used(block),
-            Event::Held { block } => drop(self.0.hold(block, true)),
-            Event::Freed { block } => drop(self.0.hold(block, false)),
-            Event::Gone { block } => drop(self.0.remove(block)),
             Event::Full => {
                 let last = self.0.last();
                 out.extend(last.map(|block| Action::Leave { block }));
                 last.map(|block| self.0.remove(block));
             }
+            other => self.0.told(other),
         }
     }
 }

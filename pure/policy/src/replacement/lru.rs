@@ -15,12 +15,9 @@ impl Machine for Lru {
 
     fn step(&mut self, _: Nanos, event: Event, out: &mut Vec<Action>) {
         match event {
-            Event::Came { block, bytes } => self.0.push(block, bytes),
             Event::Used { block } => self.0.used(block),
-            Event::Held { block } => drop(self.0.hold(block, true)),
-            Event::Freed { block } => drop(self.0.hold(block, false)),
-            Event::Gone { block } => drop(self.0.remove(block)),
             Event::Full => out.extend(self.0.pop().map(|(block, _)| Action::Leave { block })),
+            other => self.0.told(other),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Costs: O(log n) each, for n blocks.
 
-use super::Block;
+use super::{Block, Event};
 use std::collections::BTreeMap;
 
 /// See the module.
@@ -26,6 +26,18 @@ impl Queue {
     /// Bytes of all.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// What all members do alike: blocks come to the end, stay, may leave again, are gone. Uses, and that there is no room,
+    /// are for the member.
+    pub(super) fn told(&mut self, event: Event) {
+        match event {
+            Event::Came { block, bytes } => self.push(block, bytes),
+            Event::Held { block } => drop(self.hold(block, true)),
+            Event::Freed { block } => drop(self.hold(block, false)),
+            Event::Gone { block } => drop(self.remove(block)),
+            Event::Used { .. } | Event::Full => {}
+        }
     }
 
     /// One that may leave, behind all others.

@@ -30,8 +30,6 @@ impl Machine for Cruel {
 
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
         match event {
-            Event::Offered { block, since, order } => self.waiting.offered(block, (since, order)),
-            Event::Withdrawn { block } => self.waiting.withdrawn(block),
             Event::Turn { must, .. } if (must || now >= self.at) && self.waiting.len() > 0 => {
                 let any = self.random.below(self.waiting.len());
                 out.extend(self.waiting.nth(any).map(|block| Action::Flush { block }));
@@ -39,11 +37,10 @@ impl Machine for Cruel {
                 let pause = self.random.below(2) * self.random.below(self.age.0 / 8 + 1);
                 self.at = now.after(Nanos(pause));
             }
-            Event::Turn { .. } => {}
             Event::Rested if self.waiting.len() > 0 && self.at > now => {
                 out.push(Action::WakeAt(self.at));
             }
-            Event::Rested => {}
+            other => self.waiting.told(other),
         }
     }
 }

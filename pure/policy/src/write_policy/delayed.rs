@@ -27,8 +27,6 @@ impl Machine for Delayed {
 
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
         match event {
-            Event::Offered { block, since, order } => self.waiting.offered(block, (since, order)),
-            Event::Withdrawn { block } => self.waiting.withdrawn(block),
             Event::Turn { must, dirty_bytes, memory } => {
                 let is_half_dirty = dirty_bytes > memory / 2;
                 let oldest = self.waiting.oldest();
@@ -41,6 +39,7 @@ impl Machine for Delayed {
                 // What is due and could not begin, begins when something else is over.
                 out.extend(due.filter(|&at| at > now).map(Action::WakeAt));
             }
+            other => self.waiting.told(other),
         }
     }
 }

@@ -18,13 +18,18 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn offered(&mut self, block: Block, age: (Nanos, u64)) {
-        self.by_age.insert(age, block);
-        self.ages.insert(block, age);
-    }
-
-    pub(super) fn withdrawn(&mut self, block: Block) {
-        self.ages.remove(&block).map(|age| self.by_age.remove(&age));
+    /// What all members do alike: blocks are offered and withdrawn.
+    pub(super) fn told(&mut self, event: Event) {
+        match event {
+            Event::Offered { block, since, order } => {
+                self.by_age.insert((since, order), block);
+                self.ages.insert(block, (since, order));
+            }
+            Event::Withdrawn { block } => {
+                self.ages.remove(&block).map(|age| self.by_age.remove(&age));
+            }
+            Event::Turn { .. } | Event::Rested => {}
+        }
     }
 
     /// The oldest, and since when it waits.
@@ -67,12 +72,10 @@ impl Machine for Oldest {
 
     fn step(&mut self, _: Nanos, event: Event, out: &mut Vec<Action>) {
         match event {
-            Event::Offered { block, since, order } => self.waiting.offered(block, (since, order)),
-            Event::Withdrawn { block } => self.waiting.withdrawn(block),
             Event::Turn { must, .. } if must || self.at_once => {
                 out.extend(self.waiting.oldest().map(|(_, block)| Action::Flush { block }));
             }
-            Event::Turn { .. } | Event::Rested => {}
+            other => self.waiting.told(other),
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use super::older::Origin;
 use iolab_policy::insitu::defer_close::MemberId;
+use iolab_processor::page_bytes;
 use rustix::fs::Stat;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Memory comes in pieces of that many bytes, or blocks as `stat` counts them.
-const PAGE_BYTES: u64 = 4096;
-const PAGE_BLOCKS: i64 = 8;
+/// Bytes of a block as `stat` counts them.
+const BLOCK_BYTES: u64 = 512;
 
 /// A file that is, or was, a member.
 pub(crate) struct Member {
@@ -89,7 +89,9 @@ impl Member {
         }
         if self.is_unchanged() {
             (stat.st_ctime, stat.st_ctime_nsec) = (stat.st_mtime, stat.st_mtime_nsec);
-            stat.st_blocks = (stat.st_size as u64).div_ceil(PAGE_BYTES) as i64 * PAGE_BLOCKS;
+            // Memory comes in whole pages.
+            let bytes = (stat.st_size as u64).next_multiple_of(page_bytes() as u64);
+            stat.st_blocks = (bytes / BLOCK_BYTES) as i64;
         }
     }
 }

@@ -5,7 +5,9 @@ use super::body::Body;
 use super::{Member, Members, State};
 use crate::tree::{Answer, Identity, Inode, Tree};
 use iolab_pack::{Attributes, Contents, Packed};
-use iolab_packs::{Left, OnDisk, PackError, directory_below, packs_in, split, write_all};
+use iolab_packs::{
+    Left, OnDisk, PackError, directory_below, packs_in, split, timestamps, write_all,
+};
 use iolab_policy::insitu::defer_close::{ContainerId, MemberId, Place};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
@@ -243,15 +245,7 @@ fn memory(packed: &Packed) -> Answer<OwnedFd> {
     let _ = rustix::fs::fchown(&fd, Some(owner.0), Some(owner.1));
     rustix::fs::fchmod(&fd, Mode::from_raw_mode(attributes.mode))?;
     rustix::fs::ftruncate(&fd, packed.size)?;
-    let timespec = |time: iolab_pack::Time| Timespec {
-        tv_sec: time.seconds,
-        tv_nsec: time.nanoseconds.into(),
-    };
-    let times = Timestamps {
-        last_access: timespec(attributes.accessed),
-        last_modification: timespec(attributes.modified),
-    };
-    rustix::fs::futimens(fd.as_fd(), &times)?;
+    rustix::fs::futimens(fd.as_fd(), &timestamps(attributes.accessed, attributes.modified))?;
     Ok(fd)
 }
 

@@ -187,12 +187,11 @@ pub(super) fn capacity(
         Ok((free, all)) => format!("{} free of {}", format_bytes(free), format_bytes(all)),
         Err(error) => format!("unknown: {error}"),
     };
-    let what = match description.limit() {
+    let (what, bytes) = match description.limit() {
         None => return device,
-        Some(Limit::Capacity(_)) => "",
-        Some(Limit::Quota(_)) => "a quota of ",
+        Some(Limit::Capacity(bytes)) => ("", bytes),
+        Some(Limit::Quota(bytes)) => ("a quota of ", bytes),
     };
-    let bytes = description.limit().map_or(0, Limit::bytes);
     format!("{} of {what}{} used; device: {device}", format_bytes(used()), format_bytes(bytes))
 }
 

@@ -66,7 +66,7 @@ fn stack_of(specs: &[StrategySpec]) -> String {
 /// Runs a command with its directories covered by themselves, seen through the strategies.
 pub(super) fn mounted(
     arguments: &Arguments,
-    specs: Vec<StrategySpec>,
+    mut specs: Vec<StrategySpec>,
     command: &[OsString],
 ) -> Result<ExitCode, Failure> {
     for (is_given, option) in [
@@ -85,10 +85,7 @@ pub(super) fn mounted(
         false => arguments.via.over.clone(),
     };
     let directories = outermost(&named).map_err(mount::failure)?;
-    let mut specs = specs;
-    for spec in &mut specs {
-        packed::resolve_place(spec, &directories)?;
-    }
+    packed::resolve_places(&mut specs, &directories)?;
     let specs: Vec<StrategySpec> = specs.into_iter().map(resolved).collect::<Result<_, _>>()?;
     let is_deferred = specs.iter().any(|spec| spec.deferral().is_some());
     let inputs = named_in(&arguments.command);
