@@ -210,7 +210,7 @@ fn entry(process: &gather::Process) -> ProcessEntry {
 
 /// Gives each call inside calls of higher layers of the same thread its parent, the innermost of
 /// them. Outer calls come first.
-fn adopt(events: &mut [Event]) {
+pub(crate) fn adopt(events: &mut [Event]) {
     let mut around: Vec<usize> = Vec::new();
     for index in 0..events.len() {
         let event = events[index];

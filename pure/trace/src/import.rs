@@ -3,6 +3,7 @@
 mod darshan;
 mod dftracer;
 pub mod hdtrace;
+mod otf2;
 mod strace;
 mod strace_line;
 
@@ -13,12 +14,16 @@ pub mod counted {
 
 pub use darshan::{DarshanError, darshan, darshan_counted, is_darshan, old_darshan};
 pub use dftracer::{Dftracer, DftracerError, is_dftracer};
+pub use otf2::{Otf2, Otf2Error, is_otf2};
 pub use strace::{NO_DURATIONS, strace};
 
 use std::fmt;
 
 /// Times and durations are below this, 146 years: what is made of two of them is a time of a trace.
 const TIME_END_NS: u64 = 1 << 62;
+
+/// Rows that are taken at once.
+const ROWS_MAX: usize = 1 << 28;
 
 /// Why a foreign trace could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Which tool wrote a trace.
 
-use crate::{darshan, dftracer, hdtrace, strace};
+use crate::{darshan, dftracer, hdtrace, otf2, strace};
 use iolab_trace::Trace;
 use iolab_vocab::Refusal;
 use std::path::Path;
@@ -16,6 +16,8 @@ pub enum Format {
     Darshan,
     /// A trace of DFTracer (`.pfw`, `.pfw.gz`), or a directory of them.
     Dftracer,
+    /// An archive of OTF2, by its anchor (`traces.otf2`) or its directory.
+    Otf2,
 }
 
 impl Format {
@@ -25,6 +27,8 @@ impl Format {
             Some(Format::Hdtrace)
         } else if darshan::is_log(path) {
             Some(Format::Darshan)
+        } else if otf2::is_archive(path) {
+            Some(Format::Otf2)
         } else {
             dftracer::is_trace(path).then_some(Format::Dftracer)
         }
@@ -40,6 +44,7 @@ impl Format {
             Format::Hdtrace => hdtrace::load(path),
             Format::Darshan => darshan::load(path),
             Format::Dftracer => dftracer::load(path),
+            Format::Otf2 => otf2::load(path),
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod darshan;
 mod dftracer;
 mod format;
 mod hdtrace;
+mod otf2;
 pub mod parts;
 mod source;
 mod strace;

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 pub(crate) struct Arguments {
     /// What the other tool wrote.
     file: PathBuf,
-    /// Which tool; need not be said of a .proj file, a log of Darshan or a trace of DFTracer
+    /// Which tool; need not be said of a .proj file, a log of Darshan, a trace of DFTracer or an archive of OTF2
     #[arg(long)]
     from: Option<From>,
     /// What is made of it; a workload to simulate is reconstructed from the counters of a log of Darshan
@@ -45,6 +45,8 @@ enum From {
     Darshan,
     /// A trace of DFTracer (`.pfw`, `.pfw.gz`), or a directory of them.
     Dftracer,
+    /// An archive of OTF2, as Score-P writes it: its anchor (`traces.otf2`) or its directory.
+    Otf2,
 }
 
 impl From {
@@ -54,6 +56,7 @@ impl From {
             From::Hdtrace => Format::Hdtrace,
             From::Darshan => Format::Darshan,
             From::Dftracer => Format::Dftracer,
+            From::Otf2 => Format::Otf2,
         }
     }
 }
@@ -103,7 +106,7 @@ impl Arguments {
     fn format(&self) -> Result<Format, Failure> {
         self.from.map(From::format).or_else(|| Format::of(&self.file)).ok_or_else(|| {
             Failure::new(format!("{}: which tool wrote it?", self.file.display()))
-                .hint("say so by --from strace, --from hdtrace, --from darshan or --from dftracer")
+                .hint("say so by --from strace, hdtrace, darshan, dftracer or otf2")
         })
     }
 }

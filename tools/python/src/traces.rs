@@ -263,9 +263,10 @@ fn format_of(py: Python<'_>, name: &str) -> PyResult<Format> {
         "hdtrace" => Ok(Format::Hdtrace),
         "darshan" => Ok(Format::Darshan),
         "dftracer" => Ok(Format::Dftracer),
+        "otf2" => Ok(Format::Otf2),
         other => {
             let message = format!("there is no format `{other}` of traces");
-            Err(error(py, &message, "choose from strace, hdtrace, darshan, dftracer"))
+            Err(error(py, &message, "choose from strace, hdtrace, darshan, dftracer, otf2"))
         }
     }
 }

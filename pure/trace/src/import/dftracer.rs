@@ -15,15 +15,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 
-use super::TIME_END_NS;
+use super::{ROWS_MAX, TIME_END_NS};
 
 /// A line of an event is shorter: its longest parts are paths.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
 const WITHOUT_FILE: &str = "calls on what has no name";
-
-/// Rows that are taken at once.
-const ROWS_MAX: usize = 1 << 28;
 
 /// Why a trace of DFTracer could not be read.
 #[derive(Debug)]

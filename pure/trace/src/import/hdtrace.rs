@@ -14,6 +14,8 @@ mod datatype;
 mod project;
 mod xml;
 
+pub(super) use call::function as function_of_mpi;
+
 pub use project::Project;
 
 use super::TIME_END_NS;

@@ -58,7 +58,7 @@ const NAMES: &[(&str, Function)] = &[
 ];
 
 /// The function of an element's name.
-pub(super) fn function(name: &str) -> Option<Function> {
+pub(in crate::import) fn function(name: &str) -> Option<Function> {
     NAMES.iter().find(|row| row.0 == name).map(|row| row.1)
 }
 
