@@ -122,6 +122,13 @@ pub struct Jump {
     pub filter: String,
 }
 
+/// What the address of a page of timelines ends in, behind `#`, to open at this row of `trace`, which is its
+/// timeline `timeline`, selected and with what is around it. `None` when there is no such row.
+pub fn fragment_of_row(timeline: usize, trace: &Trace, row: usize) -> Option<String> {
+    let Jump { start_ns, end_ns, .. } = Jump::to_rows("", timeline, trace, [row])?.widened();
+    Some(format!("t={start_ns}..{end_ns}&call={timeline}.{row}"))
+}
+
 impl Jump {
     /// A jump to the events at these row numbers of `trace`, which is the page's timeline `timeline`;
     /// the first of them is selected. `None` when there is no such row.

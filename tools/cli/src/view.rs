@@ -4,8 +4,9 @@ use crate::failure::Failure;
 use crate::output::{Kind, Output};
 use crate::trace_file;
 use clap::Args;
-use iolab_report::page::{compare, render};
+use iolab_report::page::{compare, fragment_of_row, render};
 use iolab_trace::Trace;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -20,6 +21,23 @@ pub(crate) struct Arguments {
     /// Where the page goes; `-` is stdout. Default: beside the first trace, ending in .html
     #[arg(short, long, value_name = "PAGE.html")]
     output: Option<PathBuf>,
+    /// Print a link that opens the page at this row of the first trace (`row 17` of a report)
+    #[arg(long, value_name = "row=N", value_parser = Place::parse)]
+    at: Option<Place>,
+}
+
+/// Where a page is to open.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Number of the row in the trace, from 0.
+    row: usize,
+}
+
+impl Place {
+    fn parse(text: &str) -> Result<Place, String> {
+        let row = text.strip_prefix("row=").and_then(|number| number.parse().ok());
+        row.map(|row| Place { row }).ok_or_else(|| "a place is row=N, N from 0".to_owned())
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -32,19 +50,54 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         arguments.traces.iter().map(|path| trace_file::load(path)).collect::<Result<_, _>>()?;
     let runs: Vec<(String, &Trace)> =
         arguments.traces.iter().map(|path| name_of(path)).zip(&traces).collect();
-    write(output, &render(&compare(&runs)))?;
+    let fragment = arguments.at.map(|place| fragment(place, &runs)).transpose()?;
+    write(output, &render(&compare(&runs)), fragment.as_deref())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the page's address ends in to open at that place of the first trace.
+fn fragment(place: Place, runs: &[(String, &Trace)]) -> Result<String, Failure> {
+    let (name, trace) = &runs[0];
+    fragment_of_row(0, trace, place.row).ok_or_else(|| {
+        let last = trace.events.len().saturating_sub(1);
+        let hint = match trace.events.len() {
+            0 => "it has no row".to_owned(),
+            _ => format!("its rows are 0 to {last}"),
+        };
+        Failure::new(format!("{name} has no row {}", place.row)).hint(hint)
+    })
 }
 
 fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-fn write(output: Output, page: &[u8]) -> Result<(), Failure> {
+fn write(output: Output, page: &[u8], fragment: Option<&str>) -> Result<(), Failure> {
     let path = output.path().to_owned();
+    if fragment.is_some() && path == Path::new("-") {
+        return Err(Failure::new("a page on stdout has no address to open it at")
+            .hint("leave out --at, or name a file by -o"));
+    }
     output.write(page)?;
-    if path != Path::new("-") {
-        say_line!("{}", path.display());
+    match fragment {
+        Some(fragment) => say_line!("{}#{fragment}", address(&path)),
+        None if path != Path::new("-") => say_line!("{}", path.display()),
+        None => {}
     }
     Ok(())
+}
+
+/// The address of a file, for a browser.
+fn address(path: &Path) -> String {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut address = "file://".to_owned();
+    for &byte in absolute.as_os_str().as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
+                address.push(byte.into());
+            }
+            _ => address.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    address
 }

@@ -68,3 +68,30 @@ fn what_cannot_be_read_or_written_is_named_and_leaves_no_page() {
         File::open(directory.path().join("a.iot")).is_ok_and(|file| iolab_iot::read(file).is_ok())
     );
 }
+
+#[test]
+fn a_place_is_printed_as_a_link_that_opens_there() {
+    let directory = tempfile::tempdir().unwrap();
+    save(&directory.path().join("a b.iot"));
+    let output = view(directory.path(), &["a b.iot", "--at", "row=2"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let link = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        link.starts_with("file:///") && link.ends_with("/a%20b.html#t=0..20000&call=0.2\n"),
+        "{link}"
+    );
+    assert!(directory.path().join("a b.html").exists());
+    fs::remove_file(directory.path().join("a b.html")).unwrap();
+    let cases: [(&[&str], &str); 3] = [
+        (&["a b.iot", "--at", "row=3"], "a b.iot has no row 3"),
+        (&["a b.iot", "--at", "3"], "a place is row=N"),
+        (&["a b.iot", "--at", "row=0", "-o", "-"], "stdout has no address"),
+    ];
+    for (arguments, told) in cases {
+        let output = view(directory.path(), arguments);
+        assert!(!output.status.success() && output.stdout.is_empty(), "{arguments:?}");
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains(told), "{text}");
+        assert!(!directory.path().join("a b.html").exists(), "{arguments:?}");
+    }
+}
