@@ -1,9 +1,9 @@
-//! Traces of other tools: strace's text, lines of DFTracer, projects of HDTrace with their XML.
+//! Traces of other tools: strace's text, lines of DFTracer, the text of archives of OTF2, projects of HDTrace with their XML.
 
 use crate::words::text;
 use crate::{Target, kept, seeds};
 use iolab_trace::import::hdtrace::{Project, TraceFile};
-use iolab_trace::import::{Dftracer, strace};
+use iolab_trace::import::{Dftracer, Otf2, strace};
 
 /// Stands between a project and its trace files in one input.
 const CUT: &[u8] = b"\x00";
@@ -34,6 +34,26 @@ pub(crate) const DFTRACER: Target = Target {
     run: |bytes| {
         let mut run = Dftracer::default();
         match run.file(bytes).and_then(|()| run.finish()) {
+            Err(error) => assert!(!error.to_string().is_empty() && !error.hint().is_empty()),
+            Ok(trace) => kept::keeps(&trace),
+        }
+    },
+};
+
+pub(crate) const OTF2: Target = Target {
+    name: "otf2",
+    seeds: || {
+        let sample = seeds::file("samples/otf2/small.txt");
+        let text = String::from_utf8_lossy(&sample);
+        let (definitions, events) = text.split_once("=== Events").expect("a sample");
+        let lines: Vec<_> = events.split_inclusive('\n').collect();
+        let part = |lines: &[&str]| format!("{definitions}=== Events\n{}", lines.concat());
+        lines.chunks(8).map(|lines| part(lines).into_bytes()).chain([sample.clone()]).collect()
+    },
+    bytes_max: 12_000,
+    run: |bytes| {
+        let mut archive = Otf2::default();
+        match archive.text(bytes).and_then(|()| archive.finish()) {
             Err(error) => assert!(!error.to_string().is_empty() && !error.hint().is_empty()),
             Ok(trace) => kept::keeps(&trace),
         }

@@ -70,6 +70,7 @@ const TARGETS: &[Target] = &[
     program::PROGRAM,
     import::STRACE,
     import::DFTRACER,
+    import::OTF2,
     darshan::DARSHAN,
     import::HDTRACE_PROJECT,
     import::HDTRACE,

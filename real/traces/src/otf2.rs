@@ -22,7 +22,7 @@ const HEAD_BYTES: u64 = 16;
 const READER: &str = "otf2-print";
 
 /// So long it may say nothing: it opens the files of all locations before the first event.
-const SILENCE: Duration = Duration::from_secs(300);
+const SILENCE: Duration = Duration::from_secs(120);
 
 const NO_READER: &str = "OTF2 brings it, and Score-P brings OTF2: put its bin directory into PATH, or install \
                          your system's package (Debian, Ubuntu: otf2-tools)";

@@ -75,7 +75,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if trace.header.inferred.iter().any(|fact| fact == import::NO_DURATIONS) {
         eprintln!("iolab: warning: inferred {}", import::NO_DURATIONS);
     }
-    tell_left_out(&trace.header.losses.left_out_calls);
+    tell_counts("left out", &trace.header.losses.left_out_calls);
+    tell_counts("lost", &trace.header.losses.lost_calls);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -112,7 +113,7 @@ impl Arguments {
 }
 
 /// Says which calls the trace lacks, most frequent first.
-fn tell_left_out(calls: &BTreeMap<String, u64>) {
+fn tell_counts(how: &str, calls: &BTreeMap<String, u64>) {
     if calls.is_empty() {
         return;
     }
@@ -121,5 +122,5 @@ fn tell_left_out(calls: &BTreeMap<String, u64>) {
     let words: Vec<_> =
         calls.iter().take(12).map(|(name, count)| format!("{count} {name}")).collect();
     let more = if calls.len() > 12 { ", and more" } else { "" };
-    eprintln!("iolab: left out: {}{more}", words.join(", "));
+    eprintln!("iolab: {how}: {}{more}", words.join(", "));
 }

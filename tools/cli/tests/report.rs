@@ -187,6 +187,29 @@ fn a_log_that_only_counts_is_reported_and_simulated_as_what_it_counts() {
 }
 
 #[test]
+fn an_archive_of_otf2_is_a_trace_for_every_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../real/traces/tests/write_otf2.py");
+    let run = directory.path().join("run");
+    // The system's Python, which has the system's python3-otf2.
+    let written = Command::new("/usr/bin/python3").arg(script).arg("regions").arg(run).output();
+    assert!(written.unwrap().status.success(), "`tools/setup/install test` installs python3-otf2");
+    let out = |arguments: &[&str]| stdout_of(directory.path(), arguments);
+    let text = out(&["report", "run"]);
+    assert!(text.contains("imported on node0 · 3 ranks"), "{text}");
+    assert!(text.contains("inferred: offsets of MPI-IO, from the first access of POSIX"), "{text}");
+    out(&["view", "run/traces.otf2", "-o", "page.html"]);
+    out(&["import", "run", "-o", "run.iot"]);
+    assert_eq!(out(&["report", "run.iot"]), text);
+    assert!(out(&["compare", "run", "run.iot"]).contains("calls matched"));
+    let simulated = out(&["simulate", "--trace", "run", "--platform", "classic-hdd"]);
+    assert!(
+        simulated.contains("MPI_File_write_all") || simulated.contains("client2"),
+        "{simulated}"
+    );
+}
+
+#[test]
 fn traces_of_dftracer_are_a_trace_for_every_command_also_as_a_directory() {
     let directory = tempfile::tempdir().unwrap();
     let out = |arguments: &[&str]| stdout_of(directory.path(), arguments);
